@@ -1,0 +1,369 @@
+"""The builders: from the knobs that people know to an Encoding."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ._checks import count_of, real
+from ._encoding import Encoding, real_array
+from ._schedule import Explicit, Geometric, Schedule, checked
+
+__all__ = ["fourier_features", "join", "positional_encoding", "sinusoidal"]
+
+LAYOUTS = ("interleaved", "concatenated")
+ODD = ("crop", "zero", "error")
+# phase in turns and sign of the amplitude
+FUNCTIONS = {"sin": (0.0, 1.0), "cos": (0.25, 1.0), "-sin": (0.0, -1.0), "-cos": (0.25, -1.0)}
+
+
+def _one_of(value: Any, name: str, choices: Sequence[str]) -> str:
+    if not isinstance(value, str) or value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, not {value!r}")
+    return value
+
+
+def _functions(functions: Any) -> tuple[str, ...]:
+    if isinstance(functions, str) or not isinstance(functions, Sequence) or not functions:
+        raise TypeError(f"functions must be a sequence of names such as ('sin', 'cos'), not {functions!r}")
+    return tuple(_one_of(f, "functions", tuple(FUNCTIONS)) for f in functions)
+
+
+def _schedule_of(frequencies: Any, name: str) -> Schedule:
+    if isinstance(frequencies, Schedule):
+        return frequencies
+    values = real_array(frequencies, name)
+    if values.ndim != 1 or values.size == 0:
+        raise ValueError(f"{name} has shape {values.shape}, but must have (k,), with k at least 1")
+    return Explicit(values)
+
+
+def _place(counts: Sequence[int], layout: str) -> list[tuple[int, int]]:
+    """(function, frequency) of each column, for so many frequencies a function."""
+    if layout == "concatenated":
+        return [(f, i) for f, count in enumerate(counts) for i in range(count)]
+    return [(f, i) for i in range(max(counts)) for f, count in enumerate(counts) if i < count]
+
+
+def positional_encoding(
+    length: int,
+    d_model: int,
+    *,
+    start: float = 0,
+    step: float = 1,
+    base: float = 10000.0,
+    layout: str = "interleaved",
+    dtype: npt.DTypeLike = np.float32,
+    out: npt.NDArray[Any] | None = None,
+    workers: int | None = None,
+) -> npt.NDArray[Any]:
+    """The sinusoidal position encoding of a sequence: ``sinusoidal(d_model, ...).table(length, ...)``.
+
+    Parameters
+    ----------
+    length : int
+        Number of positions (rows).
+    d_model : int
+        Number of columns.
+    start, step : int or float
+        Row i has position ``start + i * step``.
+    base : float
+        Ratio of the longest to the shortest wavelength, 10000 in the paper.
+    layout : {"interleaved", "concatenated"}
+        Sines in even and cosines in odd columns, or all sines before all cosines.
+    dtype : dtype
+        float64, float32, float16 or bfloat16 (of ml_dtypes); every value is rounded once.
+    out : ndarray of shape (length, d_model), optional
+        Where to write; it is returned.
+    workers : int, optional
+        Largest number of threads, as in `scipy.fft`.
+
+    Returns
+    -------
+    ndarray of shape (length, d_model)
+
+    Raises
+    ------
+    TypeError, ValueError
+        When an argument does not fit; nothing has been written then.
+
+    Notes
+    -----
+    PE(p, 2i) = sin(p / base^(2i/d)), PE(p, 2i+1) = cos(p / base^(2i/d)): section 3.5 of Vaswani et al., "Attention
+    Is All You Need", 2017, arXiv:1706.03762.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.positional_encoding(4, 4, base=100.0)
+    array([[ 0.        ,  1.        ,  0.        ,  1.        ],
+           [ 0.84147096,  0.5403023 ,  0.09983341,  0.9950042 ],
+           [ 0.9092974 , -0.41614684,  0.19866933,  0.9800666 ],
+           [ 0.14112   , -0.9899925 ,  0.29552022,  0.9553365 ]],
+          dtype=float32)
+    """
+    encoding = sinusoidal(d_model, base=base, layout=layout)
+    return encoding.table(length, start=start, step=step, dtype=dtype, out=out, workers=workers)
+
+
+def sinusoidal(
+    d_model: int,
+    *,
+    base: float = 10000.0,
+    freq_shift: float = 0.0,
+    first: float = 1.0,
+    frequencies: npt.ArrayLike | Schedule | Mapping[str, Any] | None = None,
+    layout: str = "interleaved",
+    functions: Sequence[str] = ("sin", "cos"),
+    odd: str = "crop",
+    scale: float = 1.0,
+) -> Encoding:
+    """Sinusoids of geometrically spaced frequencies: the position encoding of the transformer, and its relatives.
+
+    Parameters
+    ----------
+    d_model : int
+        Number of columns.
+    base, freq_shift, first : float
+        Frequency i is ``first * base ** (-i / (d_model/2 - freq_shift))``, in radians per unit of position, as a real
+        number. A freq_shift of 0 gives the exponents 2i/d of the paper; 1 gives i/(d/2-1), with a last frequency of
+        exactly ``first / base``, as in tensor2tensor, fairseq and Whisper.
+    frequencies : Schedule, array_like or mapping, optional
+        ``ceil(d_model/2)`` frequencies instead (``d_model//2`` where odd is "zero"). A mapping such as
+        ``{"sin": ..., "cos": ...}`` gives each function its own.
+    layout : {"interleaved", "concatenated"}
+        The functions of one frequency next to each other, or all of one function first.
+    functions : sequence of two of {"sin", "cos", "-sin", "-cos"}
+        Which functions, in which order.
+    odd : {"crop", "zero", "error"}
+        What to do with an odd d_model. "crop": the first function has one column more, and the denominator is the
+        real d_model/2. "zero": ``d_model//2`` frequencies, denominator ``d_model//2 - freq_shift``, then a column of
+        zeros. "error": a ValueError.
+    scale : float
+        Factor of all columns.
+
+    Returns
+    -------
+    Encoding
+
+    Raises
+    ------
+    TypeError, ValueError
+        When an argument does not fit, or the denominator is zero for several frequencies. With one frequency and a
+        denominator of zero, that frequency is ``first``.
+
+    Notes
+    -----
+    The formula is that of section 3.5 of Vaswani et al., 2017, arXiv:1706.03762. One widely copied example,
+    [0.909, 0.9998, 0.0002, 1.0] for position 2 and width 4, takes the exponent 2c/d of the column c in place of that
+    of the pair; per-function frequencies reproduce it.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.sinusoidal(4).encode(2).round(4)
+    array([ 0.9093, -0.4161,  0.02  ,  0.9998], dtype=float32)
+    >>> own = {"sin": [1.0, 1e-4], "cos": [1e-2, 1e-6]}
+    >>> pf.sinusoidal(4, frequencies=own).encode(2).round(4)
+    array([0.9093, 0.9998, 0.0002, 1.    ], dtype=float32)
+    """
+    d = count_of(d_model, "d_model", 1)
+    _one_of(layout, "layout", LAYOUTS)
+    _one_of(odd, "odd", ODD)
+    names = _functions(functions)
+    if len(names) != 2:
+        raise ValueError(f"functions must be two, not {functions!r}; fourier_features takes any number")
+    factor = real(scale, "scale")
+    settings = (real(base, "base", positive=True), real(freq_shift, "freq_shift"), real(first, "first"))
+    if d % 2 and odd == "error":
+        raise ValueError(f"d_model={d} is odd; give an even one, or odd='crop' or odd='zero'")
+    if frequencies is None:
+        return _geometric(d, *settings, layout, names, odd, factor)
+    if settings != (10000.0, 0.0, 1.0):
+        raise ValueError("frequencies excludes base, freq_shift and first; leave one side out")
+    return _build(d, frequencies, layout, names, odd, factor, f"sinusoidal({d}, frequencies={frequencies!r}")
+
+
+@functools.lru_cache(maxsize=32)
+def _geometric(
+    d: int, base: float, shift: float, first: float, layout: str, names: tuple[str, ...], odd: str, factor: float
+) -> Encoding:
+    count = d // 2 if odd == "zero" else -(-d // 2)
+    recipe = f"sinusoidal({d}"
+    for name, value, usual in (("base", base, 10000.0), ("freq_shift", shift, 0.0), ("first", first, 1.0)):
+        recipe += "" if value == usual else f", {name}={value!r}"
+    schedule = None
+    if count:
+        denominator = (Fraction(count) if odd == "zero" else Fraction(d, 2)) - Fraction(shift)
+        schedule = checked(Geometric(count, base, denominator, first))
+    return _build(d, schedule, layout, names, odd, factor, recipe)
+
+
+def _build(
+    d: int, frequencies: Any, layout: str, names: tuple[str, ...], odd: str, factor: float, recipe: str
+) -> Encoding:
+    paired = d // 2 * 2 if odd == "zero" else d
+    counts = [-(-paired // 2), paired // 2]
+    if isinstance(frequencies, Mapping):
+        if set(frequencies) != set(names) or len(set(names)) != 2:
+            raise ValueError(f"frequencies has the functions {sorted(frequencies)}, but must have those of functions={names!r}")
+        schedules = [_schedule_of(frequencies[name], f"frequencies[{name!r}]") for name in names]
+        needed = counts
+    elif frequencies is None:
+        schedules, needed = [], []
+    else:
+        schedules, needed = [_schedule_of(frequencies, "frequencies")], counts[:1]
+    for schedule, count in zip(schedules, needed, strict=True):
+        if len(schedule) != count:
+            raise ValueError(f"frequencies are {len(schedule)}, but d_model={d} with odd={odd!r} takes {count}")
+    if len(schedules) == 2 and counts[1] == 0:
+        schedules.pop()
+    bases = [0, len(schedules[0]) if len(schedules) == 2 else 0]
+    placed = _place(counts, layout)
+    index = [bases[f] + i for f, i in placed]
+    phases = [FUNCTIONS[names[f]][0] for f, i in placed]
+    amplitudes = [factor * FUNCTIONS[names[f]][1] for f, i in placed]
+    if paired < d:
+        index, phases, amplitudes = [*index, -1], [*phases, 0.0], [*amplitudes, 0.0]
+    for name, value, usual in (
+        ("layout", layout, "interleaved"),
+        ("functions", names, ("sin", "cos")),
+        ("odd", odd, "crop"),
+        ("scale", factor, 1.0),
+    ):
+        recipe += "" if value == usual else f", {name}={value!r}"
+    return Encoding._make(tuple(schedules), np.array(index)[:, np.newaxis], np.array(phases), np.array(amplitudes), recipe + ")")
+
+
+def fourier_features(
+    frequencies: npt.ArrayLike | Schedule,
+    *,
+    functions: Sequence[str] = ("sin", "cos"),
+    layout: str = "concatenated",
+    scale: float = 1.0,
+) -> Encoding:
+    """Sinusoids of given frequencies: random Fourier features, NeRF bands, dense matrices over several axes.
+
+    Parameters
+    ----------
+    frequencies : Schedule or array_like of shape (k,) or (k, A)
+        Radians per unit of position.
+    functions : sequence of {"sin", "cos", "-sin", "-cos"}
+        Which functions of each, in which order.
+    layout : {"concatenated", "interleaved"}
+        All of one function first, or the functions of one frequency next to each other.
+    scale : float
+        Factor of all columns.
+
+    Returns
+    -------
+    Encoding
+        Of ``k * len(functions)`` columns.
+
+    Raises
+    ------
+    TypeError, ValueError
+        When an argument does not fit.
+
+    Notes
+    -----
+    Tancik et al., "Fourier Features Let Networks Learn High Frequency Functions in Low Dimensional Domains", 2020,
+    arXiv:2006.10739, with ``frequencies = 2 pi B``.
+
+    Examples
+    --------
+    >>> import numpy as np, posenc_fast as pf
+    >>> dense = pf.fourier_features([[1.0, 0.0], [1.0, 2.0]])
+    >>> dense.encode([[0.5, 0.25]]).shape
+    (1, 4)
+    """
+    _one_of(layout, "layout", LAYOUTS)
+    names = _functions(functions)
+    factor = real(scale, "scale")
+    schedule: Schedule
+    if isinstance(frequencies, Schedule):
+        schedule, index = frequencies, np.arange(len(frequencies))[:, np.newaxis]
+    else:
+        values = real_array(frequencies, "frequencies")
+        if values.ndim not in (1, 2) or values.size == 0:
+            raise ValueError(f"frequencies has shape {values.shape}, but must have (k,) or (k, axes), none of them 0")
+        schedule, index = Explicit(values.reshape(-1)), np.arange(values.size).reshape(len(values), -1)
+    placed = _place([len(index)] * len(names), layout)
+    return Encoding._make(
+        (schedule,),
+        index[[i for f, i in placed]],
+        np.array([FUNCTIONS[names[f]][0] for f, i in placed]),
+        np.array([factor * FUNCTIONS[names[f]][1] for f, i in placed]),
+        "",
+    )
+
+
+def join(encodings: Sequence[Encoding], *, axes: Sequence[int | Sequence[int]] | None = None) -> Encoding:
+    """Columns of several encodings side by side, over several axes.
+
+    Parameters
+    ----------
+    encodings : sequence of Encoding
+        Their columns, in this order.
+    axes : sequence, optional
+        For each encoding the axis it reads (for one of several axes: the axes). Not given, each reads axes of its
+        own, in order; the same axis may be given to several.
+
+    Returns
+    -------
+    Encoding
+        Over as many axes as were named.
+
+    Raises
+    ------
+    TypeError, ValueError
+        When axes do not fit the encodings, or leave one out.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> row, column = pf.sinusoidal(4), pf.sinusoidal(6)
+    >>> pf.join([row, column]).encode([3, 5]).shape
+    (10,)
+    """
+    parts = list(encodings)
+    if not parts or not all(isinstance(part, Encoding) for part in parts):
+        raise TypeError(f"encodings must be a sequence of at least one Encoding, not {encodings!r}")
+    if axes is None:
+        ends = np.cumsum([part.ndim for part in parts])
+        places = [list(range(end - part.ndim, end)) for part, end in zip(parts, ends, strict=True)]
+    else:
+        places = [[count_of(a, "axes", 0) for a in (given if isinstance(given, Sequence) else [given])] for given in axes]
+    if len(places) != len(parts) or any(len(p) != part.ndim for p, part in zip(places, parts, strict=False)):
+        raise ValueError(f"axes={axes!r} must name, for each of the {len(parts)} encodings, as many axes as it has")
+    count = max(a for place in places for a in place) + 1
+    missing = set(range(count)).difference(*places)
+    if missing:
+        raise ValueError(f"axes={axes!r} leaves out axis {min(missing)}; number the axes from 0 without gaps")
+    schedules: list[Schedule] = []
+    indices = []
+    offset = 0
+    for part, place in zip(parts, places, strict=True):
+        index = np.full((part.d_model, count), -1)
+        # an axis given twice to one encoding is one axis for it twice: the frequencies would have to be summed
+        if len(set(place)) != len(place):
+            raise ValueError(f"axes={axes!r} gives one axis twice to one encoding")
+        index[:, place] = np.where(part._index < 0, -1, part._index + offset)
+        indices.append(index)
+        schedules += part._schedules
+        offset += sum(len(schedule) for schedule in part._schedules)
+    recipe = ""
+    if all(part._recipe for part in parts):
+        recipe = f"join([{', '.join(part._recipe for part in parts)}]{'' if axes is None else f', axes={axes!r}'})"
+    return Encoding._make(
+        tuple(schedules),
+        np.concatenate(indices),
+        np.concatenate([part.phases for part in parts]),
+        np.concatenate([part.amplitudes for part in parts]),
+        recipe,
+    )

@@ -1,0 +1,165 @@
+"""Choice of the engine: the compiled kernel at one instruction-set level, or the pure-Python reference."""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import os
+import warnings
+from collections.abc import Iterator
+from types import ModuleType
+from typing import NamedTuple
+
+__all__ = ["Engine", "backend", "current", "isa", "isa_levels", "use_backend"]
+
+BACKENDS = ("cython", "python")
+VARIABLE, ISA_VARIABLE = "POSENC_FAST_BACKEND", "POSENC_FAST_ISA"
+
+kernel: ModuleType | None
+reason = ""
+try:
+    from . import _kernel as kernel
+except ImportError as error:
+    kernel = None
+    reason = str(error)
+
+
+class Engine(NamedTuple):
+    """The module that computes, its name, and the index and name of the instruction-set level."""
+
+    module: ModuleType
+    backend: str
+    level: int
+    isa: str | None
+
+
+_chosen: contextvars.ContextVar[Engine | None] = contextvars.ContextVar("posenc_fast_engine", default=None)
+_default: Engine | None = None
+
+
+def isa_levels() -> tuple[str, ...]:
+    """Instruction-set levels that this build and this machine have, slowest first; empty without the kernel.
+
+    Returns
+    -------
+    tuple of str
+        Of "baseline", "avx2", "avx512" on x86-64, "neon" on 64-bit ARM, "baseline" elsewhere.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> isinstance(pf.isa_levels(), tuple)
+    True
+    """
+    return tuple(kernel.LEVELS) if kernel is not None else ()
+
+
+def select(name: str, isa: str | None = None, *, origin: str = "use_backend") -> Engine:
+    """The engine of that name, or an error that says why it cannot be had."""
+    if name == "python":
+        if isa is not None:
+            raise ValueError(f"{origin}: the python backend has no instruction-set levels, so isa={isa!r} cannot be had")
+        from . import reference
+
+        return Engine(reference, "python", 0, None)
+    if name != "cython":
+        raise ValueError(f"{origin}: unknown backend {name!r}; choose one of {', '.join(map(repr, BACKENDS))}")
+    if kernel is None:
+        raise RuntimeError(f"{origin}: the cython backend cannot be had: {reason}. Build it with a C compiler: pip install .")
+    levels = isa_levels()
+    if isa is None:
+        isa = levels[-1]
+    if isa not in levels:
+        raise RuntimeError(f"{origin}: isa {isa!r} cannot be had on this machine or in this build, which have {levels}")
+    return Engine(kernel, "cython", levels.index(isa), isa)
+
+
+def _from_environment() -> Engine:
+    name = os.environ.get(VARIABLE, "") or "auto"
+    isa = os.environ.get(ISA_VARIABLE, "") or None
+    if name == "auto" and kernel is None and isa is None:
+        warnings.warn(
+            f"posenc_fast runs in pure Python, many times slower: the compiled kernel cannot be had ({reason}). "
+            f"Install a C compiler and reinstall, or set {VARIABLE}=python to say that this is meant.",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+        return select("python")
+    origin = VARIABLE if isa is None else ISA_VARIABLE
+    return select("cython" if name == "auto" else name, isa, origin=origin)
+
+
+def current() -> Engine:
+    """The engine of this context."""
+    global _default
+    engine = _chosen.get()
+    if engine is None:
+        engine = _default
+        if engine is None:
+            engine = _default = _from_environment()
+    return engine
+
+
+def backend() -> str:
+    """Name of the backend that computes in this context.
+
+    Returns
+    -------
+    str
+        "cython" for the compiled kernel, "python" for the reference.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.backend() in ("cython", "python")
+    True
+    """
+    return current().backend
+
+
+def isa() -> str | None:
+    """Instruction-set level that the kernel uses in this context, None for the python backend.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.isa() in (*pf.isa_levels(), None)
+    True
+    """
+    return current().isa
+
+
+@contextlib.contextmanager
+def use_backend(name: str, isa: str | None = None) -> Iterator[None]:
+    """Compute with a given backend inside a ``with`` block.
+
+    The choice holds for the current context (`contextvars`): other threads and tasks are not affected. The
+    environment variables POSENC_FAST_BACKEND ("auto", "cython" or "python") and POSENC_FAST_ISA do the same for a
+    process.
+
+    Parameters
+    ----------
+    name : {"cython", "python"}
+        The backend.
+    isa : str, optional
+        One of `isa_levels`; the best of them if not given.
+
+    Raises
+    ------
+    ValueError
+        When there is no such backend, or it has no levels.
+    RuntimeError
+        When the backend or the level cannot be had here, with the reason.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> with pf.use_backend("python"):
+    ...     pf.backend()
+    'python'
+    """
+    token = _chosen.set(select(name, isa))
+    try:
+        yield
+    finally:
+        _chosen.reset(token)

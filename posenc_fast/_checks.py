@@ -1,0 +1,122 @@
+"""Checks of arguments: every error names the argument, its value and what would do; nothing is written before."""
+
+from __future__ import annotations
+
+import os
+import sys
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ._schedule import count_of, real
+
+__all__ = ["check_out", "check_precision", "check_workers", "count_of", "float_type", "kind_of", "new", "progression", "real"]
+
+# the kinds of the engines, in their order
+TYPES = ("float64", "float32", "float16", "bfloat16")
+KINDS = {np.dtype(np.float64): 0, np.dtype(np.float32): 1, np.dtype(np.float16): 2}
+LEAST, MOST = -(2**63), 2**64 - 1
+
+
+def kind_of(dtype: np.dtype[Any]) -> int | None:
+    """Index into TYPES, or None."""
+    kind = KINDS.get(dtype)
+    if kind is None and dtype.name == "bfloat16" and dtype.itemsize == 2:
+        kind = 3
+    return kind
+
+
+def float_type(dtype: Any, name: str = "dtype") -> np.dtype[Any]:
+    """One of the four types, in native byte order."""
+    if isinstance(dtype, str) and dtype == "bfloat16":
+        try:
+            import ml_dtypes
+        except ImportError:
+            raise ImportError(f"{name}='bfloat16' needs the package ml_dtypes: pip install 'posenc-fast[bfloat16]'") from None
+        dtype = ml_dtypes.bfloat16
+    try:
+        result = np.dtype(dtype)
+    except TypeError:
+        raise TypeError(f"{name} must be one of {', '.join(TYPES)}, not {dtype!r}") from None
+    if kind_of(result) is None:
+        raise TypeError(f"{name} must be one of {', '.join(TYPES)} in native byte order, not {dtype!r}")
+    return result
+
+
+def check_precision(precision: Any) -> bool:
+    """True for the float32 compatibility mode."""
+    if precision not in ("exact", "float32"):
+        raise ValueError(f"precision must be 'exact' or 'float32', not {precision!r}")
+    return bool(precision == "float32")
+
+
+def check_workers(workers: Any) -> int:
+    """Number of threads, as in scipy.fft: None is 1, negative numbers count back from the number of CPUs."""
+    if workers is None:
+        return 1
+    if isinstance(workers, bool):
+        raise TypeError(f"workers must be an integer or None, not {workers!r}")
+    count = count_of(workers, "workers", -sys.maxsize)
+    cpus = os.cpu_count() or 1
+    if count == 0:
+        raise ValueError("workers must not be zero")
+    if count < 0:
+        if count < -cpus:
+            raise ValueError(f"workers={count} is less than -{cpus}, the number of CPUs here")
+        count += 1 + cpus
+    return count
+
+
+def new(shape: tuple[int, ...], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    """A new array, or a ValueError where its size has no meaning."""
+    size = dtype.itemsize
+    for n in shape:
+        size *= n
+    if size > sys.maxsize:
+        raise ValueError(f"an array of shape {shape} and type {dtype.name} would take {size} bytes, more than can be addressed")
+    return np.empty(shape, dtype)
+
+
+def check_out(out: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+    """Whether rows can be written to out."""
+    if not isinstance(out, np.ndarray):
+        raise TypeError(f"out must be a numpy array, not {type(out).__name__}")
+    if out.dtype != dtype:
+        raise ValueError(f"out has type {out.dtype.str if out.dtype.name in TYPES else out.dtype}, but must have {dtype.name} in native byte order, as dtype says")
+    if out.shape != shape:
+        raise ValueError(f"out has shape {out.shape}, but must have {shape}")
+    if not out.flags.writeable:
+        raise ValueError("out is read-only; give a writable array")
+    if out.size and out.shape[-1] > 1 and out.strides[-1] != out.itemsize:
+        raise ValueError(
+            f"out has strides {out.strides}, but the values of a row must be next to each other (a last stride of {out.itemsize})"
+        )
+
+
+def exact_number(value: Any, name: str) -> Fraction:
+    """An integer or a finite real number, exactly."""
+    if isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name} must be a real number, not {value!r}")
+    if isinstance(value, (int, np.integer)):
+        return Fraction(int(value))
+    if isinstance(value, Fraction):
+        return value
+    return Fraction(real(value, name))
+
+
+def progression(start: Any, step: Any, length: int) -> tuple[Fraction, Fraction]:
+    """start and step as exact numbers, when all of start + i * step lie in range."""
+    first, each = exact_number(start, "start"), exact_number(step, "step")
+    last = first + each * max(length - 1, 0)
+    whole = first.denominator == each.denominator == 1
+    for value in (first, last):
+        if whole and not (LEAST <= value <= MOST):
+            raise ValueError(
+                f"start={start!r} and step={step!r} lead to position {value}, outside of int64 and uint64; "
+                "give real (float) numbers if float64 positions are meant"
+            )
+        if abs(value) > sys.float_info.max:
+            raise ValueError(f"start={start!r} and step={step!r} lead to a position outside of float64")
+    return first, each

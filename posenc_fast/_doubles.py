@@ -1,0 +1,43 @@
+"""Sums and products of doubles with their errors: a number is a pair (high, low) whose sum is meant."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["Floats", "Pair", "product", "total", "two_product", "two_sum"]
+
+Floats = npt.NDArray[np.float64]
+Pair = tuple[Floats, Floats]
+
+
+def two_sum(a: Any, b: Any) -> Pair:
+    """a + b, rounded, and what the rounding lost (Knuth)."""
+    s = a + b
+    t = s - a
+    return s, (a - (s - t)) + (b - t)
+
+
+def two_product(a: Any, b: Any) -> Pair:
+    """a * b, rounded, and what the rounding lost: halves of 26 bits have exact products (Dekker 1971)."""
+    p = a * b
+    t, u = 134217729.0 * a, 134217729.0 * b
+    a_high, b_high = t - (t - a), u - (u - b)
+    a_low, b_low = a - a_high, b - b_high
+    return p, ((a_high * b_high - p) + a_high * b_low + a_low * b_high) + a_low * b_low
+
+
+def product(a: Any, a_low: Any, b: Any, b_low: Any) -> Pair:
+    """The product of two pairs."""
+    p, e = two_product(a, b)
+    return p, e + (a * b_low + a_low * b)
+
+
+def total(a: Any, a_low: Any, b: Any, b_low: Any) -> Pair:
+    """The sum of two pairs."""
+    s, e = two_sum(a, b)
+    e = e + (a_low + b_low)
+    r = s + e
+    return r, e - (r - s)

@@ -1,0 +1,666 @@
+"""The Encoding: a frozen value of frequencies, phases and amplitudes, and everything computed from it."""
+
+from __future__ import annotations
+
+import math
+import sys
+from fractions import Fraction
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from . import _backend, _checks, _hard, _positions, _schedule
+from ._checks import check_out, check_precision, check_workers, count_of, float_type, new
+from ._positions import Positions
+from ._rounding import deliver, hard_rows
+from ._schedule import Explicit, Schedule
+from ._target import Target, collapse
+
+__all__ = ["Encoding"]
+
+Array = npt.NDArray[Any]
+Floats = npt.NDArray[np.float64]
+
+# fewer waves than this are evaluated side by side, and so always interleaved
+_FEW_WAVES = 16
+# offset rows should stay in a second-level cache
+_OFFSET_VALUES = 1 << 16
+
+
+class _Waves(NamedTuple):
+    """index: (waves, axes) into the encoding's frequencies, -1 for zero; residual: phase beyond a quarter turn;
+    wave, quadrant: (d,), which wave a column takes, and how many quarter turns on."""
+
+    index: npt.NDArray[np.intp]
+    residual: Floats
+    wave: npt.NDArray[np.intp]
+    quadrant: npt.NDArray[np.intp]
+
+
+class _Columns(NamedTuple):
+    """Where each column, its derivative by angle, and its wave's cosine and sine stand in a row of waves."""
+
+    planar: bool
+    runs: npt.NDArray[np.int32]
+    source: npt.NDArray[np.int32]
+    amplitude: Floats
+    quadrature_source: npt.NDArray[np.int32]
+    quadrature_amplitude: Floats
+    cosine: npt.NDArray[np.int32]
+    sine: npt.NDArray[np.int32]
+
+
+def real_array(value: npt.ArrayLike, name: str) -> Floats:
+    array = np.asarray(value)
+    if array.dtype.kind not in "iuf" or array.dtype.itemsize > 8:
+        raise TypeError(f"{name} must be real numbers of at most 64 bits, not {array.dtype}")
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} must be finite, not {array!r}")
+    return array.astype(np.float64)
+
+
+def _frozen(array: Array) -> Array:
+    array.setflags(write=False)
+    return array
+
+
+class Encoding:
+    """A row of sinusoids: ``amplitude[c] * sin(sum_a position[a] * frequency[c, a] + 2 pi phase[c])``.
+
+    A frozen value: equal by value, hashable, picklable, safe to share between threads.
+
+    Parameters
+    ----------
+    frequencies : array_like of shape (d,) or (d, A), or Schedule
+        Radians per unit of position, for one axis or for A axes. Numbers are taken as exactly those float64 values.
+    phases : array_like of shape () or (d,)
+        Turns. A cosine is a sine with a phase of 0.25.
+    amplitudes : array_like of shape () or (d,)
+        Factors; a column of zeros has amplitude 0.
+
+    Raises
+    ------
+    TypeError, ValueError
+        When an argument is not finite or does not fit the others.
+
+    See Also
+    --------
+    sinusoidal, fourier_features, join : the usual ways to one.
+
+    Examples
+    --------
+    >>> import numpy as np, posenc_fast as pf
+    >>> encoding = pf.Encoding([1.0, 1.0], phases=[0.0, 0.25])
+    >>> encoding.encode(0)
+    array([0., 1.], dtype=float32)
+    """
+
+    __slots__ = ("__weakref__", "_amplitudes", "_cache", "_index", "_phases", "_recipe", "_schedules")
+    _schedules: tuple[Schedule, ...]
+    _index: npt.NDArray[np.intp]
+    _phases: Floats
+    _amplitudes: Floats
+    _recipe: str
+    _cache: dict[Any, Any]
+    _backend: str | None = None
+
+    def __init__(
+        self, frequencies: npt.ArrayLike | Schedule, phases: npt.ArrayLike = 0.0, amplitudes: npt.ArrayLike = 1.0
+    ) -> None:
+        schedule: Schedule
+        if isinstance(frequencies, Schedule):
+            schedule, index = frequencies, np.arange(len(frequencies))[:, np.newaxis]
+        else:
+            values = real_array(frequencies, "frequencies")
+            if values.ndim not in (1, 2) or values.size == 0:
+                raise ValueError(f"frequencies has shape {values.shape}, but must have (d,) or (d, axes), none of them 0")
+            unique, index = np.unique(values, return_inverse=True)
+            schedule, index = Explicit(unique), index.reshape(len(values), -1)
+        d = len(index)
+        arrays = []
+        for name, given in (("phases", phases), ("amplitudes", amplitudes)):
+            array = real_array(given, name)
+            if array.shape not in ((), (d,)):
+                raise ValueError(f"{name} has shape {array.shape}, but must be one number or have shape ({d},), as many as frequencies")
+            arrays.append(np.broadcast_to(array, (d,)))
+        self._set((schedule,), index, *arrays, "")
+
+    @classmethod
+    def _make(
+        cls, schedules: tuple[Schedule, ...], index: Array, phases: Array, amplitudes: Array, recipe: str
+    ) -> Self:
+        self = cls.__new__(cls)
+        self._set(schedules, index, phases, amplitudes, recipe)
+        return self
+
+    @classmethod
+    def _adopt(cls, other: Encoding) -> Self:
+        return cls._make(other._schedules, other._index, other._phases, other._amplitudes, other._recipe)
+
+    def _set(
+        self, schedules: tuple[Schedule, ...], index: Array, phases: Array, amplitudes: Array, recipe: str
+    ) -> None:
+        values = {
+            "_schedules": schedules,
+            "_index": _frozen(np.array(index, np.intp)),
+            "_phases": _frozen(np.array(phases, np.float64)),
+            "_amplitudes": _frozen(np.array(amplitudes, np.float64)),
+            "_recipe": recipe,
+            "_cache": {},
+        }
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    # ---- the value ----------------------------------------------------------------------------------------------
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"an Encoding is frozen: {name} cannot be set")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"an Encoding is frozen: {name} cannot be deleted")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restore, (type(self), self._schedules, self._index, self._phases, self._amplitudes, self._recipe)
+
+    def _key(self) -> tuple[Any, ...]:
+        return (
+            self._schedules,
+            self._index.shape,
+            self._index.tobytes(),
+            (self._phases + 0.0).tobytes(),
+            (self._amplitudes + 0.0).tobytes(),
+        )
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Encoding):
+            return NotImplemented
+        return self is other or self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def __repr__(self) -> str:
+        if self._recipe:
+            return self._recipe
+        axes = f" over {self.ndim} axes" if self.ndim > 1 else ""
+        return f"<Encoding of {self.d_model} columns{axes}>"
+
+    @property
+    def d_model(self) -> int:
+        """Number of columns."""
+        return len(self._index)
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes of a position."""
+        return int(self._index.shape[1])
+
+    @property
+    def frequencies(self) -> Floats:
+        """Radians per unit of position, rounded to float64: (d,), or (d, A) for A axes."""
+        values = self._radians()[self._index]
+        return values[:, 0] if self.ndim == 1 else values
+
+    @property
+    def phases(self) -> Floats:
+        """Phases in turns: (d,)."""
+        return self._phases
+
+    @property
+    def amplitudes(self) -> Floats:
+        """Amplitudes: (d,)."""
+        return self._amplitudes
+
+    @property
+    def wavelengths(self) -> Floats:
+        """Units of position per turn, infinite where the frequency is zero: (d,), or (d, A) for A axes."""
+        with np.errstate(divide="ignore"):
+            return 2 * np.pi / np.abs(self.frequencies)
+
+    # ---- what the engines take ----------------------------------------------------------------------------------
+
+    def _radians(self) -> Floats:
+        """All frequencies, rounded, and a zero behind them for the index -1."""
+        values = self._cache.get("radians")
+        if values is None:
+            parts = [_schedule.radians(schedule) for schedule in self._schedules]
+            values = self._cache["radians"] = np.concatenate([*parts, [0.0]])
+        return values  # type: ignore[no-any-return]
+
+    def _waves(self) -> _Waves:
+        waves = self._cache.get("waves")
+        if waves is None:
+            quarters = np.rint(4 * self._phases)
+            residual = self._phases - quarters / 4
+            keys = self._index
+            if residual.any():
+                keys = np.column_stack([keys, residual.view(np.int64)])
+            if keys.shape[1] == 1:
+                unique, inverse = np.unique(keys[:, 0], return_inverse=True)
+                unique = unique[:, np.newaxis]
+            else:
+                unique, inverse = np.unique(keys, axis=0, return_inverse=True)
+            index = unique[:, : self.ndim]
+            residuals = unique[:, self.ndim].view(np.float64) if residual.any() else np.zeros(len(unique))
+            waves = _Waves(index, residuals, inverse.reshape(-1), np.mod(quarters, 4).astype(np.intp))
+            self._cache["waves"] = waves
+        return waves  # type: ignore[no-any-return]
+
+    def _columns(self) -> _Columns:
+        columns = self._cache.get("columns")
+        if columns is None:
+            waves = self._waves()
+            count = len(waves.index)
+
+            def place(quadrant: Array, planar: bool) -> npt.NDArray[np.int32]:
+                odd = quadrant % 2
+                return (waves.wave + count * odd if planar else 2 * waves.wave + odd).astype(np.int32)
+
+            def runs(source: Array) -> npt.NDArray[np.int32]:
+                breaks = np.flatnonzero(np.diff(source) != 1) + 1
+                return np.concatenate([[0], breaks, [len(source)]]).astype(np.int32)
+
+            arrangements = [False] if count < _FEW_WAVES else [False, True]
+            planar = min(arrangements, key=lambda p: len(runs(place(waves.quadrant, p))))
+            source, following = place(waves.quadrant, planar), waves.quadrant + 1
+            columns = self._cache["columns"] = _Columns(
+                planar,
+                runs(source),
+                source,
+                np.where(waves.quadrant >= 2, -self._amplitudes, self._amplitudes),
+                place(following, planar),
+                np.where(following % 4 >= 2, -self._amplitudes, self._amplitudes),
+                place(np.ones_like(following), planar),
+                place(np.zeros_like(following), planar),
+            )
+        return columns  # type: ignore[no-any-return]
+
+    def _engine(self) -> _backend.Engine:
+        return _backend.current() if self._backend is None else _backend.select(self._backend)
+
+    def _plan(self, engine: _backend.Engine, form: str, unit: Fraction = Fraction(1)) -> tuple[Any, Floats, bool]:
+        """The engine's Plan for positions of a form, its largest turns, and whether a component of ones is needed."""
+        key = (engine.backend, form, unit)
+        found = self._cache.get(key)
+        if found is None:
+            waves, columns = self._waves(), self._columns()
+            phase = bool(waves.residual.any())
+            multiples = {"real": (1,), "pair": (1, 1), "integer": (2**32, 1)}[form]
+            axes = []
+            for multiple in multiples:
+                parts = [_schedule.split_turns(schedule, unit, multiple) for schedule in self._schedules]
+                turns = np.concatenate([*parts, np.zeros((2, 1))], axis=1)
+                axes += [turns[:, waves.index[:, a]] for a in range(self.ndim)]
+            single = [self._radians()[waves.index[:, a]] for _ in multiples for a in range(self.ndim)]
+            if phase:
+                axes.append(np.stack([waves.residual, np.zeros_like(waves.residual)]))
+                single.append(2 * np.pi * waves.residual)
+            turns = np.ascontiguousarray(np.stack(axes, axis=1))
+            with np.errstate(over="ignore"):
+                rounded = np.array(single).astype(np.float32).astype(np.float64)
+            largest = np.abs(turns[0]).max(axis=1)
+            plan = engine.module.Plan(
+                turns,
+                rounded,
+                largest,
+                columns.source,
+                columns.amplitude,
+                columns.runs,
+                columns.planar,
+            )
+            found = self._cache[key] = (plan, largest, phase)
+        return found  # type: ignore[no-any-return]
+
+    def _lattice(self, engine: _backend.Engine, wide: bool) -> tuple[Any, int]:
+        """The engine's Lattice, and the binary logarithm of its span."""
+        key = (engine.backend, engine.level, wide)
+        found = self._cache.get(key)
+        if found is None:
+            columns = self._columns()
+            block_bits = max(2, min(6, (_OFFSET_VALUES // self.d_model).bit_length() - 1))
+            span_bits = block_bits + 6
+            lattice = engine.module.Lattice(
+                engine.level,
+                self._plan(engine, "integer")[0],
+                columns.quadrature_source,
+                columns.quadrature_amplitude,
+                columns.cosine,
+                columns.sine,
+                block_bits,
+                span_bits,
+                wide,
+            )
+            found = self._cache[key] = (lattice, span_bits)
+        return found  # type: ignore[no-any-return]
+
+    # ---- tables -------------------------------------------------------------------------------------------------
+
+    def table(
+        self,
+        length: int,
+        *,
+        start: float = 0,
+        step: float = 1,
+        dtype: npt.DTypeLike = np.float32,
+        precision: str = "exact",
+        out: Array | None = None,
+        workers: int | None = None,
+    ) -> Array:
+        """Rows of the positions ``start + i * step``.
+
+        Parameters
+        ----------
+        length : int
+            Number of rows; 0 gives an empty array.
+        start, step : int or float
+            First position and distance, real numbers; integers are exact over all of int64 and uint64.
+        dtype : dtype
+            float64, float32, float16 or bfloat16 (of ml_dtypes).
+        precision : {"exact", "float32"}
+            "float32" reproduces frameworks that compute in float32: frequencies, positions and their products are
+            rounded to float32, then the exact sine is taken.
+        out : ndarray of shape (length, d_model), optional
+            Where to write, of that dtype; the values of a row must be next to each other. It is returned.
+        workers : int, optional
+            Largest number of threads, as in `scipy.fft`; None is 1. Small tables use one.
+
+        Returns
+        -------
+        ndarray of shape (length, d_model)
+
+        Raises
+        ------
+        TypeError, ValueError
+            When an argument does not fit; nothing has been written then.
+
+        Notes
+        -----
+        The row of an integer position has the same bits whatever start, length, step, workers and out are.
+
+        Examples
+        --------
+        >>> import posenc_fast as pf
+        >>> pf.sinusoidal(4, base=100.0).table(2)
+        array([[0.        , 1.        , 0.        , 1.        ],
+               [0.84147096, 0.5403023 , 0.09983341, 0.9950042 ]], dtype=float32)
+        """
+        length = count_of(length, "length", 0)
+        self._one_axis("table")
+        kind = float_type(dtype)
+        single, threads = check_precision(precision), check_workers(workers)
+        first, each = _checks.progression(start, step, length)
+        result = self._allocate(out, (length, self.d_model), kind)
+        if length:
+            self._fill_progression(Target(result, warm=out is not None), first, each, single, threads)
+        return result
+
+    def encode(
+        self,
+        positions: npt.ArrayLike,
+        *,
+        dtype: npt.DTypeLike = np.float32,
+        precision: str = "exact",
+        out: Array | None = None,
+        workers: int | None = None,
+    ) -> Array:
+        """Rows of any positions.
+
+        Parameters
+        ----------
+        positions : array_like of shape (...), or (..., A) for an encoding of A axes
+            Integers (exact over all of int64 and uint64), real numbers, or datetime64 and timedelta64, which count
+            seconds. NaN, infinite and missing positions give rows of NaN.
+        dtype, precision, out, workers
+            As in `table`; out has shape (..., d_model).
+
+        Returns
+        -------
+        ndarray of shape (..., d_model)
+
+        Raises
+        ------
+        TypeError, ValueError
+            When an argument does not fit; nothing has been written then.
+
+        Notes
+        -----
+        With a = abs(position * frequency) up to 2^53 (and for all 64-bit integers, for frequencies up to 1) the
+        error is at most half a unit in the last place of the result plus 2^-50 min(1, a); for float64, one unit in
+        the last place plus 2^-60 min(1, a) up to a = 2^31, and 2^-50 beyond. ``encode(-p)`` mirrors ``encode(p)`` bit
+        for bit where phases are quarter turns.
+
+        Examples
+        --------
+        >>> import numpy as np, posenc_fast as pf
+        >>> pf.sinusoidal(2).encode([0.0, -0.5])
+        array([[ 0.        ,  1.        ],
+               [-0.47942555,  0.87758255]], dtype=float32)
+        >>> pf.sinusoidal(2).encode(np.datetime64("2026-01-01T00:00:00")).shape
+        (2,)
+        """
+        kind = float_type(dtype)
+        single, threads = check_precision(precision), check_workers(workers)
+        given, shape = _positions.convert(positions, self.ndim)
+        result = self._allocate(out, (*shape, self.d_model), kind)
+        if len(given):
+            if out is not None and np.may_share_memory(given.values, out):
+                given.values = given.values.copy()
+            rows = collapse(result, 2)
+            target = Target(new((len(given), self.d_model), kind) if rows is None else rows, warm=out is not None)
+            self._fill(target, given, single, threads)
+            if rows is None:
+                result[...] = target.out.view(kind).reshape(result.shape)
+        return result
+
+    def add_to(
+        self,
+        x: Array,
+        *,
+        start: float = 0,
+        step: float = 1,
+        positions: npt.ArrayLike | None = None,
+        x_scale: float = 1.0,
+        precision: str = "exact",
+        out: Array | None = None,
+        workers: int | None = None,
+    ) -> Array:
+        """``x_scale * x + encoding``, rounded once, without a table.
+
+        Parameters
+        ----------
+        x : ndarray of shape (..., L, d_model)
+            float64, float32, float16 or bfloat16.
+        start, step : int or float
+            Row i of the L rows has position ``start + i * step``.
+        positions : array_like, optional
+            Positions instead: of shape (L,), or (..., L) for each row of the batch; with A axes, (L, A) or (..., L, A).
+        x_scale : float
+            Factor of x.
+        precision, workers
+            As in `table`.
+        out : ndarray of the shape and type of x, optional
+            Where to write; ``out=x`` adds in place. Other memory shared with x is an error.
+
+        Returns
+        -------
+        ndarray of the shape and type of x
+
+        Raises
+        ------
+        TypeError, ValueError
+            When an argument does not fit; x and out are as they were then.
+
+        Examples
+        --------
+        >>> import numpy as np, posenc_fast as pf
+        >>> x = np.ones((3, 2, 4), np.float32)
+        >>> pf.sinusoidal(4).add_to(x, out=x) is x
+        True
+        >>> x[2, 0]
+        array([1., 2., 1., 2.], dtype=float32)
+        """
+        if not isinstance(x, np.ndarray):
+            raise TypeError(f"x must be a numpy array, not {type(x).__name__}")
+        dtype = float_type(x.dtype, "x")
+        if x.ndim < 2 or x.shape[-1] != self.d_model:
+            raise ValueError(f"x has shape {x.shape}, but must have (..., L, {self.d_model}), the encoding's d_model last")
+        scale = _checks.real(x_scale, "x_scale")
+        single, threads = check_precision(precision), check_workers(workers)
+        length = x.shape[-2]
+        given = None
+        if positions is None:
+            self._one_axis("add_to without positions")
+            first, each = _checks.progression(start, step, length)
+        else:
+            if (start, step) != (0, 1):
+                raise ValueError(f"positions excludes start={start!r} and step={step!r}; leave one side out")
+            given, shape = _positions.convert(positions, self.ndim)
+            if shape not in ((length,), x.shape[:-1]):
+                raise ValueError(f"positions is for rows {shape}, but must be for {(length,)} or for {x.shape[:-1]}, those of x")
+        result = self._allocate(out, x.shape, dtype)
+        same = result is x or (
+            result.strides == x.strides and result.__array_interface__["data"] == x.__array_interface__["data"]
+        )
+        if out is not None and not same and _overlap(x, result):
+            raise ValueError("out and x overlap without being the same array; give out=x, or memory of its own")
+        if x.size == 0:
+            return result
+        if given is not None and out is not None and np.may_share_memory(given.values, result):
+            given.values = given.values.copy()
+        # one batch of all rows where each has its own position, else batches that share the rows
+        batched = given is not None and shape != (length,)
+        view_x, view_out = (collapse(array, 2 if batched else 3) for array in (x, result))
+        if view_x is None or (x.strides[-1] != x.itemsize and self.d_model > 1):
+            view_x = collapse(np.ascontiguousarray(x), 2 if batched else 3)
+        assert view_x is not None
+        direct = view_out is not None and (given is not None or first.denominator == each.denominator == 1 or not same)
+        if not direct:
+            view_out = np.empty(view_x.shape, dtype)
+        assert view_out is not None
+        if batched:
+            view_x, view_out = view_x[np.newaxis], view_out[np.newaxis]
+        target = Target(view_out, x=view_x, scale=scale)
+        if given is not None:
+            self._fill(target, given, single, threads)
+        else:
+            self._fill_progression(target, first, each, single, threads)
+        if not direct:
+            result[...] = view_out.reshape(result.shape)
+        return result
+
+    def _one_axis(self, call: str) -> None:
+        if self.ndim != 1:
+            raise ValueError(f"{call} is for encodings of one axis; this one has {self.ndim}: use encode or grid")
+
+    def _allocate(self, out: Array | None, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+        if out is None:
+            return new(shape, dtype)
+        check_out(out, shape, dtype)
+        return out
+
+    def _fill_progression(self, target: Target, first: Fraction, each: Fraction, single: bool, threads: int) -> None:
+        """Rows of first + i * each: those of integers from the lattice."""
+        engine = self._engine()
+        if single or max(abs(first), abs(first + each * (target.rows - 1))) > _checks.MOST:
+            self._fill(target, _positions.Progression(first, each, target.rows), single, threads)
+            return
+        if not first.denominator == each.denominator == 1:
+            self._fill(target, _positions.Progression(first, each, target.rows), single, threads)
+            i, period = _integers_of(first, each)
+            if i < target.rows:
+                self._fill_progression(target.every(i, period), first + each * i, each * period, single, threads)
+            return
+        lattice, span_bits = self._lattice(engine, target.kind == 0)
+
+        def fill(part: slice, out: Array, x: Array | None) -> None:
+            begin, rows = first.numerator + part.start * each.numerator, part.stop - part.start
+            if x is None and each == 1:
+                span, offset = divmod(begin, 1 << span_bits)
+                lattice.table(engine.level, span, offset, out, target.kind, target.stream)
+            else:
+                spans, offsets = _lattice_points(begin, each.numerator, rows, span_bits)
+                lattice.rows(engine.level, spans, offsets, out, target.kind, x, target.scale)
+
+        target.run(fill, threads)
+
+    def _fill(self, target: Target, positions: Positions, single: bool, threads: int) -> None:
+        """Rows of any positions."""
+        engine = self._engine()
+        form, unit = positions.form, positions.unit
+        if single:
+            # what a framework would be given: float64 numbers of the base unit, soon to be rounded to float32
+            positions, form, unit = _positions.plainly(positions), "real", Fraction(1)
+        plan, largest, phase = self._plan(engine, form, unit)
+
+        def fill(part: slice, out: Array, x: Array | None) -> None:
+            components = positions.components(part, phase)
+            hard = plan.encode(engine.level, components, out, target.kind, single, target.stream, x, target.scale)
+            if hard:
+                rows = np.flatnonzero(hard_rows(components, largest, target.kind))
+                self._fill_hard(target, positions, single, part.start + rows, rows, components, out, x)
+
+        target.run(fill, threads)
+
+    def _fill_hard(
+        self,
+        target: Target,
+        positions: Positions,
+        single: bool,
+        absolute: Array,
+        rows: Array,
+        components: Floats,
+        out: Array,
+        x: Array | None,
+    ) -> None:
+        """Rows that the engine left out."""
+        if not single and positions.form == "real" and self.ndim == 1:
+            values = components[rows, 0]
+            whole = (np.abs(values) < 2.0**63) & (np.abs(values) >= 2.0**52)
+            if whole.any():
+                given = _positions.Given(values[whole].astype(np.int64)[:, np.newaxis], positions.unit, None)
+                given.form = "integer"
+                take = rows[whole]
+                part = Target.__new__(Target)
+                part.__dict__.update(target.__dict__, rows=len(take), stream=False)
+                part.out, part.x = out[..., take, :], None if x is None else x[..., take, :]
+                self._fill(part, given, single, 1)
+                out[..., take, :] = part.out
+                rows, absolute = rows[~whole], absolute[~whole]
+        for row, position in zip(rows, absolute, strict=True):
+            high, low = _hard.exact_row(self, positions.exactly(position), single)
+            where = (..., slice(row, row + 1), slice(None))
+            deliver(target.kind, high, low, out[where], None if x is None else x[where], target.scale)
+
+
+def _restore(cls: type[Encoding], *state: Any) -> Encoding:
+    return cls._make(*state)
+
+
+def _overlap(a: Array, b: Array) -> bool:
+    try:
+        return np.shares_memory(a, b, max_work=100000)
+    except np.exceptions.TooHardError:
+        return True
+
+
+def _integers_of(first: Fraction, each: Fraction) -> tuple[int, int]:
+    """The first i >= 0 for which first + i * each is an integer, and the distance to the next; (sys.maxsize, 1) if none."""
+    denominator = math.lcm(first.denominator, each.denominator)
+    a, c = int(first * denominator), int(each * denominator)
+    common = math.gcd(c, denominator)
+    if a % common:
+        return sys.maxsize, 1
+    period = denominator // common
+    return -(a // common) * pow(c // common, -1, period) % period, period
+
+
+def _lattice_points(begin: int, step: int, rows: int, span_bits: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
+    """Integers begin + i * step of 64 bits as multiples of a span and offsets."""
+    # modulo 2**64 the sum is right for int64 and for uint64; the first span of each row tells them apart
+    i = np.arange(rows, dtype=np.uint64)
+    span, offset = divmod(begin, 1 << span_bits)
+    step_span, step_offset = divmod(step, 1 << span_bits)
+    offsets = offset + (i * np.uint64(step_offset)).astype(np.int64)
+    spans = span + i.astype(np.int64) * step_span + (offsets >> span_bits)
+    return spans.astype(np.int64), (offsets & ((1 << span_bits) - 1)).astype(np.int32)

@@ -1,0 +1,106 @@
+"""Real numbers in integers: pi, powers, and the sine and cosine of a fraction of a turn, to any precision.
+
+A number is a pair (mantissa, exponent) of integers and means mantissa * 2**exponent.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["Real", "divide", "multiply", "power_ratio", "sincos_turns", "split", "two_pi"]
+
+Real = tuple[int, int]
+
+
+def _trim(mantissa: int, exponent: int, bits: int) -> Real:
+    excess = mantissa.bit_length() - bits
+    return (mantissa >> excess, exponent + excess) if excess > 0 else (mantissa, exponent)
+
+
+def multiply(a: Real, b: Real, bits: int) -> Real:
+    """a * b, cut to ``bits`` bits."""
+    return _trim(a[0] * b[0], a[1] + b[1], bits)
+
+
+def divide(numerator: int, denominator: int, bits: int) -> Real:
+    """numerator / denominator, cut to ``bits`` bits."""
+    shift = max(0, bits + 2 + denominator.bit_length() - numerator.bit_length())
+    return (numerator << shift) // denominator, -shift
+
+
+@functools.lru_cache(maxsize=8)
+def two_pi(bits: int) -> Real:
+    """2 pi, by Machin's formula pi/4 = 4 atan(1/5) - atan(1/239)."""
+    one = 1 << (bits + 16)
+
+    def arctan_of_inverse(x: int) -> int:
+        total = term = one // x
+        n, sign = 1, 1
+        while term:
+            term //= x * x
+            n, sign = n + 2, -sign
+            total += sign * (term // n)
+        return total
+
+    return 8 * (4 * arctan_of_inverse(5) - arctan_of_inverse(239)), -(bits + 16)
+
+
+@functools.lru_cache(maxsize=64)
+def power_ratio(base: float, exponent: Fraction, bits: int) -> Real:
+    """base ** exponent for a float base > 0 and a rational exponent."""
+    if base == 1 or exponent == 0:
+        return 1, 0
+    digits = int(bits * 0.302) + 30
+    context = Context(prec=digits, Emax=MAX_EMAX, Emin=MIN_EMIN)
+    logarithm = context.ln(Decimal(base))
+    power = context.divide(context.multiply(logarithm, Decimal(exponent.numerator)), Decimal(exponent.denominator))
+    numerator, denominator = context.exp(power).as_integer_ratio()
+    return _trim(*divide(numerator, denominator, bits), bits)
+
+
+def split(numbers: Sequence[Real]) -> npt.NDArray[np.float64]:
+    """(2, n): high and low parts of the sums of two doubles nearest to real numbers; infinite where out of range."""
+    highs, lows, exponents = [], [], []
+    for mantissa, exponent in numbers:
+        mantissa, exponent = _trim(mantissa, exponent, 400)
+        high = float(mantissa)
+        highs.append(high)
+        lows.append(float(mantissa - int(high)))
+        exponents.append(exponent)
+    with np.errstate(over="ignore", under="ignore"):
+        parts = np.ldexp(np.array([highs, lows]).reshape(2, -1), np.array(exponents, dtype=np.int64))
+    return parts
+
+
+def sincos_turns(turns: Real, bits: int = 200) -> tuple[Real, Real]:
+    """Sine and cosine of an angle in turns, to a relative precision of about ``bits`` bits where it is small."""
+    mantissa, exponent = turns
+    if exponent >= 0:
+        return (0, 0), (1, 0)
+    whole = 1 << -exponent
+    mantissa %= whole
+    quadrant, rest = divmod(4 * mantissa + whole // 2, whole)
+    rest -= whole // 2
+    # rest / whole quarter turns, in [-1/2, 1/2), becomes radians with `bits` significant bits
+    x = multiply((rest, exponent - 2), two_pi(bits + 32), bits + 32)
+    scale = bits + 32 + max(0, -(x[0].bit_length() + x[1]))
+    fixed = x[0] << (x[1] + scale) if x[1] + scale >= 0 else x[0] >> -(x[1] + scale)
+    square = fixed * fixed >> scale
+    sine, term, n = fixed, fixed, 1
+    while term not in (0, -1):
+        term = -(term * square >> scale) // ((n + 1) * (n + 2))
+        sine += term
+        n += 2
+    cosine, term, n = 1 << scale, 1 << scale, 0
+    while term not in (0, -1):
+        term = -(term * square >> scale) // ((n + 1) * (n + 2))
+        cosine += term
+        n += 2
+    pairs = ((sine, cosine), (cosine, -sine), (-sine, -cosine), (-cosine, sine))[quadrant % 4]
+    return (pairs[0], -scale), (pairs[1], -scale)

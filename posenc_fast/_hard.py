@@ -1,0 +1,66 @@
+"""Rows that doubles cannot hold: positions of more than 2**49 turns that are no 64-bit integers, and angles so small
+that the error of a product underflows. Exact arithmetic, thousands of times slower, for the few rows that need it."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from . import _exact, _schedule
+from ._exact import Real
+
+if TYPE_CHECKING:
+    from ._encoding import Encoding
+
+__all__ = ["exact_row"]
+
+_BITS = 160
+
+
+def _bits_of(number: Fraction) -> int:
+    """Bits before the binary point, at least 0."""
+    return max(0, number.numerator.bit_length() - number.denominator.bit_length() + 1)
+
+
+def exact_row(encoding: Encoding, position: list[Fraction], single: bool) -> npt.NDArray[np.float64]:
+    """(2, d): high and low parts of an encoding's row."""
+    waves = encoding._waves()
+    bits = _BITS + max(_bits_of(p) for p in position) + 64
+    frequencies: list[Real] = []
+    for schedule in encoding._schedules:
+        frequencies += _schedule.turns(schedule, bits=bits)
+    angles: list[Real] = []
+    if single:
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            for j in range(len(waves.residual)):
+                angle = np.float32(0)
+                for a, p in enumerate(position):
+                    k = waves.index[j, a]
+                    angle += np.float32(float(p)) * np.float32(encoding._radians()[k] if k >= 0 else 0.0)
+                angle += np.float32(2 * np.pi * waves.residual[j])
+                angles.append(_in_turns(Fraction(*angle.as_integer_ratio()), bits + 128) if np.isfinite(angle) else (0, 0))
+    else:
+        for j in range(len(waves.residual)):
+            total = Fraction(*float(waves.residual[j]).as_integer_ratio())
+            for a, p in enumerate(position):
+                k = waves.index[j, a]
+                if k >= 0:
+                    mantissa, exponent = frequencies[k]
+                    total += p * mantissa * Fraction(2) ** exponent
+            angles.append(_exact.divide(total.numerator, total.denominator, _BITS + 64 + _bits_of(abs(total))))
+    pairs = [_exact.sincos_turns(angle, _BITS) for angle in angles]
+    columns = []
+    for c in range(encoding.d_model):
+        mantissa, exponent = pairs[waves.wave[c]][waves.quadrant[c] % 2]
+        sign = -1 if waves.quadrant[c] >= 2 else 1
+        numerator, denominator = float(encoding.amplitudes[c]).as_integer_ratio()
+        columns.append((sign * mantissa * numerator, exponent + 1 - denominator.bit_length()))
+    return _exact.split(columns)
+
+
+def _in_turns(angle: Fraction, bits: int) -> Real:
+    mantissa, exponent = _exact.two_pi(bits)
+    return _exact.divide(angle.numerator << -exponent, angle.denominator * mantissa, bits)

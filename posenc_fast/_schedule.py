@@ -1,0 +1,258 @@
+"""Schedules: frequencies as exact real numbers, and as turns in two doubles."""
+
+from __future__ import annotations
+
+import functools
+import math
+import operator
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from . import _exact
+from ._exact import Real
+
+__all__ = ["Explicit", "Geometric", "Linear", "Schedule", "geometric", "linear", "real"]
+
+# enough for two doubles with a margin for the errors of a few thousand multiplications
+_BITS = 192
+
+
+def real(value: Any, name: str, *, positive: bool = False) -> float:
+    """A finite float, or an error that names the argument."""
+    if isinstance(value, (bool, np.bool_, str, bytes, complex)) or not isinstance(
+        value, (int, float, np.integer, np.floating, Fraction)
+    ):
+        raise TypeError(f"{name} must be a real number, not {value!r}")
+    number = float(value)
+    if not math.isfinite(number) or (positive and number <= 0):
+        raise ValueError(f"{name} must be a finite{' positive' if positive else ''} number, not {value!r}")
+    return number
+
+
+def count_of(value: Any, name: str, least: int) -> int:
+    """An integer of at least ``least``, or an error that names the argument."""
+    if isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name} must be an integer, not {value!r}")
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} must be an integer, not {value!r}") from None
+    if number < least:
+        raise ValueError(f"{name} must be at least {least}, not {value!r}")
+    return number
+
+
+class Schedule:
+    """A finite sequence of frequencies in radians per unit of position, each an exact real number.
+
+    Two schedules are equal when they are written alike. ``len`` counts the frequencies; ``numpy.asarray`` gives them
+    rounded to float64.
+    """
+
+    __slots__ = ("_key",)
+    _key: tuple[Any, ...]
+
+    def __len__(self) -> int:
+        raise NotImplementedError
+
+    def _radians(self, bits: int) -> list[Real]:
+        raise NotImplementedError
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self._key == other._key  # type: ignore[attr-defined]
+
+    def __hash__(self) -> int:
+        return hash((type(self).__name__, self._key))
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        return np.array(radians(self), dtype=dtype)
+
+
+class Geometric(Schedule):
+    """``first * base ** (-i / denominator)``."""
+
+    __slots__ = ()
+
+    def __init__(self, count: int, base: float, denominator: Fraction, first: float) -> None:
+        if denominator == 0:
+            if count > 1:
+                raise ValueError(
+                    f"freq_shift leaves a denominator of zero for {count} frequencies; "
+                    "choose a freq_shift other than their number"
+                )
+            denominator = Fraction(1)
+        self._key = (count, base, denominator, first)
+
+    def __len__(self) -> int:
+        return self._key[0]  # type: ignore[no-any-return]
+
+    def _radians(self, bits: int) -> list[Real]:
+        count, base, denominator, first = self._key
+        numerator, divisor = first.as_integer_ratio()
+        value = _exact.divide(numerator, divisor, bits)
+        ratio = _exact.power_ratio(base, -1 / denominator, bits + 16) if count > 1 else (1, 0)
+        values = []
+        for _ in range(count):
+            values.append(value)
+            value = _exact.multiply(value, ratio, bits)
+        return values
+
+    def __repr__(self) -> str:
+        count, base, denominator, first = self._key
+        extra = "" if first == 1 else f", first={first!r}"
+        shift = count - denominator
+        extra = (f", freq_shift={float(shift)!r}" if shift else "") + extra
+        return f"geometric({count}, base={base!r}{extra})"
+
+
+class Linear(Schedule):
+    """``count`` equally spaced frequencies from first to last."""
+
+    __slots__ = ()
+
+    def __init__(self, count: int, first: float, last: float) -> None:
+        self._key = (count, first, last)
+
+    def __len__(self) -> int:
+        return self._key[0]  # type: ignore[no-any-return]
+
+    def _radians(self, bits: int) -> list[Real]:
+        count, first, last = self._key
+        start, step = Fraction(first), (Fraction(last) - Fraction(first)) / max(count - 1, 1)
+        values = (start + i * step for i in range(count))
+        return [_exact.divide(value.numerator, value.denominator, bits) for value in values]
+
+    def __repr__(self) -> str:
+        return "linear({}, {!r}, {!r})".format(*self._key)
+
+
+class Explicit(Schedule):
+    """Float64 numbers, taken as they are."""
+
+    __slots__ = ()
+
+    def __init__(self, values: npt.NDArray[np.float64]) -> None:
+        self._key = (values.astype("<f8").tobytes(),)
+
+    @property
+    def values(self) -> npt.NDArray[np.float64]:
+        return np.frombuffer(self._key[0], "<f8").astype(np.float64)
+
+    def __len__(self) -> int:
+        return len(self._key[0]) // 8
+
+    def _radians(self, bits: int) -> list[Real]:
+        ratios = (value.as_integer_ratio() for value in self.values.tolist())
+        # every denominator is a power of two
+        return [(numerator, 1 - denominator.bit_length()) for numerator, denominator in ratios]
+
+    def __repr__(self) -> str:
+        return np.array2string(self.values, separator=", ", threshold=8)
+
+
+@functools.lru_cache(maxsize=64)
+def turns(schedule: Schedule, unit: Fraction = Fraction(1), bits: int = _BITS) -> list[Real]:
+    """The schedule's frequencies in turns per ``unit`` units of position."""
+    mantissa, exponent = _exact.two_pi(bits + 32)
+    per_radian = _exact.divide(unit.numerator << -exponent, mantissa * unit.denominator, bits + 32)
+    return [_exact.multiply(value, per_radian, bits) for value in schedule._radians(bits)]
+
+
+@functools.lru_cache(maxsize=64)
+def split_turns(schedule: Schedule, unit: Fraction = Fraction(1), multiple: int = 1) -> npt.NDArray[np.float64]:
+    """(2, count): high and low parts of turns per unit; of a multiple of them, with the whole turns taken off."""
+    values = turns(schedule, unit)
+    if multiple != 1:
+        values = [_fraction(mantissa * multiple, exponent) for mantissa, exponent in turns(schedule, unit, _BITS + 64)]
+    parts = _exact.split(values)
+    parts.setflags(write=False)
+    return parts
+
+
+def _fraction(mantissa: int, exponent: int) -> Real:
+    """The part of a number that is left of the nearest integer."""
+    if exponent >= 0:
+        return 0, 0
+    half = 1 << (-exponent - 1)
+    return ((mantissa + half) % (2 * half)) - half, exponent
+
+
+@functools.lru_cache(maxsize=64)
+def radians(schedule: Schedule) -> npt.NDArray[np.float64]:
+    """The frequencies rounded to float64."""
+    values = _exact.split(schedule._radians(_BITS))[0].copy()
+    values.setflags(write=False)
+    return values
+
+
+def geometric(count: int, *, base: float = 10000.0, freq_shift: float = 0.0, first: float = 1.0) -> Schedule:
+    """Frequencies in geometric progression: ``first * base ** (-i / (count - freq_shift))``.
+
+    Parameters
+    ----------
+    count : int
+        Number of frequencies.
+    base : float
+        Ratio of the first frequency to the one ``count - freq_shift`` places on.
+    freq_shift : float
+        0 for the exponents of the paper, 1 for a schedule whose last frequency is exactly ``first / base``.
+    first : float
+        First frequency in radians per unit of position.
+
+    Returns
+    -------
+    Schedule
+        Exact real numbers, to be given as ``frequencies``.
+
+    Raises
+    ------
+    TypeError, ValueError
+        When an argument is no (positive) number, or the denominator is zero for more than one frequency.
+
+    Examples
+    --------
+    >>> import numpy as np, posenc_fast as pf
+    >>> np.asarray(pf.geometric(3, base=100.0, freq_shift=1.0))
+    array([1.  , 0.1 , 0.01])
+    """
+    n = count_of(count, "count", 1)
+    shift = Fraction(real(freq_shift, "freq_shift"))
+    return checked(Geometric(n, real(base, "base", positive=True), n - shift, real(first, "first")))
+
+
+def linear(count: int, first: float, last: float) -> Schedule:
+    """Equally spaced frequencies.
+
+    Parameters
+    ----------
+    count : int
+        Number of frequencies.
+    first, last : float
+        First and last frequency in radians per unit of position.
+
+    Returns
+    -------
+    Schedule
+        Exact real numbers, to be given as ``frequencies``.
+
+    Raises
+    ------
+    TypeError, ValueError
+        When an argument is no (finite) number.
+
+    Examples
+    --------
+    >>> import numpy as np, posenc_fast as pf
+    >>> np.asarray(pf.linear(3, 1, 2))
+    array([1. , 1.5, 2. ])
+    """
+    return checked(Linear(count_of(count, "count", 1), real(first, "first"), real(last, "last")))
+
+
+def checked(schedule: Schedule) -> Schedule:
+    if not np.isfinite(radians(schedule)).all():
+        raise ValueError(f"a frequency of {schedule!r} is too large for float64")
+    return schedule

@@ -1,0 +1,95 @@
+"""Where rows go: an array, or the sum with one, as the engines take it."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from . import _backend, _threads
+from ._checks import kind_of
+
+__all__ = ["Target", "collapse"]
+
+Array = npt.NDArray[Any]
+
+# output values: below, a thread costs more than it gives
+WORTH_A_THREAD = 1 << 20
+# output values in a block: small enough to answer an interrupt soon
+BLOCK = 1 << 22
+
+
+@functools.cache
+def cache_size() -> int:
+    """Bytes of the last-level cache that one core sees, 0 where unknown."""
+    sizes = []
+    for file in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size"):
+        text = file.read_text().strip()
+        sizes.append(int(text[:-1]) << {"K": 10, "M": 20}.get(text[-1], 0))
+    return max(sizes, default=_backend.kernel.CACHE_SIZE if _backend.kernel is not None else 0)
+
+
+def collapse(array: Array, dims: int) -> Array | None:
+    """The array with its leading dimensions made one, so that ``dims`` are left, where that takes no copy."""
+    if array.ndim == dims:
+        return array
+    if array.ndim < dims:
+        return array[(np.newaxis,) * (dims - array.ndim)]
+    shape = (-1, *array.shape[array.ndim - dims + 1 :])
+    if array.size == 0:
+        return np.empty((0, *shape[1:]), array.dtype)
+    view = array.reshape(shape)
+    return view if np.may_share_memory(view, array) else None
+
+
+class Target:
+    """out: (rows, d) to be filled, or (batch, rows, d) that takes scale * x + encoding.
+
+    Arrays that the engines cannot take as they are (unaligned ones) go through a copy of each block.
+    """
+
+    def __init__(self, out: Array, *, x: Array | None = None, scale: float = 1.0, warm: bool = False) -> None:
+        kind = kind_of(out.dtype)
+        assert kind is not None
+        self.kind, self.scale = kind, scale
+        self.out = out.view(np.uint16) if kind >= 2 else out
+        self.x = x if x is None or kind < 2 else x.view(np.uint16)
+        self.rows, self.width = out.shape[-2:]
+        # memory that was written before is not worth its place in the cache when it fills the cache anyway
+        self.stream = warm and x is None and 0 < cache_size() * 3 // 4 <= out.nbytes
+
+    def every(self, first: int, step: int) -> Target:
+        """The rows first, first + step, .."""
+        other = Target.__new__(Target)
+        other.__dict__.update(self.__dict__)
+        other.out = self.out[..., first::step, :]
+        other.x = None if self.x is None else self.x[..., first::step, :]
+        other.rows = other.out.shape[-2]
+        return other
+
+    def run(self, task: Callable[[slice, Array, Array | None], Any], workers: int) -> None:
+        """Call task(rows, out, x) for blocks of rows, in threads where that is worth it."""
+        if self.out.size < WORTH_A_THREAD:
+            workers = 1
+        rows = max(1, min(BLOCK * self.rows // self.out.size, -(-self.rows // workers)))
+        # whole spans of a lattice, where there is room for them
+        rows = rows // 4096 * 4096 or rows
+
+        def block(part: slice) -> None:
+            out = self.out[..., part, :]
+            x = None if self.x is None else self.x[..., part, :]
+            if x is not None and not x.flags.aligned:
+                x = x.copy()
+            if out.flags.aligned:
+                task(part, out, x)
+            else:
+                copy = out.copy()
+                task(part, copy, x)
+                out[...] = copy
+
+        parts = (slice(i, min(i + rows, self.rows)) for i in range(0, self.rows, rows))
+        _threads.run(block, parts, workers)

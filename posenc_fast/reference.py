@@ -1,0 +1,319 @@
+"""What is computed: the encodings in pure Python and NumPy, with the accuracy of the compiled kernel.
+
+This module is three things in one: the definition that a reader reads first, the fallback when there is no compiled
+kernel, and the oracle of first resort. It has the public names of the package, bound to this implementation, and
+the two short programs that every tutorial shows.
+
+Every encoding is a row of independent sinusoids::
+
+    out[n, c] = amplitude[c] * sin(sum_a position[n, a] * frequency[c, a] + 2 pi phase[c])
+
+A *wave* is one frequency with one residual phase, in turns; its sine and cosine serve every column that is a quarter
+turn apart. Doubles are kept in pairs (high, low) whose sum is meant, so that position * turns is known to 106 bits:
+whole turns can then be subtracted without a loss, whatever the position.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from . import _api, _backend, _encoding, _schedule
+from ._doubles import Floats, Pair, product, two_product, two_sum
+from ._rounding import deliver, hard_rows
+
+__all__ = [
+    "Encoding",
+    "fourier_features",
+    "geometric",
+    "join",
+    "linear",
+    "positional_encoding",
+    "sinusoidal",
+    "vaswani_loops",
+    "vaswani_numpy",
+]
+
+TWO_PI, TWO_PI_LOW = float.fromhex("0x1.921fb54442d18p+2"), float.fromhex("0x1.1a62633145c07p-52")
+PER_RADIAN, PER_RADIAN_LOW = float.fromhex("0x1.45f306dc9c883p-3"), float.fromhex("-0x1.6b01ec5417056p-57")
+def _inverse_factorial(n: int) -> tuple[float, float]:
+    exact = Fraction(1, math.factorial(n))
+    return float(exact), float(exact - Fraction(float(exact)))
+
+
+# high and low parts of 1/n!
+INVERSE_FACTORIALS = {n: _inverse_factorial(n) for n in range(2, 22)}
+
+
+# ---- the two programs of the tutorials --------------------------------------------------------------------------
+
+
+def vaswani_loops(length: int, d_model: int) -> Floats:
+    """The paper's formula as a double loop.
+
+    Parameters
+    ----------
+    length, d_model : int
+        Rows and columns.
+
+    Returns
+    -------
+    ndarray of float64, shape (length, d_model)
+
+    Notes
+    -----
+    PE(p, 2i) = sin(p / 10000^(2i/d)), PE(p, 2i+1) = cos(p / 10000^(2i/d)): section 3.5 of Vaswani et al.,
+    "Attention Is All You Need", 2017, arXiv:1706.03762.
+
+    Examples
+    --------
+    >>> from posenc_fast import reference
+    >>> reference.vaswani_loops(2, 2)
+    array([[0.        , 1.        ],
+           [0.84147098, 0.54030231]])
+    """
+    table = np.empty((length, d_model))
+    for p in range(length):
+        for c in range(d_model):
+            angle = p / 10000.0 ** ((c - c % 2) / d_model)
+            table[p, c] = math.sin(angle) if c % 2 == 0 else math.cos(angle)
+    return table
+
+
+def vaswani_numpy(length: int, d_model: int) -> Floats:
+    """The paper's formula in array operations.
+
+    Parameters
+    ----------
+    length, d_model : int
+        Rows and columns.
+
+    Returns
+    -------
+    ndarray of float64, shape (length, d_model)
+
+    Notes
+    -----
+    The formula of `vaswani_loops`, in the form in which tutorials vectorise it.
+
+    Examples
+    --------
+    >>> from posenc_fast import reference
+    >>> reference.vaswani_numpy(2, 2)
+    array([[0.        , 1.        ],
+           [0.84147098, 0.54030231]])
+    """
+    positions = np.arange(length)[:, np.newaxis]
+    frequencies = 10000.0 ** (-np.arange(0, d_model, 2) / d_model)
+    table = np.empty((length, d_model))
+    table[:, 0::2] = np.sin(positions * frequencies)
+    table[:, 1::2] = np.cos(positions * frequencies[: d_model // 2])
+    return table
+
+
+# ---- waves ------------------------------------------------------------------------------------------------------
+
+
+def angles(positions: Floats, turns: Floats) -> Pair:
+    """Angles in turns, whole turns taken off: positions (rows, axes), turns (2, axes, waves) -> (rows, waves)."""
+    angle = low = np.zeros((len(positions), turns.shape[2]))
+    for a in range(turns.shape[1]):
+        p = positions[:, a, np.newaxis]
+        t, e = two_product(p, turns[0, a])
+        angle, error = two_sum(angle, t - np.rint(t))
+        low = low + (error + (p * turns[1, a] + e))
+    return angle, low
+
+
+def angles_single(positions: Floats, single: Floats) -> Pair:
+    """The same with float32 products, as float32 frameworks have them."""
+    angle = np.zeros((len(positions), single.shape[1]), np.float32)
+    for a in range(len(single)):
+        angle = angle + positions[:, a, np.newaxis].astype(np.float32) * single[a].astype(np.float32)
+    exact = angle.astype(np.float64)
+    t, e = two_product(exact, PER_RADIAN)
+    return t - np.rint(t), exact * PER_RADIAN_LOW + e
+
+
+def sincos(turns: Floats, turns_low: Floats) -> tuple[Pair, Pair]:
+    """Sine and cosine of an angle in turns, each a sum of two doubles to 2^-65: Taylor's series about quarter turns."""
+    h, h_low = two_sum(turns, turns_low)
+    quadrant = np.rint(4.0 * h)
+    r, r_low = product(h - 0.25 * quadrant, h_low, TWO_PI, TWO_PI_LOW)
+    z, z_low = product(r, r_low, r, r_low)
+
+    def series(first: int) -> Pair:
+        """1/first! - z/(first + 2)! + z^2/(first + 4)! - ..: the small terms in one double, the large in two."""
+        value, low = np.zeros_like(z), np.zeros_like(z)
+        for n in range(first + 18, first - 1, -2):
+            c, c_low = ((-1) ** ((n - first) // 2) * part for part in INVERSE_FACTORIALS[n])
+            if n > 6:
+                value = c + z * value
+            else:
+                p, e = product(z, z_low, value, low)
+                value = c + p
+                low = (p - (value - c)) + (e + c_low)
+        return value, low
+
+    # the leading terms stand apart, so that a small angle keeps its own bits
+    s, s_low = product(r, r_low, *product(z, z_low, *series(3)))
+    sine = r - s
+    sine_low = (-s - (sine - r)) + (r_low - s_low)
+    c, c_low = product(z, z_low, *series(2))
+    cosine = 1.0 - c
+    cosine_low = ((1.0 - cosine) - c) - c_low
+
+    swap = quadrant % 2 == 1
+    sign_s = np.where(quadrant % 4 >= 2, -1.0, 1.0)
+    sign_c = np.where((quadrant + 1) % 4 >= 2, -1.0, 1.0)
+    return (
+        (sign_s * np.where(swap, cosine, sine), sign_s * np.where(swap, cosine_low, sine_low)),
+        (sign_c * np.where(swap, sine, cosine), sign_c * np.where(swap, sine_low, cosine_low)),
+    )
+
+
+# ---- the engine: the same classes as the compiled one's ---------------------------------------------------------
+
+
+class Plan:
+    """Waves and columns of an encoding: the twin of the compiled kernel's Plan, see there."""
+
+    def __init__(
+        self,
+        turns: Floats,
+        single: Floats,
+        largest: Floats,
+        source: npt.NDArray[np.int32],
+        amplitude: Floats,
+        runs: npt.NDArray[np.int32],
+        planar: bool,
+    ) -> None:
+        self.turns, self.single, self.largest = turns, single, largest
+        self.source, self.amplitude, self.planar = source, amplitude, planar
+
+    def encode(
+        self,
+        level: int,
+        positions: Floats,
+        out: npt.NDArray[Any],
+        kind: int,
+        single: bool = False,
+        stream: bool = False,
+        x: npt.NDArray[Any] | None = None,
+        scale: float = 1.0,
+    ) -> int:
+        """Fill out (rows, width), or write scale * x + encoding to out (batch, rows, width)."""
+        with np.errstate(invalid="ignore", over="ignore", under="ignore"):
+            hard = hard_rows(positions, self.largest, kind)
+            # a few rows at a time, so that the temporaries stay in the cache
+            rows = max(1, 32768 // max(len(self.source), 1))
+            for first in range(0, len(positions), rows):
+                part = slice(first, first + rows)
+                easy = ~hard[part]
+                if easy.all():
+                    self._encode(positions[part], out[..., part, :], kind, single, None if x is None else x[:, part], scale)
+                elif easy.any():
+                    target = out[..., part, :][..., easy, :]
+                    self._encode(
+                        positions[part][easy], target, kind, single, None if x is None else x[:, part][:, easy], scale
+                    )
+                    out[..., part, :][..., easy, :] = target
+        return int(hard.sum())
+
+    def _encode(
+        self,
+        positions: Floats,
+        out: npt.NDArray[Any],
+        kind: int,
+        single: bool,
+        x: npt.NDArray[Any] | None,
+        scale: float,
+    ) -> None:
+        angle = angles_single(positions, self.single) if single else angles(positions, self.turns)
+        sine, cosine = sincos(*angle)
+        if self.planar:
+            waves = [np.concatenate(parts, axis=1) for parts in zip(sine, cosine, strict=True)]
+        else:
+            waves = [np.stack(parts, axis=2).reshape(len(positions), -1) for parts in zip(sine, cosine, strict=True)]
+        high, low = product(waves[0][:, self.source], waves[1][:, self.source], self.amplitude, 0.0)
+        deliver(kind, high, low, out, x, scale)
+
+
+class Lattice:
+    """Rows of integer positions: the twin of the compiled kernel's Lattice, without its rotations."""
+
+    def __init__(
+        self,
+        level: int,
+        plan: Plan,
+        quadrature_source: npt.NDArray[np.int32],
+        quadrature_amplitude: Floats,
+        cosine: npt.NDArray[np.int32],
+        sine: npt.NDArray[np.int32],
+        block_bits: int,
+        span_bits: int,
+        wide: bool,
+    ) -> None:
+        self.plan, self.span_bits = plan, span_bits
+
+    def table(
+        self, level: int, span: int, offset: int, out: npt.NDArray[Any], kind: int, stream: bool = False
+    ) -> None:
+        """Fill out (rows, width): consecutive integers from span * 2**span_bits + offset on."""
+        offsets = offset + np.arange(len(out), dtype=np.int64)
+        mask = (1 << self.span_bits) - 1
+        self.rows(level, span + (offsets >> self.span_bits), offsets & mask, out, kind)
+
+    def rows(
+        self,
+        level: int,
+        spans: npt.NDArray[np.int64],
+        offsets: npt.NDArray[Any],
+        out: npt.NDArray[Any],
+        kind: int,
+        x: npt.NDArray[Any] | None = None,
+        scale: float = 1.0,
+    ) -> None:
+        """Fill out (rows, width), or write scale * x + encoding to out (batch, rows, width): any integers."""
+        shift = 32 - self.span_bits
+        multiples = spans >> shift
+        rest = ((spans - (multiples << shift)) << self.span_bits) + offsets
+        columns = [multiples, rest, np.ones_like(rest)][: self.plan.turns.shape[1]]
+        self.plan.encode(level, np.stack(columns, axis=1).astype(np.float64), out, kind, x=x, scale=scale)
+
+
+# ---- the package's public names, bound to this implementation ---------------------------------------------------
+
+
+class Encoding(_encoding.Encoding):
+    __doc__ = _encoding.Encoding.__doc__
+    __slots__ = ()
+    _backend = "python"
+
+
+def _bound(function: Any) -> Any:
+    """The same builder, for an Encoding that computes here."""
+
+    @functools.wraps(function)
+    def build(*args: Any, **kwargs: Any) -> Encoding:
+        return Encoding._adopt(function(*args, **kwargs))
+
+    return build
+
+
+sinusoidal = _bound(_api.sinusoidal)
+fourier_features = _bound(_api.fourier_features)
+join = _bound(_api.join)
+geometric = _schedule.geometric
+linear = _schedule.linear
+
+
+@functools.wraps(_api.positional_encoding)
+def positional_encoding(*args: Any, **kwargs: Any) -> npt.NDArray[Any]:
+    with _backend.use_backend("python"):
+        return _api.positional_encoding(*args, **kwargs)

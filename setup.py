@@ -1,0 +1,102 @@
+"""Build of the kernel: see CONTRIBUTING.md.
+
+The loops are translated to C once and compiled once for each instruction-set level, with that level's flags, into
+the one extension module; the module asks the CPU which of them to use.
+"""
+
+import os
+import platform
+import sys
+import sysconfig
+from pathlib import Path
+
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+from setuptools.errors import BaseError
+
+
+def flag(name):
+    return os.environ.get(name, "0") not in ("", "0")
+
+
+REQUIRED = flag("POSENC_FAST_REQUIRE_EXT")
+PURE = flag("POSENC_FAST_NO_EXTENSIONS") or sys.implementation.name != "cpython"
+# free-threaded builds have no stable ABI yet
+ABI3 = not sysconfig.get_config_var("Py_GIL_DISABLED")
+
+COMMON = ["-O3", "-g0", "-ffp-contract=off"]
+LEVELS = {
+    "baseline": [],
+    "avx2": ["-march=x86-64-v3"],
+    "avx512": ["-march=x86-64-v4", "-mprefer-vector-width=512"],
+}
+
+
+class BuildKernel(build_ext):
+    """Compile the loops for every level that machine and compiler know."""
+
+    def build_extension(self, ext):
+        loops = ext.sources.pop()
+        x86 = platform.machine().lower() in ("x86_64", "amd64") and self.compiler.compiler_type != "msvc"
+        common = ["/O2"] if self.compiler.compiler_type == "msvc" else COMMON
+        ext.extra_compile_args = common
+        levels = LEVELS if x86 and "universal2" not in self.plat_name else {"baseline": []}
+        try:
+            ext.extra_objects = [o for level, flags in levels.items() for o in self.loops(ext, loops, level, common + flags)]
+        except BaseError:
+            if len(levels) == 1:
+                raise
+            print("posenc_fast: this compiler does not know x86-64-v3 and -v4; building the baseline alone")
+            levels = {"baseline": []}
+            ext.extra_objects = self.loops(ext, loops, "baseline", common)
+        if len(levels) > 1:
+            ext.define_macros = [*ext.define_macros, ("POSENC_LEVELS", "1")]
+        super().build_extension(ext)
+
+    def loops(self, ext, source, level, flags):
+        # one door for each level, and names apart for what Cython makes global
+        names = [
+            ("POSENC_LEVEL", f"posenc_level_{level}"),
+            ("PyInit__loops", f"posenc_unused_init_{level}"),
+            ("__pyx_module_is_main__loops", f"posenc_unused_main_{level}"),
+        ]
+        return self.compiler.compile(
+            [source],
+            output_dir=str(Path(self.build_temp) / level),
+            macros=[*ext.define_macros, *names],
+            include_dirs=ext.include_dirs,
+            extra_postargs=flags,
+            depends=ext.depends,
+        )
+
+
+def extensions():
+    if PURE:
+        if REQUIRED:
+            raise SystemExit("POSENC_FAST_REQUIRE_EXT is set, but no extension can be built for this interpreter")
+        return []
+    from Cython.Build import cythonize
+
+    directives = {}
+    if flag("POSENC_FAST_DEBUG"):
+        directives = {"boundscheck": True, "initializedcheck": True, "wraparound": False}
+    options = {"include_path": ["src"], "build_dir": "build", "compiler_directives": directives}
+    (loops,) = cythonize([Extension("_loops", ["src/_loops.pyx"])], **options)
+    (kernel,) = cythonize([Extension("posenc_fast._kernel", ["src/_kernel.pyx"])], **options)
+    kernel.sources += loops.sources
+    kernel.include_dirs = ["src"]
+    kernel.depends = ["src/posenc.h", "src/coefficients.h", "src/posenc.pxd"]
+    kernel.py_limited_api = ABI3
+    if ABI3:
+        kernel.define_macros = [("Py_LIMITED_API", "0x030B0000")]
+    # cythonize drops this: without a compiler a user gets the pure-Python package, a packager an error
+    kernel.optional = not REQUIRED
+    return [kernel]
+
+
+ext_modules = extensions()
+setup(
+    ext_modules=ext_modules,
+    cmdclass={"build_ext": BuildKernel},
+    options={"bdist_wheel": {"py_limited_api": "cp311"}} if ext_modules and ABI3 else {},
+)

@@ -1,0 +1,235 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, freethreading_compatible=True
+"""The compiled engine: hands arrays, checked by the Python wrapper, to the loops of one instruction-set level.
+
+``posenc_fast/reference.py`` has the same two classes, ``Plan`` and ``Lattice``, with the same methods.
+A ``level`` is an index into ``LEVELS``. Arrays of 16-bit floats come as uint16, with their ``kind``.
+"""
+
+from cpython.buffer cimport PyBUF_STRIDES, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
+from libc.stdint cimport int32_t, int64_t, uintptr_t
+from libc.stdlib cimport free, malloc
+from libc.string cimport memset
+
+from posenc cimport (
+    CLattice, CLevel, CPlan, CSink, cache_size, cpu_has, is_warm, lattice_scratch, row_scratch,
+)
+
+cdef extern from *:
+    """
+    #if defined(POSENC_X86)
+    #define POSENC_BASE_NAME "baseline"
+    #elif defined(__aarch64__) || defined(_M_ARM64)
+    #define POSENC_BASE_NAME "neon"
+    #else
+    #define POSENC_BASE_NAME "baseline"
+    #endif
+    #if !defined(POSENC_LEVELS)
+    /* the compiler knew no more than the baseline */
+    static void posenc_level_none(posenc_level *level) { (void)level; }
+    #define posenc_level_avx2 posenc_level_none
+    #define posenc_level_avx512 posenc_level_none
+    #endif
+    """
+    const char* BASE_NAME "POSENC_BASE_NAME"
+    void level_baseline "posenc_level_baseline"(CLevel*) nogil
+    void level_avx2 "posenc_level_avx2"(CLevel*) nogil
+    void level_avx512 "posenc_level_avx512"(CLevel*) nogil
+
+cdef enum:
+    SMALL = 1 << 14  # elements: below, releasing the GIL costs more than it gives
+    ON_STACK = 4096  # doubles of scratch
+
+cdef CLevel levels[3]
+
+
+def _load():
+    names = [BASE_NAME.decode()]
+    level_baseline(&levels[0])
+    if cpu_has(1):
+        level_avx2(&levels[1])
+        names.append("avx2")
+    if cpu_has(2):
+        level_avx512(&levels[2])
+        names.append("avx512")
+    return tuple(names)
+
+
+LEVELS = _load()
+CACHE_SIZE = cache_size()
+
+FLOAT64, FLOAT32, FLOAT16, BFLOAT16 = range(4)
+
+
+cdef class _Scratch:
+    """Memory of whole cache lines, freed with the object."""
+    cdef void* memory
+    cdef double* start
+
+    def __cinit__(self, Py_ssize_t doubles):
+        self.memory = malloc(<size_t>(doubles + 8) * sizeof(double))
+        if self.memory == NULL:
+            raise MemoryError(f"no memory for {doubles * 8} bytes of work space")
+        self.start = <double*>((<uintptr_t>self.memory + 63) & ~<uintptr_t>63)
+
+    def __dealloc__(self):
+        free(self.memory)
+
+
+cdef class _Target:
+    """A sink and the buffers that it holds."""
+    cdef CSink sink
+    cdef Py_buffer out
+    cdef Py_buffer x
+    cdef bint has_out, has_x
+
+    def __cinit__(self, object out, object x, double scale, int kind, bint stream):
+        PyObject_GetBuffer(out, &self.out, PyBUF_STRIDES | PyBUF_WRITABLE)
+        self.has_out = True
+        self.sink.out = <char*>self.out.buf
+        self.sink.row = self.out.strides[self.out.ndim - 2]
+        self.sink.type = kind
+        self.sink.scale = scale
+        if stream and is_warm(self.out.buf, self.out.len):
+            self.sink.stream = True
+        if x is not None:
+            PyObject_GetBuffer(x, &self.x, PyBUF_STRIDES)
+            self.has_x = True
+            self.sink.batch = self.out.strides[0]
+            self.sink.batches = self.out.shape[0]
+            self.sink.x = <const char*>self.x.buf
+            self.sink.x_batch = self.x.strides[0]
+            self.sink.x_row = self.x.strides[1]
+
+    def __dealloc__(self):
+        if self.has_out:
+            PyBuffer_Release(&self.out)
+        if self.has_x:
+            PyBuffer_Release(&self.x)
+
+
+cdef class Plan:
+    """Waves and columns of an encoding.
+
+    turns: (2, axes, waves), high and low parts of the turns per unit. single: (axes, waves), radians per unit,
+    rounded to float32. source: (width,), the place of each column in a row of waves; runs: the first columns of
+    stretches of consecutive sources, and the width.
+    """
+    cdef CPlan c
+    cdef const double[:, :, ::1] _turns
+    cdef const double[:, ::1] _single
+    cdef const int32_t[::1] _source
+    cdef const double[::1] _amplitude
+    cdef const int32_t[::1] _runs
+    cdef const double[::1] _largest
+
+    def __init__(self, turns, single, largest, source, amplitude, runs, bint planar):
+        self._turns, self._single, self._largest = turns, single, largest
+        self._source, self._amplitude, self._runs = source, amplitude, runs
+        self.c.axes = self._turns.shape[1]
+        self.c.waves = self._turns.shape[2]
+        self.c.width = self._source.shape[0]
+        self.c.high = &self._turns[0, 0, 0]
+        self.c.low = &self._turns[1, 0, 0]
+        self.c.single = &self._single[0, 0]
+        self.c.largest = &self._largest[0]
+        self.c.source = &self._source[0]
+        self.c.amplitude = &self._amplitude[0]
+        self.c.runs = &self._runs[0]
+        self.c.nruns = self._runs.shape[0] - 1
+        self.c.planar = planar
+
+    def encode(self, int level, positions, out, int kind, bint single=False, bint stream=False, x=None,
+               double scale=1.0):
+        """Fill out (rows, width), or write scale * x + encoding to out (batch, rows, width).
+
+        positions: float64 (rows, axes). Returns how many rows could not be done; they are left as they were.
+        """
+        cdef Py_buffer view
+        cdef Py_ssize_t rows, hard
+        cdef double on_stack[ON_STACK]
+        cdef double* scratch = on_stack
+        cdef Py_ssize_t size = row_scratch(self.c.waves, self.c.width)
+        cdef _Scratch memory
+        cdef _Target target = _Target(out, x, scale, kind, stream)
+        if size > ON_STACK:
+            memory = _Scratch(size)
+            scratch = memory.start
+        PyObject_GetBuffer(positions, &view, PyBUF_STRIDES)
+        rows = view.shape[0]
+        if rows * self.c.width < SMALL:
+            hard = levels[level].encode(&self.c, <const double*>view.buf, rows, &target.sink, single, scratch)
+        else:
+            with nogil:
+                hard = levels[level].encode(&self.c, <const double*>view.buf, rows, &target.sink, single, scratch)
+        PyBuffer_Release(&view)
+        return hard
+
+
+cdef class Lattice:
+    """What the rows of integer positions are made from: rows of cosines and sines of small offsets.
+
+    plan's axes: multiples of 2**32, the remainder, and (where there are phases that are no quarter turns) one.
+    quadrature: source and amplitude of the columns' derivatives by angle. cosine, sine: sources of the cosines
+    and sines of the columns' waves.
+    """
+    cdef CLattice c
+    cdef readonly Plan plan
+    cdef const int32_t[::1] _quadrature_source
+    cdef const double[::1] _quadrature_amplitude
+    cdef _Scratch _near
+    cdef _Scratch _far
+
+    def __init__(self, int level, Plan plan, quadrature_source, quadrature_amplitude, cosine, sine, int block_bits,
+                 int span_bits, bint wide):
+        self.plan = plan
+        self._quadrature_source, self._quadrature_amplitude = quadrature_source, quadrature_amplitude
+        self.c.plan = &plan.c
+        self.c.quadrature_source = &self._quadrature_source[0]
+        self.c.quadrature_amplitude = &self._quadrature_amplitude[0]
+        # an odd number of cache lines from row to row, so that rows do not evict each other
+        self.c.stride = ((plan.c.width + 7) // 8 | 1) * 8
+        self.c.block_bits = block_bits
+        self.c.span_bits = span_bits
+        self._near = self._offsets(level, cosine, sine, 1, (1 << block_bits) // 2 + 1, wide)
+        self._far = self._offsets(level, cosine, sine, 1 << block_bits, 1 << (span_bits - block_bits), wide)
+        self.c.near = self._near.start
+        self.c.far = self._far.start
+
+    cdef _Scratch _offsets(self, int level, const int32_t[::1] cosine, const int32_t[::1] sine, Py_ssize_t step,
+                           Py_ssize_t rows, bint wide):
+        """Cosines and sines of 0, step, 2 * step .., and if wide their low parts, row by row."""
+        cdef CPlan* plan = &self.plan.c
+        cdef Py_ssize_t plane = rows * self.c.stride, i, c
+        cdef _Scratch memory = _Scratch((4 if wide else 2) * plane)
+        cdef _Scratch work = _Scratch(row_scratch(plan.waves, plan.width) + 2 * plan.width)
+        cdef double* ones = work.start
+        cdef double* low = ones + plan.width
+        cdef double* rest = low + plan.width
+        cdef double position[3]
+        memset(memory.start, 0, (4 if wide else 2) * plane * sizeof(double))
+        position[0] = position[2] = 0.0
+        for c in range(plan.width):
+            ones[c] = 1.0
+        for i in range(rows):
+            position[1] = <double>(i * step)
+            for c in range(2):
+                levels[level].evaluate(plan, position, 1, &sine[0] if c else &cosine[0], ones,
+                                       memory.start + c * plane + i * self.c.stride,
+                                       memory.start + (c + 2) * plane + i * self.c.stride if wide else low, 0, rest)
+        return memory
+
+    def table(self, int level, int64_t span, Py_ssize_t offset, out, int kind, bint stream=False):
+        """Fill out (rows, width): consecutive integers from span * 2**span_bits + offset on."""
+        cdef _Target target = _Target(out, None, 1.0, kind, stream)
+        cdef _Scratch memory = _Scratch(lattice_scratch(self.plan.c.waves, self.plan.c.width))
+        cdef Py_ssize_t rows = target.out.shape[0]
+        with nogil:
+            levels[level].table(&self.c, span, offset, rows, &target.sink, memory.start)
+
+    def rows(self, int level, const int64_t[::1] spans, const int32_t[::1] offsets, out, int kind, x=None,
+             double scale=1.0):
+        """Fill out (rows, width), or write scale * x + encoding to out (batch, rows, width): any integers."""
+        cdef _Target target = _Target(out, x, scale, kind, False)
+        cdef _Scratch memory = _Scratch(lattice_scratch(self.plan.c.waves, self.plan.c.width))
+        with nogil:
+            levels[level].rows(&self.c, &spans[0], &offsets[0], spans.shape[0], &target.sink, memory.start)

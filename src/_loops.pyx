@@ -1,0 +1,816 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+"""The loops of posenc_fast: compiled once for each instruction-set level, called only after a look at the CPU.
+
+Design
+------
+(a) A *wave* is a frequency, in turns per unit of position, kept as the sum of two doubles. A column of the output is
+    amplitude * (sine or cosine of a wave). Waves are evaluated once, however many columns share them.
+(b) ``reduce``: position * turns is a product and its exact error; whole quarter turns are subtracted, which is exact;
+    what is left is at most an eighth of a turn, with a low part. No tables, no branches, no Payne-Hanek: two doubles
+    of turns lose |angle| * 2^-106.
+(c) ``quick``: sine and cosine of it to 2^-51, for results that are rounded to 32 or 16 bits.
+    ``accurate``: the same as sums of two doubles, to 2^-65, for float64 results and for (d).
+(d) Consecutive positions are not evaluated but rotated: value and quadrature of an anchor row, times cosine and sine
+    of the offset. The row above and the row below the anchor by the same offset share both products. Anchors are
+    themselves rotated from one exact evaluation per *span*. Which anchor serves a position depends on the position
+    alone, and so do the bits of its row.
+(e) A *sink* says where rows go: written, or added to scale * x, in any of the four types.
+
+Nothing here is checked: ``_kernel.pyx`` and the Python wrapper have done that. Nothing here may touch a Python
+object: the module's init function never runs.
+"""
+
+from posenc cimport (
+    BFLOAT16, FEW_WAVES, FLAT_WAVES, FLAT_WIDTH, FLOAT16, FLOAT32, FLOAT64, CLattice, CLevel, CPlan, CSink, bits, crdouble, crint32, fma, from_bfloat,
+    from_bits, from_half, oddfloat, product_error, rdouble, rfloat, roddfloat, stream, stream_end, to_bfloat, to_half, to_odd,
+)
+from libc.math cimport INFINITY, fabs
+from libc.stdint cimport int32_t, int64_t, uint16_t, uint64_t
+from libc.string cimport memcpy
+
+# rows that are written: restricted pointers, so that the compiler need not ask whether they overlap
+ctypedef fused row_out:
+    rdouble
+    rfloat
+    roddfloat
+
+ctypedef fused narrow_row:
+    rfloat
+    roddfloat
+
+cdef extern from *:
+    """
+    #include "coefficients.h"
+    /* 1.5 * 2^52: adding it rounds to an integer, which then stands in the low bits of the sum */
+    #define ROUNDER 6755399441055744.0
+    #define SIGN_BIT ((uint64_t)1 << 63)
+    /* turns: up to QUICK the low part of a product is small; beyond MOST it no longer rounds to quarter turns;
+       below TINY its error may be subnormal, that is, inexact */
+    #define QUICK 1099511627776.0
+    #define MOST 562949953421312.0
+    #define TINY 1e-270
+    /* a bfloat16 reaches down as far as a float32, where rounding to odd is not exact any more */
+    #define TINY_BFLOAT 1e-21
+    """
+    uint64_t SIGN_BIT
+    double ROUNDER, QUICK, MOST, TINY, TINY_BFLOAT
+    double TWO_PI, TWO_PI_LOW, PER_RADIAN, PER_RADIAN_LOW
+    double S0, S1, S2, S3, S4, S5, S6, C1, C2, C3, C4, C5, C6
+    double T3, T3_LOW, T4, T4_LOW, T5, T5_LOW, T6, T6_LOW, T7, T8, T9, T10, T11, T12, T13, T14, T15, T16, T17, T18, T19, T20
+
+
+# ---- sums and products of two doubles ---------------------------------------------------------------------------
+
+cdef inline double two_sum(double a, double b, double* error) noexcept nogil:
+    cdef double s = a + b
+    cdef double t = s - a
+    error[0] = (a - (s - t)) + (b - t)
+    return s
+
+
+cdef inline double horner(double c, double c_low, double z, double z_low, double* low, double sum_) noexcept nogil:
+    """c + z * (sum_ + low), |c| the larger term."""
+    cdef double p = z * sum_
+    cdef double e = product_error(z, sum_, p) + fma(z, low[0], z_low * sum_)
+    cdef double s = c + p
+    low[0] = (p - (s - c)) + (e + c_low)
+    return s
+
+
+# ---- sine and cosine of one wave --------------------------------------------------------------------------------
+
+cdef inline void turn(uint64_t quadrant, double* s, double* c) noexcept nogil:
+    """Turn (s, c) by quadrant quarter turns: swap when odd, then the signs."""
+    cdef uint64_t a = bits(s[0])
+    cdef uint64_t b = bits(c[0])
+    cdef uint64_t swap = (a ^ b) & (0 - (quadrant & 1))
+    s[0] = from_bits(a ^ swap ^ ((quadrant << 62) & SIGN_BIT))
+    c[0] = from_bits(b ^ swap ^ (((quadrant + 1) << 62) & SIGN_BIT))
+
+
+cdef inline void quick(double x, uint64_t quadrant, double* s, double* c) noexcept nogil:
+    """Sine and cosine of x turns, |x| <= 0.1255, plus quadrant quarter turns."""
+    cdef double z = x * x
+    s[0] = x * fma(z, fma(z, fma(z, fma(z, fma(z, fma(z, S6, S5), S4), S3), S2), S1), S0)
+    c[0] = fma(z, fma(z, fma(z, fma(z, fma(z, fma(z, C6, C5), C4), C3), C2), C1), 1.0)
+    turn(quadrant, s, c)
+
+
+cdef inline void quick_product(double p, double high, double low, double* s, double* c) noexcept nogil:
+    """Sine and cosine of p * (high + low) turns, at most QUICK of them."""
+    cdef double t = p * high
+    cdef double error = product_error(p, high, t)
+    cdef double q = t * 4.0 + ROUNDER
+    # t is within an eighth of the quarter turn, so the difference is exact
+    quick((t - (q - ROUNDER) * 0.25) + fma(p, low, error), bits(q), s, c)
+
+
+cdef inline void accurate(double x, double x_low, uint64_t quadrant, double* s, double* s_low, double* c,
+                          double* c_low) noexcept nogil:
+    """Sine and cosine of x + x_low turns, |x| <= 1/8, plus quadrant quarter turns, each as a sum of two doubles.
+
+    Taylor's series in radians, the leading terms in two doubles.
+    """
+    cdef double r = x * TWO_PI
+    cdef double r_low = product_error(x, TWO_PI, r) + fma(x, TWO_PI_LOW, x_low * TWO_PI)
+    cdef double z = r * r
+    cdef double z_low = fma(2.0 * r, r_low, product_error(r, r, z))
+    cdef double low, sum_, t
+    sum_ = fma(z, fma(z, fma(z, fma(z, fma(z, fma(z, T19, T17), T15), T13), T11), T9), T7)
+    low = 0.0
+    sum_ = horner(T5, T5_LOW, z, z_low, &low, sum_)
+    sum_ = horner(T3, T3_LOW, z, z_low, &low, sum_)
+    # r + r * z * sum_: the one in front of the series is left out, so that a small angle keeps its own bits
+    t = z * sum_
+    low = product_error(z, sum_, t) + fma(z, low, z_low * sum_)
+    sum_ = r * t
+    low = product_error(r, t, sum_) + fma(r, low, r_low * (1.0 + t))
+    s[0] = r + sum_
+    s_low[0] = (sum_ - (s[0] - r)) + low
+
+    sum_ = fma(z, fma(z, fma(z, fma(z, fma(z, fma(z, T20, T18), T16), T14), T12), T10), T8)
+    low = 0.0
+    sum_ = horner(T6, T6_LOW, z, z_low, &low, sum_)
+    sum_ = horner(T4, T4_LOW, z, z_low, &low, sum_)
+    sum_ = horner(-0.5, 0.0, z, z_low, &low, sum_)
+    c[0] = horner(1.0, 0.0, z, z_low, &low, sum_)
+    c_low[0] = low
+    # both parts are turned alike
+    turn(quadrant, s, c)
+    turn(quadrant, s_low, c_low)
+
+
+cdef inline double reduce(double turns, double turns_low, double* low, uint64_t* quadrant) noexcept nogil:
+    """Distance, high and low part, of an angle of a few turns to the nearest quarter turn."""
+    cdef double h = two_sum(turns, turns_low, low)
+    cdef double q = h * 4.0 + ROUNDER
+    quadrant[0] = bits(q)
+    return h - (q - ROUNDER) * 0.25
+
+
+cdef void angles(const CPlan* plan, const double* position, bint single, double* turns_, double* turns_low) noexcept nogil:
+    """Angles of all waves at one position of any number of axes, whole turns taken off, as sums of two doubles."""
+    cdef Py_ssize_t j, a, waves = plan.waves
+    cdef rdouble turns = turns_
+    cdef rdouble low = turns_low
+    cdef crdouble high_a
+    cdef crdouble low_a
+    cdef double p, t, e, whole, s
+    for j in range(waves):
+        turns[j] = 0.0
+        low[j] = 0.0
+    for a in range(plan.axes):
+        if single:
+            # float32 frameworks round frequency and position, then their product (and its sum over axes)
+            high_a = plan.single + a * waves
+            p = <double>(<float>position[a])
+            for j in range(waves):
+                turns[j] = <double>(<float>(turns[j] + <double>(<float>(p * high_a[j]))))
+        else:
+            high_a = plan.high + a * waves
+            low_a = plan.low + a * waves
+            p = position[a]
+            for j in range(waves):
+                t = p * high_a[j]
+                e = product_error(p, high_a[j], t)
+                whole = (t + ROUNDER) - ROUNDER
+                s = two_sum(turns[j], t - whole, &t)
+                turns[j] = s
+                low[j] += t + fma(p, low_a[j], e)
+    if single:
+        for j in range(waves):
+            p = turns[j]
+            t = p * PER_RADIAN
+            e = product_error(p, PER_RADIAN, t)
+            whole = (t + ROUNDER) - ROUNDER
+            turns[j] = t - whole
+            low[j] = fma(p, PER_RADIAN_LOW, e)
+
+
+# ---- one row of waves, then one row of columns ------------------------------------------------------------------
+
+cdef inline Py_ssize_t cosines(const CPlan* plan) noexcept nogil:
+    return plan.waves if plan.planar else 1
+
+
+cdef void quick_waves(const CPlan* plan, const double* turns_, const double* turns_low, double* row_) noexcept nogil:
+    cdef Py_ssize_t j, waves = plan.waves
+    cdef crdouble turns = turns_
+    cdef crdouble turns_l = turns_low
+    cdef rdouble row = row_
+    cdef rdouble row_c = row_ + waves
+    cdef double x, low, s, c
+    cdef uint64_t quadrant
+    if plan.planar:
+        for j in range(waves):
+            x = reduce(turns[j], turns_l[j], &low, &quadrant)
+            quick(x + low, quadrant, &s, &c)
+            row[j] = s
+            row_c[j] = c
+    else:
+        for j in range(waves):
+            x = reduce(turns[j], turns_l[j], &low, &quadrant)
+            quick(x + low, quadrant, &s, &c)
+            row[2 * j] = s
+            row[2 * j + 1] = c
+
+
+cdef void accurate_waves(const CPlan* plan, const double* turns_, const double* turns_low, double* high_,
+                         double* low_) noexcept nogil:
+    cdef Py_ssize_t j, waves = plan.waves
+    cdef crdouble turns = turns_
+    cdef crdouble turns_l = turns_low
+    cdef rdouble high = high_
+    cdef rdouble high_c = high_ + waves
+    cdef rdouble low = low_
+    cdef rdouble low_c = low_ + waves
+    cdef double x, x_low, s, c, s_low, c_low
+    cdef uint64_t quadrant
+    if plan.planar:
+        for j in range(waves):
+            x = reduce(turns[j], turns_l[j], &x_low, &quadrant)
+            accurate(x, x_low, quadrant, &s, &s_low, &c, &c_low)
+            high[j] = s
+            high_c[j] = c
+            low[j] = s_low
+            low_c[j] = c_low
+    else:
+        for j in range(waves):
+            x = reduce(turns[j], turns_l[j], &x_low, &quadrant)
+            accurate(x, x_low, quadrant, &s, &s_low, &c, &c_low)
+            high[2 * j] = s
+            high[2 * j + 1] = c
+            low[2 * j] = s_low
+            low[2 * j + 1] = c_low
+
+
+cdef void quick_row(const CPlan* plan, double p, double* row_) noexcept nogil:
+    """Waves at a position of one axis, at most QUICK turns."""
+    cdef Py_ssize_t j, waves = plan.waves
+    cdef crdouble high = plan.high
+    cdef crdouble low = plan.low
+    cdef rdouble row = row_
+    cdef rdouble row_c = row_ + waves
+    cdef double s, c
+    if plan.planar:
+        for j in range(waves):
+            quick_product(p, high[j], low[j], &s, &c)
+            row[j] = s
+            row_c[j] = c
+    else:
+        for j in range(waves):
+            quick_product(p, high[j], low[j], &s, &c)
+            row[2 * j] = s
+            row[2 * j + 1] = c
+
+
+cdef void quick_flat(const double* positions_, const double* high_, const double* low_, Py_ssize_t n,
+                     double* row_) noexcept nogil:
+    """The same for n pairs of position and wave: rows of few waves, side by side."""
+    cdef Py_ssize_t j
+    cdef crdouble p = positions_
+    cdef crdouble high = high_
+    cdef crdouble low = low_
+    cdef rdouble row = row_
+    cdef double s, c
+    for j in range(n):
+        quick_product(p[j], high[j], low[j], &s, &c)
+        row[2 * j] = s
+        row[2 * j + 1] = c
+
+
+cdef inline void store(row_out out, Py_ssize_t c, double value) noexcept nogil:
+    if row_out is roddfloat:
+        out[c] = to_odd(value)
+    elif row_out is rfloat:
+        out[c] = <float>value
+    else:
+        out[c] = value
+
+
+cdef void columns(const CPlan* plan, const int32_t* source_, const double* amplitude_, const double* row_,
+                  row_out out) noexcept nogil:
+    """amplitude * the column's place in a row of waves."""
+    cdef Py_ssize_t c, k, first, last, width = plan.width
+    cdef crint32 source = source_
+    cdef crdouble amplitude = amplitude_
+    cdef crdouble row = row_
+    if plan.nruns * 8 > width:
+        for c in range(width):
+            store[row_out](out, c, amplitude[c] * row[source[c]])
+        return
+    for k in range(plan.nruns):
+        first = plan.runs[k]
+        last = plan.runs[k + 1]
+        row = row_ + source[first] - first
+        for c in range(first, last):
+            store[row_out](out, c, amplitude[c] * row[c])
+
+
+cdef void columns_accurate(const CPlan* plan, const int32_t* source_, const double* amplitude_, const double* row_,
+                           const double* row_low, double* high_, double* low_) noexcept nogil:
+    cdef Py_ssize_t c, k
+    cdef crint32 source = source_
+    cdef crdouble amplitude = amplitude_
+    cdef crdouble row = row_
+    cdef crdouble row_l = row_low
+    cdef rdouble high = high_
+    cdef rdouble low = low_
+    cdef double p
+    for c in range(plan.width):
+        k = source[c]
+        p = amplitude[c] * row[k]
+        high[c] = p
+        low[c] = fma(amplitude[c], row_l[k], product_error(amplitude[c], row[k], p))
+
+
+# ---- sinks ------------------------------------------------------------------------------------------------------
+
+cdef void put(const CSink* sink, Py_ssize_t i, const void* row, Py_ssize_t nbytes) noexcept nogil:
+    if sink.stream:
+        stream(sink.out + i * sink.row, row, nbytes)
+    else:
+        memcpy(sink.out + i * sink.row, row, nbytes)
+
+
+cdef void add_row(const float* x, double scale, const double* row_, narrow_row out, Py_ssize_t n) noexcept nogil:
+    # no restrict on x: it may be out
+    cdef Py_ssize_t c
+    cdef crdouble row = row_
+    for c in range(n):
+        store[narrow_row](out, c, fma(scale, <double>x[c], row[c]))
+
+
+cdef void add_row_accurate(const double* x, double scale, const double* high, const double* low, double* out,
+                           Py_ssize_t n) noexcept nogil:
+    cdef Py_ssize_t c
+    cdef double p, s, e
+    for c in range(n):
+        p = scale * x[c]
+        s = two_sum(p, high[c], &e)
+        out[c] = s + (e + (product_error(scale, x[c], p) + low[c]))
+
+
+cdef void narrow(const CSink* sink, Py_ssize_t i, const oddfloat* row, Py_ssize_t n, uint16_t* scratch) noexcept nogil:
+    """Send a row, rounded to odd, to a sink of 16 bits."""
+    cdef char* out = sink.out + i * sink.row
+    cdef uint16_t* to = scratch if sink.stream else <uint16_t*>out
+    if sink.type == FLOAT16:
+        to_half(row, to, n)
+    else:
+        to_bfloat(row, to, n)
+    if sink.stream:
+        stream(out, to, 2 * n)
+
+
+cdef void deliver(const CSink* sink, Py_ssize_t i, const double* high, const double* low, Py_ssize_t n,
+                  double* scratch) noexcept nogil:
+    """Send a row of doubles (float64: of sums of two) to the sink; scratch: 2 * n doubles."""
+    cdef Py_ssize_t c, b
+    cdef char* out = sink.out + i * sink.row
+    cdef const char* x
+    cdef double* out64
+    cdef oddfloat* odd = <oddfloat*>scratch
+    cdef float* floats = <float*>(scratch + n)
+    if sink.x == NULL:
+        if sink.type == FLOAT64:
+            out64 = <double*>out
+            for c in range(n):
+                out64[c] = high[c] + low[c]
+        elif sink.type == FLOAT32:
+            for c in range(n):
+                (<float*>out)[c] = <float>high[c]
+        else:
+            for c in range(n):
+                odd[c] = to_odd(high[c])
+            narrow(sink, i, odd, n, <uint16_t*>floats)
+        return
+    x = sink.x + i * sink.x_row
+    for b in range(sink.batches):
+        if sink.type == FLOAT64:
+            add_row_accurate(<const double*>x, sink.scale, high, low, <double*>out, n)
+        elif sink.type == FLOAT32:
+            add_row[rfloat](<const float*>x, sink.scale, high, <float*>out, n)
+        elif sink.type == FLOAT16:
+            from_half(<const uint16_t*>x, floats, n)
+            add_row[roddfloat](floats, sink.scale, high, odd, n)
+            to_half(odd, <uint16_t*>out, n)
+        else:
+            from_bfloat(<const uint16_t*>x, floats, n)
+            add_row[roddfloat](floats, sink.scale, high, odd, n)
+            to_bfloat(odd, <uint16_t*>out, n)
+        x += sink.x_batch
+        out += sink.batch
+
+
+# ---- any positions ----------------------------------------------------------------------------------------------
+
+cdef enum:
+    QUICK_ROW
+    ANY_ROW
+    HARD_ROW
+
+
+cdef inline int difficulty(const CPlan* plan, const double* position, int type) noexcept nogil:
+    """Which way a row can go; a HARD_ROW is left to exact arithmetic."""
+    cdef Py_ssize_t a
+    cdef double turns
+    cdef int answer = QUICK_ROW if plan.axes == 1 else ANY_ROW
+    for a in range(plan.axes):
+        turns = fabs(position[a]) * plan.largest[a]
+        if turns > QUICK:
+            answer = ANY_ROW
+            if turns > MOST and fabs(position[a]) < INFINITY:
+                return HARD_ROW
+    if plan.axes == 1 and turns < TINY_BFLOAT and position[0] != 0:
+        if turns < TINY or type == BFLOAT16:
+            return HARD_ROW
+    return answer
+
+
+cdef void flatten(const CPlan* plan, Py_ssize_t rows, CPlan* flat, double* scratch) noexcept nogil:
+    """A plan whose one row is several rows of the given plan, side by side."""
+    cdef Py_ssize_t i, j, c, waves = plan.waves, width = plan.width
+    cdef double* high = scratch
+    cdef double* low = high + rows * waves
+    cdef double* amplitude = low + rows * waves
+    cdef int32_t* source = <int32_t*>(amplitude + rows * width)
+    cdef int32_t* runs = source + rows * width
+    cdef bint same = width == 2 * waves
+    for i in range(rows):
+        for j in range(waves):
+            high[i * waves + j] = plan.high[j]
+            low[i * waves + j] = plan.low[j]
+        for c in range(width):
+            amplitude[i * width + c] = plan.amplitude[c]
+            source[i * width + c] = plan.source[c] + <int32_t>(2 * i * waves)
+            same = same and plan.source[c] == c
+    flat[0] = plan[0]
+    flat.waves = rows * waves
+    flat.width = rows * width
+    flat.high = high
+    flat.low = low
+    flat.amplitude = amplitude
+    flat.source = source
+    runs[0] = 0
+    runs[1] = <int32_t>flat.width
+    flat.runs = runs
+    flat.nruns = 1 if same else flat.width
+
+
+cdef inline Py_ssize_t itemsize(int type) noexcept nogil:
+    return 8 if type == FLOAT64 else 4 if type == FLOAT32 else 2
+
+
+cdef void emit(const CPlan* plan, const CSink* sink, Py_ssize_t i, const double* waves, double* scratch) noexcept nogil:
+    """One row of quickly evaluated waves, through the columns, to the sink."""
+    cdef float* floats = <float*>scratch
+    if sink.x != NULL:
+        columns[rdouble](plan, plan.source, plan.amplitude, waves, scratch)
+        deliver(sink, i, scratch, NULL, plan.width, scratch + plan.width)
+    elif sink.type == FLOAT32 and not sink.stream:
+        columns[rfloat](plan, plan.source, plan.amplitude, waves, <float*>(sink.out + i * sink.row))
+    elif sink.type == FLOAT32:
+        columns[rfloat](plan, plan.source, plan.amplitude, waves, floats)
+        put(sink, i, floats, 4 * plan.width)
+    else:
+        columns[roddfloat](plan, plan.source, plan.amplitude, waves, <oddfloat*>scratch)
+        narrow(sink, i, <oddfloat*>scratch, plan.width, <uint16_t*>(scratch + plan.width))
+
+
+cdef Py_ssize_t encode(const CPlan* plan, const double* positions, Py_ssize_t rows, const CSink* sink, bint single,
+                       double* scratch) noexcept nogil:
+    """Rows of any positions; returns how many of them were left out as HARD_ROWs."""
+    cdef Py_ssize_t i = 0, k, j, step = 0, hard = 0, waves = plan.waves, width = plan.width
+    cdef double* turns = scratch
+    cdef double* turns_low = turns + waves
+    cdef double* row = turns_low + waves
+    cdef double* row_low = row + 2 * waves
+    cdef double* high = row_low + 2 * waves
+    cdef double* low = high + width
+    cdef double* rest = low + width
+    cdef double* flat_positions = NULL
+    cdef double* flat_row = NULL
+    cdef double* flat_rest = NULL
+    cdef bint wide = sink.type == FLOAT64
+    cdef int kind
+    cdef CPlan flat
+    if waves < FEW_WAVES and plan.axes == 1 and not (wide or single or sink.x != NULL):
+        step = min(FLAT_WAVES // waves, FLAT_WIDTH // width) if sink.row == width * itemsize(sink.type) else 0
+        if step >= 2:
+            flat_positions = rest + 4 * width
+            flat_row = flat_positions + step * waves
+            flat_rest = flat_row + 2 * step * waves
+            flatten(plan, step, &flat, flat_rest + step * width)
+    while i < rows:
+        if step >= 2 and i + step <= rows:
+            for k in range(step):
+                if difficulty(plan, positions + i + k, sink.type) != QUICK_ROW:
+                    break
+                for j in range(waves):
+                    flat_positions[k * waves + j] = positions[i + k]
+            else:
+                quick_flat(flat_positions, flat.high, flat.low, flat.waves, flat_row)
+                emit(&flat, sink, i, flat_row, flat_rest)
+                i += step
+                continue
+        kind = difficulty(plan, positions + i * plan.axes, sink.type)
+        if kind == HARD_ROW:
+            hard += 1
+        elif wide:
+            angles(plan, positions + i * plan.axes, single, turns, turns_low)
+            accurate_waves(plan, turns, turns_low, row, row_low)
+            columns_accurate(plan, plan.source, plan.amplitude, row, row_low, high, low)
+            deliver(sink, i, high, low, width, rest)
+        else:
+            if kind == QUICK_ROW and not single:
+                quick_row(plan, positions[i], row)
+            else:
+                angles(plan, positions + i * plan.axes, single, turns, turns_low)
+                quick_waves(plan, turns, turns_low, row)
+            emit(plan, sink, i, row, rest)
+        i += 1
+    if sink.stream:
+        stream_end()
+    return hard
+
+
+cdef void evaluate(const CPlan* plan, const double* positions, Py_ssize_t rows, const int32_t* source,
+                   const double* amplitude, double* high, double* low, Py_ssize_t stride,
+                   double* scratch) noexcept nogil:
+    """Rows as sums of two doubles, for any choice of columns."""
+    cdef Py_ssize_t i, waves = plan.waves
+    cdef double* turns = scratch
+    cdef double* turns_low = turns + waves
+    cdef double* row = turns_low + waves
+    cdef double* row_low = row + 2 * waves
+    for i in range(rows):
+        angles(plan, positions + i * plan.axes, False, turns, turns_low)
+        accurate_waves(plan, turns, turns_low, row, row_low)
+        columns_accurate(plan, source, amplitude, row, row_low, high + i * stride, low + i * stride)
+
+
+# ---- positions on the integer lattice ---------------------------------------------------------------------------
+
+cdef struct Anchor:
+    int64_t span
+    Py_ssize_t block
+    double* value
+    double* value_low
+    double* quadrature
+    double* quadrature_low
+
+
+cdef double* lay_out(Anchor* anchor, double* memory, Py_ssize_t stride) noexcept nogil:
+    anchor.block = -1
+    anchor.value = memory
+    anchor.quadrature = memory + stride
+    anchor.value_low = memory + 2 * stride
+    anchor.quadrature_low = memory + 3 * stride
+    return memory + 4 * stride
+
+
+cdef void exact_anchor(const CLattice* lattice, Anchor* anchor, int64_t span, double* scratch) noexcept nogil:
+    """Values and quadratures at span * 2**span_bits, an integer of up to 64 bits."""
+    cdef const CPlan* plan = lattice.plan
+    cdef int shift = 32 - lattice.span_bits
+    cdef int64_t multiple = span >> shift
+    cdef double[3] position
+    position[0] = <double>multiple
+    position[1] = <double>((span - (multiple << shift)) << lattice.span_bits)
+    position[2] = 1.0
+    evaluate(plan, position, 1, plan.source, plan.amplitude, anchor.value, anchor.value_low, 0, scratch)
+    evaluate(plan, position, 1, lattice.quadrature_source, lattice.quadrature_amplitude, anchor.quadrature,
+             anchor.quadrature_low, 0, scratch)
+    anchor.span = span
+    anchor.block = 0
+
+
+cdef inline double product(double a, double a_low, double b, double b_low, double* low) noexcept nogil:
+    cdef double p = a * b
+    low[0] = product_error(a, b, p) + fma(a, b_low, a_low * b)
+    return p
+
+
+cdef inline double total(double a, double a_low, double b, double b_low, double* low) noexcept nogil:
+    cdef double e
+    cdef double s = two_sum(a, b, &e)
+    cdef double r
+    e += a_low + b_low
+    r = s + e
+    low[0] = e - (r - s)
+    return r
+
+
+cdef void rotate_anchor(const Anchor* from_, Anchor* to, const double* cos_, const double* sin_, Py_ssize_t plane,
+                        Py_ssize_t n, bint wide) noexcept nogil:
+    cdef Py_ssize_t c
+    cdef crdouble v = from_.value
+    cdef crdouble q = from_.quadrature
+    cdef crdouble v_low = from_.value_low
+    cdef crdouble q_low = from_.quadrature_low
+    cdef crdouble cosine = cos_
+    cdef crdouble sine = sin_
+    cdef crdouble cosine_low = cos_ + 2 * plane
+    cdef crdouble sine_low = sin_ + 2 * plane
+    cdef rdouble v2 = to.value
+    cdef rdouble q2 = to.quadrature
+    cdef rdouble v2_low = to.value_low
+    cdef rdouble q2_low = to.quadrature_low
+    cdef double a, b, a_low, b_low
+    if not wide:
+        for c in range(n):
+            v2[c] = fma(v[c], cosine[c], q[c] * sine[c])
+            q2[c] = fma(q[c], cosine[c], -(v[c] * sine[c]))
+        return
+    for c in range(n):
+        a = product(v[c], v_low[c], cosine[c], cosine_low[c], &a_low)
+        b = product(q[c], q_low[c], sine[c], sine_low[c], &b_low)
+        v2[c] = total(a, a_low, b, b_low, &v2_low[c])
+        a = product(q[c], q_low[c], cosine[c], cosine_low[c], &a_low)
+        b = product(v[c], v_low[c], sine[c], sine_low[c], &b_low)
+        q2[c] = total(a, a_low, -b, -b_low, &q2_low[c])
+
+
+cdef void find_anchor(const CLattice* lattice, Anchor* exact, Anchor* anchor, int64_t span, Py_ssize_t block,
+                      bint wide, double* scratch) noexcept nogil:
+    """The anchor of a block, counted from the start of a span (and perhaps beyond its end)."""
+    cdef int bits_ = lattice.span_bits - lattice.block_bits
+    cdef Py_ssize_t plane = lattice.stride << bits_
+    cdef const double* far
+    span += block >> bits_
+    block &= (1 << bits_) - 1
+    if anchor.block == block and anchor.span == span:
+        return
+    if exact.block != 0 or exact.span != span:
+        exact_anchor(lattice, exact, span, scratch)
+    far = lattice.far + block * lattice.stride
+    rotate_anchor(exact, anchor, far, far + plane, plane, lattice.plan.width, wide)
+    anchor.span = span
+    anchor.block = block
+
+
+cdef void rotate_pairs(const Anchor* one, const Anchor* two, const double* cos_, const double* sin_,
+                       narrow_row above, narrow_row below, narrow_row above2, narrow_row below2, Py_ssize_t n) noexcept nogil:
+    """The rows at one offset above and below two anchors: four rows for one pass over the offset's."""
+    cdef Py_ssize_t c
+    cdef crdouble v = one.value
+    cdef crdouble q = one.quadrature
+    cdef crdouble v2 = two.value
+    cdef crdouble q2 = two.quadrature
+    cdef crdouble cosine = cos_
+    cdef crdouble sine = sin_
+    cdef double a, b
+    for c in range(n):
+        a = v[c] * cosine[c]
+        b = q[c] * sine[c]
+        store[narrow_row](above, c, a + b)
+        store[narrow_row](below, c, a - b)
+        a = v2[c] * cosine[c]
+        b = q2[c] * sine[c]
+        store[narrow_row](above2, c, a + b)
+        store[narrow_row](below2, c, a - b)
+
+
+cdef void rotate_pair_accurate(const Anchor* one, const double* cos_, const double* sin_, Py_ssize_t plane,
+                               double* above_, double* below_, Py_ssize_t n) noexcept nogil:
+    cdef Py_ssize_t c
+    cdef crdouble v = one.value
+    cdef crdouble v_low = one.value_low
+    cdef crdouble q = one.quadrature
+    cdef crdouble q_low = one.quadrature_low
+    cdef crdouble cosine = cos_
+    cdef crdouble sine = sin_
+    cdef crdouble cosine_low = cos_ + 2 * plane
+    cdef crdouble sine_low = sin_ + 2 * plane
+    cdef rdouble above = above_
+    cdef rdouble below = below_
+    cdef double a, b, a_low, b_low, low
+    for c in range(n):
+        a = product(v[c], v_low[c], cosine[c], cosine_low[c], &a_low)
+        b = product(q[c], q_low[c], sine[c], sine_low[c], &b_low)
+        above[c] = total(a, a_low, b, b_low, &low)
+        below[c] = total(a, a_low, -b, -b_low, &low)
+
+
+cdef void rotate_one(const Anchor* anchor, const double* cos_, const double* sin_, Py_ssize_t plane, double sign,
+                     bint wide, double* high_, double* low_, Py_ssize_t n) noexcept nogil:
+    """One row, at sign times the offset: the same operations as above, so the same bits."""
+    cdef Py_ssize_t c
+    cdef crdouble v = anchor.value
+    cdef crdouble v_low = anchor.value_low
+    cdef crdouble q = anchor.quadrature
+    cdef crdouble q_low = anchor.quadrature_low
+    cdef crdouble cosine = cos_
+    cdef crdouble sine = sin_
+    cdef crdouble cosine_low = cos_ + 2 * plane
+    cdef crdouble sine_low = sin_ + 2 * plane
+    cdef rdouble high = high_
+    cdef rdouble low = low_
+    cdef double a, b, a_low, b_low
+    if not wide:
+        for c in range(n):
+            high[c] = v[c] * cosine[c] + sign * (q[c] * sine[c])
+        return
+    for c in range(n):
+        a = product(v[c], v_low[c], cosine[c], cosine_low[c], &a_low)
+        b = product(q[c], q_low[c], sine[c], sine_low[c], &b_low)
+        high[c] = total(a, a_low, sign * b, sign * b_low, &low[c])
+
+
+cdef inline Py_ssize_t skewed(Py_ssize_t n) noexcept nogil:
+    """A row length, in doubles, that keeps rows apart in the cache: whole lines, an odd number of them."""
+    return ((n + 7) // 8 | 1) * 8
+
+
+cdef void table(const CLattice* lattice, int64_t span, Py_ssize_t offset, Py_ssize_t rows, const CSink* sink,
+                double* scratch) noexcept nogil:
+    """Rows of consecutive integers, the first of them offset rows behind the start of a span."""
+    cdef Py_ssize_t n = lattice.plan.width, stride = skewed(n), row_bytes = itemsize(sink.type) * n
+    cdef Py_ssize_t size = 1 << lattice.block_bits
+    cdef Py_ssize_t half = size >> 1
+    cdef Py_ssize_t plane = (half + 1) * lattice.stride
+    cdef Py_ssize_t block = (offset + half) >> lattice.block_bits
+    cdef Py_ssize_t last = (offset + rows - 1 + half) >> lattice.block_bits
+    cdef Py_ssize_t j, k
+    cdef bint wide = sink.type == FLOAT64
+    cdef bint direct = not sink.stream and (wide or sink.type == FLOAT32)
+    cdef const double* cosine
+    cdef const double* sine
+    cdef Anchor exact, one, two
+    cdef const Anchor* second
+    cdef Py_ssize_t i[4]
+    cdef double* trash[4]
+    cdef double* to[4]
+    scratch = lay_out(&two, lay_out(&one, lay_out(&exact, scratch, stride), stride), stride)
+    for k in range(4):
+        trash[k] = scratch
+        scratch += stride
+    while block <= last:
+        find_anchor(lattice, &exact, &one, span, block, wide, scratch)
+        second = &one
+        if block < last:
+            second = &two
+            find_anchor(lattice, &exact, &two, span, block + 1, wide, scratch)
+        for j in range(half + 1):
+            i[0] = block * size + j - offset
+            i[1] = block * size - j - offset
+            i[2] = i[0] + size
+            i[3] = i[1] + size
+            for k in range(4):
+                # each row is written once: the anchor's own from above, the one half a block away from below
+                if i[k] < 0 or i[k] >= rows or (k & 1 and j == 0) or (not k & 1 and j == half):
+                    i[k] = -1
+                to[k] = <double*>(sink.out + i[k] * sink.row) if direct and i[k] >= 0 else trash[k]
+            if i[0] < 0 and i[1] < 0 and i[2] < 0 and i[3] < 0:
+                continue
+            cosine = lattice.near + j * lattice.stride
+            sine = cosine + plane
+            if wide:
+                rotate_pair_accurate(&one, cosine, sine, plane, to[0], to[1], n)
+                if i[2] >= 0 or i[3] >= 0:
+                    rotate_pair_accurate(second, cosine, sine, plane, to[2], to[3], n)
+            elif sink.type == FLOAT32:
+                rotate_pairs[rfloat](&one, second, cosine, sine, <float*>to[0], <float*>to[1], <float*>to[2],
+                                    <float*>to[3], n)
+            else:
+                rotate_pairs[roddfloat](&one, second, cosine, sine, <oddfloat*>to[0], <oddfloat*>to[1],
+                                       <oddfloat*>to[2], <oddfloat*>to[3], n)
+            if not direct:
+                for k in range(4):
+                    if i[k] >= 0:
+                        if sink.type == FLOAT16 or sink.type == BFLOAT16:
+                            narrow(sink, i[k], <oddfloat*>to[k], n, <uint16_t*>scratch)
+                        else:
+                            put(sink, i[k], to[k], row_bytes)
+        block += 2
+    if sink.stream:
+        stream_end()
+
+
+cdef void rows_of(const CLattice* lattice, const int64_t* spans, const int32_t* offsets, Py_ssize_t rows,
+                  const CSink* sink, double* scratch) noexcept nogil:
+    """Rows of integers in any order, each given as a span and an offset in it."""
+    cdef Py_ssize_t n = lattice.plan.width, stride = skewed(n), i, j, block
+    cdef Py_ssize_t half = (1 << lattice.block_bits) >> 1
+    cdef Py_ssize_t plane = (half + 1) * lattice.stride
+    cdef bint wide = sink.type == FLOAT64
+    cdef const double* cosine
+    cdef Anchor exact, anchor
+    cdef double* high = lay_out(&anchor, lay_out(&exact, scratch, stride), stride)
+    cdef double* low = high + stride
+    scratch = low + stride
+    for i in range(rows):
+        block = (offsets[i] + half) >> lattice.block_bits
+        j = offsets[i] - (block << lattice.block_bits)
+        find_anchor(lattice, &exact, &anchor, spans[i], block, wide, scratch)
+        cosine = lattice.near + (j if j >= 0 else -j) * lattice.stride
+        rotate_one(&anchor, cosine, cosine + plane, plane, 1.0 if j >= 0 else -1.0, wide, high, low, n)
+        deliver(sink, i, high, low, n, scratch)
+
+
+cdef public void fill_level "POSENC_LEVEL"(CLevel* level) noexcept nogil:
+    level.encode = encode
+    level.evaluate = evaluate
+    level.table = table
+    level.rows = rows_of

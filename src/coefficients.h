@@ -1,0 +1,43 @@
+/* Written by coefficients.py. */
+#define TWO_PI 0x1.921fb54442d18p+2
+#define TWO_PI_LOW 0x1.1a62633145c07p-52
+#define PER_RADIAN 0x1.45f306dc9c883p-3
+#define PER_RADIAN_LOW -0x1.6b01ec5417056p-57
+/* sine: largest error 2^-55.19 */
+#define S0 0x1.921fb54442d18p+2
+#define S1 -0x1.4abbce625be40p+5
+#define S2 0x1.466bc6775868cp+6
+#define S3 -0x1.32d2cce2ca8c0p+6
+#define S4 0x1.50782fbd1b346p+5
+#define S5 -0x1.e300557a585cap+3
+#define S6 0x1.e3e94c3f0a6bfp+1
+/* cosine: largest error 2^-53.85 */
+#define C0 0x1.0000000000000p+0
+#define C1 -0x1.3bd3cc9be45a2p+4
+#define C2 0x1.03c1f081b11d8p+6
+#define C3 -0x1.55d3c7dc7a4fdp+6
+#define C4 0x1.e1f4fbb9cd535p+5
+#define C5 -0x1.a6c9df8e94876p+4
+#define C6 0x1.f3e318c9d179ap+2
+#define T3 -0x1.5555555555555p-3
+#define T3_LOW -0x1.5555555555555p-57
+#define T4 0x1.5555555555555p-5
+#define T4_LOW 0x1.5555555555555p-59
+#define T5 0x1.1111111111111p-7
+#define T5_LOW 0x1.1111111111111p-63
+#define T6 -0x1.6c16c16c16c17p-10
+#define T6_LOW 0x1.f49f49f49f49fp-65
+#define T7 -0x1.a01a01a01a01ap-13
+#define T8 0x1.a01a01a01a01ap-16
+#define T9 0x1.71de3a556c734p-19
+#define T10 -0x1.27e4fb7789f5cp-22
+#define T11 -0x1.ae64567f544e4p-26
+#define T12 0x1.1eed8eff8d898p-29
+#define T13 0x1.6124613a86d09p-33
+#define T14 -0x1.93974a8c07c9dp-37
+#define T15 -0x1.ae7f3e733b81fp-41
+#define T16 0x1.ae7f3e733b81fp-45
+#define T17 0x1.952c77030ad4ap-49
+#define T18 -0x1.6827863b97d97p-53
+#define T19 -0x1.2f49b46814157p-57
+#define T20 0x1.e542ba4020225p-62

@@ -1,0 +1,301 @@
+/* What Cython cannot say: restrict, bits of a double, exact products, half precision, streaming stores, CPUID.
+ *
+ * Included once by _kernel.pyx and once for each instruction-set level by _loops.pyx. Everything is static inline,
+ * so that each level gets its own code from its own compiler flags.
+ */
+#ifndef POSENC_H
+#define POSENC_H
+
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#if defined(__x86_64__) || defined(_M_X64)
+#define POSENC_X86 1
+#include <immintrin.h>
+#endif
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
+#if defined(__unix__) || defined(__APPLE__)
+#include <unistd.h>
+#endif
+
+#if defined(_MSC_VER)
+#define POSENC_RESTRICT __restrict
+#else
+#define POSENC_RESTRICT __restrict__
+#endif
+
+typedef double *POSENC_RESTRICT rdouble;
+typedef float *POSENC_RESTRICT rfloat;
+typedef uint16_t *POSENC_RESTRICT ruint16;
+typedef const double *POSENC_RESTRICT crdouble;
+typedef const float *POSENC_RESTRICT crfloat;
+typedef const uint16_t *POSENC_RESTRICT cruint16;
+typedef const int32_t *POSENC_RESTRICT crint32;
+
+/* bits of a float, rounded to odd: a second rounding, to 16 bits, then gives what one rounding of the double gives */
+typedef uint32_t oddfloat;
+typedef const oddfloat *POSENC_RESTRICT croddfloat;
+typedef oddfloat *POSENC_RESTRICT roddfloat;
+
+static inline uint64_t posenc_bits(double x)
+{
+    uint64_t u;
+    memcpy(&u, &x, sizeof u);
+    return u;
+}
+
+static inline double posenc_double(uint64_t u)
+{
+    double x;
+    memcpy(&x, &u, sizeof x);
+    return x;
+}
+
+static inline uint32_t posenc_bits32(float x)
+{
+    uint32_t u;
+    memcpy(&u, &x, sizeof u);
+    return u;
+}
+
+static inline float posenc_float(uint32_t u)
+{
+    float x;
+    memcpy(&x, &u, sizeof x);
+    return x;
+}
+
+#if defined(__FMA__) || defined(__ARM_FEATURE_FMA) || defined(__aarch64__) || defined(_M_ARM64)
+static inline double posenc_fma(double a, double b, double c) { return fma(a, b, c); }
+/* a*b - p exactly, where p = a*b rounded */
+static inline double posenc_product_error(double a, double b, double p) { return fma(a, b, -p); }
+#else
+static inline double posenc_fma(double a, double b, double c) { return a * b + c; }
+/* Dekker 1971: split each factor in halves of 26 bits, whose products are exact */
+static inline double posenc_product_error(double a, double b, double p)
+{
+    const double splitter = 134217729.0; /* 2^27 + 1 */
+    double t = splitter * a, ah = t - (t - a), al = a - ah;
+    double u = splitter * b, bh = u - (u - b), bl = b - bh;
+    return ((ah * bh - p) + ah * bl + al * bh) + al * bl;
+}
+#endif
+
+/* double -> float, rounded to odd: drop 29 bits and keep in the last place that some of them were set */
+static inline oddfloat posenc_odd(double x)
+{
+    const uint64_t low = ((uint64_t)1 << 29) - 1;
+    uint64_t u = posenc_bits(x);
+    return posenc_bits32((float)posenc_double((u | ((u & low) + low)) & ~low));
+}
+
+static inline uint16_t posenc_half_one(oddfloat u)
+{
+    uint32_t a = u & 0x7fffffffu;
+    uint32_t normal = ((a + 0xfffu + ((a >> 13) & 1u)) >> 13) - (112u << 10);
+    uint32_t tiny = posenc_bits32(posenc_float(a) + 0.5f) - 0x3f000000u; /* half an ulp of 0.5f is half an ulp there */
+    uint32_t h = a < 0x38800000u ? tiny : normal;
+    h = a >= 0x477ff000u ? 0x7c00u : h;
+    h = a > 0x7f800000u ? 0x7e00u : h;
+    return (uint16_t)(h | ((u >> 16) & 0x8000u));
+}
+
+static inline float posenc_half_value(uint16_t h)
+{
+    uint32_t a = (uint32_t)(h & 0x7fffu) << 13, sign = (uint32_t)(h & 0x8000u) << 16;
+    float normal = posenc_float(a + (112u << 23));
+    float tiny = posenc_float(a + (113u << 23)) - posenc_float(113u << 23);
+    float special = posenc_float(a + (224u << 23));
+    float value = a < (1u << 23) ? tiny : normal;
+    value = a >= (31u << 23) ? special : value;
+    return posenc_float(posenc_bits32(value) | sign);
+}
+
+static inline uint16_t posenc_bfloat_one(oddfloat u)
+{
+    uint32_t rounded = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
+    return (uint16_t)((u & 0x7fffffffu) > 0x7f800000u ? (u >> 16) | 0x40u : rounded);
+}
+
+static inline void posenc_to_half(croddfloat x, ruint16 out, ptrdiff_t n)
+{
+    ptrdiff_t i = 0;
+#if defined(__AVX512F__)
+    for (; i + 16 <= n; i += 16)
+        _mm256_storeu_si256((__m256i *)(out + i), _mm512_cvtps_ph(_mm512_loadu_ps((const void *)(x + i)), _MM_FROUND_TO_NEAREST_INT));
+#elif defined(__F16C__)
+    for (; i + 8 <= n; i += 8)
+        _mm_storeu_si128((__m128i *)(out + i), _mm256_cvtps_ph(_mm256_loadu_ps((const float *)(x + i)), _MM_FROUND_TO_NEAREST_INT));
+#endif
+    for (; i < n; i++)
+        out[i] = posenc_half_one(x[i]);
+}
+
+static inline void posenc_from_half(cruint16 x, rfloat out, ptrdiff_t n)
+{
+    ptrdiff_t i = 0;
+#if defined(__AVX512F__)
+    for (; i + 16 <= n; i += 16)
+        _mm512_storeu_ps(out + i, _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(x + i))));
+#elif defined(__F16C__)
+    for (; i + 8 <= n; i += 8)
+        _mm256_storeu_ps(out + i, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(x + i))));
+#endif
+    for (; i < n; i++)
+        out[i] = posenc_half_value(x[i]);
+}
+
+static inline void posenc_to_bfloat(croddfloat x, ruint16 out, ptrdiff_t n)
+{
+    for (ptrdiff_t i = 0; i < n; i++)
+        out[i] = posenc_bfloat_one(x[i]);
+}
+
+static inline void posenc_from_bfloat(cruint16 x, rfloat out, ptrdiff_t n)
+{
+    for (ptrdiff_t i = 0; i < n; i++)
+        out[i] = posenc_float((uint32_t)x[i] << 16);
+}
+
+/* copy past the cache: right for memory that is mapped already and will not be read soon */
+static inline void posenc_stream(void *out, const void *x, ptrdiff_t n)
+{
+    char *to = (char *)out;
+    const char *from = (const char *)x;
+#if defined(POSENC_X86)
+    ptrdiff_t head = (ptrdiff_t)(-(uintptr_t)to & 63);
+    if (head > n)
+        head = n;
+    memcpy(to, from, (size_t)head);
+    to += head, from += head, n -= head;
+    for (; n >= 64; n -= 64, to += 64, from += 64) {
+#if defined(__AVX512F__)
+        _mm512_stream_si512((void *)to, _mm512_loadu_si512((const void *)from));
+#elif defined(__AVX__)
+        _mm256_stream_si256((__m256i *)to, _mm256_loadu_si256((const __m256i *)from));
+        _mm256_stream_si256((__m256i *)(to + 32), _mm256_loadu_si256((const __m256i *)(from + 32)));
+#else
+        for (int k = 0; k < 64; k += 16)
+            _mm_stream_si128((__m128i *)(to + k), _mm_loadu_si128((const __m128i *)(from + k)));
+#endif
+    }
+#endif
+    memcpy(to, from, (size_t)n);
+}
+
+static inline void posenc_stream_end(void)
+{
+#if defined(POSENC_X86)
+    _mm_sfence();
+#endif
+}
+
+/* 1: the whole range is mapped (in three samples); 0: not, or nobody can tell */
+static inline int posenc_is_warm(const void *start, ptrdiff_t n)
+{
+#if defined(__linux__)
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), first = (uintptr_t)start & ~(page - 1);
+    uintptr_t last = ((uintptr_t)start + (uintptr_t)n - 1) & ~(page - 1);
+    uintptr_t samples[3] = {first, first + (last - first) / 2 / page * page, last};
+    for (int k = 0; k < 3; k++) {
+        unsigned char resident = 0;
+        if (mincore((void *)samples[k], page, &resident) != 0 || !(resident & 1))
+            return 0;
+    }
+    return 1;
+#else
+    (void)start, (void)n;
+    return 0;
+#endif
+}
+
+/* bytes of the last-level cache, 0 where unknown */
+static inline ptrdiff_t posenc_cache_size(void)
+{
+#if defined(_SC_LEVEL3_CACHE_SIZE)
+    long size = sysconf(_SC_LEVEL3_CACHE_SIZE);
+    return size > 0 ? (ptrdiff_t)size : 0;
+#else
+    return 0;
+#endif
+}
+
+/* ---- the loops' one door: plain structs, filled by _kernel.pyx, read by every level ---- */
+
+typedef struct {
+    ptrdiff_t axes, waves, width; /* a wave is one frequency with one residual phase: a sine and a cosine */
+    const double *high, *low;     /* (axes, waves): turns per unit, as a sum of two doubles */
+    const double *single;         /* (axes, waves): radians per unit rounded to float32, or NULL */
+    const double *largest;        /* (axes,): largest |turns per unit| */
+    const int32_t *source;        /* (width,): where in a row of sines and cosines the column's value stands */
+    const double *amplitude;      /* (width,) */
+    const int32_t *runs;          /* (nruns + 1,): first columns of the stretches of consecutive sources */
+    ptrdiff_t nruns;
+    int planar;                   /* sines before cosines, or sine and cosine of each wave side by side */
+} posenc_plan;
+
+typedef struct {
+    const posenc_plan *plan;      /* axes: multiples of 2^32, the rest, and (with residual phases) 1 */
+    const int32_t *quadrature_source;
+    const double *quadrature_amplitude;
+    const double *near;           /* (4, block/2 + 1, stride): cos, sin and their low parts of 0 .. block/2 steps */
+    const double *far;            /* (4, span/block, stride): the same of 0, block, .. */
+    ptrdiff_t stride;
+    int block_bits, span_bits;    /* block: rows around one anchor; span: rows around one exact evaluation */
+} posenc_lattice;
+
+typedef struct {
+    char *out;
+    ptrdiff_t row, batch;         /* bytes from row to row, from batch to batch */
+    const char *x;                /* NULL: write the encoding; else write scale * x + encoding */
+    ptrdiff_t x_row, x_batch;
+    ptrdiff_t batches;
+    double scale;
+    int type;                     /* POSENC_FLOAT64 .. */
+    int stream;
+} posenc_sink;
+
+/* fewer waves than this are evaluated for several rows at a time, up to so many waves and columns */
+enum { POSENC_FEW_WAVES = 16, POSENC_FLAT_WAVES = 64, POSENC_FLAT_WIDTH = 256 };
+enum { POSENC_FLOAT64, POSENC_FLOAT32, POSENC_FLOAT16, POSENC_BFLOAT16 };
+
+typedef struct {
+    ptrdiff_t (*encode)(const posenc_plan *, const double *positions, ptrdiff_t rows, const posenc_sink *, int single,
+                        double *scratch);
+    void (*evaluate)(const posenc_plan *, const double *positions, ptrdiff_t rows, const int32_t *source,
+                     const double *amplitude, double *high, double *low, ptrdiff_t stride, double *scratch);
+    void (*table)(const posenc_lattice *, int64_t span, ptrdiff_t offset, ptrdiff_t rows, const posenc_sink *,
+                  double *scratch);
+    void (*rows)(const posenc_lattice *, const int64_t *spans, const int32_t *offsets, ptrdiff_t rows,
+                 const posenc_sink *, double *scratch);
+} posenc_level;
+
+/* doubles of scratch that encode and evaluate, or table and rows, may use */
+static inline ptrdiff_t posenc_row_scratch(ptrdiff_t waves, ptrdiff_t width)
+{
+    return 8 * waves + 6 * width + (waves < POSENC_FEW_WAVES ? 6 * POSENC_FLAT_WAVES + 4 * POSENC_FLAT_WIDTH : 0) + 64;
+}
+
+static inline ptrdiff_t posenc_lattice_scratch(ptrdiff_t waves, ptrdiff_t width) { return 8 * waves + 22 * (width + 16); }
+
+void posenc_level_baseline(posenc_level *);
+void posenc_level_avx2(posenc_level *);
+void posenc_level_avx512(posenc_level *);
+
+static inline int posenc_cpu_has(int level)
+{
+#if defined(POSENC_X86) && defined(POSENC_LEVELS) && (defined(__GNUC__) || defined(__clang__))
+    __builtin_cpu_init();
+    if (level == 1)
+        return __builtin_cpu_supports("x86-64-v3") != 0;
+    if (level == 2)
+        return __builtin_cpu_supports("x86-64-v4") != 0;
+#endif
+    return level == 0;
+}
+
+#endif

@@ -1,0 +1,78 @@
+# What posenc.h declares, for _kernel.pyx and _loops.pyx.
+from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t, uint64_t
+
+
+cdef extern from "posenc.h" nogil:
+    ctypedef double* rdouble
+    ctypedef float* rfloat
+    ctypedef uint16_t* ruint16
+    ctypedef const double* crdouble
+    ctypedef const float* crfloat
+    ctypedef const uint16_t* cruint16
+    ctypedef const int32_t* crint32
+    ctypedef uint32_t oddfloat
+    ctypedef oddfloat* roddfloat
+
+    uint64_t bits "posenc_bits"(double)
+    double from_bits "posenc_double"(uint64_t)
+    double fma "posenc_fma"(double, double, double)
+    double product_error "posenc_product_error"(double, double, double)
+    oddfloat to_odd "posenc_odd"(double)
+    void to_half "posenc_to_half"(const oddfloat*, uint16_t*, Py_ssize_t)
+    void from_half "posenc_from_half"(const uint16_t*, float*, Py_ssize_t)
+    void to_bfloat "posenc_to_bfloat"(const oddfloat*, uint16_t*, Py_ssize_t)
+    void from_bfloat "posenc_from_bfloat"(const uint16_t*, float*, Py_ssize_t)
+    void stream "posenc_stream"(void*, const void*, Py_ssize_t)
+    void stream_end "posenc_stream_end"()
+    bint is_warm "posenc_is_warm"(const void*, Py_ssize_t)
+    Py_ssize_t cache_size "posenc_cache_size"()
+    Py_ssize_t row_scratch "posenc_row_scratch"(Py_ssize_t, Py_ssize_t)
+    Py_ssize_t lattice_scratch "posenc_lattice_scratch"(Py_ssize_t, Py_ssize_t)
+    bint cpu_has "posenc_cpu_has"(int)
+
+    int FEW_WAVES "POSENC_FEW_WAVES"
+    int FLAT_WAVES "POSENC_FLAT_WAVES"
+    int FLAT_WIDTH "POSENC_FLAT_WIDTH"
+    int FLOAT64 "POSENC_FLOAT64"
+    int FLOAT32 "POSENC_FLOAT32"
+    int FLOAT16 "POSENC_FLOAT16"
+    int BFLOAT16 "POSENC_BFLOAT16"
+
+    ctypedef struct CPlan "posenc_plan":
+        Py_ssize_t axes, waves, width
+        const double* high
+        const double* low
+        const double* single
+        const double* largest
+        const int32_t* source
+        const double* amplitude
+        const int32_t* runs
+        Py_ssize_t nruns
+        bint planar
+
+    ctypedef struct CLattice "posenc_lattice":
+        const CPlan* plan
+        const int32_t* quadrature_source
+        const double* quadrature_amplitude
+        const double* near
+        const double* far
+        Py_ssize_t stride
+        int block_bits, span_bits
+
+    ctypedef struct CSink "posenc_sink":
+        char* out
+        Py_ssize_t row, batch
+        const char* x
+        Py_ssize_t x_row, x_batch
+        Py_ssize_t batches
+        double scale
+        int type
+        bint stream
+
+    ctypedef struct CLevel "posenc_level":
+        Py_ssize_t (*encode)(const CPlan*, const double*, Py_ssize_t, const CSink*, bint, double*) noexcept nogil
+        void (*evaluate)(const CPlan*, const double*, Py_ssize_t, const int32_t*, const double*, double*, double*,
+                         Py_ssize_t, double*) noexcept nogil
+        void (*table)(const CLattice*, int64_t, Py_ssize_t, Py_ssize_t, const CSink*, double*) noexcept nogil
+        void (*rows)(const CLattice*, const int64_t*, const int32_t*, Py_ssize_t, const CSink*,
+                     double*) noexcept nogil

@@ -1,0 +1,42 @@
+"""Every test that takes ``backend`` runs once for pure Python and once for each instruction-set level of the machine."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import numpy as np
+import posenc_fast as pf
+import pytest
+
+BACKENDS = {"python": ("python", None)} | {f"cython-{isa}": ("cython", isa) for isa in pf.isa_levels()}
+
+
+@pytest.fixture(params=list(BACKENDS.values()), ids=list(BACKENDS))
+def backend(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Compute with one backend and level."""
+    name, isa = request.param
+    with pf.use_backend(name, isa):
+        yield name
+
+
+@pytest.fixture(scope="session")
+def seed() -> int:
+    """Seed of all random draws: POSENC_FAST_SEED, or a new one, which the header of the run prints."""
+    return SEED
+
+
+SEED = int(os.environ.get("POSENC_FAST_SEED", "0") or 0) or int(np.random.SeedSequence().entropy) % 2**32
+
+
+def pytest_report_header() -> list[str]:
+    return [
+        f"posenc_fast {pf.__version__}: backends {', '.join(BACKENDS)}",
+        f"POSENC_FAST_SEED={SEED}",
+    ]
+
+
+@pytest.fixture
+def rng(seed: int, request: pytest.FixtureRequest) -> np.random.Generator:
+    """Random numbers that depend on the seed and the test's name alone."""
+    return np.random.default_rng([seed, *request.node.name.encode()])
