@@ -60,6 +60,9 @@ class BuildKernel(build_ext):
             ("PyInit__loops", f"posenc_unused_init_{level}"),
             ("__pyx_module_is_main__loops", f"posenc_unused_main_{level}"),
         ]
+        if self.compiler.compiler_type != "msvc":
+            # the steps of a loop must be inlined, or the loop is not vectorised
+            names.append(("CYTHON_INLINE", "__inline__ __attribute__((__always_inline__))"))
         return self.compiler.compile(
             [source],
             output_dir=str(Path(self.build_temp) / level),

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ._checks import count_of, real
-from ._encoding import Encoding, real_array
-from ._schedule import Explicit, Geometric, Schedule, checked
+from ._encoding import Encoding
+from ._schedule import Explicit, Geometric, Schedule, checked, real_array
 
 __all__ = ["fourier_features", "join", "positional_encoding", "sinusoidal"]
 

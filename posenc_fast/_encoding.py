@@ -10,11 +10,11 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from . import _backend, _checks, _hard, _positions, _schedule
+from . import _algebra, _backend, _checks, _hard, _positions, _schedule
 from ._checks import check_out, check_precision, check_workers, count_of, float_type, new
 from ._positions import Positions
 from ._rounding import deliver, hard_rows
-from ._schedule import Explicit, Schedule
+from ._schedule import Explicit, Schedule, real_array
 from ._target import Target, collapse
 
 __all__ = ["Encoding"]
@@ -49,15 +49,6 @@ class _Columns(NamedTuple):
     quadrature_amplitude: Floats
     cosine: npt.NDArray[np.int32]
     sine: npt.NDArray[np.int32]
-
-
-def real_array(value: npt.ArrayLike, name: str) -> Floats:
-    array = np.asarray(value)
-    if array.dtype.kind not in "iuf" or array.dtype.itemsize > 8:
-        raise TypeError(f"{name} must be real numbers of at most 64 bits, not {array.dtype}")
-    if not np.isfinite(array).all():
-        raise ValueError(f"{name} must be finite, not {array!r}")
-    return array.astype(np.float64)
 
 
 def _frozen(array: Array) -> Array:
@@ -548,6 +539,137 @@ class Encoding:
         if not direct:
             result[...] = view_out.reshape(result.shape)
         return result
+
+    # ---- angle addition -----------------------------------------------------------------------------------------
+
+    def shift(self, encoded: Array, offset: float, *, out: Array | None = None) -> Array:
+        """Rows of positions p to rows of positions p + offset, by rotation of the pairs; no position is needed.
+
+        Parameters
+        ----------
+        encoded : ndarray of shape (..., d_model)
+            Rows of this encoding, float64, float32, float16 or bfloat16.
+        offset : float, or one for each axis
+            How far to move, in units of position.
+        out : ndarray of the shape and type of encoded, optional
+            Where to write; ``out=encoded`` moves in place.
+
+        Returns
+        -------
+        ndarray of the shape and type of encoded
+            Within two units in the last place of 1 (times the amplitude).
+
+        Raises
+        ------
+        TypeError, ValueError
+            When an argument does not fit, or a column has no partner a quarter turn apart.
+
+        Notes
+        -----
+        sin(a + b) = sin a cos b + cos a sin b, and the same for the cosine: section 3.5 of Vaswani et al., 2017,
+        arXiv:1706.03762, gives this as the reason for sinusoids.
+
+        Examples
+        --------
+        >>> import numpy as np, posenc_fast as pf
+        >>> encoding = pf.sinusoidal(8)
+        >>> moved = encoding.shift(encoding.encode(3), 4)
+        >>> bool(np.abs(moved - encoding.encode(7)).max() < 3e-7)
+        True
+        """
+        return _algebra.shift(self, encoded, offset, out)
+
+    def transition_matrix(self, offset: float) -> Floats:
+        """The matrix M with ``encode(p) @ M == encode(p + offset)`` for every p.
+
+        Parameters
+        ----------
+        offset : float, or one for each axis
+            In units of position.
+
+        Returns
+        -------
+        ndarray of float64, shape (d_model, d_model)
+            Block diagonal but for the order of the columns; orthogonal.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As for `shift`.
+
+        Examples
+        --------
+        >>> import numpy as np, posenc_fast as pf
+        >>> encoding = pf.sinusoidal(8)
+        >>> table = encoding.table(20, dtype=np.float64)
+        >>> bool(np.allclose(table[10:] @ encoding.transition_matrix(-10), table[:10]))
+        True
+        """
+        return _algebra.transition_matrix(self, offset)
+
+    def similarity(self, offsets: npt.ArrayLike) -> Array:
+        """The dot product of encode(p) and encode(p + offset), which is the same for every p.
+
+        Parameters
+        ----------
+        offsets : array_like of shape (...), or (..., A) for an encoding of A axes
+            In units of position.
+
+        Returns
+        -------
+        ndarray of float64, shape (...)
+
+        Raises
+        ------
+        TypeError, ValueError
+            As for `shift`.
+
+        Notes
+        -----
+        The sum over pairs of ``amplitude**2 * cos(frequency * offset)``, without any encoding made.
+
+        Examples
+        --------
+        >>> import posenc_fast as pf
+        >>> pf.sinusoidal(8).similarity(0)
+        np.float64(4.0)
+        """
+        return _algebra.similarity(self, offsets)
+
+    def locate(
+        self, encoded: npt.ArrayLike, *, low: float | None = None, high: float | None = None
+    ) -> tuple[Floats, Floats]:
+        """The positions whose encodings are nearest to given rows.
+
+        Parameters
+        ----------
+        encoded : array_like of shape (..., d_model)
+            Rows, exact or disturbed.
+        low, high : float, optional
+            Interval to search; half the longest wavelength either side of 0 if not given. The time it takes grows
+            with its length over the shortest wavelength.
+
+        Returns
+        -------
+        position : ndarray of float64, shape (...)
+            NaN for rows that are not finite.
+        residual : ndarray of float64, shape (...)
+            Euclidean distance between the row and the encoding of the position.
+
+        Raises
+        ------
+        TypeError, ValueError
+            When an argument does not fit, the encoding has several axes or no frequency, or the interval is too long.
+
+        Examples
+        --------
+        >>> import posenc_fast as pf
+        >>> encoding = pf.sinusoidal(8, base=100.0)
+        >>> position, residual = encoding.locate(encoding.encode(12.5))
+        >>> round(float(position), 4), bool(residual < 1e-6)
+        (12.5, True)
+        """
+        return _algebra.locate(self, encoded, low, high)
 
     def _one_axis(self, call: str) -> None:
         if self.ndim != 1:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from . import _exact
 from ._exact import Real
 
-__all__ = ["Explicit", "Geometric", "Linear", "Schedule", "geometric", "linear", "real"]
+__all__ = ["Explicit", "Geometric", "Linear", "Schedule", "geometric", "linear", "real", "real_array"]
 
 # enough for two doubles with a margin for the errors of a few thousand multiplications
 _BITS = 192
@@ -30,6 +30,15 @@ def real(value: Any, name: str, *, positive: bool = False) -> float:
     if not math.isfinite(number) or (positive and number <= 0):
         raise ValueError(f"{name} must be a finite{' positive' if positive else ''} number, not {value!r}")
     return number
+
+
+def real_array(value: npt.ArrayLike, name: str) -> npt.NDArray[np.float64]:
+    array = np.asarray(value)
+    if array.dtype.kind not in "iuf" or array.dtype.itemsize > 8:
+        raise TypeError(f"{name} must be real numbers of at most 64 bits, not {array.dtype}")
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} must be finite, not {array!r}")
+    return array.astype(np.float64)
 
 
 def count_of(value: Any, name: str, least: int) -> int:

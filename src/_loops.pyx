@@ -26,7 +26,7 @@ from posenc cimport (
 )
 from libc.math cimport INFINITY, fabs
 from libc.stdint cimport int32_t, int64_t, uint16_t, uint64_t
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 
 # rows that are written: restricted pointers, so that the compiler need not ask whether they overlap
 ctypedef fused row_out:
@@ -148,130 +148,105 @@ cdef inline double reduce(double turns, double turns_low, double* low, uint64_t*
     return h - (q - ROUNDER) * 0.25
 
 
-cdef void angles(const CPlan* plan, const double* position, bint single, double* turns_, double* turns_low) noexcept nogil:
+cdef void add_axis(double p, crdouble high, crdouble low, rdouble turns, rdouble turns_low, Py_ssize_t n) noexcept nogil:
+    """Add p * (high + low) to angles, whole turns taken off."""
+    cdef Py_ssize_t j
+    cdef double t, e, error
+    for j in range(n):
+        t = p * high[j]
+        e = product_error(p, high[j], t)
+        turns[j] = two_sum(turns[j], t - ((t + ROUNDER) - ROUNDER), &error)
+        turns_low[j] += error + fma(p, low[j], e)
+
+
+cdef void add_axis_single(float p, crdouble single, rdouble radians, Py_ssize_t n) noexcept nogil:
+    """float32 frameworks round frequency and position, then their product (and its sum over axes)."""
+    cdef Py_ssize_t j
+    for j in range(n):
+        radians[j] = <double>(<float>(radians[j] + <double>(<float>(p * single[j]))))
+
+
+cdef void single_to_turns(rdouble turns, rdouble turns_low, Py_ssize_t n) noexcept nogil:
+    cdef Py_ssize_t j
+    cdef double p, t
+    for j in range(n):
+        p = turns[j]
+        t = p * PER_RADIAN
+        turns_low[j] = fma(p, PER_RADIAN_LOW, product_error(p, PER_RADIAN, t))
+        turns[j] = t - ((t + ROUNDER) - ROUNDER)
+
+
+cdef void angles(const CPlan* plan, const double* position, bint single, double* turns, double* turns_low) noexcept nogil:
     """Angles of all waves at one position of any number of axes, whole turns taken off, as sums of two doubles."""
-    cdef Py_ssize_t j, a, waves = plan.waves
-    cdef rdouble turns = turns_
-    cdef rdouble low = turns_low
-    cdef crdouble high_a
-    cdef crdouble low_a
-    cdef double p, t, e, whole, s
-    for j in range(waves):
-        turns[j] = 0.0
-        low[j] = 0.0
+    cdef Py_ssize_t a, n = plan.waves
+    memset(turns, 0, n * sizeof(double))
+    memset(turns_low, 0, n * sizeof(double))
     for a in range(plan.axes):
         if single:
-            # float32 frameworks round frequency and position, then their product (and its sum over axes)
-            high_a = plan.single + a * waves
-            p = <double>(<float>position[a])
-            for j in range(waves):
-                turns[j] = <double>(<float>(turns[j] + <double>(<float>(p * high_a[j]))))
+            add_axis_single(<float>position[a], plan.single + a * n, turns, n)
         else:
-            high_a = plan.high + a * waves
-            low_a = plan.low + a * waves
-            p = position[a]
-            for j in range(waves):
-                t = p * high_a[j]
-                e = product_error(p, high_a[j], t)
-                whole = (t + ROUNDER) - ROUNDER
-                s = two_sum(turns[j], t - whole, &t)
-                turns[j] = s
-                low[j] += t + fma(p, low_a[j], e)
+            add_axis(position[a], plan.high + a * n, plan.low + a * n, turns, turns_low, n)
     if single:
-        for j in range(waves):
-            p = turns[j]
-            t = p * PER_RADIAN
-            e = product_error(p, PER_RADIAN, t)
-            whole = (t + ROUNDER) - ROUNDER
-            turns[j] = t - whole
-            low[j] = fma(p, PER_RADIAN_LOW, e)
+        single_to_turns(turns, turns_low, n)
 
 
 # ---- one row of waves, then one row of columns ------------------------------------------------------------------
 
-cdef inline Py_ssize_t cosines(const CPlan* plan) noexcept nogil:
-    return plan.waves if plan.planar else 1
-
-
-cdef void quick_waves(const CPlan* plan, const double* turns_, const double* turns_low, double* row_) noexcept nogil:
-    cdef Py_ssize_t j, waves = plan.waves
-    cdef crdouble turns = turns_
-    cdef crdouble turns_l = turns_low
-    cdef rdouble row = row_
-    cdef rdouble row_c = row_ + waves
+cdef void quick_waves(crdouble turns, crdouble turns_low, rdouble sines, rdouble cosines, Py_ssize_t n) noexcept nogil:
+    cdef Py_ssize_t j
     cdef double x, low, s, c
     cdef uint64_t quadrant
-    if plan.planar:
-        for j in range(waves):
-            x = reduce(turns[j], turns_l[j], &low, &quadrant)
-            quick(x + low, quadrant, &s, &c)
-            row[j] = s
-            row_c[j] = c
-    else:
-        for j in range(waves):
-            x = reduce(turns[j], turns_l[j], &low, &quadrant)
-            quick(x + low, quadrant, &s, &c)
-            row[2 * j] = s
-            row[2 * j + 1] = c
+    for j in range(n):
+        x = reduce(turns[j], turns_low[j], &low, &quadrant)
+        quick(x + low, quadrant, &s, &c)
+        sines[j] = s
+        cosines[j] = c
 
 
-cdef void accurate_waves(const CPlan* plan, const double* turns_, const double* turns_low, double* high_,
-                         double* low_) noexcept nogil:
-    cdef Py_ssize_t j, waves = plan.waves
-    cdef crdouble turns = turns_
-    cdef crdouble turns_l = turns_low
-    cdef rdouble high = high_
-    cdef rdouble high_c = high_ + waves
-    cdef rdouble low = low_
-    cdef rdouble low_c = low_ + waves
+cdef void accurate_waves(crdouble turns, crdouble turns_low, rdouble sines, rdouble cosines, rdouble sines_low,
+                         rdouble cosines_low, Py_ssize_t n) noexcept nogil:
+    cdef Py_ssize_t j
     cdef double x, x_low, s, c, s_low, c_low
     cdef uint64_t quadrant
-    if plan.planar:
-        for j in range(waves):
-            x = reduce(turns[j], turns_l[j], &x_low, &quadrant)
-            accurate(x, x_low, quadrant, &s, &s_low, &c, &c_low)
-            high[j] = s
-            high_c[j] = c
-            low[j] = s_low
-            low_c[j] = c_low
-    else:
-        for j in range(waves):
-            x = reduce(turns[j], turns_l[j], &x_low, &quadrant)
-            accurate(x, x_low, quadrant, &s, &s_low, &c, &c_low)
-            high[2 * j] = s
-            high[2 * j + 1] = c
-            low[2 * j] = s_low
-            low[2 * j + 1] = c_low
+    for j in range(n):
+        x = reduce(turns[j], turns_low[j], &x_low, &quadrant)
+        accurate(x, x_low, quadrant, &s, &s_low, &c, &c_low)
+        sines[j] = s
+        cosines[j] = c
+        sines_low[j] = s_low
+        cosines_low[j] = c_low
 
 
-cdef void quick_row(const CPlan* plan, double p, double* row_) noexcept nogil:
-    """Waves at a position of one axis, at most QUICK turns."""
-    cdef Py_ssize_t j, waves = plan.waves
-    cdef crdouble high = plan.high
-    cdef crdouble low = plan.low
-    cdef rdouble row = row_
-    cdef rdouble row_c = row_ + waves
+cdef void interleave(crdouble sines, crdouble cosines, rdouble row, Py_ssize_t n) noexcept nogil:
+    cdef Py_ssize_t j
+    for j in range(n):
+        row[2 * j] = sines[j]
+        row[2 * j + 1] = cosines[j]
+
+
+cdef void quick_row(double p, crdouble high, crdouble low, rdouble sines, rdouble cosines, Py_ssize_t n) noexcept nogil:
+    """Waves at a position of one axis, at most QUICK turns: sines before cosines."""
+    cdef Py_ssize_t j
     cdef double s, c
-    if plan.planar:
-        for j in range(waves):
-            quick_product(p, high[j], low[j], &s, &c)
-            row[j] = s
-            row_c[j] = c
-    else:
-        for j in range(waves):
-            quick_product(p, high[j], low[j], &s, &c)
-            row[2 * j] = s
-            row[2 * j + 1] = c
+    for j in range(n):
+        quick_product(p, high[j], low[j], &s, &c)
+        sines[j] = s
+        cosines[j] = c
 
 
-cdef void quick_flat(const double* positions_, const double* high_, const double* low_, Py_ssize_t n,
-                     double* row_) noexcept nogil:
+cdef void quick_row_interleaved(double p, crdouble high, crdouble low, rdouble row, Py_ssize_t n) noexcept nogil:
+    """The same, sine and cosine of each wave side by side."""
+    cdef Py_ssize_t j
+    cdef double s, c
+    for j in range(n):
+        quick_product(p, high[j], low[j], &s, &c)
+        row[2 * j] = s
+        row[2 * j + 1] = c
+
+
+cdef void quick_flat(crdouble p, crdouble high, crdouble low, rdouble row, Py_ssize_t n) noexcept nogil:
     """The same for n pairs of position and wave: rows of few waves, side by side."""
     cdef Py_ssize_t j
-    cdef crdouble p = positions_
-    cdef crdouble high = high_
-    cdef crdouble low = low_
-    cdef rdouble row = row_
     cdef double s, c
     for j in range(n):
         quick_product(p[j], high[j], low[j], &s, &c)
@@ -288,40 +263,38 @@ cdef inline void store(row_out out, Py_ssize_t c, double value) noexcept nogil:
         out[c] = value
 
 
-cdef void columns(const CPlan* plan, const int32_t* source_, const double* amplitude_, const double* row_,
-                  row_out out) noexcept nogil:
+cdef void scale_row(crdouble row, crdouble amplitude, row_out out, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
+    cdef Py_ssize_t c
+    for c in range(first, last):
+        store[row_out](out, c, amplitude[c] * row[c])
+
+
+cdef void gather_row(crdouble row, crint32 source, crdouble amplitude, row_out out, Py_ssize_t n) noexcept nogil:
+    cdef Py_ssize_t c
+    for c in range(n):
+        store[row_out](out, c, amplitude[c] * row[source[c]])
+
+
+cdef void columns(const CPlan* plan, const double* row, row_out out) noexcept nogil:
     """amplitude * the column's place in a row of waves."""
-    cdef Py_ssize_t c, k, first, last, width = plan.width
-    cdef crint32 source = source_
-    cdef crdouble amplitude = amplitude_
-    cdef crdouble row = row_
-    if plan.nruns * 8 > width:
-        for c in range(width):
-            store[row_out](out, c, amplitude[c] * row[source[c]])
+    cdef Py_ssize_t k, first
+    if plan.nruns * 8 > plan.width:
+        gather_row[row_out](row, plan.source, plan.amplitude, out, plan.width)
         return
     for k in range(plan.nruns):
         first = plan.runs[k]
-        last = plan.runs[k + 1]
-        row = row_ + source[first] - first
-        for c in range(first, last):
-            store[row_out](out, c, amplitude[c] * row[c])
+        scale_row[row_out](row + plan.source[first] - first, plan.amplitude, out, first, plan.runs[k + 1])
 
 
-cdef void columns_accurate(const CPlan* plan, const int32_t* source_, const double* amplitude_, const double* row_,
-                           const double* row_low, double* high_, double* low_) noexcept nogil:
-    cdef Py_ssize_t c, k
-    cdef crint32 source = source_
-    cdef crdouble amplitude = amplitude_
-    cdef crdouble row = row_
-    cdef crdouble row_l = row_low
-    cdef rdouble high = high_
-    cdef rdouble low = low_
-    cdef double p
-    for c in range(plan.width):
-        k = source[c]
-        p = amplitude[c] * row[k]
+cdef void columns_accurate(crdouble row, crdouble row_low, crint32 source, crdouble amplitude, rdouble high,
+                           rdouble low, Py_ssize_t n) noexcept nogil:
+    cdef Py_ssize_t c
+    cdef double p, value
+    for c in range(n):
+        value = row[source[c]]
+        p = amplitude[c] * value
         high[c] = p
-        low[c] = fma(amplitude[c], row_l[k], product_error(amplitude[c], row[k], p))
+        low[c] = fma(amplitude[c], row_low[source[c]], product_error(amplitude[c], value, p))
 
 
 # ---- sinks ------------------------------------------------------------------------------------------------------
@@ -333,15 +306,14 @@ cdef void put(const CSink* sink, Py_ssize_t i, const void* row, Py_ssize_t nbyte
         memcpy(sink.out + i * sink.row, row, nbytes)
 
 
-cdef void add_row(const float* x, double scale, const double* row_, narrow_row out, Py_ssize_t n) noexcept nogil:
-    # no restrict on x: it may be out
+cdef void add_row(const float* x, double scale, crdouble row, narrow_row out, Py_ssize_t n) noexcept nogil:
     cdef Py_ssize_t c
-    cdef crdouble row = row_
+    # x may be out itself: then each value is read before it is written
     for c in range(n):
         store[narrow_row](out, c, fma(scale, <double>x[c], row[c]))
 
 
-cdef void add_row_accurate(const double* x, double scale, const double* high, const double* low, double* out,
+cdef void add_row_accurate(const double* x, double scale, crdouble high, crdouble low, rdouble out,
                            Py_ssize_t n) noexcept nogil:
     cdef Py_ssize_t c
     cdef double p, s, e
@@ -349,6 +321,18 @@ cdef void add_row_accurate(const double* x, double scale, const double* high, co
         p = scale * x[c]
         s = two_sum(p, high[c], &e)
         out[c] = s + (e + (product_error(scale, x[c], p) + low[c]))
+
+
+cdef void sum_row(crdouble high, crdouble low, rdouble out, Py_ssize_t n) noexcept nogil:
+    cdef Py_ssize_t c
+    for c in range(n):
+        out[c] = high[c] + low[c]
+
+
+cdef void store_row(crdouble row, narrow_row out, Py_ssize_t n) noexcept nogil:
+    cdef Py_ssize_t c
+    for c in range(n):
+        store[narrow_row](out, c, row[c])
 
 
 cdef void narrow(const CSink* sink, Py_ssize_t i, const oddfloat* row, Py_ssize_t n, uint16_t* scratch) noexcept nogil:
@@ -366,23 +350,18 @@ cdef void narrow(const CSink* sink, Py_ssize_t i, const oddfloat* row, Py_ssize_
 cdef void deliver(const CSink* sink, Py_ssize_t i, const double* high, const double* low, Py_ssize_t n,
                   double* scratch) noexcept nogil:
     """Send a row of doubles (float64: of sums of two) to the sink; scratch: 2 * n doubles."""
-    cdef Py_ssize_t c, b
+    cdef Py_ssize_t b
     cdef char* out = sink.out + i * sink.row
     cdef const char* x
-    cdef double* out64
     cdef oddfloat* odd = <oddfloat*>scratch
     cdef float* floats = <float*>(scratch + n)
     if sink.x == NULL:
         if sink.type == FLOAT64:
-            out64 = <double*>out
-            for c in range(n):
-                out64[c] = high[c] + low[c]
+            sum_row(high, low, <double*>out, n)
         elif sink.type == FLOAT32:
-            for c in range(n):
-                (<float*>out)[c] = <float>high[c]
+            store_row[rfloat](high, <float*>out, n)
         else:
-            for c in range(n):
-                odd[c] = to_odd(high[c])
+            store_row[roddfloat](high, odd, n)
             narrow(sink, i, odd, n, <uint16_t*>floats)
         return
     x = sink.x + i * sink.x_row
@@ -466,27 +445,45 @@ cdef void emit(const CPlan* plan, const CSink* sink, Py_ssize_t i, const double*
     """One row of quickly evaluated waves, through the columns, to the sink."""
     cdef float* floats = <float*>scratch
     if sink.x != NULL:
-        columns[rdouble](plan, plan.source, plan.amplitude, waves, scratch)
+        columns[rdouble](plan, waves, scratch)
         deliver(sink, i, scratch, NULL, plan.width, scratch + plan.width)
     elif sink.type == FLOAT32 and not sink.stream:
-        columns[rfloat](plan, plan.source, plan.amplitude, waves, <float*>(sink.out + i * sink.row))
+        columns[rfloat](plan, waves, <float*>(sink.out + i * sink.row))
     elif sink.type == FLOAT32:
-        columns[rfloat](plan, plan.source, plan.amplitude, waves, floats)
+        columns[rfloat](plan, waves, floats)
         put(sink, i, floats, 4 * plan.width)
     else:
-        columns[roddfloat](plan, plan.source, plan.amplitude, waves, <oddfloat*>scratch)
+        columns[roddfloat](plan, waves, <oddfloat*>scratch)
         narrow(sink, i, <oddfloat*>scratch, plan.width, <uint16_t*>(scratch + plan.width))
+
+
+cdef void any_row(const CPlan* plan, const double* position, bint single, bint wide, double* row, double* row_low,
+                  double* scratch) noexcept nogil:
+    """A row of waves at any position, if wide as sums of two doubles. scratch: 6 * waves."""
+    cdef Py_ssize_t n = plan.waves
+    cdef double* turns = scratch
+    cdef double* turns_low = scratch + n
+    cdef double* sines = row if plan.planar else scratch + 2 * n
+    cdef double* sines_low = row_low if plan.planar else scratch + 4 * n
+    angles(plan, position, single, turns, turns_low)
+    if wide:
+        accurate_waves(turns, turns_low, sines, sines + n, sines_low, sines_low + n, n)
+    else:
+        quick_waves(turns, turns_low, sines, sines + n, n)
+    if not plan.planar:
+        interleave(sines, sines + n, row, n)
+        if wide:
+            interleave(sines_low, sines_low + n, row_low, n)
 
 
 cdef Py_ssize_t encode(const CPlan* plan, const double* positions, Py_ssize_t rows, const CSink* sink, bint single,
                        double* scratch) noexcept nogil:
     """Rows of any positions; returns how many of them were left out as HARD_ROWs."""
-    cdef Py_ssize_t i = 0, k, j, step = 0, hard = 0, waves = plan.waves, width = plan.width
-    cdef double* turns = scratch
-    cdef double* turns_low = turns + waves
-    cdef double* row = turns_low + waves
-    cdef double* row_low = row + 2 * waves
-    cdef double* high = row_low + 2 * waves
+    cdef Py_ssize_t i = 0, k, j, step = 0, hard = 0, n = plan.waves, width = plan.width
+    cdef double* row = scratch
+    cdef double* row_low = row + 2 * n
+    cdef double* work = row_low + 2 * n
+    cdef double* high = work + 6 * n
     cdef double* low = high + width
     cdef double* rest = low + width
     cdef double* flat_positions = NULL
@@ -495,22 +492,22 @@ cdef Py_ssize_t encode(const CPlan* plan, const double* positions, Py_ssize_t ro
     cdef bint wide = sink.type == FLOAT64
     cdef int kind
     cdef CPlan flat
-    if waves < FEW_WAVES and plan.axes == 1 and not (wide or single or sink.x != NULL):
-        step = min(FLAT_WAVES // waves, FLAT_WIDTH // width) if sink.row == width * itemsize(sink.type) else 0
+    if n < FEW_WAVES and plan.axes == 1 and not (wide or single or sink.x != NULL):
+        step = min(FLAT_WAVES // n, FLAT_WIDTH // width) if sink.row == width * itemsize(sink.type) else 0
         if step >= 2:
-            flat_positions = rest + 4 * width
-            flat_row = flat_positions + step * waves
-            flat_rest = flat_row + 2 * step * waves
-            flatten(plan, step, &flat, flat_rest + step * width)
+            flat_positions = rest + 2 * width
+            flat_row = flat_positions + step * n
+            flat_rest = flat_row + 2 * step * n
+            flatten(plan, step, &flat, flat_rest + 2 * step * width)
     while i < rows:
         if step >= 2 and i + step <= rows:
             for k in range(step):
                 if difficulty(plan, positions + i + k, sink.type) != QUICK_ROW:
                     break
-                for j in range(waves):
-                    flat_positions[k * waves + j] = positions[i + k]
+                for j in range(n):
+                    flat_positions[k * n + j] = positions[i + k]
             else:
-                quick_flat(flat_positions, flat.high, flat.low, flat.waves, flat_row)
+                quick_flat(flat_positions, flat.high, flat.low, flat_row, flat.waves)
                 emit(&flat, sink, i, flat_row, flat_rest)
                 i += step
                 continue
@@ -518,16 +515,16 @@ cdef Py_ssize_t encode(const CPlan* plan, const double* positions, Py_ssize_t ro
         if kind == HARD_ROW:
             hard += 1
         elif wide:
-            angles(plan, positions + i * plan.axes, single, turns, turns_low)
-            accurate_waves(plan, turns, turns_low, row, row_low)
-            columns_accurate(plan, plan.source, plan.amplitude, row, row_low, high, low)
+            any_row(plan, positions + i * plan.axes, single, True, row, row_low, work)
+            columns_accurate(row, row_low, plan.source, plan.amplitude, high, low, width)
             deliver(sink, i, high, low, width, rest)
         else:
-            if kind == QUICK_ROW and not single:
-                quick_row(plan, positions[i], row)
+            if kind == ANY_ROW or single:
+                any_row(plan, positions + i * plan.axes, single, False, row, row_low, work)
+            elif plan.planar:
+                quick_row(positions[i], plan.high, plan.low, row, row + n, n)
             else:
-                angles(plan, positions + i * plan.axes, single, turns, turns_low)
-                quick_waves(plan, turns, turns_low, row)
+                quick_row_interleaved(positions[i], plan.high, plan.low, row, n)
             emit(plan, sink, i, row, rest)
         i += 1
     if sink.stream:
@@ -539,15 +536,12 @@ cdef void evaluate(const CPlan* plan, const double* positions, Py_ssize_t rows, 
                    const double* amplitude, double* high, double* low, Py_ssize_t stride,
                    double* scratch) noexcept nogil:
     """Rows as sums of two doubles, for any choice of columns."""
-    cdef Py_ssize_t i, waves = plan.waves
-    cdef double* turns = scratch
-    cdef double* turns_low = turns + waves
-    cdef double* row = turns_low + waves
-    cdef double* row_low = row + 2 * waves
+    cdef Py_ssize_t i, n = plan.waves
+    cdef double* row = scratch
+    cdef double* row_low = row + 2 * n
     for i in range(rows):
-        angles(plan, positions + i * plan.axes, False, turns, turns_low)
-        accurate_waves(plan, turns, turns_low, row, row_low)
-        columns_accurate(plan, source, amplitude, row, row_low, high + i * stride, low + i * stride)
+        any_row(plan, positions + i * plan.axes, False, True, row, row_low, row_low + 2 * n)
+        columns_accurate(row, row_low, source, amplitude, high + i * stride, low + i * stride, plan.width)
 
 
 # ---- positions on the integer lattice ---------------------------------------------------------------------------
@@ -602,34 +596,36 @@ cdef inline double total(double a, double a_low, double b, double b_low, double*
     return r
 
 
-cdef void rotate_anchor(const Anchor* from_, Anchor* to, const double* cos_, const double* sin_, Py_ssize_t plane,
-                        Py_ssize_t n, bint wide) noexcept nogil:
+cdef void rotate_both(crdouble v, crdouble q, crdouble cosine, crdouble sine, rdouble v2, rdouble q2,
+                      Py_ssize_t n) noexcept nogil:
     cdef Py_ssize_t c
-    cdef crdouble v = from_.value
-    cdef crdouble q = from_.quadrature
-    cdef crdouble v_low = from_.value_low
-    cdef crdouble q_low = from_.quadrature_low
-    cdef crdouble cosine = cos_
-    cdef crdouble sine = sin_
-    cdef crdouble cosine_low = cos_ + 2 * plane
-    cdef crdouble sine_low = sin_ + 2 * plane
-    cdef rdouble v2 = to.value
-    cdef rdouble q2 = to.quadrature
-    cdef rdouble v2_low = to.value_low
-    cdef rdouble q2_low = to.quadrature_low
-    cdef double a, b, a_low, b_low
-    if not wide:
-        for c in range(n):
-            v2[c] = fma(v[c], cosine[c], q[c] * sine[c])
-            q2[c] = fma(q[c], cosine[c], -(v[c] * sine[c]))
-        return
+    for c in range(n):
+        v2[c] = fma(v[c], cosine[c], q[c] * sine[c])
+        q2[c] = fma(q[c], cosine[c], -(v[c] * sine[c]))
+
+
+cdef void rotate_accurate(crdouble v, crdouble v_low, crdouble q, crdouble q_low, crdouble cosine, crdouble cosine_low,
+                          crdouble sine, crdouble sine_low, double sign, rdouble out, rdouble out_low,
+                          Py_ssize_t n) noexcept nogil:
+    """v * cosine + sign * q * sine, all of them sums of two doubles."""
+    cdef Py_ssize_t c
+    cdef double a, b, a_low, b_low, low
     for c in range(n):
         a = product(v[c], v_low[c], cosine[c], cosine_low[c], &a_low)
         b = product(q[c], q_low[c], sine[c], sine_low[c], &b_low)
-        v2[c] = total(a, a_low, b, b_low, &v2_low[c])
-        a = product(q[c], q_low[c], cosine[c], cosine_low[c], &a_low)
-        b = product(v[c], v_low[c], sine[c], sine_low[c], &b_low)
-        q2[c] = total(a, a_low, -b, -b_low, &q2_low[c])
+        out[c] = total(a, a_low, sign * b, sign * b_low, &low)
+        out_low[c] = low
+
+
+cdef void rotate_anchor(const Anchor* from_, Anchor* to, const double* cosine, const double* sine, Py_ssize_t plane,
+                        Py_ssize_t n, bint wide) noexcept nogil:
+    if not wide:
+        rotate_both(from_.value, from_.quadrature, cosine, sine, to.value, to.quadrature, n)
+        return
+    rotate_accurate(from_.value, from_.value_low, from_.quadrature, from_.quadrature_low, cosine, cosine + 2 * plane,
+                    sine, sine + 2 * plane, 1.0, to.value, to.value_low, n)
+    rotate_accurate(from_.quadrature, from_.quadrature_low, from_.value, from_.value_low, cosine, cosine + 2 * plane,
+                    sine, sine + 2 * plane, -1.0, to.quadrature, to.quadrature_low, n)
 
 
 cdef void find_anchor(const CLattice* lattice, Anchor* exact, Anchor* anchor, int64_t span, Py_ssize_t block,
@@ -650,16 +646,11 @@ cdef void find_anchor(const CLattice* lattice, Anchor* exact, Anchor* anchor, in
     anchor.block = block
 
 
-cdef void rotate_pairs(const Anchor* one, const Anchor* two, const double* cos_, const double* sin_,
-                       narrow_row above, narrow_row below, narrow_row above2, narrow_row below2, Py_ssize_t n) noexcept nogil:
+cdef void rotate_pairs(crdouble v, crdouble q, crdouble v2, crdouble q2, crdouble cosine, crdouble sine,
+                       narrow_row above, narrow_row below, narrow_row above2, narrow_row below2,
+                       Py_ssize_t n) noexcept nogil:
     """The rows at one offset above and below two anchors: four rows for one pass over the offset's."""
     cdef Py_ssize_t c
-    cdef crdouble v = one.value
-    cdef crdouble q = one.quadrature
-    cdef crdouble v2 = two.value
-    cdef crdouble q2 = two.quadrature
-    cdef crdouble cosine = cos_
-    cdef crdouble sine = sin_
     cdef double a, b
     for c in range(n):
         a = v[c] * cosine[c]
@@ -672,19 +663,10 @@ cdef void rotate_pairs(const Anchor* one, const Anchor* two, const double* cos_,
         store[narrow_row](below2, c, a - b)
 
 
-cdef void rotate_pair_accurate(const Anchor* one, const double* cos_, const double* sin_, Py_ssize_t plane,
-                               double* above_, double* below_, Py_ssize_t n) noexcept nogil:
+cdef void rotate_pair_accurate(crdouble v, crdouble v_low, crdouble q, crdouble q_low, crdouble cosine,
+                               crdouble cosine_low, crdouble sine, crdouble sine_low, rdouble above, rdouble below,
+                               Py_ssize_t n) noexcept nogil:
     cdef Py_ssize_t c
-    cdef crdouble v = one.value
-    cdef crdouble v_low = one.value_low
-    cdef crdouble q = one.quadrature
-    cdef crdouble q_low = one.quadrature_low
-    cdef crdouble cosine = cos_
-    cdef crdouble sine = sin_
-    cdef crdouble cosine_low = cos_ + 2 * plane
-    cdef crdouble sine_low = sin_ + 2 * plane
-    cdef rdouble above = above_
-    cdef rdouble below = below_
     cdef double a, b, a_low, b_low, low
     for c in range(n):
         a = product(v[c], v_low[c], cosine[c], cosine_low[c], &a_low)
@@ -693,29 +675,12 @@ cdef void rotate_pair_accurate(const Anchor* one, const double* cos_, const doub
         below[c] = total(a, a_low, -b, -b_low, &low)
 
 
-cdef void rotate_one(const Anchor* anchor, const double* cos_, const double* sin_, Py_ssize_t plane, double sign,
-                     bint wide, double* high_, double* low_, Py_ssize_t n) noexcept nogil:
+cdef void rotate_row(crdouble v, crdouble q, crdouble cosine, crdouble sine, double sign, rdouble out,
+                     Py_ssize_t n) noexcept nogil:
     """One row, at sign times the offset: the same operations as above, so the same bits."""
     cdef Py_ssize_t c
-    cdef crdouble v = anchor.value
-    cdef crdouble v_low = anchor.value_low
-    cdef crdouble q = anchor.quadrature
-    cdef crdouble q_low = anchor.quadrature_low
-    cdef crdouble cosine = cos_
-    cdef crdouble sine = sin_
-    cdef crdouble cosine_low = cos_ + 2 * plane
-    cdef crdouble sine_low = sin_ + 2 * plane
-    cdef rdouble high = high_
-    cdef rdouble low = low_
-    cdef double a, b, a_low, b_low
-    if not wide:
-        for c in range(n):
-            high[c] = v[c] * cosine[c] + sign * (q[c] * sine[c])
-        return
     for c in range(n):
-        a = product(v[c], v_low[c], cosine[c], cosine_low[c], &a_low)
-        b = product(q[c], q_low[c], sine[c], sine_low[c], &b_low)
-        high[c] = total(a, a_low, sign * b, sign * b_low, &low[c])
+        out[c] = v[c] * cosine[c] + sign * (q[c] * sine[c])
 
 
 cdef inline Py_ssize_t skewed(Py_ssize_t n) noexcept nogil:
@@ -767,15 +732,17 @@ cdef void table(const CLattice* lattice, int64_t span, Py_ssize_t offset, Py_ssi
             cosine = lattice.near + j * lattice.stride
             sine = cosine + plane
             if wide:
-                rotate_pair_accurate(&one, cosine, sine, plane, to[0], to[1], n)
+                rotate_pair_accurate(one.value, one.value_low, one.quadrature, one.quadrature_low, cosine,
+                                     cosine + 2 * plane, sine, sine + 2 * plane, to[0], to[1], n)
                 if i[2] >= 0 or i[3] >= 0:
-                    rotate_pair_accurate(second, cosine, sine, plane, to[2], to[3], n)
+                    rotate_pair_accurate(two.value, two.value_low, two.quadrature, two.quadrature_low, cosine,
+                                         cosine + 2 * plane, sine, sine + 2 * plane, to[2], to[3], n)
             elif sink.type == FLOAT32:
-                rotate_pairs[rfloat](&one, second, cosine, sine, <float*>to[0], <float*>to[1], <float*>to[2],
-                                    <float*>to[3], n)
+                rotate_pairs[rfloat](one.value, one.quadrature, second.value, second.quadrature, cosine, sine,
+                                     <float*>to[0], <float*>to[1], <float*>to[2], <float*>to[3], n)
             else:
-                rotate_pairs[roddfloat](&one, second, cosine, sine, <oddfloat*>to[0], <oddfloat*>to[1],
-                                       <oddfloat*>to[2], <oddfloat*>to[3], n)
+                rotate_pairs[roddfloat](one.value, one.quadrature, second.value, second.quadrature, cosine, sine,
+                                        <oddfloat*>to[0], <oddfloat*>to[1], <oddfloat*>to[2], <oddfloat*>to[3], n)
             if not direct:
                 for k in range(4):
                     if i[k] >= 0:
@@ -805,7 +772,12 @@ cdef void rows_of(const CLattice* lattice, const int64_t* spans, const int32_t* 
         j = offsets[i] - (block << lattice.block_bits)
         find_anchor(lattice, &exact, &anchor, spans[i], block, wide, scratch)
         cosine = lattice.near + (j if j >= 0 else -j) * lattice.stride
-        rotate_one(&anchor, cosine, cosine + plane, plane, 1.0 if j >= 0 else -1.0, wide, high, low, n)
+        if wide:
+            rotate_accurate(anchor.value, anchor.value_low, anchor.quadrature, anchor.quadrature_low, cosine,
+                            cosine + 2 * plane, cosine + plane, cosine + 3 * plane, 1.0 if j >= 0 else -1.0, high, low,
+                            n)
+        else:
+            rotate_row(anchor.value, anchor.quadrature, cosine, cosine + plane, 1.0 if j >= 0 else -1.0, high, n)
         deliver(sink, i, high, low, n, scratch)
 
 

@@ -277,10 +277,11 @@ typedef struct {
 /* doubles of scratch that encode and evaluate, or table and rows, may use */
 static inline ptrdiff_t posenc_row_scratch(ptrdiff_t waves, ptrdiff_t width)
 {
-    return 8 * waves + 6 * width + (waves < POSENC_FEW_WAVES ? 6 * POSENC_FLAT_WAVES + 4 * POSENC_FLAT_WIDTH : 0) + 64;
+    ptrdiff_t flat = waves < POSENC_FEW_WAVES ? 5 * POSENC_FLAT_WAVES + 4 * POSENC_FLAT_WIDTH : 0;
+    return 10 * waves + 4 * width + flat + 64;
 }
 
-static inline ptrdiff_t posenc_lattice_scratch(ptrdiff_t waves, ptrdiff_t width) { return 8 * waves + 22 * (width + 16); }
+static inline ptrdiff_t posenc_lattice_scratch(ptrdiff_t waves, ptrdiff_t width) { return 10 * waves + 24 * (width + 16); }
 
 void posenc_level_baseline(posenc_level *);
 void posenc_level_avx2(posenc_level *);
