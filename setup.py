@@ -27,8 +27,8 @@ ABI3 = not sysconfig.get_config_var("Py_GIL_DISABLED")
 COMMON = ["-O3", "-g0", "-ffp-contract=off"]
 LEVELS = {
     "baseline": [],
-    "avx2": ["-march=x86-64-v3"],
-    "avx512": ["-march=x86-64-v4", "-mprefer-vector-width=512"],
+    "avx2": ["-march=x86-64-v3", "-mprfchw"],
+    "avx512": ["-march=x86-64-v4", "-mprfchw", "-mprefer-vector-width=512"],
 }
 
 
@@ -42,7 +42,9 @@ class BuildKernel(build_ext):
         ext.extra_compile_args = common
         levels = LEVELS if x86 and "universal2" not in self.plat_name else {"baseline": []}
         try:
-            ext.extra_objects = [o for level, flags in levels.items() for o in self.loops(ext, loops, level, common + flags)]
+            ext.extra_objects = [
+                o for level, flags in levels.items() for o in self.loops(ext, loops, level, common + flags)
+            ]
         except BaseError:
             if len(levels) == 1:
                 raise

@@ -32,11 +32,11 @@ def partners(encoding: Encoding, call: str) -> tuple[npt.NDArray[np.intp], Float
     if found is None:
         found = encoding._cache["partners"] = _partners(encoding)
     if isinstance(found, int):
-        raise ValueError(
+        raise ValueError(  # noqa: TRY004
             f"{call} needs columns in pairs a quarter turn apart, of one frequency and amplitude; "
             f"column {found} of {encoding!r} has no partner"
         )
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def _partners(encoding: Encoding) -> tuple[npt.NDArray[np.intp], Floats] | int:
@@ -128,7 +128,9 @@ def similarity(encoding: Encoding, offsets: Any) -> Array:
     shape = values.shape
     if encoding.ndim > 1:
         if not shape or shape[-1] != encoding.ndim:
-            raise ValueError(f"offsets has shape {shape}, but must have (..., {encoding.ndim}), one number for each axis")
+            raise ValueError(
+                f"offsets has shape {shape}, but must have (..., {encoding.ndim}), one number for each axis"
+            )
         shape = shape[:-1]
     squares = encoding.amplitudes**2
     # each pair has the square of its amplitude once; a constant column its own value squared

@@ -211,7 +211,9 @@ def _build(
     counts = [-(-paired // 2), paired // 2]
     if isinstance(frequencies, Mapping):
         if set(frequencies) != set(names) or len(set(names)) != 2:
-            raise ValueError(f"frequencies has the functions {sorted(frequencies)}, but must have those of functions={names!r}")
+            raise ValueError(
+                f"frequencies has the functions {sorted(frequencies)}, but must have those of functions={names!r}"
+            )
         schedules = [_schedule_of(frequencies[name], f"frequencies[{name!r}]") for name in names]
         needed = counts
     elif frequencies is None:
@@ -237,7 +239,9 @@ def _build(
         ("scale", factor, 1.0),
     ):
         recipe += "" if value == usual else f", {name}={value!r}"
-    return Encoding._make(tuple(schedules), np.array(index)[:, np.newaxis], np.array(phases), np.array(amplitudes), recipe + ")")
+    return Encoding._make(
+        tuple(schedules), np.array(index)[:, np.newaxis], np.array(phases), np.array(amplitudes), recipe + ")"
+    )
 
 
 def fourier_features(
@@ -338,7 +342,9 @@ def join(encodings: Sequence[Encoding], *, axes: Sequence[int | Sequence[int]] |
         ends = np.cumsum([part.ndim for part in parts])
         places = [list(range(end - part.ndim, end)) for part, end in zip(parts, ends, strict=True)]
     else:
-        places = [[count_of(a, "axes", 0) for a in (given if isinstance(given, Sequence) else [given])] for given in axes]
+        places = [
+            [count_of(a, "axes", 0) for a in (given if isinstance(given, Sequence) else [given])] for given in axes
+        ]
     if len(places) != len(parts) or any(len(p) != part.ndim for p, part in zip(places, parts, strict=False)):
         raise ValueError(f"axes={axes!r} must name, for each of the {len(parts)} encodings, as many axes as it has")
     count = max(a for place in places for a in place) + 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
+import importlib
 import os
 import warnings
 from collections.abc import Iterator
@@ -15,12 +16,11 @@ __all__ = ["Engine", "backend", "current", "isa", "isa_levels", "use_backend"]
 BACKENDS = ("cython", "python")
 VARIABLE, ISA_VARIABLE = "POSENC_FAST_BACKEND", "POSENC_FAST_ISA"
 
-kernel: ModuleType | None
+kernel: ModuleType | None = None
 reason = ""
 try:
-    from . import _kernel as kernel
+    kernel = importlib.import_module("posenc_fast._kernel")
 except ImportError as error:
-    kernel = None
     reason = str(error)
 
 
@@ -58,14 +58,18 @@ def select(name: str, isa: str | None = None, *, origin: str = "use_backend") ->
     """The engine of that name, or an error that says why it cannot be had."""
     if name == "python":
         if isa is not None:
-            raise ValueError(f"{origin}: the python backend has no instruction-set levels, so isa={isa!r} cannot be had")
+            raise ValueError(
+                f"{origin}: the python backend has no instruction-set levels, so isa={isa!r} cannot be had"
+            )
         from . import reference
 
         return Engine(reference, "python", 0, None)
     if name != "cython":
         raise ValueError(f"{origin}: unknown backend {name!r}; choose one of {', '.join(map(repr, BACKENDS))}")
     if kernel is None:
-        raise RuntimeError(f"{origin}: the cython backend cannot be had: {reason}. Build it with a C compiler: pip install .")
+        raise RuntimeError(
+            f"{origin}: the cython backend cannot be had: {reason}. Build it with a C compiler: pip install ."
+        )
     levels = isa_levels()
     if isa is None:
         isa = levels[-1]

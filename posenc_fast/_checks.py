@@ -12,12 +12,33 @@ import numpy.typing as npt
 
 from ._schedule import count_of, real
 
-__all__ = ["check_out", "check_precision", "check_workers", "count_of", "float_type", "kind_of", "new", "progression", "real"]
+__all__ = [
+    "check_out",
+    "check_precision",
+    "check_workers",
+    "count_of",
+    "float_type",
+    "kind_of",
+    "new",
+    "progression",
+    "real",
+    "usual_type",
+]
 
 # the kinds of the engines, in their order
 TYPES = ("float64", "float32", "float16", "bfloat16")
 KINDS = {np.dtype(np.float64): 0, np.dtype(np.float32): 1, np.dtype(np.float16): 2}
 LEAST, MOST = -(2**63), 2**64 - 1
+# what is usually given as dtype, for calls that must not take long
+_USUAL: dict[Any, tuple[np.dtype[Any], int]] = {
+    np.float32: (np.dtype(np.float32), 1),
+    np.float64: (np.dtype(np.float64), 0),
+}
+
+
+def usual_type(dtype: Any) -> tuple[np.dtype[Any], int] | None:
+    """float32 or float64, with its kind, when given by its class; None means: look closer."""
+    return _USUAL.get(dtype) if isinstance(dtype, type) else None
 
 
 def kind_of(dtype: np.dtype[Any]) -> int | None:
@@ -34,10 +55,12 @@ def float_type(dtype: Any, name: str = "dtype") -> np.dtype[Any]:
         try:
             import ml_dtypes
         except ImportError:
-            raise ImportError(f"{name}='bfloat16' needs the package ml_dtypes: pip install 'posenc-fast[bfloat16]'") from None
+            raise ImportError(
+                f"{name}='bfloat16' needs the package ml_dtypes: pip install 'posenc-fast[bfloat16]'"
+            ) from None
         dtype = ml_dtypes.bfloat16
     try:
-        result = np.dtype(dtype)
+        result: np.dtype[Any] = np.dtype(dtype)
     except TypeError:
         raise TypeError(f"{name} must be one of {', '.join(TYPES)}, not {dtype!r}") from None
     if kind_of(result) is None:
@@ -75,7 +98,9 @@ def new(shape: tuple[int, ...], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     for n in shape:
         size *= n
     if size > sys.maxsize:
-        raise ValueError(f"an array of shape {shape} and type {dtype.name} would take {size} bytes, more than can be addressed")
+        raise ValueError(
+            f"an array of shape {shape} and type {dtype.name} would take {size} bytes, more than can be addressed"
+        )
     return np.empty(shape, dtype)
 
 
@@ -84,7 +109,9 @@ def check_out(out: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
     if not isinstance(out, np.ndarray):
         raise TypeError(f"out must be a numpy array, not {type(out).__name__}")
     if out.dtype != dtype:
-        raise ValueError(f"out has type {out.dtype.str if out.dtype.name in TYPES else out.dtype}, but must have {dtype.name} in native byte order, as dtype says")
+        raise ValueError(
+            f"out has type {out.dtype.str if out.dtype.name in TYPES else out.dtype}, but must have {dtype.name} in native byte order, as dtype says"
+        )
     if out.shape != shape:
         raise ValueError(f"out has shape {out.shape}, but must have {shape}")
     if not out.flags.writeable:
@@ -95,28 +122,32 @@ def check_out(out: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
         )
 
 
-def exact_number(value: Any, name: str) -> Fraction:
+def exact_number(value: Any, name: str) -> Fraction | int:
     """An integer or a finite real number, exactly."""
     if isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{name} must be a real number, not {value!r}")
     if isinstance(value, (int, np.integer)):
-        return Fraction(int(value))
+        return int(value)
     if isinstance(value, Fraction):
         return value
     return Fraction(real(value, name))
 
 
-def progression(start: Any, step: Any, length: int) -> tuple[Fraction, Fraction]:
-    """start and step as exact numbers, when all of start + i * step lie in range."""
+def progression(start: Any, step: Any, length: int) -> tuple[Fraction | int, Fraction | int]:
+    """start and step as exact numbers, integers if all of start + i * step are 64-bit ones, or an error."""
+    steps = max(length - 1, 0)
+    if type(start) is int and type(step) is int and LEAST <= start <= MOST and LEAST <= start + step * steps <= MOST:
+        return start, step
     first, each = exact_number(start, "start"), exact_number(step, "step")
-    last = first + each * max(length - 1, 0)
-    whole = first.denominator == each.denominator == 1
-    for value in (first, last):
-        if whole and not (LEAST <= value <= MOST):
+    last: Fraction | int = first + each * steps
+    if first.denominator == each.denominator == 1:
+        if min(first, last) >= LEAST and max(first, last) <= MOST:
+            return first.numerator, each.numerator
+        if isinstance(first, int) and isinstance(each, int):
             raise ValueError(
-                f"start={start!r} and step={step!r} lead to position {value}, outside of int64 and uint64; "
+                f"start={start!r} and step={step!r} lead from position {first} to {last}, outside of int64 and uint64; "
                 "give real (float) numbers if float64 positions are meant"
             )
-        if abs(value) > sys.float_info.max:
-            raise ValueError(f"start={start!r} and step={step!r} lead to a position outside of float64")
-    return first, each
+    if max(abs(Fraction(first)), abs(Fraction(last))) > sys.float_info.max:
+        raise ValueError(f"start={start!r} and step={step!r} lead to a position outside of float64")
+    return Fraction(first), Fraction(each)

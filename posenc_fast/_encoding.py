@@ -11,28 +11,26 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _algebra, _backend, _checks, _hard, _positions, _schedule
-from ._checks import check_out, check_precision, check_workers, count_of, float_type, new
+from ._checks import check_out, check_precision, check_workers, count_of, float_type, new, usual_type
 from ._positions import Positions
 from ._rounding import deliver, hard_rows
 from ._schedule import Explicit, Schedule, real_array
-from ._target import Target, collapse
+from ._target import WORTH_A_THREAD, Target, collapse
 
 __all__ = ["Encoding"]
 
 Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
 
-# fewer waves than this are evaluated side by side, and so always interleaved
-_FEW_WAVES = 16
 # offset rows should stay in a second-level cache
 _OFFSET_VALUES = 1 << 16
 
 
 class _Waves(NamedTuple):
-    """index: (waves, axes) into the encoding's frequencies, -1 for zero; residual: phase beyond a quarter turn;
+    """frequency: (waves, axes), indices into the encoding's frequencies, -1 for zero; residual: phase beyond a quarter turn;
     wave, quadrant: (d,), which wave a column takes, and how many quarter turns on."""
 
-    index: npt.NDArray[np.intp]
+    frequency: npt.NDArray[np.intp]
     residual: Floats
     wave: npt.NDArray[np.intp]
     quadrant: npt.NDArray[np.intp]
@@ -94,7 +92,7 @@ class Encoding:
     _amplitudes: Floats
     _recipe: str
     _cache: dict[Any, Any]
-    _backend: str | None = None
+    _pinned: str | None = None
 
     def __init__(
         self, frequencies: npt.ArrayLike | Schedule, phases: npt.ArrayLike = 0.0, amplitudes: npt.ArrayLike = 1.0
@@ -105,17 +103,21 @@ class Encoding:
         else:
             values = real_array(frequencies, "frequencies")
             if values.ndim not in (1, 2) or values.size == 0:
-                raise ValueError(f"frequencies has shape {values.shape}, but must have (d,) or (d, axes), none of them 0")
+                raise ValueError(
+                    f"frequencies has shape {values.shape}, but must have (d,) or (d, axes), none of them 0"
+                )
             unique, index = np.unique(values, return_inverse=True)
             schedule, index = Explicit(unique), index.reshape(len(values), -1)
         d = len(index)
-        arrays = []
+        arrays: list[Floats] = []
         for name, given in (("phases", phases), ("amplitudes", amplitudes)):
             array = real_array(given, name)
             if array.shape not in ((), (d,)):
-                raise ValueError(f"{name} has shape {array.shape}, but must be one number or have shape ({d},), as many as frequencies")
+                raise ValueError(
+                    f"{name} has shape {array.shape}, but must be one number or have shape ({d},), as many as frequencies"
+                )
             arrays.append(np.broadcast_to(array, (d,)))
-        self._set((schedule,), index, *arrays, "")
+        self._set((schedule,), index, arrays[0], arrays[1], "")
 
     @classmethod
     def _make(
@@ -217,7 +219,7 @@ class Encoding:
         if values is None:
             parts = [_schedule.radians(schedule) for schedule in self._schedules]
             values = self._cache["radians"] = np.concatenate([*parts, [0.0]])
-        return values  # type: ignore[no-any-return]
+        return values
 
     def _waves(self) -> _Waves:
         waves = self._cache.get("waves")
@@ -236,24 +238,24 @@ class Encoding:
             residuals = unique[:, self.ndim].view(np.float64) if residual.any() else np.zeros(len(unique))
             waves = _Waves(index, residuals, inverse.reshape(-1), np.mod(quarters, 4).astype(np.intp))
             self._cache["waves"] = waves
-        return waves  # type: ignore[no-any-return]
+        return waves
 
     def _columns(self) -> _Columns:
         columns = self._cache.get("columns")
         if columns is None:
             waves = self._waves()
-            count = len(waves.index)
+            count = len(waves.frequency)
 
             def place(quadrant: Array, planar: bool) -> npt.NDArray[np.int32]:
                 odd = quadrant % 2
-                return (waves.wave + count * odd if planar else 2 * waves.wave + odd).astype(np.int32)
+                places: Array = waves.wave + count * odd if planar else 2 * waves.wave + odd
+                return places.astype(np.int32)
 
             def runs(source: Array) -> npt.NDArray[np.int32]:
                 breaks = np.flatnonzero(np.diff(source) != 1) + 1
                 return np.concatenate([[0], breaks, [len(source)]]).astype(np.int32)
 
-            arrangements = [False] if count < _FEW_WAVES else [False, True]
-            planar = min(arrangements, key=lambda p: len(runs(place(waves.quadrant, p))))
+            planar = min((False, True), key=lambda p: len(runs(place(waves.quadrant, p))))
             source, following = place(waves.quadrant, planar), waves.quadrant + 1
             columns = self._cache["columns"] = _Columns(
                 planar,
@@ -265,14 +267,14 @@ class Encoding:
                 place(np.ones_like(following), planar),
                 place(np.zeros_like(following), planar),
             )
-        return columns  # type: ignore[no-any-return]
+        return columns
 
     def _engine(self) -> _backend.Engine:
-        return _backend.current() if self._backend is None else _backend.select(self._backend)
+        return _backend.current() if self._pinned is None else _backend.select(self._pinned)
 
     def _plan(self, engine: _backend.Engine, form: str, unit: Fraction = Fraction(1)) -> tuple[Any, Floats, bool]:
         """The engine's Plan for positions of a form, its largest turns, and whether a component of ones is needed."""
-        key = (engine.backend, form, unit)
+        key: tuple[Any, ...] = (engine.backend, form) if unit == 1 else (engine.backend, form, unit)
         found = self._cache.get(key)
         if found is None:
             waves, columns = self._waves(), self._columns()
@@ -282,8 +284,8 @@ class Encoding:
             for multiple in multiples:
                 parts = [_schedule.split_turns(schedule, unit, multiple) for schedule in self._schedules]
                 turns = np.concatenate([*parts, np.zeros((2, 1))], axis=1)
-                axes += [turns[:, waves.index[:, a]] for a in range(self.ndim)]
-            single = [self._radians()[waves.index[:, a]] for _ in multiples for a in range(self.ndim)]
+                axes += [turns[:, waves.frequency[:, a]] for a in range(self.ndim)]
+            single = [self._radians()[waves.frequency[:, a]] for _ in multiples for a in range(self.ndim)]
             if phase:
                 axes.append(np.stack([waves.residual, np.zeros_like(waves.residual)]))
                 single.append(2 * np.pi * waves.residual)
@@ -301,7 +303,7 @@ class Encoding:
                 columns.planar,
             )
             found = self._cache[key] = (plan, largest, phase)
-        return found  # type: ignore[no-any-return]
+        return found
 
     def _lattice(self, engine: _backend.Engine, wide: bool) -> tuple[Any, int]:
         """The engine's Lattice, and the binary logarithm of its span."""
@@ -323,7 +325,7 @@ class Encoding:
                 wide,
             )
             found = self._cache[key] = (lattice, span_bits)
-        return found  # type: ignore[no-any-return]
+        return found
 
     # ---- tables -------------------------------------------------------------------------------------------------
 
@@ -378,6 +380,10 @@ class Encoding:
         """
         length = count_of(length, "length", 0)
         self._one_axis("table")
+        if out is None and precision == "exact" and workers is None and type(start) is int and type(step) is int:
+            table = self._small_table(length, start, step, dtype)
+            if table is not None:
+                return table
         kind = float_type(dtype)
         single, threads = check_precision(precision), check_workers(workers)
         first, each = _checks.progression(start, step, length)
@@ -430,6 +436,10 @@ class Encoding:
         >>> pf.sinusoidal(2).encode(np.datetime64("2026-01-01T00:00:00")).shape
         (2,)
         """
+        if out is None and precision == "exact" and workers is None and type(positions) in (float, int):
+            row = self._one_row(positions, dtype)
+            if row is not None:
+                return row
         kind = float_type(dtype)
         single, threads = check_precision(precision), check_workers(workers)
         given, shape = _positions.convert(positions, self.ndim)
@@ -495,7 +505,9 @@ class Encoding:
             raise TypeError(f"x must be a numpy array, not {type(x).__name__}")
         dtype = float_type(x.dtype, "x")
         if x.ndim < 2 or x.shape[-1] != self.d_model:
-            raise ValueError(f"x has shape {x.shape}, but must have (..., L, {self.d_model}), the encoding's d_model last")
+            raise ValueError(
+                f"x has shape {x.shape}, but must have (..., L, {self.d_model}), the encoding's d_model last"
+            )
         scale = _checks.real(x_scale, "x_scale")
         single, threads = check_precision(precision), check_workers(workers)
         length = x.shape[-2]
@@ -508,7 +520,9 @@ class Encoding:
                 raise ValueError(f"positions excludes start={start!r} and step={step!r}; leave one side out")
             given, shape = _positions.convert(positions, self.ndim)
             if shape not in ((length,), x.shape[:-1]):
-                raise ValueError(f"positions is for rows {shape}, but must be for {(length,)} or for {x.shape[:-1]}, those of x")
+                raise ValueError(
+                    f"positions is for rows {shape}, but must be for {(length,)} or for {x.shape[:-1]}, those of x"
+                )
         result = self._allocate(out, x.shape, dtype)
         same = result is x or (
             result.strides == x.strides and result.__array_interface__["data"] == x.__array_interface__["data"]
@@ -525,7 +539,8 @@ class Encoding:
         if view_x is None or (x.strides[-1] != x.itemsize and self.d_model > 1):
             view_x = collapse(np.ascontiguousarray(x), 2 if batched else 3)
         assert view_x is not None
-        direct = view_out is not None and (given is not None or first.denominator == each.denominator == 1 or not same)
+        whole = given is not None or (isinstance(first, int) and isinstance(each, int))
+        direct = view_out is not None and (whole or not same)
         if not direct:
             view_out = np.empty(view_x.shape, dtype)
         assert view_out is not None
@@ -671,6 +686,33 @@ class Encoding:
         """
         return _algebra.locate(self, encoded, low, high)
 
+    def _small_table(self, length: int, start: int, step: int, dtype: Any) -> Array | None:
+        """The usual table without detours, where it is small enough for them to show."""
+        usual = usual_type(dtype)
+        if usual is None or step != 1 or not (0 < length * self.d_model < WORTH_A_THREAD) or abs(start) >= 2**62:
+            return None
+        engine = self._engine()
+        lattice, span_bits = self._lattice(engine, usual[1] == 0)
+        out = np.empty((length, self.d_model), usual[0])
+        span, offset = divmod(start, 1 << span_bits)
+        lattice.table(engine.level, span, offset, out, usual[1])
+        return out
+
+    def _one_row(self, position: Any, dtype: Any) -> Array | None:
+        """The row of one number without detours."""
+        usual = usual_type(dtype)
+        # larger ones may need exact arithmetic
+        if usual is None or self.ndim != 1 or not (-(2**53) <= position <= 2**53):
+            return None
+        engine = self._engine()
+        found = self._cache.get((engine.backend, "real"))
+        plan, _, phase = found if found is not None else self._plan(engine, "real")
+        if phase:
+            return None
+        row = np.empty(self.d_model, usual[0])
+        done: bool = plan.encode_one(engine.level, position, row, usual[1])
+        return row if done else None
+
     def _one_axis(self, call: str) -> None:
         if self.ndim != 1:
             raise ValueError(f"{call} is for encodings of one axis; this one has {self.ndim}: use encode or grid")
@@ -681,27 +723,34 @@ class Encoding:
         check_out(out, shape, dtype)
         return out
 
-    def _fill_progression(self, target: Target, first: Fraction, each: Fraction, single: bool, threads: int) -> None:
+    def _fill_progression(
+        self, target: Target, first: Fraction | int, each: Fraction | int, single: bool, threads: int
+    ) -> None:
         """Rows of first + i * each: those of integers from the lattice."""
         engine = self._engine()
-        if single or max(abs(first), abs(first + each * (target.rows - 1))) > _checks.MOST:
-            self._fill(target, _positions.Progression(first, each, target.rows), single, threads)
+        whole = isinstance(first, int) and isinstance(each, int)
+        if single or (not whole and max(abs(first), abs(first + each * (target.rows - 1))) > _checks.MOST):
+            self._fill(target, _positions.Progression(Fraction(first), Fraction(each), target.rows), single, threads)
             return
-        if not first.denominator == each.denominator == 1:
+        if not whole:
+            first, each = Fraction(first), Fraction(each)
             self._fill(target, _positions.Progression(first, each, target.rows), single, threads)
             i, period = _integers_of(first, each)
             if i < target.rows:
-                self._fill_progression(target.every(i, period), first + each * i, each * period, single, threads)
+                self._fill_progression(
+                    target.every(i, period), int(first + each * i), int(each * period), single, threads
+                )
             return
         lattice, span_bits = self._lattice(engine, target.kind == 0)
+        begin_all, step = int(first), int(each)
 
         def fill(part: slice, out: Array, x: Array | None) -> None:
-            begin, rows = first.numerator + part.start * each.numerator, part.stop - part.start
-            if x is None and each == 1:
+            begin, rows = begin_all + part.start * step, part.stop - part.start
+            if x is None and step == 1:
                 span, offset = divmod(begin, 1 << span_bits)
                 lattice.table(engine.level, span, offset, out, target.kind, target.stream)
             else:
-                spans, offsets = _lattice_points(begin, each.numerator, rows, span_bits)
+                spans, offsets = _lattice_points(begin, step, rows, span_bits)
                 lattice.rows(engine.level, spans, offsets, out, target.kind, x, target.scale)
 
         target.run(fill, threads)
@@ -761,7 +810,7 @@ def _restore(cls: type[Encoding], *state: Any) -> Encoding:
 
 def _overlap(a: Array, b: Array) -> bool:
     try:
-        return np.shares_memory(a, b, max_work=100000)
+        return np.shares_memory(a, b, max_work=100000)  # type: ignore[arg-type]
     except np.exceptions.TooHardError:
         return True
 
@@ -777,7 +826,9 @@ def _integers_of(first: Fraction, each: Fraction) -> tuple[int, int]:
     return -(a // common) * pow(c // common, -1, period) % period, period
 
 
-def _lattice_points(begin: int, step: int, rows: int, span_bits: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
+def _lattice_points(
+    begin: int, step: int, rows: int, span_bits: int
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
     """Integers begin + i * step of 64 bits as multiples of a span and offsets."""
     # modulo 2**64 the sum is right for int64 and for uint64; the first span of each row tells them apart
     i = np.arange(rows, dtype=np.uint64)

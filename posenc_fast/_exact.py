@@ -74,7 +74,9 @@ def split(numbers: Sequence[Real]) -> npt.NDArray[np.float64]:
         lows.append(float(mantissa - int(high)))
         exponents.append(exponent)
     with np.errstate(over="ignore", under="ignore"):
-        parts = np.ldexp(np.array([highs, lows]).reshape(2, -1), np.array(exponents, dtype=np.int64))
+        parts: npt.NDArray[np.float64] = np.ldexp(
+            np.array([highs, lows]).reshape(2, -1), np.array(exponents, dtype=np.int64)
+        )
     return parts
 
 

@@ -38,15 +38,17 @@ def exact_row(encoding: Encoding, position: list[Fraction], single: bool) -> npt
             for j in range(len(waves.residual)):
                 angle = np.float32(0)
                 for a, p in enumerate(position):
-                    k = waves.index[j, a]
+                    k = waves.frequency[j, a]
                     angle += np.float32(float(p)) * np.float32(encoding._radians()[k] if k >= 0 else 0.0)
                 angle += np.float32(2 * np.pi * waves.residual[j])
-                angles.append(_in_turns(Fraction(*angle.as_integer_ratio()), bits + 128) if np.isfinite(angle) else (0, 0))
+                angles.append(
+                    _in_turns(Fraction(*angle.as_integer_ratio()), bits + 128) if np.isfinite(angle) else (0, 0)
+                )
     else:
         for j in range(len(waves.residual)):
             total = Fraction(*float(waves.residual[j]).as_integer_ratio())
             for a, p in enumerate(position):
-                k = waves.index[j, a]
+                k = waves.frequency[j, a]
                 if k >= 0:
                     mantissa, exponent = frequencies[k]
                     total += p * mantissa * Fraction(2) ** exponent

@@ -62,7 +62,11 @@ class Given:
         self.values, self.unit, self.missing = values, unit, missing
         self.form = "real"
         if values.dtype.kind in "iu":
-            if values.dtype.itemsize == 8 and values.size and max(-int(values.min()), int(values.max())) > _EXACT_IN_FLOAT64:
+            if (
+                values.dtype.itemsize == 8
+                and values.size
+                and max(-int(values.min()), int(values.max())) > _EXACT_IN_FLOAT64
+            ):
                 self.form = "integer"
         elif values.dtype.itemsize > 8:
             self.form = "pair"
@@ -134,7 +138,9 @@ def convert(positions: Any, axes: int) -> tuple[Given, tuple[int, ...]]:
     kind = values.dtype.kind
     if kind not in "iufmM":
         if kind == "O" and values.size and all(type(v) is int for v in values.flat):
-            raise ValueError("positions has integers outside of int64 and uint64; give float64 numbers if they are meant")
+            raise ValueError(
+                "positions has integers outside of int64 and uint64; give float64 numbers if they are meant"
+            )
         if not (values.size == 0 and isinstance(positions, (list, tuple))):
             raise TypeError(
                 f"positions must be integers, real numbers, datetime64 or timedelta64, not an array of {values.dtype}"
@@ -143,7 +149,9 @@ def convert(positions: Any, axes: int) -> tuple[Given, tuple[int, ...]]:
     shape = values.shape
     if axes > 1:
         if not shape or shape[-1] != axes:
-            raise ValueError(f"positions has shape {shape}, but the encoding has {axes} axes: its last dimension must be {axes}")
+            raise ValueError(
+                f"positions has shape {shape}, but the encoding has {axes} axes: its last dimension must be {axes}"
+            )
         shape = shape[:-1]
     unit, missing = Fraction(1), None
     if kind in "mM":
@@ -159,7 +167,9 @@ def _times(values: npt.NDArray[Any]) -> tuple[npt.NDArray[np.int64], Fraction, n
     number, name = match.groups()
     if name in "YM":
         if values.dtype.kind == "m":
-            raise TypeError(f"positions of type {values.dtype} count {name}, which differ in length; convert them to days or seconds")
+            raise TypeError(
+                f"positions of type {values.dtype} count {name}, which differ in length; convert them to days or seconds"
+            )
         values = values.astype("M8[s]")
         number, name = "", "s"
     missing = np.isnat(values)

@@ -71,7 +71,7 @@ class Schedule:
         raise NotImplementedError
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and self._key == other._key  # type: ignore[attr-defined]
+        return isinstance(other, Schedule) and type(self) is type(other) and self._key == other._key
 
     def __hash__(self) -> int:
         return hash((type(self).__name__, self._key))
@@ -192,7 +192,7 @@ def _fraction(mantissa: int, exponent: int) -> Real:
 @functools.lru_cache(maxsize=64)
 def radians(schedule: Schedule) -> npt.NDArray[np.float64]:
     """The frequencies rounded to float64."""
-    values = _exact.split(schedule._radians(_BITS))[0].copy()
+    values: npt.NDArray[np.float64] = _exact.split(schedule._radians(_BITS))[0].copy()
     values.setflags(write=False)
     return values
 

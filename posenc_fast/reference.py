@@ -41,6 +41,8 @@ __all__ = [
 
 TWO_PI, TWO_PI_LOW = float.fromhex("0x1.921fb54442d18p+2"), float.fromhex("0x1.1a62633145c07p-52")
 PER_RADIAN, PER_RADIAN_LOW = float.fromhex("0x1.45f306dc9c883p-3"), float.fromhex("-0x1.6b01ec5417056p-57")
+
+
 def _inverse_factorial(n: int) -> tuple[float, float]:
     exact = Fraction(1, math.factorial(n))
     return float(exact), float(exact - Fraction(float(exact)))
@@ -216,7 +218,9 @@ class Plan:
                 part = slice(first, first + rows)
                 easy = ~hard[part]
                 if easy.all():
-                    self._encode(positions[part], out[..., part, :], kind, single, None if x is None else x[:, part], scale)
+                    self._encode(
+                        positions[part], out[..., part, :], kind, single, None if x is None else x[:, part], scale
+                    )
                 elif easy.any():
                     target = out[..., part, :][..., easy, :]
                     self._encode(
@@ -224,6 +228,10 @@ class Plan:
                     )
                     out[..., part, :][..., easy, :] = target
         return int(hard.sum())
+
+    def encode_one(self, level: int, position: float, out: npt.NDArray[Any], kind: int) -> bool:
+        """Fill out (width,) for one position of one axis; False if that could not be done."""
+        return self.encode(level, np.array([[position]], np.float64), out[np.newaxis], kind) == 0
 
     def _encode(
         self,
@@ -261,9 +269,7 @@ class Lattice:
     ) -> None:
         self.plan, self.span_bits = plan, span_bits
 
-    def table(
-        self, level: int, span: int, offset: int, out: npt.NDArray[Any], kind: int, stream: bool = False
-    ) -> None:
+    def table(self, level: int, span: int, offset: int, out: npt.NDArray[Any], kind: int, stream: bool = False) -> None:
         """Fill out (rows, width): consecutive integers from span * 2**span_bits + offset on."""
         offsets = offset + np.arange(len(out), dtype=np.int64)
         mask = (1 << self.span_bits) - 1
@@ -293,7 +299,7 @@ class Lattice:
 class Encoding(_encoding.Encoding):
     __doc__ = _encoding.Encoding.__doc__
     __slots__ = ()
-    _backend = "python"
+    _pinned = "python"
 
 
 def _bound(function: Any) -> Any:

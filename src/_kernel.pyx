@@ -89,7 +89,8 @@ cdef class _Target:
         self.sink.row = self.out.strides[self.out.ndim - 2]
         self.sink.type = kind
         self.sink.scale = scale
-        if stream and is_warm(self.out.buf, self.out.len):
+        # only whole cache lines, in memory that is mapped already: lines shared by two rows cost more than is won
+        if stream and self.sink.row % 64 == 0 and <uintptr_t>self.out.buf % 64 == 0 and is_warm(self.out.buf, self.out.len):
             self.sink.stream = True
         if x is not None:
             PyObject_GetBuffer(x, &self.x, PyBUF_STRIDES)
@@ -164,6 +165,26 @@ cdef class Plan:
         PyBuffer_Release(&view)
         return hard
 
+    def encode_one(self, int level, double position, out, int kind):
+        """Fill out (width,) for one position of one axis; False if that could not be done."""
+        cdef Py_buffer view
+        cdef CSink sink
+        cdef double on_stack[ON_STACK]
+        cdef double* scratch = on_stack
+        cdef Py_ssize_t size = row_scratch(self.c.waves, self.c.width)
+        cdef _Scratch memory
+        cdef bint done
+        if size > ON_STACK:
+            memory = _Scratch(size)
+            scratch = memory.start
+        PyObject_GetBuffer(out, &view, PyBUF_STRIDES | PyBUF_WRITABLE)
+        memset(&sink, 0, sizeof(sink))
+        sink.out = <char*>view.buf
+        sink.type = kind
+        done = levels[level].encode(&self.c, &position, 1, &sink, False, scratch) == 0
+        PyBuffer_Release(&view)
+        return done
+
 
 cdef class Lattice:
     """What the rows of integer positions are made from: rows of cosines and sines of small offsets.
@@ -178,6 +199,7 @@ cdef class Lattice:
     cdef const double[::1] _quadrature_amplitude
     cdef _Scratch _near
     cdef _Scratch _far
+    cdef _Scratch _origin
 
     def __init__(self, int level, Plan plan, quadrature_source, quadrature_amplitude, cosine, sine, int block_bits,
                  int span_bits, bint wide):
@@ -194,6 +216,21 @@ cdef class Lattice:
         self._far = self._offsets(level, cosine, sine, 1 << block_bits, 1 << (span_bits - block_bits), wide)
         self.c.near = self._near.start
         self.c.far = self._far.start
+        self._origin = _Scratch(4 * self.c.stride)
+        self._evaluate_origin(level)
+        self.c.origin = self._origin.start
+
+    cdef void _evaluate_origin(self, int level):
+        # most tables begin at 0, and short ones would spend most of their time on this
+        cdef _Scratch work = _Scratch(row_scratch(self.plan.c.waves, self.plan.c.width))
+        cdef double position[3]
+        cdef double* value = self._origin.start
+        position[0] = position[1] = 0.0
+        position[2] = 1.0
+        levels[level].evaluate(&self.plan.c, position, 1, self.plan.c.source, self.plan.c.amplitude, value,
+                               value + 2 * self.c.stride, 0, work.start)
+        levels[level].evaluate(&self.plan.c, position, 1, self.c.quadrature_source, self.c.quadrature_amplitude,
+                               value + self.c.stride, value + 3 * self.c.stride, 0, work.start)
 
     cdef _Scratch _offsets(self, int level, const int32_t[::1] cosine, const int32_t[::1] sine, Py_ssize_t step,
                            Py_ssize_t rows, bint wide):

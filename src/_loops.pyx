@@ -21,8 +21,9 @@ object: the module's init function never runs.
 """
 
 from posenc cimport (
-    BFLOAT16, FEW_WAVES, FLAT_WAVES, FLAT_WIDTH, FLOAT16, FLOAT32, FLOAT64, CLattice, CLevel, CPlan, CSink, bits, crdouble, crint32, fma, from_bfloat,
-    from_bits, from_half, oddfloat, product_error, rdouble, rfloat, roddfloat, stream, stream_end, to_bfloat, to_half, to_odd,
+    ADDED, BFLOAT16, FEW_WAVES, FLAT_WAVES, FLAT_WIDTH, FLOAT16, FLOAT32, FLOAT64, CLattice, CLevel, CPlan, CSink, bits,
+    crdouble, crfloat, crint32, fma, from_bfloat, from_bits, from_half, oddfloat, prefetch, product_error, rdouble,
+    rfloat, roddfloat, stream, stream_end, to_bfloat, to_half, to_odd,
 )
 from libc.math cimport INFINITY, fabs
 from libc.stdint cimport int32_t, int64_t, uint16_t, uint64_t
@@ -33,6 +34,9 @@ ctypedef fused row_out:
     rdouble
     rfloat
     roddfloat
+
+cdef enum:
+    TILE = 128  # columns that go through a buffer at a time
 
 ctypedef fused narrow_row:
     rfloat
@@ -100,9 +104,9 @@ cdef inline void quick_product(double p, double high, double low, double* s, dou
     """Sine and cosine of p * (high + low) turns, at most QUICK of them."""
     cdef double t = p * high
     cdef double error = product_error(p, high, t)
-    cdef double q = t * 4.0 + ROUNDER
-    # t is within an eighth of the quarter turn, so the difference is exact
-    quick((t - (q - ROUNDER) * 0.25) + fma(p, low, error), bits(q), s, c)
+    cdef double q = fma(t, 4.0, ROUNDER)
+    # t is within an eighth of a turn of the quarter turn, so the difference is exact
+    quick(fma(q - ROUNDER, -0.25, t) + fma(p, low, error), bits(q), s, c)
 
 
 cdef inline void accurate(double x, double x_low, uint64_t quadrant, double* s, double* s_low, double* c,
@@ -143,9 +147,9 @@ cdef inline void accurate(double x, double x_low, uint64_t quadrant, double* s, 
 cdef inline double reduce(double turns, double turns_low, double* low, uint64_t* quadrant) noexcept nogil:
     """Distance, high and low part, of an angle of a few turns to the nearest quarter turn."""
     cdef double h = two_sum(turns, turns_low, low)
-    cdef double q = h * 4.0 + ROUNDER
+    cdef double q = fma(h, 4.0, ROUNDER)
     quadrant[0] = bits(q)
-    return h - (q - ROUNDER) * 0.25
+    return fma(q - ROUNDER, -0.25, h)
 
 
 cdef void add_axis(double p, crdouble high, crdouble low, rdouble turns, rdouble turns_low, Py_ssize_t n) noexcept nogil:
@@ -244,8 +248,17 @@ cdef void quick_row_interleaved(double p, crdouble high, crdouble low, rdouble r
         row[2 * j + 1] = c
 
 
-cdef void quick_flat(crdouble p, crdouble high, crdouble low, rdouble row, Py_ssize_t n) noexcept nogil:
-    """The same for n pairs of position and wave: rows of few waves, side by side."""
+cdef void quick_flat(crdouble p, crdouble high, crdouble low, rdouble sines, rdouble cosines, Py_ssize_t n) noexcept nogil:
+    """The same for n pairs of position and wave: several rows side by side."""
+    cdef Py_ssize_t j
+    cdef double s, c
+    for j in range(n):
+        quick_product(p[j], high[j], low[j], &s, &c)
+        sines[j] = s
+        cosines[j] = c
+
+
+cdef void quick_flat_interleaved(crdouble p, crdouble high, crdouble low, rdouble row, Py_ssize_t n) noexcept nogil:
     cdef Py_ssize_t j
     cdef double s, c
     for j in range(n):
@@ -306,21 +319,35 @@ cdef void put(const CSink* sink, Py_ssize_t i, const void* row, Py_ssize_t nbyte
         memcpy(sink.out + i * sink.row, row, nbytes)
 
 
-cdef void add_row(const float* x, double scale, crdouble row, narrow_row out, Py_ssize_t n) noexcept nogil:
+cdef void add_row(crfloat x, double scale, crdouble row, narrow_row out, Py_ssize_t n) noexcept nogil:
     cdef Py_ssize_t c
-    # x may be out itself: then each value is read before it is written
     for c in range(n):
         store[narrow_row](out, c, fma(scale, <double>x[c], row[c]))
 
 
-cdef void add_row_accurate(const double* x, double scale, crdouble high, crdouble low, rdouble out,
-                           Py_ssize_t n) noexcept nogil:
+cdef void add_row_in_place(rfloat x, double scale, crdouble row, Py_ssize_t n) noexcept nogil:
     cdef Py_ssize_t c
-    cdef double p, s, e
     for c in range(n):
-        p = scale * x[c]
-        s = two_sum(p, high[c], &e)
-        out[c] = s + (e + (product_error(scale, x[c], p) + low[c]))
+        x[c] = <float>fma(scale, <double>x[c], row[c])
+
+
+cdef inline double add_accurate(double x, double scale, double high, double low) noexcept nogil:
+    cdef double e
+    cdef double p = scale * x
+    cdef double s = two_sum(p, high, &e)
+    return s + (e + (product_error(scale, x, p) + low))
+
+
+cdef void add_row_accurate(crdouble x, double scale, crdouble high, crdouble low, rdouble out, Py_ssize_t n) noexcept nogil:
+    cdef Py_ssize_t c
+    for c in range(n):
+        out[c] = add_accurate(x[c], scale, high[c], low[c])
+
+
+cdef void add_row_accurate_in_place(rdouble x, double scale, crdouble high, crdouble low, Py_ssize_t n) noexcept nogil:
+    cdef Py_ssize_t c
+    for c in range(n):
+        x[c] = add_accurate(x[c], scale, high[c], low[c])
 
 
 cdef void sum_row(crdouble high, crdouble low, rdouble out, Py_ssize_t n) noexcept nogil:
@@ -335,16 +362,46 @@ cdef void store_row(crdouble row, narrow_row out, Py_ssize_t n) noexcept nogil:
         store[narrow_row](out, c, row[c])
 
 
+cdef inline void narrow_to(int type, const oddfloat* row, uint16_t* out, Py_ssize_t n) noexcept nogil:
+    if type == FLOAT16:
+        to_half(row, out, n)
+    else:
+        to_bfloat(row, out, n)
+
+
 cdef void narrow(const CSink* sink, Py_ssize_t i, const oddfloat* row, Py_ssize_t n, uint16_t* scratch) noexcept nogil:
     """Send a row, rounded to odd, to a sink of 16 bits."""
     cdef char* out = sink.out + i * sink.row
     cdef uint16_t* to = scratch if sink.stream else <uint16_t*>out
-    if sink.type == FLOAT16:
-        to_half(row, to, n)
-    else:
-        to_bfloat(row, to, n)
+    narrow_to(sink.type, row, to, n)
     if sink.stream:
         stream(out, to, 2 * n)
+
+
+cdef void add_to(const CSink* sink, Py_ssize_t i, Py_ssize_t batch, const double* high, const double* low,
+                 Py_ssize_t n, double* scratch) noexcept nogil:
+    """scale * x + a row of doubles (float64: of sums of two), for one row of one batch; scratch: 2 * n doubles."""
+    cdef char* out = sink.out + batch * sink.batch + i * sink.row
+    cdef const char* x = sink.x + batch * sink.x_batch + i * sink.x_row
+    cdef oddfloat* odd = <oddfloat*>scratch
+    cdef float* floats = <float*>(scratch + n)
+    if sink.type == FLOAT64:
+        if x == out:
+            add_row_accurate_in_place(<double*>out, sink.scale, high, low, n)
+        else:
+            add_row_accurate(<const double*>x, sink.scale, high, low, <double*>out, n)
+    elif sink.type == FLOAT32:
+        if x == out:
+            add_row_in_place(<float*>out, sink.scale, high, n)
+        else:
+            add_row[rfloat](<const float*>x, sink.scale, high, <float*>out, n)
+    else:
+        if sink.type == FLOAT16:
+            from_half(<const uint16_t*>x, floats, n)
+        else:
+            from_bfloat(<const uint16_t*>x, floats, n)
+        add_row[roddfloat](floats, sink.scale, high, odd, n)
+        narrow_to(sink.type, odd, <uint16_t*>out, n)
 
 
 cdef void deliver(const CSink* sink, Py_ssize_t i, const double* high, const double* low, Py_ssize_t n,
@@ -352,34 +409,16 @@ cdef void deliver(const CSink* sink, Py_ssize_t i, const double* high, const dou
     """Send a row of doubles (float64: of sums of two) to the sink; scratch: 2 * n doubles."""
     cdef Py_ssize_t b
     cdef char* out = sink.out + i * sink.row
-    cdef const char* x
-    cdef oddfloat* odd = <oddfloat*>scratch
-    cdef float* floats = <float*>(scratch + n)
-    if sink.x == NULL:
-        if sink.type == FLOAT64:
-            sum_row(high, low, <double*>out, n)
-        elif sink.type == FLOAT32:
-            store_row[rfloat](high, <float*>out, n)
-        else:
-            store_row[roddfloat](high, odd, n)
-            narrow(sink, i, odd, n, <uint16_t*>floats)
-        return
-    x = sink.x + i * sink.x_row
-    for b in range(sink.batches):
-        if sink.type == FLOAT64:
-            add_row_accurate(<const double*>x, sink.scale, high, low, <double*>out, n)
-        elif sink.type == FLOAT32:
-            add_row[rfloat](<const float*>x, sink.scale, high, <float*>out, n)
-        elif sink.type == FLOAT16:
-            from_half(<const uint16_t*>x, floats, n)
-            add_row[roddfloat](floats, sink.scale, high, odd, n)
-            to_half(odd, <uint16_t*>out, n)
-        else:
-            from_bfloat(<const uint16_t*>x, floats, n)
-            add_row[roddfloat](floats, sink.scale, high, odd, n)
-            to_bfloat(odd, <uint16_t*>out, n)
-        x += sink.x_batch
-        out += sink.batch
+    if sink.x != NULL:
+        for b in range(sink.batches):
+            add_to(sink, i, b, high, low, n, scratch)
+    elif sink.type == FLOAT64:
+        sum_row(high, low, <double*>out, n)
+    elif sink.type == FLOAT32:
+        store_row[rfloat](high, <float*>out, n)
+    else:
+        store_row[roddfloat](high, <oddfloat*>scratch, n)
+        narrow(sink, i, <oddfloat*>scratch, n, <uint16_t*>(scratch + n))
 
 
 # ---- any positions ----------------------------------------------------------------------------------------------
@@ -409,32 +448,36 @@ cdef inline int difficulty(const CPlan* plan, const double* position, int type) 
 
 cdef void flatten(const CPlan* plan, Py_ssize_t rows, CPlan* flat, double* scratch) noexcept nogil:
     """A plan whose one row is several rows of the given plan, side by side."""
-    cdef Py_ssize_t i, j, c, waves = plan.waves, width = plan.width
+    cdef Py_ssize_t i, j, c, k, n = plan.waves, width = plan.width
     cdef double* high = scratch
-    cdef double* low = high + rows * waves
-    cdef double* amplitude = low + rows * waves
+    cdef double* low = high + rows * n
+    cdef double* amplitude = low + rows * n
     cdef int32_t* source = <int32_t*>(amplitude + rows * width)
     cdef int32_t* runs = source + rows * width
-    cdef bint same = width == 2 * waves
-    for i in range(rows):
-        for j in range(waves):
-            high[i * waves + j] = plan.high[j]
-            low[i * waves + j] = plan.low[j]
-        for c in range(width):
-            amplitude[i * width + c] = plan.amplitude[c]
-            source[i * width + c] = plan.source[c] + <int32_t>(2 * i * waves)
-            same = same and plan.source[c] == c
     flat[0] = plan[0]
-    flat.waves = rows * waves
+    flat.waves = rows * n
     flat.width = rows * width
+    flat.nruns = 0
+    for i in range(rows):
+        for j in range(n):
+            high[i * n + j] = plan.high[j]
+            low[i * n + j] = plan.low[j]
+        for c in range(width):
+            k = plan.source[c]
+            amplitude[i * width + c] = plan.amplitude[c]
+            # planar: the sines of all rows, then the cosines of all rows
+            k += i * 2 * n if not plan.planar else i * n if k < n else (rows - 1 + i) * n
+            c += i * width
+            source[c] = <int32_t>k
+            if c == 0 or k != source[c - 1] + 1:
+                runs[flat.nruns] = <int32_t>c
+                flat.nruns += 1
+    runs[flat.nruns] = <int32_t>flat.width
     flat.high = high
     flat.low = low
     flat.amplitude = amplitude
     flat.source = source
-    runs[0] = 0
-    runs[1] = <int32_t>flat.width
     flat.runs = runs
-    flat.nruns = 1 if same else flat.width
 
 
 cdef inline Py_ssize_t itemsize(int type) noexcept nogil:
@@ -507,7 +550,10 @@ cdef Py_ssize_t encode(const CPlan* plan, const double* positions, Py_ssize_t ro
                 for j in range(n):
                     flat_positions[k * n + j] = positions[i + k]
             else:
-                quick_flat(flat_positions, flat.high, flat.low, flat_row, flat.waves)
+                if flat.planar:
+                    quick_flat(flat_positions, flat.high, flat.low, flat_row, flat_row + flat.waves, flat.waves)
+                else:
+                    quick_flat_interleaved(flat_positions, flat.high, flat.low, flat_row, flat.waves)
                 emit(&flat, sink, i, flat_row, flat_rest)
                 i += step
                 continue
@@ -556,7 +602,6 @@ cdef struct Anchor:
 
 
 cdef double* lay_out(Anchor* anchor, double* memory, Py_ssize_t stride) noexcept nogil:
-    anchor.block = -1
     anchor.value = memory
     anchor.quadrature = memory + stride
     anchor.value_low = memory + 2 * stride
@@ -629,7 +674,7 @@ cdef void rotate_anchor(const Anchor* from_, Anchor* to, const double* cosine, c
 
 
 cdef void find_anchor(const CLattice* lattice, Anchor* exact, Anchor* anchor, int64_t span, Py_ssize_t block,
-                      bint wide, double* scratch) noexcept nogil:
+                      bint wide, double* room, double* scratch) noexcept nogil:
     """The anchor of a block, counted from the start of a span (and perhaps beyond its end)."""
     cdef int bits_ = lattice.span_bits - lattice.block_bits
     cdef Py_ssize_t plane = lattice.stride << bits_
@@ -638,7 +683,11 @@ cdef void find_anchor(const CLattice* lattice, Anchor* exact, Anchor* anchor, in
     block &= (1 << bits_) - 1
     if anchor.block == block and anchor.span == span:
         return
-    if exact.block != 0 or exact.span != span:
+    if span == 0:
+        lay_out(exact, <double*>lattice.origin, lattice.stride)
+        exact.span = exact.block = 0
+    elif exact.block != 0 or exact.span != span:
+        lay_out(exact, room, lattice.stride)
         exact_anchor(lattice, exact, span, scratch)
     far = lattice.far + block * lattice.stride
     rotate_anchor(exact, anchor, far, far + plane, plane, lattice.plan.width, wide)
@@ -683,74 +732,136 @@ cdef void rotate_row(crdouble v, crdouble q, crdouble cosine, crdouble sine, dou
         out[c] = v[c] * cosine[c] + sign * (q[c] * sine[c])
 
 
-cdef inline Py_ssize_t skewed(Py_ssize_t n) noexcept nogil:
-    """A row length, in doubles, that keeps rows apart in the cache: whole lines, an odd number of them."""
-    return ((n + 7) // 8 | 1) * 8
+cdef void rotate_halves(crdouble v, crdouble q, crdouble v2, crdouble q2, crdouble cosine, crdouble sine,
+                        narrow_row above, narrow_row below2, Py_ssize_t n) noexcept nogil:
+    """The row above one anchor and the row below another, where a table begins and ends with half a block."""
+    cdef Py_ssize_t c
+    for c in range(n):
+        store[narrow_row](above, c, v[c] * cosine[c] + q[c] * sine[c])
+        store[narrow_row](below2, c, v2[c] * cosine[c] - q2[c] * sine[c])
+
+
+cdef struct Rows:
+    Py_ssize_t index[4]  # above and below the first anchor, above and below the second; -1 where no row is wanted
+    void* to[4]
+
+
+cdef void rotate(const Anchor* one, const Anchor* two, const double* cosine, const double* sine, Py_ssize_t plane,
+                 const Rows* rows, int type, Py_ssize_t first, Py_ssize_t n) noexcept nogil:
+    """Columns first .. first + n of up to four rows at one offset."""
+    cdef Py_ssize_t k
+    cdef const Anchor* anchor
+    if type == FLOAT64:
+        for k in range(0, 4, 2):
+            anchor = two if k else one
+            if rows.index[k] >= 0 or rows.index[k + 1] >= 0:
+                rotate_pair_accurate(anchor.value + first, anchor.value_low + first, anchor.quadrature + first,
+                                     anchor.quadrature_low + first, cosine + first, cosine + 2 * plane + first,
+                                     sine + first, sine + 2 * plane + first, <double*>rows.to[k],
+                                     <double*>rows.to[k + 1], n)
+    elif type == FLOAT32:
+        if rows.index[1] < 0 and rows.index[2] < 0:
+            rotate_halves[rfloat](one.value + first, one.quadrature + first, two.value + first, two.quadrature + first,
+                                  cosine + first, sine + first, <float*>rows.to[0], <float*>rows.to[3], n)
+        else:
+            rotate_pairs[rfloat](one.value + first, one.quadrature + first, two.value + first, two.quadrature + first,
+                                 cosine + first, sine + first, <float*>rows.to[0], <float*>rows.to[1],
+                                 <float*>rows.to[2], <float*>rows.to[3], n)
+    else:
+        rotate_pairs[roddfloat](one.value + first, one.quadrature + first, two.value + first, two.quadrature + first,
+                                cosine + first, sine + first, <oddfloat*>rows.to[0], <oddfloat*>rows.to[1],
+                                <oddfloat*>rows.to[2], <oddfloat*>rows.to[3], n)
+
+
+cdef void rotate_through(const Anchor* one, const Anchor* two, const double* cosine, const double* sine,
+                         Py_ssize_t plane, const Rows* rows, const CSink* sink, Py_ssize_t n,
+                         double* scratch) noexcept nogil:
+    """The rows at one offset, a few cache lines at a time through buffers: narrowed to 16 bits, or past the cache.
+
+    The work on the next lines overlaps with the memory's on these.
+    """
+    cdef Py_ssize_t k, m, c = 0, size = itemsize(sink.type)
+    cdef uint16_t* halves = <uint16_t*>(scratch + 4 * (TILE + 8))
+    cdef Rows tile = rows[0]
+    cdef char* out
+    for k in range(4):
+        tile.to[k] = scratch + k * (TILE + 8)
+    while c < n:
+        m = min(TILE, n - c)
+        rotate(one, two, cosine, sine, plane, &tile, sink.type, c, m)
+        for k in range(4):
+            if rows.index[k] < 0:
+                continue
+            out = sink.out + rows.index[k] * sink.row + c * size
+            if sink.type == FLOAT64 or sink.type == FLOAT32:
+                stream(out, tile.to[k], m * size)
+            elif sink.stream:
+                narrow_to(sink.type, <oddfloat*>tile.to[k], halves, m)
+                stream(out, halves, m * size)
+            else:
+                narrow_to(sink.type, <oddfloat*>tile.to[k], <uint16_t*>out, m)
+        c += m
 
 
 cdef void table(const CLattice* lattice, int64_t span, Py_ssize_t offset, Py_ssize_t rows, const CSink* sink,
                 double* scratch) noexcept nogil:
     """Rows of consecutive integers, the first of them offset rows behind the start of a span."""
-    cdef Py_ssize_t n = lattice.plan.width, stride = skewed(n), row_bytes = itemsize(sink.type) * n
+    cdef Py_ssize_t n = lattice.plan.width, stride = lattice.stride
     cdef Py_ssize_t size = 1 << lattice.block_bits
     cdef Py_ssize_t half = size >> 1
-    cdef Py_ssize_t plane = (half + 1) * lattice.stride
-    cdef Py_ssize_t block = (offset + half) >> lattice.block_bits
+    cdef Py_ssize_t plane = (half + 1) * stride
+    cdef Py_ssize_t first = (offset + half) >> lattice.block_bits
     cdef Py_ssize_t last = (offset + rows - 1 + half) >> lattice.block_bits
-    cdef Py_ssize_t j, k
+    cdef Py_ssize_t block, other, j, k
     cdef bint wide = sink.type == FLOAT64
     cdef bint direct = not sink.stream and (wide or sink.type == FLOAT32)
     cdef const double* cosine
-    cdef const double* sine
     cdef Anchor exact, one, two
     cdef const Anchor* second
-    cdef Py_ssize_t i[4]
+    cdef Rows at
+    cdef double* room = lay_out(&exact, lay_out(&two, lay_out(&one, scratch, stride), stride), stride)
     cdef double* trash[4]
-    cdef double* to[4]
-    scratch = lay_out(&two, lay_out(&one, lay_out(&exact, scratch, stride), stride), stride)
+    exact.block = one.block = two.block = -1
     for k in range(4):
-        trash[k] = scratch
-        scratch += stride
+        trash[k] = room
+        room += stride
+    scratch = room
+    room = two.value_low + 2 * stride
+    # pairs of blocks; the first and the last together when each of them is half a block
+    block = first
+    other = first + 1
+    if first < last and offset >= first * size and offset + rows <= last * size:
+        other = last
+        last -= 1
     while block <= last:
-        find_anchor(lattice, &exact, &one, span, block, wide, scratch)
+        find_anchor(lattice, &exact, &one, span, block, wide, room, scratch)
         second = &one
-        if block < last:
+        if other != block + 1 or other <= last:
             second = &two
-            find_anchor(lattice, &exact, &two, span, block + 1, wide, scratch)
+            find_anchor(lattice, &exact, &two, span, other, wide, room, scratch)
         for j in range(half + 1):
-            i[0] = block * size + j - offset
-            i[1] = block * size - j - offset
-            i[2] = i[0] + size
-            i[3] = i[1] + size
+            at.index[0] = block * size + j - offset
+            at.index[1] = block * size - j - offset
+            at.index[2] = other * size + j - offset
+            at.index[3] = other * size - j - offset
             for k in range(4):
                 # each row is written once: the anchor's own from above, the one half a block away from below
-                if i[k] < 0 or i[k] >= rows or (k & 1 and j == 0) or (not k & 1 and j == half):
-                    i[k] = -1
-                to[k] = <double*>(sink.out + i[k] * sink.row) if direct and i[k] >= 0 else trash[k]
-            if i[0] < 0 and i[1] < 0 and i[2] < 0 and i[3] < 0:
+                if at.index[k] < 0 or at.index[k] >= rows or (k & 1 and j == 0) or (not k & 1 and j == half) or (
+                        k >= 2 and second == &one):
+                    at.index[k] = -1
+                at.to[k] = sink.out + at.index[k] * sink.row if at.index[k] >= 0 else <char*>trash[k]
+            if at.index[0] < 0 and at.index[1] < 0 and at.index[2] < 0 and at.index[3] < 0:
                 continue
-            cosine = lattice.near + j * lattice.stride
-            sine = cosine + plane
-            if wide:
-                rotate_pair_accurate(one.value, one.value_low, one.quadrature, one.quadrature_low, cosine,
-                                     cosine + 2 * plane, sine, sine + 2 * plane, to[0], to[1], n)
-                if i[2] >= 0 or i[3] >= 0:
-                    rotate_pair_accurate(two.value, two.value_low, two.quadrature, two.quadrature_low, cosine,
-                                         cosine + 2 * plane, sine, sine + 2 * plane, to[2], to[3], n)
-            elif sink.type == FLOAT32:
-                rotate_pairs[rfloat](one.value, one.quadrature, second.value, second.quadrature, cosine, sine,
-                                     <float*>to[0], <float*>to[1], <float*>to[2], <float*>to[3], n)
+            cosine = lattice.near + j * stride
+            if direct:
+                rotate(&one, second, cosine, cosine + plane, plane, &at, sink.type, 0, n)
             else:
-                rotate_pairs[roddfloat](one.value, one.quadrature, second.value, second.quadrature, cosine, sine,
-                                        <oddfloat*>to[0], <oddfloat*>to[1], <oddfloat*>to[2], <oddfloat*>to[3], n)
-            if not direct:
-                for k in range(4):
-                    if i[k] >= 0:
-                        if sink.type == FLOAT16 or sink.type == BFLOAT16:
-                            narrow(sink, i[k], <oddfloat*>to[k], n, <uint16_t*>scratch)
-                        else:
-                            put(sink, i[k], to[k], row_bytes)
-        block += 2
+                rotate_through(&one, second, cosine, cosine + plane, plane, &at, sink, n, scratch)
+        if other == block + 1:
+            block += 2
+        else:
+            block += 1
+        other = block + 1
     if sink.stream:
         stream_end()
 
@@ -758,27 +869,42 @@ cdef void table(const CLattice* lattice, int64_t span, Py_ssize_t offset, Py_ssi
 cdef void rows_of(const CLattice* lattice, const int64_t* spans, const int32_t* offsets, Py_ssize_t rows,
                   const CSink* sink, double* scratch) noexcept nogil:
     """Rows of integers in any order, each given as a span and an offset in it."""
-    cdef Py_ssize_t n = lattice.plan.width, stride = skewed(n), i, j, block
+    cdef Py_ssize_t n = lattice.plan.width, stride = lattice.stride, i, j, k, b, block, many, first = 0
     cdef Py_ssize_t half = (1 << lattice.block_bits) >> 1
-    cdef Py_ssize_t plane = (half + 1) * lattice.stride
+    cdef Py_ssize_t plane = (half + 1) * stride
     cdef bint wide = sink.type == FLOAT64
     cdef const double* cosine
     cdef Anchor exact, anchor
-    cdef double* high = lay_out(&anchor, lay_out(&exact, scratch, stride), stride)
-    cdef double* low = high + stride
-    scratch = low + stride
-    for i in range(rows):
-        block = (offsets[i] + half) >> lattice.block_bits
-        j = offsets[i] - (block << lattice.block_bits)
-        find_anchor(lattice, &exact, &anchor, spans[i], block, wide, scratch)
-        cosine = lattice.near + (j if j >= 0 else -j) * lattice.stride
-        if wide:
-            rotate_accurate(anchor.value, anchor.value_low, anchor.quadrature, anchor.quadrature_low, cosine,
-                            cosine + 2 * plane, cosine + plane, cosine + 3 * plane, 1.0 if j >= 0 else -1.0, high, low,
-                            n)
+    cdef double* room = lay_out(&anchor, scratch, stride)
+    cdef double* row = lay_out(&exact, room, stride)
+    cdef double* high
+    # some rows are made, then added to each batch in turn, so that x is read in order
+    many = 1 if sink.x == NULL or sink.batches == 1 else max(1, ADDED // stride)
+    scratch = row + many * 2 * stride
+    exact.block = anchor.block = -1
+    while first < rows:
+        many = min(many, rows - first)
+        for k in range(many):
+            i = first + k
+            high = row + k * 2 * stride
+            block = (offsets[i] + half) >> lattice.block_bits
+            j = offsets[i] - (block << lattice.block_bits)
+            find_anchor(lattice, &exact, &anchor, spans[i], block, wide, room, scratch)
+            cosine = lattice.near + (j if j >= 0 else -j) * stride
+            if wide:
+                rotate_accurate(anchor.value, anchor.value_low, anchor.quadrature, anchor.quadrature_low, cosine,
+                                cosine + 2 * plane, cosine + plane, cosine + 3 * plane, 1.0 if j >= 0 else -1.0, high,
+                                high + stride, n)
+            else:
+                rotate_row(anchor.value, anchor.quadrature, cosine, cosine + plane, 1.0 if j >= 0 else -1.0, high, n)
+        if sink.x == NULL:
+            deliver(sink, first, row, row + stride, n, scratch)
         else:
-            rotate_row(anchor.value, anchor.quadrature, cosine, cosine + plane, 1.0 if j >= 0 else -1.0, high, n)
-        deliver(sink, i, high, low, n, scratch)
+            for b in range(sink.batches):
+                for k in range(many):
+                    prefetch(sink.out + b * sink.batch + (first + k + 1) * sink.row, n * itemsize(sink.type))
+                    add_to(sink, first + k, b, row + k * 2 * stride, row + (k * 2 + 1) * stride, n, scratch)
+        first += many
 
 
 cdef public void fill_level "POSENC_LEVEL"(CLevel* level) noexcept nogil:

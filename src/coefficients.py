@@ -57,7 +57,8 @@ def main():
     for name, coefficients, function, weight in (("S", sine, s, mp.sqrt), ("C", cosine, c, lambda z: 1)):
         rounded = [mp.mpf(float(k)) for k in coefficients]
         worst = max(
-            abs((mp.polyval(rounded[::-1], z) - function(z)) * weight(z)) for z in (top * k / 2000 for k in range(1, 2001))
+            abs((mp.polyval(rounded[::-1], z) - function(z)) * weight(z))
+            for z in (top * k / 2000 for k in range(1, 2001))
         )
         print(f"/* {'sine' if name == 'S' else 'cosine'}: largest error 2^{mp.nstr(mp.log(worst, 2), 4)} */")
         for k, value in enumerate(coefficients):

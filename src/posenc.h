@@ -187,6 +187,17 @@ static inline void posenc_stream(void *out, const void *x, ptrdiff_t n)
     memcpy(to, from, (size_t)n);
 }
 
+/* ask for lines that will be written: hardware foresees a row, but not where the next one lies */
+static inline void posenc_prefetch(const void *start, ptrdiff_t n)
+{
+#if defined(__GNUC__)
+    for (ptrdiff_t i = 0; i < n; i += 64)
+        __builtin_prefetch((const char *)start + i, 1, 3);
+#else
+    (void)start, (void)n;
+#endif
+}
+
 static inline void posenc_stream_end(void)
 {
 #if defined(POSENC_X86)
@@ -244,6 +255,7 @@ typedef struct {
     const double *quadrature_amplitude;
     const double *near;           /* (4, block/2 + 1, stride): cos, sin and their low parts of 0 .. block/2 steps */
     const double *far;            /* (4, span/block, stride): the same of 0, block, .. */
+    const double *origin;         /* (4, stride): value, quadrature and their low parts at 0 */
     ptrdiff_t stride;
     int block_bits, span_bits;    /* block: rows around one anchor; span: rows around one exact evaluation */
 } posenc_lattice;
@@ -260,7 +272,9 @@ typedef struct {
 } posenc_sink;
 
 /* fewer waves than this are evaluated for several rows at a time, up to so many waves and columns */
-enum { POSENC_FEW_WAVES = 16, POSENC_FLAT_WAVES = 64, POSENC_FLAT_WIDTH = 256 };
+enum { POSENC_FEW_WAVES = 65, POSENC_FLAT_WAVES = 128, POSENC_FLAT_WIDTH = 256 };
+/* doubles of rows that are made before they are added to a batch */
+enum { POSENC_ADDED = 1 << 14 };
 enum { POSENC_FLOAT64, POSENC_FLOAT32, POSENC_FLOAT16, POSENC_BFLOAT16 };
 
 typedef struct {
@@ -281,7 +295,7 @@ static inline ptrdiff_t posenc_row_scratch(ptrdiff_t waves, ptrdiff_t width)
     return 10 * waves + 4 * width + flat + 64;
 }
 
-static inline ptrdiff_t posenc_lattice_scratch(ptrdiff_t waves, ptrdiff_t width) { return 10 * waves + 24 * (width + 16); }
+static inline ptrdiff_t posenc_lattice_scratch(ptrdiff_t waves, ptrdiff_t width) { return 10 * waves + 24 * (width + 16) + 2 * POSENC_ADDED + 2048; }
 
 void posenc_level_baseline(posenc_level *);
 void posenc_level_avx2(posenc_level *);

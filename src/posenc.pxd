@@ -23,6 +23,7 @@ cdef extern from "posenc.h" nogil:
     void to_bfloat "posenc_to_bfloat"(const oddfloat*, uint16_t*, Py_ssize_t)
     void from_bfloat "posenc_from_bfloat"(const uint16_t*, float*, Py_ssize_t)
     void stream "posenc_stream"(void*, const void*, Py_ssize_t)
+    void prefetch "posenc_prefetch"(const void*, Py_ssize_t)
     void stream_end "posenc_stream_end"()
     bint is_warm "posenc_is_warm"(const void*, Py_ssize_t)
     Py_ssize_t cache_size "posenc_cache_size"()
@@ -30,6 +31,7 @@ cdef extern from "posenc.h" nogil:
     Py_ssize_t lattice_scratch "posenc_lattice_scratch"(Py_ssize_t, Py_ssize_t)
     bint cpu_has "posenc_cpu_has"(int)
 
+    int ADDED "POSENC_ADDED"
     int FEW_WAVES "POSENC_FEW_WAVES"
     int FLAT_WAVES "POSENC_FLAT_WAVES"
     int FLAT_WIDTH "POSENC_FLAT_WIDTH"
@@ -56,6 +58,7 @@ cdef extern from "posenc.h" nogil:
         const double* quadrature_amplitude
         const double* near
         const double* far
+        const double* origin
         Py_ssize_t stride
         int block_bits, span_bits
 

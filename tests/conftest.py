@@ -6,8 +6,9 @@ import os
 from collections.abc import Iterator
 
 import numpy as np
-import posenc_fast as pf
 import pytest
+
+import posenc_fast as pf
 
 BACKENDS = {"python": ("python", None)} | {f"cython-{isa}": ("cython", isa) for isa in pf.isa_levels()}
 

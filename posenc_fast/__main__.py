@@ -1,0 +1,418 @@
+"""The command line: ``posenc-fast``, or ``python -m posenc_fast``."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import platform
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from . import __version__, _backend, reference, sinusoidal
+from ._api import FUNCTIONS, LAYOUTS, ODD
+from ._checks import TYPES, count_of, float_type, progression
+from ._encoding import Encoding
+from ._files import Meter, open_positions, read_vector, usable_target, write_npy
+
+__all__ = ["main"]
+
+Array = npt.NDArray[Any]
+Floats = npt.NDArray[np.float64]
+
+# output values that are computed, or compared, at a time
+BLOCK = 1 << 22
+# rows of one column take more for their positions than for their encodings
+MOST_ROWS = 1 << 18
+
+ENCODE_HELP = """\
+INPUT is a .npy file of one dimension, a CSV file, or - for CSV on standard input.
+
+A cell is a number or an ISO date or time; dates count seconds since 1970-01-01T00:00Z, and are UTC unless they say
+otherwise. Integers are exact over all of int64 and uint64, times to the nanosecond. An empty cell or "nan" is a missing
+position, and its row is NaN; an empty line is no row. The first line is a header when the column is given by name, or
+when its cell is the beginning of neither a number nor a date. INPUT and OUT may be larger than memory.
+"""
+BFLOAT16_HELP = """\
+NumPy stores bfloat16 as raw bytes, of type |V2: read it with numpy.load(OUT).view(ml_dtypes.bfloat16).
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Parameters
+    ----------
+    argv : sequence of str, optional
+        Arguments; those of the process if not given.
+
+    Returns
+    -------
+    int
+        Exit status: 0, 2 for bad arguments or input, 130 for an interruption.
+    """
+    given = sys.argv[1:] if argv is None else argv
+    try:
+        with _interruptible():
+            arguments = _parser().parse_args([_shielded(argument) for argument in given])
+            arguments.run(arguments)
+            sys.stdout.flush()
+    except KeyboardInterrupt:
+        return _fail("interrupted", 130)
+    except BrokenPipeError:
+        # whoever read the output has seen enough; the interpreter must not try to write the rest
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except OSError as error:
+        return _fail(f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error))
+    except MemoryError as error:
+        return _fail(f"out of memory: {error}")
+    except (ValueError, TypeError, OverflowError, ImportError, RuntimeError) as error:
+        return _fail(str(error))
+    return 0
+
+
+def _fail(message: str, status: int = 2) -> int:
+    # one line, even where the message shows an array
+    print(f"posenc-fast: error: {' '.join(message.splitlines())}", file=sys.stderr)
+    return status
+
+
+@contextlib.contextmanager
+def _interruptible() -> Iterator[None]:
+    """SIGTERM and SIGHUP raise KeyboardInterrupt, as Ctrl-C does; a second signal does not disturb the cleaning up."""
+    handled: dict[signal.Signals, Any] = {}
+
+    def interrupt(number: int, frame: object) -> NoReturn:
+        for other in handled:
+            signal.signal(other, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    try:
+        if threading.current_thread() is threading.main_thread():
+            for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+                number = getattr(signal, name, None)
+                # nohup, and a shell for its background jobs, have them ignored
+                if number is not None and signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
+                    handled[number] = signal.getsignal(number)
+                    signal.signal(number, interrupt)
+        yield
+    finally:
+        for number, handler in handled.items():
+            signal.signal(number, handler)
+
+
+# ---- arguments --------------------------------------------------------------------------------------------------
+
+
+class _Parser(argparse.ArgumentParser):
+    """Errors in the form of all others."""
+
+    def error(self, message: str) -> NoReturn:
+        raise ValueError(f"{message} (see {self.prog} --help)")
+
+
+def _shielded(argument: str) -> str:
+    """The argument, with a space before it where argparse would take a value for an option: -sin, -1e3."""
+    if argument.startswith("-"):
+        with contextlib.suppress(ValueError):
+            float(argument)
+            return " " + argument
+    return " " + argument if argument in FUNCTIONS else argument
+
+
+def number(text: str) -> int | float:
+    """An integer as an int: exact, however large."""
+    try:
+        return int(text)
+    except ValueError:
+        return float(text)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(prog="posenc-fast", description="Sinusoidal position encodings.", allow_abbrev=False)
+    parser.add_argument("--version", action="version", version=f"posenc_fast {__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+
+    info = commands.add_parser("info", help="print the backend and the versions", allow_abbrev=False)
+    info.set_defaults(run=_info)
+
+    table = commands.add_parser(
+        "table",
+        help="write the encoding of consecutive positions",
+        description="Write the rows of positions START + i * STEP, and compare them with the tutorial's NumPy formula.",
+        epilog=BFLOAT16_HELP,
+        allow_abbrev=False,
+    )
+    table.add_argument("length", type=int, metavar="LENGTH", help="number of positions")
+    table.add_argument("d_model", type=int, metavar="D_MODEL", help="number of columns")
+    _add_output(table)
+    table.add_argument("--start", type=number, default=0, help="first position (default 0)")
+    table.add_argument("--step", type=number, default=1, help="distance of positions (default 1)")
+    table.add_argument("--no-compare", action="store_true", help="leave the comparison with the tutorial's formula out")
+    _add_encoding(table)
+    table.set_defaults(run=_table)
+
+    encode = commands.add_parser(
+        "encode",
+        help="write the encoding of positions or timestamps from a file",
+        description=ENCODE_HELP,
+        epilog=BFLOAT16_HELP,
+        allow_abbrev=False,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    encode.add_argument("input", metavar="INPUT", help=".npy or CSV file, - for CSV on standard input")
+    encode.add_argument("--d-model", type=int, required=True, metavar="D", help="number of columns")
+    encode.add_argument(
+        "--column", type=str.strip, metavar="NAME_OR_NUMBER", help="name of the CSV column, or its number from 0"
+    )
+    _add_output(encode)
+    encode.add_argument(
+        "--progress", action=argparse.BooleanOptionalAction, help="show progress (default: on a terminal)"
+    )
+    _add_encoding(encode)
+    encode.set_defaults(run=_encode)
+    return parser
+
+
+def _add_output(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-o", "--output", required=True, metavar="OUT", help=".npy file; appears when it is complete")
+    parser.add_argument("--dtype", choices=TYPES, default="float32", help="default float32")
+    parser.add_argument(
+        "--precision",
+        choices=("exact", "float32"),
+        default="exact",
+        help="float32: as frameworks that compute in float32 (default exact)",
+    )
+    parser.add_argument(
+        "--workers", type=int, help="most threads; negative numbers count back from the CPUs (default 1)"
+    )
+
+
+def _add_encoding(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("encoding", "as in posenc_fast.sinusoidal")
+    group.add_argument("--base", type=float, default=10000.0, help="ratio of the wavelengths (default 10000)")
+    group.add_argument("--freq-shift", type=float, default=0.0, metavar="SHIFT", help="taken off D/2 (default 0)")
+    group.add_argument("--first", type=float, default=1.0, help="first frequency (default 1)")
+    group.add_argument("--frequencies", metavar="FILE.npy", help="frequencies, in place of the three above")
+    group.add_argument("--layout", choices=LAYOUTS, default="interleaved", help="default interleaved")
+    group.add_argument(
+        "--functions",
+        nargs=2,
+        # the space is that of _shielded
+        type=str.strip,
+        choices=tuple(FUNCTIONS),
+        default=("sin", "cos"),
+        help="two of sin, cos, -sin, -cos (default sin cos)",
+        metavar=("F", "G"),
+    )
+    group.add_argument("--odd", choices=ODD, default="crop", help="what to do with an odd width (default crop)")
+    group.add_argument("--scale", type=float, default=1.0, help="factor of all columns (default 1)")
+
+
+def _encoding(arguments: argparse.Namespace) -> Encoding:
+    return sinusoidal(
+        arguments.d_model,
+        base=arguments.base,
+        freq_shift=arguments.freq_shift,
+        first=arguments.first,
+        frequencies=None if arguments.frequencies is None else read_vector(arguments.frequencies),
+        layout=arguments.layout,
+        functions=tuple(arguments.functions),
+        odd=arguments.odd,
+        scale=arguments.scale,
+    )
+
+
+# ---- commands ---------------------------------------------------------------------------------------------------
+
+
+def _info(arguments: argparse.Namespace) -> None:
+    print(f"backend      {_backend.backend()}")
+    print(f"isa          {_backend.isa() or 'none'}")
+    print(f"isa levels   {', '.join(_backend.isa_levels()) or 'none'}")
+    print(f"posenc_fast  {__version__}")
+    print(f"numpy        {np.__version__}")
+    print(f"python       {platform.python_version()}")
+
+
+def _table(arguments: argparse.Namespace) -> None:
+    encoding = _encoding(arguments)
+    dtype = float_type(arguments.dtype)
+    shape = (count_of(arguments.length, "length", 0), arguments.d_model)
+    usable_target(arguments.output)
+    trial = _Trial(encoding, dtype, arguments)
+
+    def fill(rows: Array) -> None:
+        for i in range(0, len(rows), trial.count):
+            rows[i : i + trial.count] = trial.block(i)
+
+    _wrote(arguments.output, shape, dtype, write_npy(arguments.output, shape, dtype, fill))
+    print(f"kernel ({_engine()}): {_time(trial.kernel)}; its first call, with its constants: {_time(trial.first_call)}")
+    if trial.compare:
+        ratio = f", {trial.tutorial / trial.kernel:.3g} times as long" if trial.kernel else ""
+        print(f"tutorial's formula (NumPy float64): {_time(trial.tutorial)}{ratio}")
+        print(f"largest difference: {trial.largest:.3g}")
+
+
+class _Trial:
+    """Blocks of a table, and beside them the same rows by the tutorial's formula; the seconds that each took."""
+
+    def __init__(self, encoding: Encoding, dtype: np.dtype[Any], arguments: argparse.Namespace) -> None:
+        self.encoding, self.length, self.compare = encoding, arguments.length, not arguments.no_compare
+        self.start, self.step = progression(arguments.start, arguments.step, arguments.length)
+        self.settings: dict[str, Any] = {"precision": arguments.precision, "workers": arguments.workers}
+        self.count = max(1, min(BLOCK // encoding.d_model, self.length))
+        # to memory and then to the file, so that the disk is in neither of the times
+        self.buffer = np.empty((min(self.count, self.length), encoding.d_model), dtype)
+        plain = self.start == 0 and self.step == 1 and encoding == sinusoidal(encoding.d_model)
+        self.whole = plain and len(self.buffer) == self.length
+        # both once before: for memory that is touched first, and for what is kept for further calls
+        self.first_call = self._run(self.buffer, 0)
+        if self.compare and self.length:
+            self._run_tutorial(self.buffer, 0)
+        self.kernel = self.tutorial = self.largest = 0.0
+
+    def block(self, i: int) -> Array:
+        """Rows from i on, valid until the next call."""
+        block = self.buffer[: self.length - i]
+        self.kernel += self._run(block, i)
+        if self.compare:
+            expected, seconds = self._run_tutorial(block, i)
+            self.tutorial += seconds
+            expected -= block.astype(np.float64)
+            self.largest = max(self.largest, float(np.abs(expected, out=expected).max()))
+        return block
+
+    def _run(self, block: Array, i: int) -> float:
+        # exact numbers: where a block begins must not be rounded
+        exact: dict[str, Any] = {"start": self.start + i * self.step, "step": self.step}
+        begin = time.perf_counter()
+        self.encoding.table(len(block), out=block, dtype=block.dtype, **exact, **self.settings)
+        return time.perf_counter() - begin
+
+    def _run_tutorial(self, block: Array, i: int) -> tuple[Floats, float]:
+        begin = time.perf_counter()
+        if self.whole:
+            expected = reference.vaswani_numpy(*block.shape)
+        else:
+            positions = float(self.start + i * self.step) + float(self.step) * np.arange(len(block), dtype=np.float64)
+            expected = _tutorial(self.encoding, positions)
+        return expected, time.perf_counter() - begin
+
+
+def _encode(arguments: argparse.Namespace) -> None:
+    encoding = _encoding(arguments)
+    dtype = float_type(arguments.dtype)
+    settings: dict[str, Any] = {"dtype": dtype, "precision": arguments.precision, "workers": arguments.workers}
+    # what is wrong with the settings is said before a long input is read
+    encoding.encode(np.zeros(0), **settings)
+    scratch = usable_target(arguments.output).parent
+    shown = sys.stderr.isatty() if arguments.progress is None else arguments.progress
+    meter = _meter(shown)
+    with open_positions(arguments.input, arguments.column, scratch, meter) as source:
+        rows = max(1, min(BLOCK // arguments.d_model, MOST_ROWS))
+
+        def fill(out: Array) -> None:
+            first = 0
+            with meter("encoding", source.length, " rows") as done:
+                for parts in source.blocks(rows):
+                    block = out[first : first + rows]
+                    for where, positions in parts:
+                        if isinstance(where, slice):
+                            encoding.encode(positions, out=block, **settings)
+                        else:
+                            block[where] = encoding.encode(positions, **settings)
+                    first += len(block)
+                    done(first)
+
+        shape = (source.length, arguments.d_model)
+        _wrote(arguments.output, shape, dtype, write_npy(arguments.output, shape, dtype, fill))
+        print(f"positions: {source.label}")
+
+
+def _wrote(path: str, shape: tuple[int, ...], dtype: np.dtype[Any], size: int) -> None:
+    print(f"wrote {path}: shape {shape}, {dtype.name}, {size} bytes")
+
+
+def _engine() -> str:
+    return ", ".join(filter(None, (_backend.backend(), _backend.isa())))
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds:.3g} s" if seconds >= 1 else f"{1e3 * seconds:.3g} ms"
+
+
+# ---- the tutorial's way -----------------------------------------------------------------------------------------
+
+
+def _tutorial(encoding: Encoding, positions: Floats) -> Floats:
+    """The formula in float64, as `reference.vaswani_numpy` has it, for any of the options."""
+    table = np.zeros((len(positions), encoding.d_model))
+    for phase, function in ((0.0, np.sin), (0.25, np.cos)):
+        columns = _regular(np.flatnonzero((encoding.phases == phase) & (encoding.amplitudes != 0)))
+        values = function(positions[:, np.newaxis] * encoding.frequencies[columns])
+        amplitudes = encoding.amplitudes[columns]
+        table[:, columns] = values if (amplitudes == 1).all() else amplitudes * values
+    return table
+
+
+def _regular(columns: npt.NDArray[np.intp]) -> slice | npt.NDArray[np.intp]:
+    """Columns at equal distances as a slice, which NumPy is faster with."""
+    steps = np.diff(columns)
+    if len(steps) == 0 or (steps != steps[0]).any():
+        return columns
+    return slice(int(columns[0]), int(columns[-1]) + 1, int(steps[0]))
+
+
+# ---- progress ---------------------------------------------------------------------------------------------------
+
+
+def _meter(shown: bool) -> Meter:
+    """Progress bars of tqdm, or lines where it is not installed; nothing unless ``shown``."""
+    if not shown:
+        return lambda label, total, unit: contextlib.nullcontext(lambda done: None)
+    try:
+        from tqdm import tqdm  # type: ignore[import-untyped,unused-ignore]
+    except ImportError:
+        return _lines
+
+    @contextlib.contextmanager
+    def bars(label: str, total: int | None, unit: str) -> Iterator[Callable[[int], None]]:
+        with tqdm(desc=label, total=total, unit=unit, unit_scale=True, file=sys.stderr) as bar:
+            yield lambda done: bar.update(done - bar.n)
+
+    return bars
+
+
+@contextlib.contextmanager
+def _lines(label: str, total: int | None, unit: str) -> Iterator[Callable[[int], None]]:
+    """One line on a terminal, else a line for each per cent (each million, where the total is unknown)."""
+    begin, end = ("\r", "") if sys.stderr.isatty() else ("", "\n")
+    before = -1
+
+    def show(done: int) -> None:
+        nonlocal before
+        now = 100 * done // max(total, 1) if total is not None else done // 1_000_000
+        if now != before:
+            before = now
+            text = f"{label}: {now} %" if total is not None else f"{label}: {done}{unit}"
+            print(begin + text, end=end, file=sys.stderr, flush=True)
+
+    try:
+        show(0)
+        yield show
+    finally:
+        if not end:
+            print(file=sys.stderr)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,46 @@
+"""The compiled engine; `posenc_fast.reference` has the same classes in Python, with the types in full."""
+
+from typing import Any
+
+LEVELS: tuple[str, ...]
+CACHE_SIZE: int
+FLOAT64: int
+FLOAT32: int
+FLOAT16: int
+BFLOAT16: int
+
+class Plan:
+    def __init__(
+        self, turns: Any, single: Any, largest: Any, source: Any, amplitude: Any, runs: Any, planar: bool
+    ) -> None: ...
+    def encode(
+        self,
+        level: int,
+        positions: Any,
+        out: Any,
+        kind: int,
+        single: bool = False,
+        stream: bool = False,
+        x: Any = None,
+        scale: float = 1.0,
+    ) -> int: ...
+    def encode_one(self, level: int, position: float, out: Any, kind: int) -> bool: ...
+
+class Lattice:
+    plan: Plan
+    def __init__(
+        self,
+        level: int,
+        plan: Plan,
+        quadrature_source: Any,
+        quadrature_amplitude: Any,
+        cosine: Any,
+        sine: Any,
+        block_bits: int,
+        span_bits: int,
+        wide: bool,
+    ) -> None: ...
+    def table(self, level: int, span: int, offset: int, out: Any, kind: int, stream: bool = False) -> None: ...
+    def rows(
+        self, level: int, spans: Any, offsets: Any, out: Any, kind: int, x: Any = None, scale: float = 1.0
+    ) -> None: ...
