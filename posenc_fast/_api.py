@@ -169,8 +169,8 @@ def sinusoidal(
     >>> pf.sinusoidal(4).encode(2).round(4)
     array([ 0.9093, -0.4161,  0.02  ,  0.9998], dtype=float32)
     >>> own = {"sin": [1.0, 1e-4], "cos": [1e-2, 1e-6]}
-    >>> pf.sinusoidal(4, frequencies=own).encode(2).round(4)
-    array([0.9093, 0.9998, 0.0002, 1.    ], dtype=float32)
+    >>> [round(float(value), 4) for value in pf.sinusoidal(4, frequencies=own).encode(2)]
+    [0.9093, 0.9998, 0.0002, 1.0]
     """
     d = count_of(d_model, "d_model", 1)
     _one_of(layout, "layout", LAYOUTS)

@@ -323,8 +323,8 @@ def _quickly(cells: list[str], kind: str) -> Array | None:
         return None
     with contextlib.suppress(ValueError):
         values = np.fromiter(map(float, cells), np.float64, count)
-        # NaN belongs to no kind, 1e999 is no infinity, and an integer beyond 2**53 may be no float64
-        return _records(REAL, values) if not math.isnan(values[0]) and not (np.abs(values) > 2.0**53).any() else None
+        # NaN belongs to no kind, 1e999 is no infinity, and from 2**53 on an integer may have been rounded
+        return None if math.isnan(values[0]) or (np.abs(values) >= 2.0**53).any() else _records(REAL, values)
     return None
 
 

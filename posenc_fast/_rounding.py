@@ -61,5 +61,5 @@ def hard_rows(positions: Floats, largest: Floats, kind: int) -> npt.NDArray[np.b
         hard: npt.NDArray[Any] = ((turns > MOST) & np.isfinite(positions)).any(axis=1)
         if positions.shape[1] == 1:
             tiny = TINY_BFLOAT if kind == BFLOAT16 else TINY
-            hard |= (turns[:, 0] < tiny) & (positions[:, 0] != 0)
+            hard = hard | ((turns[:, 0] < tiny) & (positions[:, 0] != 0))
     return hard

@@ -455,6 +455,12 @@ def test_mixed_numbers_are_exact(cells: int, backend: str, monkeypatch: pytest.M
     assert abs(rows[0] - encode([2.0**53], dtype=np.float64)[0]).max() > 0.1
 
 
+@pytest.mark.parametrize("number", [2**53 + 1, -(2**53) - 1, 2**63, 2**64 - 1])
+def test_one_large_integer_among_floats(number: int) -> None:
+    array = np.array([number], np.uint64 if number >= 2**63 else np.int64)
+    np.testing.assert_array_equal(encoded(f"0.5\n{number}\n1.5\n")[1:2], pf.sinusoidal(6).encode(array))
+
+
 @pytest.mark.parametrize("kind", ["int", "float", "date", "nanoseconds"])
 def test_many_chunks(kind: str, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_files, "_CELLS", 1000)
