@@ -380,7 +380,7 @@ def _meter(shown: bool) -> Meter:
     if not shown:
         return lambda label, total, unit: contextlib.nullcontext(lambda done: None)
     try:
-        from tqdm import tqdm  # type: ignore[import-untyped,unused-ignore]
+        from tqdm import tqdm
     except ImportError:
         return _lines
 

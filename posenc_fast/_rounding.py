@@ -58,8 +58,8 @@ def hard_rows(positions: Floats, largest: Floats, kind: int) -> npt.NDArray[np.b
     """Which rows an engine leaves out: too many turns, or so few that the error of a product underflows."""
     with np.errstate(invalid="ignore", over="ignore", under="ignore"):
         turns = np.abs(positions) * largest
-        hard: npt.NDArray[Any] = ((turns > MOST) & np.isfinite(positions)).any(axis=1)
+        hard: Any = ((turns > MOST) & np.isfinite(positions)).any(axis=1)
         if positions.shape[1] == 1:
             tiny = TINY_BFLOAT if kind == BFLOAT16 else TINY
             hard = hard | ((turns[:, 0] < tiny) & (positions[:, 0] != 0))
-    return hard
+    return np.asarray(hard)

@@ -90,8 +90,8 @@ cdef class _Target:
         self.sink.type = kind
         self.sink.scale = scale
         # only whole cache lines, in memory that is mapped already: lines shared by two rows cost more than is won
-        if stream and self.sink.row % 64 == 0 and <uintptr_t>self.out.buf % 64 == 0 and is_warm(self.out.buf, self.out.len):
-            self.sink.stream = True
+        if stream and self.sink.row % 64 == 0 and <uintptr_t>self.out.buf % 64 == 0:
+            self.sink.stream = is_warm(self.out.buf, self.out.len)
         if x is not None:
             PyObject_GetBuffer(x, &self.x, PyBUF_STRIDES)
             self.has_x = True

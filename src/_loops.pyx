@@ -60,7 +60,8 @@ cdef extern from *:
     double ROUNDER, QUICK, MOST, TINY, TINY_BFLOAT
     double TWO_PI, TWO_PI_LOW, PER_RADIAN, PER_RADIAN_LOW
     double S0, S1, S2, S3, S4, S5, S6, C1, C2, C3, C4, C5, C6
-    double T3, T3_LOW, T4, T4_LOW, T5, T5_LOW, T6, T6_LOW, T7, T8, T9, T10, T11, T12, T13, T14, T15, T16, T17, T18, T19, T20
+    double T3, T3_LOW, T4, T4_LOW, T5, T5_LOW, T6, T6_LOW
+    double T7, T8, T9, T10, T11, T12, T13, T14, T15, T16, T17, T18, T19, T20
 
 
 # ---- sums and products of two doubles ---------------------------------------------------------------------------
@@ -152,7 +153,8 @@ cdef inline double reduce(double turns, double turns_low, double* low, uint64_t*
     return fma(q - ROUNDER, -0.25, h)
 
 
-cdef void add_axis(double p, crdouble high, crdouble low, rdouble turns, rdouble turns_low, Py_ssize_t n) noexcept nogil:
+cdef void add_axis(double p, crdouble high, crdouble low, rdouble turns, rdouble turns_low,
+                   Py_ssize_t n) noexcept nogil:
     """Add p * (high + low) to angles, whole turns taken off."""
     cdef Py_ssize_t j
     cdef double t, e, error
@@ -180,7 +182,8 @@ cdef void single_to_turns(rdouble turns, rdouble turns_low, Py_ssize_t n) noexce
         turns[j] = t - ((t + ROUNDER) - ROUNDER)
 
 
-cdef void angles(const CPlan* plan, const double* position, bint single, double* turns, double* turns_low) noexcept nogil:
+cdef void angles(const CPlan* plan, const double* position, bint single, double* turns,
+                 double* turns_low) noexcept nogil:
     """Angles of all waves at one position of any number of axes, whole turns taken off, as sums of two doubles."""
     cdef Py_ssize_t a, n = plan.waves
     memset(turns, 0, n * sizeof(double))
@@ -248,7 +251,8 @@ cdef void quick_row_interleaved(double p, crdouble high, crdouble low, rdouble r
         row[2 * j + 1] = c
 
 
-cdef void quick_flat(crdouble p, crdouble high, crdouble low, rdouble sines, rdouble cosines, Py_ssize_t n) noexcept nogil:
+cdef void quick_flat(crdouble p, crdouble high, crdouble low, rdouble sines, rdouble cosines,
+                     Py_ssize_t n) noexcept nogil:
     """The same for n pairs of position and wave: several rows side by side."""
     cdef Py_ssize_t j
     cdef double s, c
@@ -338,7 +342,8 @@ cdef inline double add_accurate(double x, double scale, double high, double low)
     return s + (e + (product_error(scale, x, p) + low))
 
 
-cdef void add_row_accurate(crdouble x, double scale, crdouble high, crdouble low, rdouble out, Py_ssize_t n) noexcept nogil:
+cdef void add_row_accurate(crdouble x, double scale, crdouble high, crdouble low, rdouble out,
+                           Py_ssize_t n) noexcept nogil:
     cdef Py_ssize_t c
     for c in range(n):
         out[c] = add_accurate(x[c], scale, high[c], low[c])

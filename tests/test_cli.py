@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import posenc_fast as pf
 import pytest
+
+import posenc_fast as pf
 from posenc_fast import __main__ as cli
 from posenc_fast import _files, reference
 
