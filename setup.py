@@ -37,6 +37,7 @@ class BuildKernel(build_ext):
 
     def build_extension(self, ext):
         loops = ext.sources.pop()
+        ext.depends = [*ext.depends, loops]
         x86 = platform.machine().lower() in ("x86_64", "amd64") and self.compiler.compiler_type != "msvc"
         common = ["/O2"] if self.compiler.compiler_type == "msvc" else COMMON
         ext.extra_compile_args = common

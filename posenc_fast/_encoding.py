@@ -26,6 +26,17 @@ Floats = npt.NDArray[np.float64]
 _OFFSET_VALUES = 1 << 16
 
 
+_FLOAT32 = np.dtype(np.float32)
+
+
+class _NoPlan:
+    """A Plan that leaves every position to the general way."""
+
+    @staticmethod
+    def encode_one(level: int, position: float, out: Array, kind: int) -> bool:
+        return False
+
+
 class _Waves(NamedTuple):
     """frequency: (waves, axes), indices into the encoding's frequencies, -1 for zero; residual: phase beyond a quarter turn;
     wave, quadrant: (d,), which wave a column takes, and how many quarter turns on."""
@@ -436,9 +447,20 @@ class Encoding:
         >>> pf.sinusoidal(2).encode(np.datetime64("2026-01-01T00:00:00")).shape
         (2,)
         """
-        if out is None and precision == "exact" and workers is None and type(positions) in (float, int):
-            row = self._one_row(positions, dtype)
-            if row is not None:
+        # one timestep is asked for so often that its checks would take longer than its row
+        if (
+            isinstance(positions, (float, int))
+            and not isinstance(positions, bool)
+            and dtype is np.float32
+            and out is None
+            and precision == "exact"
+            and workers is None
+            and -9007199254740992 <= positions <= 9007199254740992
+        ):
+            engine = _backend.current() if self._pinned is None else self._engine()
+            plan = self._cache.get(engine.backend) or self._quick_plan(engine)
+            row = np.empty(len(self._index), _FLOAT32)
+            if plan.encode_one(engine.level, positions, row, 1):
                 return row
         kind = float_type(dtype)
         single, threads = check_precision(precision), check_workers(workers)
@@ -698,20 +720,13 @@ class Encoding:
         lattice.table(engine.level, span, offset, out, usual[1])
         return out
 
-    def _one_row(self, position: Any, dtype: Any) -> Array | None:
-        """The row of one number without detours."""
-        usual = usual_type(dtype)
-        # larger ones may need exact arithmetic
-        if usual is None or self.ndim != 1 or not (-(2**53) <= position <= 2**53):
-            return None
-        engine = self._engine()
-        found = self._cache.get((engine.backend, "real"))
-        plan, _, phase = found if found is not None else self._plan(engine, "real")
-        if phase:
-            return None
-        row = np.empty(self.d_model, usual[0])
-        done: bool = plan.encode_one(engine.level, position, row, usual[1])
-        return row if done else None
+    def _quick_plan(self, engine: _backend.Engine) -> Any:
+        """The Plan for one axis and no residual phases, or one that does no position."""
+        plan, _, phase = self._plan(engine, "real")
+        if phase or self.ndim != 1:
+            plan = _NoPlan
+        self._cache[engine.backend] = plan
+        return plan
 
     def _one_axis(self, call: str) -> None:
         if self.ndim != 1:
@@ -746,9 +761,9 @@ class Encoding:
 
         def fill(part: slice, out: Array, x: Array | None) -> None:
             begin, rows = begin_all + part.start * step, part.stop - part.start
-            if x is None and step == 1:
+            if step == 1 and (x is None or target.kind):
                 span, offset = divmod(begin, 1 << span_bits)
-                lattice.table(engine.level, span, offset, out, target.kind, target.stream)
+                lattice.table(engine.level, span, offset, out, target.kind, target.stream, x, target.scale)
             else:
                 spans, offsets = _lattice_points(begin, step, rows, span_bits)
                 lattice.rows(engine.level, spans, offsets, out, target.kind, x, target.scale)

@@ -40,7 +40,17 @@ class Lattice:
         span_bits: int,
         wide: bool,
     ) -> None: ...
-    def table(self, level: int, span: int, offset: int, out: Any, kind: int, stream: bool = False) -> None: ...
+    def table(
+        self,
+        level: int,
+        span: int,
+        offset: int,
+        out: Any,
+        kind: int,
+        stream: bool = False,
+        x: Any = None,
+        scale: float = 1.0,
+    ) -> None: ...
     def rows(
         self, level: int, spans: Any, offsets: Any, out: Any, kind: int, x: Any = None, scale: float = 1.0
     ) -> None: ...

@@ -269,11 +269,24 @@ class Lattice:
     ) -> None:
         self.plan, self.span_bits = plan, span_bits
 
-    def table(self, level: int, span: int, offset: int, out: npt.NDArray[Any], kind: int, stream: bool = False) -> None:
-        """Fill out (rows, width): consecutive integers from span * 2**span_bits + offset on."""
-        offsets = offset + np.arange(len(out), dtype=np.int64)
+    def table(
+        self,
+        level: int,
+        span: int,
+        offset: int,
+        out: npt.NDArray[Any],
+        kind: int,
+        stream: bool = False,
+        x: npt.NDArray[Any] | None = None,
+        scale: float = 1.0,
+    ) -> None:
+        """Fill out (rows, width): consecutive integers from span * 2**span_bits + offset on.
+
+        Or write scale * x + encoding to out (batch, rows, width).
+        """
+        offsets = offset + np.arange(out.shape[-2], dtype=np.int64)
         mask = (1 << self.span_bits) - 1
-        self.rows(level, span + (offsets >> self.span_bits), offsets & mask, out, kind)
+        self.rows(level, span + (offsets >> self.span_bits), offsets & mask, out, kind, x, scale)
 
     def rows(
         self,

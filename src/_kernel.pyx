@@ -255,11 +255,15 @@ cdef class Lattice:
                                        memory.start + (c + 2) * plane + i * self.c.stride if wide else low, 0, rest)
         return memory
 
-    def table(self, int level, int64_t span, Py_ssize_t offset, out, int kind, bint stream=False):
-        """Fill out (rows, width): consecutive integers from span * 2**span_bits + offset on."""
-        cdef _Target target = _Target(out, None, 1.0, kind, stream)
+    def table(self, int level, int64_t span, Py_ssize_t offset, out, int kind, bint stream=False, x=None,
+              double scale=1.0):
+        """Fill out (rows, width): consecutive integers from span * 2**span_bits + offset on.
+
+        Or write scale * x + encoding to out (batch, rows, width), which float64 does by rows alone.
+        """
+        cdef _Target target = _Target(out, x, scale, kind, stream)
         cdef _Scratch memory = _Scratch(lattice_scratch(self.plan.c.waves, self.plan.c.width))
-        cdef Py_ssize_t rows = target.out.shape[0]
+        cdef Py_ssize_t rows = target.out.shape[target.out.ndim - 2]
         with nogil:
             levels[level].table(&self.c, span, offset, rows, &target.sink, memory.start)
 

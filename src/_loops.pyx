@@ -717,6 +717,17 @@ cdef void rotate_pairs(crdouble v, crdouble q, crdouble v2, crdouble q2, crdoubl
         store[narrow_row](below2, c, a - b)
 
 
+cdef void rotate_pair(crdouble v, crdouble q, crdouble cosine, crdouble sine, rdouble above, rdouble below,
+                      Py_ssize_t n) noexcept nogil:
+    cdef Py_ssize_t c
+    cdef double a, b
+    for c in range(n):
+        a = v[c] * cosine[c]
+        b = q[c] * sine[c]
+        above[c] = a + b
+        below[c] = a - b
+
+
 cdef void rotate_pair_accurate(crdouble v, crdouble v_low, crdouble q, crdouble q_low, crdouble cosine,
                                crdouble cosine_low, crdouble sine, crdouble sine_low, rdouble above, rdouble below,
                                Py_ssize_t n) noexcept nogil:
@@ -811,6 +822,9 @@ cdef void rotate_through(const Anchor* one, const Anchor* two, const double* cos
 cdef void table(const CLattice* lattice, int64_t span, Py_ssize_t offset, Py_ssize_t rows, const CSink* sink,
                 double* scratch) noexcept nogil:
     """Rows of consecutive integers, the first of them offset rows behind the start of a span."""
+    if sink.x != NULL:
+        add_table(lattice, span, offset, rows, sink, scratch)
+        return
     cdef Py_ssize_t n = lattice.plan.width, stride = lattice.stride
     cdef Py_ssize_t size = 1 << lattice.block_bits
     cdef Py_ssize_t half = size >> 1
@@ -818,7 +832,7 @@ cdef void table(const CLattice* lattice, int64_t span, Py_ssize_t offset, Py_ssi
     cdef Py_ssize_t first = (offset + half) >> lattice.block_bits
     cdef Py_ssize_t last = (offset + rows - 1 + half) >> lattice.block_bits
     cdef Py_ssize_t block, other, j, k
-    cdef bint wide = sink.type == FLOAT64
+    cdef bint both, wide = sink.type == FLOAT64
     cdef bint direct = not sink.stream and (wide or sink.type == FLOAT32)
     cdef const double* cosine
     cdef Anchor exact, one, two
@@ -835,13 +849,14 @@ cdef void table(const CLattice* lattice, int64_t span, Py_ssize_t offset, Py_ssi
     # pairs of blocks; the first and the last together when each of them is half a block
     block = first
     other = first + 1
-    if first < last and offset >= first * size and offset + rows <= last * size:
+    both = first < last
+    if both and offset >= first * size and offset + rows <= last * size:
         other = last
         last -= 1
     while block <= last:
         find_anchor(lattice, &exact, &one, span, block, wide, room, scratch)
         second = &one
-        if other != block + 1 or other <= last:
+        if both:
             second = &two
             find_anchor(lattice, &exact, &two, span, other, wide, room, scratch)
         for j in range(half + 1):
@@ -862,13 +877,42 @@ cdef void table(const CLattice* lattice, int64_t span, Py_ssize_t offset, Py_ssi
                 rotate(&one, second, cosine, cosine + plane, plane, &at, sink.type, 0, n)
             else:
                 rotate_through(&one, second, cosine, cosine + plane, plane, &at, sink, n, scratch)
-        if other == block + 1:
-            block += 2
-        else:
-            block += 1
+        block += 2 if other == block + 1 else 1
         other = block + 1
+        both = other <= last
     if sink.stream:
         stream_end()
+
+
+cdef void add_table(const CLattice* lattice, int64_t span, Py_ssize_t offset, Py_ssize_t rows, const CSink* sink,
+                    double* scratch) noexcept nogil:
+    """scale * x + rows of consecutive integers, in types of at most 32 bits."""
+    cdef Py_ssize_t n = lattice.plan.width, stride = lattice.stride, nbytes = n * itemsize(sink.type)
+    cdef Py_ssize_t half = (1 << lattice.block_bits) >> 1
+    cdef Py_ssize_t block = (offset + half) >> lattice.block_bits
+    cdef Py_ssize_t last = (offset + rows - 1 + half) >> lattice.block_bits
+    cdef Py_ssize_t b, i, j, k
+    cdef const double* cosine
+    cdef Anchor exact, anchor
+    cdef double* room = lay_out(&anchor, scratch, stride)
+    cdef double* row = lay_out(&exact, room, stride)
+    scratch = row + 2 * stride
+    exact.block = anchor.block = -1
+    for block in range(block, last + 1):
+        find_anchor(lattice, &exact, &anchor, span, block, False, room, scratch)
+        for j in range(half + 1):
+            cosine = lattice.near + j * stride
+            rotate_pair(anchor.value, anchor.quadrature, cosine, cosine + (half + 1) * stride, row, row + stride, n)
+            for k in range(2):
+                i = (block << lattice.block_bits) + (-j if k else j) - offset
+                if i < 0 or i >= rows or (k == 1 and j == 0) or (k == 0 and j == half):
+                    continue
+                for b in range(sink.batches):
+                    if b + 1 < sink.batches:
+                        prefetch(sink.out + (b + 1) * sink.batch + i * sink.row, nbytes)
+                    else:
+                        prefetch(sink.out + (i - 2 if k else i + 2) * sink.row, nbytes)
+                    add_to(sink, i, b, row + k * stride, NULL, n, scratch)
 
 
 cdef void rows_of(const CLattice* lattice, const int64_t* spans, const int32_t* offsets, Py_ssize_t rows,
