@@ -448,19 +448,20 @@ class Encoding:
         (2,)
         """
         # one timestep is asked for so often that its checks would take longer than its row
+        one: Any = positions
         if (
-            isinstance(positions, (float, int))
-            and not isinstance(positions, bool)
+            isinstance(one, (float, int))
+            and not isinstance(one, bool)
             and dtype is np.float32
             and out is None
             and precision == "exact"
             and workers is None
-            and -9007199254740992 <= positions <= 9007199254740992
+            and -9007199254740992 <= one <= 9007199254740992
         ):
             engine = _backend.current() if self._pinned is None else self._engine()
             plan = self._cache.get(engine.backend) or self._quick_plan(engine)
             row = np.empty(len(self._index), _FLOAT32)
-            if plan.encode_one(engine.level, positions, row, 1):
+            if plan.encode_one(engine.level, one, row, 1):
                 return row
         kind = float_type(dtype)
         single, threads = check_precision(precision), check_workers(workers)

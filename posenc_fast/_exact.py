@@ -25,7 +25,9 @@ def _trim(mantissa: int, exponent: int, bits: int) -> Real:
 
 def multiply(a: Real, b: Real, bits: int) -> Real:
     """a * b, cut to ``bits`` bits."""
-    return _trim(a[0] * b[0], a[1] + b[1], bits)
+    mantissa = a[0] * b[0]
+    excess = mantissa.bit_length() - bits
+    return (mantissa >> excess, a[1] + b[1] + excess) if excess > 0 else (mantissa, a[1] + b[1])
 
 
 def divide(numerator: int, denominator: int, bits: int) -> Real:
@@ -68,7 +70,8 @@ def split(numbers: Sequence[Real]) -> npt.NDArray[np.float64]:
     """(2, n): high and low parts of the sums of two doubles nearest to real numbers; infinite where out of range."""
     highs, lows, exponents = [], [], []
     for mantissa, exponent in numbers:
-        mantissa, exponent = _trim(mantissa, exponent, 400)
+        if mantissa.bit_length() > 400:
+            mantissa, exponent = _trim(mantissa, exponent, 400)
         high = float(mantissa)
         highs.append(high)
         lows.append(float(mantissa - int(high)))

@@ -70,6 +70,10 @@ class Schedule:
     def _radians(self, bits: int) -> list[Real]:
         raise NotImplementedError
 
+    def _ends(self) -> tuple[float, ...]:
+        """First and last frequency, roughly; infinite where they might be too large."""
+        raise NotImplementedError
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Schedule) and type(self) is type(other) and self._key == other._key
 
@@ -109,6 +113,11 @@ class Geometric(Schedule):
             value = _exact.multiply(value, ratio, bits)
         return values
 
+    def _ends(self) -> tuple[float, ...]:
+        count, base, denominator, first = self._key
+        logarithm = -(count - 1) / denominator * math.log(base)
+        return first, first * math.exp(logarithm) if logarithm < 690 else math.inf
+
     def __repr__(self) -> str:
         count, base, denominator, first = self._key
         extra = "" if first == 1 else f", first={first!r}"
@@ -134,6 +143,9 @@ class Linear(Schedule):
         values = (start + i * step for i in range(count))
         return [_exact.divide(value.numerator, value.denominator, bits) for value in values]
 
+    def _ends(self) -> tuple[float, ...]:
+        return self._key[1:]
+
     def __repr__(self) -> str:
         return "linear({}, {!r}, {!r})".format(*self._key)
 
@@ -157,6 +169,9 @@ class Explicit(Schedule):
         ratios = (value.as_integer_ratio() for value in self.values.tolist())
         # every denominator is a power of two
         return [(numerator, 1 - denominator.bit_length()) for numerator, denominator in ratios]
+
+    def _ends(self) -> tuple[float, ...]:
+        return ()
 
     def __repr__(self) -> str:
         return np.array2string(self.values, separator=", ", threshold=8)
@@ -262,6 +277,8 @@ def linear(count: int, first: float, last: float) -> Schedule:
 
 
 def checked(schedule: Schedule) -> Schedule:
-    if not np.isfinite(radians(schedule)).all():
+    """The schedule, if its frequencies are float64 numbers; they lie between the first and the last."""
+    ends = schedule._ends()
+    if not all(abs(end) < 1e300 for end in ends) and not np.isfinite(radians(schedule)).all():
         raise ValueError(f"a frequency of {schedule!r} is too large for float64")
     return schedule
