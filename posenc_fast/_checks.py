@@ -109,9 +109,7 @@ def check_out(out: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
     if not isinstance(out, np.ndarray):
         raise TypeError(f"out must be a numpy array, not {type(out).__name__}")
     if out.dtype != dtype:
-        raise ValueError(
-            f"out has type {out.dtype.str if out.dtype.name in TYPES else out.dtype}, but must have {dtype.name} in native byte order, as dtype says"
-        )
+        raise ValueError(f"out has type {out.dtype}, but must have {dtype} in native byte order")
     if out.shape != shape:
         raise ValueError(f"out has shape {out.shape}, but must have {shape}")
     if not out.flags.writeable:

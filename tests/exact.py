@@ -1,0 +1,59 @@
+"""The oracle: exact values from mpmath at 300 bits, schedules written out anew, and distances in ulps."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import mpmath
+
+PRECISION = 300
+TYPES = {"float64": (53, -1074), "float32": (24, -149), "float16": (11, -24), "bfloat16": (8, -133)}
+
+
+def schedule(d, base=10000.0, freq_shift=0.0, first=1.0):
+    """Frequencies of ``sinusoidal(d, ...)`` as mpmath numbers, for each pair of columns; good for any float64."""
+    with mpmath.workprec(PRECISION + 1024):
+        denominator = mpmath.mpf(d) / 2 - mpmath.mpf(freq_shift)
+        count = -(-d // 2)
+        if denominator == 0:
+            denominator = mpmath.mpf(1)
+        return [mpmath.mpf(first) * mpmath.mpf(base) ** (-mpmath.mpf(i) / denominator) for i in range(count)]
+
+
+def number(value):
+    """An int, float or Fraction as an exact mpmath number (to 1200 bits)."""
+    value = Fraction(value)
+    with mpmath.workprec(1200):
+        return mpmath.mpf(value.numerator) / value.denominator
+
+
+def sincos(position, frequency):
+    """sin and cos of position * frequency, to at least 200 bits also where the angle is huge."""
+    position = number(position)
+    size = max(0, int(mpmath.mag(position)) + int(mpmath.mag(frequency))) if position else 0
+    with mpmath.workprec(PRECISION + size):
+        return mpmath.sin(position * frequency), mpmath.cos(position * frequency)
+
+
+def half_ulp(value, type_name):
+    """Half a unit in the last place of an exact value, as an mpmath number."""
+    bits, least = TYPES[type_name]
+    exponent = int(mpmath.mag(value)) - bits if value else least
+    return mpmath.ldexp(1, max(exponent, least) - 1)
+
+
+def excess(got, exact, type_name, ulps=0.5):
+    """How far beyond ``ulps`` units in the last place a result is, as a float (negative: within)."""
+    with mpmath.workprec(PRECISION):
+        error = abs(mpmath.mpf(float(got)) - exact)
+        return float(error - 2 * ulps * half_ulp(exact, type_name))
+
+
+def report(rows):
+    """The worst offenders, in decimal and hex: rows of (excess, bound, position, column, got, exact)."""
+    rows = sorted(rows, key=lambda row: row[1] - row[0])[:5]
+    return "\n".join(
+        f"beyond by {e:.3e}, allowed {b:.3e}: position {p!r}, column {c}: got {float(g)!r} = {float(g).hex()}, "
+        f"exactly {mpmath.nstr(x, 25)}"
+        for e, b, p, c, g, x in rows
+    )

@@ -1,0 +1,321 @@
+"""The promises about accuracy and bits, for every backend and level, against exact values."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import exact
+import mpmath
+import numpy as np
+import pytest
+
+import posenc_fast as pf
+
+pytestmark = pytest.mark.usefixtures("backend")
+
+DTYPES = ["float64", "float32", "float16", "bfloat16"]
+
+
+@pytest.fixture(params=DTYPES)
+def dtype(request):
+    pytest.importorskip("ml_dtypes")
+    return request.param
+
+
+def near_quarter_turns(rng, n):
+    """Doubles nearest to multiples of pi/2, where a sine or cosine nearly vanishes."""
+    return rng.integers(1, 10 ** rng.integers(1, 10, n)) * (np.pi / 2)
+
+
+RANGES = {
+    "small": lambda rng, n: rng.integers(0, 100, n),
+    "1e3": lambda rng, n: rng.uniform(0, 1e3, n),
+    "1e6": lambda rng, n: rng.uniform(0, 1e6, n),
+    "2^31": lambda rng, n: rng.uniform(2**30, 2**31, n),
+    "unix seconds": lambda rng, n: rng.uniform(1.6e9, 1.9e9, n),
+    "unix milliseconds": lambda rng, n: rng.integers(1_600_000_000_000, 1_900_000_000_000, n),
+    "2^53": lambda rng, n: rng.integers(2**52, 2**53, n).astype(float),
+    "int64": lambda rng, n: rng.integers(-(2**63), 2**63 - 1, n, dtype=np.int64, endpoint=True),
+    "uint64": lambda rng, n: rng.integers(0, 2**64 - 1, n, dtype=np.uint64, endpoint=True),
+    "tiny": lambda rng, n: rng.uniform(1, 9, n) * 10.0 ** -rng.integers(1, 300, n),
+    "1e-300": lambda rng, n: rng.uniform(1, 9, n) * 1e-300,
+    "negative": lambda rng, n: -rng.uniform(0, 1e5, n),
+    "near quarter turns": near_quarter_turns,
+    "beyond": lambda rng, n: rng.uniform(1, 9, n) * 10.0 ** rng.integers(17, 300, n),
+}
+SCHEDULES = [
+    (1, 1e4, 0),
+    (2, 2.0, 0),
+    (3, 100.0, 0),
+    (17, 1e6, 0),
+    (64, 1e4, 0),
+    (64, 5e5, 1),
+    (512, 1e4, 1),
+    (4096, 1e4, 0),
+]
+
+
+def check(got, positions, columns, frequencies, type_name, *, call, scale=0, x=None):
+    """Whether results keep the bounds: float64 one ulp + 2^-60, the others half an ulp + 2^-50; in encode times min(1, a)."""
+    failures = []
+    for row, position in zip(got, positions, strict=True):
+        for c in columns:
+            frequency = frequencies[c // 2]
+            value = exact.sincos(position, frequency)[c % 2]
+            angle = float(min(1, abs(exact.number(position) * frequency)))
+            if x is not None:
+                value = value + exact.number(Fraction(scale) * Fraction(float(x[c])))
+            far = abs(exact.number(position) * frequency) > 2**31 and type_name == "float64"
+            slack = 2.0**-60 if type_name == "float64" else 2.0**-50
+            slack *= angle if call == "encode" else 1
+            ulps = 1.0 if type_name == "float64" else 0.5
+            if far:
+                # absolute, beyond 2^31
+                ulps, slack = 0.0, 2.0**-50 * max(1.0, float(abs(value)))
+            if x is not None:
+                slack *= max(1.0, abs(scale * float(x[c])))
+            beyond = exact.excess(row[c], value, type_name, ulps)
+            if beyond > slack:
+                failures.append((beyond, slack, position, c, row[c], value))
+    assert not failures, f"{len(failures)} values\n{exact.report(failures)}"
+
+
+def some_columns(rng, d, n=6):
+    return sorted({0, d - 1, *rng.integers(0, d, n).tolist()})
+
+
+@pytest.mark.parametrize("name", list(RANGES))
+def test_encode(name, dtype, rng):
+    d, base, shift = SCHEDULES[rng.integers(len(SCHEDULES))]
+    encoding = pf.sinusoidal(d, base=base, freq_shift=shift)
+    positions = RANGES[name](rng, 12)
+    got = encoding.encode(positions, dtype=dtype)
+    check(got, positions.tolist(), some_columns(rng, d), exact.schedule(d, base, shift), dtype, call="encode")
+
+
+@pytest.mark.parametrize(("d", "base", "shift"), SCHEDULES, ids=str)
+def test_schedules(d, base, shift, dtype, rng):
+    encoding = pf.sinusoidal(d, base=base, freq_shift=shift)
+    positions = np.concatenate([rng.integers(0, 5000, 4), rng.integers(0, 2**31, 4)]).astype(np.float64)
+    got = encoding.encode(positions, dtype=dtype)
+    check(got, positions.tolist(), some_columns(rng, d, 12), exact.schedule(d, base, shift), dtype, call="encode")
+
+
+STARTS = {
+    "zero": 0,
+    "1e6": 10**6,
+    "2^31": 2**31 - 5,
+    "2^40": 2**40 + 12345,
+    "2^53": 2**53 - 40,
+    "least": -(2**63),
+    "int64": 2**63 - 70,
+    "uint64": 2**64 - 80,
+    "negative": -100,
+}
+
+
+@pytest.mark.parametrize("name", list(STARTS))
+def test_table(name, dtype, rng):
+    d, base, shift = SCHEDULES[rng.integers(2, len(SCHEDULES))]
+    start, rows = STARTS[name], 80
+    got = pf.sinusoidal(d, base=base, freq_shift=shift).table(rows, start=start, dtype=dtype)
+    chosen = sorted({0, 31, 32, rows - 1, *rng.integers(0, rows, 6).tolist()})
+    positions = [start + i for i in chosen]
+    check(got[chosen], positions, some_columns(rng, d), exact.schedule(d, base, shift), dtype, call="table")
+
+
+@pytest.mark.parametrize(
+    ("start", "step"), [(0.5, 1), (0.1, 0.3), (-7, 3), (2**60, -7), (1e-5, 0.25), (0, 1e15)], ids=str
+)
+def test_table_steps(start, step, dtype, rng):
+    rows = 40
+    got = pf.sinusoidal(34).table(rows, start=start, step=step, dtype=dtype)
+    chosen = sorted({0, rows - 1, *rng.integers(0, rows, 8).tolist()})
+    positions = [Fraction(start) + i * Fraction(step) for i in chosen]
+    check(got[chosen], positions, some_columns(rng, 34), exact.schedule(34), dtype, call="table")
+
+
+@pytest.mark.parametrize("scale", [1.0, 22.627416997969522, -0.3])
+@pytest.mark.parametrize("how", ["start", "positions", "in place"])
+def test_add_to(how, scale, dtype, rng):
+    encoding, start = pf.sinusoidal(34, base=500.0), int(rng.integers(-(10**6), 10**6))
+    x = rng.normal(size=(2, 40, 34)).astype(pf.sinusoidal(2).table(1, dtype=dtype).dtype)
+    # some sums that nearly cancel
+    x[0, ::3] = (-encoding.table(40, start=start, dtype=np.float64)[::3] / scale).astype(x.dtype)
+    before = x.copy()
+    if how == "positions":
+        got = encoding.add_to(x, positions=start + np.arange(40.0), x_scale=scale)
+    else:
+        got = encoding.add_to(x, start=start, x_scale=scale, out=x if how == "in place" else None)
+    for b, i in ((0, 0), (0, 39), (1, 0), (0, 3), (1, 17)):
+        columns = some_columns(rng, 34)
+        frequencies = exact.schedule(34, 500.0)
+        check(got[b, i : i + 1], [start + i], columns, frequencies, dtype, call="add", scale=scale, x=before[b, i])
+
+
+def test_shift(dtype, rng):
+    encoding = pf.sinusoidal(32)
+    positions, offset = rng.uniform(-1000, 1000, 20), float(rng.uniform(-1e4, 1e4))
+    moved = encoding.shift(encoding.encode(positions, dtype=dtype), offset)
+    frequencies = exact.schedule(32)
+    bits = exact.TYPES[dtype][0]
+    for row, position in zip(moved, positions.tolist(), strict=True):
+        for c in range(32):
+            value = exact.sincos(Fraction(position) + Fraction(offset), frequencies[c // 2])[c % 2]
+            assert abs(float(row[c]) - float(value)) <= 2 * 2.0 ** (1 - bits), (position, offset, c)
+
+
+def test_values_near_the_middle_of_two_float32(rng):
+    """Where a worse kernel would round to the wrong side: within 2^-44 of the middle, found among many."""
+    encoding = pf.sinusoidal(64)
+    positions = rng.integers(0, 2**24, 40000).astype(np.float64)
+    wide = encoding.encode(positions, dtype=np.float64)
+    low = np.nextafter(wide.astype(np.float32), np.float32(-2)).astype(np.float64)
+    high = np.nextafter(wide.astype(np.float32), np.float32(2)).astype(np.float64)
+    near = wide.astype(np.float32).astype(np.float64)
+    middles = np.minimum(abs(wide - (low + near) / 2), abs(wide - (high + near) / 2))
+    rows, columns = np.nonzero(middles < 2.0**-44)
+    assert len(rows) > 5
+    got = encoding.encode(positions[rows], dtype=np.float32)
+    frequencies = exact.schedule(64)
+    for k in range(min(len(rows), 60)):
+        position = positions[rows[k]]
+        check(got[k : k + 1], [position], [columns[k]], frequencies, "float32", call="encode")
+        table = encoding.table(1, start=int(position))
+        check(table, [position], [columns[k]], frequencies, "float32", call="table")
+
+
+@pytest.mark.parametrize("name", ["float16", "bfloat16"])
+def test_one_rounding_to_16_bits(name, rng):
+    """Values that a stop at float32 would round to the wrong side."""
+    pytest.importorskip("ml_dtypes")
+    encoding = pf.sinusoidal(64)
+    positions = rng.integers(0, 2**24, 60000).astype(np.float64)
+    wide = encoding.encode(positions, dtype=np.float64)
+    once = encoding.encode(positions, dtype=name)
+    twice = wide.astype(np.float32).astype(once.dtype)
+    rows, columns = np.nonzero(once != twice)
+    assert len(rows) > 20
+    frequencies = exact.schedule(64)
+    for row, column in list(zip(rows, columns, strict=True))[:60]:
+        check(once[row : row + 1], [positions[row]], [column], frequencies, name, call="encode")
+
+
+@pytest.mark.parametrize("unit", ["as", "fs", "ps", "ns", "us", "ms", "s", "m", "h", "D", "W", "10s", "M", "Y"])
+def test_times(unit, rng, dtype):
+    encoding = pf.sinusoidal(16)
+    counts = rng.integers(-(10**6) if unit in "DWMY" else -(2**62), 10**6 if unit in "DWMY" else 2**62, 5)
+    if unit in ("m", "h", "10s"):
+        counts //= 2**30
+    times = counts.astype(f"M8[{unit}]")
+    seconds = {"as": -18, "fs": -15, "ps": -12, "ns": -9, "us": -6, "ms": -3}
+    if unit in seconds:
+        exactly = [Fraction(int(c)) * Fraction(10) ** seconds[unit] for c in counts]
+    elif unit in "MY":
+        exactly = [Fraction(int(c)) for c in times.astype("M8[s]").view(np.int64)]
+    else:
+        each = {"s": 1, "m": 60, "h": 3600, "D": 86400, "W": 604800, "10s": 10}[unit]
+        exactly = [Fraction(int(c) * each) for c in counts]
+    frequencies = exact.schedule(16)
+    check(encoding.encode(times, dtype=dtype), exactly, range(16), frequencies, dtype, call="encode")
+    if unit not in "MY":
+        got = encoding.encode(counts.astype(f"m8[{unit}]"), dtype=dtype)
+        np.testing.assert_array_equal(got, encoding.encode(times, dtype=dtype))
+
+
+def test_missing_and_infinite(dtype):
+    encoding = pf.sinusoidal(9, odd="zero")
+    rows = encoding.encode([np.nan, np.inf, -np.inf, 1.0], dtype=dtype).astype(float)
+    assert np.isnan(rows[:3]).all()
+    assert np.isfinite(rows[3]).all()
+    rows = encoding.encode(np.array(["NaT", "2026-01-01"], "M8[D]"), dtype=dtype).astype(float)
+    assert np.isnan(rows[0]).all()
+    assert np.isfinite(rows[1]).all()
+
+
+@pytest.mark.parametrize("d", [1, 2, 7, 64, 130])
+def test_zero_and_mirror(d, dtype, rng):
+    encoding = pf.sinusoidal(d)
+    zero = [c % 2 for c in range(d)]
+    assert encoding.encode(0, dtype=dtype).astype(float).tolist() == zero
+    assert encoding.table(5, start=-2, dtype=dtype)[2].astype(float).tolist() == zero
+    positions = [rng.normal(size=50) * 10.0 ** rng.integers(-20, 14, 50), rng.integers(-(2**63) + 1, 2**63, 50)]
+    for p in positions:
+        plus, minus = encoding.encode(p, dtype=dtype), encoding.encode(-p, dtype=dtype)
+        np.testing.assert_array_equal(plus[:, 1::2], minus[:, 1::2])
+        np.testing.assert_array_equal(plus[:, 0::2], -minus[:, 0::2])
+
+
+@pytest.mark.parametrize("start", [0, -50, 2**31 - 40, 2**40 + 77, 2**53 - 30, 2**63 - 101, -(2**63)], ids=str)
+@pytest.mark.parametrize("d", [2, 7, 64])
+def test_same_bits_for_every_length(start, d, dtype):
+    encoding = pf.sinusoidal(d)
+    table = encoding.table(101, start=start, dtype=dtype)
+    for n in range(1, 101):
+        np.testing.assert_array_equal(encoding.table(n, start=start, dtype=dtype), table[:n])
+        np.testing.assert_array_equal(encoding.table(101 - n, start=start + n, dtype=dtype), table[n:])
+
+
+def test_same_bits_for_every_step_and_memory(dtype, tmp_path):
+    encoding = pf.sinusoidal(14)
+    table = encoding.table(9000, start=-4500, dtype=dtype)
+    np.testing.assert_array_equal(encoding.table(900, start=-4500, step=10, dtype=dtype), table[::10])
+    np.testing.assert_array_equal(encoding.table(9000, start=4499, step=-1, dtype=dtype), table[::-1])
+    np.testing.assert_array_equal(encoding.table(2000, start=-20, step=0.5, dtype=dtype)[::2], table[4480:5480])
+    n = table.dtype
+    wide = np.zeros((9000, 20), n)
+    outs = {
+        "columns": wide[:, 3:17],
+        "every third row": np.zeros((27000, 14), n)[::3],
+        "from the end": np.zeros((9000, 14), n)[::-1],
+        "unaligned": np.zeros(9000 * 14 * n.itemsize + 1, np.uint8)[1:].view(n).reshape(9000, 14),
+        "file": np.memmap(tmp_path / "table", np.uint8, "w+", shape=9000 * 14 * n.itemsize).view(n).reshape(9000, 14),
+    }
+    for out in outs.values():
+        assert encoding.table(9000, start=-4500, dtype=dtype, out=out) is out
+        np.testing.assert_array_equal(out, table)
+    assert not wide[:, :3].any()
+    assert not wide[:, 17:].any()
+
+
+@pytest.mark.parametrize("workers", [2, -1])
+def test_same_bits_with_workers(workers, dtype):
+    encoding = pf.sinusoidal(64)
+    rows = 20000
+    table = encoding.table(rows, dtype=dtype)
+    np.testing.assert_array_equal(encoding.table(rows, dtype=dtype, workers=workers), table)
+    positions = np.arange(rows) * 0.37
+    encoded = encoding.encode(positions, dtype=dtype)
+    np.testing.assert_array_equal(encoding.encode(positions, dtype=dtype, workers=workers), encoded)
+    x = np.ones_like(table)
+    np.testing.assert_array_equal(encoding.add_to(x, workers=workers), encoding.add_to(x))
+
+
+@pytest.mark.parametrize("first", [0, 10**6], ids=str)
+def test_float32_frameworks(first):
+    """A framework's table: float32 frequencies, positions and products, then the sine."""
+    d = 64
+    frequencies = np.exp(np.arange(0, d, 2, dtype=np.float32) * np.float32(-np.log(10000.0) / d))
+    positions = np.arange(first, first + (4096 if first == 0 else 64), dtype=np.float32)
+    angles = positions[:, None] * frequencies
+    encoding = pf.sinusoidal(d, frequencies=frequencies)
+    got = encoding.table(len(positions), start=first, precision="float32")
+    assert np.array_equal(got, encoding.encode(positions, precision="float32"))
+    for trig, columns in ((np.sin, got[:, 0::2]), (np.cos, got[:, 1::2])):
+        expected = trig(angles.astype(np.float64)).astype(np.float32)
+        assert (np.abs(columns - expected) <= np.spacing(np.abs(expected))).all()
+    if first:
+        assert np.abs(got - encoding.table(64, start=first)).max() > 1e-3
+    torch = pytest.importorskip("torch")
+    theirs = torch.sin(
+        torch.arange(first, first + len(positions)).float()[:, None] * torch.from_numpy(frequencies)
+    ).numpy()
+    assert (np.abs(got[:, 0::2] - theirs) <= np.spacing(np.abs(theirs))).all()
+
+
+def test_given_frequencies_are_exact(rng, dtype):
+    frequencies = rng.uniform(0.001, 50, 9)
+    encoding = pf.fourier_features(frequencies, layout="interleaved")
+    positions = rng.uniform(0, 1e6, 6)
+    numbers = [mpmath.mpf(f) for f in frequencies.tolist()]
+    check(encoding.encode(positions, dtype=dtype), positions.tolist(), range(18), numbers, dtype, call="encode")
