@@ -1,51 +1,68 @@
 """Native code against the reference against the tutorials' programs, at three sizes that mean something.
 
-``pytest bench`` prints one group for each size; the ids are those of the tests. Every benchmark checks the values that
-it timed. ``bench/targets.py`` has the ratios, side by side.
+``pytest bench/test_bench.py`` prints a group for each shape; the ids are those of the tests. Every benchmark checks the
+values that it timed against the reference. These are times; ``bench/targets.py`` has the ratios, side by side.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import numpy as np
 import pytest
+import values
 
 import posenc_fast as pf
 from posenc_fast.reference import vaswani_loops, vaswani_numpy
 
-BACKENDS = {f"cython-{isa}": ("cython", isa) for isa in pf.isa_levels()} | {"python": ("python", None)}
-SHAPES = {"token 1x512": (1, 512), "sequence 512x512": (512, 512), "table 8192x1024": (8192, 1024)}
+BACKENDS = {"python": ("python", None)} | {f"cython-{isa}": ("cython", isa) for isa in pf.isa_levels()}
+pytestmark = pytest.mark.benchmark(disable_gc=True)
+SHAPES = {"512x512": (512, 512), "8192x1024": (8192, 1024)}
 
 
-def check(table, length, d_model):
-    rows = min(length, 64)
-    expected = vaswani_numpy(length, d_model)[-rows:]
-    assert table.shape == (length, d_model)
-    assert np.abs(np.asarray(table)[-rows:] - expected).max() < 1e-7
+@pytest.fixture(params=list(BACKENDS.values()), ids=list(BACKENDS))
+def backend(request: pytest.FixtureRequest) -> Iterator[str]:
+    name, isa = request.param
+    with pf.use_backend(name, isa):
+        yield name
 
 
-@pytest.mark.parametrize(("length", "d_model"), list(SHAPES.values()), ids=list(SHAPES))
-@pytest.mark.parametrize("name", list(BACKENDS))
-def test_table(benchmark, name, length, d_model):
-    benchmark.group = f"{length}x{d_model}"
-    if name == "python" and length > 1000:
-        pytest.skip("the reference takes seconds at this size; the tutorial's program stands for NumPy")
-    with pf.use_backend(*BACKENDS[name]):
-        check(benchmark(pf.positional_encoding, length, d_model), length, d_model)
+@pytest.fixture(params=list(SHAPES.values()), ids=list(SHAPES))
+def shape(request: pytest.FixtureRequest) -> tuple[int, int]:
+    return request.param
 
 
-@pytest.mark.parametrize(("length", "d_model"), list(SHAPES.values()), ids=list(SHAPES))
-@pytest.mark.parametrize("program", [vaswani_numpy, vaswani_loops], ids=lambda program: program.__name__)
-def test_tutorial(benchmark, program, length, d_model):
-    if program is vaswani_loops and length > 1:
-        pytest.skip("a double loop in Python takes seconds at this size")
-    benchmark.group = f"{length}x{d_model}"
-    check(benchmark(program, length, d_model), length, d_model)
+def timed(benchmark: Any, group: str, slow: bool, call: Any, *given: Any) -> Any:
+    """Many rounds, or three of what takes a second or so."""
+    benchmark.group = group
+    return benchmark.pedantic(call, given, rounds=3, warmup_rounds=1) if slow else benchmark(call, *given)
 
 
-@pytest.mark.parametrize("name", list(BACKENDS))
-def test_one_timestep(benchmark, name):
-    benchmark.group = "encode one timestep, width 512"
+def test_one_token(benchmark: Any, backend: str) -> None:
     encoding = pf.sinusoidal(512)
-    with pf.use_backend(*BACKENDS[name]):
-        row = benchmark(encoding.encode, 500.0)
-    assert np.abs(row - pf.reference.sinusoidal(512).encode(500.0)).max() < 1e-7
+    row = timed(benchmark, "one token, 1x512", False, encoding.encode, 0)
+    values.check_rows(row[np.newaxis], encoding, np.array([0]))
+
+
+def test_table(benchmark: Any, backend: str, shape: tuple[int, int]) -> None:
+    slow = backend == "python" and shape[0] > 512
+    table = timed(benchmark, f"table, {shape[0]}x{shape[1]}", slow, pf.positional_encoding, *shape)
+    values.check_table(table, pf.sinusoidal(shape[1]))
+
+
+@pytest.mark.parametrize("program", [vaswani_numpy, vaswani_loops], ids=["vaswani_numpy", "vaswani_loops"])
+def test_one_token_by_the_tutorial(benchmark: Any, program: Any) -> None:
+    row = timed(benchmark, "one token, 1x512", False, program, 1, 512)
+    values.check_near(row, pf.sinusoidal(512), 1e-12)
+
+
+def test_table_by_the_tutorial(benchmark: Any, shape: tuple[int, int]) -> None:
+    table = timed(benchmark, f"table, {shape[0]}x{shape[1]}", shape[0] > 512, vaswani_numpy, *shape)
+    values.check_near(table, pf.sinusoidal(shape[1]), 1e-10)
+
+
+def test_table_by_loops(benchmark: Any) -> None:
+    # at 8192x1024 the loops take seconds
+    table = timed(benchmark, "table, 512x512", True, vaswani_loops, 512, 512)
+    values.check_near(table, pf.sinusoidal(512), 1e-10)

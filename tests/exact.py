@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 import mpmath
+import numpy as np
 
 PRECISION = 300
 TYPES = {"float64": (53, -1074), "float32": (24, -149), "float16": (11, -24), "bfloat16": (8, -133)}
@@ -33,6 +34,37 @@ def sincos(position, frequency):
     size = max(0, int(mpmath.mag(position)) + int(mpmath.mag(frequency))) if position else 0
     with mpmath.workprec(PRECISION + size):
         return mpmath.sin(position * frequency), mpmath.cos(position * frequency)
+
+
+def fixed_point(positions, frequency):
+    """sin and cos of float or integer positions times one frequency, as long doubles, to 2^-60: for millions of samples.
+
+    Turns are an integer multiple of 2^-1024; positions are integers times a power of two. Their product is exact, and
+    so is what is left of it after whole quarter turns; only that goes through a long double.
+    """
+    bits, kept = 1024, 192
+    with mpmath.workprec(PRECISION + bits):
+        turns = int(mpmath.nint(frequency / (2 * mpmath.pi) * mpmath.ldexp(1, bits)))
+    quarters = []
+    one, half = 1 << kept, 1 << (kept - 1)
+    ratios = {}
+    for position in positions:
+        numerator, denominator = position.as_integer_ratio()
+        shift = bits - kept - 2 + denominator.bit_length() - 1
+        scaled = ratios.get(shift)
+        if scaled is None:
+            # cut once for each binary exponent, to 192 bits more than the position has
+            scaled = ratios[shift] = turns >> (shift - 64)
+        angle = (numerator * scaled) >> 64
+        quadrant, rest = divmod(angle + half, one)
+        quarters.append((quadrant & 3, (rest - half) >> (kept - 63)))
+    quadrant, rest = np.array(quarters, dtype=np.int64).T
+    x = rest.astype(np.longdouble) * np.longdouble(2) ** -63 * (np.arctan(np.longdouble(1)) * 2)
+    s, c = np.sin(x), np.cos(x)
+    odd = quadrant % 2 == 1
+    sine = np.where(odd, c, s) * np.where(quadrant >= 2, -1, 1)
+    cosine = np.where(odd, s, c) * np.where((quadrant + 1) % 4 >= 2, -1, 1)
+    return sine, cosine
 
 
 def half_ulp(value, type_name):

@@ -1,0 +1,484 @@
+"""Every speed target as a named benchmark: a ratio of two sides that alternate in this process. Prints a table.
+
+    python bench/targets.py [--only NAME] [--runs N] [--long] [--json FILE]
+
+Both sides of a ratio, and all the others of its line, write float32 with one thread unless it says otherwise.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import platform
+import tempfile
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import peers
+import timing
+import values
+from timing import Array, Ratio, Times
+
+import posenc_fast as pf
+from posenc_fast import _api, _exact, _schedule
+from posenc_fast.reference import vaswani_numpy
+
+SEQUENCE, LARGE, HUGE = (2048, 512), (8192, 1024), (131072, 512)
+
+
+class Skipped(Exception):
+    """Why a target cannot be measured here."""
+
+
+class Measured(NamedTuple):
+    ratio: Ratio
+    # nanoseconds of each side: of an output element, or of a call where `elements` is 1
+    sides: dict[str, float]
+    elements: int
+
+
+class Target(NamedTuple):
+    name: str
+    what: str
+    # "<=" or ">=" and the bound; "" for what is only reported
+    sense: str
+    bound: float
+    measure: Callable[[int], Measured]
+
+
+def compare(times: Times, above: str, below: str, elements: int) -> Measured:
+    """The ratio of two sides, and the medians of all."""
+    sides = {name: median / elements * 1e9 for name, median in timing.medians(times).items()}
+    return Measured(timing.ratio(times, above, below), sides, elements)
+
+
+# ---- tables into memory that is there -------------------------------------------------------------------------------
+
+
+def table_and_memset(shape: tuple[int, int], dtype: Any, runs: int) -> Measured:
+    """Both write the same warm buffer; beside them another byte than zero, which some processors store more slowly."""
+    encoding, out = pf.sinusoidal(shape[1]), timing.warm(shape, dtype)
+    sides = {
+        "table": lambda: encoding.table(shape[0], dtype=dtype, out=out),
+        "memset": timing.memset(out),
+        "memset of ones": timing.memset(out, 255),
+    }
+    times = timing.alternate(sides, runs)
+    sides["table"]()
+    values.check_table(out, encoding)
+    return compare(times, "table", "memset", out.size)
+
+
+def types(narrow: str, shape: tuple[int, int], runs: int) -> Measured:
+    if narrow == "bfloat16" and not peers.found("ml_dtypes"):
+        raise Skipped("ml_dtypes is not installed")
+    encoding = pf.sinusoidal(shape[1])
+    outs = {name: timing.warm(shape, values.dtype_of(name)) for name in (narrow, "float32")}
+    sides = {name: partial(encoding.table, shape[0], dtype=out.dtype, out=out) for name, out in outs.items()}
+    times = timing.alternate(sides, runs)
+    for out in outs.values():
+        values.check_table(out, encoding)
+    return compare(times, *outs, math.prod(shape))
+
+
+def two_workers(runs: int) -> Measured:
+    if (os.cpu_count() or 1) < 2:
+        raise Skipped("there is one CPU")
+    encoding, out = pf.sinusoidal(HUGE[1]), timing.warm(HUGE)
+    sides = {f"{workers} worker(s)": partial(encoding.table, HUGE[0], out=out, workers=workers) for workers in (1, 2)}
+    times = timing.alternate(sides, runs)
+    values.check_table(out, encoding)
+    return compare(times, *sides, out.size)
+
+
+def levels(slow: str, fast: str, runs: int) -> Measured:
+    if not {slow, fast} <= set(pf.isa_levels()):
+        raise Skipped(f"the levels are {', '.join(pf.isa_levels())}")
+    encoding = pf.sinusoidal(512)
+    outs = {level: timing.warm((2048, 512)) for level in (slow, fast)}
+
+    def side(level: str) -> Array:
+        with pf.use_backend("cython", level):
+            return encoding.table(2048, out=outs[level])
+
+    times = timing.alternate({level: partial(side, level) for level in outs}, runs)
+    for out in outs.values():
+        values.check_table(out, encoding)
+    return compare(times, slow, fast, 2048 * 512)
+
+
+# ---- tables as new arrays -------------------------------------------------------------------------------------------
+
+
+def tutorial(shape: tuple[int, int], runs: int) -> Measured:
+    encoding = pf.sinusoidal(shape[1])
+    sides = {"tutorial": lambda: vaswani_numpy(*shape), "table": lambda: encoding.table(shape[0])}
+    times = timing.alternate(sides, runs)
+    values.check_table(sides["table"](), encoding)
+    values.check_near(sides["tutorial"](), encoding, 1e-9)
+    return compare(times, "tutorial", "table", math.prod(shape))
+
+
+def fastest_peer(shape: tuple[int, int], layout: str, runs: int) -> Measured:
+    """The smallest ratio of any peer; all of them alternate with the table of the same layout."""
+    length, width = shape
+    columns = "interleaved" if layout == "one sine" else layout
+    encoding = pf.sinusoidal(width, layout=columns)
+    others = peers.calls(length, width, layout)
+    for call in others.values():
+        values.check_near(call(), encoding, values.single_tolerance(length))
+    times = timing.alternate({"table": lambda: encoding.table(length), **others}, runs)
+    values.check_table(encoding.table(length), encoding)
+    fastest = min(others, key=lambda name: timing.ratio(times, name, "table").median)
+    return compare(times, fastest, "table", math.prod(shape))
+
+
+def fresh_table(shape: tuple[int, int], runs: int) -> Measured:
+    """Memory straight from the system: what is left of the difference once every page has to be had first."""
+    encoding = pf.sinusoidal(shape[1])
+    sides = {
+        "table, fresh memory": lambda out: encoding.table(shape[0], out=out),
+        "memset, fresh memory": lambda out: timing.memset(out)(),
+    }
+    times = timing.alternate(sides, runs, prepare=partial(timing.fresh, shape))
+    values.check_table(encoding.table(shape[0], out=timing.fresh(shape)), encoding)
+    return compare(times, *sides, math.prod(shape))
+
+
+# ---- any positions --------------------------------------------------------------------------------------------------
+
+
+def timestamps() -> Array:
+    """Seconds since 1970 with their fractions, in no order."""
+    return np.random.default_rng(1706).uniform(0, 2e9, 1_000_000)
+
+
+def encode_and_memset(runs: int) -> Measured:
+    encoding, positions, out = pf.sinusoidal(64), timestamps(), timing.warm((1_000_000, 64))
+    sides = {
+        "encode": lambda: encoding.encode(positions, out=out),
+        "memset": timing.memset(out),
+        "memset of ones": timing.memset(out, 255),
+    }
+    times = timing.alternate(sides, runs)
+    sides["encode"]()
+    for part in values.blocks(*out.shape):
+        values.check_rows(out[part], encoding, positions[part])
+    return compare(times, "encode", "memset", out.size)
+
+
+def encode_and_numpy(runs: int) -> Measured:
+    encoding, positions, out = pf.sinusoidal(64), timestamps(), timing.warm((1_000_000, 64))
+    frequencies = encoding.frequencies[0::2]
+
+    def formula() -> None:
+        angles = positions[:, np.newaxis] * frequencies
+        out[:, 0::2] = np.sin(angles)
+        out[:, 1::2] = np.cos(angles)
+
+    times = timing.alternate({"formula": formula, "encode": lambda: encoding.encode(positions, out=out)}, runs)
+    formula()
+    expected = out[:1000].copy()
+    encoding.encode(positions, out=out)
+    for part in values.blocks(*out.shape):
+        values.check_rows(out[part], encoding, positions[part])
+    # a float64 angle of 2e9 radians is good to 2e-7
+    assert np.abs(out[:1000] - expected).max() < 1e-6
+    return compare(times, "formula", "encode", out.size)
+
+
+def one_timestep(runs: int) -> Measured:
+    """A new row as diffusion models want it; NumPy in the faster of float64 and float32, with ready frequencies."""
+    encoding = pf.sinusoidal(320, layout="concatenated")
+    double = encoding.frequencies[:160].copy()
+    single = double.astype(np.float32)
+
+    def formula(frequencies: Array) -> Array:
+        angles = 981.0 * frequencies
+        row = np.empty(320, np.float32)
+        np.sin(angles, out=row[:160], casting="same_kind")
+        np.cos(angles, out=row[160:], casting="same_kind")
+        return row
+
+    sides: dict[str, Callable[[], Array]] = {
+        "encode": lambda: encoding.encode(981.0),
+        "numpy float64": lambda: formula(double),
+        "numpy float32": lambda: formula(single),
+    }
+    times = timing.alternate(sides, 10 * runs)
+    values.check_rows(sides["encode"](), encoding, np.array(981.0))
+    assert np.abs(sides["encode"]() - sides["numpy float64"]()).max() < 1e-6
+    assert np.abs(sides["encode"]() - sides["numpy float32"]()).max() < values.single_tolerance(981)
+    faster = min(("numpy float64", "numpy float32"), key=lambda name: np.median(times[name]))
+    return compare(times, "encode", faster, 1)
+
+
+# ---- sums -----------------------------------------------------------------------------------------------------------
+
+
+def add(shape: tuple[int, int, int], runs: int) -> Measured:
+    """In place, both on the same x; the other side has its table ready."""
+    encoding = pf.sinusoidal(shape[2])
+    table, x = encoding.table(shape[1]), timing.warm(shape)
+    sides = {"add_to": lambda: encoding.add_to(x, out=x), "np.add": lambda: np.add(x, table, out=x)}
+    times = timing.alternate(sides, runs)
+    x.fill(0.375)
+    sides["add_to"]()
+    for part in values.blocks(*shape[1:]):
+        values.check_rows(x[[0, -1], part], encoding, np.arange(part.start, part.stop), 0.375)
+    return compare(times, "add_to", "np.add", x.size)
+
+
+# ---- small calls ----------------------------------------------------------------------------------------------------
+
+
+def forget() -> None:
+    """Everything that was ever computed for a schedule, pi included."""
+    for module in (_api, _schedule, _exact):
+        for function in vars(module).values():
+            if hasattr(function, "cache_clear"):
+                function.cache_clear()
+
+
+def first_building(last: Callable[[pf.Encoding], Array], runs: int) -> Measured:
+    """From nothing to a first result, so that no work can hide behind laziness."""
+    sides = {
+        "first building": lambda _: last(pf.sinusoidal(512)),
+        "128 rows by NumPy": lambda _: vaswani_numpy(128, 512),
+    }
+    times = timing.alternate(sides, 5 * runs, prepare=forget)
+    values.check_rows(np.atleast_2d(sides["first building"](None))[:1], pf.sinusoidal(512), np.array([0]))
+    return compare(times, *sides, 1)
+
+
+def fixed_cost(runs: int) -> Measured:
+    """Calls that have next to nothing to compute; beside them what NumPy takes to do nothing much."""
+    encoding, x, two, row = pf.sinusoidal(2), np.zeros((1, 2), np.float32), np.ones(2), np.empty((1, 2), np.float32)
+    position = np.array([5.0])
+    sides: dict[str, Callable[[], Any]] = {
+        "encode(5.0)": lambda: encoding.encode(5.0),
+        "np.sin of two values": lambda: np.sin(two),
+        "table(1)": lambda: encoding.table(1),
+        "table(1, out=)": lambda: encoding.table(1, out=row),
+        "encode of an array, out=": lambda: encoding.encode(position, out=row),
+        "add_to(x, out=x)": lambda: encoding.add_to(x, out=x),
+        "sinusoidal(2), again": lambda: pf.sinusoidal(2),
+    }
+    times = timing.alternate(sides, 10 * runs)
+    values.check_rows(encoding.encode(5.0), encoding, np.array(5.0))
+    return compare(times, "encode(5.0)", "np.sin of two values", 1)
+
+
+# ---- cost against length --------------------------------------------------------------------------------------------
+
+
+def in_blocks(write: Callable[[Array, int], Any], block: Array, rows: int) -> None:
+    """So many rows, in parts where the memory for all of them would be too large."""
+    for first in range(0, rows, len(block)):
+        write(block[: rows - first], first)
+
+
+def linear(write_of: Callable[[pf.Encoding], Callable[[Array, int], Any]], most: int, runs: int) -> Measured:
+    """Nanoseconds of an element from 1e3 rows on: the worst over the best."""
+    encoding, width = pf.sinusoidal(128), 128
+    write, block = write_of(encoding), timing.warm((1 << 20, width))
+    lengths = [10**n for n in range(3, int(math.log10(most)) + 1)]
+    each = {}
+    for rows in lengths:
+        # the long ones would leave the short ones one run: each alternates with the first
+        pair = {"1000": lambda: in_blocks(write, block, 1000), f"{rows:.0e}": partial(in_blocks, write, block, rows)}
+        medians = timing.medians(timing.alternate(pair, runs, settle=False))
+        each[f"{rows:.0e} rows"] = medians[f"{rows:.0e}"] / rows / width * 1e9
+    write(block[:1000], 0)
+    values.check_rows(block[:1000], encoding, np.arange(1000))
+    spread = max(each.values()) / min(each.values())
+    return Measured(Ratio(spread, spread, spread), each, width)
+
+
+def table_blocks(encoding: pf.Encoding) -> Callable[[Array, int], Any]:
+    return lambda out, first: encoding.table(len(out), start=first, out=out)
+
+
+def encode_blocks(encoding: pf.Encoding) -> Callable[[Array, int], Any]:
+    positions = np.arange(1 << 20, dtype=np.float64)
+    return lambda out, first: encoding.encode(positions[: len(out)], out=out)
+
+
+def memory_map(runs: int) -> Measured:
+    """1 GiB of a file: the same table, beside a fill of the same map."""
+    encoding, shape = pf.sinusoidal(128), (1 << 21, 128)
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory, "table.npy")
+        out = np.lib.format.open_memmap(path, "w+", np.float32, shape)
+        sides = {"table, memory map": lambda: encoding.table(len(out), out=out), "fill": lambda: out.fill(0)}
+        times = timing.alternate(sides, runs, settle=False)
+        sides["table, memory map"]()
+        values.check_table(out, encoding)
+    return compare(times, *sides, math.prod(shape))
+
+
+# ---- the list -------------------------------------------------------------------------------------------------------
+
+
+def bar(name: str, what: str, sense: str, bound: float, measure: Callable[..., Measured], *given: Any) -> Target:
+    return Target(name, what, sense, bound, partial(measure, *given))
+
+
+def shown(name: str, what: str, measure: Callable[..., Measured], *given: Any) -> Target:
+    """What has no bar, and is reported beside them."""
+    return Target(name, what, "", math.nan, partial(measure, *given))
+
+
+def table_targets() -> list[Target]:
+    memset, narrow = "table, float32, `out=` warm / memset", "table / float32 table, `out=` warm"
+    peer = "fastest peer / table, float32, new array"
+    return [
+        bar("memset-256x512", memset, "<=", 2.3, table_and_memset, (256, 512), np.float32),
+        bar("memset-2048x512", memset, "<=", 1.25, table_and_memset, SEQUENCE, np.float32),
+        bar("memset-8192x1024", memset, "<=", 1.5, table_and_memset, LARGE, np.float32),
+        bar("memset-131072x512", memset, "<=", 0.65, table_and_memset, HUGE, np.float32),
+        bar("tutorial-2048x512", "tutorial NumPy / table, float32, new array", ">=", 40, tutorial, SEQUENCE),
+        bar("peers-2048x512", peer, ">=", 4, fastest_peer, SEQUENCE, "interleaved"),
+        bar("peers-8192x1024", peer, ">=", 4, fastest_peer, LARGE, "interleaved"),
+        bar("float16-2048x512", narrow, "<=", 1.2, types, "float16", SEQUENCE),
+        bar("float16-8192x1024", narrow, "<=", 1.2, types, "float16", LARGE),
+        bar("bfloat16-2048x512", narrow, "<=", 1.2, types, "bfloat16", SEQUENCE),
+        bar("bfloat16-8192x1024", narrow, "<=", 1.2, types, "bfloat16", LARGE),
+        bar("float64-65536x512", memset.replace("32", "64"), "<=", 1.6, table_and_memset, (65536, 512), np.float64),
+        bar("workers-131072x512", "one worker / two, `out=` warm", ">=", 1.8, two_workers),
+        bar("avx2-2048x512", "avx2 / avx512, `out=` warm", "<=", 1.5, levels, "avx2", "avx512"),
+    ]
+
+
+def other_targets(most: int) -> list[Target]:
+    added = "add_to in place / np.add of a ready table, in place"
+    grows = f"ns an element from 1e3 to {most:.0e} rows of 128: worst / best"
+    first = "first sinusoidal(512) and its first row / 128 rows by NumPy"
+    return [
+        bar("encode-numpy", "NumPy formula / encode, 1e6 timestamps x 64, `out=` warm", ">=", 50, encode_and_numpy),
+        bar("encode-memset", "encode, 1e6 timestamps x 64, `out=` warm / memset", "<=", 1.4, encode_and_memset),
+        bar("add-32x512x768", added, "<=", 0.7, add, (32, 512, 768)),
+        bar("add-1x131072x512", added, "<=", 0.95, add, (1, *HUGE)),
+        bar("timestep-320", "encode of one timestep, new array / NumPy, ready frequencies", "<=", 0.5, one_timestep),
+        bar("linear-table", "table, " + grows, "<=", 2, linear, table_blocks, most),
+        bar("linear-encode", "encode, " + grows, "<=", 2, linear, encode_blocks, most),
+        bar("first-building", first, "<=", 1, first_building, lambda encoding: encoding.encode(0)),
+    ]
+
+
+def reported(long: bool) -> list[Target]:
+    peer = "fastest peer / table, float32, new array"
+    joined, one_sine = peer + ", sines before cosines", peer + "; the peers rewritten to one sine with a phase"
+    first = "first sinusoidal(512) and 128 rows / 128 rows by NumPy"
+    found = [
+        shown("first-table", first, first_building, lambda encoding: encoding.table(128)),
+        shown("fixed-cost", "encode of one position, width 2 / np.sin of two values", fixed_cost),
+        shown("fresh-2048x512", "table / memset, fresh memory", fresh_table, SEQUENCE),
+        shown("fresh-131072x512", "table / memset, fresh memory", fresh_table, HUGE),
+        shown("tutorial-8192x1024", "tutorial NumPy / table, float32, new array", tutorial, LARGE),
+        shown("joined-2048x512", joined, fastest_peer, SEQUENCE, "concatenated"),
+        shown("joined-8192x1024", joined, fastest_peer, LARGE, "concatenated"),
+        shown("one-sine-2048x512", one_sine, fastest_peer, SEQUENCE, "one sine"),
+        shown("one-sine-8192x1024", one_sine, fastest_peer, LARGE, "one sine"),
+    ]
+    return found + ([shown("memory-map", "table into a file of 1 GiB / fill of it", memory_map)] if long else [])
+
+
+# ---- running and printing -------------------------------------------------------------------------------------------
+
+
+def held(target: Target, measured: Measured) -> str:
+    if not target.sense:
+        return "-"
+    ratio = measured.ratio.median
+    return "held" if (ratio <= target.bound if target.sense == "<=" else ratio >= target.bound) else "NOT HELD"
+
+
+def row(target: Target, measured: Measured) -> str:
+    low, high = f"{measured.ratio.low:.3g}", f"{measured.ratio.high:.3g}"
+    bound = f"{target.sense} {target.bound:g}" if target.sense else "-"
+    verdict = held(target, measured)
+    return f"| {target.name} | {target.what} | {bound} | {measured.ratio.median:.3g} | {low} to {high} | {verdict} |"
+
+
+def record(target: Target, measured: Measured) -> dict[str, Any]:
+    return {
+        "name": target.name,
+        "what": target.what,
+        "target": f"{target.sense} {target.bound:g}" if target.sense else None,
+        "ratio": measured.ratio._asdict(),
+        "verdict": held(target, measured),
+        "ns": measured.sides,
+        "per": "call" if measured.elements == 1 else "element",
+    }
+
+
+def machine() -> str:
+    names = [line.split(":")[1].strip() for line in _lines("/proc/cpuinfo") if line.startswith("model name")]
+    levels = f"{pf.backend()}, {pf.isa()} of {', '.join(pf.isa_levels())}"
+    return (
+        f"{names[0] if names else platform.processor()}, {os.cpu_count()} CPUs, {platform.system()}; Python "
+        f"{platform.python_version()}, NumPy {np.__version__}, posenc_fast {pf.__version__} ({levels})"
+    )
+
+
+def load() -> str:
+    """Others on the same machine spoil the comparison of one worker with two first of all."""
+    return f"{os.getloadavg()[0]:.2f}" if hasattr(os, "getloadavg") else "unknown"
+
+
+def _lines(path: str) -> list[str]:
+    return Path(path).read_text().splitlines() if Path(path).exists() else []
+
+
+def run(chosen: list[Target], runs: int) -> list[dict[str, Any]]:
+    """Measure each and print its row at once; what was timed comes after the table."""
+    print("| name | ratio | target | measured | middle half of the runs | verdict |")
+    print("|---|---|---|---|---|---|", flush=True)
+    records = []
+    for target in chosen:
+        timing.steady_malloc()
+        try:
+            measured = target.measure(runs)
+        except Skipped as reason:
+            print(f"| {target.name} | {target.what} | | | | skipped: {reason} |", flush=True)
+            continue
+        print(row(target, measured), flush=True)
+        records.append(record(target, measured))
+    print("\nMedian nanoseconds of each side, of an output element where not said otherwise:\n")
+    for each in records:
+        sides = ", ".join(f"{name} {ns:.3g}" for name, ns in each["ns"].items())
+        print(f"- {each['name']}{' (of a call)' if each['per'] == 'call' else ''}: {sides}")
+    return records
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Measure every speed target and print a table.")
+    parser.add_argument("--only", metavar="NAME", help="targets with NAME in their name")
+    parser.add_argument("--runs", type=int, default=31, help="samples of each side, fewer where slow (%(default)s)")
+    parser.add_argument("--long", action="store_true", help="up to 1e8 rows, and a memory map of 1 GiB")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the results there as well")
+    options = parser.parse_args()
+    every = table_targets() + other_targets(10**8 if options.long else 10**7) + reported(options.long)
+    chosen = [target for target in every if (options.only or "") in target.name]
+    if not chosen:
+        parser.error(f"--only {options.only}: there are {', '.join(target.name for target in every)}")
+    before = load()
+    print(machine() + "\n")
+    records = run(chosen, options.runs)
+    absent = ", ".join(peers.skipped())
+    print(f"\nSkipped, because not installed: {absent or 'none'}.")
+    print(f"Load average of the last minute: {before} before, {load()} after; 1 is this program alone.")
+    if options.json:
+        options.json.write_text(
+            json.dumps({"machine": machine(), "skipped": peers.skipped(), "results": records}, indent=1)
+        )
+
+
+if __name__ == "__main__":
+    main()

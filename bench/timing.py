@@ -1,0 +1,149 @@
+"""How the benchmarks measure: sides alternate in one process, without garbage collection, and medians are compared."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import math
+import mmap
+import os
+import time
+from collections.abc import Callable, Mapping
+from itertools import repeat
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+Times = dict[str, npt.NDArray[np.float64]]
+
+# seconds: a shorter call is repeated within one sample, so that neither the clock nor the loop shows
+SAMPLE = 5e-5
+# seconds for one comparison: slow calls get fewer runs, but never fewer than this many
+BUDGET, FEWEST = 4.0, 5
+HUGE_PAGE = 1 << 21
+# of glibc's malloc.h
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
+
+
+class Ratio(NamedTuple):
+    """Median of the ratios of neighbouring samples, and the quartiles about it."""
+
+    median: float
+    low: float
+    high: float
+
+
+def seconds(call: Callable[..., Any], repeats: int, *given: Any) -> float:
+    """Time of one sample of so many calls; the result is given back only after the clock has stopped."""
+    kept = None
+    if repeats == 1:
+        begin = time.perf_counter()
+        kept = call(*given)
+        end = time.perf_counter()
+    else:
+        begin = time.perf_counter()
+        for _ in repeat(None, repeats):
+            call(*given)
+        end = time.perf_counter()
+    del kept
+    return (end - begin) / repeats
+
+
+def alternate(
+    sides: Mapping[str, Callable[..., Any]],
+    runs: int,
+    *,
+    prepare: Callable[[], Any] | None = None,
+    settle: bool = True,
+) -> Times:
+    """Seconds of a call of each side, run by run: A B A B ...
+
+    Each sample follows an untimed call of its own side (``settle``), so that no side finds the caches as the other left
+    them. With ``prepare`` a sample is one call, of what ``prepare`` returned outside of the clock.
+    """
+    names = list(sides)
+    repeats = dict.fromkeys(names, 1)
+    first = {}
+    for name, call in sides.items():
+        given = () if prepare is None else (prepare(),)
+        seconds(call, 1, *given)
+        first[name] = seconds(call, 1, *(() if prepare is None else (prepare(),)))
+        if prepare is None and first[name] < SAMPLE:
+            first[name] = min(seconds(call, 16) for _ in range(3))
+            repeats[name] = max(1, math.ceil(SAMPLE / first[name]))
+    round_trip = sum(first[name] * (repeats[name] + (settle and prepare is None)) for name in names)
+    runs = max(FEWEST, min(runs, int(BUDGET / round_trip)))
+    times: Times = {name: np.empty(runs) for name in names}
+    collecting = gc.isenabled()
+    gc.collect()
+    gc.disable()
+    try:
+        for i in range(runs):
+            for name, call in sides.items():
+                given = () if prepare is None else (prepare(),)
+                if settle and prepare is None:
+                    call()
+                times[name][i] = seconds(call, repeats[name], *given)
+                del given
+    finally:
+        if collecting:
+            gc.enable()
+    return times
+
+
+def ratio(times: Times, above: str, below: str) -> Ratio:
+    """How many times as long one side takes: neighbours are compared, so that a slow moment meets both."""
+    low, median, high = np.percentile(times[above] / times[below], [25, 50, 75])
+    return Ratio(float(median), float(low), float(high))
+
+
+def medians(times: Times) -> dict[str, float]:
+    """Median seconds of each side."""
+    return {name: float(np.median(values)) for name, values in times.items()}
+
+
+def memset(array: Array, byte: int = 0) -> Callable[[], Any]:
+    """A call of libc's memset over the array's bytes."""
+    assert array.flags.c_contiguous
+    address, size = array.ctypes.data, array.nbytes
+
+    def fill(_: Array = array) -> None:  # the default keeps the memory alive
+        ctypes.memset(address, byte, size)
+
+    return fill
+
+
+def steady_malloc() -> None:
+    """New arrays of less than 16 MiB are recycled memory, larger ones come fresh from the system.
+
+    So it is in a young process anyway; later glibc moves the border, and a ratio would depend on what ran before it.
+    """
+    libc = ctypes.CDLL(None) if os.name == "posix" else None
+    if hasattr(libc, "mallopt") and hasattr(libc, "malloc_trim"):
+        libc.mallopt(M_MMAP_THRESHOLD, 1 << 24)
+        libc.mallopt(M_TRIM_THRESHOLD, 1 << 25)
+        libc.malloc_trim(0)
+
+
+def warm(shape: tuple[int, ...], dtype: npt.DTypeLike = np.float32) -> Array:
+    """Memory that has been written before: its pages are there."""
+    array = np.empty(shape, dtype)
+    array.fill(1)
+    return array
+
+
+def fresh(shape: tuple[int, ...], dtype: npt.DTypeLike = np.float32) -> Array:
+    """Memory that nobody has touched: the first write of each page is a fault.
+
+    With huge pages where they are to be had, as NumPy asks for.
+    """
+    size = math.prod(shape) * np.dtype(dtype).itemsize
+    # private: shared pages are never huge
+    pages = mmap.mmap(
+        -1, max(size, 1), **({"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if os.name == "posix" else {})
+    )
+    if size >= 2 * HUGE_PAGE and hasattr(mmap, "MADV_HUGEPAGE"):
+        pages.madvise(mmap.MADV_HUGEPAGE)
+    return np.frombuffer(pages, dtype, math.prod(shape)).reshape(shape)

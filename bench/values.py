@@ -1,0 +1,76 @@
+"""Are the values that were timed the right ones? Every benchmark asks, of blocks of rows where a table is large."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+import posenc_fast as pf
+from posenc_fast import reference
+
+Array = npt.NDArray[Any]
+
+# significant bits, and the exponent of the least subnormal number
+FORMATS = {"float64": (53, -1074), "float32": (24, -149), "float16": (11, -24), "bfloat16": (8, -133)}
+# values that are compared, at most: the reference takes its time
+COMPARED = 1 << 17
+
+
+def dtype_of(name: str) -> np.dtype[Any]:
+    """bfloat16 as well, which NumPy has no name for."""
+    return np.dtype(getattr(importlib.import_module("ml_dtypes"), name) if name == "bfloat16" else name)
+
+
+def bound(exact: Array, dtype: np.dtype[Any]) -> Array:
+    """Half a unit in the last place and a little for results rounded from an exact value; one and a little for float64."""
+    bits, least = FORMATS[dtype.name]
+    unit = np.ldexp(1.0, np.maximum(np.frexp(exact)[1] - bits, least))
+    # the reference's own float64 values may be wrong by a unit
+    return 2 * unit + 2.0**-58 if bits == 53 else unit / 2 + 2.0**-49
+
+
+def blocks(length: int, width: int) -> list[slice]:
+    """First rows, some about the middle, last rows: all of a small table."""
+    rows = max(1, COMPARED // width)
+    if length <= rows:
+        return [slice(0, length)]
+    part = max(1, rows // 3)
+    return [slice(first, first + part) for first in (0, length // 2 - part // 2, length - part)]
+
+
+def true_rows(encoding: pf.Encoding, positions: Array) -> Array:
+    """float64 rows by the reference."""
+    with pf.use_backend("python"):
+        return reference.Encoding._adopt(encoding).encode(positions, dtype=np.float64)
+
+
+def check_rows(values: Array, encoding: pf.Encoding, positions: Array, added: Array | float = 0.0) -> None:
+    """The rows (..., len(positions), d) are those of the encoding, plus what was added, within the promise."""
+    exact = true_rows(encoding, positions) + added
+    error = np.abs(values.astype(np.float64) - exact)
+    excess = error - bound(exact, values.dtype)
+    if not (excess <= 0).all():
+        place = np.unravel_index(np.nanargmax(np.where(np.isnan(excess), np.inf, excess)), excess.shape)
+        raise AssertionError(f"value at {place}: {values[place]!r}, but the reference has {exact[place]!r}")
+
+
+def check_table(table: Array, encoding: pf.Encoding, start: int = 0) -> None:
+    """A table of posenc_fast keeps its promise."""
+    for part in blocks(*table.shape):
+        check_rows(table[part], encoding, start + np.arange(part.start, part.stop))
+
+
+def check_near(table: Array, encoding: pf.Encoding, tolerance: float) -> None:
+    """Another program's table has the right values, as well as its arithmetic allows."""
+    assert table.shape[1] == encoding.d_model
+    for part in blocks(*table.shape):
+        difference = np.abs(np.asarray(table[part]) - true_rows(encoding, np.arange(part.start, part.stop))).max()
+        assert difference <= tolerance, f"off by {difference}, more than {tolerance}"
+
+
+def single_tolerance(length: int) -> float:
+    """What float32 angles cost: a frequency, a product and an exponential are each rounded."""
+    return 1e-6 + length * 2.0**-21
