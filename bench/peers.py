@@ -1,7 +1,7 @@
 """Other programs that make the same table: each where it is installed, with one thread, in float32.
 
 A maker takes (length, width, layout) and returns a call that makes a new table, or None where it has no such layout.
-The layouts are those of posenc_fast; "one sine" is a rewriting of the interleaved one, see `rewritten_torch`.
+The layouts are those of posenc_fast; "one sine" is the interleaved one by another formula, see `rewritten_torch`.
 """
 
 from __future__ import annotations

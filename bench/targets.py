@@ -145,7 +145,7 @@ def fresh_table(shape: tuple[int, int], runs: int) -> Measured:
         "table, fresh memory": lambda out: encoding.table(shape[0], out=out),
         "memset, fresh memory": lambda out: timing.memset(out)(),
     }
-    times = timing.alternate(sides, runs, prepare=partial(timing.fresh, shape))
+    times = timing.alternate_prepared(sides, partial(timing.fresh, shape), runs)
     values.check_table(encoding.table(shape[0], out=timing.fresh(shape)), encoding)
     return compare(times, *sides, math.prod(shape))
 
@@ -251,7 +251,7 @@ def first_building(last: Callable[[pf.Encoding], Array], runs: int) -> Measured:
         "first building": lambda _: last(pf.sinusoidal(512)),
         "128 rows by NumPy": lambda _: vaswani_numpy(128, 512),
     }
-    times = timing.alternate(sides, 5 * runs, prepare=forget)
+    times = timing.alternate_prepared(sides, forget, 5 * runs)
     values.check_rows(np.atleast_2d(sides["first building"](None))[:1], pf.sinusoidal(512), np.array([0]))
     return compare(times, *sides, 1)
 
@@ -287,13 +287,10 @@ def linear(write_of: Callable[[pf.Encoding], Callable[[Array, int], Any]], most:
     """Nanoseconds of an element from 1e3 rows on: the worst over the best."""
     encoding, width = pf.sinusoidal(128), 128
     write, block = write_of(encoding), timing.warm((1 << 20, width))
-    lengths = [10**n for n in range(3, int(math.log10(most)) + 1)]
-    each = {}
-    for rows in lengths:
-        # the long ones would leave the short ones one run: each alternates with the first
-        pair = {"1000": lambda: in_blocks(write, block, 1000), f"{rows:.0e}": partial(in_blocks, write, block, rows)}
-        medians = timing.medians(timing.alternate(pair, runs, settle=False))
-        each[f"{rows:.0e} rows"] = medians[f"{rows:.0e}"] / rows / width * 1e9
+    lengths = [10**n for n in range(3, round(math.log10(most)) + 1)]
+    sides = {f"{rows:.0e} rows": partial(in_blocks, write, block, rows) for rows in lengths}
+    medians = timing.medians(timing.alternate(sides, runs))
+    each = {name: medians[name] / rows / width * 1e9 for name, rows in zip(sides, lengths, strict=True)}
     write(block[:1000], 0)
     values.check_rows(block[:1000], encoding, np.arange(1000))
     spread = max(each.values()) / min(each.values())
@@ -316,7 +313,7 @@ def memory_map(runs: int) -> Measured:
         path = Path(directory, "table.npy")
         out = np.lib.format.open_memmap(path, "w+", np.float32, shape)
         sides = {"table, memory map": lambda: encoding.table(len(out), out=out), "fill": lambda: out.fill(0)}
-        times = timing.alternate(sides, runs, settle=False)
+        times = timing.alternate(sides, runs)
         sides["table, memory map"]()
         values.check_table(out, encoding)
     return compare(times, *sides, math.prod(shape))

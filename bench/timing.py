@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import gc
 import math
 import mmap
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import repeat
 from typing import Any, NamedTuple
 
@@ -20,9 +21,13 @@ Times = dict[str, npt.NDArray[np.float64]]
 
 # seconds: a shorter call is repeated within one sample, so that neither the clock nor the loop shows
 SAMPLE = 5e-5
+# seconds: what the caches get to settle before a sample, one call at least
+SETTLE = 1e-3
 # seconds for one comparison: slow calls get fewer runs, but never fewer than this many
 BUDGET, FEWEST = 4.0, 5
 HUGE_PAGE = 1 << 21
+# bytes: smaller new arrays are recycled memory
+RECYCLED = 1 << 24
 # of glibc's malloc.h
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
 
@@ -51,45 +56,53 @@ def seconds(call: Callable[..., Any], repeats: int, *given: Any) -> float:
     return (end - begin) / repeats
 
 
-def alternate(
-    sides: Mapping[str, Callable[..., Any]],
-    runs: int,
-    *,
-    prepare: Callable[[], Any] | None = None,
-    settle: bool = True,
-) -> Times:
-    """Seconds of a call of each side, run by run: A B A B ...
+def _repeats(call: Callable[[], Any]) -> tuple[int, int, float]:
+    """Calls before a sample, calls within it, and the seconds that all of them take."""
+    seconds(call, 1)
+    once = seconds(call, 1)
+    if once < SAMPLE:
+        once = min(seconds(call, 16) for _ in range(3))
+    before, within = max(1, math.ceil(SETTLE / once)), max(1, math.ceil(SAMPLE / once))
+    return before, within, (before + within) * once
 
-    Each sample follows an untimed call of its own side (``settle``), so that no side finds the caches as the other left
-    them. With ``prepare`` a sample is one call, of what ``prepare`` returned outside of the clock.
-    """
-    names = list(sides)
-    repeats = dict.fromkeys(names, 1)
-    first = {}
-    for name, call in sides.items():
-        given = () if prepare is None else (prepare(),)
-        seconds(call, 1, *given)
-        first[name] = seconds(call, 1, *(() if prepare is None else (prepare(),)))
-        if prepare is None and first[name] < SAMPLE:
-            first[name] = min(seconds(call, 16) for _ in range(3))
-            repeats[name] = max(1, math.ceil(SAMPLE / first[name]))
-    round_trip = sum(first[name] * (repeats[name] + (settle and prepare is None)) for name in names)
-    runs = max(FEWEST, min(runs, int(BUDGET / round_trip)))
-    times: Times = {name: np.empty(runs) for name in names}
+
+@contextlib.contextmanager
+def no_collection() -> Iterator[None]:
     collecting = gc.isenabled()
     gc.collect()
     gc.disable()
     try:
-        for i in range(runs):
-            for name, call in sides.items():
-                given = () if prepare is None else (prepare(),)
-                if settle and prepare is None:
-                    call()
-                times[name][i] = seconds(call, repeats[name], *given)
-                del given
+        yield
     finally:
         if collecting:
             gc.enable()
+
+
+def alternate(sides: Mapping[str, Callable[[], Any]], runs: int) -> Times:
+    """Seconds of a call of each side, run by run: A B A B ...
+
+    Each sample follows untimed calls of its own side, so that no side finds the caches as the other left them.
+    """
+    repeats = {name: _repeats(call) for name, call in sides.items()}
+    runs = max(FEWEST, min(runs, int(BUDGET / sum(taken for _, _, taken in repeats.values()))))
+    times: Times = {name: np.empty(runs) for name in sides}
+    with no_collection():
+        for i in range(runs):
+            for name, call in sides.items():
+                before, within, _ = repeats[name]
+                for _ in range(before):
+                    call()
+                times[name][i] = seconds(call, within)
+    return times
+
+
+def alternate_prepared(sides: Mapping[str, Callable[[Any], Any]], prepare: Callable[[], Any], runs: int) -> Times:
+    """The same for calls of what has to be made anew each time: a sample is one call, of what ``prepare`` returned."""
+    times: Times = {name: np.empty(runs) for name in sides}
+    with no_collection():
+        for i in range(-1, runs):  # the first run, to be overwritten by the last, warms up
+            for name, call in sides.items():
+                times[name][i] = seconds(call, 1, prepare())
     return times
 
 
@@ -122,8 +135,8 @@ def steady_malloc() -> None:
     """
     libc = ctypes.CDLL(None) if os.name == "posix" else None
     if hasattr(libc, "mallopt") and hasattr(libc, "malloc_trim"):
-        libc.mallopt(M_MMAP_THRESHOLD, 1 << 24)
-        libc.mallopt(M_TRIM_THRESHOLD, 1 << 25)
+        libc.mallopt(M_MMAP_THRESHOLD, RECYCLED)
+        libc.mallopt(M_TRIM_THRESHOLD, 2 * RECYCLED)
         libc.malloc_trim(0)
 
 

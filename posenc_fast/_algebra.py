@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ._checks import check_out, float_type, new, real
+from ._checks import check_out, float_type, kind_of, new, real
 from ._schedule import real_array
 
 if TYPE_CHECKING:
@@ -149,7 +149,10 @@ def similarity(encoding: Encoding, offsets: Any) -> Array:
 def locate(encoding: Encoding, encoded: Any, low: Any, high: Any) -> tuple[Floats, Floats]:
     if encoding.ndim != 1:
         raise ValueError(f"locate is for encodings of one axis; this one has {encoding.ndim}")
-    rows = real_array(encoded, "encoded") if not isinstance(encoded, np.ndarray) else encoded.astype(np.float64)
+    rows = np.asarray(encoded)
+    if rows.dtype.kind not in "iuf" and kind_of(rows.dtype) is None:
+        raise TypeError(f"encoded must be real numbers, not an array of {rows.dtype}")
+    rows = rows.astype(np.float64)
     if rows.ndim == 0 or rows.shape[-1] != encoding.d_model:
         raise ValueError(f"encoded has shape {rows.shape}, but must have (..., {encoding.d_model})")
     frequencies = np.abs(encoding.frequencies[encoding.amplitudes != 0])
@@ -160,10 +163,11 @@ def locate(encoding: Encoding, encoded: Any, low: Any, high: Any) -> tuple[Float
     end = real(high, "high") if high is not None else longest / 2
     if begin > end:
         raise ValueError(f"low={low!r} is above high={high!r}")
-    count = int((end - begin) / shortest * _STEPS_PER_WAVE) + 2
+    steps = (end - begin) / shortest * _STEPS_PER_WAVE
+    count = int(min(steps, _GRID)) + 2
     if count * encoding.d_model > _GRID:
         raise ValueError(
-            f"from {begin} to {end} there are {count} steps to search; narrow the interval by low and high, "
+            f"from {begin} to {end} there are {steps:.3g} steps to search; narrow the interval by low and high, "
             f"the shortest wavelength is {shortest}"
         )
     flat = rows.reshape(-1, encoding.d_model)
@@ -171,21 +175,31 @@ def locate(encoding: Encoding, encoded: Any, low: Any, high: Any) -> tuple[Float
     fine = np.isfinite(flat).all(axis=1)
     if fine.any():
         positions[fine] = _refine(encoding, flat[fine], _coarse(encoding, flat[fine], begin, end, count), begin, end)
-    residual = np.linalg.norm(encoding.encode(positions, dtype=np.float64) - flat, axis=1)
+    size = _size(flat)
+    residual = size * np.linalg.norm(
+        (encoding.encode(positions, dtype=np.float64) - flat) / size[:, np.newaxis], axis=1
+    )
     return positions.reshape(rows.shape[:-1])[()], residual.reshape(rows.shape[:-1])[()]
+
+
+def _size(rows: Floats) -> Floats:
+    """The largest value of each row, at least 1: divided by it, no row overflows when it is squared."""
+    sizes: Floats = np.maximum(np.abs(rows).max(axis=1), 1.0)
+    return sizes
 
 
 def _coarse(encoding: Encoding, rows: Floats, begin: float, end: float, count: int) -> Floats:
     """The best of a grid that is finer than the shortest wave."""
     step = (end - begin) / (count - 1)
     best, where = np.full(len(rows), np.inf), np.zeros(len(rows))
-    narrow = rows.astype(np.float32)
+    size = _size(rows)
+    narrow = (rows / size[:, np.newaxis]).astype(np.float32)
     block = max(1, _BLOCK // encoding.d_model)
     for first in range(0, count, block):
         grid = begin + step * np.arange(first, min(first + block, count))
         table = encoding.encode(grid, dtype=np.float32)
-        # |row - table|^2 without the part that is the row's alone
-        distance = (table**2).sum(axis=1) - 2 * (narrow @ table.T)
+        # |row - table|^2 without the part that is the row's alone, over the row's size
+        distance = (table**2).sum(axis=1) / size[:, np.newaxis] - 2 * (narrow @ table.T)
         nearest = distance.argmin(axis=1)
         value = distance[np.arange(len(rows)), nearest]
         better = value < best
@@ -202,6 +216,7 @@ def _refine(encoding: Encoding, rows: Floats, positions: Floats, begin: float, e
         encoding.amplitudes * encoding.frequencies,
         "",
     )
+    size = _size(rows)[:, np.newaxis]
     difference = rows - encoding.encode(positions, dtype=np.float64)
     for _ in range(20):
         derivative = slope.encode(positions, dtype=np.float64)
@@ -209,7 +224,7 @@ def _refine(encoding: Encoding, rows: Floats, positions: Floats, begin: float, e
         step = np.divide((derivative * difference).sum(axis=1), norm, out=np.zeros(len(rows)), where=norm > 0)
         moved = np.clip(positions + step, begin, end)
         after = rows - encoding.encode(moved, dtype=np.float64)
-        nearer = (after**2).sum(axis=1) < (difference**2).sum(axis=1)
+        nearer = ((after / size) ** 2).sum(axis=1) < ((difference / size) ** 2).sum(axis=1)
         if not nearer.any():
             break
         positions = np.where(nearer, moved, positions)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ._checks import count_of, real
+from ._checks import check_size, count_of, real
 from ._encoding import Encoding
-from ._schedule import Explicit, Geometric, Schedule, checked, real_array
+from ._schedule import Explicit, Geometric, Schedule, checked, explicit, real_array
 
 __all__ = ["fourier_features", "join", "positional_encoding", "sinusoidal"]
 
@@ -107,7 +107,9 @@ def positional_encoding(
            [ 0.14112   , -0.9899925 ,  0.29552022,  0.9553365 ]],
           dtype=float32)
     """
-    encoding = sinusoidal(d_model, base=base, layout=layout)
+    rows, columns = count_of(length, "length", 0), count_of(d_model, "d_model", 1)
+    check_size("length", rows, (rows, columns), 2)
+    encoding = sinusoidal(columns, base=base, layout=layout)
     return encoding.table(length, start=start, step=step, dtype=dtype, out=out, workers=workers)
 
 
@@ -173,6 +175,7 @@ def sinusoidal(
     [0.9093, 0.9998, 0.0002, 1.0]
     """
     d = count_of(d_model, "d_model", 1)
+    check_size("d_model", d, (d,), 8)
     _one_of(layout, "layout", LAYOUTS)
     _one_of(odd, "odd", ODD)
     names = _functions(functions)
@@ -185,7 +188,9 @@ def sinusoidal(
     if frequencies is None:
         return _geometric(d, *settings, layout, names, odd, factor)
     if settings != (10000.0, 0.0, 1.0):
-        raise ValueError("frequencies excludes base, freq_shift and first; leave one side out")
+        raise ValueError(
+            "frequencies excludes base={}, freq_shift={} and first={}; leave one side out".format(*settings)
+        )
     return _build(d, frequencies, layout, names, odd, factor, f"sinusoidal({d}, frequencies={frequencies!r}")
 
 
@@ -296,7 +301,7 @@ def fourier_features(
         values = real_array(frequencies, "frequencies")
         if values.ndim not in (1, 2) or values.size == 0:
             raise ValueError(f"frequencies has shape {values.shape}, but must have (k,) or (k, axes), none of them 0")
-        schedule, index = Explicit(values.reshape(-1)), np.arange(values.size).reshape(len(values), -1)
+        schedule, index = explicit(values)
     placed = _place([len(index)] * len(names), layout)
     return Encoding._make(
         (schedule,),
@@ -335,12 +340,15 @@ def join(encodings: Sequence[Encoding], *, axes: Sequence[int | Sequence[int]] |
     >>> pf.join([row, column]).encode([3, 5]).shape
     (10,)
     """
-    parts = list(encodings)
+    given: Any = encodings
+    parts = list(given) if isinstance(given, Iterable) else []
     if not parts or not all(isinstance(part, Encoding) for part in parts):
         raise TypeError(f"encodings must be a sequence of at least one Encoding, not {encodings!r}")
     if axes is None:
         ends = np.cumsum([part.ndim for part in parts])
         places = [list(range(end - part.ndim, end)) for part, end in zip(parts, ends, strict=True)]
+    elif not isinstance(axes, Sequence):
+        raise TypeError(f"axes must be a sequence with the axis of each encoding, not {axes!r}")
     else:
         places = [
             [count_of(a, "axes", 0) for a in (given if isinstance(given, Sequence) else [given])] for given in axes

@@ -84,7 +84,7 @@ def check_workers(workers: Any) -> int:
     count = count_of(workers, "workers", -sys.maxsize)
     cpus = os.cpu_count() or 1
     if count == 0:
-        raise ValueError("workers must not be zero")
+        raise ValueError("workers=0 must not be zero; None or 1 means one thread, -1 all CPUs")
     if count < 0:
         if count < -cpus:
             raise ValueError(f"workers={count} is less than -{cpus}, the number of CPUs here")
@@ -92,15 +92,20 @@ def check_workers(workers: Any) -> int:
     return count
 
 
-def new(shape: tuple[int, ...], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
-    """A new array, or a ValueError where its size has no meaning."""
-    size = dtype.itemsize
+def check_size(name: str, value: int, shape: tuple[int, ...], itemsize: int) -> None:
+    """A ValueError where an array's size has no meaning."""
+    size = itemsize
     for n in shape:
         size *= n
     if size > sys.maxsize:
         raise ValueError(
-            f"an array of shape {shape} and type {dtype.name} would take {size} bytes, more than can be addressed"
+            f"{name}={value} is too large: {shape} values would take {size} bytes, more than can be addressed"
         )
+
+
+def new(shape: tuple[int, ...], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    """A new array, or a ValueError where its size has no meaning."""
+    check_size("shape", shape[0] if shape else 1, shape, dtype.itemsize)
     return np.empty(shape, dtype)
 
 

@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _algebra, _backend, _checks, _hard, _positions, _schedule
-from ._checks import check_out, check_precision, check_workers, count_of, float_type, new, usual_type
+from ._checks import check_out, check_precision, check_size, check_workers, count_of, float_type, new, usual_type
 from ._positions import Positions
 from ._rounding import deliver, hard_rows
-from ._schedule import Explicit, Schedule, real_array
+from ._schedule import Schedule, explicit, real_array
 from ._target import WORTH_A_THREAD, Target, collapse
 
 __all__ = ["Encoding"]
@@ -117,8 +117,7 @@ class Encoding:
                 raise ValueError(
                     f"frequencies has shape {values.shape}, but must have (d,) or (d, axes), none of them 0"
                 )
-            unique, index = np.unique(values, return_inverse=True)
-            schedule, index = Explicit(unique), index.reshape(len(values), -1)
+            schedule, index = explicit(values)
         d = len(index)
         arrays: list[Floats] = []
         for name, given in (("phases", phases), ("amplitudes", amplitudes)):
@@ -145,8 +144,14 @@ class Encoding:
     def _set(
         self, schedules: tuple[Schedule, ...], index: Array, phases: Array, amplitudes: Array, recipe: str
     ) -> None:
+        # equal schedules are one, so that equal frequencies share their waves
+        different = tuple(dict.fromkeys(schedules))
+        if len(different) < len(schedules):
+            begins = np.cumsum([0, *map(len, different)])
+            places = [begins[different.index(schedule)] + np.arange(len(schedule)) for schedule in schedules]
+            index = np.concatenate([*places, [-1]])[index]
         values = {
-            "_schedules": schedules,
+            "_schedules": different,
             "_index": _frozen(np.array(index, np.intp)),
             "_phases": _frozen(np.array(phases, np.float64)),
             "_amplitudes": _frozen(np.array(amplitudes, np.float64)),
@@ -390,12 +395,14 @@ class Encoding:
                [0.84147096, 0.5403023 , 0.09983341, 0.9950042 ]], dtype=float32)
         """
         length = count_of(length, "length", 0)
+        check_size("length", length, (length, self.d_model), 2)
         self._one_axis("table")
         if out is None and precision == "exact" and workers is None and type(start) is int and type(step) is int:
             table = self._small_table(length, start, step, dtype)
             if table is not None:
                 return table
         kind = float_type(dtype)
+        check_size("length", length, (length, self.d_model), kind.itemsize)
         single, threads = check_precision(precision), check_workers(workers)
         first, each = _checks.progression(start, step, length)
         result = self._allocate(out, (length, self.d_model), kind)

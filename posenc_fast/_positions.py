@@ -61,7 +61,9 @@ class Given:
     def __init__(self, values: npt.NDArray[Any], unit: Fraction, missing: npt.NDArray[np.bool_] | None) -> None:
         self.values, self.unit, self.missing = values, unit, missing
         self.form = "real"
-        if values.dtype.kind in "iu":
+        if values.dtype.kind == "O":
+            self.form = "integer"
+        elif values.dtype.kind in "iu":
             if (
                 values.dtype.itemsize == 8
                 and values.size
@@ -70,6 +72,9 @@ class Given:
                 self.form = "integer"
         elif values.dtype.itemsize > 8:
             self.form = "pair"
+            beyond = np.isfinite(values) & (np.abs(values) > np.finfo(np.float64).max)
+            if beyond.any():
+                raise ValueError(f"positions has {values[beyond][0]}, outside of float64")
 
     def __len__(self) -> int:
         return len(self.values)
@@ -91,7 +96,7 @@ class Given:
 
     def exactly(self, row: int) -> list[Fraction]:
         value = self.values[row]
-        if value.dtype.kind in "iu":
+        if value.dtype.kind in "iuO":
             return [Fraction(int(p)) * self.unit for p in value]
         return [Fraction(*p.as_integer_ratio()) for p in value]
 
@@ -134,14 +139,23 @@ def _side_by_side(columns: tuple[npt.NDArray[np.float64], ...], phase: bool) -> 
 
 def convert(positions: Any, axes: int) -> tuple[Given, tuple[int, ...]]:
     """Positions of shape (...,) or, for several axes, (..., axes), as rows; and the shape (...,)."""
-    values = np.asarray(positions)
+    try:
+        values = np.asarray(positions)
+    except ValueError as error:
+        raise ValueError(f"positions must be an array, not {positions!r}: {error}") from None
     kind = values.dtype.kind
+    if kind in "fO" and not isinstance(positions, (np.ndarray, np.generic, float)) and values.size:
+        # numpy makes float64 of a list that has integers of both int64 and uint64
+        objects = np.asarray(positions, dtype=object)
+        if all(type(p) is int for p in objects.flat):
+            if objects.min() < -(2**63) or objects.max() >= 2**64:
+                raise ValueError(
+                    f"positions has {objects.max()} and {objects.min()}, but integers must be int64 or uint64; "
+                    "give float64 numbers if they are meant"
+                )
+            values, kind = objects, "i"
     if kind not in "iufmM":
-        if kind == "O" and values.size and all(type(v) is int for v in values.flat):
-            raise ValueError(
-                "positions has integers outside of int64 and uint64; give float64 numbers if they are meant"
-            )
-        if not (values.size == 0 and isinstance(positions, (list, tuple))):
+        if values.size or not isinstance(positions, (list, tuple)):
             raise TypeError(
                 f"positions must be integers, real numbers, datetime64 or timedelta64, not an array of {values.dtype}"
             )
@@ -182,6 +196,8 @@ def _times(values: npt.NDArray[Any]) -> tuple[npt.NDArray[np.int64], Fraction, n
 def split_integers(values: npt.NDArray[Any]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     """Multiples of 2**32 and remainders, both with the sign of the value, so that -p mirrors p."""
     sign = np.where(values < 0, -1.0, 1.0)
+    if values.dtype.kind == "O":
+        values = np.abs(values)
     with np.errstate(over="ignore"):
         magnitude = np.where(values < 0, np.uint64(0) - values.astype(np.uint64), values.astype(np.uint64))
     high, low = magnitude >> np.uint64(32), magnitude & np.uint64(0xFFFFFFFF)

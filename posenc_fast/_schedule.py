@@ -26,7 +26,10 @@ def real(value: Any, name: str, *, positive: bool = False) -> float:
         value, (int, float, np.integer, np.floating, Fraction)
     ):
         raise TypeError(f"{name} must be a real number, not {value!r}")
-    number = float(value)
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
     if not math.isfinite(number) or (positive and number <= 0):
         raise ValueError(f"{name} must be a finite{' positive' if positive else ''} number, not {value!r}")
     return number
@@ -175,6 +178,12 @@ class Explicit(Schedule):
 
     def __repr__(self) -> str:
         return np.array2string(self.values, separator=", ", threshold=8)
+
+
+def explicit(values: npt.NDArray[np.float64]) -> tuple[Explicit, npt.NDArray[np.intp]]:
+    """The different ones of an array's values, and where in them each of (k, axes) values is."""
+    unique, index = np.unique(values, return_inverse=True)
+    return Explicit(unique), index.reshape(len(values), -1)
 
 
 @functools.lru_cache(maxsize=64)

@@ -1,0 +1,431 @@
+"""Choice of the engine, twins of the engines, threads and forks, and what the compiled module may and must contain."""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import contextvars
+import inspect
+import os
+import re
+import shutil
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import posenc_fast as pf
+from posenc_fast import _backend, reference
+
+needs_kernel = pytest.mark.skipif(not pf.isa_levels(), reason="this build has no compiled kernel")
+needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+HIDE_KERNEL = "import sys; sys.modules['posenc_fast._kernel'] = None\n"
+
+
+def python(code, *flags, **environment):
+    """Run code, or a file, in an interpreter of its own, with no choice of a backend but the given one."""
+    clean = {k: v for k, v in os.environ.items() if not k.startswith("POSENC_FAST") and k != "PYTHONWARNINGS"}
+    # the package of this run, however it was found
+    path = os.pathsep.join([str(Path(pf.__file__).parents[1]), clean.get("PYTHONPATH", "")])
+    return subprocess.run(
+        [sys.executable, *flags, *([code] if isinstance(code, Path) else ["-c", code])],
+        env=clean | {"PYTHONPATH": path} | environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+# ---- which one --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(
+    os.environ.get("POSENC_FAST_REQUIRE_EXT", "0") in ("", "0"), reason="POSENC_FAST_REQUIRE_EXT is not set"
+)
+def test_the_required_kernel_is_there():
+    assert pf.isa_levels(), _backend.reason
+    result = python("import posenc_fast as pf; print(pf.backend())")
+    assert (result.stdout.strip(), result.stderr) == ("cython", "")
+
+
+def test_names(backend):
+    assert pf.backend() == backend
+    assert pf.isa() in (pf.isa_levels() if backend == "cython" else (None,))
+
+
+def test_levels_from_slowest_to_fastest():
+    order = ("baseline", "avx2", "avx512", "neon")
+    levels = pf.isa_levels()
+    assert list(levels) == sorted(set(levels), key=order.index)
+    if levels:
+        with pf.use_backend("cython"):
+            assert pf.isa() == levels[-1]
+
+
+def engines():
+    return [("python", None), *(("cython", isa) for isa in pf.isa_levels())]
+
+
+def test_nested_choices_end_with_their_blocks():
+    outside = pf.backend(), pf.isa()
+    for one in engines():
+        for two in engines():
+            with pf.use_backend(*one):
+                assert (pf.backend(), pf.isa()) == one
+                with pf.use_backend(*two):
+                    assert (pf.backend(), pf.isa()) == two
+                assert (pf.backend(), pf.isa()) == one
+                with pytest.raises(KeyError), pf.use_backend(*two):
+                    raise KeyError
+                assert (pf.backend(), pf.isa()) == one
+    assert (pf.backend(), pf.isa()) == outside
+
+
+def test_other_threads_and_contexts_are_not_affected():
+    outside, context = pf.backend(), contextvars.copy_context()
+    with pf.use_backend("python"), ThreadPoolExecutor(1) as pool:
+        assert pool.submit(pf.backend).result() == outside
+        assert context.run(pf.backend) == outside
+        assert pool.submit(contextvars.copy_context().run, pf.backend).result() == "python"
+
+
+def test_tasks_do_not_affect_each_other():
+    async def task(name, entered, other):
+        with pf.use_backend(*name):
+            entered.set()
+            await other.wait()
+            return pf.backend(), pf.isa()
+
+    async def both():
+        a, b = asyncio.Event(), asyncio.Event()
+        return await asyncio.gather(task(engines()[0], a, b), task(engines()[-1], b, a))
+
+    assert asyncio.run(both()) == [engines()[0], engines()[-1]]
+
+
+@pytest.mark.parametrize(
+    ("choice", "error", "message"),
+    [
+        (("rust",), ValueError, "'rust'"),
+        ((None,), ValueError, "None"),
+        (("python", "avx2"), ValueError, "'avx2'"),
+        pytest.param(("cython", "sse9"), RuntimeError, "'sse9'", marks=needs_kernel),
+    ],
+    ids=["unknown", "none", "level-of-python", "unknown-level"],
+)
+def test_choice_that_cannot_be_had(choice, error, message):
+    outside = pf.backend()
+    with pytest.raises(error, match=message), pf.use_backend(*choice):
+        pass
+    assert pf.backend() == outside
+
+
+# ---- the environment --------------------------------------------------------------------------------------------
+
+SHOW = "import posenc_fast as pf; pf.positional_encoding(2, 2); print(pf.backend(), pf.isa())"
+
+
+@pytest.mark.parametrize("name", ["", "auto", "cython", "python"])
+def test_backend_variable(name):
+    if name != "python" and not pf.isa_levels():
+        pytest.skip("this build has no compiled kernel")
+    result = python(SHOW, POSENC_FAST_BACKEND=name)
+    expected = "python None" if name == "python" else f"cython {pf.isa_levels()[-1]}"
+    assert (result.stdout.strip(), result.stderr) == (expected, "")
+
+
+@pytest.mark.parametrize("isa", pf.isa_levels())
+@pytest.mark.parametrize("name", ["", "cython"], ids=["auto", "cython"])
+def test_isa_variable(isa, name):
+    result = python(SHOW, POSENC_FAST_ISA=isa, POSENC_FAST_BACKEND=name)
+    assert (result.stdout.strip(), result.stderr) == (f"cython {isa}", "")
+
+
+@pytest.mark.parametrize(
+    ("environment", "because"),
+    [
+        ({"POSENC_FAST_BACKEND": "rust"}, "POSENC_FAST_BACKEND.*'rust'"),
+        ({"POSENC_FAST_BACKEND": "PYTHON"}, "POSENC_FAST_BACKEND.*'PYTHON'"),
+        ({"POSENC_FAST_ISA": "sse9"}, "POSENC_FAST_ISA.*('sse9'|cannot be had)"),
+        ({"POSENC_FAST_BACKEND": "python", "POSENC_FAST_ISA": "avx2"}, "POSENC_FAST_ISA.*'avx2'"),
+    ],
+    ids=["unknown", "capitals", "unknown-level", "level-of-python"],
+)
+def test_variable_that_cannot_be_had(environment, because):
+    result = python(SHOW, **environment)
+    assert result.returncode == 1
+    assert re.search(f"Error: {because}", result.stderr), result.stderr
+
+
+def test_block_overrules_the_environment():
+    code = "import posenc_fast as pf\nwith pf.use_backend('python'): print(pf.backend())"
+    assert python(code, POSENC_FAST_BACKEND="rust").stdout.strip() == "python"
+
+
+# ---- without the kernel -----------------------------------------------------------------------------------------
+
+
+def test_fallback_warns_once_and_gives_the_same_values(tmp_path):
+    code = f"""{HIDE_KERNEL}
+import numpy as np, posenc_fast as pf
+for _ in range(3):
+    table = pf.positional_encoding(50, 8, dtype=np.float64)
+print(pf.backend(), pf.isa(), pf.isa_levels())
+np.save({str(tmp_path / "table.npy")!r}, table)
+"""
+    result = python(code, "-W", "always")
+    assert result.stdout.strip() == "python None ()", result.stderr
+    assert result.stderr.count("RuntimeWarning") == 1
+    # what, and why
+    assert "pure Python" in result.stderr
+    assert "posenc_fast._kernel" in result.stderr
+    np.testing.assert_allclose(
+        np.load(tmp_path / "table.npy"), pf.positional_encoding(50, 8, dtype=np.float64), rtol=0, atol=2**-52
+    )
+
+
+def test_chosen_python_does_not_warn():
+    assert python(HIDE_KERNEL + SHOW, POSENC_FAST_BACKEND="python").stderr == ""
+    block = "import posenc_fast as pf\nwith pf.use_backend('python'): pf.positional_encoding(2, 2)"
+    assert python(HIDE_KERNEL + block).stderr == ""
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [{"POSENC_FAST_BACKEND": "cython"}, {"POSENC_FAST_ISA": "baseline"}],
+    ids=["backend", "level"],
+)
+def test_missing_kernel_cannot_be_forced(environment):
+    result = python(HIDE_KERNEL + SHOW, **environment)
+    assert result.returncode == 1
+    variable = next(iter(environment))
+    assert re.search(f"RuntimeError: {variable}.*cython.*posenc_fast._kernel", result.stderr), result.stderr
+
+
+def test_missing_kernel_cannot_be_had_in_a_block():
+    code = (
+        "import posenc_fast as pf\ntry:\n    pf.use_backend('cython').__enter__()\nexcept RuntimeError as e: print(e)"
+    )
+    assert "posenc_fast._kernel" in python(HIDE_KERNEL + code).stdout
+
+
+# ---- twins ------------------------------------------------------------------------------------------------------
+
+SHARED = [name for name in pf.__all__ if name in reference.__all__]
+
+
+def test_reference_has_every_public_name():
+    engine = {"Schedule", "__version__", "backend", "isa", "isa_levels", "reference", "use_backend"}
+    assert set(pf.__all__) - engine == set(SHARED)
+    assert set(reference.__all__) - set(SHARED) == {"vaswani_loops", "vaswani_numpy"}
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_public_twins(name):
+    ours, theirs = getattr(pf, name), getattr(reference, name)
+    assert inspect.signature(ours) == inspect.signature(theirs)
+    assert ours.__doc__
+    assert ours.__doc__ == theirs.__doc__
+
+
+def test_public_methods_are_the_same():
+    for name in {n for n in dir(pf.Encoding) if not n.startswith("_")}:
+        ours, theirs = getattr(pf.Encoding, name), getattr(reference.Encoding, name)
+        assert ours.__doc__ == theirs.__doc__
+        assert ours.__doc__
+        if callable(ours):
+            assert inspect.signature(ours) == inspect.signature(theirs)
+
+
+def test_reference_computes_in_python(monkeypatch):
+    class Refused:
+        def __getattr__(self, name):
+            raise AssertionError("the kernel was asked")
+
+    monkeypatch.setattr(_backend, "kernel", Refused())
+    monkeypatch.setattr(_backend, "_default", None)
+    encoding = reference.sinusoidal(6)
+    assert encoding.table(5).shape == (5, 6)
+    assert encoding.encode(2.5).shape == (6,)
+    assert encoding.add_to(np.ones((2, 6))).shape == (2, 6)
+    assert reference.positional_encoding(5, 6).shape == (5, 6)
+    assert reference.join([encoding, reference.fourier_features([1.0])]).encode([1, 2]).shape == (8,)
+
+
+def parameters(function):
+    """Names and defaults; annotations are not part of compiled code."""
+    return [(p.name, p.default) for p in inspect.signature(function).parameters.values()]
+
+
+@needs_kernel
+@pytest.mark.parametrize("name", ["Plan", "Lattice"])
+def test_engines_have_the_same_methods(name):
+    ours, theirs = getattr(reference, name), getattr(_backend.kernel, name)
+    methods = {m for m in dir(ours) if not m.startswith("_") and callable(getattr(ours, m))}
+    assert methods == {m for m in dir(theirs) if not m.startswith("_") and callable(getattr(theirs, m))}
+    for method in methods:
+        assert parameters(getattr(ours, method)) == parameters(getattr(theirs, method))
+        assert getattr(theirs, method).__doc__
+
+
+@pytest.mark.parametrize("name", ["Plan", "Lattice"])
+def test_stub_describes_the_same_classes(name):
+    tree = ast.parse((Path(_backend.__file__).parent / "_kernel.pyi").read_text(encoding="utf-8"))
+    (stub,) = (node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == name)
+    for method in (node for node in stub.body if isinstance(node, ast.FunctionDef)):
+        names = [argument.arg for argument in method.args.args]
+        assert names == list(inspect.signature(getattr(getattr(reference, name), method.name)).parameters)
+
+
+@needs_kernel
+def test_engines_take_the_same_arguments_by_name():
+    tenth = {"turns": np.array([[[0.1]], [[0.0]]]), "single": np.array([[0.2 * np.pi]]), "largest": np.array([0.1])}
+    columns = {"source": np.array([0, 1], np.int32), "amplitude": np.ones(2), "runs": np.array([0, 2], np.int32)}
+    rows = []
+    for module in (reference, _backend.kernel):
+        out = np.empty((3, 2))
+        plan = module.Plan(**tenth, **columns, planar=False)
+        hard = plan.encode(level=0, positions=np.arange(3.0)[:, np.newaxis], out=out, kind=0)
+        assert hard == 0
+        one = np.empty(2)
+        assert plan.encode_one(level=0, position=2.0, out=one, kind=0)
+        rows.append([*out, one])
+    angle = 2 * np.pi * 0.1 * np.array([0, 1, 2, 2])
+    for got in rows:
+        np.testing.assert_allclose(got, np.stack([np.sin(angle), np.cos(angle)], axis=1), rtol=0, atol=1e-15)
+
+
+# ---- subnormals, forks and threads ------------------------------------------------------------------------------
+
+
+def test_importing_does_not_flush_subnormals():
+    code = """if True:
+    import threading
+    import numpy as np
+    import posenc_fast as pf
+    pf.positional_encoding(3, 4)
+    results = []
+    def work():
+        tiny = np.array([5e-324, 2.0**-1074])
+        results.append(bool((tiny * 1.0 != 0).all()) and float("5e-324") * 1.0 != 0.0)
+    work()
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    print(results)
+    """
+    result = python(code)
+    assert result.stdout.strip() == "[True, True]", result.stderr
+
+
+@needs_fork
+@pytest.mark.parametrize("method", ["fork", "forkserver", "spawn"])
+def test_threads_in_a_child_process(method, tmp_path):
+    script = tmp_path / "work.py"
+    script.write_text(
+        f"""
+import multiprocessing, warnings
+import posenc_fast as pf
+
+def work(_=None):
+    return pf.sinusoidal(256).table(4200, start=5, workers=2)[-1].tobytes()
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore", DeprecationWarning)
+    expected = work()
+    with multiprocessing.get_context({method!r}).Pool(2) as pool:
+        print([row == expected for row in pool.map_async(work, range(4)).get(timeout=45)])
+    print(work() == expected)
+""",
+        encoding="utf-8",
+    )
+    result = python(script)
+    assert result.stdout.splitlines() == [str([True] * 4), "True"], result.stderr
+
+
+def test_many_threads_share_a_new_encoding(backend):
+    frequencies = np.linspace(0.01, 2, 40)
+    ready = pf.Encoding(frequencies)
+    table, rows = ready.table(1000), ready.encode(np.arange(1000) / 3, dtype=np.float64)
+    choice = backend, pf.isa()
+    for _ in range(3):
+        fresh = pf.Encoding(frequencies)
+        barrier = threading.Barrier(8)
+
+        def work(i, fresh=fresh, barrier=barrier):
+            barrier.wait()
+            with pf.use_backend(*choice):
+                start = 37 * i
+                np.testing.assert_array_equal(fresh.table(500, start=start), table[start : start + 500])
+                got = fresh.encode(np.arange(500) / 3, dtype=np.float64)
+                np.testing.assert_array_equal(got, rows[:500])
+                assert hash(fresh) == hash(ready)
+            return i
+
+        with ThreadPoolExecutor(8) as pool:
+            assert list(pool.map(work, range(8))) == list(range(8))
+
+
+def test_an_error_in_a_thread_reaches_the_caller(monkeypatch):
+    def fail(*args, **kwargs):
+        raise OSError("disk full")
+
+    encoding = pf.sinusoidal(256)
+    with pf.use_backend("python"):
+        monkeypatch.setattr(reference.Plan, "encode", fail)
+        with pytest.raises(OSError, match="disk full"):
+            encoding.table(4200, workers=2)
+
+
+def test_chosen_engine_holds_in_worker_threads(monkeypatch):
+    seen = set()
+    real = reference.Plan.encode
+
+    def spy(self, *args, **kwargs):
+        seen.add((pf.backend(), threading.current_thread() is threading.main_thread()))
+        return real(self, *args, **kwargs)
+
+    monkeypatch.setattr(reference.Plan, "encode", spy)
+    with pf.use_backend("python"):
+        pf.sinusoidal(256).table(4200, workers=2)
+    assert seen == {("python", False)}
+
+
+# ---- vector code ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def code():
+    """The instructions of each level in the built module, disassembled."""
+    if not {"avx2", "avx512"} <= set(pf.isa_levels()):
+        pytest.skip("this build or machine does not have all x86-64 levels")
+    if shutil.which("objdump") is None:
+        pytest.skip("objdump is not installed")
+    command = ["objdump", "-d", "--no-show-raw-insn", str(_backend.kernel.__file__)]
+    listing = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    # the one exported function of a level stands behind the loops that it hands out
+    parts = re.split(r"<posenc_level_(\w+)>:", listing)
+    return dict(zip(parts[1::2], parts[0::2], strict=False))
+
+
+def count(code, instruction, register):
+    return len(re.findall(rf"\t{instruction}\s.*%{register}", code))
+
+
+@pytest.mark.parametrize(("isa", "register"), [("avx2", "ymm"), ("avx512", "zmm")])
+def test_loops_are_vector_code(code, isa, register):
+    # about a third of what gcc 12 makes; loops that are not vectorised would leave next to none
+    assert count(code[isa], r"vfn?m\w+pd", register) > 50
+    assert count(code[isa], r"v\w+p[ds]", register) > 300
+
+
+def test_levels_keep_to_their_registers(code):
+    assert set(code) == {"baseline", "avx2", "avx512"}
+    assert not re.search("%[yz]mm", code["baseline"])
+    assert "%zmm" not in code["avx2"]
+    assert count(code["baseline"], "(?:mul|add)pd", "xmm") > 100

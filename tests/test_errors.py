@@ -1,0 +1,344 @@
+"""Bad input: an error of the right type that names the argument and its value, before anything is written."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import posenc_fast as pf
+
+E = pf.sinusoidal(4)
+TWO = pf.join([E, E])
+NAN, INF = float("nan"), float("inf")
+HUGE = 10**400
+
+
+def rows(dtype=np.float32):
+    return np.full((3, 4), 7, dtype)
+
+
+def table(**options):
+    return lambda: E.table(3, **options)
+
+
+def sinusoidal(d_model=4, **options):
+    return lambda: pf.sinusoidal(d_model, **options)
+
+
+def encode(positions):
+    return lambda: E.encode(positions)
+
+
+def add_to(x=None, **options):
+    return lambda: E.add_to(rows() if x is None else x, **options)
+
+
+# call, error, and what the message must contain: the argument's name and its value
+CASES = {
+    # length
+    "length-negative": (lambda: E.table(-1), ValueError, "length", "-1"),
+    "length-float": (lambda: E.table(2.0), TypeError, "length", "2.0"),
+    "length-bool": (lambda: E.table(True), TypeError, "length", "True"),
+    "length-text": (lambda: E.table("2"), TypeError, "length", "'2'"),
+    "length-none": (lambda: E.table(None), TypeError, "length", "None"),
+    "length-overflows": (lambda: E.table(2**62), ValueError, "length", str(2**62)),
+    "length-overflows-bytes": (lambda: E.table(2**59), ValueError, "length", str(2**59)),
+    "length-overflows-int64": (lambda: E.table(2**70), ValueError, "length", str(2**70)),
+    "length-of-shortcut": (lambda: pf.positional_encoding(-3, 4), ValueError, "length", "-3"),
+    "length-overflows-in-shortcut": (lambda: pf.positional_encoding(2**62, 4), ValueError, "length", str(2**62)),
+    # sinusoidal
+    "d_model-zero": (sinusoidal(0), ValueError, "d_model", "0"),
+    "d_model-negative": (sinusoidal(-4), ValueError, "d_model", "-4"),
+    "d_model-float": (sinusoidal(4.0), TypeError, "d_model", "4.0"),
+    "d_model-bool": (sinusoidal(True), TypeError, "d_model", "True"),
+    "d_model-numpy-bool": (sinusoidal(np.True_), TypeError, "d_model", "True"),
+    "d_model-text": (sinusoidal("4"), TypeError, "d_model", "'4'"),
+    "d_model-of-shortcut": (lambda: pf.positional_encoding(3, 0), ValueError, "d_model", "0"),
+    "base-zero": (sinusoidal(base=0), ValueError, "base", "0"),
+    "base-negative": (sinusoidal(base=-2.5), ValueError, "base", "-2.5"),
+    "base-nan": (sinusoidal(base=NAN), ValueError, "base", "nan"),
+    "base-infinite": (sinusoidal(base=INF), ValueError, "base", "inf"),
+    "base-bool": (sinusoidal(base=True), TypeError, "base", "True"),
+    "base-text": (sinusoidal(base="10"), TypeError, "base", "'10'"),
+    "base-complex": (sinusoidal(base=1j), TypeError, "base", "1j"),
+    "base-none": (sinusoidal(base=None), TypeError, "base", "None"),
+    "base-array": (sinusoidal(base=[2.0]), TypeError, "base", "[2.0]"),
+    "base-huge": (sinusoidal(base=HUGE), ValueError, "base", ""),
+    "base-of-shortcut": (lambda: pf.positional_encoding(3, 4, base=NAN), ValueError, "base", "nan"),
+    "freq_shift-nan": (sinusoidal(freq_shift=NAN), ValueError, "freq_shift", "nan"),
+    "freq_shift-bool": (sinusoidal(freq_shift=True), TypeError, "freq_shift", "True"),
+    "freq_shift-divides-by-zero": (sinusoidal(freq_shift=2), ValueError, "freq_shift", "2"),
+    "first-infinite": (sinusoidal(first=INF), ValueError, "first", "inf"),
+    "first-bool": (sinusoidal(first=True), TypeError, "first", "True"),
+    "first-too-large": (sinusoidal(first=1e300, base=1e-300, freq_shift=1), ValueError, "first", "1e+300"),
+    "scale-nan": (sinusoidal(scale=NAN), ValueError, "scale", "nan"),
+    "scale-bool": (sinusoidal(scale=True), TypeError, "scale", "True"),
+    "layout-unknown": (sinusoidal(layout="mixed"), ValueError, "layout", "'mixed'"),
+    "layout-none": (sinusoidal(layout=None), ValueError, "layout", "None"),
+    "layout-of-shortcut": (lambda: pf.positional_encoding(3, 4, layout="x"), ValueError, "layout", "'x'"),
+    "odd-unknown": (sinusoidal(odd="pad"), ValueError, "odd", "'pad'"),
+    "odd-error": (sinusoidal(5, odd="error"), ValueError, "d_model", "5"),
+    "functions-unknown": (sinusoidal(functions=("sin", "tan")), ValueError, "functions", "'tan'"),
+    "functions-text": (sinusoidal(functions="sin"), TypeError, "functions", "'sin'"),
+    "functions-one": (sinusoidal(functions=("sin",)), ValueError, "functions", "('sin',)"),
+    "functions-none": (sinusoidal(functions=None), TypeError, "functions", "None"),
+    "frequencies-count": (sinusoidal(frequencies=[1, 2, 3]), ValueError, "frequencies", "3"),
+    "frequencies-nan": (sinusoidal(frequencies=[1, NAN]), ValueError, "frequencies", "nan"),
+    "frequencies-bool": (sinusoidal(frequencies=[True, False]), TypeError, "frequencies", "bool"),
+    "frequencies-text": (sinusoidal(frequencies=["a", "b"]), TypeError, "frequencies", "<U1"),
+    "frequencies-shape": (sinusoidal(frequencies=[[1, 2]]), ValueError, "frequencies", "(1, 2)"),
+    "frequencies-functions": (sinusoidal(frequencies={"sin": [1, 2]}), ValueError, "frequencies", "'sin'"),
+    "frequencies-and-base": (sinusoidal(frequencies=[1, 2], base=7.5), ValueError, "base", "7.5"),
+    # schedules
+    "count-zero": (lambda: pf.geometric(0), ValueError, "count", "0"),
+    "count-bool": (lambda: pf.linear(True, 1, 2), TypeError, "count", "True"),
+    "count-float": (lambda: pf.geometric(2.0), TypeError, "count", "2.0"),
+    "geometric-base": (lambda: pf.geometric(2, base=-1), ValueError, "base", "-1"),
+    "geometric-freq_shift": (lambda: pf.geometric(3, freq_shift=3), ValueError, "freq_shift", "3"),
+    "linear-first": (lambda: pf.linear(2, NAN, 1), ValueError, "first", "nan"),
+    "linear-last": (lambda: pf.linear(2, 0, "1"), TypeError, "last", "'1'"),
+    "linear-last-huge": (lambda: pf.linear(2, 0, HUGE), ValueError, "last", ""),
+    # Encoding, fourier_features, join
+    "Encoding-empty": (lambda: pf.Encoding([]), ValueError, "frequencies", "(0,)"),
+    "Encoding-scalar": (lambda: pf.Encoding(1.0), ValueError, "frequencies", "()"),
+    "Encoding-infinite": (lambda: pf.Encoding([INF]), ValueError, "frequencies", "inf"),
+    "Encoding-complex": (lambda: pf.Encoding([1j]), TypeError, "frequencies", "complex128"),
+    "phases-nan": (lambda: pf.Encoding([1.0], NAN), ValueError, "phases", "nan"),
+    "phases-shape": (lambda: pf.Encoding([1.0, 2.0], [0, 0, 0]), ValueError, "phases", "(3,)"),
+    "phases-bool": (lambda: pf.Encoding([1.0], True), TypeError, "phases", "bool"),
+    "amplitudes-infinite": (lambda: pf.Encoding([1.0], 0, INF), ValueError, "amplitudes", "inf"),
+    "amplitudes-shape": (lambda: pf.Encoding([1.0], 0, [1, 2]), ValueError, "amplitudes", "(2,)"),
+    "features-shape": (lambda: pf.fourier_features([[[1.0]]]), ValueError, "frequencies", "(1, 1, 1)"),
+    "features-no-functions": (lambda: pf.fourier_features([1.0], functions=[]), TypeError, "functions", "[]"),
+    "features-layout": (lambda: pf.fourier_features([1.0], layout="x"), ValueError, "layout", "'x'"),
+    "features-scale": (lambda: pf.fourier_features([1.0], scale=INF), ValueError, "scale", "inf"),
+    "encodings-empty": (lambda: pf.join([]), TypeError, "encodings", "[]"),
+    "encodings-one": (lambda: pf.join(E), TypeError, "encodings", "sinusoidal(4)"),
+    "encodings-number": (lambda: pf.join(3), TypeError, "encodings", "3"),
+    "encodings-other": (lambda: pf.join([E, 3]), TypeError, "encodings", "3"),
+    "axes-few": (lambda: pf.join([E, E], axes=[0]), ValueError, "axes", "[0]"),
+    "axes-gap": (lambda: pf.join([E, E], axes=[0, 2]), ValueError, "axes", "[0, 2]"),
+    "axes-negative": (lambda: pf.join([E, E], axes=[0, -1]), ValueError, "axes", "-1"),
+    "axes-bool": (lambda: pf.join([E, E], axes=[0, True]), TypeError, "axes", "True"),
+    "axes-number": (lambda: pf.join([E, E], axes=3), TypeError, "axes", "3"),
+    "axes-twice": (lambda: pf.join([TWO, E], axes=[(0, 0), 1]), ValueError, "axes", "(0, 0)"),
+    # table
+    "start-nan": (table(start=NAN), ValueError, "start", "nan"),
+    "start-infinite": (table(start=-INF), ValueError, "start", "-inf"),
+    "start-bool": (table(start=True), TypeError, "start", "True"),
+    "start-text": (table(start="1"), TypeError, "start", "'1'"),
+    "start-none": (table(start=None), TypeError, "start", "None"),
+    "start-complex": (table(start=1j), TypeError, "start", "1j"),
+    "start-beyond-uint64": (table(start=2**64), ValueError, "start", str(2**64)),
+    "start-below-int64": (table(start=-(2**63) - 1), ValueError, "start", str(-(2**63) - 1)),
+    "start-huge": (table(start=HUGE), ValueError, "start", ""),
+    "start-huge-fraction": (table(start=Fraction(HUGE, 3)), ValueError, "start", ""),
+    "end-beyond-uint64": (table(start=2**64 - 2), ValueError, "start", str(2**64 - 2)),
+    "end-beyond-float64": (table(start=1e308, step=1e308), ValueError, "step", "1e+308"),
+    "step-nan": (table(step=NAN), ValueError, "step", "nan"),
+    "step-bool": (table(step=True), TypeError, "step", "True"),
+    "step-text": (table(step="1"), TypeError, "step", "'1'"),
+    "step-beyond-int64": (table(step=2**63), ValueError, "step", str(2**63)),
+    "dtype-integer": (table(dtype=np.int32), TypeError, "dtype", "int32"),
+    "dtype-complex": (table(dtype="c16"), TypeError, "dtype", "c16"),
+    "dtype-bool": (table(dtype=bool), TypeError, "dtype", "bool"),
+    "dtype-long-double": (table(dtype=np.longdouble), TypeError, "dtype", "longdouble"),
+    "dtype-byte-order": (table(dtype=">f8"), TypeError, "dtype", ">f8"),
+    "dtype-unknown": (table(dtype="nonsense"), TypeError, "dtype", "'nonsense'"),
+    "precision-unknown": (table(precision="double"), ValueError, "precision", "'double'"),
+    "precision-none": (table(precision=None), ValueError, "precision", "None"),
+    "workers-zero": (table(workers=0), ValueError, "workers", "0"),
+    "workers-float": (table(workers=2.0), TypeError, "workers", "2.0"),
+    "workers-bool": (table(workers=True), TypeError, "workers", "True"),
+    "workers-below": (table(workers=-(10**6)), ValueError, "workers", "-1000000"),
+    "workers-text": (table(workers="2"), TypeError, "workers", "'2'"),
+    "table-of-two-axes": (lambda: TWO.table(3), ValueError, "table", "2"),
+    # encode
+    "positions-bool": (encode([True]), TypeError, "positions", "bool"),
+    "positions-one-bool": (encode(True), TypeError, "positions", "bool"),
+    "positions-complex": (encode([1j]), TypeError, "positions", "complex128"),
+    "positions-object": (encode([None]), TypeError, "positions", "object"),
+    "positions-fraction": (encode([Fraction(1, 2)]), TypeError, "positions", "object"),
+    "positions-text": (encode(["1"]), TypeError, "positions", "<U1"),
+    "positions-bytes": (encode(b"1"), TypeError, "positions", "|S1"),
+    "positions-record": (encode(np.zeros(2, "i4,i4")), TypeError, "positions", "i4"),
+    "positions-ragged": (encode([[1, 2], [3]]), ValueError, "positions", ""),
+    "positions-beyond-uint64": (encode([2**64]), ValueError, "positions", ""),
+    "position-beyond-uint64": (encode(2**64), ValueError, "positions", ""),
+    "positions-below-int64": (encode([-(2**63) - 1]), ValueError, "positions", ""),
+    "positions-months": (encode(np.timedelta64(1, "M")), TypeError, "positions", "timedelta64[M]"),
+    "positions-years": (encode([np.timedelta64(1, "Y")]), TypeError, "positions", "timedelta64[Y]"),
+    "positions-no-unit": (encode(np.timedelta64(1)), TypeError, "positions", "timedelta64"),
+    "positions-one-axis": (lambda: TWO.encode(1.0), ValueError, "positions", "()"),
+    "positions-three-axes": (lambda: TWO.encode([[1, 2, 3]]), ValueError, "positions", "(1, 3)"),
+    "encode-dtype": (lambda: E.encode(1, dtype="i4"), TypeError, "dtype", "i4"),
+    "encode-precision": (lambda: E.encode(1, precision="half"), ValueError, "precision", "'half'"),
+    "encode-workers": (lambda: E.encode(1, workers=0), ValueError, "workers", "0"),
+    # add_to
+    "x-list": (add_to([[1.0] * 4]), TypeError, "x", "list"),
+    "x-integer": (add_to(np.ones((2, 4), int)), TypeError, "x", "int64"),
+    "x-byte-order": (add_to(np.ones((2, 4), ">f4")), TypeError, "x", ">f4"),
+    "x-complex": (add_to(np.ones((2, 4), complex)), TypeError, "x", "complex128"),
+    "x-width": (add_to(np.ones((2, 5))), ValueError, "x", "(2, 5)"),
+    "x-one-row": (add_to(np.ones(4)), ValueError, "x", "(4,)"),
+    "x_scale-nan": (add_to(x_scale=NAN), ValueError, "x_scale", "nan"),
+    "x_scale-bool": (add_to(x_scale=True), TypeError, "x_scale", "True"),
+    "x_scale-text": (add_to(x_scale="1"), TypeError, "x_scale", "'1'"),
+    "add-positions-shape": (add_to(positions=[1, 2]), ValueError, "positions", "(2,)"),
+    "add-positions-bool": (add_to(positions=[True] * 3), TypeError, "positions", "bool"),
+    "add-positions-and-start": (add_to(positions=[1, 2, 3], start=5), ValueError, "start", "5"),
+    "add-without-positions": (lambda: TWO.add_to(np.ones((3, 8))), ValueError, "positions", "2"),
+    # angle addition
+    "encoded-list": (lambda: E.shift([1.0] * 4, 1), TypeError, "encoded", "list"),
+    "encoded-integer": (lambda: E.shift(np.ones((2, 4), int), 1), TypeError, "encoded", "int64"),
+    "encoded-width": (lambda: E.shift(np.ones((2, 5)), 1), ValueError, "encoded", "(2, 5)"),
+    "offset-nan": (lambda: E.shift(rows(), NAN), ValueError, "offset", "nan"),
+    "offset-bool": (lambda: E.shift(rows(), True), TypeError, "offset", "bool"),
+    "offset-text": (lambda: E.transition_matrix("1"), TypeError, "offset", "<U1"),
+    "offset-two": (lambda: E.transition_matrix([1, 2]), ValueError, "offset", "[1, 2]"),
+    "offset-one-of-two": (lambda: TWO.transition_matrix(1), ValueError, "offset", "1"),
+    "offsets-complex": (lambda: E.similarity(1j), TypeError, "offsets", "complex128"),
+    "offsets-axes": (lambda: TWO.similarity([1, 2, 3]), ValueError, "offsets", "(3,)"),
+    "locate-width": (lambda: E.locate([1.0, 2.0]), ValueError, "encoded", "(2,)"),
+    "locate-bool": (lambda: E.locate(np.ones((2, 4), bool)), TypeError, "encoded", "bool"),
+    "locate-complex": (lambda: E.locate(np.ones((2, 4), complex)), TypeError, "encoded", "complex128"),
+    "locate-text": (lambda: E.locate(np.full((2, 4), "1")), TypeError, "encoded", "<U1"),
+    "locate-object": (lambda: E.locate(np.ones((2, 4), object)), TypeError, "encoded", "object"),
+    "low-above-high": (lambda: E.locate(rows(), low=2, high=1), ValueError, "low", "2"),
+    "low-nan": (lambda: E.locate(rows(), low=NAN), ValueError, "low", "nan"),
+    "low-bool": (lambda: E.locate(rows(), low=True), TypeError, "low", "True"),
+    "high-text": (lambda: E.locate(rows(), high="9"), TypeError, "high", "'9'"),
+    "interval-too-long": (lambda: E.locate(rows(), low=0, high=1e30), ValueError, "high", "1e+30"),
+    "interval-overflows": (lambda: E.locate(rows(), low=-1.7e308, high=1.7e308), ValueError, "low", "1.7e+308"),
+    "locate-two-axes": (lambda: TWO.locate(np.ones(8)), ValueError, "axis", "2"),
+    "locate-constant": (lambda: pf.Encoding([0.0]).locate([0.0]), ValueError, "frequency", ""),
+}
+
+
+@pytest.mark.parametrize(("call", "error", "name", "value"), list(CASES.values()), ids=list(CASES))
+def test_message_names_argument_and_value(call, error, name, value):
+    with pytest.raises(error) as caught:
+        call()
+    assert re.search(rf"\b{name}\b", str(caught.value))
+    assert value in str(caught.value)
+
+
+def test_long_double_beyond_float64():
+    if np.finfo(np.longdouble).max <= np.finfo(np.float64).max:
+        pytest.skip("long double is no wider than double here")
+    with pytest.raises(ValueError, match="positions"):
+        E.encode(np.array(["1e4000"], np.longdouble))
+
+
+# ---- out --------------------------------------------------------------------------------------------------------
+
+
+def read_only():
+    out = rows()
+    out.flags.writeable = False
+    return out
+
+
+OUTS = {
+    "shape": (lambda: np.full((4, 4), 7, np.float32), ValueError, "(4, 4)"),
+    "flat": (lambda: np.full(12, 7, np.float32), ValueError, "(12,)"),
+    "dtype": (lambda: rows(np.float64), ValueError, "float64"),
+    "integers": (lambda: rows(np.int32), ValueError, "int32"),
+    "byte-order": (lambda: rows(">f4"), ValueError, ">f4"),
+    "read-only": (read_only, ValueError, "read-only"),
+    "columns-apart": (lambda: np.full((3, 8), 7, np.float32)[:, ::2], ValueError, "(32, 8)"),
+    "columns-reversed": (lambda: rows()[:, ::-1], ValueError, "(16, -4)"),
+    "fortran": (lambda: np.asfortranarray(rows()), ValueError, "(4, 12)"),
+    "list": (lambda: [[7.0] * 4] * 3, TypeError, "list"),
+    "number": (lambda: 7.0, TypeError, "float"),
+}
+
+
+@pytest.mark.usefixtures("backend")
+@pytest.mark.parametrize("call", ["table", "encode", "add_to", "shift", "positional_encoding"])
+@pytest.mark.parametrize(("make", "error", "value"), list(OUTS.values()), ids=list(OUTS))
+def test_out_that_does_not_fit_stays_as_it_is(make, error, value, call):
+    out = make()
+    compute = {
+        "table": lambda: E.table(3, out=out),
+        "encode": lambda: E.encode([1, 2, 3], out=out),
+        "add_to": lambda: E.add_to(rows(), out=out),
+        "shift": lambda: E.shift(rows(), 1, out=out),
+        "positional_encoding": lambda: pf.positional_encoding(3, 4, out=out),
+    }[call]
+    with pytest.raises(error) as caught:
+        compute()
+    assert re.search(r"\bout\b", str(caught.value))
+    assert value in str(caught.value)
+    assert (np.asarray(out) == 7).all()
+
+
+OTHERS = {
+    "table": (
+        lambda out, bad: E.table(3, out=out, **bad),
+        [{"start": NAN}, {"step": "1"}, {"dtype": "f8"}, {"precision": "x"}, {"workers": 0}, {"start": 2**64 - 1}],
+    ),
+    "encode": (
+        lambda out, bad: E.encode(**({"positions": [1, 2, 3]} | bad), out=out),
+        [{"positions": [1j] * 3}, {"positions": ["a"] * 3}, {"positions": [1, 2]}, {"dtype": "i4"}, {"workers": 1.5}],
+    ),
+    "add_to": (
+        lambda out, bad: E.add_to(out, out=out, **bad),
+        [{"x_scale": NAN}, {"positions": [1, 2]}, {"positions": [None] * 3}, {"step": NAN}, {"precision": 1}],
+    ),
+    "shift": (
+        lambda out, bad: E.shift(out, **bad, out=out),
+        [{"offset": NAN}, {"offset": "1"}, {"offset": [1, 2]}, {"offset": None}],
+    ),
+}
+
+
+@pytest.mark.usefixtures("backend")
+@pytest.mark.parametrize(
+    ("call", "bad"),
+    [(call, bad) for call, bads in OTHERS.values() for bad in bads],
+    ids=[f"{name}-{bad}" for name, (_, bads) in OTHERS.items() for bad in bads],
+)
+def test_nothing_is_written_before_an_error(call, bad):
+    whole = np.full((5, 12), 7, np.float32)
+    with pytest.raises((TypeError, ValueError)):
+        call(whole[1:4, 4:8], bad)
+    assert (whole == 7).all()
+
+
+# ---- sizes that mean nothing ------------------------------------------------------------------------------------
+
+SIZES = [
+    "pf.positional_encoding(2**62, 4)",
+    "pf.positional_encoding(4, 2**62)",
+    "pf.positional_encoding(2**32, 2**32)",
+    "pf.sinusoidal(2**62)",
+    "pf.sinusoidal(64).table(2**60, start=0.5)",
+    "pf.sinusoidal(64).encode(np.broadcast_to(1.0, (2**30, 2**30)))",
+    "pf.sinusoidal(64).encode(np.broadcast_to(np.int8(1), (2**58,)))",
+    "pf.fourier_features(pf.geometric(2**62))",
+    "pf.Encoding(pf.linear(2**62, 1, 2))",
+]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits the address space as Linux does")
+@pytest.mark.parametrize("call", SIZES)
+def test_sizes_that_overflow_take_neither_time_nor_memory(call):
+    code = f"""if True:
+    import resource, time
+    import numpy as np, posenc_fast as pf
+    pf.positional_encoding(2, 2)
+    resource.setrlimit(resource.RLIMIT_AS, (3 << 29, 3 << 29))
+    begin = time.process_time()
+    try:
+        {call}
+    except Exception as error:
+        print(type(error).__name__, time.process_time() - begin < 0.5)
+    """
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert result.stdout.split() == ["ValueError", "True"], result.stderr

@@ -1,0 +1,323 @@
+"""Tables and rows of `sinusoidal`: against the tutorial programs, the examples people know, and a plain formula."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import posenc_fast as pf
+from posenc_fast import reference
+
+pytestmark = pytest.mark.usefixtures("backend")
+
+TRIG = {"sin": np.sin, "cos": np.cos, "-sin": lambda a: -np.sin(a), "-cos": lambda a: -np.cos(a)}
+PAIR = ("sin", "cos")
+
+
+def plain(positions, d, *, base=10000.0, shift=0.0, first=1.0, layout="interleaved", functions=PAIR, odd="crop"):
+    """The definition of the parameters of `sinusoidal` in NumPy, column by column."""
+    even = d // 2 * 2 if odd == "zero" else d
+    counts = (even + 1) // 2, even // 2
+    columns = [[], []]
+    for f in (0, 1):
+        for i in range(counts[f]):
+            denominator = even / 2 - shift
+            frequency = first * base ** (-i / denominator) if i else first
+            columns[f].append(TRIG[functions[f]](np.asarray(positions) * frequency))
+    chosen = [columns[c % 2][c // 2] for c in range(even)] if layout == "interleaved" else columns[0] + columns[1]
+    chosen += [np.zeros(len(positions))] * (d - even)
+    return np.stack(chosen, axis=1)
+
+
+# ---- the tutorial programs --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (2, 2), (3, 3), (40, 7), (64, 64), (100, 512)], ids="{0[0]}x{0[1]}".format)
+@pytest.mark.parametrize("program", [reference.vaswani_loops, reference.vaswani_numpy], ids=["loops", "numpy"])
+def test_tutorial_program(program, shape):
+    length, d = shape
+    expected = program(length, d)
+    double = pf.positional_encoding(length, d, dtype=np.float64)
+    single = pf.positional_encoding(length, d)
+    assert (double.shape, double.dtype, single.dtype) == ((length, d), np.float64, np.float32)
+    np.testing.assert_allclose(double, expected, rtol=0, atol=1e-12)
+    assert (np.abs(single - expected) <= np.spacing(np.abs(expected).astype(np.float32)) / 2 + 1e-12).all()
+
+
+@pytest.fixture(scope="module")
+def million():
+    return reference.vaswani_numpy(10**6, 6)
+
+
+@pytest.mark.parametrize("start", [1000, 31_000, 500_000, 998_000], ids="from-{}".format)
+def test_tutorial_program_below_a_million(start, million):
+    table = pf.positional_encoding(2000, 6, start=start, dtype=np.float64)
+    np.testing.assert_allclose(table, million[start : start + 2000], rtol=0, atol=1e-9)
+    np.testing.assert_allclose(
+        pf.positional_encoding(2000, 6, start=start), million[start : start + 2000], rtol=0, atol=2**-25 + 1e-9
+    )
+
+
+# ---- worked examples --------------------------------------------------------------------------------------------
+
+
+def test_length_4_width_4_base_100():
+    expected = [
+        [0.0, 1.0, 0.0, 1.0],
+        [0.84147098, 0.54030231, 0.09983342, 0.99500417],
+        [0.90929743, -0.41614684, 0.19866933, 0.98006658],
+        [0.14112001, -0.9899925, 0.29552021, 0.95533649],
+    ]
+    np.testing.assert_allclose(pf.positional_encoding(4, 4, base=100, dtype=np.float64), expected, rtol=0, atol=5.1e-9)
+
+
+def test_position_2_width_4():
+    row = pf.sinusoidal(4).encode(2, dtype=np.float64)
+    np.testing.assert_allclose(row, [0.9092974268, -0.4161468365, 0.0199986667, 0.9998000067], rtol=0, atol=5.1e-11)
+
+
+@pytest.mark.parametrize("length", [128, 100], ids="{}x512".format)
+def test_sequence_of_width_512(length):
+    table = pf.positional_encoding(length, 512, dtype=np.float64)
+    np.testing.assert_allclose(table, reference.vaswani_loops(length, 512), rtol=0, atol=1e-13)
+    assert table[0].tolist() == [0.0, 1.0] * 256
+    # each row is 256 points on the unit circle
+    np.testing.assert_allclose((table**2).sum(axis=1), 256, rtol=1e-14)
+
+
+@pytest.fixture
+def endpoint_table():
+    return pf.sinusoidal(512, freq_shift=1, layout="concatenated").table(50, dtype=np.float64)
+
+
+def test_sine_half_then_cosine_half_with_endpoint(endpoint_table):
+    angles = np.arange(50)[:, np.newaxis] * 10000.0 ** (-np.arange(256) / 255)
+    expected = np.concatenate([np.sin(angles), np.cos(angles)], axis=1)
+    np.testing.assert_allclose(endpoint_table, expected, rtol=0, atol=1e-12)
+
+
+def test_nearest_positions_by_both_measures(endpoint_table):
+    dots = endpoint_table @ endpoint_table.T
+    errors = ((endpoint_table[:, np.newaxis] - endpoint_table) ** 2).sum(axis=2)
+    np.testing.assert_allclose(errors, 512 - 2 * dots, rtol=0, atol=1e-10)
+    for p in range(50):
+        neighbours = {p, p - 1, p + 1} & set(range(50))
+        assert set(np.argsort(-dots[p])[: len(neighbours)]) == neighbours
+        assert set(np.argsort(errors[p])[: len(neighbours)]) == neighbours
+    assert (dots.argmax(axis=1) == np.arange(50)).all()
+    assert (errors.argmin(axis=1) == np.arange(50)).all()
+
+
+def test_ten_positions_back():
+    encoding = pf.sinusoidal(512)
+    table = encoding.table(100, dtype=np.float64)
+    np.testing.assert_allclose(table[10:] @ encoding.transition_matrix(-10), table[:90], rtol=0, atol=1e-13)
+
+
+def test_copied_example_with_an_exponent_for_each_column():
+    exponents = {"sin": [0, 2 * 2 / 4], "cos": [2 * 1 / 4, 2 * 3 / 4]}
+    own = {name: 10000.0 ** -np.array(e) for name, e in exponents.items()}
+    row = pf.sinusoidal(4, frequencies=own).encode(2, dtype=np.float64)
+    np.testing.assert_allclose(row, [0.909, 0.9998, 0.0002, 1.0], rtol=0, atol=5e-4)
+    assert row[1] != pytest.approx(pf.sinusoidal(4).encode(2)[1], abs=1)
+
+
+# ---- parameters -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("functions", [PAIR, ("cos", "sin"), ("-sin", "cos"), ("sin", "-cos")], ids="|".join)
+@pytest.mark.parametrize("layout", ["interleaved", "concatenated"])
+@pytest.mark.parametrize("shift", [0, 1, 0.5, -3.25], ids="freq_shift={}".format)
+@pytest.mark.parametrize("d", [2, 9, 32], ids="d={}".format)
+def test_layout_functions_and_schedule(d, shift, layout, functions):
+    encoding = pf.sinusoidal(d, base=300.0, freq_shift=shift, first=0.5, layout=layout, functions=functions)
+    expected = plain(np.arange(40), d, base=300.0, shift=shift, first=0.5, layout=layout, functions=functions)
+    np.testing.assert_allclose(encoding.table(40, dtype=np.float64), expected, rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.parametrize("layout", ["interleaved", "concatenated"])
+@pytest.mark.parametrize("d", [1, 3, 5, 17, 33], ids="d={}".format)
+@pytest.mark.parametrize("odd", ["crop", "zero"])
+def test_odd_width(odd, d, layout):
+    table = pf.sinusoidal(d, odd=odd, layout=layout).table(30, dtype=np.float64)
+    np.testing.assert_allclose(table, plain(np.arange(30), d, odd=odd, layout=layout), rtol=0, atol=1e-13)
+    if odd == "zero":
+        assert not table[:, -1].any()
+
+
+def test_odd_width_as_an_error():
+    with pytest.raises(ValueError, match="d_model=7"):
+        pf.sinusoidal(7, odd="error")
+    assert pf.sinusoidal(8, odd="error") == pf.sinusoidal(8)
+
+
+@pytest.mark.parametrize(
+    ("d", "odd", "expected"),
+    [
+        (2, "crop", [0.75, 0.75]),
+        (2, "zero", [0.75, 0.75]),
+        (3, "zero", [0.75, 0.75, 0]),
+        (3, "crop", [0.75, 0.75, 0.75e-8]),
+        (1, "zero", [0]),
+        (1, "crop", [0.75]),
+    ],
+    ids=lambda value: str(value).replace(" ", ""),
+)
+def test_endpoint_at_the_smallest_widths(d, odd, expected):
+    encoding = pf.sinusoidal(d, freq_shift=1, first=0.75, odd=odd)
+    np.testing.assert_allclose(encoding.frequencies, expected, rtol=1e-14)
+    table = encoding.table(5, dtype=np.float64)
+    np.testing.assert_allclose(table[:, 0], np.sin(np.arange(5) * expected[0]), rtol=0, atol=1e-15)
+    assert np.isfinite(table).all()
+
+
+@pytest.mark.parametrize(("d", "odd", "shift"), [(4, "crop", 2), (3, "crop", 1.5), (5, "zero", 2)], ids=str)
+def test_denominator_of_zero_for_several(d, odd, shift):
+    with pytest.raises(ValueError, match="freq_shift"):
+        pf.sinusoidal(d, odd=odd, freq_shift=shift)
+
+
+@pytest.mark.parametrize("scale", [0.0, 2.5, -1.0, 512**-0.5], ids="{:.3g}".format)
+def test_scale(scale):
+    table = pf.sinusoidal(10, scale=scale).table(20, dtype=np.float64)
+    np.testing.assert_allclose(table, scale * plain(np.arange(20), 10), rtol=0, atol=1e-14)
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [(5, 1), (-7, 1), (3, 4), (10, -3), (0, 0), (0.5, 1), (-2, 0.25), (0.1, 0.3), (100, -0.7)],
+    ids="{0[0]},{0[1]}".format,
+)
+def test_start_and_step(steps):
+    start, step = steps
+    positions = start + step * np.arange(100)
+    table = pf.positional_encoding(100, 12, start=start, step=step, dtype=np.float64)
+    np.testing.assert_allclose(table, plain(positions, 12), rtol=0, atol=1e-12)
+    rows = pf.sinusoidal(12).encode(positions, dtype=np.float64)
+    np.testing.assert_allclose(table, rows, rtol=0, atol=1e-13)
+
+
+def test_start_and_step_at_random(rng):
+    encoding = pf.sinusoidal(8)
+    for _ in range(20):
+        start, step = (int(n) for n in rng.integers(-(10**5), 10**5, 2))
+        length = int(rng.integers(1, 40))
+        expected = encoding.encode(start + step * np.arange(length), dtype=np.float64)
+        table = encoding.table(length, start=start, step=step, dtype=np.float64)
+        np.testing.assert_allclose(table, expected, rtol=0, atol=1e-14)
+
+
+def test_shortcut_is_the_table():
+    given = {"start": 3, "step": 2, "dtype": np.float64}
+    np.testing.assert_array_equal(
+        pf.positional_encoding(9, 7, base=50.0, layout="concatenated", **given),
+        pf.sinusoidal(7, base=50.0, layout="concatenated").table(9, **given),
+    )
+
+
+# ---- out --------------------------------------------------------------------------------------------------------
+
+OUTS = {
+    "contiguous": lambda n, d, t, file: np.full((n, d), 7, t),
+    "column-slice": lambda n, d, t, file: np.full((n, d + 9), 7, t)[:, 4 : 4 + d],
+    "strided-first-axis": lambda n, d, t, file: np.full((3 * n, d), 7, t)[1::3],
+    "reversed-rows": lambda n, d, t, file: np.full((n, d), 7, t)[::-1],
+    "columns-of-a-transpose": lambda n, d, t, file: np.full((2, n, d), 7, t).transpose(1, 0, 2)[:, 1],
+    "memory-map": lambda n, d, t, file: np.memmap(file, t, "w+", shape=(n, d)),
+    "unaligned": lambda n, d, t, file: np.ones(n * d * t.itemsize + 2, np.uint8)[1:-1].view(t).reshape(n, d),
+}
+
+
+@pytest.mark.parametrize("call", ["table", "encode", "add_to", "shift", "positional_encoding"])
+@pytest.mark.parametrize("kind", list(OUTS))
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16], ids=lambda t: t.__name__)
+def test_out(kind, dtype, call, tmp_path):
+    n, d = 70, 6
+    encoding, x = pf.sinusoidal(d), np.ones((n, d), dtype)
+    compute = {
+        "table": lambda **out: encoding.table(n, dtype=dtype, **out),
+        "encode": lambda **out: encoding.encode(np.arange(n) + 0.5, dtype=dtype, **out),
+        "add_to": lambda **out: encoding.add_to(x, **out),
+        "shift": lambda **out: encoding.shift(x, 0.25, **out),
+        "positional_encoding": lambda **out: pf.positional_encoding(n, d, dtype=dtype, **out),
+    }[call]
+    out = whole = OUTS[kind](n, d, np.dtype(dtype), tmp_path / "out")
+    while isinstance(whole.base, np.ndarray):
+        whole = whole.base
+    before, saved = whole.tobytes(), out.copy()
+    assert compute(out=out) is out
+    np.testing.assert_array_equal(out, compute())
+    # nothing beside it was touched
+    out[...] = saved
+    assert whole.tobytes() == before
+
+
+def test_out_in_one_file_after_another(tmp_path):
+    whole = np.memmap(tmp_path / "pe", np.float32, "w+", shape=(1000, 8))
+    for first in range(0, 1000, 300):
+        part = whole[first : first + 300]
+        pf.positional_encoding(len(part), 8, start=first, out=part)
+    whole.flush()
+    np.testing.assert_array_equal(
+        np.fromfile(tmp_path / "pe", np.float32).reshape(1000, 8), pf.positional_encoding(1000, 8)
+    )
+
+
+# ---- dtypes, zero length, workers -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("call", ["table", "encode"])
+@pytest.mark.parametrize("name", ["float64", "float32", "float16", "bfloat16"])
+def test_dtype(name, call):
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    encoding = pf.sinusoidal(16)
+    compute = encoding.table if call == "table" else lambda n, **o: encoding.encode(np.arange(n), **o)
+    exact = compute(300, dtype=np.float64)
+    expected = np.dtype(getattr(ml_dtypes, name) if name == "bfloat16" else name)
+    for given in (name, expected, expected.type):
+        got = compute(300, dtype=given)
+        assert got.dtype == expected
+        # one rounding: nowhere further from the value than half a unit in the last place
+        assert (np.abs(got.astype(np.float64) - exact) <= half_ulp(exact, name) + 2.0**-50).all()
+
+
+def half_ulp(values, name):
+    bits, least = {"float64": (53, -1074), "float32": (24, -149), "float16": (11, -24), "bfloat16": (8, -133)}[name]
+    return np.ldexp(0.5, np.maximum(np.frexp(values)[1] - bits, least))
+
+
+def test_default_dtype_is_float32():
+    assert pf.sinusoidal(4).table(2).dtype == pf.sinusoidal(4).encode([0.5]).dtype == np.float32
+
+
+@pytest.mark.parametrize("name", ["float64", "float32", "float16"])
+def test_zero_length(name):
+    encoding = pf.sinusoidal(6)
+    out = np.empty((0, 6), name)
+    for got in (
+        encoding.table(0, dtype=name),
+        encoding.table(0, dtype=name, out=out),
+        encoding.table(0, start=-5, step=0.5, dtype=name, workers=2),
+        encoding.encode([], dtype=name),
+        pf.positional_encoding(0, 6, dtype=name),
+    ):
+        assert (got.shape, got.dtype) == ((0, 6), name)
+    assert encoding.encode(np.empty((2, 0, 3)), dtype=name).shape == (2, 0, 3, 6)
+    assert encoding.add_to(np.empty((3, 0, 6), name)).shape == (3, 0, 6)
+    assert encoding.add_to(np.empty((0, 4, 6), name)).shape == (0, 4, 6)
+    assert encoding.shift(np.empty((0, 6), name), 3).shape == (0, 6)
+
+
+@pytest.mark.parametrize("workers", [2, -1])
+@pytest.mark.parametrize("name", ["float64", "float32", "float16"])
+def test_workers_give_the_same_bits(workers, name):
+    # enough rows for threads to be worth it, few enough columns for pure Python
+    encoding, rows = pf.sinusoidal(256), 4200
+    np.testing.assert_array_equal(
+        encoding.table(rows, start=-9, dtype=name, workers=workers), encoding.table(rows, start=-9, dtype=name)
+    )
+
+
+@pytest.mark.parametrize("workers", [None, 1, 2, -1, np.int64(2)], ids=repr)
+def test_workers_of_every_kind(workers):
+    np.testing.assert_array_equal(pf.positional_encoding(9, 4, workers=workers), pf.positional_encoding(9, 4))
