@@ -89,7 +89,8 @@ def check_workers(workers: Any) -> int:
         if count < -cpus:
             raise ValueError(f"workers={count} is less than -{cpus}, the number of CPUs here")
         count += 1 + cpus
-    return count
+    # more threads than CPUs would only wait for one another
+    return min(count, cpus)
 
 
 def check_size(name: str, value: int, shape: tuple[int, ...], itemsize: int) -> None:

@@ -17,6 +17,8 @@ __all__ = ["Real", "divide", "multiply", "power_ratio", "sincos_turns", "split",
 
 Real = tuple[int, int]
 
+_FAR = 20000
+
 
 def _trim(mantissa: int, exponent: int, bits: int) -> Real:
     excess = mantissa.bit_length() - bits
@@ -62,6 +64,9 @@ def power_ratio(base: float, exponent: Fraction, bits: int) -> Real:
     context = Context(prec=digits, Emax=MAX_EMAX, Emin=MIN_EMIN)
     logarithm = context.ln(Decimal(base))
     power = context.divide(context.multiply(logarithm, Decimal(exponent.numerator)), Decimal(exponent.denominator))
+    if abs(power) > _FAR:
+        # no float64 times this is one but zero or infinity; as an integer it would have millions of digits
+        return (0, 0) if power < 0 else (1, 2 * _FAR)
     numerator, denominator = context.exp(power).as_integer_ratio()
     return _trim(*divide(numerator, denominator, bits), bits)
 

@@ -342,3 +342,10 @@ def test_sizes_that_overflow_take_neither_time_nor_memory(call):
     """
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
     assert result.stdout.split() == ["ValueError", "True"], result.stderr
+
+
+@pytest.mark.parametrize("schedule", ["pf.geometric(4, freq_shift=4 - 1e-7)", "pf.geometric(3, base=1e-300, first=0)"])
+def test_frequencies_out_of_all_range_take_no_time(schedule):
+    code = f"import numpy as np, posenc_fast as pf; print(np.asarray({schedule}).tolist())"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=10, check=False)
+    assert result.stdout.startswith(("[1.0, 0.0", "[0.0, 0.0")), result.stderr

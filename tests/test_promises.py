@@ -199,7 +199,7 @@ def test_one_rounding_to_16_bits(name, rng):
     once = encoding.encode(positions, dtype=name)
     twice = wide.astype(np.float32).astype(once.dtype)
     rows, columns = np.nonzero(once != twice)
-    assert len(rows) > 20
+    assert len(rows) > 3
     frequencies = exact.schedule(64)
     for row, column in list(zip(rows, columns, strict=True))[:60]:
         check(once[row : row + 1], [positions[row]], [column], frequencies, name, call="encode")
