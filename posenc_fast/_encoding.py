@@ -789,7 +789,7 @@ class Encoding:
 
         def fill(part: slice, out: Array, x: Array | None) -> None:
             components = positions.components(part, phase)
-            hard = plan.encode(engine.level, components, out, target.kind, single, target.stream, x, target.scale)
+            hard = plan.encode(engine.level, components, out, target.kind, single, x, target.scale)
             if hard:
                 rows = np.flatnonzero(hard_rows(components, largest, target.kind))
                 self._fill_hard(target, positions, single, part.start + rows, rows, components, out, x)

@@ -20,7 +20,6 @@ class Plan:
         out: Any,
         kind: int,
         single: bool = False,
-        stream: bool = False,
         x: Any = None,
         scale: float = 1.0,
     ) -> int: ...

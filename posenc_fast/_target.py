@@ -59,8 +59,10 @@ class Target:
         self.out = out.view(np.uint16) if kind >= 2 else out
         self.x = x if x is None or kind < 2 else x.view(np.uint16)
         self.rows, self.width = out.shape[-2:]
-        # memory that was written before is not worth its place in the cache when it fills the cache anyway
-        self.stream = warm and x is None and 0 < cache_size() * 3 // 4 <= out.nbytes
+        # memory that was written before is not worth its place in the cache when it fills the cache anyway; of
+        # narrow rows, too many lines are shared by two rows
+        wide = self.width * out.itemsize >= 256
+        self.stream = warm and wide and x is None and 0 < cache_size() * 3 // 4 <= out.nbytes
 
     def every(self, first: int, step: int) -> Target:
         """The rows first, first + step, .."""

@@ -205,7 +205,6 @@ class Plan:
         out: npt.NDArray[Any],
         kind: int,
         single: bool = False,
-        stream: bool = False,
         x: npt.NDArray[Any] | None = None,
         scale: float = 1.0,
     ) -> int:

@@ -89,9 +89,7 @@ cdef class _Target:
         self.sink.row = self.out.strides[self.out.ndim - 2]
         self.sink.type = kind
         self.sink.scale = scale
-        # only whole cache lines, in memory that is mapped already: lines shared by two rows cost more than is won
-        if stream and self.sink.row % 64 == 0 and <uintptr_t>self.out.buf % 64 == 0:
-            self.sink.stream = is_warm(self.out.buf, self.out.len)
+        self.sink.stream = stream and is_warm(self.out.buf, self.out.len)
         if x is not None:
             PyObject_GetBuffer(x, &self.x, PyBUF_STRIDES)
             self.has_x = True
@@ -139,8 +137,7 @@ cdef class Plan:
         self.c.nruns = self._runs.shape[0] - 1
         self.c.planar = planar
 
-    def encode(self, int level, positions, out, int kind, bint single=False, bint stream=False, x=None,
-               double scale=1.0):
+    def encode(self, int level, positions, out, int kind, bint single=False, x=None, double scale=1.0):
         """Fill out (rows, width), or write scale * x + encoding to out (batch, rows, width).
 
         positions: float64 (rows, axes). Returns how many rows could not be done; they are left as they were.
@@ -151,7 +148,7 @@ cdef class Plan:
         cdef double* scratch = on_stack
         cdef Py_ssize_t size = row_scratch(self.c.waves, self.c.width)
         cdef _Scratch memory
-        cdef _Target target = _Target(out, x, scale, kind, stream)
+        cdef _Target target = _Target(out, x, scale, kind, False)
         if size > ON_STACK:
             memory = _Scratch(size)
             scratch = memory.start

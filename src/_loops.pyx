@@ -26,7 +26,7 @@ from posenc cimport (
     rfloat, roddfloat, stream, stream_end, to_bfloat, to_half, to_odd,
 )
 from libc.math cimport INFINITY, fabs
-from libc.stdint cimport int32_t, int64_t, uint16_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint16_t, uint64_t, uintptr_t
 from libc.string cimport memcpy, memset
 
 # rows that are written: restricted pointers, so that the compiler need not ask whether they overlap
@@ -37,6 +37,7 @@ ctypedef fused row_out:
 
 cdef enum:
     TILE = 128  # columns that go through a buffer at a time
+    STRETCH = 64  # columns between two requests for memory
 
 ctypedef fused narrow_row:
     rfloat
@@ -316,11 +317,8 @@ cdef void columns_accurate(crdouble row, crdouble row_low, crint32 source, crdou
 
 # ---- sinks ------------------------------------------------------------------------------------------------------
 
-cdef void put(const CSink* sink, Py_ssize_t i, const void* row, Py_ssize_t nbytes) noexcept nogil:
-    if sink.stream:
-        stream(sink.out + i * sink.row, row, nbytes)
-    else:
-        memcpy(sink.out + i * sink.row, row, nbytes)
+cdef inline Py_ssize_t itemsize(int type) noexcept nogil:
+    return 8 if type == FLOAT64 else 4 if type == FLOAT32 else 2
 
 
 cdef void add_row(crfloat x, double scale, crdouble row, narrow_row out, Py_ssize_t n) noexcept nogil:
@@ -374,39 +372,46 @@ cdef inline void narrow_to(int type, const oddfloat* row, uint16_t* out, Py_ssiz
         to_bfloat(row, out, n)
 
 
-cdef void narrow(const CSink* sink, Py_ssize_t i, const oddfloat* row, Py_ssize_t n, uint16_t* scratch) noexcept nogil:
-    """Send a row, rounded to odd, to a sink of 16 bits."""
-    cdef char* out = sink.out + i * sink.row
-    cdef uint16_t* to = scratch if sink.stream else <uint16_t*>out
-    narrow_to(sink.type, row, to, n)
-    if sink.stream:
-        stream(out, to, 2 * n)
-
-
 cdef void add_to(const CSink* sink, Py_ssize_t i, Py_ssize_t batch, const double* high, const double* low,
-                 Py_ssize_t n, double* scratch) noexcept nogil:
-    """scale * x + a row of doubles (float64: of sums of two), for one row of one batch; scratch: 2 * n doubles."""
+                 Py_ssize_t n, Py_ssize_t next_i, Py_ssize_t next_batch, double* scratch) noexcept nogil:
+    """scale * x + doubles (float64: sums of two), for one row of one batch; scratch: STRETCH doubles.
+
+    Stretch by stretch, the row that comes next is fetched: no hardware foresees where it lies. It need not exist.
+    """
+    cdef Py_ssize_t size = itemsize(sink.type), c = 0, m
     cdef char* out = sink.out + batch * sink.batch + i * sink.row
     cdef const char* x = sink.x + batch * sink.x_batch + i * sink.x_row
+    cdef const char* next_out = sink.out + next_batch * sink.batch + next_i * sink.row
+    cdef const char* next_x = sink.x + next_batch * sink.x_batch + next_i * sink.x_row
     cdef oddfloat* odd = <oddfloat*>scratch
-    cdef float* floats = <float*>(scratch + n)
-    if sink.type == FLOAT64:
-        if x == out:
-            add_row_accurate_in_place(<double*>out, sink.scale, high, low, n)
+    cdef float* floats = <float*>(scratch + STRETCH // 2)
+    while c < n:
+        m = min(<Py_ssize_t>STRETCH, n - c)
+        prefetch(next_out, m * size)
+        if sink.x != sink.out:
+            prefetch(next_x, m * size)
+        if sink.type == FLOAT64:
+            if x == out:
+                add_row_accurate_in_place(<double*>out, sink.scale, high + c, low + c, m)
+            else:
+                add_row_accurate(<const double*>x, sink.scale, high + c, low + c, <double*>out, m)
+        elif sink.type == FLOAT32:
+            if x == out:
+                add_row_in_place(<float*>out, sink.scale, high + c, m)
+            else:
+                add_row[rfloat](<const float*>x, sink.scale, high + c, <float*>out, m)
         else:
-            add_row_accurate(<const double*>x, sink.scale, high, low, <double*>out, n)
-    elif sink.type == FLOAT32:
-        if x == out:
-            add_row_in_place(<float*>out, sink.scale, high, n)
-        else:
-            add_row[rfloat](<const float*>x, sink.scale, high, <float*>out, n)
-    else:
-        if sink.type == FLOAT16:
-            from_half(<const uint16_t*>x, floats, n)
-        else:
-            from_bfloat(<const uint16_t*>x, floats, n)
-        add_row[roddfloat](floats, sink.scale, high, odd, n)
-        narrow_to(sink.type, odd, <uint16_t*>out, n)
+            if sink.type == FLOAT16:
+                from_half(<const uint16_t*>x, floats, m)
+            else:
+                from_bfloat(<const uint16_t*>x, floats, m)
+            add_row[roddfloat](floats, sink.scale, high + c, odd, m)
+            narrow_to(sink.type, odd, <uint16_t*>out, m)
+        c += m
+        x += m * size
+        out += m * size
+        next_x += m * size
+        next_out += m * size
 
 
 cdef void deliver(const CSink* sink, Py_ssize_t i, const double* high, const double* low, Py_ssize_t n,
@@ -416,14 +421,14 @@ cdef void deliver(const CSink* sink, Py_ssize_t i, const double* high, const dou
     cdef char* out = sink.out + i * sink.row
     if sink.x != NULL:
         for b in range(sink.batches):
-            add_to(sink, i, b, high, low, n, scratch)
+            add_to(sink, i, b, high, low, n, i, b + 1, scratch)
     elif sink.type == FLOAT64:
         sum_row(high, low, <double*>out, n)
     elif sink.type == FLOAT32:
         store_row[rfloat](high, <float*>out, n)
     else:
         store_row[roddfloat](high, <oddfloat*>scratch, n)
-        narrow(sink, i, <oddfloat*>scratch, n, <uint16_t*>(scratch + n))
+        narrow_to(sink.type, <oddfloat*>scratch, <uint16_t*>out, n)
 
 
 # ---- any positions ----------------------------------------------------------------------------------------------
@@ -485,24 +490,17 @@ cdef void flatten(const CPlan* plan, Py_ssize_t rows, CPlan* flat, double* scrat
     flat.runs = runs
 
 
-cdef inline Py_ssize_t itemsize(int type) noexcept nogil:
-    return 8 if type == FLOAT64 else 4 if type == FLOAT32 else 2
-
-
 cdef void emit(const CPlan* plan, const CSink* sink, Py_ssize_t i, const double* waves, double* scratch) noexcept nogil:
     """One row of quickly evaluated waves, through the columns, to the sink."""
-    cdef float* floats = <float*>scratch
+    cdef char* out = sink.out + i * sink.row
     if sink.x != NULL:
         columns[rdouble](plan, waves, scratch)
         deliver(sink, i, scratch, NULL, plan.width, scratch + plan.width)
-    elif sink.type == FLOAT32 and not sink.stream:
-        columns[rfloat](plan, waves, <float*>(sink.out + i * sink.row))
     elif sink.type == FLOAT32:
-        columns[rfloat](plan, waves, floats)
-        put(sink, i, floats, 4 * plan.width)
+        columns[rfloat](plan, waves, <float*>out)
     else:
         columns[roddfloat](plan, waves, <oddfloat*>scratch)
-        narrow(sink, i, <oddfloat*>scratch, plan.width, <uint16_t*>(scratch + plan.width))
+        narrow_to(sink.type, <oddfloat*>scratch, <uint16_t*>out, plan.width)
 
 
 cdef void any_row(const CPlan* plan, const double* position, bint single, bint wide, double* row, double* row_low,
@@ -578,8 +576,6 @@ cdef Py_ssize_t encode(const CPlan* plan, const double* positions, Py_ssize_t ro
                 quick_row_interleaved(positions[i], plan.high, plan.low, row, n)
             emit(plan, sink, i, row, rest)
         i += 1
-    if sink.stream:
-        stream_end()
     return hard
 
 
@@ -728,6 +724,18 @@ cdef void rotate_pair(crdouble v, crdouble q, crdouble cosine, crdouble sine, rd
         below[c] = a - b
 
 
+cdef void rotate_pair_add(crdouble v, crdouble q, crdouble cosine, crdouble sine, double scale, rfloat above,
+                          rfloat below, Py_ssize_t n) noexcept nogil:
+    """scale * what is there + the rows at one offset above and below an anchor."""
+    cdef Py_ssize_t c
+    cdef double a, b
+    for c in range(n):
+        a = v[c] * cosine[c]
+        b = q[c] * sine[c]
+        above[c] = <float>fma(scale, <double>above[c], a + b)
+        below[c] = <float>fma(scale, <double>below[c], a - b)
+
+
 cdef void rotate_pair_accurate(crdouble v, crdouble v_low, crdouble q, crdouble q_low, crdouble cosine,
                                crdouble cosine_low, crdouble sine, crdouble sine_low, rdouble above, rdouble below,
                                Py_ssize_t n) noexcept nogil:
@@ -789,6 +797,32 @@ cdef void rotate(const Anchor* one, const Anchor* two, const double* cosine, con
                                 <oddfloat*>rows.to[2], <oddfloat*>rows.to[3], n)
 
 
+cdef struct Flow:
+    char* line    # start of the cache line that the buffer's first 64 bytes stand for
+    char* buffer
+    Py_ssize_t head, filled  # the row begins at head of its first line; so many bytes of the buffer are filled
+
+
+cdef inline void flow(Flow* to, bint last) noexcept nogil:
+    """Send a buffer's whole lines past the cache. What is left waits for the next stretch of the row.
+
+    The row's first and last lines may be shared with other rows: these bytes are written in the ordinary way.
+    """
+    cdef Py_ssize_t whole = to.filled & ~<Py_ssize_t>63, first = 0
+    if to.head and (whole or last):
+        first = min(<Py_ssize_t>64, to.filled)
+        memcpy(to.line + to.head, to.buffer + to.head, first - to.head)
+        to.head = 0
+    if whole > first:
+        stream(to.line + first, to.buffer + first, whole - first)
+    if last and to.filled > max(whole, first):
+        memcpy(to.line + whole, to.buffer + whole, to.filled - whole)
+    elif not last:
+        memcpy(to.buffer, to.buffer + whole, to.filled - whole)
+    to.line += whole
+    to.filled -= whole
+
+
 cdef void rotate_through(const Anchor* one, const Anchor* two, const double* cosine, const double* sine,
                          Py_ssize_t plane, const Rows* rows, const CSink* sink, Py_ssize_t n,
                          double* scratch) noexcept nogil:
@@ -797,25 +831,33 @@ cdef void rotate_through(const Anchor* one, const Anchor* two, const double* cos
     The work on the next lines overlaps with the memory's on these.
     """
     cdef Py_ssize_t k, m, c = 0, size = itemsize(sink.type)
-    cdef uint16_t* halves = <uint16_t*>(scratch + 4 * (TILE + 8))
     cdef Rows tile = rows[0]
+    cdef Flow to[4]
     cdef char* out
+    cdef bint narrowed = size == 2
     for k in range(4):
-        tile.to[k] = scratch + k * (TILE + 8)
+        tile.to[k] = scratch + k * TILE
+        out = sink.out + rows.index[k] * sink.row
+        to[k].head = <uintptr_t>out & 63
+        to[k].line = out - to[k].head
+        to[k].filled = to[k].head
+        to[k].buffer = <char*>(scratch + 4 * TILE + k * (TILE + 16))
     while c < n:
         m = min(TILE, n - c)
+        if not narrowed:
+            for k in range(4):
+                tile.to[k] = to[k].buffer + to[k].filled
         rotate(one, two, cosine, sine, plane, &tile, sink.type, c, m)
         for k in range(4):
             if rows.index[k] < 0:
                 continue
-            out = sink.out + rows.index[k] * sink.row + c * size
-            if sink.type == FLOAT64 or sink.type == FLOAT32:
-                stream(out, tile.to[k], m * size)
-            elif sink.stream:
-                narrow_to(sink.type, <oddfloat*>tile.to[k], halves, m)
-                stream(out, halves, m * size)
-            else:
-                narrow_to(sink.type, <oddfloat*>tile.to[k], <uint16_t*>out, m)
+            if not sink.stream:
+                narrow_to(sink.type, <oddfloat*>tile.to[k], <uint16_t*>(sink.out + rows.index[k] * sink.row) + c, m)
+                continue
+            if narrowed:
+                narrow_to(sink.type, <oddfloat*>tile.to[k], <uint16_t*>(to[k].buffer + to[k].filled), m)
+            to[k].filled += m * size
+            flow(&to[k], c + m == n)
         c += m
 
 
@@ -872,6 +914,11 @@ cdef void table(const CLattice* lattice, int64_t span, Py_ssize_t offset, Py_ssi
                 at.to[k] = sink.out + at.index[k] * sink.row if at.index[k] >= 0 else <char*>trash[k]
             if at.index[0] < 0 and at.index[1] < 0 and at.index[2] < 0 and at.index[3] < 0:
                 continue
+            if sink.stream:
+                # a store that waits for a line which two rows share holds up all those behind it
+                for k in range(4):
+                    if at.index[k] >= 0:
+                        prefetch(sink.out + (at.index[k] + (-2 if k & 1 else 3)) * sink.row, 1)
             cosine = lattice.near + j * stride
             if direct:
                 rotate(&one, second, cosine, cosine + plane, plane, &at, sink.type, 0, n)
@@ -884,15 +931,34 @@ cdef void table(const CLattice* lattice, int64_t span, Py_ssize_t offset, Py_ssi
         stream_end()
 
 
+cdef void rotate_and_add(const Anchor* anchor, const double* cosine, const double* sine, const CSink* sink,
+                         Py_ssize_t above, Py_ssize_t below, Py_ssize_t n) noexcept nogil:
+    """Add two rows to one batch of float32 in place, without storing them first."""
+    cdef Py_ssize_t c = 0, m
+    cdef char* up = sink.out + above * sink.row
+    cdef char* down = sink.out + below * sink.row
+    while c < n:
+        m = min(<Py_ssize_t>STRETCH, n - c)
+        prefetch(up + 2 * sink.row, 4 * m)
+        prefetch(down - 2 * sink.row, 4 * m)
+        rotate_pair_add(anchor.value + c, anchor.quadrature + c, cosine + c, sine + c, sink.scale, <float*>up,
+                        <float*>down, m)
+        c += m
+        up += 4 * m
+        down += 4 * m
+
+
 cdef void add_table(const CLattice* lattice, int64_t span, Py_ssize_t offset, Py_ssize_t rows, const CSink* sink,
                     double* scratch) noexcept nogil:
     """scale * x + rows of consecutive integers, in types of at most 32 bits."""
-    cdef Py_ssize_t n = lattice.plan.width, stride = lattice.stride, nbytes = n * itemsize(sink.type)
+    cdef Py_ssize_t n = lattice.plan.width, stride = lattice.stride
     cdef Py_ssize_t half = (1 << lattice.block_bits) >> 1
     cdef Py_ssize_t block = (offset + half) >> lattice.block_bits
     cdef Py_ssize_t last = (offset + rows - 1 + half) >> lattice.block_bits
-    cdef Py_ssize_t b, i, j, k
+    cdef Py_ssize_t b, j, above, below, batch, ahead
+    cdef bint fused = sink.batches == 1 and sink.type == FLOAT32 and sink.x == sink.out
     cdef const double* cosine
+    cdef const double* sine
     cdef Anchor exact, anchor
     cdef double* room = lay_out(&anchor, scratch, stride)
     cdef double* row = lay_out(&exact, room, stride)
@@ -902,17 +968,21 @@ cdef void add_table(const CLattice* lattice, int64_t span, Py_ssize_t offset, Py
         find_anchor(lattice, &exact, &anchor, span, block, False, room, scratch)
         for j in range(half + 1):
             cosine = lattice.near + j * stride
-            rotate_pair(anchor.value, anchor.quadrature, cosine, cosine + (half + 1) * stride, row, row + stride, n)
-            for k in range(2):
-                i = (block << lattice.block_bits) + (-j if k else j) - offset
-                if i < 0 or i >= rows or (k == 1 and j == 0) or (k == 0 and j == half):
-                    continue
-                for b in range(sink.batches):
-                    if b + 1 < sink.batches:
-                        prefetch(sink.out + (b + 1) * sink.batch + i * sink.row, nbytes)
-                    else:
-                        prefetch(sink.out + (i - 2 if k else i + 2) * sink.row, nbytes)
-                    add_to(sink, i, b, row + k * stride, NULL, n, scratch)
+            sine = cosine + (half + 1) * stride
+            above = (block << lattice.block_bits) + j - offset
+            below = above - 2 * j
+            if fused and 0 < j < half and below >= 0 and above < rows:
+                rotate_and_add(&anchor, cosine, sine, sink, above, below, n)
+                continue
+            rotate_pair(anchor.value, anchor.quadrature, cosine, sine, row, row + stride, n)
+            for b in range(sink.batches):
+                # the next row is that of the next batch, or the next but one
+                batch = b + 1 if b + 1 < sink.batches else 0
+                ahead = 0 if batch else 1 if sink.batches > 1 else 2
+                if j < half and 0 <= above < rows:
+                    add_to(sink, above, b, row, NULL, n, above + ahead, batch, scratch)
+                if j > 0 and 0 <= below < rows:
+                    add_to(sink, below, b, row + stride, NULL, n, below - ahead, batch, scratch)
 
 
 cdef void rows_of(const CLattice* lattice, const int64_t* spans, const int32_t* offsets, Py_ssize_t rows,
@@ -951,8 +1021,8 @@ cdef void rows_of(const CLattice* lattice, const int64_t* spans, const int32_t* 
         else:
             for b in range(sink.batches):
                 for k in range(many):
-                    prefetch(sink.out + b * sink.batch + (first + k + 1) * sink.row, n * itemsize(sink.type))
-                    add_to(sink, first + k, b, row + k * 2 * stride, row + (k * 2 + 1) * stride, n, scratch)
+                    add_to(sink, first + k, b, row + k * 2 * stride, row + (k * 2 + 1) * stride, n, first + k + 1, b,
+                           scratch)
         first += many
 
 

@@ -161,18 +161,13 @@ static inline void posenc_from_bfloat(cruint16 x, rfloat out, ptrdiff_t n)
         out[i] = posenc_float((uint32_t)x[i] << 16);
 }
 
-/* copy past the cache: right for memory that is mapped already and will not be read soon */
+/* copy whole cache lines past the cache: right for memory that is mapped already and will not be read soon */
 static inline void posenc_stream(void *out, const void *x, ptrdiff_t n)
 {
+#if defined(POSENC_X86)
     char *to = (char *)out;
     const char *from = (const char *)x;
-#if defined(POSENC_X86)
-    ptrdiff_t head = (ptrdiff_t)(-(uintptr_t)to & 63);
-    if (head > n)
-        head = n;
-    memcpy(to, from, (size_t)head);
-    to += head, from += head, n -= head;
-    for (; n >= 64; n -= 64, to += 64, from += 64) {
+    for (; n > 0; n -= 64, to += 64, from += 64) {
 #if defined(__AVX512F__)
         _mm512_stream_si512((void *)to, _mm512_loadu_si512((const void *)from));
 #elif defined(__AVX__)
@@ -183,8 +178,9 @@ static inline void posenc_stream(void *out, const void *x, ptrdiff_t n)
             _mm_stream_si128((__m128i *)(to + k), _mm_loadu_si128((const __m128i *)(from + k)));
 #endif
     }
+#else
+    memcpy(out, x, (size_t)n);
 #endif
-    memcpy(to, from, (size_t)n);
 }
 
 /* ask for lines that will be written: hardware foresees a row, but not where the next one lies */
