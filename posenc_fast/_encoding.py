@@ -397,8 +397,8 @@ class Encoding:
         length = count_of(length, "length", 0)
         check_size("length", length, (length, self.d_model), 2)
         self._one_axis("table")
-        if out is None and precision == "exact" and workers is None and type(start) is int and type(step) is int:
-            table = self._small_table(length, start, step, dtype)
+        if precision == "exact" and workers is None and type(start) is int and type(step) is int:
+            table = self._small_table(length, start, step, dtype, out)
             if table is not None:
                 return table
         kind = float_type(dtype)
@@ -716,14 +716,22 @@ class Encoding:
         """
         return _algebra.locate(self, encoded, low, high)
 
-    def _small_table(self, length: int, start: int, step: int, dtype: Any) -> Array | None:
+    def _small_table(self, length: int, start: int, step: int, dtype: Any, out: Array | None) -> Array | None:
         """The usual table without detours, where it is small enough for them to show."""
-        usual = usual_type(dtype)
-        if usual is None or step != 1 or not (0 < length * self.d_model < WORTH_A_THREAD) or abs(start) >= 2**62:
+        usual, d_model = usual_type(dtype), len(self._index)
+        if usual is None or step != 1 or not (0 < length * d_model < WORTH_A_THREAD) or abs(start) >= 2**62:
+            return None
+        if out is None:
+            out = np.empty((length, d_model), usual[0])
+        elif (
+            type(out) is not np.ndarray
+            or out.shape != (length, d_model)
+            or out.dtype is not usual[0]
+            or not out.flags.carray
+        ):
             return None
         engine = self._engine()
         lattice, span_bits = self._lattice(engine, usual[1] == 0)
-        out = np.empty((length, self.d_model), usual[0])
         span, offset = divmod(start, 1 << span_bits)
         lattice.table(engine.level, span, offset, out, usual[1])
         return out

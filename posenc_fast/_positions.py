@@ -67,7 +67,7 @@ class Given:
             if (
                 values.dtype.itemsize == 8
                 and values.size
-                and max(-int(values.min()), int(values.max())) > _EXACT_IN_FLOAT64
+                and max(-int(np.minimum.reduce(values, None)), int(np.maximum.reduce(values, None))) > _EXACT_IN_FLOAT64
             ):
                 self.form = "integer"
         elif values.dtype.itemsize > 8:
@@ -84,10 +84,12 @@ class Given:
         columns: tuple[npt.NDArray[np.float64], ...]
         if self.form == "integer":
             columns = split_integers(values)
+        elif self.form == "real":
+            columns = (values.astype(np.float64, copy=False),)
         else:
-            high = values.astype(np.float64, copy=False)
+            high = values.astype(np.float64)
             with np.errstate(invalid="ignore"):
-                columns = (high, (values - high).astype(np.float64)) if self.form == "pair" else (high,)
+                columns = (high, (values - high).astype(np.float64))
         result = _side_by_side(columns, phase)
         if self.missing is not None and self.missing[part].any():
             result = result.copy()

@@ -77,6 +77,9 @@ class Target:
         """Call task(rows, out, x) for blocks of rows, in threads where that is worth it."""
         if self.out.size < WORTH_A_THREAD:
             workers = 1
+            if self.out.flags.aligned and (self.x is None or self.x.flags.aligned):
+                task(slice(0, self.rows), self.out, self.x)
+                return
         rows = max(1, min(BLOCK * self.rows // self.out.size, -(-self.rows // workers)))
         # whole spans of a lattice, where there is room for them
         rows = rows // 4096 * 4096 or rows

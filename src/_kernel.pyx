@@ -11,7 +11,8 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
 from posenc cimport (
-    CLattice, CLevel, CPlan, CSink, cache_size, cpu_has, is_warm, lattice_scratch, row_scratch,
+    CLattice, CLevel, CPlan, CSink, cache_size, cpu_has, is_warm, row_scratch, rows_scratch,
+    table_scratch,
 )
 
 cdef extern from *:
@@ -259,7 +260,7 @@ cdef class Lattice:
         Or write scale * x + encoding to out (batch, rows, width), which float64 does by rows alone.
         """
         cdef _Target target = _Target(out, x, scale, kind, stream)
-        cdef _Scratch memory = _Scratch(lattice_scratch(self.plan.c.waves, self.plan.c.width))
+        cdef _Scratch memory = _Scratch(table_scratch(self.plan.c.waves, self.plan.c.width))
         cdef Py_ssize_t rows = target.out.shape[target.out.ndim - 2]
         with nogil:
             levels[level].table(&self.c, span, offset, rows, &target.sink, memory.start)
@@ -268,6 +269,6 @@ cdef class Lattice:
              double scale=1.0):
         """Fill out (rows, width), or write scale * x + encoding to out (batch, rows, width): any integers."""
         cdef _Target target = _Target(out, x, scale, kind, False)
-        cdef _Scratch memory = _Scratch(lattice_scratch(self.plan.c.waves, self.plan.c.width))
+        cdef _Scratch memory = _Scratch(rows_scratch(self.plan.c.waves, self.plan.c.width))
         with nogil:
             levels[level].rows(&self.c, &spans[0], &offsets[0], spans.shape[0], &target.sink, memory.start)

@@ -713,15 +713,15 @@ cdef void rotate_pairs(crdouble v, crdouble q, crdouble v2, crdouble q2, crdoubl
         store[narrow_row](below2, c, a - b)
 
 
-cdef void rotate_pair(crdouble v, crdouble q, crdouble cosine, crdouble sine, rdouble above, rdouble below,
+cdef void rotate_pair(crdouble v, crdouble q, crdouble cosine, crdouble sine, row_out above, row_out below,
                       Py_ssize_t n) noexcept nogil:
     cdef Py_ssize_t c
     cdef double a, b
     for c in range(n):
         a = v[c] * cosine[c]
         b = q[c] * sine[c]
-        above[c] = a + b
-        below[c] = a - b
+        store[row_out](above, c, a + b)
+        store[row_out](below, c, a - b)
 
 
 cdef void rotate_pair_add(crdouble v, crdouble q, crdouble cosine, crdouble sine, double scale, rfloat above,
@@ -787,6 +787,9 @@ cdef void rotate(const Anchor* one, const Anchor* two, const double* cosine, con
         if rows.index[1] < 0 and rows.index[2] < 0:
             rotate_halves[rfloat](one.value + first, one.quadrature + first, two.value + first, two.quadrature + first,
                                   cosine + first, sine + first, <float*>rows.to[0], <float*>rows.to[3], n)
+        elif rows.index[2] < 0 and rows.index[3] < 0:
+            rotate_pair[rfloat](one.value + first, one.quadrature + first, cosine + first, sine + first,
+                                <float*>rows.to[0], <float*>rows.to[1], n)
         else:
             rotate_pairs[rfloat](one.value + first, one.quadrature + first, two.value + first, two.quadrature + first,
                                  cosine + first, sine + first, <float*>rows.to[0], <float*>rows.to[1],
@@ -974,7 +977,7 @@ cdef void add_table(const CLattice* lattice, int64_t span, Py_ssize_t offset, Py
             if fused and 0 < j < half and below >= 0 and above < rows:
                 rotate_and_add(&anchor, cosine, sine, sink, above, below, n)
                 continue
-            rotate_pair(anchor.value, anchor.quadrature, cosine, sine, row, row + stride, n)
+            rotate_pair[rdouble](anchor.value, anchor.quadrature, cosine, sine, row, row + stride, n)
             for b in range(sink.batches):
                 # the next row is that of the next batch, or the next but one
                 batch = b + 1 if b + 1 < sink.batches else 0

@@ -284,14 +284,15 @@ typedef struct {
                  const posenc_sink *, double *scratch);
 } posenc_level;
 
-/* doubles of scratch that encode and evaluate, or table and rows, may use */
+/* doubles of scratch that encode and evaluate, table, or rows may use */
 static inline ptrdiff_t posenc_row_scratch(ptrdiff_t waves, ptrdiff_t width)
 {
     ptrdiff_t flat = waves < POSENC_FEW_WAVES ? 5 * POSENC_FLAT_WAVES + 4 * POSENC_FLAT_WIDTH : 0;
     return 10 * waves + 4 * width + flat + 64;
 }
 
-static inline ptrdiff_t posenc_lattice_scratch(ptrdiff_t waves, ptrdiff_t width) { return 10 * waves + 24 * (width + 16) + 2 * POSENC_ADDED + 2048; }
+static inline ptrdiff_t posenc_table_scratch(ptrdiff_t waves, ptrdiff_t width) { return 10 * waves + 24 * (width + 16) + 2048; }
+static inline ptrdiff_t posenc_rows_scratch(ptrdiff_t waves, ptrdiff_t width) { return posenc_table_scratch(waves, width) + 2 * POSENC_ADDED; }
 
 void posenc_level_baseline(posenc_level *);
 void posenc_level_avx2(posenc_level *);

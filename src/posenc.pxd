@@ -28,7 +28,8 @@ cdef extern from "posenc.h" nogil:
     bint is_warm "posenc_is_warm"(const void*, Py_ssize_t)
     Py_ssize_t cache_size "posenc_cache_size"()
     Py_ssize_t row_scratch "posenc_row_scratch"(Py_ssize_t, Py_ssize_t)
-    Py_ssize_t lattice_scratch "posenc_lattice_scratch"(Py_ssize_t, Py_ssize_t)
+    Py_ssize_t table_scratch "posenc_table_scratch"(Py_ssize_t, Py_ssize_t)
+    Py_ssize_t rows_scratch "posenc_rows_scratch"(Py_ssize_t, Py_ssize_t)
     bint cpu_has "posenc_cpu_has"(int)
 
     int ADDED "POSENC_ADDED"
