@@ -4,6 +4,7 @@ from . import reference
 from ._api import fourier_features, join, positional_encoding, sinusoidal
 from ._backend import backend, isa, isa_levels, use_backend
 from ._encoding import Encoding
+from ._grid import grid
 from ._schedule import Schedule, geometric, linear
 from ._version import __version__
 
@@ -14,6 +15,7 @@ __all__ = [
     "backend",
     "fourier_features",
     "geometric",
+    "grid",
     "isa",
     "isa_levels",
     "join",

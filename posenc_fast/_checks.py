@@ -34,11 +34,12 @@ _USUAL: dict[Any, tuple[np.dtype[Any], int]] = {
     np.float32: (np.dtype(np.float32), 1),
     np.float64: (np.dtype(np.float64), 0),
 }
+_USUAL.update({usual[0]: usual for usual in list(_USUAL.values())})
 
 
 def usual_type(dtype: Any) -> tuple[np.dtype[Any], int] | None:
-    """float32 or float64, with its kind, when given by its class; None means: look closer."""
-    return _USUAL.get(dtype) if isinstance(dtype, type) else None
+    """float32 or float64, with its kind, when given as such; None means: look closer."""
+    return _USUAL.get(dtype) if isinstance(dtype, (type, np.dtype)) else None
 
 
 def kind_of(dtype: np.dtype[Any]) -> int | None:

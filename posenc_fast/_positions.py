@@ -139,12 +139,12 @@ def _side_by_side(columns: tuple[npt.NDArray[np.float64], ...], phase: bool) -> 
     return np.ascontiguousarray(columns[0] if len(columns) == 1 else np.concatenate(columns, axis=1))
 
 
-def convert(positions: Any, axes: int) -> tuple[Given, tuple[int, ...]]:
+def convert(positions: Any, axes: int, name: str = "positions") -> tuple[Given, tuple[int, ...]]:
     """Positions of shape (...,) or, for several axes, (..., axes), as rows; and the shape (...,)."""
     try:
         values = np.asarray(positions)
     except ValueError as error:
-        raise ValueError(f"positions must be an array, not {positions!r}: {error}") from None
+        raise ValueError(f"{name} must be an array, not {positions!r}: {error}") from None
     kind = values.dtype.kind
     if kind in "fO" and not isinstance(positions, (np.ndarray, np.generic, float)) and values.size:
         # numpy makes float64 of a list that has integers of both int64 and uint64
@@ -152,47 +152,47 @@ def convert(positions: Any, axes: int) -> tuple[Given, tuple[int, ...]]:
         if all(type(p) is int for p in objects.flat):
             if objects.min() < -(2**63) or objects.max() >= 2**64:
                 raise ValueError(
-                    f"positions has {objects.max()} and {objects.min()}, but integers must be int64 or uint64; "
+                    f"{name} has {objects.max()} and {objects.min()}, but integers must be int64 or uint64; "
                     "give float64 numbers if they are meant"
                 )
             values, kind = objects, "i"
     if kind not in "iufmM":
         if values.size or not isinstance(positions, (list, tuple)):
             raise TypeError(
-                f"positions must be integers, real numbers, datetime64 or timedelta64, not an array of {values.dtype}"
+                f"{name} must be integers, real numbers, datetime64 or timedelta64, not an array of {values.dtype}"
             )
         values = values.astype(np.float64)
     shape = values.shape
     if axes > 1:
         if not shape or shape[-1] != axes:
             raise ValueError(
-                f"positions has shape {shape}, but the encoding has {axes} axes: its last dimension must be {axes}"
+                f"{name} has shape {shape}, but the encoding has {axes} axes: its last dimension must be {axes}"
             )
         shape = shape[:-1]
     unit, missing = Fraction(1), None
     if kind in "mM":
-        values, unit, missing = _times(values)
+        values, unit, missing = _times(values, name)
     return Given(values.reshape(-1, axes), unit, missing), shape
 
 
-def _times(values: npt.NDArray[Any]) -> tuple[npt.NDArray[np.int64], Fraction, npt.NDArray[np.bool_] | None]:
+def _times(values: npt.NDArray[Any], name: str) -> tuple[npt.NDArray[np.int64], Fraction, npt.NDArray[np.bool_] | None]:
     """Times as counts, the seconds in a count, and which are missing."""
     match = re.search(r"\[(\d*)(\w+)\]", values.dtype.str)
     if match is None:
-        raise TypeError(f"positions of type {values.dtype} have no unit; give them one, as in {values.dtype.name}[s]")
-    number, name = match.groups()
-    if name in "YM":
+        raise TypeError(f"{name} of type {values.dtype} have no unit; give them one, as in {values.dtype.name}[s]")
+    number, letters = match.groups()
+    if letters in "YM":
         if values.dtype.kind == "m":
             raise TypeError(
-                f"positions of type {values.dtype} count {name}, which differ in length; convert them to days or seconds"
+                f"{name} of type {values.dtype} count {letters}, which differ in length; convert them to days or seconds"
             )
         values = values.astype("M8[s]")
-        number, name = "", "s"
+        number, letters = "", "s"
     missing = np.isnat(values)
     counts = values.astype(values.dtype.newbyteorder("="), copy=False).view(np.int64)
     if missing.any():
-        return np.where(missing, 0, counts), _SECONDS[name] * int(number or 1), missing.reshape(-1)
-    return counts, _SECONDS[name] * int(number or 1), None
+        return np.where(missing, 0, counts), _SECONDS[letters] * int(number or 1), missing.reshape(-1)
+    return counts, _SECONDS[letters] * int(number or 1), None
 
 
 def split_integers(values: npt.NDArray[Any]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:

@@ -1,0 +1,201 @@
+"""Tables over several axes: every point has the encoding of its coordinates, wherever and however it is written."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import posenc_fast as pf
+
+DTYPES = [np.float64, np.float32, np.float16]
+ROW, COLUMN = pf.sinusoidal(6), pf.sinusoidal(5, base=100.0, layout="concatenated")
+ENCODINGS = {
+    "one": pf.sinusoidal(7),
+    "two": pf.join([ROW, COLUMN]),
+    "two-swapped": pf.join([ROW, COLUMN], axes=[1, 0]),
+    "three": pf.join([ROW, COLUMN, pf.sinusoidal(4, layout="concatenated")], axes=[2, 0, 1]),
+    # columns of both axes alternate
+    "woven": pf.Encoding([[1.0, 0.0], [0.0, 2.0], [0.5, 0.0], [0.0, 0.25]], phases=[0.0, 0.25, 0.125, 0.5]),
+    "constant": pf.Encoding([[0.0, 0.0], [0.0, 1.0]], phases=[0.25, 0.0], amplitudes=[-3.0, 2.0]),
+    "dense": pf.fourier_features([[1.0, 2.0], [-0.5, 0.125], [0.3, 0.7]]),
+    "partly-dense": pf.join([pf.fourier_features([[1.0, 2.0], [-0.5, 0.125]]), ROW], axes=[(0, 1), 1]),
+}
+
+
+def points_of(axes, indexing="ij"):
+    arrays = [np.arange(axis) if isinstance(axis, int) else axis for axis in axes]
+    return np.stack(np.meshgrid(*arrays, indexing=indexing), axis=-1)
+
+
+def expected(axes, encoding, indexing="ij", dtype=np.float64):
+    points = points_of(axes, indexing)
+    return encoding.encode(points if encoding.ndim > 1 else points[..., 0], dtype=dtype)
+
+
+def agree(got, axes, encoding, indexing="ij"):
+    exact = expected(axes, encoding, indexing)
+    assert got.shape == exact.shape
+    # both are within half a unit in the last place of the exact value; for float64, within one
+    units = 1.0 if got.dtype == np.float64 else 0.5
+    allowed = units * np.spacing(np.abs(exact).astype(got.dtype)).astype(np.float64) + 2.0**-50
+    assert (np.abs(got.astype(np.float64) - exact) <= allowed).all()
+
+
+@pytest.mark.usefixtures("backend")
+@pytest.mark.parametrize("dtype", DTYPES, ids=lambda t: t.__name__)
+@pytest.mark.parametrize("name", ENCODINGS)
+def test_lengths(name, dtype):
+    encoding = ENCODINGS[name]
+    axes = [5, 7, 3][: encoding.ndim]
+    agree(pf.grid(axes, encoding, dtype=dtype), axes, encoding)
+
+
+@pytest.mark.usefixtures("backend")
+@pytest.mark.parametrize("indexing", ["ij", "xy"])
+@pytest.mark.parametrize("name", ENCODINGS)
+def test_coordinates(name, indexing, rng):
+    encoding = ENCODINGS[name]
+    axes = [rng.uniform(-9, 9, 4), np.arange(-3, 3), np.float32([0.5, 1e6])][: encoding.ndim]
+    agree(pf.grid(axes, encoding, indexing=indexing), axes, encoding, indexing)
+
+
+def test_xy_is_meshgrid():
+    assert pf.grid([2, 3, 4], ENCODINGS["three"], indexing="xy").shape == (3, 2, 4, 15)
+    assert pf.grid([3], ROW, indexing="xy").shape == (3, 6)
+
+
+@pytest.mark.usefixtures("backend")
+def test_bfloat16():
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    for name in ("two", "dense"):
+        got = pf.grid([5, 7], ENCODINGS[name], dtype="bfloat16")
+        assert got.dtype == ml_dtypes.bfloat16
+        np.testing.assert_array_equal(got, expected([5, 7], ENCODINGS[name], dtype="bfloat16"))
+
+
+@pytest.mark.usefixtures("backend")
+def test_the_bits_are_those_of_each_axis_table():
+    grid = pf.grid([40, 30], ENCODINGS["two"])
+    np.testing.assert_array_equal(grid[:, 11, :6], ROW.table(40))
+    np.testing.assert_array_equal(grid[17, :, 6:], COLUMN.table(30))
+
+
+@pytest.mark.usefixtures("backend")
+def test_minus_zero_is_kept():
+    encoding = pf.sinusoidal(2, functions=("-sin", "cos"))
+    grid = pf.grid([2, 3], pf.join([encoding, encoding]))
+    np.testing.assert_array_equal(np.signbit(grid[:, 0, :2]), np.signbit(encoding.table(2)))
+    np.testing.assert_array_equal(np.signbit(grid[0, :, 2:]), np.signbit(encoding.table(3)))
+
+
+@pytest.mark.usefixtures("backend")
+@pytest.mark.parametrize("name", ["two", "dense"])
+def test_out_may_hold_the_coordinates(name):
+    encoding = ENCODINGS[name]
+    out = np.zeros((3, 2, encoding.d_model), np.float32)
+    coordinates = out.reshape(-1)[:3]
+    coordinates[:] = [1.0, np.nan, 3.0]
+    np.testing.assert_array_equal(
+        pf.grid([coordinates, 2], encoding, out=out), pf.grid([np.array([1.0, np.nan, 3.0]), 2], encoding)
+    )
+
+
+@pytest.mark.usefixtures("backend")
+@pytest.mark.parametrize("workers", [None, 2, -1])
+@pytest.mark.parametrize("name", ["two", "partly-dense"])
+def test_workers_give_the_same(name, workers):
+    encoding = ENCODINGS[name]
+    axes = [400, np.arange(300) / 7.0]
+    np.testing.assert_array_equal(pf.grid(axes, encoding, workers=workers), pf.grid(axes, encoding))
+
+
+@pytest.mark.usefixtures("backend")
+@pytest.mark.parametrize("dtype", DTYPES, ids=lambda t: t.__name__)
+def test_out_behind_a_class_token(dtype):
+    table = np.full((1 + 5 * 7, 11), 9, dtype)
+    got = pf.grid([5, 7], ENCODINGS["two"], dtype=dtype, out=table[1:].reshape(5, 7, 11))
+    assert np.shares_memory(got, table)
+    assert (table[0] == 9).all()
+    np.testing.assert_array_equal(table[1:].reshape(5, 7, 11), pf.grid([5, 7], ENCODINGS["two"], dtype=dtype))
+
+
+@pytest.mark.usefixtures("backend")
+def test_out_with_strides():
+    room = np.full((12, 7, 20), 9, np.float32)
+    out = room[::-2, :, 3:14]
+    assert pf.grid([6, 7], ENCODINGS["two"], out=out) is out
+    np.testing.assert_array_equal(out, pf.grid([6, 7], ENCODINGS["two"]))
+    for untouched in (room[::2], room[:, :, :3], room[:, :, 14:]):
+        assert (untouched == 9).all()
+    unaligned = np.zeros(6 * 7 * 11 * 4 + 1, np.uint8)[1:].view(np.float32).reshape(6, 7, 11)
+    np.testing.assert_array_equal(pf.grid([6, 7], ENCODINGS["two"], out=unaligned), out)
+
+
+@pytest.mark.usefixtures("backend")
+@pytest.mark.parametrize("name", ["two", "dense", "constant"])
+def test_points_without_a_value(name):
+    encoding = ENCODINGS[name]
+    grid = pf.grid([np.array([0.0, np.nan, 2.0]), np.array([1.0, np.inf])], encoding)
+    assert np.isnan(grid[1]).all()
+    assert np.isnan(grid[:, 1]).all()
+    agree(grid[::2, :1], [np.array([0.0, 2.0]), np.array([1.0])], encoding)
+
+
+@pytest.mark.usefixtures("backend")
+def test_times_are_seconds():
+    hours = np.datetime64("2026-01-01T00", "h") + np.arange(3)
+    grid = pf.grid([hours, 4], ENCODINGS["two"])
+    np.testing.assert_array_equal(grid[:, 0, :6], ROW.encode(hours))
+    missing = hours.copy()
+    missing[1] = "NaT"
+    assert np.isnan(pf.grid([missing, 4], ENCODINGS["two"])[1]).all()
+
+
+@pytest.mark.usefixtures("backend")
+def test_large_integers_are_exact():
+    large = np.array([2**62 + 1, -(2**60) - 3])
+    np.testing.assert_array_equal(pf.grid([large, 2], ENCODINGS["two"])[:, 0, :6], ROW.encode(large))
+    both = np.array([2**53 + 1, 2**53 + 2])
+    encoding = pf.fourier_features([[2.0**-30, 2.0**-31]])
+    agree(pf.grid([both, both], encoding), [both, both], encoding)
+
+
+def test_empty():
+    assert pf.grid([0, 3], ENCODINGS["two"]).shape == (0, 3, 11)
+    assert pf.grid([3, []], ENCODINGS["dense"]).shape == (3, 0, 6)
+
+
+@pytest.mark.parametrize(
+    ("axes", "options", "error", "words"),
+    [
+        (3, {}, ValueError, ["axes", "2 axes", "3"]),
+        ([3], {}, ValueError, ["axes", "2 axes", "[3]"]),
+        ("ab", {}, ValueError, ["axes", "'ab'"]),
+        ([3, -1], {}, ValueError, ["axes[1]", "-1"]),
+        ([3, True], {}, TypeError, ["axes[1]", "True"]),
+        ([[[1.0]], 3], {}, ValueError, ["axes[0]", "(1, 1)"]),
+        ([["a"], 3], {}, TypeError, ["axes[0]", "<U1"]),
+        ([3, 2.5], {}, ValueError, ["axes[1]", "()"]),
+        ([3, 4], {"indexing": "yx"}, ValueError, ["indexing", "'yx'", "'ij'"]),
+        ([3, 4], {"dtype": int}, TypeError, ["dtype", "int"]),
+        ([3, 4], {"workers": 0}, ValueError, ["workers=0"]),
+        ([3, 4], {"out": np.zeros((4, 3, 6), np.float32)}, ValueError, ["out", "(4, 3, 6)", "(3, 4, 6)"]),
+        ([3, 4], {"out": np.zeros((3, 4, 6))}, ValueError, ["out", "float64"]),
+        ([np.zeros(3, "m8[s]"), 4], {}, TypeError, ["axes", "timedelta64[s]", "seconds"]),
+        ([np.array([2**53 + 1]), np.array([0.5])], {}, ValueError, ["axes[0]", "float64"]),
+        ([2**40, 2**40], {}, ValueError, ["too large"]),
+    ],
+    ids=lambda value: None if isinstance(value, (dict, list, type)) else str(value),
+)
+def test_bad_arguments(axes, options, error, words):
+    before = options["out"].copy() if "out" in options else None
+    with pytest.raises(error) as raised:
+        pf.grid(axes, ENCODINGS["dense"], **options)
+    assert all(word in str(raised.value) for word in words), raised.value
+    if before is not None:
+        np.testing.assert_array_equal(options["out"], before)
+
+
+def test_an_encoding_is_needed():
+    with pytest.raises(TypeError, match="encoding must be an Encoding, not int"):
+        pf.grid([3], 4)
