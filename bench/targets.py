@@ -89,6 +89,19 @@ def types(narrow: str, shape: tuple[int, int], runs: int) -> Measured:
     return compare(times, *outs, math.prod(shape))
 
 
+def grid_and_copy(lengths: tuple[int, int], width: int, runs: int) -> Measured:
+    encoding, out = pf.join([pf.sinusoidal(width // 2)] * 2), timing.warm((*lengths, width))
+    ready = pf.grid(lengths, encoding)
+    sides = {"grid": partial(pf.grid, lengths, encoding, out=out), "copy": partial(np.copyto, out, ready)}
+    times = timing.alternate(sides, runs)
+    out.fill(0)
+    sides["grid"]()
+    for row in (0, lengths[0] // 2, lengths[0] - 1):
+        points = np.stack([np.full(lengths[1], row), np.arange(lengths[1])], axis=-1)
+        values.check_rows(out[row], encoding, points)
+    return compare(times, "grid", "copy", out.size)
+
+
 def processors() -> float:
     """How many processors two threads of pure computing get at this moment."""
     block = bytes(1 << 24)
@@ -383,6 +396,15 @@ def other_targets(most: int) -> list[Target]:
         bar("encode-memset", "encode, 1e6 timestamps x 64, `out=` warm / memset", "<=", 1.4, encode_and_memset),
         bar("add-32x512x768", added, "<=", 0.7, add, (32, 512, 768)),
         bar("add-1x131072x512", added, "<=", 0.95, add, (1, *HUGE)),
+        bar(
+            "grid-512x512x256",
+            "grid / copy of the array, both into the same warm memory",
+            "<=",
+            1.5,
+            grid_and_copy,
+            (512, 512),
+            256,
+        ),
         bar("timestep-320", "encode of one timestep, new array / NumPy, ready frequencies", "<=", 0.5, one_timestep),
         bar("linear-table", "table, " + grows, "<=", 2, linear, table_blocks, most),
         bar("linear-encode", "encode, " + grows, "<=", 2, linear, encode_blocks, most),
