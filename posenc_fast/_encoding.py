@@ -288,38 +288,42 @@ class Encoding:
     def _engine(self) -> _backend.Engine:
         return _backend.current() if self._pinned is None else _backend.select(self._pinned)
 
-    def _plan(self, engine: _backend.Engine, form: str, unit: Fraction = Fraction(1)) -> tuple[Any, Floats, bool]:
+    def _plan(
+        self, engine: _backend.Engine, form: str, unit: Fraction = Fraction(1), single: bool = False
+    ) -> tuple[Any, Floats, bool]:
         """The engine's Plan for positions of a form, its largest turns, and whether a component of ones is needed."""
-        key: tuple[Any, ...] = (engine.backend, form) if unit == 1 else (engine.backend, form, unit)
+        key: tuple[Any, ...] = (
+            (engine.backend, form) if unit == 1 and not single else (engine.backend, form, unit, single)
+        )
         found = self._cache.get(key)
         if found is None:
             waves, columns = self._waves(), self._columns()
             phase = bool(waves.residual.any())
-            multiples = {"real": (1,), "pair": (1, 1), "integer": (2**32, 1)}[form]
             axes = []
-            for multiple in multiples:
-                parts = [_schedule.split_turns(schedule, unit, multiple) for schedule in self._schedules]
-                turns = np.concatenate([*parts, np.zeros((2, 1))], axis=1)
-                axes += [turns[:, waves.frequency[:, a]] for a in range(self.ndim)]
-            single = [self._radians()[waves.frequency[:, a]] for _ in multiples for a in range(self.ndim)]
+            for multiple in {"real": (1,), "pair": (1, 1), "integer": (2**32, 1)}[form]:
+                frequencies = self._single() if single else self._turns(unit, multiple)
+                axes += [frequencies[:, waves.frequency[:, a]] for a in range(self.ndim)]
             if phase:
-                axes.append(np.stack([waves.residual, np.zeros_like(waves.residual)]))
-                single.append(2 * np.pi * waves.residual)
-            turns = np.ascontiguousarray(np.stack(axes, axis=1))
-            with np.errstate(over="ignore"):
-                rounded = np.array(single).astype(np.float32).astype(np.float64)
-            largest = np.abs(turns[0]).max(axis=1)
+                ones = np.stack([waves.residual, np.zeros_like(waves.residual)])
+                axes.append((2 * np.pi * ones).astype(np.float32).astype(np.float64) if single else ones)
+            frequencies = np.ascontiguousarray(np.stack(axes, axis=1))
+            largest = np.abs(frequencies[0]).max(axis=1) / (2 * np.pi if single else 1)
             plan = engine.module.Plan(
-                turns,
-                rounded,
-                largest,
-                columns.source,
-                columns.amplitude,
-                columns.runs,
-                columns.planar,
+                frequencies, largest, columns.source, columns.amplitude, columns.runs, columns.planar
             )
             found = self._cache[key] = (plan, largest, phase)
         return found
+
+    def _turns(self, unit: Fraction, multiple: int) -> Floats:
+        """All frequencies in turns as sums of two doubles, and a zero behind them for the index -1."""
+        parts = [_schedule.split_turns(schedule, unit, multiple) for schedule in self._schedules]
+        return np.concatenate([*parts, np.zeros((2, 1))], axis=1)
+
+    def _single(self) -> Floats:
+        """The same in radians, rounded to float32."""
+        with np.errstate(over="ignore"):
+            rounded = self._radians().astype(np.float32).astype(np.float64)
+        return np.stack([rounded, np.zeros_like(rounded)])
 
     def _lattice(self, engine: _backend.Engine, wide: bool) -> tuple[Any, int]:
         """The engine's Lattice, and the binary logarithm of its span."""
@@ -793,7 +797,7 @@ class Encoding:
         if single:
             # what a framework would be given: float64 numbers of the base unit, soon to be rounded to float32
             positions, form, unit = _positions.plainly(positions), "real", Fraction(1)
-        plan, largest, phase = self._plan(engine, form, unit)
+        plan, largest, phase = self._plan(engine, form, unit, single)
 
         def fill(part: slice, out: Array, x: Array | None) -> None:
             components = positions.components(part, phase)

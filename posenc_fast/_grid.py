@@ -225,7 +225,7 @@ def _parts(encoding: Encoding) -> tuple[list[_Part | None], _Part | None]:
             adjacent = last - first + 1 == len(columns)
             return _Part(
                 slice(first, last + 1) if adjacent else columns,
-                Encoding._make(schedules, index, phases, amplitudes, ""),
+                type(encoding)._make(schedules, index, phases, amplitudes, ""),
             )
 
         found = encoding._cache["parts"] = ([part(a) for a in range(encoding.ndim)], part(-1))

@@ -11,7 +11,7 @@ BFLOAT16: int
 
 class Plan:
     def __init__(
-        self, turns: Any, single: Any, largest: Any, source: Any, amplitude: Any, runs: Any, planar: bool
+        self, frequencies: Any, largest: Any, source: Any, amplitude: Any, runs: Any, planar: bool
     ) -> None: ...
     def encode(
         self,

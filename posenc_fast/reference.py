@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from . import _api, _backend, _encoding, _schedule
+from . import _api, _backend, _encoding, _grid, _schedule
 from ._doubles import Floats, Pair, product, two_product, two_sum
 from ._rounding import deliver, hard_rows
 
@@ -31,6 +31,7 @@ __all__ = [
     "Encoding",
     "fourier_features",
     "geometric",
+    "grid",
     "join",
     "linear",
     "positional_encoding",
@@ -132,11 +133,12 @@ def angles(positions: Floats, turns: Floats) -> Pair:
     return angle, low
 
 
-def angles_single(positions: Floats, single: Floats) -> Pair:
-    """The same with float32 products, as float32 frameworks have them."""
+def angles_single(positions: Floats, radians: Floats) -> Pair:
+    """The same with float32 frequencies in radians and float32 products, as float32 frameworks have them."""
+    single = radians[0].astype(np.float32)
     angle = np.zeros((len(positions), single.shape[1]), np.float32)
     for a in range(len(single)):
-        angle = angle + positions[:, a, np.newaxis].astype(np.float32) * single[a].astype(np.float32)
+        angle = angle + positions[:, a, np.newaxis].astype(np.float32) * single[a]
     exact = angle.astype(np.float64)
     t, e = two_product(exact, PER_RADIAN)
     return t - np.rint(t), exact * PER_RADIAN_LOW + e
@@ -187,15 +189,14 @@ class Plan:
 
     def __init__(
         self,
-        turns: Floats,
-        single: Floats,
+        frequencies: Floats,
         largest: Floats,
         source: npt.NDArray[np.int32],
         amplitude: Floats,
         runs: npt.NDArray[np.int32],
         planar: bool,
     ) -> None:
-        self.turns, self.single, self.largest = turns, single, largest
+        self.frequencies, self.largest = frequencies, largest
         self.source, self.amplitude, self.planar = source, amplitude, planar
 
     def encode(
@@ -241,7 +242,7 @@ class Plan:
         x: npt.NDArray[Any] | None,
         scale: float,
     ) -> None:
-        angle = angles_single(positions, self.single) if single else angles(positions, self.turns)
+        angle = (angles_single if single else angles)(positions, self.frequencies)
         sine, cosine = sincos(*angle)
         if self.planar:
             waves = [np.concatenate(parts, axis=1) for parts in zip(sine, cosine, strict=True)]
@@ -301,7 +302,7 @@ class Lattice:
         shift = 32 - self.span_bits
         multiples = spans >> shift
         rest = ((spans - (multiples << shift)) << self.span_bits) + offsets
-        columns = [multiples, rest, np.ones_like(rest)][: self.plan.turns.shape[1]]
+        columns = [multiples, rest, np.ones_like(rest)][: self.plan.frequencies.shape[1]]
         self.plan.encode(level, np.stack(columns, axis=1).astype(np.float64), out, kind, x=x, scale=scale)
 
 
@@ -331,7 +332,16 @@ geometric = _schedule.geometric
 linear = _schedule.linear
 
 
-@functools.wraps(_api.positional_encoding)
-def positional_encoding(*args: Any, **kwargs: Any) -> npt.NDArray[Any]:
-    with _backend.use_backend("python"):
-        return _api.positional_encoding(*args, **kwargs)
+def _here(function: Any) -> Any:
+    """The same function, computing here."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> npt.NDArray[Any]:
+        with _backend.use_backend("python"):
+            return function(*args, **kwargs)  # type: ignore[no-any-return]
+
+    return call
+
+
+positional_encoding = _here(_api.positional_encoding)
+grid = _here(_grid.grid)

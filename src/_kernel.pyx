@@ -110,27 +110,25 @@ cdef class _Target:
 cdef class Plan:
     """Waves and columns of an encoding.
 
-    turns: (2, axes, waves), high and low parts of the turns per unit. single: (axes, waves), radians per unit,
-    rounded to float32. source: (width,), the place of each column in a row of waves; runs: the first columns of
-    stretches of consecutive sources, and the width.
+    frequencies: (2, axes, waves), turns per unit as sums of two doubles, or, for calls with ``single``, radians per
+    unit rounded to float32, and zeros. source: (width,), the place of each column in a row of waves; runs: the first
+    columns of stretches of consecutive sources, and the width.
     """
     cdef CPlan c
-    cdef const double[:, :, ::1] _turns
-    cdef const double[:, ::1] _single
+    cdef const double[:, :, ::1] _frequencies
     cdef const int32_t[::1] _source
     cdef const double[::1] _amplitude
     cdef const int32_t[::1] _runs
     cdef const double[::1] _largest
 
-    def __init__(self, turns, single, largest, source, amplitude, runs, bint planar):
-        self._turns, self._single, self._largest = turns, single, largest
+    def __init__(self, frequencies, largest, source, amplitude, runs, bint planar):
+        self._frequencies, self._largest = frequencies, largest
         self._source, self._amplitude, self._runs = source, amplitude, runs
-        self.c.axes = self._turns.shape[1]
-        self.c.waves = self._turns.shape[2]
+        self.c.axes = self._frequencies.shape[1]
+        self.c.waves = self._frequencies.shape[2]
         self.c.width = self._source.shape[0]
-        self.c.high = &self._turns[0, 0, 0]
-        self.c.low = &self._turns[1, 0, 0]
-        self.c.single = &self._single[0, 0]
+        self.c.high = &self._frequencies[0, 0, 0]
+        self.c.low = &self._frequencies[1, 0, 0]
         self.c.largest = &self._largest[0]
         self.c.source = &self._source[0]
         self.c.amplitude = &self._amplitude[0]

@@ -191,7 +191,7 @@ cdef void angles(const CPlan* plan, const double* position, bint single, double*
     memset(turns_low, 0, n * sizeof(double))
     for a in range(plan.axes):
         if single:
-            add_axis_single(<float>position[a], plan.single + a * n, turns, n)
+            add_axis_single(<float>position[a], plan.high + a * n, turns, n)
         else:
             add_axis(position[a], plan.high + a * n, plan.low + a * n, turns, turns_low, n)
     if single:

@@ -235,8 +235,7 @@ static inline ptrdiff_t posenc_cache_size(void)
 
 typedef struct {
     ptrdiff_t axes, waves, width; /* a wave is one frequency with one residual phase: a sine and a cosine */
-    const double *high, *low;     /* (axes, waves): turns per unit, as a sum of two doubles */
-    const double *single;         /* (axes, waves): radians per unit rounded to float32, or NULL */
+    const double *high, *low;     /* (axes, waves): turns per unit, as a sum of two doubles; or radians in float32 */
     const double *largest;        /* (axes,): largest |turns per unit| */
     const int32_t *source;        /* (width,): where in a row of sines and cosines the column's value stands */
     const double *amplitude;      /* (width,) */

@@ -45,7 +45,6 @@ cdef extern from "posenc.h" nogil:
         Py_ssize_t axes, waves, width
         const double* high
         const double* low
-        const double* single
         const double* largest
         const int32_t* source
         const double* amplitude

@@ -284,7 +284,7 @@ def test_stub_describes_the_same_classes(name):
 
 @needs_kernel
 def test_engines_take_the_same_arguments_by_name():
-    tenth = {"turns": np.array([[[0.1]], [[0.0]]]), "single": np.array([[0.2 * np.pi]]), "largest": np.array([0.1])}
+    tenth = {"frequencies": np.array([[[0.1]], [[0.0]]]), "largest": np.array([0.1])}
     columns = {"source": np.array([0, 1], np.int32), "amplitude": np.ones(2), "runs": np.array([0, 2], np.int32)}
     rows = []
     for module in (reference, _backend.kernel):
