@@ -36,7 +36,7 @@ ctypedef fused row_out:
     roddfloat
 
 cdef enum:
-    TILE = 128  # columns that go through a buffer at a time
+    TILE = 256  # columns that go through a buffer at a time
     STRETCH = 64  # columns between two requests for memory
 
 ctypedef fused narrow_row:

@@ -290,7 +290,7 @@ static inline ptrdiff_t posenc_row_scratch(ptrdiff_t waves, ptrdiff_t width)
     return 10 * waves + 4 * width + flat + 64;
 }
 
-static inline ptrdiff_t posenc_table_scratch(ptrdiff_t waves, ptrdiff_t width) { return 10 * waves + 24 * (width + 16) + 2048; }
+static inline ptrdiff_t posenc_table_scratch(ptrdiff_t waves, ptrdiff_t width) { return 10 * waves + 24 * (width + 16) + 2304; }
 static inline ptrdiff_t posenc_rows_scratch(ptrdiff_t waves, ptrdiff_t width) { return posenc_table_scratch(waves, width) + 2 * POSENC_ADDED; }
 
 void posenc_level_baseline(posenc_level *);
