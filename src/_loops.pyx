@@ -304,8 +304,18 @@ cdef void columns(const CPlan* plan, const double* row, row_out out) noexcept no
         scale_row[row_out](row + plan.source[first] - first, plan.amplitude, out, first, plan.runs[k + 1])
 
 
-cdef void columns_accurate(crdouble row, crdouble row_low, crint32 source, crdouble amplitude, rdouble high,
-                           rdouble low, Py_ssize_t n) noexcept nogil:
+cdef void scale_row_accurate(crdouble row, crdouble row_low, crdouble amplitude, rdouble high, rdouble low,
+                             Py_ssize_t first, Py_ssize_t last) noexcept nogil:
+    cdef Py_ssize_t c
+    cdef double p
+    for c in range(first, last):
+        p = amplitude[c] * row[c]
+        high[c] = p
+        low[c] = fma(amplitude[c], row_low[c], product_error(amplitude[c], row[c], p))
+
+
+cdef void gather_row_accurate(crdouble row, crdouble row_low, crint32 source, crdouble amplitude, rdouble high,
+                              rdouble low, Py_ssize_t n) noexcept nogil:
     cdef Py_ssize_t c
     cdef double p, value
     for c in range(n):
@@ -313,6 +323,19 @@ cdef void columns_accurate(crdouble row, crdouble row_low, crint32 source, crdou
         p = amplitude[c] * value
         high[c] = p
         low[c] = fma(amplitude[c], row_low[source[c]], product_error(amplitude[c], value, p))
+
+
+cdef void columns_accurate(const CPlan* plan, const double* row, const double* row_low, double* high,
+                           double* low) noexcept nogil:
+    """The same as sums of two doubles."""
+    cdef Py_ssize_t k, first, back
+    if plan.nruns * 8 > plan.width:
+        gather_row_accurate(row, row_low, plan.source, plan.amplitude, high, low, plan.width)
+        return
+    for k in range(plan.nruns):
+        first = plan.runs[k]
+        back = plan.source[first] - first
+        scale_row_accurate(row + back, row_low + back, plan.amplitude, high, low, first, plan.runs[k + 1])
 
 
 # ---- sinks ------------------------------------------------------------------------------------------------------
@@ -565,7 +588,7 @@ cdef Py_ssize_t encode(const CPlan* plan, const double* positions, Py_ssize_t ro
             hard += 1
         elif wide:
             any_row(plan, positions + i * plan.axes, single, True, row, row_low, work)
-            columns_accurate(row, row_low, plan.source, plan.amplitude, high, low, width)
+            columns_accurate(plan, row, row_low, high, low)
             deliver(sink, i, high, low, width, rest)
         else:
             if kind == ANY_ROW or single:
@@ -588,7 +611,7 @@ cdef void evaluate(const CPlan* plan, const double* positions, Py_ssize_t rows, 
     cdef double* row_low = row + 2 * n
     for i in range(rows):
         any_row(plan, positions + i * plan.axes, False, True, row, row_low, row_low + 2 * n)
-        columns_accurate(row, row_low, source, amplitude, high + i * stride, low + i * stride, plan.width)
+        gather_row_accurate(row, row_low, source, amplitude, high + i * stride, low + i * stride, plan.width)
 
 
 # ---- positions on the integer lattice ---------------------------------------------------------------------------

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import posenc_fast as pf
+from posenc_fast import _target
 
 pytestmark = pytest.mark.usefixtures("backend")
 
@@ -353,3 +354,24 @@ def test_given_frequencies_are_exact(rng, dtype):
     positions = rng.uniform(0, 1e6, 6)
     numbers = [mpmath.mpf(f) for f in frequencies.tolist()]
     check(encoding.encode(positions, dtype=dtype), positions.tolist(), range(18), numbers, dtype, call="encode")
+
+
+@pytest.mark.usefixtures("backend")
+@pytest.mark.parametrize("padding", [0, 3, 64])
+@pytest.mark.parametrize("width", [64, 129, 256, 300, 700])
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16"])
+def test_past_the_cache(dtype, width, padding, monkeypatch):
+    """Rows that begin and end within a cache line, in every place of it, and leave what is around them alone."""
+    kind = np.dtype(pytest.importorskip("ml_dtypes").bfloat16 if dtype == "bfloat16" else dtype)
+    encoding, rows, start = pf.sinusoidal(width), 150, -37
+    expected = encoding.table(rows, start=start, dtype=kind)
+    monkeypatch.setattr(_target, "cache_size", lambda: 2)
+    for offset in range(0, 64, 4 * kind.itemsize):
+        room = np.full(rows * (width + padding) * kind.itemsize + 192, 0xA5, np.uint8)
+        begin = -room.ctypes.data % 64 + 64 + offset
+        out = np.ndarray((rows, width), kind, room, begin, ((width + padding) * kind.itemsize, kind.itemsize))
+        # a number of workers leads past the short way of small tables
+        encoding.table(rows, start=start, dtype=kind, out=out, workers=1)
+        np.testing.assert_array_equal(out.view(f"u{kind.itemsize}"), expected.view(f"u{kind.itemsize}"))
+        out.view(f"u{kind.itemsize}")[...] = np.frombuffer(b"\xa5" * kind.itemsize, f"u{kind.itemsize}")[0]
+        assert (room == 0xA5).all()
