@@ -62,7 +62,7 @@ class Target:
         # memory that was written before is not worth its place in the cache when it fills the cache anyway; of
         # narrow rows, too many lines are shared by two rows
         wide = self.width * out.itemsize >= 256
-        self.stream = warm and wide and x is None and 0 < cache_size() // 2 <= out.nbytes
+        self.stream = warm and wide and x is None and 0 < cache_size() // 3 <= out.nbytes
 
     def every(self, first: int, step: int) -> Target:
         """The rows first, first + step, .."""
