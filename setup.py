@@ -36,8 +36,8 @@ class BuildKernel(build_ext):
     """Compile the loops for every level that machine and compiler know."""
 
     def build_extension(self, ext):
-        loops = ext.sources.pop()
-        ext.depends = [*ext.depends, loops]
+        loops, ext.sources = ext.sources[1:], ext.sources[:1]
+        ext.depends = [*ext.depends, *loops]
         x86 = platform.machine().lower() in ("x86_64", "amd64") and self.compiler.compiler_type != "msvc"
         common = ["/O2"] if self.compiler.compiler_type == "msvc" else COMMON
         ext.extra_compile_args = common
@@ -56,24 +56,28 @@ class BuildKernel(build_ext):
             ext.define_macros = [*ext.define_macros, ("POSENC_LEVELS", "1")]
         super().build_extension(ext)
 
-    def loops(self, ext, source, level, flags):
-        # one door for each level, and names apart for what Cython makes global
-        names = [
-            ("POSENC_LEVEL", f"posenc_level_{level}"),
-            ("PyInit__loops", f"posenc_unused_init_{level}"),
-            ("__pyx_module_is_main__loops", f"posenc_unused_main_{level}"),
-        ]
-        if self.compiler.compiler_type != "msvc":
-            # the steps of a loop must be inlined, or the loop is not vectorised
-            names.append(("CYTHON_INLINE", "__inline__ __attribute__((__always_inline__))"))
-        return self.compiler.compile(
-            [source],
-            output_dir=str(Path(self.build_temp) / level),
-            macros=[*ext.define_macros, *names],
-            include_dirs=ext.include_dirs,
-            extra_postargs=flags,
-            depends=ext.depends,
-        )
+    def loops(self, ext, sources, level, flags):
+        objects = []
+        for source in sources:
+            name = Path(source).stem
+            # one door for each level, and names apart for what Cython makes global
+            names = [
+                ("POSENC_DOOR", f"posenc{name}_{level}"),
+                (f"PyInit_{name}", f"posenc_unused_init{name}_{level}"),
+                (f"__pyx_module_is_main_{name}", f"posenc_unused_main{name}_{level}"),
+            ]
+            if self.compiler.compiler_type != "msvc":
+                # the steps of a loop must be inlined, or the loop is not vectorised
+                names.append(("CYTHON_INLINE", "__inline__ __attribute__((__always_inline__))"))
+            objects += self.compiler.compile(
+                [source],
+                output_dir=str(Path(self.build_temp) / level),
+                macros=[*ext.define_macros, *names],
+                include_dirs=ext.include_dirs,
+                extra_postargs=flags,
+                depends=ext.depends,
+            )
+        return objects
 
 
 def extensions():
@@ -87,9 +91,9 @@ def extensions():
     if flag("POSENC_FAST_DEBUG"):
         directives = {"boundscheck": True, "initializedcheck": True, "wraparound": False}
     options = {"include_path": ["src"], "build_dir": "build", "compiler_directives": directives}
-    (loops,) = cythonize([Extension("_loops", ["src/_loops.pyx"])], **options)
+    loops = cythonize([Extension(name, [f"src/{name}.pyx"]) for name in ("_loops", "_rotations")], **options)
     (kernel,) = cythonize([Extension("posenc_fast._kernel", ["src/_kernel.pyx"])], **options)
-    kernel.sources += loops.sources
+    kernel.sources += [source for part in loops for source in part.sources]
     kernel.include_dirs = ["src"]
     kernel.depends = ["src/posenc.h", "src/coefficients.h", "src/posenc.pxd"]
     kernel.py_limited_api = ABI3

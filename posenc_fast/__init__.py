@@ -5,11 +5,13 @@ from ._api import fourier_features, join, positional_encoding, sinusoidal
 from ._backend import backend, isa, isa_levels, use_backend
 from ._encoding import Encoding
 from ._grid import grid
+from ._rotary import Rotary, permute_rotary
 from ._schedule import Schedule, geometric, linear
 from ._version import __version__
 
 __all__ = [
     "Encoding",
+    "Rotary",
     "Schedule",
     "__version__",
     "backend",
@@ -20,6 +22,7 @@ __all__ = [
     "isa_levels",
     "join",
     "linear",
+    "permute_rotary",
     "positional_encoding",
     "reference",
     "sinusoidal",

@@ -25,7 +25,7 @@ import numpy.typing as npt
 
 from . import _api, _backend, _encoding, _grid, _schedule
 from ._doubles import Floats, Pair, product, two_product, two_sum
-from ._rounding import deliver, hard_rows
+from ._rounding import deliver, hard_rows, round_to, values_of
 
 __all__ = [
     "Encoding",
@@ -304,6 +304,23 @@ class Lattice:
         rest = ((spans - (multiples << shift)) << self.span_bits) + offsets
         columns = [multiples, rest, np.ones_like(rest)][: self.plan.frequencies.shape[1]]
         self.plan.encode(level, np.stack(columns, axis=1).astype(np.float64), out, kind, x=x, scale=scale)
+
+
+def rotate(level: int, angles: Floats, x: npt.NDArray[Any], out: npt.NDArray[Any], kind: int, layout: int) -> None:
+    """Turn the pairs of x (groups, batches, heads, rows, width) into out, which may be x.
+
+    angles: (groups, rows, 2 * pairs), cosines, then sines. layout: 0 for pairs half a row apart, 1 for pairs side by
+    side, 2 for pairs side by side in x that are half a row apart in out. Values behind the pairs stay.
+    """
+    pairs = angles.shape[-1] // 2
+    halves, neighbours = (slice(pairs), slice(pairs, 2 * pairs)), (slice(0, 2 * pairs, 2), slice(1, 2 * pairs, 2))
+    cosine, sine = (angles[:, np.newaxis, np.newaxis, :, half] for half in halves)
+    first, second = (values_of(kind, x[..., part]) for part in (halves if layout == 0 else neighbours))
+    if out is not x:
+        out[..., 2 * pairs :] = x[..., 2 * pairs :]
+    turned = first * cosine - second * sine, second * cosine + first * sine
+    for part, value in zip(neighbours if layout == 1 else halves, turned, strict=True):
+        out[..., part] = round_to(kind, value, np.zeros_like(value))
 
 
 # ---- the package's public names, bound to this implementation ---------------------------------------------------

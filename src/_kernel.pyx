@@ -11,7 +11,7 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
 from posenc cimport (
-    CLattice, CLevel, CPlan, CSink, cache_size, cpu_has, is_warm, row_scratch, rows_scratch,
+    CLattice, CLevel, CPlan, CRotation, CSink, cache_size, cpu_has, is_warm, row_scratch, rows_scratch,
     table_scratch,
 )
 
@@ -24,7 +24,11 @@ cdef extern from *:
     #else
     #define POSENC_BASE_NAME "baseline"
     #endif
-    #if !defined(POSENC_LEVELS)
+    POSENC_DOORS(baseline)
+    #if defined(POSENC_LEVELS)
+    POSENC_DOORS(avx2)
+    POSENC_DOORS(avx512)
+    #else
     /* the compiler knew no more than the baseline */
     static void posenc_level_none(posenc_level *level) { (void)level; }
     #define posenc_level_avx2 posenc_level_none
@@ -270,3 +274,45 @@ cdef class Lattice:
         cdef _Scratch memory = _Scratch(rows_scratch(self.plan.c.waves, self.plan.c.width))
         with nogil:
             levels[level].rows(&self.c, &spans[0], &offsets[0], spans.shape[0], &target.sink, memory.start)
+
+
+def rotate(int level, const double[:, :, ::1] angles, x, out, int kind, int layout):
+    """Turn the pairs of x (groups, batches, heads, rows, width) into out, which may be x.
+
+    angles: (groups, rows, 2 * pairs), cosines, then sines. layout: 0 for pairs half a row apart, 1 for pairs side by
+    side, 2 for pairs side by side in x that are half a row apart in out. Values behind the pairs stay.
+    """
+    cdef CRotation r
+    cdef Py_buffer x_view
+    cdef Py_buffer out_view
+    cdef Py_ssize_t k, size
+    cdef double on_stack[ON_STACK]
+    cdef double* scratch = on_stack
+    cdef _Scratch memory
+    r.pairs = angles.shape[2] // 2
+    if 3 * r.pairs > ON_STACK:
+        memory = _Scratch(3 * r.pairs)
+        scratch = memory.start
+    PyObject_GetBuffer(x, &x_view, PyBUF_STRIDES)
+    try:
+        PyObject_GetBuffer(out, &out_view, PyBUF_STRIDES | PyBUF_WRITABLE)
+        r.x = <const char*>x_view.buf
+        r.out = <char*>out_view.buf
+        size = 1
+        for k in range(4):
+            r.shape[k] = x_view.shape[k]
+            r.x_strides[k] = x_view.strides[k]
+            r.out_strides[k] = out_view.strides[k]
+            size *= r.shape[k]
+        r.angles = &angles[0, 0, 0]
+        r.width = x_view.shape[4]
+        r.type = kind
+        r.layout = layout
+        if size * r.width < SMALL:
+            levels[level].rotate(&r, scratch)
+        else:
+            with nogil:
+                levels[level].rotate(&r, scratch)
+        PyBuffer_Release(&out_view)
+    finally:
+        PyBuffer_Release(&x_view)

@@ -1052,7 +1052,7 @@ cdef void rows_of(const CLattice* lattice, const int64_t* spans, const int32_t* 
         first += many
 
 
-cdef public void fill_level "POSENC_LEVEL"(CLevel* level) noexcept nogil:
+cdef public void fill_level "POSENC_DOOR"(CLevel* level) noexcept nogil:
     level.encode = encode
     level.evaluate = evaluate
     level.table = table

@@ -273,6 +273,19 @@ enum { POSENC_ADDED = 1 << 14 };
 enum { POSENC_FLOAT64, POSENC_FLOAT32, POSENC_FLOAT16, POSENC_BFLOAT16 };
 
 typedef struct {
+    char *out;
+    const char *x;
+    ptrdiff_t shape[4];           /* groups, batches, heads, rows: the pairs of a group's row turn by the same angles */
+    ptrdiff_t out_strides[4], x_strides[4];
+    const double *angles;         /* (groups, rows, 2 * pairs): cosines, then sines */
+    ptrdiff_t pairs, width;       /* values behind the pairs are left as they are */
+    int type, layout;
+} posenc_rotation;
+
+/* how the two values of a pair lie: half a row apart, side by side, or side by side in x and half a row apart in out */
+enum { POSENC_HALF, POSENC_INTERLEAVED, POSENC_SEPARATED };
+
+typedef struct {
     ptrdiff_t (*encode)(const posenc_plan *, const double *positions, ptrdiff_t rows, const posenc_sink *, int single,
                         double *scratch);
     void (*evaluate)(const posenc_plan *, const double *positions, ptrdiff_t rows, const int32_t *source,
@@ -281,6 +294,7 @@ typedef struct {
                   double *scratch);
     void (*rows)(const posenc_lattice *, const int64_t *spans, const int32_t *offsets, ptrdiff_t rows,
                  const posenc_sink *, double *scratch);
+    void (*rotate)(const posenc_rotation *, double *scratch);
 } posenc_level;
 
 /* doubles of scratch that encode and evaluate, table, or rows may use */
@@ -293,9 +307,10 @@ static inline ptrdiff_t posenc_row_scratch(ptrdiff_t waves, ptrdiff_t width)
 static inline ptrdiff_t posenc_table_scratch(ptrdiff_t waves, ptrdiff_t width) { return 10 * waves + 24 * (width + 16) + 2304; }
 static inline ptrdiff_t posenc_rows_scratch(ptrdiff_t waves, ptrdiff_t width) { return posenc_table_scratch(waves, width) + 2 * POSENC_ADDED; }
 
-void posenc_level_baseline(posenc_level *);
-void posenc_level_avx2(posenc_level *);
-void posenc_level_avx512(posenc_level *);
+#define POSENC_DOORS(level) \
+    void posenc_loops_##level(posenc_level *); \
+    void posenc_rotations_##level(posenc_level *); \
+    static inline void posenc_level_##level(posenc_level *to) { posenc_loops_##level(to), posenc_rotations_##level(to); }
 
 static inline int posenc_cpu_has(int level)
 {

@@ -40,6 +40,8 @@ cdef extern from "posenc.h" nogil:
     int FLOAT32 "POSENC_FLOAT32"
     int FLOAT16 "POSENC_FLOAT16"
     int BFLOAT16 "POSENC_BFLOAT16"
+    int HALF "POSENC_HALF"
+    int INTERLEAVED "POSENC_INTERLEAVED"
 
     ctypedef struct CPlan "posenc_plan":
         Py_ssize_t axes, waves, width
@@ -72,6 +74,16 @@ cdef extern from "posenc.h" nogil:
         int type
         bint stream
 
+    ctypedef struct CRotation "posenc_rotation":
+        char* out
+        const char* x
+        Py_ssize_t shape[4]
+        Py_ssize_t out_strides[4]
+        Py_ssize_t x_strides[4]
+        const double* angles
+        Py_ssize_t pairs, width
+        int type, layout
+
     ctypedef struct CLevel "posenc_level":
         Py_ssize_t (*encode)(const CPlan*, const double*, Py_ssize_t, const CSink*, bint, double*) noexcept nogil
         void (*evaluate)(const CPlan*, const double*, Py_ssize_t, const int32_t*, const double*, double*, double*,
@@ -79,3 +91,4 @@ cdef extern from "posenc.h" nogil:
         void (*table)(const CLattice*, int64_t, Py_ssize_t, Py_ssize_t, const CSink*, double*) noexcept nogil
         void (*rows)(const CLattice*, const int64_t*, const int32_t*, Py_ssize_t, const CSink*,
                      double*) noexcept nogil
+        void (*rotate)(const CRotation*, double*) noexcept nogil

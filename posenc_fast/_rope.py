@@ -1,0 +1,285 @@
+"""Frequencies of rotary encodings: the known ways to stretch them to longer sequences, each by its formula in float64."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ._schedule import Schedule, count_of, geometric, real, real_array
+
+__all__ = ["KINDS", "Frequencies", "checked_scaling", "frequencies_of"]
+
+Floats = npt.NDArray[np.float64]
+
+REQUIRED = object()
+
+
+class Frequencies(NamedTuple):
+    """Radians per unit of position, exact real numbers where nothing scales them; a factor of cosines and sines."""
+
+    values: Schedule | Floats
+    attention_factor: float
+
+
+class Kind(NamedTuple):
+    """parameters: name and default of each; compute: from rotary_dim, base and the parameters."""
+
+    parameters: dict[str, Any]
+    compute: Callable[..., Frequencies]
+
+
+def _plain(dim: int, base: float) -> Floats:
+    return base ** (-np.arange(0, dim, 2) / dim)
+
+
+def _default(dim: int, base: float) -> Frequencies:
+    return Frequencies(geometric(dim // 2, base=base), 1.0)
+
+
+def _linear(dim: int, base: float, factor: float) -> Frequencies:
+    return Frequencies(_plain(dim, base) / factor, 1.0)
+
+
+def _ntk(dim: int, base: float, alpha: float) -> Frequencies:
+    return Frequencies(_plain(dim, base * alpha ** (dim / (dim - 2)) if dim > 2 else base), 1.0)
+
+
+def _ntk_fixed(dim: int, base: float, factor: float) -> Frequencies:
+    return Frequencies(_plain(dim, base * factor) / factor ** (2 / dim), 1.0)
+
+
+def _ntk_mixed(dim: int, base: float, factor: float, b: float) -> Frequencies:
+    exponents = np.arange(1, dim // 2 + 1) ** b / (dim / 2) ** b
+    return Frequencies(_plain(dim, base) / factor**exponents, 1.0)
+
+
+def _dynamic(
+    dim: int, base: float, factor: float, max_position_embeddings: float, seq_len: float | None
+) -> Frequencies:
+    length = max(seq_len or 0.0, max_position_embeddings)
+    return _ntk(dim, base, factor * length / max_position_embeddings - (factor - 1))
+
+
+def _yarn(
+    dim: int,
+    base: float,
+    factor: float,
+    original_max_position_embeddings: float,
+    beta_fast: float,
+    beta_slow: float,
+    truncate: bool,
+    attention_factor: float | None,
+    mscale: float | None,
+    mscale_all_dim: float | None,
+) -> Frequencies:
+    def index(turns: float) -> float:
+        """Of the pair that turns so often over the original length."""
+        return dim * math.log(original_max_position_embeddings / (turns * 2 * math.pi)) / (2 * math.log(base))
+
+    def attention(scale: float) -> float:
+        return 1.0 if factor <= 1 else 0.1 * scale * math.log(factor) + 1.0
+
+    low, high = index(beta_fast), index(beta_slow)
+    if truncate:
+        low, high = math.floor(low), math.ceil(high)
+    low, high = max(low, 0), min(high, dim - 1)
+    ramp = np.clip((np.arange(dim // 2) - low) / (high - low if high != low else 0.001), 0, 1)
+    plain = _plain(dim, base)
+    if attention_factor is None:
+        both = mscale and mscale_all_dim
+        attention_factor = attention(mscale) / attention(mscale_all_dim) if both else attention(1.0)  # type: ignore[arg-type]
+    return Frequencies(plain / factor * ramp + plain * (1 - ramp), attention_factor)
+
+
+def _longrope(
+    dim: int,
+    base: float,
+    short_factor: Floats,
+    long_factor: Floats,
+    original_max_position_embeddings: float,
+    max_position_embeddings: float | None,
+    factor: float | None,
+    attention_factor: float | None,
+    seq_len: float | None,
+) -> Frequencies:
+    original = original_max_position_embeddings
+    if factor is None:
+        factor = 1.0 if max_position_embeddings is None else max_position_embeddings / original
+    if attention_factor is None:
+        attention_factor = 1.0 if factor <= 1 else math.sqrt(1 + math.log(factor) / math.log(original))
+    divisors = long_factor if seq_len is not None and seq_len > original else short_factor
+    return Frequencies(_plain(dim, base) / divisors, attention_factor)
+
+
+def _llama3(
+    dim: int,
+    base: float,
+    factor: float,
+    low_freq_factor: float,
+    high_freq_factor: float,
+    original_max_position_embeddings: float,
+) -> Frequencies:
+    plain = _plain(dim, base)
+    turns = original_max_position_embeddings * plain / (2 * np.pi)
+    smooth = np.clip((turns - low_freq_factor) / (high_freq_factor - low_freq_factor), 0, 1)
+    return Frequencies((1 - smooth) * plain / factor + smooth * plain, 1.0)
+
+
+def _proportional(dim: int, base: float, factor: float, partial_rotary_factor: float) -> Frequencies:
+    values = _plain(dim, base) / factor
+    values[int(partial_rotary_factor * dim // 2) :] = 0.0
+    return Frequencies(values, 1.0)
+
+
+_XPOS = {"scale_base": 512.0, "center": 0.0, "smoothing": 0.4, "keys": False}
+
+# after transformers' modeling_rope_utils; ntk kinds after vLLM
+KINDS = {
+    "default": Kind({}, _default),
+    "linear": Kind({"factor": REQUIRED}, _linear),
+    "dynamic": Kind({"factor": REQUIRED, "max_position_embeddings": REQUIRED, "seq_len": None}, _dynamic),
+    "ntk": Kind({"alpha": REQUIRED}, _ntk),
+    "ntk_fixed": Kind({"factor": REQUIRED}, _ntk_fixed),
+    "ntk_mixed": Kind({"factor": REQUIRED, "b": REQUIRED}, _ntk_mixed),
+    "yarn": Kind(
+        {
+            "factor": REQUIRED,
+            "original_max_position_embeddings": REQUIRED,
+            "beta_fast": 32.0,
+            "beta_slow": 1.0,
+            "truncate": True,
+            "attention_factor": None,
+            "mscale": None,
+            "mscale_all_dim": None,
+        },
+        _yarn,
+    ),
+    "longrope": Kind(
+        {
+            "short_factor": REQUIRED,
+            "long_factor": REQUIRED,
+            "original_max_position_embeddings": REQUIRED,
+            "max_position_embeddings": None,
+            "factor": None,
+            "attention_factor": None,
+            "seq_len": None,
+        },
+        _longrope,
+    ),
+    "llama3": Kind(
+        {
+            "factor": REQUIRED,
+            "low_freq_factor": REQUIRED,
+            "high_freq_factor": REQUIRED,
+            "original_max_position_embeddings": REQUIRED,
+        },
+        _llama3,
+    ),
+    "proportional": Kind({"factor": 1.0, "partial_rotary_factor": 1.0}, _proportional),
+    # the frequencies of each section begin anew; and amplitudes that fall with the position
+    "axial": Kind({}, _default),
+    "xpos": Kind(_XPOS, lambda dim, base, **_: _default(dim, base)),
+}
+_BOOLEANS = {"truncate", "keys"}
+_LISTS = {"short_factor", "long_factor"}
+_ANY_SIGN = {"center", "mscale", "mscale_all_dim"}
+
+
+def checked_scaling(scaling: Any, pairs: int) -> tuple[str, dict[str, Any]]:
+    """rope_type and its parameters with all defaults, or an error that names what is missing, unknown or wrong."""
+    if scaling is None:
+        return "default", {}
+    if not isinstance(scaling, Mapping):
+        raise TypeError(f"scaling must be a mapping with a rope_type, not {scaling!r}")
+    given = dict(scaling)
+    name = given.pop("rope_type", given.pop("type", None))
+    if name not in KINDS:
+        raise ValueError(f"scaling has rope_type={name!r}, which is none of {', '.join(KINDS)}")
+    known = KINDS[name].parameters
+    unknown = sorted(set(given) - set(known))
+    if unknown:
+        near = difflib.get_close_matches(unknown[0], known, 1)
+        advice = f"is {near[0]} meant?" if near else f"there are {', '.join(known) or 'none'}"
+        raise ValueError(f"scaling has {unknown[0]!r}, which {name} does not take; {advice}")
+    result: dict[str, Any] = {}
+    for key, default in known.items():
+        value = given.get(key, default)
+        if value is REQUIRED:
+            raise ValueError(f"scaling lacks {key!r}, which rope_type {name!r} needs")
+        if value is None and default is None:
+            result[key] = None
+        elif key in _BOOLEANS:
+            if not isinstance(value, (bool, np.bool_)):
+                raise TypeError(f"scaling[{key!r}] must be True or False, not {value!r}")
+            result[key] = bool(value)
+        elif key in _LISTS:
+            array = real_array(value, f"scaling[{key!r}]")
+            if array.shape != (pairs,) or (array <= 0).any():
+                raise ValueError(
+                    f"scaling[{key!r}] must have a positive number for each of {pairs} pairs, not shape {array.shape}"
+                )
+            result[key] = tuple(array.tolist())
+        else:
+            result[key] = real(value, f"scaling[{key!r}]", positive=key not in _ANY_SIGN)
+    return name, result
+
+
+def frequencies_of(rotary_dim: int, base: float, kind: str, parameters: dict[str, Any]) -> Frequencies:
+    """Frequencies of the pairs, and the attention factor."""
+    values = {key: np.array(value) if isinstance(value, tuple) else value for key, value in parameters.items()}
+    return KINDS[kind].compute(rotary_dim, base, **values)
+
+
+def xpos_amplitudes(positions: Floats, pairs: int, parameters: dict[str, Any]) -> Floats:
+    """(..., pairs): zeta[i] ** ((position - center) / scale_base), its reciprocal for keys."""
+    smoothing = parameters["smoothing"]
+    zeta = (np.arange(pairs) / pairs + smoothing) / (1 + smoothing)
+    power = (positions - parameters["center"]) / parameters["scale_base"]
+    amplitudes: Floats = zeta ** (-power if parameters["keys"] else power)[..., np.newaxis]
+    return amplitudes
+
+
+def config_scaling(config: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The rotary parameters of a Hugging Face config, old and new style, and those that are left for scaling.
+
+    Returns what is common (rope_theta, partial_rotary_factor, mrope_section, mrope_interleaved) and the scaling.
+    """
+    rope = config.get("rope_parameters") or config.get("rope_scaling") or {}
+    if not isinstance(rope, Mapping):
+        raise TypeError(f"config has rope parameters {rope!r}, but they must be a mapping")
+    if rope and all(isinstance(value, Mapping) for value in rope.values()):
+        raise ValueError(
+            f"config has rope parameters for each of {', '.join(rope)}; give a config with those of one of them"
+        )
+    kind = rope.get("rope_type", rope.get("type", "default"))
+    kind = {"su": "longrope", "mrope": "default"}.get(kind, kind)
+    if kind not in KINDS:
+        raise ValueError(f"config has rope_type={kind!r}, which is none of {', '.join(KINDS)}")
+    every = {**config, **rope}
+    scaling = {key: every[key] for key in KINDS[kind].parameters if every.get(key) is not None}
+    if "original_max_position_embeddings" in KINDS[kind].parameters and "max_position_embeddings" in every:
+        scaling.setdefault("original_max_position_embeddings", every["max_position_embeddings"])
+        if "factor" in KINDS[kind].parameters and KINDS[kind].parameters["factor"] is REQUIRED:
+            ratio = every["max_position_embeddings"] / scaling["original_max_position_embeddings"]
+            scaling.setdefault("factor", ratio)
+    common = {
+        key: every[key]
+        for key in ("rope_theta", "partial_rotary_factor", "mrope_section", "mrope_interleaved")
+        if every.get(key) is not None
+    }
+    return common, {"rope_type": kind, **scaling}
+
+
+def count_pairs(rotary_dim: Any, head_dim: int) -> int:
+    """rotary_dim, an even number up to head_dim."""
+    dim = count_of(rotary_dim, "rotary_dim", 2)
+    if dim % 2:
+        raise ValueError(f"rotary_dim={dim} is odd, but values turn in pairs; give {dim - 1}")
+    if dim > head_dim:
+        raise ValueError(f"rotary_dim={dim} is more than head_dim={head_dim}")
+    return dim

@@ -1,0 +1,734 @@
+"""Rotary encodings: tables of cosines and sines, and the rotation of queries and keys by them."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from . import _backend, _checks, _positions, _rope, _threads
+from ._api import fourier_features
+from ._checks import check_out, check_precision, check_workers, count_of, float_type, kind_of, real
+from ._encoding import Encoding
+from ._target import WORTH_A_THREAD
+
+__all__ = ["LAYOUTS", "Rotary", "permute_rotary"]
+
+Array = npt.NDArray[Any]
+Floats = npt.NDArray[np.float64]
+
+# in the order of the engines; in the last, pairs lie side by side in x and half a row apart in the result
+LAYOUTS = ("half", "interleaved", "interleaved_to_half")
+# angles that are made at a time, so that they stay in the second-level cache
+ANGLES = 1 << 15
+# rows that are made when one is asked for
+AHEAD = 32
+_NO_ROWS = np.empty((0, 0))
+_FLOAT32, _FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
+
+
+class Rotary:
+    """Rotation of pairs of values by angles ``position * frequency``: a frozen value, equal by value, hashable.
+
+    Parameters
+    ----------
+    head_dim : int
+        Width of a head.
+    base : float
+        Pair i turns by ``base ** (-2i / rotary_dim)`` radians per unit of position.
+    rotary_dim : int, optional
+        How many of the first values turn; the rest stays. All if not given.
+    layout : {"half", "interleaved", "interleaved_to_half"}
+        A pair's values are half of rotary_dim apart (GPT-NeoX; Llama in Hugging Face), side by side (GPT-J; the
+        original Llama), or side by side in x and half of rotary_dim apart in the result (DeepSeek in Hugging Face).
+    scaling : mapping, optional
+        How frequencies are stretched: ``rope_type`` and its parameters, as in a Hugging Face config. linear: factor.
+        dynamic: factor, max_position_embeddings, seq_len. ntk: alpha. ntk_fixed: factor. ntk_mixed: factor, b. yarn:
+        factor, original_max_position_embeddings, beta_fast, beta_slow, truncate, attention_factor, mscale,
+        mscale_all_dim. longrope: short_factor, long_factor, original_max_position_embeddings,
+        max_position_embeddings, factor, attention_factor, seq_len. llama3: factor, low_freq_factor, high_freq_factor,
+        original_max_position_embeddings. proportional: factor, partial_rotary_factor. axial: none; each of the
+        sections has frequencies of its own. xpos: scale_base, center, smoothing, keys; cosines and sines are
+        multiplied by ``zeta[i] ** ((position - center) / scale_base)``, for keys by its reciprocal.
+    sections : sequence of int, optional
+        How many pairs read each axis of a position of several axes, in order; or an axis for each pair, if there are
+        as many as pairs and they do not add up to them.
+
+    Raises
+    ------
+    TypeError, ValueError
+        When an argument does not fit.
+
+    Notes
+    -----
+    Unscaled frequencies are exact real numbers, scaled ones the float64 results of their formulas. Tables are rounded
+    once from the exact value; x is turned in doubles and rounded once, so that a value is within half a unit in its
+    last place and 2^-50 of the largest value of its pair (float64: two units). Nothing limits the position.
+
+    References
+    ----------
+    Su et al., 2021, RoFormer, arXiv:2104.09864. Scalings: huggingface/transformers modeling_rope_utils.py; Peng et
+    al., 2023, YaRN, arXiv:2309.00071; Ding et al., 2024, LongRoPE, arXiv:2402.13753; vLLM rotary_embedding. xPos: Sun
+    et al., 2022, arXiv:2212.10554. Sections: Qwen2-VL, arXiv:2409.12191.
+
+    Examples
+    --------
+    >>> import numpy as np, posenc_fast as pf
+    >>> rotary = pf.Rotary(4)
+    >>> queries = np.ones((1, 2, 3, 4), np.float32)
+    >>> rotary.apply(queries, out=queries)[0, 0, 1].round(4)
+    array([-0.3012,  0.99  ,  1.3818,  1.01  ], dtype=float32)
+    """
+
+    __slots__ = ("__weakref__", "_cache", "_found", "_key", "_kind", "_last")
+    _key: tuple[Any, ...]
+    _kind: tuple[str, dict[str, Any]]
+    _found: _rope.Frequencies
+    _cache: dict[Any, Encoding]
+    _last: dict[str, Any]
+
+    def __init__(
+        self,
+        head_dim: int,
+        *,
+        base: float = 10000.0,
+        rotary_dim: int | None = None,
+        layout: str = "half",
+        scaling: Mapping[str, Any] | None = None,
+        sections: Sequence[int] | None = None,
+    ) -> None:
+        head = count_of(head_dim, "head_dim", 2)
+        dim = _rope.count_pairs(head if rotary_dim is None else rotary_dim, head)
+        number = real(base, "base", positive=True)
+        if layout not in LAYOUTS:
+            raise ValueError(f"layout must be one of {', '.join(map(repr, LAYOUTS))}, not {layout!r}")
+        kind, parameters = _rope.checked_scaling(scaling, dim // 2)
+        axes = _axes_of_pairs(sections, dim // 2)
+        if kind == "axial" and axes is None:
+            raise ValueError("scaling has rope_type='axial', which needs sections: how many pairs read each axis")
+        if kind == "xpos" and axes is not None:
+            raise ValueError("sections and rope_type='xpos' exclude each other: amplitudes have one axis")
+        key = (head, number, dim, layout, kind, tuple(sorted(parameters.items())), axes)
+        for name, value in (
+            ("_key", key),
+            ("_kind", (kind, parameters)),
+            ("_found", _rope.frequencies_of(dim, number, kind, parameters)),
+            ("_cache", {}),
+            ("_last", {}),
+        ):
+            object.__setattr__(self, name, value)
+        self._angles_of("cos")
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any] | str | os.PathLike[str], *, seq_len: int | None = None) -> Self:
+        """The rotary encoding of a Hugging Face model.
+
+        Parameters
+        ----------
+        config : mapping or path
+            The contents of a config.json, or where it is: rope_theta, rope_scaling or rope_parameters, head_dim (or
+            hidden_size and num_attention_heads; or qk_rope_head_dim), partial_rotary_factor, max_position_embeddings,
+            rope_interleave.
+        seq_len : int, optional
+            Length of the sequence, for the scalings that ask for it (dynamic, longrope).
+
+        Returns
+        -------
+        Rotary
+
+        Raises
+        ------
+        TypeError, ValueError, OSError
+            When the config lacks something, or names an unknown rope_type.
+
+        Examples
+        --------
+        >>> import posenc_fast as pf
+        >>> config = {"hidden_size": 4096, "num_attention_heads": 32, "rope_theta": 500000.0}
+        >>> pf.Rotary.from_config(config)
+        Rotary(128, base=500000.0)
+        """
+        if isinstance(config, (str, os.PathLike)):
+            config = json.loads(Path(config).read_text(encoding="utf-8"))
+        if not isinstance(config, Mapping):
+            raise TypeError(f"config must be a mapping or the path of a config.json, not {type(config).__name__}")
+        config = config.get("text_config") or config
+        common, scaling = _rope.config_scaling(config)
+        if seq_len is not None and "seq_len" in _rope.KINDS[scaling["rope_type"]].parameters:
+            scaling["seq_len"] = seq_len
+        head_dim = config.get("qk_rope_head_dim") or config.get("head_dim")
+        if head_dim is None:
+            heads = config.get("num_attention_heads")
+            if heads is None or config.get("hidden_size") is None:
+                raise ValueError("config must have head_dim, or hidden_size and num_attention_heads")
+            head_dim = config["hidden_size"] // heads
+        partial = real(common.get("partial_rotary_factor", 1.0), "partial_rotary_factor", positive=True)
+        rotary_dim = head_dim if scaling["rope_type"] == "proportional" else int(head_dim * partial)
+        sections = common.get("mrope_section")
+        if sections is not None and common.get("mrope_interleaved"):
+            sections = _interleaved_axes(sections)
+        return cls(
+            head_dim,
+            base=common.get("rope_theta", 10000.0),
+            rotary_dim=rotary_dim,
+            layout="interleaved_to_half" if config.get("rope_interleave") else "half",
+            scaling=None if scaling["rope_type"] == "default" else scaling,
+            sections=sections,
+        )
+
+    # ---- the value --------------------------------------------------------------------------------------------------
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a Rotary is frozen: {name} cannot be set")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"a Rotary is frozen: {name} cannot be deleted")
+
+    def __eq__(self, other: object) -> bool:
+        return self._key == other._key if isinstance(other, Rotary) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def _arguments(self) -> dict[str, Any]:
+        head, base, dim, layout, kind, _, axes = self._key
+        usual = {"base": 10000.0, "rotary_dim": head, "layout": "half", "scaling": None, "sections": None}
+        scaling = None if kind == "default" else {"rope_type": kind, **self._kind[1]}
+        sections = None if axes is None else axes
+        if axes is not None and list(axes) == sorted(axes):
+            sections = tuple(np.bincount(axes).tolist())
+        given = {"base": base, "rotary_dim": dim, "layout": layout, "scaling": scaling, "sections": sections}
+        return {name: value for name, value in given.items() if value != usual[name]}
+
+    def __repr__(self) -> str:
+        options = "".join(f", {name}={value!r}" for name, value in self._arguments().items())
+        return f"Rotary({self.head_dim}{options})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restore, (type(self), self.head_dim, self._arguments())
+
+    @property
+    def head_dim(self) -> int:
+        """Width of a head."""
+        return int(self._key[0])
+
+    @property
+    def rotary_dim(self) -> int:
+        """How many of the first values turn."""
+        return int(self._key[2])
+
+    @property
+    def frequencies(self) -> Floats:
+        """Radians per unit of position of each pair, rounded to float64: (rotary_dim/2,)."""
+        pairs = self.rotary_dim // 2
+        values = self._angles_of("cos").frequencies
+        return values if values.ndim == 1 else values[np.arange(pairs), self._key[6]]
+
+    @property
+    def attention_factor(self) -> float:
+        """Factor of cosines and sines."""
+        return self._found.attention_factor
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes of a position."""
+        axes = self._key[6]
+        return 1 if axes is None else max(axes) + 1
+
+    def _angles_of(self, *functions: str, inverse: bool = False) -> Encoding:
+        """What computes these functions of all pairs, side by side."""
+        found = self._cache.get((functions, inverse))
+        if found is None:
+            pairs, axes, values = self.rotary_dim // 2, self._key[6], self._found.values
+            factor = 1 / self.attention_factor if inverse else self.attention_factor
+            if self._kind[0] == "axial":
+                values = _axial(self._key[1], axes)
+            found = fourier_features(values, functions=functions, scale=factor)
+            if axes is not None:
+                index = np.full((found.d_model, self.ndim), -1)
+                index[np.arange(found.d_model), np.tile(axes, len(functions))] = found._index[:, 0]
+                found = Encoding._make(found._schedules, index, found.phases, found.amplitudes, "")
+            assert found.d_model == pairs * len(functions)
+            self._cache[functions, inverse] = found
+        return found
+
+    # ---- tables -----------------------------------------------------------------------------------------------------
+
+    def tables(
+        self,
+        positions_or_length: npt.ArrayLike | int,
+        *,
+        start: float = 0,
+        dtype: npt.DTypeLike = np.float32,
+        precision: str = "exact",
+        out: tuple[Array, Array] | None = None,
+        workers: int | None = None,
+    ) -> tuple[Array, Array]:
+        """Cosines and sines, the attention factor included.
+
+        Parameters
+        ----------
+        positions_or_length : int or array_like
+            A number n, for the positions ``start .. start + n - 1``, or positions of shape (...), with sections
+            (..., axes).
+        start : float
+            First position, where a number is given.
+        dtype, precision, workers
+            As in `Encoding.table`.
+        out : pair of ndarrays of shape (..., rotary_dim/2), optional
+            Where to write cosines and sines.
+
+        Returns
+        -------
+        cos, sin : ndarray of shape (..., rotary_dim/2)
+
+        Raises
+        ------
+        TypeError, ValueError
+            When an argument does not fit; nothing has been written then.
+
+        Examples
+        --------
+        >>> import posenc_fast as pf
+        >>> cos, sin = pf.Rotary(4).tables(2)
+        >>> sin.round(4)
+        array([[0.    , 0.    ],
+               [0.8415, 0.01  ]], dtype=float32)
+        """
+        given: Any = positions_or_length
+        if isinstance(given, (int, np.integer)) and not isinstance(given, bool):
+            length = count_of(given, "length", 0)
+            _checks.progression(start, 1, length)
+            shape: tuple[int, ...] = (length,)
+        else:
+            if start != 0:
+                raise ValueError(f"start={start!r} is for a length; positions are given as they are")
+            _, shape = _positions.convert(given, self.ndim)
+        kind = float_type(dtype)
+        check_precision(precision)
+        check_workers(workers)
+        outs: tuple[Any, Any] = (None, None)
+        if out is not None:
+            pair: Any = out
+            if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+                raise TypeError(f"out must be a pair of arrays for cosines and sines, not {type(out).__name__}")
+            for one in out:
+                check_out(one, (*shape, self.rotary_dim // 2), kind)
+            if np.may_share_memory(*out):
+                raise ValueError("out has two arrays that share memory; give cosines and sines memory of their own")
+            outs = out[0], out[1]
+        options = {"precision": precision, "workers": workers}
+        results = [
+            self._rows(self._angles_of(name), given, start, kind, into, options)
+            for name, into in zip(("cos", "sin"), outs, strict=True)
+        ]
+        return results[0], results[1]
+
+    def _rows(
+        self, encoding: Encoding, given: Any, start: float, kind: np.dtype[Any], out: Any, options: dict[str, Any]
+    ) -> Array:
+        """Rows of an encoding of the angles at a number of positions, or at given ones; xPos's amplitudes included."""
+        counted = isinstance(given, (int, np.integer))
+        if self._kind[0] == "xpos":
+            rows = self._xpos_rows(encoding, start + np.arange(given) if counted else given, options)
+            if out is None:
+                return rows.astype(kind)
+            out[...] = rows.astype(kind)
+            return out  # type: ignore[no-any-return]
+        if counted and encoding.ndim == 1:
+            return encoding.table(int(given), start=start, dtype=kind, out=out, **options)
+        if counted:
+            # a text's tokens have the same position on every axis
+            given = np.repeat((start + np.arange(given))[:, np.newaxis], encoding.ndim, axis=1)
+        return encoding.encode(given, dtype=kind, out=out, **options)
+
+    def _xpos_rows(self, encoding: Encoding, positions: Any, options: dict[str, Any], inverse: bool = False) -> Floats:
+        rows = encoding.encode(positions, dtype=np.float64, **options)
+        pairs = self.rotary_dim // 2
+        amplitudes = _rope.xpos_amplitudes(np.asarray(positions, np.float64), pairs, self._kind[1])
+        tiled = np.tile(amplitudes, encoding.d_model // pairs)
+        return rows / tiled if inverse else rows * tiled
+
+    # ---- rotation ---------------------------------------------------------------------------------------------------
+
+    def apply(
+        self,
+        x: Array,
+        *,
+        positions: npt.ArrayLike | None = None,
+        start: float = 0,
+        seq_axis: int = -2,
+        inverse: bool = False,
+        precision: str = "exact",
+        out: Array | None = None,
+        workers: int | None = None,
+    ) -> Array:
+        """Turn queries or keys.
+
+        Parameters
+        ----------
+        x : ndarray of shape (..., head_dim)
+            float64, float32, float16 or bfloat16, such as (batch, heads, length, head_dim).
+        positions : array_like, optional
+            Of the tokens: of shape (length,), or (batch, length) for each sequence of the batch (in general, the first
+            axes of x and length); with sections one more axis of (axes,). Not given, ``start, start + 1, ..``.
+        start : float
+            Position of the first token.
+        seq_axis : int
+            Which axis of x is that of the tokens: -2 for (batch, heads, length, head_dim), 1 for (batch, length,
+            heads, head_dim).
+        inverse : bool
+            Whether to turn back, which undoes it to the last bits.
+        precision, workers
+            As in `Encoding.table`.
+        out : ndarray of the shape and type of x, optional
+            Where to write; ``out=x`` turns in place. Other memory shared with x is an error.
+
+        Returns
+        -------
+        ndarray of the shape and type of x
+
+        Raises
+        ------
+        TypeError, ValueError
+            When an argument does not fit; x and out are as they were then.
+
+        Examples
+        --------
+        A new token at position 100, with a cache of the keys before it:
+
+        >>> import numpy as np, posenc_fast as pf
+        >>> rotary, key = pf.Rotary(64), np.ones((1, 8, 1, 64), np.float32)
+        >>> turned = rotary.apply(key, start=100)
+        >>> bool(np.abs(rotary.apply(turned, start=100, inverse=True) - key).max() < 2e-7)
+        True
+        """
+        if positions is None and workers is None and precision == "exact" and (out is None or out is x):
+            turned = self._few_turned(x, start, seq_axis, inverse, out is x)
+            if turned is not None:
+                return turned
+        check_precision(precision)
+        threads = check_workers(workers)
+        axis, lead, length = self._checked_x(x, seq_axis)
+        if positions is None:
+            if length:
+                _checks.progression(start, 1, length)
+
+            def angles(part: slice) -> Floats:
+                return self._counted_rows(part.stop - part.start, start + part.start, precision, inverse)
+
+            return self._turned(x, out, axis, lead, 0, angles, threads, inverse)
+        if start != 0:
+            raise ValueError(f"positions excludes start={start!r}; leave one side out")
+        shape = _positions.convert(positions, self.ndim)[1]
+        groups = len(shape) - 1
+        if groups < 0 or shape != (*lead[:groups], length):
+            raise ValueError(
+                f"positions is for {shape}, but must be for {(length,)}, or for the first axes of x and its {length} "
+                f"tokens: {(*lead[:1], length)}"
+            )
+        # a copy, since out may hold the positions
+        array = np.array(positions)
+
+        def angles_at(part: slice) -> Floats:
+            return self._angle_rows(array[(slice(None),) * groups + (part,)], 0, precision, inverse)
+
+        return self._turned(x, out, axis, lead, groups, angles_at, threads, inverse)
+
+    def _few_turned(self, x: Any, start: Any, seq_axis: Any, inverse: bool, in_place: bool) -> Array | None:
+        """The usual x with few tokens, without detours: between two tokens of a model there are many such calls."""
+        if type(x) is not np.ndarray or x.ndim != 4 or seq_axis != -2 or type(start) is not int:
+            return None
+        length, width = x.shape[2:]
+        if (
+            x.dtype is not _FLOAT32
+            or width != self._key[0]
+            or not x.flags.carray
+            or not 0 < length * width <= ANGLES
+            or not 0 < x.size < WORTH_A_THREAD
+            or abs(start) >= 2**62
+            or self._key[3] == LAYOUTS[2]
+        ):
+            return None
+        rows = self._counted_rows(length, start, "exact", inverse)
+        engine, result = _backend.current(), x if in_place else np.empty_like(x)
+        engine.module.rotate(
+            engine.level, rows[np.newaxis], x[np.newaxis], result[np.newaxis], 1, LAYOUTS.index(self._key[3])
+        )
+        return result
+
+    def _counted_rows(self, count: int, start: float, precision: str, inverse: bool) -> Floats:
+        """Cosines and sines of consecutive positions.
+
+        Every layer of a model asks for the same ones, and the next token for the next: a few are made ahead and kept.
+        """
+        pairs = self._key[2]
+        if type(start) is not int or abs(start) >= 2**62 or 2 * count * pairs > ANGLES:
+            return self._angle_rows(count, start, precision, inverse)
+        engine = _backend.current()
+        key = precision, inverse, engine.backend, engine.level
+        kept, first, rows = self._last.get("rows", (None, 0, _NO_ROWS))
+        if kept != key or not first <= start <= start + count <= first + len(rows):
+            ahead = max(count, min(AHEAD, ANGLES // pairs))
+            first, rows = start, self._angle_rows(ahead, start, precision, inverse)
+            self._last["rows"] = key, first, rows
+        return rows[start - first : start - first + count]  # type: ignore[no-any-return]
+
+    def _angle_rows(self, given: Any, start: float, precision: str, inverse: bool) -> Floats:
+        """Cosines and sines side by side, of a number of positions or of given ones."""
+        encoding = self._angles_of("cos", "-sin" if inverse else "sin", inverse=inverse)
+        options = {"precision": precision}
+        if self._kind[0] == "xpos":
+            where = start + np.arange(given) if isinstance(given, int) else given
+            return self._xpos_rows(encoding, where, options, inverse)
+        return self._rows(encoding, given, start, _FLOAT64, None, options)
+
+    def apply_tables(
+        self,
+        x: Array,
+        cos: npt.ArrayLike,
+        sin: npt.ArrayLike,
+        *,
+        seq_axis: int = -2,
+        out: Array | None = None,
+        workers: int | None = None,
+    ) -> Array:
+        """Turn queries or keys by ready tables.
+
+        Parameters
+        ----------
+        x, seq_axis, out, workers
+            As in `apply`.
+        cos, sin : array_like of shape (length, rotary_dim/2), or (batch, length, rotary_dim/2)
+            Such as `tables` makes; taken as they are, whatever the scaling.
+
+        Returns
+        -------
+        ndarray of the shape and type of x
+
+        Raises
+        ------
+        TypeError, ValueError
+            When an argument does not fit; x and out are as they were then.
+
+        Examples
+        --------
+        >>> import numpy as np, posenc_fast as pf
+        >>> rotary, x = pf.Rotary(8), np.ones((2, 3, 8), np.float32)
+        >>> bool(np.allclose(rotary.apply_tables(x, *rotary.tables(3)), rotary.apply(x), atol=1e-7))
+        True
+        """
+        threads = check_workers(workers)
+        axis, lead, length = self._checked_x(x, seq_axis)
+        parts = [np.asarray(cos), np.asarray(sin)]
+        for name, part in zip(("cos", "sin"), parts, strict=True):
+            if kind_of(part.dtype) is None:
+                raise TypeError(f"{name} must have real numbers of one of {', '.join(_checks.TYPES)}, not {part.dtype}")
+        groups = parts[0].ndim - 2
+        expected = (*lead[: max(groups, 0)], length, self.rotary_dim // 2)
+        for name, part in zip(("cos", "sin"), parts, strict=True):
+            if groups < 0 or part.shape != expected:
+                raise ValueError(
+                    f"{name} has shape {part.shape}, but must have {(length, self.rotary_dim // 2)}, or the first axes "
+                    "of x before that"
+                )
+
+        def angles(part: slice) -> Floats:
+            where = (slice(None),) * groups + (part,)
+            return np.concatenate([one[where].astype(np.float64) for one in parts], axis=-1)
+
+        return self._turned(x, out, axis, lead, groups, angles, threads, False)
+
+    def _checked_x(self, x: Any, seq_axis: Any) -> tuple[int, tuple[int, ...], int]:
+        """The axis of the tokens, counted from the front, the lengths of the axes before it and the heads, and its own."""
+        if not isinstance(x, np.ndarray):
+            raise TypeError(f"x must be a numpy array, not {type(x).__name__}")
+        float_type(x.dtype, "x")
+        shape, dims = x.shape, x.ndim
+        if dims < 2 or shape[-1] != self._key[0]:
+            raise ValueError(f"x has shape {shape}, but must have (.., {self.head_dim}), the head_dim last")
+        axis = seq_axis if type(seq_axis) is int else count_of(seq_axis, "seq_axis", -dims)
+        if not -dims <= axis < dims - 1 or axis == -1:
+            raise ValueError(f"seq_axis={axis} must be one of the axes of x, which has shape {shape}, but the last")
+        axis %= dims
+        return axis, shape[:axis] + shape[axis + 1 : -1], shape[axis]
+
+    def _turned(
+        self,
+        x: Array,
+        out: Array | None,
+        axis: int,
+        lead: tuple[int, ...],
+        groups: int,
+        angles: Callable[[slice], Floats],
+        threads: int,
+        inverse: bool,
+    ) -> Array:
+        if out is None:
+            result = np.empty(x.shape, x.dtype)
+        else:
+            check_out(out, x.shape, x.dtype)
+            result = out
+        same = result is x or (result.strides == x.strides and result.ctypes.data == x.ctypes.data)
+        if out is not None and not same and np.may_share_memory(x, out):
+            raise ValueError("out and x overlap without being the same array; give out=x, or memory of its own")
+        if x.size == 0:
+            return result
+        # the engines take whole numbers of values, side by side
+        source = x if x.flags.aligned and x.strides[-1] == x.itemsize else np.array(x, order="C")
+        target = result if result.flags.aligned else np.empty(x.shape, x.dtype)
+        length, pairs, layout = x.shape[axis], self._key[2] // 2, LAYOUTS.index(self._key[3])
+        back = inverse and layout == 2
+        kind = kind_of(x.dtype) or 0
+        from_, to = (_arranged(array, kind, axis, groups) for array in (source, target))
+        engine = _backend.current()
+
+        def turn(part: slice) -> None:
+            rows = angles(part).reshape(*lead[:groups], -1, 2 * pairs)
+            if to.ndim == 5:
+                pieces: Iterable[tuple[Any, Any]] = [((...,), (slice(None),) * 3)]
+            else:
+                pieces = _pieces(to.shape, max(groups, 1))
+            for outer, where in pieces:
+                piece = np.ascontiguousarray(rows[outer]).reshape(-1, rows.shape[-2], 2 * pairs)
+                where = (*where, part)
+                engine.module.rotate(engine.level, piece, from_[where], to[where], kind, 0 if back else layout)
+
+        block = max(1, min(ANGLES // (2 * pairs * math.prod(lead[:groups])), -(-length // threads)))
+        if block >= length:
+            turn(slice(0, length))
+        else:
+            slices = (slice(i, min(i + block, length)) for i in range(0, length, block))
+            _threads.run(turn, slices, threads if x.size >= WORTH_A_THREAD else 1)
+        if back:
+            turned = target[..., : 2 * pairs].copy()
+            target[..., 0 : 2 * pairs : 2], target[..., 1 : 2 * pairs : 2] = turned[..., :pairs], turned[..., pairs:]
+        if target is not result:
+            result[...] = target
+        return result
+
+
+def permute_rotary(
+    weight: npt.ArrayLike,
+    head_dim: int,
+    *,
+    source: str,
+    target: str,
+    rotary_dim: int | None = None,
+    axis: int = 0,
+) -> Array:
+    """Query or key weights for one layout from those for another.
+
+    Parameters
+    ----------
+    weight : array_like
+        A projection's weight (heads * head_dim, d_model), its bias, or anything with heads side by side on an axis.
+    head_dim : int
+        Width of a head.
+    source, target : {"half", "interleaved"}
+        Layouts of `Rotary` that the weights are for, and shall be for.
+    rotary_dim : int, optional
+        How many of the first values of a head turn; all if not given.
+    axis : int
+        Which axis has the heads.
+
+    Returns
+    -------
+    ndarray of the shape and type of weight
+        A copy. Scores of queries and keys that are both permuted stay the same.
+
+    Raises
+    ------
+    TypeError, ValueError
+        When an argument does not fit.
+
+    References
+    ----------
+    The permutation of huggingface/transformers convert_llama_weights_to_hf.py, and its inverse.
+
+    Examples
+    --------
+    >>> import numpy as np, posenc_fast as pf
+    >>> pf.permute_rotary(np.arange(6), 6, source="interleaved", target="half")
+    array([0, 2, 4, 1, 3, 5])
+    """
+    array = np.asarray(weight)
+    head = count_of(head_dim, "head_dim", 2)
+    dim = _rope.count_pairs(head if rotary_dim is None else rotary_dim, head)
+    for name, layout in (("source", source), ("target", target)):
+        if layout not in LAYOUTS[:2]:
+            raise ValueError(f"{name} must be 'half' or 'interleaved', not {layout!r}")
+    place = count_of(axis, "axis", -array.ndim)
+    if array.ndim == 0 or place >= array.ndim or array.shape[place] % head:
+        raise ValueError(f"weight has shape {array.shape}, whose axis {place} must be a multiple of head_dim={head}")
+    order = np.arange(head)
+    if source != target:
+        pairs = np.arange(dim).reshape((2, -1) if source == "half" else (-1, 2))
+        order[:dim] = pairs.T.reshape(-1)
+    heads = np.arange(0, array.shape[place], head)[:, np.newaxis]
+    return np.take(array, (heads + order).reshape(-1), axis=place)
+
+
+def _restore(cls: type[Rotary], head_dim: int, arguments: dict[str, Any]) -> Rotary:
+    return cls(head_dim, **arguments)
+
+
+def _axes_of_pairs(sections: Any, pairs: int) -> tuple[int, ...] | None:
+    """For each pair the axis that it reads."""
+    if sections is None:
+        return None
+    if not isinstance(sections, (Sequence, np.ndarray)) or isinstance(sections, str):
+        raise TypeError(f"sections must be a sequence of integers, not {sections!r}")
+    numbers = [count_of(number, "sections", 0) for number in sections]
+    # an axis for each pair has a 0 among them, counts have none
+    if numbers and min(numbers) > 0 and sum(numbers) == pairs:
+        return tuple(np.repeat(np.arange(len(numbers)), numbers).tolist())
+    if len(numbers) == pairs and set(numbers) == set(range(max(numbers) + 1)):
+        return tuple(numbers)
+    raise ValueError(
+        f"sections={tuple(numbers)} must be counts that add up to {pairs} pairs, or an axis from 0 on for each pair"
+    )
+
+
+def _interleaved_axes(sections: Sequence[int]) -> tuple[int, ...]:
+    """Axes of pairs that take turns as long as each has some left, the first axis beyond that."""
+    count = len(sections)
+    axes = np.zeros(sum(sections), int)
+    for a in range(1, count):
+        axes[a : sections[a] * count : count] = a
+    return tuple(axes.tolist())
+
+
+def _axial(base: float, axes: Sequence[int]) -> Floats:
+    """For each pair its frequency among those of its axis."""
+    values = np.empty(len(axes))
+    for a in range(max(axes) + 1):
+        where = np.array(axes) == a
+        count = int(where.sum())
+        values[where] = base ** (-np.arange(count) / count)
+    return values
+
+
+def _arranged(array: Array, kind: int, axis: int, groups: int) -> Array:
+    """At least one group and two batches in front of (length, head_dim); 16-bit floats as uint16."""
+    if kind >= 2:
+        array = array.view(np.uint16)
+    if axis != array.ndim - 2:
+        array = np.moveaxis(array, axis, -2)
+    if groups == 0:
+        array, groups = array[np.newaxis], 1
+    missing = 4 - (array.ndim - groups)
+    return array[(slice(None),) * groups + (np.newaxis,) * missing] if missing > 0 else array
+
+
+def _pieces(shape: tuple[int, ...], groups: int) -> Iterator[tuple[tuple[int, ...], tuple[Any, ...]]]:
+    """Indices of parts of five dimensions, which the engines take: of the groups alone, and of all before the rows."""
+    for outer in np.ndindex(*shape[: groups - 1]):
+        for inner in np.ndindex(*shape[groups:-4]):
+            yield outer, (*outer, slice(None), *inner, slice(None), slice(None))
