@@ -1,0 +1,564 @@
+"""Rotary encodings: exact values, layouts and shapes, what undoes what, and every bad argument."""
+
+from __future__ import annotations
+
+import json
+import pickle
+
+import exact
+import mpmath
+import numpy as np
+import pytest
+
+import posenc_fast as pf
+
+DTYPES = [np.float64, np.float32, np.float16]
+LAYOUTS = ["half", "interleaved", "interleaved_to_half"]
+
+
+def turned(x, angles, layout, rotary_dim):
+    """float64 rotation by NumPy: angles (..., rotary_dim/2) that broadcast against the rows of x."""
+    x, half = x.astype(np.float64), rotary_dim // 2
+    part = x[..., :rotary_dim]
+    if layout == "half":
+        first, second = part[..., :half], part[..., half:]
+    else:
+        first, second = part[..., 0::2], part[..., 1::2]
+    a = first * np.cos(angles) - second * np.sin(angles)
+    b = second * np.cos(angles) + first * np.sin(angles)
+    pairs = np.stack([a, b], -1).reshape(part.shape) if layout == "interleaved" else np.concatenate([a, b], -1)
+    return np.concatenate([pairs, x[..., rotary_dim:]], -1)
+
+
+def tolerance(x, dtype):
+    """Half a unit of the largest results, and what NumPy's own cosines may be off by."""
+    return np.abs(x).max() * 1.5 * float(np.finfo(dtype).eps) + 1e-12
+
+
+@pytest.mark.usefixtures("backend")
+@pytest.mark.parametrize("dtype", DTYPES, ids=lambda t: t.__name__)
+@pytest.mark.parametrize("rotary_dim", [24, 16, 2])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_formula(layout, rotary_dim, dtype, rng):
+    rotary = pf.Rotary(24, rotary_dim=rotary_dim, layout=layout, base=500.0)
+    x = rng.normal(size=(2, 3, 9, 24)).astype(dtype)
+    before = x.copy()
+    angles = np.outer(np.arange(9) + 5, 500.0 ** (-np.arange(0, rotary_dim, 2) / rotary_dim))
+    got = rotary.apply(x, start=5)
+    assert (got.dtype, got.shape) == (x.dtype, x.shape)
+    np.testing.assert_array_equal(x, before)
+    np.testing.assert_allclose(got, turned(x, angles, layout, rotary_dim), rtol=0, atol=tolerance(x, dtype))
+    np.testing.assert_array_equal(got[..., rotary_dim:], x[..., rotary_dim:])
+    assert rotary.apply(x, start=5, out=x) is x
+    np.testing.assert_array_equal(x, got)
+
+
+@pytest.mark.usefixtures("backend")
+@pytest.mark.parametrize("head_dim", [2, 6, 64, 80, 128, 130, 256])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_widths(layout, head_dim, rng):
+    x = rng.normal(size=(1, 2, 5, head_dim)).astype(np.float32)
+    angles = np.outer(np.arange(5), 10000.0 ** (-np.arange(0, head_dim, 2) / head_dim))
+    got = pf.Rotary(head_dim, layout=layout).apply(x)
+    np.testing.assert_allclose(got, turned(x, angles, layout, head_dim), rtol=0, atol=tolerance(x, np.float32))
+
+
+@pytest.mark.usefixtures("backend")
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_bfloat16(layout, rng):
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    rotary = pf.Rotary(32, layout=layout)
+    x = rng.normal(size=(3, 7, 32)).astype(ml_dtypes.bfloat16)
+    got = rotary.apply(x, start=1000)
+    # one rounding of the float64 result, but for the few that lie within 1e-12 of the middle of two
+    expected = rotary.apply(x.astype(np.float64), start=1000).astype(ml_dtypes.bfloat16)
+    np.testing.assert_array_equal(got, expected)
+
+
+# ---- accuracy ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("backend")
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16], ids=lambda t: t.__name__)
+@pytest.mark.parametrize("start", [0, 10**6, 2**40 + 1, -(2**62)], ids=["0", "1e6", "2^40", "-2^62"])
+def test_exact_rotation(start, dtype, rng):
+    """Half a unit in the last place, and 2^-50 of the pair's larger value; float64: two units of it."""
+    rotary = pf.Rotary(16)
+    x = rng.normal(size=(4, 5, 16)).astype(dtype)
+    got = rotary.apply(x, start=start)
+    ulps = 2 if dtype is np.float64 else 0.5
+    for i in range(5):
+        for j, frequency in enumerate(exact.schedule(16)):
+            sine, cosine = exact.sincos(start + i, frequency)
+            for h in range(4):
+                with mpmath.workprec(300):
+                    a, b = (mpmath.mpf(float(x[h, i, k])) for k in (j, j + 8))
+                    size = float(max(abs(a), abs(b)))
+                    results = a * cosine - b * sine, b * cosine + a * sine
+                for k, true in zip((j, j + 8), results, strict=True):
+                    # float64: units of the larger value of the pair, since the two products may cancel
+                    unit = mpmath.mpf(size) if dtype is np.float64 else true
+                    with mpmath.workprec(300):
+                        error = abs(mpmath.mpf(float(got[h, i, k])) - true)
+                        assert error <= 2 * ulps * exact.half_ulp(unit, np.dtype(dtype).name) + size * 2.0**-50 * (
+                            dtype is not np.float64
+                        )
+
+
+@pytest.mark.usefixtures("backend")
+@pytest.mark.parametrize("dtype", DTYPES, ids=lambda t: t.__name__)
+def test_tables_are_those_of_the_encoding(dtype):
+    rotary = pf.Rotary(16, base=100.0)
+    cos, sin = rotary.tables(50, start=10**9, dtype=dtype)
+    both = pf.sinusoidal(16, base=100.0, layout="concatenated").table(50, start=10**9, dtype=dtype)
+    np.testing.assert_array_equal(sin, both[:, :8])
+    np.testing.assert_array_equal(cos, both[:, 8:])
+    np.testing.assert_array_equal(rotary.frequencies, pf.sinusoidal(16, base=100.0).frequencies[::2])
+
+
+@pytest.mark.usefixtures("backend")
+def test_tables_into_out():
+    rotary = pf.Rotary(8)
+    room = np.zeros((2, 5, 9), np.float32)
+    out = room[0, :, :4], room[1, :, 5:]
+    cos, sin = rotary.tables(5, out=out)
+    assert cos is out[0]
+    assert sin is out[1]
+    np.testing.assert_array_equal((cos, sin), rotary.tables(5))
+    np.testing.assert_array_equal((cos, sin), rotary.tables(np.arange(5)))
+    assert np.count_nonzero(room) == np.count_nonzero(cos) + np.count_nonzero(sin)
+
+
+@pytest.mark.usefixtures("backend")
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32], ids=lambda t: t.__name__)
+@pytest.mark.parametrize("scaling", [None, "yarn", "xpos"])
+def test_inverse(scaling, dtype, layout, rng):
+    options = {
+        "yarn": {"rope_type": "yarn", "factor": 8.0, "original_max_position_embeddings": 4096},
+        "xpos": {"rope_type": "xpos"},
+    }
+    rotary = pf.Rotary(32, rotary_dim=24, layout=layout, scaling=options.get(scaling))
+    x = rng.normal(size=(2, 6, 32)).astype(dtype)
+    back = rotary.apply(rotary.apply(x, start=700), start=700, inverse=True)
+    np.testing.assert_allclose(back, x, rtol=0, atol=3 * np.finfo(dtype).eps * np.abs(x).max())
+    if scaling is None:
+        # keys of a cache that move to other positions
+        moved = rotary.apply(rotary.apply(x, start=700), positions=np.full(6, -100), inverse=False)
+        if layout != "interleaved_to_half":
+            np.testing.assert_allclose(moved, rotary.apply(x, start=600), rtol=0, atol=1e-5)
+
+
+@pytest.mark.usefixtures("backend")
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("start", [0, 10**6, 2**50])
+def test_norms_and_scores(start, layout, rng):
+    rotary = pf.Rotary(64, layout=layout)
+    queries, keys = rng.normal(size=(2, 20, 64))
+    there = [rotary.apply(x, start=start) for x in (queries, keys)]
+    np.testing.assert_allclose(np.linalg.norm(there[0], axis=1), np.linalg.norm(queries, axis=1), rtol=1e-15 * 8)
+    here = [rotary.apply(x) for x in (queries, keys)]
+    # scores depend on the difference of positions alone, as well at 2^50 as at 0
+    np.testing.assert_allclose(there[0] @ there[1].T, here[0] @ here[1].T, rtol=0, atol=2e-13)
+
+
+# ---- shapes -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("backend")
+@pytest.mark.parametrize("dtype", [np.float32, np.float16], ids=lambda t: t.__name__)
+@pytest.mark.parametrize("layout", ["half", "interleaved"])
+def test_batched_positions(layout, dtype, rng):
+    rotary = pf.Rotary(16, layout=layout)
+    x = rng.normal(size=(3, 4, 7, 16)).astype(dtype)
+    positions = rng.integers(-5, 10**6, (3, 7))
+    got = rotary.apply(x, positions=positions)
+    for b in range(3):
+        # packed, left-padded or speculative: each sequence as if it were alone
+        np.testing.assert_array_equal(got[b], rotary.apply(x[b], positions=positions[b]))
+    swapped = np.ascontiguousarray(x.swapaxes(1, 2))
+    np.testing.assert_array_equal(rotary.apply(swapped, positions=positions, seq_axis=1).swapaxes(1, 2), got)
+    each = np.broadcast_to(positions[:, np.newaxis], (3, 4, 7))
+    np.testing.assert_array_equal(rotary.apply(x, positions=each), got)
+
+
+@pytest.mark.usefixtures("backend")
+@pytest.mark.parametrize("shape", [(9, 16), (2, 9, 16), (2, 3, 9, 16), (2, 3, 2, 9, 16), (2, 1, 3, 2, 9, 16)])
+def test_any_number_of_axes(shape, rng):
+    rotary = pf.Rotary(16)
+    x = rng.normal(size=shape).astype(np.float32)
+    flat = rotary.apply(x.reshape(-1, 9, 16), start=3)
+    np.testing.assert_array_equal(rotary.apply(x, start=3).reshape(flat.shape), flat)
+    for axis in range(len(shape) - 1):
+        moved = np.ascontiguousarray(np.moveaxis(x, -2, axis))
+        got = rotary.apply(moved, start=3, seq_axis=axis)
+        np.testing.assert_array_equal(np.moveaxis(got, axis, -2).reshape(flat.shape), flat)
+        assert rotary.apply(moved, start=3, seq_axis=axis - len(shape), out=moved) is moved
+        np.testing.assert_array_equal(moved, got)
+
+
+@pytest.mark.usefixtures("backend")
+def test_strides(rng):
+    rotary, x = pf.Rotary(16), rng.normal(size=(2, 4, 6, 16)).astype(np.float32)
+    expected = rotary.apply(x)
+    wide = np.zeros((4, 4, 12, 40), np.float32)
+    view = wide[::2, ::-1, 1::2, 3:19]
+    view[...] = x
+    np.testing.assert_array_equal(rotary.apply(view), expected)
+    assert rotary.apply(view, out=view) is view
+    np.testing.assert_array_equal(view, expected)
+    view[...] = 0
+    assert not wide.any()
+    apart = np.asfortranarray(x)
+    np.testing.assert_array_equal(rotary.apply(apart), expected)
+    unaligned = np.zeros(x.nbytes + 1, np.uint8)[1:].view(np.float32).reshape(x.shape)
+    unaligned[...] = x
+    np.testing.assert_array_equal(rotary.apply(unaligned, out=unaligned), expected)
+
+
+@pytest.mark.usefixtures("backend")
+def test_a_token_is_turned_as_in_its_prompt(rng):
+    rotary, x = pf.Rotary(64), rng.normal(size=(1, 4, 200, 64)).astype(np.float32)
+    expected = rotary.apply(x, start=10)
+    for i in (0, 1, 31, 32, 33, 150):
+        np.testing.assert_array_equal(rotary.apply(x[:, :, i : i + 1].copy(), start=10 + i), expected[:, :, i : i + 1])
+        np.testing.assert_array_equal(rotary.apply(x[:, :, i : i + 3].copy(), start=10 + i), expected[:, :, i : i + 3])
+    np.testing.assert_array_equal(rotary.apply(x, start=10, workers=2), expected)
+
+
+@pytest.mark.usefixtures("backend")
+@pytest.mark.parametrize("workers", [2, -1])
+def test_workers_give_the_same(workers, rng):
+    rotary, x = pf.Rotary(128), rng.normal(size=(1, 8, 1200, 128)).astype(np.float32)
+    np.testing.assert_array_equal(rotary.apply(x, workers=workers), rotary.apply(x))
+
+
+@pytest.mark.usefixtures("backend")
+def test_empty():
+    assert pf.Rotary(8).apply(np.zeros((2, 0, 8))).shape == (2, 0, 8)
+    assert pf.Rotary(8).apply(np.zeros((0, 3, 8)), positions=[1, 2, 3]).shape == (0, 3, 8)
+    assert pf.Rotary(8).tables(0)[0].shape == (0, 4)
+
+
+@pytest.mark.usefixtures("backend")
+def test_positions_of_every_type(rng):
+    rotary, x = pf.Rotary(8), rng.normal(size=(3, 8))
+    far = [2**63 + 1, 5, 2**64 - 1]
+    expected = [rotary.apply(x[i : i + 1], start=far[i])[0] for i in range(3)]
+    np.testing.assert_allclose(rotary.apply(x, positions=np.array(far, np.uint64)), expected, rtol=0, atol=1e-15)
+    np.testing.assert_allclose(
+        rotary.apply(x, positions=[0.5, 1.5, 2.5]), rotary.apply(x, start=0.5), rtol=0, atol=1e-15
+    )
+
+
+@pytest.mark.usefixtures("backend")
+def test_float32_precision():
+    """The angles of frameworks: float32 frequencies, positions and products."""
+    rotary = pf.Rotary(64)
+    cos, _ = rotary.tables(8, start=10**6, precision="float32", dtype=np.float64)
+    angles = np.float32(10**6 + np.arange(8))[:, np.newaxis] * rotary.frequencies.astype(np.float32)
+    np.testing.assert_allclose(cos, np.cos(angles.astype(np.float64)), rtol=0, atol=1e-15)
+    x = np.eye(64)[:1]
+    np.testing.assert_allclose(
+        rotary.apply(x, start=10**6, precision="float32")[0, 0], np.cos(np.float64(angles[0, 0])), rtol=0, atol=1e-15
+    )
+
+
+# ---- axes -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("backend")
+def test_sections(rng):
+    rotary = pf.Rotary(16, sections=[2, 3, 3])
+    assert rotary.ndim == 3
+    positions, x = rng.integers(0, 500, (2, 5, 3)), rng.normal(size=(2, 4, 5, 16))
+    angles = positions[..., np.repeat([0, 1, 2], [2, 3, 3])] * pf.Rotary(16).frequencies
+    np.testing.assert_allclose(
+        rotary.apply(x, positions=positions), turned(x, angles[:, np.newaxis], "half", 16), rtol=0, atol=1e-11
+    )
+    # a token of a text has the same position on every axis
+    np.testing.assert_allclose(rotary.apply(x, start=7), pf.Rotary(16).apply(x, start=7), rtol=0, atol=1e-14)
+    np.testing.assert_allclose(rotary.tables(6, start=7), pf.Rotary(16).tables(6, start=7), rtol=0, atol=1e-7)
+    np.testing.assert_array_equal(rotary.frequencies, pf.Rotary(16).frequencies)
+
+
+@pytest.mark.usefixtures("backend")
+def test_axial(rng):
+    rotary = pf.Rotary(16, base=100.0, layout="interleaved", scaling={"rope_type": "axial"}, sections=[4, 4])
+    frequencies = 100.0 ** (-np.arange(4) / 4)
+    np.testing.assert_allclose(rotary.frequencies, np.tile(frequencies, 2), rtol=1e-15)
+    points, x = rng.uniform(-1, 1, (6, 2)), rng.normal(size=(6, 16))
+    angles = np.concatenate([points[:, :1] * frequencies, points[:, 1:] * frequencies], axis=1)
+    np.testing.assert_allclose(rotary.apply(x, positions=points), turned(x, angles, "interleaved", 16), atol=1e-14)
+
+
+@pytest.mark.usefixtures("backend")
+def test_xpos(rng):
+    """Sun et al.: the amplitudes of a query and a key leave zeta ** ((p - q) / scale_base)."""
+    scaling = {"rope_type": "xpos", "scale_base": 64.0, "center": 3.0}
+    query, key = pf.Rotary(8, scaling=scaling), pf.Rotary(8, scaling={**scaling, "keys": True})
+    zeta = (np.arange(4) / 4 + 0.4) / 1.4
+    x = rng.normal(size=(5, 8))
+    angles, factors = np.outer(np.arange(5), query.frequencies), np.tile(zeta ** ((np.arange(5)[:, None] - 3) / 64), 2)
+    np.testing.assert_allclose(query.apply(x), turned(x, angles, "half", 8) * factors, rtol=0, atol=1e-14)
+    np.testing.assert_allclose(key.apply(x), turned(x, angles, "half", 8) / factors, rtol=0, atol=1e-14)
+    np.testing.assert_allclose(query.tables(5)[0], np.cos(angles) * factors[:, :4], rtol=0, atol=1e-7)
+
+
+# ---- tables that are there --------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("backend")
+@pytest.mark.parametrize("table_dtype", DTYPES, ids=lambda t: t.__name__)
+def test_apply_tables(table_dtype, rng):
+    rotary, x = pf.Rotary(16, rotary_dim=12), rng.normal(size=(2, 3, 5, 16))
+    angles = rng.uniform(-3, 3, (5, 6))
+    cos, sin = np.cos(angles).astype(table_dtype), np.sin(angles).astype(table_dtype)
+    a, b = x[..., :6], x[..., 6:12]
+    expected = np.concatenate([a * cos - b * sin, b * cos + a * sin, x[..., 12:]], axis=-1)
+    np.testing.assert_allclose(rotary.apply_tables(x, cos, sin), expected, rtol=0, atol=1e-14)
+    batch = rotary.apply_tables(x, np.stack([cos, cos]), np.stack([sin, sin]))
+    np.testing.assert_array_equal(batch, rotary.apply_tables(x, cos, sin))
+    assert rotary.apply_tables(x, cos, sin, out=x) is x
+    np.testing.assert_array_equal(x, batch)
+
+
+@pytest.mark.parametrize("rotary_dim", [None, 4])
+def test_permutation_keeps_scores(rotary_dim, rng):
+    weights = rng.normal(size=(2, 3 * 8, 10))
+    tokens = rng.normal(size=(5, 10))
+
+    def scores(layout, weights):
+        q, k = ((tokens @ w.T).reshape(5, 3, 8) for w in weights)
+        rotary = pf.Rotary(8, rotary_dim=rotary_dim, layout=layout)
+        q, k = (rotary.apply(np.ascontiguousarray(part), seq_axis=0) for part in (q, k))
+        return np.einsum("phd,qhd->hpq", q, k)
+
+    moved = [pf.permute_rotary(w, 8, source="interleaved", target="half", rotary_dim=rotary_dim) for w in weights]
+    np.testing.assert_allclose(scores("half", moved), scores("interleaved", weights), rtol=0, atol=1e-12)
+    back = [pf.permute_rotary(w, 8, source="half", target="interleaved", rotary_dim=rotary_dim) for w in moved]
+    np.testing.assert_array_equal(back, weights)
+    np.testing.assert_array_equal(
+        pf.permute_rotary(weights[0].T, 8, source="interleaved", target="half", rotary_dim=rotary_dim, axis=-1).T,
+        moved[0],
+    )
+
+
+# ---- the value --------------------------------------------------------------------------------------------------
+
+
+VALUES = [
+    pf.Rotary(8),
+    pf.Rotary(8, base=5e5, rotary_dim=4, layout="interleaved"),
+    pf.Rotary(8, scaling={"rope_type": "linear", "factor": 2.0}),
+    pf.Rotary(8, scaling={"type": "longrope", "short_factor": [1.0] * 4, "long_factor": [2.0] * 4,
+                          "original_max_position_embeddings": 64}),
+    pf.Rotary(8, sections=[1, 3]),
+    pf.Rotary(8, sections=[0, 1, 0, 1]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("rotary", VALUES, ids=repr)
+def test_value(rotary):
+    again = eval(repr(rotary), {"Rotary": pf.Rotary})
+    copy = pickle.loads(pickle.dumps(rotary))
+    assert rotary == again == copy
+    assert hash(rotary) == hash(copy)
+    assert sum(rotary == other for other in VALUES) == 1
+    assert rotary != "Rotary(8)"
+    np.testing.assert_array_equal(rotary.frequencies, copy.frequencies)
+    with pytest.raises(AttributeError, match="frozen"):
+        rotary.base = 3
+    with pytest.raises(AttributeError, match="frozen"):
+        del rotary._key
+
+
+def test_from_config(tmp_path):
+    llama = {
+        "hidden_size": 4096,
+        "num_attention_heads": 32,
+        "max_position_embeddings": 131072,
+        "rope_theta": 500000.0,
+        "rope_scaling": {
+            "rope_type": "llama3",
+            "factor": 8.0,
+            "low_freq_factor": 1.0,
+            "high_freq_factor": 4.0,
+            "original_max_position_embeddings": 8192,
+        },
+    }
+    found = pf.Rotary.from_config(llama)
+    assert found == pf.Rotary(128, base=500000.0, scaling=llama["rope_scaling"])
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(llama))
+    assert pf.Rotary.from_config(path) == pf.Rotary.from_config(str(path)) == found
+    new = {"head_dim": 64, "rope_parameters": {"rope_type": "default", "rope_theta": 1e6, "partial_rotary_factor": 0.5}}
+    assert pf.Rotary.from_config(new) == pf.Rotary(64, base=1e6, rotary_dim=32)
+    assert pf.Rotary.from_config({"text_config": new, "head_dim": 3}) == pf.Rotary(64, base=1e6, rotary_dim=32)
+    vision = {"head_dim": 128, "rope_scaling": {"type": "mrope", "mrope_section": [16, 24, 24]}}
+    assert pf.Rotary.from_config(vision) == pf.Rotary(128, sections=[16, 24, 24])
+    deepseek = {"qk_rope_head_dim": 64, "head_dim": 192, "rope_interleave": True}
+    assert pf.Rotary.from_config(deepseek) == pf.Rotary(64, layout="interleaved_to_half")
+    phi = {
+        "head_dim": 8,
+        "max_position_embeddings": 131072,
+        "original_max_position_embeddings": 4096,
+        "rope_scaling": {"type": "su", "short_factor": [1.0] * 4, "long_factor": [3.0] * 4},
+    }
+    short, long = pf.Rotary.from_config(phi), pf.Rotary.from_config(phi, seq_len=5000)
+    assert short.attention_factor == long.attention_factor == np.sqrt(1 + np.log(32) / np.log(4096))
+    np.testing.assert_allclose(short.frequencies / long.frequencies, 3.0)
+    dynamic = {"head_dim": 8, "max_position_embeddings": 100, "rope_scaling": {"rope_type": "dynamic", "factor": 2.0}}
+    assert pf.Rotary.from_config(dynamic, seq_len=50).frequencies == pytest.approx(pf.Rotary(8).frequencies)
+    assert pf.Rotary.from_config(dynamic, seq_len=200).frequencies[1] < pf.Rotary(8).frequencies[1]
+
+
+# ---- bad input --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "words"),
+    [
+        ({"head_dim": 7}, ValueError, ["rotary_dim=7", "odd"]),
+        ({"head_dim": 8, "rotary_dim": 3}, ValueError, ["rotary_dim=3", "odd"]),
+        ({"head_dim": 8, "rotary_dim": 10}, ValueError, ["rotary_dim=10", "head_dim=8"]),
+        ({"head_dim": 0}, ValueError, ["head_dim"]),
+        ({"head_dim": 8.5}, TypeError, ["head_dim", "8.5"]),
+        ({"head_dim": 8, "base": -1.0}, ValueError, ["base", "-1.0"]),
+        ({"head_dim": 8, "layout": "neox"}, ValueError, ["layout", "'neox'", "'half'"]),
+        ({"head_dim": 8, "scaling": {"rope_type": "su"}}, ValueError, ["'su'", "longrope", "yarn"]),
+        ({"head_dim": 8, "scaling": "yarn"}, TypeError, ["scaling", "'yarn'"]),
+        ({"head_dim": 8, "scaling": {"rope_type": "linear"}}, ValueError, ["'factor'", "'linear'"]),
+        ({"head_dim": 8, "scaling": {"rope_type": "linear", "facter": 2}}, ValueError, ["'facter'", "factor"]),
+        ({"head_dim": 8, "scaling": {"rope_type": "linear", "factor": 0}}, ValueError, ["'factor'", "positive"]),
+        ({"head_dim": 8, "scaling": {"rope_type": "linear", "factor": "2"}}, TypeError, ["'factor'", "'2'"]),
+        (
+            {
+                "head_dim": 8,
+                "scaling": {
+                    "rope_type": "longrope",
+                    "short_factor": [1.0],
+                    "long_factor": [1.0],
+                    "original_max_position_embeddings": 9,
+                },
+            },
+            ValueError,
+            ["'short_factor'", "4 pairs", "(1,)"],
+        ),
+        ({"head_dim": 8, "sections": [1, 2]}, ValueError, ["sections=(1, 2)", "4 pairs"]),
+        ({"head_dim": 8, "sections": [0, 2, 0, 2]}, ValueError, ["sections=(0, 2, 0, 2)"]),
+        ({"head_dim": 8, "sections": 4}, TypeError, ["sections", "4"]),
+        ({"head_dim": 8, "scaling": {"rope_type": "axial"}}, ValueError, ["axial", "sections"]),
+        ({"head_dim": 8, "scaling": {"rope_type": "xpos"}, "sections": [2, 2]}, ValueError, ["xpos", "sections"]),
+    ],
+    ids=lambda value: str(value) if isinstance(value, dict) else None,
+)
+def test_bad_values(arguments, error, words):
+    with pytest.raises(error) as raised:
+        pf.Rotary(**arguments)
+    assert all(word in str(raised.value) for word in words), raised.value
+
+
+@pytest.mark.parametrize(
+    ("config", "error", "words"),
+    [
+        ({}, ValueError, ["head_dim", "num_attention_heads"]),
+        ({"hidden_size": 64}, ValueError, ["num_attention_heads"]),
+        ({"head_dim": 8, "rope_scaling": {"type": "magic"}}, ValueError, ["'magic'", "yarn"]),
+        ({"head_dim": 8, "rope_scaling": {"rope_type": "linear"}}, ValueError, ["'factor'"]),
+        ({"head_dim": 8, "rope_scaling": 3}, TypeError, ["3"]),
+        ({"head_dim": 8, "rope_parameters": {"full": {}, "sliding": {}}}, ValueError, ["full", "sliding"]),
+        (7, TypeError, ["config", "int"]),
+    ],
+    ids=lambda value: str(value) if isinstance(value, dict) else None,
+)
+def test_bad_configs(config, error, words):
+    with pytest.raises(error) as raised:
+        pf.Rotary.from_config(config)
+    assert all(word in str(raised.value) for word in words), raised.value
+
+
+X = np.ones((2, 3, 8), np.float32)
+
+
+@pytest.mark.parametrize(
+    ("x", "options", "error", "words"),
+    [
+        ([[1.0]], {}, TypeError, ["x", "list"]),
+        (X[..., :6], {}, ValueError, ["(2, 3, 6)", "head_dim"]),
+        (X.astype(int), {}, TypeError, ["x", "int64"]),
+        (X[0, 0], {}, ValueError, ["(8,)"]),
+        (X, {"seq_axis": -1}, ValueError, ["seq_axis=-1"]),
+        (X, {"seq_axis": 2}, ValueError, ["seq_axis=2"]),
+        (X, {"seq_axis": -4}, ValueError, ["seq_axis"]),
+        (X, {"positions": [1, 2]}, ValueError, ["positions", "(2,)", "(3,)"]),
+        (X, {"positions": np.zeros((3, 3))}, ValueError, ["positions", "(3, 3)", "(2, 3)"]),
+        (X, {"positions": 5}, ValueError, ["positions", "()"]),
+        (X, {"positions": ["a", "b", "c"]}, TypeError, ["positions"]),
+        (X, {"positions": [1, 2, 3], "start": 4}, ValueError, ["start=4"]),
+        (X, {"start": np.nan}, ValueError, ["start", "nan"]),
+        (X, {"start": 2**64}, ValueError, [str(2**64)]),
+        (X, {"workers": 0}, ValueError, ["workers=0"]),
+        (X, {"precision": "double"}, ValueError, ["precision", "'double'"]),
+        (X, {"out": np.zeros((3, 2, 8), np.float32)}, ValueError, ["out", "(3, 2, 8)"]),
+        (X, {"out": np.zeros((2, 3, 8))}, ValueError, ["out", "float64"]),
+        (X, {"out": X[::-1]}, ValueError, ["overlap"]),
+    ],
+    ids=lambda value: str(value) if isinstance(value, dict) else None,
+)
+def test_bad_arguments(x, options, error, words):
+    before = X.copy()
+    with pytest.raises(error) as raised:
+        pf.Rotary(8).apply(x, **options)
+    assert all(word in str(raised.value) for word in words), raised.value
+    np.testing.assert_array_equal(X, before)
+
+
+@pytest.mark.parametrize(
+    ("cos", "sin", "error", "words"),
+    [
+        (np.ones((3, 3)), np.ones((3, 4)), ValueError, ["cos", "(3, 3)", "(3, 4)"]),
+        (np.ones((3, 4)), np.ones((2, 4)), ValueError, ["sin", "(2, 4)"]),
+        (np.ones(4), np.ones(4), ValueError, ["cos", "(4,)"]),
+        (np.ones((3, 4), int), np.ones((3, 4)), TypeError, ["cos", "int64"]),
+    ],
+)
+def test_bad_tables(cos, sin, error, words):
+    with pytest.raises(error) as raised:
+        pf.Rotary(8).apply_tables(X, cos, sin)
+    assert all(word in str(raised.value) for word in words), raised.value
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"out": np.zeros((3, 4))}, TypeError, ["out", "ndarray"]),
+        ({"out": (np.zeros((3, 4)), np.zeros((3, 4)))}, ValueError, ["out", "float64"]),
+        ({"out": (X[0, :, :4], X[0, :, 3:7])}, ValueError, ["share"]),
+        ({"dtype": int}, TypeError, ["dtype"]),
+        ({"workers": "2"}, TypeError, ["workers"]),
+    ],
+)
+def test_bad_table_arguments(options, error, words):
+    before = X.copy()
+    with pytest.raises(error) as raised:
+        pf.Rotary(8).tables(3, **options)
+    assert all(word in str(raised.value) for word in words), raised.value
+    np.testing.assert_array_equal(X, before)
+    with pytest.raises(ValueError, match="start=1"):
+        pf.Rotary(8).tables([1, 2], start=1)
+
+
+@pytest.mark.parametrize(
+    ("weight", "options", "error", "words"),
+    [
+        (np.ones((9, 2)), {}, ValueError, ["(9, 2)", "head_dim=8"]),
+        (np.ones((8, 2)), {"source": "neox"}, ValueError, ["source", "'neox'"]),
+        (np.ones((8, 2)), {"axis": 2}, ValueError, ["axis 2"]),
+        (np.ones((8, 2)), {"rotary_dim": 3}, ValueError, ["rotary_dim=3"]),
+    ],
+)
+def test_bad_permutations(weight, options, error, words):
+    with pytest.raises(error) as raised:
+        pf.permute_rotary(weight, 8, **{"source": "half", "target": "interleaved", **options})
+    assert all(word in str(raised.value) for word in words), raised.value
