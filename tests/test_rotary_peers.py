@@ -1,0 +1,196 @@
+"""Rotary encodings against the code of other packages, where these are installed (dependency group ``peers``)."""
+
+from __future__ import annotations
+
+import importlib
+
+import numpy as np
+import pytest
+
+import posenc_fast as pf
+
+pytestmark = pytest.mark.usefixtures("backend")
+
+
+@pytest.fixture(scope="module")
+def torch():
+    return pytest.importorskip("torch")
+
+
+@pytest.fixture(scope="module")
+def transformers(torch):
+    return pytest.importorskip("transformers")
+
+
+def modeling(name):
+    return importlib.import_module(f"transformers.models.{name}.modeling_{name}")
+
+
+def random(rng, *shape):
+    return rng.normal(size=shape).astype(np.float32)
+
+
+def close(got, expected, positions):
+    """Theirs are float32 angles, multiplied and added in float32."""
+    atol = 2e-6 + 2.4e-7 * float(np.abs(positions).max()) * 4
+    np.testing.assert_allclose(got, expected.numpy(), rtol=0, atol=atol)
+
+
+CONFIGS = {
+    "default": {"rope_type": "default"},
+    "linear": {"rope_type": "linear", "factor": 4.0},
+    "dynamic": {"rope_type": "dynamic", "factor": 2.0},
+    "yarn": {"rope_type": "yarn", "factor": 8.0, "original_max_position_embeddings": 4096},
+    "yarn-truncate": {
+        "rope_type": "yarn",
+        "factor": 8.0,
+        "original_max_position_embeddings": 4096,
+        "truncate": False,
+        "beta_fast": 24.0,
+        "beta_slow": 2.0,
+    },
+    "yarn-mscale": {
+        "rope_type": "yarn",
+        "factor": 40.0,
+        "original_max_position_embeddings": 4096,
+        "mscale": 1.0,
+        "mscale_all_dim": 0.707,
+    },
+    "llama3": {
+        "rope_type": "llama3",
+        "factor": 8.0,
+        "low_freq_factor": 1.0,
+        "high_freq_factor": 4.0,
+        "original_max_position_embeddings": 8192,
+    },
+    "longrope": {
+        "rope_type": "longrope",
+        "short_factor": [1 + 0.01 * i for i in range(32)],
+        "long_factor": [1 + 0.5 * i for i in range(32)],
+        "original_max_position_embeddings": 4096,
+    },
+    "proportional": {"rope_type": "proportional", "partial_rotary_factor": 0.25},
+}
+
+
+@pytest.mark.parametrize("seq_len", [None, 100_000], ids=["short", "long"])
+@pytest.mark.parametrize("name", CONFIGS)
+def test_frequencies_of_transformers(name, seq_len, transformers):
+    from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
+
+    options = {"hidden_size": 512, "num_attention_heads": 8, "max_position_embeddings": 32768}
+    rope = {"rope_theta": 500000.0, **CONFIGS[name]}
+    config = transformers.LlamaConfig(**options, rope_parameters=dict(rope))
+    ours = pf.Rotary.from_config({**options, "rope_parameters": rope}, seq_len=seq_len)
+    if name == "default":
+        theirs, factor = modeling("llama").LlamaRotaryEmbedding.compute_default_rope_parameters(config)
+    else:
+        theirs, factor = ROPE_INIT_FUNCTIONS[name.partition("-")[0]](config, "cpu", seq_len=seq_len)
+    np.testing.assert_allclose(ours.frequencies, theirs.numpy(), rtol=5e-7, atol=0)
+    assert ours.attention_factor == pytest.approx(factor, rel=1e-15)
+
+
+def test_llama(torch, transformers, rng):
+    config = transformers.LlamaConfig(hidden_size=512, num_attention_heads=8)
+    positions = np.stack([np.arange(10), np.arange(10) + 500])
+    q, k = random(rng, 2, 8, 10, 64), random(rng, 2, 2, 10, 64)
+    module = modeling("llama")
+    cos, sin = module.LlamaRotaryEmbedding(config)(torch.from_numpy(q), torch.from_numpy(positions))
+    theirs = module.apply_rotary_pos_emb(torch.from_numpy(q), torch.from_numpy(k), cos, sin)
+    rotary = pf.Rotary.from_config(config.to_dict())
+    for ours, other in zip((q, k), theirs, strict=True):
+        close(rotary.apply(ours, positions=positions), other, positions)
+
+
+def test_llama_at_any_position_in_float32(torch, transformers, rng):
+    """The compatibility mode has their angles where theirs are far from the exact ones."""
+    module, q = modeling("llama"), random(rng, 1, 4, 6, 64)
+    config = transformers.LlamaConfig(hidden_size=256, num_attention_heads=4)
+    embedding = module.LlamaRotaryEmbedding(config)
+    cos, sin = embedding(torch.from_numpy(q), torch.arange(10**6, 10**6 + 6)[None])
+    # a frequency of theirs may differ by a unit in the last place, which a million positions make large
+    theirs = embedding.inv_freq.numpy().astype(np.float64)
+    angles = (np.float32(10**6 + np.arange(6))[:, np.newaxis] * theirs.astype(np.float32)).astype(np.float64)
+    rotary = pf.Rotary(64)
+    got = rotary.apply_tables(q, np.cos(angles), np.sin(angles))
+    np.testing.assert_allclose(
+        got, module.apply_rotary_pos_emb(torch.from_numpy(q), torch.from_numpy(q), cos, sin)[0].numpy(), atol=2e-6
+    )
+    same = rotary.frequencies.astype(np.float32) == embedding.inv_freq.numpy()
+    ours = rotary.tables(6, start=10**6, precision="float32")[0]
+    np.testing.assert_allclose(ours[:, same], cos[0, :, :32].numpy()[:, same], rtol=0, atol=1e-6)
+    assert same.sum() > 8
+
+
+def test_gpt_neox_partial(torch, transformers, rng):
+    module, q = modeling("gpt_neox"), random(rng, 2, 4, 9, 24)
+    config = transformers.GPTNeoXConfig(
+        hidden_size=96, num_attention_heads=4, rope_parameters={"rope_theta": 10000.0, "partial_rotary_factor": 2 / 3}
+    )
+    cos, sin = module.GPTNeoXRotaryEmbedding(config)(torch.from_numpy(q), torch.arange(9)[None])
+    theirs = module.apply_rotary_pos_emb(torch.from_numpy(q), torch.from_numpy(q), cos, sin)[0]
+    rotary = pf.Rotary.from_config(config.to_dict())
+    assert rotary == pf.Rotary(24, rotary_dim=16)
+    close(rotary.apply(q), theirs, 9)
+
+
+def test_gptj(torch, transformers, rng):
+    module, q = modeling("gptj"), random(rng, 2, 7, 4, 16)
+    table = module.create_sinusoidal_positions(7, 16)
+    sin, cos = torch.split(table, 8, dim=-1)
+    theirs = module.apply_rotary_pos_emb(torch.from_numpy(q), sin[None], cos[None])
+    close(pf.Rotary(16, layout="interleaved").apply(q, seq_axis=1), theirs, 7)
+
+
+def test_deepseek_v3(torch, transformers, rng):
+    module, q = modeling("deepseek_v3"), random(rng, 2, 4, 7, 16)
+    angles = np.outer(np.arange(7), pf.Rotary(16).frequencies).astype(np.float32)
+    cos, sin = (torch.from_numpy(np.tile(f(angles), 2))[None] for f in (np.cos, np.sin))
+    theirs = module.apply_rotary_pos_emb_interleave(torch.from_numpy(q), torch.from_numpy(q), cos, sin)[0]
+    close(pf.Rotary(16, layout="interleaved_to_half").apply(q), theirs, 7)
+
+
+def test_qwen2_vl(torch, transformers, rng):
+    module = modeling("qwen2_vl")
+    config = transformers.Qwen2VLConfig(
+        text_config={
+            "hidden_size": 512,
+            "num_attention_heads": 4,
+            "rope_parameters": {"rope_type": "default", "rope_theta": 1e6, "mrope_section": [16, 24, 24]},
+        }
+    ).text_config
+    positions, q = rng.integers(0, 300, (3, 2, 9)), random(rng, 2, 4, 9, 128)
+    cos, sin = module.Qwen2VLRotaryEmbedding(config)(torch.from_numpy(q), torch.from_numpy(positions))
+    theirs = module.apply_rotary_pos_emb(torch.from_numpy(q), torch.from_numpy(q), cos, sin)[0]
+    rotary = pf.Rotary.from_config(config.to_dict())
+    assert rotary == pf.Rotary(128, base=1e6, sections=[16, 24, 24])
+    close(rotary.apply(q, positions=np.moveaxis(positions, 0, -1)), theirs, positions)
+
+
+@pytest.mark.parametrize("rotary_dim", [32, 16], ids=["whole", "partial"])
+@pytest.mark.parametrize("interleaved", [0, 1], ids=["half", "interleaved"])
+@pytest.mark.parametrize("domain", ["com.microsoft", "ai.onnx"])
+def test_onnxruntime(domain, interleaved, rotary_dim, rng):
+    runtime, onnx = pytest.importorskip("onnxruntime"), pytest.importorskip("onnx")
+    q = random(rng, 2, 4, 9, 32)
+    rotary = pf.Rotary(32, rotary_dim=rotary_dim, layout="interleaved" if interleaved else "half")
+    cos, sin = rotary.tables(9)
+    positions = np.tile(np.arange(9), (2, 1))
+    attributes = {"interleaved": interleaved, "rotary_embedding_dim": rotary_dim if rotary_dim < 32 else 0}
+    if domain == "com.microsoft":
+        inputs, attributes["num_heads"] = {"x": q, "p": positions, "c": cos, "s": sin}, 4
+    else:
+        inputs = {"x": q, "c": cos, "s": sin, "p": positions}
+    kinds = {np.dtype(np.float32): onnx.TensorProto.FLOAT, np.dtype(np.int64): onnx.TensorProto.INT64}
+    node = onnx.helper.make_node(
+        "RotaryEmbedding", list(inputs), ["y"], domain="" if domain == "ai.onnx" else domain, **attributes
+    )
+    values = [onnx.helper.make_tensor_value_info(n, kinds[a.dtype], a.shape) for n, a in inputs.items()]
+    result = onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, q.shape)
+    model = onnx.helper.make_model(
+        onnx.helper.make_graph([node], "rotary", values, [result]),
+        opset_imports=[onnx.helper.make_opsetid("", 23), onnx.helper.make_opsetid("com.microsoft", 1)],
+        ir_version=10,
+    )
+    session = runtime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    np.testing.assert_allclose(rotary.apply(q), session.run(None, inputs)[0], rtol=0, atol=1e-6)
