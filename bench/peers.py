@@ -217,3 +217,51 @@ def calls(length: int, width: int, layout: str) -> dict[str, Call]:
 def skipped() -> list[str]:
     """Peers that are not installed."""
     return [name for name, (module, _) in PEERS.items() if not found(module)]
+
+
+# ---- rotary ---------------------------------------------------------------------------------------------------------
+
+
+def onnx_rotary(x: Array, cos: Array, sin: Array) -> Call:
+    """ONNX Runtime's operator on queries (batch, heads, length, head_dim), inputs and outputs bound."""
+    onnx, runtime = importlib.import_module("onnx"), importlib.import_module("onnxruntime")
+    inputs = {"x": x, "p": np.arange(x.shape[2])[np.newaxis], "cos": cos, "sin": sin}
+    values = [
+        onnx.helper.make_tensor_value_info(name, onnx.helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
+        for name, array in inputs.items()
+    ]
+    result = onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, x.shape)
+    node = onnx.helper.make_node("RotaryEmbedding", list(inputs), ["y"], domain="com.microsoft")
+    domains = [onnx.helper.make_opsetid("", 23), onnx.helper.make_opsetid("com.microsoft", 1)]
+    graph = onnx.helper.make_graph([node], "rotary", values, [result])
+    model = onnx.helper.make_model(graph, opset_imports=domains, ir_version=10)
+    options = runtime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    session = runtime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    binding, kept = session.io_binding(), [runtime.OrtValue.ortvalue_from_numpy(array) for array in inputs.values()]
+    for name, value in zip(inputs, kept, strict=True):
+        binding.bind_ortvalue_input(name, value)
+    out = runtime.OrtValue.ortvalue_from_numpy(np.zeros_like(x))
+    binding.bind_ortvalue_output("y", out)
+
+    def rotate() -> Array:
+        session.run_with_iobinding(binding)
+        return out.numpy()
+
+    # a result as an array is a copy, which is not timed
+    rotate.timed = lambda: session.run_with_iobinding(binding)  # type: ignore[attr-defined]
+    return rotate
+
+
+def transformers_rotary(x: Array, cos: Array, sin: Array) -> Call:
+    """Hugging Face's function for the queries and keys of Llama."""
+    torch = one_thread()
+    module = importlib.import_module("transformers.models.llama.modeling_llama")
+    q, k = torch.from_numpy(x), torch.from_numpy(x.copy())
+    tables = [torch.from_numpy(np.tile(table, 2))[None] for table in (cos, sin)]
+
+    def rotate() -> Any:
+        with torch.no_grad():
+            return module.apply_rotary_pos_emb(q, k, *tables)
+
+    return rotate

@@ -32,6 +32,7 @@ from posenc_fast import _api, _exact, _schedule
 from posenc_fast.reference import vaswani_numpy
 
 SEQUENCE, LARGE, HUGE = (2048, 512), (8192, 1024), (131072, 512)
+QUERIES = (1, 32, 2048, 128)
 
 
 class Skipped(Exception):
@@ -100,6 +101,61 @@ def grid_and_copy(lengths: tuple[int, int], width: int, runs: int) -> Measured:
         points = np.stack([np.full(lengths[1], row), np.arange(lengths[1])], axis=-1)
         values.check_rows(out[row], encoding, points)
     return compare(times, "grid", "copy", out.size)
+
+
+# ---- rotary ---------------------------------------------------------------------------------------------------------
+
+
+def rotary_sides(shape: tuple[int, ...]) -> tuple[Array, Array, Callable[[], Any]]:
+    """Random queries, the same turned, and the call that turns others in place."""
+    rotary, rng = pf.Rotary(shape[-1]), np.random.default_rng(0)
+    x = rng.standard_normal(shape, dtype=np.float32)
+    warm = x.copy()
+    turned = rotary.apply(x)
+    half = shape[-1] // 2
+    angles = np.outer(np.arange(shape[-2]), rotary.frequencies)
+    first, second = x[..., :half].astype(np.float64), x[..., half:].astype(np.float64)
+    exact = first * np.cos(angles) - second * np.sin(angles)
+    assert np.abs(turned[..., :half] - exact).max() < 2.0**-24 * np.abs(x).max() * 2
+    return x, turned, partial(rotary.apply, warm, out=warm)
+
+
+def rotary_and_multiply(runs: int) -> Measured:
+    x, _, apply = rotary_sides(QUERIES)
+    factor = np.float32(-1)
+    sides = {"apply in place": apply, "np.multiply": lambda: np.multiply(x, factor, out=x)}
+    return compare(timing.alternate(sides, runs), *sides, x.size)
+
+
+def rotary_and_peer(package: str, runs: int) -> Measured:
+    missing = [
+        name for name in {"onnx": ("onnx", "onnxruntime")}.get(package, ("torch", package)) if not peers.found(name)
+    ]
+    if missing:
+        raise Skipped(f"{' and '.join(missing)} not installed")
+    x, turned, apply = rotary_sides(QUERIES)
+    cos, sin = pf.Rotary(QUERIES[-1]).tables(QUERIES[-2])
+    theirs = {"onnx": peers.onnx_rotary, "transformers": peers.transformers_rotary}[package](x, cos, sin)
+    result = theirs()
+    first = np.asarray(result[0] if isinstance(result, tuple) else result)
+    assert np.abs(first - turned).max() < 1e-5
+    # transformers turns queries and keys at once
+    times = 2 if isinstance(result, tuple) else 1
+    sides = {package: getattr(theirs, "timed", theirs), "apply in place": lambda: [apply() for _ in range(times)]}
+    return compare(timing.alternate(sides, runs), *sides, times * x.size)
+
+
+def rotary_token(runs: int) -> Measured:
+    """Microseconds of a call, in the place of a ratio; each token has a position of its own."""
+    rotary, x = pf.Rotary(128), np.ones((1, 32, 1, 128), np.float32)
+    position = iter(range(10**9))
+    sides = {
+        "a new position": lambda: rotary.apply(x, start=next(position), out=x),
+        "the same position": lambda: rotary.apply(x, start=1000, out=x),
+    }
+    times = {name: timing.alternate({name: side}, 10 * runs)[name] for name, side in sides.items()}
+    micro = np.percentile(times["a new position"] * 1e6, [50, 25, 75])
+    return Measured(Ratio(*micro.tolist()), {name: float(np.median(t)) * 1e9 for name, t in times.items()}, 1)
 
 
 def processors() -> float:
@@ -405,6 +461,30 @@ def other_targets(most: int) -> list[Target]:
             (512, 512),
             256,
         ),
+        bar(
+            "rotary-multiply",
+            "Rotary.apply in place, (1, 32, 2048, 128) / np.multiply in place",
+            "<=",
+            1.7,
+            rotary_and_multiply,
+        ),
+        bar(
+            "rotary-onnx",
+            "ONNX Runtime RotaryEmbedding, bound / Rotary.apply in place",
+            ">=",
+            2.5,
+            rotary_and_peer,
+            "onnx",
+        ),
+        bar(
+            "rotary-transformers",
+            "transformers apply_rotary_pos_emb / Rotary.apply in place, queries and keys",
+            ">=",
+            20,
+            rotary_and_peer,
+            "transformers",
+        ),
+        bar("rotary-token", "microseconds of a call: one token, 32 heads of 128", "<=", 5, rotary_token),
         bar("timestep-320", "encode of one timestep, new array / NumPy, ready frequencies", "<=", 0.5, one_timestep),
         bar("linear-table", "table, " + grows, "<=", 2, linear, table_blocks, most),
         bar("linear-encode", "encode, " + grows, "<=", 2, linear, encode_blocks, most),
