@@ -83,7 +83,7 @@ class Rotary:
     >>> rotary = pf.Rotary(4)
     >>> queries = np.ones((1, 2, 3, 4), np.float32)
     >>> rotary.apply(queries, out=queries)[0, 0, 1].round(4)
-    array([-0.3012,  0.99  ,  1.3818,  1.01  ], dtype=float32)
+    array([-0.3012,  0.99  ,  1.3818,  1.0099], dtype=float32)
     """
 
     __slots__ = ("__weakref__", "_cache", "_found", "_key", "_kind", "_last")
@@ -92,6 +92,8 @@ class Rotary:
     _found: _rope.Frequencies
     _cache: dict[Any, Encoding]
     _last: dict[str, Any]
+    _pinned: str | None = None
+    _encodings: type[Encoding] = Encoding
 
     def __init__(
         self,
@@ -241,6 +243,9 @@ class Rotary:
         axes = self._key[6]
         return 1 if axes is None else max(axes) + 1
 
+    def _engine(self) -> _backend.Engine:
+        return _backend.current() if self._pinned is None else _backend.select(self._pinned)
+
     def _angles_of(self, *functions: str, inverse: bool = False) -> Encoding:
         """What computes these functions of all pairs, side by side."""
         found = self._cache.get((functions, inverse))
@@ -250,10 +255,11 @@ class Rotary:
             if self._kind[0] == "axial":
                 values = _axial(self._key[1], axes)
             found = fourier_features(values, functions=functions, scale=factor)
+            found = self._encodings._adopt(found)
             if axes is not None:
                 index = np.full((found.d_model, self.ndim), -1)
                 index[np.arange(found.d_model), np.tile(axes, len(functions))] = found._index[:, 0]
-                found = Encoding._make(found._schedules, index, found.phases, found.amplitudes, "")
+                found = self._encodings._make(found._schedules, index, found.phases, found.amplitudes, "")
             assert found.d_model == pairs * len(functions)
             self._cache[functions, inverse] = found
         return found
@@ -457,7 +463,7 @@ class Rotary:
         ):
             return None
         rows = self._counted_rows(length, start, "exact", inverse)
-        engine, result = _backend.current(), x if in_place else np.empty_like(x)
+        engine, result = self._engine(), x if in_place else np.empty_like(x)
         engine.module.rotate(
             engine.level, rows[np.newaxis], x[np.newaxis], result[np.newaxis], 1, LAYOUTS.index(self._key[3])
         )
@@ -471,7 +477,7 @@ class Rotary:
         pairs = self._key[2]
         if type(start) is not int or abs(start) >= 2**62 or 2 * count * pairs > ANGLES:
             return self._angle_rows(count, start, precision, inverse)
-        engine = _backend.current()
+        engine = self._engine()
         key = precision, inverse, engine.backend, engine.level
         kept, first, rows = self._last.get("rows", (None, 0, _NO_ROWS))
         if kept != key or not first <= start <= start + count <= first + len(rows):
@@ -587,7 +593,7 @@ class Rotary:
         back = inverse and layout == 2
         kind = kind_of(x.dtype) or 0
         from_, to = (_arranged(array, kind, axis, groups) for array in (source, target))
-        engine = _backend.current()
+        engine = self._engine()
 
         def turn(part: slice) -> None:
             rows = angles(part).reshape(*lead[:groups], -1, 2 * pairs)

@@ -23,17 +23,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from . import _api, _backend, _encoding, _grid, _schedule
+from . import _api, _backend, _encoding, _grid, _rotary, _schedule
 from ._doubles import Floats, Pair, product, two_product, two_sum
 from ._rounding import deliver, hard_rows, round_to, values_of
 
 __all__ = [
     "Encoding",
+    "Rotary",
     "fourier_features",
     "geometric",
     "grid",
     "join",
     "linear",
+    "permute_rotary",
     "positional_encoding",
     "sinusoidal",
     "vaswani_loops",
@@ -332,6 +334,13 @@ class Encoding(_encoding.Encoding):
     _pinned = "python"
 
 
+class Rotary(_rotary.Rotary):
+    __doc__ = _rotary.Rotary.__doc__
+    __slots__ = ()
+    _pinned = "python"
+    _encodings = Encoding
+
+
 def _bound(function: Any) -> Any:
     """The same builder, for an Encoding that computes here."""
 
@@ -346,6 +355,7 @@ sinusoidal = _bound(_api.sinusoidal)
 fourier_features = _bound(_api.fourier_features)
 join = _bound(_api.join)
 geometric = _schedule.geometric
+permute_rotary = _rotary.permute_rotary
 linear = _schedule.linear
 
 

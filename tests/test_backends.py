@@ -233,9 +233,10 @@ def test_public_twins(name):
     assert ours.__doc__ == theirs.__doc__
 
 
-def test_public_methods_are_the_same():
-    for name in {n for n in dir(pf.Encoding) if not n.startswith("_")}:
-        ours, theirs = getattr(pf.Encoding, name), getattr(reference.Encoding, name)
+@pytest.mark.parametrize("kind", ["Encoding", "Rotary"])
+def test_public_methods_are_the_same(kind):
+    for name in {n for n in dir(getattr(pf, kind)) if not n.startswith("_")}:
+        ours, theirs = getattr(getattr(pf, kind), name), getattr(getattr(reference, kind), name)
         assert ours.__doc__ == theirs.__doc__
         assert ours.__doc__
         if callable(ours):
@@ -255,6 +256,11 @@ def test_reference_computes_in_python(monkeypatch):
     assert encoding.add_to(np.ones((2, 6))).shape == (2, 6)
     assert reference.positional_encoding(5, 6).shape == (5, 6)
     assert reference.join([encoding, reference.fourier_features([1.0])]).encode([1, 2]).shape == (8,)
+    assert reference.grid([2, 3], reference.join([encoding, encoding])).shape == (2, 3, 12)
+    rotary = reference.Rotary(6, sections=[1, 2])
+    assert rotary.tables(5)[0].shape == (5, 3)
+    assert rotary.apply(np.ones((2, 6), np.float32)).shape == (2, 6)
+    assert rotary.apply(np.ones((1, 1, 2, 6), np.float32)).shape == (1, 1, 2, 6)
 
 
 def parameters(function):
@@ -271,6 +277,12 @@ def test_engines_have_the_same_methods(name):
     for method in methods:
         assert parameters(getattr(ours, method)) == parameters(getattr(theirs, method))
         assert getattr(theirs, method).__doc__
+
+
+@needs_kernel
+def test_engines_rotate_alike():
+    assert parameters(reference.rotate) == parameters(_backend.kernel.rotate)
+    assert reference.rotate.__doc__ == _backend.kernel.rotate.__doc__
 
 
 @pytest.mark.parametrize("name", ["Plan", "Lattice"])
@@ -408,9 +420,9 @@ def code():
         pytest.skip("objdump is not installed")
     command = ["objdump", "-d", "--no-show-raw-insn", str(_backend.kernel.__file__)]
     listing = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    # the one exported function of a level stands behind the loops that it hands out
-    parts = re.split(r"<posenc_level_(\w+)>:", listing)
-    return dict(zip(parts[1::2], parts[0::2], strict=False))
+    # the one exported function of a file and level stands behind the loops that it hands out
+    parts = re.split(r"<posenc_(loops|rotations)_(\w+)>:", listing)
+    return {(file, isa): part for part, file, isa in zip(parts[0::3], parts[1::3], parts[2::3], strict=False)}
 
 
 def count(code, instruction, register):
@@ -420,12 +432,15 @@ def count(code, instruction, register):
 @pytest.mark.parametrize(("isa", "register"), [("avx2", "ymm"), ("avx512", "zmm")])
 def test_loops_are_vector_code(code, isa, register):
     # about a third of what gcc 12 makes; loops that are not vectorised would leave next to none
-    assert count(code[isa], r"vfn?m\w+pd", register) > 50
-    assert count(code[isa], r"v\w+p[ds]", register) > 300
+    assert count(code["loops", isa], r"vfn?m\w+pd", register) > 50
+    assert count(code["loops", isa], r"v\w+p[ds]", register) > 300
+    assert count(code["rotations", isa], r"vfn?m\w+pd", register) > 12
+    assert count(code["rotations", isa], r"vcvt\w+", register) > 12
 
 
 def test_levels_keep_to_their_registers(code):
-    assert set(code) == {"baseline", "avx2", "avx512"}
-    assert not re.search("%[yz]mm", code["baseline"])
-    assert "%zmm" not in code["avx2"]
-    assert count(code["baseline"], "(?:mul|add)pd", "xmm") > 100
+    assert set(code) == {(file, isa) for file in ("loops", "rotations") for isa in ("baseline", "avx2", "avx512")}
+    for file in ("loops", "rotations"):
+        assert not re.search("%[yz]mm", code[file, "baseline"])
+        assert "%zmm" not in code[file, "avx2"]
+    assert count(code["loops", "baseline"], "(?:mul|add)pd", "xmm") > 100
