@@ -1,4 +1,4 @@
-"""Measure and draw: time against length for every implementation, and ratios by type and instruction-set level.
+"""Measure and draw: time against length for every implementation, ratios by type and instruction-set level, rotation.
 
 python bench/plots.py [--data FILE] [--redraw FILE]
 """
@@ -99,8 +99,33 @@ def by_type() -> Data:
     return bars
 
 
+def by_rotation() -> Data:
+    """Nanoseconds of an element of queries that are turned: {implementation: ns}."""
+    rotary, x = pf.Rotary(128), np.random.default_rng(0).standard_normal((1, 32, 2048, 128), np.float32)
+    warm, other = x.copy(), x.copy()
+    tables = rotary.tables(x.shape[2])
+    sides: dict[str, Callable[[], Any]] = {
+        level: at(level, partial(rotary.apply, warm, out=warm)) for level in pf.isa_levels()
+    }
+    sides["np.multiply"] = lambda: np.multiply(other, np.float32(-1), out=other)
+    expected, sizes = rotary.apply(x), {}
+    found = {
+        "ONNX Runtime": ("onnxruntime", peers.onnx_rotary),
+        "transformers": ("transformers", peers.transformers_rotary),
+    }
+    for name, (package, maker) in found.items():
+        if not peers.found(package):
+            continue
+        call = maker(x, *tables)
+        result = call()
+        assert np.abs(np.asarray(result[0] if isinstance(result, tuple) else result) - expected).max() < 1e-5
+        sides[name], sizes[name] = getattr(call, "timed", call), len(result) if isinstance(result, tuple) else 1
+    medians = timing.medians(timing.alternate(sides, 15))
+    return {name: median / x.size / sizes.get(name, 1) * 1e9 for name, median in medians.items()}
+
+
 def measure() -> Data:
-    return {"length": by_length(), "ratios": by_type()}
+    return {"length": by_length(), "ratios": by_type(), "rotary": by_rotation()}
 
 
 # ---- drawing --------------------------------------------------------------------------------------------------------
@@ -220,8 +245,33 @@ def draw_ratios(bars: Data, file: Path) -> None:
     plt.close(figure)
 
 
+def draw_rotations(bars: Data, file: Path) -> None:
+    figure, axes = plt.subplots(figsize=(9, 3.2), dpi=130)
+    names = sorted(bars, key=bars.__getitem__, reverse=True)
+    colors = ["black" if name == "np.multiply" else SHADES.get(name, OTHERS) for name in names]
+    drawn = axes.barh([label(name) for name in names], [bars[name] for name in names], 0.7, color=colors)
+    axes.bar_label(drawn, [f"{bars[name]:.2g}" for name in names], padding=3, fontsize=9.5)
+    axes.set_xscale("log")
+    axes.margins(x=0.12)
+    axes.xaxis.set_major_formatter(lambda x, _: f"{x:g}")
+    axes.set_xlabel("nanoseconds an element, one thread")
+    axes.set_title(
+        "Turning queries of 1x32x2048x128, float32 (np.multiply: one product in place): lower is faster",
+        loc="left", fontweight="bold", fontsize=11,
+    )  # fmt: skip
+    axes.tick_params(axis="y", length=0)
+    axes.grid(True, axis="x", color="#e4e4e4", linewidth=0.7)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+    figure.subplots_adjust(left=0.2, right=0.96, top=0.88, bottom=0.18)
+    figure.savefig(file)
+    plt.close(figure)
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Measure, and draw bench/figures/length.png and ratios.png.")
+    parser = argparse.ArgumentParser(
+        description="Measure, and draw length.png, ratios.png and rotary.png in bench/figures."
+    )
     parser.add_argument("--data", type=Path, metavar="FILE", help="write the measured numbers there as well")
     parser.add_argument("--redraw", type=Path, metavar="FILE", help="draw the numbers of an earlier run")
     options = parser.parse_args()
@@ -231,6 +281,7 @@ def main() -> None:
     FIGURES.mkdir(exist_ok=True)
     draw_lengths(data["length"], FIGURES / "length.png")
     draw_ratios(data["ratios"], FIGURES / "ratios.png")
+    draw_rotations(data["rotary"], FIGURES / "rotary.png")
     if absent := peers.skipped():
         print(f"Skipped, because not installed: {', '.join(absent)}.")
 

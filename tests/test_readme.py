@@ -1,0 +1,22 @@
+"""The README's Python runs as it stands."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+
+README = Path(__file__).parents[1] / "README.md"
+
+
+def test_readme():
+    blocks = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
+    assert len(blocks) >= 2
+    names: dict[str, object] = {}
+    exec("\n".join(blocks), names)
+    # scores depend on the distance of a query and a key alone, which a shift of both leaves as it is
+    rotary, queries, keys = names["rotary"], names["queries"], names["keys"]
+    back = rotary.apply(queries, positions=np.full(16, -4))
+    moved = back @ np.repeat(keys, 4, axis=1).swapaxes(-1, -2)
+    np.testing.assert_allclose(moved, names["scores"], rtol=0, atol=1e-4)
