@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import runpy
 from pathlib import Path
 
 import numpy as np
@@ -10,11 +11,12 @@ import numpy as np
 README = Path(__file__).parents[1] / "README.md"
 
 
-def test_readme():
+def test_readme(tmp_path):
     blocks = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
     assert len(blocks) >= 2
-    names: dict[str, object] = {}
-    exec("\n".join(blocks), names)
+    program = tmp_path / "readme.py"
+    program.write_text("\n".join(blocks), encoding="utf-8")
+    names = runpy.run_path(str(program))
     # scores depend on the distance of a query and a key alone, which a shift of both leaves as it is
     rotary, queries, keys = names["rotary"], names["queries"], names["keys"]
     back = rotary.apply(queries, positions=np.full(16, -4))
