@@ -1,16 +1,24 @@
 """Every sinusoidal position encoding, rounded once from the exact value, at the speed of memory."""
 
+from typing import TYPE_CHECKING, Any
+
 from . import reference
 from ._api import fourier_features, join, positional_encoding, sinusoidal
 from ._backend import backend, isa, isa_levels, use_backend
 from ._encoding import Encoding
 from ._grid import grid
+from ._helpers import mask_coordinates, mask_positions, relative_positions, reorder_columns
 from ._rotary import Rotary, permute_rotary
 from ._schedule import Schedule, geometric, linear
 from ._version import __version__
 
+if TYPE_CHECKING:
+    from . import presets
+    from ._identify import Identification, identify
+
 __all__ = [
     "Encoding",
+    "Identification",
     "Rotary",
     "Schedule",
     "__version__",
@@ -18,13 +26,35 @@ __all__ = [
     "fourier_features",
     "geometric",
     "grid",
+    "identify",
     "isa",
     "isa_levels",
     "join",
     "linear",
+    "mask_coordinates",
+    "mask_positions",
     "permute_rotary",
     "positional_encoding",
+    "presets",
     "reference",
+    "relative_positions",
+    "reorder_columns",
     "sinusoidal",
     "use_backend",
 ]
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        # only few programs use these, and they take as long to import as all the rest
+        if name in ("Identification", "identify", "presets"):
+            from importlib import import_module
+
+            module = import_module(f".{'presets' if name == 'presets' else '_identify'}", __name__)
+            globals()[name] = module if name == "presets" else getattr(module, name)
+            return globals()[name]
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -20,7 +20,7 @@ from . import __version__, _backend, reference, sinusoidal
 from ._api import FUNCTIONS, LAYOUTS, ODD
 from ._checks import TYPES, count_of, float_type, progression
 from ._encoding import Encoding
-from ._files import Meter, open_positions, read_vector, usable_target, write_npy
+from ._files import Meter, open_positions, read_array, read_vector, usable_target, write_npy
 
 __all__ = ["main"]
 
@@ -43,6 +43,9 @@ when its cell is the beginning of neither a number nor a date. INPUT and OUT may
 BFLOAT16_HELP = """\
 NumPy stores bfloat16 as raw bytes, of type |V2: read it with numpy.load(OUT).view(ml_dtypes.bfloat16).
 """
+BFLOAT16_IDENTIFY_HELP = """\
+Raw bytes of type |V2, in which NumPy stores bfloat16, are taken for bfloat16.
+"""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -56,13 +59,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        Exit status: 0, 2 for bad arguments or input, 130 for an interruption.
+        Exit status: 0, 1 where nothing was identified, 2 for bad arguments or input, 130 for an interruption.
     """
     given = sys.argv[1:] if argv is None else argv
     try:
         with _interruptible():
             arguments = _parser().parse_args([_shielded(argument) for argument in given])
-            arguments.run(arguments)
+            status: int = arguments.run(arguments) or 0
             sys.stdout.flush()
     except KeyboardInterrupt:
         return _fail("interrupted", 130)
@@ -76,7 +79,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _fail(f"out of memory: {error}")
     except (ValueError, TypeError, OverflowError, ImportError, RuntimeError) as error:
         return _fail(str(error))
-    return 0
+    return status
 
 
 def _fail(message: str, status: int = 2) -> int:
@@ -179,6 +182,20 @@ def _parser() -> argparse.ArgumentParser:
     )
     _add_encoding(encode)
     encode.set_defaults(run=_encode)
+
+    names = commands.add_parser("presets", help="print the table of presets, in Markdown", allow_abbrev=False)
+    names.set_defaults(run=_presets)
+
+    identify = commands.add_parser(
+        "identify",
+        help="find out which encoding made a table",
+        description="Print the presets and the encoding that made TABLE. Exit status 1 if none did.",
+        epilog=BFLOAT16_IDENTIFY_HELP,
+        allow_abbrev=False,
+    )
+    identify.add_argument("table", metavar="TABLE", help=".npy file of rows of consecutive positions")
+    identify.add_argument("--start", type=number, help="position of the first row (default: found out)")
+    identify.set_defaults(run=_identify)
     return parser
 
 
@@ -336,6 +353,23 @@ def _encode(arguments: argparse.Namespace) -> None:
         shape = (source.length, arguments.d_model)
         _wrote(arguments.output, shape, dtype, write_npy(arguments.output, shape, dtype, fill))
         print(f"positions: {source.label}")
+
+
+def _presets(arguments: argparse.Namespace) -> None:
+    from . import presets
+
+    print(presets.table())
+
+
+def _identify(arguments: argparse.Namespace) -> int:
+    from . import identify
+
+    table = read_array(arguments.table)
+    if table.dtype == np.dtype("V2"):
+        table = table.view(float_type("bfloat16"))
+    found = identify(table, start=arguments.start)
+    print(found)
+    return 0 if found else 1
 
 
 def _wrote(path: str, shape: tuple[int, ...], dtype: np.dtype[Any], size: int) -> None:

@@ -24,7 +24,7 @@ from typing import IO, Any, NamedTuple, cast
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Meter", "Source", "open_positions", "read_vector", "usable_target", "write_npy"]
+__all__ = ["Meter", "Source", "open_positions", "read_array", "read_vector", "usable_target", "write_npy"]
 
 Array = npt.NDArray[Any]
 # label, total (None where unknown), unit -> what is told how much is done
@@ -125,12 +125,18 @@ def _is_npy(path: str) -> bool:
 
 def read_vector(path: str) -> Array:
     """The one-dimensional array of a .npy file, read from the disk as it is used."""
+    array = read_array(path)
+    if array.ndim != 1:
+        raise ValueError(f"{path} has shape {array.shape}, but must have one dimension")
+    return array
+
+
+def read_array(path: str) -> Array:
+    """The array of a .npy file, read from the disk as it is used."""
     try:
         array: Array = np.lib.format.open_memmap(path, mode="r")
     except (ValueError, tokenize.TokenError) as error:
         raise ValueError(f"{path} cannot be read as a .npy file of numbers: {error}") from None
-    if array.ndim != 1:
-        raise ValueError(f"{path} has shape {array.shape}, but must have one dimension")
     return array
 
 

@@ -70,7 +70,17 @@ def test_module_is_a_command() -> None:
     assert out.startswith(b"backend ")
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["table", "--help"], ["encode", "--help"], ["--version"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--help"],
+        ["table", "--help"],
+        ["encode", "--help"],
+        ["identify", "--help"],
+        ["presets", "--help"],
+        ["--version"],
+    ],
+)
 def test_help(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stop:
         run(*arguments)
@@ -78,7 +88,7 @@ def test_help(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     out = capsys.readouterr().out
     assert "posenc" in out
     # what numpy.save does to bfloat16 is nowhere else to be found out
-    assert ("|V2" in out) == (arguments[0] in ("table", "encode"))
+    assert ("|V2" in out) == (arguments[0] in ("table", "encode", "identify"))
 
 
 @pytest.mark.parametrize(
@@ -110,6 +120,12 @@ def test_help(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
         ("table 4 4 -o .", "no regular file"),
         (f"table 4 4 -o {os.devnull}", "no regular file"),
         ("table 99999999999999999 64 -o o.npy", "larger than any file"),
+        ("identify", "TABLE"),
+        ("identify missing.npy", "missing.npy: No such file"),
+        ("identify three.npy", r"table has shape \(3,\), but must have \(rows, columns\)"),
+        ("identify three.npy --start 1e", "1e"),
+        ("identify three.npy --start nan", "start must be a finite number"),
+        ("presets whisper", "unrecognized arguments: whisper"),
         ("encode three.npy -o o.npy", "--d-model"),
         ("encode three.npy --d-model 4 -o o.npy --column 0", "leave --column out"),
         ("encode three.npy --d-model 4 -o o.npy --workers 0", "workers=0 must not be zero"),
@@ -135,6 +151,47 @@ def test_bad_environment(capsys: pytest.CaptureFixture[str]) -> None:
     err = process.communicate(timeout=60)[1].decode()
     assert process.returncode == 2
     assert re.fullmatch(r"posenc-fast: error: .*fortran.*\n", err)
+
+
+# ---- presets and identify ---------------------------------------------------------------------------------------
+
+
+def test_presets(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("presets") == 0
+    assert capsys.readouterr() == (pf.presets.table() + "\n", "")
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16"])
+def test_identify(dtype: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """What the command table writes, bfloat16 as raw bytes, identify reads."""
+    arguments = ["40", "64", "-o", "o.npy", "--layout", "concatenated", "--start", "2", "--dtype", dtype]
+    assert run("table", *arguments, "--no-compare") == 0
+    capsys.readouterr()
+    assert run("identify", "o.npy") == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    lines = dict(line.split(None, 1) for line in out.splitlines())
+    assert lines["presets"] == "marian, sockeye, tensorflow_text, transformer_xl"
+    assert lines["encoding"] == "sinusoidal(64, layout='concatenated')"
+    assert lines["positions"] == "2, 3, .."
+    assert 0 <= float(lines["error"]) < 3e-3
+
+
+def test_identify_padding(capsys: pytest.CaptureFixture[str]) -> None:
+    table = pf.presets.fairseq(16).table(40)
+    table[1] = 0
+    np.save("o.npy", table)
+    assert run("identify", "o.npy") == 0
+    assert "zero rows   1\n" in capsys.readouterr().out
+
+
+def test_identify_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    np.save("o.npy", np.eye(20))
+    assert run("identify", "o.npy") == 1
+    assert re.fullmatch(r"no known encoding; the closest is \w+, off by [0-9.e-]+\n", capsys.readouterr().out)
+    np.save("o.npy", pf.sinusoidal(4).table(40, start=1000))
+    assert run("identify", "o.npy", "--start", "1000") == 0
+    assert run("identify", "o.npy", "--start", "999") == 1
 
 
 # ---- table ------------------------------------------------------------------------------------------------------

@@ -1,0 +1,369 @@
+"""Which encoding made a table: from the numbers alone, whatever type they were rounded to.
+
+A pair of columns, taken as a complex number, turns by the same angle from row to row. For each order of columns that
+sources have, the angles are measured; if every pair turns evenly, they are compared with the schedules that sources
+have, and the whole table with the encoding that would have made it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ._api import sinusoidal
+from ._checks import float_type, kind_of, real
+from ._encoding import Encoding
+from ._measure import BASES, FIRSTS, ROUNDING, Angles, Table, measure, odd_of, schedules, start_of
+from .presets import names
+from .presets._registry import facts
+
+__all__ = ["Identification", "identify"]
+
+Floats = npt.NDArray[np.float64]
+
+LEAST_ROWS = 8
+# rows that angles are measured on, and half of those that candidates are tried on; the answer is compared with all
+# rows, so many values at a time
+_ROWS, _SAMPLE, _BLOCK = 1024, 32, 1 << 20
+# what float32 angles of sources differ by from exact ones: a constant, and a part of the angle
+_CONSTANT, _PER_ANGLE = 2e-6, 1e-6
+_STARTS = (0, 1, 2)
+_BASE_NAMES = (
+    "base",
+    "max_len",
+    "max_period",
+    "max_positions",
+    "max_timescale",
+    "max_wavelength",
+    "temperature",
+    "theta",
+)
+
+
+@dataclass(frozen=True)
+class Identification:
+    """What made a table; true if something was found.
+
+    Parameters
+    ----------
+    presets : tuple of str
+        Names of the presets that make it, up to their starts.
+    encoding : Encoding or None
+        What makes it: row i is that of position ``start + i * step``, but for the zero rows. None if nothing was found.
+    start, step : float
+        Position of the first row, and distance of the next, 1 or -1.
+    base, freq_shift, first : float or None
+        Those of `sinusoidal`; None where frequencies are not in geometric progression.
+    layout : str or None
+        That of `sinusoidal`; None where a preset has an order of its own.
+    functions : tuple of str
+        In the order of the columns; empty where a preset has an order of its own.
+    scale : float
+        Factor of all columns.
+    zero_rows : tuple of int
+        Rows of zeros: padding.
+    error : float
+        Largest difference from the table.
+    closest : str or None
+        Where nothing was found, the preset with the least error.
+    """
+
+    presets: tuple[str, ...] = ()
+    encoding: Encoding | None = None
+    start: float = 0
+    step: int = 1
+    base: float | None = None
+    freq_shift: float | None = None
+    first: float | None = None
+    layout: str | None = None
+    functions: tuple[str, ...] = ()
+    scale: float = 1.0
+    zero_rows: tuple[int, ...] = ()
+    error: float = math.inf
+    closest: str | None = None
+
+    def __bool__(self) -> bool:
+        return self.encoding is not None
+
+    def __str__(self) -> str:
+        if self.encoding is None:
+            near = f"; the closest is {self.closest}, off by {self.error:.3g}" if self.closest else ""
+            return f"no known encoding{near}"
+        lines = [
+            f"presets     {', '.join(self.presets) or 'none'}",
+            f"encoding    {self.encoding!r}",
+            f"positions   {self.start:g}, {self.start + self.step:g}, ..",
+        ]
+        if self.zero_rows:
+            lines.append(f"zero rows   {', '.join(map(str, self.zero_rows[:8]))}{', ..' if self.zero_rows[8:] else ''}")
+        return "\n".join([*lines, f"error       {self.error:.3g}"])
+
+
+class _Candidate(NamedTuple):
+    """What may have made a table: frequencies, phases and amplitudes of its columns, positions, and how to build it."""
+
+    frequencies: Floats
+    phases: Floats
+    amplitudes: Floats
+    start: float
+    step: int
+    settings: dict[str, Any]
+
+    def rows(self, positions: npt.NDArray[Any]) -> Floats:
+        angles = positions[:, np.newaxis] * self.frequencies + 2 * np.pi * self.phases
+        result: Floats = self.amplitudes * np.sin(angles)
+        return result
+
+
+class _Fit(NamedTuple):
+    """misfit: largest difference in units of what is tolerated; error: the same without; scale: the best factor."""
+
+    misfit: float
+    error: float
+    scale: float
+    candidate: _Candidate
+
+    def unusual(self) -> tuple[bool, bool, bool]:
+        """Of a few pairs nobody can tell the order: whole positions that ascend, and usual bases, come first."""
+        settings = self.candidate.settings
+        known = settings.get("base") in BASES and settings.get("first") in FIRSTS
+        return self.candidate.start % 1 != 0, self.candidate.step < 0, not known
+
+
+def identify(table: npt.ArrayLike, *, start: float | None = None) -> Identification:
+    """Find out which encoding made a table, such as one in a checkpoint.
+
+    Parameters
+    ----------
+    table : array_like of shape (n, d)
+        float64, float32, float16 or bfloat16 (of ml_dtypes); rows of consecutive positions, at least 8. Rows of zeros
+        are taken for padding.
+    start : float, optional
+        Position of the first row. Found out if not given.
+
+    Returns
+    -------
+    Identification
+        Presets, parameters and an encoding, or the closest preset.
+
+    Raises
+    ------
+    TypeError, ValueError
+        When the table has another type or shape, too few rows, or values that are not finite.
+
+    Notes
+    -----
+    A table is taken for an encoding's if every value differs by at most a unit in the last place of its type and 2e-6
+    and 1e-6 of the angle, the errors that sources make when they compute angles in float32. Of several sets of
+    parameters that do, the more usual is taken: 100 to the power of -i and 10000 to the power of -i/2 are the same.
+    The start is found up to half the longest wavelength either side of 0; of three columns the base is not found.
+
+    Examples
+    --------
+    >>> import numpy as np, posenc_fast as pf
+    >>> table = pf.sinusoidal(64, freq_shift=1, layout="concatenated").table(100, start=1, dtype=np.float16)
+    >>> found = pf.identify(table)
+    >>> "whisper" in found.presets, found.start, found.base
+    (True, 1, 10000.0)
+    >>> bool(pf.identify(np.random.default_rng(0).normal(size=(100, 64))))
+    False
+    """
+    first, given = None if start is None else real(start, "start"), _checked(table)
+    fits = []
+    for layout, functions in itertools.product(("interleaved", "concatenated"), (("sin", "cos"), ("cos", "sin"))):
+        angles = measure(given, layout, functions)
+        if angles is not None:
+            candidates = _candidates(given, angles, first, layout, functions)
+            fits += [fit for fit in (_fit(given, candidate) for candidate in candidates) if fit.misfit <= 1]
+    for _, group in itertools.groupby(sorted(fits, key=_Fit.unusual), key=_Fit.unusual):
+        alike = list(group)
+        # an error a little larger is worth a simpler answer: sources have errors of their own
+        least = 2 * min(fit.misfit for fit in alike) + 0.1
+        for fit in alike:
+            if fit.misfit <= least:
+                settings = fit.candidate.settings
+                encoding = sinusoidal(given.whole.shape[1], scale=fit.scale, **settings)
+                found = _found(given, fit, encoding, _makers(encoding, settings))
+                if found is not None:
+                    return found
+    return _by_name(given, first)
+
+
+def _checked(table: npt.ArrayLike) -> Table:
+    array = np.asarray(table)
+    kind = kind_of(float_type(array.dtype, "table"))
+    if array.ndim != 2 or array.shape[1] == 0:
+        raise ValueError(f"table has shape {array.shape}, but must have (rows, columns)")
+    values = array[:_ROWS].astype(np.float64)
+    for i in range(0, len(array), _ROWS):
+        if not np.isfinite(array[i : i + _ROWS].astype(np.float64)).all():
+            raise ValueError("table has values that are not finite; leave their rows out")
+    zero = np.concatenate([(array[i : i + _ROWS] == 0).all(axis=1) for i in range(0, max(len(array), 1), _ROWS)])
+    rows = np.flatnonzero(~zero[:_ROWS])
+    if len(rows) < LEAST_ROWS:
+        raise ValueError(
+            f"table has {len(array)} rows, {len(rows)} of them not zero, but must have at least {LEAST_ROWS}"
+        )
+    return Table(array, values, rows, tuple(np.flatnonzero(zero).tolist()), kind or 0)
+
+
+def _candidates(
+    given: Table, angles: Angles, start: float | None, layout: str, functions: tuple[str, ...]
+) -> Iterator[_Candidate]:
+    """Encodings with about these angles, the more usual first."""
+    d, odd = given.values.shape[1], odd_of(given)
+    about = start_of(angles) if start is None else start
+    starts = [round(about), about] if start is None and abs(about - round(about)) < 0.2 else [about]
+    half, count = (d // 2, d // 2) if odd == "zero" else (d / 2, -(-d // 2))
+    progressions: list[dict[str, Any]] = [*schedules(angles, half)]
+    if angles.known.all() and len(angles.frequencies) == count:
+        # any frequencies, where no sine without a partner has one of its own
+        progressions.append({"frequencies": angles.frequencies})
+    order: dict[str, Any] = {"layout": layout, "functions": functions, "odd": odd}
+    # which frequency each column has, counted from 1; a column of zeros has none
+    template = sinusoidal(d, frequencies=np.arange(1.0, count + 1), **order)
+    columns = template.frequencies.astype(np.intp) - 1
+    for place, schedule in itertools.product(starts, progressions):
+        frequencies = schedule.get("frequencies")
+        if frequencies is None:
+            exponents = -np.arange(count) / (half - schedule["freq_shift"])
+            frequencies = schedule["first"] * schedule["base"] ** exponents
+        settings = {**schedule, **order}
+        yield _Candidate(frequencies[columns], template.phases, template.amplitudes, place, angles.step, settings)
+
+
+# ---- comparison -------------------------------------------------------------------------------------------------
+
+
+def _fit(given: Table, candidate: _Candidate) -> _Fit:
+    """How well a candidate and a factor make the first and the last of the rows that were measured."""
+    kept = given.rows if len(given.rows) <= 2 * _SAMPLE else np.r_[given.rows[:_SAMPLE], given.rows[-_SAMPLE:]]
+    values, expected = given.values[kept], candidate.rows(candidate.start + kept * float(candidate.step))
+    scale = float((values * expected).sum() / max((expected**2).sum(), 1e-300))
+    usual = (1.0, values.shape[1] ** -0.5, (2 / values.shape[1]) ** 0.5, 2**0.5, values.shape[1] ** 0.5)
+    scale = next((one for one in usual if abs(scale / one - 1) < ROUNDING[given.kind] / 2 + 1e-6), scale)
+    difference = np.abs(values - scale * expected)
+    misfit = float((difference / _tolerated(given, candidate, scale, values, kept)).max())
+    return _Fit(misfit, float(difference.max()), scale, candidate)
+
+
+def _tolerated(given: Table, candidate: _Candidate, scale: float, values: Floats, rows: npt.NDArray[np.intp]) -> Floats:
+    angles = np.abs(candidate.start + rows * candidate.step)[:, np.newaxis] * np.abs(candidate.frequencies)
+    tolerated = 2 * ROUNDING[given.kind] * np.abs(values) + abs(scale) * (_CONSTANT + _PER_ANGLE * angles)
+    result: Floats = np.maximum(tolerated, 1e-300)
+    return result
+
+
+def _compare(given: Table, fit: _Fit, encoding: Encoding) -> tuple[float, float]:
+    """The largest difference over all rows, and the same in units of what is tolerated; zero rows are left out."""
+    count = max(1, _BLOCK // given.whole.shape[1])
+    kept = np.ones(len(given.whole), bool)
+    kept[list(given.zero_rows)] = False
+    start: Any = fit.candidate.start
+    step = fit.candidate.step
+    largest = misfit = 0.0
+    for first in range(0, len(given.whole), count):
+        part = kept[first : first + count]
+        values = given.whole[first : first + count].astype(np.float64)[part]
+        expected = encoding.table(len(part), start=start + first * step, step=step, dtype=np.float64)[part]
+        difference = np.abs(values - expected)
+        rows = first + np.flatnonzero(part)
+        tolerated = _tolerated(given, fit.candidate, fit.scale, values, rows)
+        largest = max(largest, float(difference.max(initial=0.0)))
+        misfit = max(misfit, float((difference / tolerated).max(initial=0.0)))
+    return largest, misfit
+
+
+def _found(given: Table, fit: _Fit, encoding: Encoding, makers: tuple[str, ...]) -> Identification | None:
+    """The answer, if no row contradicts it."""
+    error, misfit = _compare(given, fit, encoding)
+    if misfit > 1:
+        return None
+    settings = fit.candidate.settings
+    known = {name: settings.get(name) for name in ("base", "freq_shift", "first", "layout")}
+    return Identification(
+        presets=makers,
+        encoding=encoding,
+        start=fit.candidate.start,
+        step=fit.candidate.step,
+        functions=settings.get("functions", ()),
+        scale=fit.scale,
+        zero_rows=given.zero_rows,
+        error=error,
+        **known,
+    )
+
+
+# ---- presets ----------------------------------------------------------------------------------------------------
+
+
+def _by_width(d: int, base: float | None = None) -> Iterator[tuple[str, Encoding]]:
+    """Presets of one axis and this width, with their defaults; and with the base, where they have one."""
+    for name in names():
+        found = facts(name)
+        if not found.by_width:
+            continue
+        keywords = set(found.build.__kwdefaults__ or {}).intersection(_BASE_NAMES)
+        for given in ({}, *({keyword: base} for keyword in keywords if base is not None)):
+            try:
+                encoding = found.build(d, **given)
+            except ValueError:
+                # a width that its source does not have
+                continue
+            if encoding.ndim == 1 and encoding.d_model == d:
+                yield name, encoding
+
+
+def _makers(encoding: Encoding, settings: dict[str, Any]) -> tuple[str, ...]:
+    """Presets that are this encoding, or if there are none, that are it but for a factor."""
+    exact: set[str] = set()
+    scaled: set[str] = set()
+    for name, other in _by_width(encoding.d_model, settings.get("base")):
+        if np.array_equal(other.phases, encoding.phases) and np.allclose(
+            other.frequencies, encoding.frequencies, rtol=1e-9, atol=0
+        ):
+            one = np.abs(other.amplitudes).argmax()
+            factor = encoding.amplitudes[one] / (other.amplitudes[one] or 1.0)
+            if np.allclose(other.amplitudes * factor, encoding.amplitudes, rtol=1e-9, atol=0):
+                (exact if abs(factor - 1) < 1e-9 else scaled).add(name)
+    return tuple(sorted(exact or scaled))
+
+
+def _by_name(given: Table, start: float | None) -> Identification:
+    """The presets of this width compared one by one, or the closest of them."""
+    makers: dict[Encoding, list[str]] = {}
+    for name, encoding in _by_width(given.whole.shape[1]):
+        makers.setdefault(encoding, []).append(name)
+    fits = [
+        (_fit(given, _Candidate(one.frequencies, one.phases, one.amplitudes, place, 1, {})), one)
+        for one, place in itertools.product(makers, _STARTS if start is None else (start,))
+    ]
+    if not fits:
+        return Identification(zero_rows=given.zero_rows)
+    # of those that differ by a factor, the one without
+    fit, encoding = min(fits, key=lambda pair: (pair[0].misfit, abs(math.log(abs(pair[0].scale) or 1e-300))))
+    if fit.misfit <= 1:
+        found = _found(given, fit, _times(encoding, fit.scale), tuple(makers[encoding]))
+        if found is not None:
+            return found
+    fit, encoding = min(fits, key=lambda pair: (round(pair[0].error, 6), abs(math.log(abs(pair[0].scale) or 1e-300))))
+    error, _ = _compare(given, fit, _times(encoding, fit.scale))
+    return Identification(
+        start=fit.candidate.start,
+        scale=fit.scale,
+        zero_rows=given.zero_rows,
+        error=error,
+        closest=makers[encoding][0],
+    )
+
+
+def _times(encoding: Encoding, scale: float) -> Encoding:
+    if scale == 1:
+        return encoding
+    return Encoding._make(encoding._schedules, encoding._index, encoding.phases, scale * encoding.amplitudes, "")

@@ -1,0 +1,238 @@
+"""Presets of grids of any number of axes, and of video: positions are (z, y, x), time or depth first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .._checks import count_of
+from .._encoding import Encoding
+from . import _recipes
+from ._build import even, fitted, multiple, per_axis, positive, sinusoids
+from ._language import tensor2tensor
+from ._registry import preset
+
+__all__ = [
+    "diffusers_3d",
+    "fairseq2_2d",
+    "fairseq2_3d",
+    "monai",
+    "satmae_temporal",
+    "simple_vit_3d",
+    "tatp22",
+    "tensor2tensor_nd",
+]
+
+
+@preset(
+    source="huggingface/diffusers: models/embeddings.py, get_3d_sincos_pos_embed",
+    frequency="of time 10000^(-8i/d) / temporal_interpolation_scale,"
+    " of space 10000^(-16i/(3d)) / spatial_interpolation_scale",
+    layout="of time (d/4 columns), of x (3d/8), of y (3d/8): sines, then cosines",
+    positions="(t, y, x), frames and cells",
+    odd="ValueError unless 16 divides it",
+    differs="three axes of unequal width",
+    axes="3",
+)
+def diffusers_3d(
+    embed_dim: int, *, spatial_interpolation_scale: float = 1.0, temporal_interpolation_scale: float = 1.0
+) -> Encoding:
+    """Position embedding of video patches in diffusers (CogVideoX and others).
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.diffusers_3d(16).encode([0, 0, 0])
+    array([0., 0., 1., 1., 0., 0., 0., 1., 1., 1., 0., 0., 0., 1., 1., 1.],
+          dtype=float32)
+    """
+    d = multiple(embed_dim, "embed_dim", 16, 3)
+    time = 1 / positive(temporal_interpolation_scale, "temporal_interpolation_scale")
+    space = 1 / positive(spatial_interpolation_scale, "spatial_interpolation_scale")
+    plane = sinusoids(3 * d // 8, first=space)
+    return per_axis([sinusoids(d // 4, first=time), plane, plane], (0, 2, 1))
+
+
+@preset(
+    source="lucidrains/vit-pytorch: vit_pytorch/simple_vit_3d.py, posemb_sincos_3d",
+    frequency="temperature^(-i / (d//6 - 1))",
+    layout="of x: sines, then cosines; of y and of z: the same",
+    positions="(z, y, x), frames and cells",
+    odd="zero columns for all that 6 does not divide",
+    differs="three axes, x first; the exponent reaches exactly 1",
+    axes="3",
+)
+def simple_vit_3d(dim: int, *, temperature: float = 10000.0, frequencies: str = "exact") -> Encoding:
+    """Position embedding of the simple ViT for video.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.simple_vit_3d(7).encode([0, 0, 0])
+    array([0., 1., 0., 1., 0., 1., 0.], dtype=float32)
+    """
+    d = count_of(dim, "dim", 6)
+    part = sinusoids(d // 6 * 2, frequencies, _recipes.power, base=positive(temperature, "temperature"), shift=1)
+    return fitted(per_axis([part] * 3, (2, 1, 0)), d)
+
+
+@preset(
+    source="tatp22/multidim-positional-encoding: positional_encodings/torch_encodings.py, PositionalEncoding1D to 3D",
+    frequency="10000^(-2i/c), c = 2 ceil(channels / (2 ndim)) for each axis",
+    layout="for each axis: sine and cosine in turn",
+    positions="0, 1, .. on each axis",
+    odd="crop: the first columns of those of the next width that divides",
+    differs="an encoding of each axis, side by side; an odd width has the frequencies of the even one",
+    also="Summer adds them to its input: `x + rows`",
+    axes="ndim",
+)
+def tatp22(channels: int, ndim: int = 1, *, frequencies: str = "exact") -> Encoding:
+    """Positional encodings of tatp22 over one, two or three axes.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.tatp22(6, 2).encode([0, 0])
+    array([0., 1., 0., 1., 0., 1.], dtype=float32)
+    """
+    d, axes = count_of(channels, "channels", 1), count_of(ndim, "ndim", 1)
+    pairs = -(-d // (2 * axes))
+    if d <= 2 * pairs * (axes - 1):
+        raise ValueError(f"channels={d} leaves no column for the last of {axes} axes; give at least {2 * axes - 1}")
+    part = sinusoids(2 * pairs, frequencies, _recipes.power, layout="interleaved")
+    return fitted(per_axis([part] * axes, range(axes)), d)
+
+
+@preset(
+    source="Project-MONAI/MONAI: monai/networks/blocks/pos_embed_utils.py, build_sincos_position_embedding",
+    frequency="temperature^(-2i/n), n = d / spatial_dims",
+    layout="of x: sines, then cosines; of y, and of depth in 3-D: the same",
+    positions="(y, x), or (y, x, depth)",
+    odd="ValueError unless 2 spatial_dims divides it",
+    differs="two or three axes, x first",
+    axes="2 or 3",
+)
+def monai(
+    embed_dim: int, *, spatial_dims: int = 3, temperature: float = 10000.0, frequencies: str = "exact"
+) -> Encoding:
+    """Position embedding of images and volumes in MONAI.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.monai(6).encode([0, 1, 0]).round(2)
+    array([0.84, 0.54, 0.  , 1.  , 0.  , 1.  ], dtype=float32)
+    """
+    if count_of(spatial_dims, "spatial_dims", 2) > 3:
+        raise ValueError(f"spatial_dims must be 2 or 3, not {spatial_dims!r}")
+    d = multiple(embed_dim, "embed_dim", 2 * spatial_dims, spatial_dims)
+    part = sinusoids(d // spatial_dims, frequencies, _recipes.power, base=positive(temperature, "temperature"))
+    return per_axis([part] * spatial_dims, (1, 0, 2)[:spatial_dims])
+
+
+@preset(
+    source="facebookresearch/fairseq2: src/fairseq2/nn/position_encoder.py, Sinusoidal2dPositionEncoder",
+    frequency="10000^(-2i/n), n = 2 ceil(d/4) for each axis",
+    layout="of y: sines, then cosines; of x: the same, the last ones cut off where 4 does not divide the width",
+    positions="(y, x), the cells of a grid; for other sizes of the grid the source interpolates the table",
+    odd="ValueError",
+    differs="two axes, y first",
+    axes="2",
+)
+def fairseq2_2d(encoding_dim: int) -> Encoding:
+    """Position encoder of images in fairseq2.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.fairseq2_2d(6).encode([0, 0])
+    array([0., 0., 1., 1., 0., 0.], dtype=float32)
+    """
+    d = even(encoding_dim, "encoding_dim")
+    return _fairseq2(d, [-(-d // 4)] * 2)
+
+
+@preset(
+    source="facebookresearch/fairseq2: src/fairseq2/nn/position_encoder.py, Sinusoidal3dPositionEncoder",
+    frequency="10000^(-2i/n), n = 2 ceil(d/4) of depth, 2 ceil(d/8) of y and of x; 2 ceil(d/6) with uniform_power",
+    layout="of depth: sines, then cosines; of y and of x: the same, the last ones cut off where nothing divides",
+    positions="(depth, y, x); for other sizes of the grid the source interpolates the table",
+    odd="ValueError",
+    differs="three axes, the first with half of the columns",
+    axes="3",
+)
+def fairseq2_3d(encoding_dim: int, *, uniform_power: bool = False) -> Encoding:
+    """Position encoder of video in fairseq2.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.fairseq2_3d(8).encode([0, 0, 0])
+    array([0., 0., 1., 1., 0., 1., 0., 1.], dtype=float32)
+    """
+    d = even(encoding_dim, "encoding_dim")
+    return _fairseq2(d, [-(-d // 6)] * 3 if uniform_power else [-(-d // 4), -(-d // 8), -(-d // 8)])
+
+
+def _fairseq2(d: int, pairs: Sequence[int]) -> Encoding:
+    if 2 * sum(pairs[:-1]) >= d:
+        raise ValueError(f"encoding_dim={d} leaves no column for the last of {len(pairs)} axes; give a larger one")
+    return fitted(per_axis([sinusoids(2 * n) for n in pairs], range(len(pairs))), d)
+
+
+@preset(
+    source="sustainlab-group/SatMAE: models_mae_temporal.py, get_1d_sincos_pos_embed_from_grid of year, month and hour",
+    frequency="10000^(-2i/d)",
+    layout="of the year: sines, then cosines; of the month and of the hour: the same",
+    positions="(year, month, hour) as the data set counts them",
+    odd="ValueError; 3 embed_dim columns",
+    differs="three calendar numbers, side by side; computed in float64",
+    axes="3",
+    by_width=False,
+)
+def satmae_temporal(embed_dim: int = 128) -> Encoding:
+    """Encoding of calendar numbers in SatMAE.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.satmae_temporal(4).encode([18, 5, 11]).shape
+    (12,)
+    """
+    d = even(embed_dim, "embed_dim")
+    return per_axis([sinusoids(d)] * 3, range(3))
+
+
+@preset(
+    source="tensorflow/tensor2tensor: layers/common_attention.py, add_timing_signal_nd",
+    frequency="min_timescale * (max_timescale / min_timescale)^(-i / (n - 1)), n = d // (2 ndim) for each axis",
+    layout="for each axis: sines, then cosines",
+    positions="0, 1, .. on each axis",
+    odd="zero columns for all that do not divide",
+    differs="an encoding of each axis, side by side; the exponent reaches exactly 1",
+    also="add_timing_signals_given_positions of the same file",
+    axes="ndim",
+    by_width=False,
+)
+def tensor2tensor_nd(
+    channels: int,
+    ndim: int = 2,
+    *,
+    min_timescale: float = 1.0,
+    max_timescale: float = 1.0e4,
+    frequencies: str = "exact",
+) -> Encoding:
+    """Timing signal of tensor2tensor over several axes.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.tensor2tensor_nd(9, 2).encode([[0, 0]])
+    array([[0., 0., 1., 1., 0., 0., 1., 1., 0.]], dtype=float32)
+    """
+    d, axes = count_of(channels, "channels", 1), count_of(ndim, "ndim", 1)
+    if d < 2 * axes:
+        raise ValueError(f"channels={d} leaves no pair for each of {axes} axes; give at least {2 * axes}")
+    part = tensor2tensor(
+        d // (2 * axes) * 2, min_timescale=min_timescale, max_timescale=max_timescale, frequencies=frequencies
+    )
+    return fitted(per_axis([part] * axes, range(axes)), d)

@@ -1,0 +1,135 @@
+"""What presets are made of: checked widths, spectra exact or in float32, and columns in any order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .._api import fourier_features, join, sinusoidal
+from .._checks import count_of, real
+from .._encoding import Encoding
+from .._schedule import Schedule, geometric
+from ._recipes import Recipe
+
+__all__ = [
+    "TWO_PI",
+    "arranged",
+    "ascending",
+    "even",
+    "fitted",
+    "multiple",
+    "per_axis",
+    "positive",
+    "sinusoids",
+    "spectrum",
+    "take",
+]
+
+# the float64 number: a factor of frequencies, which are exact multiples of it
+TWO_PI = 6.283185307179586
+
+Spectrum = Schedule | npt.NDArray[np.float64]
+
+
+def even(value: Any, name: str) -> int:
+    """An even width."""
+    d = count_of(value, name, 1)
+    if d % 2:
+        raise ValueError(f"{name}={d} is odd, but its source has even widths only; give {d + 1} or {d - 1}")
+    return d
+
+
+def multiple(value: Any, name: str, of: int, axes: int) -> int:
+    """A width that gives each axis its pairs of a sine and a cosine."""
+    d = count_of(value, name, 1)
+    if d % of:
+        raise ValueError(
+            f"{name}={d} does not divide among {axes} axes in pairs of a sine and a cosine; "
+            f"give a multiple of {of}, such as {(d // of + 1) * of}"
+        )
+    return d
+
+
+def positive(value: Any, name: str) -> float:
+    """A positive number."""
+    return real(value, name, positive=True)
+
+
+def _single(frequencies: Any) -> bool:
+    if frequencies not in ("exact", "float32"):
+        raise ValueError(f"frequencies must be 'exact' or 'float32', not {frequencies!r}")
+    return bool(frequencies == "float32")
+
+
+def spectrum(
+    frequencies: str, recipe: Recipe, count: int, *, base: float = 10000.0, shift: float = 0.0, first: float = 1.0
+) -> Spectrum:
+    """Frequencies ``first * base ** (-i / (count - shift))``, exact, or by the float32 operations of a recipe."""
+    schedule = geometric(count, base=base, freq_shift=shift, first=first)
+    if not _single(frequencies):
+        return schedule
+    rounded = recipe(count, float(base), float(count - shift)) if count > 1 else np.ones(count, np.float32)
+    return (rounded * np.float32(first)).astype(np.float64)
+
+
+def sinusoids(
+    d: int,
+    frequencies: str = "exact",
+    recipe: Recipe | None = None,
+    *,
+    base: float = 10000.0,
+    shift: float = 0.0,
+    first: float = 1.0,
+    layout: str = "concatenated",
+    functions: Sequence[str] = ("sin", "cos"),
+    odd: str = "crop",
+    scale: float = 1.0,
+) -> Encoding:
+    """`sinusoidal`, or the same with the frequencies of a recipe."""
+    settings: Any = {"layout": layout, "functions": functions, "odd": odd, "scale": scale}
+    count = d // 2 if odd == "zero" else -(-d // 2)
+    if not _single(frequencies) or recipe is None or count == 0:
+        return sinusoidal(d, base=base, freq_shift=shift, first=first, **settings)
+    pairs = count if odd == "zero" else d / 2
+    given = spectrum(frequencies, recipe, count, base=base, shift=count - pairs + shift, first=first)
+    return sinusoidal(d, frequencies=given, **settings)
+
+
+def ascending(count: int, ratio: float, *, per: float = 1.0, first: float = 1.0) -> Schedule:
+    """Frequencies ``first * ratio ** (i / per)``."""
+    # a freq_shift beyond the count turns the sign of the exponent
+    return geometric(count, base=ratio, freq_shift=count + per, first=first)
+
+
+def take(encoding: Encoding, columns: npt.ArrayLike) -> Encoding:
+    """Some columns of an encoding in any order; -1 is a column of zeros."""
+    index = np.asarray(columns)
+    zero = index < 0
+    return Encoding._make(
+        encoding._schedules,
+        np.where(zero[:, np.newaxis], -1, encoding._index[index]),
+        np.where(zero, 0.0, encoding.phases[index]),
+        np.where(zero, 0.0, encoding.amplitudes[index]),
+        "",
+    )
+
+
+def fitted(encoding: Encoding, d: int) -> Encoding:
+    """The first d columns, and columns of zeros where there are fewer."""
+    have = encoding.d_model
+    return encoding if have == d else take(encoding, [c if c < have else -1 for c in range(d)])
+
+
+def arranged(spectra: Sequence[Spectrum], order: str, functions: Sequence[str] = ("sin", "cos")) -> Encoding:
+    """As many frequencies for each axis; ``order`` has a(xis), f(requency) and s(ine or cosine), slowest first."""
+    encoding = join([fourier_features(given, functions=functions) for given in spectra])
+    index = np.arange(encoding.d_model).reshape(len(spectra), len(functions), -1)
+    return take(encoding, index.transpose(["asf".index(letter) for letter in order]).ravel())
+
+
+def per_axis(parts: Sequence[Encoding], axes: Sequence[int]) -> Encoding:
+    """Encodings of one axis side by side, each with the axis of a position that it reads."""
+    return join(parts, axes=list(axes))

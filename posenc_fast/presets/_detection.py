@@ -1,0 +1,137 @@
+"""Presets of the DETR family: positions are (y, x) from `mask_coordinates`, or boxes."""
+
+from __future__ import annotations
+
+from .._encoding import Encoding
+from .._schedule import geometric
+from ._build import TWO_PI, arranged, even, per_axis, positive, sinusoids
+from ._images import XY, YX
+from ._registry import preset
+
+__all__ = ["dab_detr", "dab_detr_boxes", "deformable_detr", "deformable_detr_proposals", "detr"]
+
+
+@preset(
+    source="facebookresearch/detr: models/position_encoding.py, PositionEmbeddingSine",
+    frequency="temperature^(-2i/n), n = num_pos_feats",
+    layout="of y: sine and cosine in turn; of x: the same",
+    positions="`.encode(mask_coordinates(mask, normalize=True))`, or normalize=False: cells counted from 1; the source"
+    " divides positions by float32 periods and has channels first",
+    odd="ValueError; 2 num_pos_feats columns",
+    differs="two axes, y first; positions are normalised to (0, 2 pi]",
+    also="Conditional DETR, MaskFormer, Mask2Former, Table Transformer, mmdet SinePositionalEncoding (offset);"
+    " Mask2Former for video adds `annotated_transformer(2 num_pos_feats)` of the frame to it",
+    axes="2",
+    by_width=False,
+)
+def detr(num_pos_feats: int = 64, *, temperature: float = 10000.0) -> Encoding:
+    """Sine position embedding of DETR.
+
+    Examples
+    --------
+    >>> import numpy as np, posenc_fast as pf
+    >>> mask = np.ones((2, 3), bool)
+    >>> pf.presets.detr(2).encode(pf.mask_coordinates(mask)).shape
+    (2, 3, 4)
+    """
+    d = even(num_pos_feats, "num_pos_feats")
+    return per_axis([sinusoids(d, base=positive(temperature, "temperature"), layout="interleaved")] * 2, YX)
+
+
+@preset(
+    source="fundamentalvision/Deformable-DETR: models/position_encoding.py, PositionEmbeddingSine",
+    frequency="temperature^(-2i/n), n = num_pos_feats",
+    layout="of y: sine and cosine in turn; of x: the same",
+    positions="`.encode(mask_coordinates(mask, offset=-0.5))`; the source has channels first",
+    odd="ValueError; 2 num_pos_feats columns",
+    differs="as `detr`, with positions at the centres of the cells",
+    also="Grounding DINO, RT-DETR's encoder, Hugging Face DeformableDetrSinePositionEmbedding",
+    axes="2",
+    by_width=False,
+)
+def deformable_detr(num_pos_feats: int = 64, *, temperature: float = 10000.0) -> Encoding:
+    """Sine position embedding of Deformable DETR.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.deformable_detr(64) == pf.presets.detr(64)
+    True
+    """
+    return detr(num_pos_feats, temperature=temperature)
+
+
+@preset(
+    source="huggingface/transformers: models/dab_detr, DabDetrSinePositionEmbedding",
+    frequency="temperature^(-2i/n), n = num_pos_feats, with a temperature for each axis",
+    layout="of y: sine and cosine in turn; of x: the same",
+    positions="`.encode(mask_coordinates(mask))`; the source has channels first",
+    odd="ValueError; 2 num_pos_feats columns",
+    differs="as `detr`, with a base of 20",
+    axes="2",
+    by_width=False,
+)
+def dab_detr(
+    num_pos_feats: int = 128, *, temperature_height: float = 20.0, temperature_width: float = 20.0
+) -> Encoding:
+    """Sine position embedding of DAB-DETR.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.dab_detr(4).frequencies[[0, 2], 0].round(4)
+    array([1.    , 0.2236])
+    """
+    d = even(num_pos_feats, "num_pos_feats")
+    bases = positive(temperature_height, "temperature_height"), positive(temperature_width, "temperature_width")
+    parts = [sinusoids(d, base=base, layout="interleaved") for base in bases]
+    return per_axis(parts, YX)
+
+
+@preset(
+    source="huggingface/transformers: models/dab_detr, encode_sinusoidal_position_embedding",
+    frequency="2 pi * temperature^(-2i/n), n = num_pos_feats",
+    layout="of y, x, width, height: sine and cosine in turn",
+    positions="boxes (x, y, width, height) in [0, 1]: `.encode(boxes)`",
+    odd="ValueError; 4 num_pos_feats columns",
+    differs="four axes, y first; positions are multiplied by 2 pi",
+    also="Conditional DETR and Grounding DINO (of two coordinates: the first 2 num_pos_feats columns)",
+    axes="4",
+    by_width=False,
+)
+def dab_detr_boxes(num_pos_feats: int = 128, *, temperature: float = 10000.0) -> Encoding:
+    """Encoding of boxes in DAB-DETR.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.dab_detr_boxes(2).encode([0.25, 0.0, 0.0, 0.0]).round(6)
+    array([0., 1., 1., 0., 0., 1., 0., 1.], dtype=float32)
+    """
+    d = even(num_pos_feats, "num_pos_feats")
+    return per_axis(
+        [sinusoids(d, base=positive(temperature, "temperature"), first=TWO_PI, layout="interleaved")] * 4, (*XY, 2, 3)
+    )
+
+
+@preset(
+    source="fundamentalvision/Deformable-DETR: models/deformable_transformer.py, get_proposal_pos_embed",
+    frequency="2 pi * temperature^(-2i/n), n = num_pos_feats",
+    layout="of x, y, width, height: sine and cosine in turn",
+    positions="boxes (x, y, width, height) in [0, 1]: `.encode(boxes)`",
+    odd="ValueError; 4 num_pos_feats columns",
+    differs="four axes, x first; positions are multiplied by 2 pi",
+    axes="4",
+    by_width=False,
+)
+def deformable_detr_proposals(num_pos_feats: int = 128, *, temperature: float = 10000.0) -> Encoding:
+    """Encoding of proposals in Deformable DETR.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.deformable_detr_proposals(2).encode([0.25, 0.0, 0.0, 0.0]).round(6)
+    array([1., 0., 0., 1., 0., 1., 0., 1.], dtype=float32)
+    """
+    d = even(num_pos_feats, "num_pos_feats")
+    return arranged([geometric(d // 2, base=positive(temperature, "temperature"), first=TWO_PI)] * 4, "afs")

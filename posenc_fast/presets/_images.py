@@ -1,0 +1,296 @@
+"""Presets of images: positions are (y, x)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from .._api import join
+from .._checks import count_of, real
+from .._encoding import Encoding
+from .._schedule import geometric, linear
+from . import _recipes
+from ._build import arranged, ascending, multiple, per_axis, positive, sinusoids, spectrum
+from ._registry import preset
+
+__all__ = [
+    "clay",
+    "diffusers_2d",
+    "loftr",
+    "mae",
+    "perceiver",
+    "praxis_2d",
+    "simple_vit",
+    "timm",
+    "timm_fourier",
+    "wzlxjtu",
+]
+
+YX, XY = (0, 1), (1, 0)
+
+
+@preset(
+    source="facebookresearch/mae: util/pos_embed.py, get_2d_sincos_pos_embed",
+    frequency="10000^(-4i/d)",
+    layout="of x: sines, then cosines; of y: the same",
+    positions="(y, x), the cells of a grid; rows of class tokens are zero, before the table",
+    odd="ValueError unless 4 divides it",
+    differs="two axes, x (the column of the cell) first although y varies slowest; computed in float64",
+    also="DiT, MoCo v3 and OmDet-Turbo (the same columns, but cells in column-major order), MONAI"
+    " build_sincos_position_embedding in 2-D, Scale-MAE (positions multiplied by its resolution)",
+    axes="2",
+)
+def mae(embed_dim: int) -> Encoding:
+    """Position embedding of the masked autoencoder.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.mae(4).encode([0, 1]).round(2)
+    array([0.84, 0.54, 0.  , 1.  ], dtype=float32)
+    """
+    d = multiple(embed_dim, "embed_dim", 4, 2)
+    return per_axis([sinusoids(d // 2)] * 2, XY)
+
+
+@preset(
+    source="huggingface/diffusers: models/embeddings.py, get_2d_sincos_pos_embed",
+    frequency="base_size / (grid_size * interpolation_scale) * 10000^(-4i/d)",
+    layout="of x: sines, then cosines; of y: the same",
+    positions="(y, x), the cells of a grid; rows of extra tokens are zero, before the table",
+    odd="ValueError unless 4 divides it",
+    differs="as `mae`, with cells scaled to a grid of base_size",
+    axes="2",
+    by_width=False,
+)
+def diffusers_2d(embed_dim: int, grid_size: int, *, interpolation_scale: float = 1.0, base_size: int = 16) -> Encoding:
+    """Position embedding of patches in diffusers (PixArt and others).
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.diffusers_2d(8, 32).encode([0, 2]) == pf.presets.mae(8).encode([0, 1])
+    array([ True,  True,  True,  True,  True,  True,  True,  True])
+    """
+    d = multiple(embed_dim, "embed_dim", 4, 2)
+    side = count_of(grid_size, "grid_size", 1) * positive(interpolation_scale, "interpolation_scale")
+    return per_axis([sinusoids(d // 2, first=count_of(base_size, "base_size", 1) / side)] * 2, XY)
+
+
+@preset(
+    source="google/praxis: layers/embedding_softmax.py, PositionalEmbedding2D",
+    frequency="temperature^(-4i/d)",
+    layout="of y: sines, then cosines; of x: the same",
+    positions="(y, x) about the centre: -(height // 2), .. and -(width // 2), ..; rows of class tokens are zero",
+    odd="ValueError unless 4 divides it",
+    differs="two axes, y first",
+    also="Hugging Face build_2d_sinusoidal_position_embedding (RT-DETR, AIMv2, ViT-MAE; cells from 0)",
+    axes="2",
+)
+def praxis_2d(embedding_dims: int, *, temperature: float = 10000.0) -> Encoding:
+    """Positional embedding of praxis in two dimensions.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.praxis_2d(4).encode([1, 0]).round(2)
+    array([0.84, 0.54, 0.  , 1.  ], dtype=float32)
+    """
+    d = multiple(embedding_dims, "embedding_dims", 4, 2)
+    return per_axis([sinusoids(d // 2, base=positive(temperature, "temperature"))] * 2, YX)
+
+
+@preset(
+    source="lucidrains/vit-pytorch: vit_pytorch/simple_vit.py, posemb_sincos_2d",
+    frequency="temperature^(-i / (d/4 - 1))",
+    layout="of x: sines, then cosines; of y: the same",
+    positions="(y, x), the cells of a grid",
+    odd="ValueError unless 4 divides it",
+    differs="two axes, x first; the exponent reaches exactly 1",
+    also="google-research/big_vision models/vit.py posemb_sincos_2d",
+    axes="2",
+)
+def simple_vit(dim: int, *, temperature: float = 10000.0, frequencies: str = "exact") -> Encoding:
+    """Position embedding of the simple ViT.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.simple_vit(8).frequencies[:, 1]
+    array([1.e+00, 1.e-04, 1.e+00, 1.e-04, 0.e+00, 0.e+00, 0.e+00, 0.e+00])
+    """
+    d = multiple(dim, "dim", 4, 2)
+    return per_axis(
+        [sinusoids(d // 2, frequencies, _recipes.power, base=positive(temperature, "temperature"), shift=1)] * 2, XY
+    )
+
+
+@preset(
+    source="huggingface/pytorch-image-models: timm/layers/pos_embed_sincos.py, build_sincos2d_pos_embed",
+    frequency="temperature^(-4i/d)",
+    layout="sines of y, sines of x, cosines of y, cosines of x; interleave_sin_cos: of y sines and cosines, then of x;"
+    " reverse_coord: x before y",
+    positions="(y, x), the cells of a grid; with reverse_coord the source has them in column-major order",
+    odd="ValueError unless 4 divides it",
+    differs="two axes; all sines before all cosines",
+    axes="2",
+)
+def timm(
+    dim: int = 64,
+    *,
+    temperature: float = 10000.0,
+    reverse_coord: bool = False,
+    interleave_sin_cos: bool = False,
+    frequencies: str = "exact",
+) -> Encoding:
+    """Position embedding of images in timm.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.timm(4).encode([1, 0]).round(2)
+    array([0.84, 0.  , 0.54, 1.  ], dtype=float32)
+    """
+    d = multiple(dim, "dim", 4, 2)
+    part = spectrum(frequencies, _recipes.power, d // 4, base=positive(temperature, "temperature"))
+    encoding = arranged([part, part], "asf" if interleave_sin_cos else "saf")
+    return join([encoding], axes=[XY if reverse_coord else YX])
+
+
+@preset(
+    source="huggingface/pytorch-image-models: timm/layers/pos_embed_sincos.py, build_fourier_pos_embed",
+    frequency="pi * (max_res/2)^(i / (n - 1)), or pi * linspace(1, max_res/2, n); temperature^(-i/n) without in_pixels",
+    layout="sines of all frequencies of y, then of x; then the cosines",
+    positions="(y, x) from -1 to 1, or the cells without in_pixels; with include_grid they stand before the columns:"
+    " `np.concatenate([grid, rows], -1)`",
+    odd="4 columns for each frequency",
+    differs="two axes; frequencies of pixels ascend",
+    axes="2",
+    by_width=False,
+)
+def timm_fourier(
+    num_bands: int = 64,
+    *,
+    max_res: float = 224,
+    temperature: float = 10000.0,
+    linear_bands: bool = False,
+    in_pixels: bool = True,
+) -> Encoding:
+    """Fourier position embedding of images in timm.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.timm_fourier(2).encode([[-1.0, 1.0]]).shape
+    (1, 8)
+    """
+    n, pi = count_of(num_bands, "num_bands", 1), math.pi
+    half = positive(max_res, "max_res") / 2
+    if not in_pixels:
+        bands = geometric(n, base=positive(temperature, "temperature"))
+    elif linear_bands:
+        bands = linear(n, pi, pi * half)
+    else:
+        bands = ascending(n, half, per=max(n - 1, 1), first=pi)
+    return arranged([bands, bands], "saf")
+
+
+@preset(
+    source="wzlxjtu/PositionalEncoding2D: positionalembedding2d.py, positionalencoding2d",
+    frequency="10000^(-4i/d)",
+    layout="of x: sine and cosine in turn; of y: the same",
+    positions="(y, x), the cells of a grid; the source has channels first: `np.moveaxis(rows, -1, 0)`",
+    odd="ValueError unless 4 divides it",
+    differs="two axes, x first",
+    axes="2",
+)
+def wzlxjtu(d_model: int, *, frequencies: str = "exact") -> Encoding:
+    """Position encoding of images with sines and cosines in turn.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.wzlxjtu(4).encode([0, 1]).round(2)
+    array([0.84, 0.54, 0.  , 1.  ], dtype=float32)
+    """
+    d = multiple(d_model, "d_model", 4, 2)
+    return per_axis([sinusoids(d // 2, frequencies, _recipes.exp_of_even, layout="interleaved")] * 2, XY)
+
+
+@preset(
+    source="zju3dv/LoFTR: src/loftr/utils/position_encoding.py, PositionEncodingSine",
+    frequency="10000^(-4i/d); exp(-2i) with temp_bug_fix=False",
+    layout="for each frequency: sine and cosine of x, sine and cosine of y",
+    positions="(y, x), the cells of a grid counted from 1; the source has channels first: `np.moveaxis(rows, -1, 0)`",
+    odd="ValueError unless 4 divides it",
+    differs="two axes in turn; positions start at 1",
+    axes="2",
+)
+def loftr(d_model: int, *, temp_bug_fix: bool = True) -> Encoding:
+    """Position encoding of LoFTR.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.loftr(8, temp_bug_fix=False).frequencies[:, 1].round(4)
+    array([1.    , 1.    , 0.    , 0.    , 0.1353, 0.1353, 0.    , 0.    ])
+    """
+    d = multiple(d_model, "d_model", 4, 2)
+    part = geometric(d // 4) if temp_bug_fix else geometric(d // 4, base=_loftr_base(d), freq_shift=d // 4 - 1)
+    return join([arranged([part, part], "fas")], axes=[XY])
+
+
+def _loftr_base(d: int) -> float:
+    """What -log(10000) / d // 2 makes of the base: the quotient is rounded down to an integer."""
+    return math.exp(-2 * (-math.log(10000.0) / d // 2))
+
+
+@preset(
+    source="Clay-foundation/model: utils, posemb_sincos_2d_with_gsd",
+    frequency="gsd * temperature^(-2i / ((d/4 - 1) d))",
+    layout="of x: sines, then cosines; of y: the same",
+    positions="(y, x), the cells of a grid",
+    odd="ValueError unless 4 divides it",
+    differs="the exponent is divided by the width once more, so that all frequencies are nearly gsd",
+    also="torchgeo",
+    axes="2",
+)
+def clay(dim: int, *, gsd: float = 1.0, temperature: float = 10000.0) -> Encoding:
+    """Position embedding of Clay, with the ground sample distance.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.clay(32, gsd=10.0).frequencies[[0, 7], 1].round(2)
+    array([10.  ,  5.62])
+    """
+    n = multiple(dim, "dim", 4, 2) // 4
+    part = geometric(
+        n, base=positive(temperature, "temperature"), freq_shift=n - (n - 1) * 2 * n, first=real(gsd, "gsd")
+    )
+    return join([arranged([part, part], "asf")], axes=[XY])
+
+
+@preset(
+    source="huggingface/transformers: models/perceiver, generate_fourier_features",
+    frequency="pi * linspace(1, resolution/2, num_bands) for each axis",
+    layout="sines of all frequencies of the first axis, then of the next; then the cosines",
+    positions="from -1 to 1 on each axis; with concat_pos they stand before the columns:"
+    " `np.concatenate([grid, rows], -1)`",
+    odd="2 columns for each frequency of each axis",
+    differs="frequencies are equally spaced up to the pixels' own",
+    axes="A",
+    by_width=False,
+)
+def perceiver(num_bands: int, *, max_resolution: Sequence[int] = (224, 224)) -> Encoding:
+    """Fourier features of the Perceiver.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.perceiver(3, max_resolution=(4, 6)).d_model
+    12
+    """
+    n = count_of(num_bands, "num_bands", 1)
+    pi, sizes = math.pi, [count_of(size, "max_resolution", 1) for size in max_resolution]
+    return arranged([linear(n, pi, pi * size / 2) for size in sizes], "saf")

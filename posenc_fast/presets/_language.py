@@ -1,0 +1,303 @@
+"""Presets of text models: tensor2tensor and its line, sequence-to-sequence models."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .._api import sinusoidal
+from .._checks import count_of
+from .._encoding import Encoding
+from .._schedule import linear
+from . import _recipes
+from ._build import TWO_PI, even, positive, sinusoids
+from ._registry import preset
+
+__all__ = [
+    "ctranslate2",
+    "fairseq",
+    "flaxformer_rotary",
+    "funnel",
+    "lingvo_harmonics",
+    "marian",
+    "mlx",
+    "sockeye",
+    "tensor2tensor",
+    "transformer_xl",
+    "x_transformers",
+]
+
+FUNNEL = {"phi": ("sin", "sin"), "pi": ("cos", "cos"), "psi": ("cos", "sin"), "omega": ("-sin", "cos")}
+
+
+@preset(
+    source="tensorflow/tensor2tensor: layers/common_attention.py, get_timing_signal_1d",
+    frequency="min_timescale * (max_timescale / min_timescale)^(-i / (d//2 - 1))",
+    layout="sines, then cosines",
+    positions="0, 1, ..; `.table(n, start=start_index)`",
+    odd="zero column",
+    differs="the exponent reaches exactly 1; min_timescale multiplies the frequencies, whatever its name says",
+    also="get_timing_signal of common_layers (width 2 num_timescales), praxis and maxtext PositionalEmbedding, lingvo"
+    " PositionalEmbeddingLayer, flax sinusoidal_init (wmt, lm1b), flaxformer sinusoidal, AllenNLP"
+    " add_positional_features, tensorflow/models RelativePositionEmbedding (an odd width has no zero column there)",
+)
+def tensor2tensor(
+    channels: int, *, min_timescale: float = 1.0, max_timescale: float = 1.0e4, frequencies: str = "exact"
+) -> Encoding:
+    """Timing signal of tensor2tensor.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.tensor2tensor(4, max_timescale=100.0).frequencies
+    array([1.  , 0.01, 1.  , 0.01])
+    """
+    d, low = count_of(channels, "channels", 1), positive(min_timescale, "min_timescale")
+    ratio = positive(max_timescale, "max_timescale") / low
+    return sinusoids(d, frequencies, _recipes.exp_of_index, base=ratio, shift=1, first=low, odd="zero")
+
+
+@preset(
+    source="tensorflow/lingvo: core/layers.py, SinusoidalPositionalEmbeddingLayer",
+    frequency="2 pi (i + 1) / length",
+    layout="sines, then cosines",
+    positions="0, 1, .. length - 1",
+    odd="ValueError",
+    differs="frequencies are harmonics of the length, equally spaced",
+    by_width=False,
+)
+def lingvo_harmonics(embedding_dim: int, length: int) -> Encoding:
+    """Integer harmonics of the sequence length.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.lingvo_harmonics(4, 8).wavelengths
+    array([8., 4., 8., 4.])
+    """
+    d, step = even(embedding_dim, "embedding_dim"), TWO_PI / count_of(length, "length", 1)
+    return sinusoidal(d, frequencies=linear(d // 2, step, d // 2 * step), layout="concatenated")
+
+
+@preset(
+    source="google/flaxformer: components/embedding.py, generate_fixed_pos_embedding",
+    frequency="(max_timescale / min_timescale)^(-2i/d) / min_timescale",
+    layout="the sines twice, for the rotary table of sines",
+    positions="0, 1, ..",
+    odd="ValueError",
+    differs="one function in both halves; functions=('cos', 'cos') gives the table of cosines",
+)
+def flaxformer_rotary(
+    features: int,
+    *,
+    functions: Sequence[str] = ("sin", "sin"),
+    min_timescale: float = 1.0,
+    max_timescale: float = 10000.0,
+) -> Encoding:
+    """One of the two tables of flaxformer's rotary embedding.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.flaxformer_rotary(4).encode(1).round(2)
+    array([0.84, 0.01, 0.84, 0.01], dtype=float32)
+    """
+    d, low = even(features, "features"), positive(min_timescale, "min_timescale")
+    ratio = positive(max_timescale, "max_timescale") / low
+    return sinusoids(d, base=ratio, first=1 / low, functions=functions)
+
+
+@preset(
+    source="facebookresearch/fairseq: modules/sinusoidal_positional_embedding.py, SinusoidalPositionalEmbedding",
+    frequency="10000^(-i / (d//2 - 1))",
+    layout="sines, then cosines",
+    positions="padding_idx + 1, ..: `.table(n, start=padding_idx + 1)`; with padding `.encode(mask_positions(mask,"
+    " padding_idx=padding_idx))`; row padding_idx is zero: `table[padding_idx] = 0`",
+    odd="zero column",
+    differs="the exponent reaches exactly 1; sines come first; positions start behind padding_idx",
+    also="Hugging Face M2M100, SpeechToText, SpeechT5, TrOCR, NLLB-MoE, XGLM, Kosmos-2, SeamlessM4T, FSMT; fairseq2"
+    " SinusoidalPositionEncoder (starts at 1 + _legacy_pad_idx)",
+)
+def fairseq(embedding_dim: int, *, frequencies: str = "exact") -> Encoding:
+    """Sinusoidal positional embedding of fairseq.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> padding_idx = 1
+    >>> pf.presets.fairseq(4).table(2, start=padding_idx + 1).round(2)
+    array([[ 0.91,  0.  , -0.42,  1.  ],
+           [ 0.14,  0.  , -0.99,  1.  ]], dtype=float32)
+    """
+    d = count_of(embedding_dim, "embedding_dim", 1)
+    return sinusoids(d, frequencies, _recipes.exp_of_index, shift=1, odd="zero")
+
+
+@preset(
+    source="huggingface/transformers: models/marian, MarianSinusoidalPositionalEmbedding",
+    frequency="10000^(-2i/d)",
+    layout="sines, then cosines",
+    positions="0, 1, ..; `.table(n, start=past_key_values_length)`",
+    odd="crop: one sine more",
+    differs="sines come first; computed in float64 and rounded",
+    also="Pegasus, RoFormer, Informer, Autoformer and TimeSeriesTransformer of Hugging Face, CTRL positional_encoding"
+    " (float32), CTranslate2's Marian converter",
+)
+def marian(embedding_dim: int) -> Encoding:
+    """Sinusoidal positional embedding of Marian.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.marian(5).encode(0)
+    array([0., 0., 0., 1., 1.], dtype=float32)
+    """
+    return sinusoidal(count_of(embedding_dim, "embedding_dim", 1), layout="concatenated")
+
+
+@preset(
+    source="kimiyoung/transformer-xl: pytorch/mem_transformer.py, PositionalEmbedding",
+    frequency="base^(-2i/d)",
+    layout="sines, then cosines",
+    positions="n - 1, .., 0: `.table(n, start=n - 1, step=-1)`, or `.encode(np.minimum(positions, clamp_len))`",
+    odd="ValueError",
+    differs="sines come first; positions are distances, and descend",
+    also="XLNet relative_positional_encoding (klen down to 1 - qlen), GPT-J and CodeGen create_sinusoidal_positions,"
+    " VideoPrism, fairseq FixedPositionalEmbedding, NeMo TTS PositionalEmbedding, GPT-NeoX"
+    " SinusoidalPositionalEmbedding, GluonTS, torchscale xPos, trax SinCosPositionalEncoding, Funnel (relative)",
+)
+def transformer_xl(demb: int, *, base: float = 10000.0, frequencies: str = "exact") -> Encoding:
+    """Positional embedding of Transformer-XL.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.transformer_xl(4).table(2, start=1, step=-1).round(2)
+    array([[0.84, 0.01, 0.54, 1.  ],
+           [0.  , 0.  , 1.  , 1.  ]], dtype=float32)
+    """
+    return sinusoids(even(demb, "demb"), frequencies, _recipes.power, base=base)
+
+
+@preset(
+    source="awslabs/sockeye: layers.py, get_positional_embeddings and PositionalEmbeddings",
+    frequency="10000^(-2i/d)",
+    layout="sines, then cosines",
+    positions="0, 1, .., the last one repeated beyond the longest length",
+    odd="ValueError",
+    differs="sines come first; scale_down_positions divides all by sqrt(d)",
+)
+def sockeye(depth: int, *, scale_down_positions: bool = False) -> Encoding:
+    """Positional embeddings of Sockeye.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.sockeye(4, scale_down_positions=True).encode(0)
+    array([0. , 0. , 0.5, 0.5], dtype=float32)
+    """
+    d = even(depth, "depth")
+    return sinusoids(d, scale=d**-0.5 if scale_down_positions else 1.0)
+
+
+@preset(
+    source="OpenNMT/CTranslate2: src/layers/common.cc, SinusoidalPositionEncoder",
+    frequency="10000^(-i / (d/2 - 1))",
+    layout="sines, then cosines",
+    positions="1, 2, ..: `.table(n, start=1)`",
+    odd="ValueError",
+    differs="the exponent reaches exactly 1; sines come first; positions start at 1",
+)
+def ctranslate2(depth: int, *, frequencies: str = "exact") -> Encoding:
+    """Sinusoidal position encoder of CTranslate2.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.ctranslate2(4).table(1, start=1).round(2)
+    array([[0.84, 0.  , 0.54, 1.  ]], dtype=float32)
+    """
+    return sinusoids(even(depth, "depth"), frequencies, _recipes.exp_of_index, shift=1)
+
+
+@preset(
+    source="huggingface/transformers: models/funnel, get_position_embeds",
+    frequency="10000^(-2i/d)",
+    layout="phi: sines, sines; pi: cosines, cosines; psi: cosines, sines; omega: negative sines, cosines",
+    positions="0, 1, ..",
+    odd="ValueError",
+    differs="four tables whose products are the attention; the relative variant is `transformer_xl`",
+)
+def funnel(d_model: int, *, part: str = "phi") -> Encoding:
+    """One of the four factors of the Funnel Transformer's attention.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.funnel(4, part="omega").encode(0)
+    array([-0., -0.,  1.,  1.], dtype=float32)
+    """
+    d = even(d_model, "d_model")
+    if part not in FUNNEL:
+        raise ValueError(f"part must be one of {', '.join(map(repr, FUNNEL))}, not {part!r}")
+    return sinusoids(d, functions=FUNNEL[part])
+
+
+@preset(
+    source="lucidrains/x-transformers: x_transformers.py, ScaledSinusoidalEmbedding",
+    frequency="theta^(-2i/d)",
+    layout="sines, then cosines",
+    positions="0, 1, ..; `.table(n, start=offset)`",
+    odd="ValueError",
+    differs="sines come first; a learned factor, which begins as 1 / sqrt(d)",
+)
+def x_transformers(
+    dim: int, *, theta: float = 10000.0, scale: float | None = None, frequencies: str = "exact"
+) -> Encoding:
+    """Scaled sinusoidal embedding of x-transformers.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.x_transformers(4).encode(0)
+    array([0. , 0. , 0.5, 0.5], dtype=float32)
+    """
+    d = even(dim, "dim")
+    factor = d**-0.5 if scale is None else scale
+    return sinusoids(d, frequencies, _recipes.power_negative, base=positive(theta, "theta"), scale=factor)
+
+
+@preset(
+    source="ml-explore/mlx: python/mlx/nn/layers/positional_encoding.py, SinusoidalPositionalEncoding",
+    frequency="max_freq * (max_freq / min_freq)^(-i / (d/2 - 1)), times 2 pi with full_turns",
+    layout="sines, then cosines; cosines first with cos_first",
+    positions="the values of x: `.encode(x)`",
+    odd="ValueError",
+    differs="the exponent reaches exactly 1; sines come first; all is multiplied by sqrt(2/d), or by scale",
+)
+def mlx(
+    dims: int,
+    *,
+    min_freq: float = 0.0001,
+    max_freq: float = 1.0,
+    scale: float | None = None,
+    cos_first: bool = False,
+    full_turns: bool = False,
+) -> Encoding:
+    """Sinusoidal positional encoding of MLX.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.mlx(8).encode(0)
+    array([0. , 0. , 0. , 0. , 0.5, 0.5, 0.5, 0.5], dtype=float32)
+    """
+    d, high = even(dims, "dims"), positive(max_freq, "max_freq")
+    ratio = high / positive(min_freq, "min_freq")
+    return sinusoids(
+        d,
+        base=ratio,
+        shift=1,
+        first=high * TWO_PI if full_turns else high,
+        functions=("cos", "sin") if cos_first else ("sin", "cos"),
+        scale=(2 / d) ** 0.5 if scale is None else scale,
+    )

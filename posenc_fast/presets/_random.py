@@ -1,0 +1,181 @@
+"""Presets of random Fourier features: their frequencies come from a checkpoint."""
+
+from __future__ import annotations
+
+import numpy.typing as npt
+
+from .._api import fourier_features
+from .._encoding import Encoding
+from .._schedule import real_array
+from ._build import TWO_PI
+from ._registry import preset
+
+__all__ = [
+    "esmfold2",
+    "geoclip",
+    "k_diffusion_fourier",
+    "mp_fourier",
+    "sam",
+    "score_sde_fourier",
+    "tancik",
+]
+
+
+@preset(
+    source="yang-song/score_sde: models/layerspp.py, GaussianFourierProjection",
+    frequency="2 pi weights[i]",
+    layout="sines, then cosines",
+    positions="noise levels: `.encode(x)`; diffusers with log=True: `.encode(np.log(x))`",
+    odd="2 columns for each weight",
+    differs="frequencies are random, from a checkpoint",
+    also="diffusers GaussianFourierProjection, lucidrains RandomOrLearnedSinusoidalPosEmb (with x itself before the"
+    " columns: `np.column_stack([x, rows])`)",
+    by_width=False,
+)
+def score_sde_fourier(weights: npt.ArrayLike) -> Encoding:
+    """Gaussian Fourier projection of score-based models.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.score_sde_fourier([0.25]).encode(1).round(6)
+    array([1., 0.], dtype=float32)
+    """
+    return fourier_features(TWO_PI * real_array(weights, "weights"))
+
+
+@preset(
+    source="crowsonkb/k-diffusion: k_diffusion/layers.py, FourierFeatures",
+    frequency="2 pi weights[i], a row for each frequency with a column for each axis",
+    layout="cosines, then sines",
+    positions="noise levels: `.encode(x)`",
+    odd="2 columns for each row of weights",
+    differs="frequencies are random, from a checkpoint; cosines come first",
+    also="NVlabs/edm FourierEmbedding (freqs), diffusers GaussianFourierProjection with flip_sin_to_cos",
+    axes="A",
+    by_width=False,
+)
+def k_diffusion_fourier(weights: npt.ArrayLike) -> Encoding:
+    """Fourier features of k-diffusion and EDM.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.k_diffusion_fourier([0.25]).encode(2).round(6)
+    array([-1.,  0.], dtype=float32)
+    """
+    return fourier_features(TWO_PI * real_array(weights, "weights"), functions=("cos", "sin"))
+
+
+@preset(
+    source="lucidrains/denoising-diffusion-pytorch: karras_unet.py, MPFourierEmbedding",
+    frequency="2 pi weights[i]",
+    layout="sines, then cosines",
+    positions="noise levels: `.encode(x)`",
+    odd="2 columns for each weight",
+    differs="frequencies are random, from a checkpoint; all is multiplied by sqrt(2)",
+    by_width=False,
+)
+def mp_fourier(weights: npt.ArrayLike) -> Encoding:
+    """Magnitude-preserving Fourier embedding.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.mp_fourier([0.25]).encode(0).round(4)
+    array([0.    , 1.4142], dtype=float32)
+    """
+    return fourier_features(TWO_PI * real_array(weights, "weights"), scale=2**0.5)
+
+
+@preset(
+    source="tancik/fourier-feature-networks: input_mapping",
+    frequency="2 pi weights[i], a row for each frequency with a column for each axis",
+    layout="sines, then cosines",
+    positions="coordinates: `.encode(x)`",
+    odd="2 columns for each row of weights",
+    differs="frequencies are random vectors (arXiv:2006.10739)",
+    also="nerfstudio RFFEncoding, rff",
+    axes="A",
+    by_width=False,
+)
+def tancik(weights: npt.ArrayLike) -> Encoding:
+    """Random Fourier features.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.tancik([[0.25, 0.5]]).encode([1.0, 0.5]).round(6)
+    array([ 0., -1.], dtype=float32)
+    """
+    return fourier_features(TWO_PI * real_array(weights, "weights"))
+
+
+@preset(
+    source="facebookresearch/segment-anything: modeling/prompt_encoder.py, PositionEmbeddingRandom",
+    frequency="2 pi gaussian_matrix[:, i]",
+    layout="sines, then cosines",
+    positions="(x, y) in [0, 1], stretched to [-1, 1]: `.encode(2 * xy - 1)`; cells have their centres, (column + 0.5)"
+    " / width",
+    odd="2 columns for each column of the matrix",
+    differs="frequencies are random vectors, from a checkpoint",
+    axes="A",
+    by_width=False,
+)
+def sam(gaussian_matrix: npt.ArrayLike) -> Encoding:
+    """Position embedding of Segment Anything.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.sam([[0.25], [0.5]]).encode([1.0, 0.5]).round(6)
+    array([ 0., -1.], dtype=float32)
+    """
+    matrix = real_array(gaussian_matrix, "gaussian_matrix")
+    if matrix.ndim != 2:
+        raise ValueError(f"gaussian_matrix has shape {matrix.shape}, but must have (axes, k)")
+    return fourier_features(TWO_PI * matrix.T)
+
+
+@preset(
+    source="VicenteVivan/geo-clip: geoclip/model/rff, gaussian_encoding",
+    frequency="2 pi weights[i], a row for each frequency with a column for each axis",
+    layout="cosines, then sines",
+    positions="projected longitude and latitude: `.encode(x)`",
+    odd="2 columns for each row of weights",
+    differs="frequencies are random vectors, from a checkpoint; cosines come first",
+    also="random-fourier-features-pytorch gaussian_encoding",
+    axes="A",
+    by_width=False,
+)
+def geoclip(weights: npt.ArrayLike) -> Encoding:
+    """Random Fourier features of GeoCLIP.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.geoclip([[0.25, 0.5]]).encode([1.0, 0.5]).round(6)
+    array([-1.,  0.], dtype=float32)
+    """
+    return fourier_features(TWO_PI * real_array(weights, "weights"), functions=("cos", "sin"))
+
+
+@preset(
+    source="huggingface/transformers: models/esmfold2, Fourier embedding of times",
+    frequency="2 pi weights[i]",
+    layout="cosines alone, each with a phase of its own",
+    positions="times: `.encode(t)`",
+    odd="1 column for each weight",
+    differs="frequencies and phases are random, from a checkpoint",
+    by_width=False,
+)
+def esmfold2(weights: npt.ArrayLike, biases: npt.ArrayLike) -> Encoding:
+    """Fourier embedding with random phases.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.esmfold2([0.5], [0.25]).encode(0.5).round(6)
+    array([-1.], dtype=float32)
+    """
+    return Encoding(TWO_PI * real_array(weights, "weights"), real_array(biases, "biases") + 0.25)

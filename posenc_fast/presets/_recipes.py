@@ -1,0 +1,63 @@
+"""Frequencies as float32 frameworks compute them: the same operations in the same order, each rounded to float32.
+
+The exponential and the power of a float32 number are rounded once, from float64. Frameworks' own are not always: a few
+of their frequencies differ by one unit in the last place.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["Recipe", "exp_divided", "exp_of_even", "exp_of_index", "power", "power_negative", "power_of_inverse"]
+
+Float32 = npt.NDArray[np.float32]
+# count, base, denominator of the exponents -> frequencies
+Recipe = Callable[[int, float, float], Float32]
+
+
+def _exp(x: Float32) -> Float32:
+    return np.exp(x.astype(np.float64)).astype(np.float32)
+
+
+def _power(base: float, x: Float32) -> Float32:
+    return np.power(float(np.float32(base)), x.astype(np.float64)).astype(np.float32)
+
+
+def _indices(count: int, step: int = 1) -> Float32:
+    return np.arange(0, step * count, step, dtype=np.float32)
+
+
+def exp_of_index(count: int, base: float, denominator: float) -> Float32:
+    """``exp(i * -(log(base) / denominator))``."""
+    return _exp(_indices(count) * np.float32(-(math.log(base) / denominator)))
+
+
+def exp_of_even(count: int, base: float, denominator: float) -> Float32:
+    """``exp(2i * -(log(base) / d))`` with d = 2 denominator."""
+    return _exp(_indices(count, 2) * np.float32(-(math.log(base) / (2 * denominator))))
+
+
+def exp_divided(count: int, base: float, denominator: float) -> Float32:
+    """``exp(-log(base) * i / denominator)``, from left to right."""
+    return _exp(np.float32(-math.log(base)) * _indices(count) / np.float32(denominator))
+
+
+def power(count: int, base: float, denominator: float) -> Float32:
+    """``1 / base ** (2i / d)`` with d = 2 denominator; the same as ``1 / base ** (i / denominator)``."""
+    result: Any = np.float32(1) / _power(base, _indices(count) / np.float32(denominator))
+    return np.asarray(result, np.float32)
+
+
+def power_negative(count: int, base: float, denominator: float) -> Float32:
+    """``base ** -(i / denominator)``."""
+    return _power(base, -(_indices(count) / np.float32(denominator)))
+
+
+def power_of_inverse(count: int, base: float, denominator: float) -> Float32:
+    """``(1 / base) ** (i / denominator)``."""
+    return _power(1 / base, _indices(count) / np.float32(denominator))

@@ -1,0 +1,229 @@
+"""What is known of each preset, kept beside it: for its docstring, the table of all, and the look-up by name."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable
+from textwrap import fill
+from typing import NamedTuple, ParamSpec
+
+from .._encoding import Encoding
+from ._parameters import PARAMETERS
+
+__all__ = ["FACTS", "Facts", "facts", "get", "names", "preset", "table"]
+
+P = ParamSpec("P")
+
+
+class Facts(NamedTuple):
+    """What a docstring and a row of the table say of a preset."""
+
+    build: Callable[..., Encoding]
+    source: str
+    frequency: str
+    layout: str
+    positions: str
+    odd: str
+    differs: str
+    also: str
+    axes: str
+    by_width: bool
+
+
+# filled by the decorator, in the order of the modules
+FACTS: dict[str, Facts] = {}
+
+
+def preset(
+    *,
+    source: str,
+    frequency: str,
+    layout: str,
+    positions: str,
+    odd: str,
+    differs: str,
+    also: str = "",
+    axes: str = "1",
+    by_width: bool = True,
+) -> Callable[[Callable[P, Encoding]], Callable[P, Encoding]]:
+    """Register a preset with its facts, which become sections of its docstring and a row of the table.
+
+    Parameters
+    ----------
+    source : str
+        Repository, file and function.
+    frequency : str
+        Frequency i in radians per unit of position, or the frequencies.
+    layout : str
+        Order of the columns.
+    positions : str
+        Where positions start, what is done to them, and the call that gives it.
+    odd : str
+        What an odd width does.
+    differs : str
+        In what it differs from the paper.
+    also : str
+        Other sources of the same function.
+    axes : str
+        Number of axes of a position.
+    by_width : bool
+        Whether the first argument is the number of columns, and all others have defaults.
+
+    Returns
+    -------
+    callable
+        The decorator, which returns the function itself.
+    """
+
+    def register(build: Callable[P, Encoding]) -> Callable[P, Encoding]:
+        found = Facts(build, source, frequency, layout, positions, odd, differs, also, axes, by_width)
+        FACTS[build.__name__] = found
+        if build.__doc__:
+            build.__doc__ = _docstring(build, found)
+        return build
+
+    return register
+
+
+def _docstring(build: Callable[..., Encoding], found: Facts) -> str:
+    summary, _, examples = (build.__doc__ or "").partition("\n\n")
+    code = build.__code__
+    parameters = "\n".join(
+        f"    {name} : {PARAMETERS[name]}" for name in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    )
+    notes = [
+        f"frequency i, in radians per unit of position: {found.frequency}",
+        f"columns: {found.layout}",
+        f"positions: {found.positions}",
+        f"odd widths: {found.odd}",
+        f"differs from the paper: {found.differs}",
+    ]
+    if found.also:
+        notes.append(f"the same function: {found.also}")
+    listed = "\n".join(_wrapped(note, "    - ", "      ") for note in notes)
+    return f"""{summary}
+
+    Parameters
+    ----------
+{parameters}
+
+    Returns
+    -------
+    Encoding
+        Over {"one axis" if found.axes == "1" else found.axes + " axes"}.
+
+    Raises
+    ------
+    TypeError, ValueError
+        When an argument does not fit.
+
+    Notes
+    -----
+{listed}
+
+    References
+    ----------
+{_wrapped(found.source, "    ", "    ")}
+
+{examples}"""
+
+
+def _wrapped(text: str, first: str, others: str) -> str:
+    """Lines of a docstring; what is code stays in one piece."""
+    whole = re.sub("`([^`]*)`", lambda code: "``" + code[1].replace(" ", "\0") + "``", text)
+    return fill(whole, 112, initial_indent=first, subsequent_indent=others, break_on_hyphens=False).replace("\0", " ")
+
+
+def names() -> tuple[str, ...]:
+    """Names of all presets, sorted.
+
+    Returns
+    -------
+    tuple of str
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> "whisper" in pf.presets.names()
+    True
+    """
+    return tuple(sorted(FACTS))
+
+
+def facts(name: str) -> Facts:
+    """What is known of the preset of a name, or an error that lists the nearest names."""
+    if not isinstance(name, str):
+        raise TypeError(f"name must be a string, not {name!r}")
+    found = FACTS.get(name)
+    if found is None:
+        mentioned = [
+            other
+            for other, facts in FACTS.items()
+            if len(name) > 2 and name.lower() in (facts.source + facts.also).lower()
+        ]
+        near = list(dict.fromkeys(mentioned + difflib.get_close_matches(name, FACTS, n=3, cutoff=0.5)))
+        advice = f"perhaps {', '.join(near)}" if near else "posenc_fast.presets.names() lists them"
+        raise AttributeError(f"there is no preset {name!r}; {advice}", name=name)
+    return found
+
+
+def get(name: str) -> Callable[..., Encoding]:
+    """The preset of a name.
+
+    Parameters
+    ----------
+    name : str
+        One of `names`.
+
+    Returns
+    -------
+    callable
+        The function that makes its Encoding.
+
+    Raises
+    ------
+    AttributeError
+        When there is none; the message lists the nearest names, and presets whose sources mention the name.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.get("whisper")(4) == pf.presets.whisper(4)
+    True
+    """
+    return facts(name).build
+
+
+def table() -> str:
+    """All presets as a Markdown table.
+
+    Returns
+    -------
+    str
+        One line a preset, sorted by name, below two lines of heading.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> len(pf.presets.table().splitlines()) == len(pf.presets.names()) + 2
+    True
+    """
+    heading = (
+        "preset",
+        "source",
+        "frequency i",
+        "columns",
+        "axes",
+        "positions",
+        "odd widths",
+        "differs from the paper",
+    )
+    rows = [heading, ("---",) * len(heading)]
+    for name in names():
+        found = FACTS[name]
+        source = found.source + (f"; also {found.also}" if found.also else "")
+        rows.append(
+            (f"`{name}`", source, found.frequency, found.layout, found.axes, found.positions, found.odd, found.differs)
+        )
+    return "\n".join("| " + " | ".join(cell.replace("|", "∥") for cell in row) + " |" for row in rows)

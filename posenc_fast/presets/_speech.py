@@ -1,0 +1,219 @@
+"""Presets of models of speech and music."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from .._api import fourier_features, sinusoidal
+from .._checks import count_of, real
+from .._encoding import Encoding
+from .._schedule import linear
+from . import _recipes
+from ._build import TWO_PI, even, positive, sinusoids
+from ._registry import preset
+
+__all__ = [
+    "conformer_relative",
+    "espnet_scaled",
+    "hyena",
+    "musicgen",
+    "nemo_fixed",
+    "speechbrain_rotary",
+    "whisper",
+    "zipformer",
+]
+
+
+@preset(
+    source="openai/whisper: whisper/model.py, sinusoids",
+    frequency="max_timescale^(-i / (d/2 - 1))",
+    layout="sines, then cosines",
+    positions="0, 1, ..",
+    odd="ValueError",
+    differs="the exponent reaches exactly 1; sines come first",
+    also="Hugging Face Whisper and Qwen2.5-Omni SinusoidsPositionEmbedding, WeNet WhisperPositionalEncoding, OpenNMT-py"
+    " SinusoidalConcat, Pegasus-X (max_scale), vit-pytorch posemb_sincos_1d, Gemma 4 audio (positions descend to 0)",
+)
+def whisper(channels: int, *, max_timescale: float = 10000.0, frequencies: str = "exact") -> Encoding:
+    """Sinusoids of Whisper's audio encoder.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.whisper(6).frequencies
+    array([1.e+00, 1.e-02, 1.e-04, 1.e+00, 1.e-02, 1.e-04])
+    """
+    d = even(channels, "channels")
+    return sinusoids(d, frequencies, _recipes.exp_of_index, base=positive(max_timescale, "max_timescale"), shift=1)
+
+
+@preset(
+    source="huggingface/transformers: models/musicgen, MusicgenSinusoidalPositionalEmbedding",
+    frequency="max_period^(-i / (d//2 - 1))",
+    layout="cosines, then sines",
+    positions="0, 1, ..",
+    odd="zero column",
+    differs="the exponent reaches exactly 1; cosines come first",
+    also="audiocraft create_sin_embedding (it divides positions by float32 periods)",
+)
+def musicgen(embedding_dim: int, *, max_period: float = 10000.0, frequencies: str = "exact") -> Encoding:
+    """Sinusoidal positional embedding of MusicGen.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.musicgen(5).encode(0)
+    array([1., 1., 0., 0., 0.], dtype=float32)
+    """
+    d = count_of(embedding_dim, "embedding_dim", 1)
+    return sinusoids(
+        d,
+        frequencies,
+        _recipes.exp_of_index,
+        base=positive(max_period, "max_period"),
+        shift=1,
+        functions=("cos", "sin"),
+        odd="zero",
+    )
+
+
+@preset(
+    source="espnet/espnet: nets/pytorch_backend/transformer/embedding.py, ScaledPositionalEncoding",
+    frequency="10000^(-2i/d)",
+    layout="sine and cosine in turn",
+    positions="0, 1, ..",
+    odd="ValueError",
+    differs="a learned factor alpha, which begins as 1",
+    also="Hugging Face SpeechT5ScaledPositionalEncoding",
+)
+def espnet_scaled(d_model: int, *, alpha: float = 1.0, frequencies: str = "exact") -> Encoding:
+    """Scaled positional encoding of ESPnet.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.espnet_scaled(4, alpha=0.5).encode(0)
+    array([0. , 0.5, 0. , 0.5], dtype=float32)
+    """
+    d = even(d_model, "d_model")
+    return sinusoids(d, frequencies, _recipes.exp_of_even, layout="interleaved", scale=real(alpha, "alpha"))
+
+
+@preset(
+    source="NVIDIA/NeMo: asr/modules/transformer/transformer_modules.py, FixedPositionalEncoding",
+    frequency="10000^(-2i/d)",
+    layout="sine and cosine in turn",
+    positions="0, 1, .., or given",
+    odd="ValueError",
+    differs="all is divided by sqrt(d)",
+)
+def nemo_fixed(hidden_size: int, *, frequencies: str = "exact") -> Encoding:
+    """Fixed positional encoding of NeMo's transformer.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.nemo_fixed(4).encode(0)
+    array([0. , 0.5, 0. , 0.5], dtype=float32)
+    """
+    d = even(hidden_size, "hidden_size")
+    return sinusoids(d, frequencies, _recipes.exp_of_even, layout="interleaved", scale=d**-0.5)
+
+
+@preset(
+    source="espnet/espnet: nets/pytorch_backend/transformer/embedding.py, RelPositionalEncoding",
+    frequency="10000^(-2i/d)",
+    layout="sine and cosine in turn",
+    positions="n - 1, .., -(n - 1): `.encode(relative_positions(n))`",
+    odd="ValueError",
+    differs="positions are distances, from the farthest past to the farthest future",
+    also="NeMo RelPositionalEncoding and LocalAttRelPositionalEncoding (left, .., -right), WeNet, fairseq, Hugging Face"
+    " FastSpeech2Conformer, Wav2Vec2Conformer and Parakeet; SpeechBrain RelPosEncXL with the past and the future"
+    " confused: `.encode(abs(relative_positions(n)))`",
+)
+def conformer_relative(d_model: int, *, frequencies: str = "exact") -> Encoding:
+    """Relative positional encoding of the Conformer.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.conformer_relative(2).encode(pf.relative_positions(2)).round(2)
+    array([[ 0.84,  0.54],
+           [ 0.  ,  1.  ],
+           [-0.84,  0.54]], dtype=float32)
+    """
+    return sinusoids(even(d_model, "d_model"), frequencies, _recipes.exp_of_even, layout="interleaved")
+
+
+@preset(
+    source="NVIDIA/NeMo: hyena/hyena_filter.py, PositionalEmbedding",
+    frequency="2 pi / seq_len * (1e-4 + i (b - 1 - 1e-4) / (b - 1)), b = (emb_dim - 1) / 2",
+    layout="cosines, then negative sines",
+    positions="0, 1, .. seq_len - 1; the source has the time before them:"
+    " `np.column_stack([np.linspace(0, 1, seq_len), table])`",
+    odd="emb_dim is odd: emb_dim - 1 columns and the time",
+    differs="frequencies are equally spaced; a complex exponential of a negative angle",
+    by_width=False,
+)
+def hyena(emb_dim: int, seq_len: int) -> Encoding:
+    """Positional embedding of the Hyena filter, without its column of times.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.hyena(5, 8).encode(0)
+    array([ 1.,  1., -0., -0.], dtype=float32)
+    """
+    d = count_of(emb_dim, "emb_dim", 3)
+    if d % 2 == 0:
+        raise ValueError(f"emb_dim={d} must be odd: a column of times and pairs; give {d - 1} or {d + 1}")
+    bands, step = (d - 1) // 2, TWO_PI / count_of(seq_len, "seq_len", 1)
+    return fourier_features(linear(bands, 1e-4 * step, (bands - 1) * step), functions=("cos", "-sin"))
+
+
+@preset(
+    source="speechbrain/speechbrain: nnet/attention.py, PrecomputedRoPESinusoids",
+    frequency="10000^(-2i/d)",
+    layout="the negative sine and the sine in turn, for the rotary table of sines",
+    positions="0, 1, ..",
+    odd="ValueError",
+    differs="both columns of a pair have the sine; functions=('cos', 'cos') gives the table of cosines",
+)
+def speechbrain_rotary(input_size: int, *, functions: Sequence[str] = ("-sin", "sin")) -> Encoding:
+    """One of the two tables of SpeechBrain's rotary embedding.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.speechbrain_rotary(2).encode(1).round(2)
+    array([-0.84,  0.84], dtype=float32)
+    """
+    return sinusoidal(even(input_size, "input_size"), functions=functions)
+
+
+@preset(
+    source="k2-fsa/icefall: zipformer/zipformer.py, CompactRelPositionalEncoding",
+    frequency="i + 1",
+    layout="cosine and sine in turn, but 1 in the last column",
+    positions="angles: for p = -(n - 1), .., n - 1 and s = sqrt(d),"
+    " `.encode(np.arctan(2 pi s / (length_factor d) * np.sign(p) * np.log1p(np.abs(p) / s)))`",
+    odd="ValueError",
+    differs="harmonics of a logarithmic position; the cosine comes first; the last sine is replaced by 1",
+)
+def zipformer(embed_dim: int) -> Encoding:
+    """Compact relative positional encoding of the Zipformer.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.zipformer(4).encode(0)
+    array([1., 0., 1., 1.], dtype=float32)
+    """
+    d = even(embed_dim, "embed_dim")
+    harmonics = np.repeat(np.arange(1.0, d // 2 + 1), 2)
+    harmonics[-1] = 0.0
+    phases = np.tile([0.25, 0.0], d // 2)
+    phases[-1] = 0.25
+    return Encoding(harmonics, phases)

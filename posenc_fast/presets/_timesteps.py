@@ -1,0 +1,353 @@
+"""Presets of diffusion models: timesteps, noise levels and other real numbers."""
+
+from __future__ import annotations
+
+from .._api import fourier_features
+from .._checks import count_of, real
+from .._encoding import Encoding
+from . import _recipes
+from ._build import TWO_PI, arranged, ascending, even, positive, sinusoids
+from ._registry import preset
+
+__all__ = [
+    "ddpm",
+    "denoising_diffusion_pytorch",
+    "diffusers_timesteps",
+    "diffwave",
+    "edm",
+    "flux_timesteps",
+    "framediff_index",
+    "framediff_timesteps",
+    "gligen",
+    "guided_diffusion",
+    "pi0",
+    "qwen_omni_timesteps",
+    "wavegrad",
+]
+
+
+@preset(
+    source="huggingface/diffusers: models/embeddings.py, get_timestep_embedding",
+    frequency="scale * max_period^(-i / (d//2 - downscale_freq_shift))",
+    layout="sines, then cosines; cosines first with flip_sin_to_cos",
+    positions="timesteps: `.encode(t)`; in float32 the source multiplies by scale after the product is rounded",
+    odd="zero column",
+    differs="any real shift of the denominator, 1 if not given; a factor of the angles",
+)
+def diffusers_timesteps(
+    embedding_dim: int,
+    *,
+    flip_sin_to_cos: bool = False,
+    downscale_freq_shift: float = 1.0,
+    scale: float = 1.0,
+    max_period: float = 10000.0,
+    frequencies: str = "exact",
+) -> Encoding:
+    """Timestep embedding of diffusers.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.diffusers_timesteps(4, flip_sin_to_cos=True, downscale_freq_shift=0).encode([0.0, 999.0]).shape
+    (2, 4)
+    """
+    return sinusoids(
+        count_of(embedding_dim, "embedding_dim", 1),
+        frequencies,
+        _recipes.exp_divided,
+        base=positive(max_period, "max_period"),
+        shift=real(downscale_freq_shift, "downscale_freq_shift"),
+        first=real(scale, "scale"),
+        functions=("cos", "sin") if flip_sin_to_cos else ("sin", "cos"),
+        odd="zero",
+    )
+
+
+@preset(
+    source="openai/guided-diffusion: guided_diffusion/nn.py, timestep_embedding",
+    frequency="max_period^(-i / (d//2))",
+    layout="cosines, then sines",
+    positions="timesteps: `.encode(t)`",
+    odd="zero column",
+    differs="cosines come first",
+    also="DiT, latent-diffusion, MONAI get_timestep_embedding, ggml_timestep_embedding, VibeVoice, Pocket TTS; Wan,"
+    " DiffSynth and sglang sinusoidal_embedding_1d (float64)",
+)
+def guided_diffusion(dim: int, *, max_period: float = 10000.0, frequencies: str = "exact") -> Encoding:
+    """Timestep embedding of guided diffusion, DiT and Stable Diffusion.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.guided_diffusion(5).encode(0)
+    array([1., 1., 0., 0., 0.], dtype=float32)
+    """
+    d = count_of(dim, "dim", 1)
+    return sinusoids(
+        d,
+        frequencies,
+        _recipes.exp_divided,
+        base=positive(max_period, "max_period"),
+        functions=("cos", "sin"),
+        odd="zero",
+    )
+
+
+@preset(
+    source="black-forest-labs/flux: src/flux/modules/layers.py, timestep_embedding",
+    frequency="time_factor * max_period^(-i / (d//2))",
+    layout="cosines, then sines",
+    positions="timesteps in [0, 1]: `.encode(t)`; in float32 the source rounds time_factor * t: give that and"
+    " time_factor=1",
+    odd="zero column",
+    differs="cosines come first; positions are multiplied by 1000",
+)
+def flux_timesteps(
+    dim: int, *, max_period: float = 10000.0, time_factor: float = 1000.0, frequencies: str = "exact"
+) -> Encoding:
+    """Timestep embedding of FLUX.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.flux_timesteps(4).frequencies
+    array([1000.,   10., 1000.,   10.])
+    """
+    return sinusoids(
+        count_of(dim, "dim", 1),
+        frequencies,
+        _recipes.exp_divided,
+        base=positive(max_period, "max_period"),
+        first=real(time_factor, "time_factor"),
+        functions=("cos", "sin"),
+        odd="zero",
+    )
+
+
+@preset(
+    source="hojonathanho/diffusion: diffusion_tf/nn.py, get_timestep_embedding",
+    frequency="max_positions^(-i / (d//2 - 1))",
+    layout="sines, then cosines",
+    positions="timesteps: `.encode(t)`",
+    odd="zero column",
+    differs="the exponent reaches exactly 1; sines come first",
+    also="ermongroup/ddim, yang-song/score_sde (max_positions), CSDI and SSSD calc_diffusion_step_embedding",
+)
+def ddpm(embedding_dim: int, *, max_positions: float = 10000.0, frequencies: str = "exact") -> Encoding:
+    """Timestep embedding of DDPM.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.ddpm(5).encode(0)
+    array([0., 0., 1., 1., 0.], dtype=float32)
+    """
+    d = count_of(embedding_dim, "embedding_dim", 1)
+    return sinusoids(
+        d, frequencies, _recipes.exp_of_index, base=positive(max_positions, "max_positions"), shift=1, odd="zero"
+    )
+
+
+@preset(
+    source="lucidrains/denoising-diffusion-pytorch: denoising_diffusion_pytorch.py, SinusoidalPosEmb",
+    frequency="theta^(-i / (d//2 - 1))",
+    layout="sines, then cosines",
+    positions="timesteps: `.encode(t)`",
+    odd="one column fewer than asked for",
+    differs="the exponent reaches exactly 1; sines come first",
+)
+def denoising_diffusion_pytorch(dim: int, *, theta: float = 10000.0, frequencies: str = "exact") -> Encoding:
+    """Timestep embedding of denoising-diffusion-pytorch.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.denoising_diffusion_pytorch(5).d_model
+    4
+    """
+    d = count_of(dim, "dim", 2) // 2 * 2
+    return sinusoids(d, frequencies, _recipes.exp_of_index, base=positive(theta, "theta"), shift=1)
+
+
+@preset(
+    source="NVlabs/edm: training/networks.py, PositionalEmbedding",
+    frequency="max_positions^(-i / (d/2 - endpoint))",
+    layout="cosines, then sines",
+    positions="timesteps or noise labels: `.encode(t)`",
+    odd="ValueError",
+    differs="cosines come first; endpoint=True lets the exponent reach exactly 1",
+)
+def edm(
+    num_channels: int, *, max_positions: float = 10000.0, endpoint: bool = False, frequencies: str = "exact"
+) -> Encoding:
+    """Positional embedding of EDM.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.edm(4, endpoint=True).frequencies
+    array([1.e+00, 1.e-04, 1.e+00, 1.e-04])
+    """
+    return sinusoids(
+        even(num_channels, "num_channels"),
+        frequencies,
+        _recipes.power_of_inverse,
+        base=positive(max_positions, "max_positions"),
+        shift=1 if endpoint else 0,
+        functions=("cos", "sin"),
+    )
+
+
+@preset(
+    source="Physical-Intelligence/openpi: models_pytorch/pi0_pytorch.py, create_sinusoidal_pos_embedding",
+    frequency="2 pi / min_period * (max_period / min_period)^(-i / (d/2 - 1))",
+    layout="sines, then cosines",
+    positions="times in [0, 1]: `.encode(t)`",
+    odd="ValueError",
+    differs="wavelengths from min_period to max_period, both reached exactly; computed in float64",
+    also="LeRobot pi0 and pi0.5; Hugging Face PI0TimestepEmbeddings (float32)",
+)
+def pi0(dimension: int, *, min_period: float = 4e-3, max_period: float = 4.0) -> Encoding:
+    """Flow time embedding of pi0.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.pi0(6).wavelengths[:3].round(6)
+    array([0.004   , 0.126491, 4.      ])
+    """
+    d, low = even(dimension, "dimension"), positive(min_period, "min_period")
+    ratio = positive(max_period, "max_period") / low
+    return sinusoids(d, base=ratio, shift=1, first=TWO_PI / low)
+
+
+@preset(
+    source="huggingface/transformers: models/qwen2_5_omni, SinusPositionEmbedding",
+    frequency="scale * 10000^(-i / (d/2 - 1))",
+    layout="sines, then cosines",
+    positions="times: `.encode(t)`; in float32 the source rounds scale * t: give that and scale=1",
+    odd="ValueError",
+    differs="the exponent reaches exactly 1; positions are multiplied by 1000",
+)
+def qwen_omni_timesteps(dim: int, *, scale: float = 1000.0, frequencies: str = "exact") -> Encoding:
+    """Time embedding of Qwen2.5-Omni.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.qwen_omni_timesteps(4).frequencies
+    array([1.e+03, 1.e-01, 1.e+03, 1.e-01])
+    """
+    return sinusoids(even(dim, "dim"), frequencies, _recipes.exp_of_index, shift=1, first=real(scale, "scale"))
+
+
+@preset(
+    source="jasonkyuyim/se3_diffusion: model/score_network.py, get_index_embedding",
+    frequency="pi / max_len^(2i/d)",
+    layout="sines, then cosines",
+    positions="residue indices: `.encode(indices)`",
+    odd="ValueError",
+    differs="all frequencies are multiplied by pi; the base is 2056",
+)
+def framediff_index(embed_dim: int, *, max_len: float = 2056.0) -> Encoding:
+    """Residue index embedding of FrameDiff.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> float(pf.presets.framediff_index(4).wavelengths[0])
+    2.0
+    """
+    return sinusoids(even(embed_dim, "embed_dim"), base=positive(max_len, "max_len"), first=TWO_PI / 2)
+
+
+@preset(
+    source="jasonkyuyim/se3_diffusion: model/score_network.py, get_timestep_embedding",
+    frequency="max_positions * max_positions^(-i / (d//2 - 1))",
+    layout="sines, then cosines",
+    positions="times in [0, 1]: `.encode(t)`",
+    odd="zero column",
+    differs="positions are multiplied by max_positions",
+)
+def framediff_timesteps(embedding_dim: int, *, max_positions: float = 10000.0) -> Encoding:
+    """Timestep embedding of FrameDiff.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.framediff_timesteps(4).frequencies
+    array([1.e+04, 1.e+00, 1.e+04, 1.e+00])
+    """
+    d = count_of(embedding_dim, "embedding_dim", 1)
+    return sinusoids(
+        d,
+        base=positive(max_positions, "max_positions"),
+        shift=1,
+        first=positive(max_positions, "max_positions"),
+        odd="zero",
+    )
+
+
+@preset(
+    source="lmnt-com/diffwave: src/diffwave/model.py, DiffusionEmbedding",
+    frequency="10^(4i/63), i = 0 .. 63",
+    layout="64 sines, then 64 cosines",
+    positions="0, 1, .. steps - 1; fractions are interpolated between rows",
+    odd="always 128 columns",
+    differs="frequencies ascend, from 1 to 10000",
+    by_width=False,
+)
+def diffwave() -> Encoding:
+    """Diffusion step embedding of DiffWave.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.diffwave().frequencies[[0, 63]].round(6)
+    array([1.e+00, 1.e+04])
+    """
+    return fourier_features(ascending(64, 10.0, per=63 / 4))
+
+
+@preset(
+    source="lmnt-com/wavegrad: src/wavegrad/model.py, PositionalEncoding",
+    frequency="scale * 10000^(-2i/d)",
+    layout="sines, then cosines",
+    positions="noise levels in [0, 1]: `.encode(levels)`",
+    odd="ValueError",
+    differs="sines come first; positions are multiplied by 5000",
+    also="SR3 PositionalEncoding (scale=1)",
+)
+def wavegrad(dim: int, *, scale: float = 5000.0) -> Encoding:
+    """Noise level encoding of WaveGrad.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.wavegrad(4).frequencies
+    array([5000.,   50., 5000.,   50.])
+    """
+    return sinusoids(even(dim, "dim"), first=real(scale, "scale"))
+
+
+@preset(
+    source="huggingface/diffusers: models/embeddings.py, get_fourier_embeds_from_boundingbox (GLIGEN)",
+    frequency="100^(i/n), n = embed_dim frequencies for each of the four corners' coordinates",
+    layout="for each frequency: sines of the four coordinates, then their cosines",
+    positions="boxes (x0, y0, x1, y1) in [0, 1]: `.encode(boxes)`",
+    odd="8 embed_dim columns, for any embed_dim",
+    differs="frequencies ascend; four axes",
+    axes="4",
+    by_width=False,
+)
+def gligen(num_freqs: int = 8) -> Encoding:
+    """Fourier embedding of bounding boxes in GLIGEN.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.gligen(8).encode([0.1, 0.2, 0.5, 0.9]).shape
+    (64,)
+    """
+    n = count_of(num_freqs, "num_freqs", 1)
+    return arranged([ascending(n, 100.0, per=n)] * 4, "fsa")

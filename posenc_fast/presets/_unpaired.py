@@ -1,0 +1,105 @@
+"""Presets of widely copied mistakes: for checkpoints that were trained with them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .._api import fourier_features
+from .._checks import count_of, real
+from .._encoding import Encoding
+from .._schedule import Schedule, geometric
+from ._build import even
+from ._registry import preset
+
+__all__ = ["evans_unpaired", "maxjcohen_unpaired", "positional_embeddings_pytorch_precedence", "wavegrad_swapped"]
+
+
+def _column_by_column(schedule: Schedule) -> Encoding:
+    """A frequency of its own for each column, sine and cosine in turn."""
+    return Encoding(schedule, np.arange(len(schedule)) % 2 / 4)
+
+
+@preset(
+    source="SamLynnEvans/Transformer: Embed.py, PositionalEncoder",
+    frequency="10000^(-2c/d) for each column c",
+    layout="sine and cosine in turn",
+    positions="0, 1, ..; jadore801120 sets row 0 to zero: `table[0] = 0`",
+    odd="crop: one sine more",
+    differs="the exponent takes the column for the index of its pair, so that no two columns share a frequency",
+    also="jadore801120/attention-is-all-you-need-pytorch before 2017-11, DeepCTR before 0.8.7, Kyubyong/transformer,"
+    " YutaroOgawa/pytorch_advanced",
+)
+def evans_unpaired(d_model: int) -> Encoding:
+    """The encoding with 2c/d in place of 2i/d.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> [round(float(value), 4) for value in pf.presets.evans_unpaired(4).encode(2)]
+    [0.9093, 0.9998, 0.0002, 1.0]
+    """
+    d = count_of(d_model, "d_model", 1)
+    return _column_by_column(geometric(d, freq_shift=d / 2))
+
+
+@preset(
+    source="maxjcohen/transformer: tst/utils.py, generate_original_PE (early versions)",
+    frequency="base^(-c/d) for each column c",
+    layout="sine and cosine in turn",
+    positions="0, 1, ..",
+    odd="crop: one sine more",
+    differs="the exponent takes half the column without rounding; the base is 1000",
+    also="copies with i/2 in place of i//2 (base=10000)",
+)
+def maxjcohen_unpaired(d_model: int, *, base: float = 1000.0) -> Encoding:
+    """The encoding with c/d in place of 2i/d.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.maxjcohen_unpaired(3).frequencies.round(4)
+    array([1.  , 0.1 , 0.01])
+    """
+    return _column_by_column(geometric(count_of(d_model, "d_model", 1), base=base))
+
+
+@preset(
+    source="ivanvovk/WaveGrad: model/linear_modulation.py, PositionalEncoding (early versions)",
+    frequency="scale * (i / (d/2))^0.0001",
+    layout="sines, then cosines",
+    positions="noise levels in [0, 1]",
+    odd="ValueError",
+    differs="base and exponent are swapped, so that all frequencies but the first, 0, are nearly one",
+)
+def wavegrad_swapped(dim: int, *, scale: float = 5000.0) -> Encoding:
+    """The noise level encoding with base and exponent swapped.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.wavegrad_swapped(6, scale=1.0).frequencies[:3].round(4)
+    array([0.    , 0.9999, 1.    ])
+    """
+    n = even(dim, "dim") // 2
+    return fourier_features(real(scale, "scale") * (np.arange(n) / n) ** 1e-4)
+
+
+@preset(
+    source="PyPI positional-embeddings-pytorch 0.0.1: sin_cos",
+    frequency="10000^(-2i/d - 1)",
+    layout="d/2 + 1 sines, then as many cosines",
+    positions="given",
+    odd="ValueError",
+    differs="a missing bracket divides all frequencies by 10000 and adds two columns",
+)
+def positional_embeddings_pytorch_precedence(dim: int) -> Encoding:
+    """The encoding with i/n + 1 in place of i/(n + 1).
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.positional_embeddings_pytorch_precedence(4).frequencies[:3]
+    array([1.e-04, 1.e-06, 1.e-08])
+    """
+    d = even(dim, "dim")
+    return fourier_features(geometric(d // 2 + 1, freq_shift=1, first=1e-4))

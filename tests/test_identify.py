@@ -1,0 +1,285 @@
+"""Tables of every type are traced to what made them, and tables of no encoding to nothing."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import FrozenInstanceError
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import posenc_fast as pf
+from posenc_fast import presets
+from posenc_fast.presets._registry import FACTS
+
+TYPES = ("float64", "float32", "float16", ml_dtypes.bfloat16)
+TYPE_IDS = ("float64", "float32", "float16", "bfloat16")
+GOLDEN = Path(__file__).parent / "golden"
+every_type = pytest.mark.parametrize("dtype", TYPES, ids=TYPE_IDS)
+
+
+def agrees(found, table, atol=None):
+    """The answer makes the table."""
+    assert found
+    rows = found.encoding.table(len(table), start=found.start, step=found.step, dtype=np.float64)
+    rows[list(found.zero_rows)] = 0
+    error = np.abs(rows - table.astype(np.float64)).max()
+    assert error == pytest.approx(found.error, rel=1e-6, abs=1e-15)
+    if atol is not None:
+        assert error <= atol
+
+
+@every_type
+@pytest.mark.parametrize(("rows", "start"), [(20, 0), (20, 2), (300, 1), (300, -3)])
+@pytest.mark.parametrize(
+    ("d", "settings"),
+    [
+        (64, {}),
+        (64, {"layout": "concatenated"}),
+        (64, {"layout": "concatenated", "functions": ("cos", "sin")}),
+        (64, {"functions": ("cos", "sin")}),
+        (512, {"freq_shift": 1.0, "layout": "concatenated"}),
+        (65, {}),
+        (65, {"layout": "concatenated"}),
+        (65, {"freq_shift": 1.0, "odd": "zero", "layout": "concatenated"}),
+        (65, {"odd": "zero", "functions": ("cos", "sin")}),
+        (64, {"base": 500000.0}),
+        (16, {"base": 20.0}),
+        (8, {}),
+        (6, {"freq_shift": 1.0}),
+        (4, {}),
+        (2, {}),
+        (64, {"freq_shift": 0.5, "layout": "concatenated"}),
+        (32, {"first": 0.5}),
+    ],
+    ids=str,
+)
+def test_parameters(dtype, rows, d, settings, start):
+    table = pf.sinusoidal(d, **settings).table(rows, start=start, dtype=np.float64).astype(dtype)
+    found = pf.identify(table)
+    assert (found.start, found.step, found.scale, found.zero_rows) == (start, 1, 1.0, ())
+    assert found.encoding == pf.sinusoidal(d, **settings)
+    assert found.base == settings.get("base", 10000.0)
+    assert (found.freq_shift, found.first) == (settings.get("freq_shift", 0.0), settings.get("first", 1.0))
+    # of two columns nobody can tell the order
+    assert found.layout == ("interleaved" if d == 2 else settings.get("layout", "interleaved"))
+    assert found.functions == settings.get("functions", ("sin", "cos"))
+    agrees(found, table, {"float64": 1e-12, "float32": 1e-7, "float16": 3e-4, "bfloat16": 2e-3}[np.dtype(dtype).name])
+
+
+@every_type
+@pytest.mark.parametrize("scale", [0.125, 64**-0.5, (2 / 64) ** 0.5, 8.0, 3.7])
+def test_scaled_tables(dtype, scale):
+    table = (scale * pf.sinusoidal(64).table(50, start=1, dtype=np.float64)).astype(dtype)
+    found = pf.identify(table)
+    assert found.scale == pytest.approx(scale, rel=1e-3)
+    assert (found.base, found.freq_shift, found.start) == (10000.0, 0.0, 1)
+    np.testing.assert_array_equal(np.abs(found.encoding.amplitudes), found.scale)
+    agrees(found, table)
+    if scale == 0.125:
+        assert "nemo_fixed" in found.presets
+        assert "annotated_transformer" not in found.presets
+    if scale == 3.7:
+        # a factor that no source has
+        assert "annotated_transformer" in found.presets
+
+
+@every_type
+@pytest.mark.parametrize("zero", [[0], [1], [0, 1], [7, 8, 19], [1, 3, 5, 7, 9, 11, 13, 15]], ids=str)
+def test_rows_of_padding(dtype, zero):
+    table = presets.fairseq(64).table(30, dtype=np.float64).astype(dtype)
+    table[zero] = 0
+    found = pf.identify(table)
+    assert found.zero_rows == tuple(zero)
+    assert (found.start, found.base, found.freq_shift, found.layout) == (0, 10000.0, 1.0, "concatenated")
+    assert {"fairseq", "whisper", "ctranslate2", "tensor2tensor"} <= set(found.presets)
+    agrees(found, table)
+
+
+@every_type
+def test_descending_positions(dtype):
+    table = presets.conformer_relative(64).encode(pf.relative_positions(40), dtype=np.float64).astype(dtype)
+    found = pf.identify(table)
+    assert (found.start, found.step) == (39, -1)
+    assert "conformer_relative" in found.presets
+    agrees(found, table)
+
+
+@pytest.mark.parametrize("start", [5000, 20000, -7000, 0.5, 2.25])
+def test_far_and_broken_starts(start):
+    found = pf.identify(pf.sinusoidal(128).table(100, start=start))
+    assert found.start == pytest.approx(start, abs=1e-4)
+    assert isinstance(found.start, int) == (start == int(start))
+    assert "annotated_transformer" in found.presets
+
+
+def test_known_start():
+    table = pf.sinusoidal(4).table(50, start=1000)
+    assert pf.identify(table, start=1000).start == 1000
+    agrees(pf.identify(table, start=1000), table)
+    assert not pf.identify(table, start=1001)
+
+
+def test_long_tables_are_compared_to_the_end():
+    table = pf.sinusoidal(16).table(5000)
+    agrees(pf.identify(table), table, 1e-7)
+    table[4321, 3] += 0.01
+    found = pf.identify(table)
+    assert not found
+    assert found.error == pytest.approx(0.01, rel=1e-2)
+    table[4321] = 0
+    assert pf.identify(table).zero_rows == (4321,)
+
+
+def test_frequencies_of_no_schedule():
+    own = np.array([1.0, 0.7, 0.3, 0.01])
+    table = pf.sinusoidal(8, frequencies=own).table(400, dtype=np.float64)
+    found = pf.identify(table)
+    assert (found.base, found.freq_shift, found.first, found.presets) == (None, None, None, ())
+    np.testing.assert_allclose(found.encoding.frequencies[::2], own, rtol=1e-9)
+    agrees(found, table, 1e-9)
+    harmonics = presets.lingvo_harmonics(8, 40).table(40)
+    agrees(pf.identify(harmonics), harmonics, 1e-5)
+
+
+def test_an_unusual_base():
+    found = pf.identify(pf.sinusoidal(64, base=1234.5).table(200))
+    assert (found.base, found.freq_shift) == (1234.5, 0.0)
+    # those presets that have it as an option
+    assert "annotated_transformer" in found.presets
+    assert "xlm" not in found.presets
+
+
+@pytest.mark.parametrize("dtype", TYPES[1:], ids=TYPE_IDS[1:])
+@pytest.mark.parametrize("name", [n for n in presets.names() if FACTS[n].by_width and FACTS[n].axes in ("1", "ndim")])
+def test_every_preset_is_found(name, dtype):
+    encoding = presets.get(name)(48)
+    table = encoding.table(60, start=1, dtype=np.float64).astype(dtype)
+    found = pf.identify(table)
+    agrees(found, table)
+    # where angles are more than half a turn, another preset may have the same rows
+    if encoding.d_model == 48 and np.abs(encoding.frequencies).max() <= np.pi:
+        assert name in found.presets
+
+
+OUTPUTS = [
+    ("g011", "xlm", 0),
+    ("g014", "annotated_transformer", 0),
+    ("g021", "evans_unpaired", 0),
+    ("g022", "evans_unpaired", 0),
+    ("g040", "marian", 0),
+    ("g041", "marian", 0),
+    ("g052", "fairseq", 0),
+    ("g053", "fairseq", 0),
+    ("g070", "musicgen", 0),
+    ("g071", "musicgen", 0),
+    ("g093", "whisper", 0),
+    ("g099", "x_transformers", 0),
+    ("g102", "fairseq", 2),
+    ("g113", "speechbrain_rotary", 0),
+    ("g129", "keras_hub", 3),
+    ("g130", "keras_hub", 3),
+    ("g131", "mlx", 0),
+    ("g287", "x_transformers", 3),
+    ("g326", "funnel", 0),
+]
+
+
+@pytest.mark.parametrize(("key", "name", "start"), OUTPUTS, ids=[f"{key}-{name}" for key, name, _ in OUTPUTS])
+def test_published_outputs(key, name, start):
+    names = {e["key"]: e for part in json.loads((GOLDEN / "golden.json").read_text()).values() for e in part}
+    with np.load(GOLDEN / "golden.npz") as file:
+        table = file[key]
+    found = pf.identify(table.reshape(-1, table.shape[-1]))
+    assert found, names[key]["name"]
+    assert name in found.presets
+    assert found.start == start
+
+
+# ---- nothing ----------------------------------------------------------------------------------------------------
+
+
+@every_type
+@pytest.mark.parametrize("d", [1, 2, 3, 4, 7, 64])
+def test_random_matrices(dtype, d, rng):
+    for table in (rng.normal(size=(60, d)), 0.02 * rng.normal(size=(60, d)), rng.uniform(size=(20, d))):
+        found = pf.identify(table.astype(dtype))
+        assert not found
+        assert (found.encoding, found.presets, found.base) == (None, (), None)
+        assert found.closest in presets.names() or d == 1
+        assert found.error > 0
+
+
+@every_type
+def test_learned_tables(dtype, rng):
+    """A table that training has moved a little is none, but the closest one is the one it came from."""
+    table = pf.sinusoidal(64, layout="concatenated").table(100, dtype=np.float64)
+    found = pf.identify((table + 0.05 * rng.normal(size=table.shape)).astype(dtype))
+    assert not found
+    assert found.closest in ("marian", "tensorflow_text", "transformer_xl")
+    assert 0.1 < found.error < 0.4
+    assert str(found).startswith("no known encoding; the closest is ")
+
+
+def test_other_encodings_are_none():
+    for table in (
+        presets.mae(16).encode(np.stack(np.meshgrid(range(6), range(6)), -1).reshape(-1, 2)),
+        np.eye(20),
+        np.ones((30, 8)),
+        np.tile(pf.sinusoidal(8).table(1), (30, 1)),
+        np.sin(np.arange(400.0)).reshape(40, 10) ** 2,
+    ):
+        assert not pf.identify(table)
+
+
+# ---- arguments and the answer -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("table", "error", "words"),
+    [
+        (np.ones(20), ValueError, r"table has shape \(20,\), but must have \(rows, columns\)"),
+        (np.ones((2, 20, 8)), ValueError, r"table has shape \(2, 20, 8\)"),
+        (np.ones((20, 0)), ValueError, r"table has shape \(20, 0\)"),
+        (np.ones((7, 8)), ValueError, "table has 7 rows, 7 of them not zero, but must have at least 8"),
+        (np.ones((0, 8)), ValueError, "table has 0 rows"),
+        (np.zeros((50, 8)), ValueError, "table has 50 rows, 0 of them not zero"),
+        (np.full((20, 8), np.nan), ValueError, "table has values that are not finite"),
+        (np.pad(np.ones((2000, 2)), ((0, 1), (0, 0)), constant_values=np.inf), ValueError, "not finite"),
+        (np.ones((20, 8), int), TypeError, "table must be one of float64, .*, not dtype"),
+        (np.ones((20, 8), complex), TypeError, "table must be one of float64"),
+    ],
+    ids=str,
+)
+def test_bad_tables(table, error, words):
+    with pytest.raises(error, match=words):
+        pf.identify(table)
+
+
+def test_bad_start():
+    with pytest.raises(TypeError, match="start must be a real number, not '1'"):
+        pf.identify(np.ones((20, 2)), start="1")
+    with pytest.raises(ValueError, match="start must be a finite number, not nan"):
+        pf.identify(np.ones((20, 2)), start=np.nan)
+
+
+def test_the_table_is_not_changed():
+    table = presets.fairseq(16).table(30)
+    table[1] = 0
+    before = table.copy()
+    table.setflags(write=False)
+    assert pf.identify(table)
+    np.testing.assert_array_equal(table, before)
+
+
+def test_answers_are_values():
+    table = pf.sinusoidal(16).table(30, start=1)
+    one, two = pf.identify(table), pf.identify(table.tolist())
+    assert isinstance(one, pf.Identification)
+    assert one.encoding == two.encoding
+    assert one == pf.identify(table)
+    with pytest.raises(FrozenInstanceError):
+        one.start = 3
+    assert str(one).splitlines()[1:3] == ["encoding    sinusoidal(16)", "positions   1, 2, .."]

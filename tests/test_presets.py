@@ -1,0 +1,384 @@
+"""Presets against formulas written out anew, and what is said of them against what they do."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from preset_formulas import ONE_AXIS, SEVERAL_AXES, WITH_ARGUMENTS
+
+import posenc_fast as pf
+from posenc_fast import presets
+from posenc_fast.presets._registry import FACTS
+
+WIDTHS = (*range(1, 9), 15, 16, 17, 18, 20, 24, 32, 36, 48)
+ROOT = Path(__file__).parents[1]
+# options besides the width, each with a width
+OPTIONS = [
+    ("annotated_transformer", 8, {"base": 500.0}),
+    ("ddpm", 9, {"max_positions": 100.0}),
+    ("depthcharge", 9, {"min_wavelength": 0.1, "max_wavelength": 50.0}),
+    ("diffusers_timesteps", 9, {"flip_sin_to_cos": True, "downscale_freq_shift": 0}),
+    ("diffusers_timesteps", 16, {"downscale_freq_shift": 0.5, "scale": 1000.0, "max_period": 100.0}),
+    ("edm", 8, {"endpoint": True}),
+    ("espnet_scaled", 6, {"alpha": -0.3}),
+    ("flaxformer_rotary", 8, {"functions": ("cos", "cos"), "min_timescale": 2.0}),
+    ("flux_timesteps", 8, {"time_factor": 1.0}),
+    ("funnel", 6, {"part": "pi"}),
+    ("funnel", 6, {"part": "psi"}),
+    ("funnel", 6, {"part": "omega"}),
+    ("guided_diffusion", 17, {"max_period": 100.0}),
+    ("maxjcohen_unpaired", 7, {"base": 10000.0}),
+    ("mlx", 8, {"cos_first": True, "scale": 1.0}),
+    ("mlx", 8, {"full_turns": True, "min_freq": 0.01, "max_freq": 2.0}),
+    ("pi0", 8, {"min_period": 0.1, "max_period": 2.0}),
+    ("pyg", 8, {"base_freq": 0.1, "granularity": 4.0}),
+    ("qwen_omni_timesteps", 8, {"scale": 1.0}),
+    ("sockeye", 8, {"scale_down_positions": True}),
+    ("speechbrain_rotary", 8, {"functions": ("cos", "cos")}),
+    ("tensor2tensor", 9, {"min_timescale": 2.0, "max_timescale": 50.0}),
+    ("transformer_xl", 8, {"base": 500.0}),
+    ("wavegrad", 8, {"scale": 1.0}),
+    ("wavegrad_swapped", 8, {"scale": 1.0}),
+    ("whisper", 8, {"max_timescale": 100.0}),
+    ("x_transformers", 8, {"scale": 2.0}),
+    ("clay", 32, {"gsd": 10.0}),
+    ("diffusers_3d", 32, {"spatial_interpolation_scale": 2.0, "temporal_interpolation_scale": 1.5}),
+    ("fairseq2_3d", 24, {"uniform_power": True}),
+    ("fairseq2_3d", 16, {"uniform_power": True}),
+    ("loftr", 16, {"temp_bug_fix": False}),
+    ("monai", 12, {"spatial_dims": 2}),
+    ("tatp22", 7, {"ndim": 2}),
+    ("tatp22", 20, {"ndim": 3}),
+    ("timm", 8, {"reverse_coord": True}),
+    ("timm", 8, {"interleave_sin_cos": True}),
+    ("timm", 8, {"reverse_coord": True, "interleave_sin_cos": True}),
+]
+
+
+def same(encoding, positions, expected):
+    """As many columns, and the formula's values but for the rounding of its angles."""
+    assert encoding.d_model == expected.shape[1]
+    got = encoding.encode(positions, dtype=np.float64)
+    rows = positions.reshape(len(positions), -1)
+    angle = np.abs(rows) @ np.abs(encoding.frequencies.reshape(encoding.d_model, -1)).max(axis=0)
+    np.testing.assert_array_less(np.abs(got - expected).max(axis=1), 1e-15 + 4e-15 * np.maximum(angle, 1))
+
+
+def positions_of(axes, rng):
+    positions = np.concatenate([np.arange(5.0)[:, None] * np.ones(axes), rng.uniform(-30, 30, size=(20, axes))])
+    return positions[:, 0] if axes == 1 else positions
+
+
+@pytest.mark.usefixtures("backend")
+@pytest.mark.parametrize("name", sorted({**ONE_AXIS, **SEVERAL_AXES}))
+def test_formula_at_all_widths(name, rng):
+    axes, formula = SEVERAL_AXES.get(name) or (1, ONE_AXIS[name])
+    positions, fits = positions_of(axes, rng), 0
+    for d in WIDTHS:
+        expected = formula(positions, d)
+        if expected is None:
+            with pytest.raises(ValueError, match=rf"={d} |, not {d}"):
+                presets.get(name)(d)
+        else:
+            same(presets.get(name)(d), positions, expected)
+            fits += 1
+    assert fits >= 2
+
+
+@pytest.mark.usefixtures("backend")
+@pytest.mark.parametrize(("name", "d", "options"), OPTIONS, ids=[f"{n}-{d}-{'-'.join(o)}" for n, d, o in OPTIONS])
+def test_formula_with_options(name, d, options, rng):
+    axes, formula = SEVERAL_AXES.get(name) or (1, ONE_AXIS[name])
+    axes = options.get("ndim", options.get("spatial_dims", axes))
+    positions = positions_of(axes, rng)
+    same(presets.get(name)(d, **options), positions, formula(positions, d, **options))
+    assert presets.get(name)(d, **options) != presets.get(name)(d)
+
+
+@pytest.mark.usefixtures("backend")
+@pytest.mark.parametrize("name", sorted(WITH_ARGUMENTS))
+def test_formula_with_arguments(name, rng):
+    axes, formula, calls = WITH_ARGUMENTS[name]
+    positions = positions_of(axes, rng)
+    for arguments, options in calls:
+        expected = formula(positions, *arguments, **options)
+        if expected is None:
+            with pytest.raises(ValueError, match=rf"={arguments[0]} "):
+                presets.get(name)(*arguments, **options)
+        else:
+            same(presets.get(name)(*arguments, **options), positions, expected)
+
+
+def test_every_preset_has_a_formula():
+    covered = [*ONE_AXIS, *SEVERAL_AXES, *WITH_ARGUMENTS]
+    assert sorted(covered) == list(presets.names())
+
+
+BASES = [
+    (name, option)
+    for name in presets.names()
+    for option in inspect.signature(presets.get(name)).parameters
+    if option in ("base", "max_len", "max_period", "max_positions", "max_timescale", "max_wavelength", "theta")
+    or option.startswith("temperature")
+]
+# an array, and a pair of ends, obey no power law
+ENDS = {("timm_fourier", "temperature")}
+
+
+@pytest.mark.parametrize(
+    ("name", "option"), sorted({*BASES} - ENDS), ids=[f"{n}-{o}" for n, o in sorted({*BASES} - ENDS)]
+)
+def test_bases(name, option):
+    """Every frequency is a power of the base, but for factors that do not depend on it."""
+    start = {"pi0": {"min_period": 1.0}, "depthcharge": {"min_wavelength": 1.0}}.get(name, {})
+    one, low, high = (presets.get(name)(24, **start, **{option: base}).frequencies for base in (1.0, 100.0, 10000.0))
+    np.testing.assert_allclose(low**2, one * high, rtol=1e-12)
+    assert (low > high).any() or (low < high).any()
+
+
+def test_base_of_timm_without_pixels():
+    one, low, high = (
+        presets.timm_fourier(4, in_pixels=False, temperature=base).frequencies for base in (1.0, 100.0, 10000.0)
+    )
+    np.testing.assert_allclose(low**2, one * high, rtol=1e-12)
+    assert low[1, 0] > high[1, 0]
+
+
+def test_every_option_is_tested():
+    tested = {(name, option) for name, _, options in OPTIONS for option in options}
+    tested |= {(name, option) for name, (_, _, calls) in WITH_ARGUMENTS.items() for _, more in calls for option in more}
+    tested |= {*BASES}
+    # those of the first arguments are tested by position; float32 frequencies have tests of their own
+    for name in presets.names():
+        for parameter in inspect.signature(presets.get(name)).parameters.values():
+            if parameter.kind is parameter.KEYWORD_ONLY and parameter.name not in ("frequencies", "input_dims"):
+                assert (name, parameter.name) in tested, (name, parameter)
+
+
+def test_number_of_axes_is_an_option(rng):
+    x = rng.normal(size=(4, 5))
+    for name in ("nerf", "pytorch3d", "tiny_cuda_nn"):
+        assert presets.get(name)(3, input_dims=5).encode(x).shape == (4, 30)
+    assert presets.mip_nerf(0, 3, input_dims=5).encode(x).shape == (4, 30)
+    assert presets.geoclip_positional(2.0, 3, input_dims=5).encode(x).shape == (4, 30)
+
+
+# ---- facts ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", presets.names())
+def test_facts_are_those_of_the_function(name):
+    facts, build = FACTS[name], presets.get(name)
+    assert facts.build is build is getattr(presets, name)
+    assert name in presets.__all__
+    assert all(facts[1:7])
+    parameters = list(inspect.signature(build).parameters.values())
+    required = [p for p in parameters if p.default is p.empty]
+    assert not facts.by_width or len([p for p in required if p.name != parameters[0].name]) == 0
+    document = inspect.getdoc(build)
+    for section in ("Parameters", "Returns", "Raises", "Notes", "References", "Examples"):
+        assert f"\n{section}\n{'-' * len(section)}\n" in document
+    for parameter in parameters:
+        assert re.search(rf"^{parameter.name} : ", document, re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", sorted(name for name in presets.names() if FACTS[name].by_width))
+def test_odd_widths_do_what_the_facts_say(name):
+    said, build = FACTS[name].odd, presets.get(name)
+    widths = [d for d in WIDTHS if d % 2 and d > 5]
+    if said.startswith("ValueError"):
+        for d in widths:
+            with pytest.raises(ValueError, match=str(d)):
+                build(d)
+        return
+    for d in widths:
+        encoding = build(d)
+        last = encoding.encode(np.full((3, encoding.ndim), 7.0).squeeze())[..., -1]
+        if said.startswith("zero"):
+            assert encoding.d_model == d
+            assert not last.any()
+        elif said == "one column fewer than asked for":
+            assert encoding.d_model == d - 1
+        elif said == "one column more than asked for":
+            assert encoding.d_model == d + 1
+        else:
+            assert re.match("crop|one sine more|no pairs", said)
+            assert encoding.d_model == d
+            assert last.any()
+
+
+@pytest.mark.parametrize("name", sorted(name for name in presets.names() if FACTS[name].by_width))
+def test_numbers_of_axes_are_those_of_the_facts(name):
+    said = FACTS[name].axes
+    assert str(presets.get(name)(48).ndim) == {"ndim": "1", "2 or 3": "3"}.get(said, said)
+
+
+def test_never_nan():
+    """The guards of one frequency with a denominator of zero."""
+    for name in presets.names():
+        if FACTS[name].by_width:
+            for d in range(1, 13):
+                try:
+                    encoding = presets.get(name)(d)
+                except ValueError:
+                    continue
+                assert np.isfinite(encoding.frequencies).all(), (name, d)
+                assert np.isfinite(encoding.encode(np.ones(encoding.ndim)[0 if encoding.ndim == 1 else ...])).all()
+    for build in (presets.tensor2tensor, presets.whisper, presets.diffusers_timesteps, presets.fairseq, presets.mlx):
+        assert build(2).frequencies.tolist() == [1.0, 1.0]
+
+
+# ---- look-up ----------------------------------------------------------------------------------------------------
+
+
+def test_names_are_sorted_and_complete():
+    assert list(presets.names()) == sorted(presets.names())
+    assert sorted(presets.__all__) == sorted([*presets.names(), "get", "names", "table"])
+    assert all(presets.get(name) is getattr(presets, name) for name in presets.names())
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("wisper", "no preset 'wisper'; perhaps whisper"),
+        ("aimv2", "no preset 'aimv2'; perhaps praxis_2d"),
+        ("BERT4Keras", "perhaps annotated_transformer"),
+        ("qqqqqq", r"no preset 'qqqqqq'; posenc_fast.presets.names\(\) lists them"),
+        ("", r"no preset ''; posenc_fast"),
+    ],
+)
+def test_unknown_names(name, words):
+    with pytest.raises(AttributeError, match=words):
+        presets.get(name)
+    if name:
+        with pytest.raises(AttributeError, match=words):
+            getattr(presets, name)
+
+
+def test_names_must_be_strings():
+    with pytest.raises(TypeError, match="name must be a string, not 7"):
+        presets.get(7)
+    with pytest.raises(AttributeError, match="no attribute '_nothing'"):
+        presets._nothing  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda: presets.whisper(7), ValueError, "channels=7 is odd, but its source has even widths only; give 8 or 6"),
+        (lambda: presets.whisper(0), ValueError, "channels must be at least 1, not 0"),
+        (lambda: presets.whisper(8.0), TypeError, "channels must be an integer, not 8.0"),
+        (
+            lambda: presets.whisper(8, max_timescale=-1.0),
+            ValueError,
+            "max_timescale must be a finite positive number, not -1.0",
+        ),
+        (lambda: presets.whisper(8, frequencies="double"), ValueError, "must be 'exact' or 'float32', not 'double'"),
+        (
+            lambda: presets.mae(6),
+            ValueError,
+            "embed_dim=6 does not divide among 2 axes .*; give a multiple of 4, such as 8",
+        ),
+        (lambda: presets.monai(9), ValueError, "embed_dim=9 does not divide among 3 axes .* multiple of 6, such as 12"),
+        (lambda: presets.monai(8, spatial_dims=4), ValueError, "spatial_dims must be 2 or 3, not 4"),
+        (lambda: presets.funnel(8, part="chi"), ValueError, "part must be one of 'phi', .*, not 'chi'"),
+        (
+            lambda: presets.tensor2tensor(8, min_timescale=0),
+            ValueError,
+            "min_timescale must be a finite positive number",
+        ),
+        (
+            lambda: presets.tensor2tensor_nd(5, 3),
+            ValueError,
+            "channels=5 leaves no pair for each of 3 axes; give at least 6",
+        ),
+        (
+            lambda: presets.tatp22(2, 2),
+            ValueError,
+            "channels=2 leaves no column for the last of 2 axes; give at least 3",
+        ),
+        (lambda: presets.fairseq2_2d(2), ValueError, "encoding_dim=2 leaves no column for the last of 2 axes"),
+        (lambda: presets.diffusers_timesteps(16, downscale_freq_shift=8), ValueError, "denominator of zero for 8 freq"),
+        (lambda: presets.hyena(8, 40), ValueError, "emb_dim=8 must be odd: .*; give 7 or 9"),
+        (lambda: presets.sam([1.0, 2.0]), ValueError, r"gaussian_matrix has shape \(2,\), but must have \(axes, k\)"),
+        (lambda: presets.tancik([np.nan]), ValueError, "weights must be finite"),
+        (lambda: presets.mip_nerf(3, 3), ValueError, "max_deg must be at least 4, not 3"),
+        (lambda: presets.nerfstudio(3, 5, 0, np.inf), ValueError, "max_freq_exp must be a finite number, not inf"),
+    ],
+)
+def test_bad_arguments(call, error, words):
+    with pytest.raises(error, match=words):
+        call()
+
+
+def required(name):
+    """Arguments for a call with defaults wherever there are any."""
+    some = {
+        "weights": [1.0],
+        "biases": [0.0],
+        "gaussian_matrix": [[1.0]],
+        "min_freq_exp": 0.0,
+        "max_freq_exp": 1.0,
+        "sigma": 2.0,
+    }
+    parameters = inspect.signature(presets.get(name)).parameters.values()
+    return {p.name: some.get(p.name, 49 if p.name == "emb_dim" else 48) for p in parameters if p.default is p.empty}
+
+
+NUMBERS = [
+    (name, p.name)
+    for name in presets.names()
+    for p in inspect.signature(presets.get(name)).parameters.values()
+    if isinstance(p.default, float) or p.annotation in ("int", "float", "float | None")
+]
+
+
+@pytest.mark.parametrize(("name", "parameter"), NUMBERS, ids=[f"{name}-{parameter}" for name, parameter in NUMBERS])
+def test_errors_name_the_argument(name, parameter):
+    assert presets.get(name)(**required(name)).d_model
+    more = {"timm_fourier": {"in_pixels": False}}.get(name, {}) if parameter == "temperature" else {}
+    for bad, error in (("7", TypeError), (None, TypeError), (np.nan, (TypeError, ValueError))):
+        if bad is None and "None" in inspect.signature(presets.get(name)).parameters[parameter].annotation:
+            continue
+        with pytest.raises(error, match=rf"^{parameter} must be a"):
+            presets.get(name)(**{**required(name), **more, parameter: bad})
+
+
+# ---- the documentation ------------------------------------------------------------------------------------------
+
+
+def test_table_of_the_documentation_is_current():
+    script = subprocess.run(
+        [sys.executable, str(ROOT / "docs" / "make_presets.py"), "--print"],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "PYTHONPATH": str(Path(pf.__file__).parents[1])},
+    )
+    assert (ROOT / "docs" / "presets.md").read_text(encoding="utf-8") == script.stdout
+    assert presets.table() in script.stdout
+
+
+def test_table_has_a_row_for_each():
+    lines = presets.table().splitlines()
+    assert [line.split("`")[1] for line in lines[2:]] == list(presets.names())
+    assert {line.count(" | ") for line in lines} == {lines[0].count(" | ")}
+
+
+def test_nothing_is_imported_before_it_is_used():
+    code = "import sys, posenc_fast as pf; print([m for m in sys.modules if 'preset' in m or 'identify' in m], dir(pf))"
+    environment = {**os.environ, "PYTHONPATH": str(Path(pf.__file__).parents[1])}
+    out = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment
+    ).stdout
+    assert out.startswith("[] ")
+    assert all(f"'{name}'" in out for name in pf.__all__)
+    with pytest.raises(AttributeError, match="module 'posenc_fast' has no attribute 'preset'"):
+        pf.preset  # noqa: B018

@@ -1,0 +1,166 @@
+"""Float32 frequencies: the operations of the sources, and tables that sources computed in float32."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from fractions import Fraction
+from pathlib import Path
+
+import mpmath
+import numpy as np
+import pytest
+
+from posenc_fast import presets
+from posenc_fast.presets import _recipes
+
+HALF, BASE = 64, 10000.0
+# torch's exponential and power are not always correctly rounded: frequencies one unit apart, of 64
+DIFFERENT = {
+    "exp_of_even": 2,
+    "exp_of_index": 0,
+    "exp_divided": 2,
+    "power": 0,
+    "power_negative": 3,
+    "power_of_inverse": 2,
+}
+# key in the file: columns, of 128, that such a frequency moves
+MOVED = {
+    "diffusers_timesteps shift=0": 4,
+    "diffusers_timesteps shift=0.5": 2,
+    "diffusers_timesteps shift=1": 0,
+    "espnet_scaled": 2,
+    "fairseq": 0,
+    "musicgen": 0,
+    "tatp22": 0,
+    "transformer_xl": 0,
+    "transformer_xl at 1000000": 0,
+    "whisper": 0,
+}
+# the same operations under another name
+SAME_RECIPE = {
+    "exp_of_even": ("annotated_transformer", "conformer_relative", "nemo_fixed", "wzlxjtu"),
+    "exp_of_index": ("ctranslate2", "ddpm", "denoising_diffusion_pytorch", "tensor2tensor", "tensor2tensor_nd"),
+    "exp_divided": ("flux_timesteps", "guided_diffusion"),
+    "power": ("monai", "simple_vit", "simple_vit_3d", "timm"),
+    "power_negative": ("x_transformers",),
+    "power_of_inverse": ("edm", "keras_hub"),
+}
+
+
+@pytest.fixture(scope="module")
+def arrays():
+    with np.load(Path(__file__).parent / "golden" / "float32.npz") as file:
+        return dict(file)
+
+
+def ulps(a, b):
+    return np.abs(a.view(np.int32).astype(np.int64) - b.view(np.int32))
+
+
+def rounded(value):
+    """A real number of mpmath as a float32, rounded once."""
+    with mpmath.workprec(24):
+        return np.float32(float(+value))
+
+
+def single(value):
+    """A float64 as the exact number that it becomes in float32."""
+    return mpmath.mpf(float(np.float32(value)))
+
+
+# the expressions of the sources, each operation rounded once to float32: (index, base, denominator) -> frequency
+EXPRESSIONS = {
+    "exp_of_index": lambda i, b, d: mpmath.exp(single(i * single(-(math.log(b) / d)))),
+    "exp_of_even": lambda i, b, d: mpmath.exp(single(2 * i * single(-(math.log(b) / (2 * d))))),
+    "exp_divided": lambda i, b, d: mpmath.exp(single(single(single(-math.log(b)) * i) / single(d))),
+    "power": lambda i, b, d: 1 / mpmath.mpf(float(rounded(single(b) ** single(single(i) / single(d))))),
+    "power_negative": lambda i, b, d: single(b) ** -single(single(i) / single(d)),
+    "power_of_inverse": lambda i, b, d: single(1 / b) ** single(single(i) / single(d)),
+}
+
+
+@pytest.mark.parametrize("recipe", EXPRESSIONS)
+@pytest.mark.parametrize("base", [BASE, 500000.0, 20.0])
+def test_every_operation_is_rounded_once(recipe, base):
+    with mpmath.workprec(200):
+        for count, denominator in ((8, 8.0), (8, 7.0), (9, 8.5), (192, 191.0)):
+            got = getattr(_recipes, recipe)(count, base, denominator)
+            assert got.dtype == np.float32
+            expected = [rounded(EXPRESSIONS[recipe](i, base, denominator)) for i in range(count)]
+            np.testing.assert_array_equal(got, np.array(expected))
+
+
+@pytest.mark.parametrize("recipe", EXPRESSIONS)
+def test_frequencies_of_torch(recipe, arrays):
+    mine = getattr(_recipes, recipe)(HALF, BASE, HALF - 1.0 if recipe == "exp_of_index" else float(HALF))
+    apart = ulps(mine, arrays[f"frequencies {recipe}"])
+    assert np.count_nonzero(apart) == DIFFERENT[recipe]
+    assert apart.max() <= 1
+
+
+@pytest.mark.usefixtures("backend")
+@pytest.mark.parametrize("key", MOVED)
+def test_tables_of_float32_sources(key, arrays):
+    """The tables that models were trained with, which differ from exact ones by up to 0.05 in 100 places."""
+    name, _, shift = key.removesuffix(" at 1000000").partition(" shift=")
+    more = {"downscale_freq_shift": float(shift), "flip_sin_to_cos": shift == "0"} if shift else {}
+    encoding = presets.get(name)(128, frequencies="float32", **more)
+    start = 1000000 if shift or key.endswith("1000000") else 4096
+    got = encoding.table(8, start=start, precision="float32")
+    off = np.abs(got - arrays[key]).max(axis=0)
+    # half a unit for the sine of the source, half for the one here
+    assert np.count_nonzero(off > 1.2e-7) == MOVED[key]
+    exact = presets.get(name)(128, **more).table(8, start=start)
+    assert np.abs(exact - arrays[key]).max() > 1e-4
+    assert np.count_nonzero(np.abs(exact - arrays[key]).max(axis=0) > 1.2e-7) > 40
+
+
+def test_every_recipe_is_the_one_of_its_source():
+    named = {name for names in SAME_RECIPE.values() for name in names} | {"qwen_omni_timesteps"}
+    shown = {key.partition(" ")[0] for key in MOVED}
+    with_keyword = {
+        name for name in presets.names() if "frequencies" in inspect.signature(presets.get(name)).parameters
+    }
+    assert named | shown == with_keyword
+    assert not named & shown
+
+
+@pytest.mark.parametrize(("recipe", "name"), [(r, name) for r, names in SAME_RECIPE.items() for name in names])
+def test_frequencies_of_presets(recipe, name):
+    more = {"time_factor": 1.0} if name == "flux_timesteps" else {}
+    exact, encoding = presets.get(name)(48, **more), presets.get(name)(48, frequencies="float32", **more)
+    got, real = encoding.frequencies.reshape(48, -1).max(axis=1), exact.frequencies.reshape(48, -1).max(axis=1)
+    assert (got == got.astype(np.float32)).all()
+    np.testing.assert_allclose(got, real, rtol=1e-6)
+    np.testing.assert_array_equal(encoding.phases, exact.phases)
+    np.testing.assert_array_equal(encoding.amplitudes, exact.amplitudes)
+    count = len(np.unique(real))
+    denominator = count - 1 if math.isclose(real.min(), 1e-4) else count
+    expected = getattr(_recipes, recipe)(count, BASE, float(denominator))
+    np.testing.assert_array_equal(np.unique(got), np.unique(expected.astype(np.float64)))
+
+
+def test_factors_are_rounded_too():
+    exact = presets.tensor2tensor(8, min_timescale=1 / 3, max_timescale=50.0).frequencies[:4]
+    got = presets.tensor2tensor(8, min_timescale=1 / 3, max_timescale=50.0, frequencies="float32").frequencies[:4]
+    steps = _recipes.exp_of_index(4, 50.0 / (1 / 3), 3.0)
+    np.testing.assert_array_equal(got, (steps * np.float32(1 / 3)).astype(np.float64))
+    np.testing.assert_allclose(got, exact, rtol=1e-6)
+    qwen = presets.qwen_omni_timesteps(8, frequencies="float32").frequencies[:4]
+    np.testing.assert_array_equal(qwen, _recipes.exp_of_index(4, BASE, 3.0) * np.float32(1000))
+
+
+@pytest.mark.parametrize("name", ["tensor2tensor", "fairseq", "musicgen", "ddpm", "diffusers_timesteps"])
+@pytest.mark.parametrize("d", [1, 2, 3, 4, 5])
+def test_smallest_widths(name, d):
+    got, exact = presets.get(name)(d, frequencies="float32"), presets.get(name)(d)
+    np.testing.assert_allclose(got.frequencies, exact.frequencies, rtol=1e-6)
+    assert np.isfinite(got.frequencies).all()
+
+
+def test_odd_widths_have_the_real_denominator():
+    """Exponents 2i/d of an odd d."""
+    got = presets.keras_hub(5, frequencies="float32").frequencies
+    expected = [np.float32(float(np.float32(1e-4)) ** float(np.float32(Fraction(2 * i, 5)))) for i in (0, 0, 1, 1, 2)]
+    np.testing.assert_array_equal(got, np.array(expected, np.float64))

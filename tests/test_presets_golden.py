@@ -1,0 +1,327 @@
+"""Presets against outputs of published implementations: see golden/README.md.
+
+Every recorded output is either reproduced here, or named below with the reason why no preset can.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import posenc_fast as pf
+from posenc_fast import presets
+
+GOLDEN = Path(__file__).parent / "golden"
+CASES = json.loads((GOLDEN / "golden.json").read_text(encoding="utf-8"))
+NAMES = {entry["key"]: entry["name"] for part in CASES.values() for entry in part}
+PI, TWO_PI = np.pi, 2 * np.pi
+
+
+@pytest.fixture(scope="module")
+def arrays():
+    with np.load(GOLDEN / "golden.npz") as file:
+        return dict(file)
+
+
+def swapped(positions):
+    """Positions that were recorded as (x, y)."""
+    return positions[:, ::-1]
+
+
+def divided(by):
+    """Positions that were recorded with a factor that is part of the preset."""
+    return lambda positions: positions / by
+
+
+# key: preset, its arguments, and what is done to the recorded positions
+PARAMETRISED = {
+    "g000": (presets.tensor2tensor, 16),
+    "g001": (presets.tensor2tensor, 17),
+    "g002": (presets.tensor2tensor, 2),
+    "g003": (presets.tensor2tensor, 3),
+    "g005": (presets.tensor2tensor_nd, 16),
+    "g008": (presets.tensor2tensor, 16),
+    "g011": (presets.xlm, 16),
+    "g012": (presets.xlm, 17),
+    "g013": (presets.tensor2tensor, 16),
+    "g014": (presets.annotated_transformer, 16),
+    "g015": (presets.annotated_transformer, 16),
+    "g019": (presets.annotated_transformer, 16),
+    "g021": (presets.evans_unpaired, 16),
+    "g022": (presets.evans_unpaired, 16),
+    "g025": (presets.xlm, 16),
+    "g026": (presets.xlm, 17),
+    "g027": (presets.xlm, 16),
+    "g032": (presets.annotated_transformer, 16),
+    "g034": (presets.transformer_xl, 16),
+    "g035": (presets.xlm, 16),
+    "g036": (presets.xlm, 17),
+    "g039": (presets.xlm, 16),
+    **{f"g{key:03}": (presets.marian, 16 + key % 2) for key in (40, 41, 46, 47, 48, 49)},
+    **{f"g{key:03}": (presets.fairseq, 16 + key % 2) for key in (52, 53, 60, 61, 62, 63, 64, 65, 66, 67)},
+    "g068": (presets.fairseq, 16),
+    "g069": (presets.fairseq, 16),
+    "g070": (presets.musicgen, 16),
+    "g071": (presets.musicgen, 17),
+    "g072": (presets.whisper, 16),
+    "g074": (presets.whisper, 16),
+    "g078": (presets.marian, 16),
+    "g079": (presets.marian, 17),
+    "g080": (presets.transformer_xl, 16),
+    "g081": (presets.transformer_xl, 16),
+    "g082": (presets.transformer_xl, 16),
+    "g083": (presets.annotated_transformer, 16),
+    "g084": (presets.transformer_xl, 16),
+    "g085": (presets.transformer_xl, 16),
+    "g088": (presets.conformer_relative, 16),
+    "g089": (presets.pi0, 16),
+    "g090": (presets.guided_diffusion, 16),
+    "g093": (presets.whisper, 16),
+    "g094": (presets.annotated_transformer, 16),
+    "g098": (presets.sockeye, 16),
+    "g099": (presets.sockeye, 16, {"scale_down_positions": True}),
+    "g100": (presets.tensor2tensor, 16),
+    "g101": (presets.tensor2tensor, 17),
+    "g102": (presets.fairseq, 16),
+    "g103": (presets.transformer_xl, 16),
+    "g104": (presets.annotated_transformer, 16),
+    "g105": (presets.whisper, 16),
+    "g108": (presets.conformer_relative, 16),
+    "g109": (presets.transformer_xl, 16),
+    "g111": (presets.conformer_relative, 16),
+    "g113": (presets.speechbrain_rotary, 16),
+    "g115": (presets.musicgen, 16),
+    "g116": (presets.tensor2tensor, 16),
+    "g117": (presets.tensor2tensor, 17),
+    "g121": (presets.tensor2tensor, 16, {"min_timescale": 2.0, "max_timescale": 1000.0}),
+    "g122": (presets.flaxformer_rotary, 16, {"min_timescale": 2.0}),
+    "g124": (presets.tensor2tensor, 16),
+    "g125": (presets.tensor2tensor, 17),
+    "g126": (presets.praxis_2d, 16),
+    "g127": (presets.lingvo_harmonics, 16, {"length": 40}),
+    "g129": (presets.keras_hub, 16),
+    "g130": (presets.keras_hub, 17),
+    "g131": (presets.mlx, 16),
+    "g132": (presets.mlx, 16, {"cos_first": True, "scale": 1.0}),
+    "g136": (presets.guided_diffusion, 16),
+    "g137": (presets.guided_diffusion, 17),
+    "g140": (presets.guided_diffusion, 17, {"max_period": 100.0}),
+    **{
+        f"g{key}": (
+            presets.diffusers_timesteps,
+            16 + key % 2,
+            {"flip_sin_to_cos": key >= 148, "downscale_freq_shift": shift, "scale": 1000.0},
+            divided(1000.0),
+        )
+        for key, shift in zip(range(142, 154), (0, 0, 1, 1, 0.5, 0.5) * 2, strict=True)
+        if key not in (144, 145)
+    },
+    "g160": (presets.edm, 16),
+    "g163": (presets.denoising_diffusion_pytorch, 16),
+    "g164": (presets.denoising_diffusion_pytorch, 17),
+    "g168": (presets.framediff_index, 16, {}, divided(PI)),
+    "g170": (presets.guided_diffusion, 16),
+    "g171": (presets.gligen, 8),
+    "g173": (presets.simple_vit, 16),
+    "g174": (presets.mae, 16, {}, swapped),
+    "g176": (presets.whisper, 16),
+    "g177": (presets.simple_vit_3d, 20),
+    "g179": (presets.monai, 16, {"spatial_dims": 2}),
+    "g183": (presets.timm, 16),
+    "g185": (presets.timm, 16, {"reverse_coord": True}, swapped),
+    "g186": (presets.timm, 16, {"reverse_coord": True, "interleave_sin_cos": True}, swapped),
+    "g194": (presets.deformable_detr_proposals, 128, {}, divided(TWO_PI)),
+    "g203": (presets.praxis_2d, 16),
+    "g204": (presets.praxis_2d, 16),
+    "g205": (presets.mae, 16, {}, swapped),
+    "g209": (presets.tatp22, 16, {"ndim": 2}),
+    "g210": (presets.tatp22, 16, {"ndim": 3}),
+    "g211": (presets.tatp22, 17),
+    "g215": (presets.tatp22, 18, {"ndim": 2}),
+    "g216": (presets.tatp22, 18, {"ndim": 3}),
+    "g222": (presets.pytorch3d, 5, {"omega_0": 2.0}),
+    "g225": (presets.nerfstudio, 3, {"num_frequencies": 5, "min_freq_exp": 0, "max_freq_exp": 4}, divided(TWO_PI)),
+    "g226": (presets.tiny_cuda_nn, 5, {}, divided(PI)),
+    "g232": (presets.space2vec_theory, 4, {"max_radius": 1000.0, "min_radius": 10.0}),
+    "g233": (presets.pyg, 16, {"granularity": 0.5}, divided(2.0)),
+    "g234": (presets.graphmixer, 16),
+    "g235": (presets.depthcharge, 16, {"min_wavelength": 0.1}),
+    "g236": (presets.depthcharge, 17, {"min_wavelength": 0.1}),
+    "g239": (presets.flaxformer_rotary, 16, {"functions": ("cos", "cos")}),
+    "g240": (presets.flaxformer_rotary, 16),
+    "g274": (presets.transformer_xl, 16),
+    "g275": (presets.flaxformer_rotary, 16, {"functions": ("cos", "cos")}),
+    "g287": (presets.x_transformers, 16),
+    "g289": (presets.transformer_xl, 16),
+    "g297": (presets.keras_blog, 64),
+    "g323": (presets.enformer_cosine, 16),
+    "g325": (presets.annotated_transformer, 16),
+    "g326": (presets.funnel, 16, {"part": "phi"}),
+    "g327": (presets.funnel, 16, {"part": "psi"}),
+    "g383": (presets.guided_diffusion, 16),
+    "g387": (presets.wavegrad, 16, {"scale": 1.0}),
+    "g388": (presets.wavegrad, 16, {}, divided(5000.0)),
+    "g389": (presets.clay, 32, {"gsd": 10.0}, swapped),
+    "g392": (presets.annotated_transformer, 16),
+}
+# the frequencies are recorded as a matrix (axes, k) in turns, and 2 pi in the positions
+WEIGHTS = {
+    "g158": presets.score_sde_fourier,
+    "g166": presets.mp_fourier,
+    "g227": presets.tancik,
+    "g229": presets.geoclip,
+    "g231": presets.k_diffusion_fourier,
+}
+ENTRIES = [entry for entry in CASES["parametrised"] if entry["key"] in PARAMETRISED or entry["key"] in WEIGHTS]
+
+
+def built(build, width, settings=None, prepare=lambda positions: positions):
+    return build(width, **settings or {}), prepare
+
+
+def tolerance(dtype, encoding, positions):
+    angle = np.abs(positions.reshape(-1, encoding.ndim) @ encoding.frequencies.reshape(-1, encoding.ndim).T).max()
+    return 2e-6 + 2.4e-7 * angle if dtype == "float32" else 1e-12 * max(1.0, angle)
+
+
+@pytest.mark.usefixtures("backend")
+@pytest.mark.parametrize("entry", ENTRIES, ids=[f"{entry['key']} {entry['name']}" for entry in ENTRIES])
+def test_published_output(entry, arrays):
+    key, args = entry["key"], entry["args"]
+    expected, positions = arrays[key], arrays[key + "X"].astype(np.float64)
+    if key in WEIGHTS:
+        encoding, prepare = WEIGHTS[key](arrays[key + "f"].T), divided(TWO_PI)
+    else:
+        encoding, prepare = built(*PARAMETRISED[key])
+    at = prepare(positions.reshape(-1) if encoding.ndim == 1 else positions)
+    got = encoding.encode(at, dtype=entry["dtype"])
+    got[args.get("zero_rows", [])] = 0
+    if args.get("include_input") == "last":
+        got = np.concatenate([got, positions], axis=1)
+    assert got.size == expected.size
+    np.testing.assert_allclose(
+        got.reshape(expected.shape), expected, rtol=0, atol=tolerance(entry["dtype"], encoding, at)
+    )
+
+
+# ---- outputs with a name alone: positions are those of the inventory of sources --------------------------------
+
+
+def cells(*lengths):
+    """Cells of a grid, the last axis varying fastest: (number of cells, axes)."""
+    return np.stack(np.meshgrid(*map(np.arange, lengths), indexing="ij"), axis=-1).reshape(-1, len(lengths))
+
+
+def below_zeros(count, rows):
+    return np.concatenate([np.zeros((count, rows.shape[1]), rows.dtype), rows])
+
+
+def hyena():
+    rows = presets.hyena(9, 40).table(40)
+    return np.column_stack([np.linspace(0, 1, 40), rows])
+
+
+def zipformer():
+    p, d = np.arange(-8, 9), 16
+    s = np.sqrt(d)
+    return presets.zipformer(d).encode(np.arctan(TWO_PI * s / d * np.sign(p) * np.log1p(np.abs(p) / s)))
+
+
+def with_grid(encoding):
+    grid = cells(4, 6) / [3 / 2, 5 / 2] - 1
+    return np.concatenate([grid, encoding.encode(grid)], axis=1)
+
+
+def detr(encoding, mask, **options):
+    """As the source lays it out: channels first."""
+    return np.moveaxis(encoding.encode(pf.mask_coordinates(mask, **options)), -1, 1)
+
+
+def mask2former_video():
+    """A sum of two encodings: of (y, x), and of the frame, each normalised."""
+    frames = np.arange(1, 4) / (3 + 1e-6) * TWO_PI
+    plane = presets.detr(8).encode(pf.mask_coordinates(np.ones((3, 4, 6), bool)))
+    return plane + presets.annotated_transformer(16).encode(frames)[:, np.newaxis, np.newaxis]
+
+
+def diffusers_3d():
+    encoding = presets.diffusers_3d(16, spatial_interpolation_scale=2.0, temporal_interpolation_scale=1.5)
+    return encoding.encode(cells(3, 4, 6), dtype=np.float64).reshape(3, 24, 16)
+
+
+def loftr():
+    return presets.loftr(16).encode(cells(4, 6) + 1).T.reshape(16, 4, 6)
+
+
+# an image of 3 by 5 cells, and the same padded by a row and a column
+WHOLE = np.ones((1, 3, 5), bool)
+PADDED = np.pad(WHOLE, ((0, 0), (0, 1), (0, 1)))
+# angles are up to 8 pi, and up to 6 in float64; diffusers' positions in g182 are rounded to float32
+TOLERANCE = {"float32": 2e-6, "float64": 1e-12, "g182": 5e-8}
+NAMED = {
+    "g020": lambda: presets.annotated_transformer(16).table(24),
+    "g110": hyena,
+    "g114": zipformer,
+    "g141": lambda: below_zeros(1, presets.mae(16).encode(cells(5, 5), dtype=np.float64)),
+    "g172": lambda: below_zeros(1, presets.mae(16).encode(cells(5, 5), dtype=np.float64)),
+    "g178": lambda: presets.wzlxjtu(16).encode(cells(4, 6)).T.reshape(16, 4, 6),
+    "g182": diffusers_3d,
+    "g187": lambda: with_grid(presets.timm_fourier(4, max_res=16, linear_bands=True)),
+    "g188": lambda: with_grid(presets.timm_fourier(4, max_res=16)),
+    "g190": lambda: detr(presets.detr(8), PADDED, normalize=False),
+    "g191": lambda: detr(presets.detr(8), PADDED),
+    "g192": lambda: detr(presets.deformable_detr(8), PADDED, offset=-0.5)[..., :3, :5],
+    "g195": mask2former_video,
+    "g196": lambda: detr(presets.detr(8), WHOLE),
+    "g197": lambda: detr(presets.detr(8), WHOLE),
+    "g198": lambda: detr(presets.deformable_detr(8), WHOLE, offset=-0.5),
+    "g199": lambda: detr(presets.detr(8), WHOLE),
+    "g200": lambda: detr(presets.dab_detr(8, temperature_height=20.0, temperature_width=30.0), PADDED),
+    "g206": lambda: with_grid(presets.perceiver(3, max_resolution=(4, 6))),
+    "g207": loftr,
+}
+
+
+@pytest.mark.usefixtures("backend")
+@pytest.mark.parametrize("key", NAMED, ids=[f"{key} {NAMES[key]}" for key in NAMED])
+def test_named_output(key, arrays):
+    expected, got = arrays[key], NAMED[key]()
+    assert got.shape == expected.shape
+    np.testing.assert_allclose(got, expected, rtol=0, atol=TOLERANCE.get(key, TOLERANCE[expected.dtype.name]))
+
+
+@pytest.mark.usefixtures("backend")
+def test_outputs_of_builders_and_helpers(arrays):
+    """Recorded outputs that need no preset."""
+    tokens = [[1, 1, 1, 0, 0], [1, 1, 1, 1, 1]]
+    np.testing.assert_array_equal(pf.mask_positions(tokens, padding_idx=1), arrays["g030"], strict=True)
+    cosines = pf.fourier_features(pf.geometric(8), functions=("cos",)).table(9)
+    np.testing.assert_allclose(cosines, arrays["g278"], rtol=0, atol=TOLERANCE["float32"])
+    turning = pf.fourier_features(pf.geometric(8), functions=("cos", "-sin", "sin", "cos"), layout="interleaved")
+    np.testing.assert_allclose(turning.table(9).reshape(9, 8, 2, 2), arrays["g291"], rtol=0, atol=TOLERANCE["float32"])
+
+
+BUILDERS = ("g030", "g278", "g291")
+FREQUENCIES = "frequencies, or a factor, of a scaled rotary embedding: no encoding"
+ROTATED = "vectors turned by a rotary embedding"
+ROTARY = "the table of a rotary embedding whose frequencies are scaled or spread over axes: no family of encodings"
+UNKNOWN = "the random numbers that went in are not recorded"
+# what no preset makes, and why
+BEYOND = {
+    **dict.fromkeys(("g165", "g217", "g221", "g224", "g228"), UNKNOWN),
+    **dict.fromkeys((*(f"g{key}" for key in range(247, 269)), "g270", "g273", "g308"), FREQUENCIES),
+    **dict.fromkeys(("g272", "g283", "g295", "g296"), ROTATED),
+    **dict.fromkeys(("g269", "g298", "g299", "g300", "g301", "g302", "g303", "g305"), ROTARY),
+    **dict.fromkeys(("g189", "g293", "g294", "g307"), ROTARY),
+    **dict.fromkeys(("g281", "g284", "g288"), "angles of a rotary embedding, before any sine"),
+}
+
+
+def test_every_output_is_covered():
+    parts = [set(PARAMETRISED), set(WEIGHTS), set(NAMED), set(BUILDERS), set(BEYOND)]
+    assert set().union(*parts) == set(NAMES)
+    assert sum(map(len, parts)) == len(NAMES) == 155 + 64
+    assert set(NAMED) | set(BUILDERS) <= {entry["key"] for entry in CASES["named"]}
