@@ -20,11 +20,20 @@ def flag(name):
 
 
 REQUIRED = flag("POSENC_FAST_REQUIRE_EXT")
+SANITIZE = flag("POSENC_FAST_SANITIZE")
 PURE = flag("POSENC_FAST_NO_EXTENSIONS") or sys.implementation.name != "cpython"
 # free-threaded builds have no stable ABI yet
 ABI3 = not sysconfig.get_config_var("Py_GIL_DISABLED")
 
 COMMON = ["-O3", "-g0", "-ffp-contract=off"]
+# the kernel then loads only into an interpreter that runs with LD_PRELOAD=libasan.so
+SANITIZERS = [
+    "-fsanitize=address,undefined",
+    "-fno-sanitize-recover=undefined",
+    "-fno-omit-frame-pointer",
+    "-fno-wrapv",
+    "-g1",
+]
 LEVELS = {
     "baseline": [],
     "avx2": ["-march=x86-64-v3", "-mprfchw"],
@@ -40,6 +49,9 @@ class BuildKernel(build_ext):
         ext.depends = [*ext.depends, *loops]
         x86 = platform.machine().lower() in ("x86_64", "amd64") and self.compiler.compiler_type != "msvc"
         common = ["/O2"] if self.compiler.compiler_type == "msvc" else COMMON
+        if SANITIZE:
+            common = [*common, *SANITIZERS]
+            ext.extra_link_args = SANITIZERS
         ext.extra_compile_args = common
         levels = LEVELS if x86 and "universal2" not in self.plat_name else {"baseline": []}
         try:

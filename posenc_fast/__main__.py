@@ -419,7 +419,7 @@ def _meter(shown: bool) -> Meter:
         return _lines
 
     @contextlib.contextmanager
-    def bars(label: str, total: int | None, unit: str) -> Iterator[Callable[[int], None]]:
+    def bars(label: str, total: int | None, unit: str) -> Iterator[Callable[[int], object]]:
         with tqdm(desc=label, total=total, unit=unit, unit_scale=True, file=sys.stderr) as bar:
             yield lambda done: bar.update(done - bar.n)
 
@@ -427,7 +427,7 @@ def _meter(shown: bool) -> Meter:
 
 
 @contextlib.contextmanager
-def _lines(label: str, total: int | None, unit: str) -> Iterator[Callable[[int], None]]:
+def _lines(label: str, total: int | None, unit: str) -> Iterator[Callable[[int], object]]:
     """One line on a terminal, else a line for each per cent (each million, where the total is unknown)."""
     begin, end = ("\r", "") if sys.stderr.isatty() else ("", "\n")
     before = -1

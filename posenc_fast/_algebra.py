@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ._checks import check_out, float_type, kind_of, new, real
+from ._checks import check_out, float_type, kind_of, new, plain, real
 from ._schedule import real_array
 
 if TYPE_CHECKING:
@@ -85,31 +85,29 @@ def _cosines_and_sines(encoding: Encoding, offsets: Floats) -> tuple[Floats, Flo
 
 
 def shift(encoding: Encoding, encoded: Any, offset: Any, out: Array | None) -> Array:
-    if not isinstance(encoded, np.ndarray):
-        raise TypeError(f"encoded must be a numpy array, not {type(encoded).__name__}")
+    encoded = plain(encoded, "encoded")
     dtype = float_type(encoded.dtype, "encoded")
     if encoded.ndim == 0 or encoded.shape[-1] != encoding.d_model:
         raise ValueError(f"encoded has shape {encoded.shape}, but must have (..., {encoding.d_model})")
     partner, ahead = partners(encoding, "shift")
     cosine, sine = (part[0] for part in _cosines_and_sines(encoding, _offset(encoding, offset)[np.newaxis]))
-    if out is None:
-        out = new(encoded.shape, dtype)
-    else:
-        check_out(out, encoded.shape, dtype)
+    result = new(encoded.shape, dtype) if out is None else check_out(out, encoded.shape, dtype)
     constant = ahead == 0
     cosine, sine = np.where(constant, 1.0, cosine), ahead * sine
     source = encoded
-    if out is not encoded and np.may_share_memory(out, encoded):
+    same = result.strides == encoded.strides and result.ctypes.data == encoded.ctypes.data
+    if not same and np.may_share_memory(result, encoded):
         source = encoded.copy()
     # a row at a time is read before it is written, so that out may be encoded
-    flat_source, flat_out = source.reshape(-1, encoding.d_model), out.reshape(-1, encoding.d_model)
+    flat_source, flat_out = source.reshape(-1, encoding.d_model), result.reshape(-1, encoding.d_model)
     step = max(1, _BLOCK // encoding.d_model)
     for first in range(0, len(flat_source), step):
         rows = flat_source[first : first + step].astype(np.float64)
-        flat_out[first : first + step] = (rows * cosine + rows[:, partner] * sine).astype(dtype)
-    if not np.may_share_memory(flat_out, out):
-        out[...] = flat_out.reshape(out.shape)
-    return out
+        with np.errstate(invalid="ignore", over="ignore", under="ignore"):
+            flat_out[first : first + step] = (rows * cosine + rows[:, partner] * sine).astype(dtype)
+    if not np.may_share_memory(flat_out, result):
+        result[...] = flat_out.reshape(result.shape)
+    return result if out is None else out
 
 
 def transition_matrix(encoding: Encoding, offset: Any) -> Floats:

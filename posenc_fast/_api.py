@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ._checks import check_size, count_of, real
+from ._checks import check_size, check_width, count_of, real
 from ._encoding import Encoding
 from ._schedule import Explicit, Geometric, Schedule, checked, explicit, real_array
 
@@ -175,7 +175,7 @@ def sinusoidal(
     [0.9093, 0.9998, 0.0002, 1.0]
     """
     d = count_of(d_model, "d_model", 1)
-    check_size("d_model", d, (d,), 8)
+    check_width(d)
     _one_of(layout, "layout", LAYOUTS)
     _one_of(odd, "odd", ODD)
     names = _functions(functions)

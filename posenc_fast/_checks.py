@@ -15,11 +15,13 @@ from ._schedule import count_of, real
 __all__ = [
     "check_out",
     "check_precision",
+    "check_width",
     "check_workers",
     "count_of",
     "float_type",
     "kind_of",
     "new",
+    "plain",
     "progression",
     "real",
     "usual_type",
@@ -29,6 +31,9 @@ __all__ = [
 TYPES = ("float64", "float32", "float16", "bfloat16")
 KINDS = {np.dtype(np.float64): 0, np.dtype(np.float32): 1, np.dtype(np.float16): 2}
 LEAST, MOST = -(2**63), 2**64 - 1
+MOST_COLUMNS = 2**30 - 1
+# products with larger ones could not be made exact
+MOST_AMPLITUDE = 2.0**960
 # what is usually given as dtype, for calls that must not take long
 _USUAL: dict[Any, tuple[np.dtype[Any], int]] = {
     np.float32: (np.dtype(np.float32), 1),
@@ -105,26 +110,42 @@ def check_size(name: str, value: int, shape: tuple[int, ...], itemsize: int) -> 
         )
 
 
+def check_width(d_model: int) -> None:
+    """A ValueError where the engines could not count the columns: they do so in 32 bits, twice as many for the waves."""
+    if d_model > MOST_COLUMNS:
+        raise ValueError(f"d_model={d_model} is too large, the most is {MOST_COLUMNS}; use several encodings")
+
+
 def new(shape: tuple[int, ...], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     """A new array, or a ValueError where its size has no meaning."""
     check_size("shape", shape[0] if shape else 1, shape, dtype.itemsize)
     return np.empty(shape, dtype)
 
 
-def check_out(out: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
-    """Whether rows can be written to out."""
-    if not isinstance(out, np.ndarray):
-        raise TypeError(f"out must be a numpy array, not {type(out).__name__}")
-    if out.dtype != dtype:
-        raise ValueError(f"out has type {out.dtype}, but must have {dtype} in native byte order")
-    if out.shape != shape:
-        raise ValueError(f"out has shape {out.shape}, but must have {shape}")
-    if not out.flags.writeable:
+def plain(array: Any, name: str) -> npt.NDArray[Any]:
+    """The array, seen through an ndarray of our own: what is checked then stays as it is.
+
+    A subclass may show another shape than its memory has, and another thread may set the shape of an array.
+    """
+    if not isinstance(array, np.ndarray):
+        raise TypeError(f"{name} must be a numpy array, not {type(array).__name__}")
+    return np.ndarray.view(array, np.ndarray)
+
+
+def check_out(out: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    """The array to write rows to, seen as a plain one, or an error."""
+    array = plain(out, "out")
+    if array.dtype != dtype:
+        raise ValueError(f"out has type {array.dtype}, but must have {dtype} in native byte order")
+    if array.shape != shape:
+        raise ValueError(f"out has shape {array.shape}, but must have {shape}")
+    if not array.flags.writeable:
         raise ValueError("out is read-only; give a writable array")
-    if out.size and out.shape[-1] > 1 and out.strides[-1] != out.itemsize:
+    if array.size and array.shape[-1] > 1 and array.strides[-1] != array.itemsize:
         raise ValueError(
-            f"out has strides {out.strides}, but the values of a row must be next to each other (a last stride of {out.itemsize})"
+            f"out has strides {array.strides}, but the values of a row must be next to each other (a last stride of {array.itemsize})"
         )
+    return array
 
 
 def exact_number(value: Any, name: str) -> Fraction | int:
@@ -141,9 +162,12 @@ def exact_number(value: Any, name: str) -> Fraction | int:
 def progression(start: Any, step: Any, length: int) -> tuple[Fraction | int, Fraction | int]:
     """start and step as exact numbers, integers if all of start + i * step are 64-bit ones, or an error."""
     steps = max(length - 1, 0)
-    if type(start) is int and type(step) is int and LEAST <= start <= MOST and LEAST <= start + step * steps <= MOST:
+    if steps and type(start) is type(step) is int and LEAST <= start <= MOST and LEAST <= start + step * steps <= MOST:
         return start, step
     first, each = exact_number(start, "start"), exact_number(step, "step")
+    if steps == 0:
+        # no position lies there, so the distance may be of any size
+        each = 1
     last: Fraction | int = first + each * steps
     if first.denominator == each.denominator == 1:
         if min(first, last) >= LEAST and max(first, last) <= MOST:

@@ -11,9 +11,21 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _algebra, _backend, _checks, _hard, _positions, _schedule
-from ._checks import check_out, check_precision, check_size, check_workers, count_of, float_type, new, usual_type
+from ._checks import (
+    MOST_AMPLITUDE,
+    check_out,
+    check_precision,
+    check_size,
+    check_width,
+    check_workers,
+    count_of,
+    float_type,
+    new,
+    plain,
+    usual_type,
+)
 from ._positions import Positions
-from ._rounding import deliver, hard_rows
+from ._rounding import HUGE, MOST, deliver, hard_rows
 from ._schedule import Schedule, explicit, real_array
 from ._target import WORTH_A_THREAD, Target, collapse
 
@@ -144,6 +156,10 @@ class Encoding:
     def _set(
         self, schedules: tuple[Schedule, ...], index: Array, phases: Array, amplitudes: Array, recipe: str
     ) -> None:
+        check_width(len(index))
+        largest = float(np.abs(amplitudes).max())
+        if largest > MOST_AMPLITUDE:
+            raise ValueError(f"amplitudes (scale) must be at most {MOST_AMPLITUDE:.3g}, not {largest!r}")
         # equal schedules are one, so that equal frequencies share their waves
         different = tuple(dict.fromkeys(schedules))
         if len(different) < len(schedules):
@@ -308,6 +324,8 @@ class Encoding:
                 axes.append((2 * np.pi * ones).astype(np.float32).astype(np.float64) if single else ones)
             frequencies = np.ascontiguousarray(np.stack(axes, axis=1))
             largest = np.abs(frequencies[0]).max(axis=1) / (2 * np.pi if single else 1)
+            # no position can be multiplied with these but by exact arithmetic
+            largest[largest > HUGE] = np.inf
             plan = engine.module.Plan(
                 frequencies, largest, columns.source, columns.amplitude, columns.runs, columns.planar
             )
@@ -325,11 +343,18 @@ class Encoding:
             rounded = self._radians().astype(np.float32).astype(np.float64)
         return np.stack([rounded, np.zeros_like(rounded)])
 
+    def _far(self, engine: _backend.Engine) -> bool:
+        """Whether one step is so many turns that rows have to be evaluated one by one."""
+        return bool((self._plan(engine, "integer")[1][self.ndim : 2 * self.ndim] > MOST).any())
+
     def _lattice(self, engine: _backend.Engine, wide: bool) -> tuple[Any, int]:
-        """The engine's Lattice, and the binary logarithm of its span."""
+        """The engine's Lattice, and the binary logarithm of its span; None where each step is too many turns for one."""
         key = (engine.backend, engine.level, wide)
         found = self._cache.get(key)
         if found is None:
+            if self._far(engine):
+                found = self._cache[key] = (None, 0)
+                return found
             columns = self._columns()
             block_bits = max(2, min(6, (_OFFSET_VALUES // self.d_model).bit_length() - 1))
             span_bits = block_bits + 6
@@ -412,7 +437,7 @@ class Encoding:
         result = self._allocate(out, (length, self.d_model), kind)
         if length:
             self._fill_progression(Target(result, warm=out is not None), first, each, single, threads)
-        return result
+        return result if out is None else out
 
     def encode(
         self,
@@ -486,7 +511,7 @@ class Encoding:
             self._fill(target, given, single, threads)
             if rows is None:
                 result[...] = target.out.view(kind).reshape(result.shape)
-        return result
+        return result if out is None else out
 
     def add_to(
         self,
@@ -535,8 +560,7 @@ class Encoding:
         >>> x[2, 0]
         array([1., 2., 1., 2.], dtype=float32)
         """
-        if not isinstance(x, np.ndarray):
-            raise TypeError(f"x must be a numpy array, not {type(x).__name__}")
+        x = plain(x, "x")
         dtype = float_type(x.dtype, "x")
         if x.ndim < 2 or x.shape[-1] != self.d_model:
             raise ValueError(
@@ -558,13 +582,11 @@ class Encoding:
                     f"positions is for rows {shape}, but must be for {(length,)} or for {x.shape[:-1]}, those of x"
                 )
         result = self._allocate(out, x.shape, dtype)
-        same = result is x or (
-            result.strides == x.strides and result.__array_interface__["data"] == x.__array_interface__["data"]
-        )
+        same = result.strides == x.strides and result.__array_interface__["data"] == x.__array_interface__["data"]
         if out is not None and not same and _overlap(x, result):
             raise ValueError("out and x overlap without being the same array; give out=x, or memory of its own")
         if x.size == 0:
-            return result
+            return result if out is None else out
         if given is not None and out is not None and np.may_share_memory(given.values, result):
             given.values = given.values.copy()
         # one batch of all rows where each has its own position, else batches that share the rows
@@ -587,7 +609,7 @@ class Encoding:
             self._fill_progression(target, first, each, single, threads)
         if not direct:
             result[...] = view_out.reshape(result.shape)
-        return result
+        return result if out is None else out
 
     # ---- angle addition -----------------------------------------------------------------------------------------
 
@@ -726,18 +748,19 @@ class Encoding:
         if usual is None or step != 1 or not (0 < length * d_model < WORTH_A_THREAD) or abs(start) >= 2**62:
             return None
         if out is None:
-            out = np.empty((length, d_model), usual[0])
-        elif (
-            type(out) is not np.ndarray
-            or out.shape != (length, d_model)
-            or out.dtype is not usual[0]
-            or not out.flags.carray
-        ):
+            rows = out = np.empty((length, d_model), usual[0])
+        elif type(out) is np.ndarray:
+            rows = out.view()
+            if rows.shape != (length, d_model) or rows.dtype is not usual[0] or not rows.flags.carray:
+                return None
+        else:
             return None
         engine = self._engine()
         lattice, span_bits = self._lattice(engine, usual[1] == 0)
+        if lattice is None:
+            return None
         span, offset = divmod(start, 1 << span_bits)
-        lattice.table(engine.level, span, offset, out, usual[1])
+        lattice.table(engine.level, span, offset, rows, usual[1])
         return out
 
     def _quick_plan(self, engine: _backend.Engine) -> Any:
@@ -753,10 +776,7 @@ class Encoding:
             raise ValueError(f"{call} is for encodings of one axis; this one has {self.ndim}: use encode or grid")
 
     def _allocate(self, out: Array | None, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-        if out is None:
-            return new(shape, dtype)
-        check_out(out, shape, dtype)
-        return out
+        return new(shape, dtype) if out is None else check_out(out, shape, dtype)
 
     def _fill_progression(
         self, target: Target, first: Fraction | int, each: Fraction | int, single: bool, threads: int
@@ -764,7 +784,8 @@ class Encoding:
         """Rows of first + i * each: those of integers from the lattice."""
         engine = self._engine()
         whole = isinstance(first, int) and isinstance(each, int)
-        if single or (not whole and max(abs(first), abs(first + each * (target.rows - 1))) > _checks.MOST):
+        beyond = not whole and max(abs(first), abs(first + each * (target.rows - 1))) > _checks.MOST
+        if single or beyond or self._far(engine):
             self._fill(target, _positions.Progression(Fraction(first), Fraction(each), target.rows), single, threads)
             return
         if not whole:
@@ -833,10 +854,11 @@ class Encoding:
                 self._fill(part, given, single, 1)
                 out[..., take, :] = part.out
                 rows, absolute = rows[~whole], absolute[~whole]
-        for row, position in zip(rows, absolute, strict=True):
-            high, low = _hard.exact_row(self, positions.exactly(position), single)
-            where = (..., slice(row, row + 1), slice(None))
-            deliver(target.kind, high, low, out[where], None if x is None else x[where], target.scale)
+        with np.errstate(invalid="ignore", over="ignore", under="ignore"):
+            for row, position in zip(rows, absolute, strict=True):
+                high, low = _hard.exact_row(self, positions.exactly(position), single)
+                where = (..., slice(row, row + 1), slice(None))
+                deliver(target.kind, high, low, out[where], None if x is None else x[where], target.scale)
 
 
 def _restore(cls: type[Encoding], *state: Any) -> Encoding:

@@ -28,7 +28,7 @@ __all__ = ["Meter", "Source", "open_positions", "read_array", "read_vector", "us
 
 Array = npt.NDArray[Any]
 # label, total (None where unknown), unit -> what is told how much is done
-Meter = Callable[[str, int | None, str], contextlib.AbstractContextManager[Callable[[int], None]]]
+Meter = Callable[[str, int | None, str], contextlib.AbstractContextManager[Callable[[int], object]]]
 
 
 # ---- writing ----------------------------------------------------------------------------------------------------

@@ -96,13 +96,9 @@ def grid(
     kind, threads = float_type(dtype), check_workers(workers)
     shape = (*(_length(coordinates[a]) for a in order), encoding.d_model)
     parts, mixed = _parts(encoding)
-    if out is None:
-        result = new(shape, kind)
-    else:
-        check_out(out, shape, kind)
-        result = out
+    result = new(shape, kind) if out is None else check_out(out, shape, kind)
     if result.size == 0:
-        return result
+        return result if out is None else out
     points = None if mixed is None else _points(coordinates)
     missing = [_missing(coordinates[a]) for a in order]
     tables = []
@@ -134,7 +130,7 @@ def grid(
     for place, where_none in enumerate(missing):
         if where_none is not None:
             np.moveaxis(result, place, 0)[where_none] = np.nan
-    return result
+    return result if out is None else out
 
 
 def _coordinates(axes: Any, count: int) -> list[int | Array]:

@@ -3,6 +3,7 @@ that the error of a product underflows. Exact arithmetic, thousands of times slo
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -28,11 +29,14 @@ def _bits_of(number: Fraction) -> int:
 def exact_row(encoding: Encoding, position: list[Fraction], single: bool) -> npt.NDArray[np.float64]:
     """(2, d): high and low parts of an encoding's row."""
     waves = encoding._waves()
-    bits = _BITS + max(_bits_of(p) for p in position) + 64
+    # whole turns are to be known to the last, whether the position has so many or the frequency
+    largest = max(0, math.frexp(np.abs(encoding._radians()).max())[1])
+    bits = _BITS + max(_bits_of(p) for p in position) + largest + 64
     frequencies: list[Real] = []
     for schedule in encoding._schedules:
         frequencies += _schedule.turns(schedule, bits=bits)
     angles: list[Real] = []
+    infinite = np.zeros(len(waves.residual), np.bool_)
     if single:
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             for j in range(len(waves.residual)):
@@ -41,9 +45,9 @@ def exact_row(encoding: Encoding, position: list[Fraction], single: bool) -> npt
                     k = waves.frequency[j, a]
                     angle += np.float32(float(p)) * np.float32(encoding._radians()[k] if k >= 0 else 0.0)
                 angle += np.float32(2 * np.pi * waves.residual[j])
-                angles.append(
-                    _in_turns(Fraction(*angle.as_integer_ratio()), bits + 128) if np.isfinite(angle) else (0, 0)
-                )
+                # what is beyond float32 has no sine
+                infinite[j] = not np.isfinite(angle)
+                angles.append((0, 0) if infinite[j] else _in_turns(Fraction(*angle.as_integer_ratio()), bits + 128))
     else:
         for j in range(len(waves.residual)):
             total = Fraction(*float(waves.residual[j]).as_integer_ratio())
@@ -60,7 +64,9 @@ def exact_row(encoding: Encoding, position: list[Fraction], single: bool) -> npt
         sign = -1 if waves.quadrant[c] >= 2 else 1
         numerator, denominator = float(encoding.amplitudes[c]).as_integer_ratio()
         columns.append((sign * mantissa * numerator, exponent + 1 - denominator.bit_length()))
-    return _exact.split(columns)
+    parts = _exact.split(columns)
+    parts[:, infinite[waves.wave]] = np.nan
+    return parts
 
 
 def _in_turns(angle: Fraction, bits: int) -> Real:

@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ._doubles import product, total
+from ._rounding import HUGE
 
 __all__ = ["Given", "Positions", "Progression", "convert", "split_integers"]
 
@@ -50,9 +51,11 @@ class Positions(Protocol):
 
     def components(self, part: slice, phase: bool) -> npt.NDArray[np.float64]:
         """Rows ``part`` in this form, contiguous; with a component of ones behind them if ``phase``."""
+        ...
 
     def exactly(self, row: int) -> list[Fraction]:
         """The exact position of one row, for each axis."""
+        ...
 
 
 class Given:
@@ -113,6 +116,7 @@ class Progression:
         last = first + each * (rows - 1)
         denominator = math.lcm(first.denominator, each.denominator)
         largest = max(abs(first), abs(last)) * denominator
+        self.scale = 2.0**64 if max(abs(first), abs(last)) > HUGE else 1.0
         # sums of a few binary digits are float64 numbers themselves
         self.form = "real" if largest <= _EXACT_IN_FLOAT64 and denominator & (denominator - 1) == 0 else "pair"
 
@@ -121,7 +125,11 @@ class Progression:
 
     def components(self, part: slice, phase: bool) -> npt.NDArray[np.float64]:
         i = np.arange(part.start, part.stop, dtype=np.float64)[:, np.newaxis]
-        pair = total(*product(i, 0.0, *_pair(self.each)), *_pair(self.first))
+        # enormous numbers cannot be split into halves: all is made smaller for the time being
+        down = 1 / Fraction(self.scale)
+        pair = total(*product(i, 0.0, *_pair(self.each * down)), *_pair(self.first * down))
+        if self.scale > 1:
+            pair = pair[0] * self.scale, pair[1] * self.scale
         return _side_by_side(pair[:1] if self.form == "real" else pair, phase)
 
     def exactly(self, row: int) -> list[Fraction]:
@@ -136,7 +144,9 @@ def _pair(number: Fraction) -> tuple[float, float]:
 def _side_by_side(columns: tuple[npt.NDArray[np.float64], ...], phase: bool) -> npt.NDArray[np.float64]:
     if phase:
         columns = (*columns, np.ones((len(columns[0]), 1)))
-    return np.ascontiguousarray(columns[0] if len(columns) == 1 else np.concatenate(columns, axis=1))
+    result = np.ascontiguousarray(columns[0] if len(columns) == 1 else np.concatenate(columns, axis=1))
+    # C reads doubles only where doubles may lie
+    return result if result.flags.aligned else result.copy()
 
 
 def convert(positions: Any, axes: int, name: str = "positions") -> tuple[Given, tuple[int, ...]]:

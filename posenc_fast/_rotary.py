@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from . import _backend, _checks, _positions, _rope, _threads
 from ._api import fourier_features
-from ._checks import check_out, check_precision, check_workers, count_of, float_type, kind_of, real
+from ._checks import check_out, check_precision, check_workers, count_of, float_type, kind_of, plain, real
 from ._encoding import Encoding
 from ._target import WORTH_A_THREAD
 
@@ -315,7 +315,10 @@ class Rotary:
         else:
             if start != 0:
                 raise ValueError(f"start={start!r} is for a length; positions are given as they are")
-            _, shape = _positions.convert(given, self.ndim)
+            shape = _positions.convert(given, self.ndim)[1]
+            if out is not None and isinstance(given, np.ndarray):
+                # cosines may be written where positions are
+                given = given.copy()
         kind = float_type(dtype)
         check_precision(precision)
         check_workers(workers)
@@ -324,17 +327,16 @@ class Rotary:
             pair: Any = out
             if not isinstance(pair, (tuple, list)) or len(pair) != 2:
                 raise TypeError(f"out must be a pair of arrays for cosines and sines, not {type(out).__name__}")
-            for one in out:
-                check_out(one, (*shape, self.rotary_dim // 2), kind)
-            if np.may_share_memory(*out):
+            pairs = self.rotary_dim // 2
+            outs = check_out(pair[0], (*shape, pairs), kind), check_out(pair[1], (*shape, pairs), kind)
+            if np.may_share_memory(*outs):
                 raise ValueError("out has two arrays that share memory; give cosines and sines memory of their own")
-            outs = out[0], out[1]
         options = {"precision": precision, "workers": workers}
         results = [
             self._rows(self._angles_of(name), given, start, kind, into, options)
             for name, into in zip(("cos", "sin"), outs, strict=True)
         ]
-        return results[0], results[1]
+        return (results[0], results[1]) if out is None else (out[0], out[1])
 
     def _rows(
         self, encoding: Encoding, given: Any, start: float, kind: np.dtype[Any], out: Any, options: dict[str, Any]
@@ -421,7 +423,7 @@ class Rotary:
                 return turned
         check_precision(precision)
         threads = check_workers(workers)
-        axis, lead, length = self._checked_x(x, seq_axis)
+        x, axis, lead, length = self._checked_x(x, seq_axis)
         if positions is None:
             if length:
                 _checks.progression(start, 1, length)
@@ -451,6 +453,7 @@ class Rotary:
         """The usual x with few tokens, without detours: between two tokens of a model there are many such calls."""
         if type(x) is not np.ndarray or x.ndim != 4 or seq_axis != -2 or type(start) is not int:
             return None
+        given, x = x, x.view()
         length, width = x.shape[2:]
         if (
             x.dtype is not _FLOAT32
@@ -467,7 +470,7 @@ class Rotary:
         engine.module.rotate(
             engine.level, rows[np.newaxis], x[np.newaxis], result[np.newaxis], 1, LAYOUTS.index(self._key[3])
         )
-        return result
+        return given if in_place else result
 
     def _counted_rows(self, count: int, start: float, precision: str, inverse: bool) -> Floats:
         """Cosines and sines of consecutive positions.
@@ -531,7 +534,7 @@ class Rotary:
         True
         """
         threads = check_workers(workers)
-        axis, lead, length = self._checked_x(x, seq_axis)
+        x, axis, lead, length = self._checked_x(x, seq_axis)
         parts = [np.asarray(cos), np.asarray(sin)]
         for name, part in zip(("cos", "sin"), parts, strict=True):
             if kind_of(part.dtype) is None:
@@ -551,10 +554,9 @@ class Rotary:
 
         return self._turned(x, out, axis, lead, groups, angles, threads, False)
 
-    def _checked_x(self, x: Any, seq_axis: Any) -> tuple[int, tuple[int, ...], int]:
-        """The axis of the tokens, counted from the front, the lengths of the axes before it and the heads, and its own."""
-        if not isinstance(x, np.ndarray):
-            raise TypeError(f"x must be a numpy array, not {type(x).__name__}")
+    def _checked_x(self, x: Any, seq_axis: Any) -> tuple[Array, int, tuple[int, ...], int]:
+        """x as it stays; the axis of the tokens, counted from the front; the lengths of the others and its own."""
+        x = plain(x, "x")
         float_type(x.dtype, "x")
         shape, dims = x.shape, x.ndim
         if dims < 2 or shape[-1] != self._key[0]:
@@ -563,7 +565,7 @@ class Rotary:
         if not -dims <= axis < dims - 1 or axis == -1:
             raise ValueError(f"seq_axis={axis} must be one of the axes of x, which has shape {shape}, but the last")
         axis %= dims
-        return axis, shape[:axis] + shape[axis + 1 : -1], shape[axis]
+        return x, axis, shape[:axis] + shape[axis + 1 : -1], shape[axis]
 
     def _turned(
         self,
@@ -576,16 +578,12 @@ class Rotary:
         threads: int,
         inverse: bool,
     ) -> Array:
-        if out is None:
-            result = np.empty(x.shape, x.dtype)
-        else:
-            check_out(out, x.shape, x.dtype)
-            result = out
-        same = result is x or (result.strides == x.strides and result.ctypes.data == x.ctypes.data)
-        if out is not None and not same and np.may_share_memory(x, out):
+        result = np.empty(x.shape, x.dtype) if out is None else check_out(out, x.shape, x.dtype)
+        same = result.strides == x.strides and result.ctypes.data == x.ctypes.data
+        if out is not None and not same and np.may_share_memory(x, result):
             raise ValueError("out and x overlap without being the same array; give out=x, or memory of its own")
         if x.size == 0:
-            return result
+            return result if out is None else out
         # the engines take whole numbers of values, side by side
         source = x if x.flags.aligned and x.strides[-1] == x.itemsize else np.array(x, order="C")
         target = result if result.flags.aligned else np.empty(x.shape, x.dtype)
@@ -617,7 +615,7 @@ class Rotary:
             target[..., 0 : 2 * pairs : 2], target[..., 1 : 2 * pairs : 2] = turned[..., :pairs], turned[..., pairs:]
         if target is not result:
             result[...] = target
-        return result
+        return result if out is None else out
 
 
 def permute_rotary(

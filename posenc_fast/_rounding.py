@@ -9,12 +9,14 @@ import numpy.typing as npt
 
 from ._doubles import Floats, total, two_product
 
-__all__ = ["deliver", "hard_rows", "round_to", "values_of"]
+__all__ = ["HUGE", "MOST", "deliver", "hard_rows", "round_to", "values_of"]
 
 FLOAT64, FLOAT32, FLOAT16, BFLOAT16 = range(4)
 # turns: beyond MOST a product no longer rounds to quarter turns; below TINY its error may be subnormal; and a
 # bfloat16 reaches as far down as a float32, where rounding to odd is not exact any more
 MOST, TINY, TINY_BFLOAT = 2.0**49, 1e-270, 1e-21
+# from here on a number cannot be split into halves any more, which is how products are made exact without FMA
+HUGE = 2.0**990
 
 
 def round_to(kind: int, high: Floats, low: Floats) -> npt.NDArray[Any]:
@@ -49,8 +51,12 @@ def deliver(
 ) -> None:
     """Write the encoding, or scale * x + encoding, rounded once."""
     if x is not None:
-        product_high, product_low = two_product(values_of(kind, x), scale)
+        values = values_of(kind, x)
+        whole = values * scale + high
+        product_high, product_low = two_product(values, scale)
         high, low = total(product_high, product_low, high, low)
+        # of a sum that is infinite or enormous there is no error to be had
+        high, low = np.where(np.isnan(low), whole, high), np.where(np.isnan(low), 0.0, low)
     out[...] = round_to(kind, high, low)
 
 
@@ -58,7 +64,9 @@ def hard_rows(positions: Floats, largest: Floats, kind: int) -> npt.NDArray[np.b
     """Which rows an engine leaves out: too many turns, or so few that the error of a product underflows."""
     with np.errstate(invalid="ignore", over="ignore", under="ignore"):
         turns = np.abs(positions) * largest
-        hard: Any = ((turns > MOST) & np.isfinite(positions)).any(axis=1)
+        beyond = ~(turns <= MOST) | (np.abs(positions) > HUGE)
+        # a row with a position that is none is no work for anyone
+        hard: Any = beyond.any(axis=1) & np.isfinite(positions).all(axis=1)
         if positions.shape[1] == 1:
             tiny = TINY_BFLOAT if kind == BFLOAT16 else TINY
             hard = hard | ((turns[:, 0] < tiny) & (positions[:, 0] != 0))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable
 from pathlib import Path
@@ -28,8 +29,10 @@ def cache_size() -> int:
     """Bytes of the last-level cache that one core sees, 0 where unknown."""
     sizes = []
     for file in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size"):
-        text = file.read_text().strip()
-        sizes.append(int(text[:-1]) << {"K": 10, "M": 20}.get(text[-1], 0))
+        # what a container or another kernel shows there is not to be relied on
+        with contextlib.suppress(OSError, ValueError):
+            text = file.read_text().strip()
+            sizes.append(int(text.rstrip("KM")) << {"K": 10, "M": 20}.get(text[-1:], 0))
     return max(sizes, default=_backend.kernel.CACHE_SIZE if _backend.kernel is not None else 0)
 
 

@@ -6,7 +6,7 @@ import contextvars
 import os
 import threading
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 __all__ = ["run"]
@@ -40,15 +40,44 @@ def run(task: Callable[[Any], Any], blocks: Iterable[Any], workers: int) -> None
         for block in blocks:
             task(block)
         return
-    context = contextvars.copy_context()
-    futures = [_pool(workers).submit(context.copy().run, task, block) for block in blocks]
+    rest, idle = iter(blocks), threading.Condition()
+    stop, busy = False, 0
+
+    def work() -> None:
+        nonlocal stop, busy
+        with idle:
+            busy += 1
+        try:
+            while True:
+                with idle:
+                    block = None if stop else next(rest, None)
+                if block is None:
+                    return
+                task(block)
+        except BaseException:
+            stop = True
+            raise
+        finally:
+            with idle:
+                busy -= 1
+                idle.notify_all()
+
+    futures: list[Future[None]] = []
+    # whatever happens from here on, an interrupt while the threads are started included, no block begins after it
     try:
+        for _ in range(workers):
+            try:
+                futures.append(_pool(workers).submit(contextvars.copy_context().run, work))
+            except RuntimeError:
+                # no more threads are to be had, from the system or while the interpreter ends: fewer do the same
+                break
+        if not futures:
+            work()
         for future in futures:
             future.result()
     except BaseException:
-        for future in futures:
-            future.cancel()
-        for future in futures:
-            if not future.cancelled():
-                future.exception()
+        stop = True
+        with idle:
+            while busy:
+                idle.wait()
         raise

@@ -211,25 +211,41 @@ class Plan:
         x: npt.NDArray[Any] | None = None,
         scale: float = 1.0,
     ) -> int:
-        """Fill out (rows, width), or write scale * x + encoding to out (batch, rows, width)."""
+        """Fill out (rows, width), or write scale * x + encoding to out (batch, rows, width).
+
+        positions: float64 (rows, axes). Returns how many rows could not be done; they are left as they were.
+        """
+        hard = hard_rows(positions, self.largest, kind)
+        self._encode_chosen(~hard, positions, out, kind, single, x, scale)
+        return int(hard.sum())
+
+    def _encode_chosen(
+        self,
+        chosen: npt.NDArray[np.bool_],
+        positions: Floats,
+        out: npt.NDArray[Any],
+        kind: int,
+        single: bool,
+        x: npt.NDArray[Any] | None,
+        scale: float,
+    ) -> None:
+        """Some of the rows."""
         with np.errstate(invalid="ignore", over="ignore", under="ignore"):
-            hard = hard_rows(positions, self.largest, kind)
             # a few rows at a time, so that the temporaries stay in the cache
             rows = max(1, 32768 // max(len(self.source), 1))
             for first in range(0, len(positions), rows):
                 part = slice(first, first + rows)
-                easy = ~hard[part]
-                if easy.all():
+                some = chosen[part]
+                if some.all():
                     self._encode(
                         positions[part], out[..., part, :], kind, single, None if x is None else x[:, part], scale
                     )
-                elif easy.any():
-                    target = out[..., part, :][..., easy, :]
+                elif some.any():
+                    target = out[..., part, :][..., some, :]
                     self._encode(
-                        positions[part][easy], target, kind, single, None if x is None else x[:, part][:, easy], scale
+                        positions[part][some], target, kind, single, None if x is None else x[:, part][:, some], scale
                     )
-                    out[..., part, :][..., easy, :] = target
-        return int(hard.sum())
+                    out[..., part, :][..., some, :] = target
 
     def encode_one(self, level: int, position: float, out: npt.NDArray[Any], kind: int) -> bool:
         """Fill out (width,) for one position of one axis; False if that could not be done."""
@@ -302,10 +318,13 @@ class Lattice:
     ) -> None:
         """Fill out (rows, width), or write scale * x + encoding to out (batch, rows, width): any integers."""
         shift = 32 - self.span_bits
-        multiples = spans >> shift
+        # the nearest multiple of 2**32, so that what is left is small where the position is, on both sides of zero
+        multiples = (spans + (1 << (shift - 1))) >> shift
         rest = ((spans - (multiples << shift)) << self.span_bits) + offsets
         columns = [multiples, rest, np.ones_like(rest)][: self.plan.frequencies.shape[1]]
-        self.plan.encode(level, np.stack(columns, axis=1).astype(np.float64), out, kind, x=x, scale=scale)
+        positions = np.stack(columns, axis=1).astype(np.float64)
+        # like the kernel's lattice this one leaves no row out, however many turns it is away
+        self.plan._encode_chosen(np.ones(len(positions), np.bool_), positions, out, kind, False, x, scale)
 
 
 def rotate(level: int, angles: Floats, x: npt.NDArray[Any], out: npt.NDArray[Any], kind: int, layout: int) -> None:

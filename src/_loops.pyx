@@ -54,11 +54,13 @@ cdef extern from *:
     #define QUICK 1099511627776.0
     #define MOST 562949953421312.0
     #define TINY 1e-270
+    /* 2^990: beyond, a number cannot be split into halves, which is how products are made exact without FMA */
+    #define POSENC_HUGE 0x1p990
     /* a bfloat16 reaches down as far as a float32, where rounding to odd is not exact any more */
     #define TINY_BFLOAT 1e-21
     """
     uint64_t SIGN_BIT
-    double ROUNDER, QUICK, MOST, TINY, TINY_BFLOAT
+    double ROUNDER, QUICK, MOST, TINY, TINY_BFLOAT, HUGE "POSENC_HUGE"
     double TWO_PI, TWO_PI_LOW, PER_RADIAN, PER_RADIAN_LOW
     double S0, S1, S2, S3, S4, S5, S6, C1, C2, C3, C4, C5, C6
     double T3, T3_LOW, T4, T4_LOW, T5, T5_LOW, T6, T6_LOW
@@ -360,7 +362,9 @@ cdef inline double add_accurate(double x, double scale, double high, double low)
     cdef double e
     cdef double p = scale * x
     cdef double s = two_sum(p, high, &e)
-    return s + (e + (product_error(scale, x, p) + low))
+    e += product_error(scale, x, p) + low
+    # of a sum that is infinite or enormous there is no error to be had
+    return s + (e if e == e else 0.0)
 
 
 cdef void add_row_accurate(crdouble x, double scale, crdouble high, crdouble low, rdouble out,
@@ -466,13 +470,18 @@ cdef inline int difficulty(const CPlan* plan, const double* position, int type) 
     """Which way a row can go; a HARD_ROW is left to exact arithmetic."""
     cdef Py_ssize_t a
     cdef double turns
+    cdef bint hard = False
     cdef int answer = QUICK_ROW if plan.axes == 1 else ANY_ROW
     for a in range(plan.axes):
         turns = fabs(position[a]) * plan.largest[a]
-        if turns > QUICK:
+        # an infinite frequency at a position of zero is no number, and hard too
+        if not turns <= QUICK or fabs(position[a]) > HUGE:
             answer = ANY_ROW
-            if turns > MOST and fabs(position[a]) < INFINITY:
-                return HARD_ROW
+            if not fabs(position[a]) < INFINITY:
+                return ANY_ROW
+            hard = hard or not turns <= MOST or fabs(position[a]) > HUGE
+    if hard:
+        return HARD_ROW
     if plan.axes == 1 and turns < TINY_BFLOAT and position[0] != 0:
         if turns < TINY or type == BFLOAT16:
             return HARD_ROW
@@ -514,7 +523,7 @@ cdef void flatten(const CPlan* plan, Py_ssize_t rows, CPlan* flat, double* scrat
 
 
 cdef void emit(const CPlan* plan, const CSink* sink, Py_ssize_t i, const double* waves, double* scratch) noexcept nogil:
-    """One row of quickly evaluated waves, through the columns, to the sink."""
+    """One row of quickly evaluated waves, through the columns, to the sink. scratch: width doubles and a stretch."""
     cdef char* out = sink.out + i * sink.row
     if sink.x != NULL:
         columns[rdouble](plan, waves, scratch)
@@ -637,10 +646,12 @@ cdef void exact_anchor(const CLattice* lattice, Anchor* anchor, int64_t span, do
     """Values and quadratures at span * 2**span_bits, an integer of up to 64 bits."""
     cdef const CPlan* plan = lattice.plan
     cdef int shift = 32 - lattice.span_bits
-    cdef int64_t multiple = span >> shift
+    # the nearest multiple of 2**32, so that what is left is small where the position is, on both sides of zero
+    cdef int64_t multiple = (span + (<int64_t>1 << (shift - 1))) >> shift
     cdef double[3] position
     position[0] = <double>multiple
-    position[1] = <double>((span - (multiple << shift)) << lattice.span_bits)
+    # no shift to the left: of a negative number it has no meaning in C
+    position[1] = <double>((span - multiple * (<int64_t>1 << shift)) * (<int64_t>1 << lattice.span_bits))
     position[2] = 1.0
     evaluate(plan, position, 1, plan.source, plan.amplitude, anchor.value, anchor.value_low, 0, scratch)
     evaluate(plan, position, 1, lattice.quadrature_source, lattice.quadrature_amplitude, anchor.quadrature,

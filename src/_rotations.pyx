@@ -2,11 +2,12 @@
 """Rotation of pairs, for rotary encodings: compiled once for each instruction-set level, as ``_loops.pyx`` is.
 
 A row is turned in place, its pairs by one angle each, in doubles and rounded once; where it has to end up elsewhere
-it is copied first. Cosines and sines come from ``_loops.pyx``, for some rows at a time, and serve all batches and heads.
+it is copied first. Cosines and sines come from ``_loops.pyx``, for some rows at a time, and
+serve all batches and heads.
 """
 
 from posenc cimport (
-    BFLOAT16, FLOAT16, FLOAT32, FLOAT64, HALF, INTERLEAVED, CLevel, CRotation, crdouble, crfloat, fma, from_bfloat,
+    FLOAT16, FLOAT32, FLOAT64, HALF, INTERLEAVED, CLevel, CRotation, crdouble, crfloat, fma, from_bfloat,
     from_half, oddfloat, prefetch, rdouble, rfloat, roddfloat, to_bfloat, to_half, to_odd,
 )
 from libc.stdint cimport uint16_t
@@ -137,7 +138,8 @@ cdef void bring(const CRotation* r, const char* x, char* out, Py_ssize_t size, c
         separate[uint16_t](<const uint16_t*>x, <uint16_t*>out, r.pairs)
 
 
-cdef void rotate_row(const CRotation* r, const char* x, char* out, const double* cosine, double* scratch) noexcept nogil:
+cdef void rotate_row(const CRotation* r, const char* x, char* out, const double* cosine,
+                     double* scratch) noexcept nogil:
     cdef const double* sine = cosine + r.pairs
     cdef Py_ssize_t size = 8 if r.type == FLOAT64 else 4 if r.type == FLOAT32 else 2
     bring(r, x, out, size, <char*>scratch)

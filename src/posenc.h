@@ -301,6 +301,7 @@ typedef struct {
 static inline ptrdiff_t posenc_row_scratch(ptrdiff_t waves, ptrdiff_t width)
 {
     ptrdiff_t flat = waves < POSENC_FEW_WAVES ? 5 * POSENC_FLAT_WAVES + 4 * POSENC_FLAT_WIDTH : 0;
+    /* a row of waves and the work on it; high and low parts of the columns, two more rows, and a stretch of a sum */
     return 10 * waves + 4 * width + flat + 64;
 }
 

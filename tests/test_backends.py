@@ -392,20 +392,20 @@ def test_an_error_in_a_thread_reaches_the_caller(monkeypatch):
 
     encoding = pf.sinusoidal(256)
     with pf.use_backend("python"):
-        monkeypatch.setattr(reference.Plan, "encode", fail)
+        monkeypatch.setattr(reference.Plan, "_encode", fail)
         with pytest.raises(OSError, match="disk full"):
             encoding.table(4200, workers=2)
 
 
 def test_chosen_engine_holds_in_worker_threads(monkeypatch):
     seen = set()
-    real = reference.Plan.encode
+    real = reference.Plan._encode
 
     def spy(self, *args, **kwargs):
         seen.add((pf.backend(), threading.current_thread() is threading.main_thread()))
         return real(self, *args, **kwargs)
 
-    monkeypatch.setattr(reference.Plan, "encode", spy)
+    monkeypatch.setattr(reference.Plan, "_encode", spy)
     with pf.use_backend("python"):
         pf.sinusoidal(256).table(4200, workers=2)
     assert seen == {("python", False)}

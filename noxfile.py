@@ -1,0 +1,70 @@
+#!/usr/bin/env -S uv run --script
+# /// script
+# dependencies = ["nox>=2025.2.9"]
+# ///
+"""Tasks with environments of their own: ``nox -l`` lists them. Those of .ci/ are the same scripts that .ci/run calls."""
+
+from __future__ import annotations
+
+import nox
+
+nox.needs_version = ">=2025.2.9"
+nox.options.default_venv_backend = "uv|virtualenv"
+
+PROJECT = nox.project.load_toml("pyproject.toml")
+
+
+def install(session: nox.Session, *groups: str) -> None:
+    """The package, built in place, and dependency groups."""
+    wanted = [requirement for group in groups for requirement in nox.project.dependency_groups(PROJECT, group)]
+    session.install("-e", ".", *wanted, env={"POSENC_FAST_REQUIRE_EXT": "1"})
+
+
+@nox.session(python=["3.11", "3.12", "3.13", "3.14"])
+def tests(session: nox.Session) -> None:
+    """The tests, and the examples of the docstrings."""
+    install(session, "test")
+    session.run("pytest", *session.posargs)
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """The sources, the types, the repository and its workflows."""
+    session.install(*nox.project.dependency_groups(PROJECT, "lint"))
+    session.run("ruff", "check", ".")
+    session.run("ruff", "format", "--check", ".")
+    session.run("cython-lint", "--max-line-length", "120", "src/_kernel.pyx", "src/_loops.pyx", "src/posenc.pxd")
+    session.run("mypy")
+    session.run("pyright")
+    session.run("repo-review", ".")
+    session.run("zizmor", "--offline", ".github")
+
+
+@nox.session(default=False)
+def bench(session: nox.Session) -> None:
+    """Speed, as ratios measured side by side."""
+    install(session, "bench")
+    session.run("python", "bench/targets.py", *session.posargs)
+
+
+@nox.session(default=False)
+def wheel(session: nox.Session) -> None:
+    """sdist and wheel, audited, installed and tested."""
+    session.run(".ci/wheels", external=True)
+
+
+@nox.session(default=False)
+def sanitize(session: nox.Session) -> None:
+    """The tests under AddressSanitizer, UndefinedBehaviorSanitizer and valgrind."""
+    session.run(".ci/sanitize", external=True)
+
+
+@nox.session(default=False)
+def fuzz(session: nox.Session) -> None:
+    """Coverage-guided fuzzing: ``nox -s fuzz -- CASE SECONDS``."""
+    install(session, "fuzz")
+    session.run("python", "fuzz/harness.py", *(session.posargs or ["encode", "600"]))
+
+
+if __name__ == "__main__":
+    nox.main()

@@ -1,0 +1,334 @@
+"""Random calls, as hypothesis draws them: every array lies against forbidden pages (guarded.py), in any memory layout.
+
+`test_fuzz.py` runs them with the suite, ``fuzz/harness.py`` for as long as one likes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from fractions import Fraction
+
+import guarded
+import numpy as np
+from hypothesis import assume
+from hypothesis import strategies as st
+
+import posenc_fast as pf
+from posenc_fast import _target
+
+TYPES = {"float64": (53, -1074), "float32": (24, -149), "float16": (11, -24), "bfloat16": (8, -133)}
+LARGEST = {"float64": 2.0**1023 * (2 - 2.0**-52), "float32": 2.0**127 * (2 - 2.0**-23), "float16": 65504.0}
+DTYPES = {name: np.dtype(name) for name in LARGEST}
+with contextlib.suppress(ImportError):
+    import ml_dtypes
+
+    LARGEST["bfloat16"], DTYPES["bfloat16"] = 2.0**127 * (2 - 2.0**-7), np.dtype(ml_dtypes.bfloat16)
+FUNCTIONS = ("sin", "cos", "-sin", "-cos")
+# widths about which the kernel changes its way
+EDGES = [63, 64, 65, 127, 128, 129, 130, 255, 256, 257, 512]
+OUT, X, POSITIONS = guarded.Arena(1 << 18), guarded.Arena(1 << 18), guarded.Arena(1 << 16)
+
+POSITION_TYPES = ["i1", "u1", "<i2", ">i2", "<i4", ">u4", "<i8", ">i8", "<u8", ">u8", "<f2", "<f4", ">f4", "<f8", ">f8"]
+POSITION_TYPES += ["g", "<M8[s]", ">M8[ns]", "m8[15us]"]
+SPECIAL = [
+    0.0,
+    -0.0,
+    0.5,
+    1e-320,
+    -1e-300,
+    1e-30,
+    2**31,
+    2**49 + 1,
+    2**53,
+    -(2**53) - 1,
+    2**63 - 1,
+    -(2**63),
+    2**64 - 1,
+]
+SPECIAL += [1e17, -1e40, 1.7e308, float("inf"), float("-inf"), float("nan")]
+
+
+# ---- encodings --------------------------------------------------------------------------------------------------
+
+widths = st.one_of(st.integers(1, 40), st.sampled_from(EDGES))
+frequencies = st.one_of(
+    st.floats(-10, 10),
+    st.sampled_from([0.0, 1.0, 1e-5, 2**-40, 1e-300, 5e-324, 1e10, 1e300, -1e308]),
+)
+amplitudes = st.one_of(st.floats(-100, 100), st.sampled_from([0.0, -0.0, 1.0, 1e-300, 1e6, 1e30, -1e280]))
+phases = st.one_of(st.sampled_from([0.0, 0.25, -0.5, 0.75, 4.25]), st.floats(-4, 4))
+
+
+@st.composite
+def encodings(draw, axes=None):
+    """Any encoding, of one axis or of the given number of axes."""
+    if axes is not None:
+        rows = draw(st.lists(st.lists(frequencies, min_size=axes, max_size=axes), min_size=1, max_size=12))
+        if draw(st.booleans()):
+            return pf.fourier_features(
+                rows, functions=draw(st.lists(st.sampled_from(FUNCTIONS), min_size=1, max_size=3))
+            )
+        return pf.Encoding(rows, draw(phases), draw(amplitudes))
+    kind = draw(st.sampled_from(["sinusoidal", "features", "general", "join"]))
+    if kind == "join":
+        parts = draw(st.lists(encodings(), min_size=1, max_size=3))
+        return pf.join(parts, axes=[0] * len(parts))
+    if kind == "sinusoidal":
+        try:
+            return pf.sinusoidal(
+                draw(widths),
+                base=draw(st.sampled_from([1e4, 2.0, 1e-3, 5e5])),
+                freq_shift=draw(st.sampled_from([0, 1, 0.5, -3])),
+                first=draw(frequencies),
+                layout=draw(st.sampled_from(["interleaved", "concatenated"])),
+                functions=draw(st.tuples(*[st.sampled_from(FUNCTIONS)] * 2)),
+                odd=draw(st.sampled_from(["crop", "zero"])),
+                scale=draw(amplitudes),
+            )
+        except ValueError:  # a denominator of zero, or frequencies beyond float64
+            assume(False)
+    count = draw(widths) if draw(st.booleans()) else draw(st.integers(1, 6))
+    some = draw(st.lists(frequencies, min_size=1, max_size=6))
+    values = np.resize(some, count)
+    if kind == "features":
+        return pf.fourier_features(values, layout=draw(st.sampled_from(["interleaved", "concatenated"])))
+    given = (np.resize(draw(st.lists(s, min_size=1, max_size=4)), count) for s in (phases, amplitudes))
+    return pf.Encoding(values, *given)
+
+
+# ---- memory -----------------------------------------------------------------------------------------------------
+
+
+@st.composite
+def strides_of(draw, shape, itemsize, *, close=True):
+    """Strides in bytes: any order of the dimensions, either direction, gaps; rows close together if ``close``."""
+    steps = [0] * len(shape)
+    inner = itemsize if close else itemsize * draw(st.sampled_from([1, 1, 2, 3, -1]))
+    steps[-1] = inner
+    extent = abs(inner) * (shape[-1] - 1) + itemsize if shape[-1] else itemsize
+    for i in draw(st.permutations(range(len(shape) - 1))):
+        step = extent + draw(st.sampled_from([0, 0, itemsize, 3, 64 - extent % 64]))
+        steps[i] = draw(st.sampled_from([1, 1, -1])) * step
+        extent = step * max(shape[i], 1)
+    return tuple(steps)
+
+
+def lay(draw, arena, shape, dtype, *, close=True):
+    """An array in an arena."""
+    strides = draw(strides_of(shape, dtype.itemsize, close=close)) if shape else ()
+    distance = draw(st.sampled_from([0, 0, dtype.itemsize, 1, 3, 64]))
+    try:
+        return arena.place(shape, dtype, strides=strides, at_end=draw(st.booleans()), distance=distance)
+    except ValueError:
+        assume(False)
+
+
+def positions_of(draw, shape):
+    """Positions of any type in any memory."""
+    dtype = np.dtype(draw(st.sampled_from(POSITION_TYPES)))
+    array = lay(draw, POSITIONS, shape, dtype, close=False)
+    some = draw(st.lists(st.one_of(st.sampled_from(SPECIAL), st.floats(-1e6, 1e6), st.integers(-99, 99)), min_size=1))
+    with np.errstate(all="ignore"):
+        for i, place in enumerate(np.ndindex(shape)):
+            value = np.float64(some[i % len(some)])
+            whole = dtype.kind in "iumM"
+            array[place] = (
+                int(np.clip(np.nan_to_num(value), -(2**62), 2**62)) % 256**dtype.itemsize // 2 if whole else value
+            )
+    array.flags.writeable = draw(st.booleans())
+    return array
+
+
+# ---- what every call must keep ----------------------------------------------------------------------------------
+
+
+def seconds(positions):
+    """Positions as float64: times in seconds."""
+    if positions.dtype.kind in "mM":
+        counts = positions.astype(positions.dtype.newbyteorder("=")).view(np.int64).astype(np.float64)
+        number = np.datetime_data(positions.dtype)
+        return counts * float({"s": 1, "us": 1e-6, "ns": 1e-9}[number[0]]) * number[1]
+    with np.errstate(all="ignore"):
+        return positions.astype(np.float64)
+
+
+def ulp(values, name):
+    bits, least = TYPES[name]
+    return np.ldexp(1.0, np.maximum(np.frexp(values)[1] - bits, least))
+
+
+def angles_of(encoding, positions):
+    """Largest |position * frequency| of each row, for positions (..., axes)."""
+    frequencies = encoding.frequencies.reshape(encoding.d_model, encoding.ndim)
+    with np.errstate(all="ignore"):
+        return (np.abs(positions.astype(np.float64)) @ np.abs(frequencies).T).max(axis=-1)
+
+
+def assert_close(got, expected, name, magnitude, angles):
+    """Both within the promised bounds of the exact value: one ulp for a rounding, two for float64, and a little."""
+    a, b = got.astype(np.float64), expected.astype(np.float64)
+    # beyond that nothing is promised but a number
+    a = np.where((angles > 2.0**53)[..., np.newaxis] & np.isfinite(a), b, a)
+    with np.errstate(all="ignore"):
+        largest = np.fmax(np.abs(a), np.abs(b))
+        allowed = (2 if name == "float64" else 1) * ulp(np.where(np.isfinite(largest), largest, 0), name)
+        good = (a == b) | (np.isnan(a) & np.isnan(b)) | (np.abs(a - b) <= allowed + 2.0**-48 * magnitude)
+        # the one may round to infinity where the other rounds to the largest number
+        good |= np.isinf(a - b) & (np.fmin(np.abs(a), np.abs(b)) == LARGEST[name]) & (np.sign(a) == np.sign(b))
+    assert good.all(), (a[~good][:5], b[~good][:5])
+
+
+def check(call, name, out, magnitude, angles):
+    """call(out=...) writes to all of out and nothing else, what it returns without out; so does the other engine."""
+    fresh = call()
+    assert fresh.dtype == DTYPES[name]
+    assert call(out=out) is out
+    assert OUT.untouched()
+    assert out.tobytes() == fresh.tobytes()
+    with pf.use_backend("python"):
+        assert_close(fresh, call(), name, magnitude, angles)
+
+
+class Blocks:
+    """Blocks of a few values, so that small arrays take threads; streaming stores wherever they are possible."""
+
+    def __init__(self, draw):
+        self.values = {}
+        if draw(st.booleans()):
+            self.values = {"WORTH_A_THREAD": 1, "BLOCK": draw(st.sampled_from([1, 64, 1000]))}
+        if draw(st.booleans()):
+            self.values["cache_size"] = lambda: 1
+
+    def __enter__(self):
+        self.before = {name: getattr(_target, name) for name in self.values}
+        vars(_target).update(self.values)
+
+    def __exit__(self, *error):
+        vars(_target).update(self.before)
+
+
+precisions = st.sampled_from(["exact", "exact", "float32"])
+workers = st.sampled_from([None, None, 1, 2, -1])
+names = st.sampled_from(list(DTYPES))
+
+
+def rows_for(draw, encoding):
+    return draw(st.integers(0, 12) | st.integers(0, max(12, min(300, 3000 // encoding.d_model))))
+
+
+# ---- the calls --------------------------------------------------------------------------------------------------
+
+
+def one_table(data):
+    draw = data.draw
+    encoding, name = draw(encodings()), draw(names)
+    rows = rows_for(draw, encoding)
+    starts = st.one_of(
+        st.integers(-300, 300),
+        st.integers(-(2**63), 2**64 - 1),
+        st.sampled_from([2**32 - 5, -(2**32) - 3, 2**53 - 3, 2**63 - 7]),
+        st.floats(-1e6, 1e6),
+        st.fractions(-9, 9, max_denominator=6),
+        st.sampled_from([1e300, -1.7e308, 1e-310]),
+    )
+    steps = st.one_of(
+        st.sampled_from([1, 1, 1, -1, 0, 3, 0.5, 0.1, Fraction(1, 3)]),
+        st.integers(-(2**60), 2**60),
+        st.floats(-1e305, 1e305),
+    )
+    options = {"start": draw(starts), "step": draw(steps), "precision": draw(precisions), "workers": draw(workers)}
+    out = lay(draw, OUT, (rows, encoding.d_model), DTYPES[name])
+    with Blocks(draw):
+        try:
+            encoding.table(rows, dtype=DTYPES[name], **options)
+        except ValueError:  # positions beyond 64 bits
+            assume(False)
+        positions = float(options["start"]) + float(options["step"]) * np.arange(rows)[:, np.newaxis]
+        check(
+            lambda **to: encoding.table(rows, dtype=DTYPES[name], **options, **to),
+            name,
+            out,
+            np.abs(encoding.amplitudes).max(),
+            angles_of(encoding, positions),
+        )
+
+
+def one_encode(data):
+    draw = data.draw
+    axes = draw(st.sampled_from([None, None, 1, 2, 3]))
+    encoding, name = draw(encodings(axes)), draw(names)
+    shape = draw(st.sampled_from([(), (1,), (-1,), (-1,), (2, -1), (3, 1, -1), (0, 4)]))
+    rows = rows_for(draw, encoding)
+    shape = tuple(rows if n < 0 else n for n in shape)
+    assume(np.prod(shape) * encoding.d_model <= 6000)
+    positions = positions_of(draw, (*shape, axes) if axes and axes > 1 else shape)
+    before = positions.tobytes()
+    options = {"precision": draw(precisions), "workers": draw(workers)}
+    out = lay(draw, OUT, (*shape, encoding.d_model), DTYPES[name])
+    with Blocks(draw):
+        check(
+            lambda **to: encoding.encode(positions, dtype=DTYPES[name], **options, **to),
+            name,
+            out,
+            np.abs(encoding.amplitudes).max(),
+            angles_of(encoding, seconds(positions) if axes and axes > 1 else seconds(positions)[..., np.newaxis]),
+        )
+    assert POSITIONS.untouched()
+    assert positions.tobytes() == before
+
+
+def one_add_to(data):
+    draw = data.draw
+    axes = draw(st.sampled_from([None, None, 2]))
+    encoding, name = draw(encodings(axes)), draw(names)
+    rows = rows_for(draw, encoding)
+    shape = (*draw(st.sampled_from([(), (), (1,), (3,), (2, 3), (0,)])), rows, encoding.d_model)
+    assume(np.prod(shape) <= 8000)
+    x = lay(draw, X, shape, DTYPES[name], close=draw(st.booleans()))
+    some = draw(st.lists(st.floats(-1e3, 1e3) | st.sampled_from(SPECIAL), min_size=1, max_size=9))
+    with np.errstate(all="ignore"):
+        x[...] = np.resize(np.array(some, np.float64), shape).astype(x.dtype)
+    options = {"x_scale": draw(st.sampled_from([1.0, 0.0, -2.5, 512**0.5, 1e-300, 1e300]))}
+    options |= {"precision": draw(precisions), "workers": draw(workers)}
+    if axes or draw(st.booleans()):
+        each = draw(st.booleans())
+        shared = shape[:-1] if each else (rows,)
+        options["positions"] = positions_of(draw, (*shared, axes) if axes else shared)
+        given = seconds(options["positions"])
+        given = given if axes else given[..., np.newaxis]
+    else:
+        options |= {"start": draw(st.integers(-(2**40), 2**40) | st.floats(-9, 9))}
+        options |= {"step": draw(st.sampled_from([1, 2, -3, 0.5]))}
+        given = (options["start"] + options["step"] * np.arange(rows, dtype=np.float64))[:, np.newaxis]
+    before = x.tobytes()
+    with np.errstate(all="ignore"):
+        finite = np.abs(x.astype(np.float64) * options["x_scale"])
+        finite = finite[np.isfinite(finite)]
+        magnitude = np.abs(encoding.amplitudes).max() + finite.max(initial=0)
+    x.flags.writeable = draw(st.booleans())
+    out = lay(draw, OUT, shape, DTYPES[name])
+    with Blocks(draw):
+        angles = np.broadcast_to(angles_of(encoding, given), shape[:-1])
+        check(lambda **to: encoding.add_to(x, **options, **to), name, out, magnitude, angles)
+        assert x.tobytes() == before
+        assert X.untouched()
+        x.flags.writeable = True
+        if x.strides[-1] == x.itemsize:
+            assert encoding.add_to(x, **options, out=x) is x
+            assert x.tobytes() == out.tobytes()
+            assert X.untouched()
+
+
+def one_shift(data):
+    draw = data.draw
+    encoding, name = pf.sinusoidal(2 * draw(st.integers(1, 40))), draw(names)
+    shape = (*draw(st.sampled_from([(), (5,), (2, 3), (0,)])), encoding.d_model)
+    x = lay(draw, X, shape, DTYPES[name], close=False)
+    x[...] = encoding.encode(np.zeros(shape[:-1])).astype(x.dtype)
+    out = lay(draw, OUT, shape, DTYPES[name])
+    offset = draw(st.floats(-1e9, 1e9))
+    check(lambda **to: encoding.shift(x, offset, **to), name, out, 4.0, np.zeros(shape[:-1]))
+    assert X.untouched()
+
+
+CASES = {"table": one_table, "encode": one_encode, "add_to": one_add_to, "shift": one_shift}

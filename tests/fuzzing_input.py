@@ -1,0 +1,151 @@
+"""Arguments and files of any kind, as hypothesis draws them: a result, or an error that says what is wrong."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import tempfile
+import warnings
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+from hypothesis import strategies as st
+
+import posenc_fast as pf
+from posenc_fast.__main__ import main
+
+# ---- arguments --------------------------------------------------------------------------------------------------
+
+
+class Text(str):
+    __slots__ = ()
+
+
+class Number(float):
+    __slots__ = ()
+
+
+class Unwilling:
+    """Fails whatever is asked of it."""
+
+    def __getattr__(self, name):
+        raise ValueError("unwilling")
+
+    __index__ = __float__ = __len__ = __iter__ = __array__ = __eq__ = __repr__ = __getattr__
+    __hash__ = None
+
+
+# fmt: off
+# no number here is a size that could be had, but for small ones
+JUNK = [
+    None, True, False, 0, 1, -1, 3, 2.5, -0.0, 5e-324, 1e308, float("nan"), float("inf"), 1j, 2**62, 2**64, -(2**63) - 1,
+    10**400, Fraction(1, 3), Decimal("NaN"), "", "1", "sin", "float16", "bfloat16", "python", b"1", Text("float32"),
+    Number(2), (), [], [[]], {}, {"sin": 1}, set(), [1, [2, 3]], [None], ["a", "b"], [1.0, 2.0], ("sin", "cos"), range(3),
+    object(), Unwilling(), len, int, np.int8, np.float16, ">f8", "M8[s]", "i4,i4", np.nan, np.True_, np.datetime64("NaT"),
+    np.timedelta64(1, "Y"), np.timedelta64(1, "as"), np.str_("1"), np.array(1.0), np.array([]), np.zeros((0, 4)),
+    np.zeros(4), np.ones((3, 4), np.float32), np.ones((3, 4), ">f4"), np.ones((3, 4), object), np.ones((3, 4), "i4,i4"),
+    memoryview(b"12"), np.array(["x"]), np.array([2**63], np.uint64), np.array([np.nan]), np.ma.masked,
+    np.eye(4).view(np.matrix), np.longdouble(1) / 3,
+]
+ONE, TWO = pf.sinusoidal(4), pf.join([pf.sinusoidal(2), pf.sinusoidal(2)])
+GOOD = {
+    "d_model": 4, "length": 3, "count": 2, "first": 1.0, "last": 2.0, "frequencies": [1.0, 0.5], "encodings": [ONE, ONE],
+    "positions": [1, 2, 3], "x": np.ones((3, 4), np.float32), "encoded": np.ones((3, 4)), "offset": 1.0, "offsets": 1.0,
+}
+# fmt: on
+
+# each callable with its required and its optional parameters
+FUNCTIONS = [
+    (pf.sinusoidal, "d_model", "base freq_shift first frequencies layout functions odd scale"),
+    (pf.positional_encoding, "length d_model", "start step base layout dtype out workers"),
+    (pf.fourier_features, "frequencies", "functions layout scale"),
+    (pf.geometric, "count", "base freq_shift first"),
+    (pf.linear, "count first last", ""),
+    (pf.join, "encodings", "axes"),
+    (pf.Encoding, "frequencies", "phases amplitudes"),
+]
+for encoding in (ONE, TWO):
+    FUNCTIONS += [
+        (encoding.table, "length", "start step dtype precision out workers"),
+        (encoding.encode, "positions", "dtype precision out workers"),
+        (encoding.add_to, "x", "start step positions x_scale precision out workers"),
+        (encoding.shift, "encoded offset", "out"),
+        (encoding.transition_matrix, "offset", ""),
+        (encoding.similarity, "offsets", ""),
+        (encoding.locate, "encoded", "low high"),
+    ]
+
+
+def one_argument_list(data):
+    """Whatever the arguments are: a result, or a TypeError or ValueError, and nothing written before it."""
+    call, required, optional = data.draw(st.sampled_from(FUNCTIONS))
+    names = required.split() + optional.split()
+    bad = data.draw(st.dictionaries(st.sampled_from(names), st.sampled_from(JUNK), min_size=1, max_size=3))
+    out = np.full((5, 6), 7, np.float32)
+    if "out" in names and "out" not in bad and data.draw(st.booleans()):
+        bad["out"] = out[1:4, 1:5]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            call(**({name: GOOD[name] for name in required.split()} | bad))
+        except (TypeError, ValueError):
+            assert (out == 7).all()
+
+
+# ---- files ------------------------------------------------------------------------------------------------------
+
+# fmt: off
+TOKENS = [
+    "1", "-0.5", "1e999", "nan", "", '"', '"a', ",", ",,", "\n", "\r\n", "\r", "\0", "\ufeff", "time", "2026-01-01", "é",
+    "2026-01-01T00:00:00.123456789Z", "2026-13-01", "18446744073709551615", "9" * 400, "1_0", "+", "--1", "0x1", " ", "\t",
+]
+
+# fmt: on
+
+
+def header(descr, order, shape, version, rest):
+    """The beginning of a .npy file."""
+    text = f"{{'descr': {descr!r}, 'fortran_order': {order}, 'shape': {shape}, }}".encode()
+    return b"\x93NUMPY" + version + len(text).to_bytes(2, "little") + text + rest
+
+
+texts = st.lists(st.sampled_from(TOKENS) | st.text(max_size=5), max_size=40)
+shapes = ["(3,)", "()", "(2, 2)", "(-1,)", f"({10**20},)", f"({2**62},)", "(0,)", "3", "(1.5,)"]
+headers = st.builds(
+    header,
+    st.sampled_from(["<f8", ">i4", "|O", "<M8[ns]", "|b1", "<U3", "V9", "nonsense", [("a", "<f8")]]),
+    st.sampled_from(["False", "True", "None", "(" * 300]),
+    st.sampled_from(shapes),
+    st.sampled_from([b"\1\0", b"\2\0", b"\3\0", b"\xff\xff"]),
+    st.binary(max_size=40),
+)
+contents = st.one_of(texts.map(lambda parts: "".join(parts).encode(errors="ignore")), headers, st.binary(max_size=60))
+
+
+def one_file(data):
+    """The command line makes a file or says in one line why not, and leaves nothing else behind."""
+    content = data.draw(contents)
+    options = data.draw(
+        st.lists(
+            st.sampled_from(["--column=0", "--column=time", "--column=1", "--dtype=float16", "--no-progress"]),
+            max_size=2,
+        )
+    )
+    with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stderr(io.StringIO()) as err:
+        source, target = Path(folder, "in"), Path(folder, "out.npy")
+        source.write_bytes(content)
+        with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            status = main(["encode", str(source), "--d-model", "4", "-o", str(target), *options])
+        assert sorted(file.name for file in Path(folder).iterdir()) == ["in", "out.npy"][: 1 + (status == 0)]
+        if status:
+            assert status == 2
+            assert err.getvalue().startswith("posenc-fast: error: ")
+            assert err.getvalue().count("\n") == 1
+        else:
+            assert np.load(target).shape[1] == 4
+
+
+CASES = {"arguments": one_argument_list, "files": one_file}

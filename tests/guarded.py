@@ -1,0 +1,52 @@
+"""Memory between two pages that cannot be touched, filled with a pattern: a read or write beyond it ends the process,
+and a write beside an array in it shows."""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import sys
+
+import numpy as np
+
+PATTERN = 0xA5
+_NO_ACCESS = 0
+
+
+class Arena:
+    """``size`` bytes with a page before and a page after them that may neither be read nor written."""
+
+    def __init__(self, size: int) -> None:
+        page = mmap.PAGESIZE
+        self.size = -(-size // page) * page
+        self._map = mmap.mmap(-1, self.size + 2 * page)
+        whole = np.frombuffer(self._map, np.uint8)
+        if sys.platform != "win32":
+            libc = ctypes.CDLL(None, use_errno=True)
+            for begin in (0, page + self.size):
+                if libc.mprotect(ctypes.c_void_p(whole.ctypes.data + begin), ctypes.c_size_t(page), _NO_ACCESS):
+                    raise OSError(ctypes.get_errno(), "mprotect")
+        self.bytes = whole[page : page + self.size]
+        self._mine = np.zeros(self.size, np.bool_)
+
+    def place(self, shape, dtype, *, strides=None, at_end=True, distance=0):
+        """An array whose last (or first) byte is ``distance`` bytes from the forbidden page; everything else is pattern."""
+        dtype = np.dtype(dtype)
+        if strides is None:
+            strides = tuple(dtype.itemsize * int(np.prod(shape[i + 1 :])) for i in range(len(shape)))
+        steps = [(n - 1) * s for n, s in zip(shape, strides, strict=True)]
+        before, after = -sum(s for s in steps if s < 0), sum(s for s in steps if s > 0) + dtype.itemsize
+        if not all(shape):
+            before = after = 0
+        if before + after + distance > self.size:
+            raise ValueError(f"{before + after + distance} bytes do not fit into {self.size}")
+        offset = self.size - distance - after if at_end else before + distance
+        self.bytes[:] = PATTERN
+        self._mine[:] = False
+        view = np.ndarray((*shape, dtype.itemsize), np.bool_, self._mine, offset, (*strides, 1))
+        view[...] = True
+        return np.ndarray(shape, dtype, self.bytes, offset, strides)
+
+    def untouched(self) -> bool:
+        """Whether the bytes beside the array placed last still have the pattern."""
+        return bool((self.bytes[~self._mine] == PATTERN).all())

@@ -1,0 +1,110 @@
+"""More than 2^31 values in an array, and more than 2^31 rows; a disk that fills up while a table is written."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import posenc_fast as pf
+
+needs_kernel = pytest.mark.skipif(not pf.isa_levels(), reason="this build has no compiled kernel")
+WIDTH = 512
+# one block of rows and a little more than what 32 bits can count, in float16
+ROWS = 2**31 // WIDTH + 5000
+
+
+def available():
+    try:
+        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGESIZE")
+    except (AttributeError, ValueError, OSError):
+        return 0
+
+
+@pytest.fixture
+def large():
+    """4.3 GB, or as much of it as a call touches."""
+    if available() < 7 * 2**30:
+        pytest.skip("less than 7 GiB of memory are free")
+    with pf.use_backend("cython"):
+        yield np.empty((ROWS, WIDTH), np.float16)
+
+
+@needs_kernel
+def test_more_than_32_bits_count(large):
+    """Values, and rows of one value each; written, evaluated one by one, and added to in place."""
+    encoding, narrow = pf.sinusoidal(WIDTH), pf.Encoding([1e-9])
+    assert large.size > 2**31
+    rows = large.reshape(-1, 1)
+    narrow.table(len(rows), dtype=np.float16, out=rows, workers=2)
+    for row in (0, 2**31 - 1, 2**31, len(rows) - 1):
+        assert rows[row] == narrow.encode(row, dtype=np.float16)
+    assert encoding.table(ROWS, dtype=np.float16, out=large, workers=2) is large
+    for row in (0, 2**22 - 1, 2**22, 2**22 + 1, ROWS - 1):
+        np.testing.assert_array_equal(large[row : row + 1], encoding.table(1, start=row, dtype=np.float16))
+    tail = large[-50:].copy()
+    assert encoding.add_to(large, x_scale=2.0, out=large, workers=2) is large
+    np.testing.assert_array_equal(large[-50:], encoding.add_to(tail, x_scale=2.0, start=ROWS - 50))
+    encoding.encode(np.broadcast_to(np.float32(ROWS - 1), ROWS), dtype=np.float16, out=large, workers=2)
+    np.testing.assert_array_equal(large[[0, 2**22, ROWS - 1]], np.repeat(tail[-1:], 3, axis=0))
+
+
+@needs_kernel
+def test_rows_far_apart():
+    """More than 2^32 bytes from row to row, in memory of which only what is written is there."""
+    if available() < 2 * 2**30:
+        pytest.skip("less than 2 GiB of memory are free")
+    try:
+        memory = np.zeros(3 * (2**32 + 64) // 4, np.float32)
+    except MemoryError:
+        pytest.skip("so much address space is not to be had")
+    out = np.lib.stride_tricks.as_strided(memory, (3, 16), (2**32 + 64, 4), writeable=True)
+    encoding = pf.sinusoidal(16)
+    encoding.table(3, start=5, out=out)
+    np.testing.assert_array_equal(out, encoding.table(3, start=5))
+    expected = encoding.add_to(out[::-1].copy())
+    np.testing.assert_array_equal(encoding.add_to(out[::-1]), expected)
+    encoding.add_to(out[::-1], out=out[::-1])
+    np.testing.assert_array_equal(out[::-1], expected)
+
+
+@pytest.mark.skipif(
+    sys.platform != "linux" or not hasattr(os, "geteuid") or os.geteuid() != 0, reason="mounts a disk, as root"
+)
+@pytest.mark.parametrize(
+    "command", [["table", "40000", "64"], ["encode", "p.npy", "--d-model", "64"]], ids=["table", "encode"]
+)
+def test_full_disk(command, tmp_path):
+    """The error is passed on and nothing half-written stays, on a disk of 4 MB."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    np.save(tmp_path / "p.npy", np.arange(40000.0))
+    mount = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=4m", "posenc_fast", str(disk)], capture_output=True, text=True, check=False
+    )
+    if mount.returncode:
+        pytest.skip(f"no disk can be mounted here: {mount.stderr.strip()}")
+    try:
+        (disk / "before.npy").write_bytes(b"before")
+        for target in ("new.npy", "before.npy"):
+            result = subprocess.run(
+                [sys.executable, "-m", "posenc_fast", *command, "-o", str(disk / target)],
+                capture_output=True,
+                text=True,
+                cwd=tmp_path,
+                env=os.environ | {"PYTHONPATH": str(Path(pf.__file__).parents[1])},
+                timeout=60,
+                check=False,
+            )
+            assert (result.returncode, result.stdout) == (2, "")
+            assert "No space left on device" in result.stderr
+            assert len(result.stderr.splitlines()) == 1
+            assert [(file.name, file.read_bytes()) for file in disk.iterdir()] == [("before.npy", b"before")]
+        assert shutil.disk_usage(disk).used < 2**16
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)

@@ -1,0 +1,296 @@
+"""The ends of what arguments can be: enormous and infinite numbers, arrays that show what they are not, huge sizes."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from fractions import Fraction
+
+import exact
+import mpmath
+import numpy as np
+import pytest
+
+import posenc_fast as pf
+from posenc_fast import _checks, _target
+
+pytestmark = pytest.mark.usefixtures("backend")
+
+INF, NAN = float("inf"), float("nan")
+
+
+@pytest.fixture(autouse=True)
+def no_warnings():
+    """Overflow to infinity is the right rounding here, and no reason for a warning."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        yield
+
+
+def assert_exact(rows, positions, frequency, ulps=1.0, beyond=2.0**-50):
+    """Sine and cosine columns of one frequency, within the promised bounds for float64."""
+    for row, position in zip(rows, positions, strict=True):
+        for got, true in zip(row, exact.sincos(position, exact.number(frequency)), strict=True):
+            assert exact.excess(got, true, "float64", ulps) <= beyond, (position, frequency, float(got), float(true))
+
+
+# ---- enormous numbers -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("start", [-(10**5) - 7, -1000, -1, 0, 3, 10**5], ids="from-{}".format)
+@pytest.mark.parametrize("frequency", [3e5, 1e6, 1e10, 1e13, 1e15], ids="{:g}".format)
+def test_tables_of_high_frequencies(frequency, start):
+    """Also of negative integers, and of integers that are more turns than doubles can count."""
+    table = pf.fourier_features([frequency]).table(3, start=start, dtype=np.float64)
+    positions = [start + i for i in range(3)]
+    if max(map(abs, positions)) * frequency <= 2.0**53:
+        assert_exact(table, positions, frequency)
+    else:
+        np.testing.assert_allclose(np.hypot(*table.T), 1, rtol=0, atol=1e-15)
+
+
+@pytest.mark.parametrize("frequency", [1e16, 1e30, 1e300, 1.7e308], ids="{:g}".format)
+def test_frequencies_beyond_all_bounds_are_still_exact(frequency):
+    positions = np.array([0.0, 1.0, -2.0, 1e-305])
+    encoding = pf.fourier_features([frequency])
+    assert_exact(encoding.encode(positions, dtype=np.float64), positions, frequency)
+    assert_exact(encoding.table(3, start=-1, dtype=np.float64), [-1, 0, 1], frequency)
+    assert_exact(
+        encoding.table(2, start=Fraction(1, 3), step=2, dtype=np.float64), [Fraction(1, 3), Fraction(7, 3)], frequency
+    )
+
+
+@pytest.mark.parametrize(
+    "step", [10**400, 2**64, -(2**70), 1e305, Fraction(10**400, 3)], ids=lambda s: type(s).__name__
+)
+def test_step_after_the_only_row(step):
+    """It may have any size, for no position lies there."""
+    encoding, zero = pf.sinusoidal(6), np.zeros((1, 6), np.float32)
+    for start, expected in ((3, encoding.table(4)[3:]), (3.5, encoding.encode([3.5]))):
+        np.testing.assert_array_equal(encoding.table(1, start=start, step=step), expected)
+        np.testing.assert_array_equal(encoding.add_to(zero, start=start, step=step), expected)
+        assert encoding.table(0, start=start, step=step).shape == (0, 6)
+
+
+@pytest.mark.parametrize("position", [1e300, 1e305, 1.7e308], ids="{:g}".format)
+def test_positions_as_large_as_float64(position):
+    positions = np.array([position, -position])
+    encoding = pf.fourier_features([1e-300])
+    assert_exact(encoding.encode(positions, dtype=np.float64), positions, 1e-300)
+    assert_exact(encoding.table(2, start=-position, step=position, dtype=np.float64), [-position, 0], 1e-300)
+
+
+def test_beyond_float32_there_is_no_sine_in_float32():
+    assert np.isnan(pf.sinusoidal(4).encode([1e300, 1e40], precision="float32")).all()
+
+
+@pytest.mark.parametrize("missing", [NAN, INF, -INF], ids=str)
+@pytest.mark.parametrize("other", [1.0, 2.0**50, 1e300], ids="{:g}".format)
+def test_one_axis_missing_and_another_enormous(missing, other):
+    encoding = pf.fourier_features([[0.0, 1.0], [1.0, 1e5]])
+    for dtype in (np.float64, np.longdouble):
+        rows = encoding.encode(np.array([[missing, other], [other, missing], [0, 0]], dtype))
+        assert np.isnan(rows[:2]).all()
+        assert rows[2].tolist() == [0, 0, 1, 1]
+
+
+@pytest.mark.parametrize("given", [{"amplitudes": 1e300}, {"amplitudes": [1, -1e300]}], ids=str)
+def test_amplitudes_that_cannot_be_exact(given):
+    with pytest.raises(ValueError, match=r"amplitudes .*1e\+300"):
+        pf.Encoding([1.0, 2.0], 0.0, **given)
+    with pytest.raises(ValueError, match=r"scale.*1e\+300"):
+        pf.sinusoidal(4, scale=-1e300)
+
+
+def test_largest_amplitude():
+    rows = pf.fourier_features([1.0], scale=_checks.MOST_AMPLITUDE).table(50, start=-25, dtype=np.float64)
+    assert_exact(rows / _checks.MOST_AMPLITUDE, range(-25, 25), 1.0)
+    # in smaller types they are infinite, as any rounding has it
+    assert np.isinf(pf.fourier_features([1.0], scale=1e200).table(3)).sum() == 5
+
+
+@pytest.mark.parametrize("positions", [None, [0.5, 1.0]], ids=["table", "positions"])
+@pytest.mark.parametrize("name", ["float64", "float32", "float16", "bfloat16"])
+def test_adding_to_what_is_infinite(name, positions):
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    dtype = np.dtype(ml_dtypes.bfloat16 if name == "bfloat16" else name)
+    largest = float(ml_dtypes.finfo(dtype).max)
+    x = np.array([[INF, -INF, NAN, largest]] * 2).astype(dtype)
+    for x_scale, last in ((1.0, largest), (2.0, INF), (-1e308, -INF)):
+        got = pf.sinusoidal(4).add_to(x, x_scale=x_scale, positions=positions).astype(np.float64)
+        sign = np.sign(x_scale)
+        np.testing.assert_array_equal(got, [[sign * INF, -sign * INF, NAN, last]] * 2)
+
+
+def test_adding_what_is_enormous_only_before_it_is_scaled():
+    x = np.array([[1e305, -1.7e308]])
+    got = pf.sinusoidal(2).add_to(x, x_scale=1e-305)
+    np.testing.assert_allclose(got, [[1.0, -1700 + 1]], rtol=2.0**-52)
+
+
+def test_rounding_to_infinity_does_not_warn():
+    encoding = pf.sinusoidal(4, scale=1e6)
+    assert np.isinf(encoding.encode(2.0**60, dtype=np.float16)).any()
+    assert np.isinf(encoding.shift(np.full(4, 6e4, np.float16), 1.0)).any()
+
+
+@pytest.mark.parametrize("name", ["float64", "float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("width", [130, 512, 2000], ids="width={}".format)
+@pytest.mark.parametrize("build", [pf.sinusoidal, lambda d: pf.Encoding([0.5] * d)], ids=["many-waves", "one-wave"])
+def test_work_space_is_enough(build, width, name):
+    """For the sanitizers, which see when it is not: the widest rows of each type by every way."""
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    dtype = np.dtype(ml_dtypes.bfloat16 if name == "bfloat16" else name)
+    encoding, x = build(width), np.zeros((2, 5, width), dtype)
+    expected = encoding.table(5, dtype=dtype)
+    positions = np.arange(5.0)
+    tolerance = {"float64": 1e-15, "float32": 1e-7, "float16": 5e-4, "bfloat16": 4e-3}[name]
+    for got in (
+        encoding.encode(positions, dtype=dtype),
+        encoding.add_to(x)[1],
+        encoding.add_to(x, positions=positions)[1],
+        encoding.add_to(x, positions=np.stack([positions, positions]))[1],
+        encoding.add_to(x, start=0.0, step=1.0, precision="float32")[1],
+        encoding.table(9, start=-4, step=1, dtype=dtype)[4:],
+        encoding.table(5, step=1.0, dtype=dtype),
+    ):
+        np.testing.assert_allclose(got.astype(float), expected.astype(float), rtol=0, atol=3e-7 + tolerance)
+
+
+# ---- arrays that are not what they seem -------------------------------------------------------------------------
+
+
+class Liar(np.ndarray):
+    """Shows a shape that its memory does not have."""
+
+    @property
+    def shape(self):
+        return (1000, 64)
+
+
+class Stubborn(np.ndarray):
+    """Cannot be looked at."""
+
+    def __getitem__(self, index):
+        raise AssertionError("asked")
+
+    def view(self, *args):
+        raise AssertionError("asked")
+
+
+CALLS = {
+    "table": lambda e, n, out: e.table(n, out=out),
+    "encode": lambda e, n, out: e.encode(np.arange(n) + 0.5, out=out),
+    "add_to": lambda e, n, out: e.add_to(np.zeros((n, e.d_model), np.float32), out=out),
+    "add_to-itself": lambda e, n, out: e.add_to(out, out=out),
+    "shift": lambda e, n, out: e.shift(np.zeros((n, e.d_model), np.float32), 0.5, out=out),
+}
+calls = pytest.mark.parametrize("call", list(CALLS.values()), ids=list(CALLS))
+
+
+@calls
+def test_memory_counts_and_not_what_a_subclass_says(call):
+    out = np.full((2, 4), 7, np.float32).view(Liar)
+    with pytest.raises(ValueError, match=r"\(2, 4\)"):
+        call(pf.sinusoidal(64), 1000, out)
+    assert (np.asarray(out) == 7).all()
+
+
+@calls
+@pytest.mark.parametrize("kind", [Stubborn, np.matrix, np.ma.MaskedArray, np.recarray], ids=lambda k: k.__name__)
+def test_out_of_a_subclass(kind, call):
+    encoding = pf.sinusoidal(4)
+    memory, plain = np.zeros((3, 4), np.float32), np.zeros((3, 4), np.float32)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PendingDeprecationWarning)
+        out = np.ndarray.view(memory, kind)
+    assert call(encoding, 3, out) is out
+    call(encoding, 3, plain)
+    assert memory.tobytes() == plain.tobytes()
+
+
+def test_out_that_is_no_array_but_says_so():
+    class Pretender:
+        __class__ = np.ndarray
+        dtype, shape, size = np.dtype(np.float32), (3, 4), 12
+
+    with pytest.raises(TypeError):
+        pf.sinusoidal(4).table(3, out=Pretender())
+
+
+def test_shape_set_by_another_thread_in_between():
+    """The shape that was checked is the one that is written."""
+    encoding, n = pf.sinusoidal(16), 64
+    out, stop, done = np.zeros((n, 16), np.float32), threading.Event(), 0
+    expected = encoding.table(n)
+
+    def disturb():
+        while not stop.is_set():
+            out.shape = (1, n * 16)
+            out.shape = (n, 16)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        thread = threading.Thread(target=disturb)
+        thread.start()
+        try:
+            while done < 50:
+                try:
+                    encoding.encode(np.arange(n), out=out)
+                except ValueError:
+                    continue
+                done += 1
+        finally:
+            stop.set()
+            thread.join()
+    np.testing.assert_array_equal(out.reshape(n, 16), expected)
+
+
+@pytest.mark.parametrize("rows", [3, 500])
+def test_positions_between_the_places_for_doubles(rows):
+    positions = np.zeros(8 * rows + 3, np.uint8)[3:].view(np.float64)
+    assert not positions.flags.aligned
+    positions[...] = np.arange(rows) / 3
+    encoding = pf.sinusoidal(6)
+    np.testing.assert_array_equal(encoding.encode(positions), encoding.encode(positions.copy()))
+
+
+# ---- sizes ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: pf.sinusoidal(2**30),
+        lambda: pf.sinusoidal(2**40),
+        lambda: pf.positional_encoding(1, 2**31),
+        lambda: pf.Encoding._make((pf.geometric(1),), np.broadcast_to(0, (2**30, 1)), np.zeros(1), np.zeros(1), ""),
+    ],
+    ids=["sinusoidal-2^30", "sinusoidal-2^40", "shortcut", "encoding"],
+)
+def test_more_columns_than_can_be_counted(call):
+    with pytest.raises(ValueError, match=r"d_model=\d+ is too large"):
+        call()
+
+
+@pytest.mark.parametrize("text", ["", "\n", "K", "what", "48M", "512"], ids=repr)
+def test_whatever_the_system_says_about_its_cache(text, tmp_path, monkeypatch):
+    class Elsewhere:
+        def __init__(self, path):
+            pass
+
+        def glob(self, pattern):
+            file = tmp_path / "size"
+            file.write_text(text)
+            return [file, tmp_path / "none"]
+
+    monkeypatch.setattr(_target, "Path", Elsewhere)
+    size = _target.cache_size.__wrapped__()
+    assert size >= 0
+    assert size == {"48M": 48 << 20, "512": 512}.get(text, size)
+
+
+def test_the_exact_way_knows_all_turns_of_a_position_and_of_a_frequency():
+    with mpmath.workprec(3000):
+        true = mpmath.sin(mpmath.mpf(1e308) * mpmath.mpf(1e308))
+    assert pf.Encoding([1e308]).encode([1e308], dtype=np.float64)[0, 0] == pytest.approx(float(true), abs=2.0**-50)

@@ -1,0 +1,39 @@
+"""Random calls in memory between forbidden pages, and random arguments: POSENC_FAST_FUZZ=n asks for n of each."""
+
+from __future__ import annotations
+
+import os
+
+import fuzzing
+import fuzzing_input
+import pytest
+from conftest import SEED
+from hypothesis import HealthCheck, given, seed, settings
+from hypothesis import strategies as st
+
+EXAMPLES = int(os.environ.get("POSENC_FAST_FUZZ", "0") or 0) or 40
+
+fuzz = settings(
+    max_examples=EXAMPLES,
+    deadline=None,
+    database=None,
+    print_blob=True,
+    suppress_health_check=list(HealthCheck),
+)
+
+
+@pytest.mark.usefixtures("backend")
+@pytest.mark.parametrize("call", list(fuzzing.CASES.values()), ids=list(fuzzing.CASES))
+@seed(SEED)
+@fuzz
+@given(data=st.data())
+def test_any_memory(call, data):
+    call(data)
+
+
+@pytest.mark.parametrize("case", list(fuzzing_input.CASES.values()), ids=list(fuzzing_input.CASES))
+@seed(SEED)
+@fuzz
+@given(data=st.data())
+def test_any_input(case, data):
+    case(data)

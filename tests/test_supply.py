@@ -1,0 +1,53 @@
+"""What the package brings along when it runs: no network, and no compiled code but its own and NumPy's."""
+
+from __future__ import annotations
+
+import importlib.metadata
+
+import pytest
+from processes import python
+
+import posenc_fast as pf
+
+CODE = """if True:
+    import sys
+
+    def watch(event, arguments):
+        if event.startswith(("socket.", "urllib.", "http.", "ftplib.", "smtplib.")):
+            raise RuntimeError(f"{event}: the network was asked")
+
+    sys.addaudithook(watch)
+    import importlib.machinery, os
+    import numpy as np
+    numpy_alone = set(sys.modules)
+    import posenc_fast as pf
+    from posenc_fast.__main__ import main
+
+    encoding = pf.sinusoidal(8)
+    encoding.table(20, workers=2)
+    encoding.locate(encoding.shift(encoding.encode(0.5), 2))
+    os.chdir(sys.argv[1])
+    assert main(["table", "9", "4", "-o", "pe.npy"]) == main(["encode", "pe.csv", "--d-model", "4", "-o", "pe.npy"]) == 0
+    suffixes = tuple(importlib.machinery.EXTENSION_SUFFIXES)
+    files = {n: getattr(sys.modules[n], "__file__", None) or "" for n in set(sys.modules) - numpy_alone}
+    compiled = {n for n, file in files.items() if file.endswith(suffixes)}
+    print(sorted(n for n in compiled if n.partition(".")[0] not in {"numpy", *sys.stdlib_module_names}))
+"""
+
+
+@pytest.mark.parametrize("name", ["cython", "python"])
+def test_neither_network_nor_other_compiled_code(name, tmp_path):
+    if name == "cython" and not pf.isa_levels():
+        pytest.skip("this build has no compiled kernel")
+    (tmp_path / "pe.csv").write_text("1\n2.5\n")
+    result = python(CODE, tmp_path, POSENC_FAST_BACKEND=name)
+    # the kernel is loaded whether it is used or not
+    assert result.stdout.splitlines()[-1] == str(["posenc_fast._kernel"] if pf.isa_levels() else []), result.stderr
+
+
+def test_numpy_is_all_that_is_required():
+    try:
+        required = importlib.metadata.requires("posenc-fast") or []
+    except importlib.metadata.PackageNotFoundError:
+        pytest.skip("the package is not installed here, only imported")
+    assert [r.split(">")[0] for r in required if "extra ==" not in r] == ["numpy"]

@@ -1,0 +1,392 @@
+"""Threads, forks, interrupts, interpreters in an interpreter, and no memory: right values, or an error, and nothing left."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import sysconfig
+import threading
+import time
+import types
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from processes import python
+
+import posenc_fast as pf
+from posenc_fast import _backend, _threads
+
+needs_kernel = pytest.mark.skipif(not pf.isa_levels(), reason="this build has no compiled kernel")
+needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+needs_linux = pytest.mark.skipif(sys.platform != "linux", reason="limits the address space as Linux does")
+
+# ---- threads ----------------------------------------------------------------------------------------------------
+
+
+def test_threads_fill_parts_of_one_array(backend):
+    """Slices of rows and of columns, all at once, of one encoding."""
+    encoding, n = pf.sinusoidal(48), 8
+    out = np.full((n * 100, 48 + 7), 7, np.float32)
+    choice = backend, pf.isa()
+    barrier = threading.Barrier(2 * n)
+
+    def work(i):
+        with pf.use_backend(*choice):
+            barrier.wait()
+            rows = slice(i // 2 * 100, i // 2 * 100 + 100)
+            if i % 2:
+                encoding.encode(np.arange(rows.start, rows.stop), out=out[rows, :48])
+                encoding.table(100, start=rows.start, out=out[rows, :48])
+            else:
+                part = out[rows, 48:]
+                pf.sinusoidal(7).add_to(part, start=rows.start, out=part)
+
+    with ThreadPoolExecutor(2 * n) as pool:
+        list(pool.map(work, range(2 * n)))
+    np.testing.assert_array_equal(out[:, :48], encoding.table(n * 100))
+    np.testing.assert_array_equal(out[:, 48:], pf.sinusoidal(7).add_to(np.full((n * 100, 7), 7, np.float32)))
+
+
+def test_calls_with_workers_from_many_threads():
+    encoding, rows = pf.sinusoidal(256), 4200
+    expected = encoding.table(rows)
+
+    def work(i):
+        return np.array_equal(encoding.table(rows, workers=1 + i % 3 if (os.cpu_count() or 1) > 2 else 2), expected)
+
+    with ThreadPoolExecutor(6) as pool:
+        assert all(pool.map(work, range(12)))
+
+
+def blocks_done(workers, fail):
+    """Numbers of blocks that were worked on, of 1000, and the error; ``fail(i)`` may raise in block i."""
+    done = []
+
+    def task(i):
+        fail(i)
+        done.append(i)
+
+    try:
+        _threads.run(task, iter(range(1000)), workers)
+    except BaseException as error:  # noqa: BLE001
+        seen = len(done)
+        time.sleep(0.05)
+        # nothing goes on behind the caller's back
+        assert len(done) == seen
+        return done, error
+    return done, None
+
+
+@pytest.mark.parametrize("workers", [1, 2, 5])
+def test_every_block_once(workers):
+    done, error = blocks_done(workers, lambda i: None)
+    assert error is None
+    assert sorted(done) == list(range(1000))
+
+
+@pytest.mark.parametrize("workers", [1, 2, 5])
+@pytest.mark.parametrize("kind", [OSError, MemoryError, KeyboardInterrupt])
+def test_blocks_after_an_error_never_begin(kind, workers):
+    def fail(i):
+        time.sleep(1e-4)
+        if i == 20:
+            raise kind("broken")
+
+    done, error = blocks_done(workers, fail)
+    assert type(error) is kind
+    assert 20 not in done
+    assert len(done) < 500
+
+
+def test_interrupt_while_threads_are_started(monkeypatch):
+    submit, calls = ThreadPoolExecutor.submit, []
+
+    def interrupted(self, *args):
+        calls.append(submit(self, *args))
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return calls[-1]
+
+    monkeypatch.setattr(ThreadPoolExecutor, "submit", interrupted)
+    done, error = blocks_done(3, lambda i: time.sleep(1e-3))
+    assert type(error) is KeyboardInterrupt
+    assert len(done) < 500
+
+
+@pytest.mark.parametrize("possible", [0, 1])
+def test_fewer_threads_than_asked_for(possible, monkeypatch):
+    """No more threads are to be had: those that are do the work, or the caller does."""
+    started, start = [], threading.Thread.start
+
+    def limited(self):
+        if len(started) >= possible:
+            raise RuntimeError("can't start new thread")
+        started.append(self)
+        start(self)
+
+    monkeypatch.setattr(_threads, "_pools", {})
+    monkeypatch.setattr(threading.Thread, "start", limited)
+    encoding = pf.sinusoidal(256)
+    np.testing.assert_array_equal(encoding.table(4200, workers=2), encoding.table(4200))
+    done, error = blocks_done(4, lambda i: None)
+    assert error is None
+    assert sorted(done) == list(range(1000))
+
+
+def test_workers_while_the_interpreter_ends():
+    code = """if True:
+    import atexit
+    import posenc_fast as pf
+    encoding = pf.sinusoidal(256)
+    expected = encoding.table(4200, workers=2).tobytes()
+    atexit.register(lambda: print(encoding.table(4200, workers=2).tobytes() == expected))
+    """
+    result = python(code)
+    assert (result.returncode, result.stdout, result.stderr) == (0, "True\n", "")
+
+
+def test_end_of_the_interpreter_while_a_thread_computes():
+    code = """if True:
+    import threading
+    import posenc_fast as pf
+    encoding, begun = pf.sinusoidal(256), threading.Event()
+    def work():
+        while True:
+            encoding.table(4200)
+            begun.set()
+    threading.Thread(target=work, daemon=True).start()
+    begun.wait()
+    """
+    result = python(code)
+    assert (result.returncode, result.stderr) == (0, "")
+
+
+@pytest.mark.skipif(not sysconfig.get_config_var("Py_GIL_DISABLED"), reason="this is no free-threaded build")
+@needs_kernel
+def test_free_threaded_stays_free_threaded():
+    """The kernel says that it is safe without the GIL; were it not to say so, importing it would bring the GIL back."""
+    code = "import sys, numpy; import posenc_fast as pf; pf.positional_encoding(2, 2); print(sys._is_gil_enabled())"
+    result = python(code)
+    assert (result.stdout, result.stderr) == ("False\n", "")
+
+
+# ---- forks ------------------------------------------------------------------------------------------------------
+
+
+@needs_fork
+@pytest.mark.parametrize("name", ["cython", "python"])
+def test_fork_while_threads_work(name):
+    """Children of a process whose threads are at work compute with threads of their own, and end."""
+    if name == "cython" and not pf.isa_levels():
+        pytest.skip("this build has no compiled kernel")
+    code = """if True:
+    import os, threading, time, warnings
+    import numpy as np
+    import posenc_fast as pf
+    warnings.simplefilter("ignore", DeprecationWarning)
+    encoding = pf.sinusoidal(128)
+    expected = encoding.table(9000, workers=2).tobytes()
+    stop = threading.Event()
+    def work():
+        while not stop.is_set():
+            encoding.table(9000, workers=2)
+            pf.Encoding(np.random.default_rng().uniform(size=4)).table(9)
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    children = []
+    for _ in range(12):
+        time.sleep(0.01)
+        child = os.fork()
+        if child == 0:
+            good = encoding.table(9000, workers=2).tobytes() == expected
+            good = good and pf.sinusoidal(6, base=7.0).table(3, workers=2).shape == (3, 6)
+            os._exit(0 if good else 1)
+        children.append(child)
+    print([os.waitpid(child, 0)[1] for child in children])
+    stop.set()
+    for thread in threads:
+        thread.join()
+    print(encoding.table(9000, workers=2).tobytes() == expected)
+    """
+    result = python(code, POSENC_FAST_BACKEND=name)
+    assert result.stdout.splitlines() == [str([0] * 12), "True"], result.stderr
+
+
+# ---- interrupts -------------------------------------------------------------------------------------------------
+
+# rows that all lie at one place: a call as long as one likes that takes no memory
+ENDLESS = """if True:
+    import _thread, os, signal, sys, threading, time
+    import numpy as np
+    import posenc_fast as pf
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    rows, workers = 2**38, int(sys.argv[2])
+    out = np.lib.stride_tricks.as_strided(np.zeros((1, 64), np.float32), (rows, 64), (0, 4), writeable=True)
+    x = out if sys.argv[1] == "add_to" else None
+    encoding = pf.sinusoidal(64)
+    sent = []
+    def interrupt():
+        time.sleep(0.5)
+        sent.append(time.monotonic())
+        os.kill(os.getpid(), signal.SIGINT)
+    threading.Thread(target=interrupt).start()
+    try:
+        if sys.argv[1] == "table":
+            encoding.table(rows, out=out, workers=workers)
+        elif sys.argv[1] == "steps":
+            encoding.table(rows, step=3, out=out, workers=workers)
+        elif sys.argv[1] == "encode":
+            encoding.encode(np.broadcast_to(0.5, (rows,)), out=out, workers=workers)
+        else:
+            encoding.add_to(x, out=x, workers=workers)
+    except KeyboardInterrupt:
+        print(time.monotonic() - sent[0])
+    # whoever still writes, writes here
+    out[0] = 7
+    time.sleep(0.1)
+    print((out[0] == 7).all())
+    # all that is left are threads that wait for work, and they end with the interpreter
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="signals are of another kind here")
+@pytest.mark.skipif(signal.getsignal(signal.SIGINT) is signal.SIG_IGN, reason="interrupts are ignored here")
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("call", ["table", "steps", "encode", "add_to"])
+@pytest.mark.parametrize("name", ["cython", "python"])
+def test_interrupt(name, call, workers):
+    if name == "cython" and not pf.isa_levels():
+        pytest.skip("this build has no compiled kernel")
+    result = python(ENDLESS, call, workers, POSENC_FAST_BACKEND=name)
+    seconds, nothing_left = result.stdout.split()
+    # a block takes a few hundredths of a second, in pure Python half a second, and there are others on the machine
+    assert float(seconds) < (1.0 if name == "cython" else 10.0)
+    assert nothing_left == "True", result.stderr
+    assert (result.returncode, result.stderr) == (0, "")
+
+
+# ---- interpreters in an interpreter -----------------------------------------------------------------------------
+
+INSIDE = """
+import warnings
+warnings.simplefilter("ignore")
+try:
+    import numpy
+except ImportError as error:
+    print("refused:", error)
+else:
+    import posenc_fast as pf
+    if not pf.isa_levels():
+        print("refused:", pf._backend.reason)
+    print(pf.sinusoidal(2).encode([0, 1], dtype="f8").round(2).tolist())
+"""
+
+
+@pytest.mark.parametrize("first", ["import numpy", "import posenc_fast"], ids=["after-numpy", "after-the-package"])
+def test_interpreter_in_an_interpreter(first):
+    """It works or it is refused in words, by numpy or by the kernel; and the first interpreter goes on as before."""
+    pytest.importorskip("_testcapi")
+    code = f"""if True:
+    {first}
+    import sys, _testcapi
+    sys.stdout.flush()
+    print(_testcapi.run_in_subinterp({INSIDE!r}), flush=True)
+    import posenc_fast as pf
+    print(pf.sinusoidal(2).encode([0, 1], dtype="f8").round(2).tolist())
+    """
+    result = python(code)
+    values = str([[0.0, 1.0], [0.84, 0.54]])
+    *inside, status, after = result.stdout.splitlines()
+    assert (result.returncode, status, after) == (0, "0", values), result.stderr
+    assert inside
+    assert all(line == values or line.startswith("refused: ") for line in inside)
+
+
+# ---- no memory --------------------------------------------------------------------------------------------------
+
+
+@needs_linux
+@pytest.mark.parametrize("name", ["cython", "python"])
+def test_out_of_memory(name):
+    """Whatever allocation fails, in whatever call: a MemoryError, and later calls are right."""
+    if name == "cython" and not pf.isa_levels():
+        pytest.skip("this build has no compiled kernel")
+    code = """if True:
+    import resource
+    import numpy as np
+    import posenc_fast as pf
+    wide = pf.sinusoidal(1 << 13)
+    x = np.zeros((8, 1 << 13), np.float32)
+    calls = {
+        "table": lambda: pf.sinusoidal(1 << 13, base=5.0).table(300),
+        "float64": lambda: pf.sinusoidal(1 << 13, base=6.0).table(300, dtype=np.float64),
+        "encode": lambda: wide.encode(np.arange(300) + 0.5),
+        "add_to": lambda: wide.add_to(x),
+        "large": lambda: wide.table(1 << 27),
+    }
+    size = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+    seen = set()
+    for room in (0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024):
+        resource.setrlimit(resource.RLIMIT_AS, (size + (room << 20), resource.RLIM_INFINITY))
+        for call, do in calls.items():
+            try:
+                do()
+            except MemoryError:
+                seen.add(call)
+    resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    for call in ("table", "float64", "encode", "add_to"):
+        assert np.isfinite(calls[call]()).all()
+    row = wide.encode(17.0, dtype=np.float64)
+    assert abs(wide.table(20, dtype=np.float64)[17] - row).max() < 1e-15
+    print(sorted(seen))
+    """
+    result = python(code, POSENC_FAST_BACKEND=name, PYTHONMALLOC="malloc")
+    assert result.stdout == "['add_to', 'encode', 'float64', 'large', 'table']\n", result.stderr
+
+
+@needs_kernel
+def test_every_allocation_of_the_kernel_may_fail():
+    testcapi = pytest.importorskip("_testcapi")
+    kernel, given = _backend.kernel, {}
+    encoding = pf.Encoding([1.0, 0.5, 0.3, 1.0], [0, 0.25, 0.1, 0.25])
+
+    def recorded(name):
+        def make(*args):
+            given[name] = args
+            return getattr(kernel, name)(*args)
+
+        return make
+
+    spy = types.SimpleNamespace(Plan=recorded("Plan"), Lattice=recorded("Lattice"))
+    with pf.use_backend("cython"):
+        encoding._lattice(_backend.current()._replace(module=spy), True)
+    level, positions = len(pf.isa_levels()) - 1, np.zeros((70, 3))
+    spans, offsets = np.zeros(70, np.int64), np.arange(70, dtype=np.int32)
+    out, x = np.zeros((70, 4)), np.zeros((1, 70, 4))
+
+    def use():
+        plan = kernel.Plan(*given["Plan"])
+        lattice = kernel.Lattice(given["Lattice"][0], plan, *given["Lattice"][2:])
+        plan.encode(level, positions, out, 0)
+        plan.encode(level, positions, x, 0, x=x, scale=2.0)
+        lattice.rows(level, spans, offsets, out, 0)
+        lattice.table(level, 0, 0, out, 0)
+
+    failed = succeeded = 0
+    while succeeded < 10:
+        try:
+            testcapi.set_nomemory(failed + succeeded + 1, failed + succeeded + 2)
+            use()
+        except MemoryError:
+            testcapi.remove_mem_hooks()
+            failed += 1
+        else:
+            testcapi.remove_mem_hooks()
+            succeeded += 1
+    # objects, views of buffers and tuples of arguments
+    assert failed > 30
+    use()
+    np.testing.assert_array_equal(out, encoding.table(70, dtype=np.float64))
