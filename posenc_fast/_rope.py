@@ -196,7 +196,7 @@ def checked_scaling(scaling: Any, pairs: int) -> tuple[str, dict[str, Any]]:
         return "default", {}
     if not isinstance(scaling, Mapping):
         raise TypeError(f"scaling must be a mapping with a rope_type, not {scaling!r}")
-    given = dict(scaling)
+    given: dict[str, Any] = dict(scaling)
     name = given.pop("rope_type", given.pop("type", None))
     if name not in KINDS:
         raise ValueError(f"scaling has rope_type={name!r}, which is none of {', '.join(KINDS)}")
@@ -208,7 +208,7 @@ def checked_scaling(scaling: Any, pairs: int) -> tuple[str, dict[str, Any]]:
         raise ValueError(f"scaling has {unknown[0]!r}, which {name} does not take; {advice}")
     result: dict[str, Any] = {}
     for key, default in known.items():
-        value = given.get(key, default)
+        value: Any = given.get(key, default)
         if value is REQUIRED:
             raise ValueError(f"scaling lacks {key!r}, which rope_type {name!r} needs")
         if value is None and default is None:
@@ -218,7 +218,7 @@ def checked_scaling(scaling: Any, pairs: int) -> tuple[str, dict[str, Any]]:
                 raise TypeError(f"scaling[{key!r}] must be True or False, not {value!r}")
             result[key] = bool(value)
         elif key in _LISTS:
-            array = real_array(value, f"scaling[{key!r}]")
+            array = real_array(np.asarray(value), f"scaling[{key!r}]")
             if array.shape != (pairs,) or (array <= 0).any():
                 raise ValueError(
                     f"scaling[{key!r}] must have a positive number for each of {pairs} pairs, not shape {array.shape}"

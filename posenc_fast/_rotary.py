@@ -156,20 +156,21 @@ class Rotary:
         >>> pf.Rotary.from_config(config)
         Rotary(128, base=500000.0)
         """
-        if isinstance(config, (str, os.PathLike)):
-            config = json.loads(Path(config).read_text(encoding="utf-8"))
-        if not isinstance(config, Mapping):
-            raise TypeError(f"config must be a mapping or the path of a config.json, not {type(config).__name__}")
-        config = config.get("text_config") or config
-        common, scaling = _rope.config_scaling(config)
+        given: Any = config
+        if isinstance(given, (str, os.PathLike)):
+            given = json.loads(Path(given).read_text(encoding="utf-8"))
+        if not isinstance(given, Mapping):
+            raise TypeError(f"config must be a mapping or the path of a config.json, not {type(given).__name__}")
+        given = given.get("text_config") or given
+        common, scaling = _rope.config_scaling(given)
         if seq_len is not None and "seq_len" in _rope.KINDS[scaling["rope_type"]].parameters:
             scaling["seq_len"] = seq_len
-        head_dim = config.get("qk_rope_head_dim") or config.get("head_dim")
+        head_dim = given.get("qk_rope_head_dim") or given.get("head_dim")
         if head_dim is None:
-            heads = config.get("num_attention_heads")
-            if heads is None or config.get("hidden_size") is None:
+            heads = given.get("num_attention_heads")
+            if heads is None or given.get("hidden_size") is None:
                 raise ValueError("config must have head_dim, or hidden_size and num_attention_heads")
-            head_dim = config["hidden_size"] // heads
+            head_dim = given["hidden_size"] // heads
         partial = real(common.get("partial_rotary_factor", 1.0), "partial_rotary_factor", positive=True)
         rotary_dim = head_dim if scaling["rope_type"] == "proportional" else int(head_dim * partial)
         sections = common.get("mrope_section")
@@ -179,7 +180,7 @@ class Rotary:
             head_dim,
             base=common.get("rope_theta", 10000.0),
             rotary_dim=rotary_dim,
-            layout="interleaved_to_half" if config.get("rope_interleave") else "half",
+            layout="interleaved_to_half" if given.get("rope_interleave") else "half",
             scaling=None if scaling["rope_type"] == "default" else scaling,
             sections=sections,
         )
