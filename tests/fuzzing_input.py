@@ -43,7 +43,7 @@ JUNK = [
     None, True, False, 0, 1, -1, 3, 2.5, -0.0, 5e-324, 1e308, float("nan"), float("inf"), 1j, 2**62, 2**64, -(2**63) - 1,
     10**400, Fraction(1, 3), Decimal("NaN"), "", "1", "sin", "float16", "bfloat16", "python", b"1", Text("float32"),
     Number(2), (), [], [[]], {}, {"sin": 1}, set(), [1, [2, 3]], [None], ["a", "b"], [1.0, 2.0], ("sin", "cos"), range(3),
-    object(), Unwilling(), len, int, np.int8, np.float16, ">f8", "M8[s]", "i4,i4", np.nan, np.True_, np.datetime64("NaT"),
+    object(), Unwilling(), len, int, np.int8, np.float16, ">f8", "M8[s]", "i4,i4", np.nan, np.True_, np.datetime64("NaT", "s"),
     np.timedelta64(1, "Y"), np.timedelta64(1, "as"), np.str_("1"), np.array(1.0), np.array([]), np.zeros((0, 4)),
     np.zeros(4), np.ones((3, 4), np.float32), np.ones((3, 4), ">f4"), np.ones((3, 4), object), np.ones((3, 4), "i4,i4"),
     memoryview(b"12"), np.array(["x"]), np.array([2**63], np.uint64), np.array([np.nan]), np.ma.masked,

@@ -173,7 +173,7 @@ CASES = {
     "positions-below-int64": (encode([-(2**63) - 1]), ValueError, "positions", ""),
     "positions-months": (encode(np.timedelta64(1, "M")), TypeError, "positions", "timedelta64[M]"),
     "positions-years": (encode([np.timedelta64(1, "Y")]), TypeError, "positions", "timedelta64[Y]"),
-    "positions-no-unit": (encode(np.timedelta64(1)), TypeError, "positions", "timedelta64"),
+    "positions-no-unit": (encode(np.zeros((), "m8")), TypeError, "positions", "timedelta64"),
     "positions-one-axis": (lambda: TWO.encode(1.0), ValueError, "positions", "()"),
     "positions-three-axes": (lambda: TWO.encode([[1, 2, 3]]), ValueError, "positions", "(1, 3)"),
     "encode-dtype": (lambda: E.encode(1, dtype="i4"), TypeError, "dtype", "i4"),
