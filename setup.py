@@ -12,7 +12,7 @@ from pathlib import Path
 
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
-from setuptools.errors import BaseError
+from setuptools.errors import BaseError, CompileError
 
 
 def flag(name):
@@ -58,7 +58,7 @@ class BuildKernel(build_ext):
             ext.extra_objects = [
                 o for level, flags in levels.items() for o in self.loops(ext, loops, level, common + flags)
             ]
-        except BaseError:
+        except (BaseError, CompileError):
             if len(levels) == 1:
                 raise
             print("posenc_fast: this compiler does not know x86-64-v3 and -v4; building the baseline alone")

@@ -69,7 +69,9 @@ class Rotary:
     -----
     Unscaled frequencies are exact real numbers, scaled ones the float64 results of their formulas. Tables are rounded
     once from the exact value; x is turned in doubles and rounded once, so that a value is within half a unit in its
-    last place and 2^-50 of the largest value of its pair (float64: two units). Nothing limits the position.
+    last place and 2^-51 of the length of its pair (float64: 2^-51 of it in all). Nothing limits the position. Keys
+    that were turned for other positions are turned by the difference; with an attention factor they are turned back
+    (``inverse=True``, which takes it off) and turned anew.
 
     References
     ----------
@@ -135,8 +137,8 @@ class Rotary:
         ----------
         config : mapping or path
             The contents of a config.json, or where it is: rope_theta, rope_scaling or rope_parameters, head_dim (or
-            hidden_size and num_attention_heads; or qk_rope_head_dim), partial_rotary_factor, max_position_embeddings,
-            rope_interleave.
+            hidden_size and num_attention_heads; or qk_rope_head_dim), partial_rotary_factor (or rotary_dim),
+            max_position_embeddings, rope_interleave; and model_type, which decides the layout.
         seq_len : int, optional
             Length of the sequence, for the scalings that ask for it (dynamic, longrope).
 
@@ -171,16 +173,24 @@ class Rotary:
             if heads is None or given.get("hidden_size") is None:
                 raise ValueError("config must have head_dim, or hidden_size and num_attention_heads")
             head_dim = given["hidden_size"] // heads
-        partial = real(common.get("partial_rotary_factor", 1.0), "partial_rotary_factor", positive=True)
-        rotary_dim = head_dim if scaling["rope_type"] == "proportional" else int(head_dim * partial)
+        partial = common.get("partial_rotary_factor", given.get("rotary_pct", 1.0))
+        rotary_dim = int(head_dim * real(partial, "partial_rotary_factor", positive=True))
+        if scaling["rope_type"] == "proportional":
+            rotary_dim = head_dim
+        elif given.get("rotary_dim") is not None:
+            rotary_dim = given["rotary_dim"]
+        model = given.get("model_type")
+        layout = "interleaved" if model in _rope.INTERLEAVED else "half"
+        if given.get("rope_interleave", model in _rope.INTERLEAVED_TO_HALF):
+            layout = "interleaved_to_half"
         sections = common.get("mrope_section")
         if sections is not None and common.get("mrope_interleaved"):
             sections = _interleaved_axes(sections)
         return cls(
             head_dim,
-            base=common.get("rope_theta", 10000.0),
+            base=common.get("rope_theta", given.get("rotary_emb_base", 10000.0)),
             rotary_dim=rotary_dim,
-            layout="interleaved_to_half" if given.get("rope_interleave") else "half",
+            layout=layout,
             scaling=None if scaling["rope_type"] == "default" else scaling,
             sections=sections,
         )
