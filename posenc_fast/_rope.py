@@ -187,17 +187,47 @@ KINDS = {
 }
 # models of transformers 5 whose pairs lie side by side, and those that put them half a row apart as they turn them
 INTERLEAVED = frozenset(
-    """
-    blt codegen cohere cohere2 cohere2_moe deepseek_v2 deepseek_v4 ernie4_5 ernie4_5_moe ernie4_5_vl_moe
-    ernie4_5_vl_moe_text glm glm4 glm4v glm4v_text glm_ocr glm_ocr_text gptj helium llama4 llama4_text moonshine
-    moonshine_streaming
-    """.split()
+    [
+        "blt",
+        "codegen",
+        "cohere",
+        "cohere2",
+        "cohere2_moe",
+        "deepseek_v2",
+        "deepseek_v4",
+        "ernie4_5",
+        "ernie4_5_moe",
+        "ernie4_5_vl_moe",
+        "ernie4_5_vl_moe_text",
+        "glm",
+        "glm4",
+        "glm4v",
+        "glm4v_text",
+        "glm_ocr",
+        "glm_ocr_text",
+        "gptj",
+        "helium",
+        "llama4",
+        "llama4_text",
+        "moonshine",
+        "moonshine_streaming",
+    ]
 )
 INTERLEAVED_TO_HALF = frozenset(
-    """
-    axk1 axk2 bailing_hybrid deepseek_v3 deepseek_v32 dots3_note glm4_moe_lite glm_moe_dsa longcat_flash
-    mistral4 mistral_large4 youtu
-    """.split()
+    [
+        "axk1",
+        "axk2",
+        "bailing_hybrid",
+        "deepseek_v3",
+        "deepseek_v32",
+        "dots3_note",
+        "glm4_moe_lite",
+        "glm_moe_dsa",
+        "longcat_flash",
+        "mistral4",
+        "mistral_large4",
+        "youtu",
+    ]
 )
 _BOOLEANS = {"truncate", "keys"}
 _LISTS = {"short_factor", "long_factor"}
