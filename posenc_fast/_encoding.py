@@ -345,7 +345,11 @@ class Encoding:
 
     def _far(self, engine: _backend.Engine) -> bool:
         """Whether one step is so many turns that rows have to be evaluated one by one."""
-        return bool((self._plan(engine, "integer")[1][self.ndim : 2 * self.ndim] > MOST).any())
+        far = self._cache.get("far")
+        if far is None:
+            largest = self._plan(engine, "integer")[1][self.ndim : 2 * self.ndim]
+            far = self._cache["far"] = bool((largest > MOST).any())
+        return far
 
     def _lattice(self, engine: _backend.Engine, wide: bool) -> tuple[Any, int]:
         """The engine's Lattice, and the binary logarithm of its span; None where each step is too many turns for one."""
@@ -560,7 +564,7 @@ class Encoding:
         >>> x[2, 0]
         array([1., 2., 1., 2.], dtype=float32)
         """
-        x = plain(x, "x")
+        given_x, x = x, plain(x, "x")
         dtype = float_type(x.dtype, "x")
         if x.ndim < 2 or x.shape[-1] != self.d_model:
             raise ValueError(
@@ -582,7 +586,9 @@ class Encoding:
                     f"positions is for rows {shape}, but must be for {(length,)} or for {x.shape[:-1]}, those of x"
                 )
         result = self._allocate(out, x.shape, dtype)
-        same = result.strides == x.strides and result.__array_interface__["data"] == x.__array_interface__["data"]
+        same = out is given_x or (
+            result.strides == x.strides and result.__array_interface__["data"] == x.__array_interface__["data"]
+        )
         if out is not None and not same and _overlap(x, result):
             raise ValueError("out and x overlap without being the same array; give out=x, or memory of its own")
         if x.size == 0:
