@@ -13,6 +13,9 @@ from posenc cimport (
 from libc.stdint cimport uint16_t
 from libc.string cimport memcpy
 
+cdef enum:
+    NEAR = 1 << 11  # angles
+
 ctypedef fused turned:
     rdouble
     rfloat
@@ -153,25 +156,31 @@ cdef void rotate_row(const CRotation* r, const char* x, char* out, const double*
 
 cdef void rotate(const CRotation* r, double* scratch) noexcept nogil:
     """Every row of (groups, batches, heads, rows), by the angles of its group and row. scratch: 3 * pairs doubles."""
-    cdef Py_ssize_t g, b, i, j, h, s
+    cdef Py_ssize_t g, b, i, j, h, s, first = 0
     cdef Py_ssize_t heads = r.shape[2], rows = r.shape[3]
     # whichever lie closer together are taken one after the other
     cdef bint heads_inside = heads > 1 and (rows == 1 or r.out_strides[2] < r.out_strides[3])
     cdef Py_ssize_t inner = r.out_strides[2] if heads_inside else r.out_strides[3]
     cdef Py_ssize_t size = 8 if r.type == FLOAT64 else 4 if r.type == FLOAT32 else 2
+    # so many rows of angles stay in the first-level cache for all heads
+    cdef Py_ssize_t many = max(<Py_ssize_t>1, NEAR // (2 * r.pairs)), end
     cdef const char* x
     cdef char* out
     for g in range(r.shape[0]):
         for b in range(r.shape[1]):
-            for i in range(rows if heads_inside else heads):
-                for j in range(heads if heads_inside else rows):
-                    h = j if heads_inside else i
-                    s = i if heads_inside else j
-                    x = (r.x + g * r.x_strides[0] + b * r.x_strides[1] + h * r.x_strides[2] + s * r.x_strides[3])
-                    out = (r.out + g * r.out_strides[0] + b * r.out_strides[1] + h * r.out_strides[2]
-                           + s * r.out_strides[3])
-                    prefetch(out + 16 * inner, r.width * size)
-                    rotate_row(r, x, out, r.angles + (g * rows + s) * 2 * r.pairs, scratch)
+            first = 0
+            while first < rows:
+                end = min(first + many, rows)
+                for i in range(end - first if heads_inside else heads):
+                    for j in range(heads if heads_inside else end - first):
+                        h = j if heads_inside else i
+                        s = first + (i if heads_inside else j)
+                        x = (r.x + g * r.x_strides[0] + b * r.x_strides[1] + h * r.x_strides[2] + s * r.x_strides[3])
+                        out = (r.out + g * r.out_strides[0] + b * r.out_strides[1] + h * r.out_strides[2]
+                               + s * r.out_strides[3])
+                        prefetch(out + 16 * inner, r.width * size)
+                        rotate_row(r, x, out, r.angles + (g * rows + s) * 2 * r.pairs, scratch)
+                first = end
 
 
 cdef public void fill_level "POSENC_DOOR"(CLevel* level) noexcept nogil:
