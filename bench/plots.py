@@ -256,7 +256,7 @@ def draw_rotations(bars: Data, file: Path) -> None:
     axes.xaxis.set_major_formatter(lambda x, _: f"{x:g}")
     axes.set_xlabel("nanoseconds an element, one thread")
     axes.set_title(
-        "Turning queries of 1x32x2048x128, float32 (np.multiply: one product in place): lower is faster",
+        "Turning float32 queries (1, 32, 2048, 128) in place: lower is faster",
         loc="left", fontweight="bold", fontsize=11,
     )  # fmt: skip
     axes.tick_params(axis="y", length=0)
