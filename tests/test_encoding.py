@@ -397,10 +397,11 @@ def some(rng, encoding, n):
 def test_moving(paired, rng):
     points, offset = some(rng, paired, 30), some(rng, paired, 1)[0]
     here, there = paired.encode(points, dtype=np.float64), paired.encode(points + offset, dtype=np.float64)
-    np.testing.assert_allclose(paired.shift(here, offset), there, rtol=0, atol=1e-14)
+    # points + offset is rounded, which several axes of high frequencies show
+    np.testing.assert_allclose(paired.shift(here, offset), there, rtol=0, atol=5e-14)
     matrix = paired.transition_matrix(offset)
     assert matrix.shape == (paired.d_model,) * 2
-    np.testing.assert_allclose(here @ matrix, there, rtol=0, atol=1e-14)
+    np.testing.assert_allclose(here @ matrix, there, rtol=0, atol=5e-14)
     np.testing.assert_allclose(matrix @ matrix.T, np.eye(paired.d_model), rtol=0, atol=1e-14)
     np.testing.assert_allclose(matrix.T, paired.transition_matrix(-offset), rtol=0, atol=0)
 
