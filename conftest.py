@@ -1,0 +1,20 @@
+"""What tests and examples need packages that are not installed; with POSENC_FAST_REQUIRE_EXTRAS=1 they fail instead."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+
+OPTIONAL = {"dask": "dask", "plot": "matplotlib", "sklearn": "sklearn", "torch": "torch"}
+MISSING = {
+    module: package
+    for module, package in OPTIONAL.items()
+    if importlib.util.find_spec(package) is None and not os.environ.get("POSENC_FAST_REQUIRE_EXTRAS")
+}
+
+# their examples run where the package is installed
+collect_ignore = [f"posenc_fast/{module}.py" for module in MISSING]
+
+
+def pytest_report_header() -> list[str]:
+    return [f"examples of posenc_fast.{module} skipped: no {package}" for module, package in MISSING.items()]
