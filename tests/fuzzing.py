@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from fractions import Fraction
 
 import guarded
@@ -331,4 +332,83 @@ def one_shift(data):
     assert X.untouched()
 
 
-CASES = {"table": one_table, "encode": one_encode, "add_to": one_add_to, "shift": one_shift}
+def one_grid(data):
+    draw = data.draw
+    axes = draw(st.integers(1, 3))
+    encoding = draw(encodings(axes)) if draw(st.booleans()) else pf.join([draw(encodings()) for _ in range(axes)])
+    name = draw(names)
+    given = [draw(st.integers(0, 6)) for _ in range(axes)]
+    assume(np.prod(given) * encoding.d_model <= 6000)
+    where = [np.arange(n, dtype=np.float64) for n in given]
+    if draw(st.booleans()):
+        k = draw(st.integers(0, axes - 1))
+        given[k] = positions_of(draw, (given[k],))
+        where[k] = seconds(given[k])
+    indexing = draw(st.sampled_from(["ij", "xy"]))
+    points = np.stack(np.meshgrid(*where, indexing=indexing), axis=-1)
+    options = {"indexing": indexing, "workers": draw(workers)}
+    out = lay(draw, OUT, (*points.shape[:-1], encoding.d_model), DTYPES[name])
+    with Blocks(draw):
+        try:
+            pf.grid(given, encoding)
+        except (TypeError, ValueError) as error:
+            # axes of times and of numbers, or of types too far apart, in one column
+            if not re.search(r"cannot be added up|integers beyond 2\*\*53", str(error)):
+                raise
+            assume(False)
+        check(
+            lambda **to: pf.grid(given, encoding, dtype=DTYPES[name], **options, **to),
+            name,
+            out,
+            np.abs(encoding.amplitudes).max(),
+            angles_of(encoding, points),
+        )
+
+
+def one_rotate(data):
+    draw = data.draw
+    half = draw(st.one_of(st.integers(1, 20), st.sampled_from([32, 33, 64, 65])))
+    rotary = pf.Rotary(
+        2 * half,
+        base=draw(st.sampled_from([1e4, 2.0, 5e5])),
+        rotary_dim=2 * draw(st.integers(1, half)),
+        layout=draw(st.sampled_from(["half", "interleaved", "interleaved_to_half"])),
+        scaling=draw(st.sampled_from([None, {"rope_type": "linear", "factor": 3.0}])),
+    )
+    name, rows = draw(names), draw(st.integers(0, 12))
+    lead = draw(st.sampled_from([(), (3,), (2, 3), (2, 1, 2), (0,), (0, 2)]))
+    seq_axis = draw(st.integers(0, len(lead)))
+    shape = (*lead[:seq_axis], rows, *lead[seq_axis:], 2 * half)
+    assume(np.prod(shape) <= 8000)
+    x = lay(draw, X, shape, DTYPES[name], close=draw(st.booleans()))
+    some = draw(st.lists(st.floats(-1e3, 1e3) | st.sampled_from([0.0, -0.0, 1e-320, 6e4]), min_size=1, max_size=9))
+    x[...] = np.resize(np.array(some), shape).astype(x.dtype)
+    options = {"seq_axis": seq_axis, "inverse": draw(st.booleans())}
+    options |= {"precision": draw(precisions), "workers": draw(workers)}
+    if draw(st.booleans()):
+        groups = draw(st.integers(0, min(1, len(lead))))
+        options["positions"] = positions_of(draw, (*lead[:groups], rows))
+        furthest = np.abs(seconds(options["positions"])).max(initial=0.0)
+    else:
+        options["start"] = draw(st.integers(-(2**40), 2**40) | st.floats(-9, 9))
+        furthest = abs(options["start"]) + rows
+    before, magnitude = x.tobytes(), 2 * np.abs(x.astype(np.float64)).max(initial=0.0)
+    out = lay(draw, OUT, shape, DTYPES[name])
+    with Blocks(draw):
+        check(lambda **to: rotary.apply(x, **options, **to), name, out, magnitude, np.full(shape[:-1], furthest))
+        assert x.tobytes() == before
+        assert X.untouched()
+        if x.strides[-1] == x.itemsize:
+            assert rotary.apply(x, **options, out=x) is x
+            assert x.tobytes() == out.tobytes()
+            assert X.untouched()
+
+
+CASES = {
+    "table": one_table,
+    "encode": one_encode,
+    "add_to": one_add_to,
+    "shift": one_shift,
+    "grid": one_grid,
+    "rotate": one_rotate,
+}
