@@ -41,6 +41,20 @@ def lint(session: nox.Session) -> None:
 
 
 @nox.session(default=False)
+def extras(session: nox.Session) -> None:
+    """The tests of the optional modules, with everything that they can use."""
+    install(session, "test-extras")
+    session.run("pytest", *(session.posargs or EXTRAS), env={"POSENC_FAST_REQUIRE_EXTRAS": "1"})
+
+
+@nox.session(default=False)
+def docs(session: nox.Session) -> None:
+    """The documentation, into docs/_build."""
+    install(session, "docs")
+    session.run("sphinx-build", "-W", "-q", "--keep-going", "docs", "docs/_build", *session.posargs)
+
+
+@nox.session(default=False)
 def bench(session: nox.Session) -> None:
     """Speed, as ratios measured side by side."""
     install(session, "bench")
