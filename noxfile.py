@@ -42,9 +42,8 @@ def lint(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def extras(session: nox.Session) -> None:
-    """The tests of the optional modules, with everything that they can use."""
-    install(session, "test-extras")
-    session.run("pytest", *(session.posargs or EXTRAS), env={"POSENC_FAST_REQUIRE_EXTRAS": "1"})
+    """The optional modules with all that they can use, and the documentation."""
+    session.run(".ci/extras", external=True)
 
 
 @nox.session(default=False)

@@ -31,6 +31,8 @@ autosummary_generate = True
 autodoc_default_options = {"members": True, "member-order": "bysource"}
 autodoc_typehints = "none"
 napoleon_google_docstring = False
+# parameters that share a description keep it together
+napoleon_use_param = False
 napoleon_use_rtype = False
 napoleon_use_admonition_for_examples = False
 

@@ -8,6 +8,7 @@ import exact
 import mpmath
 import numpy as np
 import pytest
+from optional import optional
 
 import posenc_fast as pf
 from posenc_fast import _target
@@ -341,7 +342,7 @@ def test_float32_frameworks(first):
     np.testing.assert_array_equal(encoding.add_to(x, start=first, precision="float32"), got)
     if first:
         assert np.abs(got - encoding.table(64, start=first)).max() > 1e-3
-    torch = pytest.importorskip("torch")
+    torch = optional("torch")
     theirs = torch.sin(
         torch.arange(first, first + len(positions)).float()[:, None] * torch.from_numpy(frequencies)
     ).numpy()

@@ -1,4 +1,4 @@
-"""Rotary encodings against the code of other packages, where these are installed (dependency group ``peers``)."""
+"""Rotary encodings against the code of other packages, where these are installed (dependency group ``test-extras``)."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import importlib
 
 import numpy as np
 import pytest
+from optional import optional
 
 import posenc_fast as pf
 
@@ -14,12 +15,12 @@ pytestmark = pytest.mark.usefixtures("backend")
 
 @pytest.fixture(scope="module")
 def torch():
-    return pytest.importorskip("torch")
+    return optional("torch")
 
 
 @pytest.fixture(scope="module")
 def transformers(torch):
-    return pytest.importorskip("transformers")
+    return optional("transformers")
 
 
 def modeling(name):
@@ -171,7 +172,7 @@ def test_qwen2_vl(torch, transformers, rng):
 @pytest.mark.parametrize("interleaved", [0, 1], ids=["half", "interleaved"])
 @pytest.mark.parametrize("domain", ["com.microsoft", "ai.onnx"])
 def test_onnxruntime(domain, interleaved, rotary_dim, rng):
-    runtime, onnx = pytest.importorskip("onnxruntime"), pytest.importorskip("onnx")
+    runtime, onnx = optional("onnxruntime"), optional("onnx")
     q = random(rng, 2, 4, 9, 32)
     rotary = pf.Rotary(32, rotary_dim=rotary_dim, layout="interleaved" if interleaved else "half")
     cos, sin = rotary.tables(9)
