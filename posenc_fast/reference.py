@@ -339,9 +339,10 @@ def rotate(level: int, angles: Floats, x: npt.NDArray[Any], out: npt.NDArray[Any
     first, second = (values_of(kind, x[..., part]) for part in (halves if layout == 0 else neighbours))
     if out is not x:
         out[..., 2 * pairs :] = x[..., 2 * pairs :]
-    turned = first * cosine - second * sine, second * cosine + first * sine
-    for part, value in zip(neighbours if layout == 1 else halves, turned, strict=True):
-        out[..., part] = round_to(kind, value, np.zeros_like(value))
+    with np.errstate(invalid="ignore", over="ignore", under="ignore"):
+        turned = first * cosine - second * sine, second * cosine + first * sine
+        for part, value in zip(neighbours if layout == 1 else halves, turned, strict=True):
+            out[..., part] = round_to(kind, value, np.zeros_like(value))
 
 
 # ---- the package's public names, bound to this implementation ---------------------------------------------------

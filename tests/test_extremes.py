@@ -132,6 +132,18 @@ def test_rounding_to_infinity_does_not_warn():
     encoding = pf.sinusoidal(4, scale=1e6)
     assert np.isinf(encoding.encode(2.0**60, dtype=np.float16)).any()
     assert np.isinf(encoding.shift(np.full(4, 6e4, np.float16), 1.0)).any()
+    assert np.isinf(pf.Rotary(4).apply(np.full((2, 4), 6e4, np.float16))).any()
+
+
+@pytest.mark.parametrize("name", ["float64", "float32", "float16"])
+def test_turning_what_is_infinite(name):
+    x = np.array([[INF, -INF, NAN, 1.0], [INF, 1.0, 0.0, -0.0], [1.0, -INF, 0.0, 1.0]], name)
+    angles = np.array([1.0, 2.0, 3.0])[:, np.newaxis] * pf.Rotary(4, layout="interleaved").frequencies
+    (a, b), (cos, sin) = (x[:, 0::2], x[:, 1::2]), (np.cos(angles), np.sin(angles))
+    with np.errstate(invalid="ignore"):
+        expected = np.stack([a * cos - b * sin, b * cos + a * sin], axis=-1).reshape(3, 4)
+    got = pf.Rotary(4, layout="interleaved").apply(x, start=1)
+    np.testing.assert_allclose(got, expected, rtol=0, atol=1e-15 + np.finfo(name).eps)
 
 
 @pytest.mark.parametrize("name", ["float64", "float32", "float16", "bfloat16"])
