@@ -43,8 +43,8 @@ def grid(
     Parameters
     ----------
     axes : sequence, one for each axis of the encoding
-        A number n, for the positions 0 .. n - 1, or an array of shape (n,) of coordinates: whatever
-        `Encoding.encode` takes as positions.
+        A number n, for the positions 0 .. n - 1, a range of integers, or an array of shape (n,) of coordinates:
+        whatever `Encoding.encode` takes as positions.
     encoding : Encoding
         Over as many axes, such as `join` makes.
     indexing : {"ij", "xy"}
@@ -88,11 +88,7 @@ def grid(
     if not isinstance(encoding, Encoding):
         raise TypeError(f"encoding must be an Encoding, not {type(encoding).__name__}")
     coordinates = _coordinates(axes, encoding.ndim)
-    if indexing not in ("ij", "xy"):
-        raise ValueError(f"indexing must be 'ij' or 'xy', not {indexing!r}")
-    order = list(range(encoding.ndim))
-    if indexing == "xy":
-        order[:2] = order[1::-1]
+    order = _order(indexing, encoding.ndim)
     kind, threads = float_type(dtype), check_workers(workers)
     shape = (*(_length(coordinates[a]) for a in order), encoding.d_model)
     parts, mixed = _parts(encoding)
@@ -133,18 +129,32 @@ def grid(
     return result if out is None else out
 
 
-def _coordinates(axes: Any, count: int) -> list[int | Array]:
+def _order(indexing: str, count: int) -> list[int]:
+    """Which axis each dimension of the result is; as well, which dimension each axis is."""
+    if indexing not in ("ij", "xy"):
+        raise ValueError(f"indexing must be 'ij' or 'xy', not {indexing!r}")
+    order = list(range(count))
+    if indexing == "xy":
+        order[:2] = order[1::-1]
+    return order
+
+
+def _coordinates(axes: Any, count: int) -> list[range | Array]:
     """What was given for each axis, checked."""
     given = list(axes) if isinstance(axes, Iterable) and not isinstance(axes, (str, bytes)) else None
     if given is None or len(given) != count:
         raise ValueError(
             f"axes must have a length or an array of coordinates for each of the encoding's {count} axes, not {axes!r}"
         )
-    result: list[int | Array] = []
+    result: list[range | Array] = []
     for a, axis in enumerate(given):
         name = f"axes[{a}]"
         if isinstance(axis, (int, np.integer)):
-            result.append(count_of(axis, name, 0))
+            result.append(range(count_of(axis, name, 0)))
+            continue
+        if isinstance(axis, range):
+            _positions.convert([axis[0], axis[-1]] if axis else [], 1, name)
+            result.append(axis)
             continue
         array = np.asarray(axis)
         if array.ndim != 1:
@@ -154,27 +164,37 @@ def _coordinates(axes: Any, count: int) -> list[int | Array]:
     return result
 
 
-def _length(axis: int | Array) -> int:
-    return axis if isinstance(axis, int) else len(axis)
+def _length(axis: range | Array) -> int:
+    if isinstance(axis, range):
+        # len() stops at sys.maxsize
+        return (axis[-1] - axis[0]) // axis.step + 1 if axis else 0
+    return len(axis)
 
 
-def _rows(encoding: Encoding, axis: int | Array, kind: np.dtype[Any], workers: int | None) -> Array:
-    if isinstance(axis, int):
-        return encoding.table(axis, dtype=kind, workers=workers)
+def _numbers(axis: range | Array) -> Array:
+    if isinstance(axis, range) and -(2**63) <= min(axis.start, axis.stop) and max(axis.start, axis.stop) < 2**63:
+        return np.arange(axis.start, axis.stop, axis.step)
+    # numpy counts in int64, and reads all others one by one
+    return np.asarray(axis)
+
+
+def _rows(encoding: Encoding, axis: range | Array, kind: np.dtype[Any], workers: int | None) -> Array:
+    if isinstance(axis, range):
+        return encoding.table(len(axis), start=axis.start, step=axis.step, dtype=kind, workers=workers)
     return encoding.encode(axis, dtype=kind, workers=workers)
 
 
-def _missing(axis: int | Array) -> npt.NDArray[np.bool_] | None:
+def _missing(axis: range | Array) -> npt.NDArray[np.bool_] | None:
     """Which coordinates have no value."""
-    if isinstance(axis, int) or axis.dtype.kind not in "fmM":
+    if isinstance(axis, range) or axis.dtype.kind not in "fmM":
         return None
     missing: npt.NDArray[np.bool_] = ~np.isfinite(axis)
     return missing if missing.any() else None
 
 
-def _points(coordinates: list[int | Array]) -> list[Array]:
+def _points(coordinates: list[range | Array]) -> list[Array]:
     """The coordinates of all axes in one type that holds them."""
-    arrays = [np.arange(axis) if isinstance(axis, int) else axis for axis in coordinates]
+    arrays = [_numbers(axis) for axis in coordinates]
     if len({array.dtype.kind in "mM" for array in arrays}) > 1:
         raise TypeError(
             f"axes of types {', '.join(str(array.dtype) for array in arrays)} cannot be added up in one column; "

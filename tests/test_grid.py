@@ -81,6 +81,28 @@ def test_the_bits_are_those_of_each_axis_table():
 
 
 @pytest.mark.usefixtures("backend")
+@pytest.mark.parametrize("dtype", DTYPES, ids=lambda t: t.__name__)
+@pytest.mark.parametrize("name", ENCODINGS)
+def test_ranges_are_parts_of_the_grid(name, dtype):
+    encoding = ENCODINGS[name]
+    whole = pf.grid([40, 30, 9][: encoding.ndim], encoding, dtype=dtype)
+    parts = [(7, 31), (2, 30, 3), (8, 0, -2)][: encoding.ndim]
+    some = pf.grid([range(*part) for part in parts], encoding, dtype=dtype)
+    np.testing.assert_array_equal(some, whole[tuple(slice(*part) for part in parts)])
+
+
+@pytest.mark.usefixtures("backend")
+def test_ranges_to_the_ends_of_64_bits():
+    first, last = range(-(2**63), -(2**63) + 3), range(2**64 - 2, 2**64)
+    grid = pf.grid([first, last], ENCODINGS["two"])
+    np.testing.assert_array_equal(grid[:, 1, :6], ROW.table(3, start=-(2**63)))
+    np.testing.assert_array_equal(grid[2, :, 6:], COLUMN.table(2, start=2**64 - 2))
+    large = np.array([2**64 - 2, 2**64 - 1], np.uint64)
+    encoding = pf.fourier_features([[2.0**-30, 2.0**-31]])
+    np.testing.assert_array_equal(pf.grid([last, last], encoding), pf.grid([large, large], encoding))
+
+
+@pytest.mark.usefixtures("backend")
 def test_minus_zero_is_kept():
     encoding = pf.sinusoidal(2, functions=("-sin", "cos"))
     grid = pf.grid([2, 3], pf.join([encoding, encoding]))
@@ -163,6 +185,7 @@ def test_large_integers_are_exact():
 def test_empty():
     assert pf.grid([0, 3], ENCODINGS["two"]).shape == (0, 3, 11)
     assert pf.grid([3, []], ENCODINGS["dense"]).shape == (3, 0, 6)
+    assert pf.grid([range(5, 2), 3], ENCODINGS["two"]).shape == (0, 3, 11)
 
 
 @pytest.mark.parametrize(
@@ -184,6 +207,8 @@ def test_empty():
         ([np.zeros(3, "m8[s]"), 4], {}, TypeError, ["axes", "timedelta64[s]", "seconds"]),
         ([np.array([2**53 + 1]), np.array([0.5])], {}, ValueError, ["axes[0]", "float64"]),
         ([2**40, 2**40], {}, ValueError, ["too large"]),
+        ([range(2**64), 2], {}, ValueError, ["too large"]),
+        ([3, range(2**64 - 1, 2**64 + 1)], {}, ValueError, ["axes[1]", str(2**64)]),
     ],
     ids=lambda value: None if isinstance(value, (dict, list, type)) else str(value),
 )

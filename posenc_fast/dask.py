@@ -1,0 +1,330 @@
+"""Tables, encodings and grids as lazy Dask arrays: every chunk is computed from its own positions, where it is needed.
+
+A graph holds the encoding and where each chunk begins, and no rows; workers have nothing to exchange, and a chunk that
+is lost with its worker is made again. Chunks divide the rows: the columns of a position stay together, since they
+share their sines and cosines. Needs Dask: ``pip install 'posenc-fast[dask]'``.
+
+The backend and level (`posenc_fast.backend`, `posenc_fast.isa`) are those of the thread that computes a chunk, for
+which ``POSENC_FAST_BACKEND`` and ``POSENC_FAST_ISA`` choose, and not `posenc_fast.use_backend` around the call. Workers
+on CPUs of different levels may differ in the last bit of a value.
+
+Examples
+--------
+>>> import posenc_fast as pf, posenc_fast.dask as pfd
+>>> rows = pfd.table(pf.sinusoidal(64), 10**9, chunks=10**6)
+>>> rows.shape, rows.numblocks
+((1000000000, 64), (1000, 1))
+>>> rows[123456789].compute().shape
+(64,)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from . import _checks, _frames, _grid, _positions
+from ._encoding import Encoding
+
+try:
+    import dask.array as da
+    from dask.utils import is_index_like, is_series_like
+except ImportError as error:
+    raise ImportError("posenc_fast.dask needs Dask: pip install 'posenc-fast[dask]'") from error
+
+__all__ = ["encode", "grid", "table"]
+
+Array = npt.NDArray[Any]
+
+
+def table(
+    encoding: Encoding,
+    length: int,
+    *,
+    start: float = 0,
+    step: float = 1,
+    dtype: npt.DTypeLike = np.float32,
+    precision: str = "exact",
+    chunks: Any = "auto",
+) -> Any:
+    """Rows of the positions ``start + i * step``: `Encoding.table` as a lazy array.
+
+    Parameters
+    ----------
+    encoding : Encoding
+        Of one axis.
+    length, start, step, dtype, precision
+        As in `Encoding.table`.
+    chunks : int, str or tuple
+        How the rows are divided, as Dask has it for an array of shape (length,): rows a chunk, the number of rows of
+        each, "auto", or bytes such as "64 MiB".
+
+    Returns
+    -------
+    dask.array.Array of shape (length, d_model)
+        One chunk wide.
+
+    Raises
+    ------
+    TypeError, ValueError
+        When an argument does not fit.
+
+    Notes
+    -----
+    The first position of a chunk is computed exactly, with integers of Python (or fractions, for real numbers). The
+    row of an integer position has the same bits as in `Encoding.table`, however the rows are divided.
+
+    Examples
+    --------
+    >>> import numpy as np, posenc_fast as pf, posenc_fast.dask as pfd
+    >>> encoding = pf.sinusoidal(4)
+    >>> rows = pfd.table(encoding, 1000, start=2**60 + 1, chunks=300)
+    >>> rows.chunks
+    ((300, 300, 300, 100), (4,))
+    >>> np.array_equal(rows.compute(), encoding.table(1000, start=2**60 + 1))
+    True
+    """
+    _check_encoding(encoding)
+    encoding._one_axis("table")
+    rows = _checks.count_of(length, "length", 0)
+    kind = _checks.float_type(dtype)
+    _checks.check_precision(precision)
+    first, each = _checks.progression(start, step, rows)
+    return da.map_blocks(
+        _table_block,
+        encoding=encoding,
+        first=first,
+        each=each,
+        kind=kind,
+        precision=precision,
+        chunks=_normalize(chunks, (rows,), encoding.d_model, kind),
+        meta=_meta(2, kind),
+        token="posenc-table",
+    )
+
+
+def encode(
+    encoding: Encoding,
+    positions: Any,
+    *,
+    dtype: npt.DTypeLike = np.float32,
+    precision: str = "exact",
+    chunks: Any = None,
+) -> Any:
+    """Rows of any positions: `Encoding.encode` as a lazy array.
+
+    Parameters
+    ----------
+    encoding : Encoding
+        Of any number A of axes.
+    positions : dask.array.Array, dask Series or Index, or ndarray
+        Of shape (...), or (..., A) for several axes; types as in `Encoding.encode`. Sizes of chunks need not be
+        known. Columns of a Dask DataFrame may hold integers, real numbers and times, all with missing values; times
+        with a zone count as UTC.
+    dtype, precision
+        As in `Encoding.encode`.
+    chunks : int, str or tuple, optional
+        How the positions are divided (without their axes), as Dask has it: "auto" makes chunks of rows of the usual
+        size. None: positions of Dask stay as they are divided, and those of NumPy are divided as by "auto". A chunk
+        of n positions becomes one of n rows.
+
+    Returns
+    -------
+    dask.array.Array of shape (..., d_model)
+        The last dimension is one chunk. Partitions of a Series become chunks of unknown size.
+
+    Raises
+    ------
+    TypeError, ValueError
+        When an argument does not fit.
+
+    Notes
+    -----
+    Rows are those of `Encoding.encode` for the positions of a chunk: the same bits as for all at once, except that
+    integers in a chunk with others beyond 2**53 may differ by a rounding, within the same bounds.
+
+    Examples
+    --------
+    >>> import dask.array as da, posenc_fast as pf, posenc_fast.dask as pfd
+    >>> positions = da.arange(10, chunks=4) * 0.5
+    >>> pfd.encode(pf.sinusoidal(6), positions[positions > 1]).compute().shape
+    (7, 6)
+    """
+    _check_encoding(encoding)
+    kind = _checks.float_type(dtype)
+    _checks.check_precision(precision)
+    axes, d_model = encoding.ndim, encoding.d_model
+    options = {"encoding": encoding, "kind": kind, "precision": precision}
+    if not isinstance(positions, (da.Array, np.ndarray)):
+        example = getattr(positions, "_meta", None)
+        if not (is_series_like(example) or is_index_like(example)):
+            raise TypeError(
+                "positions must be a Dask array, a column of a Dask DataFrame or a NumPy array, "
+                f"not {type(positions).__name__}; Encoding.encode takes all others"
+            )
+        if axes != 1:
+            raise ValueError(
+                f"positions is one column, but the encoding has {axes} axes: "
+                f"give an array of shape (n, {axes}), such as frame[[...]].to_dask_array()"
+            )
+        if chunks is not None:
+            raise ValueError(f"chunks={chunks!r} cannot divide a column, whose length is unknown; repartition it")
+        _encode_column(example[:0], **options)
+        return positions.map_partitions(_encode_column, meta=np.empty((0, d_model), kind), **options)
+    # an empty array has all that can be said of the type
+    _positions.convert(np.empty((0,) if axes == 1 else (0, axes), positions.dtype), axes)
+    if axes > 1 and (positions.ndim == 0 or positions.shape[-1] != axes):
+        raise ValueError(
+            f"positions has shape {positions.shape}, but the encoding has {axes} axes: its last dimension must be {axes}"
+        )
+    shape = positions.shape if axes == 1 else positions.shape[:-1]
+    if isinstance(positions, np.ndarray):
+        divided = _normalize("auto" if chunks is None else chunks, shape, d_model, kind)
+    elif chunks is None:
+        divided = (*positions.chunks[: len(shape)], (d_model,))
+    elif np.isnan(shape).any():
+        raise ValueError(f"chunks={chunks!r} cannot divide positions of shape {shape}; compute_chunk_sizes() finds it")
+    else:
+        divided = _normalize(chunks, shape, d_model, kind)
+    before = divided[:-1] if axes == 1 else (*divided[:-1], (axes,))
+    if isinstance(positions, np.ndarray):
+        positions = da.from_array(positions, chunks=before)
+    elif chunks is not None or (axes > 1 and positions.numblocks[-1] > 1):
+        positions = positions.rechunk(before)
+    return positions.map_blocks(
+        _encode_block,
+        chunks=divided,
+        new_axis=[positions.ndim] if axes == 1 else None,
+        meta=_meta(len(divided), kind),
+        token="posenc-encode",
+        **options,
+    )
+
+
+def grid(
+    axes: Sequence[int | npt.ArrayLike],
+    encoding: Encoding,
+    *,
+    indexing: str = "ij",
+    dtype: npt.DTypeLike = np.float32,
+    chunks: Any = "auto",
+) -> Any:
+    """The encodings of all points of a grid: `posenc_fast.grid` as a lazy array.
+
+    Parameters
+    ----------
+    axes, encoding, indexing, dtype
+        As in `posenc_fast.grid`. Coordinates that are given as arrays become part of the graph.
+    chunks : int, str or tuple
+        How the grid is divided, as Dask has it for an array of the result's shape without the columns.
+
+    Returns
+    -------
+    dask.array.Array of shape (n0, n1, .., d_model), or (n1, n0, .., d_model) for "xy"
+        The last dimension is one chunk.
+
+    Raises
+    ------
+    TypeError, ValueError
+        When an argument does not fit.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf, posenc_fast.dask as pfd
+    >>> image = pf.join([pf.sinusoidal(4), pf.sinusoidal(4)])
+    >>> pixels = pfd.grid([100000, 80000], image, chunks=1000)
+    >>> pixels.shape, pixels.chunksize
+    ((100000, 80000, 8), (1000, 1000, 8))
+    >>> bool((pixels[2000:2002, :3].compute() == pf.grid([range(2000, 2002), 3], image)).all())
+    True
+    """
+    _check_encoding(encoding)
+    coordinates = _grid._coordinates(axes, encoding.ndim)
+    order = _grid._order(indexing, encoding.ndim)
+    kind = _checks.float_type(dtype)
+    shape = tuple(_grid._length(coordinates[a]) for a in order)
+    return da.map_blocks(
+        _grid_block,
+        encoding=encoding,
+        coordinates=coordinates,
+        indexing=indexing,
+        kind=kind,
+        chunks=_normalize(chunks, shape, encoding.d_model, kind),
+        meta=_meta(len(shape) + 1, kind),
+        token="posenc-grid",
+    )
+
+
+# ---- what workers do ------------------------------------------------------------------------------------------------
+
+
+def _table_block(
+    encoding: Encoding,
+    first: Fraction | int,
+    each: Fraction | int,
+    kind: np.dtype[Any],
+    precision: str,
+    block_info: Any = None,
+) -> Array:
+    begin, end = map(int, block_info[None]["array-location"][0])
+    start: Any = first + begin * each
+    step: Any = each
+    return encoding.table(end - begin, start=start, step=step, dtype=kind, precision=precision)
+
+
+def _encode_block(positions: Array, encoding: Encoding, kind: np.dtype[Any], precision: str) -> Array:
+    return encoding.encode(positions, dtype=kind, precision=precision)
+
+
+def _encode_column(column: Any, encoding: Encoding, kind: np.dtype[Any], precision: str) -> Array:
+    values, missing = _frames.column_positions(column, "positions")
+    rows = encoding.encode(values, dtype=kind, precision=precision)
+    if missing is not None:
+        rows[missing] = np.nan
+    return rows
+
+
+def _grid_block(
+    encoding: Encoding, coordinates: list[range | Array], indexing: str, kind: np.dtype[Any], block_info: Any = None
+) -> Array:
+    places = block_info[None]["array-location"]
+    order = _grid._order(indexing, encoding.ndim)
+    parts: list[Any] = [coordinates[a][slice(*map(int, places[order[a]]))] for a in range(encoding.ndim)]
+    return _grid.grid(parts, encoding, indexing=indexing, dtype=kind)
+
+
+# ---- checks ---------------------------------------------------------------------------------------------------------
+
+
+def _check_encoding(encoding: Any) -> None:
+    if not isinstance(encoding, Encoding):
+        raise TypeError(f"encoding must be an Encoding, not {type(encoding).__name__}")
+
+
+def _meta(dims: int, kind: np.dtype[Any]) -> Array:
+    return np.empty((0,) * dims, kind)
+
+
+def _normalize(chunks: Any, shape: tuple[int, ...], d_model: int, kind: np.dtype[Any]) -> tuple[tuple[int, ...], ...]:
+    """Chunks of an array of the given shape as Dask writes them, the columns as one chunk behind."""
+    if isinstance(chunks, bool):
+        raise TypeError(f"chunks must be a number of rows, not {chunks!r}")
+    given = chunks
+    if isinstance(chunks, (int, np.integer, str)):
+        given = (chunks,) * len(shape)
+    elif isinstance(chunks, (tuple, list)) and len(shape) == 1 and len(chunks) > 1:
+        # the sizes of all chunks of the one dimension
+        given = (tuple(chunks),)
+    try:
+        result: tuple[tuple[int, ...], ...] = da.core.normalize_chunks(
+            (*given, (d_model,)), shape=(*shape, d_model), dtype=kind
+        )
+        if min((size for sizes in result for size in sizes), default=0) < 0:
+            raise ValueError("sizes must not be negative")
+    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+        raise ValueError(f"chunks={chunks!r} cannot divide an array of shape {shape}: {error}") from None
+    return result
