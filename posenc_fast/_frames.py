@@ -18,8 +18,9 @@ def column_positions(column: Any, name: str) -> tuple[Array, npt.NDArray[np.bool
     Times with a zone become UTC. Nothing passes through float64 that was an integer or a time.
     """
     dtype: Any = column.dtype
+    of_numpy = isinstance(dtype, np.dtype)
     # types of pandas for missing integers, and of Arrow, say which one of NumPy they hold; those of times their unit
-    held = dtype if isinstance(dtype, np.dtype) else getattr(dtype, "numpy_dtype", None)
+    held: Any = dtype if of_numpy else getattr(dtype, "numpy_dtype", None)
     if held is None and dtype.kind == "M":
         held = np.dtype(f"M8[{dtype.unit}]")
     if held is None or held.kind not in "iufmM":
@@ -27,7 +28,7 @@ def column_positions(column: Any, name: str) -> tuple[Array, npt.NDArray[np.bool
             f"{name} is a column of {dtype}, but must hold integers, real numbers or times; "
             "pandas.to_numeric and pandas.to_datetime make them of text and objects"
         )
-    if held is dtype:
+    if of_numpy:
         return column.to_numpy(), None
     fill = {"f": np.nan, "M": np.datetime64("NaT"), "m": np.timedelta64("NaT")}.get(held.kind, 0)
     values = column.to_numpy(dtype=held, na_value=fill)

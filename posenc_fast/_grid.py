@@ -172,7 +172,7 @@ def _length(axis: range | Array) -> int:
 
 
 def _numbers(axis: range | Array) -> Array:
-    if isinstance(axis, range) and -(2**63) <= min(axis.start, axis.stop) and max(axis.start, axis.stop) < 2**63:
+    if isinstance(axis, range) and min(axis.start, axis.stop) >= -(2**63) and max(axis.start, axis.stop) < 2**63:
         return np.arange(axis.start, axis.stop, axis.step)
     # numpy counts in int64, and reads all others one by one
     return np.asarray(axis)

@@ -158,9 +158,9 @@ def encode(
     kind = _checks.float_type(dtype)
     _checks.check_precision(precision)
     axes, d_model = encoding.ndim, encoding.d_model
-    options = {"encoding": encoding, "kind": kind, "precision": precision}
+    options: dict[str, Any] = {"encoding": encoding, "kind": kind, "precision": precision}
     if not isinstance(positions, (da.Array, np.ndarray)):
-        example = getattr(positions, "_meta", None)
+        example: Any = getattr(positions, "_meta", None)
         if not (is_series_like(example) or is_index_like(example)):
             raise TypeError(
                 "positions must be a Dask array, a column of a Dask DataFrame or a NumPy array, "

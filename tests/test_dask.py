@@ -1,0 +1,478 @@
+"""Dask arrays: the rows of the direct calls, from graphs without rows, on threads, processes, and when a worker dies."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import time
+import tracemalloc
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from optional import optional
+from processes import python
+
+import posenc_fast as pf
+
+dask = optional("dask")
+da = optional("dask.array")
+pfd = optional("posenc_fast.dask")
+
+DTYPES = [np.float64, np.float32, np.float16]
+LINE = pf.sinusoidal(10)
+IMAGE = pf.join([pf.sinusoidal(6), pf.sinusoidal(5, base=100.0, layout="concatenated")])
+# columns that read both axes beside columns that read one
+DENSE = pf.join([pf.fourier_features([[1.0, 2.0], [-0.5, 0.125]]), LINE], axes=[(0, 1), 1])
+
+
+def here(array):
+    """Computed in this thread, and so with the backend of the test."""
+    result = array.compute(scheduler="synchronous")
+    assert result.shape == array.shape or np.isnan(array.shape).any()
+    assert result.dtype == array.dtype
+    return result
+
+
+# ---- tables -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("backend")
+@pytest.mark.parametrize("dtype", DTYPES, ids=lambda t: t.__name__)
+@pytest.mark.parametrize("chunks", [1, 97, (1000, 1, 0, 4, 495), "4 KiB", "auto", -1], ids=str)
+def test_table_has_the_bits_of_one_piece(chunks, dtype):
+    rows = pfd.table(LINE, 1500, start=-700, dtype=dtype, chunks=chunks)
+    assert rows.numblocks[1] == 1
+    np.testing.assert_array_equal(here(rows), LINE.table(1500, start=-700, dtype=dtype))
+
+
+@pytest.mark.usefixtures("backend")
+@pytest.mark.parametrize("precision", ["exact", "float32"])
+@pytest.mark.parametrize(
+    ("start", "step"),
+    [(2**53 + 1, 1), (2**63 - 200, 3), (2**64 - 1, -7), (-(2**63), 2**60 + 1), (np.uint64(2**63), np.int8(-3)), (0, 0)],
+    ids=str,
+)
+def test_integers_are_exact(start, step, precision):
+    # float64 could not hold these positions
+    length = 15 if abs(step) > 10 else 300
+    whole = LINE.table(length, start=start, step=step, precision=precision)
+    rows = pfd.table(LINE, length, start=start, step=step, precision=precision, chunks=7)
+    np.testing.assert_array_equal(here(rows), whole)
+    if precision == "exact":
+        positions = [int(start) + i * int(step) for i in range(length)]
+        exact = LINE.encode(positions, dtype=np.float64)
+        np.testing.assert_allclose(here(rows), exact, rtol=2**-24, atol=2**-50)
+
+
+@pytest.mark.usefixtures("backend")
+def test_real_steps():
+    rows = pfd.table(LINE, 5000, start=-3.3, step=0.1, dtype=np.float64, chunks=99)
+    # the first position of a chunk is a fraction, so nothing adds up; each side is within one unit in the last place
+    np.testing.assert_allclose(
+        here(rows), LINE.table(5000, start=-3.3, step=0.1, dtype=np.float64), rtol=2**-51, atol=2**-59
+    )
+
+
+def test_bfloat16():
+    optional("ml_dtypes")
+    np.testing.assert_array_equal(
+        here(pfd.table(LINE, 50, dtype="bfloat16", chunks=7)), LINE.table(50, dtype="bfloat16")
+    )
+
+
+def test_part_of_a_table_beyond_any_memory():
+    assert pfd.table(LINE, 2**62, start=2**62, chunks=2**58).nbytes == 40 * 2**62
+    rows = pfd.table(LINE, 10**9, start=2**62, step=4, chunks=10**5)
+    some = LINE.table(3, start=2**62 + 4 * 987654321, step=4)
+    np.testing.assert_array_equal(here(rows[987654321:987654324]), some)
+
+
+def test_empty():
+    assert here(pfd.table(LINE, 0)).shape == (0, 10)
+    assert here(pfd.encode(LINE, np.empty((3, 0)))).shape == (3, 0, 10)
+    assert here(pfd.grid([0, 3], IMAGE)).shape == (0, 3, 11)
+
+
+# ---- graphs -----------------------------------------------------------------------------------------------------
+
+
+def pickled(collection):
+    return len(pickle.dumps(collection.__dask_graph__()))
+
+
+def materialized(collection):
+    """As a scheduler sends it: every task by itself."""
+    cloudpickle = optional("cloudpickle")
+    return [len(cloudpickle.dumps(task)) for task in dict(collection.__dask_graph__()).values()]
+
+
+def test_graph_holds_no_rows():
+    def build(d, length):
+        return pfd.table(pf.sinusoidal(d), length, chunks=length // 16)
+
+    small = build(64, 16 * 10**4)
+    assert pickled(small) < 8000
+    # where a chunk begins takes a few bytes more
+    assert pickled(build(64, 16 * 10**9)) < pickled(small) + 200
+    wide = len(pickle.dumps(pf.sinusoidal(4096))) - len(pickle.dumps(pf.sinusoidal(64)))
+    assert pickled(build(4096, 16 * 10**4)) < pickled(small) + wide + 200
+    one = len(pickle.dumps(pf.sinusoidal(64)))
+    assert max(materialized(small)) < one + 2000
+    assert len(materialized(small)) == 16
+
+
+def test_graph_of_a_grid_holds_no_rows():
+    def build(size):
+        return pfd.grid([size, size], IMAGE, chunks=size // 4)
+
+    assert pickled(build(400)) < 12000
+    assert pickled(build(4 * 10**8)) < pickled(build(400)) + 500
+
+
+def test_names_tell_arrays_apart():
+    def build(encoding=LINE, **options):
+        return pfd.table(encoding, 20, **options).name
+
+    again = pf.sinusoidal(10)
+    again.table(5)
+    assert build() == build(again) == build(pickle.loads(pickle.dumps(LINE)))
+    others = [
+        build(pf.sinusoidal(10, base=9.0)),
+        build(start=1),
+        build(step=2),
+        build(dtype=np.float64),
+        build(precision="float32"),
+        build(chunks=3),
+    ]
+    assert len({build(), *others}) == 7
+
+
+# ---- any positions ----------------------------------------------------------------------------------------------
+
+POSITIONS = {
+    "integers": np.arange(-50, 50),
+    "large": 2**62 + np.arange(100),
+    "unsigned": np.uint64(2**64 - 1) - np.arange(100, dtype=np.uint64),
+    "real": np.linspace(-1e6, 1e9, 100),
+    "float32": np.linspace(0, 1e4, 100, dtype=np.float32),
+    "missing": np.where(np.arange(100) % 7 == 0, np.nan, np.arange(100.0)),
+    "times": np.datetime64("2026-01-01", "ns") + np.arange(100) * 10**12 + 1,
+    "differences": np.arange(100).astype("m8[us]"),
+}
+POSITIONS["missing-times"] = np.where(np.arange(100) % 7 == 0, np.datetime64("NaT"), POSITIONS["times"])
+
+
+@pytest.mark.usefixtures("backend")
+@pytest.mark.parametrize("dtype", DTYPES, ids=lambda t: t.__name__)
+@pytest.mark.parametrize("name", POSITIONS)
+def test_encode(name, dtype):
+    positions = POSITIONS[name]
+    expected = LINE.encode(positions, dtype=dtype)
+    lazy = da.from_array(positions, chunks=33)
+    rows = pfd.encode(LINE, lazy, dtype=dtype)
+    assert rows.chunks == ((33, 33, 33, 1), (10,))
+    np.testing.assert_array_equal(here(rows), expected)
+    np.testing.assert_array_equal(here(pfd.encode(LINE, positions, dtype=dtype, chunks=9)), expected)
+
+
+@pytest.mark.usefixtures("backend")
+def test_encode_in_float32():
+    expected = LINE.encode(POSITIONS["real"], precision="float32")
+    rows = pfd.encode(LINE, da.from_array(POSITIONS["real"], chunks=9), precision="float32")
+    np.testing.assert_array_equal(here(rows), expected)
+    assert (expected != LINE.encode(POSITIONS["real"])).any()
+
+
+def test_encode_any_shape():
+    positions = np.arange(24.0).reshape(2, 3, 4)
+    for given in (positions, np.array(5.5), positions[0, :0]):
+        np.testing.assert_array_equal(here(pfd.encode(LINE, given)), LINE.encode(given))
+        np.testing.assert_array_equal(here(pfd.encode(LINE, da.from_array(given, chunks=2))), LINE.encode(given))
+
+
+def test_encode_several_axes():
+    points = np.arange(60.0).reshape(5, 6, 2)
+    expected = DENSE.encode(points)
+    # the axes of a point need not be in one chunk
+    for chunks in ((2, 4, 1), (2, 4, 2)):
+        rows = pfd.encode(DENSE, da.from_array(points, chunks=chunks))
+        assert rows.chunks == ((2, 2, 1), (4, 2), (14,))
+        np.testing.assert_array_equal(here(rows), expected)
+    np.testing.assert_array_equal(here(pfd.encode(DENSE, points, chunks=(5, 1))), expected)
+
+
+def test_chunks_of_positions():
+    positions = da.arange(10**6, chunks=-1)
+    wide = pf.sinusoidal(1024)
+    assert pfd.encode(wide, positions).numblocks == (1, 1)
+    usual = pfd.encode(wide, positions, chunks="auto")
+    limit = 1.25 * dask.utils.parse_bytes(dask.config.get("array.chunk-size"))
+    assert max(usual.chunks[0]) * 1024 * 4 <= limit
+    assert pfd.encode(wide, np.arange(10**6)).chunks == usual.chunks
+    assert pfd.encode(wide, positions, chunks=300000).chunks == ((300000,) * 3 + (100000,), (1024,))
+
+
+def test_chunks_of_unknown_size():
+    positions = da.arange(100, chunks=30)
+    rows = pfd.encode(LINE, positions[positions % 3 == 0])
+    assert np.isnan(rows.chunks[0]).all()
+    np.testing.assert_array_equal(here(rows), LINE.encode(np.arange(0, 100, 3)))
+    points = da.from_array(np.arange(60.0).reshape(30, 2), chunks=(7, 1))
+    some = pfd.encode(IMAGE, points[points[:, 0] > 10])
+    np.testing.assert_array_equal(here(some), IMAGE.encode(np.arange(60.0).reshape(30, 2)[6:]))
+
+
+def test_columns_of_a_data_frame():
+    pd, dd = optional("pandas"), optional("dask.dataframe")
+    zone = pd.date_range("2026-03-28", periods=10, freq="h", tz="Europe/Berlin")
+    frame = pd.DataFrame(
+        {
+            "integer": 2**62 + np.arange(10),
+            "real": np.linspace(0, 1, 10),
+            "time": zone.tz_convert(None).as_unit("ns"),
+            "zone": zone,
+            "missing": pd.array([2**62 + 1, None] * 5, dtype="Int64"),
+        },
+        index=pd.Index(range(100, 110), name="at"),
+    )
+    lazy = dd.from_pandas(frame, npartitions=3)
+    for name in ("integer", "real", "time"):
+        rows = pfd.encode(LINE, lazy[name])
+        assert rows.shape[1] == 10
+        assert len(rows.chunks[0]) == 3
+        np.testing.assert_array_equal(here(rows), LINE.encode(frame[name].to_numpy()))
+        np.testing.assert_array_equal(here(pfd.encode(LINE, lazy[name].to_dask_array())), here(rows))
+    np.testing.assert_array_equal(here(pfd.encode(LINE, lazy.zone)), LINE.encode(frame.time.to_numpy()))
+    missing = here(pfd.encode(LINE, lazy.missing))
+    assert np.isnan(missing[1::2]).all()
+    np.testing.assert_array_equal(missing[::2], LINE.encode([2**62 + 1] * 5))
+    np.testing.assert_array_equal(here(pfd.encode(LINE, lazy.index)), LINE.encode(frame.index.to_numpy()))
+    points = here(pfd.encode(IMAGE, lazy[["real", "real"]].to_dask_array()))
+    np.testing.assert_array_equal(points, IMAGE.encode(frame[["real", "real"]].to_numpy()))
+    # together with another array of the same rows
+    total = lazy[["real"]].to_dask_array() + pfd.encode(LINE, lazy.real)
+    np.testing.assert_array_equal(here(total), frame[["real"]].to_numpy() + LINE.encode(frame.real.to_numpy()))
+
+
+# ---- grids ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("backend")
+@pytest.mark.parametrize("dtype", DTYPES, ids=lambda t: t.__name__)
+@pytest.mark.parametrize("indexing", ["ij", "xy"])
+@pytest.mark.parametrize("encoding", [IMAGE, DENSE], ids=["image", "dense"])
+def test_grid_has_the_bits_of_one_piece(encoding, indexing, dtype):
+    for axes in ([40, 30], [range(2**62, 2**62 + 40), 30], [np.linspace(-1, 1, 40), np.arange(30.0)]):
+        whole = pf.grid(axes, encoding, indexing=indexing, dtype=dtype)
+        for chunks in ((11, 30), 16, "auto"):
+            lazy = pfd.grid(axes, encoding, indexing=indexing, dtype=dtype, chunks=chunks)
+            assert lazy.numblocks[-1] == 1
+            np.testing.assert_array_equal(here(lazy), whole)
+
+
+def test_grid_of_one_and_of_three_axes():
+    np.testing.assert_array_equal(here(pfd.grid([50], LINE, indexing="xy", chunks=7)), LINE.table(50))
+    three = pf.join([pf.sinusoidal(4), pf.sinusoidal(6), pf.sinusoidal(8)], axes=[2, 0, 1])
+    times = np.datetime64("2026-01-01T00", "h") + np.arange(6)
+    axes = [5, 7, times]
+    for indexing in ("ij", "xy"):
+        lazy = pfd.grid(axes, three, indexing=indexing, chunks=(2, 3, 4))
+        np.testing.assert_array_equal(here(lazy), pf.grid(axes, three, indexing=indexing))
+
+
+# ---- errors -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda: pfd.table(4, 10), TypeError, ["encoding", "int"]),
+        (lambda: pfd.encode("line", np.zeros(3)), TypeError, ["encoding", "str"]),
+        (lambda: pfd.grid([3], None), TypeError, ["encoding", "NoneType"]),
+        (lambda: pfd.table(IMAGE, 10), ValueError, ["table", "2"]),
+        (lambda: pfd.table(LINE, -1), ValueError, ["length", "-1"]),
+        (lambda: pfd.table(LINE, 2.0), TypeError, ["length", "2.0"]),
+        (lambda: pfd.table(LINE, 3, start=2**64 - 2), ValueError, ["start", str(2**64 - 2)]),
+        (lambda: pfd.table(LINE, 3, step=float("nan")), ValueError, ["step", "nan"]),
+        (lambda: pfd.table(LINE, 3, dtype=int), TypeError, ["dtype", "int"]),
+        (lambda: pfd.table(LINE, 3, precision="double"), ValueError, ["precision", "'double'"]),
+        (lambda: pfd.table(LINE, 3, chunks=(1, 1)), ValueError, ["chunks=(1, 1)", "(3,)"]),
+        (lambda: pfd.table(LINE, 3, chunks=0), ValueError, ["chunks=0"]),
+        (lambda: pfd.table(LINE, 3, chunks=-2), ValueError, ["chunks=-2"]),
+        (lambda: pfd.table(LINE, 3, chunks=(-1, 4)), ValueError, ["chunks=(-1, 4)"]),
+        (lambda: pfd.table(LINE, 3, chunks=True), TypeError, ["chunks", "True"]),
+        (lambda: pfd.table(LINE, 3, chunks="many"), ValueError, ["chunks='many'"]),
+        (lambda: pfd.table(LINE, 3, chunks=None), ValueError, ["chunks=None"]),
+        (lambda: pfd.grid([3, 3], IMAGE, chunks=(3,)), ValueError, ["chunks=(3,)", "(3, 3)"]),
+        (lambda: pfd.grid([3], IMAGE), ValueError, ["axes", "2 axes"]),
+        (lambda: pfd.grid([3, 3], IMAGE, indexing="yx"), ValueError, ["indexing", "'yx'"]),
+        (lambda: pfd.encode(LINE, [1, 2]), TypeError, ["positions", "list", "Encoding.encode"]),
+        (lambda: pfd.encode(LINE, da.zeros(3, dtype=bool)), TypeError, ["positions", "bool"]),
+        (lambda: pfd.encode(LINE, da.zeros(3, dtype="m8")), TypeError, ["positions", "timedelta64[s]"]),
+        (lambda: pfd.encode(IMAGE, da.zeros((3, 3))), ValueError, ["positions", "(3, 3)", "2 axes"]),
+        (lambda: pfd.encode(IMAGE, np.float64(3)), TypeError, ["positions", "float64"]),
+        (lambda: pfd.encode(LINE, da.zeros(3), dtype="int8"), TypeError, ["dtype", "int8"]),
+        (lambda: pfd.encode(LINE, da.zeros(3), precision=None), ValueError, ["precision", "None"]),
+        (lambda: pfd.encode(LINE, da.zeros(3), chunks=(2, 2)), ValueError, ["chunks=(2, 2)", "(3,)"]),
+        (
+            lambda: pfd.encode(LINE, (x := da.arange(9))[x > 3], chunks=2),
+            ValueError,
+            ["chunks=2", "nan", "compute_chunk_sizes"],
+        ),
+    ],
+    ids=lambda value: value[0] + "-" + value[-1] if isinstance(value, list) else "",
+)
+def test_bad_arguments(call, error, words):
+    with pytest.raises(error) as raised:
+        call()
+    assert all(word in str(raised.value) for word in words), raised.value
+
+
+def test_bad_columns():
+    pd, dd = optional("pandas"), optional("dask.dataframe")
+    lazy = dd.from_pandas(pd.DataFrame({"text": list("abc"), "flag": [True] * 3, "real": [0.5] * 3}), npartitions=1)
+    for name, words in (("text", "positions is a column of str"), ("flag", "positions is a column of bool")):
+        with pytest.raises(TypeError, match=words):
+            pfd.encode(LINE, lazy[name])
+    with pytest.raises(TypeError, match=r"positions must be .* not DataFrame"):
+        pfd.encode(LINE, lazy)
+    with pytest.raises(ValueError, match=r"2 axes.*to_dask_array"):
+        pfd.encode(IMAGE, lazy.real)
+    with pytest.raises(ValueError, match=r"chunks=5 .* repartition"):
+        pfd.encode(LINE, lazy.real, chunks=5)
+
+
+def test_without_dask():
+    run = python("import sys; sys.modules['dask'] = None; import posenc_fast.dask")
+    assert run.returncode == 1
+    assert "ImportError: posenc_fast.dask needs Dask: pip install 'posenc-fast[dask]'" in run.stderr
+
+
+# ---- threads, and files larger than memory ----------------------------------------------------------------------
+
+
+def test_threads_share_an_encoding():
+    for d in range(30, 60):
+        # a new encoding has computed nothing yet, and all threads begin at once
+        encoding = pf.sinusoidal(d, base=float(d))
+        rows = pfd.table(encoding, 640, start=2**40, chunks=10)
+        with ThreadPoolExecutor(8) as pool:
+            got = rows.compute(scheduler="threads", pool=pool)
+        np.testing.assert_array_equal(got, pf.sinusoidal(d, base=float(d)).table(640, start=2**40))
+
+
+def peak(call):
+    """Largest number of bytes that Python and NumPy held at a time."""
+    tracemalloc.start()
+    try:
+        call()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_files_larger_than_memory(tmp_path):
+    # 32 MiB in chunks of one
+    encoding = pf.sinusoidal(64)
+    rows = pfd.table(encoding, 2**17, start=10**12, chunks=2**12)
+    expected = encoding.table(2**17, start=10**12)
+
+    file = np.lib.format.open_memmap(tmp_path / "table.npy", "w+", rows.dtype, rows.shape)
+    assert peak(lambda: da.store(rows, file, lock=False, scheduler="threads", num_workers=2)) < 2**23
+    file.flush()
+    np.testing.assert_array_equal(np.load(tmp_path / "table.npy"), expected)
+
+    zarr = optional("zarr")
+    with dask.config.set(scheduler="threads", num_workers=2):
+        assert peak(lambda: rows.to_zarr(tmp_path / "table.zarr")) < 2**24
+    np.testing.assert_array_equal(zarr.open_array(tmp_path / "table.zarr", mode="r")[:], expected)
+
+
+# ---- processes --------------------------------------------------------------------------------------------------
+
+SECONDS = 120
+
+
+@pytest.fixture(scope="module")
+def client():
+    """Two processes of one thread each."""
+    distributed = optional("distributed")
+    with (
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0") as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        client.wait_for_workers(2, timeout=SECONDS)
+        yield client
+
+
+def test_processes_give_the_same_bits(client):
+    positions = POSITIONS["missing-times"]
+    calls = {
+        "table": (pfd.table(LINE, 3000, start=2**62, step=3, chunks=250), LINE.table(3000, start=2**62, step=3)),
+        "encode": (pfd.encode(LINE, da.from_array(positions, chunks=9)), LINE.encode(positions)),
+        "grid": (pfd.grid([90, range(2**62, 2**62 + 50)], DENSE, chunks=20), None),
+    }
+    for name, (lazy, expected) in calls.items():
+        got = client.compute(lazy).result(timeout=SECONDS)
+        np.testing.assert_array_equal(got, here(lazy) if expected is None else expected, err_msg=name)
+    dd, pd = optional("dask.dataframe"), optional("pandas")
+    column = dd.from_pandas(pd.DataFrame({"time": positions}), npartitions=5).time
+    got = client.compute(pfd.encode(LINE, column)).result(timeout=SECONDS)
+    np.testing.assert_array_equal(got, LINE.encode(positions))
+
+
+def test_workers_exchange_nothing(client):
+    distributed = optional("distributed")
+
+    # functions of their own go to the workers as they are, which then need not import this file
+    def slowly(rows):
+        time.sleep(0.1)
+        return rows
+
+    def received():
+        return client.run(lambda dask_worker: len(dask_worker.transfer_incoming_log))
+
+    before = received()
+    rows = client.persist(pfd.table(LINE, 2000, chunks=100).map_blocks(slowly))
+    distributed.wait(rows, timeout=SECONDS)
+    assert all(client.has_what().values()), "one worker did it all"
+    assert received() == before
+
+
+@pytest.mark.parametrize("to", ["memory", "zarr"])
+def test_a_killed_worker_loses_nothing(client, tmp_path, to):
+    zarr = optional("zarr")
+    begun, killed = tmp_path / "begun", tmp_path / "killed"
+    begun.mkdir()
+
+    def held(rows, block_info=None):
+        # after a few chunks, both workers wait until one is killed
+        end = time.monotonic() + SECONDS
+        while len(os.listdir(begun)) >= 8 and not killed.exists() and time.monotonic() < end:
+            time.sleep(0.01)
+        (begun / str(block_info[None]["chunk-location"][0])).touch()
+        return rows
+
+    client.wait_for_workers(2, timeout=SECONDS)
+    rows = pfd.table(LINE, 4000, start=2**62, step=3, chunks=100).map_blocks(held, meta=np.empty((0, 10), np.float32))
+    stored = rows.to_zarr(tmp_path / "table.zarr", compute=False)
+    whole = client.compute(stored if to == "zarr" else rows)
+    end = time.monotonic() + SECONDS
+    while len(os.listdir(begun)) < 8 or not any(client.has_what().values()):
+        assert time.monotonic() < end, "nothing was computed"
+        time.sleep(0.01)
+    # one whose chunks are lost with it
+    pids, holds = client.run(os.getpid), client.has_what()
+    victim = max(pids, key=lambda address: len(holds[address]))
+    assert not whole.done()
+    os.kill(pids[victim], getattr(signal, "SIGKILL", signal.SIGTERM))
+    killed.touch()
+    got = whole.result(timeout=SECONDS)
+    if to == "zarr":
+        got = zarr.open_array(tmp_path / "table.zarr", mode="r")[:]
+    np.testing.assert_array_equal(got, LINE.table(4000, start=2**62, step=3))
+    assert len(os.listdir(begun)) == 40
+    client.wait_for_workers(2, timeout=SECONDS)
+    assert pids[victim] not in client.run(os.getpid).values()
