@@ -272,6 +272,14 @@ def test_grid_has_the_bits_of_one_piece(encoding, indexing, dtype):
             np.testing.assert_array_equal(here(lazy), whole)
 
 
+@pytest.mark.usefixtures("backend")
+def test_grid_has_the_bits_of_tables():
+    # in a few of so many values, table and encode round float64 differently
+    wide = pf.join([pf.sinusoidal(64), pf.sinusoidal(64)])
+    lazy = pfd.grid([2, 1000], wide, dtype=np.float64, chunks=(1, 300))
+    np.testing.assert_array_equal(here(lazy), pf.grid([2, 1000], wide, dtype=np.float64))
+
+
 def test_grid_of_one_and_of_three_axes():
     np.testing.assert_array_equal(here(pfd.grid([50], LINE, indexing="xy", chunks=7)), LINE.table(50))
     three = pf.join([pf.sinusoidal(4), pf.sinusoidal(6), pf.sinusoidal(8)], axes=[2, 0, 1])
