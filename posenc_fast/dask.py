@@ -103,7 +103,6 @@ def table(
         precision=precision,
         chunks=_normalize(chunks, (rows,), encoding.d_model, kind),
         meta=_meta(2, kind),
-        token="posenc-table",
     )
 
 
@@ -200,7 +199,6 @@ def encode(
         chunks=divided,
         new_axis=[positions.ndim] if axes == 1 else None,
         meta=_meta(len(divided), kind),
-        token="posenc-encode",
         **options,
     )
 
@@ -255,7 +253,6 @@ def grid(
         kind=kind,
         chunks=_normalize(chunks, shape, encoding.d_model, kind),
         meta=_meta(len(shape) + 1, kind),
-        token="posenc-grid",
     )
 
 
