@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 
 import numpy as np
 import pytest
+from seeds import SEED
 
 import posenc_fast as pf
 
@@ -23,11 +23,8 @@ def backend(request: pytest.FixtureRequest) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def seed() -> int:
-    """Seed of all random draws: POSENC_FAST_SEED, or a new one, which the header of the run prints."""
+    """Seed of all random draws."""
     return SEED
-
-
-SEED = int(os.environ.get("POSENC_FAST_SEED", "0") or 0) or int(np.random.SeedSequence().entropy) % 2**32
 
 
 def pytest_report_header() -> list[str]:

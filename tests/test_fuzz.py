@@ -7,9 +7,9 @@ import os
 import fuzzing
 import fuzzing_input
 import pytest
-from conftest import SEED
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
+from seeds import SEED
 
 EXAMPLES = int(os.environ.get("POSENC_FAST_FUZZ", "0") or 0) or 40
 

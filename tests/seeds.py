@@ -1,0 +1,10 @@
+"""The seed of all random draws: POSENC_FAST_SEED, or a new one, which the header of the run prints."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+
+# a module of its own, since pytest may import a conftest.py under two names
+SEED = int(os.environ.get("POSENC_FAST_SEED", "0") or 0) or int(np.random.SeedSequence().entropy) % 2**32
