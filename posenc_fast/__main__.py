@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import inspect
 import os
 import platform
 import signal
@@ -11,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
@@ -20,7 +22,7 @@ from . import __version__, _backend, reference, sinusoidal
 from ._api import FUNCTIONS, LAYOUTS, ODD
 from ._checks import TYPES, count_of, float_type, progression
 from ._encoding import Encoding
-from ._files import Meter, open_positions, read_array, read_vector, usable_target, write_npy
+from ._files import Meter, open_positions, read_array, read_vector, usable_target, write_file, write_npy
 
 __all__ = ["main"]
 
@@ -39,6 +41,16 @@ A cell is a number or an ISO date or time; dates count seconds since 1970-01-01T
 otherwise. Integers are exact over all of int64 and uint64, times to the nanosecond. An empty cell or "nan" is a missing
 position, and its row is NaN; an empty line is no row. The first line is a header when the column is given by name, or
 when its cell is the beginning of neither a number nor a date. INPUT and OUT may be larger than memory.
+"""
+PLOTS = ("angles", "clocks", "heatmap", "shift", "similarity", "sinusoids", "wavelengths")
+PLOT_HELP = """\
+angles       the angle of each column at each position, in colours that close a circle (--length, --start)
+clocks       pairs of columns as hands of clocks (--positions)
+heatmap      the table (--length, --start)
+shift        a table, its transition matrix, and both multiplied (--length, --offset)
+similarity   dot product and squared differences around a position (--position)
+sinusoids    columns against position (--length, --start)
+wavelengths  of every column, on a logarithmic scale
 """
 BFLOAT16_HELP = """\
 NumPy stores bfloat16 as raw bytes, of type |V2: read it with numpy.load(OUT).view(ml_dtypes.bfloat16).
@@ -196,6 +208,27 @@ def _parser() -> argparse.ArgumentParser:
     identify.add_argument("table", metavar="TABLE", help=".npy file of rows of consecutive positions")
     identify.add_argument("--start", type=number, help="position of the first row (default: found out)")
     identify.set_defaults(run=_identify)
+
+    plot = commands.add_parser(
+        "plot",
+        help="draw an encoding",
+        description="Draw an encoding of D_MODEL columns, or a preset of that width, with matplotlib.",
+        epilog=PLOT_HELP,
+        allow_abbrev=False,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    plot.add_argument("kind", metavar="KIND", choices=PLOTS, help=", ".join(PLOTS))
+    plot.add_argument("d_model", type=int, metavar="D_MODEL", nargs="?", default=128, help="columns (default 128)")
+    plot.add_argument("-o", "--output", required=True, metavar="OUT", help=".png, .svg or .pdf file, say")
+    plot.add_argument("--preset", metavar="NAME", help="in place of the options under encoding")
+    plot.add_argument("--length", type=int, help="number of positions")
+    plot.add_argument("--start", type=number, help="first position")
+    plot.add_argument("--position", type=number, help="position in the middle")
+    plot.add_argument("--positions", type=number, nargs="+", metavar="P", help="what the clocks show")
+    plot.add_argument("--offset", type=number, help="how far to shift")
+    plot.add_argument("--dpi", type=float, default=150.0, help="pixels an inch (default 150)")
+    _add_encoding(plot)
+    plot.set_defaults(run=_plot)
     return parser
 
 
@@ -370,6 +403,35 @@ def _identify(arguments: argparse.Namespace) -> int:
     found = identify(table, start=arguments.start)
     print(found)
     return 0 if found else 1
+
+
+def _plot(arguments: argparse.Namespace) -> None:
+    from . import plot
+
+    what: Any = arguments.preset
+    if what is None:
+        what = _encoding(arguments)
+    else:
+        usual = _Parser()
+        _add_encoding(usual)
+        for name, value in vars(usual.parse_args([])).items():
+            if getattr(arguments, name) != value:
+                raise ValueError(f"--preset excludes --{name.replace('_', '-')}; leave one of them out")
+    draw = getattr(plot, arguments.kind)
+    taken = inspect.signature(draw).parameters
+    given = {name: getattr(arguments, name) for name in ("length", "start", "position", "positions", "offset")}
+    given = {name: value for name, value in given.items() if value is not None}
+    for name in given:
+        if name not in taken:
+            raise ValueError(f"{arguments.kind} takes no --{name} (see posenc-fast plot --help)")
+    figure, axes = plot._figure(3 if "axes" in taken else 1)
+    known, suffix = figure.canvas.get_supported_filetypes(), Path(arguments.output).suffix[1:].lower()
+    if suffix not in known:
+        raise ValueError(f"{arguments.output} must end with one of {', '.join(f'.{name}' for name in sorted(known))}")
+    usable_target(arguments.output)
+    draw(what, d_model=arguments.d_model, **given, **{"axes" if "axes" in taken else "ax": axes})
+    size = write_file(arguments.output, lambda part: figure.savefig(part, format=suffix, dpi=arguments.dpi))
+    print(f"wrote {arguments.output}: {arguments.kind}, {size} bytes")
 
 
 def _wrote(path: str, shape: tuple[int, ...], dtype: np.dtype[Any], size: int) -> None:

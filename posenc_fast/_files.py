@@ -24,7 +24,7 @@ from typing import IO, Any, NamedTuple, cast
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Meter", "Source", "open_positions", "read_array", "read_vector", "usable_target", "write_npy"]
+__all__ = ["Meter", "Source", "open_positions", "read_array", "read_vector", "usable_target", "write_file", "write_npy"]
 
 Array = npt.NDArray[Any]
 # label, total (None where unknown), unit -> what is told how much is done
@@ -47,13 +47,18 @@ def usable_target(path: str) -> Path:
 
 def write_npy(path: str, shape: tuple[int, ...], dtype: np.dtype[Any], fill: Callable[[Array], object]) -> int:
     """Let ``fill`` write an array that becomes the .npy file ``path`` when all of it is there; its size in bytes."""
-    target = usable_target(path)
     if math.prod(shape) * dtype.itemsize > sys.maxsize - 4096:
         raise ValueError(f"an array of shape {shape} and type {dtype.name} is larger than any file")
+    # no name here keeps the map alive: where files cannot be renamed while they are mapped, it must be gone
+    return write_file(path, lambda part: fill(_mapped(part, shape, dtype)))
+
+
+def write_file(path: str, fill: Callable[[Path], object]) -> int:
+    """Let ``fill`` write a file that becomes ``path`` when all of it is there; its size in bytes."""
+    target = usable_target(path)
     part = target.with_name(f".posenc-fast-{secrets.token_hex(8)}.tmp")
     try:
-        # no name here keeps the map alive: where files cannot be renamed while they are mapped, it must be gone
-        fill(_mapped(part, shape, dtype))
+        fill(part)
         if target.exists():
             shutil.copymode(target, part)
         size = part.stat().st_size

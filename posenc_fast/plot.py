@@ -1,0 +1,419 @@
+"""Pictures of encodings, with matplotlib: look before you believe.
+
+Each function takes an Encoding of one axis, or the name of a preset, and draws into the Axes that it is given, or into
+the current ones. On the command line: ``posenc-fast plot KIND D_MODEL -o FILE``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from . import presets
+from ._checks import count_of, real
+from ._encoding import Encoding
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["angles", "clocks", "heatmap", "shift", "similarity", "sinusoids", "wavelengths"]
+
+
+try:
+    import matplotlib.pyplot as plt
+    from matplotlib.figure import Figure
+    from matplotlib.patches import Circle
+except ImportError as error:
+    raise ImportError("posenc_fast.plot needs matplotlib: pip install 'posenc-fast[plot]'") from error
+
+# zero is white, and red and blue are told apart by everybody
+_SIGNED = "RdBu"
+_CYCLIC = "twilight"
+
+
+def _encoding(what: Encoding | str, d_model: int) -> Encoding:
+    """The encoding itself, or that of a preset; of one axis."""
+    if isinstance(what, str):
+        try:
+            what = presets.get(what)(d_model)
+        except AttributeError as error:
+            raise ValueError(f"encoding={what!r}: {error}") from None
+    if not isinstance(what, Encoding):
+        raise TypeError(f"encoding must be an Encoding or the name of a preset, not {type(what).__name__}")
+    if what.ndim != 1:
+        raise ValueError(f"encoding has {what.ndim} axes, but must have one; draw the encoding of each axis")
+    return what
+
+
+def _figure(parts: int) -> Any:
+    """A figure that needs no screen, and its Axes."""
+    figure = Figure(figsize=(7, 4.2) if parts == 1 else (4 * parts, 3.5), layout="constrained")
+    return figure, figure.subplots(1, parts)
+
+
+def _axes(ax: Axes | None) -> Axes:
+    axes: Axes = plt.gca() if ax is None else ax
+    return axes
+
+
+def _picture(ax: Axes, values: npt.NDArray[Any], first: float, largest: float, cmap: str = _SIGNED) -> Any:
+    """Rows downwards from position ``first``, columns to the right."""
+    edges = (-0.5, values.shape[1] - 0.5, first + len(values) - 0.5, first - 0.5)
+    return ax.imshow(
+        values, cmap=cmap, vmin=-largest, vmax=largest, aspect="auto", interpolation="nearest", extent=edges
+    )
+
+
+def _readable(number: float) -> str:
+    """Three digits, and all those before the point."""
+    return f"{number:.3g}" if number < 1000 else f"{number:,.0f}"
+
+
+def heatmap(
+    encoding: Encoding | str, length: int = 100, *, start: float = 0, d_model: int = 128, ax: Axes | None = None
+) -> Axes:
+    """A table as colours: positions downwards, columns to the right.
+
+    Parameters
+    ----------
+    encoding : Encoding or str
+        Of one axis, or the name of a preset.
+    length : int
+        Number of positions.
+    start : float
+        First position.
+    d_model : int
+        Width of a preset that is given by name.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; the current ones if not given.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Raises
+    ------
+    TypeError, ValueError
+        When an argument does not fit; nothing has been drawn then.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> from posenc_fast import plot
+    >>> plot.heatmap(pf.sinusoidal(64), 50).get_xlabel()
+    'column'
+    """
+    encoding = _encoding(encoding, d_model)
+    table = encoding.table(count_of(length, "length", 1), start=start)
+    ax = _axes(ax)
+    image = _picture(ax, table, start, float(np.abs(encoding.amplitudes).max()) or 1.0)
+    ax.figure.colorbar(image, ax=ax, label="value")
+    ax.set(xlabel="column", ylabel="position")
+    return ax
+
+
+def angles(
+    encoding: Encoding | str, length: int = 100, *, start: float = 0, d_model: int = 128, ax: Axes | None = None
+) -> Axes:
+    """The angle of every column at every position, whole turns taken off, in colours that close a circle.
+
+    Parameters
+    ----------
+    encoding, length, start, d_model, ax
+        As in `heatmap`.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Raises
+    ------
+    TypeError, ValueError
+        As for `heatmap`.
+
+    Notes
+    -----
+    The angle of column c is ``position * frequency[c] + 2 pi phase[c]``; the value is its sine.
+
+    Examples
+    --------
+    >>> from posenc_fast import plot
+    >>> plot.angles("whisper", d_model=32).get_ylabel()
+    'position'
+    """
+    encoding, rows = _encoding(encoding, d_model), count_of(length, "length", 1)
+    # sine and cosine of each column's own angle, whatever its amplitude is
+    bare = [Encoding(encoding.frequencies, encoding.phases + turn) for turn in (0.0, 0.25)]
+    sine, cosine = (part.table(rows, start=start, dtype=np.float64) for part in bare)
+    ax = _axes(ax)
+    image = _picture(ax, np.arctan2(sine, cosine), start, np.pi, _CYCLIC)
+    bar = ax.figure.colorbar(image, ax=ax, label="angle (radians)", ticks=[-np.pi, -np.pi / 2, 0, np.pi / 2, np.pi])
+    bar.ax.set_yticklabels(["−π", "−π/2", "0", "π/2", "π"])
+    ax.set(xlabel="column", ylabel="position")
+    return ax
+
+
+def wavelengths(encoding: Encoding | str, *, d_model: int = 128, ax: Axes | None = None) -> Axes:
+    """The wavelength of every column, on a logarithmic scale.
+
+    Parameters
+    ----------
+    encoding, d_model, ax
+        As in `heatmap`.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Raises
+    ------
+    TypeError, ValueError
+        As for `heatmap`.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> from posenc_fast import plot
+    >>> plot.wavelengths(pf.sinusoidal(64)).get_yscale()
+    'log'
+    """
+    encoding, ax = _encoding(encoding, d_model), _axes(ax)
+    lengths = np.abs(encoding.wavelengths)
+    # constant columns have none
+    finite = np.isfinite(lengths)
+    ax.semilogy(np.flatnonzero(finite), lengths[finite], ".")
+    ax.set_xlim(-0.5 - 0.02 * encoding.d_model, encoding.d_model - 0.5 + 0.02 * encoding.d_model)
+    ax.set(xlabel="column", ylabel="wavelength (positions)")
+    ax.grid(alpha=0.3)
+    return ax
+
+
+def sinusoids(
+    encoding: Encoding | str,
+    length: int = 100,
+    *,
+    columns: Sequence[int] | None = None,
+    start: float = 0,
+    d_model: int = 128,
+    ax: Axes | None = None,
+) -> Axes:
+    """Some columns against position, as curves, with a dot at every whole position.
+
+    Parameters
+    ----------
+    encoding, length, start, d_model, ax
+        As in `heatmap`.
+    columns : sequence of int, optional
+        Which columns; if not given four whose wavelengths are spread over those that can be seen.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Raises
+    ------
+    TypeError, ValueError
+        As for `heatmap`.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> from posenc_fast import plot
+    >>> ax = plot.sinusoids(pf.sinusoidal(8), columns=[0, 1])
+    >>> [text.get_text() for text in ax.get_legend().get_texts()]
+    ['column 0', 'column 1']
+    """
+    encoding, rows = _encoding(encoding, d_model), count_of(length, "length", 1)
+    chosen = _spread(encoding, rows) if columns is None else [count_of(c, "columns", 0) for c in columns]
+    if max(chosen, default=0) >= encoding.d_model:
+        raise ValueError(f"columns has {max(chosen)}, but the encoding has columns 0 to {encoding.d_model - 1}")
+    fine = start + np.linspace(0, rows - 1, min(20 * rows, 4000))
+    smooth, dots = encoding.encode(fine), encoding.table(rows, start=start)
+    ax = _axes(ax)
+    for c, colour in zip(chosen, plt.get_cmap("viridis")(np.linspace(0, 0.85, len(chosen))), strict=True):
+        ax.plot(fine, smooth[:, c], label=f"column {c}", color=colour, linewidth=1)
+        ax.plot(start + np.arange(rows), dots[:, c], ".", color=colour, markersize=4)
+    ax.set(xlabel="position", ylabel="value")
+    # above the curves, which fill all there is below
+    ax.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=4, frameon=False, borderaxespad=0)
+    return ax
+
+
+def _spread(encoding: Encoding, rows: int) -> list[int]:
+    """One column of each of four frequencies, from the highest to one of which a period can be seen."""
+    lengths = np.abs(encoding.wavelengths)
+    _, first = np.unique(lengths, return_index=True)
+    seen = [c for c in first.tolist() if lengths[c] <= 2 * rows] or first[:1].tolist()
+    places = np.linspace(0, len(seen) - 1, min(4, len(seen))).round().astype(int)
+    return [seen[i] for i in places]
+
+
+def similarity(
+    encoding: Encoding | str,
+    position: float = 0.0,
+    *,
+    span: int = 100,
+    d_model: int = 128,
+    ax: Axes | None = None,
+) -> Axes:
+    """How alike the encoding of a position and those around it are: dot product and squared error.
+
+    Parameters
+    ----------
+    encoding, d_model, ax
+        As in `heatmap`.
+    position : float
+        The position in the middle.
+    span : int
+        How far to go to both sides.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        Of the dot products; the squared errors are on a second axis at its right.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As for `heatmap`.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> from posenc_fast import plot
+    >>> plot.similarity(pf.sinusoidal(64), 500).get_xlabel()
+    'offset from position 500'
+    """
+    encoding, middle, reach = _encoding(encoding, d_model), real(position, "position"), count_of(span, "span", 1)
+    offsets = np.arange(-reach, reach + 1)
+    rows = encoding.encode(middle + offsets, dtype=np.float64)
+    centre = rows[reach]
+    ax = _axes(ax)
+    right = ax.twinx()
+    ax.plot(offsets, rows @ centre, color="C0")
+    right.plot(offsets, ((rows - centre) ** 2).sum(axis=1), color="C1", linestyle="--")
+    ax.set_xlabel(f"offset from position {middle:.15g}")
+    # the colour of a label says which curve is meant
+    ax.set_ylabel("dot product (solid)", color="C0")
+    right.set_ylabel("sum of squared differences (dashed)", color="C1")
+    return ax
+
+
+def clocks(
+    encoding: Encoding | str,
+    positions: Sequence[float] = (0, 1, 10, 100),
+    *,
+    pairs: int = 8,
+    d_model: int = 128,
+    ax: Axes | None = None,
+) -> Axes:
+    """Pairs of columns as the hands of clocks: one row of clocks a position, one column a frequency.
+
+    Parameters
+    ----------
+    encoding, d_model, ax
+        As in `heatmap`.
+    positions : sequence of float
+        What time the clocks show.
+    pairs : int
+        How many frequencies at most, equally spaced among all, the fastest first.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Raises
+    ------
+    TypeError, ValueError
+        As for `heatmap`.
+
+    Notes
+    -----
+    A hand's angle is ``position * frequency``, counted from the right and upwards: its height is the sine column, its
+    width the cosine column.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> from posenc_fast import plot
+    >>> ax = plot.clocks(pf.sinusoidal(6), [0, 1, 2])
+    >>> [text.get_text() for text in ax.get_xticklabels()]
+    ['6.28', '135', '2,916']
+    """
+    encoding = _encoding(encoding, d_model)
+    frequencies = np.unique(np.abs(encoding.frequencies))[::-1]
+    shown = min(count_of(pairs, "pairs", 1), len(frequencies))
+    frequencies = frequencies[np.linspace(0, len(frequencies) - 1, shown).round().astype(int)]
+    times = np.asarray(positions, np.float64).reshape(-1)
+    # the sine is how far up a hand points, the cosine how far to the right
+    hands = Encoding(np.repeat(frequencies, 2), np.tile([0.0, 0.25], shown)).encode(times, dtype=np.float64)
+    ax = _axes(ax)
+    for i, row in enumerate(hands.reshape(len(times), shown, 2)):
+        for j, (up, right) in enumerate(row):
+            x, y = 2.5 * j, -2.5 * i
+            ax.add_patch(Circle((x, y), 1.0, fill=False, color="0.7"))
+            ax.plot([x, x + right], [y, y + up], color="C0", linewidth=2, solid_capstyle="round")
+    ax.set_xticks(2.5 * np.arange(shown), [_readable(2 * np.pi / w) if w else "∞" for w in frequencies])
+    ax.set_yticks(-2.5 * np.arange(len(times)), [f"{p:.15g}" for p in times])
+    ax.set(xlabel="wavelength (positions)", ylabel="position", aspect="equal")
+    ax.spines[:].set_visible(False)
+    ax.tick_params(length=0)
+    return ax
+
+
+def shift(
+    encoding: Encoding | str,
+    length: int = 100,
+    offset: float = 10,
+    *,
+    d_model: int = 128,
+    axes: Sequence[Axes] | None = None,
+) -> npt.NDArray[Any]:
+    """A table, the matrix that moves it, and the moved table: ``table @ transition_matrix(offset)``.
+
+    Parameters
+    ----------
+    encoding, length, d_model
+        As in `heatmap`; the encoding has pairs of columns, as `Encoding.shift` needs them.
+    offset : float
+        How far to move.
+    axes : sequence of three matplotlib.axes.Axes, optional
+        Where to draw; a new figure if not given.
+
+    Returns
+    -------
+    ndarray of three matplotlib.axes.Axes
+
+    Raises
+    ------
+    TypeError, ValueError
+        As for `heatmap`, and for columns without a partner.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> from posenc_fast import plot
+    >>> len(plot.shift(pf.sinusoidal(16)))
+    3
+    """
+    encoding = _encoding(encoding, d_model)
+    matrix = encoding.transition_matrix(offset)
+    table = encoding.table(count_of(length, "length", 1), dtype=np.float64)
+    if axes is None:
+        _, axes = plt.subplots(1, 3, figsize=(12, 3.5), layout="constrained")
+    result: npt.NDArray[Any] = np.asarray(axes)
+    if result.shape != (3,):
+        raise ValueError(f"axes must be three Axes, not an array of shape {result.shape}")
+    largest = float(np.abs(encoding.amplitudes).max())
+    parts = (
+        (table, 0, largest, "position", "table"),
+        (matrix, 0, 1.0, "column", f"transition matrix of {offset:.6g}"),
+        (table @ matrix, offset, largest, "position", f"table times matrix: moved by {offset:.6g}"),
+    )
+    for ax, (values, first, most, label, title) in zip(result, parts, strict=True):
+        _picture(ax, values, first, most)
+        ax.set(title=title, xlabel="column", ylabel=label)
+    return result

@@ -1,0 +1,233 @@
+"""Pictures: the drawn data are the encoding's, the labels say what they are."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from optional import optional
+from processes import python
+
+import posenc_fast as pf
+from posenc_fast.__main__ import main
+
+matplotlib = optional("matplotlib")
+matplotlib.use("Agg")
+plt = optional("matplotlib.pyplot")
+plot = optional("posenc_fast.plot")
+
+KINDS = ["angles", "clocks", "heatmap", "shift", "similarity", "sinusoids", "wavelengths"]
+LINE = pf.sinusoidal(12, base=100.0)
+
+
+@pytest.fixture(autouse=True)
+def no_figure():
+    yield
+    plt.close("all")
+
+
+def labels(ax):
+    return ax.get_xlabel(), ax.get_ylabel()
+
+
+# ---- what is drawn ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("start", [0, -7.5], ids="start={}".format)
+@pytest.mark.parametrize("encoding", [LINE, pf.sinusoidal(5, scale=3.0), pf.Encoding([0.0])], ids=repr)
+def test_heatmap(encoding, start):
+    ax = plot.heatmap(encoding, 30, start=start)
+    (image,) = ax.get_images()
+    np.testing.assert_array_equal(image.get_array(), encoding.table(30, start=start))
+    # white is zero, and a pixel lies about its position
+    assert image.get_clim() == (-abs(encoding.amplitudes).max(), abs(encoding.amplitudes).max())
+    assert image.get_extent() == [-0.5, encoding.d_model - 0.5, start + 29.5, start - 0.5]
+    assert labels(ax) == ("column", "position")
+    assert image.colorbar.ax.get_ylabel() == "value"
+
+
+def test_angles():
+    encoding = pf.sinusoidal(6, functions=("cos", "-sin"), scale=7.0, layout="concatenated")
+    (image,) = plot.angles(encoding, 40, start=3).get_images()
+    angles = image.get_array()
+    table = encoding.table(40, start=3, dtype=np.float64)
+    np.testing.assert_allclose(encoding.amplitudes * np.sin(angles), table, rtol=0, atol=1e-13)
+    whole = np.arange(3, 43)[:, np.newaxis] * encoding.frequencies + 2 * np.pi * encoding.phases
+    np.testing.assert_allclose(np.cos(angles), np.cos(whole), rtol=0, atol=1e-13)
+    assert image.get_clim() == (-np.pi, np.pi)
+    first, last = image.get_cmap()([0.0, 1.0])
+    # the colours of half a turn forwards and backwards are the same
+    np.testing.assert_allclose(first, last, atol=0.02)
+
+
+def test_wavelengths():
+    ax = plot.wavelengths(pf.Encoding([1.0, 0.0, -0.5, 0.25]))
+    (dots,) = ax.get_lines()
+    np.testing.assert_array_equal(dots.get_xdata(), [0, 2, 3])
+    np.testing.assert_allclose(dots.get_ydata(), 2 * np.pi * np.array([1, 2, 4]))
+    assert ax.get_yscale() == "log"
+    assert labels(ax) == ("column", "wavelength (positions)")
+
+
+def test_sinusoids():
+    ax = plot.sinusoids(LINE, 20, start=5, columns=[0, 3])
+    curves, dots = ax.get_lines()[0::2], ax.get_lines()[1::2]
+    for column, curve, points in zip((0, 3), curves, dots, strict=True):
+        np.testing.assert_array_equal(points.get_xdata(), np.arange(5, 25))
+        np.testing.assert_array_equal(points.get_ydata(), LINE.table(20, start=5)[:, column])
+        np.testing.assert_array_equal(curve.get_ydata(), LINE.encode(curve.get_xdata())[:, column])
+        assert curve.get_color() is points.get_color()
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["column 0", "column 3"]
+    assert labels(ax) == ("position", "value")
+
+
+def test_columns_that_are_worth_seeing():
+    # of different wavelengths, up to twice what is shown
+    ax = plot.sinusoids(pf.sinusoidal(128), 100)
+    names = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert names == [f"column {c}" for c in (0, 16, 32, 48)]
+    assert len(plot.sinusoids(pf.sinusoidal(4), 1, ax=plt.figure().gca()).get_legend().get_texts()) == 1
+
+
+@pytest.mark.parametrize("position", [0, 50.5, 1e9], ids="at={:g}".format)
+def test_similarity(position):
+    ax = plot.similarity(LINE, position, span=30)
+    (right,) = [other for other in ax.figure.axes if other is not ax]
+    (dots,), (errors,) = ax.get_lines(), right.get_lines()
+    offsets = np.arange(-30, 31)
+    np.testing.assert_array_equal(dots.get_xdata(), offsets)
+    np.testing.assert_allclose(dots.get_ydata(), LINE.similarity(offsets), rtol=0, atol=1e-13)
+    # of columns whose squares add up to 6
+    np.testing.assert_allclose(errors.get_ydata(), 2 * (6 - LINE.similarity(offsets)), rtol=0, atol=1e-13)
+    assert f"{position:.15g}" in ax.get_xlabel()
+    assert ax.get_ylabel().startswith("dot product")
+    assert right.get_ylabel().startswith("sum of squared differences")
+    assert ax.yaxis.label.get_color() == dots.get_color() != right.yaxis.label.get_color() == errors.get_color()
+
+
+def test_clocks():
+    ax = plot.clocks(LINE, [0, 2.5, 40], pairs=4)
+    hands = np.array([line.get_xydata() for line in ax.get_lines()]).reshape(3, 4, 2, 2)
+    pointed = hands[:, :, 1] - hands[:, :, 0]
+    frequencies = LINE.frequencies[[0, 4, 6, 10]]
+    angles = np.array([0, 2.5, 40])[:, np.newaxis] * frequencies
+    np.testing.assert_allclose(pointed, np.stack([np.cos(angles), np.sin(angles)], axis=-1), rtol=0, atol=1e-13)
+    centres = [patch.center for patch in ax.patches]
+    np.testing.assert_array_equal(hands[:, :, 0].reshape(-1, 2), centres)
+    assert [text.get_text() for text in ax.get_yticklabels()] == ["0", "2.5", "40"]
+    assert [text.get_text() for text in ax.get_xticklabels()] == ["6.28", "29.2", "62.8", "292"]
+    assert ax.get_aspect() == 1
+
+
+def test_clocks_that_stand():
+    ax = plot.clocks(pf.Encoding([1.0, 0.0, -1.0]), [3])
+    assert [text.get_text() for text in ax.get_xticklabels()] == ["6.28", "∞"]
+
+
+def test_shift():
+    axes = plot.shift(LINE, 25, 7)
+    table, matrix, moved = [ax.get_images()[0].get_array() for ax in axes]
+    np.testing.assert_array_equal(table, LINE.table(25, dtype=np.float64))
+    np.testing.assert_array_equal(matrix, LINE.transition_matrix(7))
+    np.testing.assert_allclose(moved, LINE.table(25, start=7, dtype=np.float64), rtol=0, atol=1e-14)
+    assert axes[2].get_images()[0].get_extent()[2:] == [31.5, 6.5]
+    assert [ax.get_ylabel() for ax in axes] == ["position", "column", "position"]
+
+
+# ---- how it is called -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_presets_and_places(kind):
+    draw = getattr(plot, kind)
+    figure, axes = plt.subplots(1, 3)
+    if kind == "shift":
+        assert draw("whisper", d_model=16, axes=axes).tolist() == axes.tolist()
+        assert draw(pf.presets.whisper(16))[0].figure is not figure
+    else:
+        assert draw("whisper", d_model=16, ax=axes[1]) is axes[1]
+        assert not axes[0].has_data()
+        other = plt.figure()
+        assert draw(pf.presets.whisper(16)).figure is other
+    figure.canvas.draw()
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda: plot.heatmap("wisper"), ValueError, ["encoding='wisper'", "perhaps whisper"]),
+        (lambda: plot.heatmap(3), TypeError, ["encoding", "int"]),
+        (lambda: plot.wavelengths(pf.join([LINE, LINE])), ValueError, ["encoding", "2 axes"]),
+        (lambda: plot.angles(LINE, 0), ValueError, ["length", "0"]),
+        (lambda: plot.heatmap(LINE, 2.5), TypeError, ["length", "2.5"]),
+        (lambda: plot.sinusoids(LINE, columns=[12]), ValueError, ["columns", "12", "11"]),
+        (lambda: plot.sinusoids(LINE, columns=[-1]), ValueError, ["columns", "-1"]),
+        (lambda: plot.similarity(LINE, float("nan")), ValueError, ["position", "nan"]),
+        (lambda: plot.similarity(LINE, span=0), ValueError, ["span", "0"]),
+        (lambda: plot.clocks(LINE, pairs=0), ValueError, ["pairs", "0"]),
+        (lambda: plot.shift(pf.sinusoidal(3)), ValueError, ["column 2", "partner"]),
+        (lambda: plot.shift(LINE, axes=[None]), ValueError, ["axes", "three"]),
+    ],
+)
+def test_errors(call, error, words):
+    with pytest.raises(error) as raised:
+        call()
+    assert all(word in str(raised.value) for word in words), raised.value
+    assert not any(ax.has_data() for number in plt.get_fignums() for ax in plt.figure(number).axes)
+
+
+# ---- the command ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_command(kind, tmp_path, capsys):
+    target = tmp_path / "figure.png"
+    assert main(["plot", kind, "16", "-o", str(target), "--dpi", "50"]) == 0
+    assert capsys.readouterr().out == f"wrote {target}: {kind}, {target.stat().st_size} bytes\n"
+    pixels = plt.imread(target)
+    assert pixels.shape == ((175, 600, 4) if kind == "shift" else (210, 350, 4))
+    assert len(np.unique(pixels[..., :3].reshape(-1, 3), axis=0)) > 3
+    assert plt.get_fignums() == []
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_command_takes_the_options_of_its_kind(tmp_path, monkeypatch):
+    seen = {}
+    monkeypatch.setattr(plot, "heatmap", lambda what, length=1, *, start=0, d_model=1, ax=None: seen.update(locals()))
+    target = str(tmp_path / "a.svg")
+    assert main(["plot", "heatmap", "20", "--length", "7", "--start", "-3", "--base", "100", "-o", target]) == 0
+    assert (seen["what"], seen["length"], seen["start"]) == (pf.sinusoidal(20, base=100.0), 7, -3)
+    assert main(["plot", "heatmap", "20", "--preset", "whisper", "-o", target]) == 0
+    assert (seen["what"], seen["d_model"], seen["length"]) == ("whisper", 20, 1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["heatmap", "8", "-o", "a.xyz"], ["a.xyz", ".png", ".svg", ".pdf"]),
+        (["heatmap", "8", "-o", "a"], ["a must end", ".png"]),
+        (["heatmap", "8", "-o", "none/a.png"], ["none", "no such directory"]),
+        (["heatmap", "8", "-o", "a.png", "--offset", "3"], ["heatmap takes no --offset"]),
+        (["clocks", "8", "-o", "a.png", "--length", "3"], ["clocks takes no --length"]),
+        (["heatmap", "8", "-o", "a.png", "--preset", "wisper"], ["wisper", "perhaps whisper"]),
+        (["heatmap", "8", "-o", "a.png", "--preset", "whisper", "--freq-shift", "1"], ["--preset", "--freq-shift"]),
+        (["heatmap", "8", "-o", "a.png", "--dpi", "0"], ["dpi"]),
+        (["pie", "8", "-o", "a.png"], ["pie", "heatmap"]),
+        (["heatmap", "0", "-o", "a.png"], ["d_model", "0"]),
+    ],
+    ids=lambda value: "-".join(value) if value[-1].startswith("-") or "-o" in value else None,
+)
+def test_command_says_what_is_wrong(arguments, words, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.png").write_text("mine")
+    assert main(["plot", *arguments]) == 2
+    message = capsys.readouterr().err
+    assert all(word in message for word in words), message
+    assert len(message.splitlines()) == 1
+    # what was there is there, and nothing else
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("a.png", "mine")]
+
+
+def test_without_matplotlib():
+    run = python("import sys; sys.modules['matplotlib'] = None; import posenc_fast.plot")
+    assert run.returncode == 1
+    assert "ImportError: posenc_fast.plot needs matplotlib: pip install 'posenc-fast[plot]'" in run.stderr
