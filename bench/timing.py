@@ -1,30 +1,23 @@
-"""How the benchmarks measure: sides alternate in one process, without garbage collection, and medians are compared."""
+"""What the benchmarks add to the package's own way of measuring: memory whose state is known, and calls made anew."""
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
-import gc
 import math
 import mmap
 import os
-import time
-from collections.abc import Callable, Iterator, Mapping
-from itertools import repeat
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-Array = npt.NDArray[Any]
-Times = dict[str, npt.NDArray[np.float64]]
+from posenc_fast._timing import Ratio, Times, alternate, medians, no_collection, ratio, seconds
 
-# seconds: a shorter call is repeated within one sample, so that neither the clock nor the loop shows
-SAMPLE = 5e-5
-# seconds: what the caches get to settle before a sample, one call at least
-SETTLE = 1e-3
-# seconds for one comparison: slow calls get fewer runs, but never fewer than this many
-BUDGET, FEWEST = 4.0, 5
+__all__ = ["Array", "Ratio", "Times", "alternate", "medians", "ratio"]
+
+Array = npt.NDArray[Any]
+
 HUGE_PAGE = 1 << 21
 # bytes: smaller new arrays are recycled memory
 RECYCLED = 1 << 24
@@ -32,89 +25,14 @@ RECYCLED = 1 << 24
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
 
 
-class Ratio(NamedTuple):
-    """Median of the ratios of neighbouring samples, and the quartiles about it."""
-
-    median: float
-    low: float
-    high: float
-
-
-def seconds(call: Callable[..., Any], repeats: int, *given: Any) -> float:
-    """Time of one sample of so many calls; the result is given back only after the clock has stopped."""
-    kept = None
-    if repeats == 1:
-        begin = time.perf_counter()
-        kept = call(*given)
-        end = time.perf_counter()
-    else:
-        begin = time.perf_counter()
-        for _ in repeat(None, repeats):
-            call(*given)
-        end = time.perf_counter()
-    del kept
-    return (end - begin) / repeats
-
-
-def _repeats(call: Callable[[], Any]) -> tuple[int, int, float]:
-    """Calls before a sample, calls within it, and the seconds that all of them take."""
-    seconds(call, 1)
-    once = seconds(call, 1)
-    if once < SAMPLE:
-        once = min(seconds(call, 16) for _ in range(3))
-    before, within = max(1, math.ceil(SETTLE / once)), max(1, math.ceil(SAMPLE / once))
-    return before, within, (before + within) * once
-
-
-@contextlib.contextmanager
-def no_collection() -> Iterator[None]:
-    collecting = gc.isenabled()
-    gc.collect()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collecting:
-            gc.enable()
-
-
-def alternate(sides: Mapping[str, Callable[[], Any]], runs: int) -> Times:
-    """Seconds of a call of each side, run by run: A B A B ...
-
-    Each sample follows untimed calls of its own side, so that no side finds the caches as the other left them.
-    """
-    repeats = {name: _repeats(call) for name, call in sides.items()}
-    runs = max(FEWEST, min(runs, int(BUDGET / sum(taken for _, _, taken in repeats.values()))))
-    times: Times = {name: np.empty(runs) for name in sides}
-    with no_collection():
-        for i in range(runs):
-            for name, call in sides.items():
-                before, within, _ = repeats[name]
-                for _ in range(before):
-                    call()
-                times[name][i] = seconds(call, within)
-    return times
-
-
 def alternate_prepared(sides: Mapping[str, Callable[[Any], Any]], prepare: Callable[[], Any], runs: int) -> Times:
-    """The same for calls of what has to be made anew each time: a sample is one call, of what ``prepare`` returned."""
+    """As `alternate`, for calls of what has to be made anew each time: a sample is one call, of what ``prepare`` returned."""
     times: Times = {name: np.empty(runs) for name in sides}
     with no_collection():
         for i in range(-1, runs):  # the first run, to be overwritten by the last, warms up
             for name, call in sides.items():
                 times[name][i] = seconds(call, 1, prepare())
     return times
-
-
-def ratio(times: Times, above: str, below: str) -> Ratio:
-    """How many times as long one side takes: neighbours are compared, so that a slow moment meets both."""
-    low, median, high = np.percentile(times[above] / times[below], [25, 50, 75])
-    return Ratio(float(median), float(low), float(high))
-
-
-def medians(times: Times) -> dict[str, float]:
-    """Median seconds of each side."""
-    return {name: float(np.median(values)) for name, values in times.items()}
 
 
 def memset(array: Array, byte: int = 0) -> Callable[[], Any]:

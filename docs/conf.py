@@ -44,5 +44,6 @@ sphinx_gallery_conf = {
     "show_signature": False,
     "min_reported_time": 1e9,
     "image_scrapers": ("matplotlib",),
+    "within_subsection_order": "FileNameSortKey",
     "remove_config_comments": True,
 }

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from . import __version__, _backend, reference, sinusoidal
 from ._api import FUNCTIONS, LAYOUTS, ODD
-from ._checks import TYPES, count_of, float_type, progression
+from ._checks import TYPES, count_of, float_type, progression, real
 from ._encoding import Encoding
 from ._files import Meter, open_positions, read_array, read_vector, usable_target, write_file, write_npy
 
@@ -189,9 +189,7 @@ def _parser() -> argparse.ArgumentParser:
         "--column", type=str.strip, metavar="NAME_OR_NUMBER", help="name of the CSV column, or its number from 0"
     )
     _add_output(encode)
-    encode.add_argument(
-        "--progress", action=argparse.BooleanOptionalAction, help="show progress (default: on a terminal)"
-    )
+    _add_progress(encode)
     _add_encoding(encode)
     encode.set_defaults(run=_encode)
 
@@ -229,6 +227,25 @@ def _parser() -> argparse.ArgumentParser:
     plot.add_argument("--dpi", type=float, default=150.0, help="pixels an inch (default 150)")
     _add_encoding(plot)
     plot.set_defaults(run=_plot)
+
+    verify = commands.add_parser(
+        "verify",
+        help="compare what this machine computes with exact values",
+        description="Hold every backend and level to the promised bounds. Exit status 1 if one of them is broken.",
+        allow_abbrev=False,
+    )
+    verify.add_argument("--seconds", type=float, default=20.0, help="how long to draw positions (default 20)")
+    verify.add_argument("--seed", type=int, help="of the positions (default: a new one, which is printed)")
+    _add_progress(verify)
+    verify.set_defaults(run=_verify)
+
+    bench = commands.add_parser(
+        "bench",
+        help="compare the speed with NumPy's",
+        description="Time calls and the NumPy programs that do the same, in turn, on one thread. Takes half a minute.",
+        allow_abbrev=False,
+    )
+    bench.set_defaults(run=_bench)
     return parser
 
 
@@ -243,6 +260,12 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--workers", type=int, help="most threads; negative numbers count back from the CPUs (default 1)"
+    )
+
+
+def _add_progress(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--progress", action=argparse.BooleanOptionalAction, help="show progress (default: on a terminal)"
     )
 
 
@@ -365,8 +388,7 @@ def _encode(arguments: argparse.Namespace) -> None:
     # what is wrong with the settings is said before a long input is read
     encoding.encode(np.zeros(0), **settings)
     scratch = usable_target(arguments.output).parent
-    shown = sys.stderr.isatty() if arguments.progress is None else arguments.progress
-    meter = _meter(shown)
+    meter = _meter(arguments.progress)
     with open_positions(arguments.input, arguments.column, scratch, meter) as source:
         rows = max(1, min(BLOCK // arguments.d_model, MOST_ROWS))
 
@@ -434,6 +456,40 @@ def _plot(arguments: argparse.Namespace) -> None:
     print(f"wrote {arguments.output}: {arguments.kind}, {size} bytes")
 
 
+def _verify(arguments: argparse.Namespace) -> int:
+    from ._verify import CALLS, RANGES, engines, verify
+
+    seconds = real(arguments.seconds, "seconds", positive=True)
+    seed = int(np.random.SeedSequence().entropy) % 2**32 if arguments.seed is None else arguments.seed  # type: ignore[arg-type]
+    count_of(seed, "seed", 0)
+    print(f"posenc_fast {__version__} on {platform.machine()}, seed {seed}")
+    print(f"positions: {', '.join(RANGES)}")
+    total = int(100 * seconds)
+    with _meter(arguments.progress)("verifying", total, " cs") as done:
+        found = verify(seconds, seed, lambda passed: done(int(100 * passed)))
+        done(total)
+    print("Of what is promised, the largest errors take up, by engine:")
+    print(f"{'type':9} {'call':7} {'values':>9}  {'  '.join(f'{name:>8}' for name in engines())}  ")
+    for name in dict.fromkeys(name for name, _, _ in found):
+        for call in CALLS:
+            row = [found[name, call, engine] for engine in engines()]
+            worst = "  ".join(f"{finding.worst:8.4f}" for finding in row)
+            verdict = "held" if all(finding.held for finding in row) else "BROKEN"
+            print(f"{name:9} {call:7} {row[0].values:9}  {worst}  {verdict}")
+    return 0 if all(finding.held for finding in found.values()) else 1
+
+
+def _bench(arguments: argparse.Namespace) -> None:
+    from ._speed import compare, sides
+
+    print(f"{_engine()}; NumPy {np.__version__}; nanoseconds a value, medians")
+    print(f"{'':54} {'posenc_fast':>11} {'NumPy':>8}  times as long (middle half)")
+    for side in sides():
+        one = compare(side)
+        spread = f"{one.ratio.median:.3g} ({one.ratio.low:.3g} to {one.ratio.high:.3g})"
+        print(f"{one.name:54} {one.ours:11.3g} {one.numpy:8.3g}  {spread}", flush=True)
+
+
 def _wrote(path: str, shape: tuple[int, ...], dtype: np.dtype[Any], size: int) -> None:
     print(f"wrote {path}: shape {shape}, {dtype.name}, {size} bytes")
 
@@ -471,9 +527,9 @@ def _regular(columns: npt.NDArray[np.intp]) -> slice | npt.NDArray[np.intp]:
 # ---- progress ---------------------------------------------------------------------------------------------------
 
 
-def _meter(shown: bool) -> Meter:
-    """Progress bars of tqdm, or lines where it is not installed; nothing unless ``shown``."""
-    if not shown:
+def _meter(shown: bool | None) -> Meter:
+    """Progress bars of tqdm, or lines where it is not installed; if not told, nothing unless on a terminal."""
+    if not (sys.stderr.isatty() if shown is None else shown):
         return lambda label, total, unit: contextlib.nullcontext(lambda done: None)
     try:
         from tqdm import tqdm

@@ -37,8 +37,9 @@ Floats = npt.NDArray[np.float64]
 # offset rows should stay in a second-level cache
 _OFFSET_VALUES = 1 << 16
 
-
 _FLOAT32 = np.dtype(np.float32)
+# of positions that are alone
+_USUAL = (np.dtype(np.float64), np.dtype(np.int64))
 
 
 class _NoPlan:
@@ -503,6 +504,10 @@ class Encoding:
             row = np.empty(len(self._index), _FLOAT32)
             if plan.encode_one(engine.level, one, row, 1):
                 return row
+        elif type(one) is np.ndarray and one.size == 1 and one.dtype in _USUAL and dtype is np.float32:
+            alone = self._alone(one, out) if precision == "exact" and workers is None else None
+            if alone is not None:
+                return alone
         kind = float_type(dtype)
         single, threads = check_precision(precision), check_workers(workers)
         given, shape = _positions.convert(positions, self.ndim)
@@ -768,6 +773,20 @@ class Encoding:
         span, offset = divmod(start, 1 << span_bits)
         lattice.table(engine.level, span, offset, rows, usual[1])
         return out
+
+    def _alone(self, position: Array, out: Any) -> Array | None:
+        """The row of one position in an array, or None where the usual road must be taken."""
+        shape = (*position.shape, len(self._index))
+        if out is None:
+            out = np.empty(shape, _FLOAT32)
+        elif type(out) is not np.ndarray or out.dtype is not _FLOAT32 or out.shape != shape or not out.flags.carray:
+            return None
+        value = position.item()
+        if not -9007199254740992 <= value <= 9007199254740992:
+            return None
+        engine = _backend.current() if self._pinned is None else self._engine()
+        plan = self._cache.get(engine.backend) or self._quick_plan(engine)
+        return out if plan.encode_one(engine.level, value, out.reshape(-1), 1) else None
 
     def _quick_plan(self, engine: _backend.Engine) -> Any:
         """The Plan for one axis and no residual phases, or one that does no position."""

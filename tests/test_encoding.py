@@ -687,3 +687,54 @@ def test_parts_of_one_array_that_do_not_overlap():
     pf.sinusoidal(4).add_to(memory[:, :4], out=memory[:, 4:])
     same(memory[:, 4:], expected)
     np.testing.assert_array_equal(memory[:, :4], np.arange(32.0).reshape(4, 8)[:, :4])
+
+
+@pytest.mark.usefixtures("backend")
+@pytest.mark.parametrize("shape", [(), (1,), (1, 1), (2,)], ids=str)
+@pytest.mark.parametrize(
+    "encoding",
+    [pf.sinusoidal(7), pf.sinusoidal(600, base=3.0), pf.Encoding([1.0, 0.0], [0.1, 0.3]), pf.sinusoidal(4, first=1e9)],
+    ids=["narrow", "wide", "phases", "fast"],
+)
+def test_one_position_has_the_bits_of_many(encoding, shape, rng):
+    many = rng.normal(size=(40, *shape)) * 10.0 ** rng.integers(-300, 15, (40, *shape))
+    many[3, ...], many[4, ...], many[5, ...] = np.nan, np.inf, -(2.0**60)
+    many[6:20] = rng.integers(-(2**53), 2**53, (14, *shape))
+    expected = encoding.encode(many)
+    for positions, row in zip(many, expected, strict=True):
+        positions = np.asarray(positions)
+        np.testing.assert_array_equal(encoding.encode(positions), row)
+        np.testing.assert_array_equal(encoding.encode(positions.astype(">f8")), row)
+        if (np.isfinite(positions) & (np.trunc(positions) == positions)).all():
+            np.testing.assert_array_equal(encoding.encode(positions.astype(np.int64)), row)
+        out = np.empty(row.shape, np.float32)
+        assert encoding.encode(positions, out=out) is out
+        np.testing.assert_array_equal(out, row)
+        apart = np.zeros((*row.shape[:-1], 3, row.shape[-1]), np.float32)[..., 1, :]
+        assert encoding.encode(positions, out=apart) is apart
+        np.testing.assert_array_equal(apart, row)
+    # where the positions themselves are overwritten
+    memory = np.zeros(encoding.d_model)
+    for given in (memory[:1], memory[1:2], memory[:1].reshape(()), memory[1::-1]):
+        given[...] = 0.5 + np.arange(given.size).reshape(given.shape)
+        expected = encoding.encode(given.copy())
+        out = memory.view(np.float32)[: expected.size].reshape(expected.shape)
+        np.testing.assert_array_equal(encoding.encode(given, out=out), expected)
+
+
+def test_one_position_and_bad_arguments():
+    encoding, one = pf.sinusoidal(4), np.array([1.0])
+    for out in (np.zeros((1, 5), np.float32), np.zeros(4, np.float32), np.zeros((1, 4)), np.zeros((2, 4), np.float32)):
+        with pytest.raises(ValueError, match="out has"):
+            encoding.encode(one, out=out)
+        assert not out.any()
+    fixed = np.zeros((1, 4), np.float32)
+    fixed.flags.writeable = False
+    with pytest.raises(ValueError, match="read-only"):
+        encoding.encode(one, out=fixed)
+    with pytest.raises(ValueError, match="precision"):
+        encoding.encode(one, precision="double")
+    with pytest.raises(ValueError, match="workers"):
+        encoding.encode(one, workers=0)
+    with pytest.raises(ValueError, match="axes"):
+        pf.join([encoding, encoding]).encode(one)

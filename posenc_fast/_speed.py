@@ -1,0 +1,89 @@
+"""Speed against NumPy programs on the machine at hand: ``posenc-fast bench``. The repository's bench/ has far more."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from . import _timing
+from ._api import sinusoidal
+from ._checks import TYPES, float_type
+from ._rotary import Rotary
+from .reference import vaswani_numpy
+
+__all__ = ["Comparison", "Side", "compare", "sides"]
+
+Array = npt.NDArray[Any]
+
+RUNS = 41
+
+
+class Side(NamedTuple):
+    """What is compared: two calls that return the same values up to a tolerance."""
+
+    name: str
+    ours: Callable[[], Array]
+    numpy: Callable[[], Array]
+    tolerance: float
+
+
+class Comparison(NamedTuple):
+    """Nanoseconds a value of both calls, and how many times as long NumPy's takes."""
+
+    name: str
+    ours: float
+    numpy: float
+    ratio: _timing.Ratio
+
+
+def compare(side: Side) -> Comparison:
+    """Both sides in turn, on one thread each, after a look whether their values agree."""
+    got = side.ours()
+    error = float(np.abs(got.astype(np.float64) - side.numpy()).max())
+    if not error <= side.tolerance:
+        raise RuntimeError(f"{side.name}: the two sides differ by {error:.3g}")
+    times = _timing.alternate({"ours": side.ours, "numpy": side.numpy}, RUNS)
+    middle = _timing.medians(times)
+    ours, numpy = (1e9 * middle[name] / got.size for name in ("ours", "numpy"))
+    return Comparison(side.name, ours, numpy, _timing.ratio(times, "numpy", "ours"))
+
+
+def sides() -> Iterator[Side]:
+    """What is worth knowing, in half a minute; each against NumPy's way, or what stands behind the stroke."""
+    wide, narrow = sinusoidal(512), sinusoidal(64)
+    tolerances = {"float64": 1e-9, "float32": 1e-7, "float16": 5e-4, "bfloat16": 4e-3}
+    for name in TYPES:
+        if name != "bfloat16" or importlib.util.find_spec("ml_dtypes"):
+            table = functools.partial(wide.table, 2048, dtype=float_type(name))
+            yield Side(f"table of 2048 x 512, {name}", table, lambda: vaswani_numpy(2048, 512), tolerances[name])
+    for count in (1, 100_000):
+        seconds = np.random.default_rng(0).uniform(1.6e9, 1.9e9, count)
+        formula = functools.partial(_formula, seconds, narrow.frequencies[0::2])
+        yield Side(f"encode {count} times x 64, float32", functools.partial(narrow.encode, seconds), formula, 1e-6)
+    x = np.zeros((8, 512, 512), np.float32)
+    ready = wide.table(512)
+    yield Side(
+        "add to 8 x 512 x 512, float32, against a ready table",
+        functools.partial(wide.add_to, x),
+        lambda: x + ready,
+        0.0,
+    )
+    rotary, queries = Rotary(128), np.random.default_rng(0).standard_normal((1, 32, 512, 128), np.float32)
+    turned, cos, sin = np.empty_like(queries), *(np.concatenate([part, part], -1) for part in rotary.tables(512))
+    yield Side(
+        "rotate 32 x 512 x 128, float32 / ready tables",
+        functools.partial(rotary.apply, queries, out=turned),
+        lambda: queries * cos + np.concatenate([-queries[..., 64:], queries[..., :64]], -1) * sin,
+        2e-6,
+    )
+
+
+def _formula(positions: Array, frequencies: Array) -> Array:
+    """The usual program, for any positions: angles in float64."""
+    angles = positions[:, np.newaxis] * frequencies
+    return np.stack([np.sin(angles), np.cos(angles)], axis=-1).reshape(len(positions), -1)
