@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 
-OPTIONAL = {"dask": "dask", "plot": "matplotlib", "sklearn": "sklearn", "torch": "torch"}
+OPTIONAL = {"dask": "dask", "plot": "matplotlib", "sklearn": "sklearn", "torch": "torch", "_torch_ops": "torch"}
 MISSING = {
     module: package
     for module, package in OPTIONAL.items()

@@ -1,0 +1,411 @@
+"""The operators behind posenc_fast.torch, which autograd, torch.compile and torch.export know; and memory shared with NumPy.
+
+An operator takes an encoding as text, so that an exported program carries it wherever it goes. On the CPU the kernel
+does the work; other devices get tables, which are kept for each device and type.
+"""
+
+# where torch is not installed, pyright takes posenc_fast/torch.py for it
+# pyright: reportAttributeAccessIssue=false
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from ._checks import float_type
+from ._encoding import Encoding
+from ._rotary import LAYOUTS, Rotary
+from ._schedule import Explicit, Geometric, Linear, Schedule
+from ._target import WORTH_A_THREAD
+
+__all__ = [
+    "add_encoding",
+    "add_encoding_",
+    "array_of",
+    "check_cpu",
+    "is_float",
+    "numpy_type",
+    "read",
+    "rotate",
+    "rotate_",
+    "rotate_by",
+    "tensor_of",
+    "write",
+]
+
+DTYPES = {torch.float64: "float64", torch.float32: "float32", torch.float16: "float16", torch.bfloat16: "bfloat16"}
+# bytes from which NumPy asks the system for huge pages, and torch does not: then most of the time goes into page faults
+HUGE = 1 << 22
+
+
+# ---- arrays and tensors of the same memory --------------------------------------------------------------------------
+
+
+def is_float(tensor: torch.Tensor, name: str) -> None:
+    """A TypeError for other types than the four."""
+    if tensor.dtype not in DTYPES:
+        raise TypeError(f"{name} must be of float64, float32, float16 or bfloat16, not of {tensor.dtype}")
+
+
+def numpy_type(dtype: Any, name: str) -> np.dtype[Any]:
+    """The array type of a tensor type."""
+    if dtype not in DTYPES:
+        raise TypeError(f"{name} must be one of {', '.join(map(str, DTYPES))}, not {dtype!r}")
+    return float_type(DTYPES[dtype], name)
+
+
+def check_cpu(tensor: Any, name: str) -> None:
+    """An error for what is no CPU tensor."""
+    if not isinstance(tensor, torch.Tensor):
+        raise TypeError(f"{name} must be a torch.Tensor, not {type(tensor).__name__}")
+    if tensor.device.type != "cpu":
+        raise ValueError(
+            f"{name} is on {tensor.device}, but must be on the CPU: give {name}.cpu(); the modules work on any device"
+        )
+
+
+def array_of(tensor: Any, name: str, *, written: bool = False) -> npt.NDArray[Any]:
+    """The memory of a CPU tensor as an array."""
+    check_cpu(tensor, name)
+    if written and tensor.requires_grad and torch.is_grad_enabled():
+        raise ValueError(
+            f"{name} requires gradients and cannot be overwritten; give other memory, or use torch.no_grad()"
+        )
+    if written and any(n > 1 and stride == 0 for n, stride in zip(tensor.shape, tensor.stride(), strict=True)):
+        raise ValueError(
+            f"{name} has strides {tensor.stride()}: several of its values are one and cannot be overwritten; "
+            f"give {name}.contiguous()"
+        )
+    tensor = tensor.detach()
+    if tensor.dtype == torch.bfloat16:
+        kind = numpy_type(tensor.dtype, name)
+        return tensor.view(torch.int16).numpy().view(kind)  # type: ignore[no-any-return]
+    return tensor.numpy()  # type: ignore[no-any-return]
+
+
+def tensor_of(array: npt.NDArray[Any]) -> torch.Tensor:
+    """An array's memory as a tensor."""
+    if array.dtype.name == "bfloat16":
+        return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
+    return torch.from_numpy(array)
+
+
+def _new_like(x: torch.Tensor, device: str | None = None) -> torch.Tensor:
+    """A new tensor in the order of x, but with the values of a row next to each other."""
+    where = x.device if device is None else device
+    like = torch.empty_like(x, device=where)
+    return like if like.stride(-1) == 1 else torch.empty(x.shape, dtype=x.dtype, device=where)
+
+
+def _result_for(x: torch.Tensor) -> torch.Tensor:
+    """The same, of memory that is soon had."""
+    if not _on_cpu(x) or x.numel() * x.element_size() < HUGE:
+        return _new_like(x)
+    like = _new_like(x, "meta")
+    memory = torch.from_numpy(np.empty(x.numel() * x.element_size(), np.uint8))
+    return memory.view(x.dtype).as_strided(like.shape, like.stride())
+
+
+def _on_cpu(x: torch.Tensor) -> bool:
+    return bool(x.device.type == "cpu")
+
+
+def _apart(x: torch.Tensor) -> bool:
+    """Whether the values of a row are not next to each other, which the kernel cannot write."""
+    return _on_cpu(x) and x.stride(-1) != 1
+
+
+def _workers(x: torch.Tensor) -> int | None:
+    """As many threads as torch has, where the core would use them: it takes longer to ask than a token takes."""
+    return torch.get_num_threads() if x.numel() >= WORTH_A_THREAD else None
+
+
+# ---- encodings as text ----------------------------------------------------------------------------------------------
+
+
+def write(value: Encoding | Rotary) -> str:
+    """An encoding as text: equal ones are written alike, and what is read equals what was written."""
+    if isinstance(value, Rotary):
+        return json.dumps({"head_dim": value.head_dim, **value._arguments()}, separators=(",", ":"))
+    schedules = [
+        ["Explicit", *one.values.tolist()]
+        if isinstance(one, Explicit)
+        else [type(one).__name__, *(str(part) if isinstance(part, Fraction) else part for part in one._key)]
+        for one in value._schedules
+    ]
+    columns = value._index.tolist(), value.phases.tolist(), value.amplitudes.tolist()
+    return json.dumps([schedules, *columns], separators=(",", ":"))
+
+
+@functools.lru_cache(maxsize=64)
+def read(text: str) -> Encoding | Rotary:
+    """What was written."""
+    found = json.loads(text)
+    if isinstance(found, dict):
+        return Rotary(**found)
+    schedules, index, phases, amplitudes = found
+    parts = tuple(_schedule(*one) for one in schedules)
+    return Encoding._make(parts, np.array(index), np.array(phases), np.array(amplitudes), "")
+
+
+def _schedule(kind: str, *values: Any) -> Schedule:
+    if kind == "Explicit":
+        return Explicit(np.array(values, np.float64))
+    if kind == "Linear":
+        return Linear(*values)
+    count, base, denominator, first = values
+    return Geometric(count, base, Fraction(denominator), first)
+
+
+# ---- tables for other devices ---------------------------------------------------------------------------------------
+
+
+@functools.lru_cache(maxsize=16)
+def _kept(text: str, length: int, first: int, device: torch.device, dtype: torch.dtype) -> tuple[torch.Tensor, ...]:
+    value, kind = read(text), numpy_type(dtype, "x")
+    arrays: Sequence[npt.NDArray[Any]]
+    if isinstance(value, Rotary):
+        arrays = value.tables(length, start=first, dtype=kind)
+    else:
+        arrays = [value.table(length, start=first, dtype=kind)]
+    return tuple(tensor_of(array).to(device) for array in arrays)
+
+
+def _rows(
+    text: str, start: int, length: int, positions: torch.Tensor | None, device: torch.device, dtype: torch.dtype
+) -> tuple[torch.Tensor, ...]:
+    """Rows on a device: of an encoding, or cosines and sines of a rotary one.
+
+    Those of consecutive positions are parts of a table that is kept, of whole blocks, so that sequences of many lengths
+    and the tokens of a text that is being written share a few.
+    """
+    if positions is None:
+        block = max(1024, 1 << (length - 1).bit_length()) if length else 1024
+        first = start // block * block
+        last = max(-(-(start + length) // block) * block, first + block)
+        return tuple(table[start - first :][:length] for table in _kept(text, last - first, first, device, dtype))
+    value, kind, where = read(text), numpy_type(dtype, "x"), positions_array(positions.cpu())
+    if isinstance(value, Rotary):
+        return tuple(tensor_of(array).to(device) for array in value.tables(where, dtype=kind))
+    return (tensor_of(value.encode(where, dtype=kind)).to(device),)
+
+
+def positions_array(positions: torch.Tensor) -> npt.NDArray[Any]:
+    """Positions of a CPU tensor as the core takes them."""
+    array = array_of(positions, "positions")
+    return array.astype(np.float32) if array.dtype.name == "bfloat16" else array
+
+
+# ---- addition -------------------------------------------------------------------------------------------------------
+
+_ADDED = "str encoding, SymInt start, Tensor? positions, float x_scale"
+
+
+def _add(
+    x: torch.Tensor, out: torch.Tensor, text: str, start: int, positions: torch.Tensor | None, x_scale: float
+) -> None:
+    if _on_cpu(x):
+        encoding = read(text)
+        assert isinstance(encoding, Encoding)
+        values = array_of(x, "x")
+        encoding.add_to(
+            values,
+            start=start,
+            positions=None if positions is None else positions_array(positions),
+            x_scale=x_scale,
+            out=values if out is x else array_of(out, "out"),
+            workers=_workers(x),
+        )
+        return
+    (rows,) = _rows(text, start, x.shape[-2], positions, x.device, x.dtype)
+    # one operation, which rounds the sum once
+    torch.add(rows, x, alpha=x_scale, out=out)
+
+
+@torch.library.custom_op("posenc_fast::add_encoding", mutates_args=(), schema=f"(Tensor x, {_ADDED}) -> Tensor")
+def add_encoding(
+    x: torch.Tensor, encoding: str, start: int, positions: torch.Tensor | None, x_scale: float
+) -> torch.Tensor:
+    """x_scale * x + encoding."""
+    out = _result_for(x)
+    _add(x, out, encoding, start, positions, x_scale)
+    return out
+
+
+@torch.library.custom_op("posenc_fast::add_encoding_", mutates_args=("x",), schema=f"(Tensor(a!) x, {_ADDED}) -> ()")
+def add_encoding_(x: torch.Tensor, encoding: str, start: int, positions: torch.Tensor | None, x_scale: float) -> None:
+    """The same, in place."""
+    if _apart(x):
+        x.copy_(add_encoding(x, encoding, start, positions, x_scale))
+    else:
+        _add(x, x, encoding, start, positions, x_scale)
+
+
+def _keep_scale(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
+    ctx.x_scale = inputs[-1]
+
+
+def _scaled(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+    return gradient if ctx.x_scale == 1 else gradient * ctx.x_scale, None, None, None, None
+
+
+torch.library.register_autograd("posenc_fast::add_encoding", _scaled, setup_context=_keep_scale)
+
+
+# ---- rotation by positions ------------------------------------------------------------------------------------------
+
+_TURNED = "str rotary, SymInt start, Tensor? positions, int seq_axis"
+
+
+def _rotate(
+    x: torch.Tensor,
+    out: torch.Tensor,
+    text: str,
+    start: int,
+    positions: torch.Tensor | None,
+    seq_axis: int,
+    transposed: bool,
+) -> None:
+    rotary = read(text)
+    assert isinstance(rotary, Rotary)
+    if not _on_cpu(x):
+        work = torch.promote_types(x.dtype, torch.float32)
+        cos, sin = _rows(text, start, x.shape[seq_axis], positions, x.device, work)
+        out.copy_(_rotated(x, cos, sin, seq_axis, rotary._key[3], transposed))
+        return
+    values, workers = array_of(x, "x"), _workers(x)
+    into = values if out is x else array_of(out, "out")
+    where = None if positions is None else positions_array(positions)
+    if not transposed:
+        rotary.apply(values, positions=where, start=start, seq_axis=seq_axis, out=into, workers=workers)
+        return
+    # not the inverse, which would divide by amplitudes
+    if where is None:
+        cosines, sines = rotary.tables(x.shape[seq_axis], start=start, dtype=np.float64)
+    else:
+        cosines, sines = rotary.tables(where, dtype=np.float64)
+    layout = rotary._key[3]
+    plain = _plain_rotary(rotary.head_dim, rotary.rotary_dim, LAYOUTS[0] if layout == LAYOUTS[2] else layout)
+    plain.apply_tables(values, cosines, -sines, seq_axis=seq_axis, out=into, workers=workers)
+    if layout == LAYOUTS[2]:
+        pairs = into[..., : rotary.rotary_dim]
+        pairs[...] = pairs.reshape(*x.shape[:-1], 2, -1).swapaxes(-1, -2).reshape(pairs.shape)
+
+
+@functools.lru_cache(maxsize=64)
+def _plain_rotary(head_dim: int, rotary_dim: int, layout: str) -> Rotary:
+    """What turns by given tables, whose own angles do not matter."""
+    return Rotary(head_dim, rotary_dim=rotary_dim, layout=layout)
+
+
+def _rotated(
+    x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, seq_axis: int, layout: str, transposed: bool = False
+) -> torch.Tensor:
+    """Rotation by tables (length, pairs) or (batch, length, pairs), in torch's own arithmetic, rounded once in the end."""
+    work = torch.promote_types(x.dtype, torch.float32)
+    shape = (*cos.shape[:-2], *[1] * (x.ndim - cos.ndim), *cos.shape[-2:])
+    cos, sin = (table.reshape(shape).movedim(-2, seq_axis).to(work) for table in (cos, sin))
+    if transposed:
+        sin = -sin
+    pairs, dim = cos.shape[-1], 2 * cos.shape[-1]
+    source, target = {
+        LAYOUTS[0]: (LAYOUTS[0], LAYOUTS[0]),
+        LAYOUTS[1]: (LAYOUTS[1], LAYOUTS[1]),
+        LAYOUTS[2]: (LAYOUTS[0], LAYOUTS[1]) if transposed else (LAYOUTS[1], LAYOUTS[0]),
+    }[layout]
+    turning = x[..., :dim].to(work)
+    if source == LAYOUTS[0]:
+        first, second = turning[..., :pairs], turning[..., pairs:]
+    else:
+        first, second = turning[..., 0::2], turning[..., 1::2]
+    parts = first * cos - second * sin, second * cos + first * sin
+    turned = torch.cat(parts, -1) if target == LAYOUTS[0] else torch.stack(parts, -1).flatten(-2)
+    return torch.cat((turned.to(x.dtype), x[..., dim:]), -1)
+
+
+@torch.library.custom_op(
+    "posenc_fast::rotate", mutates_args=(), schema=f"(Tensor x, {_TURNED}, bool transposed) -> Tensor"
+)
+def rotate(
+    x: torch.Tensor, rotary: str, start: int, positions: torch.Tensor | None, seq_axis: int, transposed: bool
+) -> torch.Tensor:
+    """x turned; transposed, times the transposed matrix of that."""
+    out = _result_for(x)
+    _rotate(x, out, rotary, start, positions, seq_axis, transposed)
+    return out
+
+
+@torch.library.custom_op("posenc_fast::rotate_", mutates_args=("x",), schema=f"(Tensor(a!) x, {_TURNED}) -> ()")
+def rotate_(x: torch.Tensor, rotary: str, start: int, positions: torch.Tensor | None, seq_axis: int) -> None:
+    """x turned in place."""
+    if _apart(x):
+        x.copy_(rotate(x, rotary, start, positions, seq_axis, False))
+    else:
+        _rotate(x, x, rotary, start, positions, seq_axis, False)
+
+
+def _keep_angles(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
+    _, ctx.rotary, ctx.start, positions, ctx.seq_axis, ctx.transposed = inputs
+    ctx.save_for_backward(positions)
+
+
+def _turned_back(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+    (positions,) = ctx.saved_tensors
+    turned = rotate(gradient, ctx.rotary, ctx.start, positions, ctx.seq_axis, not ctx.transposed)
+    return turned, None, None, None, None, None
+
+
+torch.library.register_autograd("posenc_fast::rotate", _turned_back, setup_context=_keep_angles)
+
+
+# ---- rotation by tables ---------------------------------------------------------------------------------------------
+
+
+@torch.library.custom_op(
+    "posenc_fast::rotate_by", mutates_args=(), schema="(Tensor x, Tensor cos, Tensor sin, int seq_axis) -> Tensor"
+)
+def rotate_by(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, seq_axis: int) -> torch.Tensor:
+    """x turned by tables of half of its width, pairs half of the rotary width apart."""
+    if not _on_cpu(x):
+        return _rotated(x, cos, sin, seq_axis, LAYOUTS[0])
+    out, tables = _result_for(x), (array_of(cos, "cos"), array_of(sin, "sin"))
+    rotary = _plain_rotary(x.shape[-1], 2 * cos.shape[-1], LAYOUTS[0])
+    rotary.apply_tables(array_of(x, "x"), *tables, seq_axis=seq_axis, out=array_of(out, "out"), workers=_workers(x))
+    return out
+
+
+def _keep_tables(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
+    _, cos, sin, ctx.seq_axis = inputs
+    ctx.save_for_backward(cos, sin)
+
+
+def _turned_back_by(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+    cos, sin = ctx.saved_tensors
+    return rotate_by(gradient, cos, -sin, ctx.seq_axis), None, None, None
+
+
+torch.library.register_autograd("posenc_fast::rotate_by", _turned_back_by, setup_context=_keep_tables)
+
+
+# ---- what shapes come out -------------------------------------------------------------------------------------------
+
+
+def _fake_result(x: torch.Tensor, *_: Any) -> torch.Tensor:
+    return _new_like(x)
+
+
+def _fake_nothing(*_: Any) -> None:
+    return None
+
+
+for _name in ("add_encoding", "rotate", "rotate_by"):
+    torch.library.register_fake(f"posenc_fast::{_name}", _fake_result)
+for _name in ("add_encoding_", "rotate_"):
+    torch.library.register_fake(f"posenc_fast::{_name}", _fake_nothing)
