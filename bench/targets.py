@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import importlib
 import json
 import math
 import os
@@ -32,7 +33,7 @@ from posenc_fast import _api, _exact, _schedule
 from posenc_fast.reference import vaswani_numpy
 
 SEQUENCE, LARGE, HUGE = (2048, 512), (8192, 1024), (131072, 512)
-QUERIES = (1, 32, 2048, 128)
+QUERIES, LAYER = (1, 32, 2048, 128), (32, 512, 768)
 
 
 class Skipped(Exception):
@@ -325,6 +326,32 @@ def add(shape: tuple[int, int, int], runs: int) -> Measured:
     return compare(times, "add_to", "np.add", x.size)
 
 
+def module(shape: tuple[int, int, int], x_scale: float, inplace: bool, runs: int) -> Measured:
+    """torch's module beside a tutorial's line with the table ready, (batch, length, d_model); in evaluation."""
+    if not peers.found("torch"):
+        raise Skipped("torch is not installed")
+    torch = peers.one_thread()
+    encoding = pf.sinusoidal(shape[2])
+    adding = importlib.import_module("posenc_fast.torch").SinusoidalEncoding(
+        shape[2], batch_first=True, x_scale=x_scale, inplace=inplace
+    )
+    adding.eval()
+    table, x = torch.from_numpy(encoding.table(5000))[None], torch.from_numpy(timing.warm(shape))
+    ways = {
+        "in place": lambda: x.add_(table[:, : x.size(1)]),
+        "plain": lambda: x + table[:, : x.size(1)],
+        "scaled": lambda: x * x_scale + table[:, : x.size(1)],
+    }
+    line = ways["in place" if inplace else "plain" if x_scale == 1 else "scaled"]
+    sides = {"cached table": line, "module": lambda: adding(x)}
+    times = timing.alternate(sides, runs)
+    x.fill_(0.375)
+    result = sides["module"]().numpy()
+    for part in values.blocks(*shape[1:]):
+        values.check_rows(result[[0, -1], part], encoding, np.arange(part.start, part.stop), 0.375 * x_scale)
+    return compare(times, *sides, x.numel())
+
+
 # ---- small calls ----------------------------------------------------------------------------------------------------
 
 
@@ -445,13 +472,17 @@ def table_targets() -> list[Target]:
 
 def other_targets(most: int) -> list[Target]:
     added = "add_to in place / np.add of a ready table, in place"
+    cached = "table in torch, new tensor / module"
     grows = f"ns an element from 1e3 to {most:.0e} rows of 128: worst / best"
     first = "first sinusoidal(512) and its first row / 128 rows by NumPy"
     return [
         bar("encode-numpy", "NumPy formula / encode, 1e6 timestamps x 64, `out=` warm", ">=", 50, encode_and_numpy),
         bar("encode-memset", "encode, 1e6 timestamps x 64, `out=` warm / memset", "<=", 1.4, encode_and_memset),
-        bar("add-32x512x768", added, "<=", 0.7, add, (32, 512, 768)),
+        bar("add-32x512x768", added, "<=", 0.7, add, LAYER),
         bar("add-1x131072x512", added, "<=", 0.95, add, (1, *HUGE)),
+        bar("module-32x512x768", "x * sqrt(d) + " + cached, ">=", 1, module, LAYER, LAYER[2] ** 0.5, False),
+        bar("module-plain-32x512x768", "x + " + cached, ">=", 1, module, LAYER, 1.0, False),
+        bar("module-inplace-32x512x768", "x.add_(table in torch) / module in place", ">=", 1, module, LAYER, 1.0, True),
         bar(
             "grid-512x512x256",
             "grid / copy of the array, both into the same warm memory",
@@ -502,6 +533,7 @@ def reported(long: bool) -> list[Target]:
         shown("fresh-2048x512", "table / memset, fresh memory", fresh_table, SEQUENCE),
         shown("fresh-131072x512", "table / memset, fresh memory", fresh_table, HUGE),
         shown("tutorial-8192x1024", "tutorial NumPy / table, float32, new array", tutorial, LARGE),
+        shown("module-8x128x768", "x + table in torch, in the cache / module", module, (8, 128, 768), 1.0, False),
         shown("joined-2048x512", joined, fastest_peer, SEQUENCE, "concatenated"),
         shown("joined-8192x1024", joined, fastest_peer, LARGE, "concatenated"),
         shown("one-sine-2048x512", one_sine, fastest_peer, SEQUENCE, "one sine"),

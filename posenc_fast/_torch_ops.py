@@ -32,6 +32,8 @@ __all__ = [
     "check_cpu",
     "is_float",
     "numpy_type",
+    "overlaps_itself",
+    "positions_array",
     "read",
     "rotate",
     "rotate_",
@@ -78,7 +80,7 @@ def array_of(tensor: Any, name: str, *, written: bool = False) -> npt.NDArray[An
         raise ValueError(
             f"{name} requires gradients and cannot be overwritten; give other memory, or use torch.no_grad()"
         )
-    if written and any(n > 1 and stride == 0 for n, stride in zip(tensor.shape, tensor.stride(), strict=True)):
+    if written and overlaps_itself(tensor):
         raise ValueError(
             f"{name} has strides {tensor.stride()}: several of its values are one and cannot be overwritten; "
             f"give {name}.contiguous()"
@@ -88,6 +90,11 @@ def array_of(tensor: Any, name: str, *, written: bool = False) -> npt.NDArray[An
         kind = numpy_type(tensor.dtype, name)
         return tensor.view(torch.int16).numpy().view(kind)  # type: ignore[no-any-return]
     return tensor.numpy()  # type: ignore[no-any-return]
+
+
+def overlaps_itself(x: torch.Tensor) -> bool:
+    """Whether several values are one, as of an expanded tensor."""
+    return x.numel() > 0 and any(n > 1 and stride == 0 for n, stride in zip(x.shape, x.stride(), strict=True))
 
 
 def tensor_of(array: npt.NDArray[Any]) -> torch.Tensor:

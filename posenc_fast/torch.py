@@ -646,7 +646,7 @@ def _check_x(x: Any, name: str, start: Any = 0, inplace: bool = False) -> None:
         raise NotImplementedError(
             f"{name} has a tangent, but there are no derivatives in forward mode; use backward mode"
         )
-    if inplace and any(n > 1 and stride == 0 for n, stride in zip(x.shape, x.stride(), strict=True)):
+    if inplace and ops.overlaps_itself(x):
         raise ValueError(f"{name} is expanded, several of its values are one and cannot be overwritten; give a copy")
 
 
@@ -665,8 +665,8 @@ def _check_positions(positions: Any, x: torch.Tensor, start: int) -> None:
 def _difference_of_table(stored: torch.Tensor, encoding: Encoding) -> str | None:
     """In what a tutorial's buffer differs from the table of an encoding."""
     shape, width = tuple(stored.shape), encoding.d_model
-    length = max(shape[:-1], default=0)
-    if len(shape) < 2 or shape[-1] != width or math.prod(shape[:-1]) != length:
+    length = math.prod(shape[:-1])
+    if len(shape) < 2 or shape[-1] != width or sum(n != 1 for n in shape[:-1]) > 1:
         return f"has shape {shape}, which is no table of {encoding!r}: of (length, {width}), perhaps with axes of 1"
     if stored.is_meta or not length:
         return None

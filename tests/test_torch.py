@@ -1,0 +1,780 @@
+"""Tensors in and out without copies, and the module in the place of the tutorials': values, gradients, checkpoints."""
+
+from __future__ import annotations
+
+import copy
+import importlib
+import io
+import math
+import pickle
+import sys
+
+import numpy as np
+import pytest
+from optional import optional
+from preset_formulas import SEVERAL_AXES
+from processes import python
+
+import posenc_fast as pf
+from posenc_fast.presets._registry import FACTS
+
+torch = optional("torch")
+pt = optional("posenc_fast.torch")
+ops = optional("posenc_fast._torch_ops")
+
+# what torch's compiler and functorch import, whatever is given to them
+pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")
+
+DTYPES = {"float64": torch.float64, "float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
+
+
+@pytest.fixture(params=list(DTYPES.values()), ids=list(DTYPES))
+def dtype(request):
+    if request.param == torch.bfloat16:
+        optional("ml_dtypes")
+    return request.param
+
+
+@pytest.fixture
+def elsewhere(monkeypatch):
+    """CPU tensors take the way of other devices."""
+    monkeypatch.setattr(ops, "_on_cpu", lambda x: False)
+    ops._kept.cache_clear()
+    yield
+    ops._kept.cache_clear()
+
+
+def random(rng, *shape, dtype=torch.float32):
+    return torch.from_numpy(rng.normal(size=shape)).to(dtype)
+
+
+def array(tensor):
+    """Its values by another way than that of the module: through a copy."""
+    if tensor.dtype == torch.bfloat16:
+        return tensor.detach().float().numpy().astype(optional("ml_dtypes").bfloat16)
+    return tensor.detach().numpy().copy()
+
+
+def equal(tensor, expected):
+    """The same bits, apart from NaN."""
+    assert isinstance(tensor, torch.Tensor)
+    assert str(tensor.dtype) == f"torch.{expected.dtype.name}"
+    np.testing.assert_array_equal(array(tensor).astype(np.float64), expected.astype(np.float64))
+
+
+class Tutorial(torch.nn.Module):
+    """The module of the tutorials, batch first or not, with its own table or a given one.
+
+    A table of float64 makes a sum that is rounded once, as that of the kernel is.
+    """
+
+    def __init__(self, d_model, dropout=0.1, max_len=512, batch_first=False, table=None):
+        super().__init__()
+        self.dropout, self.batch_first = torch.nn.Dropout(dropout), batch_first
+        position = torch.arange(max_len).unsqueeze(1)
+        div_term = torch.exp(torch.arange(0, d_model, 2) * (-math.log(10000.0) / d_model))
+        pe = torch.zeros(max_len, d_model)
+        pe[:, 0::2] = torch.sin(position * div_term)
+        pe[:, 1::2] = torch.cos(position * div_term)
+        pe = pe if table is None else table
+        self.register_buffer("pe", pe.unsqueeze(0 if batch_first else 1))
+
+    def forward(self, x):
+        rows = self.pe[:, : x.size(1)] if self.batch_first else self.pe[: x.size(0)]
+        return self.dropout((x + rows).to(x.dtype))
+
+
+def exact_table(length, width):
+    return torch.from_numpy(pf.positional_encoding(length, width, dtype=np.float64))
+
+
+# ---- functions ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("backend")
+def test_functions_are_those_of_the_core(dtype, rng):
+    encoding, kind = pf.sinusoidal(20, base=300.0), ops.numpy_type(dtype, "dtype")
+    options = {"precision": "float32", "workers": 2}
+    equal(pt.table(encoding, 9, start=-2, step=3, dtype=dtype), encoding.table(9, start=-2, step=3, dtype=kind))
+    equal(pt.table(encoding, 9, dtype=dtype, **options), encoding.table(9, dtype=kind, **options))
+    positions = random(rng, 3, 4, dtype=torch.float64)
+    equal(pt.encode(encoding, positions, dtype=dtype), encoding.encode(positions.numpy(), dtype=kind))
+    x = random(rng, 2, 7, 20, dtype=dtype)
+    equal(
+        pt.add_to(encoding, x, start=5, step=-1, x_scale=0.5), encoding.add_to(array(x), start=5, step=-1, x_scale=0.5)
+    )
+    where = torch.tensor([[0, 1, 2, 3, 4, 5, 6], [9, 9, 8, 8, 7, 7, 6]])
+    equal(pt.add_to(encoding, x, positions=where), encoding.add_to(array(x), positions=where.numpy()))
+    rotary = pf.Rotary(20)
+    equal(
+        pt.rotate(rotary, x, positions=where, inverse=True),
+        rotary.apply(array(x), positions=where.numpy(), inverse=True),
+    )
+    equal(pt.rotate(rotary, x, start=4, seq_axis=0), rotary.apply(array(x), start=4, seq_axis=0))
+
+
+@pytest.mark.parametrize("given", ["int64", "int32", "uint8", "float64", "float32", "float16", "bfloat16"])
+def test_positions_of_every_type(given):
+    if given == "bfloat16":
+        optional("ml_dtypes")
+    positions = torch.tensor([0, 1, 5, 100]).to(getattr(torch, given))
+    encoding = pf.sinusoidal(8)
+    equal(pt.encode(encoding, positions), encoding.encode(np.array([0, 1, 5, 100])))
+
+
+def test_large_integers_are_exact():
+    positions = torch.tensor([2**62 + 1, -(2**63)])
+    equal(pt.encode(pf.sinusoidal(8), positions), pf.sinusoidal(8).encode(positions.numpy()))
+
+
+def test_out_is_written_without_a_copy(dtype, rng):
+    encoding, rotary, kind = pf.sinusoidal(8), pf.Rotary(8), ops.numpy_type(dtype, "dtype")
+    out = torch.full((6, 16), 7.0, dtype=dtype)
+    part = out[:, 4:12]
+    assert pt.table(encoding, 6, dtype=dtype, out=part) is part
+    equal(part, encoding.table(6, dtype=kind))
+    assert pt.encode(encoding, torch.arange(6) + 0.5, dtype=dtype, out=part) is part
+    equal(part, encoding.encode(np.arange(6) + 0.5, dtype=kind))
+    assert (out[:, :4] == 7).all()
+    assert (out[:, 12:] == 7).all()
+    for call in (lambda x: pt.add_to(encoding, x, out=x), lambda x: pt.rotate(rotary, x, out=x)):
+        x = random(rng, 2, 3, 8, dtype=dtype)
+        before, address = array(x), x.data_ptr()
+        expected = encoding.add_to(before) if call(x.clone()).equal(pt.add_to(encoding, x)) else rotary.apply(before)
+        assert call(x) is x
+        assert x.data_ptr() == address
+        equal(x, expected)
+
+
+def test_results_share_memory_with_numpy(dtype):
+    result = pt.table(pf.sinusoidal(4), 3, dtype=dtype)
+    seen = ops.array_of(result, "x")
+    result[1, 2] = 5
+    assert float(seen[1, 2]) == 5
+
+
+def test_autograd_sees_what_was_overwritten(rng):
+    for call in (
+        lambda x: pt.add_to(pf.sinusoidal(4), x, out=x),
+        lambda x: pt.table(pf.sinusoidal(4), 3, out=x),
+        lambda x: pt.SinusoidalEncoding(4, inplace=True)(x),
+        lambda x: pt.RotaryEncoding(pf.Rotary(4), inplace=True)(x),
+    ):
+        weight, x = torch.ones(3, 4, requires_grad=True), random(rng, 3, 4)
+        product = weight * x
+        call(x)
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            product.sum().backward()
+
+
+# ---- values of the module -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("backend")
+@pytest.mark.parametrize("batch_first", [True, False], ids=["batch-first", "length-first"])
+def test_module_adds_what_the_core_adds(batch_first, dtype, rng):
+    module = pt.SinusoidalEncoding(12, 0.0, batch_first=batch_first, x_scale="sqrt")
+    x = random(rng, 3, 7, 12, dtype=dtype)
+    given = x if batch_first else x.transpose(0, 1).contiguous()
+    before, scale = given.clone(), math.sqrt(12)
+    got = module(given, start=4)
+    assert (got.shape, got.dtype, got.stride()) == (given.shape, dtype, given.stride())
+    equal(got if batch_first else got.transpose(0, 1), module.encoding.add_to(array(x), start=4, x_scale=scale))
+    assert torch.equal(given, before)
+    equal(module(x[0]), module.encoding.add_to(array(x[0]), x_scale=scale))
+
+
+@pytest.mark.usefixtures("backend")
+def test_module_with_positions(dtype, rng):
+    x = random(rng, 2, 5, 12, dtype=dtype)
+    for positions in (torch.tensor([4, 3, 2, 1, 0]), torch.tensor([[0, 1, 2, 0, 1], [9, 9, 9, 9, 9.5]])):
+        expected = pf.sinusoidal(12).add_to(array(x), positions=positions.numpy())
+        equal(pt.SinusoidalEncoding(12, 0.0, batch_first=True)(x, positions=positions), expected)
+        swapped = pt.SinusoidalEncoding(12, 0.0)(x.transpose(0, 1), positions=positions)
+        equal(swapped.transpose(0, 1), expected)
+
+
+@pytest.mark.parametrize("inplace", [False, True])
+@pytest.mark.parametrize(
+    "view",
+    [
+        lambda x: x[:, ::2],
+        lambda x: x[..., 4:12],
+        lambda x: x.transpose(0, 1)[:8, :, :8],
+        lambda x: x.transpose(1, 2)[:, :, :8],
+        lambda x: x[..., ::2],
+        lambda x: x[:0],
+        lambda x: x[:, :0],
+    ],
+    ids=["rows", "columns", "swapped", "columns-first", "every-other", "no-batch", "no-length"],
+)
+def test_x_that_is_not_contiguous(view, inplace, rng):
+    base = random(rng, 4, 16, 16)
+    x = view(base)
+    module = pt.SinusoidalEncoding(x.shape[-1], 0.0, batch_first=True, inplace=inplace)
+    expected, others = module.encoding.add_to(array(x)), base.clone()
+    got = module(x)
+    equal(got, expected)
+    if inplace:
+        assert got is x
+        view(others).copy_(x)
+    assert torch.equal(base, others)
+
+
+def test_expanded_x(rng):
+    x = random(rng, 1, 6, 8).expand(3, 6, 8)
+    equal(pt.SinusoidalEncoding(8, 0.0, batch_first=True)(x), pf.sinusoidal(8).add_to(array(x)))
+
+
+@pytest.mark.parametrize("batch_first", [True, False], ids=["batch-first", "length-first"])
+def test_large_results(batch_first, dtype, rng):
+    """Of memory that does not come from torch, by several threads."""
+    x = random(rng, 4, 1100, 1024, dtype=dtype)
+    assert x.nbytes >= ops.HUGE
+    assert x.numel() >= ops.WORTH_A_THREAD
+    module, threads = pt.SinusoidalEncoding(1024, 0.0, batch_first=batch_first), torch.get_num_threads()
+    y = x if batch_first else x.transpose(0, 1)
+    try:
+        torch.set_num_threads(2)
+        got = module(x)
+        assert (got.shape, got.stride(), got.dtype) == (x.shape, x.stride(), dtype)
+        equal(got if batch_first else got.transpose(0, 1), module.encoding.add_to(array(y)))
+        again = got + 1
+        assert again.shape == got.shape
+    finally:
+        torch.set_num_threads(threads)
+
+
+def test_in_place(dtype, rng):
+    for batch_first in (True, False):
+        module = pt.SinusoidalEncoding(8, 0.0, batch_first=batch_first, inplace=True)
+        x = random(rng, 3, 3, 8, dtype=dtype)
+        y = x if batch_first else x.transpose(0, 1)
+        expected, address = module.encoding.add_to(array(y)), x.data_ptr()
+        assert module(x) is x
+        assert x.data_ptr() == address
+        equal(y, expected)
+
+
+def test_dropout_is_that_of_the_tutorial(rng):
+    x, results = random(rng, 50, 3, 16), []
+    for module in (pt.SinusoidalEncoding(16, 0.3), Tutorial(16, 0.3, table=exact_table(512, 16))):
+        torch.manual_seed(5)
+        results.append(module(x))
+        assert not torch.equal(module(x), module(x))
+        assert torch.equal(module.eval()(x), module(x))
+    assert torch.equal(*results)
+    assert (results[0] == 0).any()
+    assert pt.SinusoidalEncoding(16).dropout.p == Tutorial(16).dropout.p == 0.1
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in pf.presets.names() if FACTS[name].by_width and name not in SEVERAL_AXES]
+)
+def test_every_preset(name):
+    encoding = pf.presets.get(name)(24)
+    if encoding.d_model != 24:
+        with pytest.raises(ValueError, match=f"{encoding.d_model} columns.*d_model=24"):
+            pt.SinusoidalEncoding(24, encoding=name)
+        return
+    module = pt.SinusoidalEncoding(24, 0.0, encoding=name)
+    assert module.encoding == ops.read(module._text) == encoding
+    equal(module(torch.zeros(5, 24), start=2), encoding.add_to(np.zeros((5, 24), np.float32), start=2))
+
+
+def test_encodings_by_themselves_and_by_options():
+    layout = pf.sinusoidal(6, layout="concatenated", base=50.0)
+    assert pt.SinusoidalEncoding(6, encoding=layout).encoding is layout
+    assert pt.SinusoidalEncoding(6, layout="concatenated", base=50.0).encoding == layout
+    wide = pt.SinusoidalEncoding(6, encoding="annotated_transformer", base=500.0).encoding
+    assert wide == pf.presets.annotated_transformer(6, base=500.0)
+    with pytest.raises(AttributeError, match="encoding"):
+        pt.SinusoidalEncoding(6).encoding = layout
+
+
+@pytest.mark.parametrize(
+    "encoding",
+    [
+        pf.sinusoidal(7, odd="zero", freq_shift=0.3, first=-1e-3),
+        pf.sinusoidal(6, frequencies=pf.linear(3, 0.1, 5)),
+        pf.sinusoidal(4, frequencies={"sin": [1 / 3, 2.0], "cos": [0.1, -1e-300]}, functions=("sin", "cos")),
+        pf.Encoding([5e-324, -0.0, 1.7e308], phases=[0.1, 1 / 3, -7.0], amplitudes=[1e-5, 2.0, 0.0]),
+        pf.join(
+            [pf.sinusoidal(4), pf.fourier_features(np.random.default_rng(0).normal(size=(3, 2)))], axes=[[2], [0, 1]]
+        ),
+    ],
+    ids=["geometric", "linear", "two-schedules", "explicit", "several-axes"],
+)
+def test_text_tells_everything(encoding):
+    again = ops.read(ops.write(encoding))
+    assert again == encoding
+    positions = np.random.default_rng(1).normal(size=(9, encoding.ndim) if encoding.ndim > 1 else 9)
+    np.testing.assert_array_equal(again.encode(positions), encoding.encode(positions))
+
+
+# ---- gradients ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("batch_first", [True, False], ids=["batch-first", "length-first"])
+def test_gradients(batch_first, rng):
+    module = pt.SinusoidalEncoding(6, 0.0, batch_first=batch_first, x_scale=-1.7)
+    x = random(rng, 2, 3, 6, dtype=torch.float64).requires_grad_()
+    assert torch.autograd.gradcheck(module, (x,))
+    assert torch.autograd.gradgradcheck(module, (x,))
+    where = torch.tensor([5, 0, 7][: 3 if batch_first else 2])
+    assert torch.autograd.gradcheck(lambda x: module(x, positions=where), (x,))
+
+
+@pytest.mark.parametrize("scale", [1.0, 3.0])
+def test_gradients_are_scaled_and_of_the_type_of_x(scale, dtype, rng):
+    x, gradient = random(rng, 2, 5, 8, dtype=dtype).requires_grad_(), random(rng, 2, 5, 8, dtype=dtype)
+    y = pt.SinusoidalEncoding(8, 0.0, batch_first=True, x_scale=scale)(x)
+    equal(y, pf.sinusoidal(8).add_to(array(x), x_scale=scale))
+    y.backward(gradient)
+    assert torch.equal(x.grad, gradient * scale)
+
+
+def test_gradients_through_a_model_and_its_checkpoint(rng):
+    module, layer = pt.SinusoidalEncoding(8, 0.0, x_scale="sqrt"), torch.nn.Linear(8, 8)
+    x = random(rng, 5, 2, 8)
+    results = []
+    for run in (
+        lambda: module(layer(x)),
+        lambda: torch.utils.checkpoint.checkpoint(module, layer(x), use_reentrant=False),
+        lambda: layer(x) * math.sqrt(8) + torch.from_numpy(pf.positional_encoding(5, 8))[:, None],
+    ):
+        layer.zero_grad()
+        (run() ** 3).sum().backward()
+        results.append(layer.weight.grad.clone())
+    assert torch.equal(results[0], results[1])
+    torch.testing.assert_close(results[0], results[2])
+
+
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode], ids=["no_grad", "inference_mode"])
+@pytest.mark.parametrize("inplace", [False, True])
+def test_without_gradients(inplace, mode, rng):
+    module = pt.SinusoidalEncoding(8, 0.0, inplace=inplace)
+    x = random(rng, 5, 8).requires_grad_()
+    expected = module.encoding.add_to(array(x))
+    with mode():
+        y = module(x)
+        assert not y.requires_grad or y is x
+        equal(y, expected)
+        inner = torch.zeros(5, 8)
+        equal(module(inner), module.encoding.table(5))
+        equal(pt.add_to(module.encoding, inner, out=inner), array(inner))
+
+
+def test_forward_mode_is_refused(rng):
+    x = random(rng, 3, 4)
+    for module in (pt.SinusoidalEncoding(4, 0.0), pt.RotaryEncoding(pf.Rotary(4))):
+        with pytest.raises(NotImplementedError, match="forward mode"):
+            torch.func.jvp(module, (x,), (x,))
+        forward_ad = torch.autograd.forward_ad
+        with forward_ad.dual_level(), pytest.raises(NotImplementedError, match="forward mode"):
+            module(forward_ad.make_dual(x, x))
+
+
+# ---- states ---------------------------------------------------------------------------------------------------------
+
+
+def test_nothing_is_stored():
+    module = pt.SinusoidalEncoding(8)
+    assert not module.state_dict()
+    assert not list(module.parameters())
+    assert not list(module.buffers())
+
+
+def stored_tables(length, width):
+    table = Tutorial(width, max_len=length).pe[:, 0]
+    exact = torch.from_numpy(pf.positional_encoding(length, width))
+    return {
+        "float32": table,
+        "exact": exact,
+        "float16": table.half(),
+        "bfloat16": table.bfloat16(),
+        "float64": table.double(),
+    }
+
+
+@pytest.mark.parametrize("shape", [(-1, 1, 32), (1, -1, 32), (-1, 32)], ids=["length-first", "batch-first", "plain"])
+@pytest.mark.parametrize("kind", ["float32", "exact", "float16", "bfloat16", "float64"])
+@pytest.mark.parametrize("length", [1, 5000])
+def test_checkpoints_of_tutorials(length, kind, shape):
+    model = torch.nn.Sequential(torch.nn.Linear(2, 32), pt.SinusoidalEncoding(32))
+    state = model.state_dict() | {"1.pe": stored_tables(length, 32)[kind].reshape(shape)}
+    kept = dict(state)
+    assert str(model.load_state_dict(state, strict=True)) == "<All keys matched successfully>"
+    assert state.keys() == kept.keys()
+    assert not model[1].state_dict()
+    model[1].load_state_dict({"pe": state["1.pe"]})
+
+
+@pytest.mark.parametrize("strict", [True, False])
+@pytest.mark.parametrize(
+    ("pe", "says"),
+    [
+        (pf.positional_encoding(100, 8, layout="concatenated"), "is not the table of sinusoidal"),
+        (pf.positional_encoding(100, 8, base=10100.0), "differ by"),
+        (pf.positional_encoding(100, 8, start=1), "identify"),
+        (np.full((100, 8), np.nan, np.float32), "differ by nan"),
+        (pf.positional_encoding(100, 6), "shape (100, 6)"),
+        (np.zeros((4, 25, 8), np.float32), "shape (4, 25, 8)"),
+        (np.zeros(8, np.float32), "shape (8,)"),
+        (np.zeros((100, 8), np.int64), "differ by 1"),
+    ],
+    ids=["layout", "base", "start", "nan", "width", "two-axes", "one-axis", "integers"],
+)
+def test_checkpoints_of_others(pe, says, strict):
+    model = torch.nn.ModuleDict({"position": pt.SinusoidalEncoding(8)})
+    with pytest.raises(RuntimeError) as caught:
+        model.load_state_dict({"position.pe": torch.from_numpy(pe)}, strict=strict)
+    assert says in str(caught.value)
+    assert "position.pe" in str(caught.value)
+
+
+def test_checkpoints_without_values_and_with_more():
+    module = pt.SinusoidalEncoding(8)
+    module.load_state_dict({"pe": torch.empty(100, 1, 8, device="meta")})
+    module.load_state_dict({"pe": torch.empty(0, 1, 8)})
+    with pytest.raises(RuntimeError, match=r"Unexpected key.*other"):
+        module.load_state_dict({"other": torch.zeros(1)})
+
+
+@pytest.mark.parametrize("way", ["deepcopy", "pickle", "torch.save"])
+def test_copies(way, rng):
+    model = torch.nn.Sequential(
+        pt.SinusoidalEncoding(8, 0.0, encoding="whisper", x_scale=2.0), pt.RotaryEncoding(pf.Rotary(8))
+    )
+    file = io.BytesIO()
+    if way == "deepcopy":
+        other = copy.deepcopy(model)
+    elif way == "pickle":
+        other = pickle.loads(pickle.dumps(model))
+    else:
+        torch.save(model, file)
+        file.seek(0)
+        other = torch.load(file, weights_only=False)
+    x = random(rng, 4, 8)
+    assert torch.equal(other(x), model(x))
+    assert repr(other) == repr(model)
+    assert (other[0].encoding, other[1].rotary) == (model[0].encoding, model[1].rotary)
+
+
+def test_types_follow_x(rng):
+    optional("ml_dtypes")
+    module = pt.SinusoidalEncoding(8, 0.0)
+    for move in (torch.nn.Module.half, torch.nn.Module.double, torch.nn.Module.bfloat16, lambda m: m.to("meta")):
+        move(module)
+        for dtype in DTYPES.values():
+            x = random(rng, 4, 8, dtype=dtype)
+            equal(module(x), pf.sinusoidal(8).add_to(array(x)))
+
+
+def test_repr():
+    module = pt.SinusoidalEncoding(4, batch_first=True, x_scale="sqrt", inplace=True)
+    assert module.extra_repr() == "sinusoidal(4), batch_first=True, x_scale=2, inplace=True"
+
+
+# ---- other devices --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("elsewhere")
+@pytest.mark.parametrize("x_scale", [1.0, 3.7])
+def test_tables_of_other_devices(x_scale, dtype, rng):
+    """The table is rounded once, and so is the sum with it."""
+    module = pt.SinusoidalEncoding(8, 0.0, batch_first=True, x_scale=x_scale)
+    kind = ops.numpy_type(dtype, "dtype")
+    for start, length in ((0, 5), (0, 1024), (1020, 9), (5000, 1500), (-3, 7), (10**6, 2), (0, 0)):
+        x = random(rng, 2, length, 8, dtype=dtype)
+        rows = module.encoding.table(length, start=start, dtype=kind).astype(np.float64)
+        exact = x.double() * x_scale + torch.from_numpy(rows)
+        got = module(x, start=start)
+        unit = torch.finfo(dtype).eps * exact.abs().clamp(min=torch.finfo(dtype).tiny)
+        assert got.dtype == dtype
+        # the product may be rounded before the sum is
+        assert ((got.double() - exact).abs() <= unit + torch.finfo(dtype).eps * (x.double() * x_scale).abs()).all()
+        if x_scale == 1:
+            assert torch.equal(got, x + torch.from_numpy(rows).to(dtype))
+        same = x.clone()
+        in_place = pt.SinusoidalEncoding(8, 0.0, batch_first=True, x_scale=x_scale, inplace=True)
+        assert in_place(same, start=start) is same
+        assert torch.equal(same, got)
+        assert torch.equal(module(x, positions=start + torch.arange(length)), got)
+
+
+@pytest.mark.usefixtures("elsewhere")
+def test_tables_are_kept(rng):
+    module = pt.SinusoidalEncoding(8, 0.0)
+    for length in (1, 7, 300, 1024):
+        module(random(rng, length, 8))
+    assert ops._kept.cache_info().misses == 1
+    for start in range(1000, 1100):
+        module(random(rng, 1, 8), start=start)
+    assert ops._kept.cache_info().misses == 2
+    module(random(rng, 1, 8, dtype=torch.float64))
+    assert ops._kept.cache_info().misses == 3
+
+
+@pytest.mark.usefixtures("elsewhere")
+def test_gradients_elsewhere(rng):
+    module = pt.SinusoidalEncoding(6, 0.0, x_scale=2.5)
+    with torch.inference_mode():
+        module(random(rng, 3, 6, dtype=torch.float64))
+    x = random(rng, 3, 6, dtype=torch.float64).requires_grad_()
+    assert torch.autograd.gradcheck(module, (x,))
+
+
+def test_meta_device():
+    for dtype in DTYPES.values():
+        x = torch.empty(2, 3, 8, dtype=dtype, device="meta", requires_grad=True)
+        y = pt.SinusoidalEncoding(8, batch_first=True)(x)
+        assert (y.device.type, y.shape, y.dtype, y.requires_grad) == ("meta", x.shape, dtype, True)
+        y.sum().backward()
+        assert x.grad.shape == x.shape
+    rows = ops._rows(ops.write(pf.sinusoidal(8)), 5, 3, None, torch.device("meta"), torch.float32)
+    assert (rows[0].device.type, rows[0].shape) == ("meta", (3, 8))
+
+
+# ---- compilation and export -----------------------------------------------------------------------------------------
+
+
+def test_operators_are_registered_as_they_behave(rng):
+    encoding, rotary = ops.write(pf.sinusoidal(8)), ops.write(pf.Rotary(8))
+    positions, cos = torch.arange(5), random(rng, 5, 4)
+    for x in (random(rng, 2, 5, 8), random(rng, 5, 2, 8).transpose(0, 1), random(rng, 2, 8, 5).transpose(1, 2)):
+        for where in (None, positions):
+            torch.library.opcheck(ops.add_encoding, (x.clone().requires_grad_(), encoding, 0, where, 2.0))
+            torch.library.opcheck(ops.rotate, (x.clone().requires_grad_(), rotary, 0, where, -2, False))
+            torch.library.opcheck(ops.add_encoding_, (x.clone(), encoding, 0, where, 2.0))
+            torch.library.opcheck(ops.rotate_, (x.clone(), rotary, 0, where, -2))
+        torch.library.opcheck(ops.rotate_by, (x.clone().requires_grad_(), cos, cos, 1))
+
+
+@pytest.mark.parametrize("batch_first", [True, False], ids=["batch-first", "length-first"])
+def test_compile(batch_first, rng):
+    """In one graph, for all lengths; gradients and results bit for bit."""
+    torch.compiler.reset()
+    module = pt.SinusoidalEncoding(16, 0.0, batch_first=batch_first, x_scale="sqrt", encoding="whisper")
+    model = torch.nn.Sequential(torch.nn.Linear(16, 16), module)
+    compiled = torch.compile(model, fullgraph=True, dynamic=True)
+    for n, length in ((2, 5), (3, 9), (4, 33)):
+        x = random(rng, n, length, 16)
+        results = []
+        for run in (model, compiled):
+            model.zero_grad()
+            y = run(x)
+            (y * x).sum().backward()
+            results.append((y.detach(), model[0].weight.grad.clone()))
+        torch.testing.assert_close(results[0], results[1], rtol=1e-5, atol=1e-5)
+        with torch.no_grad():
+            alone = torch.compile(module, fullgraph=True)
+            for start in (0, 7):
+                assert torch.equal(alone(x, start=start), module(x, start=start))
+            where = torch.arange(length if batch_first else n) * 3
+            assert torch.equal(alone(x, positions=where), module(x, positions=where))
+
+
+def test_compiled_module_in_place(rng):
+    torch.compiler.reset()
+    module = pt.SinusoidalEncoding(8, 0.0, inplace=True)
+    compiled = torch.compile(lambda x: module(x) * 2, fullgraph=True)
+    x = random(rng, 5, 3, 8)
+    expected = module(x.clone())
+    assert torch.equal(compiled(x), expected * 2)
+    assert torch.equal(x, expected)
+
+
+YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 128}
+
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embedding = torch.nn.Embedding(50, 16)
+        self.position = pt.SinusoidalEncoding(16, batch_first=True, x_scale="sqrt", encoding="fairseq")
+        self.rotary = pt.RotaryEncoding(pf.Rotary(8, scaling=YARN))
+
+    def forward(self, tokens):
+        x = self.position(self.embedding(tokens))
+        heads = x.unflatten(-1, (2, 8)).transpose(1, 2)
+        q, k = self.rotary(heads, heads[:, :1])
+        return q @ k.transpose(-1, -2)
+
+
+def test_export(tmp_path, rng):
+    """An exported program does the same, at other lengths as well, where the encodings were never built."""
+    model, tokens = Model().eval(), torch.from_numpy(rng.integers(0, 50, (2, 7)))
+    dynamic = {0: torch.export.Dim("batch"), 1: torch.export.Dim("length")}
+    torch.export.save(torch.export.export(model, (tokens,), dynamic_shapes=(dynamic,)), tmp_path / "model.pt2")
+    loaded = torch.export.load(tmp_path / "model.pt2").module()
+    longer = torch.from_numpy(rng.integers(0, 50, (3, 40)))
+    for given in (tokens, longer):
+        assert torch.equal(loaded(given), model(given))
+    torch.save((longer, model(longer)), tmp_path / "values.pt")
+    program = """
+import sys, torch, posenc_fast.torch
+tokens, expected = torch.load(sys.argv[1] + "/values.pt")
+assert torch.equal(torch.export.load(sys.argv[1] + "/model.pt2").module()(tokens), expected)
+"""
+    result = python(program, tmp_path, timeout=120)
+    assert result.returncode == 0, result.stderr
+
+
+# ---- training -------------------------------------------------------------------------------------------------------
+
+
+class Classifier(torch.nn.Module):
+    """Where in the text is the marker?"""
+
+    def __init__(self, position, width=32):
+        super().__init__()
+        self.embedding, self.position = torch.nn.Embedding(12, width), position
+        layer = torch.nn.TransformerEncoderLayer(width, 4, 64, dropout=0.1)
+        self.encoder = torch.nn.TransformerEncoder(layer, 1, enable_nested_tensor=False)
+        self.head = torch.nn.Linear(width, 32)
+
+    def forward(self, tokens):
+        return self.head(self.encoder(self.position(self.embedding(tokens)))[-1])
+
+
+def losses(position, steps=300):
+    """Of training from one seed, in one thread."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    torch.manual_seed(3)
+    model = Classifier(position)
+    optimizer = torch.optim.Adam(model.parameters(), 3e-3)
+    found = []
+    for _ in range(steps):
+        tokens, where = torch.randint(1, 12, (32, 32)), torch.randint(32, (32,))
+        tokens[where, torch.arange(32)] = 0
+        loss = torch.nn.functional.cross_entropy(model(tokens), where)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        found.append(loss.item())
+    torch.set_num_threads(threads)
+    return np.array(found)
+
+
+@pytest.fixture(scope="module")
+def our_losses():
+    return losses(pt.SinusoidalEncoding(32))
+
+
+def test_training_is_that_of_the_tutorial(our_losses):
+    """Where the tutorial's module has exact sines and rounds the sum once, as the kernel does."""
+    np.testing.assert_array_equal(our_losses, losses(Tutorial(32, table=exact_table(512, 32))))
+    # something is learned: guessing gives log 32 = 3.5
+    assert our_losses[-20:].mean() < 2
+
+
+def test_training_with_tables_is_that_of_the_tutorial(monkeypatch):
+    """And the way of other devices is that of a module with a rounded table."""
+    rounded = losses(Tutorial(32, table=torch.from_numpy(pf.positional_encoding(512, 32))), 100)
+    monkeypatch.setattr(ops, "_on_cpu", lambda x: False)
+    np.testing.assert_array_equal(losses(pt.SinusoidalEncoding(32), 100), rounded)
+
+
+def test_training_is_nearly_that_of_float32_angles(our_losses):
+    theirs = losses(Tutorial(32))
+    # the first differ by roundings, 5e-7; training multiplies that, at five seeds to at most 1.1e-5
+    np.testing.assert_allclose(our_losses[:20], theirs[:20], rtol=0, atol=2e-6)
+    np.testing.assert_allclose(our_losses, theirs, rtol=0, atol=5e-5)
+    assert not np.array_equal(our_losses, theirs)
+
+
+# ---- errors ---------------------------------------------------------------------------------------------------------
+
+X = torch.zeros(2, 3, 8)
+GRAD = torch.zeros(2, 3, 8, requires_grad=True)
+META = torch.empty(2, 3, 8, device="meta")
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "says"),
+    [
+        (lambda: pt.SinusoidalEncoding(8)(X.numpy()), TypeError, ["x", "torch.Tensor", "ndarray"]),
+        (lambda: pt.SinusoidalEncoding(8)(X.long()), TypeError, ["x", "float32", "torch.int64"]),
+        (lambda: pt.SinusoidalEncoding(8)(X.to(torch.complex64)), TypeError, ["x", "complex64"]),
+        (lambda: pt.SinusoidalEncoding(6)(X), ValueError, ["(2, 3, 8)", "(length, batch, 6)"]),
+        (lambda: pt.SinusoidalEncoding(8)(X[0, 0]), ValueError, ["(8,)", "(length, 8)"]),
+        (lambda: pt.SinusoidalEncoding(8)(X[None]), ValueError, ["(1, 2, 3, 8)", "(length, batch, 8)"]),
+        (lambda: pt.SinusoidalEncoding(6, batch_first=True)(X), ValueError, ["(2, 3, 8)", "(batch, length, 6)"]),
+        (lambda: pt.SinusoidalEncoding(8, inplace=True)(GRAD), ValueError, ["x", "gradients", "no_grad"]),
+        (lambda: pt.SinusoidalEncoding(8, inplace=True)(X[:1].expand(5, 3, 8)), ValueError, ["x", "expanded"]),
+        (lambda: pt.SinusoidalEncoding(8)(X, start=0.5), TypeError, ["start", "0.5", "positions"]),
+        (lambda: pt.SinusoidalEncoding(8)(X, start=True), TypeError, ["start", "True"]),
+        (lambda: pt.SinusoidalEncoding(8)(X, positions=[0, 1]), TypeError, ["positions", "list"]),
+        (lambda: pt.SinusoidalEncoding(8)(X, positions=torch.arange(3)), ValueError, ["(3,)", "(2,)", "(3, 2)"]),
+        (lambda: pt.SinusoidalEncoding(8)(X, positions=torch.arange(2), start=1), ValueError, ["start=1"]),
+        (lambda: pt.SinusoidalEncoding(8)(X, positions=X[:, 0, 0] > 0), TypeError, ["positions", "bool"]),
+        (
+            lambda: pt.SinusoidalEncoding(8)(X, positions=GRAD[:, 0, 0]),
+            ValueError,
+            ["positions", "gradients", "detach"],
+        ),
+        (lambda: pt.SinusoidalEncoding(8)(X, positions=META[:, 0, 0]), ValueError, ["positions", "meta", "cpu"]),
+        (lambda: pt.SinusoidalEncoding(8)(X, start=2**64), (ValueError, RuntimeError), ["18446744073709551616"]),
+        (lambda: pt.SinusoidalEncoding(0), ValueError, ["d_model", "0"]),
+        (lambda: pt.SinusoidalEncoding(8, dropout=1.5), ValueError, ["dropout", "1.5"]),
+        (lambda: pt.SinusoidalEncoding(8, x_scale="root"), ValueError, ["x_scale", "'root'", "'sqrt'"]),
+        (lambda: pt.SinusoidalEncoding(8, x_scale=math.nan), ValueError, ["x_scale", "nan"]),
+        (lambda: pt.SinusoidalEncoding(8, encoding="whispers"), AttributeError, ["whispers", "whisper"]),
+        (lambda: pt.SinusoidalEncoding(8, encoding=3), TypeError, ["encoding", "3"]),
+        (lambda: pt.SinusoidalEncoding(8, encoding=pf.sinusoidal(6)), ValueError, ["6 columns", "d_model=8"]),
+        (lambda: pt.SinusoidalEncoding(8, encoding=pf.fourier_features(np.ones((4, 2)))), ValueError, ["2 axes"]),
+        (lambda: pt.SinusoidalEncoding(8, encoding=pf.sinusoidal(8), base=2.0), TypeError, ["base", "sinusoidal(8)"]),
+        (lambda: pt.table(pf.sinusoidal(8), 3, dtype=torch.int32), TypeError, ["dtype", "torch.int32"]),
+        (lambda: pt.table(pf.sinusoidal(8), 3, dtype=np.float32), TypeError, ["dtype", "numpy.float32"]),
+        (lambda: pt.table(pf.sinusoidal(8), 3, out=META[0]), ValueError, ["out", "meta", "CPU"]),
+        (lambda: pt.table(pf.sinusoidal(8), 3, out=GRAD[0]), ValueError, ["out", "gradients"]),
+        (lambda: pt.table(pf.sinusoidal(8), 3, out=X[0].half()), ValueError, ["out", "float16", "float32"]),
+        (lambda: pt.table(pf.sinusoidal(8), 4, out=X[0]), ValueError, ["out", "(3, 8)", "(4, 8)"]),
+        (lambda: pt.table(pf.sinusoidal(8), 3, out=X[0, :1].expand(3, 8)), ValueError, ["out", "strides (0, 1)"]),
+        (lambda: pt.encode(pf.sinusoidal(8), [1.0]), TypeError, ["positions", "list"]),
+        (lambda: pt.encode(pf.sinusoidal(8), GRAD[0, 0]), ValueError, ["positions", "gradients"]),
+        (lambda: pt.add_to(pf.sinusoidal(8), META), ValueError, ["x", "meta", "x.cpu()"]),
+        (lambda: pt.add_to(pf.sinusoidal(8), GRAD), ValueError, ["x", "gradients", "SinusoidalEncoding"]),
+        (lambda: pt.add_to(pf.sinusoidal(8), X, out=GRAD), ValueError, ["out", "gradients"]),
+        (lambda: pt.add_to(pf.sinusoidal(8), X.long()), TypeError, ["x", "int64"]),
+        (lambda: pt.add_to(pf.sinusoidal(6), X), ValueError, ["x", "(2, 3, 8)", "6"]),
+        (lambda: pt.add_to(pf.sinusoidal(8), X.numpy()), TypeError, ["x", "ndarray"]),
+        (lambda: pt.rotate(pf.Rotary(8), GRAD), ValueError, ["x", "gradients", "RotaryEncoding"]),
+    ],
+)
+def test_errors(call, error, says):
+    with pytest.raises(error) as caught:
+        call()
+    missing = [part for part in says if part not in str(caught.value)]
+    assert not missing, f"{caught.value} does not say {missing}"
+    assert not X.any()
+    assert not GRAD.any()
+
+
+def test_bfloat16_without_ml_dtypes(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ml_dtypes", None)
+    x = torch.zeros(2, 8, dtype=torch.bfloat16)
+    for call in (
+        lambda: pt.table(pf.sinusoidal(8), 3, dtype=torch.bfloat16),
+        lambda: pt.SinusoidalEncoding(8)(x),
+        lambda: pt.add_to(pf.sinusoidal(8), x),
+    ):
+        with pytest.raises(ImportError, match=r"ml_dtypes.*posenc-fast\[bfloat16\]"):
+            call()
+
+
+def test_without_torch(monkeypatch):
+    for name in ("torch", "posenc_fast.torch"):
+        monkeypatch.setitem(sys.modules, name, None)
+    monkeypatch.delitem(sys.modules, "posenc_fast.torch")
+    with pytest.raises(ImportError, match=r"needs the package torch: pip install 'posenc-fast\[torch\]'"):
+        importlib.import_module("posenc_fast.torch")
+
+
+def test_the_core_does_without_torch():
+    result = python(
+        "import sys, posenc_fast; posenc_fast.presets, posenc_fast.identify; assert 'torch' not in sys.modules"
+    )
+    assert result.returncode == 0, result.stderr
