@@ -129,6 +129,11 @@ def _apart(x: torch.Tensor) -> bool:
     return _on_cpu(x) and x.stride(-1) != 1
 
 
+def _wide(x: torch.Tensor) -> torch.dtype:
+    """The type that other devices compute in."""
+    return torch.promote_types(x.dtype, torch.float32)
+
+
 def _workers(x: torch.Tensor) -> int | None:
     """As many threads as torch has, where the core would use them: it takes longer to ask than a token takes."""
     return torch.get_num_threads() if x.numel() >= WORTH_A_THREAD else None
@@ -231,8 +236,8 @@ def _add(
             workers=_workers(x),
         )
         return
-    (rows,) = _rows(text, start, x.shape[-2], positions, x.device, x.dtype)
-    # one operation, which rounds the sum once
+    (rows,) = _rows(text, start, x.shape[-2], positions, x.device, _wide(x))
+    # one operation in the type of the rows, which rounds the sum once where that of x is narrower
     torch.add(rows, x, alpha=x_scale, out=out)
 
 
@@ -283,8 +288,7 @@ def _rotate(
     rotary = read(text)
     assert isinstance(rotary, Rotary)
     if not _on_cpu(x):
-        work = torch.promote_types(x.dtype, torch.float32)
-        cos, sin = _rows(text, start, x.shape[seq_axis], positions, x.device, work)
+        cos, sin = _rows(text, start, x.shape[seq_axis], positions, x.device, _wide(x))
         out.copy_(_rotated(x, cos, sin, seq_axis, rotary._key[3], transposed))
         return
     values, workers = array_of(x, "x"), _workers(x)
@@ -316,7 +320,7 @@ def _rotated(
     x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, seq_axis: int, layout: str, transposed: bool = False
 ) -> torch.Tensor:
     """Rotation by tables (length, pairs) or (batch, length, pairs), in torch's own arithmetic, rounded once in the end."""
-    work = torch.promote_types(x.dtype, torch.float32)
+    work = _wide(x)
     shape = (*cos.shape[:-2], *[1] * (x.ndim - cos.ndim), *cos.shape[-2:])
     cos, sin = (table.reshape(shape).movedim(-2, seq_axis).to(work) for table in (cos, sin))
     if transposed:

@@ -308,7 +308,7 @@ class SinusoidalEncoding(torch.nn.Module):
     Notes
     -----
     On the CPU the sum is made and rounded once, without a table, with as many threads as torch has. Other devices keep
-    tables, rounded once to the type of x. The result has the type of x.
+    tables of float32 (for float64 of that), and round the sum once. The result has the type of x.
 
     The module has no parameters, no buffers and nothing in its ``state_dict``. A checkpoint's ``pe`` buffer is taken for
     what it is, a table: it is accepted if it is the one of this encoding, as well as float32 arithmetic makes it, and
