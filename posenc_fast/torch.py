@@ -166,7 +166,7 @@ def add_to(
     """
     values = _read(x, "SinusoidalEncoding")
     where = None if positions is None else _positions(positions)
-    given = values if out is x else _written(out)
+    given = _written(out)
     result = encoding.add_to(
         values,
         start=start,
@@ -225,7 +225,7 @@ def rotate(
     """
     values = _read(x, "RotaryEncoding")
     where = None if positions is None else _positions(positions)
-    given = values if out is x else _written(out)
+    given = _written(out)
     result = rotary.apply(
         values,
         positions=where,
@@ -244,7 +244,7 @@ def _wants_gradients(tensor: torch.Tensor) -> bool:
 
 
 def _read(x: Any, module: str) -> np.ndarray[Any, Any]:
-    values = ops.array_of(x, "x", written=False)
+    values = ops.array_of(x, "x")
     if _wants_gradients(x):
         raise ValueError(f"x requires gradients, which would end here; use {module}, x.detach() or torch.no_grad()")
     return values

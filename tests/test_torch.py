@@ -691,6 +691,10 @@ GRAD = torch.zeros(2, 3, 8, requires_grad=True)
 META = torch.empty(2, 3, 8, device="meta")
 
 
+def add_in_place(x):
+    return pt.add_to(pf.sinusoidal(8), x, out=x)
+
+
 @pytest.mark.parametrize(
     ("call", "error", "says"),
     [
@@ -737,6 +741,7 @@ META = torch.empty(2, 3, 8, device="meta")
         (lambda: pt.add_to(pf.sinusoidal(8), META), ValueError, ["x", "meta", "x.cpu()"]),
         (lambda: pt.add_to(pf.sinusoidal(8), GRAD), ValueError, ["x", "gradients", "SinusoidalEncoding"]),
         (lambda: pt.add_to(pf.sinusoidal(8), X, out=GRAD), ValueError, ["out", "gradients"]),
+        (lambda: add_in_place(X[:1].expand(2, 3, 8)), ValueError, ["out", "strides (0, 8, 1)", "contiguous"]),
         (lambda: pt.add_to(pf.sinusoidal(8), X.long()), TypeError, ["x", "int64"]),
         (lambda: pt.add_to(pf.sinusoidal(6), X), ValueError, ["x", "(2, 3, 8)", "6"]),
         (lambda: pt.add_to(pf.sinusoidal(8), X.numpy()), TypeError, ["x", "ndarray"]),
