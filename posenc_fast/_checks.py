@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ._schedule import count_of, real
+from ._schedule import MOST_COLUMNS, count_of, real
 
 __all__ = [
     "check_out",
@@ -31,7 +31,6 @@ __all__ = [
 TYPES = ("float64", "float32", "float16", "bfloat16")
 KINDS = {np.dtype(np.float64): 0, np.dtype(np.float32): 1, np.dtype(np.float16): 2}
 LEAST, MOST = -(2**63), 2**64 - 1
-MOST_COLUMNS = 2**30 - 1
 # products with larger ones could not be made exact
 MOST_AMPLITUDE = 2.0**960
 # what is usually given as dtype, for calls that must not take long

@@ -16,6 +16,8 @@ from ._exact import Real
 
 __all__ = ["Explicit", "Geometric", "Linear", "Schedule", "geometric", "linear", "real", "real_array"]
 
+# the engines count columns in 32 bits, and twice as many for the waves
+MOST_COLUMNS = 2**30 - 1
 # enough for two doubles with a margin for the errors of a few thousand multiplications
 _BITS = 192
 
@@ -73,10 +75,6 @@ class Schedule:
     def _radians(self, bits: int) -> list[Real]:
         raise NotImplementedError
 
-    def _ends(self) -> tuple[float, ...]:
-        """First and last frequency, roughly; infinite where they might be too large."""
-        raise NotImplementedError
-
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Schedule) and type(self) is type(other) and self._key == other._key
 
@@ -116,10 +114,18 @@ class Geometric(Schedule):
             value = _exact.multiply(value, ratio, bits)
         return values
 
-    def _ends(self) -> tuple[float, ...]:
+    def _last(self, bits: int) -> Real:
+        count, base, denominator, first = self._key
+        numerator, divisor = first.as_integer_ratio()
+        power = _exact.power_ratio(base, (1 - count) / denominator, bits)
+        return _exact.multiply(_exact.divide(numerator, divisor, bits), power, bits)
+
+    def _is_finite(self) -> bool:
         count, base, denominator, first = self._key
         logarithm = -(count - 1) / denominator * math.log(base)
-        return first, first * math.exp(logarithm) if logarithm < 690 else math.inf
+        # all lie between the first and the last, which is looked at closely only where it must be
+        small = logarithm < 690 and abs(first * math.exp(logarithm)) < 1e300
+        return small or bool(np.isfinite(_exact.split([self._last(_BITS)])[0]).all())
 
     def __repr__(self) -> str:
         count, base, denominator, first = self._key
@@ -146,9 +152,6 @@ class Linear(Schedule):
         values = (start + i * step for i in range(count))
         return [_exact.divide(value.numerator, value.denominator, bits) for value in values]
 
-    def _ends(self) -> tuple[float, ...]:
-        return self._key[1:]
-
     def __repr__(self) -> str:
         return "linear({}, {!r}, {!r})".format(*self._key)
 
@@ -172,9 +175,6 @@ class Explicit(Schedule):
         ratios = (value.as_integer_ratio() for value in self.values.tolist())
         # every denominator is a power of two
         return [(numerator, 1 - denominator.bit_length()) for numerator, denominator in ratios]
-
-    def _ends(self) -> tuple[float, ...]:
-        return ()
 
     def __repr__(self) -> str:
         return np.array2string(self.values, separator=", ", threshold=8)
@@ -251,7 +251,7 @@ def geometric(count: int, *, base: float = 10000.0, freq_shift: float = 0.0, fir
     >>> np.asarray(pf.geometric(3, base=100.0, freq_shift=1.0))
     array([1.  , 0.1 , 0.01])
     """
-    n = count_of(count, "count", 1)
+    n = _count(count)
     shift = Fraction(real(freq_shift, "freq_shift"))
     return checked(Geometric(n, real(base, "base", positive=True), n - shift, real(first, "first")))
 
@@ -282,12 +282,18 @@ def linear(count: int, first: float, last: float) -> Schedule:
     >>> np.asarray(pf.linear(3, 1, 2))
     array([1. , 1.5, 2. ])
     """
-    return checked(Linear(count_of(count, "count", 1), real(first, "first"), real(last, "last")))
+    return Linear(_count(count), real(first, "first"), real(last, "last"))
 
 
-def checked(schedule: Schedule) -> Schedule:
-    """The schedule, if its frequencies are float64 numbers; they lie between the first and the last."""
-    ends = schedule._ends()
-    if not all(abs(end) < 1e300 for end in ends) and not np.isfinite(radians(schedule)).all():
+def checked(schedule: Geometric) -> Geometric:
+    """The schedule, if its frequencies are float64 numbers."""
+    if not schedule._is_finite():
         raise ValueError(f"a frequency of {schedule!r} is too large for float64")
     return schedule
+
+
+def _count(count: int) -> int:
+    n = count_of(count, "count", 1)
+    if n > MOST_COLUMNS:
+        raise ValueError(f"count={n} is too large, the most is {MOST_COLUMNS}")
+    return n

@@ -98,6 +98,8 @@ CASES = {
     "count-zero": (lambda: pf.geometric(0), ValueError, "count", "0"),
     "count-bool": (lambda: pf.linear(True, 1, 2), TypeError, "count", "True"),
     "count-float": (lambda: pf.geometric(2.0), TypeError, "count", "2.0"),
+    "count-huge": (lambda: pf.geometric(2**30), ValueError, "count", str(2**30)),
+    "linear-count-huge": (lambda: pf.linear(10**400, 1, 2), ValueError, "count", "1000"),
     "geometric-base": (lambda: pf.geometric(2, base=-1), ValueError, "base", "-1"),
     "geometric-freq_shift": (lambda: pf.geometric(3, freq_shift=3), ValueError, "freq_shift", "3"),
     "linear-first": (lambda: pf.linear(2, NAN, 1), ValueError, "first", "nan"),
@@ -321,6 +323,8 @@ SIZES = [
     "pf.sinusoidal(64).table(2**60, start=0.5)",
     "pf.sinusoidal(64).encode(np.broadcast_to(1.0, (2**30, 2**30)))",
     "pf.sinusoidal(64).encode(np.broadcast_to(np.int8(1), (2**58,)))",
+    "pf.linear(10**400, 1e308, 1e307)",
+    "pf.geometric(2**29, base=1e-308, first=1e308)",
     "pf.fourier_features(pf.geometric(2**62))",
     "pf.Encoding(pf.linear(2**62, 1, 2))",
 ]
@@ -349,3 +353,23 @@ def test_frequencies_out_of_all_range_take_no_time(schedule):
     code = f"import numpy as np, posenc_fast as pf; print(np.asarray({schedule}).tolist())"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=10, check=False)
     assert result.stdout.startswith(("[1.0, 0.0", "[0.0, 0.0")), result.stderr
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits the address space as Linux does")
+@pytest.mark.parametrize("schedule", ["pf.linear(2**29, 1e308, -1e308)", "pf.geometric(2**29, first=1e308)"])
+def test_schedules_are_checked_without_their_frequencies(schedule):
+    code = f"""if True:
+    import resource
+    import posenc_fast as pf
+    resource.setrlimit(resource.RLIMIT_AS, (3 << 29, 3 << 29))
+    print(len({schedule}))
+    """
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=20, check=False)
+    assert result.stdout == f"{2**29}\n", result.stderr
+
+
+def test_the_last_frequency_is_looked_at_closely():
+    # 1e16 / 1e-292 fits, by a factor of 1.8
+    assert np.asarray(pf.geometric(2, freq_shift=1, base=1e-292, first=1e16))[1] == 1e308
+    with pytest.raises(ValueError, match="too large"):
+        pf.geometric(2, freq_shift=1, base=5e-293, first=1e16)
