@@ -108,11 +108,11 @@ def heatmap(
     """
     encoding = _encoding(encoding, d_model)
     table = encoding.table(count_of(length, "length", 1), start=start)
-    ax = _axes(ax)
-    image = _picture(ax, table, start, float(np.abs(encoding.amplitudes).max()) or 1.0)
-    ax.figure.colorbar(image, ax=ax, label="value")
-    ax.set(xlabel="column", ylabel="position")
-    return ax
+    axes = _axes(ax)
+    image = _picture(axes, table, start, float(np.abs(encoding.amplitudes).max()) or 1.0)
+    axes.figure.colorbar(image, ax=axes, label="value")
+    axes.set(xlabel="column", ylabel="position")
+    return axes
 
 
 def angles(
@@ -148,12 +148,12 @@ def angles(
     # sine and cosine of each column's own angle, whatever its amplitude is
     bare = [Encoding(encoding.frequencies, encoding.phases + turn) for turn in (0.0, 0.25)]
     sine, cosine = (part.table(rows, start=start, dtype=np.float64) for part in bare)
-    ax = _axes(ax)
-    image = _picture(ax, np.arctan2(sine, cosine), start, np.pi, _CYCLIC)
-    bar = ax.figure.colorbar(image, ax=ax, label="angle (radians)", ticks=[-np.pi, -np.pi / 2, 0, np.pi / 2, np.pi])
+    axes = _axes(ax)
+    image = _picture(axes, np.arctan2(sine, cosine), start, np.pi, _CYCLIC)
+    bar = axes.figure.colorbar(image, ax=axes, label="angle (radians)", ticks=[-np.pi, -np.pi / 2, 0, np.pi / 2, np.pi])
     bar.ax.set_yticklabels(["−π", "−π/2", "0", "π/2", "π"])
-    ax.set(xlabel="column", ylabel="position")
-    return ax
+    axes.set(xlabel="column", ylabel="position")
+    return axes
 
 
 def wavelengths(encoding: Encoding | str, *, d_model: int = 128, ax: Axes | None = None) -> Axes:
@@ -180,15 +180,15 @@ def wavelengths(encoding: Encoding | str, *, d_model: int = 128, ax: Axes | None
     >>> plot.wavelengths(pf.sinusoidal(64)).get_yscale()
     'log'
     """
-    encoding, ax = _encoding(encoding, d_model), _axes(ax)
+    encoding, axes = _encoding(encoding, d_model), _axes(ax)
     lengths = np.abs(encoding.wavelengths)
     # constant columns have none
     finite = np.isfinite(lengths)
-    ax.semilogy(np.flatnonzero(finite), lengths[finite], ".")
-    ax.set_xlim(-0.5 - 0.02 * encoding.d_model, encoding.d_model - 0.5 + 0.02 * encoding.d_model)
-    ax.set(xlabel="column", ylabel="wavelength (positions)")
-    ax.grid(alpha=0.3)
-    return ax
+    axes.semilogy(np.flatnonzero(finite), lengths[finite], ".")
+    axes.set_xlim(-0.5 - 0.02 * encoding.d_model, encoding.d_model - 0.5 + 0.02 * encoding.d_model)
+    axes.set(xlabel="column", ylabel="wavelength (positions)")
+    axes.grid(alpha=0.3)
+    return axes
 
 
 def sinusoids(
@@ -232,14 +232,14 @@ def sinusoids(
         raise ValueError(f"columns has {max(chosen)}, but the encoding has columns 0 to {encoding.d_model - 1}")
     fine = start + np.linspace(0, rows - 1, min(20 * rows, 4000))
     smooth, dots = encoding.encode(fine), encoding.table(rows, start=start)
-    ax = _axes(ax)
+    axes = _axes(ax)
     for c, colour in zip(chosen, plt.get_cmap("viridis")(np.linspace(0, 0.85, len(chosen))), strict=True):
-        ax.plot(fine, smooth[:, c], label=f"column {c}", color=colour, linewidth=1)
-        ax.plot(start + np.arange(rows), dots[:, c], ".", color=colour, markersize=4)
-    ax.set(xlabel="position", ylabel="value")
+        axes.plot(fine, smooth[:, c], label=f"column {c}", color=colour, linewidth=1)
+        axes.plot(start + np.arange(rows), dots[:, c], ".", color=colour, markersize=4)
+    axes.set(xlabel="position", ylabel="value")
     # above the curves, which fill all there is below
-    ax.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=4, frameon=False, borderaxespad=0)
-    return ax
+    axes.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=4, frameon=False, borderaxespad=0)
+    return axes
 
 
 def _spread(encoding: Encoding, rows: int) -> list[int]:
@@ -291,15 +291,15 @@ def similarity(
     offsets = np.arange(-reach, reach + 1)
     rows = encoding.encode(middle + offsets, dtype=np.float64)
     centre = rows[reach]
-    ax = _axes(ax)
-    right = ax.twinx()
-    ax.plot(offsets, rows @ centre, color="C0")
+    axes = _axes(ax)
+    right = axes.twinx()
+    axes.plot(offsets, rows @ centre, color="C0")
     right.plot(offsets, ((rows - centre) ** 2).sum(axis=1), color="C1", linestyle="--")
-    ax.set_xlabel(f"offset from position {middle:.15g}")
+    axes.set_xlabel(f"offset from position {middle:.15g}")
     # the colour of a label says which curve is meant
-    ax.set_ylabel("dot product (solid)", color="C0")
+    axes.set_ylabel("dot product (solid)", color="C0")
     right.set_ylabel("sum of squared differences (dashed)", color="C1")
-    return ax
+    return axes
 
 
 def clocks(
@@ -350,18 +350,18 @@ def clocks(
     times = np.asarray(positions, np.float64).reshape(-1)
     # the sine is how far up a hand points, the cosine how far to the right
     hands = Encoding(np.repeat(frequencies, 2), np.tile([0.0, 0.25], shown)).encode(times, dtype=np.float64)
-    ax = _axes(ax)
+    axes = _axes(ax)
     for i, row in enumerate(hands.reshape(len(times), shown, 2)):
         for j, (up, right) in enumerate(row):
             x, y = 2.5 * j, -2.5 * i
-            ax.add_patch(Circle((x, y), 1.0, fill=False, color="0.7"))
-            ax.plot([x, x + right], [y, y + up], color="C0", linewidth=2, solid_capstyle="round")
-    ax.set_xticks(2.5 * np.arange(shown), [_readable(2 * np.pi / w) if w else "∞" for w in frequencies])
-    ax.set_yticks(-2.5 * np.arange(len(times)), [f"{p:.15g}" for p in times])
-    ax.set(xlabel="wavelength (positions)", ylabel="position", aspect="equal")
-    ax.spines[:].set_visible(False)
-    ax.tick_params(length=0)
-    return ax
+            axes.add_patch(Circle((x, y), 1.0, fill=False, color="0.7"))
+            axes.plot([x, x + right], [y, y + up], color="C0", linewidth=2, solid_capstyle="round")
+    axes.set_xticks(2.5 * np.arange(shown), [_readable(2 * np.pi / w) if w else "∞" for w in frequencies])
+    axes.set_yticks(-2.5 * np.arange(len(times)), [f"{p:.15g}" for p in times])
+    axes.set(xlabel="wavelength (positions)", ylabel="position", aspect="equal")
+    axes.spines[:].set_visible(False)
+    axes.tick_params(length=0)
+    return axes
 
 
 def shift(
