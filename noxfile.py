@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import nox
 
 nox.needs_version = ">=2025.2.9"
@@ -33,7 +35,7 @@ def lint(session: nox.Session) -> None:
     session.install(*nox.project.dependency_groups(PROJECT, "lint"))
     session.run("ruff", "check", ".")
     session.run("ruff", "format", "--check", ".")
-    session.run("cython-lint", "--max-line-length", "120", "src/_kernel.pyx", "src/_loops.pyx", "src/posenc.pxd")
+    session.run("cython-lint", "--max-line-length", "120", *map(str, Path("src").glob("*.pyx")), "src/posenc.pxd")
     session.run("mypy")
     session.run("pyright")
     session.run("repo-review", ".")

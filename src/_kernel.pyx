@@ -290,8 +290,8 @@ def rotate(int level, const double[:, :, ::1] angles, x, out, int kind, int layo
     cdef double* scratch = on_stack
     cdef _Scratch memory
     r.pairs = angles.shape[2] // 2
-    if 3 * r.pairs > ON_STACK:
-        memory = _Scratch(3 * r.pairs)
+    if 5 * r.pairs > ON_STACK:
+        memory = _Scratch(5 * r.pairs)
         scratch = memory.start
     PyObject_GetBuffer(x, &x_view, PyBUF_STRIDES)
     try:

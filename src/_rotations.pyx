@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 """Rotation of pairs, for rotary encodings: compiled once for each instruction-set level, as ``_loops.pyx`` is.
 
-A row is turned in place, its pairs by one angle each, in doubles and rounded once; where it has to end up elsewhere
-it is copied first. Cosines and sines come from ``_loops.pyx``, for some rows at a time, and
+The pairs of a row are turned by one angle each, in doubles and rounded once, in place or on the way to where the row
+belongs. Cosines and sines come from ``_loops.pyx``, for some rows at a time, and
 serve all batches and heads.
 """
 
@@ -20,76 +20,99 @@ ctypedef fused turned:
     rdouble
     rfloat
 
-ctypedef fused value_type:
+ctypedef fused plain:
     double
     float
-    uint16_t
 
 
-cdef inline void turn_halves(turned first, turned second, crdouble cosine, crdouble sine, Py_ssize_t n) noexcept nogil:
+cdef inline void halves(const plain* first, const plain* second, plain* out_first, plain* out_second,
+                        crdouble cosine, crdouble sine, Py_ssize_t n) noexcept nogil:
     cdef Py_ssize_t j
     cdef double a, b
     for j in range(n):
         a = first[j]
         b = second[j]
-        if turned is rfloat:
-            first[j] = <float>fma(a, cosine[j], -(b * sine[j]))
-            second[j] = <float>fma(b, cosine[j], a * sine[j])
-        else:
-            first[j] = fma(a, cosine[j], -(b * sine[j]))
-            second[j] = fma(b, cosine[j], a * sine[j])
+        out_first[j] = <plain>fma(a, cosine[j], -(b * sine[j]))
+        out_second[j] = <plain>fma(b, cosine[j], a * sine[j])
 
 
-cdef inline void turn_neighbours(turned row, crdouble cosine, crdouble sine, Py_ssize_t n) noexcept nogil:
+cdef inline void neighbours(const plain* row, plain* out, crdouble cosine, crdouble sine,
+                            Py_ssize_t n) noexcept nogil:
     cdef Py_ssize_t j
     cdef double a, b
     for j in range(n):
         a = row[2 * j]
         b = row[2 * j + 1]
-        if turned is rfloat:
-            row[2 * j] = <float>fma(a, cosine[j], -(b * sine[j]))
-            row[2 * j + 1] = <float>fma(b, cosine[j], a * sine[j])
-        else:
-            row[2 * j] = fma(a, cosine[j], -(b * sine[j]))
-            row[2 * j + 1] = fma(b, cosine[j], a * sine[j])
+        out[2 * j] = <plain>fma(a, cosine[j], -(b * sine[j]))
+        out[2 * j + 1] = <plain>fma(b, cosine[j], a * sine[j])
 
 
-cdef void turn_any_halves(turned first, turned second, crdouble cosine, crdouble sine, Py_ssize_t n) noexcept nogil:
-    turn_halves[turned](first, second, cosine, sine, n)
-
-
-cdef void turn_64_halves(turned first, turned second, crdouble cosine, crdouble sine) noexcept nogil:
-    turn_halves[turned](first, second, cosine, sine, 64)
-
-
-cdef void turn_any_neighbours(turned row, crdouble cosine, crdouble sine, Py_ssize_t n) noexcept nogil:
-    turn_neighbours[turned](row, cosine, sine, n)
-
-
-cdef void turn_64_neighbours(turned row, crdouble cosine, crdouble sine) noexcept nogil:
-    turn_neighbours[turned](row, cosine, sine, 64)
-
-
-cdef inline void turn(int layout, turned row, const double* cosine, const double* sine, Py_ssize_t n) noexcept nogil:
-    # most heads have 128 values, and a loop of known length has no ends to look after
-    if layout == INTERLEAVED:
-        if n == 64:
-            turn_64_neighbours[turned](row, cosine, sine)
-        else:
-            turn_any_neighbours[turned](row, cosine, sine, n)
-    elif n == 64:
-        turn_64_halves[turned](row, row + n, cosine, sine)
-    else:
-        turn_any_halves[turned](row, row + n, cosine, sine, n)
-
-
-cdef void separate(const value_type* row, value_type* out, Py_ssize_t n) noexcept nogil:
-    """Firsts of all pairs, then seconds."""
+cdef inline void separated(const plain* row, plain* out_first, plain* out_second, crdouble cosine, crdouble sine,
+                           Py_ssize_t n) noexcept nogil:
     cdef Py_ssize_t j
+    cdef double a, b
     for j in range(n):
-        out[j] = row[2 * j]
-    for j in range(n):
-        out[n + j] = row[2 * j + 1]
+        a = row[2 * j]
+        b = row[2 * j + 1]
+        out_first[j] = <plain>fma(a, cosine[j], -(b * sine[j]))
+        out_second[j] = <plain>fma(b, cosine[j], a * sine[j])
+
+
+# What is the same memory and what is not is said here, and most heads have 128 values: a loop of known length has no
+# ends to look after. A row goes to where it belongs at once: one that was copied there first, and then turned, would
+# wait for its own stores.
+
+
+cdef void halves_within(turned first, turned second, crdouble cosine, crdouble sine, Py_ssize_t n) noexcept nogil:
+    if n == 64:
+        halves(first, second, first, second, cosine, sine, 64)
+    else:
+        halves(first, second, first, second, cosine, sine, n)
+
+
+cdef void halves_across(turned first, turned second, turned out_first, turned out_second, crdouble cosine,
+                        crdouble sine, Py_ssize_t n) noexcept nogil:
+    if n == 64:
+        halves(first, second, out_first, out_second, cosine, sine, 64)
+    else:
+        halves(first, second, out_first, out_second, cosine, sine, n)
+
+
+cdef void neighbours_within(turned row, crdouble cosine, crdouble sine, Py_ssize_t n) noexcept nogil:
+    if n == 64:
+        neighbours(row, row, cosine, sine, 64)
+    else:
+        neighbours(row, row, cosine, sine, n)
+
+
+cdef void neighbours_across(turned row, turned out, crdouble cosine, crdouble sine, Py_ssize_t n) noexcept nogil:
+    if n == 64:
+        neighbours(row, out, cosine, sine, 64)
+    else:
+        neighbours(row, out, cosine, sine, n)
+
+
+cdef void separated_across(turned row, turned out_first, turned out_second, crdouble cosine, crdouble sine,
+                           Py_ssize_t n) noexcept nogil:
+    if n == 64:
+        separated(row, out_first, out_second, cosine, sine, 64)
+    else:
+        separated(row, out_first, out_second, cosine, sine, n)
+
+
+cdef inline void turn(int layout, turned row, turned out, const double* cosine, const double* sine,
+                      Py_ssize_t n) noexcept nogil:
+    """row may be out, but not for pairs that are separated."""
+    if layout == HALF and row == out:
+        halves_within[turned](row, row + n, cosine, sine, n)
+    elif layout == HALF:
+        halves_across[turned](row, row + n, out, out + n, cosine, sine, n)
+    elif layout == INTERLEAVED and row == out:
+        neighbours_within[turned](row, cosine, sine, n)
+    elif layout == INTERLEAVED:
+        neighbours_across[turned](row, out, cosine, sine, n)
+    else:
+        separated_across[turned](row, out, out + n, cosine, sine, n)
 
 
 cdef void widen(crfloat row, rdouble out, Py_ssize_t n) noexcept nogil:
@@ -104,63 +127,50 @@ cdef void to_odds(crdouble row, roddfloat out, Py_ssize_t n) noexcept nogil:
         out[j] = to_odd(row[j])
 
 
-cdef void turn_narrow(int type, int layout, uint16_t* row, const double* cosine, const double* sine, Py_ssize_t n,
-                      double* scratch) noexcept nogil:
-    """A row of 16-bit floats. scratch: 3 * n doubles."""
+cdef void turn_narrow(int type, int layout, const uint16_t* row, uint16_t* out, const double* cosine,
+                      const double* sine, Py_ssize_t n, double* scratch) noexcept nogil:
+    """A row of 16-bit floats. scratch: 5 * n doubles."""
     cdef oddfloat* odd = <oddfloat*>(scratch + 2 * n)
+    cdef double* turned_row = scratch if layout == HALF or layout == INTERLEAVED else scratch + 3 * n
     if type == FLOAT16:
         from_half(row, <float*>odd, 2 * n)
     else:
         from_bfloat(row, <float*>odd, 2 * n)
     widen(<float*>odd, scratch, 2 * n)
-    turn[rdouble](layout, scratch, cosine, sine, n)
-    to_odds(scratch, odd, 2 * n)
+    turn[rdouble](layout, scratch, turned_row, cosine, sine, n)
+    to_odds(turned_row, odd, 2 * n)
     if type == FLOAT16:
-        to_half(odd, row, 2 * n)
+        to_half(odd, out, 2 * n)
     else:
-        to_bfloat(odd, row, 2 * n)
-
-
-cdef void bring(const CRotation* r, const char* x, char* out, Py_ssize_t size, char* scratch) noexcept nogil:
-    """The row where it has to be, with its pairs as they have to be."""
-    cdef Py_ssize_t turned_bytes = 2 * r.pairs * size
-    if r.layout == HALF or r.layout == INTERLEAVED:
-        if x != out:
-            memcpy(out, x, r.width * size)
-        return
-    if x == out:
-        memcpy(scratch, x, turned_bytes)
-        x = scratch
-    else:
-        memcpy(out + turned_bytes, x + turned_bytes, r.width * size - turned_bytes)
-    if size == 8:
-        separate[double](<const double*>x, <double*>out, r.pairs)
-    elif size == 4:
-        separate[float](<const float*>x, <float*>out, r.pairs)
-    else:
-        separate[uint16_t](<const uint16_t*>x, <uint16_t*>out, r.pairs)
+        to_bfloat(odd, out, 2 * n)
 
 
 cdef void rotate_row(const CRotation* r, const char* x, char* out, const double* cosine,
                      double* scratch) noexcept nogil:
     cdef const double* sine = cosine + r.pairs
     cdef Py_ssize_t size = 8 if r.type == FLOAT64 else 4 if r.type == FLOAT32 else 2
-    bring(r, x, out, size, <char*>scratch)
+    cdef Py_ssize_t turning = 2 * r.pairs * size
+    if x != out and r.width > 2 * r.pairs:
+        memcpy(out + turning, x + turning, r.width * size - turning)
+    if x == out and size > 2 and r.layout != HALF and r.layout != INTERLEAVED:
+        memcpy(scratch, x, turning)
+        x = <char*>scratch
     if r.type == FLOAT64:
-        turn[rdouble](r.layout, <double*>out, cosine, sine, r.pairs)
+        turn[rdouble](r.layout, <double*>x, <double*>out, cosine, sine, r.pairs)
     elif r.type == FLOAT32:
-        turn[rfloat](r.layout, <float*>out, cosine, sine, r.pairs)
+        turn[rfloat](r.layout, <float*>x, <float*>out, cosine, sine, r.pairs)
     else:
-        turn_narrow(r.type, r.layout, <uint16_t*>out, cosine, sine, r.pairs, scratch)
+        turn_narrow(r.type, r.layout, <const uint16_t*>x, <uint16_t*>out, cosine, sine, r.pairs, scratch)
 
 
 cdef void rotate(const CRotation* r, double* scratch) noexcept nogil:
-    """Every row of (groups, batches, heads, rows), by the angles of its group and row. scratch: 3 * pairs doubles."""
+    """Every row of (groups, batches, heads, rows), by the angles of its group and row. scratch: 5 * pairs doubles."""
     cdef Py_ssize_t g, b, i, j, h, s, first = 0
     cdef Py_ssize_t heads = r.shape[2], rows = r.shape[3]
     # whichever lie closer together are taken one after the other
     cdef bint heads_inside = heads > 1 and (rows == 1 or r.out_strides[2] < r.out_strides[3])
     cdef Py_ssize_t inner = r.out_strides[2] if heads_inside else r.out_strides[3]
+    cdef Py_ssize_t x_inner = r.x_strides[2] if heads_inside else r.x_strides[3]
     cdef Py_ssize_t size = 8 if r.type == FLOAT64 else 4 if r.type == FLOAT32 else 2
     # so many rows of angles stay in the first-level cache for all heads
     cdef Py_ssize_t many = max(<Py_ssize_t>1, NEAR // (2 * r.pairs)), end
@@ -179,6 +189,8 @@ cdef void rotate(const CRotation* r, double* scratch) noexcept nogil:
                         out = (r.out + g * r.out_strides[0] + b * r.out_strides[1] + h * r.out_strides[2]
                                + s * r.out_strides[3])
                         prefetch(out + 16 * inner, r.width * size)
+                        if x != out:
+                            prefetch(x + 16 * x_inner, r.width * size)
                         rotate_row(r, x, out, r.angles + (g * rows + s) * 2 * r.pairs, scratch)
                 first = end
 
