@@ -32,6 +32,8 @@ except ImportError as error:
 # zero is white, and red and blue are told apart by everybody
 _SIGNED = "RdBu"
 _CYCLIC = "twilight"
+# rows or columns that any picture has pixels for, and enough of them for a mean
+CELLS, FINE = 256, 2048
 
 
 def _encoding(what: Encoding | str, d_model: int) -> Encoding:
@@ -61,9 +63,23 @@ def _axes(ax: Axes | None) -> Axes:
 
 def _picture(ax: Axes, values: npt.NDArray[Any], first: float, largest: float, cmap: str = _SIGNED) -> Any:
     """Rows downwards from position ``first``, columns to the right."""
-    edges = (-0.5, values.shape[1] - 0.5, first + len(values) - 0.5, first - 0.5)
+    rows, columns = values.shape
+    fine = max(rows, columns) > CELLS
+    if fine:
+        # a pixel shows the mean of its cells, or patterns would appear that are not there; where cells are larger than
+        # pixels, repeating them keeps their edges
+        values = values.repeat(-(-FINE // rows), axis=0).repeat(-(-FINE // columns), axis=1)
+    ax.xaxis.get_major_locator().set_params(integer=True)
     return ax.imshow(
-        values, cmap=cmap, vmin=-largest, vmax=largest, aspect="auto", interpolation="nearest", extent=edges
+        values,
+        cmap=cmap,
+        vmin=-largest,
+        vmax=largest,
+        aspect="auto",
+        interpolation="antialiased" if fine else "nearest",
+        # of angles the colours have a mean, the numbers have not: -pi and pi are one
+        interpolation_stage="rgba" if cmap == _CYCLIC else "data",
+        extent=(-0.5, columns - 0.5, first + rows - 0.5, first - 0.5),
     )
 
 

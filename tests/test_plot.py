@@ -45,6 +45,22 @@ def test_heatmap(encoding, start):
     assert image.colorbar.ax.get_ylabel() == "value"
 
 
+def test_large_tables_show_means():
+    # a column whose sign changes from row to row, beside a constant one
+    encoding = pf.Encoding([np.pi, 0.0], [0.25, 0.25])
+    ax = plot.heatmap(encoding, 4000)
+    ax.figure.canvas.draw()
+    pixels = np.asarray(ax.figure.canvas.buffer_rgba())[::-1, :, :3].astype(float)
+    (x0, y0), (x1, y1) = ax.get_window_extent().get_points().astype(int)
+    inside = pixels[y0 + 9 : y1 - 9, x0 + 9 : x1 - 9]
+    middle = inside.shape[1] // 2
+    left, right = inside[:, : middle - 9], inside[:, middle + 9 :]
+    white, blue = (255 * np.array(plt.get_cmap("RdBu")(value)[:3]) for value in (0.5, 1.0))
+    # the mean is zero; the other one is as it is, up to the edge
+    assert np.abs(left - white).max() < 12
+    assert np.abs(right - blue).max() < 2
+
+
 def test_angles():
     encoding = pf.sinusoidal(6, functions=("cos", "-sin"), scale=7.0, layout="concatenated")
     (image,) = plot.angles(encoding, 40, start=3).get_images()
