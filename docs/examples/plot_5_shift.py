@@ -12,5 +12,5 @@ import matplotlib.pyplot as plt
 import posenc_fast as pf
 from posenc_fast import plot
 
-plot.shift(pf.sinusoidal(32), 50, -10)
+plot.shift(pf.sinusoidal(32), 100, 10)
 plt.show()

@@ -15,11 +15,11 @@ from posenc_fast import plot
 
 encoding = pf.sinusoidal(128)
 _, ax = plt.subplots(figsize=(7, 4), layout="constrained")
-plot.similarity(encoding, 10**9, ax=ax)
+plot.similarity(encoding, 500, ax=ax)
 plt.show()
 
 # %%
-# The usual program, at the same place, with angles in float32:
+# A thousand million positions on it is the same, and what the usual program makes of it, with angles in float32, is not:
 
 positions = np.float32(10**9 + np.arange(-100, 101))
 usual = np.concatenate(
