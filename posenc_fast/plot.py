@@ -26,6 +26,7 @@ try:
     import matplotlib.pyplot as plt
     from matplotlib.figure import Figure
     from matplotlib.patches import Circle
+    from matplotlib.ticker import MaxNLocator
 except ImportError as error:
     raise ImportError("posenc_fast.plot needs matplotlib: pip install 'posenc-fast[plot]'") from error
 
@@ -69,7 +70,7 @@ def _picture(ax: Axes, values: npt.NDArray[Any], first: float, largest: float, c
         # a pixel shows the mean of its cells, or patterns would appear that are not there; where cells are larger than
         # pixels, repeating them keeps their edges
         values = values.repeat(-(-FINE // rows), axis=0).repeat(-(-FINE // columns), axis=1)
-    ax.xaxis.get_major_locator().set_params(integer=True)
+    ax.xaxis.set_major_locator(MaxNLocator("auto", steps=[1, 2, 5, 10], integer=True))
     return ax.imshow(
         values,
         cmap=cmap,

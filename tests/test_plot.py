@@ -61,6 +61,21 @@ def test_large_tables_show_means():
     assert np.abs(right - blue).max() < 2
 
 
+def test_columns_are_whole_numbers():
+    ax = plot.heatmap(pf.sinusoidal(6), 10)
+    ticks = [tick for tick in ax.get_xticks() if -0.5 <= tick <= 5.5]
+    assert len(ticks) >= 3
+    assert all(tick == int(tick) for tick in ticks)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "shift"])
+def test_axes_that_were_drawn_on(kind):
+    # clocks set ticks of their own
+    ax = plot.clocks(LINE)
+    assert getattr(plot, kind)(LINE, ax=ax) is ax
+    ax.figure.canvas.draw()
+
+
 def test_angles():
     encoding = pf.sinusoidal(6, functions=("cos", "-sin"), scale=7.0, layout="concatenated")
     (image,) = plot.angles(encoding, 40, start=3).get_images()
