@@ -2,13 +2,12 @@
 """Rotation of pairs, for rotary encodings: compiled once for each instruction-set level, as ``_loops.pyx`` is.
 
 The pairs of a row are turned by one angle each, in doubles and rounded once, in place or on the way to where the row
-belongs. Cosines and sines come from ``_loops.pyx``, for some rows at a time, and
-serve all batches and heads.
+belongs. Cosines and sines come from ``_loops.pyx``, for some rows at a time, and serve all batches and heads.
 """
 
 from posenc cimport (
-    FLOAT16, FLOAT32, FLOAT64, HALF, INTERLEAVED, CLevel, CRotation, crdouble, crfloat, fma, from_bfloat,
-    from_half, oddfloat, prefetch, rdouble, rfloat, roddfloat, to_bfloat, to_half, to_odd,
+    FLOAT16, FLOAT32, FLOAT64, HALF, INTERLEAVED, SEPARATED, CLevel, CRotation, crdouble, crfloat, fma,
+    from_bfloat, from_half, oddfloat, prefetch, rdouble, rfloat, roddfloat, to_bfloat, to_half, to_odd,
 )
 from libc.stdint cimport uint16_t
 from libc.string cimport memcpy
@@ -131,7 +130,7 @@ cdef void turn_narrow(int type, int layout, const uint16_t* row, uint16_t* out, 
                       const double* sine, Py_ssize_t n, double* scratch) noexcept nogil:
     """A row of 16-bit floats. scratch: 5 * n doubles."""
     cdef oddfloat* odd = <oddfloat*>(scratch + 2 * n)
-    cdef double* turned_row = scratch if layout == HALF or layout == INTERLEAVED else scratch + 3 * n
+    cdef double* turned_row = scratch + 3 * n if layout == SEPARATED else scratch
     if type == FLOAT16:
         from_half(row, <float*>odd, 2 * n)
     else:
@@ -152,7 +151,7 @@ cdef void rotate_row(const CRotation* r, const char* x, char* out, const double*
     cdef Py_ssize_t turning = 2 * r.pairs * size
     if x != out and r.width > 2 * r.pairs:
         memcpy(out + turning, x + turning, r.width * size - turning)
-    if x == out and size > 2 and r.layout != HALF and r.layout != INTERLEAVED:
+    if x == out and size > 2 and r.layout == SEPARATED:
         memcpy(scratch, x, turning)
         x = <char*>scratch
     if r.type == FLOAT64:
@@ -165,7 +164,7 @@ cdef void rotate_row(const CRotation* r, const char* x, char* out, const double*
 
 cdef void rotate(const CRotation* r, double* scratch) noexcept nogil:
     """Every row of (groups, batches, heads, rows), by the angles of its group and row. scratch: 5 * pairs doubles."""
-    cdef Py_ssize_t g, b, i, j, h, s, first = 0
+    cdef Py_ssize_t g, b, i, j, h, s, first
     cdef Py_ssize_t heads = r.shape[2], rows = r.shape[3]
     # whichever lie closer together are taken one after the other
     cdef bint heads_inside = heads > 1 and (rows == 1 or r.out_strides[2] < r.out_strides[3])

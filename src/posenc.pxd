@@ -42,6 +42,7 @@ cdef extern from "posenc.h" nogil:
     int BFLOAT16 "POSENC_BFLOAT16"
     int HALF "POSENC_HALF"
     int INTERLEAVED "POSENC_INTERLEAVED"
+    int SEPARATED "POSENC_SEPARATED"
 
     ctypedef struct CPlan "posenc_plan":
         Py_ssize_t axes, waves, width
