@@ -42,6 +42,16 @@ _FLOAT32 = np.dtype(np.float32)
 _USUAL = (np.dtype(np.float64), np.dtype(np.int64))
 
 
+def _usual_rows(out: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array | None:
+    """New memory, or out seen as a plain array as `check_out` sees it; None for all but the most usual arrays."""
+    if out is None:
+        return np.empty(shape, dtype)
+    if type(out) is not np.ndarray:
+        return None
+    rows = out.view()
+    return rows if rows.shape == shape and rows.dtype is dtype and rows.flags.carray else None
+
+
 class _NoPlan:
     """A Plan that leaves every position to the general way."""
 
@@ -758,13 +768,8 @@ class Encoding:
         usual, d_model = usual_type(dtype), len(self._index)
         if usual is None or step != 1 or not (0 < length * d_model < WORTH_A_THREAD) or abs(start) >= 2**62:
             return None
-        if out is None:
-            rows = out = np.empty((length, d_model), usual[0])
-        elif type(out) is np.ndarray:
-            rows = out.view()
-            if rows.shape != (length, d_model) or rows.dtype is not usual[0] or not rows.flags.carray:
-                return None
-        else:
+        rows = _usual_rows(out, (length, d_model), usual[0])
+        if rows is None:
             return None
         engine = self._engine()
         lattice, span_bits = self._lattice(engine, usual[1] == 0)
@@ -772,21 +777,19 @@ class Encoding:
             return None
         span, offset = divmod(start, 1 << span_bits)
         lattice.table(engine.level, span, offset, rows, usual[1])
-        return out
+        return rows if out is None else out
 
     def _alone(self, position: Array, out: Any) -> Array | None:
         """The row of one position in an array, or None where the usual road must be taken."""
-        shape = (*position.shape, len(self._index))
-        if out is None:
-            out = np.empty(shape, _FLOAT32)
-        elif type(out) is not np.ndarray or out.dtype is not _FLOAT32 or out.shape != shape or not out.flags.carray:
-            return None
+        row = _usual_rows(out, (*position.shape, len(self._index)), _FLOAT32)
         value = position.item()
-        if not -9007199254740992 <= value <= 9007199254740992:
+        if row is None or not -9007199254740992 <= value <= 9007199254740992:
             return None
-        engine = _backend.current() if self._pinned is None else self._engine()
+        engine = self._engine()
         plan = self._cache.get(engine.backend) or self._quick_plan(engine)
-        return out if plan.encode_one(engine.level, value, out.reshape(-1), 1) else None
+        if not plan.encode_one(engine.level, value, row.reshape(-1), 1):
+            return None
+        return row if out is None else out
 
     def _quick_plan(self, engine: _backend.Engine) -> Any:
         """The Plan for one axis and no residual phases, or one that does no position."""
