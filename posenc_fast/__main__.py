@@ -23,6 +23,7 @@ from ._api import FUNCTIONS, LAYOUTS, ODD
 from ._checks import TYPES, count_of, float_type, progression, real
 from ._encoding import Encoding
 from ._files import Meter, open_positions, read_array, read_vector, usable_target, write_file, write_npy
+from ._speed import compare, formula, sides
 
 __all__ = ["main"]
 
@@ -377,7 +378,7 @@ class _Trial:
             expected = reference.vaswani_numpy(*block.shape)
         else:
             positions = float(self.start + i * self.step) + float(self.step) * np.arange(len(block), dtype=np.float64)
-            expected = _tutorial(self.encoding, positions)
+            expected = formula(self.encoding, positions)
         return expected, time.perf_counter() - begin
 
 
@@ -450,7 +451,6 @@ def _plot(arguments: argparse.Namespace) -> None:
     known, suffix = figure.canvas.get_supported_filetypes(), Path(arguments.output).suffix[1:].lower()
     if suffix not in known:
         raise ValueError(f"{arguments.output} must end with one of {', '.join(f'.{name}' for name in sorted(known))}")
-    usable_target(arguments.output)
     draw(what, d_model=arguments.d_model, **given, **{"axes" if "axes" in taken else "ax": axes})
     size = write_file(arguments.output, lambda part: figure.savefig(part, format=suffix, dpi=arguments.dpi))
     print(f"wrote {arguments.output}: {arguments.kind}, {size} bytes")
@@ -480,8 +480,6 @@ def _verify(arguments: argparse.Namespace) -> int:
 
 
 def _bench(arguments: argparse.Namespace) -> None:
-    from ._speed import compare, sides
-
     print(f"{_engine()}; NumPy {np.__version__}; nanoseconds a value, medians")
     print(f"{'':54} {'posenc_fast':>11} {'NumPy':>8}  times as long (middle half)")
     for side in sides():
@@ -500,28 +498,6 @@ def _engine() -> str:
 
 def _time(seconds: float) -> str:
     return f"{seconds:.3g} s" if seconds >= 1 else f"{1e3 * seconds:.3g} ms"
-
-
-# ---- the tutorial's way -----------------------------------------------------------------------------------------
-
-
-def _tutorial(encoding: Encoding, positions: Floats) -> Floats:
-    """The formula in float64, as `reference.vaswani_numpy` has it, for any of the options."""
-    table = np.zeros((len(positions), encoding.d_model))
-    for phase, function in ((0.0, np.sin), (0.25, np.cos)):
-        columns = _regular(np.flatnonzero((encoding.phases == phase) & (encoding.amplitudes != 0)))
-        values = function(positions[:, np.newaxis] * encoding.frequencies[columns])
-        amplitudes = encoding.amplitudes[columns]
-        table[:, columns] = values if (amplitudes == 1).all() else amplitudes * values
-    return table
-
-
-def _regular(columns: npt.NDArray[np.intp]) -> slice | npt.NDArray[np.intp]:
-    """Columns at equal distances as a slice, which NumPy is faster with."""
-    steps = np.diff(columns)
-    if len(steps) == 0 or (steps != steps[0]).any():
-        return columns
-    return slice(int(columns[0]), int(columns[-1]) + 1, int(steps[0]))
 
 
 # ---- progress ---------------------------------------------------------------------------------------------------

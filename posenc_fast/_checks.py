@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import sys
 from fractions import Fraction
@@ -24,6 +25,7 @@ __all__ = [
     "plain",
     "progression",
     "real",
+    "types_here",
     "usual_type",
 ]
 
@@ -52,6 +54,11 @@ def kind_of(dtype: np.dtype[Any]) -> int | None:
     if kind is None and dtype.name == "bfloat16" and dtype.itemsize == 2:
         kind = 3
     return kind
+
+
+def types_here() -> list[str]:
+    """Names of the types that can be had: bfloat16 is not without ml_dtypes."""
+    return [name for name in TYPES if name != "bfloat16" or importlib.util.find_spec("ml_dtypes")]
 
 
 def float_type(dtype: Any, name: str = "dtype") -> np.dtype[Any]:

@@ -5,7 +5,6 @@ The exact values come from integers of Python (`_exact`), which share nothing wi
 
 from __future__ import annotations
 
-import importlib.util
 import math
 import time
 from collections.abc import Callable
@@ -17,14 +16,14 @@ import numpy.typing as npt
 
 from . import _backend
 from ._api import sinusoidal
-from ._checks import TYPES, float_type
+from ._checks import float_type, types_here
+from ._doubles import Floats, two_product
 from ._encoding import Encoding
 from ._hard import exact_row
 
 __all__ = ["CALLS", "RANGES", "Finding", "engines", "verify"]
 
 Array = npt.NDArray[Any]
-Floats = npt.NDArray[np.float64]
 
 CALLS = ("table", "encode", "add_to")
 # rows that are drawn, and computed exactly, at a time
@@ -83,7 +82,6 @@ def verify(
     """
     rng = np.random.default_rng(seed)
     encodings = [sinusoidal(d, base=base, freq_shift=shift) for d, base, shift in _SCHEDULES]
-    names = [name for name in TYPES if name != "bfloat16" or importlib.util.find_spec("ml_dtypes")]
     found: dict[tuple[str, str, str], Finding] = {}
     begin, rounds = time.monotonic(), 0
     while rounds < len(RANGES) * len(encodings) or time.monotonic() - begin < seconds:
@@ -92,7 +90,7 @@ def verify(
         first = draw(rng)
         positions = first + np.arange(ROWS) if isinstance(first, np.integer) else [draw(rng) for _ in range(ROWS)]
         sample = _Sample(encoding, np.array(positions), rng)
-        for name in names:
+        for name in types_here():
             x = sample.noise.astype(float_type(name))
             for call in CALLS:
                 for engine, (backend, isa) in engines().items():
@@ -133,10 +131,9 @@ class _Sample:
         parts = [self.exact[0], self.exact[1]]
         largest = np.ones(rows.shape)
         if call == "add_to":
-            scaled = x.astype(np.float64)
-            high = scaled * self.x_scale
-            parts += [high, _rest_of_product(scaled, self.x_scale, high)]
-            largest = np.maximum(1.0, np.abs(high))
+            product = two_product(x.astype(np.float64), self.x_scale)
+            parts += product
+            largest = np.maximum(1.0, np.abs(product[0]))
         exact = _sums(*parts)
         errors = np.abs(_sums(rows.astype(np.float64), *(-part for part in parts)))
         bits, least = _FORMATS[name]
@@ -152,13 +149,6 @@ class _Sample:
         # what is no number is further away than any
         worst = np.nan_to_num(errors[judged] / allowed[judged], nan=math.inf).max(initial=0.0)
         return Finding(int(judged.sum()), int((errors > half)[judged].sum()), float(worst))
-
-
-def _rest_of_product(a: Floats, b: float, product: Floats) -> Floats:
-    """a * b - product, exactly."""
-    ratio = Fraction(b)
-    rest = [float(Fraction(x) * ratio - Fraction(p)) for x, p in zip(a.flat, product.flat, strict=True)]
-    return np.array(rest).reshape(a.shape)
 
 
 def _sums(*parts: Floats) -> Floats:

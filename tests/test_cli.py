@@ -20,6 +20,7 @@ import pytest
 import posenc_fast as pf
 from posenc_fast import __main__ as cli
 from posenc_fast import _files, reference
+from posenc_fast._speed import formula
 
 posix = pytest.mark.skipif(os.name != "posix", reason="POSIX signals, modes and limits")
 
@@ -241,9 +242,9 @@ def test_table(
 
 @pytest.mark.parametrize("d", [1, 2, 7, 8])
 def test_tutorial(d: int) -> None:
-    formula = cli._tutorial(pf.sinusoidal(d), np.arange(50.0))
-    np.testing.assert_allclose(formula, reference.vaswani_numpy(50, d), rtol=0, atol=1e-14)
-    zero = cli._tutorial(pf.sinusoidal(d, odd="zero", scale=3.0, layout="concatenated"), np.arange(50.0))
+    table = formula(pf.sinusoidal(d), np.arange(50.0))
+    np.testing.assert_allclose(table, reference.vaswani_numpy(50, d), rtol=0, atol=1e-14)
+    zero = formula(pf.sinusoidal(d, odd="zero", scale=3.0, layout="concatenated"), np.arange(50.0))
     expected = pf.sinusoidal(d, odd="zero", scale=3.0, layout="concatenated").table(50, dtype=np.float64)
     np.testing.assert_allclose(zero, expected, rtol=0, atol=3e-14)
 
