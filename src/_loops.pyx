@@ -38,6 +38,7 @@ ctypedef fused row_out:
 cdef enum:
     TILE = 256  # columns that go through a buffer at a time
     STRETCH = 64  # columns between two requests for memory
+    FETCHED = 3072  # values between a request and its use, of all arrays
 
 ctypedef fused narrow_row:
     rfloat
@@ -346,13 +347,18 @@ cdef inline Py_ssize_t itemsize(int type) noexcept nogil:
     return 8 if type == FLOAT64 else 4 if type == FLOAT32 else 2
 
 
-cdef void add_row(crfloat x, double scale, crdouble row, narrow_row out, Py_ssize_t n) noexcept nogil:
+cdef inline Py_ssize_t fetched_rows(const CSink* sink, Py_ssize_t n) noexcept nogil:
+    """How many rows of n columns ahead of its use a row is asked for."""
+    return max(1, FETCHED // n if sink.x == sink.out else FETCHED // (2 * n))
+
+
+cdef inline void add_row(crfloat x, double scale, crdouble row, narrow_row out, Py_ssize_t n) noexcept nogil:
     cdef Py_ssize_t c
     for c in range(n):
         store[narrow_row](out, c, fma(scale, <double>x[c], row[c]))
 
 
-cdef void add_row_in_place(rfloat x, double scale, crdouble row, Py_ssize_t n) noexcept nogil:
+cdef inline void add_row_in_place(rfloat x, double scale, crdouble row, Py_ssize_t n) noexcept nogil:
     cdef Py_ssize_t c
     for c in range(n):
         x[c] = <float>fma(scale, <double>x[c], row[c])
@@ -412,6 +418,16 @@ cdef void add_to(const CSink* sink, Py_ssize_t i, Py_ssize_t batch, const double
     cdef const char* next_x = sink.x + next_batch * sink.x_batch + next_i * sink.x_row
     cdef oddfloat* odd = <oddfloat*>scratch
     cdef float* floats = <float*>(scratch + STRETCH // 2)
+    # the usual case without questions in between, and loops of a length that the compiler knows
+    cdef Py_ssize_t whole = n - n % STRETCH if sink.type == FLOAT32 and x == out else 0
+    while c < whole:
+        prefetch(next_out + 4 * c, 4 * STRETCH)
+        add_row_in_place(<float*>out + c, sink.scale, high + c, STRETCH)
+        c += STRETCH
+    x += c * size
+    out += c * size
+    next_x += c * size
+    next_out += c * size
     while c < n:
         m = min(<Py_ssize_t>STRETCH, n - c)
         prefetch(next_out, m * size)
@@ -444,11 +460,12 @@ cdef void add_to(const CSink* sink, Py_ssize_t i, Py_ssize_t batch, const double
 cdef void deliver(const CSink* sink, Py_ssize_t i, const double* high, const double* low, Py_ssize_t n,
                   double* scratch) noexcept nogil:
     """Send a row of doubles (float64: of sums of two) to the sink; scratch: 2 * n doubles."""
-    cdef Py_ssize_t b
+    cdef Py_ssize_t b, distance
     cdef char* out = sink.out + i * sink.row
     if sink.x != NULL:
+        distance = fetched_rows(sink, n) if sink.x == sink.out and low == NULL else 1
         for b in range(sink.batches):
-            add_to(sink, i, b, high, low, n, i, b + 1, scratch)
+            add_to(sink, i, b, high, low, n, i + (b + distance) // sink.batches, (b + distance) % sink.batches, scratch)
     elif sink.type == FLOAT64:
         sum_row(high, low, <double*>out, n)
     elif sink.type == FLOAT32:
@@ -969,15 +986,15 @@ cdef void table(const CLattice* lattice, int64_t span, Py_ssize_t offset, Py_ssi
 
 
 cdef void rotate_and_add(const Anchor* anchor, const double* cosine, const double* sine, const CSink* sink,
-                         Py_ssize_t above, Py_ssize_t below, Py_ssize_t n) noexcept nogil:
+                         Py_ssize_t above, Py_ssize_t below, Py_ssize_t n, Py_ssize_t distance) noexcept nogil:
     """Add two rows to one batch of float32 in place, without storing them first."""
     cdef Py_ssize_t c = 0, m
     cdef char* up = sink.out + above * sink.row
     cdef char* down = sink.out + below * sink.row
     while c < n:
         m = min(<Py_ssize_t>STRETCH, n - c)
-        prefetch(up + 2 * sink.row, 4 * m)
-        prefetch(down - 2 * sink.row, 4 * m)
+        prefetch(up + distance * sink.row, 4 * m)
+        prefetch(down - distance * sink.row, 4 * m)
         rotate_pair_add(anchor.value + c, anchor.quadrature + c, cosine + c, sine + c, sink.scale, <float*>up,
                         <float*>down, m)
         c += m
@@ -993,6 +1010,7 @@ cdef void add_table(const CLattice* lattice, int64_t span, Py_ssize_t offset, Py
     cdef Py_ssize_t block = (offset + half) >> lattice.block_bits
     cdef Py_ssize_t last = (offset + rows - 1 + half) >> lattice.block_bits
     cdef Py_ssize_t b, j, above, below, batch, ahead
+    cdef Py_ssize_t distance = max(1, fetched_rows(sink, n) // 2)
     cdef bint fused = sink.batches == 1 and sink.type == FLOAT32 and sink.x == sink.out
     cdef const double* cosine
     cdef const double* sine
@@ -1008,14 +1026,16 @@ cdef void add_table(const CLattice* lattice, int64_t span, Py_ssize_t offset, Py
             sine = cosine + (half + 1) * stride
             above = (block << lattice.block_bits) + j - offset
             below = above - 2 * j
+            if not (j < half and 0 <= above < rows or j > 0 and 0 <= below < rows):
+                continue
             if fused and 0 < j < half and below >= 0 and above < rows:
-                rotate_and_add(&anchor, cosine, sine, sink, above, below, n)
+                rotate_and_add(&anchor, cosine, sine, sink, above, below, n, distance)
                 continue
             rotate_pair[rdouble](anchor.value, anchor.quadrature, cosine, sine, row, row + stride, n)
             for b in range(sink.batches):
-                # the next row is that of the next batch, or the next but one
-                batch = b + 1 if b + 1 < sink.batches else 0
-                ahead = 0 if batch else 1 if sink.batches > 1 else 2
+                # the batches of a row come one after the other
+                batch = (b + distance) % sink.batches
+                ahead = (b + distance) // sink.batches
                 if j < half and 0 <= above < rows:
                     add_to(sink, above, b, row, NULL, n, above + ahead, batch, scratch)
                 if j > 0 and 0 <= below < rows:
@@ -1025,10 +1045,11 @@ cdef void add_table(const CLattice* lattice, int64_t span, Py_ssize_t offset, Py
 cdef void rows_of(const CLattice* lattice, const int64_t* spans, const int32_t* offsets, Py_ssize_t rows,
                   const CSink* sink, double* scratch) noexcept nogil:
     """Rows of integers in any order, each given as a span and an offset in it."""
-    cdef Py_ssize_t n = lattice.plan.width, stride = lattice.stride, i, j, k, b, block, many, first = 0
+    cdef Py_ssize_t n = lattice.plan.width, stride = lattice.stride, i, j, k, b, block, many, first = 0, next_k, batch
     cdef Py_ssize_t half = (1 << lattice.block_bits) >> 1
     cdef Py_ssize_t plane = (half + 1) * stride
     cdef bint wide = sink.type == FLOAT64
+    cdef Py_ssize_t distance = fetched_rows(sink, n) if sink.x == sink.out and not wide else 1
     cdef const double* cosine
     cdef Anchor exact, anchor
     cdef double* room = lay_out(&anchor, scratch, stride)
@@ -1058,8 +1079,10 @@ cdef void rows_of(const CLattice* lattice, const int64_t* spans, const int32_t* 
         else:
             for b in range(sink.batches):
                 for k in range(many):
-                    add_to(sink, first + k, b, row + k * 2 * stride, row + (k * 2 + 1) * stride, n, first + k + 1, b,
-                           scratch)
+                    batch = b + (k + distance) // many
+                    next_k = (k + distance) % many + batch // sink.batches * many
+                    add_to(sink, first + k, b, row + k * 2 * stride, row + (k * 2 + 1) * stride, n, first + next_k,
+                           batch % sink.batches, scratch)
         first += many
 
 
