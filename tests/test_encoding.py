@@ -612,6 +612,22 @@ def test_add_to_start_and_step(start, step, rng):
     same(x, expected)
 
 
+@pytest.mark.usefixtures("backend")
+@pytest.mark.parametrize("start", [0, -3, 10**12, 2**62, -(2**62), 2**64 - 9], ids=str)
+@pytest.mark.parametrize("shape", [(9, 6), (1, 1, 6), (2, 3, 5, 6), (70, 3, 6), (2, 3, 4000)], ids=str)
+def test_small_sums_are_those_of_the_long_way(shape, start, rng):
+    encoding, x = pf.sinusoidal(shape[-1]), rng.normal(size=shape).astype(np.float32)
+    for x_scale in (1.0, -0.3, 2, np.float64(3)):
+        # whoever asks for threads is led through all checks
+        expected = encoding.add_to(x, start=start, x_scale=x_scale, workers=1)
+        got = encoding.add_to(x, start=start, x_scale=x_scale)
+        np.testing.assert_array_equal(got, expected)
+        assert got.flags.owndata
+        y = x.copy()
+        assert encoding.add_to(y, start=start, x_scale=x_scale, out=y) is y
+        np.testing.assert_array_equal(y, expected)
+
+
 MEMORY = {
     "column-slice": lambda x: np.concatenate([x, x, x], axis=-1)[..., 10:20],
     "every-other-row": lambda x: np.repeat(x, 2, axis=-2)[..., ::2, :],
