@@ -26,12 +26,14 @@ from ._schedule import Explicit, Geometric, Linear, Schedule
 from ._target import WORTH_A_THREAD
 
 __all__ = [
+    "add",
     "add_encoding",
     "add_encoding_",
     "array_of",
     "check_cpu",
     "is_float",
     "numpy_type",
+    "only_values",
     "overlaps_itself",
     "positions_array",
     "read",
@@ -39,6 +41,8 @@ __all__ = [
     "rotate_",
     "rotate_by",
     "tensor_of",
+    "turn",
+    "turn_by",
     "write",
 ]
 
@@ -46,6 +50,14 @@ DTYPES = {torch.float64: "float64", torch.float32: "float32", torch.float16: "fl
 # bytes from which NumPy asks the system for huge pages, and torch does not: then most of the time goes into page faults
 HUGE = 1 << 22
 
+
+try:
+    _modes = torch._C._len_torch_dispatch_stack
+    _transforms = torch._C._functorch.peek_interpreter_stack
+    _trace = torch._C._get_tracing_state
+except AttributeError:
+    # names that torch does not promise to keep; without them every call is that of an operator
+    _modes = _transforms = _trace = functools.partial(int, 1)
 
 # ---- arrays and tensors of the same memory --------------------------------------------------------------------------
 
@@ -67,7 +79,7 @@ def check_cpu(tensor: Any, name: str) -> None:
     """An error for what is no CPU tensor."""
     if not isinstance(tensor, torch.Tensor):
         raise TypeError(f"{name} must be a torch.Tensor, not {type(tensor).__name__}")
-    if tensor.device.type != "cpu":
+    if not tensor.is_cpu:
         raise ValueError(
             f"{name} is on {tensor.device}, but must be on the CPU: give {name}.cpu(); the modules work on any device"
         )
@@ -85,7 +97,8 @@ def array_of(tensor: Any, name: str, *, written: bool = False) -> npt.NDArray[An
             f"{name} has strides {tensor.stride()}: several of its values are one and cannot be overwritten; "
             f"give {name}.contiguous()"
         )
-    tensor = tensor.detach()
+    if tensor.requires_grad:
+        tensor = tensor.detach()
     if tensor.dtype == torch.bfloat16:
         kind = numpy_type(tensor.dtype, name)
         return tensor.view(torch.int16).numpy().view(kind)  # type: ignore[no-any-return]
@@ -111,9 +124,11 @@ def _new_like(x: torch.Tensor, device: str | None = None) -> torch.Tensor:
     return like if like.stride(-1) == 1 else torch.empty(x.shape, dtype=x.dtype, device=where)
 
 
-def _result_for(x: torch.Tensor) -> torch.Tensor:
-    """The same, of memory that is soon had."""
-    if not _on_cpu(x) or x.numel() * x.element_size() < HUGE:
+def _result_for(x: torch.Tensor) -> torch.Tensor | None:
+    """The same, of memory that is soon had; None for what a new array would be."""
+    if x.is_contiguous():
+        return None
+    if x.numel() * x.element_size() < HUGE:
         return _new_like(x)
     like = _new_like(x, "meta")
     memory = torch.from_numpy(np.empty(x.numel() * x.element_size(), np.uint8))
@@ -121,7 +136,17 @@ def _result_for(x: torch.Tensor) -> torch.Tensor:
 
 
 def _on_cpu(x: torch.Tensor) -> bool:
-    return bool(x.device.type == "cpu")
+    return bool(x.is_cpu)
+
+
+def only_values(*tensors: torch.Tensor | None) -> bool:
+    """Whether nothing but the values counts: no compiler, trace, transform, mode or gradient, which need an operator."""
+    if torch.compiler.is_compiling() or _modes() or _transforms() is not None or _trace() is not None:
+        return False
+    return all(
+        x is None or (type(x) is torch.Tensor and _on_cpu(x) and not x.requires_grad and not x.is_neg())
+        for x in tensors
+    )
 
 
 def _apart(x: torch.Tensor) -> bool:
@@ -221,24 +246,24 @@ _ADDED = "str encoding, SymInt start, Tensor? positions, float x_scale"
 
 
 def _add(
-    x: torch.Tensor, out: torch.Tensor, text: str, start: int, positions: torch.Tensor | None, x_scale: float
-) -> None:
-    if _on_cpu(x):
-        encoding = read(text)
-        assert isinstance(encoding, Encoding)
-        values = array_of(x, "x")
-        encoding.add_to(
-            values,
-            start=start,
-            positions=None if positions is None else positions_array(positions),
-            x_scale=x_scale,
-            out=values if out is x else array_of(out, "out"),
-            workers=_workers(x),
-        )
-        return
-    (rows,) = _rows(text, start, x.shape[-2], positions, x.device, _wide(x))
-    # one operation in the type of the rows, which rounds the sum once where that of x is narrower
-    torch.add(rows, x, alpha=x_scale, out=out)
+    x: torch.Tensor, out: torch.Tensor | None, text: str, start: int, positions: torch.Tensor | None, x_scale: float
+) -> torch.Tensor:
+    """The sum in out, which may be x, or in a new tensor."""
+    if not _on_cpu(x):
+        (rows,) = _rows(text, start, x.shape[-2], positions, x.device, _wide(x))
+        # one operation in the type of the rows, which rounds the sum once where that of x is narrower
+        return torch.add(rows, x, alpha=x_scale, out=_new_like(x) if out is None else out)
+    encoding, values, out = read(text), array_of(x, "x"), _result_for(x) if out is None else out
+    assert isinstance(encoding, Encoding)
+    result = encoding.add_to(
+        values,
+        start=start,
+        positions=None if positions is None else positions_array(positions),
+        x_scale=x_scale,
+        out=values if out is x else None if out is None else array_of(out, "out"),
+        workers=_workers(x),
+    )
+    return tensor_of(result) if out is None else out
 
 
 @torch.library.custom_op("posenc_fast::add_encoding", mutates_args=(), schema=f"(Tensor x, {_ADDED}) -> Tensor")
@@ -246,9 +271,7 @@ def add_encoding(
     x: torch.Tensor, encoding: str, start: int, positions: torch.Tensor | None, x_scale: float
 ) -> torch.Tensor:
     """x_scale * x + encoding."""
-    out = _result_for(x)
-    _add(x, out, encoding, start, positions, x_scale)
-    return out
+    return _add(x, None, encoding, start, positions, x_scale)
 
 
 @torch.library.custom_op("posenc_fast::add_encoding_", mutates_args=("x",), schema=f"(Tensor(a!) x, {_ADDED}) -> ()")
@@ -258,6 +281,22 @@ def add_encoding_(x: torch.Tensor, encoding: str, start: int, positions: torch.T
         x.copy_(add_encoding(x, encoding, start, positions, x_scale))
     else:
         _add(x, x, encoding, start, positions, x_scale)
+
+
+def add(
+    x: torch.Tensor, encoding: str, start: int, positions: torch.Tensor | None, x_scale: float, inplace: bool
+) -> torch.Tensor:
+    """Either, without the operator where nothing but the values counts."""
+    arguments = encoding, start, positions, x_scale
+    direct = only_values(x, positions) and not (inplace and _apart(x))
+    if not inplace:
+        return _add(x, None, *arguments) if direct else add_encoding(x, *arguments)
+    if direct:
+        _add(x, x, *arguments)
+        torch.autograd.graph.increment_version(x)
+    else:
+        add_encoding_(x, *arguments)
+    return x
 
 
 def _keep_scale(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
@@ -278,25 +317,26 @@ _TURNED = "str rotary, SymInt start, Tensor? positions, int seq_axis"
 
 def _rotate(
     x: torch.Tensor,
-    out: torch.Tensor,
+    out: torch.Tensor | None,
     text: str,
     start: int,
     positions: torch.Tensor | None,
     seq_axis: int,
-    transposed: bool,
-) -> None:
+    transposed: bool = False,
+) -> torch.Tensor:
+    """x turned into out, which may be x, or into a new tensor."""
     rotary = read(text)
     assert isinstance(rotary, Rotary)
     if not _on_cpu(x):
         cos, sin = _rows(text, start, x.shape[seq_axis], positions, x.device, _wide(x))
-        out.copy_(_rotated(x, cos, sin, seq_axis, rotary._key[3], transposed))
-        return
-    values, workers = array_of(x, "x"), _workers(x)
-    into = values if out is x else array_of(out, "out")
+        turned = _rotated(x, cos, sin, seq_axis, rotary._key[3], transposed)
+        return (_new_like(x) if out is None else out).copy_(turned)
+    values, workers, out = array_of(x, "x"), _workers(x), _result_for(x) if out is None else out
+    into = values if out is x else None if out is None else array_of(out, "out")
     where = None if positions is None else positions_array(positions)
     if not transposed:
-        rotary.apply(values, positions=where, start=start, seq_axis=seq_axis, out=into, workers=workers)
-        return
+        result = rotary.apply(values, positions=where, start=start, seq_axis=seq_axis, out=into, workers=workers)
+        return tensor_of(result) if out is None else out
     # not the inverse, which would divide by amplitudes
     if where is None:
         cosines, sines = rotary.tables(x.shape[seq_axis], start=start, dtype=np.float64)
@@ -304,10 +344,11 @@ def _rotate(
         cosines, sines = rotary.tables(where, dtype=np.float64)
     layout = rotary._key[3]
     plain = _plain_rotary(rotary.head_dim, rotary.rotary_dim, LAYOUTS[0] if layout == LAYOUTS[2] else layout)
-    plain.apply_tables(values, cosines, -sines, seq_axis=seq_axis, out=into, workers=workers)
+    result = plain.apply_tables(values, cosines, -sines, seq_axis=seq_axis, out=into, workers=workers)
     if layout == LAYOUTS[2]:
-        pairs = into[..., : rotary.rotary_dim]
+        pairs = result[..., : rotary.rotary_dim]
         pairs[...] = pairs.reshape(*x.shape[:-1], 2, -1).swapaxes(-1, -2).reshape(pairs.shape)
+    return tensor_of(result) if out is None else out
 
 
 @functools.lru_cache(maxsize=64)
@@ -348,9 +389,7 @@ def rotate(
     x: torch.Tensor, rotary: str, start: int, positions: torch.Tensor | None, seq_axis: int, transposed: bool
 ) -> torch.Tensor:
     """x turned; transposed, times the transposed matrix of that."""
-    out = _result_for(x)
-    _rotate(x, out, rotary, start, positions, seq_axis, transposed)
-    return out
+    return _rotate(x, None, rotary, start, positions, seq_axis, transposed)
 
 
 @torch.library.custom_op("posenc_fast::rotate_", mutates_args=("x",), schema=f"(Tensor(a!) x, {_TURNED}) -> ()")
@@ -359,7 +398,23 @@ def rotate_(x: torch.Tensor, rotary: str, start: int, positions: torch.Tensor | 
     if _apart(x):
         x.copy_(rotate(x, rotary, start, positions, seq_axis, False))
     else:
-        _rotate(x, x, rotary, start, positions, seq_axis, False)
+        _rotate(x, x, rotary, start, positions, seq_axis)
+
+
+def turn(
+    x: torch.Tensor, rotary: str, start: int, positions: torch.Tensor | None, seq_axis: int, inplace: bool
+) -> torch.Tensor:
+    """Either, without the operator where nothing but the values counts."""
+    arguments = rotary, start, positions, seq_axis
+    direct = only_values(x, positions) and not (inplace and _apart(x))
+    if not inplace:
+        return _rotate(x, None, *arguments) if direct else rotate(x, *arguments, False)
+    if direct:
+        _rotate(x, x, *arguments)
+        torch.autograd.graph.increment_version(x)
+    else:
+        rotate_(x, *arguments)
+    return x
 
 
 def _keep_angles(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
@@ -379,17 +434,27 @@ torch.library.register_autograd("posenc_fast::rotate", _turned_back, setup_conte
 # ---- rotation by tables ---------------------------------------------------------------------------------------------
 
 
+def _rotate_by(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, seq_axis: int) -> torch.Tensor:
+    if not _on_cpu(x):
+        return _rotated(x, cos, sin, seq_axis, LAYOUTS[0])
+    out, tables = _result_for(x), (array_of(cos, "cos"), array_of(sin, "sin"))
+    rotary = _plain_rotary(x.shape[-1], 2 * cos.shape[-1], LAYOUTS[0])
+    into = None if out is None else array_of(out, "out")
+    result = rotary.apply_tables(array_of(x, "x"), *tables, seq_axis=seq_axis, out=into, workers=_workers(x))
+    return tensor_of(result) if out is None else out
+
+
 @torch.library.custom_op(
     "posenc_fast::rotate_by", mutates_args=(), schema="(Tensor x, Tensor cos, Tensor sin, int seq_axis) -> Tensor"
 )
 def rotate_by(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, seq_axis: int) -> torch.Tensor:
     """x turned by tables of half of its width, pairs half of the rotary width apart."""
-    if not _on_cpu(x):
-        return _rotated(x, cos, sin, seq_axis, LAYOUTS[0])
-    out, tables = _result_for(x), (array_of(cos, "cos"), array_of(sin, "sin"))
-    rotary = _plain_rotary(x.shape[-1], 2 * cos.shape[-1], LAYOUTS[0])
-    rotary.apply_tables(array_of(x, "x"), *tables, seq_axis=seq_axis, out=array_of(out, "out"), workers=_workers(x))
-    return out
+    return _rotate_by(x, cos, sin, seq_axis)
+
+
+def turn_by(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, seq_axis: int) -> torch.Tensor:
+    """The same, without the operator where nothing but the values counts."""
+    return (_rotate_by if only_values(x, cos, sin) else rotate_by)(x, cos, sin, seq_axis)
 
 
 def _keep_tables(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:

@@ -1,7 +1,8 @@
 """Encodings in torch: modules for models, on any device; and functions on CPU tensors that copy nothing.
 
-The modules know autograd, ``torch.compile`` and ``torch.export``. An exported program that was loaded needs this module
-imported before it runs.
+The modules know autograd, ``torch.compile`` and ``torch.export``, but neither ``torch.func.grad`` nor derivatives in
+forward mode, which torch refuses for operators that are written in Python. An exported program that was loaded needs
+this module imported before it runs.
 """
 
 # where torch is not installed, pyright takes posenc_fast/torch.py for it
@@ -167,6 +168,8 @@ def add_to(
     values = _read(x, "SinusoidalEncoding")
     where = None if positions is None else _positions(positions)
     given = _written(out)
+    if out is x:
+        given = values
     result = encoding.add_to(
         values,
         start=start,
@@ -226,6 +229,8 @@ def rotate(
     values = _read(x, "RotaryEncoding")
     where = None if positions is None else _positions(positions)
     given = _written(out)
+    if out is x:
+        given = values
     result = rotary.apply(
         values,
         positions=where,
@@ -403,11 +408,8 @@ class SinusoidalEncoding(torch.nn.Module):
                     f"positions has shape {tuple(positions.shape)}, but must have {(y.shape[-2],)} or "
                     f"{tuple(y.shape[:-1])}: (length,) or (batch, length)"
                 )
-        if self.inplace:
-            ops.add_encoding_(y, self._text, start, positions, self.x_scale)
-            return self.dropout(x)
-        y = ops.add_encoding(y, self._text, start, positions, self.x_scale)
-        return self.dropout(y.transpose(0, 1) if swapped else y)
+        y = ops.add(y, self._text, start, positions, self.x_scale, self.inplace)
+        return self.dropout(x if self.inplace else y.transpose(0, 1) if swapped else y)
 
     def extra_repr(self) -> str:
         """What was given, for the repr of a model."""
@@ -502,10 +504,11 @@ class RotaryEncoding(torch.nn.Module):
         """
         # nothing may be written before both have been checked
         self._check(q, "q", start, positions)
-        if k is None:
-            return self._turn(q, start, positions)
-        self._check(k, "k", start, positions)
-        return self._turn(q, start, positions), self._turn(k, start, positions)
+        if k is not None:
+            self._check(k, "k", start, positions)
+        arguments = self._text, start, positions, self.seq_axis, self.inplace
+        turned = ops.turn(q, *arguments)
+        return turned if k is None else (turned, ops.turn(k, *arguments))
 
     def _check(self, x: torch.Tensor, name: str, start: int, positions: torch.Tensor | None) -> None:
         _check_x(x, name, start, self.inplace)
@@ -527,12 +530,6 @@ class RotaryEncoding(torch.nn.Module):
                     f"positions has shape {tuple(positions.shape)}, but for {name} of shape {tuple(x.shape)} must have "
                     f"{(length, *axes)} or {(*lead[:1], length, *axes)}"
                 )
-
-    def _turn(self, x: torch.Tensor, start: int, positions: torch.Tensor | None) -> torch.Tensor:
-        if self.inplace:
-            ops.rotate_(x, self._text, start, positions, self.seq_axis)
-            return x
-        return ops.rotate(x, self._text, start, positions, self.seq_axis, False)
 
     def extra_repr(self) -> str:
         """What was given, for the repr of a model."""
@@ -618,14 +615,14 @@ def apply_rotary_pos_emb(
                 f"unsqueeze_dim={unsqueeze_dim}"
             )
     pairs = cos.shape[-1] // 2
-    if not torch.compiler.is_compiling() and cos.device.type == "cpu":
+    if ops.only_values(cos.detach(), sin.detach()):
         for name, part in (("cos", cos), ("sin", sin)):
             if not torch.equal(part[..., :pairs], part[..., pairs:]):
                 raise ValueError(
                     f"{name} must have the same values in both halves of a row, as Llama's rotary_emb makes them"
                 )
     cos, sin = cos[..., :pairs], sin[..., :pairs]
-    return ops.rotate_by(q, cos, sin, seq_axis), ops.rotate_by(k, cos, sin, seq_axis)
+    return ops.turn_by(q, cos, sin, seq_axis), ops.turn_by(k, cos, sin, seq_axis)
 
 
 # ---- checks ---------------------------------------------------------------------------------------------------------

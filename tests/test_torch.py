@@ -584,6 +584,101 @@ def test_compiled_module_in_place(rng):
     assert torch.equal(x, expected)
 
 
+# what may look on, and must find an operator: plain evaluation goes without
+def traced(call, x):
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    return make_fx(call)(x)(x + 1)
+
+
+def in_fake_mode(call, x):
+    from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+
+    with FakeTensorMode(allow_non_fake_inputs=True) as mode:
+        fake = call(mode.from_tensor(x))
+    assert isinstance(fake, FakeTensor)
+    assert fake.shape == x.shape
+    return call(x + 1)
+
+
+def seen(call, x):
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    names = []
+
+    class Seen(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            names.append(str(func))
+            return func(*args, **(kwargs or {}))
+
+    with Seen():
+        y = call(x + 1)
+    assert any(name.startswith("posenc_fast.") for name in names), names
+    return y
+
+
+def refused(call, x):
+    with pytest.raises(RuntimeError, match=r"functorch transforms"):
+        torch.func.grad(lambda y: call(y).sum())(x)
+    return call(x + 1)
+
+
+LOOKS = {
+    "make_fx": traced,
+    "fake mode": in_fake_mode,
+    "dispatch mode": seen,
+    "jit trace": lambda call, x: torch.jit.trace(call, x)(x + 1),
+    "functionalize": lambda call, x: torch.func.functionalize(call)(x + 1),
+    "vmap": lambda call, x: torch.func.vmap(call)((x + 1)[None])[0],
+    "func.grad": refused,
+}
+
+
+@pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning", "ignore:.*batching rule:UserWarning")
+@pytest.mark.parametrize("kind", ["addition", "rotation", "rotation by tables"])
+@pytest.mark.parametrize("look", LOOKS)
+def test_whoever_looks_on_sees_an_operator(look, kind, rng):
+    x, tables = random(rng, 2, 5, 3, 8), [random(rng, 5, 4).repeat(1, 2) for _ in "cs"]
+    call = {
+        "addition": pt.SinusoidalEncoding(8, 0.0, batch_first=True),
+        "rotation": pt.RotaryEncoding(pf.Rotary(8), seq_axis=1),
+        "rotation by tables": lambda x: pt.apply_rotary_pos_emb(x, x, *tables, unsqueeze_dim=1)[0],
+    }[kind]
+    assert torch.equal(LOOKS[look](call, x), call(x + 1))
+
+
+def test_plain_evaluation_needs_no_operator(monkeypatch, rng):
+    """And gives the same bits as the operators, in place or not."""
+    x, where = random(rng, 2, 5, 8), torch.tensor([3, 1, 4, 1, 5])
+    modules = [
+        make(inplace)
+        for inplace in (False, True)
+        for make in (
+            lambda inplace: pt.SinusoidalEncoding(8, 0.0, batch_first=True, x_scale="sqrt", inplace=inplace),
+            lambda inplace: pt.RotaryEncoding(pf.Rotary(8), inplace=inplace),
+        )
+    ]
+    calls = [
+        lambda y, module=module, options=options: module(y, **options)
+        for module in modules
+        for options in ({}, {"start": 1000}, {"positions": where})
+    ]
+    orders = [lambda y: y.clone(), lambda y: y.transpose(0, 1).clone().transpose(0, 1)]
+    with monkeypatch.context() as patch:
+        # a torch that does not tell who looks on
+        patch.setattr(ops, "_modes", lambda: 1)
+        expected = [call(order(x)) for call in calls for order in orders]
+    for name in ("add_encoding", "add_encoding_", "rotate", "rotate_", "rotate_by"):
+        monkeypatch.delattr(ops, name)
+    results = [call(order(x)) for call in calls for order in orders]
+    assert len(results) == 24
+    for ours, theirs in zip(results, expected, strict=True):
+        assert torch.equal(ours, theirs)
+        assert ours.stride() == theirs.stride()
+    with pytest.raises(NameError):
+        modules[0](x.requires_grad_())
+
+
 YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 128}
 
 
