@@ -787,6 +787,18 @@ cdef void rotate_pair_add(crdouble v, crdouble q, crdouble cosine, crdouble sine
         below[c] = <float>fma(scale, <double>below[c], a - b)
 
 
+cdef void rotate_pair_sum(crdouble v, crdouble q, crdouble cosine, crdouble sine, double scale, crfloat x_above,
+                          crfloat x_below, rfloat above, rfloat below, Py_ssize_t n) noexcept nogil:
+    """The same, of what is elsewhere."""
+    cdef Py_ssize_t c
+    cdef double a, b
+    for c in range(n):
+        a = v[c] * cosine[c]
+        b = q[c] * sine[c]
+        above[c] = <float>fma(scale, <double>x_above[c], a + b)
+        below[c] = <float>fma(scale, <double>x_below[c], a - b)
+
+
 cdef void rotate_pair_accurate(crdouble v, crdouble v_low, crdouble q, crdouble q_low, crdouble cosine,
                                crdouble cosine_low, crdouble sine, crdouble sine_low, rdouble above, rdouble below,
                                Py_ssize_t n) noexcept nogil:
@@ -987,19 +999,29 @@ cdef void table(const CLattice* lattice, int64_t span, Py_ssize_t offset, Py_ssi
 
 cdef void rotate_and_add(const Anchor* anchor, const double* cosine, const double* sine, const CSink* sink,
                          Py_ssize_t above, Py_ssize_t below, Py_ssize_t n, Py_ssize_t distance) noexcept nogil:
-    """Add two rows to one batch of float32 in place, without storing them first."""
+    """Add two rows to one batch of float32, without storing them first."""
     cdef Py_ssize_t c = 0, m
     cdef char* up = sink.out + above * sink.row
     cdef char* down = sink.out + below * sink.row
+    cdef const char* x_up = sink.x + above * sink.x_row
+    cdef const char* x_down = sink.x + below * sink.x_row
     while c < n:
         m = min(<Py_ssize_t>STRETCH, n - c)
         prefetch(up + distance * sink.row, 4 * m)
         prefetch(down - distance * sink.row, 4 * m)
-        rotate_pair_add(anchor.value + c, anchor.quadrature + c, cosine + c, sine + c, sink.scale, <float*>up,
-                        <float*>down, m)
+        if sink.x == sink.out:
+            rotate_pair_add(anchor.value + c, anchor.quadrature + c, cosine + c, sine + c, sink.scale, <float*>up,
+                            <float*>down, m)
+        else:
+            prefetch(x_up + distance * sink.x_row, 4 * m)
+            prefetch(x_down - distance * sink.x_row, 4 * m)
+            rotate_pair_sum(anchor.value + c, anchor.quadrature + c, cosine + c, sine + c, sink.scale,
+                            <const float*>x_up, <const float*>x_down, <float*>up, <float*>down, m)
         c += m
         up += 4 * m
         down += 4 * m
+        x_up += 4 * m
+        x_down += 4 * m
 
 
 cdef void add_table(const CLattice* lattice, int64_t span, Py_ssize_t offset, Py_ssize_t rows, const CSink* sink,
@@ -1011,7 +1033,7 @@ cdef void add_table(const CLattice* lattice, int64_t span, Py_ssize_t offset, Py
     cdef Py_ssize_t last = (offset + rows - 1 + half) >> lattice.block_bits
     cdef Py_ssize_t b, j, above, below, batch, ahead
     cdef Py_ssize_t distance = max(1, fetched_rows(sink, n) // 2)
-    cdef bint fused = sink.batches == 1 and sink.type == FLOAT32 and sink.x == sink.out
+    cdef bint fused = sink.batches == 1 and sink.type == FLOAT32
     cdef const double* cosine
     cdef const double* sine
     cdef Anchor exact, anchor
