@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from ._checks import float_type
+from ._checks import TYPES, float_type, kind_of
 from ._encoding import Encoding
 from ._rotary import LAYOUTS, Rotary
 from ._schedule import Explicit, Geometric, Linear, Schedule
@@ -112,7 +112,7 @@ def overlaps_itself(x: torch.Tensor) -> bool:
 
 def tensor_of(array: npt.NDArray[Any]) -> torch.Tensor:
     """An array's memory as a tensor."""
-    if array.dtype.name == "bfloat16":
+    if kind_of(array.dtype) == TYPES.index("bfloat16"):
         return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
     return torch.from_numpy(array)
 
