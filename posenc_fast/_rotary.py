@@ -428,8 +428,11 @@ class Rotary:
         >>> bool(np.abs(rotary.apply(turned, start=100, inverse=True) - key).max() < 2e-7)
         True
         """
-        if positions is None and workers is None and precision == "exact" and (out is None or out is x):
-            turned = self._few_turned(x, start, seq_axis, inverse, out is x)
+        usual = positions is None and workers is None and precision == "exact" and (out is None or out is x)
+        if usual and type(start) is int and abs(start) < 2**62:
+            turned = self._few_turned(
+                x, seq_axis, out is x, lambda shape: self._counted_rows(shape[2], start, precision, inverse)
+            )
             if turned is not None:
                 return turned
         check_precision(precision)
@@ -460,9 +463,14 @@ class Rotary:
 
         return self._turned(x, out, axis, lead, groups, angles_at, threads, inverse)
 
-    def _few_turned(self, x: Any, start: Any, seq_axis: Any, inverse: bool, in_place: bool) -> Array | None:
-        """The usual x with few tokens, without detours: between two tokens of a model there are many such calls."""
-        if type(x) is not np.ndarray or x.ndim != 4 or seq_axis != -2 or type(start) is not int:
+    def _few_turned(
+        self, x: Any, seq_axis: Any, in_place: bool, rows_of: Callable[[tuple[int, ...]], Floats | None]
+    ) -> Array | None:
+        """The usual x with few tokens, without detours: between two tokens of a model there are many such calls.
+
+        ``rows_of`` is given the shape of x, and makes cosines and sines (length, ..), or (batch, length, ..), or None.
+        """
+        if type(x) is not np.ndarray or x.ndim != 4 or type(seq_axis) is not int or seq_axis not in (-2, 2):
             return None
         given, x = x, x.view()
         length, width = x.shape[2:]
@@ -472,15 +480,17 @@ class Rotary:
             or not x.flags.carray
             or not 0 < length * width <= ANGLES
             or not 0 < x.size < WORTH_A_THREAD
-            or abs(start) >= 2**62
             or self._key[3] == LAYOUTS[2]
         ):
             return None
-        rows = self._counted_rows(length, start, "exact", inverse)
+        rows = rows_of(x.shape)
+        if rows is None:
+            return None
         engine, result = self._engine(), x if in_place else np.empty_like(x)
-        engine.module.rotate(
-            engine.level, rows[np.newaxis], x[np.newaxis], result[np.newaxis], 1, LAYOUTS.index(self._key[3])
-        )
+        # groups that share angles: one, or each batch by itself
+        where = np.newaxis if rows.ndim == 2 else (slice(None), np.newaxis)
+        rows = rows[np.newaxis] if rows.ndim == 2 else rows
+        engine.module.rotate(engine.level, rows, x[where], result[where], 1, LAYOUTS.index(self._key[3]))
         return given if in_place else result
 
     def _counted_rows(self, count: int, start: float, precision: str, inverse: bool) -> Floats:
@@ -544,6 +554,15 @@ class Rotary:
         >>> bool(np.allclose(rotary.apply_tables(x, *rotary.tables(3)), rotary.apply(x), atol=1e-7))
         True
         """
+        if (
+            workers is None
+            and isinstance(cos, np.ndarray)
+            and isinstance(sin, np.ndarray)
+            and (out is None or out is x)
+        ):
+            turned = self._few_turned(x, seq_axis, out is x, lambda shape: self._few_rows(cos, sin, shape))
+            if turned is not None:
+                return turned
         threads = check_workers(workers)
         x, axis, lead, length = self._checked_x(x, seq_axis)
         parts = [np.asarray(cos), np.asarray(sin)]
@@ -564,6 +583,15 @@ class Rotary:
             return np.concatenate([one[where].astype(np.float64) for one in parts], axis=-1)
 
         return self._turned(x, out, axis, lead, groups, angles, threads, False)
+
+    def _few_rows(self, cos: Array, sin: Array, shape: tuple[int, ...]) -> Floats | None:
+        """Given tables side by side, where they are the usual ones for x of a shape."""
+        expected = shape[0], shape[2], self._key[2] // 2
+        if cos.shape != sin.shape or cos.shape not in (expected, expected[1:]):
+            return None
+        if cos.dtype not in _checks.KINDS or sin.dtype not in _checks.KINDS:
+            return None
+        return np.concatenate((cos, sin), axis=-1, dtype=np.float64)
 
     def _checked_x(self, x: Any, seq_axis: Any) -> tuple[Array, int, tuple[int, ...], int]:
         """x as it stays; the axis of the tokens, counted from the front; the lengths of the others and its own."""

@@ -617,7 +617,8 @@ def apply_rotary_pos_emb(
     pairs = cos.shape[-1] // 2
     if ops.only_values(cos.detach(), sin.detach()):
         for name, part in (("cos", cos), ("sin", sin)):
-            if not torch.equal(part[..., :pairs], part[..., pairs:]):
+            values = ops.array_of(part, name)
+            if not (values[..., :pairs] == values[..., pairs:]).all():
                 raise ValueError(
                     f"{name} must have the same values in both halves of a row, as Llama's rotary_emb makes them"
                 )

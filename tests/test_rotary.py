@@ -323,6 +323,29 @@ def test_apply_tables(table_dtype, rng):
     np.testing.assert_array_equal(x, batch)
 
 
+@pytest.mark.usefixtures("backend")
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("seq_axis", [-2, 2])
+@pytest.mark.parametrize("shape", [(1, 8, 1, 16), (2, 3, 5, 16), (5, 1, 5, 16)], ids=str)
+def test_few_tokens_are_turned_as_many_are(shape, seq_axis, layout, rng):
+    rotary, x = pf.Rotary(16, rotary_dim=12, layout=layout), rng.normal(size=shape).astype(np.float32)
+    angles = rng.uniform(-3, 3, (shape[0], shape[2], 6))
+    calls = [{"start": start, "inverse": inverse} for start in (0, -7, 10**15) for inverse in (False, True)]
+    tables = [
+        (np.cos(rows).astype(dtype), np.sin(rows).astype(dtype))
+        for rows in (angles, angles[0])
+        for dtype in (np.float64, np.float32, np.float16)
+    ]
+    ways = [(rotary.apply, (), options) for options in calls] + [(rotary.apply_tables, rows, {}) for rows in tables]
+    for way, rows, options in ways:
+        # whoever asks for threads is led through all checks
+        expected = way(x, *rows, seq_axis=seq_axis, workers=1, **options)
+        np.testing.assert_array_equal(way(x, *rows, seq_axis=seq_axis, **options), expected)
+        y = x.copy()
+        assert way(y, *rows, seq_axis=seq_axis, out=y, **options) is y
+        np.testing.assert_array_equal(y, expected)
+
+
 @pytest.mark.parametrize("rotary_dim", [None, 4])
 def test_permutation_keeps_scores(rotary_dim, rng):
     weights = rng.normal(size=(2, 3 * 8, 10))
