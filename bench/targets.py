@@ -527,13 +527,16 @@ def reported(long: bool) -> list[Target]:
     peer = "fastest peer / table, float32, new array"
     joined, one_sine = peer + ", sines before cosines", peer + "; the peers rewritten to one sine with a phase"
     first = "first sinusoidal(512) and 128 rows / 128 rows by NumPy"
+    cached = "table in torch, in the cache / module"
     found = [
         shown("first-table", first, first_building, lambda encoding: encoding.table(128)),
         shown("fixed-cost", "encode of one position, width 2 / np.sin of two values", fixed_cost),
         shown("fresh-2048x512", "table / memset, fresh memory", fresh_table, SEQUENCE),
         shown("fresh-131072x512", "table / memset, fresh memory", fresh_table, HUGE),
         shown("tutorial-8192x1024", "tutorial NumPy / table, float32, new array", tutorial, LARGE),
-        shown("module-8x128x768", "x + table in torch, in the cache / module", module, (8, 128, 768), 1.0, False),
+        shown("module-scaled-8x128x768", "x * sqrt(d) + " + cached, module, (8, 128, 768), 768**0.5, False),
+        shown("module-8x128x768", "x + " + cached, module, (8, 128, 768), 1.0, False),
+        shown("module-token", "x + " + cached + ", (1, 1, 768)", module, (1, 1, 768), 1.0, False),
         shown("joined-2048x512", joined, fastest_peer, SEQUENCE, "concatenated"),
         shown("joined-8192x1024", joined, fastest_peer, LARGE, "concatenated"),
         shown("one-sine-2048x512", one_sine, fastest_peer, SEQUENCE, "one sine"),
