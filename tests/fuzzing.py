@@ -179,13 +179,18 @@ def assert_close(got, expected, name, magnitude, angles):
     assert good.all(), (a[~good][:5], b[~good][:5])
 
 
+def bits(array):
+    """Its bytes, with one NaN for all: which of two NaNs a sum keeps is the processor's choice."""
+    return np.where(np.isnan(array), np.array(np.nan, array.dtype), array).tobytes()
+
+
 def check(call, name, out, magnitude, angles):
     """call(out=...) writes to all of out and nothing else, what it returns without out; so does the other engine."""
     fresh = call()
     assert fresh.dtype == DTYPES[name]
     assert call(out=out) is out
     assert OUT.untouched()
-    assert out.tobytes() == fresh.tobytes()
+    assert bits(out) == bits(fresh)
     with pf.use_backend("python"):
         assert_close(fresh, call(), name, magnitude, angles)
 
@@ -316,7 +321,7 @@ def one_add_to(data):
         x.flags.writeable = True
         if x.strides[-1] == x.itemsize:
             assert encoding.add_to(x, **options, out=x) is x
-            assert x.tobytes() == out.tobytes()
+            assert bits(x) == bits(out)
             assert X.untouched()
 
 
@@ -400,7 +405,7 @@ def one_rotate(data):
         assert X.untouched()
         if x.strides[-1] == x.itemsize:
             assert rotary.apply(x, **options, out=x) is x
-            assert x.tobytes() == out.tobytes()
+            assert bits(x) == bits(out)
             assert X.untouched()
 
 
