@@ -789,7 +789,7 @@ cdef void rotate_pair_add(crdouble v, crdouble q, crdouble cosine, crdouble sine
 
 cdef void rotate_pair_sum(crdouble v, crdouble q, crdouble cosine, crdouble sine, double scale, crfloat x_above,
                           crfloat x_below, rfloat above, rfloat below, Py_ssize_t n) noexcept nogil:
-    """The same, of what is elsewhere."""
+    """The same, of what is elsewhere: written out, as a body that both inline has to ask at run time what overlaps."""
     cdef Py_ssize_t c
     cdef double a, b
     for c in range(n):

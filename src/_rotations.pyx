@@ -24,37 +24,17 @@ ctypedef fused plain:
     float
 
 
-cdef inline void halves(const plain* first, const plain* second, plain* out_first, plain* out_second,
-                        crdouble cosine, crdouble sine, Py_ssize_t n) noexcept nogil:
-    cdef Py_ssize_t j
-    cdef double a, b
-    for j in range(n):
-        a = first[j]
-        b = second[j]
-        out_first[j] = <plain>fma(a, cosine[j], -(b * sine[j]))
-        out_second[j] = <plain>fma(b, cosine[j], a * sine[j])
-
-
-cdef inline void neighbours(const plain* row, plain* out, crdouble cosine, crdouble sine,
+cdef inline void turn_pairs(const plain* first, const plain* second, Py_ssize_t step, plain* out_first,
+                            plain* out_second, Py_ssize_t out_step, crdouble cosine, crdouble sine,
                             Py_ssize_t n) noexcept nogil:
+    """The steps from pair to pair are known where this is inlined: 1 for halves, 2 for neighbours."""
     cdef Py_ssize_t j
     cdef double a, b
     for j in range(n):
-        a = row[2 * j]
-        b = row[2 * j + 1]
-        out[2 * j] = <plain>fma(a, cosine[j], -(b * sine[j]))
-        out[2 * j + 1] = <plain>fma(b, cosine[j], a * sine[j])
-
-
-cdef inline void separated(const plain* row, plain* out_first, plain* out_second, crdouble cosine, crdouble sine,
-                           Py_ssize_t n) noexcept nogil:
-    cdef Py_ssize_t j
-    cdef double a, b
-    for j in range(n):
-        a = row[2 * j]
-        b = row[2 * j + 1]
-        out_first[j] = <plain>fma(a, cosine[j], -(b * sine[j]))
-        out_second[j] = <plain>fma(b, cosine[j], a * sine[j])
+        a = first[step * j]
+        b = second[step * j]
+        out_first[out_step * j] = <plain>fma(a, cosine[j], -(b * sine[j]))
+        out_second[out_step * j] = <plain>fma(b, cosine[j], a * sine[j])
 
 
 # What is the same memory and what is not is said here, and most heads have 128 values: a loop of known length has no
@@ -64,39 +44,39 @@ cdef inline void separated(const plain* row, plain* out_first, plain* out_second
 
 cdef void halves_within(turned first, turned second, crdouble cosine, crdouble sine, Py_ssize_t n) noexcept nogil:
     if n == 64:
-        halves(first, second, first, second, cosine, sine, 64)
+        turn_pairs(first, second, 1, first, second, 1, cosine, sine, 64)
     else:
-        halves(first, second, first, second, cosine, sine, n)
+        turn_pairs(first, second, 1, first, second, 1, cosine, sine, n)
 
 
 cdef void halves_across(turned first, turned second, turned out_first, turned out_second, crdouble cosine,
                         crdouble sine, Py_ssize_t n) noexcept nogil:
     if n == 64:
-        halves(first, second, out_first, out_second, cosine, sine, 64)
+        turn_pairs(first, second, 1, out_first, out_second, 1, cosine, sine, 64)
     else:
-        halves(first, second, out_first, out_second, cosine, sine, n)
+        turn_pairs(first, second, 1, out_first, out_second, 1, cosine, sine, n)
 
 
 cdef void neighbours_within(turned row, crdouble cosine, crdouble sine, Py_ssize_t n) noexcept nogil:
     if n == 64:
-        neighbours(row, row, cosine, sine, 64)
+        turn_pairs(row, row + 1, 2, row, row + 1, 2, cosine, sine, 64)
     else:
-        neighbours(row, row, cosine, sine, n)
+        turn_pairs(row, row + 1, 2, row, row + 1, 2, cosine, sine, n)
 
 
 cdef void neighbours_across(turned row, turned out, crdouble cosine, crdouble sine, Py_ssize_t n) noexcept nogil:
     if n == 64:
-        neighbours(row, out, cosine, sine, 64)
+        turn_pairs(row, row + 1, 2, out, out + 1, 2, cosine, sine, 64)
     else:
-        neighbours(row, out, cosine, sine, n)
+        turn_pairs(row, row + 1, 2, out, out + 1, 2, cosine, sine, n)
 
 
 cdef void separated_across(turned row, turned out_first, turned out_second, crdouble cosine, crdouble sine,
                            Py_ssize_t n) noexcept nogil:
     if n == 64:
-        separated(row, out_first, out_second, cosine, sine, 64)
+        turn_pairs(row, row + 1, 2, out_first, out_second, 1, cosine, sine, 64)
     else:
-        separated(row, out_first, out_second, cosine, sine, n)
+        turn_pairs(row, row + 1, 2, out_first, out_second, 1, cosine, sine, n)
 
 
 cdef inline void turn(int layout, turned row, turned out, const double* cosine, const double* sine,
