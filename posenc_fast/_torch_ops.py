@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -164,6 +164,23 @@ def _workers(x: torch.Tensor) -> int | None:
     return torch.get_num_threads() if x.numel() >= WORTH_A_THREAD else None
 
 
+def _either(
+    x: torch.Tensor,
+    positions: torch.Tensor | None,
+    inplace: bool,
+    compute: Callable[[torch.Tensor | None], torch.Tensor],
+    operate: Callable[[], torch.Tensor | None],
+) -> torch.Tensor:
+    """What ``compute`` makes, of x itself if in place; by the operator that ``operate`` calls where it is needed."""
+    if not only_values(x, positions) or (inplace and _apart(x)):
+        made = operate()
+        return x if made is None else made
+    made = compute(x if inplace else None)
+    if inplace:
+        torch.autograd.graph.increment_version(x)
+    return made
+
+
 # ---- encodings as text ----------------------------------------------------------------------------------------------
 
 
@@ -287,16 +304,14 @@ def add(
     x: torch.Tensor, encoding: str, start: int, positions: torch.Tensor | None, x_scale: float, inplace: bool
 ) -> torch.Tensor:
     """Either, without the operator where nothing but the values counts."""
-    arguments = encoding, start, positions, x_scale
-    direct = only_values(x, positions) and not (inplace and _apart(x))
-    if not inplace:
-        return _add(x, None, *arguments) if direct else add_encoding(x, *arguments)
-    if direct:
-        _add(x, x, *arguments)
-        torch.autograd.graph.increment_version(x)
-    else:
-        add_encoding_(x, *arguments)
-    return x
+    given = encoding, start, positions, x_scale
+    return _either(
+        x,
+        positions,
+        inplace,
+        lambda out: _add(x, out, *given),
+        lambda: add_encoding_(x, *given) if inplace else add_encoding(x, *given),
+    )
 
 
 def _keep_scale(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
@@ -405,16 +420,14 @@ def turn(
     x: torch.Tensor, rotary: str, start: int, positions: torch.Tensor | None, seq_axis: int, inplace: bool
 ) -> torch.Tensor:
     """Either, without the operator where nothing but the values counts."""
-    arguments = rotary, start, positions, seq_axis
-    direct = only_values(x, positions) and not (inplace and _apart(x))
-    if not inplace:
-        return _rotate(x, None, *arguments) if direct else rotate(x, *arguments, False)
-    if direct:
-        _rotate(x, x, *arguments)
-        torch.autograd.graph.increment_version(x)
-    else:
-        rotate_(x, *arguments)
-    return x
+    given = rotary, start, positions, seq_axis
+    return _either(
+        x,
+        positions,
+        inplace,
+        lambda out: _rotate(x, out, *given),
+        lambda: rotate_(x, *given) if inplace else rotate(x, *given, False),
+    )
 
 
 def _keep_angles(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
