@@ -16,6 +16,7 @@ import mpmath
 import numpy as np
 
 import posenc_fast as pf
+from posenc_fast._checks import types_here
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 import exact
@@ -105,9 +106,7 @@ def implementations(brief):
     backends = [(f"posenc_fast {isa}", "cython", isa) for isa in pf.isa_levels()] + [
         ("posenc_fast python", "python", None)
     ]
-    for dtype in ("float32", "float64", "float16", "bfloat16"):
-        if dtype == "bfloat16" and importlib.util.find_spec("ml_dtypes") is None:
-            continue
+    for dtype in sorted(types_here(), key=lambda name: name != "float32"):
         for call in ("table", "encode", "add_to"):
             for name, backend, isa in backends:
                 if isa != best and (brief or dtype != "float32"):

@@ -23,7 +23,6 @@ from ._api import FUNCTIONS, LAYOUTS, ODD
 from ._checks import TYPES, count_of, float_type, progression, real
 from ._encoding import Encoding
 from ._files import Meter, open_positions, read_array, read_vector, usable_target, write_file, write_npy
-from ._speed import compare, formula, sides
 
 __all__ = ["main"]
 
@@ -373,6 +372,8 @@ class _Trial:
         return time.perf_counter() - begin
 
     def _run_tutorial(self, block: Array, i: int) -> tuple[Floats, float]:
+        from ._speed import formula
+
         begin = time.perf_counter()
         if self.whole:
             expected = reference.vaswani_numpy(*block.shape)
@@ -480,6 +481,8 @@ def _verify(arguments: argparse.Namespace) -> int:
 
 
 def _bench(arguments: argparse.Namespace) -> None:
+    from ._speed import compare, sides
+
     print(f"{_engine()}; NumPy {np.__version__}; nanoseconds a value, medians")
     print(f"{'':54} {'posenc_fast':>11} {'NumPy':>8}  times as long (middle half)")
     for side in sides():

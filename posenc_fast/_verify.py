@@ -82,6 +82,7 @@ def verify(
     """
     rng = np.random.default_rng(seed)
     encodings = [sinusoidal(d, base=base, freq_shift=shift) for d, base, shift in _SCHEDULES]
+    names = types_here()
     found: dict[tuple[str, str, str], Finding] = {}
     begin, rounds = time.monotonic(), 0
     while rounds < len(RANGES) * len(encodings) or time.monotonic() - begin < seconds:
@@ -90,7 +91,7 @@ def verify(
         first = draw(rng)
         positions = first + np.arange(ROWS) if isinstance(first, np.integer) else [draw(rng) for _ in range(ROWS)]
         sample = _Sample(encoding, np.array(positions), rng)
-        for name in types_here():
+        for name in names:
             x = sample.noise.astype(float_type(name))
             for call in CALLS:
                 for engine, (backend, isa) in engines().items():
