@@ -22,6 +22,8 @@ try:
     kernel = importlib.import_module("posenc_fast._kernel")
 except ImportError as error:
     reason = str(error)
+# what the processor says of itself; 0 where it is not asked
+CACHE_SIZE: int = kernel.CACHE_SIZE if kernel is not None else 0
 
 
 class Engine(NamedTuple):

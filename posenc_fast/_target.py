@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from . import _backend, _threads
+from . import _threads
+from ._backend import CACHE_SIZE
 from ._checks import kind_of
 
 __all__ = ["Target", "collapse"]
@@ -33,7 +34,7 @@ def cache_size() -> int:
         with contextlib.suppress(OSError, ValueError):
             text = file.read_text().strip()
             sizes.append(int(text.rstrip("KM")) << {"K": 10, "M": 20}.get(text[-1:], 0))
-    return max(sizes, default=_backend.kernel.CACHE_SIZE if _backend.kernel is not None else 0)
+    return max(sizes, default=CACHE_SIZE)
 
 
 def collapse(array: Array, dims: int) -> Array | None:
@@ -63,9 +64,10 @@ class Target:
         self.x = x if x is None or kind < 2 else x.view(np.uint16)
         self.rows, self.width = out.shape[-2:]
         # memory that was written before is not worth its place in the cache when it fills the cache anyway; of
-        # narrow rows, too many lines are shared by two rows
-        wide = self.width * out.itemsize >= 256
-        self.stream = warm and wide and x is None and 0 < cache_size() // 3 <= out.nbytes
+        # narrow rows, too many lines are shared by two rows. What is added to is fetched early instead.
+        large = out.nbytes >= cache_size() // 3
+        wide = cache_size() > 0 and self.width * out.itemsize >= 256
+        self.stream = large and (x is not None or (warm and wide))
 
     def every(self, first: int, step: int) -> Target:
         """The rows first, first + step, .."""

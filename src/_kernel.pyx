@@ -94,7 +94,7 @@ cdef class _Target:
         self.sink.row = self.out.strides[self.out.ndim - 2]
         self.sink.type = kind
         self.sink.scale = scale
-        self.sink.stream = stream and is_warm(self.out.buf, self.out.len)
+        self.sink.stream = stream and (x is not None or is_warm(self.out.buf, self.out.len))
         if x is not None:
             PyObject_GetBuffer(x, &self.x, PyBUF_STRIDES)
             self.has_x = True

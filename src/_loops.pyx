@@ -39,6 +39,7 @@ cdef enum:
     TILE = 256  # columns that go through a buffer at a time
     STRETCH = 64  # columns between two requests for memory
     FETCHED = 3072  # values between a request and its use, of all arrays
+    NEAR_BLOCK = 1 << 15  # values of a block that are asked for while the block before is worked on
 
 ctypedef fused narrow_row:
     rfloat
@@ -833,6 +834,20 @@ cdef struct Rows:
     void* to[4]
 
 
+cdef inline void rotate_narrow(const Anchor* one, const Anchor* two, const double* cosine, const double* sine,
+                               const Rows* rows, narrow_row to, Py_ssize_t first, Py_ssize_t n) noexcept nogil:
+    if rows.index[1] < 0 and rows.index[2] < 0:
+        rotate_halves[narrow_row](one.value + first, one.quadrature + first, two.value + first, two.quadrature + first,
+                                  cosine + first, sine + first, to, <narrow_row>rows.to[3], n)
+    elif rows.index[2] < 0 and rows.index[3] < 0:
+        rotate_pair[narrow_row](one.value + first, one.quadrature + first, cosine + first, sine + first, to,
+                                <narrow_row>rows.to[1], n)
+    else:
+        rotate_pairs[narrow_row](one.value + first, one.quadrature + first, two.value + first, two.quadrature + first,
+                                 cosine + first, sine + first, to, <narrow_row>rows.to[1], <narrow_row>rows.to[2],
+                                 <narrow_row>rows.to[3], n)
+
+
 cdef void rotate(const Anchor* one, const Anchor* two, const double* cosine, const double* sine, Py_ssize_t plane,
                  const Rows* rows, int type, Py_ssize_t first, Py_ssize_t n) noexcept nogil:
     """Columns first .. first + n of up to four rows at one offset."""
@@ -847,20 +862,9 @@ cdef void rotate(const Anchor* one, const Anchor* two, const double* cosine, con
                                      sine + first, sine + 2 * plane + first, <double*>rows.to[k],
                                      <double*>rows.to[k + 1], n)
     elif type == FLOAT32:
-        if rows.index[1] < 0 and rows.index[2] < 0:
-            rotate_halves[rfloat](one.value + first, one.quadrature + first, two.value + first, two.quadrature + first,
-                                  cosine + first, sine + first, <float*>rows.to[0], <float*>rows.to[3], n)
-        elif rows.index[2] < 0 and rows.index[3] < 0:
-            rotate_pair[rfloat](one.value + first, one.quadrature + first, cosine + first, sine + first,
-                                <float*>rows.to[0], <float*>rows.to[1], n)
-        else:
-            rotate_pairs[rfloat](one.value + first, one.quadrature + first, two.value + first, two.quadrature + first,
-                                 cosine + first, sine + first, <float*>rows.to[0], <float*>rows.to[1],
-                                 <float*>rows.to[2], <float*>rows.to[3], n)
+        rotate_narrow[rfloat](one, two, cosine, sine, rows, <float*>rows.to[0], first, n)
     else:
-        rotate_pairs[roddfloat](one.value + first, one.quadrature + first, two.value + first, two.quadrature + first,
-                                cosine + first, sine + first, <oddfloat*>rows.to[0], <oddfloat*>rows.to[1],
-                                <oddfloat*>rows.to[2], <oddfloat*>rows.to[3], n)
+        rotate_narrow[roddfloat](one, two, cosine, sine, rows, <oddfloat*>rows.to[0], first, n)
 
 
 cdef struct Flow:
@@ -998,25 +1002,35 @@ cdef void table(const CLattice* lattice, int64_t span, Py_ssize_t offset, Py_ssi
 
 
 cdef void rotate_and_add(const Anchor* anchor, const double* cosine, const double* sine, const CSink* sink,
-                         Py_ssize_t above, Py_ssize_t below, Py_ssize_t n, Py_ssize_t distance) noexcept nogil:
-    """Add two rows to one batch of float32, without storing them first."""
-    cdef Py_ssize_t c = 0, m
-    cdef char* up = sink.out + above * sink.row
-    cdef char* down = sink.out + below * sink.row
-    cdef const char* x_up = sink.x + above * sink.x_row
-    cdef const char* x_down = sink.x + below * sink.x_row
+                         Py_ssize_t above, Py_ssize_t below, Py_ssize_t next_above, Py_ssize_t next_below,
+                         Py_ssize_t n, float* trash) noexcept nogil:
+    """Add two rows to one batch of float32, without storing them first; negative ones are not wanted.
+
+    Beyond the cache, the next ones are fetched meanwhile.
+    """
+    cdef Py_ssize_t c = 0, m, stretch = STRETCH if sink.stream else n
+    cdef bint elsewhere = sink.x != sink.out
+    cdef char* up = sink.out + above * sink.row if above >= 0 else <char*>trash
+    cdef char* down = sink.out + below * sink.row if below >= 0 else <char*>trash
+    # there is always something to read
+    cdef const char* x_up = sink.x + (above if above >= 0 else below) * sink.x_row
+    cdef const char* x_down = sink.x + (below if below >= 0 else above) * sink.x_row
+    next_above -= above
+    next_below -= below
     while c < n:
-        m = min(<Py_ssize_t>STRETCH, n - c)
-        prefetch(up + distance * sink.row, 4 * m)
-        prefetch(down - distance * sink.row, 4 * m)
-        if sink.x == sink.out:
-            rotate_pair_add(anchor.value + c, anchor.quadrature + c, cosine + c, sine + c, sink.scale, <float*>up,
-                            <float*>down, m)
-        else:
-            prefetch(x_up + distance * sink.x_row, 4 * m)
-            prefetch(x_down - distance * sink.x_row, 4 * m)
+        m = min(stretch, n - c)
+        if sink.stream:
+            prefetch(up + next_above * sink.row, 4 * m)
+            prefetch(down + next_below * sink.row, 4 * m)
+            if elsewhere:
+                prefetch(x_up + next_above * sink.x_row, 4 * m)
+                prefetch(x_down + next_below * sink.x_row, 4 * m)
+        if elsewhere:
             rotate_pair_sum(anchor.value + c, anchor.quadrature + c, cosine + c, sine + c, sink.scale,
                             <const float*>x_up, <const float*>x_down, <float*>up, <float*>down, m)
+        else:
+            rotate_pair_add(anchor.value + c, anchor.quadrature + c, cosine + c, sine + c, sink.scale, <float*>up,
+                            <float*>down, m)
         c += m
         up += 4 * m
         down += 4 * m
@@ -1028,11 +1042,12 @@ cdef void add_table(const CLattice* lattice, int64_t span, Py_ssize_t offset, Py
                     double* scratch) noexcept nogil:
     """scale * x + rows of consecutive integers, in types of at most 32 bits."""
     cdef Py_ssize_t n = lattice.plan.width, stride = lattice.stride
-    cdef Py_ssize_t half = (1 << lattice.block_bits) >> 1
+    cdef Py_ssize_t size = 1 << lattice.block_bits
+    cdef Py_ssize_t half = size >> 1
     cdef Py_ssize_t block = (offset + half) >> lattice.block_bits
     cdef Py_ssize_t last = (offset + rows - 1 + half) >> lattice.block_bits
-    cdef Py_ssize_t b, j, above, below, batch, ahead
-    cdef Py_ssize_t distance = max(1, fetched_rows(sink, n) // 2)
+    cdef Py_ssize_t b, j, above, below, batch, ahead, distance = max(1, fetched_rows(sink, n) // 2)
+    cdef Py_ssize_t down = -1
     cdef bint fused = sink.batches == 1 and sink.type == FLOAT32
     cdef const double* cosine
     cdef const double* sine
@@ -1041,27 +1056,35 @@ cdef void add_table(const CLattice* lattice, int64_t span, Py_ssize_t offset, Py
     cdef double* row = lay_out(&exact, room, stride)
     scratch = row + 2 * stride
     exact.block = anchor.block = -1
+    if size * sink.batches * n <= (NEAR_BLOCK if sink.x == sink.out else NEAR_BLOCK // 4):
+        # what is fetched is then a row of the next block: up and down from its middle, too
+        distance = size * sink.batches
+        down = 1
     for block in range(block, last + 1):
         find_anchor(lattice, &exact, &anchor, span, block, False, room, scratch)
         for j in range(half + 1):
             cosine = lattice.near + j * stride
             sine = cosine + (half + 1) * stride
-            above = (block << lattice.block_bits) + j - offset
+            above = block * size + j - offset
             below = above - 2 * j
-            if not (j < half and 0 <= above < rows or j > 0 and 0 <= below < rows):
+            # each row once: the anchor's own from above, the one half a block away from below
+            above = above if j < half and 0 <= above < rows else -1
+            below = below if j > 0 and 0 <= below < rows else -1
+            if above < 0 and below < 0:
                 continue
-            if fused and 0 < j < half and below >= 0 and above < rows:
-                rotate_and_add(&anchor, cosine, sine, sink, above, below, n, distance)
+            if fused:
+                rotate_and_add(&anchor, cosine, sine, sink, above, below, above + distance, below + down * distance, n,
+                               <float*>row)
                 continue
             rotate_pair[rdouble](anchor.value, anchor.quadrature, cosine, sine, row, row + stride, n)
             for b in range(sink.batches):
                 # the batches of a row come one after the other
                 batch = (b + distance) % sink.batches
                 ahead = (b + distance) // sink.batches
-                if j < half and 0 <= above < rows:
+                if above >= 0:
                     add_to(sink, above, b, row, NULL, n, above + ahead, batch, scratch)
-                if j > 0 and 0 <= below < rows:
-                    add_to(sink, below, b, row + stride, NULL, n, below - ahead, batch, scratch)
+                if below >= 0:
+                    add_to(sink, below, b, row + stride, NULL, n, below + down * ahead, batch, scratch)
 
 
 cdef void rows_of(const CLattice* lattice, const int64_t* spans, const int32_t* offsets, Py_ssize_t rows,

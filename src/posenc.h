@@ -263,7 +263,7 @@ typedef struct {
     ptrdiff_t batches;
     double scale;
     int type;                     /* POSENC_FLOAT64 .. */
-    int stream;
+    int stream;                   /* past the cache; of sums: from beyond the cache, so fetched early */
 } posenc_sink;
 
 /* fewer waves than this are evaluated for several rows at a time, up to so many waves and columns */

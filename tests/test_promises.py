@@ -376,3 +376,27 @@ def test_past_the_cache(dtype, width, padding, monkeypatch):
         np.testing.assert_array_equal(out.view(f"u{kind.itemsize}"), expected.view(f"u{kind.itemsize}"))
         out.view(f"u{kind.itemsize}")[...] = np.frombuffer(b"\xa5" * kind.itemsize, f"u{kind.itemsize}")[0]
         assert (room == 0xA5).all()
+
+
+@pytest.mark.usefixtures("backend")
+@pytest.mark.parametrize("batches", [1, 2, 5])
+@pytest.mark.parametrize("width", [8, 64, 300, 700])
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16"])
+def test_sums_from_beyond_the_cache(dtype, width, batches, monkeypatch):
+    """What is fetched early changes no value, in narrow rows and wide ones, in place and elsewhere."""
+    kind = np.dtype(pytest.importorskip("ml_dtypes").bfloat16 if dtype == "bfloat16" else dtype)
+    encoding, rows = pf.sinusoidal(width), 150
+    x = np.random.default_rng(3).standard_normal((batches, rows, width + 3)).astype(kind)[..., :width]
+    for start in (0, -37, 10**6 + 5):
+        sums = []
+        for size in (1 << 40, 2):
+            monkeypatch.setattr(_target, "cache_size", lambda size=size: size)
+            there = x.copy()
+            # a number of workers leads past the short way of small arrays
+            sums += [encoding.add_to(there, start=start, out=there, workers=1)]
+            sums += [encoding.add_to(x, start=start, workers=1)]
+        for total in sums:
+            np.testing.assert_array_equal(total.view(f"u{kind.itemsize}"), sums[0].view(f"u{kind.itemsize}"))
+        if kind == np.float32:
+            wide = encoding.table(rows, start=start, dtype=np.float64) + x
+            np.testing.assert_allclose(sums[0], wide, rtol=2.0**-24, atol=2.0**-50)
