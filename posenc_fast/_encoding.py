@@ -799,9 +799,11 @@ class Encoding:
         if lattice is None:
             return None
         total = values if out is x else np.empty(shape, _FLOAT32)
-        batches = -1, *shape[-2:]
         span, offset = divmod(start, 1 << span_bits)
-        lattice.table(engine.level, span, offset, total.reshape(batches), 1, False, values.reshape(batches), x_scale)
+        view, seen = total, values
+        if len(shape) != 3:
+            view, seen = (array.reshape(-1, *shape[-2:]) for array in (total, values))
+        lattice.table(engine.level, span, offset, view, 1, False, seen, x_scale)
         return x if out is x else total
 
     def _alone(self, position: Array, out: Any) -> Array | None:

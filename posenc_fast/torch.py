@@ -281,6 +281,16 @@ def _result(array: np.ndarray[Any, Any], out: torch.Tensor | None) -> torch.Tens
 # ---- modules --------------------------------------------------------------------------------------------------------
 
 
+class _Dropout(torch.nn.Dropout):
+    """The same without a call of an operator that would return what it was given: a third of a token's time."""
+
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        return super().forward(input) if self.training else input
+
+    def _get_name(self) -> str:
+        return "Dropout"
+
+
 class SinusoidalEncoding(torch.nn.Module):
     """Dropout of ``x_scale * x + encoding``: a drop-in for the tutorials' ``PositionalEncoding``, for any length.
 
@@ -368,7 +378,7 @@ class SinusoidalEncoding(torch.nn.Module):
         self.batch_first = bool(batch_first)
         self.x_scale = math.sqrt(d_model) if isinstance(x_scale, str) else real(x_scale, "x_scale")
         self.inplace = bool(inplace)
-        self.dropout = torch.nn.Dropout(dropout, inplace=self.inplace)
+        self.dropout = _Dropout(dropout, inplace=self.inplace)
         self._encoding, self._text = encoding, ops.write(encoding)
 
     @property
@@ -646,6 +656,11 @@ def _check_x(x: Any, name: str, start: Any = 0, inplace: bool = False) -> None:
         )
     if inplace and ops.overlaps_itself(x):
         raise ValueError(f"{name} is expanded, several of its values are one and cannot be overwritten; give a copy")
+    if inplace and not torch.compiler.is_compiling() and x.is_neg():
+        raise ValueError(
+            f"{name} is the negative of what its memory holds, as the imaginary part of a conjugate is, and cannot be "
+            "overwritten; give a copy"
+        )
 
 
 def _check_positions(positions: Any, x: torch.Tensor, start: int) -> None:

@@ -268,6 +268,23 @@ def test_dropout_is_that_of_the_tutorial(rng):
     assert pt.SinusoidalEncoding(16).dropout.p == Tutorial(16).dropout.p == 0.1
 
 
+def test_dropout_stays_a_module_of_its_own(rng):
+    """Hooks see it where it does nothing, it can be switched on alone, and it can be replaced."""
+    module, x = pt.SinusoidalEncoding(16, dropout=0.5, batch_first=True).eval(), torch.from_numpy(rng.random((2, 3, 16)))
+    seen = []
+    handle = module.dropout.register_forward_hook(lambda _, given, result: seen.append((given[0], result)))
+    total = module(x)
+    assert seen[0][0] is total
+    assert seen[0][1] is total
+    handle.remove()
+    module.dropout.train()
+    assert (module(x) == 0).any()
+    assert "Dropout(p=0.5" in repr(module)
+    assert isinstance(module.dropout, torch.nn.Dropout)
+    module.dropout = torch.nn.Hardtanh(-0.25, 0.25)
+    assert module(x).abs().max() == 0.25
+
+
 @pytest.mark.parametrize(
     "name", [name for name in pf.presets.names() if FACTS[name].by_width and name not in SEVERAL_AXES]
 )
@@ -784,6 +801,7 @@ def test_training_is_nearly_that_of_float32_angles(our_losses):
 X = torch.zeros(2, 3, 8)
 GRAD = torch.zeros(2, 3, 8, requires_grad=True)
 META = torch.empty(2, 3, 8, device="meta")
+NEGATIVE = torch.zeros(2, 3, 8, dtype=torch.complex64).conj().imag
 
 
 def add_in_place(x):
@@ -802,6 +820,8 @@ def add_in_place(x):
         (lambda: pt.SinusoidalEncoding(6, batch_first=True)(X), ValueError, ["(2, 3, 8)", "(batch, length, 6)"]),
         (lambda: pt.SinusoidalEncoding(8, inplace=True)(GRAD), ValueError, ["x", "gradients", "no_grad"]),
         (lambda: pt.SinusoidalEncoding(8, inplace=True)(X[:1].expand(5, 3, 8)), ValueError, ["x", "expanded"]),
+        (lambda: pt.SinusoidalEncoding(8, inplace=True)(NEGATIVE), ValueError, ["x", "conjugate", "copy"]),
+        (lambda: pt.RotaryEncoding(pf.Rotary(8), inplace=True)(NEGATIVE, X), ValueError, ["q ", "conjugate"]),
         (lambda: pt.SinusoidalEncoding(8)(X, start=0.5), TypeError, ["start", "0.5", "positions"]),
         (lambda: pt.SinusoidalEncoding(8)(X, start=True), TypeError, ["start", "True"]),
         (lambda: pt.SinusoidalEncoding(8)(X, positions=[0, 1]), TypeError, ["positions", "list"]),
