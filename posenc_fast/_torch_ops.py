@@ -107,7 +107,9 @@ def array_of(tensor: Any, name: str, *, written: bool = False) -> npt.NDArray[An
 
 def overlaps_itself(x: torch.Tensor) -> bool:
     """Whether several values are one, as of an expanded tensor."""
-    return x.numel() > 0 and any(n > 1 and stride == 0 for n, stride in zip(x.shape, x.stride(), strict=True))
+    if x.is_contiguous() or x.numel() == 0:
+        return False
+    return any(n > 1 and stride == 0 for n, stride in zip(x.shape, x.stride(), strict=True))
 
 
 def tensor_of(array: npt.NDArray[Any]) -> torch.Tensor:
@@ -143,10 +145,12 @@ def only_values(*tensors: torch.Tensor | None) -> bool:
     """Whether nothing but the values counts: no compiler, trace, transform, mode or gradient, which need an operator."""
     if torch.compiler.is_compiling() or _modes() or _transforms() is not None or _trace() is not None:
         return False
-    return all(
-        x is None or (type(x) is torch.Tensor and _on_cpu(x) and not x.requires_grad and not x.is_neg())
-        for x in tensors
-    )
+    for x in tensors:
+        if x is None:
+            continue
+        if type(x) is not torch.Tensor or not _on_cpu(x) or x.requires_grad or x.is_neg():
+            return False
+    return True
 
 
 def _apart(x: torch.Tensor) -> bool:
@@ -168,14 +172,15 @@ def _either(
     x: torch.Tensor,
     positions: torch.Tensor | None,
     inplace: bool,
-    compute: Callable[[torch.Tensor | None], torch.Tensor],
-    operate: Callable[[], torch.Tensor | None],
+    compute: Callable[..., torch.Tensor],
+    operators: tuple[Callable[..., Any], Callable[..., Any]],
+    *given: Any,
 ) -> torch.Tensor:
-    """What ``compute`` makes, of x itself if in place; by the operator that ``operate`` calls where it is needed."""
+    """``compute(x, out, *given)``, or the first operator of that, or the second in place, where one is needed."""
     if not only_values(x, positions) or (inplace and _apart(x)):
-        made = operate()
-        return x if made is None else made
-    made = compute(x if inplace else None)
+        made = operators[inplace](x, *given)
+        return x if inplace else made
+    made = compute(x, x if inplace else None, *given)
     if inplace:
         torch.autograd.graph.increment_version(x)
     return made
@@ -304,14 +309,7 @@ def add(
     x: torch.Tensor, encoding: str, start: int, positions: torch.Tensor | None, x_scale: float, inplace: bool
 ) -> torch.Tensor:
     """Either, without the operator where nothing but the values counts."""
-    given = encoding, start, positions, x_scale
-    return _either(
-        x,
-        positions,
-        inplace,
-        lambda out: _add(x, out, *given),
-        lambda: add_encoding_(x, *given) if inplace else add_encoding(x, *given),
-    )
+    return _either(x, positions, inplace, _add, (add_encoding, add_encoding_), encoding, start, positions, x_scale)
 
 
 def _keep_scale(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
@@ -327,7 +325,7 @@ torch.library.register_autograd("posenc_fast::add_encoding", _scaled, setup_cont
 
 # ---- rotation by positions ------------------------------------------------------------------------------------------
 
-_TURNED = "str rotary, SymInt start, Tensor? positions, int seq_axis"
+_TURNED = "str rotary, SymInt start, Tensor? positions, int seq_axis, bool transposed"
 
 
 def _rotate(
@@ -397,9 +395,7 @@ def _rotated(
     return torch.cat((turned.to(x.dtype), x[..., dim:]), -1)
 
 
-@torch.library.custom_op(
-    "posenc_fast::rotate", mutates_args=(), schema=f"(Tensor x, {_TURNED}, bool transposed) -> Tensor"
-)
+@torch.library.custom_op("posenc_fast::rotate", mutates_args=(), schema=f"(Tensor x, {_TURNED}) -> Tensor")
 def rotate(
     x: torch.Tensor, rotary: str, start: int, positions: torch.Tensor | None, seq_axis: int, transposed: bool
 ) -> torch.Tensor:
@@ -408,26 +404,22 @@ def rotate(
 
 
 @torch.library.custom_op("posenc_fast::rotate_", mutates_args=("x",), schema=f"(Tensor(a!) x, {_TURNED}) -> ()")
-def rotate_(x: torch.Tensor, rotary: str, start: int, positions: torch.Tensor | None, seq_axis: int) -> None:
-    """x turned in place."""
+def rotate_(
+    x: torch.Tensor, rotary: str, start: int, positions: torch.Tensor | None, seq_axis: int, transposed: bool
+) -> None:
+    """The same, in place."""
+    given = rotary, start, positions, seq_axis, transposed
     if _apart(x):
-        x.copy_(rotate(x, rotary, start, positions, seq_axis, False))
+        x.copy_(rotate(x, *given))
     else:
-        _rotate(x, x, rotary, start, positions, seq_axis)
+        _rotate(x, x, *given)
 
 
 def turn(
     x: torch.Tensor, rotary: str, start: int, positions: torch.Tensor | None, seq_axis: int, inplace: bool
 ) -> torch.Tensor:
     """Either, without the operator where nothing but the values counts."""
-    given = rotary, start, positions, seq_axis
-    return _either(
-        x,
-        positions,
-        inplace,
-        lambda out: _rotate(x, out, *given),
-        lambda: rotate_(x, *given) if inplace else rotate(x, *given, False),
-    )
+    return _either(x, positions, inplace, _rotate, (rotate, rotate_), rotary, start, positions, seq_axis, False)
 
 
 def _keep_angles(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
