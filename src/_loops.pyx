@@ -420,10 +420,16 @@ cdef void add_to(const CSink* sink, Py_ssize_t i, Py_ssize_t batch, const double
     cdef oddfloat* odd = <oddfloat*>scratch
     cdef float* floats = <float*>(scratch + STRETCH // 2)
     # the usual case without questions in between, and loops of a length that the compiler knows
-    cdef Py_ssize_t whole = n - n % STRETCH if sink.type == FLOAT32 and x == out else 0
+    cdef Py_ssize_t whole = n - n % STRETCH if sink.type == FLOAT32 else 0
+    if x == out:
+        while c < whole:
+            prefetch(next_out + 4 * c, 4 * STRETCH)
+            add_row_in_place(<float*>out + c, sink.scale, high + c, STRETCH)
+            c += STRETCH
     while c < whole:
+        add_row[rfloat](<const float*>x + c, sink.scale, high + c, <float*>out + c, STRETCH)
         prefetch(next_out + 4 * c, 4 * STRETCH)
-        add_row_in_place(<float*>out + c, sink.scale, high + c, STRETCH)
+        prefetch(next_x + 4 * c, 4 * STRETCH)
         c += STRETCH
     x += c * size
     out += c * size
