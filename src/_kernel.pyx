@@ -11,8 +11,8 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
 from posenc cimport (
-    CLattice, CLevel, CPlan, CRotation, CSink, cache_size, cpu_has, is_warm, row_scratch, rows_scratch,
-    table_scratch,
+    FLOAT32 as SINGLE, CLattice, CLevel, CPlan, CRotation, CSink, cache_size, cpu_has, is_warm, row_scratch,
+    rows_scratch, table_scratch,
 )
 
 cdef extern from *:
@@ -94,8 +94,10 @@ cdef class _Target:
         self.sink.row = self.out.strides[self.out.ndim - 2]
         self.sink.type = kind
         self.sink.scale = scale
-        self.sink.stream = stream and (x is not None or is_warm(self.out.buf, self.out.len))
-        if x is not None:
+        if x is None:
+            # memory that was never written comes through the cache
+            self.sink.stream = stream and is_warm(self.out.buf, self.out.len)
+        else:
             PyObject_GetBuffer(x, &self.x, PyBUF_STRIDES)
             self.has_x = True
             self.sink.batch = self.out.strides[0]
@@ -103,6 +105,13 @@ cdef class _Target:
             self.sink.x = <const char*>self.x.buf
             self.sink.x_batch = self.x.strides[0]
             self.sink.x_row = self.x.strides[1]
+            self.sink.ahead = stream
+            # not in place, where lines are in the cache when they are written; nor narrow rows, of which too many lines
+            # are shared by two; nor one batch of float32, whose rows are written as they are made
+            self.sink.stream = (
+                stream and self.sink.x != self.sink.out and self.out.shape[2] * self.out.itemsize >= 256
+                and not (self.sink.batches == 1 and kind == SINGLE)
+            )
 
     def __dealloc__(self):
         if self.has_out:

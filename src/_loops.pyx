@@ -350,7 +350,7 @@ cdef inline Py_ssize_t itemsize(int type) noexcept nogil:
 
 cdef inline Py_ssize_t fetched_rows(const CSink* sink, Py_ssize_t n) noexcept nogil:
     """How many rows of n columns ahead of its use a row is asked for."""
-    return max(1, FETCHED // n if sink.x == sink.out else FETCHED // (2 * n))
+    return max(1, FETCHED // n if sink.x == sink.out or sink.stream else FETCHED // (2 * n))
 
 
 cdef inline void add_row(crfloat x, double scale, crdouble row, narrow_row out, Py_ssize_t n) noexcept nogil:
@@ -406,6 +406,68 @@ cdef inline void narrow_to(int type, const oddfloat* row, uint16_t* out, Py_ssiz
         to_bfloat(row, out, n)
 
 
+cdef struct Flow:
+    char* line    # start of the cache line that the buffer's first 64 bytes stand for
+    char* buffer
+    Py_ssize_t head, filled  # the row begins at head of its first line; so many bytes of the buffer are filled
+
+
+cdef inline void open_flow(Flow* to, char* out, double* buffer) noexcept nogil:
+    to.head = <uintptr_t>out & 63
+    to.line = out - to.head
+    to.filled = to.head
+    to.buffer = <char*>buffer
+
+
+cdef inline void flow(Flow* to, bint last) noexcept nogil:
+    """Send a buffer's whole lines past the cache. What is left waits for the next stretch of the row.
+
+    The row's first and last lines may be shared with other rows: these bytes are written in the ordinary way.
+    """
+    cdef Py_ssize_t whole = to.filled & ~<Py_ssize_t>63, first = 0
+    if to.head and (whole or last):
+        first = min(<Py_ssize_t>64, to.filled)
+        memcpy(to.line + to.head, to.buffer + to.head, first - to.head)
+        to.head = 0
+    if whole > first:
+        stream(to.line + first, to.buffer + first, whole - first)
+    if last and to.filled > max(whole, first):
+        memcpy(to.line + whole, to.buffer + whole, to.filled - whole)
+    elif not last:
+        memcpy(to.buffer, to.buffer + whole, 64)
+    to.line += whole
+    to.filled -= whole
+
+
+cdef void add_past(const CSink* sink, const char* x, const char* next_x, const double* row, char* out,
+                   const char* next_out, Py_ssize_t n, double* scratch) noexcept nogil:
+    """scale * x + doubles, past the cache; scratch: 2 * TILE + 16 doubles."""
+    cdef Py_ssize_t c = 0, m, size = itemsize(sink.type)
+    cdef oddfloat* odd = <oddfloat*>(scratch + TILE // 2 + 16)
+    cdef float* floats = <float*>(odd + TILE)
+    cdef Flow to
+    open_flow(&to, out, scratch)
+    prefetch(next_out, 1)
+    prefetch(next_out + n * size - 1, 1)
+    while c < n:
+        m = min(<Py_ssize_t>TILE, n - c)
+        if sink.type == FLOAT32:
+            add_row[rfloat](<const float*>x, sink.scale, row + c, <float*>(to.buffer + to.filled), m)
+        else:
+            if sink.type == FLOAT16:
+                from_half(<const uint16_t*>x, floats, m)
+            else:
+                from_bfloat(<const uint16_t*>x, floats, m)
+            add_row[roddfloat](floats, sink.scale, row + c, odd, m)
+            narrow_to(sink.type, odd, <uint16_t*>(to.buffer + to.filled), m)
+        prefetch(next_x, m * size)
+        to.filled += m * size
+        flow(&to, c + m == n)
+        c += m
+        x += m * size
+        next_x += m * size
+
+
 cdef void add_to(const CSink* sink, Py_ssize_t i, Py_ssize_t batch, const double* high, const double* low,
                  Py_ssize_t n, Py_ssize_t next_i, Py_ssize_t next_batch, double* scratch) noexcept nogil:
     """scale * x + doubles (float64: sums of two), for one row of one batch; scratch: STRETCH doubles.
@@ -421,6 +483,9 @@ cdef void add_to(const CSink* sink, Py_ssize_t i, Py_ssize_t batch, const double
     cdef float* floats = <float*>(scratch + STRETCH // 2)
     # the usual case without questions in between, and loops of a length that the compiler knows
     cdef Py_ssize_t whole = n - n % STRETCH if sink.type == FLOAT32 else 0
+    if sink.stream:
+        add_past(sink, x, next_x, high, out, next_out, n, scratch)
+        return
     if x == out:
         while c < whole:
             prefetch(next_out + 4 * c, 4 * STRETCH)
@@ -873,32 +938,6 @@ cdef void rotate(const Anchor* one, const Anchor* two, const double* cosine, con
         rotate_narrow[roddfloat](one, two, cosine, sine, rows, <oddfloat*>rows.to[0], first, n)
 
 
-cdef struct Flow:
-    char* line    # start of the cache line that the buffer's first 64 bytes stand for
-    char* buffer
-    Py_ssize_t head, filled  # the row begins at head of its first line; so many bytes of the buffer are filled
-
-
-cdef inline void flow(Flow* to, bint last) noexcept nogil:
-    """Send a buffer's whole lines past the cache. What is left waits for the next stretch of the row.
-
-    The row's first and last lines may be shared with other rows: these bytes are written in the ordinary way.
-    """
-    cdef Py_ssize_t whole = to.filled & ~<Py_ssize_t>63, first = 0
-    if to.head and (whole or last):
-        first = min(<Py_ssize_t>64, to.filled)
-        memcpy(to.line + to.head, to.buffer + to.head, first - to.head)
-        to.head = 0
-    if whole > first:
-        stream(to.line + first, to.buffer + first, whole - first)
-    if last and to.filled > max(whole, first):
-        memcpy(to.line + whole, to.buffer + whole, to.filled - whole)
-    elif not last:
-        memcpy(to.buffer, to.buffer + whole, to.filled - whole)
-    to.line += whole
-    to.filled -= whole
-
-
 cdef void rotate_through(const Anchor* one, const Anchor* two, const double* cosine, const double* sine,
                          Py_ssize_t plane, const Rows* rows, const CSink* sink, Py_ssize_t n,
                          double* scratch) noexcept nogil:
@@ -909,15 +948,10 @@ cdef void rotate_through(const Anchor* one, const Anchor* two, const double* cos
     cdef Py_ssize_t k, m, c = 0, size = itemsize(sink.type)
     cdef Rows tile = rows[0]
     cdef Flow to[4]
-    cdef char* out
     cdef bint narrowed = size == 2
     for k in range(4):
         tile.to[k] = scratch + k * TILE
-        out = sink.out + rows.index[k] * sink.row
-        to[k].head = <uintptr_t>out & 63
-        to[k].line = out - to[k].head
-        to[k].filled = to[k].head
-        to[k].buffer = <char*>(scratch + 4 * TILE + k * (TILE + 16))
+        open_flow(&to[k], sink.out + rows.index[k] * sink.row, scratch + 4 * TILE + k * (TILE + 16))
     while c < n:
         m = min(TILE, n - c)
         if not narrowed:
@@ -1014,7 +1048,7 @@ cdef void rotate_and_add(const Anchor* anchor, const double* cosine, const doubl
 
     Beyond the cache, the next ones are fetched meanwhile.
     """
-    cdef Py_ssize_t c = 0, m, stretch = STRETCH if sink.stream else n
+    cdef Py_ssize_t c = 0, m, stretch = STRETCH if sink.ahead else n
     cdef bint elsewhere = sink.x != sink.out
     cdef char* up = sink.out + above * sink.row if above >= 0 else <char*>trash
     cdef char* down = sink.out + below * sink.row if below >= 0 else <char*>trash
@@ -1025,7 +1059,7 @@ cdef void rotate_and_add(const Anchor* anchor, const double* cosine, const doubl
     next_below -= below
     while c < n:
         m = min(stretch, n - c)
-        if sink.stream:
+        if sink.ahead:
             prefetch(up + next_above * sink.row, 4 * m)
             prefetch(down + next_below * sink.row, 4 * m)
             if elsewhere:
@@ -1091,6 +1125,8 @@ cdef void add_table(const CLattice* lattice, int64_t span, Py_ssize_t offset, Py
                     add_to(sink, above, b, row, NULL, n, above + ahead, batch, scratch)
                 if below >= 0:
                     add_to(sink, below, b, row + stride, NULL, n, below + down * ahead, batch, scratch)
+    if sink.stream:
+        stream_end()
 
 
 cdef void rows_of(const CLattice* lattice, const int64_t* spans, const int32_t* offsets, Py_ssize_t rows,

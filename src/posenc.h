@@ -263,7 +263,7 @@ typedef struct {
     ptrdiff_t batches;
     double scale;
     int type;                     /* POSENC_FLOAT64 .. */
-    int stream;                   /* past the cache; of sums: from beyond the cache, so fetched early */
+    int stream, ahead;            /* out is written past the cache; what is added to lies beyond it: fetch early */
 } posenc_sink;
 
 /* fewer waves than this are evaluated for several rows at a time, up to so many waves and columns */

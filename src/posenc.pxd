@@ -73,7 +73,7 @@ cdef extern from "posenc.h" nogil:
         Py_ssize_t batches
         double scale
         int type
-        bint stream
+        bint stream, ahead
 
     ctypedef struct CRotation "posenc_rotation":
         char* out

@@ -395,6 +395,10 @@ def test_sums_from_beyond_the_cache(dtype, width, batches, monkeypatch):
             # a number of workers leads past the short way of small arrays
             sums += [encoding.add_to(there, start=start, out=there, workers=1)]
             sums += [encoding.add_to(x, start=start, workers=1)]
+            room = np.full((batches, rows, width + 5), 7, kind)
+            sums += [encoding.add_to(x, start=start, out=room[..., 2:-3], workers=1)]
+            assert (room[..., :2] == 7).all()
+            assert (room[..., -3:] == 7).all()
         for total in sums:
             np.testing.assert_array_equal(total.view(f"u{kind.itemsize}"), sums[0].view(f"u{kind.itemsize}"))
         if kind == np.float32:
