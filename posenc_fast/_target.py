@@ -65,9 +65,8 @@ class Target:
         self.rows, self.width = out.shape[-2:]
         # memory that was written before is not worth its place in the cache when it fills the cache anyway; of
         # narrow rows, too many lines are shared by two rows. What is added to is fetched early instead.
-        large = out.nbytes >= cache_size() // 3
-        wide = cache_size() > 0 and self.width * out.itemsize >= 256
-        self.stream = large and (x is not None or (warm and wide))
+        large = 0 < cache_size() // 3 <= out.nbytes
+        self.stream = large and (x is not None or (warm and self.width * out.itemsize >= 256))
 
     def every(self, first: int, step: int) -> Target:
         """The rows first, first + step, .."""

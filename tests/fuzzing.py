@@ -204,7 +204,7 @@ class Blocks:
         if draw(st.booleans()):
             self.values = {"WORTH_A_THREAD": 1, "BLOCK": draw(st.sampled_from([1, 64, 1000]))}
         if draw(st.booleans()):
-            self.values["cache_size"] = lambda: 1
+            self.values["cache_size"] = lambda: 3
 
     def __enter__(self):
         self.before = {name: getattr(_target, name) for name in self.values}

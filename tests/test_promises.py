@@ -366,7 +366,8 @@ def test_past_the_cache(dtype, width, padding, monkeypatch):
     kind = np.dtype(pytest.importorskip("ml_dtypes").bfloat16 if dtype == "bfloat16" else dtype)
     encoding, rows, start = pf.sinusoidal(width), 150, -37
     expected = encoding.table(rows, start=start, dtype=kind)
-    monkeypatch.setattr(_target, "cache_size", lambda: 2)
+    monkeypatch.setattr(_target, "cache_size", lambda: 3)
+    assert _target.Target(expected, warm=True).stream == (expected.strides[0] >= 256)
     for offset in range(0, 64, 4 * kind.itemsize):
         room = np.full(rows * (width + padding) * kind.itemsize + 192, 0xA5, np.uint8)
         begin = -room.ctypes.data % 64 + 64 + offset
@@ -389,9 +390,10 @@ def test_sums_from_beyond_the_cache(dtype, width, batches, monkeypatch):
     x = np.random.default_rng(3).standard_normal((batches, rows, width + 3)).astype(kind)[..., :width]
     for start in (0, -37, 10**6 + 5):
         sums = []
-        for size in (1 << 40, 2):
+        for size in (1 << 40, 3):
             monkeypatch.setattr(_target, "cache_size", lambda size=size: size)
             there = x.copy()
+            assert _target.Target(there, x=there).stream == (size == 3)
             # a number of workers leads past the short way of small arrays
             sums += [encoding.add_to(there, start=start, out=there, workers=1)]
             sums += [encoding.add_to(x, start=start, workers=1)]
