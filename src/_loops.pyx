@@ -439,14 +439,25 @@ cdef inline void flow(Flow* to, bint last) noexcept nogil:
     to.filled -= whole
 
 
+cdef inline void add_narrow(const CSink* sink, const char* x, const double* row, char* out, Py_ssize_t n,
+                            double* scratch) noexcept nogil:
+    """scale * x + doubles, in 16 bits; scratch: n doubles."""
+    cdef oddfloat* odd = <oddfloat*>scratch
+    cdef float* floats = <float*>(odd + n)
+    if sink.type == FLOAT16:
+        from_half(<const uint16_t*>x, floats, n)
+    else:
+        from_bfloat(<const uint16_t*>x, floats, n)
+    add_row[roddfloat](floats, sink.scale, row, odd, n)
+    narrow_to(sink.type, odd, <uint16_t*>out, n)
+
+
 cdef void add_past(const CSink* sink, const char* x, const char* next_x, const double* row, char* out,
                    const char* next_out, Py_ssize_t n, double* scratch) noexcept nogil:
-    """scale * x + doubles, past the cache; scratch: 2 * TILE + 16 doubles."""
+    """scale * x + doubles, in at most 32 bits, past the cache; scratch: 2 * TILE doubles."""
     cdef Py_ssize_t c = 0, m, size = itemsize(sink.type)
-    cdef oddfloat* odd = <oddfloat*>(scratch + TILE // 2 + 16)
-    cdef float* floats = <float*>(odd + TILE)
     cdef Flow to
-    open_flow(&to, out, scratch)
+    open_flow(&to, out, scratch + TILE)
     prefetch(next_out, 1)
     prefetch(next_out + n * size - 1, 1)
     while c < n:
@@ -454,12 +465,7 @@ cdef void add_past(const CSink* sink, const char* x, const char* next_x, const d
         if sink.type == FLOAT32:
             add_row[rfloat](<const float*>x, sink.scale, row + c, <float*>(to.buffer + to.filled), m)
         else:
-            if sink.type == FLOAT16:
-                from_half(<const uint16_t*>x, floats, m)
-            else:
-                from_bfloat(<const uint16_t*>x, floats, m)
-            add_row[roddfloat](floats, sink.scale, row + c, odd, m)
-            narrow_to(sink.type, odd, <uint16_t*>(to.buffer + to.filled), m)
+            add_narrow(sink, x, row + c, to.buffer + to.filled, m, scratch)
         prefetch(next_x, m * size)
         to.filled += m * size
         flow(&to, c + m == n)
@@ -470,7 +476,9 @@ cdef void add_past(const CSink* sink, const char* x, const char* next_x, const d
 
 cdef void add_to(const CSink* sink, Py_ssize_t i, Py_ssize_t batch, const double* high, const double* low,
                  Py_ssize_t n, Py_ssize_t next_i, Py_ssize_t next_batch, double* scratch) noexcept nogil:
-    """scale * x + doubles (float64: sums of two), for one row of one batch; scratch: STRETCH doubles.
+    """scale * x + doubles (float64: sums of two), for one row of one batch.
+
+    scratch: STRETCH doubles, 2 * TILE past the cache.
 
     Stretch by stretch, the row that comes next is fetched: no hardware foresees where it lies. It need not exist.
     """
@@ -479,8 +487,6 @@ cdef void add_to(const CSink* sink, Py_ssize_t i, Py_ssize_t batch, const double
     cdef const char* x = sink.x + batch * sink.x_batch + i * sink.x_row
     cdef const char* next_out = sink.out + next_batch * sink.batch + next_i * sink.row
     cdef const char* next_x = sink.x + next_batch * sink.x_batch + next_i * sink.x_row
-    cdef oddfloat* odd = <oddfloat*>scratch
-    cdef float* floats = <float*>(scratch + STRETCH // 2)
     # the usual case without questions in between, and loops of a length that the compiler knows
     cdef Py_ssize_t whole = n - n % STRETCH if sink.type == FLOAT32 else 0
     if sink.stream:
@@ -516,12 +522,7 @@ cdef void add_to(const CSink* sink, Py_ssize_t i, Py_ssize_t batch, const double
             else:
                 add_row[rfloat](<const float*>x, sink.scale, high + c, <float*>out, m)
         else:
-            if sink.type == FLOAT16:
-                from_half(<const uint16_t*>x, floats, m)
-            else:
-                from_bfloat(<const uint16_t*>x, floats, m)
-            add_row[roddfloat](floats, sink.scale, high + c, odd, m)
-            narrow_to(sink.type, odd, <uint16_t*>out, m)
+            add_narrow(sink, x, high + c, out, m, scratch)
         c += m
         x += m * size
         out += m * size
