@@ -29,7 +29,9 @@ import values
 from timing import Array, Ratio, Times
 
 import posenc_fast as pf
-from posenc_fast import _api, _exact, _schedule
+from posenc_fast._encoding import builders as _api
+from posenc_fast._numbers import exact as _exact
+from posenc_fast._numbers import schedule as _schedule
 from posenc_fast.reference import vaswani_numpy
 
 SEQUENCE, LARGE, HUGE = (2048, 512), (8192, 1024), (131072, 512)

@@ -3,18 +3,18 @@
 from typing import TYPE_CHECKING, Any
 
 from . import reference
-from ._api import fourier_features, join, positional_encoding, sinusoidal
-from ._backend import backend, isa, isa_levels, use_backend
-from ._encoding import Encoding
-from ._grid import grid
-from ._helpers import mask_coordinates, mask_positions, relative_positions, reorder_columns
-from ._rotary import Rotary, permute_rotary
-from ._schedule import Schedule, geometric, linear
+from ._encoding.builders import fourier_features, join, positional_encoding, sinusoidal
+from ._encoding.grid import grid
+from ._encoding.helpers import mask_coordinates, mask_positions, relative_positions, reorder_columns
+from ._encoding.value import Encoding
+from ._engine.backend import backend, isa, isa_levels, use_backend
+from ._numbers.schedule import Schedule, geometric, linear
+from ._rotary.value import Rotary, permute_rotary
 from ._version import __version__
 
 if TYPE_CHECKING:
     from . import presets
-    from ._identify import Identification, identify
+    from ._identify.encoding import Identification, identify
 
 __all__ = [
     "Encoding",
@@ -50,7 +50,7 @@ if not TYPE_CHECKING:
         if name in ("Identification", "identify", "presets"):
             from importlib import import_module
 
-            module = import_module(f".{'presets' if name == 'presets' else '_identify'}", __name__)
+            module = import_module(f".{'presets' if name == 'presets' else '_identify.encoding'}", __name__)
             globals()[name] = module if name == "presets" else getattr(module, name)
             return globals()[name]
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)

@@ -27,8 +27,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from . import _checks, _frames, _grid, _positions
-from ._encoding import Encoding
+from ._encoding import frames as _frames
+from ._encoding import grid as _grid
+from ._encoding import positions as _positions
+from ._encoding.value import Encoding
+from ._numbers import arguments as _checks
 
 try:
     import dask.array as da

@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from . import presets
-from ._checks import count_of, real
-from ._encoding import Encoding
+from ._encoding.value import Encoding
+from ._numbers.arguments import count_of, real
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -22,12 +22,12 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from . import _positions
-from ._api import LAYOUTS, _one_of, _place, fourier_features, sinusoidal
-from ._checks import float_type
-from ._encoding import Encoding
-from ._frames import column_positions
-from ._schedule import real_array
+from ._encoding import positions as _positions
+from ._encoding.builders import LAYOUTS, _one_of, _place, fourier_features, sinusoidal
+from ._encoding.frames import column_positions
+from ._encoding.value import Encoding
+from ._numbers.arguments import float_type
+from ._numbers.schedule import real_array
 
 try:
     from sklearn.base import BaseEstimator, TransformerMixin

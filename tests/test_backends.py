@@ -19,7 +19,9 @@ import numpy as np
 import pytest
 
 import posenc_fast as pf
-from posenc_fast import _backend, reference
+from posenc_fast import reference
+from posenc_fast._engine import backend as _backend
+from posenc_fast._engine import python as numpy_engine
 
 needs_kernel = pytest.mark.skipif(not pf.isa_levels(), reason="this build has no compiled kernel")
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
@@ -274,7 +276,7 @@ def parameters(function):
 @needs_kernel
 @pytest.mark.parametrize("name", ["Plan", "Lattice"])
 def test_engines_have_the_same_methods(name):
-    ours, theirs = getattr(reference, name), getattr(_backend.kernel, name)
+    ours, theirs = getattr(numpy_engine, name), getattr(_backend.kernel, name)
     methods = {m for m in dir(ours) if not m.startswith("_") and callable(getattr(ours, m))}
     assert methods == {m for m in dir(theirs) if not m.startswith("_") and callable(getattr(theirs, m))}
     for method in methods:
@@ -284,18 +286,18 @@ def test_engines_have_the_same_methods(name):
 
 @needs_kernel
 def test_engines_rotate_alike():
-    assert parameters(reference.rotate) == parameters(_backend.kernel.rotate)
+    assert parameters(numpy_engine.rotate) == parameters(_backend.kernel.rotate)
     # from 3.13 on Python takes the indentation off
-    assert inspect.getdoc(reference.rotate) == inspect.getdoc(_backend.kernel.rotate)
+    assert inspect.getdoc(numpy_engine.rotate) == inspect.getdoc(_backend.kernel.rotate)
 
 
 @pytest.mark.parametrize("name", ["Plan", "Lattice"])
 def test_stub_describes_the_same_classes(name):
-    tree = ast.parse((Path(_backend.__file__).parent / "_kernel.pyi").read_text(encoding="utf-8"))
+    tree = ast.parse((Path(pf.__file__).parent / "_kernel.pyi").read_text(encoding="utf-8"))
     (stub,) = (node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == name)
     for method in (node for node in stub.body if isinstance(node, ast.FunctionDef)):
         names = [argument.arg for argument in method.args.args]
-        assert names == list(inspect.signature(getattr(getattr(reference, name), method.name)).parameters)
+        assert names == list(inspect.signature(getattr(getattr(numpy_engine, name), method.name)).parameters)
 
 
 @needs_kernel
@@ -303,7 +305,7 @@ def test_engines_take_the_same_arguments_by_name():
     tenth = {"frequencies": np.array([[[0.1]], [[0.0]]]), "largest": np.array([0.1])}
     columns = {"source": np.array([0, 1], np.int32), "amplitude": np.ones(2), "runs": np.array([0, 2], np.int32)}
     rows = []
-    for module in (reference, _backend.kernel):
+    for module in (numpy_engine, _backend.kernel):
         out = np.empty((3, 2))
         plan = module.Plan(**tenth, **columns, planar=False)
         hard = plan.encode(level=0, positions=np.arange(3.0)[:, np.newaxis], out=out, kind=0)
@@ -393,20 +395,20 @@ def test_an_error_in_a_thread_reaches_the_caller(monkeypatch):
 
     encoding = pf.sinusoidal(256)
     with pf.use_backend("python"):
-        monkeypatch.setattr(reference.Plan, "_encode", fail)
+        monkeypatch.setattr(numpy_engine.Plan, "_encode", fail)
         with pytest.raises(OSError, match="disk full"):
             encoding.table(4200, workers=2)
 
 
 def test_chosen_engine_holds_in_worker_threads(monkeypatch):
     seen = set()
-    real = reference.Plan._encode
+    real = numpy_engine.Plan._encode
 
     def spy(self, *args, **kwargs):
         seen.add((pf.backend(), threading.current_thread() is threading.main_thread()))
         return real(self, *args, **kwargs)
 
-    monkeypatch.setattr(reference.Plan, "_encode", spy)
+    monkeypatch.setattr(numpy_engine.Plan, "_encode", spy)
     with pf.use_backend("python"):
         pf.sinusoidal(256).table(4200, workers=2)
     assert seen == {("python", False)}

@@ -18,9 +18,10 @@ import numpy as np
 import pytest
 
 import posenc_fast as pf
-from posenc_fast import __main__ as cli
-from posenc_fast import _files, reference
-from posenc_fast._speed import formula
+from posenc_fast import reference
+from posenc_fast._cli import commands as cli
+from posenc_fast._cli import files as _files
+from posenc_fast._cli.speed import formula
 
 posix = pytest.mark.skipif(os.name != "posix", reason="POSIX signals, modes and limits")
 

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 import posenc_fast as pf
-from posenc_fast import _checks, _target
+from posenc_fast._engine import blocks as _target
+from posenc_fast._numbers import arguments as _checks
 
 pytestmark = pytest.mark.usefixtures("backend")
 

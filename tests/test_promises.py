@@ -11,7 +11,7 @@ import pytest
 from optional import optional
 
 import posenc_fast as pf
-from posenc_fast import _target
+from posenc_fast._engine import blocks as _target
 
 pytestmark = pytest.mark.usefixtures("backend")
 

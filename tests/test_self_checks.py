@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 import posenc_fast as pf
-from posenc_fast import _speed, _timing, _verify
 from posenc_fast.__main__ import main
+from posenc_fast._cli import speed as _speed
+from posenc_fast._cli import timing as _timing
+from posenc_fast._cli import verify as _verify
 
 
 def verify(capsys, *arguments):

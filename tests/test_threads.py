@@ -16,7 +16,8 @@ import pytest
 from processes import python
 
 import posenc_fast as pf
-from posenc_fast import _backend, _threads
+from posenc_fast._engine import backend as _backend
+from posenc_fast._engine import threads as _threads
 
 needs_kernel = pytest.mark.skipif(not pf.isa_levels(), reason="this build has no compiled kernel")
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
@@ -346,7 +347,7 @@ def test_work_space_of_the_kernel_may_be_refused():
     import resource, types
     import numpy as np
     import posenc_fast as pf
-    from posenc_fast import _backend
+    from posenc_fast._engine import backend as _backend
     kernel, given, width = _backend.kernel, {}, 1 << 13
     encoding, engine = pf.sinusoidal(width), _backend.current()
 

@@ -20,7 +20,7 @@ from posenc_fast.presets._registry import FACTS
 
 torch = optional("torch")
 pt = optional("posenc_fast.torch")
-ops = optional("posenc_fast._torch_ops")
+ops = optional("posenc_fast.torch._operators")
 
 # what torch's compiler and functorch import, whatever is given to them
 pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")

@@ -10,7 +10,7 @@ import posenc_fast as pf
 
 torch = optional("torch")
 pt = optional("posenc_fast.torch")
-ops = optional("posenc_fast._torch_ops")
+ops = optional("posenc_fast.torch._operators")
 
 # what torch's compiler and functorch import, whatever is given to them
 pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .._checks import count_of
-from .._encoding import Encoding
+from .._encoding.value import Encoding
+from .._numbers.arguments import count_of
 from . import _recipes
 from ._build import even, fitted, multiple, per_axis, positive, sinusoids
 from ._language import tensor2tensor

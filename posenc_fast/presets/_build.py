@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .._api import fourier_features, join, sinusoidal
-from .._checks import count_of, real
-from .._encoding import Encoding
-from .._schedule import Schedule, geometric
+from .._encoding.builders import fourier_features, join, sinusoidal
+from .._encoding.value import Encoding
+from .._numbers.arguments import count_of, real
+from .._numbers.schedule import Schedule, geometric
 from ._recipes import Recipe
 
 __all__ = [

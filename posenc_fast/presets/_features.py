@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 
-from .._api import fourier_features, sinusoidal
-from .._checks import count_of, real
-from .._encoding import Encoding
-from .._schedule import Schedule, geometric, linear
+from .._encoding.builders import fourier_features, sinusoidal
+from .._encoding.value import Encoding
+from .._numbers.arguments import count_of, real
+from .._numbers.schedule import Schedule, geometric, linear
 from ._build import TWO_PI, arranged, ascending, even, positive, sinusoids
 from ._registry import preset
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from .._api import join
-from .._checks import count_of, real
-from .._encoding import Encoding
-from .._schedule import geometric, linear
+from .._encoding.builders import join
+from .._encoding.value import Encoding
+from .._numbers.arguments import count_of, real
+from .._numbers.schedule import geometric, linear
 from . import _recipes
 from ._build import arranged, ascending, multiple, per_axis, positive, sinusoids, spectrum
 from ._registry import preset

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .._api import sinusoidal
-from .._checks import count_of
-from .._encoding import Encoding
-from .._schedule import linear
+from .._encoding.builders import sinusoidal
+from .._encoding.value import Encoding
+from .._numbers.arguments import count_of
+from .._numbers.schedule import linear
 from . import _recipes
 from ._build import TWO_PI, even, positive, sinusoids
 from ._registry import preset

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy.typing as npt
 
-from .._api import fourier_features
-from .._encoding import Encoding
-from .._schedule import real_array
+from .._encoding.builders import fourier_features
+from .._encoding.value import Encoding
+from .._numbers.schedule import real_array
 from ._build import TWO_PI
 from ._registry import preset
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from textwrap import fill
 from typing import NamedTuple, ParamSpec
 
-from .._encoding import Encoding
+from .._encoding.value import Encoding
 from ._parameters import PARAMETERS
 
 __all__ = ["FACTS", "Facts", "facts", "get", "names", "preset", "table"]

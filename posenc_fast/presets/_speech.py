@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .._api import fourier_features, sinusoidal
-from .._checks import count_of, real
-from .._encoding import Encoding
-from .._schedule import linear
+from .._encoding.builders import fourier_features, sinusoidal
+from .._encoding.value import Encoding
+from .._numbers.arguments import count_of, real
+from .._numbers.schedule import linear
 from . import _recipes
 from ._build import TWO_PI, even, positive, sinusoids
 from ._registry import preset

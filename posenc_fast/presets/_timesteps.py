@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from .._api import fourier_features
-from .._checks import count_of, real
-from .._encoding import Encoding
+from .._encoding.builders import fourier_features
+from .._encoding.value import Encoding
+from .._numbers.arguments import count_of, real
 from . import _recipes
 from ._build import TWO_PI, arranged, ascending, even, positive, sinusoids
 from ._registry import preset

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from .._api import sinusoidal
-from .._checks import count_of
-from .._encoding import Encoding
+from .._encoding.builders import sinusoidal
+from .._encoding.value import Encoding
+from .._numbers.arguments import count_of
 from . import _recipes
 from ._build import even, positive, sinusoids
 from ._registry import preset

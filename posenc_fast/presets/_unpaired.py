@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._api import fourier_features
-from .._checks import count_of, real
-from .._encoding import Encoding
-from .._schedule import Schedule, geometric
+from .._encoding.builders import fourier_features
+from .._encoding.value import Encoding
+from .._numbers.arguments import count_of, real
+from .._numbers.schedule import Schedule, geometric
 from ._build import even
 from ._registry import preset
 

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from . import _threads
-from ._backend import CACHE_SIZE
-from ._checks import kind_of
+from .._numbers.arguments import kind_of
+from . import threads as _threads
+from .backend import CACHE_SIZE
 
 __all__ = ["Target", "collapse"]
 

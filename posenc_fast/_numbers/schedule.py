@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from . import _exact
-from ._exact import Real
+from . import exact as _exact
+from .exact import Real
 
 __all__ = ["Explicit", "Geometric", "Linear", "Schedule", "geometric", "linear", "real", "real_array"]
 

@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from . import presets
-from ._api import sinusoidal
-from ._checks import count_of, real
-from ._encoding import Encoding
-from ._rotary import Rotary
+from .. import presets
+from .._encoding.builders import sinusoidal
+from .._encoding.value import Encoding
+from .._numbers.arguments import count_of, real
+from .._rotary.value import Rotary
 
 try:
     import torch
@@ -27,7 +27,7 @@ try:
 except ImportError as error:
     raise ImportError("posenc_fast.torch needs the package torch: pip install 'posenc-fast[torch]'") from error
 
-from . import _torch_ops as ops
+from . import _operators as ops
 
 __all__ = ["RotaryEncoding", "SinusoidalEncoding", "add_to", "apply_rotary_pos_emb", "encode", "rotate", "table"]
 

@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from . import _positions, _threads
-from ._checks import check_out, check_workers, count_of, float_type, new
-from ._encoding import Encoding
-from ._target import BLOCK, WORTH_A_THREAD
+from .._engine import threads as _threads
+from .._engine.blocks import BLOCK, WORTH_A_THREAD
+from .._numbers.arguments import check_out, check_workers, count_of, float_type, new
+from . import positions as _positions
+from .value import Encoding
 
 __all__ = ["grid"]
 

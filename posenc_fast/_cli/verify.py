@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from . import _backend
-from ._api import sinusoidal
-from ._checks import float_type, types_here
-from ._doubles import Floats, two_product
-from ._encoding import Encoding
-from ._hard import exact_row
+from .._encoding.builders import sinusoidal
+from .._encoding.exact_rows import exact_row
+from .._encoding.value import Encoding
+from .._engine import backend as _backend
+from .._numbers.arguments import float_type, types_here
+from .._numbers.doubles import Floats, two_product
 
 __all__ = ["CALLS", "RANGES", "Finding", "engines", "verify"]
 

@@ -12,11 +12,15 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from . import _backend, _checks, _positions, _rope, _threads
-from ._api import fourier_features
-from ._checks import check_out, check_precision, check_workers, count_of, float_type, kind_of, plain, real
-from ._encoding import Encoding
-from ._target import WORTH_A_THREAD
+from .._encoding import positions as _positions
+from .._encoding.builders import fourier_features
+from .._encoding.value import Encoding
+from .._engine import backend as _backend
+from .._engine import threads as _threads
+from .._engine.blocks import WORTH_A_THREAD
+from .._numbers import arguments as _checks
+from .._numbers.arguments import check_out, check_precision, check_workers, count_of, float_type, kind_of, plain, real
+from . import scaling as _rope
 
 __all__ = ["LAYOUTS", "Rotary", "permute_rotary"]
 

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ._checks import check_size, check_width, count_of, real
-from ._encoding import Encoding
-from ._schedule import Explicit, Geometric, Schedule, checked, explicit, real_array
+from .._numbers.arguments import check_size, check_width, count_of, real
+from .._numbers.schedule import Explicit, Geometric, Schedule, checked, explicit, real_array
+from .value import Encoding
 
 __all__ = ["fourier_features", "join", "positional_encoding", "sinusoidal"]
 

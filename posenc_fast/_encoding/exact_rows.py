@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from . import _exact, _schedule
-from ._exact import Real
+from .._numbers import exact as _exact
+from .._numbers import schedule as _schedule
+from .._numbers.exact import Real
 
 if TYPE_CHECKING:
-    from ._encoding import Encoding
+    from .value import Encoding
 
 __all__ = ["exact_row"]
 

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import NamedTuple
 
+from . import python
+
 __all__ = ["Engine", "backend", "current", "isa", "isa_levels", "use_backend"]
 
 BACKENDS = ("cython", "python")
@@ -63,9 +65,7 @@ def select(name: str, isa: str | None = None, *, origin: str = "use_backend") ->
             raise ValueError(
                 f"{origin}: the python backend has no instruction-set levels, so isa={isa!r} cannot be had"
             )
-        from . import reference
-
-        return Engine(reference, "python", 0, None)
+        return Engine(python, "python", 0, None)
     if name != "cython":
         raise ValueError(f"{origin}: unknown backend {name!r}; choose one of {', '.join(map(repr, BACKENDS))}")
     if kernel is None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ._doubles import Floats, total, two_product
+from .doubles import Floats, total, two_product
 
 __all__ = ["HUGE", "MOST", "deliver", "hard_rows", "round_to", "values_of"]
 

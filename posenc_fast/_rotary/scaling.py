@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ._schedule import Schedule, count_of, geometric, real, real_array
+from .._numbers.schedule import Schedule, count_of, geometric, real, real_array
 
 __all__ = ["KINDS", "Frequencies", "checked_scaling", "frequencies_of"]
 

@@ -10,8 +10,11 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from . import _algebra, _backend, _checks, _hard, _positions, _schedule
-from ._checks import (
+from .._engine import backend as _backend
+from .._engine.blocks import WORTH_A_THREAD, Target, collapse
+from .._numbers import arguments as _checks
+from .._numbers import schedule as _schedule
+from .._numbers.arguments import (
     MOST_AMPLITUDE,
     check_out,
     check_precision,
@@ -24,10 +27,12 @@ from ._checks import (
     plain,
     usual_type,
 )
-from ._positions import Positions
-from ._rounding import HUGE, MOST, deliver, hard_rows
-from ._schedule import Schedule, explicit, real_array
-from ._target import WORTH_A_THREAD, Target, collapse
+from .._numbers.rounding import HUGE, MOST, deliver, hard_rows
+from .._numbers.schedule import Schedule, explicit, real_array
+from . import algebra as _algebra
+from . import exact_rows as _hard
+from . import positions as _positions
+from .positions import Positions
 
 __all__ = ["Encoding"]
 

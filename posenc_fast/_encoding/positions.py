@@ -20,8 +20,8 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from ._doubles import product, total
-from ._rounding import HUGE
+from .._numbers.doubles import product, total
+from .._numbers.rounding import HUGE
 
 __all__ = ["Given", "Positions", "Progression", "convert", "split_integers"]
 

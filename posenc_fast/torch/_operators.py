@@ -19,11 +19,11 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from ._checks import TYPES, float_type, kind_of
-from ._encoding import Encoding
-from ._rotary import LAYOUTS, Rotary
-from ._schedule import Explicit, Geometric, Linear, Schedule
-from ._target import WORTH_A_THREAD
+from .._encoding.value import Encoding
+from .._engine.blocks import WORTH_A_THREAD
+from .._numbers.arguments import TYPES, float_type, kind_of
+from .._numbers.schedule import Explicit, Geometric, Linear, Schedule
+from .._rotary.value import LAYOUTS, Rotary
 
 __all__ = [
     "add",

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ._checks import check_out, float_type, kind_of, new, plain, real
-from ._schedule import real_array
+from .._numbers.arguments import check_out, float_type, kind_of, new, plain, real
+from .._numbers.schedule import real_array
 
 if TYPE_CHECKING:
-    from ._encoding import Encoding
+    from .value import Encoding
 
 __all__ = ["locate", "shift", "similarity", "transition_matrix"]
 

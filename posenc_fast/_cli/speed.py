@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from . import _timing
-from ._api import sinusoidal
-from ._checks import float_type, types_here
-from ._doubles import Floats
-from ._encoding import Encoding
-from ._rotary import Rotary
-from .reference import vaswani_numpy
+from .._encoding.builders import sinusoidal
+from .._encoding.value import Encoding
+from .._numbers.arguments import float_type, types_here
+from .._numbers.doubles import Floats
+from .._rotary.value import Rotary
+from ..reference import vaswani_numpy
+from . import timing as _timing
 
 __all__ = ["Comparison", "Side", "compare", "formula", "sides"]
 

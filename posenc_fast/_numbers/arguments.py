@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ._schedule import MOST_COLUMNS, count_of, real
+from .schedule import MOST_COLUMNS, count_of, real
 
 __all__ = [
     "check_out",

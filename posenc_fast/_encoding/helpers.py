@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ._checks import count_of, real
+from .._numbers.arguments import count_of, real
 
 __all__ = ["mask_coordinates", "mask_positions", "relative_positions", "reorder_columns"]
 

@@ -16,12 +16,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ._api import sinusoidal
-from ._checks import float_type, kind_of, real
-from ._encoding import Encoding
-from ._measure import BASES, FIRSTS, ROUNDING, Angles, Table, measure, odd_of, schedules, start_of
-from .presets import names
-from .presets._registry import facts
+from .._encoding.builders import sinusoidal
+from .._encoding.value import Encoding
+from .._numbers.arguments import float_type, kind_of, real
+from ..presets import names
+from ..presets._registry import facts
+from .angles import BASES, FIRSTS, ROUNDING, Angles, Table, measure, odd_of, schedules, start_of
 
 __all__ = ["Identification", "identify"]
 

@@ -1,0 +1,1 @@
+"""From numbers back to what made them."""
