@@ -1,0 +1,139 @@
+"""What an engine computes an encoding with: its Plan for each form of positions, its Lattice of integers; all kept."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from .._engine.backend import Engine
+from .._numbers.rounding import HUGE, MOST
+from .sinusoids import Sinusoids
+
+__all__ = ["Plans"]
+
+Array = npt.NDArray[Any]
+Floats = npt.NDArray[np.float64]
+
+# offset rows should stay in a second-level cache
+_OFFSET_VALUES = 1 << 16
+
+
+class _Columns(NamedTuple):
+    """Where each column, its derivative by angle, and its wave's cosine and sine stand in a row of waves."""
+
+    planar: bool
+    runs: npt.NDArray[np.int32]
+    source: npt.NDArray[np.int32]
+    amplitude: Floats
+    quadrature_source: npt.NDArray[np.int32]
+    quadrature_amplitude: Floats
+    cosine: npt.NDArray[np.int32]
+    sine: npt.NDArray[np.int32]
+
+
+class Plans:
+    """The engines' Plans and Lattices of some sinusoids, each made once.
+
+    Looked up by threads at once: what two of them make at the same time is equal, and either may be kept.
+    """
+
+    __slots__ = ("_columns_found", "_far", "_kept", "sinusoids")
+
+    def __init__(self, sinusoids: Sinusoids) -> None:
+        self.sinusoids = sinusoids
+        self._kept: dict[tuple[Any, ...], Any] = {}
+        self._columns_found: _Columns | None = None
+        self._far: bool | None = None
+
+    def _columns(self) -> _Columns:
+        columns = self._columns_found
+        if columns is None:
+            waves, amplitudes = self.sinusoids.waves(), self.sinusoids.amplitudes
+            count = len(waves.frequency)
+
+            def place(quadrant: Array, planar: bool) -> npt.NDArray[np.int32]:
+                odd = quadrant % 2
+                places: Array = waves.wave + count * odd if planar else 2 * waves.wave + odd
+                return places.astype(np.int32)
+
+            def runs(source: Array) -> npt.NDArray[np.int32]:
+                breaks = np.flatnonzero(np.diff(source) != 1) + 1
+                return np.concatenate([[0], breaks, [len(source)]]).astype(np.int32)
+
+            planar = min((False, True), key=lambda p: len(runs(place(waves.quadrant, p))))
+            source, following = place(waves.quadrant, planar), waves.quadrant + 1
+            columns = self._columns_found = _Columns(
+                planar,
+                runs(source),
+                source,
+                np.where(waves.quadrant >= 2, -amplitudes, amplitudes),
+                place(following, planar),
+                np.where(following % 4 >= 2, -amplitudes, amplitudes),
+                place(np.ones_like(following), planar),
+                place(np.zeros_like(following), planar),
+            )
+        return columns
+
+    def plan(
+        self, engine: Engine, form: str, unit: Fraction = Fraction(1), single: bool = False
+    ) -> tuple[Any, Floats, bool]:
+        """The Plan for positions of a form, its largest turns, and whether a component of ones is needed."""
+        key: tuple[Any, ...] = (
+            (engine.backend, form) if unit == 1 and not single else (engine.backend, form, unit, single)
+        )
+        found: tuple[Any, Floats, bool] | None = self._kept.get(key)
+        if found is None:
+            sinusoids, columns = self.sinusoids, self._columns()
+            waves = sinusoids.waves()
+            phase = bool(waves.residual.any())
+            axes = []
+            for multiple in {"real": (1,), "pair": (1, 1), "integer": (2**32, 1)}[form]:
+                frequencies = sinusoids.single() if single else sinusoids.turns(unit, multiple)
+                axes += [frequencies[:, waves.frequency[:, a]] for a in range(sinusoids.axes)]
+            if phase:
+                ones = np.stack([waves.residual, np.zeros_like(waves.residual)])
+                axes.append((2 * np.pi * ones).astype(np.float32).astype(np.float64) if single else ones)
+            frequencies = np.ascontiguousarray(np.stack(axes, axis=1))
+            largest = np.abs(frequencies[0]).max(axis=1) / (2 * np.pi if single else 1)
+            # no position can be multiplied with these but by exact arithmetic
+            largest[largest > HUGE] = np.inf
+            plan = engine.module.Plan(
+                frequencies, largest, columns.source, columns.amplitude, columns.runs, columns.planar
+            )
+            found = self._kept[key] = (plan, largest, phase)
+        return found
+
+    def far(self, engine: Engine) -> bool:
+        """Whether one step is so many turns that there is no lattice, and rows are evaluated one by one."""
+        if self._far is None:
+            axes = self.sinusoids.axes
+            self._far = bool((self.plan(engine, "integer")[1][axes : 2 * axes] > MOST).any())
+        return self._far
+
+    def lattice(self, engine: Engine, wide: bool) -> tuple[Any, int]:
+        """The Lattice, and the binary logarithm of its span; None where each step is too many turns for one."""
+        key = (engine.backend, engine.level, wide)
+        found: tuple[Any, int] | None = self._kept.get(key)
+        if found is None:
+            if self.far(engine):
+                found = self._kept[key] = (None, 0)
+                return found
+            columns = self._columns()
+            block_bits = max(2, min(6, (_OFFSET_VALUES // self.sinusoids.width).bit_length() - 1))
+            span_bits = block_bits + 6
+            lattice = engine.module.Lattice(
+                engine.level,
+                self.plan(engine, "integer")[0],
+                columns.quadrature_source,
+                columns.quadrature_amplitude,
+                columns.cosine,
+                columns.sine,
+                block_bits,
+                span_bits,
+                wide,
+            )
+            found = self._kept[key] = (lattice, span_bits)
+        return found
