@@ -1,38 +1,99 @@
-"""Columns of data frames as positions: what both Dask and scikit-learn hand over."""
+"""Columns and frames of pandas, polars and pyarrow as arrays that keep every digit, without importing any of them."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["column_positions"]
+__all__ = ["column_values"]
 
 Array = npt.NDArray[Any]
+# values, and which of them are missing where the values cannot say it themselves
+Column = tuple[Array, npt.NDArray[np.bool_] | None]
 
 
-def column_positions(column: Any, name: str) -> tuple[Array, npt.NDArray[np.bool_] | None]:
-    """The values of a pandas Series or Index as `Encoding.encode` takes them, and which of its integers are missing.
+def column_values(given: Any) -> Column | None:
+    """A column or frame as an array, and which of its integers are missing; None for what is neither.
 
     Times with a zone become UTC. Nothing passes through float64 that was an integer or a time.
     """
-    dtype: Any = column.dtype
-    of_numpy = isinstance(dtype, np.dtype)
-    # types of pandas for missing integers, and of Arrow, say which one of NumPy they hold; those of times their unit
-    held: Any = dtype if of_numpy else getattr(dtype, "numpy_dtype", None)
+    for each in type(given).__mro__:
+        reader = _READERS.get(each.__module__.partition(".")[0])
+        if reader is not None:
+            return reader(given)
+    return None
+
+
+def _pandas(given: Any) -> Column | None:
+    if hasattr(given, "columns"):
+        return _side_by_side([given.iloc[:, i] for i in range(given.shape[1])], len(given))
+    dtype: Any = getattr(given, "dtype", None)
+    if dtype is None or not hasattr(given, "to_numpy"):
+        return None
+    if isinstance(dtype, np.dtype):
+        return given.to_numpy(), None
+    # types for missing integers, and of Arrow, say which one of NumPy they hold; those of times with a zone their unit
+    held: Any = getattr(dtype, "numpy_dtype", None)
     if held is None and dtype.kind == "M":
         held = np.dtype(f"M8[{dtype.unit}]")
     if held is None or held.kind not in "iufmM":
-        raise TypeError(
-            f"{name} is a column of {dtype}, but must hold integers, real numbers or times; "
-            "pandas.to_numeric and pandas.to_datetime make them of text and objects"
-        )
-    if of_numpy:
-        return column.to_numpy(), None
+        return np.asarray(given, dtype=object), None
     fill = {"f": np.nan, "M": np.datetime64("NaT"), "m": np.timedelta64("NaT")}.get(held.kind, 0)
-    values = column.to_numpy(dtype=held, na_value=fill)
-    if held.kind not in "iu":
-        return values, None
-    missing = np.asarray(column.isna(), np.bool_)
-    return values, missing if missing.any() else None
+    values = given.to_numpy(dtype=held, na_value=fill)
+    return values, _some(given.isna()) if held.kind in "iu" else None
+
+
+def _polars(given: Any) -> Column | None:
+    if hasattr(given, "get_columns"):
+        return _side_by_side(given.get_columns(), given.height)
+    if not hasattr(given, "null_count"):
+        return None
+    if not given.dtype.is_integer():
+        return given.to_numpy(), None
+    missing = _some(given.is_null())
+    filled = given if missing is None else given.fill_null(0)
+    # NumPy has no integers of 128 bits
+    values = np.array(filled.to_list(), object) if "128" in str(given.dtype) else filled.to_numpy()
+    return values, missing
+
+
+def _pyarrow(given: Any) -> Column | None:
+    if hasattr(given, "itercolumns"):
+        return _side_by_side(list(given.itercolumns()), given.num_rows)
+    if not hasattr(given, "null_count"):
+        return None
+    missing = None
+    if str(given.type).startswith(("int", "uint")):
+        missing = _some(given.is_null())
+        given = given if missing is None else given.fill_null(0)
+    return np.asarray(given), missing
+
+
+_READERS: dict[str, Callable[[Any], Column | None]] = {"pandas": _pandas, "polars": _polars, "pyarrow": _pyarrow}
+
+
+def _some(missing: Any) -> npt.NDArray[np.bool_] | None:
+    mask = np.asarray(missing, np.bool_)
+    return mask if mask.any() else None
+
+
+def _side_by_side(columns: Sequence[Any], rows: int) -> Column:
+    """Columns as one array: of their type where it is one, else of objects."""
+    parts = [column_values(column) or (np.asarray(column), None) for column in columns]
+    masks = [missing for _, missing in parts if missing is not None]
+    missing = None
+    if masks:
+        none = np.zeros(rows, np.bool_)
+        missing = np.stack([none if mask is None else mask for _, mask in parts], axis=1)
+    if not parts:
+        return np.empty((rows, 0)), None
+    if len({values.dtype for values, _ in parts}) == 1:
+        return np.stack([values for values, _ in parts], axis=1), missing
+    together = np.empty((rows, len(parts)), object)
+    for i, (values, _) in enumerate(parts):
+        # one by one: as a whole, times of nanoseconds would become integers
+        together[:, i] = list(values)
+    return together, missing

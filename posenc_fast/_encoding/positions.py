@@ -12,33 +12,26 @@ A form says what the components of one axis are, and with it which turns they ar
 
 from __future__ import annotations
 
+import contextlib
 import math
-import re
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from .._numbers.doubles import product, total
+from .._numbers.arrays import as_array
+from .._numbers.doubles import product, total, two_sum
 from .._numbers.rounding import HUGE
+from .frames import column_values
+from .times import Time, common_unit, counts_of, time_of
 
-__all__ = ["Given", "Positions", "Progression", "convert", "split_integers"]
+__all__ = ["Given", "Positions", "Progression", "check_type", "convert", "number", "split_integers", "together"]
 
-_SECONDS = {
-    "W": Fraction(604800),
-    "D": Fraction(86400),
-    "h": Fraction(3600),
-    "m": Fraction(60),
-    "s": Fraction(1),
-    "ms": Fraction(1, 10**3),
-    "us": Fraction(1, 10**6),
-    "ns": Fraction(1, 10**9),
-    "ps": Fraction(1, 10**12),
-    "fs": Fraction(1, 10**15),
-    "as": Fraction(1, 10**18),
-}
 _EXACT_IN_FLOAT64 = 2**53
+_LEAST, _MOST = -(2**63), 2**64 - 1
+_LARGEST = np.finfo(np.float64).max
 
 
 class Positions(Protocol):
@@ -59,25 +52,24 @@ class Positions(Protocol):
 
 
 class Given:
-    """Positions in an array of shape (rows, axes) of any real type, each counting ``unit``."""
+    """Positions of shape ``shape`` in an array of shape (rows, axes), each counting ``unit``.
 
-    def __init__(self, values: npt.NDArray[Any], unit: Fraction, missing: npt.NDArray[np.bool_] | None) -> None:
+    values: integers, real numbers, or objects that are integers, floats and fractions. missing: which rows have no
+    position; None for none but those that are NaN or infinite.
+    """
+
+    def __init__(
+        self,
+        values: npt.NDArray[Any],
+        unit: Fraction = Fraction(1),
+        missing: npt.NDArray[np.bool_] | None = None,
+        *,
+        shape: tuple[int, ...] | None = None,
+        form: str | None = None,
+    ) -> None:
         self.values, self.unit, self.missing = values, unit, missing
-        self.form = "real"
-        if values.dtype.kind == "O":
-            self.form = "integer"
-        elif values.dtype.kind in "iu":
-            if (
-                values.dtype.itemsize == 8
-                and values.size
-                and max(-int(np.minimum.reduce(values, None)), int(np.maximum.reduce(values, None))) > _EXACT_IN_FLOAT64
-            ):
-                self.form = "integer"
-        elif values.dtype.itemsize > 8:
-            self.form = "pair"
-            beyond = np.isfinite(values) & (np.abs(values) > np.finfo(np.float64).max)
-            if beyond.any():
-                raise ValueError(f"positions has {values[beyond][0]}, outside of float64")
+        self.shape = values.shape[:1] if shape is None else shape
+        self.form = _form_of(values) if form is None else form
 
     def __len__(self) -> int:
         return len(self.values)
@@ -90,9 +82,7 @@ class Given:
         elif self.form == "real":
             columns = (values.astype(np.float64, copy=False),)
         else:
-            high = values.astype(np.float64)
-            with np.errstate(invalid="ignore"):
-                columns = (high, (values - high).astype(np.float64))
+            columns = _pairs(values)
         result = _side_by_side(columns, phase)
         if self.missing is not None and self.missing[part].any():
             result = result.copy()
@@ -100,10 +90,64 @@ class Given:
         return result
 
     def exactly(self, row: int) -> list[Fraction]:
-        value = self.values[row]
-        if value.dtype.kind in "iuO":
-            return [Fraction(int(p)) * self.unit for p in value]
-        return [Fraction(*p.as_integer_ratio()) for p in value]
+        return [_exact(p) * self.unit for p in self.values[row].tolist()]
+
+    def nowhere(self) -> npt.NDArray[np.bool_] | None:
+        """Which rows are no positions: missing, NaN or infinite; None for none."""
+        rows: npt.NDArray[np.bool_] = np.zeros(len(self), np.bool_) if self.missing is None else self.missing
+        if self.form != "integer" and self.values.dtype.kind in "fO":
+            rows = rows | ~np.isfinite(self.values.astype(np.float64)).all(axis=1)
+        return rows if rows.any() else None
+
+    def select(self, index: Any) -> Given:
+        """Some of the positions: an index into ``shape``."""
+        values = self.values.reshape(*self.shape, self.values.shape[1])[index]
+        missing = None if self.missing is None else self.missing.reshape(self.shape)[index].reshape(-1)
+        rows = values.reshape(math.prod(values.shape[:-1]), values.shape[-1])
+        # what is computed must not depend on which positions are next to one
+        return Given(rows, self.unit, missing, shape=values.shape[:-1], form=self.form)
+
+    def keep_from(self, memory: npt.NDArray[Any]) -> None:
+        """Copy the positions if they lie where something is about to be written."""
+        if np.may_share_memory(self.values, memory):
+            self.values = self.values.copy()
+
+    def rounded(self) -> npt.NDArray[np.float64]:
+        """As float64 numbers of the base unit: shape (...), or (..., axes) for several."""
+        axes = self.values.shape[1]
+        return plainly(self).values.reshape(self.shape if axes == 1 else (*self.shape, axes))
+
+
+def _form_of(values: npt.NDArray[Any]) -> str:
+    kind, size = values.dtype.kind, values.dtype.itemsize
+    if kind == "O":
+        return "integer"
+    if kind in "iu":
+        if size < 8 or values.size == 0:
+            return "real"
+        largest = max(-int(np.minimum.reduce(values, None)), int(np.maximum.reduce(values, None)))
+        return "integer" if largest > _EXACT_IN_FLOAT64 else "real"
+    return "real" if size <= 8 else "pair"
+
+
+def _exact(value: Any) -> Fraction:
+    return Fraction(value) if isinstance(value, (int, Fraction)) else Fraction(*value.as_integer_ratio())
+
+
+def _pairs(values: npt.NDArray[Any]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Numbers of any kind as high and low parts."""
+    if values.dtype.kind in "iu":
+        high, low = split_integers(values)
+        return two_sum(high * 2.0**32, low)
+    high = values.astype(np.float64)
+    if values.dtype.kind == "f":
+        with np.errstate(invalid="ignore"):
+            return high, (values - high).astype(np.float64)
+    low = np.copysign(0.0, high)
+    for i, value in enumerate(values.flat):
+        if not isinstance(value, float):
+            low.flat[i] = float(_exact(value) - Fraction(high.flat[i])) or low.flat[i]
+    return high, low
 
 
 class Progression:
@@ -149,29 +193,12 @@ def _side_by_side(columns: tuple[npt.NDArray[np.float64], ...], phase: bool) -> 
     return result if result.flags.aligned else result.copy()
 
 
-def convert(positions: Any, axes: int, name: str = "positions") -> tuple[Given, tuple[int, ...]]:
-    """Positions of shape (...,) or, for several axes, (..., axes), as rows; and the shape (...,)."""
-    try:
-        values = np.asarray(positions)
-    except ValueError as error:
-        raise ValueError(f"{name} must be an array, not {positions!r}: {error}") from None
-    kind = values.dtype.kind
-    if kind in "fO" and not isinstance(positions, (np.ndarray, np.generic, float)) and values.size:
-        # numpy makes float64 of a list that has integers of both int64 and uint64
-        objects = np.asarray(positions, dtype=object)
-        if all(type(p) is int for p in objects.flat):
-            if objects.min() < -(2**63) or objects.max() >= 2**64:
-                raise ValueError(
-                    f"{name} has {objects.max()} and {objects.min()}, but integers must be int64 or uint64; "
-                    "give float64 numbers if they are meant"
-                )
-            values, kind = objects, "i"
-    if kind not in "iufmM":
-        if values.size or not isinstance(positions, (list, tuple)):
-            raise TypeError(
-                f"{name} must be integers, real numbers, datetime64 or timedelta64, not an array of {values.dtype}"
-            )
-        values = values.astype(np.float64)
+# ---- the one way in ---------------------------------------------------------------------------------------------
+
+
+def convert(positions: Any, axes: int, name: str = "positions") -> Given:
+    """Positions of shape (...) or, for several axes, (..., axes), exactly as they are; or an error."""
+    values, unit, missing = _values(positions, name)
     shape = values.shape
     if axes > 1:
         if not shape or shape[-1] != axes:
@@ -179,30 +206,214 @@ def convert(positions: Any, axes: int, name: str = "positions") -> tuple[Given, 
                 f"{name} has shape {shape}, but the encoding has {axes} axes: its last dimension must be {axes}"
             )
         shape = shape[:-1]
-    unit, missing = Fraction(1), None
+    if missing is not None:
+        missing = missing.reshape(-1, axes).any(axis=1)
+    return Given(values.reshape(math.prod(shape), axes), unit, missing, shape=shape, form=_checked_form(values, name))
+
+
+def number(value: Any, name: str) -> Fraction:
+    """One position, in the base unit; an error for one that is missing or infinite."""
+    given = convert(value, 1, name)
+    if given.shape != ():
+        raise TypeError(f"{name} must be one number or time, not {value!r}")
+    if given.nowhere() is not None:
+        raise ValueError(f"{name} must be a finite number, not {value!r}")
+    return given.exactly(0)[0]
+
+
+def check_type(dtype: np.dtype[Any], name: str = "positions") -> None:
+    """A TypeError for arrays of types that have no positions; objects are looked at one by one, later."""
+    if dtype.kind in "mM":
+        counts_of(np.empty(0, dtype), name)
+    elif dtype.kind not in "iuf" and dtype.name != "bfloat16":
+        raise TypeError(f"{name} must be integers, real numbers or times, not an array of {dtype}")
+
+
+# values, the seconds in a count, and which are missing where the values do not say it
+_Values = tuple[npt.NDArray[Any], Fraction, npt.NDArray[np.bool_] | None]
+
+
+def _values(positions: Any, name: str) -> _Values:
+    missing: npt.NDArray[np.bool_] | None = None
+    if isinstance(positions, np.ndarray):
+        values: npt.NDArray[Any] = positions
+    elif isinstance(positions, (list, tuple)):
+        return _of_list(positions, name)
+    elif positions is None:
+        raise TypeError(f"{name} must be an array, not None; in a list, None is a missing one")
+    else:
+        column = column_values(positions)
+        if column is not None:
+            values, missing = column
+        else:
+            values = as_array(positions, name)
+    if isinstance(values, np.ma.MaskedArray):
+        missing = np.ma.getmaskarray(values)
+        values = np.ma.getdata(values)
+    counts, unit, nothing = _of_array(np.asarray(values), name, missing)
+    if missing is not None and nothing is not None:
+        missing = missing | nothing
+    return counts, unit, nothing if missing is None or not missing.any() else missing
+
+
+def _of_list(positions: Any, name: str) -> _Values:
+    """Lists, whose numbers NumPy would make one type of that may not hold them."""
+    if any(issubclass(each, np.ma.MaskedArray) for each in set(map(type, positions))):
+        return _values(np.ma.array(positions), name)
+    values = None
+    with contextlib.suppress(TypeError, ValueError, OverflowError):
+        values = np.asarray(positions)
+    kind = "O" if values is None else values.dtype.kind
+    if values is not None and values.size == 0 and kind == "f":
+        return values, Fraction(1), None
+    large = values is not None and kind == "f" and bool((np.abs(values) >= _EXACT_IN_FLOAT64).any())
+    if values is not None and not large and kind in "iufb":
+        return _of_array(values, name)
+    try:
+        objects = np.array(positions, dtype=object)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must be an array, not {positions!r}: {error}") from None
+    return _of_objects(objects, name)
+
+
+def _of_array(values: npt.NDArray[Any], name: str, missing: npt.NDArray[np.bool_] | None = None) -> _Values:
+    kind = values.dtype.kind
+    if kind == "O" and values.size:
+        return _of_objects(values, name, missing)
+    if kind in "US" and values.size:
+        raise _is_text(values.flat[0], name)
+    check_type(values.dtype, name)
     if kind in "mM":
-        values, unit, missing = _times(values, name)
-    return Given(values.reshape(-1, axes), unit, missing), shape
+        return counts_of(values, name)
+    if kind == "V":
+        values = values.astype(np.float32)
+    return values, Fraction(1), None
 
 
-def _times(values: npt.NDArray[Any], name: str) -> tuple[npt.NDArray[np.int64], Fraction, npt.NDArray[np.bool_] | None]:
-    """Times as counts, the seconds in a count, and which are missing."""
-    match = re.search(r"\[(\d*)(\w+)\]", values.dtype.str)
-    if match is None:
-        raise TypeError(f"{name} of type {values.dtype} have no unit; give them one, as in {values.dtype.name}[s]")
-    number, letters = match.groups()
-    if letters in "YM":
-        if values.dtype.kind == "m":
-            raise TypeError(
-                f"{name} of type {values.dtype} count {letters}, which differ in length; convert them to days or seconds"
+def _of_objects(objects: npt.NDArray[Any], name: str, hidden: npt.NDArray[np.bool_] | None = None) -> _Values:
+    """Integers, floats, fractions or times of any type, and None and its like for what is missing."""
+    if objects.size == 0:
+        return objects.astype(np.float64), Fraction(1), None
+    values = [_leaf(value, name) for value in objects.reshape(-1).tolist()]
+    if hidden is not None:
+        values = [None if masked else value for masked, value in zip(hidden.flat, values, strict=True)]
+    present = [value for value in values if value is not None]
+    unit = Fraction(1)
+    times = [value for value in present if isinstance(value, Time)]
+    if times:
+        if len(times) < len(present) or len({time.kind for time in times}) > 1:
+            raise TypeError(f"{name} must be all numbers, all points in time or all spans of time, not a mixture")
+        unit = common_unit(time.unit for time in times)
+        values = [value and int(value.count * (value.unit / unit)) for value in values]
+        present = [value for value in values if value is not None]
+        if not _LEAST <= min(present) <= max(present) <= _MOST:
+            values = [value and value * unit for value in values]
+            unit = Fraction(1)
+    missing = (
+        np.array([value is None for value in values]).reshape(objects.shape) if len(present) < len(values) else None
+    )
+    return _one_type(values, name).reshape(objects.shape), unit, missing
+
+
+def _one_type(values: list[Any], name: str) -> npt.NDArray[Any]:
+    """Exact numbers in the smallest type that holds them all; zeros for None."""
+    filled = [0 if value is None else value for value in values]
+    if all(type(value) is int for value in filled):
+        least, most = min(filled), max(filled)
+        return np.array(filled, np.int64 if most < 2**63 else np.uint64 if least >= 0 else object)
+    try:
+        if all(float(value) == value for value in filled):
+            return np.array(filled, np.float64)
+    except OverflowError:
+        largest = max(filled, key=abs)
+        raise ValueError(f"{name} has {largest}, outside of float64") from None
+    result = np.empty(len(filled), object)
+    result[:] = filled
+    return result
+
+
+def _leaf(value: Any, name: str) -> int | float | Fraction | Time | None:
+    """One position, exactly; None where it is missing."""
+    kind: Any = type(value)
+    if kind is float:
+        return None if value != value else float(value)
+    if kind is int or (isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.timedelta64))):
+        if not _LEAST <= value <= _MOST:
+            raise ValueError(
+                f"{name} has {value}, which is too {'large' if value > 0 else 'small'}: integers must be int64 or "
+                "uint64; give float64 numbers if they are meant"
             )
-        values = values.astype("M8[s]")
-        number, letters = "", "s"
-    missing = np.isnat(values)
-    counts = values.astype(values.dtype.newbyteorder("="), copy=False).view(np.int64)
-    if missing.any():
-        return np.where(missing, 0, counts), _SECONDS[letters] * int(number or 1), missing.reshape(-1)
-    return counts, _SECONDS[letters] * int(number or 1), None
+        return int(value)
+    # pandas' own are known by their names, so that it need not be imported
+    if value is None or value is np.ma.masked or kind.__name__ in ("NAType", "NaTType"):
+        return None
+    if isinstance(value, (float, np.floating)) or getattr(kind, "__name__", "") == "bfloat16":
+        return _leaf_float(value, name)
+    if isinstance(value, Fraction):
+        return value
+    if isinstance(value, (str, bytes)):
+        raise _is_text(value, name)
+    time = time_of(value, name)
+    if time is not None:
+        return None if time.count is None else time
+    if hasattr(value, "as_py"):
+        return _leaf(value.as_py(), name)
+    if hasattr(value, "__array__") and getattr(value, "shape", None) == () and not isinstance(value, np.generic):
+        return _leaf(as_array(value, name)[()], name)
+    raise TypeError(f"{name} has {value!r} of type {kind.__name__}, but must be integers, real numbers or times")
+
+
+def _leaf_float(value: Any, name: str) -> float | Fraction | None:
+    if value != value:
+        return None
+    if float(value) == value:
+        return float(value)
+    if abs(value) > _LARGEST:
+        raise ValueError(f"{name} has {value}, outside of float64")
+    # a long double
+    return Fraction(*value.as_integer_ratio())
+
+
+def _is_text(value: Any, name: str) -> TypeError:
+    return TypeError(
+        f"{name} has {value!r}, which is text; give numbers, or times such as np.datetime64('2026-01-01T12:00')"
+    )
+
+
+def _checked_form(values: npt.NDArray[Any], name: str) -> str:
+    if values.dtype.kind == "O":
+        return "integer" if all(type(value) is int for value in values.flat) else "pair"
+    form = _form_of(values)
+    if form == "pair":
+        beyond = np.isfinite(values) & (np.abs(values) > _LARGEST)
+        if beyond.any():
+            raise ValueError(f"{name} has {values[beyond][0]}, outside of float64")
+    return form
+
+
+# ---- several axes together --------------------------------------------------------------------------------------
+
+
+def together(axes: Sequence[Given]) -> tuple[list[npt.NDArray[Any]], Fraction, str]:
+    """Positions of one axis each as arrays (rows,) of one type, with the unit and the form that they share."""
+    if len({given.unit for given in axes}) > 1:
+        axes = [_in_base_unit(given) for given in axes]
+    types = [given.values.dtype for given in axes]
+    if all(given.form == "real" for given in axes):
+        form, common = "real", np.dtype(np.float64)
+    elif all(given.form == "integer" or given.values.dtype.kind in "iu" for given in axes):
+        form, common = "integer", np.result_type(*types)
+    else:
+        form, common = "pair", np.result_type(*types) if all(kind.kind == "f" for kind in types) else np.dtype(object)
+    if form == "integer" and common.kind == "f":
+        common = np.dtype(object)
+    return [given.values[:, 0].astype(common) for given in axes], axes[0].unit, form
+
+
+def _in_base_unit(given: Given) -> Given:
+    if given.unit == 1:
+        return given
+    return Given(given.values.astype(object) * given.unit, missing=given.missing, form="pair")
 
 
 def split_integers(values: npt.NDArray[Any]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
@@ -227,4 +438,4 @@ def plainly(positions: Positions) -> Given:
         values = values[:, :axes] + values[:, axes:]
     if unit != 1:
         values = values * unit.numerator / unit.denominator
-    return Given(values, Fraction(1), None)
+    return Given(values)

@@ -26,13 +26,14 @@ from .._numbers.arguments import (
     new,
     plain,
     usual_type,
+    wanted_type,
 )
 from .._numbers.rounding import HUGE, MOST, deliver, hard_rows
 from .._numbers.schedule import Schedule, explicit, real_array
 from . import algebra as _algebra
 from . import exact_rows as _hard
 from . import positions as _positions
-from .positions import Positions
+from .positions import Given, Positions
 
 __all__ = ["Encoding"]
 
@@ -43,8 +44,10 @@ Floats = npt.NDArray[np.float64]
 _OFFSET_VALUES = 1 << 16
 
 _FLOAT32 = np.dtype(np.float32)
-# of positions that are alone
-_USUAL = (np.dtype(np.float64), np.dtype(np.int64))
+# of positions that are alone: those whose item is a float or an int, exactly
+_SCALARS = frozenset(np.dtype(code).type for code in "bBhHiIlLqQefd")
+_REAL = frozenset(np.dtype(code) for code in "bBhHiIlLqQefd")
+_PLAIN = (float, int)
 
 
 def _usual_rows(out: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array | None:
@@ -400,7 +403,7 @@ class Encoding:
         *,
         start: float = 0,
         step: float = 1,
-        dtype: npt.DTypeLike = np.float32,
+        dtype: npt.DTypeLike = None,
         precision: str = "exact",
         out: Array | None = None,
         workers: int | None = None,
@@ -413,8 +416,8 @@ class Encoding:
             Number of rows; 0 gives an empty array.
         start, step : int or float
             First position and distance, real numbers; integers are exact over all of int64 and uint64.
-        dtype : dtype
-            float64, float32, float16 or bfloat16 (of ml_dtypes).
+        dtype : dtype, optional
+            float64, float32, float16 or bfloat16 (of ml_dtypes); not given, that of out, or float32.
         precision : {"exact", "float32"}
             "float32" reproduces frameworks that compute in float32: frequencies, positions and their products are
             rounded to float32, then the exact sine is taken.
@@ -450,7 +453,7 @@ class Encoding:
             table = self._small_table(length, start, step, dtype, out)
             if table is not None:
                 return table
-        kind = float_type(dtype)
+        kind = wanted_type(dtype, out, "table")
         check_size("length", length, (length, self.d_model), kind.itemsize)
         single, threads = check_precision(precision), check_workers(workers)
         first, each = _checks.progression(start, step, length)
@@ -463,7 +466,7 @@ class Encoding:
         self,
         positions: npt.ArrayLike,
         *,
-        dtype: npt.DTypeLike = np.float32,
+        dtype: npt.DTypeLike = None,
         precision: str = "exact",
         out: Array | None = None,
         workers: int | None = None,
@@ -473,8 +476,10 @@ class Encoding:
         Parameters
         ----------
         positions : array_like of shape (...), or (..., A) for an encoding of A axes
-            Integers (exact over all of int64 and uint64), real numbers, or datetime64 and timedelta64, which count
-            seconds. NaN, infinite and missing positions give rows of NaN.
+            Integers (exact over all of int64 and uint64), real numbers, or times, which count seconds (since 1970,
+            or in all), exact to their own unit: of NumPy, Python, pandas, polars or pyarrow; without a zone they are
+            UTC. Arrays of any of these packages or of torch (on the CPU), and lists, also of integers beside real
+            numbers. NaN, infinite, masked and missing positions (None, NA, NaT) give rows of NaN.
         dtype, precision, out, workers
             As in `table`; out has shape (..., d_model).
 
@@ -503,33 +508,22 @@ class Encoding:
         >>> pf.sinusoidal(2).encode(np.datetime64("2026-01-01T00:00:00")).shape
         (2,)
         """
-        # one timestep is asked for so often that its checks would take longer than its row
-        one: Any = positions
-        if (
-            isinstance(one, (float, int))
-            and not isinstance(one, bool)
-            and dtype is np.float32
-            and out is None
-            and precision == "exact"
-            and workers is None
-            and -9007199254740992 <= one <= 9007199254740992
-        ):
-            engine = _backend.current() if self._pinned is None else self._engine()
-            plan = self._cache.get(engine.backend) or self._quick_plan(engine)
-            row = np.empty(len(self._index), _FLOAT32)
-            if plan.encode_one(engine.level, one, row, 1):
+        if precision == "exact" and workers is None and (dtype is None or dtype is np.float32):
+            row = self._lone_row(positions, out)
+            if row is not None:
                 return row
-        elif type(one) is np.ndarray and one.size == 1 and one.dtype in _USUAL and dtype is np.float32:
-            alone = self._alone(one, out) if precision == "exact" and workers is None else None
-            if alone is not None:
-                return alone
-        kind = float_type(dtype)
+        kind = wanted_type(dtype, out, "encode")
         single, threads = check_precision(precision), check_workers(workers)
-        given, shape = _positions.convert(positions, self.ndim)
-        result = self._allocate(out, (*shape, self.d_model), kind)
+        return self._encode(_positions.convert(positions, self.ndim), kind, out, single=single, threads=threads)
+
+    def _encode(
+        self, given: Given, kind: np.dtype[Any], out: Array | None = None, *, single: bool = False, threads: int = 1
+    ) -> Array:
+        """Rows of positions that were converted."""
+        result = self._allocate(out, (*given.shape, self.d_model), kind)
         if len(given):
-            if out is not None and np.may_share_memory(given.values, out):
-                given.values = given.values.copy()
+            if out is not None:
+                given.keep_from(out)
             rows = collapse(result, 2)
             target = Target(new((len(given), self.d_model), kind) if rows is None else rows, warm=out is not None)
             self._fill(target, given, single, threads)
@@ -589,7 +583,7 @@ class Encoding:
             total = self._small_sum(x, start, x_scale, out) if usual else None
             if total is not None:
                 return total
-        given_x, x = x, plain(x, "x")
+        given_x, x = x, plain(x, "x", "add_to")
         dtype = float_type(x.dtype, "x")
         if x.ndim < 2 or x.shape[-1] != self.d_model:
             raise ValueError(
@@ -605,7 +599,8 @@ class Encoding:
         else:
             if (start, step) != (0, 1):
                 raise ValueError(f"positions excludes start={start!r} and step={step!r}; leave one side out")
-            given, shape = _positions.convert(positions, self.ndim)
+            given = _positions.convert(positions, self.ndim)
+            shape = given.shape
             if shape not in ((length,), x.shape[:-1]):
                 raise ValueError(
                     f"positions is for rows {shape}, but must be for {(length,)} or for {x.shape[:-1]}, those of x"
@@ -618,8 +613,8 @@ class Encoding:
             raise ValueError("out and x overlap without being the same array; give out=x, or memory of its own")
         if x.size == 0:
             return result if out is None else out
-        if given is not None and out is not None and np.may_share_memory(given.values, result):
-            given.values = given.values.copy()
+        if given is not None and out is not None:
+            given.keep_from(result)
         # one batch of all rows where each has its own position, else batches that share the rows
         batched = given is not None and shape != (length,)
         view_x, view_out = (collapse(array, 2 if batched else 3) for array in (x, result))
@@ -775,7 +770,7 @@ class Encoding:
 
     def _small_table(self, length: int, start: int, step: int, dtype: Any, out: Array | None) -> Array | None:
         """The usual table without detours, where it is small enough for them to show."""
-        usual, d_model = usual_type(dtype), len(self._index)
+        usual, d_model = usual_type(dtype, out), len(self._index)
         if usual is None or step != 1 or not (0 < length * d_model < WORTH_A_THREAD) or abs(start) >= 2**62:
             return None
         rows = _usual_rows(out, (length, d_model), usual[0])
@@ -811,15 +806,37 @@ class Encoding:
         lattice.table(engine.level, span, offset, view, 1, False, seen, x_scale)
         return x if out is x else total
 
-    def _alone(self, position: Array, out: Any) -> Array | None:
-        """The row of one position in an array, or None where the usual road must be taken."""
-        row = _usual_rows(out, (*position.shape, len(self._index)), _FLOAT32)
-        value = position.item()
-        if row is None or not -9007199254740992 <= value <= 9007199254740992:
+    def _lone_row(self, position: Any, out: Any) -> Array | None:
+        """The float32 row of one real number, or None where the usual road must be taken.
+
+        One timestep is asked for so often that its checks would take longer than its row.
+        """
+        kind = type(position)
+        shape: tuple[int, ...] = ()
+        if kind is float or kind is int:
+            value = position
+        elif kind is np.ndarray:
+            if position.size != 1 or position.dtype not in _REAL:
+                return None
+            value, shape = position.item(), position.shape
+        elif kind in _SCALARS:
+            value = position.item()
+        elif kind.__module__ == "torch" and kind.__name__ == "Tensor":
+            if position.numel() != 1 or not position.is_cpu or position.requires_grad:
+                return None
+            value, shape = position.item(), tuple(position.shape)
+        else:
             return None
-        engine = self._engine()
+        # of 64-bit numbers those that are float64 numbers too, and no bools or complex numbers of torch
+        if type(value) not in _PLAIN or not -9007199254740992 <= value <= 9007199254740992:
+            return None
+        width = len(self._index)
+        row = np.empty((*shape, width), _FLOAT32) if out is None else _usual_rows(out, (*shape, width), _FLOAT32)
+        if row is None:
+            return None
+        engine = _backend.current() if self._pinned is None else self._engine()
         plan = self._cache.get(engine.backend) or self._quick_plan(engine)
-        if not plan.encode_one(engine.level, value, row.reshape(-1), 1):
+        if not plan.encode_one(engine.level, value, row.reshape(-1) if shape or out is not None else row, 1):
             return None
         return row if out is None else out
 
@@ -905,8 +922,8 @@ class Encoding:
             values = components[rows, 0]
             whole = (np.abs(values) < 2.0**63) & (np.abs(values) >= 2.0**52)
             if whole.any():
-                given = _positions.Given(values[whole].astype(np.int64)[:, np.newaxis], positions.unit, None)
-                given.form = "integer"
+                integers = values[whole].astype(np.int64)[:, np.newaxis]
+                given = Given(integers, positions.unit, form="integer")
                 take = rows[whole]
                 part = Target.__new__(Target)
                 part.__dict__.update(target.__dict__, rows=len(take), stream=False)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .arrays import is_tensor
 from .schedule import MOST_COLUMNS, count_of, real
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "real",
     "types_here",
     "usual_type",
+    "wanted_type",
 ]
 
 # the kinds of the engines, in their order
@@ -43,8 +45,17 @@ _USUAL: dict[Any, tuple[np.dtype[Any], int]] = {
 _USUAL.update({usual[0]: usual for usual in list(_USUAL.values())})
 
 
-def usual_type(dtype: Any) -> tuple[np.dtype[Any], int] | None:
-    """float32 or float64, with its kind, when given as such; None means: look closer."""
+def wanted_type(dtype: Any, out: Any = None, twin: str = "") -> np.dtype[Any]:
+    """One of the four types: the one that was asked for, else that of out, else float32."""
+    if dtype is not None:
+        return float_type(dtype)
+    return _USUAL[np.float32][0] if out is None else float_type(plain(out, "out", twin).dtype, "out")
+
+
+def usual_type(dtype: Any, out: Any = None) -> tuple[np.dtype[Any], int] | None:
+    """float32 or float64, with its kind, when asked for as such or that of out; None means: look closer."""
+    if dtype is None:
+        dtype = np.float32 if out is None else getattr(out, "dtype", None)
     return _USUAL.get(dtype) if isinstance(dtype, (type, np.dtype)) else None
 
 
@@ -128,19 +139,26 @@ def new(shape: tuple[int, ...], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     return np.empty(shape, dtype)
 
 
-def plain(array: Any, name: str) -> npt.NDArray[Any]:
+def _way_out(array: Any, name: str, twin: str) -> str:
+    if not is_tensor(array):
+        return ""
+    return f"; posenc_fast.torch.{twin} takes tensors" if twin else f"; give {name}.numpy()"
+
+
+def plain(array: Any, name: str, twin: str = "") -> npt.NDArray[Any]:
     """The array, seen through an ndarray of our own: what is checked then stays as it is.
 
-    A subclass may show another shape than its memory has, and another thread may set the shape of an array.
+    A subclass may show another shape than its memory has, and another thread may set the shape of an array. ``twin`` is
+    the function of posenc_fast.torch that does the same for tensors.
     """
     if not isinstance(array, np.ndarray):
-        raise TypeError(f"{name} must be a numpy array, not {type(array).__name__}")
+        raise TypeError(f"{name} must be a numpy array, not {type(array).__name__}{_way_out(array, name, twin)}")
     return np.ndarray.view(array, np.ndarray)
 
 
-def check_out(out: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+def check_out(out: Any, shape: tuple[int, ...], dtype: np.dtype[Any], twin: str = "") -> npt.NDArray[Any]:
     """The array to write rows to, seen as a plain one, or an error."""
-    array = plain(out, "out")
+    array = plain(out, "out", twin)
     if array.dtype != dtype:
         raise ValueError(f"out has type {array.dtype}, but must have {dtype} in native byte order")
     if array.shape != shape:
@@ -149,7 +167,8 @@ def check_out(out: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> npt.NDA
         raise ValueError("out is read-only; give a writable array")
     if array.size and array.shape[-1] > 1 and array.strides[-1] != array.itemsize:
         raise ValueError(
-            f"out has strides {array.strides}, but the values of a row must be next to each other (a last stride of {array.itemsize})"
+            f"out has strides {array.strides}, but the values of a row must be next to each other (a last stride of "
+            f"{array.itemsize}): give numpy.empty({shape}, {dtype.name!r}), and copy from it"
         )
     return array
 
