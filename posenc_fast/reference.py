@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ._encoding.access import bound
 from ._encoding import builders as _api
 from ._encoding import grid as _grid
 from ._encoding import value as _encoding
@@ -128,7 +129,7 @@ def _bound(function: Any) -> Any:
 
     @functools.wraps(function)
     def build(*args: Any, **kwargs: Any) -> Encoding:
-        return Encoding._adopt(function(*args, **kwargs))
+        return bound(Encoding, function(*args, **kwargs))
 
     return build
 

@@ -28,38 +28,13 @@ def partners(encoding: Encoding, call: str) -> tuple[npt.NDArray[np.intp], Float
 
     A column of frequency zero is its own partner, with 0.
     """
-    found = encoding._cache.get("partners")
-    if found is None:
-        found = encoding._cache["partners"] = _partners(encoding)
+    found = encoding._sinusoids.partners()
     if isinstance(found, int):
         raise ValueError(  # noqa: TRY004
             f"{call} needs columns in pairs a quarter turn apart, of one frequency and amplitude; "
             f"column {found} of {encoding!r} has no partner"
         )
     return found
-
-
-def _partners(encoding: Encoding) -> tuple[npt.NDArray[np.intp], Floats] | int:
-    waves = encoding._waves()
-    constant = (encoding._radians()[encoding._index] == 0).all(axis=1) | (encoding.amplitudes == 0)
-    # the sine-like and the cosine-like columns of a wave, by amplitude and sign of the amplitude
-    signs = np.where(waves.quadrant >= 2, -1.0, 1.0) * np.sign(encoding.amplitudes)
-    waiting: dict[tuple[int, float], tuple[list[int], list[int]]] = {}
-    partner = np.arange(encoding.d_model)
-    ahead = np.zeros(encoding.d_model)
-    for c in np.flatnonzero(~constant).tolist():
-        lists = waiting.setdefault((int(waves.wave[c]), abs(float(encoding.amplitudes[c]))), ([], []))
-        odd = int(waves.quadrant[c] % 2)
-        if lists[1 - odd]:
-            other = lists[1 - odd].pop(0)
-            partner[c], partner[other] = other, c
-            # d/dangle of s * sin is s * cos, of s * cos is -s * sin; the partner has a sign of its own
-            for one, two, is_cosine in ((c, other, odd), (other, c, 1 - odd)):
-                ahead[one] = signs[one] * signs[two] * (-1.0 if is_cosine else 1.0)
-        else:
-            lists[odd].append(c)
-    left = [c for lists in waiting.values() for columns in lists for c in columns]
-    return min(left) if left else (partner, ahead)
 
 
 def _offset(encoding: Encoding, offset: Any) -> Floats:
@@ -73,13 +48,9 @@ def _offset(encoding: Encoding, offset: Any) -> Floats:
 
 def _cosines_and_sines(encoding: Encoding, offsets: Floats) -> tuple[Floats, Floats]:
     """Of the angles that offsets (n, axes) are for each column: (n, d)."""
-    key = "angles"
-    both = encoding._cache.get(key)
+    both = encoding._derived.get("quadratures")
     if both is None:
-        d = encoding.d_model
-        index = np.concatenate([encoding._index, encoding._index])
-        phases = np.repeat([0.25, 0.0], d)
-        both = encoding._cache[key] = type(encoding)._make(encoding._schedules, index, phases, np.ones(2 * d), "")
+        both = encoding._derived["quadratures"] = encoding._of(encoding._sinusoids.quadratures())
     values = both.encode(offsets[:, 0] if encoding.ndim == 1 else offsets, dtype=np.float64)
     return values[:, : encoding.d_model], values[:, encoding.d_model :]
 
@@ -207,12 +178,10 @@ def _coarse(encoding: Encoding, rows: Floats, begin: float, end: float, count: i
 
 def _refine(encoding: Encoding, rows: Floats, positions: Floats, begin: float, end: float) -> Floats:
     """Gauss-Newton from the grid's best; a step is taken only where it brings the row nearer."""
-    slope = type(encoding)._make(
-        encoding._schedules,
-        encoding._index,
-        encoding.phases + 0.25,
-        encoding.amplitudes * encoding.frequencies,
-        "",
+    slope = encoding._of(
+        encoding._sinusoids.with_(
+            phases=encoding.phases + 0.25, amplitudes=encoding.amplitudes * encoding.frequencies
+        )
     )
     size = _size(rows)[:, np.newaxis]
     difference = rows - encoding.encode(positions, dtype=np.float64)

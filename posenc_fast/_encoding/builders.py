@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from .._numbers.arguments import check_size, check_width, count_of, real
 from .._numbers.schedule import Explicit, Geometric, Schedule, checked, explicit, real_array
+from .sinusoids import Sinusoids
 from .value import Encoding
 
 __all__ = ["fourier_features", "join", "positional_encoding", "sinusoidal"]
@@ -244,8 +245,8 @@ def _build(
         ("scale", factor, 1.0),
     ):
         recipe += "" if value == usual else f", {name}={value!r}"
-    return Encoding._make(
-        tuple(schedules), np.array(index)[:, np.newaxis], np.array(phases), np.array(amplitudes), recipe + ")"
+    return Encoding._of(
+        Sinusoids(schedules, np.array(index)[:, np.newaxis], np.array(phases), np.array(amplitudes)), recipe + ")"
     )
 
 
@@ -303,12 +304,13 @@ def fourier_features(
             raise ValueError(f"frequencies has shape {values.shape}, but must have (k,) or (k, axes), none of them 0")
         schedule, index = explicit(values)
     placed = _place([len(index)] * len(names), layout)
-    return Encoding._make(
-        (schedule,),
-        index[[i for f, i in placed]],
-        np.array([FUNCTIONS[names[f]][0] for f, i in placed]),
-        np.array([factor * FUNCTIONS[names[f]][1] for f, i in placed]),
-        "",
+    return Encoding._of(
+        Sinusoids(
+            (schedule,),
+            index[[i for f, i in placed]],
+            np.array([FUNCTIONS[names[f]][0] for f, i in placed]),
+            np.array([factor * FUNCTIONS[names[f]][1] for f, i in placed]),
+        )
     )
 
 
@@ -367,17 +369,20 @@ def join(encodings: Sequence[Encoding], *, axes: Sequence[int | Sequence[int]] |
         # an axis given twice to one encoding is one axis for it twice: the frequencies would have to be summed
         if len(set(place)) != len(place):
             raise ValueError(f"axes={axes!r} gives one axis twice to one encoding")
-        index[:, place] = np.where(part._index < 0, -1, part._index + offset)
+        columns = part._sinusoids
+        index[:, place] = np.where(columns.index < 0, -1, columns.index + offset)
         indices.append(index)
-        schedules += part._schedules
-        offset += sum(len(schedule) for schedule in part._schedules)
+        schedules += columns.schedules
+        offset += sum(len(schedule) for schedule in columns.schedules)
     recipe = ""
     if all(part._recipe for part in parts):
         recipe = f"join([{', '.join(part._recipe for part in parts)}]{'' if axes is None else f', axes={axes!r}'})"
-    return Encoding._make(
-        tuple(schedules),
-        np.concatenate(indices),
-        np.concatenate([part.phases for part in parts]),
-        np.concatenate([part.amplitudes for part in parts]),
+    return Encoding._of(
+        Sinusoids(
+            schedules,
+            np.concatenate(indices),
+            np.concatenate([part.phases for part in parts]),
+            np.concatenate([part.amplitudes for part in parts]),
+        ),
         recipe,
     )

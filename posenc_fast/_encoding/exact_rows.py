@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -14,8 +13,7 @@ from .._numbers import exact as _exact
 from .._numbers import schedule as _schedule
 from .._numbers.exact import Real
 
-if TYPE_CHECKING:
-    from .value import Encoding
+from .sinusoids import Sinusoids
 
 __all__ = ["exact_row"]
 
@@ -27,14 +25,14 @@ def _bits_of(number: Fraction) -> int:
     return max(0, number.numerator.bit_length() - number.denominator.bit_length() + 1)
 
 
-def exact_row(encoding: Encoding, position: list[Fraction], single: bool) -> npt.NDArray[np.float64]:
-    """(2, d): high and low parts of an encoding's row."""
-    waves = encoding._waves()
+def exact_row(sinusoids: Sinusoids, position: list[Fraction], single: bool) -> npt.NDArray[np.float64]:
+    """(2, d): high and low parts of a row."""
+    waves = sinusoids.waves()
     # whole turns are to be known to the last, whether the position has so many or the frequency
-    largest = max(0, math.frexp(np.abs(encoding._radians()).max())[1])
+    largest = max(0, math.frexp(np.abs(sinusoids.radians()).max())[1])
     bits = _BITS + max(_bits_of(p) for p in position) + largest + 64
     frequencies: list[Real] = []
-    for schedule in encoding._schedules:
+    for schedule in sinusoids.schedules:
         frequencies += _schedule.turns(schedule, bits=bits)
     angles: list[Real] = []
     infinite = np.zeros(len(waves.residual), np.bool_)
@@ -44,7 +42,7 @@ def exact_row(encoding: Encoding, position: list[Fraction], single: bool) -> npt
                 angle = np.float32(0)
                 for a, p in enumerate(position):
                     k = waves.frequency[j, a]
-                    angle += np.float32(float(p)) * np.float32(encoding._radians()[k] if k >= 0 else 0.0)
+                    angle += np.float32(float(p)) * np.float32(sinusoids.radians()[k] if k >= 0 else 0.0)
                 angle += np.float32(2 * np.pi * waves.residual[j])
                 # what is beyond float32 has no sine
                 infinite[j] = not np.isfinite(angle)
@@ -60,10 +58,10 @@ def exact_row(encoding: Encoding, position: list[Fraction], single: bool) -> npt
             angles.append(_exact.divide(total.numerator, total.denominator, _BITS + 64 + _bits_of(abs(total))))
     pairs = [_exact.sincos_turns(angle, _BITS) for angle in angles]
     columns = []
-    for c in range(encoding.d_model):
+    for c in range(sinusoids.width):
         mantissa, exponent = pairs[waves.wave[c]][waves.quadrant[c] % 2]
         sign = -1 if waves.quadrant[c] >= 2 else 1
-        numerator, denominator = float(encoding.amplitudes[c]).as_integer_ratio()
+        numerator, denominator = float(sinusoids.amplitudes[c]).as_integer_ratio()
         columns.append((sign * mantissa * numerator, exponent + 1 - denominator.bit_length()))
     parts = _exact.split(columns)
     parts[:, infinite[waves.wave]] = np.nan

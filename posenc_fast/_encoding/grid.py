@@ -221,29 +221,22 @@ def _bits(array: Array) -> Array:
 
 def _parts(encoding: Encoding) -> tuple[list[_Part | None], _Part | None]:
     """The columns that read each axis alone (those that read none are the first axis'), and those that read several."""
-    found = encoding._cache.get("parts")
+    found = encoding._derived.get("parts")
     if found is None:
-        reads = encoding._radians()[encoding._index] != 0
+        sinusoids = encoding._sinusoids
+        reads = sinusoids.radians()[sinusoids.index] != 0
         axis = np.where(reads.sum(axis=1) > 1, -1, reads.argmax(axis=1))
 
         def part(a: int) -> _Part | None:
             columns = np.flatnonzero(axis == a)
             if len(columns) == 0:
                 return None
-            index = encoding._index[columns]
-            if a >= 0:
-                index = index[:, [a]]
-            schedules, phases, amplitudes = (
-                encoding._schedules,
-                encoding._phases[columns],
-                encoding._amplitudes[columns],
-            )
+            chosen = sinusoids.take(columns)
             first, last = int(columns[0]), int(columns[-1])
             adjacent = last - first + 1 == len(columns)
             return _Part(
-                slice(first, last + 1) if adjacent else columns,
-                type(encoding)._make(schedules, index, phases, amplitudes, ""),
+                slice(first, last + 1) if adjacent else columns, encoding._of(chosen.along(a) if a >= 0 else chosen)
             )
 
-        found = encoding._cache["parts"] = ([part(a) for a in range(encoding.ndim)], part(-1))
+        found = encoding._derived["parts"] = ([part(a) for a in range(encoding.ndim)], part(-1))
     return found

@@ -40,11 +40,12 @@ class Plans:
     Looked up by threads at once: what two of them make at the same time is equal, and either may be kept.
     """
 
-    __slots__ = ("_columns_found", "_far", "_kept", "sinusoids")
+    __slots__ = ("_alone", "_columns_found", "_far", "_kept", "sinusoids", "width")
 
     def __init__(self, sinusoids: Sinusoids) -> None:
-        self.sinusoids = sinusoids
+        self.sinusoids, self.width = sinusoids, sinusoids.width
         self._kept: dict[tuple[Any, ...], Any] = {}
+        self._alone: dict[str, Any] = {}
         self._columns_found: _Columns | None = None
         self._far: bool | None = None
 
@@ -106,6 +107,14 @@ class Plans:
             found = self._kept[key] = (plan, largest, phase)
         return found
 
+    def alone(self, engine: Engine) -> Any:
+        """The Plan that takes one float64 at a time; False with several axes, or phases that are no quarter turns."""
+        found = self._alone.get(engine.backend)
+        if found is None:
+            plan, _, phase = self.plan(engine, "real")
+            found = self._alone[engine.backend] = False if phase or self.sinusoids.axes != 1 else plan
+        return found
+
     def far(self, engine: Engine) -> bool:
         """Whether one step is so many turns that there is no lattice, and rows are evaluated one by one."""
         if self._far is None:
@@ -122,7 +131,7 @@ class Plans:
                 found = self._kept[key] = (None, 0)
                 return found
             columns = self._columns()
-            block_bits = max(2, min(6, (_OFFSET_VALUES // self.sinusoids.width).bit_length() - 1))
+            block_bits = max(2, min(6, (_OFFSET_VALUES // self.width).bit_length() - 1))
             span_bits = block_bits + 6
             lattice = engine.module.Lattice(
                 engine.level,

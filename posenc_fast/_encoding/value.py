@@ -31,9 +31,12 @@ from .._numbers.arguments import (
 from .._numbers.rounding import HUGE, MOST, deliver, hard_rows
 from .._numbers.schedule import Schedule, explicit, real_array
 from . import algebra as _algebra
-from . import exact_rows as _hard
+from . import short
 from . import positions as _positions
-from .positions import Given, Positions
+from .plans import Plans
+from .positions import Given
+from .rows import fill, fill_progression
+from .sinusoids import Sinusoids
 
 __all__ = ["Encoding"]
 
@@ -48,52 +51,6 @@ _FLOAT32 = np.dtype(np.float32)
 _SCALARS = frozenset(np.dtype(code).type for code in "bBhHiIlLqQefd")
 _REAL = frozenset(np.dtype(code) for code in "bBhHiIlLqQefd")
 _PLAIN = (float, int)
-
-
-def _usual_rows(out: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array | None:
-    """New memory, or out seen as a plain array as `check_out` sees it; None for all but the most usual arrays."""
-    if out is None:
-        return np.empty(shape, dtype)
-    if type(out) is not np.ndarray:
-        return None
-    rows = out.view()
-    return rows if rows.shape == shape and rows.dtype is dtype and rows.flags.carray else None
-
-
-class _NoPlan:
-    """A Plan that leaves every position to the general way."""
-
-    @staticmethod
-    def encode_one(level: int, position: float, out: Array, kind: int) -> bool:
-        return False
-
-
-class _Waves(NamedTuple):
-    """frequency: (waves, axes), indices into the encoding's frequencies, -1 for zero; residual: phase beyond a quarter turn;
-    wave, quadrant: (d,), which wave a column takes, and how many quarter turns on."""
-
-    frequency: npt.NDArray[np.intp]
-    residual: Floats
-    wave: npt.NDArray[np.intp]
-    quadrant: npt.NDArray[np.intp]
-
-
-class _Columns(NamedTuple):
-    """Where each column, its derivative by angle, and its wave's cosine and sine stand in a row of waves."""
-
-    planar: bool
-    runs: npt.NDArray[np.int32]
-    source: npt.NDArray[np.int32]
-    amplitude: Floats
-    quadrature_source: npt.NDArray[np.int32]
-    quadrature_amplitude: Floats
-    cosine: npt.NDArray[np.int32]
-    sine: npt.NDArray[np.int32]
-
-
-def _frozen(array: Array) -> Array:
-    array.setflags(write=False)
-    return array
 
 
 class Encoding:
@@ -127,13 +84,11 @@ class Encoding:
     array([0., 1.], dtype=float32)
     """
 
-    __slots__ = ("__weakref__", "_amplitudes", "_cache", "_index", "_phases", "_recipe", "_schedules")
-    _schedules: tuple[Schedule, ...]
-    _index: npt.NDArray[np.intp]
-    _phases: Floats
-    _amplitudes: Floats
+    __slots__ = ("__weakref__", "_derived", "_plans", "_recipe", "_sinusoids")
+    _sinusoids: Sinusoids
     _recipe: str
-    _cache: dict[Any, Any]
+    _plans: Plans
+    _derived: dict[str, Any]
     _pinned: str | None = None
 
     def __init__(
@@ -158,41 +113,18 @@ class Encoding:
                     f"{name} has shape {array.shape}, but must be one number or have shape ({d},), as many as frequencies"
                 )
             arrays.append(np.broadcast_to(array, (d,)))
-        self._set((schedule,), index, arrays[0], arrays[1], "")
+        self._set(Sinusoids((schedule,), index, *arrays), "")
 
     @classmethod
-    def _make(
-        cls, schedules: tuple[Schedule, ...], index: Array, phases: Array, amplitudes: Array, recipe: str
-    ) -> Self:
+    def _of(cls, sinusoids: Sinusoids, recipe: str = "") -> Self:
+        """What the builders make: recipe is the call that made it."""
         self = cls.__new__(cls)
-        self._set(schedules, index, phases, amplitudes, recipe)
+        self._set(sinusoids, recipe)
         return self
 
-    @classmethod
-    def _adopt(cls, other: Encoding) -> Self:
-        return cls._make(other._schedules, other._index, other._phases, other._amplitudes, other._recipe)
-
-    def _set(
-        self, schedules: tuple[Schedule, ...], index: Array, phases: Array, amplitudes: Array, recipe: str
-    ) -> None:
-        check_width(len(index))
-        largest = float(np.abs(amplitudes).max())
-        if largest > MOST_AMPLITUDE:
-            raise ValueError(f"amplitudes (scale) must be at most {MOST_AMPLITUDE:.3g}, not {largest!r}")
-        # equal schedules are one, so that equal frequencies share their waves
-        different = tuple(dict.fromkeys(schedules))
-        if len(different) < len(schedules):
-            begins = np.cumsum([0, *map(len, different)])
-            places = [begins[different.index(schedule)] + np.arange(len(schedule)) for schedule in schedules]
-            index = np.concatenate([*places, [-1]])[index]
-        values = {
-            "_schedules": different,
-            "_index": _frozen(np.array(index, np.intp)),
-            "_phases": _frozen(np.array(phases, np.float64)),
-            "_amplitudes": _frozen(np.array(amplitudes, np.float64)),
-            "_recipe": recipe,
-            "_cache": {},
-        }
+    def _set(self, sinusoids: Sinusoids, recipe: str) -> None:
+        # derived: other values that were made of this one, by what they are for
+        values = {"_sinusoids": sinusoids, "_recipe": recipe, "_plans": Plans(sinusoids), "_derived": {}}
         for name, value in values.items():
             object.__setattr__(self, name, value)
 
@@ -205,24 +137,22 @@ class Encoding:
         raise AttributeError(f"an Encoding is frozen: {name} cannot be deleted")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restore, (type(self), self._schedules, self._index, self._phases, self._amplitudes, self._recipe)
+        sinusoids = self._sinusoids
+        columns = sinusoids.index, sinusoids.phases, sinusoids.amplitudes
+        cls = None if type(self) is Encoding else type(self)
+        return Encoding._restore, (cls, sinusoids.schedules, *columns, self._recipe)
 
-    def _key(self) -> tuple[Any, ...]:
-        return (
-            self._schedules,
-            self._index.shape,
-            self._index.tobytes(),
-            (self._phases + 0.0).tobytes(),
-            (self._amplitudes + 0.0).tobytes(),
-        )
+    @staticmethod
+    def _restore(cls: type[Encoding] | None, *state: Any) -> Encoding:
+        return (cls or Encoding)._of(Sinusoids(*state[:-1]), state[-1])
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Encoding):
             return NotImplemented
-        return self is other or self._key() == other._key()
+        return self._sinusoids == other._sinusoids
 
     def __hash__(self) -> int:
-        return hash(self._key())
+        return hash(self._sinusoids)
 
     def __repr__(self) -> str:
         if self._recipe:
@@ -233,28 +163,28 @@ class Encoding:
     @property
     def d_model(self) -> int:
         """Number of columns."""
-        return len(self._index)
+        return self._sinusoids.width
 
     @property
     def ndim(self) -> int:
         """Number of axes of a position."""
-        return int(self._index.shape[1])
+        return self._sinusoids.axes
 
     @property
     def frequencies(self) -> Floats:
         """Radians per unit of position, rounded to float64: (d,), or (d, A) for A axes."""
-        values = self._radians()[self._index]
+        values = self._sinusoids.radians()[self._sinusoids.index]
         return values[:, 0] if self.ndim == 1 else values
 
     @property
     def phases(self) -> Floats:
         """Phases in turns: (d,)."""
-        return self._phases
+        return self._sinusoids.phases
 
     @property
     def amplitudes(self) -> Floats:
         """Amplitudes: (d,)."""
-        return self._amplitudes
+        return self._sinusoids.amplitudes
 
     @property
     def wavelengths(self) -> Floats:
@@ -262,138 +192,8 @@ class Encoding:
         with np.errstate(divide="ignore"):
             return 2 * np.pi / np.abs(self.frequencies)
 
-    # ---- what the engines take ----------------------------------------------------------------------------------
-
-    def _radians(self) -> Floats:
-        """All frequencies, rounded, and a zero behind them for the index -1."""
-        values = self._cache.get("radians")
-        if values is None:
-            parts = [_schedule.radians(schedule) for schedule in self._schedules]
-            values = self._cache["radians"] = np.concatenate([*parts, [0.0]])
-        return values
-
-    def _waves(self) -> _Waves:
-        waves = self._cache.get("waves")
-        if waves is None:
-            quarters = np.rint(4 * self._phases)
-            residual = self._phases - quarters / 4
-            keys = self._index
-            if residual.any():
-                keys = np.column_stack([keys, residual.view(np.int64)])
-            if keys.shape[1] == 1:
-                unique, inverse = np.unique(keys[:, 0], return_inverse=True)
-                unique = unique[:, np.newaxis]
-            else:
-                unique, inverse = np.unique(keys, axis=0, return_inverse=True)
-            index = unique[:, : self.ndim]
-            residuals = unique[:, self.ndim].view(np.float64) if residual.any() else np.zeros(len(unique))
-            waves = _Waves(index, residuals, inverse.reshape(-1), np.mod(quarters, 4).astype(np.intp))
-            self._cache["waves"] = waves
-        return waves
-
-    def _columns(self) -> _Columns:
-        columns = self._cache.get("columns")
-        if columns is None:
-            waves = self._waves()
-            count = len(waves.frequency)
-
-            def place(quadrant: Array, planar: bool) -> npt.NDArray[np.int32]:
-                odd = quadrant % 2
-                places: Array = waves.wave + count * odd if planar else 2 * waves.wave + odd
-                return places.astype(np.int32)
-
-            def runs(source: Array) -> npt.NDArray[np.int32]:
-                breaks = np.flatnonzero(np.diff(source) != 1) + 1
-                return np.concatenate([[0], breaks, [len(source)]]).astype(np.int32)
-
-            planar = min((False, True), key=lambda p: len(runs(place(waves.quadrant, p))))
-            source, following = place(waves.quadrant, planar), waves.quadrant + 1
-            columns = self._cache["columns"] = _Columns(
-                planar,
-                runs(source),
-                source,
-                np.where(waves.quadrant >= 2, -self._amplitudes, self._amplitudes),
-                place(following, planar),
-                np.where(following % 4 >= 2, -self._amplitudes, self._amplitudes),
-                place(np.ones_like(following), planar),
-                place(np.zeros_like(following), planar),
-            )
-        return columns
-
     def _engine(self) -> _backend.Engine:
         return _backend.current() if self._pinned is None else _backend.select(self._pinned)
-
-    def _plan(
-        self, engine: _backend.Engine, form: str, unit: Fraction = Fraction(1), single: bool = False
-    ) -> tuple[Any, Floats, bool]:
-        """The engine's Plan for positions of a form, its largest turns, and whether a component of ones is needed."""
-        key: tuple[Any, ...] = (
-            (engine.backend, form) if unit == 1 and not single else (engine.backend, form, unit, single)
-        )
-        found = self._cache.get(key)
-        if found is None:
-            waves, columns = self._waves(), self._columns()
-            phase = bool(waves.residual.any())
-            axes = []
-            for multiple in {"real": (1,), "pair": (1, 1), "integer": (2**32, 1)}[form]:
-                frequencies = self._single() if single else self._turns(unit, multiple)
-                axes += [frequencies[:, waves.frequency[:, a]] for a in range(self.ndim)]
-            if phase:
-                ones = np.stack([waves.residual, np.zeros_like(waves.residual)])
-                axes.append((2 * np.pi * ones).astype(np.float32).astype(np.float64) if single else ones)
-            frequencies = np.ascontiguousarray(np.stack(axes, axis=1))
-            largest = np.abs(frequencies[0]).max(axis=1) / (2 * np.pi if single else 1)
-            # no position can be multiplied with these but by exact arithmetic
-            largest[largest > HUGE] = np.inf
-            plan = engine.module.Plan(
-                frequencies, largest, columns.source, columns.amplitude, columns.runs, columns.planar
-            )
-            found = self._cache[key] = (plan, largest, phase)
-        return found
-
-    def _turns(self, unit: Fraction, multiple: int) -> Floats:
-        """All frequencies in turns as sums of two doubles, and a zero behind them for the index -1."""
-        parts = [_schedule.split_turns(schedule, unit, multiple) for schedule in self._schedules]
-        return np.concatenate([*parts, np.zeros((2, 1))], axis=1)
-
-    def _single(self) -> Floats:
-        """The same in radians, rounded to float32."""
-        with np.errstate(over="ignore"):
-            rounded = self._radians().astype(np.float32).astype(np.float64)
-        return np.stack([rounded, np.zeros_like(rounded)])
-
-    def _far(self, engine: _backend.Engine) -> bool:
-        """Whether one step is so many turns that rows have to be evaluated one by one."""
-        far = self._cache.get("far")
-        if far is None:
-            largest = self._plan(engine, "integer")[1][self.ndim : 2 * self.ndim]
-            far = self._cache["far"] = bool((largest > MOST).any())
-        return far
-
-    def _lattice(self, engine: _backend.Engine, wide: bool) -> tuple[Any, int]:
-        """The engine's Lattice, and the binary logarithm of its span; None where each step is too many turns for one."""
-        key = (engine.backend, engine.level, wide)
-        found = self._cache.get(key)
-        if found is None:
-            if self._far(engine):
-                found = self._cache[key] = (None, 0)
-                return found
-            columns = self._columns()
-            block_bits = max(2, min(6, (_OFFSET_VALUES // self.d_model).bit_length() - 1))
-            span_bits = block_bits + 6
-            lattice = engine.module.Lattice(
-                engine.level,
-                self._plan(engine, "integer")[0],
-                columns.quadrature_source,
-                columns.quadrature_amplitude,
-                columns.cosine,
-                columns.sine,
-                block_bits,
-                span_bits,
-                wide,
-            )
-            found = self._cache[key] = (lattice, span_bits)
-        return found
 
     # ---- tables -------------------------------------------------------------------------------------------------
 
@@ -449,8 +249,8 @@ class Encoding:
         length = count_of(length, "length", 0)
         check_size("length", length, (length, self.d_model), 2)
         self._one_axis("table")
-        if precision == "exact" and workers is None and type(start) is int and type(step) is int:
-            table = self._small_table(length, start, step, dtype, out)
+        if precision == "exact" and workers is None and type(start) is int and type(step) is int and step == 1:
+            table = short.table(self._plans, self._engine(), length, start, dtype, out)
             if table is not None:
                 return table
         kind = wanted_type(dtype, out, "table")
@@ -459,7 +259,7 @@ class Encoding:
         first, each = _checks.progression(start, step, length)
         result = self._allocate(out, (length, self.d_model), kind)
         if length:
-            self._fill_progression(Target(result, warm=out is not None), first, each, single, threads)
+            fill_progression(self._plans, self._engine(), Target(result, warm=out is not None), first, each, single, threads)
         return result if out is None else out
 
     def encode(
@@ -509,7 +309,7 @@ class Encoding:
         (2,)
         """
         if precision == "exact" and workers is None and (dtype is None or dtype is np.float32):
-            row = self._lone_row(positions, out)
+            row = short.row(self._plans, self._engine(), positions, out)
             if row is not None:
                 return row
         kind = wanted_type(dtype, out, "encode")
@@ -526,7 +326,7 @@ class Encoding:
                 given.keep_from(out)
             rows = collapse(result, 2)
             target = Target(new((len(given), self.d_model), kind) if rows is None else rows, warm=out is not None)
-            self._fill(target, given, single, threads)
+            fill(self._plans, self._engine(), target, given, single, threads)
             if rows is None:
                 result[...] = target.out.view(kind).reshape(result.shape)
         return result if out is None else out
@@ -580,7 +380,7 @@ class Encoding:
         """
         if type(start) is int and type(step) is int and step == 1:
             usual = positions is None and precision == "exact" and workers is None
-            total = self._small_sum(x, start, x_scale, out) if usual else None
+            total = short.sums(self._plans, self._engine(), x, start, x_scale, out) if usual else None
             if total is not None:
                 return total
         given_x, x = x, plain(x, "x", "add_to")
@@ -630,9 +430,9 @@ class Encoding:
             view_x, view_out = view_x[np.newaxis], view_out[np.newaxis]
         target = Target(view_out, x=view_x, scale=scale)
         if given is not None:
-            self._fill(target, given, single, threads)
+            fill(self._plans, self._engine(), target, given, single, threads)
         else:
-            self._fill_progression(target, first, each, single, threads)
+            fill_progression(self._plans, self._engine(), target, first, each, single, threads)
         if not direct:
             result[...] = view_out.reshape(result.shape)
         return result if out is None else out
@@ -768,86 +568,6 @@ class Encoding:
         """
         return _algebra.locate(self, encoded, low, high)
 
-    def _small_table(self, length: int, start: int, step: int, dtype: Any, out: Array | None) -> Array | None:
-        """The usual table without detours, where it is small enough for them to show."""
-        usual, d_model = usual_type(dtype, out), len(self._index)
-        if usual is None or step != 1 or not (0 < length * d_model < WORTH_A_THREAD) or abs(start) >= 2**62:
-            return None
-        rows = _usual_rows(out, (length, d_model), usual[0])
-        if rows is None:
-            return None
-        engine = self._engine()
-        lattice, span_bits = self._lattice(engine, usual[1] == 0)
-        if lattice is None:
-            return None
-        span, offset = divmod(start, 1 << span_bits)
-        lattice.table(engine.level, span, offset, rows, usual[1])
-        return rows if out is None else out
-
-    def _small_sum(self, x: Any, start: int, x_scale: Any, out: Any) -> Array | None:
-        """The usual sum without detours, where x is small enough for them to show: in new memory or in place."""
-        values = _usual_rows(x, x.shape, _FLOAT32) if type(x) is np.ndarray else None
-        if values is None or not (out is None or out is x) or type(x_scale) is not float or not math.isfinite(x_scale):
-            return None
-        shape = values.shape
-        if len(shape) < 2 or shape[-1] != len(self._index) or not 0 < values.size < WORTH_A_THREAD:
-            return None
-        if len(self._schedules) != 1 or abs(start) >= 2**62:
-            return None
-        engine = self._engine()
-        lattice, span_bits = self._lattice(engine, False)
-        if lattice is None:
-            return None
-        total = values if out is x else np.empty(shape, _FLOAT32)
-        span, offset = divmod(start, 1 << span_bits)
-        view, seen = total, values
-        if len(shape) != 3:
-            view, seen = (array.reshape(-1, *shape[-2:]) for array in (total, values))
-        lattice.table(engine.level, span, offset, view, 1, False, seen, x_scale)
-        return x if out is x else total
-
-    def _lone_row(self, position: Any, out: Any) -> Array | None:
-        """The float32 row of one real number, or None where the usual road must be taken.
-
-        One timestep is asked for so often that its checks would take longer than its row.
-        """
-        kind = type(position)
-        shape: tuple[int, ...] = ()
-        if kind is float or kind is int:
-            value = position
-        elif kind is np.ndarray:
-            if position.size != 1 or position.dtype not in _REAL:
-                return None
-            value, shape = position.item(), position.shape
-        elif kind in _SCALARS:
-            value = position.item()
-        elif kind.__module__ == "torch" and kind.__name__ == "Tensor":
-            if position.numel() != 1 or not position.is_cpu or position.requires_grad:
-                return None
-            value, shape = position.item(), tuple(position.shape)
-        else:
-            return None
-        # of 64-bit numbers those that are float64 numbers too, and no bools or complex numbers of torch
-        if type(value) not in _PLAIN or not -9007199254740992 <= value <= 9007199254740992:
-            return None
-        width = len(self._index)
-        row = np.empty((*shape, width), _FLOAT32) if out is None else _usual_rows(out, (*shape, width), _FLOAT32)
-        if row is None:
-            return None
-        engine = _backend.current() if self._pinned is None else self._engine()
-        plan = self._cache.get(engine.backend) or self._quick_plan(engine)
-        if not plan.encode_one(engine.level, value, row.reshape(-1) if shape or out is not None else row, 1):
-            return None
-        return row if out is None else out
-
-    def _quick_plan(self, engine: _backend.Engine) -> Any:
-        """The Plan for one axis and no residual phases, or one that does no position."""
-        plan, _, phase = self._plan(engine, "real")
-        if phase or self.ndim != 1:
-            plan = _NoPlan
-        self._cache[engine.backend] = plan
-        return plan
-
     def _one_axis(self, call: str) -> None:
         if self.ndim != 1:
             raise ValueError(f"{call} is for encodings of one axis; this one has {self.ndim}: use encode or grid")
@@ -855,91 +575,8 @@ class Encoding:
     def _allocate(self, out: Array | None, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
         return new(shape, dtype) if out is None else check_out(out, shape, dtype)
 
-    def _fill_progression(
-        self, target: Target, first: Fraction | int, each: Fraction | int, single: bool, threads: int
-    ) -> None:
-        """Rows of first + i * each: those of integers from the lattice."""
-        engine = self._engine()
-        whole = isinstance(first, int) and isinstance(each, int)
-        beyond = not whole and max(abs(first), abs(first + each * (target.rows - 1))) > _checks.MOST
-        if single or beyond or self._far(engine):
-            self._fill(target, _positions.Progression(Fraction(first), Fraction(each), target.rows), single, threads)
-            return
-        if not whole:
-            first, each = Fraction(first), Fraction(each)
-            self._fill(target, _positions.Progression(first, each, target.rows), single, threads)
-            i, period = _integers_of(first, each)
-            if i < target.rows:
-                self._fill_progression(
-                    target.every(i, period), int(first + each * i), int(each * period), single, threads
-                )
-            return
-        lattice, span_bits = self._lattice(engine, target.kind == 0)
-        begin_all, step = int(first), int(each)
-
-        def fill(part: slice, out: Array, x: Array | None) -> None:
-            begin, rows = begin_all + part.start * step, part.stop - part.start
-            if step == 1 and (x is None or target.kind):
-                span, offset = divmod(begin, 1 << span_bits)
-                lattice.table(engine.level, span, offset, out, target.kind, target.stream, x, target.scale)
-            else:
-                spans, offsets = _lattice_points(begin, step, rows, span_bits)
-                lattice.rows(engine.level, spans, offsets, out, target.kind, x, target.scale)
-
-        target.run(fill, threads)
-
-    def _fill(self, target: Target, positions: Positions, single: bool, threads: int) -> None:
-        """Rows of any positions."""
-        engine = self._engine()
-        form, unit = positions.form, positions.unit
-        if single:
-            # what a framework would be given: float64 numbers of the base unit, soon to be rounded to float32
-            positions, form, unit = _positions.plainly(positions), "real", Fraction(1)
-        plan, largest, phase = self._plan(engine, form, unit, single)
-
-        def fill(part: slice, out: Array, x: Array | None) -> None:
-            components = positions.components(part, phase)
-            hard = plan.encode(engine.level, components, out, target.kind, single, x, target.scale)
-            if hard:
-                rows = np.flatnonzero(hard_rows(components, largest, target.kind))
-                self._fill_hard(target, positions, single, part.start + rows, rows, components, out, x)
-
-        target.run(fill, threads)
-
-    def _fill_hard(
-        self,
-        target: Target,
-        positions: Positions,
-        single: bool,
-        absolute: Array,
-        rows: Array,
-        components: Floats,
-        out: Array,
-        x: Array | None,
-    ) -> None:
-        """Rows that the engine left out."""
-        if not single and positions.form == "real" and self.ndim == 1:
-            values = components[rows, 0]
-            whole = (np.abs(values) < 2.0**63) & (np.abs(values) >= 2.0**52)
-            if whole.any():
-                integers = values[whole].astype(np.int64)[:, np.newaxis]
-                given = Given(integers, positions.unit, form="integer")
-                take = rows[whole]
-                part = Target.__new__(Target)
-                part.__dict__.update(target.__dict__, rows=len(take), stream=False)
-                part.out, part.x = out[..., take, :], None if x is None else x[..., take, :]
-                self._fill(part, given, single, 1)
-                out[..., take, :] = part.out
-                rows, absolute = rows[~whole], absolute[~whole]
-        with np.errstate(invalid="ignore", over="ignore", under="ignore"):
-            for row, position in zip(rows, absolute, strict=True):
-                high, low = _hard.exact_row(self, positions.exactly(position), single)
-                where = (..., slice(row, row + 1), slice(None))
-                deliver(target.kind, high, low, out[where], None if x is None else x[where], target.scale)
-
-
-def _restore(cls: type[Encoding], *state: Any) -> Encoding:
-    return cls._make(*state)
+# pickles name what is public, wherever this file may go
+Encoding._restore.__module__ = "posenc_fast"
 
 
 def _overlap(a: Array, b: Array) -> bool:
@@ -947,27 +584,3 @@ def _overlap(a: Array, b: Array) -> bool:
         return np.shares_memory(a, b, max_work=100000)  # type: ignore[arg-type]
     except np.exceptions.TooHardError:
         return True
-
-
-def _integers_of(first: Fraction, each: Fraction) -> tuple[int, int]:
-    """The first i >= 0 for which first + i * each is an integer, and the distance to the next; (sys.maxsize, 1) if none."""
-    denominator = math.lcm(first.denominator, each.denominator)
-    a, c = int(first * denominator), int(each * denominator)
-    common = math.gcd(c, denominator)
-    if a % common:
-        return sys.maxsize, 1
-    period = denominator // common
-    return -(a // common) * pow(c // common, -1, period) % period, period
-
-
-def _lattice_points(
-    begin: int, step: int, rows: int, span_bits: int
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
-    """Integers begin + i * step of 64 bits as multiples of a span and offsets."""
-    # modulo 2**64 the sum is right for int64 and for uint64; the first span of each row tells them apart
-    i = np.arange(rows, dtype=np.uint64)
-    span, offset = divmod(begin, 1 << span_bits)
-    step_span, step_offset = divmod(step, 1 << span_bits)
-    offsets = offset + (i * np.uint64(step_offset)).astype(np.int64)
-    spans = span + i.astype(np.int64) * step_span + (offsets >> span_bits)
-    return spans.astype(np.int64), (offsets & ((1 << span_bits) - 1)).astype(np.int32)

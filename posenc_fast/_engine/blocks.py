@@ -68,14 +68,17 @@ class Target:
         large = 0 < cache_size() // 3 <= out.nbytes
         self.stream = large and (x is not None or (warm and self.width * out.itemsize >= 256))
 
-    def every(self, first: int, step: int) -> Target:
-        """The rows first, first + step, .."""
+    def some(self, out: Array, x: Array | None) -> Target:
+        """The same for some rows, of which out and x are copies or views."""
         other = Target.__new__(Target)
         other.__dict__.update(self.__dict__)
-        other.out = self.out[..., first::step, :]
-        other.x = None if self.x is None else self.x[..., first::step, :]
-        other.rows = other.out.shape[-2]
+        other.out, other.x, other.rows = out, x, out.shape[-2]
         return other
+
+    def every(self, first: int, step: int) -> Target:
+        """The rows first, first + step, .."""
+        part = (..., slice(first, None, step), slice(None))
+        return self.some(self.out[part], None if self.x is None else self.x[part])
 
     def run(self, task: Callable[[slice, Array, Array | None], Any], workers: int) -> None:
         """Call task(rows, out, x) for blocks of rows, in threads where that is worth it."""

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from .._encoding.access import scaled
 from .._encoding.builders import sinusoidal
 from .._encoding.value import Encoding
 from .._numbers.arguments import float_type, kind_of, real
@@ -366,4 +367,4 @@ def _by_name(given: Table, start: float | None) -> Identification:
 def _times(encoding: Encoding, scale: float) -> Encoding:
     if scale == 1:
         return encoding
-    return Encoding._make(encoding._schedules, encoding._index, encoding.phases, scale * encoding.amplitudes, "")
+    return scaled(encoding, scale)

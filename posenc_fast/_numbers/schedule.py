@@ -81,6 +81,13 @@ class Schedule:
     def __hash__(self) -> int:
         return hash((type(self).__name__, self._key))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Schedule._restore, tuple(parts_of(self))
+
+    @staticmethod
+    def _restore(*parts: Any) -> Schedule:
+        return schedule_of(*parts)
+
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
         return np.array(radians(self), dtype=dtype)
 
@@ -178,6 +185,35 @@ class Explicit(Schedule):
 
     def __repr__(self) -> str:
         return np.array2string(self.values, separator=", ", threshold=8)
+
+
+# pickles name what is public, wherever this file may go
+Schedule._restore.__module__ = "posenc_fast"
+
+
+def parts_of(schedule: Schedule) -> list[str | int | float]:
+    """The name of its class, and its numbers: a fraction has a stroke, bytes are written as digits."""
+    return [
+        type(schedule).__name__,
+        *(
+            f"{part.numerator}/{part.denominator}"
+            if isinstance(part, Fraction)
+            else part.hex()
+            if isinstance(part, bytes)
+            else part
+            for part in schedule._key
+        ),
+    ]
+
+
+def schedule_of(name: str, *parts: str | int | float) -> Schedule:
+    """What parts were taken of."""
+    (cls,) = (each for each in Schedule.__subclasses__() if each.__name__ == name)
+    schedule = cls.__new__(cls)
+    schedule._key = tuple(
+        part if not isinstance(part, str) else Fraction(part) if "/" in part else bytes.fromhex(part) for part in parts
+    )
+    return schedule
 
 
 def explicit(values: npt.NDArray[np.float64]) -> tuple[Explicit, npt.NDArray[np.intp]]:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .._encoding.access import take
 from .._encoding.builders import fourier_features, join, sinusoidal
 from .._encoding.value import Encoding
 from .._numbers.arguments import count_of, real
@@ -25,7 +26,6 @@ __all__ = [
     "positive",
     "sinusoids",
     "spectrum",
-    "take",
 ]
 
 # the float64 number: a factor of frequencies, which are exact multiples of it
@@ -102,19 +102,6 @@ def ascending(count: int, ratio: float, *, per: float = 1.0, first: float = 1.0)
     """Frequencies ``first * ratio ** (i / per)``."""
     # a freq_shift beyond the count turns the sign of the exponent
     return geometric(count, base=ratio, freq_shift=count + per, first=first)
-
-
-def take(encoding: Encoding, columns: npt.ArrayLike) -> Encoding:
-    """Some columns of an encoding in any order; -1 is a column of zeros."""
-    index = np.asarray(columns)
-    zero = index < 0
-    return Encoding._make(
-        encoding._schedules,
-        np.where(zero[:, np.newaxis], -1, encoding._index[index]),
-        np.where(zero, 0.0, encoding.phases[index]),
-        np.where(zero, 0.0, encoding.amplitudes[index]),
-        "",
-    )
 
 
 def fitted(encoding: Encoding, d: int) -> Encoding:

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from .._encoding import access
 from .._encoding.value import Encoding
 from .._engine.blocks import WORTH_A_THREAD
 from .._numbers.arguments import TYPES, float_type, kind_of
@@ -193,14 +194,7 @@ def write(value: Encoding | Rotary) -> str:
     """An encoding as text: equal ones are written alike, and what is read equals what was written."""
     if isinstance(value, Rotary):
         return json.dumps({"head_dim": value.head_dim, **value._arguments()}, separators=(",", ":"))
-    schedules = [
-        ["Explicit", *one.values.tolist()]
-        if isinstance(one, Explicit)
-        else [type(one).__name__, *(str(part) if isinstance(part, Fraction) else part for part in one._key)]
-        for one in value._schedules
-    ]
-    columns = value._index.tolist(), value.phases.tolist(), value.amplitudes.tolist()
-    return json.dumps([schedules, *columns], separators=(",", ":"))
+    return json.dumps(access.written(value), separators=(",", ":"))
 
 
 @functools.lru_cache(maxsize=64)
@@ -209,18 +203,7 @@ def read(text: str) -> Encoding | Rotary:
     found = json.loads(text)
     if isinstance(found, dict):
         return Rotary(**found)
-    schedules, index, phases, amplitudes = found
-    parts = tuple(_schedule(*one) for one in schedules)
-    return Encoding._make(parts, np.array(index), np.array(phases), np.array(amplitudes), "")
-
-
-def _schedule(kind: str, *values: Any) -> Schedule:
-    if kind == "Explicit":
-        return Explicit(np.array(values, np.float64))
-    if kind == "Linear":
-        return Linear(*values)
-    count, base, denominator, first = values
-    return Geometric(count, base, Fraction(denominator), first)
+    return access.read(*found)
 
 
 # ---- tables for other devices ---------------------------------------------------------------------------------------

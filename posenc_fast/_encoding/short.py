@@ -1,0 +1,108 @@
+"""The short way of small calls, whose checks would take longer than their rows.
+
+Each function gives the bits of the general way, or None where something about the call is not the most usual; the general
+way then takes all its checks. Nothing has been written when None is returned.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .._engine.backend import Engine
+from .._engine.blocks import WORTH_A_THREAD
+from .._numbers.arguments import usual_type
+from .plans import Plans
+
+__all__ = ["row", "sums", "table"]
+
+Array = npt.NDArray[Any]
+
+_FLOAT32 = np.dtype(np.float32)
+# of positions that are alone: those whose item is a float or an int, exactly
+_SCALARS = frozenset(np.dtype(code).type for code in "bBhHiIlLqQefd")
+_REAL = frozenset(np.dtype(code) for code in "bBhHiIlLqQefd")
+
+
+def _usual_rows(out: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array | None:
+    """New memory, or out seen as a plain array as `check_out` sees it; None for all but the most usual arrays."""
+    if out is None:
+        return np.empty(shape, dtype)
+    if type(out) is not np.ndarray:
+        return None
+    rows = out.view()
+    return rows if rows.shape == shape and rows.dtype is dtype and rows.flags.carray else None
+
+
+def table(plans: Plans, engine: Engine, length: int, start: int, dtype: Any, out: Array | None) -> Array | None:
+    """A small table of consecutive integers."""
+    usual, width = usual_type(dtype, out), plans.width
+    if usual is None or not (0 < length * width < WORTH_A_THREAD) or abs(start) >= 2**62:
+        return None
+    rows = _usual_rows(out, (length, width), usual[0])
+    if rows is None:
+        return None
+    lattice, span_bits = plans.lattice(engine, usual[1] == 0)
+    if lattice is None:
+        return None
+    span, offset = divmod(start, 1 << span_bits)
+    lattice.table(engine.level, span, offset, rows, usual[1])
+    return rows if out is None else out
+
+
+def sums(plans: Plans, engine: Engine, x: Any, start: int, x_scale: Any, out: Any) -> Array | None:
+    """A small float32 sum with a table of one schedule, in new memory or in place."""
+    values = _usual_rows(x, x.shape, _FLOAT32) if type(x) is np.ndarray else None
+    if values is None or not (out is None or out is x) or type(x_scale) is not float or not math.isfinite(x_scale):
+        return None
+    shape = values.shape
+    if len(shape) < 2 or shape[-1] != plans.width or not 0 < values.size < WORTH_A_THREAD:
+        return None
+    if len(plans.sinusoids.schedules) != 1 or abs(start) >= 2**62:
+        return None
+    lattice, span_bits = plans.lattice(engine, False)
+    if lattice is None:
+        return None
+    total = values if out is x else np.empty(shape, _FLOAT32)
+    span, offset = divmod(start, 1 << span_bits)
+    view, seen = total, values
+    if len(shape) != 3:
+        view, seen = (array.reshape(-1, *shape[-2:]) for array in (total, values))
+    lattice.table(engine.level, span, offset, view, 1, False, seen, x_scale)
+    return x if out is x else total
+
+
+def row(plans: Plans, engine: Engine, position: Any, out: Any) -> Array | None:
+    """The float32 row of one real number: of Python, NumPy or torch."""
+    kind = type(position)
+    shape: tuple[int, ...] = ()
+    if kind is float or kind is int:
+        value = position
+    elif kind is np.ndarray:
+        if position.size != 1 or position.dtype not in _REAL:
+            return None
+        value, shape = position.item(), position.shape
+    elif kind in _SCALARS:
+        value = position.item()
+    elif kind.__module__ == "torch" and kind.__name__ == "Tensor":
+        if position.numel() != 1 or not position.is_cpu or position.requires_grad:
+            return None
+        value, shape = position.item(), tuple(position.shape)
+    else:
+        return None
+    # of 64-bit numbers those that are float64 numbers too, and no bools or complex numbers of torch
+    if type(value) not in (float, int) or not -9007199254740992 <= value <= 9007199254740992:
+        return None
+    plan = plans.alone(engine)
+    if not plan:
+        return None
+    full = (*shape, plans.width)
+    rows = np.empty(full, _FLOAT32) if out is None else _usual_rows(out, full, _FLOAT32)
+    if rows is None:
+        return None
+    if not plan.encode_one(engine.level, value, rows.reshape(-1) if shape or out is not None else rows, 1):
+        return None
+    return rows if out is None else out
