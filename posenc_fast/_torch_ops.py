@@ -192,13 +192,11 @@ def _either(
 def write(value: Encoding | Rotary) -> str:
     """An encoding as text: equal ones are written alike, and what is read equals what was written."""
     if isinstance(value, Rotary):
-        return json.dumps({"head_dim": value.head_dim, **value._arguments()}, separators=(",", ":"))
-    schedules = [
-        ["Explicit", *one.values.tolist()]
-        if isinstance(one, Explicit)
-        else [type(one).__name__, *(str(part) if isinstance(part, Fraction) else part for part in one._key)]
-        for one in value._schedules
-    ]
+        given = {"head_dim": value.head_dim, **value._arguments()}
+        if value._key.frequencies is not None:
+            given["frequencies"] = [_named(one) for one in value._key.frequencies]
+        return json.dumps(given, separators=(",", ":"))
+    schedules = [_named(one) for one in value._schedules]
     columns = value._index.tolist(), value.phases.tolist(), value.amplitudes.tolist()
     return json.dumps([schedules, *columns], separators=(",", ":"))
 
@@ -208,10 +206,18 @@ def read(text: str) -> Encoding | Rotary:
     """What was written."""
     found = json.loads(text)
     if isinstance(found, dict):
+        if "frequencies" in found:
+            found["frequencies"] = [_schedule(*one) for one in found["frequencies"]]
         return Rotary(**found)
     schedules, index, phases, amplitudes = found
     parts = tuple(_schedule(*one) for one in schedules)
     return Encoding._make(parts, np.array(index), np.array(phases), np.array(amplitudes), "")
+
+
+def _named(schedule: Schedule) -> list[Any]:
+    if isinstance(schedule, Explicit):
+        return ["Explicit", *schedule.values.tolist()]
+    return [type(schedule).__name__, *(str(one) if isinstance(one, Fraction) else one for one in schedule._key)]
 
 
 def _schedule(kind: str, *values: Any) -> Schedule:
@@ -342,7 +348,7 @@ def _rotate(
     assert isinstance(rotary, Rotary)
     if not _on_cpu(x):
         cos, sin = _rows(text, start, x.shape[seq_axis], positions, x.device, _wide(x))
-        turned = _rotated(x, cos, sin, seq_axis, rotary._key[3], transposed)
+        turned = _rotated(x, cos, sin, seq_axis, rotary._key.layout, transposed)
         return (_new_like(x) if out is None else out).copy_(turned)
     values, workers, out = array_of(x, "x"), _workers(x), _result_for(x) if out is None else out
     into = values if out is x else None if out is None else array_of(out, "out")
@@ -355,7 +361,7 @@ def _rotate(
         cosines, sines = rotary.tables(x.shape[seq_axis], start=start, dtype=np.float64)
     else:
         cosines, sines = rotary.tables(where, dtype=np.float64)
-    layout = rotary._key[3]
+    layout = rotary._key.layout
     plain = _plain_rotary(rotary.head_dim, rotary.rotary_dim, LAYOUTS[0] if layout == LAYOUTS[2] else layout)
     result = plain.apply_tables(values, cosines, -sines, seq_axis=seq_axis, out=into, workers=workers)
     if layout == LAYOUTS[2]:
