@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ._encoding.access import bound
 from ._encoding import builders as _api
 from ._encoding import grid as _grid
 from ._encoding import value as _encoding
+from ._encoding.access import bound
 from ._engine import backend as _backend
 from ._numbers import schedule as _schedule
 from ._numbers.doubles import Floats

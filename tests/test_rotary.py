@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+from fractions import Fraction
 
 import exact
 import mpmath
@@ -283,6 +284,56 @@ def test_sections(rng):
 
 
 @pytest.mark.usefixtures("backend")
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_any_frequencies(layout, rng):
+    """One axis, an axis for each pair in any order, and angles that are sums over the axes; negative ones included."""
+    x, points = rng.normal(size=(2, 5, 16)), rng.normal(size=(5, 3)) * 30
+    given = rng.normal(size=(6, 3))
+    one = pf.Rotary(16, rotary_dim=12, layout=layout, frequencies=given[:, 0])
+    expected = turned(x, np.outer(points[:, 0], given[:, 0]), layout, 12)
+    np.testing.assert_allclose(one.apply(x, positions=points[:, 0]), expected, rtol=0, atol=1e-13)
+    axes = [2, 0, 1, 0, 0, 2]
+    by_pair = pf.Rotary(16, rotary_dim=12, layout=layout, frequencies=given[:, 0], sections=axes)
+    expected = turned(x, points[:, axes] * given[:, 0], layout, 12)
+    np.testing.assert_allclose(by_pair.apply(x, positions=points), expected, rtol=0, atol=1e-13)
+    np.testing.assert_array_equal(by_pair.frequencies, given[:, 0])
+    dense = pf.Rotary(16, rotary_dim=12, layout=layout, frequencies=given)
+    assert dense.ndim == 3
+    np.testing.assert_array_equal(dense.frequencies, given)
+    expected = turned(x, points @ given.T, layout, 12)
+    np.testing.assert_allclose(dense.apply(x, positions=points), expected, rtol=0, atol=1e-13)
+    backwards = pf.Rotary(16, rotary_dim=12, layout=layout, frequencies=-given)
+    back = dense.apply(x, positions=points, inverse=True)
+    if layout != "interleaved_to_half":
+        np.testing.assert_allclose(backwards.apply(x, positions=points), back, rtol=0, atol=1e-15)
+
+
+@pytest.mark.usefixtures("backend")
+@pytest.mark.parametrize("sections", [None, [0, 1, 1, 0, 1, 1]], ids=["side by side", "mixed"])
+def test_a_schedule_for_each_axis(sections):
+    """Exact real numbers: far positions have the angles of the formulas, not of rounded frequencies."""
+    rotary = pf.Rotary(12, frequencies=[pf.geometric(2, base=7.0), pf.geometric(4)], sections=sections)
+    parts = [(0, 7.0, Fraction(0)), (0, 7.0, Fraction(1, 2)), *((1, 10000.0, Fraction(i, 4)) for i in range(4))]
+    order = range(6) if sections is None else [0, 2, 3, 1, 4, 5]
+    position = (2**40 + 1, -(2**41) + 3)
+    cos, sin = rotary.tables([position], dtype=np.float64)
+    for k, (axis, base, exponent) in enumerate(parts[i] for i in order):
+        with mpmath.workprec(200):
+            frequency = mpmath.power(base, -mpmath.mpf(exponent.numerator) / exponent.denominator)
+            angle = position[axis] * frequency
+            assert abs(cos[0, k] - mpmath.cos(angle)) < mpmath.mpf(2) ** -50
+            assert abs(sin[0, k] - mpmath.sin(angle)) < mpmath.mpf(2) ** -50
+
+
+@pytest.mark.usefixtures("backend")
+def test_attention_factor_of_frequencies(rng):
+    rotary, x = pf.Rotary(8, frequencies=np.ones(4), attention_factor=1.25), rng.normal(size=(3, 8))
+    assert rotary.attention_factor == 1.25
+    np.testing.assert_allclose(rotary.apply(x), 1.25 * pf.Rotary(8, frequencies=np.ones(4)).apply(x), rtol=1e-14)
+    np.testing.assert_allclose(rotary.apply(rotary.apply(x), inverse=True), x, rtol=1e-14)
+
+
+@pytest.mark.usefixtures("backend")
 def test_axial(rng):
     rotary = pf.Rotary(16, base=100.0, layout="interleaved", scaling={"rope_type": "axial"}, sections=[4, 4])
     frequencies = 100.0 ** (-np.arange(4) / 4)
@@ -378,12 +429,23 @@ VALUES = [
                           "original_max_position_embeddings": 64}),
     pf.Rotary(8, sections=[1, 3]),
     pf.Rotary(8, sections=[0, 1, 0, 1]),
+    pf.Rotary(8, frequencies=pf.geometric(4, base=3.0, freq_shift=0.25)),
+    pf.Rotary(8, frequencies=pf.linear(2, -1, 1 / 3), rotary_dim=4),
+    pf.Rotary(8, frequencies=[0.1, -0.2, 0.0, 1 / 3]),
+    pf.Rotary(8, frequencies=np.array([0.1, -0.2, 0.0, 1 / 3], np.float32)),
+    pf.Rotary(8, frequencies=[0.1, -0.2, 0.0, 1 / 3], attention_factor=1.5),
+    pf.Rotary(8, frequencies=[0.1, -0.2, 0.0, 1 / 3], sections=[2, 2]),
+    pf.Rotary(8, frequencies=[0.1, -0.2, 0.0, 1 / 3], sections=[1, 0, 0, 1]),
+    pf.Rotary(8, frequencies=[[0.1, 0.5], [-0.2, 0.5], [0.0, 0.0], [1.0, 1.0]]),
+    pf.Rotary(8, frequencies=[pf.geometric(1), pf.geometric(3, base=7.0)]),
+    pf.Rotary(8, frequencies=[pf.geometric(1), pf.geometric(3, base=7.0)], sections=[1, 0, 1, 1]),
+    pf.Rotary(8, frequencies=[pf.geometric(4), pf.linear(4, 0, 1)]),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("rotary", VALUES, ids=repr)
 def test_value(rotary):
-    again = eval(repr(rotary), {"Rotary": pf.Rotary})
+    again = eval(repr(rotary), vars(pf))
     copy = pickle.loads(pickle.dumps(rotary))
     assert rotary == again == copy
     assert hash(rotary) == hash(copy)
@@ -479,6 +541,27 @@ def test_from_config(tmp_path):
         ({"head_dim": 8, "sections": 4}, TypeError, ["sections", "4"]),
         ({"head_dim": 8, "scaling": {"rope_type": "axial"}}, ValueError, ["axial", "sections"]),
         ({"head_dim": 8, "scaling": {"rope_type": "xpos"}, "sections": [2, 2]}, ValueError, ["xpos", "sections"]),
+        ({"head_dim": 8, "frequencies": [1.0, 2.0]}, ValueError, ["frequencies are 2", "rotary_dim=8 has 4 pairs"]),
+        ({"head_dim": 8, "frequencies": pf.geometric(5)}, ValueError, ["frequencies are 5", "rotary_dim=8"]),
+        ({"head_dim": 8, "frequencies": np.ones((4, 2)), "sections": [2, 2]}, ValueError, ["4 and 4", "2 and 2"]),
+        ({"head_dim": 8, "frequencies": [pf.geometric(1), pf.geometric(2)]}, ValueError, ["are 1 and 2", "4 pairs"]),
+        (
+            {"head_dim": 8, "frequencies": [pf.geometric(2), pf.geometric(2)], "sections": [1, 3]},
+            ValueError,
+            ["2 and 2", "1 and 3 read"],
+        ),
+        ({"head_dim": 8, "frequencies": np.ones((2, 2, 2))}, ValueError, ["(2, 2, 2)", "(4, axes)"]),
+        ({"head_dim": 8, "frequencies": 1.0}, ValueError, ["shape ()", "(4,)"]),
+        ({"head_dim": 8, "frequencies": [1.0, np.inf, 1.0, 1.0]}, ValueError, ["frequencies must be finite"]),
+        ({"head_dim": 8, "frequencies": "slow"}, TypeError, ["frequencies must be real numbers"]),
+        ({"head_dim": 8, "frequencies": np.ones(4), "base": 5.0}, ValueError, ["frequencies excludes base=5.0"]),
+        (
+            {"head_dim": 8, "frequencies": np.ones(4), "scaling": {"rope_type": "linear", "factor": 2.0}},
+            ValueError,
+            ["frequencies excludes", "'linear'"],
+        ),
+        ({"head_dim": 8, "attention_factor": 2.0}, ValueError, ["attention_factor=2.0 needs frequencies"]),
+        ({"head_dim": 8, "frequencies": np.ones(4), "attention_factor": -1}, ValueError, ["attention_factor", "-1"]),
     ],
     ids=lambda value: str(value) if isinstance(value, dict) else None,
 )

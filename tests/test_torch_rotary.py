@@ -47,6 +47,11 @@ ROTARIES = {
     ),
     "sections": pf.Rotary(12, sections=[2, 3, 1]),
     "axes-by-pair": pf.Rotary(12, sections=[0, 1, 2, 0, 1, 0]),
+    "frequencies": pf.Rotary(12, frequencies=[0.1, -0.2, 0.0, 1 / 3], rotary_dim=8, attention_factor=1.5),
+    "schedules": pf.Rotary(
+        12, frequencies=[pf.geometric(2, base=50.0), pf.linear(4, 0, 1)], sections=[1, 0, 1, 1, 0, 1]
+    ),
+    "dense": pf.Rotary(12, frequencies=np.arange(12.0).reshape(6, 2) / 7),
     "axial": pf.Rotary(12, scaling={"rope_type": "axial"}, sections=[3, 3], layout="interleaved"),
 }
 

@@ -13,7 +13,7 @@ from .positions import Given
 from .sinusoids import Sinusoids
 from .value import Encoding
 
-__all__ = ["bound", "read", "rows", "scaled", "spread", "take", "written"]
+__all__ = ["bound", "of_sinusoids", "read", "rows", "scaled", "take", "written"]
 
 Bound = TypeVar("Bound", bound=Encoding)
 
@@ -21,6 +21,11 @@ Bound = TypeVar("Bound", bound=Encoding)
 def bound(cls: type[Bound], encoding: Encoding) -> Bound:
     """The same value as an Encoding of another class, which may compute with another engine."""
     return cls._of(encoding._sinusoids, encoding._recipe)
+
+
+def of_sinusoids(sinusoids: Sinusoids) -> Encoding:
+    """An Encoding of these columns."""
+    return Encoding._of(sinusoids)
 
 
 def take(encoding: Encoding, columns: npt.ArrayLike) -> Encoding:
@@ -31,11 +36,6 @@ def take(encoding: Encoding, columns: npt.ArrayLike) -> Encoding:
 def scaled(encoding: Encoding, scale: float) -> Encoding:
     """All columns times a factor."""
     return Encoding._of(encoding._sinusoids.with_(amplitudes=scale * encoding.amplitudes))
-
-
-def spread(encoding: Encoding, places: npt.ArrayLike, axes: int) -> Encoding:
-    """Columns of one axis, each with the axis that it is to read of so many."""
-    return type(encoding)._of(encoding._sinusoids.spread(places, axes))
 
 
 def rows(

@@ -179,9 +179,7 @@ def _coarse(encoding: Encoding, rows: Floats, begin: float, end: float, count: i
 def _refine(encoding: Encoding, rows: Floats, positions: Floats, begin: float, end: float) -> Floats:
     """Gauss-Newton from the grid's best; a step is taken only where it brings the row nearer."""
     slope = encoding._of(
-        encoding._sinusoids.with_(
-            phases=encoding.phases + 0.25, amplitudes=encoding.amplitudes * encoding.frequencies
-        )
+        encoding._sinusoids.with_(phases=encoding.phases + 0.25, amplitudes=encoding.amplitudes * encoding.frequencies)
     )
     size = _size(rows)[:, np.newaxis]
     difference = rows - encoding.encode(positions, dtype=np.float64)

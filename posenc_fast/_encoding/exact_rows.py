@@ -12,7 +12,6 @@ import numpy.typing as npt
 from .._numbers import exact as _exact
 from .._numbers import schedule as _schedule
 from .._numbers.exact import Real
-
 from .sinusoids import Sinusoids
 
 __all__ = ["exact_row"]

@@ -2,37 +2,29 @@
 
 from __future__ import annotations
 
-import math
-import sys
-from fractions import Fraction
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from .._engine import backend as _backend
-from .._engine.blocks import WORTH_A_THREAD, Target, collapse
+from .._engine.blocks import Target, collapse
 from .._numbers import arguments as _checks
-from .._numbers import schedule as _schedule
 from .._numbers.arguments import (
-    MOST_AMPLITUDE,
     check_out,
     check_precision,
     check_size,
-    check_width,
     check_workers,
     count_of,
     float_type,
     new,
     plain,
-    usual_type,
     wanted_type,
 )
-from .._numbers.rounding import HUGE, MOST, deliver, hard_rows
 from .._numbers.schedule import Schedule, explicit, real_array
 from . import algebra as _algebra
-from . import short
 from . import positions as _positions
+from . import short
 from .plans import Plans
 from .positions import Given
 from .rows import fill, fill_progression
@@ -139,12 +131,12 @@ class Encoding:
     def __reduce__(self) -> tuple[Any, ...]:
         sinusoids = self._sinusoids
         columns = sinusoids.index, sinusoids.phases, sinusoids.amplitudes
-        cls = None if type(self) is Encoding else type(self)
-        return Encoding._restore, (cls, sinusoids.schedules, *columns, self._recipe)
+        kind = None if type(self) is Encoding else type(self)
+        return Encoding._restore, (kind, sinusoids.schedules, *columns, self._recipe)
 
     @staticmethod
-    def _restore(cls: type[Encoding] | None, *state: Any) -> Encoding:
-        return (cls or Encoding)._of(Sinusoids(*state[:-1]), state[-1])
+    def _restore(kind: type[Encoding] | None, *state: Any) -> Encoding:
+        return (kind or Encoding)._of(Sinusoids(*state[:-1]), state[-1])
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Encoding):
@@ -259,7 +251,9 @@ class Encoding:
         first, each = _checks.progression(start, step, length)
         result = self._allocate(out, (length, self.d_model), kind)
         if length:
-            fill_progression(self._plans, self._engine(), Target(result, warm=out is not None), first, each, single, threads)
+            fill_progression(
+                self._plans, self._engine(), Target(result, warm=out is not None), first, each, single, threads
+            )
         return result if out is None else out
 
     def encode(
@@ -574,6 +568,7 @@ class Encoding:
 
     def _allocate(self, out: Array | None, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
         return new(shape, dtype) if out is None else check_out(out, shape, dtype)
+
 
 # pickles name what is public, wherever this file may go
 Encoding._restore.__module__ = "posenc_fast"

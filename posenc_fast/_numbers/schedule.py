@@ -206,7 +206,7 @@ def parts_of(schedule: Schedule) -> list[str | int | float]:
     ]
 
 
-def schedule_of(name: str, *parts: str | int | float) -> Schedule:
+def schedule_of(name: str, *parts: str | float) -> Schedule:
     """What parts were taken of."""
     (cls,) = (each for each in Schedule.__subclasses__() if each.__name__ == name)
     schedule = cls.__new__(cls)

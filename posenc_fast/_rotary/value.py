@@ -7,19 +7,21 @@ import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from .._encoding import positions as _positions
-from .._encoding.builders import fourier_features
+from .._encoding.access import bound
 from .._encoding.value import Encoding
 from .._engine import backend as _backend
 from .._engine import threads as _threads
 from .._engine.blocks import WORTH_A_THREAD
 from .._numbers import arguments as _checks
 from .._numbers.arguments import check_out, check_precision, check_workers, count_of, float_type, kind_of, plain, real
+from .._numbers.schedule import Explicit, Schedule, parts_of, schedule_of
+from . import pairs as _pairs
 from . import scaling as _rope
 
 __all__ = ["LAYOUTS", "Rotary", "permute_rotary"]
@@ -35,6 +37,20 @@ ANGLES = 1 << 15
 AHEAD = 32
 _NO_ROWS = np.empty((0, 0))
 _FLOAT32, _FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
+
+
+class _Key(NamedTuple):
+    """What makes two encodings equal: parameters are sorted; axes has the axis of each pair."""
+
+    head_dim: int
+    base: float
+    rotary_dim: int
+    layout: str
+    kind: str
+    parameters: tuple[tuple[str, Any], ...]
+    axes: tuple[int, ...] | None
+    frequencies: tuple[Schedule, ...] | None
+    attention_factor: float
 
 
 class Rotary:
@@ -63,6 +79,12 @@ class Rotary:
     sections : sequence of int, optional
         How many pairs read each axis of a position of several axes, in order; or an axis for each pair, if there are
         as many as pairs and they do not add up to them.
+    frequencies : Schedule, sequence of Schedule, or array_like of shape (pairs,) or (pairs, axes), optional
+        Radians per unit of position, in place of base and scaling; with a negative one a pair turns backwards. One for
+        each of rotary_dim/2 pairs; or a schedule for each axis, of as many frequencies as pairs read it (as sections
+        say, or side by side). A matrix, or a schedule of all pairs for each axis, has the sum over the axes as angle.
+    attention_factor : float
+        Factor of cosines and sines, with frequencies; a scaling has its own.
 
     Raises
     ------
@@ -71,7 +93,7 @@ class Rotary:
 
     Notes
     -----
-    Unscaled frequencies are exact real numbers, scaled ones the float64 results of their formulas. Tables are rounded
+    Schedules and unscaled frequencies are exact real numbers, scaled ones the float64 results of their formulas. Tables are rounded
     once from the exact value; x is turned in doubles and rounded once, so that a value is within half a unit in its
     last place and 2^-51 of the length of its pair (float64: 2^-51 of it in all). Nothing limits the position. Keys
     that were turned for other positions are turned by the difference; with an attention factor they are turned back
@@ -90,10 +112,17 @@ class Rotary:
     >>> queries = np.ones((1, 2, 3, 4), np.float32)
     >>> rotary.apply(queries, out=queries)[0, 0, 1].round(4)
     array([-0.3012,  0.99  ,  1.3818,  1.0099], dtype=float32)
+
+    Two axes with frequencies of their own, whose pairs take turns; and pairs that read both:
+
+    >>> pf.Rotary(8, frequencies=[pf.geometric(2, base=100.0), pf.geometric(2)], sections=[0, 1, 0, 1]).frequencies
+    array([1.  , 1.  , 0.1 , 0.01])
+    >>> pf.Rotary(4, frequencies=[[1.0, 0.5], [0.25, -2.0]]).tables([[1, 2]])[1].round(4)
+    array([[0.9093, 0.5716]], dtype=float32)
     """
 
     __slots__ = ("__weakref__", "_cache", "_found", "_key", "_kind", "_last")
-    _key: tuple[Any, ...]
+    _key: _Key
     _kind: tuple[str, dict[str, Any]]
     _found: _rope.Frequencies
     _cache: dict[Any, Encoding]
@@ -110,6 +139,8 @@ class Rotary:
         layout: str = "half",
         scaling: Mapping[str, Any] | None = None,
         sections: Sequence[int] | None = None,
+        frequencies: Schedule | Sequence[Schedule] | npt.ArrayLike | None = None,
+        attention_factor: float = 1.0,
     ) -> None:
         head = count_of(head_dim, "head_dim", 2)
         dim = _rope.count_pairs(head if rotary_dim is None else rotary_dim, head)
@@ -117,16 +148,26 @@ class Rotary:
         if layout not in LAYOUTS:
             raise ValueError(f"layout must be one of {', '.join(map(repr, LAYOUTS))}, not {layout!r}")
         kind, parameters = _rope.checked_scaling(scaling, dim // 2)
-        axes = _axes_of_pairs(sections, dim // 2)
+        axes = _pairs.checked_axes(sections, frequencies, dim // 2)
         if kind == "axial" and axes is None:
             raise ValueError("scaling has rope_type='axial', which needs sections: how many pairs read each axis")
         if kind == "xpos" and axes is not None:
             raise ValueError("sections and rope_type='xpos' exclude each other: amplitudes have one axis")
-        key = (head, number, dim, layout, kind, tuple(sorted(parameters.items())), axes)
+        factor, given = real(attention_factor, "attention_factor", positive=True), None
+        if frequencies is None:
+            if factor != 1:
+                raise ValueError(f"attention_factor={factor} needs frequencies; a scaling has one among its parameters")
+            found = _rope.frequencies_of(dim, number, kind, parameters)
+        else:
+            if (number, scaling) != (10000.0, None):
+                raise ValueError(f"frequencies excludes base={number} and scaling={scaling!r}; leave one side out")
+            given = _pairs.checked_frequencies(frequencies, dim // 2, axes)
+            found = _rope.Frequencies(given[0], factor)
+        key = _Key(head, number, dim, layout, kind, tuple(sorted(parameters.items())), axes, given, factor)
         for name, value in (
             ("_key", key),
             ("_kind", (kind, parameters)),
-            ("_found", _rope.frequencies_of(dim, number, kind, parameters)),
+            ("_found", found),
             ("_cache", {}),
             ("_last", {}),
         ):
@@ -214,38 +255,49 @@ class Rotary:
         return hash(self._key)
 
     def _arguments(self) -> dict[str, Any]:
-        head, base, dim, layout, kind, _, axes = self._key
-        usual = {"base": 10000.0, "rotary_dim": head, "layout": "half", "scaling": None, "sections": None}
-        scaling = None if kind == "default" else {"rope_type": kind, **self._kind[1]}
-        sections = None if axes is None else axes
-        if axes is not None and list(axes) == sorted(axes):
-            sections = tuple(np.bincount(axes).tolist())
-        given = {"base": base, "rotary_dim": dim, "layout": layout, "scaling": scaling, "sections": sections}
-        return {name: value for name, value in given.items() if value != usual[name]}
+        key = self._key
+        sections = key.axes
+        if key.axes is not None and list(key.axes) == sorted(key.axes):
+            sections = tuple(np.bincount(key.axes).tolist())
+        given = {
+            "base": key.base,
+            "rotary_dim": key.rotary_dim,
+            "layout": key.layout,
+            "scaling": None if key.kind == "default" else {"rope_type": key.kind, **self._kind[1]},
+            "sections": sections,
+            "frequencies": None if key.frequencies is None else _pairs.written(key.frequencies),
+            "attention_factor": key.attention_factor,
+        }
+        usual = {"base": 10000.0, "rotary_dim": key.head_dim, "layout": "half", "attention_factor": 1.0}
+        return {name: value for name, value in given.items() if value != usual.get(name)}
 
     def __repr__(self) -> str:
         options = "".join(f", {name}={value!r}" for name, value in self._arguments().items())
         return f"Rotary({self.head_dim}{options})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restore, (type(self), self.head_dim, self._arguments())
+        kind = None if type(self) is Rotary else type(self)
+        return Rotary._restore, (kind, self.head_dim, self._arguments())
+
+    @staticmethod
+    def _restore(kind: type[Rotary] | None, head_dim: int, arguments: dict[str, Any]) -> Rotary:
+        return (kind or Rotary)(head_dim, **arguments)
 
     @property
     def head_dim(self) -> int:
         """Width of a head."""
-        return int(self._key[0])
+        return self._key.head_dim
 
     @property
     def rotary_dim(self) -> int:
         """How many of the first values turn."""
-        return int(self._key[2])
+        return self._key.rotary_dim
 
     @property
     def frequencies(self) -> Floats:
-        """Radians per unit of position of each pair, rounded to float64: (rotary_dim/2,)."""
-        pairs = self.rotary_dim // 2
-        values = self._angles_of("cos").frequencies
-        return values if values.ndim == 1 else values[np.arange(pairs), self._key[6]]
+        """Radians per unit of position of each pair, rounded to float64: (rotary_dim/2,), or (rotary_dim/2, axes)."""
+        values, axes = self._angles_of("cos").frequencies, self._key.axes
+        return values if axes is None or values.ndim == 1 else values[np.arange(len(values)), axes]
 
     @property
     def attention_factor(self) -> float:
@@ -255,8 +307,7 @@ class Rotary:
     @property
     def ndim(self) -> int:
         """Number of axes of a position."""
-        axes = self._key[6]
-        return 1 if axes is None else max(axes) + 1
+        return self._angles_of("cos").ndim
 
     def _engine(self) -> _backend.Engine:
         return _backend.current() if self._pinned is None else _backend.select(self._pinned)
@@ -265,17 +316,13 @@ class Rotary:
         """What computes these functions of all pairs, side by side."""
         found = self._cache.get((functions, inverse))
         if found is None:
-            pairs, axes, values = self.rotary_dim // 2, self._key[6], self._found.values
+            key, values = self._key, self._found.values
             factor = 1 / self.attention_factor if inverse else self.attention_factor
-            if self._kind[0] == "axial":
-                values = _axial(self._key[1], axes)
-            found = fourier_features(values, functions=functions, scale=factor)
-            found = self._encodings._adopt(found)
-            if axes is not None:
-                index = np.full((found.d_model, self.ndim), -1)
-                index[np.arange(found.d_model), np.tile(axes, len(functions))] = found._index[:, 0]
-                found = self._encodings._make(found._schedules, index, found.phases, found.amplitudes, "")
-            assert found.d_model == pairs * len(functions)
+            if key.kind == "axial":
+                assert key.axes is not None
+                values = _pairs.axial(key.base, key.axes)
+            schedules = key.frequencies or (values if isinstance(values, Schedule) else Explicit(values),)
+            found = bound(self._encodings, _pairs.angles_of(schedules, key.axes, functions, factor))
             self._cache[functions, inverse] = found
         return found
 
@@ -480,11 +527,11 @@ class Rotary:
         length, width = x.shape[2:]
         if (
             x.dtype is not _FLOAT32
-            or width != self._key[0]
+            or width != self._key.head_dim
             or not x.flags.carray
             or not 0 < length * width <= ANGLES
             or not 0 < x.size < WORTH_A_THREAD
-            or self._key[3] == LAYOUTS[2]
+            or self._key.layout == LAYOUTS[2]
         ):
             return None
         rows = rows_of(x.shape)
@@ -494,7 +541,7 @@ class Rotary:
         # groups that share angles: one, or each batch by itself
         where = np.newaxis if rows.ndim == 2 else (slice(None), np.newaxis)
         rows = rows[np.newaxis] if rows.ndim == 2 else rows
-        engine.module.rotate(engine.level, rows, x[where], result[where], 1, LAYOUTS.index(self._key[3]))
+        engine.module.rotate(engine.level, rows, x[where], result[where], 1, LAYOUTS.index(self._key.layout))
         return given if in_place else result
 
     def _counted_rows(self, count: int, start: float, precision: str, inverse: bool) -> Floats:
@@ -502,7 +549,7 @@ class Rotary:
 
         Every layer of a model asks for the same ones, and the next token for the next: a few are made ahead and kept.
         """
-        pairs = self._key[2]
+        pairs = self._key.rotary_dim
         if type(start) is not int or abs(start) >= 2**62 or 2 * count * pairs > ANGLES:
             return self._angle_rows(count, start, precision, inverse)
         engine = self._engine()
@@ -590,7 +637,7 @@ class Rotary:
 
     def _few_rows(self, cos: Array, sin: Array, shape: tuple[int, ...]) -> Floats | None:
         """Given tables side by side, where they are the usual ones for x of a shape."""
-        expected = shape[0], shape[2], self._key[2] // 2
+        expected = shape[0], shape[2], self._key.rotary_dim // 2
         if cos.shape != sin.shape or cos.shape not in (expected, expected[1:]):
             return None
         if cos.dtype not in _checks.KINDS or sin.dtype not in _checks.KINDS:
@@ -602,7 +649,7 @@ class Rotary:
         x = plain(x, "x")
         float_type(x.dtype, "x")
         shape, dims = x.shape, x.ndim
-        if dims < 2 or shape[-1] != self._key[0]:
+        if dims < 2 or shape[-1] != self._key.head_dim:
             raise ValueError(f"x has shape {shape}, but must have (.., {self.head_dim}), the head_dim last")
         axis = seq_axis if type(seq_axis) is int else count_of(seq_axis, "seq_axis", -dims)
         if not -dims <= axis < dims - 1 or axis == -1:
@@ -630,7 +677,7 @@ class Rotary:
         # the engines take whole numbers of values, side by side
         source = x if x.flags.aligned and x.strides[-1] == x.itemsize else np.array(x, order="C")
         target = result if result.flags.aligned else np.empty(x.shape, x.dtype)
-        length, pairs, layout = x.shape[axis], self._key[2] // 2, LAYOUTS.index(self._key[3])
+        length, pairs, layout = x.shape[axis], self._key.rotary_dim // 2, LAYOUTS.index(self._key.layout)
         back = inverse and layout == 2
         kind = kind_of(x.dtype) or 0
         from_, to = (_arranged(array, kind, axis, groups) for array in (source, target))
@@ -722,25 +769,23 @@ def permute_rotary(
     return np.take(array, (heads + order).reshape(-1), axis=place)
 
 
-def _restore(cls: type[Rotary], head_dim: int, arguments: dict[str, Any]) -> Rotary:
-    return cls(head_dim, **arguments)
+# pickles name what is public, wherever this file may go
+Rotary._restore.__module__ = "posenc_fast"
 
 
-def _axes_of_pairs(sections: Any, pairs: int) -> tuple[int, ...] | None:
-    """For each pair the axis that it reads."""
-    if sections is None:
-        return None
-    if not isinstance(sections, (Sequence, np.ndarray)) or isinstance(sections, str):
-        raise TypeError(f"sections must be a sequence of integers, not {sections!r}")
-    numbers = [count_of(number, "sections", 0) for number in sections]
-    # an axis for each pair has a 0 among them, counts have none
-    if numbers and min(numbers) > 0 and sum(numbers) == pairs:
-        return tuple(np.repeat(np.arange(len(numbers)), numbers).tolist())
-    if len(numbers) == pairs and set(numbers) == set(range(max(numbers) + 1)):
-        return tuple(numbers)
-    raise ValueError(
-        f"sections={tuple(numbers)} must be counts that add up to {pairs} pairs, or an axis from 0 on for each pair"
-    )
+def written(rotary: Rotary) -> dict[str, Any]:
+    """Lists, numbers and strings that say all of it: equal ones are written alike."""
+    found = {"head_dim": rotary.head_dim, **rotary._arguments()}
+    if rotary._key.frequencies is not None:
+        found["frequencies"] = [parts_of(schedule) for schedule in rotary._key.frequencies]
+    return found
+
+
+def read(found: dict[str, Any]) -> Rotary:
+    """What was written."""
+    if "frequencies" in found:
+        found = found | {"frequencies": [schedule_of(*parts) for parts in found["frequencies"]]}
+    return Rotary(**found)
 
 
 def _interleaved_axes(sections: Sequence[int]) -> tuple[int, ...]:
@@ -750,16 +795,6 @@ def _interleaved_axes(sections: Sequence[int]) -> tuple[int, ...]:
     for a in range(1, count):
         axes[a : sections[a] * count : count] = a
     return tuple(axes.tolist())
-
-
-def _axial(base: float, axes: Sequence[int]) -> Floats:
-    """For each pair its frequency among those of its axis."""
-    values = np.empty(len(axes))
-    for a in range(max(axes) + 1):
-        where = np.array(axes) == a
-        count = int(where.sum())
-        values[where] = base ** (-np.arange(count) / count)
-    return values
 
 
 def _arranged(array: Array, kind: int, axis: int, groups: int) -> Array:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Callable, Sequence
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -23,8 +22,9 @@ from .._encoding import access
 from .._encoding.value import Encoding
 from .._engine.blocks import WORTH_A_THREAD
 from .._numbers.arguments import TYPES, float_type, kind_of
-from .._numbers.schedule import Explicit, Geometric, Linear, Schedule
 from .._rotary.value import LAYOUTS, Rotary
+from .._rotary.value import read as rotary_read
+from .._rotary.value import written as rotary_written
 
 __all__ = [
     "add",
@@ -192,18 +192,15 @@ def _either(
 
 def write(value: Encoding | Rotary) -> str:
     """An encoding as text: equal ones are written alike, and what is read equals what was written."""
-    if isinstance(value, Rotary):
-        return json.dumps({"head_dim": value.head_dim, **value._arguments()}, separators=(",", ":"))
-    return json.dumps(access.written(value), separators=(",", ":"))
+    written = rotary_written(value) if isinstance(value, Rotary) else access.written(value)
+    return json.dumps(written, separators=(",", ":"))
 
 
 @functools.lru_cache(maxsize=64)
 def read(text: str) -> Encoding | Rotary:
     """What was written."""
     found = json.loads(text)
-    if isinstance(found, dict):
-        return Rotary(**found)
-    return access.read(*found)
+    return rotary_read(found) if isinstance(found, dict) else access.read(*found)
 
 
 # ---- tables for other devices ---------------------------------------------------------------------------------------
@@ -325,7 +322,7 @@ def _rotate(
     assert isinstance(rotary, Rotary)
     if not _on_cpu(x):
         cos, sin = _rows(text, start, x.shape[seq_axis], positions, x.device, _wide(x))
-        turned = _rotated(x, cos, sin, seq_axis, rotary._key[3], transposed)
+        turned = _rotated(x, cos, sin, seq_axis, rotary._key.layout, transposed)
         return (_new_like(x) if out is None else out).copy_(turned)
     values, workers, out = array_of(x, "x"), _workers(x), _result_for(x) if out is None else out
     into = values if out is x else None if out is None else array_of(out, "out")
@@ -338,7 +335,7 @@ def _rotate(
         cosines, sines = rotary.tables(x.shape[seq_axis], start=start, dtype=np.float64)
     else:
         cosines, sines = rotary.tables(where, dtype=np.float64)
-    layout = rotary._key[3]
+    layout = rotary._key.layout
     plain = _plain_rotary(rotary.head_dim, rotary.rotary_dim, LAYOUTS[0] if layout == LAYOUTS[2] else layout)
     result = plain.apply_tables(values, cosines, -sines, seq_axis=seq_axis, out=into, workers=workers)
     if layout == LAYOUTS[2]:
