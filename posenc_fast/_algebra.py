@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ._checks import check_out, float_type, kind_of, new, plain, real
-from ._schedule import real_array
+from . import _positions
+from ._arrays import as_array
+from ._checks import check_out, float_type, kind_of, new, plain
+from ._positions import Given
 
 if TYPE_CHECKING:
     from ._encoding import Encoding
@@ -62,17 +64,24 @@ def _partners(encoding: Encoding) -> tuple[npt.NDArray[np.intp], Floats] | int:
     return min(left) if left else (partner, ahead)
 
 
-def _offset(encoding: Encoding, offset: Any) -> Floats:
-    """An offset of one position as (axes,)."""
-    values = np.atleast_1d(real_array(offset, "offset"))
-    if values.shape != (encoding.ndim,):
+def _offset(encoding: Encoding, offset: Any) -> Given:
+    """An offset of one position."""
+    given = _finite(encoding, offset, "offset")
+    if given.shape != ():
         wanted = "one number" if encoding.ndim == 1 else f"{encoding.ndim} numbers, one for each axis"
         raise ValueError(f"offset must be {wanted}, not {offset!r}")
-    return values
+    return given
 
 
-def _cosines_and_sines(encoding: Encoding, offsets: Floats) -> tuple[Floats, Floats]:
-    """Of the angles that offsets (n, axes) are for each column: (n, d)."""
+def _finite(encoding: Encoding, offsets: Any, name: str) -> Given:
+    given = _positions.convert(offsets, encoding.ndim, name)
+    if given.nowhere() is not None:
+        raise ValueError(f"{name} must be finite, not {offsets!r}")
+    return given
+
+
+def _cosines_and_sines(encoding: Encoding, offsets: Given) -> tuple[Floats, Floats]:
+    """Of the angles that offsets are for each column: (..., d)."""
     key = "angles"
     both = encoding._cache.get(key)
     if both is None:
@@ -80,8 +89,8 @@ def _cosines_and_sines(encoding: Encoding, offsets: Floats) -> tuple[Floats, Flo
         index = np.concatenate([encoding._index, encoding._index])
         phases = np.repeat([0.25, 0.0], d)
         both = encoding._cache[key] = type(encoding)._make(encoding._schedules, index, phases, np.ones(2 * d), "")
-    values = both.encode(offsets[:, 0] if encoding.ndim == 1 else offsets, dtype=np.float64)
-    return values[:, : encoding.d_model], values[:, encoding.d_model :]
+    values = both._encode(offsets, np.dtype(np.float64))
+    return values[..., : encoding.d_model], values[..., encoding.d_model :]
 
 
 def shift(encoding: Encoding, encoded: Any, offset: Any, out: Array | None) -> Array:
@@ -90,7 +99,7 @@ def shift(encoding: Encoding, encoded: Any, offset: Any, out: Array | None) -> A
     if encoded.ndim == 0 or encoded.shape[-1] != encoding.d_model:
         raise ValueError(f"encoded has shape {encoded.shape}, but must have (..., {encoding.d_model})")
     partner, ahead = partners(encoding, "shift")
-    cosine, sine = (part[0] for part in _cosines_and_sines(encoding, _offset(encoding, offset)[np.newaxis]))
+    cosine, sine = _cosines_and_sines(encoding, _offset(encoding, offset))
     result = new(encoded.shape, dtype) if out is None else check_out(out, encoded.shape, dtype)
     constant = ahead == 0
     cosine, sine = np.where(constant, 1.0, cosine), ahead * sine
@@ -112,7 +121,7 @@ def shift(encoding: Encoding, encoded: Any, offset: Any, out: Array | None) -> A
 
 def transition_matrix(encoding: Encoding, offset: Any) -> Floats:
     partner, ahead = partners(encoding, "transition_matrix")
-    cosine, sine = (part[0] for part in _cosines_and_sines(encoding, _offset(encoding, offset)[np.newaxis]))
+    cosine, sine = _cosines_and_sines(encoding, _offset(encoding, offset))
     matrix = np.zeros((encoding.d_model, encoding.d_model))
     columns = np.arange(encoding.d_model)
     matrix[partner, columns] = ahead * sine
@@ -122,32 +131,24 @@ def transition_matrix(encoding: Encoding, offset: Any) -> Floats:
 
 def similarity(encoding: Encoding, offsets: Any) -> Array:
     _, ahead = partners(encoding, "similarity")
-    values = real_array(offsets, "offsets")
-    shape = values.shape
-    if encoding.ndim > 1:
-        if not shape or shape[-1] != encoding.ndim:
-            raise ValueError(
-                f"offsets has shape {shape}, but must have (..., {encoding.ndim}), one number for each axis"
-            )
-        shape = shape[:-1]
+    given = _finite(encoding, offsets, "offsets")
     squares = encoding.amplitudes**2
     # each pair has the square of its amplitude once; a constant column its own value squared
     constant = encoding.amplitudes * np.sin(2 * np.pi * encoding.phases)
     still = float((constant[ahead == 0] ** 2).sum())
     weights = np.where(ahead == 0, 0.0, squares / 2)
-    rows = values.reshape(-1, encoding.ndim)
-    result = np.empty(len(rows))
+    result = np.empty(len(given))
     step = max(1, _BLOCK // encoding.d_model)
-    for first in range(0, len(rows), step):
-        cosine, _ = _cosines_and_sines(encoding, rows[first : first + step])
+    for first in range(0, len(given), step):
+        cosine, _ = _cosines_and_sines(encoding, given.rows(slice(first, first + step)))
         result[first : first + step] = cosine @ weights + still
-    return result.reshape(shape)[()]
+    return result.reshape(given.shape)[()]
 
 
 def locate(encoding: Encoding, encoded: Any, low: Any, high: Any) -> tuple[Floats, Floats]:
     if encoding.ndim != 1:
         raise ValueError(f"locate is for encodings of one axis; this one has {encoding.ndim}")
-    rows = np.asarray(encoded)
+    rows = as_array(encoded, "encoded")
     if rows.dtype.kind not in "iuf" and kind_of(rows.dtype) is None:
         raise TypeError(f"encoded must be real numbers, not an array of {rows.dtype}")
     rows = rows.astype(np.float64)
@@ -157,8 +158,8 @@ def locate(encoding: Encoding, encoded: Any, low: Any, high: Any) -> tuple[Float
     if not frequencies.any():
         raise ValueError("locate needs a column whose frequency and amplitude are not zero")
     longest, shortest = (2 * np.pi / f(frequencies[frequencies > 0]) for f in (np.min, np.max))
-    begin = real(low, "low") if low is not None else -longest / 2
-    end = real(high, "high") if high is not None else longest / 2
+    begin = float(_positions.number(low, "low")) if low is not None else -longest / 2
+    end = float(_positions.number(high, "high")) if high is not None else longest / 2
     if begin > end:
         raise ValueError(f"low={low!r} is above high={high!r}")
     steps = (end - begin) / shortest * _STEPS_PER_WAVE

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ._api import sinusoidal
+from ._arrays import as_array
 from ._checks import float_type, kind_of, real
 from ._encoding import Encoding
 from ._measure import BASES, FIRSTS, ROUNDING, Angles, Table, measure, odd_of, schedules, start_of
@@ -142,8 +143,8 @@ def identify(table: npt.ArrayLike, *, start: float | None = None) -> Identificat
     Parameters
     ----------
     table : array_like of shape (n, d)
-        float64, float32, float16 or bfloat16 (of ml_dtypes); rows of consecutive positions, at least 8. Rows of zeros
-        are taken for padding.
+        float64, float32, float16 or bfloat16 (of ml_dtypes, torch or jax); rows of consecutive positions, at least 8.
+        Rows of zeros are taken for padding.
     start : float, optional
         Position of the first row. Found out if not given.
 
@@ -196,7 +197,7 @@ def identify(table: npt.ArrayLike, *, start: float | None = None) -> Identificat
 
 
 def _checked(table: npt.ArrayLike) -> Table:
-    array = np.asarray(table)
+    array = as_array(table, "table", keep_type=True)
     kind = kind_of(float_type(array.dtype, "table"))
     if array.ndim != 2 or array.shape[1] == 0:
         raise ValueError(f"table has shape {array.shape}, but must have (rows, columns)")

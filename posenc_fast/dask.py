@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from . import _checks, _frames, _grid, _positions
+from . import _checks, _grid, _positions
 from ._encoding import Encoding
 
 try:
@@ -47,7 +47,7 @@ def table(
     *,
     start: float = 0,
     step: float = 1,
-    dtype: npt.DTypeLike = np.float32,
+    dtype: npt.DTypeLike = None,
     precision: str = "exact",
     chunks: Any = "auto",
 ) -> Any:
@@ -91,7 +91,7 @@ def table(
     _check_encoding(encoding)
     encoding._one_axis("table")
     rows = _checks.count_of(length, "length", 0)
-    kind = _checks.float_type(dtype)
+    kind = _checks.wanted_type(dtype)
     _checks.check_precision(precision)
     first, each = _checks.progression(start, step, rows)
     return da.map_blocks(
@@ -110,7 +110,7 @@ def encode(
     encoding: Encoding,
     positions: Any,
     *,
-    dtype: npt.DTypeLike = np.float32,
+    dtype: npt.DTypeLike = None,
     precision: str = "exact",
     chunks: Any = None,
 ) -> Any:
@@ -154,7 +154,7 @@ def encode(
     (7, 6)
     """
     _check_encoding(encoding)
-    kind = _checks.float_type(dtype)
+    kind = _checks.wanted_type(dtype)
     _checks.check_precision(precision)
     axes, d_model = encoding.ndim, encoding.d_model
     options: dict[str, Any] = {"encoding": encoding, "kind": kind, "precision": precision}
@@ -174,8 +174,7 @@ def encode(
             raise ValueError(f"chunks={chunks!r} cannot divide a column, whose length is unknown; repartition it")
         _encode_column(example[:0], **options)
         return positions.map_partitions(_encode_column, meta=np.empty((0, d_model), kind), **options)
-    # an empty array has all that can be said of the type
-    _positions.convert(np.empty((0,) if axes == 1 else (0, axes), positions.dtype), axes)
+    _positions.check_type(positions.dtype)
     if axes > 1 and (positions.ndim == 0 or positions.shape[-1] != axes):
         raise ValueError(
             f"positions has shape {positions.shape}, but the encoding has {axes} axes: its last dimension must be {axes}"
@@ -208,7 +207,7 @@ def grid(
     encoding: Encoding,
     *,
     indexing: str = "ij",
-    dtype: npt.DTypeLike = np.float32,
+    dtype: npt.DTypeLike = None,
     chunks: Any = "auto",
 ) -> Any:
     """The encodings of all points of a grid: `posenc_fast.grid` as a lazy array.
@@ -243,7 +242,7 @@ def grid(
     _check_encoding(encoding)
     coordinates = _grid._coordinates(axes, encoding.ndim)
     order = _grid._order(indexing, encoding.ndim)
-    kind = _checks.float_type(dtype)
+    kind = _checks.wanted_type(dtype)
     shape = tuple(_grid._length(coordinates[a]) for a in order)
     return da.map_blocks(
         _grid_block,
@@ -278,20 +277,20 @@ def _encode_block(positions: Array, encoding: Encoding, kind: np.dtype[Any], pre
 
 
 def _encode_column(column: Any, encoding: Encoding, kind: np.dtype[Any], precision: str) -> Array:
-    values, missing = _frames.column_positions(column, "positions")
-    rows = encoding.encode(values, dtype=kind, precision=precision)
-    if missing is not None:
-        rows[missing] = np.nan
-    return rows
+    return encoding.encode(column, dtype=kind, precision=precision)
 
 
 def _grid_block(
-    encoding: Encoding, coordinates: list[range | Array], indexing: str, kind: np.dtype[Any], block_info: Any = None
+    encoding: Encoding,
+    coordinates: list[range | _positions.Given],
+    indexing: str,
+    kind: np.dtype[Any],
+    block_info: Any = None,
 ) -> Array:
     places = block_info[None]["array-location"]
     order = _grid._order(indexing, encoding.ndim)
-    parts: list[Any] = [coordinates[a][slice(*map(int, places[order[a]]))] for a in range(encoding.ndim)]
-    return _grid.grid(parts, encoding, indexing=indexing, dtype=kind)
+    parts = [_grid.part_of(coordinates[a], slice(*map(int, places[order[a]]))) for a in range(encoding.ndim)]
+    return _grid.filled(parts, encoding, order, kind)
 
 
 # ---- checks ---------------------------------------------------------------------------------------------------------
