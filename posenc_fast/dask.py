@@ -27,7 +27,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ._encoding import frames as _frames
 from ._encoding import grid as _grid
 from ._encoding import positions as _positions
 from ._encoding.value import Encoding
@@ -50,7 +49,7 @@ def table(
     *,
     start: float = 0,
     step: float = 1,
-    dtype: npt.DTypeLike = np.float32,
+    dtype: npt.DTypeLike = None,
     precision: str = "exact",
     chunks: Any = "auto",
 ) -> Any:
@@ -94,7 +93,7 @@ def table(
     _check_encoding(encoding)
     encoding._one_axis("table")
     rows = _checks.count_of(length, "length", 0)
-    kind = _checks.float_type(dtype)
+    kind = _checks.wanted_type(dtype)
     _checks.check_precision(precision)
     first, each = _checks.progression(start, step, rows)
     return da.map_blocks(
@@ -113,7 +112,7 @@ def encode(
     encoding: Encoding,
     positions: Any,
     *,
-    dtype: npt.DTypeLike = np.float32,
+    dtype: npt.DTypeLike = None,
     precision: str = "exact",
     chunks: Any = None,
 ) -> Any:
@@ -157,7 +156,7 @@ def encode(
     (7, 6)
     """
     _check_encoding(encoding)
-    kind = _checks.float_type(dtype)
+    kind = _checks.wanted_type(dtype)
     _checks.check_precision(precision)
     axes, d_model = encoding.ndim, encoding.d_model
     options: dict[str, Any] = {"encoding": encoding, "kind": kind, "precision": precision}
@@ -177,8 +176,7 @@ def encode(
             raise ValueError(f"chunks={chunks!r} cannot divide a column, whose length is unknown; repartition it")
         _encode_column(example[:0], **options)
         return positions.map_partitions(_encode_column, meta=np.empty((0, d_model), kind), **options)
-    # an empty array has all that can be said of the type
-    _positions.convert(np.empty((0,) if axes == 1 else (0, axes), positions.dtype), axes)
+    _positions.check_type(positions.dtype)
     if axes > 1 and (positions.ndim == 0 or positions.shape[-1] != axes):
         raise ValueError(
             f"positions has shape {positions.shape}, but the encoding has {axes} axes: its last dimension must be {axes}"
@@ -211,7 +209,7 @@ def grid(
     encoding: Encoding,
     *,
     indexing: str = "ij",
-    dtype: npt.DTypeLike = np.float32,
+    dtype: npt.DTypeLike = None,
     chunks: Any = "auto",
 ) -> Any:
     """The encodings of all points of a grid: `posenc_fast.grid` as a lazy array.
@@ -246,7 +244,7 @@ def grid(
     _check_encoding(encoding)
     coordinates = _grid._coordinates(axes, encoding.ndim)
     order = _grid._order(indexing, encoding.ndim)
-    kind = _checks.float_type(dtype)
+    kind = _checks.wanted_type(dtype)
     shape = tuple(_grid._length(coordinates[a]) for a in order)
     return da.map_blocks(
         _grid_block,
@@ -281,20 +279,20 @@ def _encode_block(positions: Array, encoding: Encoding, kind: np.dtype[Any], pre
 
 
 def _encode_column(column: Any, encoding: Encoding, kind: np.dtype[Any], precision: str) -> Array:
-    values, missing = _frames.column_positions(column, "positions")
-    rows = encoding.encode(values, dtype=kind, precision=precision)
-    if missing is not None:
-        rows[missing] = np.nan
-    return rows
+    return encoding.encode(column, dtype=kind, precision=precision)
 
 
 def _grid_block(
-    encoding: Encoding, coordinates: list[range | Array], indexing: str, kind: np.dtype[Any], block_info: Any = None
+    encoding: Encoding,
+    coordinates: list[range | _positions.Given],
+    indexing: str,
+    kind: np.dtype[Any],
+    block_info: Any = None,
 ) -> Array:
     places = block_info[None]["array-location"]
     order = _grid._order(indexing, encoding.ndim)
-    parts: list[Any] = [coordinates[a][slice(*map(int, places[order[a]]))] for a in range(encoding.ndim)]
-    return _grid.grid(parts, encoding, indexing=indexing, dtype=kind)
+    parts = [_grid.part_of(coordinates[a], slice(*map(int, places[order[a]]))) for a in range(encoding.ndim)]
+    return _grid.filled(parts, encoding, order, kind)
 
 
 # ---- checks ---------------------------------------------------------------------------------------------------------

@@ -22,11 +22,11 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from ._encoding import positions as _positions
+from ._encoding.access import rows
 from ._encoding.builders import LAYOUTS, _one_of, _place, fourier_features, sinusoidal
-from ._encoding.frames import column_positions
+from ._encoding.positions import Given, convert
 from ._encoding.value import Encoding
-from ._numbers.arguments import float_type
+from ._numbers.arguments import wanted_type
 from ._numbers.schedule import real_array
 
 try:
@@ -58,8 +58,8 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
         and each column becomes 2 k.
     layout : {"interleaved", "concatenated"}
         Sine and cosine of one frequency next to each other, or all sines of a column before all cosines.
-    dtype : dtype
-        Of what `transform` returns: float64, float32 or float16; every value is rounded once.
+    dtype : dtype, optional
+        Of what `transform` returns: float64, float32 (the default) or float16; every value is rounded once.
 
     Attributes
     ----------
@@ -107,7 +107,7 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
         first: float = 1.0,
         periods: npt.ArrayLike | None = None,
         layout: str = "interleaved",
-        dtype: npt.DTypeLike = np.float32,
+        dtype: npt.DTypeLike = None,
     ) -> None:
         self.d_model = d_model
         self.base = base
@@ -138,7 +138,7 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
             When a setting or a column does not fit.
         """
         encoding = self._encoding()
-        float_type(self.dtype)
+        wanted_type(self.dtype)
         self._columns(X, reset=True)
         self.encoding_ = encoding
         return self
@@ -163,13 +163,10 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         columns = self._columns(X, reset=False)
-        d, kind = self.encoding_.d_model, float_type(self.dtype)
-        result = np.empty((len(columns[0][0]), len(columns) * d), kind)
-        for i, (values, missing) in enumerate(columns):
-            rows = result[:, i * d : (i + 1) * d]
-            self.encoding_.encode(values, dtype=kind, out=rows)
-            if missing is not None:
-                rows[missing] = np.nan
+        d, kind = self.encoding_.d_model, wanted_type(self.dtype)
+        result = np.empty((len(columns[0]), len(columns) * d), kind)
+        for i, given in enumerate(columns):
+            rows(self.encoding_, given, kind, result[:, i * d : (i + 1) * d])
         return result
 
     def get_feature_names_out(self, input_features: Any = None) -> Array:
@@ -215,12 +212,11 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
                 raise ValueError(f"periods excludes {name}={schedule[name]!r}; leave one of them out")
         return fourier_features(2 * np.pi / periods, layout=layout)
 
-    def _columns(self, X: Any, *, reset: bool) -> list[tuple[Array, npt.NDArray[np.bool_] | None]]:
-        """The values of each column, and which of its integers are missing."""
+    def _columns(self, X: Any, *, reset: bool) -> list[Given]:
+        """The positions of each column."""
         if not (hasattr(X, "iloc") and hasattr(X, "columns")):
             values = validate_data(self, X, reset=reset, ensure_all_finite="allow-nan")
-            _positions.convert(values, 1, "X")
-            return [(column, None) for column in values.T]
+            return [convert(column, 1, "X") for column in values.T]
         # as one array, times and integers beside real numbers would become objects
         validate_data(self, X, reset=reset, skip_check_array=True)
         if len(X.columns) == 0:
@@ -228,8 +224,7 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
         columns = []
         for i, label in enumerate(X.columns):
             name = f"X[{label!r}]"
-            values, missing = column_positions(X.iloc[:, i], name)
-            check_array(values[:, np.newaxis], ensure_all_finite="allow-nan", estimator=self, input_name=name)
-            _positions.convert(values, 1, name)
-            columns.append((values, missing))
+            given = convert(X.iloc[:, i], 1, name)
+            check_array(given.rounded()[:, np.newaxis], ensure_all_finite="allow-nan", estimator=self, input_name=name)
+            columns.append(given)
         return columns

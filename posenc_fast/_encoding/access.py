@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from .._numbers.schedule import parts_of, schedule_of
 from .positions import Given
+from .rows import encode
 from .sinusoids import Sinusoids
 from .value import Encoding
 
@@ -48,7 +49,7 @@ def rows(
     threads: int = 1,
 ) -> npt.NDArray[Any]:
     """`Encoding.encode` of positions that were converted."""
-    return encoding._encode(given, dtype, out, single=single, threads=threads)
+    return encode(encoding._plans, given, dtype, out, single=single, threads=threads)
 
 
 def written(encoding: Encoding) -> list[Any]:

@@ -1,17 +1,22 @@
-"""What follows from the angle addition theorem: moving, comparing and finding encoded positions."""
+"""What follows from the angle addition theorem: moving, comparing and finding encoded positions.
+
+partners: for each column the one that is a quarter turn ahead or behind, and which, as `Sinusoids.partners` has it.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from .._numbers.arguments import check_out, float_type, kind_of, new, plain, real
-from .._numbers.schedule import real_array
-
-if TYPE_CHECKING:
-    from .value import Encoding
+from .._numbers.arguments import check_out, float_type, kind_of, new, plain
+from .._numbers.arrays import as_array
+from . import positions as _positions
+from .plans import Plans
+from .positions import Given
+from .rows import encode
+from .sinusoids import Partners
 
 __all__ = ["locate", "shift", "similarity", "transition_matrix"]
 
@@ -21,47 +26,38 @@ Array = npt.NDArray[Any]
 # values of a block of rows, and of the grid that locate searches
 _BLOCK, _GRID = 1 << 18, 1 << 36
 _STEPS_PER_WAVE = 8
+_FLOAT32, _FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 
 
-def partners(encoding: Encoding, call: str) -> tuple[npt.NDArray[np.intp], Floats]:
-    """For each column the one that is a quarter turn ahead of it or behind, and +1 or -1 for which.
-
-    A column of frequency zero is its own partner, with 0.
-    """
-    found = encoding._sinusoids.partners()
-    if isinstance(found, int):
-        raise ValueError(  # noqa: TRY004
-            f"{call} needs columns in pairs a quarter turn apart, of one frequency and amplitude; "
-            f"column {found} of {encoding!r} has no partner"
-        )
-    return found
-
-
-def _offset(encoding: Encoding, offset: Any) -> Floats:
-    """An offset of one position as (axes,)."""
-    values = np.atleast_1d(real_array(offset, "offset"))
-    if values.shape != (encoding.ndim,):
-        wanted = "one number" if encoding.ndim == 1 else f"{encoding.ndim} numbers, one for each axis"
+def _offset(plans: Plans, offset: Any) -> Given:
+    """An offset of one position."""
+    given = _finite(plans, offset, "offset")
+    if given.shape != ():
+        wanted = "one number" if plans.sinusoids.axes == 1 else f"{plans.sinusoids.axes} numbers, one for each axis"
         raise ValueError(f"offset must be {wanted}, not {offset!r}")
-    return values
+    return given
 
 
-def _cosines_and_sines(encoding: Encoding, offsets: Floats) -> tuple[Floats, Floats]:
-    """Of the angles that offsets (n, axes) are for each column: (n, d)."""
-    both = encoding._derived.get("quadratures")
-    if both is None:
-        both = encoding._derived["quadratures"] = encoding._of(encoding._sinusoids.quadratures())
-    values = both.encode(offsets[:, 0] if encoding.ndim == 1 else offsets, dtype=np.float64)
-    return values[:, : encoding.d_model], values[:, encoding.d_model :]
+def _finite(plans: Plans, offsets: Any, name: str) -> Given:
+    given = _positions.convert(offsets, plans.sinusoids.axes, name)
+    if given.nowhere() is not None:
+        raise ValueError(f"{name} must be finite, not {offsets!r}")
+    return given
 
 
-def shift(encoding: Encoding, encoded: Any, offset: Any, out: Array | None) -> Array:
+def _cosines_and_sines(plans: Plans, offsets: Given) -> tuple[Floats, Floats]:
+    """Of the angles that offsets are for each column: (..., d)."""
+    values = encode(plans.derived("quadratures", plans.sinusoids.quadratures), offsets, _FLOAT64)
+    return values[..., : plans.width], values[..., plans.width :]
+
+
+def shift(plans: Plans, partners: Partners, encoded: Any, offset: Any, out: Array | None) -> Array:
     encoded = plain(encoded, "encoded")
     dtype = float_type(encoded.dtype, "encoded")
-    if encoded.ndim == 0 or encoded.shape[-1] != encoding.d_model:
-        raise ValueError(f"encoded has shape {encoded.shape}, but must have (..., {encoding.d_model})")
-    partner, ahead = partners(encoding, "shift")
-    cosine, sine = (part[0] for part in _cosines_and_sines(encoding, _offset(encoding, offset)[np.newaxis]))
+    if encoded.ndim == 0 or encoded.shape[-1] != plans.width:
+        raise ValueError(f"encoded has shape {encoded.shape}, but must have (..., {plans.width})")
+    partner, ahead = partners
+    cosine, sine = _cosines_and_sines(plans, _offset(plans, offset))
     result = new(encoded.shape, dtype) if out is None else check_out(out, encoded.shape, dtype)
     constant = ahead == 0
     cosine, sine = np.where(constant, 1.0, cosine), ahead * sine
@@ -70,8 +66,8 @@ def shift(encoding: Encoding, encoded: Any, offset: Any, out: Array | None) -> A
     if not same and np.may_share_memory(result, encoded):
         source = encoded.copy()
     # a row at a time is read before it is written, so that out may be encoded
-    flat_source, flat_out = source.reshape(-1, encoding.d_model), result.reshape(-1, encoding.d_model)
-    step = max(1, _BLOCK // encoding.d_model)
+    flat_source, flat_out = source.reshape(-1, plans.width), result.reshape(-1, plans.width)
+    step = max(1, _BLOCK // plans.width)
     for first in range(0, len(flat_source), step):
         rows = flat_source[first : first + step].astype(np.float64)
         with np.errstate(invalid="ignore", over="ignore", under="ignore"):
@@ -81,74 +77,69 @@ def shift(encoding: Encoding, encoded: Any, offset: Any, out: Array | None) -> A
     return result if out is None else out
 
 
-def transition_matrix(encoding: Encoding, offset: Any) -> Floats:
-    partner, ahead = partners(encoding, "transition_matrix")
-    cosine, sine = (part[0] for part in _cosines_and_sines(encoding, _offset(encoding, offset)[np.newaxis]))
-    matrix = np.zeros((encoding.d_model, encoding.d_model))
-    columns = np.arange(encoding.d_model)
+def transition_matrix(plans: Plans, partners: Partners, offset: Any) -> Floats:
+    partner, ahead = partners
+    cosine, sine = _cosines_and_sines(plans, _offset(plans, offset))
+    matrix = np.zeros((plans.width, plans.width))
+    columns = np.arange(plans.width)
     matrix[partner, columns] = ahead * sine
     matrix[columns, columns] = np.where(ahead == 0, 1.0, cosine)
     return matrix
 
 
-def similarity(encoding: Encoding, offsets: Any) -> Array:
-    _, ahead = partners(encoding, "similarity")
-    values = real_array(offsets, "offsets")
-    shape = values.shape
-    if encoding.ndim > 1:
-        if not shape or shape[-1] != encoding.ndim:
-            raise ValueError(
-                f"offsets has shape {shape}, but must have (..., {encoding.ndim}), one number for each axis"
-            )
-        shape = shape[:-1]
-    squares = encoding.amplitudes**2
+def similarity(plans: Plans, partners: Partners, offsets: Any) -> Array:
+    _, ahead = partners
+    given, sinusoids = _finite(plans, offsets, "offsets"), plans.sinusoids
+    squares = sinusoids.amplitudes**2
     # each pair has the square of its amplitude once; a constant column its own value squared
-    constant = encoding.amplitudes * np.sin(2 * np.pi * encoding.phases)
+    constant = sinusoids.amplitudes * np.sin(2 * np.pi * sinusoids.phases)
     still = float((constant[ahead == 0] ** 2).sum())
     weights = np.where(ahead == 0, 0.0, squares / 2)
-    rows = values.reshape(-1, encoding.ndim)
-    result = np.empty(len(rows))
-    step = max(1, _BLOCK // encoding.d_model)
-    for first in range(0, len(rows), step):
-        cosine, _ = _cosines_and_sines(encoding, rows[first : first + step])
+    result = np.empty(len(given))
+    step = max(1, _BLOCK // plans.width)
+    for first in range(0, len(given), step):
+        cosine, _ = _cosines_and_sines(plans, given.rows(slice(first, first + step)))
         result[first : first + step] = cosine @ weights + still
-    return result.reshape(shape)[()]
+    return result.reshape(given.shape)[()]
 
 
-def locate(encoding: Encoding, encoded: Any, low: Any, high: Any) -> tuple[Floats, Floats]:
-    if encoding.ndim != 1:
-        raise ValueError(f"locate is for encodings of one axis; this one has {encoding.ndim}")
-    rows = np.asarray(encoded)
+def locate(plans: Plans, encoded: Any, low: Any, high: Any) -> tuple[Floats, Floats]:
+    sinusoids = plans.sinusoids
+    if sinusoids.axes != 1:
+        raise ValueError(f"locate is for encodings of one axis; this one has {sinusoids.axes}")
+    rows = as_array(encoded, "encoded")
     if rows.dtype.kind not in "iuf" and kind_of(rows.dtype) is None:
         raise TypeError(f"encoded must be real numbers, not an array of {rows.dtype}")
     rows = rows.astype(np.float64)
-    if rows.ndim == 0 or rows.shape[-1] != encoding.d_model:
-        raise ValueError(f"encoded has shape {rows.shape}, but must have (..., {encoding.d_model})")
-    frequencies = np.abs(encoding.frequencies[encoding.amplitudes != 0])
+    if rows.ndim == 0 or rows.shape[-1] != plans.width:
+        raise ValueError(f"encoded has shape {rows.shape}, but must have (..., {plans.width})")
+    frequencies = np.abs(sinusoids.radians()[sinusoids.index[:, 0]][sinusoids.amplitudes != 0])
     if not frequencies.any():
         raise ValueError("locate needs a column whose frequency and amplitude are not zero")
     longest, shortest = (2 * np.pi / f(frequencies[frequencies > 0]) for f in (np.min, np.max))
-    begin = real(low, "low") if low is not None else -longest / 2
-    end = real(high, "high") if high is not None else longest / 2
+    begin = float(_positions.number(low, "low")) if low is not None else -longest / 2
+    end = float(_positions.number(high, "high")) if high is not None else longest / 2
     if begin > end:
         raise ValueError(f"low={low!r} is above high={high!r}")
     steps = (end - begin) / shortest * _STEPS_PER_WAVE
     count = int(min(steps, _GRID)) + 2
-    if count * encoding.d_model > _GRID:
+    if count * plans.width > _GRID:
         raise ValueError(
             f"from {begin} to {end} there are {steps:.3g} steps to search; narrow the interval by low and high, "
             f"the shortest wavelength is {shortest}"
         )
-    flat = rows.reshape(-1, encoding.d_model)
+    flat = rows.reshape(-1, plans.width)
     positions = np.full(len(flat), np.nan)
     fine = np.isfinite(flat).all(axis=1)
     if fine.any():
-        positions[fine] = _refine(encoding, flat[fine], _coarse(encoding, flat[fine], begin, end, count), begin, end)
+        positions[fine] = _refine(plans, flat[fine], _coarse(plans, flat[fine], begin, end, count), begin, end)
     size = _size(flat)
-    residual = size * np.linalg.norm(
-        (encoding.encode(positions, dtype=np.float64) - flat) / size[:, np.newaxis], axis=1
-    )
+    residual = size * np.linalg.norm((_rows(plans, positions) - flat) / size[:, np.newaxis], axis=1)
     return positions.reshape(rows.shape[:-1])[()], residual.reshape(rows.shape[:-1])[()]
+
+
+def _rows(plans: Plans, positions: Floats, dtype: np.dtype[Any] = _FLOAT64) -> Array:
+    return encode(plans, Given(positions[:, np.newaxis]), dtype)
 
 
 def _size(rows: Floats) -> Floats:
@@ -157,16 +148,16 @@ def _size(rows: Floats) -> Floats:
     return sizes
 
 
-def _coarse(encoding: Encoding, rows: Floats, begin: float, end: float, count: int) -> Floats:
+def _coarse(plans: Plans, rows: Floats, begin: float, end: float, count: int) -> Floats:
     """The best of a grid that is finer than the shortest wave."""
     step = (end - begin) / (count - 1)
     best, where = np.full(len(rows), np.inf), np.zeros(len(rows))
     size = _size(rows)
     narrow = (rows / size[:, np.newaxis]).astype(np.float32)
-    block = max(1, _BLOCK // encoding.d_model)
+    block = max(1, _BLOCK // plans.width)
     for first in range(0, count, block):
         grid = begin + step * np.arange(first, min(first + block, count))
-        table = encoding.encode(grid, dtype=np.float32)
+        table = _rows(plans, grid, _FLOAT32)
         # |row - table|^2 without the part that is the row's alone, over the row's size
         distance = (table**2).sum(axis=1) / size[:, np.newaxis] - 2 * (narrow @ table.T)
         nearest = distance.argmin(axis=1)
@@ -176,19 +167,17 @@ def _coarse(encoding: Encoding, rows: Floats, begin: float, end: float, count: i
     return where
 
 
-def _refine(encoding: Encoding, rows: Floats, positions: Floats, begin: float, end: float) -> Floats:
+def _refine(plans: Plans, rows: Floats, positions: Floats, begin: float, end: float) -> Floats:
     """Gauss-Newton from the grid's best; a step is taken only where it brings the row nearer."""
-    slope = encoding._of(
-        encoding._sinusoids.with_(phases=encoding.phases + 0.25, amplitudes=encoding.amplitudes * encoding.frequencies)
-    )
+    slope = plans.derived("derivative", plans.sinusoids.derivative)
     size = _size(rows)[:, np.newaxis]
-    difference = rows - encoding.encode(positions, dtype=np.float64)
+    difference = rows - _rows(plans, positions)
     for _ in range(20):
-        derivative = slope.encode(positions, dtype=np.float64)
+        derivative = _rows(slope, positions)
         norm = (derivative**2).sum(axis=1)
         step = np.divide((derivative * difference).sum(axis=1), norm, out=np.zeros(len(rows)), where=norm > 0)
         moved = np.clip(positions + step, begin, end)
-        after = rows - encoding.encode(moved, dtype=np.float64)
+        after = rows - _rows(plans, moved)
         nearer = ((after / size) ** 2).sum(axis=1) < ((difference / size) ** 2).sum(axis=1)
         if not nearer.any():
             break

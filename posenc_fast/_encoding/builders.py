@@ -59,7 +59,7 @@ def positional_encoding(
     step: float = 1,
     base: float = 10000.0,
     layout: str = "interleaved",
-    dtype: npt.DTypeLike = np.float32,
+    dtype: npt.DTypeLike = None,
     out: npt.NDArray[Any] | None = None,
     workers: int | None = None,
 ) -> npt.NDArray[Any]:
@@ -77,8 +77,9 @@ def positional_encoding(
         Ratio of the longest to the shortest wavelength, 10000 in the paper.
     layout : {"interleaved", "concatenated"}
         Sines in even and cosines in odd columns, or all sines before all cosines.
-    dtype : dtype
-        float64, float32, float16 or bfloat16 (of ml_dtypes); every value is rounded once.
+    dtype : dtype, optional
+        float64, float32, float16 or bfloat16 (of ml_dtypes); every value is rounded once. Not given, that of out, or
+        float32.
     out : ndarray of shape (length, d_model), optional
         Where to write; it is returned.
     workers : int, optional

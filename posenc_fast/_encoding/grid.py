@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Iterable, Sequence
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,8 +13,10 @@ import numpy.typing as npt
 
 from .._engine import threads as _threads
 from .._engine.blocks import BLOCK, WORTH_A_THREAD
-from .._numbers.arguments import check_out, check_workers, count_of, float_type, new
+from .._numbers.arguments import check_out, check_workers, count_of, new, progression, wanted_type
 from . import positions as _positions
+from .positions import Given
+from .rows import encode
 from .value import Encoding
 
 __all__ = ["grid"]
@@ -35,7 +39,7 @@ def grid(
     encoding: Encoding,
     *,
     indexing: str = "ij",
-    dtype: npt.DTypeLike = np.float32,
+    dtype: npt.DTypeLike = None,
     out: Array | None = None,
     workers: int | None = None,
 ) -> Array:
@@ -90,20 +94,38 @@ def grid(
         raise TypeError(f"encoding must be an Encoding, not {type(encoding).__name__}")
     coordinates = _coordinates(axes, encoding.ndim)
     order = _order(indexing, encoding.ndim)
-    kind, threads = float_type(dtype), check_workers(workers)
+    kind, threads = wanted_type(dtype, out), check_workers(workers)
+    result = None
+    if out is not None:
+        shape = (*(_length(coordinates[a]) for a in order), encoding.d_model)
+        result = check_out(out, shape, kind)
+    made = filled(coordinates, encoding, order, kind, result, threads)
+    return made if out is None else out
+
+
+def filled(
+    coordinates: list[range | Given],
+    encoding: Encoding,
+    order: list[int],
+    kind: np.dtype[Any],
+    result: Array | None = None,
+    threads: int = 1,
+) -> Array:
+    """The encodings of all points of coordinates that were checked."""
     shape = (*(_length(coordinates[a]) for a in order), encoding.d_model)
-    parts, mixed = _parts(encoding)
-    result = new(shape, kind) if out is None else check_out(out, shape, kind)
+    if result is None:
+        result = new(shape, kind)
     if result.size == 0:
-        return result if out is None else out
-    points = None if mixed is None else _points(coordinates)
+        return result
+    parts, mixed = _parts(encoding)
+    points, unit, form = ([], None, "") if mixed is None else _points(coordinates)
     missing = [_missing(coordinates[a]) for a in order]
     tables = []
     for place, a in enumerate(order):
         part = parts[a]
         if part is not None:
             table = np.zeros((shape[place], encoding.d_model), kind)
-            table[:, part.columns] = _rows(part.encoding, coordinates[a], kind, workers)
+            table[:, part.columns] = _rows(part.encoding, coordinates[a], kind, threads)
             tables.append(_along(_bits(table), place, len(order)))
 
     def fill(rows: slice) -> None:
@@ -114,11 +136,13 @@ def grid(
             np.bitwise_or(functools.reduce(np.bitwise_or, some[:-1]), some[-1], out=target)
         elif some:
             target[...] = some[0]
-        if mixed is not None and points is not None:
+        if mixed is not None and unit is not None:
             where = np.empty((*target.shape[:-1], len(order)), points[0].dtype)
             for place, a in enumerate(order):
                 where[..., a] = _along(points[a][rows] if place == 0 else points[a], place, len(order))
-            result[rows][..., mixed.columns] = mixed.encoding.encode(where, dtype=kind)
+            flat = where.reshape(math.prod(where.shape[:-1]), len(order))
+            given = Given(flat, unit, shape=where.shape[:-1], form=form)
+            result[rows][..., mixed.columns] = encode(mixed.encoding._plans, given, kind)
 
     values = BLOCK if mixed is None else POINTS * encoding.d_model
     step = max(1, min(values * shape[0] // result.size, -(-shape[0] // threads)))
@@ -127,7 +151,12 @@ def grid(
     for place, where_none in enumerate(missing):
         if where_none is not None:
             np.moveaxis(result, place, 0)[where_none] = np.nan
-    return result if out is None else out
+    return result
+
+
+def part_of(axis: range | Given, rows: slice) -> range | Given:
+    """Some of the coordinates of an axis."""
+    return axis[rows] if isinstance(axis, range) else axis.rows(rows)
 
 
 def _order(indexing: str, count: int) -> list[int]:
@@ -140,74 +169,56 @@ def _order(indexing: str, count: int) -> list[int]:
     return order
 
 
-def _coordinates(axes: Any, count: int) -> list[range | Array]:
+def _coordinates(axes: Any, count: int) -> list[range | Given]:
     """What was given for each axis, checked."""
     given = list(axes) if isinstance(axes, Iterable) and not isinstance(axes, (str, bytes)) else None
     if given is None or len(given) != count:
+        more = count == 1 and given is not None and len(given) > 1
         raise ValueError(
             f"axes must have a length or an array of coordinates for each of the encoding's {count} axes, not {axes!r}"
+            + ("; join([...]) makes an encoding of several axes of one for each" if more else "")
         )
-    result: list[range | Array] = []
+    result: list[range | Given] = []
     for a, axis in enumerate(given):
         name = f"axes[{a}]"
         if isinstance(axis, (int, np.integer)):
             result.append(range(count_of(axis, name, 0)))
             continue
         if isinstance(axis, range):
-            _positions.convert([axis[0], axis[-1]] if axis else [], 1, name)
+            if axis:
+                progression(axis[0], axis.step, _length(axis))
             result.append(axis)
             continue
-        array = np.asarray(axis)
-        if array.ndim != 1:
-            raise ValueError(f"{name} has shape {array.shape}, but must be a number of positions or have shape (n,)")
-        _positions.convert(axis, 1, name)
-        result.append(array)
+        converted = _positions.convert(axis, 1, name)
+        if len(converted.shape) != 1:
+            raise ValueError(
+                f"{name} has shape {converted.shape}, but must be a number of positions or have shape (n,)"
+            )
+        result.append(converted)
     return result
 
 
-def _length(axis: range | Array) -> int:
+def _length(axis: range | Given) -> int:
     if isinstance(axis, range):
         # len() stops at sys.maxsize
         return (axis[-1] - axis[0]) // axis.step + 1 if axis else 0
     return len(axis)
 
 
-def _numbers(axis: range | Array) -> Array:
-    if isinstance(axis, range) and min(axis.start, axis.stop) >= -(2**63) and max(axis.start, axis.stop) < 2**63:
-        return np.arange(axis.start, axis.stop, axis.step)
-    # numpy counts in int64, and reads all others one by one
-    return np.asarray(axis)
-
-
-def _rows(encoding: Encoding, axis: range | Array, kind: np.dtype[Any], workers: int | None) -> Array:
+def _rows(encoding: Encoding, axis: range | Given, kind: np.dtype[Any], threads: int) -> Array:
     if isinstance(axis, range):
-        return encoding.table(len(axis), start=axis.start, step=axis.step, dtype=kind, workers=workers)
-    return encoding.encode(axis, dtype=kind, workers=workers)
+        return encoding.table(len(axis), start=axis.start, step=axis.step, dtype=kind, workers=threads)
+    return encode(encoding._plans, axis, kind, threads=threads)
 
 
-def _missing(axis: range | Array) -> npt.NDArray[np.bool_] | None:
+def _missing(axis: range | Given) -> npt.NDArray[np.bool_] | None:
     """Which coordinates have no value."""
-    if isinstance(axis, range) or axis.dtype.kind not in "fmM":
-        return None
-    missing: npt.NDArray[np.bool_] = ~np.isfinite(axis)
-    return missing if missing.any() else None
+    return None if isinstance(axis, range) else axis.nowhere()
 
 
-def _points(coordinates: list[range | Array]) -> list[Array]:
-    """The coordinates of all axes in one type that holds them."""
-    arrays = [_numbers(axis) for axis in coordinates]
-    if len({array.dtype.kind in "mM" for array in arrays}) > 1:
-        raise TypeError(
-            f"axes of types {', '.join(str(array.dtype) for array in arrays)} cannot be added up in one column; "
-            "convert times to seconds"
-        )
-    common = np.result_type(*arrays)
-    for a, array in enumerate(arrays):
-        if common.kind == "f" and array.dtype.kind in "iu" and ((array > 2**53) | (array < -(2**53))).any():
-            raise ValueError(
-                f"axes[{a}] has integers beyond 2**53, but must be added to real numbers as {common}; round them first"
-            )
-    return [array.astype(common) for array in arrays]
+def _points(coordinates: list[range | Given]) -> tuple[list[Array], Fraction, str]:
+    """The coordinates of all axes in one type that holds them, their unit and their form."""
+    return _positions.together([_positions.of_range(axis) if isinstance(axis, range) else axis for axis in coordinates])
 
 
 def _along(array: Array, place: int, dims: int) -> Array:

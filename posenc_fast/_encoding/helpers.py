@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._numbers.arguments import count_of, real
+from .._numbers.arrays import as_array
 
 __all__ = ["mask_coordinates", "mask_positions", "relative_positions", "reorder_columns"]
 
@@ -202,7 +203,9 @@ def reorder_columns(
     True
     """
     if not isinstance(array, np.ndarray):
-        raise TypeError(f"array must be a numpy array, not {type(array).__name__}")
+        if not hasattr(array, "__array__"):
+            raise TypeError(f"array must be an array, not {type(array).__name__}")
+        array = as_array(array, "array", keep_type=True)
     for name, value in (("source", source), ("target", target)):
         if value not in ORDERS:
             raise ValueError(f"{name} must be one of {', '.join(map(repr, ORDERS))}, not {value!r}")

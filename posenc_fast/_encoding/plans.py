@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from .._engine import backend
 from .._engine.backend import Engine
 from .._numbers.rounding import HUGE, MOST
 from .sinusoids import Sinusoids
@@ -35,19 +37,31 @@ class _Columns(NamedTuple):
 
 
 class Plans:
-    """The engines' Plans and Lattices of some sinusoids, each made once.
+    """The engines' Plans and Lattices of some sinusoids, each made once; pinned: the only backend to compute with.
 
     Looked up by threads at once: what two of them make at the same time is equal, and either may be kept.
     """
 
-    __slots__ = ("_alone", "_columns_found", "_far", "_kept", "sinusoids", "width")
+    __slots__ = ("_alone", "_columns_found", "_derived", "_far", "_kept", "pinned", "sinusoids", "width")
 
-    def __init__(self, sinusoids: Sinusoids) -> None:
-        self.sinusoids, self.width = sinusoids, sinusoids.width
+    def __init__(self, sinusoids: Sinusoids, pinned: str | None = None) -> None:
+        self.sinusoids, self.width, self.pinned = sinusoids, sinusoids.width, pinned
         self._kept: dict[tuple[Any, ...], Any] = {}
         self._alone: dict[str, Any] = {}
+        self._derived: dict[str, Plans] = {}
         self._columns_found: _Columns | None = None
         self._far: bool | None = None
+
+    def engine(self) -> Engine:
+        """What computes in this context: the backend that these plans are pinned to, or the chosen one."""
+        return backend.current() if self.pinned is None else backend.select(self.pinned)
+
+    def derived(self, name: str, make: Callable[[], Sinusoids]) -> Plans:
+        """Those of other sinusoids that are made of these."""
+        found = self._derived.get(name)
+        if found is None:
+            found = self._derived[name] = Plans(make(), self.pinned)
+        return found
 
     def _columns(self) -> _Columns:
         columns = self._columns_found

@@ -21,13 +21,25 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from .._numbers.arguments import progression
 from .._numbers.arrays import as_array
 from .._numbers.doubles import product, total, two_sum
 from .._numbers.rounding import HUGE
 from .frames import column_values
 from .times import Time, common_unit, counts_of, time_of
 
-__all__ = ["Given", "Positions", "Progression", "check_type", "convert", "number", "split_integers", "together"]
+__all__ = [
+    "Given",
+    "Positions",
+    "Progression",
+    "check_type",
+    "convert",
+    "counted",
+    "number",
+    "of_range",
+    "split_integers",
+    "together",
+]
 
 _EXACT_IN_FLOAT64 = 2**53
 _LEAST, _MOST = -(2**63), 2**64 - 1
@@ -106,6 +118,11 @@ class Given:
         rows = values.reshape(math.prod(values.shape[:-1]), values.shape[-1])
         # what is computed must not depend on which positions are next to one
         return Given(rows, self.unit, missing, shape=values.shape[:-1], form=self.form)
+
+    def rows(self, part: slice) -> Given:
+        """Some of the rows, one after another."""
+        missing = None if self.missing is None else self.missing[part]
+        return Given(self.values[part], self.unit, missing, form=self.form)
 
     def keep_from(self, memory: npt.NDArray[Any]) -> None:
         """Copy the positions if they lie where something is about to be written."""
@@ -209,6 +226,26 @@ def convert(positions: Any, axes: int, name: str = "positions") -> Given:
     if missing is not None:
         missing = missing.reshape(-1, axes).any(axis=1)
     return Given(values.reshape(math.prod(shape), axes), unit, missing, shape=shape, form=_checked_form(values, name))
+
+
+def counted(start: Any, count: int, axes: int) -> Given:
+    """start, start + 1, .. on every axis alike."""
+    first, _ = progression(start, 1, count)
+    if isinstance(first, int):
+        values = of_range(range(first, first + count)).values
+    else:
+        values = _one_type([first + i for i in range(count)], "start")[:, np.newaxis]
+    return Given(np.repeat(values, axes, axis=1), form=_checked_form(values, "start"))
+
+
+def of_range(numbers: range) -> Given:
+    """The integers of a range, which are known to be of 64 bits."""
+    if min(numbers.start, numbers.stop) >= -(2**63) and max(numbers.start, numbers.stop) < 2**63:
+        # NumPy counts in int64, and reads all others one by one
+        values = np.arange(numbers.start, numbers.stop, numbers.step, dtype=np.int64)
+    else:
+        values = _one_type(list(numbers), "range")
+    return Given(values[:, np.newaxis])
 
 
 def number(value: Any, name: str) -> Fraction:

@@ -10,23 +10,44 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .._engine.backend import Engine
-from .._engine.blocks import Target
-from .._numbers.arguments import MOST
+from .._engine.blocks import Target, collapse
+from .._numbers.arguments import MOST, check_out, new
 from .._numbers.rounding import deliver, hard_rows
 from .exact_rows import exact_row
 from .plans import Plans
 from .positions import Given, Positions, Progression, plainly
 
-__all__ = ["fill", "fill_progression"]
+__all__ = ["encode", "fill", "fill_progression"]
 
 Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
 
 
+def encode(
+    plans: Plans,
+    given: Given,
+    dtype: np.dtype[Any],
+    out: Array | None = None,
+    *,
+    single: bool = False,
+    threads: int = 1,
+) -> Array:
+    """Rows of positions that were converted: (..., d)."""
+    shape = (*given.shape, plans.width)
+    result = new(shape, dtype) if out is None else check_out(out, shape, dtype)
+    if len(given):
+        if out is not None:
+            given.keep_from(out)
+        rows = collapse(result, 2)
+        target = Target(new((len(given), plans.width), dtype) if rows is None else rows, warm=out is not None)
+        fill(plans, target, given, single, threads)
+        if rows is None:
+            result[...] = target.out.view(dtype).reshape(result.shape)
+    return result if out is None else out
+
+
 def fill_progression(
     plans: Plans,
-    engine: Engine,
     target: Target,
     first: Fraction | int,
     each: Fraction | int,
@@ -34,19 +55,18 @@ def fill_progression(
     threads: int,
 ) -> None:
     """Rows of first + i * each: those of integers from the lattice."""
+    engine = plans.engine()
     whole = isinstance(first, int) and isinstance(each, int)
     beyond = not whole and max(abs(first), abs(first + each * (target.rows - 1))) > MOST
     if single or beyond or plans.far(engine):
-        fill(plans, engine, target, Progression(Fraction(first), Fraction(each), target.rows), single, threads)
+        fill(plans, target, Progression(Fraction(first), Fraction(each), target.rows), single, threads)
         return
     if not whole:
         first, each = Fraction(first), Fraction(each)
-        fill(plans, engine, target, Progression(first, each, target.rows), single, threads)
+        fill(plans, target, Progression(first, each, target.rows), single, threads)
         i, period = _integers_of(first, each)
         if i < target.rows:
-            fill_progression(
-                plans, engine, target.every(i, period), int(first + each * i), int(each * period), single, threads
-            )
+            fill_progression(plans, target.every(i, period), int(first + each * i), int(each * period), single, threads)
         return
     lattice, span_bits = plans.lattice(engine, target.kind == 0)
     begin_all, step = int(first), int(each)
@@ -63,8 +83,9 @@ def fill_progression(
     target.run(task, threads)
 
 
-def fill(plans: Plans, engine: Engine, target: Target, positions: Positions, single: bool, threads: int) -> None:
+def fill(plans: Plans, target: Target, positions: Positions, single: bool, threads: int) -> None:
     """Rows of any positions."""
+    engine = plans.engine()
     form, unit = positions.form, positions.unit
     if single:
         # what a framework would be given: float64 numbers of the base unit, soon to be rounded to float32
@@ -76,14 +97,13 @@ def fill(plans: Plans, engine: Engine, target: Target, positions: Positions, sin
         hard = plan.encode(engine.level, components, out, target.kind, single, x, target.scale)
         if hard:
             rows = np.flatnonzero(hard_rows(components, largest, target.kind))
-            _fill_hard(plans, engine, target, positions, single, part.start + rows, rows, components, out, x)
+            _fill_hard(plans, target, positions, single, part.start + rows, rows, components, out, x)
 
     target.run(task, threads)
 
 
 def _fill_hard(
     plans: Plans,
-    engine: Engine,
     target: Target,
     positions: Positions,
     single: bool,
@@ -101,7 +121,7 @@ def _fill_hard(
             given = Given(values[whole].astype(np.int64)[:, np.newaxis], positions.unit, form="integer")
             take = rows[whole]
             part = target.some(out[..., take, :], None if x is None else x[..., take, :])
-            fill(plans, engine, part, given, single, 1)
+            fill(plans, part, given, single, 1)
             out[..., take, :] = part.out
             rows, absolute = rows[~whole], absolute[~whole]
     with np.errstate(invalid="ignore", over="ignore", under="ignore"):

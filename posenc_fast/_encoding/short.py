@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .._engine.backend import Engine
 from .._engine.blocks import WORTH_A_THREAD
 from .._numbers.arguments import usual_type
 from .plans import Plans
@@ -37,7 +36,7 @@ def _usual_rows(out: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array
     return rows if rows.shape == shape and rows.dtype is dtype and rows.flags.carray else None
 
 
-def table(plans: Plans, engine: Engine, length: int, start: int, dtype: Any, out: Array | None) -> Array | None:
+def table(plans: Plans, length: int, start: int, dtype: Any, out: Array | None) -> Array | None:
     """A small table of consecutive integers."""
     usual, width = usual_type(dtype, out), plans.width
     if usual is None or not (0 < length * width < WORTH_A_THREAD) or abs(start) >= 2**62:
@@ -45,6 +44,7 @@ def table(plans: Plans, engine: Engine, length: int, start: int, dtype: Any, out
     rows = _usual_rows(out, (length, width), usual[0])
     if rows is None:
         return None
+    engine = plans.engine()
     lattice, span_bits = plans.lattice(engine, usual[1] == 0)
     if lattice is None:
         return None
@@ -53,7 +53,7 @@ def table(plans: Plans, engine: Engine, length: int, start: int, dtype: Any, out
     return rows if out is None else out
 
 
-def sums(plans: Plans, engine: Engine, x: Any, start: int, x_scale: Any, out: Any) -> Array | None:
+def sums(plans: Plans, x: Any, start: int, x_scale: Any, out: Any) -> Array | None:
     """A small float32 sum with a table of one schedule, in new memory or in place."""
     values = _usual_rows(x, x.shape, _FLOAT32) if type(x) is np.ndarray else None
     if values is None or not (out is None or out is x) or type(x_scale) is not float or not math.isfinite(x_scale):
@@ -63,6 +63,7 @@ def sums(plans: Plans, engine: Engine, x: Any, start: int, x_scale: Any, out: An
         return None
     if len(plans.sinusoids.schedules) != 1 or abs(start) >= 2**62:
         return None
+    engine = plans.engine()
     lattice, span_bits = plans.lattice(engine, False)
     if lattice is None:
         return None
@@ -75,7 +76,7 @@ def sums(plans: Plans, engine: Engine, x: Any, start: int, x_scale: Any, out: An
     return x if out is x else total
 
 
-def row(plans: Plans, engine: Engine, position: Any, out: Any) -> Array | None:
+def row(plans: Plans, position: Any, out: Any) -> Array | None:
     """The float32 row of one real number: of Python, NumPy or torch."""
     kind = type(position)
     shape: tuple[int, ...] = ()
@@ -96,6 +97,7 @@ def row(plans: Plans, engine: Engine, position: Any, out: Any) -> Array | None:
     # of 64-bit numbers those that are float64 numbers too, and no bools or complex numbers of torch
     if type(value) not in (float, int) or not -9007199254740992 <= value <= 9007199254740992:
         return None
+    engine = plans.engine()
     plan = plans.alone(engine)
     if not plan:
         return None

@@ -13,7 +13,7 @@ from .._numbers import schedule as schedules_of
 from .._numbers.arguments import MOST_AMPLITUDE, check_width
 from .._numbers.schedule import Schedule
 
-__all__ = ["Sinusoids", "Waves"]
+__all__ = ["Partners", "Sinusoids", "Waves"]
 
 Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
@@ -27,6 +27,10 @@ class Waves(NamedTuple):
     residual: Floats
     wave: npt.NDArray[np.intp]
     quadrant: npt.NDArray[np.intp]
+
+
+# for each column its partner, and whether that is ahead (1), behind (-1) or itself (0)
+Partners = tuple[npt.NDArray[np.intp], Floats]
 
 
 class Sinusoids:
@@ -120,16 +124,14 @@ class Sinusoids:
         """The same columns over one of their axes alone."""
         return Sinusoids(self.schedules, self.index[:, [axis]], self.phases, self.amplitudes)
 
-    def spread(self, places: npt.ArrayLike, axes: int) -> Sinusoids:
-        """Columns of one axis, each with the axis that it is to read of so many."""
-        index = np.full((self.width, axes), -1)
-        index[np.arange(self.width), np.asarray(places)] = self.index[:, 0]
-        return Sinusoids(self.schedules, index, self.phases, self.amplitudes)
-
     def quadratures(self) -> Sinusoids:
         """The cosines of all columns' angles without their phases, then the sines."""
         index = np.concatenate([self.index, self.index])
         return Sinusoids(self.schedules, index, np.repeat([0.25, 0.0], self.width), np.ones(2 * self.width))
+
+    def derivative(self) -> Sinusoids:
+        """The derivatives of columns of one axis by position."""
+        return self.with_(phases=self.phases + 0.25, amplitudes=self.amplitudes * self.radians()[self.index[:, 0]])
 
     # ---- what follows from them, once ---------------------------------------------------------------------------
 
@@ -172,17 +174,17 @@ class Sinusoids:
             self._known["waves"] = waves
         return waves
 
-    def partners(self) -> tuple[npt.NDArray[np.intp], Floats] | int:
+    def partners(self) -> Partners | int:
         """For each column the one that is a quarter turn ahead of it or behind, and +1 or -1 for which.
 
         A column of frequency zero is its own partner, with 0. Or the first column that has none.
         """
-        found: tuple[npt.NDArray[np.intp], Floats] | int | None = self._known.get("partners")
+        found: Partners | int | None = self._known.get("partners")
         if found is None:
             found = self._known["partners"] = self._partners()
         return found
 
-    def _partners(self) -> tuple[npt.NDArray[np.intp], Floats] | int:
+    def _partners(self) -> Partners | int:
         waves = self.waves()
         constant = (self.radians()[self.index] == 0).all(axis=1) | (self.amplitudes == 0)
         # the sine-like and the cosine-like columns of a wave, by amplitude and sign of the amplitude

@@ -7,7 +7,6 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from .._engine import backend as _backend
 from .._engine.blocks import Target, collapse
 from .._numbers import arguments as _checks
 from .._numbers.arguments import (
@@ -26,9 +25,8 @@ from . import algebra as _algebra
 from . import positions as _positions
 from . import short
 from .plans import Plans
-from .positions import Given
-from .rows import fill, fill_progression
-from .sinusoids import Sinusoids
+from .rows import encode, fill, fill_progression
+from .sinusoids import Partners, Sinusoids
 
 __all__ = ["Encoding"]
 
@@ -116,7 +114,7 @@ class Encoding:
 
     def _set(self, sinusoids: Sinusoids, recipe: str) -> None:
         # derived: other values that were made of this one, by what they are for
-        values = {"_sinusoids": sinusoids, "_recipe": recipe, "_plans": Plans(sinusoids), "_derived": {}}
+        values = {"_sinusoids": sinusoids, "_recipe": recipe, "_plans": Plans(sinusoids, self._pinned), "_derived": {}}
         for name, value in values.items():
             object.__setattr__(self, name, value)
 
@@ -184,9 +182,6 @@ class Encoding:
         with np.errstate(divide="ignore"):
             return 2 * np.pi / np.abs(self.frequencies)
 
-    def _engine(self) -> _backend.Engine:
-        return _backend.current() if self._pinned is None else _backend.select(self._pinned)
-
     # ---- tables -------------------------------------------------------------------------------------------------
 
     def table(
@@ -242,7 +237,7 @@ class Encoding:
         check_size("length", length, (length, self.d_model), 2)
         self._one_axis("table")
         if precision == "exact" and workers is None and type(start) is int and type(step) is int and step == 1:
-            table = short.table(self._plans, self._engine(), length, start, dtype, out)
+            table = short.table(self._plans, length, start, dtype, out)
             if table is not None:
                 return table
         kind = wanted_type(dtype, out, "table")
@@ -251,9 +246,7 @@ class Encoding:
         first, each = _checks.progression(start, step, length)
         result = self._allocate(out, (length, self.d_model), kind)
         if length:
-            fill_progression(
-                self._plans, self._engine(), Target(result, warm=out is not None), first, each, single, threads
-            )
+            fill_progression(self._plans, Target(result, warm=out is not None), first, each, single, threads)
         return result if out is None else out
 
     def encode(
@@ -303,27 +296,13 @@ class Encoding:
         (2,)
         """
         if precision == "exact" and workers is None and (dtype is None or dtype is np.float32):
-            row = short.row(self._plans, self._engine(), positions, out)
+            row = short.row(self._plans, positions, out)
             if row is not None:
                 return row
         kind = wanted_type(dtype, out, "encode")
         single, threads = check_precision(precision), check_workers(workers)
-        return self._encode(_positions.convert(positions, self.ndim), kind, out, single=single, threads=threads)
-
-    def _encode(
-        self, given: Given, kind: np.dtype[Any], out: Array | None = None, *, single: bool = False, threads: int = 1
-    ) -> Array:
-        """Rows of positions that were converted."""
-        result = self._allocate(out, (*given.shape, self.d_model), kind)
-        if len(given):
-            if out is not None:
-                given.keep_from(out)
-            rows = collapse(result, 2)
-            target = Target(new((len(given), self.d_model), kind) if rows is None else rows, warm=out is not None)
-            fill(self._plans, self._engine(), target, given, single, threads)
-            if rows is None:
-                result[...] = target.out.view(kind).reshape(result.shape)
-        return result if out is None else out
+        given = _positions.convert(positions, self.ndim)
+        return encode(self._plans, given, kind, out, single=single, threads=threads)
 
     def add_to(
         self,
@@ -374,7 +353,7 @@ class Encoding:
         """
         if type(start) is int and type(step) is int and step == 1:
             usual = positions is None and precision == "exact" and workers is None
-            total = short.sums(self._plans, self._engine(), x, start, x_scale, out) if usual else None
+            total = short.sums(self._plans, x, start, x_scale, out) if usual else None
             if total is not None:
                 return total
         given_x, x = x, plain(x, "x", "add_to")
@@ -424,9 +403,9 @@ class Encoding:
             view_x, view_out = view_x[np.newaxis], view_out[np.newaxis]
         target = Target(view_out, x=view_x, scale=scale)
         if given is not None:
-            fill(self._plans, self._engine(), target, given, single, threads)
+            fill(self._plans, target, given, single, threads)
         else:
-            fill_progression(self._plans, self._engine(), target, first, each, single, threads)
+            fill_progression(self._plans, target, first, each, single, threads)
         if not direct:
             result[...] = view_out.reshape(result.shape)
         return result if out is None else out
@@ -468,7 +447,7 @@ class Encoding:
         >>> bool(np.abs(moved - encoding.encode(7)).max() < 3e-7)
         True
         """
-        return _algebra.shift(self, encoded, offset, out)
+        return _algebra.shift(self._plans, self._partners("shift"), encoded, offset, out)
 
     def transition_matrix(self, offset: float) -> Floats:
         """The matrix M with ``encode(p) @ M == encode(p + offset)`` for every p.
@@ -496,7 +475,7 @@ class Encoding:
         >>> bool(np.allclose(table[10:] @ encoding.transition_matrix(-10), table[:10]))
         True
         """
-        return _algebra.transition_matrix(self, offset)
+        return _algebra.transition_matrix(self._plans, self._partners("transition_matrix"), offset)
 
     def similarity(self, offsets: npt.ArrayLike) -> Array:
         """The dot product of encode(p) and encode(p + offset), which is the same for every p.
@@ -525,7 +504,7 @@ class Encoding:
         >>> pf.sinusoidal(8).similarity(0)
         np.float64(4.0)
         """
-        return _algebra.similarity(self, offsets)
+        return _algebra.similarity(self._plans, self._partners("similarity"), offsets)
 
     def locate(
         self, encoded: npt.ArrayLike, *, low: float | None = None, high: float | None = None
@@ -560,7 +539,16 @@ class Encoding:
         >>> round(float(position), 4), bool(residual < 1e-6)
         (12.5, True)
         """
-        return _algebra.locate(self, encoded, low, high)
+        return _algebra.locate(self._plans, encoded, low, high)
+
+    def _partners(self, call: str) -> Partners:
+        found = self._sinusoids.partners()
+        if isinstance(found, int):
+            raise ValueError(  # noqa: TRY004
+                f"{call} needs columns in pairs a quarter turn apart, of one frequency and amplitude; "
+                f"column {found} of {self!r} has no partner"
+            )
+        return found
 
     def _one_axis(self, call: str) -> None:
         if self.ndim != 1:

@@ -20,6 +20,7 @@ from .._encoding.access import scaled
 from .._encoding.builders import sinusoidal
 from .._encoding.value import Encoding
 from .._numbers.arguments import float_type, kind_of, real
+from .._numbers.arrays import as_array
 from ..presets import names
 from ..presets._registry import facts
 from .angles import BASES, FIRSTS, ROUNDING, Angles, Table, measure, odd_of, schedules, start_of
@@ -143,8 +144,8 @@ def identify(table: npt.ArrayLike, *, start: float | None = None) -> Identificat
     Parameters
     ----------
     table : array_like of shape (n, d)
-        float64, float32, float16 or bfloat16 (of ml_dtypes); rows of consecutive positions, at least 8. Rows of zeros
-        are taken for padding.
+        float64, float32, float16 or bfloat16 (of ml_dtypes, torch or jax); rows of consecutive positions, at least 8.
+        Rows of zeros are taken for padding.
     start : float, optional
         Position of the first row. Found out if not given.
 
@@ -197,7 +198,7 @@ def identify(table: npt.ArrayLike, *, start: float | None = None) -> Identificat
 
 
 def _checked(table: npt.ArrayLike) -> Table:
-    array = np.asarray(table)
+    array = as_array(table, "table", keep_type=True)
     kind = kind_of(float_type(array.dtype, "table"))
     if array.ndim != 2 or array.shape[1] == 0:
         raise ValueError(f"table has shape {array.shape}, but must have (rows, columns)")

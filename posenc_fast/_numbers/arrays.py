@@ -17,8 +17,12 @@ def is_tensor(value: Any) -> bool:
     return torch is not None and isinstance(value, torch.Tensor)
 
 
-def as_array(value: Any, name: str) -> npt.NDArray[Any]:
-    """What `numpy.asarray` makes of it; a CPU tensor of any type, bfloat16 included, which NumPy does not know."""
+def as_array(value: Any, name: str, *, keep_type: bool = False) -> npt.NDArray[Any]:
+    """What `numpy.asarray` makes of it; or a CPU tensor of any type.
+
+    Of bfloat16 tensors, which NumPy does not know, the values become float32, or with ``keep_type`` the bfloat16 of
+    ml_dtypes.
+    """
     if not is_tensor(value):
         try:
             return np.asarray(value)
@@ -28,6 +32,11 @@ def as_array(value: Any, name: str) -> npt.NDArray[Any]:
         raise ValueError(f"{name} requires gradients, which would end here; give {name}.detach()")
     if not value.is_cpu:
         raise ValueError(f"{name} is on {value.device}, but must be on the CPU: give {name}.cpu()")
-    # float32 holds every bfloat16
-    array: npt.NDArray[Any] = (value.float() if str(value.dtype) == "torch.bfloat16" else value).numpy(force=True)
-    return array
+    if str(value.dtype) != "torch.bfloat16":
+        return value.numpy(force=True)  # type: ignore[no-any-return]
+    if not keep_type:
+        return value.float().numpy(force=True)  # type: ignore[no-any-return]
+    from .arguments import float_type
+
+    torch = sys.modules["torch"]
+    return value.view(torch.int16).numpy(force=True).view(float_type("bfloat16", name))  # type: ignore[no-any-return]

@@ -14,12 +14,24 @@ import numpy.typing as npt
 
 from .._encoding import positions as _positions
 from .._encoding.access import bound
+from .._encoding.access import rows as rows_of
+from .._encoding.positions import Given
 from .._encoding.value import Encoding
 from .._engine import backend as _backend
 from .._engine import threads as _threads
 from .._engine.blocks import WORTH_A_THREAD
 from .._numbers import arguments as _checks
-from .._numbers.arguments import check_out, check_precision, check_workers, count_of, float_type, kind_of, plain, real
+from .._numbers.arguments import (
+    check_out,
+    check_precision,
+    check_workers,
+    count_of,
+    float_type,
+    kind_of,
+    plain,
+    real,
+    wanted_type,
+)
 from .._numbers.schedule import Explicit, Schedule, parts_of, schedule_of
 from . import pairs as _pairs
 from . import scaling as _rope
@@ -333,7 +345,7 @@ class Rotary:
         positions_or_length: npt.ArrayLike | int,
         *,
         start: float = 0,
-        dtype: npt.DTypeLike = np.float32,
+        dtype: npt.DTypeLike = None,
         precision: str = "exact",
         out: tuple[Array, Array] | None = None,
         workers: int | None = None,
@@ -371,57 +383,64 @@ class Rotary:
         """
         given: Any = positions_or_length
         if isinstance(given, (int, np.integer)) and not isinstance(given, bool):
-            length = count_of(given, "length", 0)
-            _checks.progression(start, 1, length)
-            shape: tuple[int, ...] = (length,)
+            given = count_of(given, "length", 0)
+            _checks.progression(start, 1, given)
+            shape: tuple[int, ...] = (given,)
         else:
             if start != 0:
                 raise ValueError(f"start={start!r} is for a length; positions are given as they are")
-            shape = _positions.convert(given, self.ndim)[1]
-            if out is not None and isinstance(given, np.ndarray):
-                # cosines may be written where positions are
-                given = given.copy()
-        kind = float_type(dtype)
-        check_precision(precision)
-        check_workers(workers)
+            given = _positions.convert(given, self.ndim)
+            shape = given.shape
+        pair: Any = (None, None) if out is None else out
+        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+            raise TypeError(f"out must be a pair of arrays for cosines and sines, not {type(out).__name__}")
+        kind = wanted_type(dtype, pair[0])
+        single, threads = check_precision(precision), check_workers(workers)
         outs: tuple[Any, Any] = (None, None)
         if out is not None:
-            pair: Any = out
-            if not isinstance(pair, (tuple, list)) or len(pair) != 2:
-                raise TypeError(f"out must be a pair of arrays for cosines and sines, not {type(out).__name__}")
             pairs = self.rotary_dim // 2
             outs = check_out(pair[0], (*shape, pairs), kind), check_out(pair[1], (*shape, pairs), kind)
             if np.may_share_memory(*outs):
                 raise ValueError("out has two arrays that share memory; give cosines and sines memory of their own")
-        options = {"precision": precision, "workers": workers}
+            if isinstance(given, Given):
+                # cosines may be written where positions are
+                given.keep_from(outs[0])
         results = [
-            self._rows(self._angles_of(name), given, start, kind, into, options)
+            self._rows(self._angles_of(name), given, start, kind, into, single, threads)
             for name, into in zip(("cos", "sin"), outs, strict=True)
         ]
         return (results[0], results[1]) if out is None else (out[0], out[1])
 
     def _rows(
-        self, encoding: Encoding, given: Any, start: float, kind: np.dtype[Any], out: Any, options: dict[str, Any]
+        self,
+        encoding: Encoding,
+        given: int | Given,
+        start: float,
+        kind: np.dtype[Any],
+        out: Any = None,
+        single: bool = False,
+        threads: int = 1,
     ) -> Array:
         """Rows of an encoding of the angles at a number of positions, or at given ones; xPos's amplitudes included."""
-        counted = isinstance(given, (int, np.integer))
+        if not isinstance(given, Given):
+            if encoding.ndim == 1 and self._kind[0] != "xpos":
+                precision = "float32" if single else "exact"
+                return encoding.table(given, start=start, dtype=kind, out=out, precision=precision, workers=threads)
+            given = _positions.counted(start, given, encoding.ndim)
         if self._kind[0] == "xpos":
-            rows = self._xpos_rows(encoding, start + np.arange(given) if counted else given, options)
+            rows = self._xpos_rows(encoding, given, single, threads)
             if out is None:
                 return rows.astype(kind)
             out[...] = rows.astype(kind)
             return out  # type: ignore[no-any-return]
-        if counted and encoding.ndim == 1:
-            return encoding.table(int(given), start=start, dtype=kind, out=out, **options)
-        if counted:
-            # a text's tokens have the same position on every axis
-            given = np.repeat((start + np.arange(given))[:, np.newaxis], encoding.ndim, axis=1)
-        return encoding.encode(given, dtype=kind, out=out, **options)
+        return rows_of(encoding, given, kind, out, single=single, threads=threads)
 
-    def _xpos_rows(self, encoding: Encoding, positions: Any, options: dict[str, Any], inverse: bool = False) -> Floats:
-        rows = encoding.encode(positions, dtype=np.float64, **options)
+    def _xpos_rows(
+        self, encoding: Encoding, given: Given, single: bool = False, threads: int = 1, inverse: bool = False
+    ) -> Floats:
+        rows = rows_of(encoding, given, _FLOAT64, single=single, threads=threads)
         pairs = self.rotary_dim // 2
-        amplitudes = _rope.xpos_amplitudes(np.asarray(positions, np.float64), pairs, self._kind[1])
+        amplitudes = _rope.xpos_amplitudes(given.rounded(), pairs, self._kind[1])
         tiled = np.tile(amplitudes, encoding.d_model // pairs)
         return rows / tiled if inverse else rows * tiled
 
@@ -482,35 +501,35 @@ class Rotary:
         usual = positions is None and workers is None and precision == "exact" and (out is None or out is x)
         if usual and type(start) is int and abs(start) < 2**62:
             turned = self._few_turned(
-                x, seq_axis, out is x, lambda shape: self._counted_rows(shape[2], start, precision, inverse)
+                x, seq_axis, out is x, lambda shape: self._counted_rows(shape[2], start, False, inverse)
             )
             if turned is not None:
                 return turned
-        check_precision(precision)
-        threads = check_workers(workers)
+        single, threads = check_precision(precision), check_workers(workers)
         x, axis, lead, length = self._checked_x(x, seq_axis)
         if positions is None:
             if length:
                 _checks.progression(start, 1, length)
 
             def angles(part: slice) -> Floats:
-                return self._counted_rows(part.stop - part.start, start + part.start, precision, inverse)
+                return self._counted_rows(part.stop - part.start, start + part.start, single, inverse)
 
             return self._turned(x, out, axis, lead, 0, angles, threads, inverse)
         if start != 0:
             raise ValueError(f"positions excludes start={start!r}; leave one side out")
-        shape = _positions.convert(positions, self.ndim)[1]
+        given = _positions.convert(positions, self.ndim)
+        shape = given.shape
         groups = len(shape) - 1
         if groups < 0 or shape != (*lead[:groups], length):
             raise ValueError(
                 f"positions is for {shape}, but must be for {(length,)}, or for the first axes of x and its {length} "
                 f"tokens: {(*lead[:1], length)}"
             )
-        # a copy, since out may hold the positions
-        array = np.array(positions)
+        if isinstance(out, np.ndarray):
+            given.keep_from(out)
 
         def angles_at(part: slice) -> Floats:
-            return self._angle_rows(array[(slice(None),) * groups + (part,)], 0, precision, inverse)
+            return self._angle_rows(given.select((slice(None),) * groups + (part,)), 0, single, inverse)
 
         return self._turned(x, out, axis, lead, groups, angles_at, threads, inverse)
 
@@ -544,31 +563,31 @@ class Rotary:
         engine.module.rotate(engine.level, rows, x[where], result[where], 1, LAYOUTS.index(self._key.layout))
         return given if in_place else result
 
-    def _counted_rows(self, count: int, start: float, precision: str, inverse: bool) -> Floats:
+    def _counted_rows(self, count: int, start: float, single: bool, inverse: bool) -> Floats:
         """Cosines and sines of consecutive positions.
 
         Every layer of a model asks for the same ones, and the next token for the next: a few are made ahead and kept.
         """
         pairs = self._key.rotary_dim
         if type(start) is not int or abs(start) >= 2**62 or 2 * count * pairs > ANGLES:
-            return self._angle_rows(count, start, precision, inverse)
+            return self._angle_rows(count, start, single, inverse)
         engine = self._engine()
-        key = precision, inverse, engine.backend, engine.level
+        key = single, inverse, engine.backend, engine.level
         kept, first, rows = self._last.get("rows", (None, 0, _NO_ROWS))
         if kept != key or not first <= start <= start + count <= first + len(rows):
             ahead = max(count, min(AHEAD, ANGLES // pairs))
-            first, rows = start, self._angle_rows(ahead, start, precision, inverse)
+            first, rows = start, self._angle_rows(ahead, start, single, inverse)
             self._last["rows"] = key, first, rows
         return rows[start - first : start - first + count]  # type: ignore[no-any-return]
 
-    def _angle_rows(self, given: Any, start: float, precision: str, inverse: bool) -> Floats:
+    def _angle_rows(self, given: int | Given, start: float, single: bool, inverse: bool) -> Floats:
         """Cosines and sines side by side, of a number of positions or of given ones."""
         encoding = self._angles_of("cos", "-sin" if inverse else "sin", inverse=inverse)
-        options = {"precision": precision}
-        if self._kind[0] == "xpos":
-            where = start + np.arange(given) if isinstance(given, int) else given
-            return self._xpos_rows(encoding, where, options, inverse)
-        return self._rows(encoding, given, start, _FLOAT64, None, options)
+        if inverse and self._kind[0] == "xpos":
+            if not isinstance(given, Given):
+                given = _positions.counted(start, given, encoding.ndim)
+            return self._xpos_rows(encoding, given, single, inverse=True)
+        return self._rows(encoding, given, start, _FLOAT64, single=single)
 
     def apply_tables(
         self,
@@ -646,7 +665,7 @@ class Rotary:
 
     def _checked_x(self, x: Any, seq_axis: Any) -> tuple[Array, int, tuple[int, ...], int]:
         """x as it stays; the axis of the tokens, counted from the front; the lengths of the others and its own."""
-        x = plain(x, "x")
+        x = plain(x, "x", "rotate")
         float_type(x.dtype, "x")
         shape, dims = x.shape, x.ndim
         if dims < 2 or shape[-1] != self._key.head_dim:
@@ -668,7 +687,7 @@ class Rotary:
         threads: int,
         inverse: bool,
     ) -> Array:
-        result = np.empty(x.shape, x.dtype) if out is None else check_out(out, x.shape, x.dtype)
+        result = np.empty(x.shape, x.dtype) if out is None else check_out(out, x.shape, x.dtype, "rotate")
         same = result.strides == x.strides and result.ctypes.data == x.ctypes.data
         if out is not None and not same and np.may_share_memory(x, result):
             raise ValueError("out and x overlap without being the same array; give out=x, or memory of its own")

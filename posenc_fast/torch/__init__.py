@@ -41,7 +41,7 @@ def table(
     *,
     start: float = 0,
     step: float = 1,
-    dtype: torch.dtype = torch.float32,
+    dtype: torch.dtype | None = None,
     precision: str = "exact",
     out: torch.Tensor | None = None,
     workers: int | None = None,
@@ -54,8 +54,8 @@ def table(
         What to compute.
     length, start, step, precision, workers
         As in `Encoding.table`.
-    dtype : torch.dtype
-        float64, float32, float16 or bfloat16 (which needs the package ml_dtypes).
+    dtype : torch.dtype, optional
+        float64, float32, float16 or bfloat16 (which needs the package ml_dtypes); not given, that of out, or float32.
     out : CPU tensor of shape (length, d_model), optional
         Where to write, without a copy. It is returned.
 
@@ -74,7 +74,8 @@ def table(
     >>> posenc_fast.torch.table(pf.sinusoidal(4), 3).shape
     torch.Size([3, 4])
     """
-    kind, given = ops.numpy_type(dtype, "dtype"), _written(out)
+    given = _written(out)
+    kind = None if dtype is None else ops.numpy_type(dtype, "dtype")
     rows = encoding.table(length, start=start, step=step, dtype=kind, precision=precision, out=given, workers=workers)
     return _result(rows, out)
 
@@ -83,7 +84,7 @@ def encode(
     encoding: Encoding,
     positions: torch.Tensor,
     *,
-    dtype: torch.dtype = torch.float32,
+    dtype: torch.dtype | None = None,
     precision: str = "exact",
     out: torch.Tensor | None = None,
     workers: int | None = None,
@@ -116,7 +117,8 @@ def encode(
     >>> posenc_fast.torch.encode(pf.sinusoidal(4), torch.tensor([0.5, 999.0])).shape
     torch.Size([2, 4])
     """
-    kind, given = ops.numpy_type(dtype, "dtype"), _written(out)
+    given = _written(out)
+    kind = None if dtype is None else ops.numpy_type(dtype, "dtype")
     where = _positions(positions)
     rows = encoding.encode(where, dtype=kind, precision=precision, out=given, workers=workers)
     return _result(rows, out)
@@ -256,7 +258,7 @@ def _read(x: Any, module: str) -> np.ndarray[Any, Any]:
 
 
 def _positions(positions: Any) -> np.ndarray[Any, Any]:
-    array = ops.positions_array(positions)
+    array = ops.array_of(positions, "positions")
     _no_gradients(positions, "positions")
     return array
 

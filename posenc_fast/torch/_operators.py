@@ -36,7 +36,6 @@ __all__ = [
     "numpy_type",
     "only_values",
     "overlaps_itself",
-    "positions_array",
     "read",
     "rotate",
     "rotate_",
@@ -230,16 +229,10 @@ def _rows(
         first = start // block * block
         last = max(-(-(start + length) // block) * block, first + block)
         return tuple(table[start - first :][:length] for table in _kept(text, last - first, first, device, dtype))
-    value, kind, where = read(text), numpy_type(dtype, "x"), positions_array(positions.cpu())
+    value, kind, where = read(text), numpy_type(dtype, "x"), array_of(positions.cpu(), "positions")
     if isinstance(value, Rotary):
         return tuple(tensor_of(array).to(device) for array in value.tables(where, dtype=kind))
     return (tensor_of(value.encode(where, dtype=kind)).to(device),)
-
-
-def positions_array(positions: torch.Tensor) -> npt.NDArray[Any]:
-    """Positions of a CPU tensor as the core takes them."""
-    array = array_of(positions, "positions")
-    return array.astype(np.float32) if array.dtype.name == "bfloat16" else array
 
 
 # ---- addition -------------------------------------------------------------------------------------------------------
@@ -260,7 +253,7 @@ def _add(
     result = encoding.add_to(
         values,
         start=start,
-        positions=None if positions is None else positions_array(positions),
+        positions=None if positions is None else array_of(positions, "positions"),
         x_scale=x_scale,
         out=values if out is x else None if out is None else array_of(out, "out"),
         workers=_workers(x),
@@ -326,7 +319,7 @@ def _rotate(
         return (_new_like(x) if out is None else out).copy_(turned)
     values, workers, out = array_of(x, "x"), _workers(x), _result_for(x) if out is None else out
     into = values if out is x else None if out is None else array_of(out, "out")
-    where = None if positions is None else positions_array(positions)
+    where = None if positions is None else array_of(positions, "positions")
     if not transposed:
         result = rotary.apply(values, positions=where, start=start, seq_axis=seq_axis, out=into, workers=workers)
         return tensor_of(result) if out is None else out
