@@ -94,12 +94,12 @@ class Plans:
 
     def plan(
         self, engine: Engine, form: str, unit: Fraction = Fraction(1), single: bool = False
-    ) -> tuple[Any, Floats, bool]:
-        """The Plan for positions of a form, its largest turns, and whether a component of ones is needed."""
+    ) -> tuple[Any, bool]:
+        """The Plan for positions of a form, and whether a component of ones is needed."""
         key: tuple[Any, ...] = (
             (engine.backend, form) if unit == 1 and not single else (engine.backend, form, unit, single)
         )
-        found: tuple[Any, Floats, bool] | None = self._kept.get(key)
+        found: tuple[Any, bool] | None = self._kept.get(key)
         if found is None:
             sinusoids, columns = self.sinusoids, self._columns()
             waves = sinusoids.waves()
@@ -118,22 +118,22 @@ class Plans:
             plan = engine.module.Plan(
                 frequencies, largest, columns.source, columns.amplitude, columns.runs, columns.planar
             )
-            found = self._kept[key] = (plan, largest, phase)
+            found = self._kept[key] = (plan, phase)
         return found
 
     def alone(self, engine: Engine) -> Any:
         """The Plan that takes one float64 at a time; False with several axes, or phases that are no quarter turns."""
         found = self._alone.get(engine.backend)
         if found is None:
-            plan, _, phase = self.plan(engine, "real")
+            plan, phase = self.plan(engine, "real")
             found = self._alone[engine.backend] = False if phase or self.sinusoids.axes != 1 else plan
         return found
 
-    def far(self, engine: Engine) -> bool:
+    def far(self) -> bool:
         """Whether one step is so many turns that there is no lattice, and rows are evaluated one by one."""
         if self._far is None:
-            axes = self.sinusoids.axes
-            self._far = bool((self.plan(engine, "integer")[1][axes : 2 * axes] > MOST).any())
+            turns = self.sinusoids.turns(Fraction(1), 1)[0]
+            self._far = bool((np.abs(turns[self.sinusoids.index]) > MOST).any())
         return self._far
 
     def lattice(self, engine: Engine, wide: bool) -> tuple[Any, int]:
@@ -141,7 +141,7 @@ class Plans:
         key = (engine.backend, engine.level, wide)
         found: tuple[Any, int] | None = self._kept.get(key)
         if found is None:
-            if self.far(engine):
+            if self.far():
                 found = self._kept[key] = (None, 0)
                 return found
             columns = self._columns()

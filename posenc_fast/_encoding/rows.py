@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from .._engine.blocks import Target, collapse
 from .._numbers.arguments import MOST, check_out, new
-from .._numbers.rounding import deliver, hard_rows
+from .._numbers.rounding import deliver
 from .exact_rows import exact_row
 from .plans import Plans
 from .positions import Given, Positions, Progression, plainly
@@ -58,7 +58,7 @@ def fill_progression(
     engine = plans.engine()
     whole = isinstance(first, int) and isinstance(each, int)
     beyond = not whole and max(abs(first), abs(first + each * (target.rows - 1))) > MOST
-    if single or beyond or plans.far(engine):
+    if single or beyond or plans.far():
         fill(plans, target, Progression(Fraction(first), Fraction(each), target.rows), single, threads)
         return
     if not whole:
@@ -90,13 +90,13 @@ def fill(plans: Plans, target: Target, positions: Positions, single: bool, threa
     if single:
         # what a framework would be given: float64 numbers of the base unit, soon to be rounded to float32
         positions, form, unit = plainly(positions), "real", Fraction(1)
-    plan, largest, phase = plans.plan(engine, form, unit, single)
+    plan, phase = plans.plan(engine, form, unit, single)
 
     def task(part: slice, out: Array, x: Array | None) -> None:
         components = positions.components(part, phase)
-        hard = plan.encode(engine.level, components, out, target.kind, single, x, target.scale)
-        if hard:
-            rows = np.flatnonzero(hard_rows(components, largest, target.kind))
+        left = plan.encode(engine.level, components, out, target.kind, single, x, target.scale)
+        if left is not None:
+            rows = np.flatnonzero(np.frombuffer(left, np.bool_))
             _fill_hard(plans, target, positions, single, part.start + rows, rows, components, out, x)
 
     target.run(task, threads)
