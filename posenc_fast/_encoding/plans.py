@@ -42,12 +42,12 @@ class Plans:
     Looked up by threads at once: what two of them make at the same time is equal, and either may be kept.
     """
 
-    __slots__ = ("_alone", "_columns_found", "_derived", "_far", "_kept", "pinned", "sinusoids", "width")
+    __slots__ = ("_columns_found", "_derived", "_far", "_kept", "alone", "pinned", "sinusoids", "width")
 
     def __init__(self, sinusoids: Sinusoids, pinned: str | None = None) -> None:
         self.sinusoids, self.width, self.pinned = sinusoids, sinusoids.width, pinned
         self._kept: dict[tuple[Any, ...], Any] = {}
-        self._alone: dict[str, Any] = {}
+        self.alone: dict[str, Any] = {}
         self._derived: dict[str, Plans] = {}
         self._columns_found: _Columns | None = None
         self._far: bool | None = None
@@ -121,13 +121,13 @@ class Plans:
             found = self._kept[key] = (plan, phase)
         return found
 
-    def alone(self, engine: Engine) -> Any:
-        """The Plan that takes one float64 at a time; False with several axes, or phases that are no quarter turns."""
-        found = self._alone.get(engine.backend)
-        if found is None:
-            plan, phase = self.plan(engine, "real")
-            found = self._alone[engine.backend] = False if phase or self.sinusoids.axes != 1 else plan
-        return found
+    def make_alone(self, engine: Engine) -> Any:
+        """The Plan that takes one float64 at a time; None with several axes, or phases that are no quarter turns."""
+        plan, phase = self.plan(engine, "real")
+        if phase or self.sinusoids.axes != 1:
+            return None
+        self.alone[engine.backend] = plan
+        return plan
 
     def far(self) -> bool:
         """Whether one step is so many turns that there is no lattice, and rows are evaluated one by one."""

@@ -23,6 +23,7 @@ Array = npt.NDArray[Any]
 _FLOAT32 = np.dtype(np.float32)
 # of positions that are alone: those whose item is a float or an int, exactly
 _SCALARS = frozenset(np.dtype(code).type for code in "bBhHiIlLqQefd")
+_PLAIN = (float, int)
 _REAL = frozenset(np.dtype(code) for code in "bBhHiIlLqQefd")
 
 
@@ -79,32 +80,33 @@ def sums(plans: Plans, x: Any, start: int, x_scale: Any, out: Any) -> Array | No
 def row(plans: Plans, position: Any, out: Any) -> Array | None:
     """The float32 row of one real number: of Python, NumPy or torch."""
     kind = type(position)
-    shape: tuple[int, ...] = ()
-    if kind is float or kind is int:
-        value = position
-    elif kind is np.ndarray:
+    shape: tuple[int, ...] | None = None
+    value = position
+    if kind is np.ndarray:
         if position.size != 1 or position.dtype not in _REAL:
             return None
         value, shape = position.item(), position.shape
     elif kind in _SCALARS:
         value = position.item()
-    elif kind.__module__ == "torch" and kind.__name__ == "Tensor":
+    elif kind is not float and kind is not int:
+        if kind.__module__ != "torch" or kind.__name__ != "Tensor":
+            return None
         if position.numel() != 1 or not position.is_cpu or position.requires_grad:
             return None
         value, shape = position.item(), tuple(position.shape)
-    else:
-        return None
     # of 64-bit numbers those that are float64 numbers too, and no bools or complex numbers of torch
-    if type(value) not in (float, int) or not -9007199254740992 <= value <= 9007199254740992:
+    if type(value) not in _PLAIN or not -9007199254740992 <= value <= 9007199254740992:
         return None
     engine = plans.engine()
-    plan = plans.alone(engine)
-    if not plan:
+    plan = plans.alone.get(engine.backend) or plans.make_alone(engine)
+    if plan is None:
         return None
-    full = (*shape, plans.width)
-    rows = np.empty(full, _FLOAT32) if out is None else _usual_rows(out, full, _FLOAT32)
-    if rows is None:
+    if out is None:
+        rows = np.empty(plans.width, _FLOAT32)
+        if not plan.encode_one(engine.level, value, rows, 1):
+            return None
+        return rows if not shape else rows.reshape(*shape, plans.width)
+    given = _usual_rows(out, (*(shape or ()), plans.width), _FLOAT32)
+    if given is None or not plan.encode_one(engine.level, value, given.reshape(-1), 1):
         return None
-    if not plan.encode_one(engine.level, value, rows.reshape(-1) if shape or out is not None else rows, 1):
-        return None
-    return rows if out is None else out
+    return out  # type: ignore[no-any-return]
