@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _positions, _threads
-from ._checks import check_out, check_workers, count_of, new, progression, wanted_type
+from ._checks import check_out, check_workers, count_of, new, wanted_type
 from ._encoding import Encoding
 from ._positions import Given
 from ._target import BLOCK, WORTH_A_THREAD
@@ -183,8 +183,8 @@ def _coordinates(axes: Any, count: int) -> list[range | Given]:
             result.append(range(count_of(axis, name, 0)))
             continue
         if isinstance(axis, range):
-            if axis:
-                progression(axis[0], axis.step, _length(axis))
+            for end in (axis[0], axis[-1]) if axis else ():
+                _positions.checked_integer(end, name)
             result.append(axis)
             continue
         converted = _positions.convert(axis, 1, name)

@@ -204,7 +204,7 @@ def reorder_columns(
     """
     if not isinstance(array, np.ndarray):
         if not hasattr(array, "__array__"):
-            raise TypeError(f"array must be an array, not {type(array).__name__}")
+            raise TypeError(f"array must be a numpy array, not {type(array).__name__}")
         array = as_array(array, "array", keep_type=True)
     for name, value in (("source", source), ("target", target)):
         if value not in ORDERS:

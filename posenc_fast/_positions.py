@@ -28,7 +28,7 @@ from ._frames import column_values
 from ._rounding import HUGE
 from ._times import Time, common_unit, counts_of, time_of
 
-__all__ = ["Given", "Positions", "Progression", "check_type", "convert", "counted", "number", "of_range", "split_integers", "together"]
+__all__ = ["Given", "Positions", "Progression", "check_type", "checked_integer", "convert", "counted", "number", "of_range", "split_integers", "together"]
 
 _EXACT_IN_FLOAT64 = 2**53
 _LEAST, _MOST = -(2**63), 2**64 - 1
@@ -268,7 +268,7 @@ def _values(positions: Any, name: str) -> _Values:
     elif positions is None:
         raise TypeError(f"{name} must be an array, not None; in a list, None is a missing one")
     else:
-        column = column_values(positions)
+        column = column_values(positions, name)
         if column is not None:
             values, missing = column
         else:
@@ -293,7 +293,7 @@ def _of_list(positions: Any, name: str) -> _Values:
     if values is not None and values.size == 0 and kind == "f":
         return values, Fraction(1), None
     large = values is not None and kind == "f" and bool((np.abs(values) >= _EXACT_IN_FLOAT64).any())
-    if values is not None and not large and kind in "iufb":
+    if values is not None and not large and kind in "iufbc":
         return _of_array(values, name)
     try:
         objects = np.array(positions, dtype=object)
@@ -308,6 +308,10 @@ def _of_array(values: npt.NDArray[Any], name: str, missing: npt.NDArray[np.bool_
         return _of_objects(values, name, missing)
     if kind in "US" and values.size:
         raise _is_text(values.flat[0], name)
+    if kind in "bc" and values.size:
+        raise TypeError(
+            f"{name} must be integers, real numbers or times, not {values.flat[0]} in an array of {values.dtype}"
+        )
     check_type(values.dtype, name)
     if kind in "mM":
         return counts_of(values, name)
@@ -362,12 +366,7 @@ def _leaf(value: Any, name: str) -> int | float | Fraction | Time | None:
     if kind is float:
         return None if value != value else float(value)
     if kind is int or (isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.timedelta64))):
-        if not _LEAST <= value <= _MOST:
-            raise ValueError(
-                f"{name} has {value}, which is too {'large' if value > 0 else 'small'}: integers must be int64 or "
-                "uint64; give float64 numbers if they are meant"
-            )
-        return int(value)
+        return checked_integer(int(value), name)
     # pandas' own are known by their names, so that it need not be imported
     if value is None or value is np.ma.masked or kind.__name__ in ("NAType", "NaTType"):
         return None
@@ -375,6 +374,8 @@ def _leaf(value: Any, name: str) -> int | float | Fraction | Time | None:
         return _leaf_float(value, name)
     if isinstance(value, Fraction):
         return value
+    if isinstance(value, (list, tuple)):
+        raise ValueError(f"{name} must be an array, not one of numbers beside {value!r}")  # noqa: TRY004
     if isinstance(value, (str, bytes)):
         raise _is_text(value, name)
     time = time_of(value, name)
@@ -385,6 +386,16 @@ def _leaf(value: Any, name: str) -> int | float | Fraction | Time | None:
     if hasattr(value, "__array__") and getattr(value, "shape", None) == () and not isinstance(value, np.generic):
         return _leaf(as_array(value, name)[()], name)
     raise TypeError(f"{name} has {value!r} of type {kind.__name__}, but must be integers, real numbers or times")
+
+
+def checked_integer(value: int, name: str) -> int:
+    """An integer of 64 bits, or an error."""
+    if not _LEAST <= value <= _MOST:
+        raise ValueError(
+            f"{name} has {value}, which is too {'large' if value > 0 else 'small'}: integers must be int64 or uint64; "
+            "give float64 numbers if they are meant"
+        )
+    return value
 
 
 def _leaf_float(value: Any, name: str) -> float | Fraction | None:
@@ -399,8 +410,10 @@ def _leaf_float(value: Any, name: str) -> float | Fraction | None:
 
 
 def _is_text(value: Any, name: str) -> TypeError:
+    text = str(value) if isinstance(value, str) else bytes(value)
     return TypeError(
-        f"{name} has {value!r}, which is text; give numbers, or times such as np.datetime64('2026-01-01T12:00')"
+        f"{name} must be integers, real numbers or times, not text such as {text!r}; "
+        "for a time, give np.datetime64('2026-01-01T12:00') or pandas.to_datetime"
     )
 
 

@@ -44,7 +44,7 @@ def counts_of(
     """An array of datetime64 or timedelta64 as counts, the seconds in a count, and which are missing."""
     missing: npt.NDArray[np.bool_] = np.isnat(values)
     letters, number = np.datetime_data(values.dtype)
-    if letters == "generic" and missing.all():
+    if letters == "generic" and missing.size and missing.all():
         letters = "s"
     if letters == "generic":
         raise TypeError(f"{name} of type {values.dtype} have no unit; give them one, as in {values.dtype.name}[s]")
