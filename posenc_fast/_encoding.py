@@ -398,7 +398,7 @@ class Encoding:
         *,
         start: float = 0,
         step: float = 1,
-        dtype: npt.DTypeLike = None,
+        dtype: npt.DTypeLike | None = None,
         precision: str = "exact",
         out: Array | None = None,
         workers: int | None = None,
@@ -452,7 +452,7 @@ class Encoding:
         check_size("length", length, (length, self.d_model), kind.itemsize)
         single, threads = check_precision(precision), check_workers(workers)
         first, each = _checks.progression(start, step, length)
-        result = self._allocate(out, (length, self.d_model), kind)
+        result = self._allocate(out, (length, self.d_model), kind, "table")
         if length:
             self._fill_progression(Target(result, warm=out is not None), first, each, single, threads)
         return result if out is None else out
@@ -461,7 +461,7 @@ class Encoding:
         self,
         positions: npt.ArrayLike,
         *,
-        dtype: npt.DTypeLike = None,
+        dtype: npt.DTypeLike | None = None,
         precision: str = "exact",
         out: Array | None = None,
         workers: int | None = None,
@@ -515,7 +515,7 @@ class Encoding:
         self, given: Given, kind: np.dtype[Any], out: Array | None = None, *, single: bool = False, threads: int = 1
     ) -> Array:
         """Rows of positions that were converted."""
-        result = self._allocate(out, (*given.shape, self.d_model), kind)
+        result = self._allocate(out, (*given.shape, self.d_model), kind, "encode")
         if len(given):
             if out is not None:
                 given.keep_from(out)
@@ -600,7 +600,7 @@ class Encoding:
                 raise ValueError(
                     f"positions is for rows {shape}, but must be for {(length,)} or for {x.shape[:-1]}, those of x"
                 )
-        result = self._allocate(out, x.shape, dtype)
+        result = self._allocate(out, x.shape, dtype, "add_to")
         same = out is given_x or (
             result.strides == x.strides and result.__array_interface__["data"] == x.__array_interface__["data"]
         )
@@ -847,8 +847,8 @@ class Encoding:
         if self.ndim != 1:
             raise ValueError(f"{call} is for encodings of one axis; this one has {self.ndim}: use encode or grid")
 
-    def _allocate(self, out: Array | None, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-        return new(shape, dtype) if out is None else check_out(out, shape, dtype)
+    def _allocate(self, out: Array | None, shape: tuple[int, ...], dtype: np.dtype[Any], twin: str = "") -> Array:
+        return new(shape, dtype) if out is None else check_out(out, shape, dtype, twin)
 
     def _fill_progression(
         self, target: Target, first: Fraction | int, each: Fraction | int, single: bool, threads: int

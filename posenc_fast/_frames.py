@@ -40,7 +40,9 @@ def _pandas(given: Any, name: str) -> Column | None:
         )
     if isinstance(dtype, np.dtype):
         return given.to_numpy(), None
-    # types for missing integers, and of Arrow, say which one of NumPy they hold; those of times with a zone their unit
+    if hasattr(dtype, "pyarrow_dtype"):
+        return _pyarrow(getattr(given, "array", given).__arrow_array__(), name)
+    # types for missing integers say which one of NumPy they hold, those of times with a zone their unit
     held: Any = getattr(dtype, "numpy_dtype", None)
     if held is None and dtype.kind == "M":
         held = np.dtype(f"M8[{dtype.unit}]")

@@ -37,7 +37,7 @@ def grid(
     encoding: Encoding,
     *,
     indexing: str = "ij",
-    dtype: npt.DTypeLike = None,
+    dtype: npt.DTypeLike | None = None,
     out: Array | None = None,
     workers: int | None = None,
 ) -> Array:
@@ -216,9 +216,7 @@ def _missing(axis: range | Given) -> npt.NDArray[np.bool_] | None:
 
 def _points(coordinates: list[range | Given]) -> tuple[list[Array], Fraction, str]:
     """The coordinates of all axes in one type that holds them, their unit and their form."""
-    return _positions.together(
-        [_positions.of_range(axis) if isinstance(axis, range) else axis for axis in coordinates]
-    )
+    return _positions.together([_positions.of_range(axis) if isinstance(axis, range) else axis for axis in coordinates])
 
 
 def _along(array: Array, place: int, dims: int) -> Array:

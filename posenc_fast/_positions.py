@@ -28,7 +28,19 @@ from ._frames import column_values
 from ._rounding import HUGE
 from ._times import Time, common_unit, counts_of, time_of
 
-__all__ = ["Given", "Positions", "Progression", "check_type", "checked_integer", "convert", "counted", "number", "of_range", "split_integers", "together"]
+__all__ = [
+    "Given",
+    "Positions",
+    "Progression",
+    "check_type",
+    "checked_integer",
+    "convert",
+    "counted",
+    "number",
+    "of_range",
+    "split_integers",
+    "together",
+]
 
 _EXACT_IN_FLOAT64 = 2**53
 _LEAST, _MOST = -(2**63), 2**64 - 1
@@ -149,10 +161,10 @@ def _pairs(values: npt.NDArray[Any]) -> tuple[npt.NDArray[np.float64], npt.NDArr
     if values.dtype.kind == "f":
         with np.errstate(invalid="ignore"):
             return high, (values - high).astype(np.float64)
-    low = np.copysign(0.0, high)
+    low = np.zeros_like(high)
     for i, value in enumerate(values.flat):
         if not isinstance(value, float):
-            low.flat[i] = float(_exact(value) - Fraction(high.flat[i])) or low.flat[i]
+            low.flat[i] = float(_exact(value) - Fraction(high.flat[i]))
     return high, low
 
 
@@ -284,11 +296,13 @@ def _values(positions: Any, name: str) -> _Values:
 
 def _of_list(positions: Any, name: str) -> _Values:
     """Lists, whose numbers NumPy would make one type of that may not hold them."""
-    if any(issubclass(each, np.ma.MaskedArray) for each in set(map(type, positions))):
-        return _values(np.ma.array(positions), name)
+    types = set(map(type, positions))
     values = None
-    with contextlib.suppress(TypeError, ValueError, OverflowError):
-        values = np.asarray(positions)
+    if type(np.ma.masked) not in types:
+        if any(issubclass(each, np.ma.MaskedArray) for each in types):
+            return _values(np.ma.array(positions), name)
+        with contextlib.suppress(TypeError, ValueError, OverflowError):
+            values = np.asarray(positions)
     kind = "O" if values is None else values.dtype.kind
     if values is not None and values.size == 0 and kind == "f":
         return values, Fraction(1), None
@@ -339,7 +353,9 @@ def _of_objects(objects: npt.NDArray[Any], name: str, hidden: npt.NDArray[np.boo
         if not _LEAST <= min(present) <= max(present) <= _MOST:
             values = [value and value * unit for value in values]
             unit = Fraction(1)
-    missing = np.array([value is None for value in values]).reshape(objects.shape) if len(present) < len(values) else None
+    missing = (
+        np.array([value is None for value in values]).reshape(objects.shape) if len(present) < len(values) else None
+    )
     return _one_type(values, name).reshape(objects.shape), unit, missing
 
 
@@ -364,7 +380,7 @@ def _leaf(value: Any, name: str) -> int | float | Fraction | Time | None:
     """One position, exactly; None where it is missing."""
     kind: Any = type(value)
     if kind is float:
-        return None if value != value else float(value)
+        return None if math.isnan(value) else value
     if kind is int or (isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.timedelta64))):
         return checked_integer(int(value), name)
     # pandas' own are known by their names, so that it need not be imported
@@ -399,7 +415,7 @@ def checked_integer(value: int, name: str) -> int:
 
 
 def _leaf_float(value: Any, name: str) -> float | Fraction | None:
-    if value != value:
+    if np.isnan(value):
         return None
     if float(value) == value:
         return float(value)

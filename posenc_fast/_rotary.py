@@ -293,7 +293,7 @@ class Rotary:
         positions_or_length: npt.ArrayLike | int,
         *,
         start: float = 0,
-        dtype: npt.DTypeLike = None,
+        dtype: npt.DTypeLike | None = None,
         precision: str = "exact",
         out: tuple[Array, Array] | None = None,
         workers: int | None = None,
@@ -582,7 +582,7 @@ class Rotary:
             if turned is not None:
                 return turned
         threads = check_workers(workers)
-        x, axis, lead, length = self._checked_x(x, seq_axis)
+        x, axis, lead, length = self._checked_x(x, seq_axis, "apply_rotary_pos_emb")
         parts = [np.asarray(cos), np.asarray(sin)]
         for name, part in zip(("cos", "sin"), parts, strict=True):
             if kind_of(part.dtype) is None:
@@ -611,9 +611,9 @@ class Rotary:
             return None
         return np.concatenate((cos, sin), axis=-1, dtype=np.float64)
 
-    def _checked_x(self, x: Any, seq_axis: Any) -> tuple[Array, int, tuple[int, ...], int]:
+    def _checked_x(self, x: Any, seq_axis: Any, twin: str = "rotate") -> tuple[Array, int, tuple[int, ...], int]:
         """x as it stays; the axis of the tokens, counted from the front; the lengths of the others and its own."""
-        x = plain(x, "x", "rotate")
+        x = plain(x, "x", twin)
         float_type(x.dtype, "x")
         shape, dims = x.shape, x.ndim
         if dims < 2 or shape[-1] != self._key[0]:

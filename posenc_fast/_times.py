@@ -93,8 +93,6 @@ def common_unit(units: Iterable[Fraction]) -> Fraction:
     numerator, denominator = 0, 1
     for unit in units:
         together = math.lcm(denominator, unit.denominator)
-        numerator = math.gcd(
-            numerator * (together // denominator), unit.numerator * (together // unit.denominator)
-        )
+        numerator = math.gcd(numerator * (together // denominator), unit.numerator * (together // unit.denominator))
         denominator = together
     return Fraction(numerator, denominator)

@@ -171,15 +171,18 @@ CASES = {
     "positions-decimal": (encode([Decimal("0.1")]), TypeError, "positions", "Decimal('0.1')"),
     "positions-fraction-beyond": (encode([Fraction(HUGE, 3)]), ValueError, "positions", "float64"),
     "positions-text": (encode(["1"]), TypeError, "positions", "'1'"),
-    "positions-text-beside-numbers": (encode([1, "2026-01-01"]), TypeError, "positions", "'2026-01-01'; for a time, give np.datetime64"),
+    "positions-text-beside-numbers": (
+        encode([1, "2026-01-01"]),
+        TypeError,
+        "positions",
+        "'2026-01-01'; for a time, give np.datetime64",
+    ),
     "positions-bytes": (encode(b"1"), TypeError, "positions", "b'1'"),
     "positions-too-large": (encode([2**70]), ValueError, "positions", f"{2**70}, which is too large"),
     "positions-too-large-beside-reals": (encode([0.5, 2**70]), ValueError, "positions", f"{2**70}, which is too large"),
     "positions-too-small": (encode(-(2**70)), ValueError, "positions", f"{-(2**70)}, which is too small"),
     "positions-time-beside-numbers": (encode([np.timedelta64(1, "ms"), 5]), TypeError, "positions", "mixture"),
-    "positions-times-and-spans": (
-        encode([datetime(2026, 1, 1), timedelta(1)]), TypeError, "positions", "mixture"
-    ),
+    "positions-times-and-spans": (encode([datetime(2026, 1, 1), timedelta(1)]), TypeError, "positions", "mixture"),
     "positions-bool-beside-none": (encode([True, None]), TypeError, "positions", "True"),
     "positions-years-beyond": (encode(np.array([2**60], "M8[Y]")), ValueError, "positions", "64 bits of seconds"),
     "positions-record": (encode(np.zeros(2, "i4,i4")), TypeError, "positions", "i4"),
