@@ -16,7 +16,7 @@ import contextlib
 import math
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -45,6 +45,7 @@ __all__ = [
 _EXACT_IN_FLOAT64 = 2**53
 _LEAST, _MOST = -(2**63), 2**64 - 1
 _LARGEST = np.finfo(np.float64).max
+_FLOAT64: np.dtype[Any] = np.dtype(np.float64)
 
 
 class Positions(Protocol):
@@ -290,7 +291,7 @@ def _values(positions: Any, name: str) -> _Values:
         values = np.ma.getdata(values)
     counts, unit, nothing = _of_array(np.asarray(values), name, missing)
     if missing is not None and nothing is not None:
-        missing = missing | nothing
+        missing = np.logical_or(missing, nothing)
     return counts, unit, nothing if missing is None or not missing.any() else missing
 
 
@@ -338,25 +339,21 @@ def _of_objects(objects: npt.NDArray[Any], name: str, hidden: npt.NDArray[np.boo
     """Integers, floats, fractions or times of any type, and None and its like for what is missing."""
     if objects.size == 0:
         return objects.astype(np.float64), Fraction(1), None
-    values = [_leaf(value, name) for value in objects.reshape(-1).tolist()]
+    leaves = [_leaf(value, name) for value in objects.reshape(-1).tolist()]
     if hidden is not None:
-        values = [None if masked else value for masked, value in zip(hidden.flat, values, strict=True)]
-    present = [value for value in values if value is not None]
+        leaves = [None if masked else leaf for masked, leaf in zip(hidden.flat, leaves, strict=True)]
+    times = [leaf for leaf in leaves if isinstance(leaf, Time)]
+    numbers = [leaf for leaf in leaves if not isinstance(leaf, Time)]
     unit = Fraction(1)
-    times = [value for value in present if isinstance(value, Time)]
     if times:
-        if len(times) < len(present) or len({time.kind for time in times}) > 1:
+        if any(leaf is not None for leaf in numbers) or len({time.kind for time in times}) > 1:
             raise TypeError(f"{name} must be all numbers, all points in time or all spans of time, not a mixture")
         unit = common_unit(time.unit for time in times)
-        values = [value and int(value.count * (value.unit / unit)) for value in values]
-        present = [value for value in values if value is not None]
-        if not _LEAST <= min(present) <= max(present) <= _MOST:
-            values = [value and value * unit for value in values]
-            unit = Fraction(1)
-    missing = (
-        np.array([value is None for value in values]).reshape(objects.shape) if len(present) < len(values) else None
-    )
-    return _one_type(values, name).reshape(objects.shape), unit, missing
+        numbers = [time and int(time.number * (time.unit / unit)) for time in cast(list[Time | None], leaves)]
+        if not all(count is None or _LEAST <= count <= _MOST for count in numbers):
+            numbers, unit = [count and count * unit for count in numbers], Fraction(1)
+    missing = np.array([number is None for number in numbers]).reshape(objects.shape)
+    return _one_type(numbers, name).reshape(objects.shape), unit, missing if missing.any() else None
 
 
 def _one_type(values: list[Any], name: str) -> npt.NDArray[Any]:
@@ -394,9 +391,11 @@ def _leaf(value: Any, name: str) -> int | float | Fraction | Time | None:
         raise ValueError(f"{name} must be an array, not one of numbers beside {value!r}")  # noqa: TRY004
     if isinstance(value, (str, bytes)):
         raise _is_text(value, name)
+    if isinstance(value, (np.datetime64, np.timedelta64)) and np.isnat(value):
+        return None
     time = time_of(value, name)
     if time is not None:
-        return None if time.count is None else time
+        return time
     if hasattr(value, "as_py"):
         return _leaf(value.as_py(), name)
     if hasattr(value, "__array__") and getattr(value, "shape", None) == () and not isinstance(value, np.generic):
@@ -453,7 +452,7 @@ def together(axes: Sequence[Given]) -> tuple[list[npt.NDArray[Any]], Fraction, s
         axes = [_in_base_unit(given) for given in axes]
     types = [given.values.dtype for given in axes]
     if all(given.form == "real" for given in axes):
-        form, common = "real", np.dtype(np.float64)
+        form, common = "real", _FLOAT64
     elif all(given.form == "integer" or given.values.dtype.kind in "iu" for given in axes):
         form, common = "integer", np.result_type(*types)
     else:
