@@ -291,7 +291,7 @@ def _values(positions: Any, name: str) -> _Values:
         values = np.ma.getdata(values)
     counts, unit, nothing = _of_array(np.asarray(values), name, missing)
     if missing is not None and nothing is not None:
-        missing = np.logical_or(missing, nothing)
+        missing = np.asarray(missing | nothing)
     return counts, unit, nothing if missing is None or not missing.any() else missing
 
 
@@ -397,7 +397,7 @@ def _leaf(value: Any, name: str) -> int | float | Fraction | Time | None:
     if time is not None:
         return time
     if hasattr(value, "as_py"):
-        return _leaf(value.as_py(), name)
+        return _leaf(cast(Any, value).as_py(), name)
     if hasattr(value, "__array__") and getattr(value, "shape", None) == () and not isinstance(value, np.generic):
         return _leaf(as_array(value, name)[()], name)
     raise TypeError(f"{name} has {value!r} of type {kind.__name__}, but must be integers, real numbers or times")
