@@ -826,7 +826,10 @@ class Encoding:
         if type(value) not in _PLAIN or not -9007199254740992 <= value <= 9007199254740992:
             return None
         width = len(self._index)
-        row = np.empty((*shape, width), _FLOAT32) if out is None else _usual_rows(out, (*shape, width), _FLOAT32)
+        if out is None and not shape:
+            row: Array | None = np.empty(width, _FLOAT32)
+        else:
+            row = _usual_rows(out, (*shape, width), _FLOAT32)
         if row is None:
             return None
         engine = _backend.current() if self._pinned is None else self._engine()

@@ -226,7 +226,7 @@ def convert(positions: Any, axes: int, name: str = "positions") -> Given:
             )
         shape = shape[:-1]
     if missing is not None:
-        missing = missing.reshape(-1, axes).any(axis=1)
+        missing = np.logical_or.reduce(missing.reshape(-1, axes), axis=1)
     return Given(values.reshape(math.prod(shape), axes), unit, missing, shape=shape, form=_checked_form(values, name))
 
 
