@@ -738,8 +738,8 @@ class Encoding:
         encoded : array_like of shape (..., d_model)
             Rows, exact or disturbed.
         low, high : float, optional
-            Interval to search; half the longest wavelength either side of 0 if not given. The time it takes grows
-            with its length over the shortest wavelength.
+            Interval to search, positions as in `encode`; half the longest wavelength either side of 0 if not given.
+            The time it takes grows with its length over the shortest wavelength.
 
         Returns
         -------

@@ -303,8 +303,8 @@ class Rotary:
         Parameters
         ----------
         positions_or_length : int or array_like
-            A number n, for the positions ``start .. start + n - 1``, or positions of shape (...), with sections
-            (..., axes).
+            A number n, for the positions ``start .. start + n - 1``, or positions as in `Encoding.encode`, of shape
+            (...), with sections (..., axes).
         start : float
             First position, where a number is given.
         dtype, precision, workers
@@ -413,8 +413,9 @@ class Rotary:
         x : ndarray of shape (..., head_dim)
             float64, float32, float16 or bfloat16, such as (batch, heads, length, head_dim).
         positions : array_like, optional
-            Of the tokens: of shape (length,), or (batch, length) for each sequence of the batch (in general, the first
-            axes of x and length); with sections one more axis of (axes,). Not given, ``start, start + 1, ..``.
+            Of the tokens, as in `Encoding.encode` (where one is missing, the pairs become NaN): of shape (length,), or
+            (batch, length) for each sequence of the batch (in general, the first axes of x and length); with sections
+            one more axis of (axes,). Not given, ``start, start + 1, ..``.
         start : float
             Position of the first token.
         seq_axis : int
