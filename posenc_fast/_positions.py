@@ -297,7 +297,7 @@ def _values(positions: Any, name: str) -> _Values:
 
 def _of_list(positions: Any, name: str) -> _Values:
     """Lists, whose numbers NumPy would make one type of that may not hold them."""
-    types = set(map(type, positions))
+    types = _types_in(positions)
     values = None
     if type(np.ma.masked) not in types:
         if any(issubclass(each, np.ma.MaskedArray) for each in types):
@@ -307,7 +307,9 @@ def _of_list(positions: Any, name: str) -> _Values:
     kind = "O" if values is None else values.dtype.kind
     if values is not None and values.size == 0 and kind == "f":
         return values, Fraction(1), None
-    large = values is not None and kind == "f" and bool((np.abs(values) >= _EXACT_IN_FLOAT64).any())
+    # smaller types are made of nothing that they do not hold
+    wide = values is not None and kind == "f" and values.dtype.itemsize >= 8
+    large = wide and bool((np.abs(values) >= _EXACT_IN_FLOAT64).any())
     if values is not None and not large and kind in "iufbc":
         return _of_array(values, name)
     try:
@@ -315,6 +317,13 @@ def _of_list(positions: Any, name: str) -> _Values:
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} must be an array, not {positions!r}: {error}") from None
     return _of_objects(objects, name)
+
+
+def _types_in(numbers: Any) -> set[type]:
+    types = set(map(type, numbers))
+    if list in types or tuple in types:
+        types.update(*(_types_in(inner) for inner in numbers if isinstance(inner, (list, tuple))))
+    return types
 
 
 def _of_array(values: npt.NDArray[Any], name: str, missing: npt.NDArray[np.bool_] | None = None) -> _Values:

@@ -215,7 +215,7 @@ def packed(draw, given):
     objects = np.empty(len(given), object)
     objects[:] = given
     if kind in ("objects", "series"):
-        return objects if kind == "objects" else pd.Series(objects)
+        return objects if kind == "objects" else pd.Series(objects, dtype=object)
     if kind == "masked":
         return np.ma.array(objects, mask=[p is None for p in given])
     if kind == "nullable":

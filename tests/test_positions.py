@@ -134,6 +134,7 @@ def test_masked_positions_are_missing():
     same(E.encode(masked), expected)
     same(E.encode([masked, masked]), np.stack([expected, expected]))
     same(E.encode([LARGE, np.ma.masked, 2]), expected)
+    same(E.encode([[LARGE], [np.ma.masked], [2]])[:, 0], expected)
     same(E.encode(np.ma.masked), NAN)
     same(E.add_to(np.zeros((3, 8), np.float32), positions=masked), expected)
     same(pf.grid([masked], E), expected)
@@ -329,6 +330,7 @@ def test_one_position_of_any_type_has_the_bits_of_many():
     for kind in "bBhHiIlLqQefdg":
         value = np.dtype(kind).type(3.0)
         many = E.encode(np.full(3, value))[0]
+        same(E.encode([value])[0], many)
         for one in (value, np.array(value), np.array([value]), np.array([[value]])):
             got = E.encode(one)
             assert got.shape == (*np.shape(one), 8)
