@@ -49,7 +49,7 @@ def table(
     *,
     start: float = 0,
     step: float = 1,
-    dtype: npt.DTypeLike = None,
+    dtype: npt.DTypeLike | None = None,
     precision: str = "exact",
     chunks: Any = "auto",
 ) -> Any:
@@ -112,7 +112,7 @@ def encode(
     encoding: Encoding,
     positions: Any,
     *,
-    dtype: npt.DTypeLike = None,
+    dtype: npt.DTypeLike | None = None,
     precision: str = "exact",
     chunks: Any = None,
 ) -> Any:
@@ -209,7 +209,7 @@ def grid(
     encoding: Encoding,
     *,
     indexing: str = "ij",
-    dtype: npt.DTypeLike = None,
+    dtype: npt.DTypeLike | None = None,
     chunks: Any = "auto",
 ) -> Any:
     """The encodings of all points of a grid: `posenc_fast.grid` as a lazy array.

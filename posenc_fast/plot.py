@@ -13,6 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from . import presets
+from ._encoding.access import rows
+from ._encoding.positions import convert
 from ._encoding.value import Encoding
 from ._numbers.arguments import count_of, real
 
@@ -364,9 +366,10 @@ def clocks(
     frequencies = np.unique(np.abs(encoding.frequencies))[::-1]
     shown = min(count_of(pairs, "pairs", 1), len(frequencies))
     frequencies = frequencies[np.linspace(0, len(frequencies) - 1, shown).round().astype(int)]
-    times = np.asarray(positions, np.float64).reshape(-1)
+    given = convert(positions, 1)
+    times = given.rounded().reshape(-1)
     # the sine is how far up a hand points, the cosine how far to the right
-    hands = Encoding(np.repeat(frequencies, 2), np.tile([0.0, 0.25], shown)).encode(times, dtype=np.float64)
+    hands = rows(Encoding(np.repeat(frequencies, 2), np.tile([0.0, 0.25], shown)), given, times.dtype)
     axes = _axes(ax)
     for i, row in enumerate(hands.reshape(len(times), shown, 2)):
         for j, (up, right) in enumerate(row):

@@ -107,7 +107,7 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
         first: float = 1.0,
         periods: npt.ArrayLike | None = None,
         layout: str = "interleaved",
-        dtype: npt.DTypeLike = None,
+        dtype: npt.DTypeLike | None = None,
     ) -> None:
         self.d_model = d_model
         self.base = base

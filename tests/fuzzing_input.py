@@ -6,10 +6,13 @@ import contextlib
 import io
 import tempfile
 import warnings
+from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 
+import exact
+import mpmath
 import numpy as np
 from hypothesis import strategies as st
 
@@ -47,7 +50,10 @@ JUNK = [
     np.timedelta64(1, "Y"), np.timedelta64(1, "as"), np.str_("1"), np.array(1.0), np.array([]), np.zeros((0, 4)),
     np.zeros(4), np.ones((3, 4), np.float32), np.ones((3, 4), ">f4"), np.ones((3, 4), object), np.ones((3, 4), "i4,i4"),
     memoryview(b"12"), np.array(["x"]), np.array([2**63], np.uint64), np.array([np.nan]), np.ma.masked,
-    np.eye(4).view(np.matrix), np.longdouble(1) / 3,
+    np.eye(4).view(np.matrix), np.longdouble(1) / 3, [2**60 + 1, 0.5], [2**60 + 1, None, 3], [2**70], [Fraction(1, 3), -1, 2**64 - 1],
+    np.ma.array([1, 2, 3], mask=[0, 1, 0]), [np.ma.masked, 2**60 + 1, 3], datetime(2026, 1, 1), date(2026, 1, 1), timedelta(1),
+    [datetime(2026, 1, 1, tzinfo=timezone(timedelta(hours=9))), None, date(1, 1, 1)], ["2026-01-01"], [np.timedelta64(1, "s"), 5, 1],
+    np.array([1, 2, 3], "f2"), np.array([1, 2, 3], "i1"), np.ones((3, 4), np.float32, order="F"),
 ]
 ONE, TWO = pf.sinusoidal(4), pf.join([pf.sinusoidal(2), pf.sinusoidal(2)])
 GOOD = {
@@ -148,4 +154,113 @@ def one_file(data):
             assert np.load(target).shape[1] == 4
 
 
-CASES = {"arguments": one_argument_list, "files": one_file}
+# ---- positions --------------------------------------------------------------------------------------------------
+
+EPOCH = datetime(1970, 1, 1)
+FREQUENCIES = [1.0, 2.0**-20]
+NOWHERE = [None, float("nan"), np.datetime64("NaT"), np.ma.masked]
+SMALL = ["i1", "u1", "i2", "u2", "i4", "u4", "f2", "f4", ">f4", ">i8"]
+zones = st.integers(-23, 23).map(lambda hours: timezone(timedelta(hours=hours)))
+times = st.datetimes(datetime(2, 1, 1), datetime(9998, 1, 1), timezones=st.none() | zones)
+numbers = st.one_of(
+    st.integers(-(2**63), 2**64 - 1),
+    st.sampled_from([2**53 + 1, 2**60 + 1, -(2**63), 2**64 - 1]),
+    st.floats(-1e18, 1e18),
+    st.sampled_from([1e300, 5e-324, 0.5, float("inf")]),
+    st.fractions(-(10**6), 10**6, max_denominator=1000),
+    st.floats(-1e4, 1e4).map(np.float16),
+    st.integers(-99, 99).map(np.int8),
+)
+points = st.one_of(times, times.map(datetime.date), times.map(lambda t: np.datetime64(t.replace(tzinfo=None), "ms")))
+spans = st.one_of(
+    st.timedeltas(),
+    st.builds(np.timedelta64, st.integers(-(2**62), 2**62), st.sampled_from(["as", "ns", "us", "s", "D"])),
+)
+
+
+def value_of(position):
+    """The exact number that is meant, or None."""
+    if position is None or position is np.ma.masked:
+        return None
+    if isinstance(position, (np.datetime64, np.timedelta64)):
+        if np.isnat(position):
+            return None
+        unit, many = np.datetime_data(position.dtype)
+        digits = {"ms": 3, "us": 6, "ns": 9, "as": 18}.get(unit, 0)
+        return int(position.astype(np.int64)) * many * Fraction({"D": 86400}.get(unit, 1), 10**digits)
+    if isinstance(position, datetime):
+        zone = position.utcoffset() or timedelta(0)
+        position = position.replace(tzinfo=None) - EPOCH - zone
+    elif isinstance(position, date):
+        position = datetime(position.year, position.month, position.day) - EPOCH
+    if isinstance(position, timedelta):
+        return Fraction(position // timedelta(microseconds=1), 10**6)
+    if isinstance(position, (int, np.integer, Fraction)):
+        return Fraction(int(position)) if not isinstance(position, Fraction) else position
+    return Fraction(*position.as_integer_ratio()) if np.isfinite(position) else None
+
+
+def packed(draw, given):
+    """The same positions in another container."""
+    kinds = ["list", "tuple", "nested", "objects", "masked"]
+    with contextlib.suppress(ImportError):
+        import pandas as pd
+
+        kinds.append("series")
+        if all(type(p) is int or p is None for p in given):
+            kinds.append("nullable")
+        if any(isinstance(p, datetime) for p in given):
+            kinds.append("stamps")
+    kind = draw(st.sampled_from(kinds))
+    objects = np.empty(len(given), object)
+    objects[:] = given
+    if kind in ("objects", "series"):
+        return objects if kind == "objects" else pd.Series(objects, dtype=object)
+    if kind == "masked":
+        return np.ma.array(objects, mask=[p is None for p in given])
+    if kind == "nullable":
+        least = min((p for p in given if p is not None), default=0)
+        return pd.array(
+            given,
+            dtype="Int64"
+            if max((p for p in given if p is not None), default=0) < 2**63
+            else "UInt64"
+            if least >= 0
+            else object,
+        )
+    if kind == "stamps":
+        return [pd.Timestamp(p) if isinstance(p, datetime) else p for p in given]
+    return {"list": list, "tuple": tuple, "nested": lambda p: [[one] for one in p]}[kind](given)
+
+
+def one_kind_of_positions(data):
+    """Every position in every container is encoded as the exact number that it is, and alike by every call."""
+    draw = data.draw
+    encoding = pf.fourier_features(FREQUENCIES, layout="interleaved")
+    if draw(st.booleans()):
+        given = draw(
+            st.lists(draw(st.sampled_from([numbers, points, spans])) | st.sampled_from(NOWHERE), min_size=1, max_size=6)
+        )
+        positions = packed(draw, given)
+    else:
+        kind = np.dtype(draw(st.sampled_from(SMALL)))
+        plain = np.array(draw(st.lists(st.integers(0, 99), min_size=1, max_size=6)), kind)
+        mask = [draw(st.booleans()) for _ in plain]
+        given = [None if masked else value for masked, value in zip(mask, plain.tolist(), strict=True)]
+        positions = np.ma.array(plain, mask=mask) if any(mask) else plain
+    got = encoding.encode(positions, dtype=np.float64).reshape(-1, 4)
+    for position, row in zip(given, got, strict=True):
+        value = value_of(position)
+        if value is None:
+            assert np.isnan(row).all(), (position, row)
+            continue
+        for c, frequency in enumerate(FREQUENCIES):
+            for one, expected in zip(row[2 * c : 2 * c + 2], exact.sincos(value, mpmath.mpf(frequency)), strict=True):
+                assert exact.excess(one, expected, "float64", 1.0) < 2.0**-50, (position, frequency, one, expected)
+    flat = positions if not isinstance(positions, list) or not isinstance(positions[0], list) else given
+    np.testing.assert_array_equal(encoding.add_to(np.zeros((len(given), 4)), positions=flat), got + 0.0)
+    np.testing.assert_array_equal(pf.grid([flat], encoding, dtype=np.float64), got)
+    np.testing.assert_array_equal(pf.Rotary(4, base=2.0**40).tables(flat, dtype=np.float64)[1], got[:, ::2])
+
+
+CASES = {"arguments": one_argument_list, "files": one_file, "positions": one_kind_of_positions}

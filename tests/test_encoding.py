@@ -740,7 +740,12 @@ def test_one_position_has_the_bits_of_many(encoding, shape, rng):
 
 def test_one_position_and_bad_arguments():
     encoding, one = pf.sinusoidal(4), np.array([1.0])
-    for out in (np.zeros((1, 5), np.float32), np.zeros(4, np.float32), np.zeros((1, 4)), np.zeros((2, 4), np.float32)):
+    for out in (
+        np.zeros((1, 5), np.float32),
+        np.zeros(4, np.float32),
+        np.zeros((1, 4), int),
+        np.zeros((2, 4), np.float32),
+    ):
         with pytest.raises(ValueError, match="out has"):
             encoding.encode(one, out=out)
         assert not out.any()

@@ -645,7 +645,7 @@ def test_bad_tables(cos, sin, error, words):
     ("options", "error", "words"),
     [
         ({"out": np.zeros((3, 4))}, TypeError, ["out", "ndarray"]),
-        ({"out": (np.zeros((3, 4)), np.zeros((3, 4)))}, ValueError, ["out", "float64"]),
+        ({"out": (np.zeros((3, 4)), np.zeros((3, 4))), "dtype": "f4"}, ValueError, ["out", "float64"]),
         ({"out": (X[0, :, :4], X[0, :, 3:7])}, ValueError, ["share"]),
         ({"dtype": int}, TypeError, ["dtype"]),
         ({"workers": "2"}, TypeError, ["workers"]),

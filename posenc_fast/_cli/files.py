@@ -17,12 +17,14 @@ import tempfile
 import tokenize
 import traceback
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import IO, Any, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
+
+from .._encoding.times import microseconds
 
 __all__ = ["Meter", "Source", "open_positions", "read_array", "read_vector", "usable_target", "write_file", "write_npy"]
 
@@ -166,7 +168,6 @@ _CELLS = 1 << 14
 _WHOLE = re.compile(r"[+-]?[0-9]+")
 _INFINITY = re.compile(r"[+-]?inf(inity)?", re.IGNORECASE)
 _BEYOND_MICROSECONDS = re.compile(r"[.,][0-9]{6}([0-9]+)")
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def _spooled(text: io.TextIOWrapper, name: str, column: str | None, spool: IO[bytes], meter: Meter) -> Source:
@@ -372,17 +373,17 @@ def _whole(text: str) -> tuple[int, int]:
 
 def _date(text: str) -> tuple[int, int]:
     try:
-        microseconds = _microseconds(text)
+        count = _microseconds(text)
     except ValueError as error:
         reason = f" ({error})" if text[4:5] == "-" and "isoformat" not in str(error) else ""
         raise ValueError(f"{text[:80]!r} is neither a number nor an ISO date{reason}") from None
     match = _BEYOND_MICROSECONDS.search(text)
     digits = match[1].rstrip("0") if match else ""
     if not digits:
-        return MICROSECONDS, microseconds
+        return MICROSECONDS, count
     if len(digits) > 3:
         raise ValueError(f"{text[:80]!r} is finer than nanoseconds")
-    nanoseconds = 1000 * microseconds + int(digits.ljust(3, "0"))
+    nanoseconds = 1000 * count + int(digits.ljust(3, "0"))
     # the least number stands for a missing time
     if not -(2**63) < nanoseconds < 2**63:
         raise ValueError(f"{text[:80]!r} is outside of the years 1678 to 2261, those that nanoseconds reach")
@@ -394,6 +395,4 @@ def _microseconds(text: str) -> int:
     # with hyphens only: 20260101 is a number
     if text[4:5] != "-" or text[10:11] not in " T":
         raise ValueError("not an isoformat string")
-    time = datetime.fromisoformat(text)
-    gone = (time if time.tzinfo is not None else time.replace(tzinfo=UTC)) - _EPOCH
-    return (86400 * gone.days + gone.seconds) * 1_000_000 + gone.microseconds
+    return microseconds(datetime.fromisoformat(text))

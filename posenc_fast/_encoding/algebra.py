@@ -138,7 +138,7 @@ def locate(plans: Plans, encoded: Any, low: Any, high: Any) -> tuple[Floats, Flo
     return positions.reshape(rows.shape[:-1])[()], residual.reshape(rows.shape[:-1])[()]
 
 
-def _rows(plans: Plans, positions: Floats, dtype: np.dtype[Any] = _FLOAT64) -> Array:
+def _rows(plans: Plans, positions: Array, dtype: np.dtype[Any] = _FLOAT64) -> Array:
     return encode(plans, Given(positions[:, np.newaxis]), dtype)
 
 

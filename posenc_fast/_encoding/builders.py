@@ -59,7 +59,7 @@ def positional_encoding(
     step: float = 1,
     base: float = 10000.0,
     layout: str = "interleaved",
-    dtype: npt.DTypeLike = None,
+    dtype: npt.DTypeLike | None = None,
     out: npt.NDArray[Any] | None = None,
     workers: int | None = None,
 ) -> npt.NDArray[Any]:

@@ -15,7 +15,7 @@ Array = npt.NDArray[Any]
 Column = tuple[Array, npt.NDArray[np.bool_] | None]
 
 
-def column_values(given: Any) -> Column | None:
+def column_values(given: Any, name: str) -> Column | None:
     """A column or frame as an array, and which of its integers are missing; None for what is neither.
 
     Times with a zone become UTC. Nothing passes through float64 that was an integer or a time.
@@ -23,19 +23,26 @@ def column_values(given: Any) -> Column | None:
     for each in type(given).__mro__:
         reader = _READERS.get(each.__module__.partition(".")[0])
         if reader is not None:
-            return reader(given)
+            return reader(given, name)
     return None
 
 
-def _pandas(given: Any) -> Column | None:
+def _pandas(given: Any, name: str) -> Column | None:
     if hasattr(given, "columns"):
-        return _side_by_side([given.iloc[:, i] for i in range(given.shape[1])], len(given))
+        return _side_by_side([given.iloc[:, i] for i in range(given.shape[1])], len(given), name)
     dtype: Any = getattr(given, "dtype", None)
     if dtype is None or not hasattr(given, "to_numpy"):
         return None
+    if dtype.kind == "b" or dtype.type is str or dtype.name == "category":
+        raise TypeError(
+            f"{name} is a column of {dtype}, but must hold integers, real numbers or times; "
+            "pandas.to_numeric and pandas.to_datetime make them of text"
+        )
     if isinstance(dtype, np.dtype):
         return given.to_numpy(), None
-    # types for missing integers, and of Arrow, say which one of NumPy they hold; those of times with a zone their unit
+    if hasattr(dtype, "pyarrow_dtype"):
+        return _pyarrow(getattr(given, "array", given).__arrow_array__(), name)
+    # types for missing integers say which one of NumPy they hold, those of times with a zone their unit
     held: Any = getattr(dtype, "numpy_dtype", None)
     if held is None and dtype.kind == "M":
         held = np.dtype(f"M8[{dtype.unit}]")
@@ -46,9 +53,9 @@ def _pandas(given: Any) -> Column | None:
     return values, _some(given.isna()) if held.kind in "iu" else None
 
 
-def _polars(given: Any) -> Column | None:
+def _polars(given: Any, name: str) -> Column | None:
     if hasattr(given, "get_columns"):
-        return _side_by_side(given.get_columns(), given.height)
+        return _side_by_side(given.get_columns(), given.height, name)
     if not hasattr(given, "null_count"):
         return None
     if not given.dtype.is_integer():
@@ -60,9 +67,9 @@ def _polars(given: Any) -> Column | None:
     return values, missing
 
 
-def _pyarrow(given: Any) -> Column | None:
+def _pyarrow(given: Any, name: str) -> Column | None:
     if hasattr(given, "itercolumns"):
-        return _side_by_side(list(given.itercolumns()), given.num_rows)
+        return _side_by_side(list(given.itercolumns()), given.num_rows, name)
     if not hasattr(given, "null_count"):
         return None
     missing = None
@@ -72,7 +79,7 @@ def _pyarrow(given: Any) -> Column | None:
     return np.asarray(given), missing
 
 
-_READERS: dict[str, Callable[[Any], Column | None]] = {"pandas": _pandas, "polars": _polars, "pyarrow": _pyarrow}
+_READERS: dict[str, Callable[[Any, str], Column | None]] = {"pandas": _pandas, "polars": _polars, "pyarrow": _pyarrow}
 
 
 def _some(missing: Any) -> npt.NDArray[np.bool_] | None:
@@ -80,9 +87,9 @@ def _some(missing: Any) -> npt.NDArray[np.bool_] | None:
     return mask if mask.any() else None
 
 
-def _side_by_side(columns: Sequence[Any], rows: int) -> Column:
+def _side_by_side(columns: Sequence[Any], rows: int, name: str) -> Column:
     """Columns as one array: of their type where it is one, else of objects."""
-    parts = [column_values(column) or (np.asarray(column), None) for column in columns]
+    parts = [column_values(column, name) or (np.asarray(column), None) for column in columns]
     masks = [missing for _, missing in parts if missing is not None]
     missing = None
     if masks:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from .._engine import threads as _threads
 from .._engine.blocks import BLOCK, WORTH_A_THREAD
-from .._numbers.arguments import check_out, check_workers, count_of, new, progression, wanted_type
+from .._numbers.arguments import check_out, check_workers, count_of, new, wanted_type
 from . import positions as _positions
 from .positions import Given
 from .rows import encode
@@ -39,7 +39,7 @@ def grid(
     encoding: Encoding,
     *,
     indexing: str = "ij",
-    dtype: npt.DTypeLike = None,
+    dtype: npt.DTypeLike | None = None,
     out: Array | None = None,
     workers: int | None = None,
 ) -> Array:
@@ -185,8 +185,8 @@ def _coordinates(axes: Any, count: int) -> list[range | Given]:
             result.append(range(count_of(axis, name, 0)))
             continue
         if isinstance(axis, range):
-            if axis:
-                progression(axis[0], axis.step, _length(axis))
+            for end in (axis[0], axis[-1]) if axis else ():
+                _positions.checked_integer(end, name)
             result.append(axis)
             continue
         converted = _positions.convert(axis, 1, name)

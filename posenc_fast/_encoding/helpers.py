@@ -162,14 +162,14 @@ def relative_positions(length: int) -> npt.NDArray[np.int64]:
 
 
 def reorder_columns(
-    array: npt.NDArray[Any], source: str, target: str, *, axis: int = -1, odd: str = "crop"
+    array: npt.ArrayLike, source: str, target: str, *, axis: int = -1, odd: str = "crop"
 ) -> npt.NDArray[Any]:
     """The columns of a table, or the rows or columns of a weight matrix, in another order.
 
     Parameters
     ----------
-    array : ndarray
-        Any type; not changed.
+    array : ndarray, or array of another package such as a CPU tensor
+        Any type, bfloat16 included (of ml_dtypes); not changed.
     source, target : {"interleaved", "concatenated", "interleaved-cos-first", "concatenated-cos-first"}
         Order that the columns have, and order that they shall have.
     axis : int
@@ -202,9 +202,9 @@ def reorder_columns(
     >>> np.array_equal(moved, pf.sinusoidal(8, layout="concatenated").table(3))
     True
     """
+    if not hasattr(array, "__array__"):
+        raise TypeError(f"array must be a numpy array, not {type(array).__name__}")
     if not isinstance(array, np.ndarray):
-        if not hasattr(array, "__array__"):
-            raise TypeError(f"array must be an array, not {type(array).__name__}")
         array = as_array(array, "array", keep_type=True)
     for name, value in (("source", source), ("target", target)):
         if value not in ORDERS:

@@ -92,9 +92,7 @@ class Plans:
             )
         return columns
 
-    def plan(
-        self, engine: Engine, form: str, unit: Fraction = Fraction(1), single: bool = False
-    ) -> tuple[Any, bool]:
+    def plan(self, engine: Engine, form: str, unit: Fraction = Fraction(1), single: bool = False) -> tuple[Any, bool]:
         """The Plan for positions of a form, and whether a component of ones is needed."""
         key: tuple[Any, ...] = (
             (engine.backend, form) if unit == 1 and not single else (engine.backend, form, unit, single)

@@ -16,7 +16,7 @@ import contextlib
 import math
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +33,7 @@ __all__ = [
     "Positions",
     "Progression",
     "check_type",
+    "checked_integer",
     "convert",
     "counted",
     "number",
@@ -44,6 +45,7 @@ __all__ = [
 _EXACT_IN_FLOAT64 = 2**53
 _LEAST, _MOST = -(2**63), 2**64 - 1
 _LARGEST = np.finfo(np.float64).max
+_FLOAT64: np.dtype[Any] = np.dtype(np.float64)
 
 
 class Positions(Protocol):
@@ -160,10 +162,10 @@ def _pairs(values: npt.NDArray[Any]) -> tuple[npt.NDArray[np.float64], npt.NDArr
     if values.dtype.kind == "f":
         with np.errstate(invalid="ignore"):
             return high, (values - high).astype(np.float64)
-    low = np.copysign(0.0, high)
+    low = np.zeros_like(high)
     for i, value in enumerate(values.flat):
         if not isinstance(value, float):
-            low.flat[i] = float(_exact(value) - Fraction(high.flat[i])) or low.flat[i]
+            low.flat[i] = float(_exact(value) - Fraction(high.flat[i]))
     return high, low
 
 
@@ -224,7 +226,7 @@ def convert(positions: Any, axes: int, name: str = "positions") -> Given:
             )
         shape = shape[:-1]
     if missing is not None:
-        missing = missing.reshape(-1, axes).any(axis=1)
+        missing = np.logical_or.reduce(missing.reshape(-1, axes), axis=1)
     return Given(values.reshape(math.prod(shape), axes), unit, missing, shape=shape, form=_checked_form(values, name))
 
 
@@ -279,7 +281,7 @@ def _values(positions: Any, name: str) -> _Values:
     elif positions is None:
         raise TypeError(f"{name} must be an array, not None; in a list, None is a missing one")
     else:
-        column = column_values(positions)
+        column = column_values(positions, name)
         if column is not None:
             values, missing = column
         else:
@@ -289,28 +291,41 @@ def _values(positions: Any, name: str) -> _Values:
         values = np.ma.getdata(values)
     counts, unit, nothing = _of_array(np.asarray(values), name, missing)
     if missing is not None and nothing is not None:
-        missing = missing | nothing
+        missing = np.asarray(missing | nothing)
     return counts, unit, nothing if missing is None or not missing.any() else missing
 
 
 def _of_list(positions: Any, name: str) -> _Values:
     """Lists, whose numbers NumPy would make one type of that may not hold them."""
-    if any(issubclass(each, np.ma.MaskedArray) for each in set(map(type, positions))):
-        return _values(np.ma.array(positions), name)
+    types = _types_in(positions)
+    if types == {float}:
+        return np.array(positions), Fraction(1), None
     values = None
-    with contextlib.suppress(TypeError, ValueError, OverflowError):
-        values = np.asarray(positions)
+    if type(np.ma.masked) not in types:
+        if any(issubclass(each, np.ma.MaskedArray) for each in types):
+            return _values(np.ma.array(positions), name)
+        with contextlib.suppress(TypeError, ValueError, OverflowError):
+            values = np.asarray(positions)
     kind = "O" if values is None else values.dtype.kind
     if values is not None and values.size == 0 and kind == "f":
         return values, Fraction(1), None
-    large = values is not None and kind == "f" and bool((np.abs(values) >= _EXACT_IN_FLOAT64).any())
-    if values is not None and not large and kind in "iufb":
-        return _of_array(values, name)
+    # smaller types are made of nothing that they do not hold
+    if values is not None and kind in "iufbc":
+        wide = kind == "f" and values.dtype.itemsize >= 8
+        if not (wide and (np.abs(values) >= _EXACT_IN_FLOAT64).any()):
+            return _of_array(values, name)
     try:
         objects = np.array(positions, dtype=object)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} must be an array, not {positions!r}: {error}") from None
     return _of_objects(objects, name)
+
+
+def _types_in(numbers: Any) -> set[type]:
+    types = set(map(type, numbers))
+    if list in types or tuple in types:
+        types.update(*(_types_in(inner) for inner in numbers if isinstance(inner, (list, tuple))))
+    return types
 
 
 def _of_array(values: npt.NDArray[Any], name: str, missing: npt.NDArray[np.bool_] | None = None) -> _Values:
@@ -319,6 +334,10 @@ def _of_array(values: npt.NDArray[Any], name: str, missing: npt.NDArray[np.bool_
         return _of_objects(values, name, missing)
     if kind in "US" and values.size:
         raise _is_text(values.flat[0], name)
+    if kind in "bc" and values.size:
+        raise TypeError(
+            f"{name} must be integers, real numbers or times, not {values.flat[0]} in an array of {values.dtype}"
+        )
     check_type(values.dtype, name)
     if kind in "mM":
         return counts_of(values, name)
@@ -331,25 +350,21 @@ def _of_objects(objects: npt.NDArray[Any], name: str, hidden: npt.NDArray[np.boo
     """Integers, floats, fractions or times of any type, and None and its like for what is missing."""
     if objects.size == 0:
         return objects.astype(np.float64), Fraction(1), None
-    values = [_leaf(value, name) for value in objects.reshape(-1).tolist()]
+    leaves = [_leaf(value, name) for value in objects.reshape(-1).tolist()]
     if hidden is not None:
-        values = [None if masked else value for masked, value in zip(hidden.flat, values, strict=True)]
-    present = [value for value in values if value is not None]
+        leaves = [None if masked else leaf for masked, leaf in zip(hidden.flat, leaves, strict=True)]
+    times = [leaf for leaf in leaves if isinstance(leaf, Time)]
+    numbers = [leaf for leaf in leaves if not isinstance(leaf, Time)]
     unit = Fraction(1)
-    times = [value for value in present if isinstance(value, Time)]
     if times:
-        if len(times) < len(present) or len({time.kind for time in times}) > 1:
+        if any(leaf is not None for leaf in numbers) or len({time.kind for time in times}) > 1:
             raise TypeError(f"{name} must be all numbers, all points in time or all spans of time, not a mixture")
         unit = common_unit(time.unit for time in times)
-        values = [value and int(value.count * (value.unit / unit)) for value in values]
-        present = [value for value in values if value is not None]
-        if not _LEAST <= min(present) <= max(present) <= _MOST:
-            values = [value and value * unit for value in values]
-            unit = Fraction(1)
-    missing = (
-        np.array([value is None for value in values]).reshape(objects.shape) if len(present) < len(values) else None
-    )
-    return _one_type(values, name).reshape(objects.shape), unit, missing
+        numbers = [time and int(time.number * (time.unit / unit)) for time in cast(list[Time | None], leaves)]
+        if not all(count is None or _LEAST <= count <= _MOST for count in numbers):
+            numbers, unit = [count and count * unit for count in numbers], Fraction(1)
+    missing = np.array([number is None for number in numbers]).reshape(objects.shape)
+    return _one_type(numbers, name).reshape(objects.shape), unit, missing if missing.any() else None
 
 
 def _one_type(values: list[Any], name: str) -> npt.NDArray[Any]:
@@ -373,14 +388,9 @@ def _leaf(value: Any, name: str) -> int | float | Fraction | Time | None:
     """One position, exactly; None where it is missing."""
     kind: Any = type(value)
     if kind is float:
-        return None if value != value else float(value)
+        return None if math.isnan(value) else value
     if kind is int or (isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.timedelta64))):
-        if not _LEAST <= value <= _MOST:
-            raise ValueError(
-                f"{name} has {value}, which is too {'large' if value > 0 else 'small'}: integers must be int64 or "
-                "uint64; give float64 numbers if they are meant"
-            )
-        return int(value)
+        return checked_integer(int(value), name)
     # pandas' own are known by their names, so that it need not be imported
     if value is None or value is np.ma.masked or kind.__name__ in ("NAType", "NaTType"):
         return None
@@ -388,20 +398,34 @@ def _leaf(value: Any, name: str) -> int | float | Fraction | Time | None:
         return _leaf_float(value, name)
     if isinstance(value, Fraction):
         return value
+    if isinstance(value, (list, tuple)):
+        raise ValueError(f"{name} must be an array, not one of numbers beside {value!r}")  # noqa: TRY004
     if isinstance(value, (str, bytes)):
         raise _is_text(value, name)
+    if isinstance(value, (np.datetime64, np.timedelta64)) and np.isnat(value):
+        return None
     time = time_of(value, name)
     if time is not None:
-        return None if time.count is None else time
+        return time
     if hasattr(value, "as_py"):
-        return _leaf(value.as_py(), name)
+        return _leaf(cast(Any, value).as_py(), name)
     if hasattr(value, "__array__") and getattr(value, "shape", None) == () and not isinstance(value, np.generic):
         return _leaf(as_array(value, name)[()], name)
     raise TypeError(f"{name} has {value!r} of type {kind.__name__}, but must be integers, real numbers or times")
 
 
+def checked_integer(value: int, name: str) -> int:
+    """An integer of 64 bits, or an error."""
+    if not _LEAST <= value <= _MOST:
+        raise ValueError(
+            f"{name} has {value}, which is too {'large' if value > 0 else 'small'}: integers must be int64 or uint64; "
+            "give float64 numbers if they are meant"
+        )
+    return value
+
+
 def _leaf_float(value: Any, name: str) -> float | Fraction | None:
-    if value != value:
+    if np.isnan(value):
         return None
     if float(value) == value:
         return float(value)
@@ -412,8 +436,10 @@ def _leaf_float(value: Any, name: str) -> float | Fraction | None:
 
 
 def _is_text(value: Any, name: str) -> TypeError:
+    text = str(value) if isinstance(value, str) else bytes(value)
     return TypeError(
-        f"{name} has {value!r}, which is text; give numbers, or times such as np.datetime64('2026-01-01T12:00')"
+        f"{name} must be integers, real numbers or times, not text such as {text!r}; "
+        "for a time, give np.datetime64('2026-01-01T12:00') or pandas.to_datetime"
     )
 
 
@@ -437,7 +463,7 @@ def together(axes: Sequence[Given]) -> tuple[list[npt.NDArray[Any]], Fraction, s
         axes = [_in_base_unit(given) for given in axes]
     types = [given.values.dtype for given in axes]
     if all(given.form == "real" for given in axes):
-        form, common = "real", np.dtype(np.float64)
+        form, common = "real", _FLOAT64
     elif all(given.form == "integer" or given.values.dtype.kind in "iu" for given in axes):
         form, common = "integer", np.result_type(*types)
     else:

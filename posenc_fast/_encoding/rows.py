@@ -34,7 +34,7 @@ def encode(
 ) -> Array:
     """Rows of positions that were converted: (..., d)."""
     shape = (*given.shape, plans.width)
-    result = new(shape, dtype) if out is None else check_out(out, shape, dtype)
+    result = new(shape, dtype) if out is None else check_out(out, shape, dtype, "encode")
     if len(given):
         if out is not None:
             given.keep_from(out)

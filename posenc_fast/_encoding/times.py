@@ -31,10 +31,10 @@ _MICROSECOND = Fraction(1, 10**6)
 
 
 class Time(NamedTuple):
-    """``count`` units since 1970 (kind "M") or in all (kind "m"); a unit is a number of seconds. No count: missing."""
+    """``number`` units since 1970 (kind "M") or in all (kind "m"); a unit is a number of seconds."""
 
     kind: str
-    count: int | None
+    number: int
     unit: Fraction
 
 
@@ -44,7 +44,7 @@ def counts_of(
     """An array of datetime64 or timedelta64 as counts, the seconds in a count, and which are missing."""
     missing: npt.NDArray[np.bool_] = np.isnat(values)
     letters, number = np.datetime_data(values.dtype)
-    if letters == "generic" and missing.all():
+    if letters == "generic" and missing.size and missing.all():
         letters = "s"
     if letters == "generic":
         raise TypeError(f"{name} of type {values.dtype} have no unit; give them one, as in {values.dtype.name}[s]")
@@ -65,10 +65,10 @@ def counts_of(
 
 
 def time_of(value: Any, name: str) -> Time | None:
-    """One time of any type; None for what is no time."""
+    """One time of any type; None for what is no time. It must not be NaT."""
     if isinstance(value, (np.datetime64, np.timedelta64)):
-        counts, unit, missing = counts_of(np.asarray(value), name)
-        return Time(value.dtype.kind, int(counts) if missing is None else None, unit)
+        counts, unit, _ = counts_of(np.asarray(value), name)
+        return Time(value.dtype.kind, int(counts), unit)
     # a period of pandas stands for its beginning; its Timestamp and Timedelta know nanoseconds, what they derive from does not
     exact = getattr(getattr(value, "start_time", value), "asm8", None)
     if isinstance(exact, (np.datetime64, np.timedelta64)):

@@ -190,7 +190,7 @@ class Encoding:
         *,
         start: float = 0,
         step: float = 1,
-        dtype: npt.DTypeLike = None,
+        dtype: npt.DTypeLike | None = None,
         precision: str = "exact",
         out: Array | None = None,
         workers: int | None = None,
@@ -244,7 +244,7 @@ class Encoding:
         check_size("length", length, (length, self.d_model), kind.itemsize)
         single, threads = check_precision(precision), check_workers(workers)
         first, each = _checks.progression(start, step, length)
-        result = self._allocate(out, (length, self.d_model), kind)
+        result = self._allocate(out, (length, self.d_model), kind, "table")
         if length:
             fill_progression(self._plans, Target(result, warm=out is not None), first, each, single, threads)
         return result if out is None else out
@@ -253,7 +253,7 @@ class Encoding:
         self,
         positions: npt.ArrayLike,
         *,
-        dtype: npt.DTypeLike = None,
+        dtype: npt.DTypeLike | None = None,
         precision: str = "exact",
         out: Array | None = None,
         workers: int | None = None,
@@ -378,7 +378,7 @@ class Encoding:
                 raise ValueError(
                     f"positions is for rows {shape}, but must be for {(length,)} or for {x.shape[:-1]}, those of x"
                 )
-        result = self._allocate(out, x.shape, dtype)
+        result = self._allocate(out, x.shape, dtype, "add_to")
         same = out is given_x or (
             result.strides == x.strides and result.__array_interface__["data"] == x.__array_interface__["data"]
         )
@@ -516,8 +516,8 @@ class Encoding:
         encoded : array_like of shape (..., d_model)
             Rows, exact or disturbed.
         low, high : float, optional
-            Interval to search; half the longest wavelength either side of 0 if not given. The time it takes grows
-            with its length over the shortest wavelength.
+            Interval to search, positions as in `encode`; half the longest wavelength either side of 0 if not given.
+            The time it takes grows with its length over the shortest wavelength.
 
         Returns
         -------
@@ -554,8 +554,8 @@ class Encoding:
         if self.ndim != 1:
             raise ValueError(f"{call} is for encodings of one axis; this one has {self.ndim}: use encode or grid")
 
-    def _allocate(self, out: Array | None, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-        return new(shape, dtype) if out is None else check_out(out, shape, dtype)
+    def _allocate(self, out: Array | None, shape: tuple[int, ...], dtype: np.dtype[Any], twin: str) -> Array:
+        return new(shape, dtype) if out is None else check_out(out, shape, dtype, twin)
 
 
 # pickles name what is public, wherever this file may go

@@ -49,7 +49,12 @@ def wanted_type(dtype: Any, out: Any = None, twin: str = "") -> np.dtype[Any]:
     """One of the four types: the one that was asked for, else that of out, else float32."""
     if dtype is not None:
         return float_type(dtype)
-    return _USUAL[np.float32][0] if out is None else float_type(plain(out, "out", twin).dtype, "out")
+    if out is None:
+        return _USUAL[np.float32][0]
+    given = plain(out, "out", twin).dtype
+    if kind_of(given) is None:
+        raise ValueError(f"out has type {given}, but must have one of {', '.join(TYPES)} in native byte order")
+    return given
 
 
 def usual_type(dtype: Any, out: Any = None) -> tuple[np.dtype[Any], int] | None:

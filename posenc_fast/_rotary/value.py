@@ -345,7 +345,7 @@ class Rotary:
         positions_or_length: npt.ArrayLike | int,
         *,
         start: float = 0,
-        dtype: npt.DTypeLike = None,
+        dtype: npt.DTypeLike | None = None,
         precision: str = "exact",
         out: tuple[Array, Array] | None = None,
         workers: int | None = None,
@@ -355,8 +355,8 @@ class Rotary:
         Parameters
         ----------
         positions_or_length : int or array_like
-            A number n, for the positions ``start .. start + n - 1``, or positions of shape (...), with sections
-            (..., axes).
+            A number n, for the positions ``start .. start + n - 1``, or positions as in `Encoding.encode`, of shape
+            (...), with sections (..., axes).
         start : float
             First position, where a number is given.
         dtype, precision, workers
@@ -465,8 +465,9 @@ class Rotary:
         x : ndarray of shape (..., head_dim)
             float64, float32, float16 or bfloat16, such as (batch, heads, length, head_dim).
         positions : array_like, optional
-            Of the tokens: of shape (length,), or (batch, length) for each sequence of the batch (in general, the first
-            axes of x and length); with sections one more axis of (axes,). Not given, ``start, start + 1, ..``.
+            Of the tokens, as in `Encoding.encode` (where one is missing, the pairs become NaN): of shape (length,), or
+            (batch, length) for each sequence of the batch (in general, the first axes of x and length); with sections
+            one more axis of (axes,). Not given, ``start, start + 1, ..``.
         start : float
             Position of the first token.
         seq_axis : int
@@ -634,7 +635,7 @@ class Rotary:
             if turned is not None:
                 return turned
         threads = check_workers(workers)
-        x, axis, lead, length = self._checked_x(x, seq_axis)
+        x, axis, lead, length = self._checked_x(x, seq_axis, "apply_rotary_pos_emb")
         parts = [np.asarray(cos), np.asarray(sin)]
         for name, part in zip(("cos", "sin"), parts, strict=True):
             if kind_of(part.dtype) is None:
@@ -663,9 +664,9 @@ class Rotary:
             return None
         return np.concatenate((cos, sin), axis=-1, dtype=np.float64)
 
-    def _checked_x(self, x: Any, seq_axis: Any) -> tuple[Array, int, tuple[int, ...], int]:
+    def _checked_x(self, x: Any, seq_axis: Any, twin: str = "rotate") -> tuple[Array, int, tuple[int, ...], int]:
         """x as it stays; the axis of the tokens, counted from the front; the lengths of the others and its own."""
-        x = plain(x, "x", "rotate")
+        x = plain(x, "x", twin)
         float_type(x.dtype, "x")
         shape, dims = x.shape, x.ndim
         if dims < 2 or shape[-1] != self._key.head_dim:
