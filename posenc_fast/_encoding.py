@@ -25,7 +25,7 @@ from ._checks import (
     usual_type,
 )
 from ._positions import Positions
-from ._rounding import HUGE, MOST, deliver, hard_rows
+from ._rounding import HUGE, MOST, deliver
 from ._schedule import Schedule, explicit, real_array
 from ._target import WORTH_A_THREAD, Target, collapse
 
@@ -873,13 +873,13 @@ class Encoding:
         if single:
             # what a framework would be given: float64 numbers of the base unit, soon to be rounded to float32
             positions, form, unit = _positions.plainly(positions), "real", Fraction(1)
-        plan, largest, phase = self._plan(engine, form, unit, single)
+        plan, _, phase = self._plan(engine, form, unit, single)
 
         def fill(part: slice, out: Array, x: Array | None) -> None:
             components = positions.components(part, phase)
-            hard = plan.encode(engine.level, components, out, target.kind, single, x, target.scale)
-            if hard:
-                rows = np.flatnonzero(hard_rows(components, largest, target.kind))
+            left = plan.encode(engine.level, components, out, target.kind, single, x, target.scale)
+            if left is not None:
+                rows = np.flatnonzero(np.frombuffer(left, np.bool_))
                 self._fill_hard(target, positions, single, part.start + rows, rows, components, out, x)
 
         target.run(fill, threads)

@@ -12,9 +12,8 @@ from ._doubles import Floats, total, two_product
 __all__ = ["HUGE", "MOST", "deliver", "hard_rows", "round_to", "values_of"]
 
 FLOAT64, FLOAT32, FLOAT16, BFLOAT16 = range(4)
-# turns: beyond MOST a product no longer rounds to quarter turns; below TINY its error may be subnormal; and a
-# bfloat16 reaches as far down as a float32, where rounding to odd is not exact any more
-MOST, TINY, TINY_BFLOAT = 2.0**49, 1e-270, 1e-21
+# turns: beyond MOST a product no longer rounds to quarter turns; below TINY its error may be subnormal
+MOST, TINY = 2.0**49, 1e-270
 # from here on a number cannot be split into halves any more, which is how products are made exact without FMA
 HUGE = 2.0**990
 
@@ -28,13 +27,12 @@ def round_to(kind: int, high: Floats, low: Floats) -> npt.NDArray[Any]:
         return value.astype(np.float32)
     if kind == FLOAT16:
         return value.astype(np.float16).view(np.uint16)
-    # first to a float32 whose last place is set when bits were dropped, then to the upper half of it
-    bits = value.view(np.uint64)
-    dropped = np.uint64((1 << 29) - 1)
-    odd = ((bits | ((bits & dropped) + dropped)) & ~dropped).view(np.float64).astype(np.float32).view(np.uint32)
-    rounded = (odd + np.uint32(0x7FFF) + ((odd >> np.uint32(16)) & np.uint32(1))) >> np.uint32(16)
-    nan = (odd >> np.uint32(16)) | np.uint32(0x40)
-    return np.where(np.isnan(value), nan, rounded).astype(np.uint16)
+    # a sum with what is 2^45 times as large has its last place where the bfloat16 has it: subnormals where the least
+    # normal number has it. No stop at float32, which has the same exponents: its subnormals have lost bits that decide
+    power = (value.view(np.uint64) & np.uint64(0x7FF << 52)).view(np.float64)
+    large = 1.5 * 2.0**45 * np.clip(power, 2.0**-126, 2.0**200)
+    rounded = np.copysign((value + large) - large, value)
+    return (rounded.astype(np.float32).view(np.uint32) >> np.uint32(16)).astype(np.uint16)
 
 
 def values_of(kind: int, x: npt.NDArray[Any]) -> Floats:
@@ -60,14 +58,13 @@ def deliver(
     out[...] = round_to(kind, high, low)
 
 
-def hard_rows(positions: Floats, largest: Floats, kind: int) -> npt.NDArray[np.bool_]:
-    """Which rows an engine leaves out: too many turns, or so few that the error of a product underflows."""
+def hard_rows(positions: Floats, largest: Floats) -> npt.NDArray[np.bool_]:
+    """Which rows the engine leaves out: too many turns, or so few that the error of a product underflows."""
     with np.errstate(invalid="ignore", over="ignore", under="ignore"):
         turns = np.abs(positions) * largest
         beyond = ~(turns <= MOST) | (np.abs(positions) > HUGE)
         # a row with a position that is none is no work for anyone
         hard: Any = beyond.any(axis=1) & np.isfinite(positions).all(axis=1)
         if positions.shape[1] == 1:
-            tiny = TINY_BFLOAT if kind == BFLOAT16 else TINY
-            hard = hard | ((turns[:, 0] < tiny) & (positions[:, 0] != 0))
+            hard = hard | ((turns[:, 0] < TINY) & (positions[:, 0] != 0))
     return np.asarray(hard)

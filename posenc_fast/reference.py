@@ -210,14 +210,15 @@ class Plan:
         single: bool = False,
         x: npt.NDArray[Any] | None = None,
         scale: float = 1.0,
-    ) -> int:
+    ) -> bytes | None:
         """Fill out (rows, width), or write scale * x + encoding to out (batch, rows, width).
 
-        positions: float64 (rows, axes). Returns how many rows could not be done; they are left as they were.
+        positions: float64 (rows, axes). Returns None, or where rows could not be done and are left as they were a byte
+        for each row: 1 for those.
         """
-        hard = hard_rows(positions, self.largest, kind)
+        hard = hard_rows(positions, self.largest)
         self._encode_chosen(~hard, positions, out, kind, single, x, scale)
-        return int(hard.sum())
+        return hard.tobytes() if hard.any() else None
 
     def _encode_chosen(
         self,
@@ -249,7 +250,7 @@ class Plan:
 
     def encode_one(self, level: int, position: float, out: npt.NDArray[Any], kind: int) -> bool:
         """Fill out (width,) for one position of one axis; False if that could not be done."""
-        return self.encode(level, np.array([[position]], np.float64), out[np.newaxis], kind) == 0
+        return self.encode(level, np.array([[position]], np.float64), out[np.newaxis], kind) is None
 
     def _encode(
         self,

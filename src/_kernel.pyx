@@ -6,6 +6,7 @@ A ``level`` is an index into ``LEVELS``. Arrays of 16-bit floats come as uint16,
 """
 
 from cpython.buffer cimport PyBUF_STRIDES, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.stdint cimport int32_t, int64_t, uintptr_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
@@ -152,10 +153,13 @@ cdef class Plan:
     def encode(self, int level, positions, out, int kind, bint single=False, x=None, double scale=1.0):
         """Fill out (rows, width), or write scale * x + encoding to out (batch, rows, width).
 
-        positions: float64 (rows, axes). Returns how many rows could not be done; they are left as they were.
+        positions: float64 (rows, axes). Returns None, or where rows could not be done and are left as they were a byte
+        for each row: 1 for those.
         """
         cdef Py_buffer view
-        cdef Py_ssize_t rows, hard
+        cdef Py_ssize_t rows
+        cdef bint done
+        cdef unsigned char* left = NULL
         cdef double on_stack[ON_STACK]
         cdef double* scratch = on_stack
         cdef Py_ssize_t size = row_scratch(self.c.waves, self.c.width)
@@ -167,12 +171,19 @@ cdef class Plan:
         PyObject_GetBuffer(positions, &view, PyBUF_STRIDES)
         rows = view.shape[0]
         if rows * self.c.width < SMALL:
-            hard = levels[level].encode(&self.c, <const double*>view.buf, rows, &target.sink, single, scratch)
+            done = levels[level].encode(&self.c, <const double*>view.buf, rows, &target.sink, single, scratch, &left)
         else:
             with nogil:
-                hard = levels[level].encode(&self.c, <const double*>view.buf, rows, &target.sink, single, scratch)
+                done = levels[level].encode(&self.c, <const double*>view.buf, rows, &target.sink, single, scratch, &left)
         PyBuffer_Release(&view)
-        return hard
+        if not done:
+            raise MemoryError(f"no memory for {rows} bytes that tell which rows are left")
+        if left == NULL:
+            return None
+        try:
+            return PyBytes_FromStringAndSize(<char*>left, rows)
+        finally:
+            free(left)
 
     def encode_one(self, int level, double position, out, int kind):
         """Fill out (width,) for one position of one axis; False if that could not be done."""
@@ -182,6 +193,7 @@ cdef class Plan:
         cdef double* scratch = on_stack
         cdef Py_ssize_t size = row_scratch(self.c.waves, self.c.width)
         cdef _Scratch memory
+        cdef unsigned char* left = NULL
         cdef bint done
         if size > ON_STACK:
             memory = _Scratch(size)
@@ -190,7 +202,8 @@ cdef class Plan:
         memset(&sink, 0, sizeof(sink))
         sink.out = <char*>view.buf
         sink.type = kind
-        done = levels[level].encode(&self.c, &position, 1, &sink, False, scratch) == 0
+        done = levels[level].encode(&self.c, &position, 1, &sink, False, scratch, &left) and left == NULL
+        free(left)
         PyBuffer_Release(&view)
         return done
 

@@ -23,10 +23,11 @@ object: the module's init function never runs.
 from posenc cimport (
     ADDED, BFLOAT16, FEW_WAVES, FLAT_WAVES, FLAT_WIDTH, FLOAT16, FLOAT32, FLOAT64, CLattice, CLevel, CPlan, CSink, bits,
     crdouble, crfloat, crint32, fma, from_bfloat, from_bits, from_half, oddfloat, prefetch, product_error, rdouble,
-    rfloat, roddfloat, stream, stream_end, to_bfloat, to_half, to_odd,
+    rfloat, roddfloat, rwidebfloat, stream, stream_end, to_bfloat, to_half, to_odd, to_wide_bfloat, widebfloat,
 )
 from libc.math cimport INFINITY, fabs
 from libc.stdint cimport int32_t, int64_t, uint16_t, uint64_t, uintptr_t
+from libc.stdlib cimport calloc
 from libc.string cimport memcpy, memset
 
 # rows that are written: restricted pointers, so that the compiler need not ask whether they overlap
@@ -34,6 +35,7 @@ ctypedef fused row_out:
     rdouble
     rfloat
     roddfloat
+    rwidebfloat
 
 cdef enum:
     TILE = 256  # columns that go through a buffer at a time
@@ -44,6 +46,7 @@ cdef enum:
 ctypedef fused narrow_row:
     rfloat
     roddfloat
+    rwidebfloat
 
 cdef extern from *:
     """
@@ -58,11 +61,9 @@ cdef extern from *:
     #define TINY 1e-270
     /* 2^990: beyond, a number cannot be split into halves, which is how products are made exact without FMA */
     #define POSENC_HUGE 0x1p990
-    /* a bfloat16 reaches down as far as a float32, where rounding to odd is not exact any more */
-    #define TINY_BFLOAT 1e-21
     """
     uint64_t SIGN_BIT
-    double ROUNDER, QUICK, MOST, TINY, TINY_BFLOAT, HUGE "POSENC_HUGE"
+    double ROUNDER, QUICK, MOST, TINY, HUGE "POSENC_HUGE"
     double TWO_PI, TWO_PI_LOW, PER_RADIAN, PER_RADIAN_LOW
     double S0, S1, S2, S3, S4, S5, S6, C1, C2, C3, C4, C5, C6
     double T3, T3_LOW, T4, T4_LOW, T5, T5_LOW, T6, T6_LOW
@@ -279,6 +280,8 @@ cdef void quick_flat_interleaved(crdouble p, crdouble high, crdouble low, rdoubl
 cdef inline void store(row_out out, Py_ssize_t c, double value) noexcept nogil:
     if row_out is roddfloat:
         out[c] = to_odd(value)
+    elif row_out is rwidebfloat:
+        out[c] = to_wide_bfloat(value)
     elif row_out is rfloat:
         out[c] = <float>value
     else:
@@ -399,13 +402,6 @@ cdef void store_row(crdouble row, narrow_row out, Py_ssize_t n) noexcept nogil:
         store[narrow_row](out, c, row[c])
 
 
-cdef inline void narrow_to(int type, const oddfloat* row, uint16_t* out, Py_ssize_t n) noexcept nogil:
-    if type == FLOAT16:
-        to_half(row, out, n)
-    else:
-        to_bfloat(row, out, n)
-
-
 cdef struct Flow:
     char* line    # start of the cache line that the buffer's first 64 bytes stand for
     char* buffer
@@ -442,14 +438,17 @@ cdef inline void flow(Flow* to, bint last) noexcept nogil:
 cdef inline void add_narrow(const CSink* sink, const char* x, const double* row, char* out, Py_ssize_t n,
                             double* scratch) noexcept nogil:
     """scale * x + doubles, in 16 bits; scratch: n doubles."""
-    cdef oddfloat* odd = <oddfloat*>scratch
-    cdef float* floats = <float*>(odd + n)
+    cdef float* floats = <float*>scratch + n
     if sink.type == FLOAT16:
         from_half(<const uint16_t*>x, floats, n)
+        add_row[roddfloat](floats, sink.scale, row, <oddfloat*>scratch, n)
+        to_half(<oddfloat*>scratch, <uint16_t*>out, n)
     else:
         from_bfloat(<const uint16_t*>x, floats, n)
-    add_row[roddfloat](floats, sink.scale, row, odd, n)
-    narrow_to(sink.type, odd, <uint16_t*>out, n)
+        add_row[rfloat](floats, sink.scale, row, <float*>scratch, n)
+        if to_bfloat(scratch, <uint16_t*>out, n):
+            add_row[rwidebfloat](floats, sink.scale, row, <widebfloat*>scratch, n)
+            to_bfloat(scratch, <uint16_t*>out, n)
 
 
 cdef void add_past(const CSink* sink, const char* x, const char* next_x, const double* row, char* out,
@@ -543,9 +542,14 @@ cdef void deliver(const CSink* sink, Py_ssize_t i, const double* high, const dou
         sum_row(high, low, <double*>out, n)
     elif sink.type == FLOAT32:
         store_row[rfloat](high, <float*>out, n)
-    else:
+    elif sink.type == FLOAT16:
         store_row[roddfloat](high, <oddfloat*>scratch, n)
-        narrow_to(sink.type, <oddfloat*>scratch, <uint16_t*>out, n)
+        to_half(<oddfloat*>scratch, <uint16_t*>out, n)
+    else:
+        store_row[rfloat](high, <float*>scratch, n)
+        if to_bfloat(scratch, <uint16_t*>out, n):
+            store_row[rwidebfloat](high, <widebfloat*>scratch, n)
+            to_bfloat(scratch, <uint16_t*>out, n)
 
 
 # ---- any positions ----------------------------------------------------------------------------------------------
@@ -556,10 +560,10 @@ cdef enum:
     HARD_ROW
 
 
-cdef inline int difficulty(const CPlan* plan, const double* position, int type) noexcept nogil:
+cdef inline int difficulty(const CPlan* plan, const double* position) noexcept nogil:
     """Which way a row can go; a HARD_ROW is left to exact arithmetic."""
     cdef Py_ssize_t a
-    cdef double turns
+    cdef double turns = 0.0
     cdef bint hard = False
     cdef int answer = QUICK_ROW if plan.axes == 1 else ANY_ROW
     for a in range(plan.axes):
@@ -572,9 +576,8 @@ cdef inline int difficulty(const CPlan* plan, const double* position, int type) 
             hard = hard or not turns <= MOST or fabs(position[a]) > HUGE
     if hard:
         return HARD_ROW
-    if plan.axes == 1 and turns < TINY_BFLOAT and position[0] != 0:
-        if turns < TINY or type == BFLOAT16:
-            return HARD_ROW
+    if plan.axes == 1 and turns < TINY and position[0] != 0:
+        return HARD_ROW
     return answer
 
 
@@ -620,9 +623,14 @@ cdef void emit(const CPlan* plan, const CSink* sink, Py_ssize_t i, const double*
         deliver(sink, i, scratch, NULL, plan.width, scratch + plan.width)
     elif sink.type == FLOAT32:
         columns[rfloat](plan, waves, <float*>out)
-    else:
+    elif sink.type == FLOAT16:
         columns[roddfloat](plan, waves, <oddfloat*>scratch)
-        narrow_to(sink.type, <oddfloat*>scratch, <uint16_t*>out, plan.width)
+        to_half(<oddfloat*>scratch, <uint16_t*>out, plan.width)
+    else:
+        columns[rfloat](plan, waves, <float*>scratch)
+        if to_bfloat(scratch, <uint16_t*>out, plan.width):
+            columns[rwidebfloat](plan, waves, <widebfloat*>scratch)
+            to_bfloat(scratch, <uint16_t*>out, plan.width)
 
 
 cdef void any_row(const CPlan* plan, const double* position, bint single, bint wide, double* row, double* row_low,
@@ -644,10 +652,13 @@ cdef void any_row(const CPlan* plan, const double* position, bint single, bint w
             interleave(sines_low, sines_low + n, row_low, n)
 
 
-cdef Py_ssize_t encode(const CPlan* plan, const double* positions, Py_ssize_t rows, const CSink* sink, bint single,
-                       double* scratch) noexcept nogil:
-    """Rows of any positions; returns how many of them were left out as HARD_ROWs."""
-    cdef Py_ssize_t i = 0, k, j, step = 0, hard = 0, n = plan.waves, width = plan.width
+cdef bint encode(const CPlan* plan, const double* positions, Py_ssize_t rows, const CSink* sink, bint single,
+                 double* scratch, unsigned char** left) noexcept nogil:
+    """Rows of any positions. left: where HARD_ROWs are left out, a byte for each row, to be freed: 1 for those.
+
+    False when there is no memory for that.
+    """
+    cdef Py_ssize_t i = 0, k, j, step = 0, n = plan.waves, width = plan.width
     cdef double* row = scratch
     cdef double* row_low = row + 2 * n
     cdef double* work = row_low + 2 * n
@@ -670,7 +681,7 @@ cdef Py_ssize_t encode(const CPlan* plan, const double* positions, Py_ssize_t ro
     while i < rows:
         if step >= 2 and i + step <= rows:
             for k in range(step):
-                if difficulty(plan, positions + i + k, sink.type) != QUICK_ROW:
+                if difficulty(plan, positions + i + k) != QUICK_ROW:
                     break
                 for j in range(n):
                     flat_positions[k * n + j] = positions[i + k]
@@ -682,9 +693,13 @@ cdef Py_ssize_t encode(const CPlan* plan, const double* positions, Py_ssize_t ro
                 emit(&flat, sink, i, flat_row, flat_rest)
                 i += step
                 continue
-        kind = difficulty(plan, positions + i * plan.axes, sink.type)
+        kind = difficulty(plan, positions + i * plan.axes)
         if kind == HARD_ROW:
-            hard += 1
+            if left[0] == NULL:
+                left[0] = <unsigned char*>calloc(rows, 1)
+                if left[0] == NULL:
+                    return False
+            left[0][i] = 1
         elif wide:
             any_row(plan, positions + i * plan.axes, single, True, row, row_low, work)
             columns_accurate(plan, row, row_low, high, low)
@@ -698,7 +713,7 @@ cdef Py_ssize_t encode(const CPlan* plan, const double* positions, Py_ssize_t ro
                 quick_row_interleaved(positions[i], plan.high, plan.low, row, n)
             emit(plan, sink, i, row, rest)
         i += 1
-    return hard
+    return True
 
 
 cdef void evaluate(const CPlan* plan, const double* positions, Py_ssize_t rows, const int32_t* source,
@@ -922,7 +937,7 @@ cdef inline void rotate_narrow(const Anchor* one, const Anchor* two, const doubl
 
 cdef void rotate(const Anchor* one, const Anchor* two, const double* cosine, const double* sine, Py_ssize_t plane,
                  const Rows* rows, int type, Py_ssize_t first, Py_ssize_t n) noexcept nogil:
-    """Columns first .. first + n of up to four rows at one offset."""
+    """Columns first .. first + n of up to four rows at one offset, as `store` makes them for the type."""
     cdef Py_ssize_t k
     cdef const Anchor* anchor
     if type == FLOAT64:
@@ -935,8 +950,29 @@ cdef void rotate(const Anchor* one, const Anchor* two, const double* cosine, con
                                      <double*>rows.to[k + 1], n)
     elif type == FLOAT32:
         rotate_narrow[rfloat](one, two, cosine, sine, rows, <float*>rows.to[0], first, n)
-    else:
+    elif type == FLOAT16:
         rotate_narrow[roddfloat](one, two, cosine, sine, rows, <oddfloat*>rows.to[0], first, n)
+    else:
+        rotate_narrow[rwidebfloat](one, two, cosine, sine, rows, <widebfloat*>rows.to[0], first, n)
+
+
+cdef bint narrow_rows(const Rows* tile, const CSink* sink, const Flow* to, Py_ssize_t first,
+                      Py_ssize_t n) noexcept nogil:
+    """Columns first .. first + n, to 16 bits; whether a second rounding of one of them is in doubt."""
+    cdef bint doubtful = False
+    cdef uint16_t* out
+    for k in range(4):
+        if tile.index[k] < 0:
+            continue
+        if sink.stream:
+            out = <uint16_t*>(to[k].buffer + to[k].filled)
+        else:
+            out = <uint16_t*>(sink.out + tile.index[k] * sink.row) + first
+        if sink.type == FLOAT16:
+            to_half(<oddfloat*>tile.to[k], out, n)
+        elif to_bfloat(tile.to[k], out, n):
+            doubtful = True
+    return doubtful
 
 
 cdef void rotate_through(const Anchor* one, const Anchor* two, const double* cosine, const double* sine,
@@ -958,17 +994,15 @@ cdef void rotate_through(const Anchor* one, const Anchor* two, const double* cos
         if not narrowed:
             for k in range(4):
                 tile.to[k] = to[k].buffer + to[k].filled
-        rotate(one, two, cosine, sine, plane, &tile, sink.type, c, m)
-        for k in range(4):
-            if rows.index[k] < 0:
-                continue
-            if not sink.stream:
-                narrow_to(sink.type, <oddfloat*>tile.to[k], <uint16_t*>(sink.out + rows.index[k] * sink.row) + c, m)
-                continue
-            if narrowed:
-                narrow_to(sink.type, <oddfloat*>tile.to[k], <uint16_t*>(to[k].buffer + to[k].filled), m)
-            to[k].filled += m * size
-            flow(&to[k], c + m == n)
+        rotate(one, two, cosine, sine, plane, &tile, FLOAT32 if sink.type == BFLOAT16 else sink.type, c, m)
+        if narrowed and narrow_rows(&tile, sink, to, c, m):
+            rotate(one, two, cosine, sine, plane, &tile, BFLOAT16, c, m)
+            narrow_rows(&tile, sink, to, c, m)
+        if sink.stream:
+            for k in range(4):
+                if rows.index[k] >= 0:
+                    to[k].filled += m * size
+                    flow(&to[k], c + m == n)
         c += m
 
 

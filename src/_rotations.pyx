@@ -7,7 +7,8 @@ belongs. Cosines and sines come from ``_loops.pyx``, for some rows at a time, an
 
 from posenc cimport (
     FLOAT16, FLOAT32, FLOAT64, HALF, INTERLEAVED, SEPARATED, CLevel, CRotation, crdouble, crfloat, fma,
-    from_bfloat, from_half, oddfloat, prefetch, rdouble, rfloat, roddfloat, to_bfloat, to_half, to_odd,
+    from_bfloat, from_half, oddfloat, prefetch, rdouble, rfloat, roddfloat, rwidebfloat, to_bfloat, to_half, to_odd,
+    to_wide_bfloat, widebfloat,
 )
 from libc.stdint cimport uint16_t
 from libc.string cimport memcpy
@@ -106,22 +107,37 @@ cdef void to_odds(crdouble row, roddfloat out, Py_ssize_t n) noexcept nogil:
         out[j] = to_odd(row[j])
 
 
+cdef void to_floats(crdouble row, rfloat out, Py_ssize_t n) noexcept nogil:
+    cdef Py_ssize_t j
+    for j in range(n):
+        out[j] = <float>row[j]
+
+
+cdef void to_wide_bfloats(crdouble row, rwidebfloat out, Py_ssize_t n) noexcept nogil:
+    cdef Py_ssize_t j
+    for j in range(n):
+        out[j] = to_wide_bfloat(row[j])
+
+
 cdef void turn_narrow(int type, int layout, const uint16_t* row, uint16_t* out, const double* cosine,
                       const double* sine, Py_ssize_t n, double* scratch) noexcept nogil:
     """A row of 16-bit floats. scratch: 5 * n doubles."""
-    cdef oddfloat* odd = <oddfloat*>(scratch + 2 * n)
+    cdef void* narrow = scratch + 2 * n
     cdef double* turned_row = scratch + 3 * n if layout == SEPARATED else scratch
     if type == FLOAT16:
-        from_half(row, <float*>odd, 2 * n)
+        from_half(row, <float*>narrow, 2 * n)
     else:
-        from_bfloat(row, <float*>odd, 2 * n)
-    widen(<float*>odd, scratch, 2 * n)
+        from_bfloat(row, <float*>narrow, 2 * n)
+    widen(<float*>narrow, scratch, 2 * n)
     turn[rdouble](layout, scratch, turned_row, cosine, sine, n)
-    to_odds(turned_row, odd, 2 * n)
     if type == FLOAT16:
-        to_half(odd, out, 2 * n)
+        to_odds(turned_row, <oddfloat*>narrow, 2 * n)
+        to_half(<oddfloat*>narrow, out, 2 * n)
     else:
-        to_bfloat(odd, out, 2 * n)
+        to_floats(turned_row, <float*>narrow, 2 * n)
+        if to_bfloat(narrow, out, 2 * n):
+            to_wide_bfloats(turned_row, <widebfloat*>narrow, 2 * n)
+            to_bfloat(narrow, out, 2 * n)
 
 
 cdef void rotate_row(const CRotation* r, const char* x, char* out, const double* cosine,

@@ -40,6 +40,9 @@ typedef const int32_t *POSENC_RESTRICT crint32;
 typedef uint32_t oddfloat;
 typedef const oddfloat *POSENC_RESTRICT croddfloat;
 typedef oddfloat *POSENC_RESTRICT roddfloat;
+/* bits of a float that is a bfloat16 already: their lower half is zero. Signed, as Cython takes equal types for one */
+typedef int32_t widebfloat;
+typedef widebfloat *POSENC_RESTRICT rwidebfloat;
 
 static inline uint64_t posenc_bits(double x)
 {
@@ -85,7 +88,8 @@ static inline double posenc_product_error(double a, double b, double p)
 }
 #endif
 
-/* double -> float, rounded to odd: drop 29 bits and keep in the last place that some of them were set */
+/* double -> float, rounded to odd: drop 29 bits and keep in the last place that some of them were set. What becomes
+   subnormal is rounded once more, but is nothing in a float16 */
 static inline oddfloat posenc_odd(double x)
 {
     const uint64_t low = ((uint64_t)1 << 29) - 1;
@@ -115,10 +119,16 @@ static inline float posenc_half_value(uint16_t h)
     return posenc_float(posenc_bits32(value) | sign);
 }
 
-static inline uint16_t posenc_bfloat_one(oddfloat u)
+/* double -> bfloat16, rounded once. A sum with what is 2^45 times as large has its last place where the bfloat16 has it.
+   No stop at float32, which has the same exponents: its subnormals have lost bits that decide */
+static inline widebfloat posenc_wide_bfloat(double x)
 {
-    uint32_t rounded = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
-    return (uint16_t)((u & 0x7fffffffu) > 0x7f800000u ? (u >> 16) | 0x40u : rounded);
+    double large = 0x1.8p45 * posenc_double(posenc_bits(x) & ((uint64_t)0x7ff << 52));
+    large = large > 0x1.8p-81 ? large : 0x1.8p-81; /* the last place of a subnormal is that of the least normal number */
+    large = large < 0x1.8p245 ? large : 0x1.8p245; /* x is infinite in any case */
+    large = (x + large) - large;
+    /* zero keeps its sign */
+    return (widebfloat)posenc_bits32((float)posenc_double(posenc_bits(large) | (posenc_bits(x) & ((uint64_t)1 << 63))));
 }
 
 static inline void posenc_to_half(croddfloat x, ruint16 out, ptrdiff_t n)
@@ -149,10 +159,20 @@ static inline void posenc_from_half(cruint16 x, rfloat out, ptrdiff_t n)
         out[i] = posenc_half_value(x[i]);
 }
 
-static inline void posenc_to_bfloat(croddfloat x, ruint16 out, ptrdiff_t n)
+/* float or widebfloat -> bfloat16. 1: a float that was rounded from a double may have been rounded to the wrong side
+   by this second rounding, since it lies in the middle of two bfloat16 or is subnormal; from widebfloats all is well */
+static inline int posenc_to_bfloat(const void *POSENC_RESTRICT x, ruint16 out, ptrdiff_t n)
 {
-    for (ptrdiff_t i = 0; i < n; i++)
-        out[i] = posenc_bfloat_one(x[i]);
+    uint32_t doubtful = 0;
+    for (ptrdiff_t i = 0; i < n; i++) {
+        uint32_t u, size, rounded;
+        memcpy(&u, (const char *)x + 4 * i, sizeof u);
+        size = u & 0x7fffffffu;
+        rounded = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
+        out[i] = (uint16_t)(size > 0x7f800000u ? (u >> 16) | 0x40u : rounded);
+        doubtful |= (uint32_t)((u & 0xffffu) == 0x8000u) | (uint32_t)(size - 1u < 0x7fffffu);
+    }
+    return doubtful != 0;
 }
 
 static inline void posenc_from_bfloat(cruint16 x, rfloat out, ptrdiff_t n)
@@ -286,8 +306,8 @@ typedef struct {
 enum { POSENC_HALF, POSENC_INTERLEAVED, POSENC_SEPARATED };
 
 typedef struct {
-    ptrdiff_t (*encode)(const posenc_plan *, const double *positions, ptrdiff_t rows, const posenc_sink *, int single,
-                        double *scratch);
+    int (*encode)(const posenc_plan *, const double *positions, ptrdiff_t rows, const posenc_sink *, int single,
+                  double *scratch, unsigned char **left);
     void (*evaluate)(const posenc_plan *, const double *positions, ptrdiff_t rows, const int32_t *source,
                      const double *amplitude, double *high, double *low, ptrdiff_t stride, double *scratch);
     void (*table)(const posenc_lattice *, int64_t span, ptrdiff_t offset, ptrdiff_t rows, const posenc_sink *,

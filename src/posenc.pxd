@@ -12,15 +12,18 @@ cdef extern from "posenc.h" nogil:
     ctypedef const int32_t* crint32
     ctypedef uint32_t oddfloat
     ctypedef oddfloat* roddfloat
+    ctypedef int32_t widebfloat
+    ctypedef widebfloat* rwidebfloat
 
     uint64_t bits "posenc_bits"(double)
     double from_bits "posenc_double"(uint64_t)
     double fma "posenc_fma"(double, double, double)
     double product_error "posenc_product_error"(double, double, double)
     oddfloat to_odd "posenc_odd"(double)
+    widebfloat to_wide_bfloat "posenc_wide_bfloat"(double)
     void to_half "posenc_to_half"(const oddfloat*, uint16_t*, Py_ssize_t)
     void from_half "posenc_from_half"(const uint16_t*, float*, Py_ssize_t)
-    void to_bfloat "posenc_to_bfloat"(const oddfloat*, uint16_t*, Py_ssize_t)
+    bint to_bfloat "posenc_to_bfloat"(const void*, uint16_t*, Py_ssize_t)
     void from_bfloat "posenc_from_bfloat"(const uint16_t*, float*, Py_ssize_t)
     void stream "posenc_stream"(void*, const void*, Py_ssize_t)
     void prefetch "posenc_prefetch"(const void*, Py_ssize_t)
@@ -86,7 +89,8 @@ cdef extern from "posenc.h" nogil:
         int type, layout
 
     ctypedef struct CLevel "posenc_level":
-        Py_ssize_t (*encode)(const CPlan*, const double*, Py_ssize_t, const CSink*, bint, double*) noexcept nogil
+        bint (*encode)(const CPlan*, const double*, Py_ssize_t, const CSink*, bint, double*,
+                       unsigned char**) noexcept nogil
         void (*evaluate)(const CPlan*, const double*, Py_ssize_t, const int32_t*, const double*, double*, double*,
                          Py_ssize_t, double*) noexcept nogil
         void (*table)(const CLattice*, int64_t, Py_ssize_t, Py_ssize_t, const CSink*, double*) noexcept nogil
