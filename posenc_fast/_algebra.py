@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ._checks import check_out, float_type, kind_of, new, plain, real
+from ._rounding import rounded
 from ._schedule import real_array
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ def shift(encoding: Encoding, encoded: Any, offset: Any, out: Array | None) -> A
     for first in range(0, len(flat_source), step):
         rows = flat_source[first : first + step].astype(np.float64)
         with np.errstate(invalid="ignore", over="ignore", under="ignore"):
-            flat_out[first : first + step] = (rows * cosine + rows[:, partner] * sine).astype(dtype)
+            flat_out[first : first + step] = rounded(rows * cosine + rows[:, partner] * sine, dtype)
     if not np.may_share_memory(flat_out, result):
         result[...] = flat_out.reshape(result.shape)
     return result if out is None else out

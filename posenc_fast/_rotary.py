@@ -16,6 +16,7 @@ from . import _backend, _checks, _positions, _rope, _threads
 from ._api import fourier_features
 from ._checks import check_out, check_precision, check_workers, count_of, float_type, kind_of, plain, real
 from ._encoding import Encoding
+from ._rounding import rounded
 from ._target import WORTH_A_THREAD
 
 __all__ = ["LAYOUTS", "Rotary", "permute_rotary"]
@@ -357,8 +358,8 @@ class Rotary:
         if self._kind[0] == "xpos":
             rows = self._xpos_rows(encoding, start + np.arange(given) if counted else given, options)
             if out is None:
-                return rows.astype(kind)
-            out[...] = rows.astype(kind)
+                return rounded(rows, kind)
+            out[...] = rounded(rows, kind)
             return out  # type: ignore[no-any-return]
         if counted and encoding.ndim == 1:
             return encoding.table(int(given), start=start, dtype=kind, out=out, **options)
