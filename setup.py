@@ -99,18 +99,18 @@ def extensions():
         return []
     from Cython.Build import cythonize
 
-    directives = {}
-    if flag("POSENC_FAST_DEBUG"):
-        directives = {"boundscheck": True, "initializedcheck": True, "wraparound": False}
-    options = {"include_path": ["src"], "build_dir": "build", "compiler_directives": directives}
+    options = {"include_path": ["src"], "build_dir": "build"}
     loops = cythonize([Extension(name, [f"src/{name}.pyx"]) for name in ("_loops", "_rotations")], **options)
     (kernel,) = cythonize([Extension("posenc_fast._kernel", ["src/_kernel.pyx"])], **options)
     kernel.sources += [source for part in loops for source in part.sources]
     kernel.include_dirs = ["src"]
-    kernel.depends = ["src/posenc.h", "src/coefficients.h", "src/posenc.pxd"]
+    kernel.depends = ["src/posenc.h", "src/coefficients.h", "src/posenc.pxd", "src/guards.pxd"]
     kernel.py_limited_api = ABI3
     if ABI3:
         kernel.define_macros = [("Py_LIMITED_API", "0x030B0000")]
+    if flag("POSENC_FAST_DEBUG"):
+        # what guards.pxd looks at
+        kernel.define_macros = [*kernel.define_macros, ("POSENC_FAST_DEBUG", "1")]
     # cythonize drops this: without a compiler a user gets the pure-Python package, a packager an error
     kernel.optional = not REQUIRED
     return [kernel]

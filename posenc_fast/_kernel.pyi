@@ -4,6 +4,7 @@ from typing import Any
 
 LEVELS: tuple[str, ...]
 CACHE_SIZE: int
+DEBUG: bool
 FLOAT64: int
 FLOAT32: int
 FLOAT16: int

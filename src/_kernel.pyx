@@ -2,6 +2,7 @@
 """The compiled engine: hands arrays, checked by the Python wrapper, to the loops of one instruction-set level.
 
 ``posenc_fast/reference.py`` has the same two classes, ``Plan`` and ``Lattice``, with the same methods.
+Builds with POSENC_FAST_DEBUG look at what comes (``guards.pxd``) and at the ends of the work space.
 A ``level`` is an index into ``LEVELS``. Arrays of 16-bit floats come as uint16, with their ``kind``.
 """
 
@@ -11,9 +12,13 @@ from libc.stdint cimport int32_t, int64_t, uintptr_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
+from guards cimport (
+    check_lattice, check_level, check_plan, check_points, check_positions, check_rotation, check_target, check_values,
+    require,
+)
 from posenc cimport (
-    FLOAT32 as SINGLE, CLattice, CLevel, CPlan, CRotation, CSink, cache_size, cpu_has, is_warm, row_scratch,
-    rows_scratch, table_scratch,
+    DEBUG as GUARDED, FLOAT32 as SINGLE, CLattice, CLevel, CPlan, CRotation, CSink, cache_size, cpu_has, is_warm,
+    row_scratch, rows_scratch, table_scratch,
 )
 
 cdef extern from *:
@@ -44,6 +49,7 @@ cdef extern from *:
 cdef enum:
     SMALL = 1 << 14  # elements: below, releasing the GIL costs more than it gives
     ON_STACK = 4096  # doubles of scratch
+    FENCE = 64  # bytes behind work space that nothing may write, in debug builds
 
 cdef CLevel levels[3]
 
@@ -62,6 +68,7 @@ def _load():
 
 LEVELS = _load()
 CACHE_SIZE = cache_size()
+DEBUG = bool(GUARDED)
 
 FLOAT64, FLOAT32, FLOAT16, BFLOAT16 = range(4)
 
@@ -71,11 +78,23 @@ cdef class _Scratch:
     cdef void* memory
     cdef double* start
 
+    cdef Py_ssize_t doubles
+
     def __cinit__(self, Py_ssize_t doubles):
-        self.memory = malloc(<size_t>(doubles + 8) * sizeof(double))
+        self.doubles = doubles
+        self.memory = malloc(<size_t>(doubles + 8) * sizeof(double) + (FENCE if GUARDED else 0))
         if self.memory == NULL:
             raise MemoryError(f"no memory for {doubles * 8} bytes of work space")
         self.start = <double*>((<uintptr_t>self.memory + 63) & ~<uintptr_t>63)
+        if GUARDED:
+            memset(self.start + doubles, FENCE, FENCE)
+
+    cdef int check(self) except -1:
+        cdef unsigned char* fence = <unsigned char*>(self.start + self.doubles)
+        cdef int i
+        for i in range(FENCE):
+            require(fence[i] == FENCE, "scratch", f"be enough, {self.doubles} doubles", f"written to {i} bytes behind")
+        return 0
 
     def __dealloc__(self):
         free(self.memory)
@@ -138,6 +157,8 @@ cdef class Plan:
     def __init__(self, frequencies, largest, source, amplitude, runs, bint planar):
         self._frequencies, self._largest = frequencies, largest
         self._source, self._amplitude, self._runs = source, amplitude, runs
+        if GUARDED:
+            check_plan(self._frequencies, self._largest, self._source, self._amplitude, self._runs)
         self.c.axes = self._frequencies.shape[1]
         self.c.waves = self._frequencies.shape[2]
         self.c.width = self._source.shape[0]
@@ -164,8 +185,13 @@ cdef class Plan:
         cdef double* scratch = on_stack
         cdef Py_ssize_t size = row_scratch(self.c.waves, self.c.width)
         cdef _Scratch memory
-        cdef _Target target = _Target(out, x, scale, kind, False)
-        if size > ON_STACK:
+        cdef _Target target
+        if GUARDED:
+            check_level(level, LEVELS)
+            check_positions(positions, self.c.axes)
+            check_target(out, x, kind, memoryview(positions).shape[0], self.c.width)
+        target = _Target(out, x, scale, kind, False)
+        if GUARDED or size > ON_STACK:
             memory = _Scratch(size)
             scratch = memory.start
         PyObject_GetBuffer(positions, &view, PyBUF_STRIDES)
@@ -174,8 +200,11 @@ cdef class Plan:
             done = levels[level].encode(&self.c, <const double*>view.buf, rows, &target.sink, single, scratch, &left)
         else:
             with nogil:
-                done = levels[level].encode(&self.c, <const double*>view.buf, rows, &target.sink, single, scratch, &left)
+                done = levels[level].encode(&self.c, <const double*>view.buf, rows, &target.sink, single, scratch,
+                                            &left)
         PyBuffer_Release(&view)
+        if GUARDED:
+            memory.check()
         if not done:
             raise MemoryError(f"no memory for {rows} bytes that tell which rows are left")
         if left == NULL:
@@ -195,7 +224,11 @@ cdef class Plan:
         cdef _Scratch memory
         cdef unsigned char* left = NULL
         cdef bint done
-        if size > ON_STACK:
+        if GUARDED:
+            check_level(level, LEVELS)
+            require(self.c.axes == 1, "plan", "have one axis", self.c.axes)
+            check_values("out", out, (self.c.width,), kind)
+        if GUARDED or size > ON_STACK:
             memory = _Scratch(size)
             scratch = memory.start
         PyObject_GetBuffer(out, &view, PyBUF_STRIDES | PyBUF_WRITABLE)
@@ -205,6 +238,8 @@ cdef class Plan:
         done = levels[level].encode(&self.c, &position, 1, &sink, False, scratch, &left) and left == NULL
         free(left)
         PyBuffer_Release(&view)
+        if GUARDED:
+            memory.check()
         return done
 
 
@@ -227,6 +262,10 @@ cdef class Lattice:
                  int span_bits, bint wide):
         self.plan = plan
         self._quadrature_source, self._quadrature_amplitude = quadrature_source, quadrature_amplitude
+        if GUARDED:
+            check_level(level, LEVELS)
+            check_lattice(plan.c.axes, plan.c.width, plan.c.waves, self._quadrature_source,
+                          self._quadrature_amplitude, cosine, sine, block_bits, span_bits)
         self.c.plan = &plan.c
         self.c.quadrature_source = &self._quadrature_source[0]
         self.c.quadrature_amplitude = &self._quadrature_amplitude[0]
@@ -241,8 +280,12 @@ cdef class Lattice:
         self._origin = _Scratch(4 * self.c.stride)
         self._evaluate_origin(level)
         self.c.origin = self._origin.start
+        if GUARDED:
+            self._near.check()
+            self._far.check()
+            self._origin.check()
 
-    cdef void _evaluate_origin(self, int level):
+    cdef int _evaluate_origin(self, int level) except -1:
         # most tables begin at 0, and short ones would spend most of their time on this
         cdef _Scratch work = _Scratch(row_scratch(self.plan.c.waves, self.plan.c.width))
         cdef double position[3]
@@ -253,6 +296,9 @@ cdef class Lattice:
                                value + 2 * self.c.stride, 0, work.start)
         levels[level].evaluate(&self.plan.c, position, 1, self.c.quadrature_source, self.c.quadrature_amplitude,
                                value + self.c.stride, value + 3 * self.c.stride, 0, work.start)
+        if GUARDED:
+            work.check()
+        return 0
 
     cdef _Scratch _offsets(self, int level, const int32_t[::1] cosine, const int32_t[::1] sine, Py_ssize_t step,
                            Py_ssize_t rows, bint wide):
@@ -275,6 +321,8 @@ cdef class Lattice:
                 levels[level].evaluate(plan, position, 1, &sine[0] if c else &cosine[0], ones,
                                        memory.start + c * plane + i * self.c.stride,
                                        memory.start + (c + 2) * plane + i * self.c.stride if wide else low, 0, rest)
+        if GUARDED:
+            work.check()
         return memory
 
     def table(self, int level, int64_t span, Py_ssize_t offset, out, int kind, bint stream=False, x=None,
@@ -283,19 +331,37 @@ cdef class Lattice:
 
         Or write scale * x + encoding to out (batch, rows, width), which float64 does by rows alone.
         """
-        cdef _Target target = _Target(out, x, scale, kind, stream)
-        cdef _Scratch memory = _Scratch(table_scratch(self.plan.c.waves, self.plan.c.width))
-        cdef Py_ssize_t rows = target.out.shape[target.out.ndim - 2]
+        cdef _Target target
+        cdef _Scratch memory
+        cdef Py_ssize_t rows
+        if GUARDED:
+            check_level(level, LEVELS)
+            check_target(out, x, kind, None, self.plan.c.width)
+            require(0 <= offset < 1 << self.c.span_bits, "offset", "lie in a span", offset)
+            require(x is None or kind != 0, "kind", "be that of rows, for sums of float64", kind)
+        target = _Target(out, x, scale, kind, stream)
+        memory = _Scratch(table_scratch(self.plan.c.waves, self.plan.c.width))
+        rows = target.out.shape[target.out.ndim - 2]
         with nogil:
             levels[level].table(&self.c, span, offset, rows, &target.sink, memory.start)
+        if GUARDED:
+            memory.check()
 
     def rows(self, int level, const int64_t[::1] spans, const int32_t[::1] offsets, out, int kind, x=None,
              double scale=1.0):
         """Fill out (rows, width), or write scale * x + encoding to out (batch, rows, width): any integers."""
-        cdef _Target target = _Target(out, x, scale, kind, False)
-        cdef _Scratch memory = _Scratch(rows_scratch(self.plan.c.waves, self.plan.c.width))
+        cdef _Target target
+        cdef _Scratch memory
+        if GUARDED:
+            check_level(level, LEVELS)
+            check_points(spans, offsets, self.c.span_bits)
+            check_target(out, x, kind, spans.shape[0], self.plan.c.width)
+        target = _Target(out, x, scale, kind, False)
+        memory = _Scratch(rows_scratch(self.plan.c.waves, self.plan.c.width))
         with nogil:
             levels[level].rows(&self.c, &spans[0], &offsets[0], spans.shape[0], &target.sink, memory.start)
+        if GUARDED:
+            memory.check()
 
 
 def rotate(int level, const double[:, :, ::1] angles, x, out, int kind, int layout):
@@ -311,8 +377,11 @@ def rotate(int level, const double[:, :, ::1] angles, x, out, int kind, int layo
     cdef double on_stack[ON_STACK]
     cdef double* scratch = on_stack
     cdef _Scratch memory
+    if GUARDED:
+        check_level(level, LEVELS)
+        check_rotation(angles, x, out, kind, layout)
     r.pairs = angles.shape[2] // 2
-    if 5 * r.pairs > ON_STACK:
+    if GUARDED or 5 * r.pairs > ON_STACK:
         memory = _Scratch(5 * r.pairs)
         scratch = memory.start
     PyObject_GetBuffer(x, &x_view, PyBUF_STRIDES)
@@ -338,3 +407,5 @@ def rotate(int level, const double[:, :, ::1] angles, x, out, int kind, int layo
         PyBuffer_Release(&out_view)
     finally:
         PyBuffer_Release(&x_view)
+    if GUARDED:
+        memory.check()

@@ -35,6 +35,7 @@ cdef extern from "posenc.h" nogil:
     Py_ssize_t rows_scratch "posenc_rows_scratch"(Py_ssize_t, Py_ssize_t)
     bint cpu_has "posenc_cpu_has"(int)
 
+    const bint DEBUG "POSENC_DEBUG"
     int ADDED "POSENC_ADDED"
     int FEW_WAVES "POSENC_FEW_WAVES"
     int FLAT_WAVES "POSENC_FLAT_WAVES"

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from .._numbers.arguments import check_out, float_type, kind_of, new, plain
 from .._numbers.arrays import as_array
+from .._numbers.rounding import rounded
 from . import positions as _positions
 from .plans import Plans
 from .positions import Given
@@ -71,7 +72,7 @@ def shift(plans: Plans, partners: Partners, encoded: Any, offset: Any, out: Arra
     for first in range(0, len(flat_source), step):
         rows = flat_source[first : first + step].astype(np.float64)
         with np.errstate(invalid="ignore", over="ignore", under="ignore"):
-            flat_out[first : first + step] = (rows * cosine + rows[:, partner] * sine).astype(dtype)
+            flat_out[first : first + step] = rounded(rows * cosine + rows[:, partner] * sine, dtype)
     if not np.may_share_memory(flat_out, result):
         result[...] = flat_out.reshape(result.shape)
     return result if out is None else out

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from .doubles import Floats, total, two_product
 
-__all__ = ["HUGE", "MOST", "deliver", "hard_rows", "round_to", "values_of"]
+__all__ = ["HUGE", "MOST", "deliver", "hard_rows", "round_to", "rounded", "values_of"]
 
 FLOAT64, FLOAT32, FLOAT16, BFLOAT16 = range(4)
 # turns: beyond MOST a product no longer rounds to quarter turns; below TINY its error may be subnormal
@@ -33,6 +33,14 @@ def round_to(kind: int, high: Floats, low: Floats) -> npt.NDArray[Any]:
     large = 1.5 * 2.0**45 * np.clip(power, 2.0**-126, 2.0**200)
     rounded = np.copysign((value + large) - large, value)
     return (rounded.astype(np.float32).view(np.uint32) >> np.uint32(16)).astype(np.uint16)
+
+
+def rounded(values: Floats, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    """Doubles as one of the four types, rounded once; NumPy takes a bfloat16 from a float32."""
+    if dtype.name != "bfloat16":
+        return values.astype(dtype)
+    # a zero keeps its sign when -0.0 is added
+    return round_to(BFLOAT16, values, np.full_like(values, -0.0)).view(dtype)
 
 
 def values_of(kind: int, x: npt.NDArray[Any]) -> Floats:

@@ -32,6 +32,7 @@ from .._numbers.arguments import (
     real,
     wanted_type,
 )
+from .._numbers.rounding import rounded
 from .._numbers.schedule import Explicit, Schedule, parts_of, schedule_of
 from . import pairs as _pairs
 from . import scaling as _rope
@@ -430,8 +431,8 @@ class Rotary:
         if self._kind[0] == "xpos":
             rows = self._xpos_rows(encoding, given, single, threads)
             if out is None:
-                return rows.astype(kind)
-            out[...] = rows.astype(kind)
+                return rounded(rows, kind)
+            out[...] = rounded(rows, kind)
             return out  # type: ignore[no-any-return]
         return rows_of(encoding, given, kind, out, single=single, threads=threads)
 

@@ -1,0 +1,94 @@
+"""What the kernel relies on, looked at in debug builds: each call is behind ``if DEBUG``, a constant of the C compiler.
+
+The wrapper has checked what its caller gave; these find a wrapper that hands the loops something else. They take the
+arguments of the kernel's methods and raise an AssertionError that names the one which is wrong.
+"""
+
+
+cdef inline int require(bint holds, str name, str must, object value) except -1:
+    if not holds:
+        raise AssertionError(f"kernel: {name} must {must}, not {value!r}")
+    return 0
+
+
+cdef inline int check_level(int level, object levels) except -1:
+    return require(0 <= level < len(levels), "level", f"be an index into {levels}", level)
+
+
+cdef inline int check_plan(object frequencies, object largest, object source, object amplitude, object runs) except -1:
+    cdef object shape = frequencies.shape, width = source.shape[0], given, i
+    require(shape[0] == 2 and shape[1] > 0 and shape[2] > 0, "frequencies", "have shape (2, axes, waves)", shape)
+    require(width > 0, "source", "name a column", width)
+    require(largest.shape[0] == shape[1], "largest", f"have {shape[1]} numbers", largest.shape[0])
+    check_columns("", source, amplitude, width, shape[2])
+    given = list(runs)
+    require(len(given) > 1 and given[0] == 0 and given[len(given) - 1] == width and given == sorted(set(given)),
+            "runs", f"ascend from 0 to {width}", given)
+    for i in range(len(given) - 1):
+        require(source[given[i + 1] - 1] - source[given[i]] == given[i + 1] - 1 - given[i], "runs",
+                "part consecutive sources", given)
+    return 0
+
+
+cdef inline int check_columns(str which, object source, object amplitude, object width, object waves) except -1:
+    require(source.shape[0] == width, f"{which}source", f"have {width} columns", source.shape[0])
+    require(min(source) >= 0 and max(source) < 2 * waves, f"{which}source", f"lie in a row of {2 * waves}",
+            (min(source), max(source)))
+    if amplitude is not None:
+        require(amplitude.shape[0] == width, f"{which}amplitude", f"have {width} columns", amplitude.shape[0])
+    return 0
+
+
+cdef inline int check_values(str name, object array, object shape, int kind) except -1:
+    """shape: None where any length will do."""
+    cdef object view = memoryview(array), found = view.shape, i
+    require(0 <= kind <= 3, "kind", "be 0, 1, 2 or 3", kind)
+    require(len(found) == len(shape), name, f"have shape {shape}", found)
+    for i in range(len(shape)):
+        require(shape[i] is None or shape[i] == found[i], name, f"have shape {shape}", found)
+    require(view.itemsize == (8, 4, 2, 2)[kind], name, f"have items for kind {kind}", view.format)
+    require(found[len(found) - 1] < 2 or view.strides[len(found) - 1] == view.itemsize, name,
+            "have values side by side in a row", view.strides)
+    return 0
+
+
+cdef inline int check_target(object out, object x, int kind, object rows, object width) except -1:
+    """out: (rows, width), or with x (batch, rows, width)."""
+    check_values("out", out, (rows, width) if x is None else (None, rows, width), kind)
+    if x is not None:
+        check_values("x", x, memoryview(out).shape, kind)
+    return 0
+
+
+cdef inline int check_positions(object positions, object axes) except -1:
+    cdef object view = memoryview(positions)
+    check_values("positions", positions, (None, axes), 0)
+    return require(view.c_contiguous, "positions", "lie row behind row", view.strides)
+
+
+cdef inline int check_lattice(object axes, object width, object waves, object quadrature_source,
+                              object quadrature_amplitude, object cosine, object sine, int block_bits,
+                              int span_bits) except -1:
+    require(2 <= axes <= 3, "plan", "have 2 or 3 axes", axes)
+    check_columns("quadrature_", quadrature_source, quadrature_amplitude, width, waves)
+    check_columns("cosine, as a ", cosine, None, width, waves)
+    check_columns("sine, as a ", sine, None, width, waves)
+    require(1 <= block_bits <= span_bits < 32, "block_bits and span_bits", "ascend from 1 to 31",
+            (block_bits, span_bits))
+    return 0
+
+
+cdef inline int check_points(object spans, object offsets, int span_bits) except -1:
+    require(spans.shape[0] > 0, "spans", "name a row", spans.shape[0])
+    require(spans.shape[0] == offsets.shape[0], "offsets", f"have {spans.shape[0]} rows", offsets.shape[0])
+    return require(min(offsets) >= 0 and max(offsets) < 1 << span_bits, "offsets", "lie in a span",
+                   (min(offsets), max(offsets)))
+
+
+cdef inline int check_rotation(object angles, object x, object out, int kind, int layout) except -1:
+    cdef object shape = memoryview(x).shape, groups = angles.shape[0], rows = angles.shape[1], turned = angles.shape[2]
+    require(turned > 0 and turned % 2 == 0, "angles", "be cosines and as many sines", turned)
+    check_values("x", x, (groups, None, None, rows, None), kind)
+    require(turned <= shape[4], "x", f"have rows of {turned} values or more", shape)
+    check_values("out", out, shape, kind)
+    return require(0 <= layout <= 2, "layout", "be 0, 1 or 2", layout)

@@ -1,0 +1,151 @@
+"""Debug builds look at what the loops are handed, and say what is wrong; usual ones have nothing of it.
+
+The debug kernel is built here, from the sources, in a folder of its own.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import posenc_fast as pf
+from posenc_fast._engine import backend as _backend
+
+ROOT = Path(__file__).parents[1]
+pytestmark = pytest.mark.skipif(not pf.isa_levels(), reason="this build has no compiled kernel")
+
+
+@pytest.fixture(scope="module")
+def kernel(tmp_path_factory):
+    """A kernel with the guards: the one of this build, or one that is built for this test."""
+    if _backend.kernel.DEBUG:
+        return _backend.kernel
+    if not (ROOT / "setup.py").exists() or importlib.util.find_spec("Cython") is None:
+        pytest.skip("the sources, or Cython, are not there")
+    folder = tmp_path_factory.mktemp("debug")
+    for name in ("src", "setup.py", "pyproject.toml", "README.md", "LICENSE", "posenc_fast"):
+        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
+        copy(
+            ROOT / name,
+            folder / name,
+            **({"ignore": shutil.ignore_patterns("*.so")} if copy is shutil.copytree else {}),
+        )
+    environment = os.environ | {"POSENC_FAST_DEBUG": "1", "POSENC_FAST_REQUIRE_EXT": "1"}
+    command = [sys.executable, "setup.py", "-q", "build_ext", "--inplace"]
+    built = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    assert built.returncode == 0, built.stderr[-3000:]
+    (file,) = (f for f in (folder / "posenc_fast").glob("_kernel.*") if f.suffix in (".so", ".pyd"))
+    spec = importlib.util.spec_from_file_location("guarded._kernel", file)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def engine(kernel, monkeypatch):
+    monkeypatch.setattr(_backend, "kernel", kernel)
+    with pf.use_backend("cython"):
+        yield _backend.current()
+
+
+def fresh(width=6):
+    encoding = pf.sinusoidal(width)
+    encoding._cache.clear()
+    return encoding
+
+
+def test_what_is_right_passes(engine):
+    assert engine.module.DEBUG
+    x = np.ones((2, 40, 6), np.float16)
+    for width in (6, 200):
+        encoding = fresh(width)
+        for dtype in (np.float64, np.float32, np.float16):
+            encoding.table(100, start=-5, dtype=dtype)
+            encoding.table(100, start=-5, step=3, dtype=dtype)
+            encoding.encode(np.linspace(0, 9, 50), dtype=dtype)
+        encoding.encode(0.5)
+    encoding = fresh()
+    encoding.add_to(x)
+    encoding.add_to(x, positions=np.arange(40.0))
+    pf.Rotary(6).apply(x)
+    # they would be found in the cache by later tests, with other bits of the debug kernel
+    encoding._cache.clear()
+
+
+def calls(engine):
+    """Each argument of each method made wrong, and what the message is to name."""
+    plan = fresh()._plan(engine, "real")[0]
+    lattice, _ = fresh()._lattice(engine, False)
+    ints = np.zeros(3, np.int64), np.zeros(3, np.int32)
+    at, rows = np.zeros((3, 1)), np.zeros((3, 6), np.float32)
+    x, angles = np.zeros((1, 1, 1, 3, 6), np.float32), np.zeros((1, 3, 6))
+    frequencies, six = np.zeros((2, 1, 3)), np.arange(6, dtype=np.int32)
+    runs, kernel = np.array([0, 6], np.int32), engine.module
+    return {
+        "encode level": (lambda: plan.encode(9, at, rows, 1), "level"),
+        "encode negative level": (lambda: plan.encode(-1, at, rows, 1), "level"),
+        "encode kind": (lambda: plan.encode(0, at, rows, 4), "kind"),
+        "encode positions": (lambda: plan.encode(0, np.zeros((3, 2)), rows, 1), "positions"),
+        "encode float32 positions": (lambda: plan.encode(0, at.astype("f4"), rows, 1), "positions"),
+        "encode strided positions": (lambda: plan.encode(0, np.zeros((6, 1))[::2], rows, 1), "positions"),
+        "encode rows": (lambda: plan.encode(0, at, rows[:2], 1), "out"),
+        "encode width": (lambda: plan.encode(0, at, rows[:, :5], 1), "out"),
+        "encode type": (lambda: plan.encode(0, at, rows, 0), "out"),
+        "encode strides": (lambda: plan.encode(0, at, np.zeros((6, 3), "f4").T, 1), "out"),
+        "encode x": (lambda: plan.encode(0, at, rows[np.newaxis], 1, x=np.zeros((2, 3, 6), "f4")), "x"),
+        "encode_one width": (lambda: plan.encode_one(0, 1.0, rows[0, :5], 1), "out"),
+        "table level": (lambda: lattice.table(9, 0, 0, rows, 1), "level"),
+        "table offset": (lambda: lattice.table(0, 0, 1 << 20, rows, 1), "offset"),
+        "table width": (lambda: lattice.table(0, 0, 0, rows[:, :5], 1), "out"),
+        "rows number": (lambda: lattice.rows(0, *ints, rows[:2], 1), "out"),
+        "rows offsets": (lambda: lattice.rows(0, ints[0], ints[1] - 1, rows, 1), "offsets"),
+        "rows offsets number": (lambda: lattice.rows(0, ints[0], ints[1][:2], rows, 1), "offsets"),
+        "rotate level": (lambda: kernel.rotate(9, angles, x, x, 1, 0), "level"),
+        "rotate layout": (lambda: kernel.rotate(0, angles, x, x, 1, 3), "layout"),
+        "rotate angles": (lambda: kernel.rotate(0, angles[:, :2].copy(), x, x, 1, 0), "x"),
+        "rotate out": (lambda: kernel.rotate(0, angles, x, x[..., :5], 1, 0), "out"),
+        "rotate width": (lambda: kernel.rotate(0, np.zeros((1, 3, 8)), x, x, 1, 0), "x"),
+        "plan source": (lambda: kernel.Plan(frequencies, np.ones(1), six + 1, np.ones(6), runs, True), "source"),
+        "plan largest": (lambda: kernel.Plan(frequencies, np.ones(2), six, np.ones(6), runs, True), "largest"),
+        "plan amplitude": (lambda: kernel.Plan(frequencies, np.ones(1), six, np.ones(5), runs, True), "amplitude"),
+        "plan runs": (lambda: kernel.Plan(frequencies, np.ones(1), six, np.ones(6), runs + 1, True), "runs"),
+        "lattice axes": (lambda: kernel.Lattice(0, plan, six, np.ones(6), six, six, 2, 8, False), "plan"),
+    }
+
+
+def test_what_is_wrong_is_named(engine):
+    said = {}
+    for case, (call, _) in calls(engine).items():
+        try:
+            call()
+        except AssertionError as error:
+            said[case] = str(error)
+    wanted = {case: f"kernel: {name} must" for case, (_, name) in calls(engine).items()}
+    assert {case: said.get(case, "")[: len(words)] for case, words in wanted.items()} == wanted
+
+
+def symbols(kernel):
+    return subprocess.run(["nm", str(kernel.__file__)], capture_output=True, text=True, check=True).stdout
+
+
+needs_nm = pytest.mark.skipif(shutil.which("nm") is None, reason="nm is not installed")
+
+
+@needs_nm
+def test_debug_builds_have_guards(kernel):
+    assert "guards_require" in symbols(kernel)
+
+
+@needs_nm
+@pytest.mark.skipif(getattr(_backend.kernel, "DEBUG", False), reason="this is a debug build")
+def test_usual_builds_have_none():
+    """What stands behind a constant that is false is not compiled, so it takes no time."""
+    assert "__pyx_f" in symbols(_backend.kernel)
+    assert "guards" not in symbols(_backend.kernel)

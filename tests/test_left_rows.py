@@ -1,0 +1,62 @@
+"""Rows that an engine leaves to exact arithmetic: it says which, and these are the ones that are done."""
+
+from __future__ import annotations
+
+import types
+
+import numpy as np
+import pytest
+
+import posenc_fast as pf
+from posenc_fast._engine import backend as _backend
+
+pytestmark = pytest.mark.usefixtures("backend")
+
+
+def plan_of(encoding, **changed):
+    """The engine's Plan of an encoding, made anew with some of its arguments changed."""
+    given = {}
+
+    def recorded(frequencies, largest, source, amplitude, runs, planar):
+        given.update(locals())
+        return object()
+
+    engine = _backend.current()
+    spy = engine._replace(module=types.SimpleNamespace(Plan=recorded))
+    fresh = type(encoding)._adopt(encoding)
+    fresh._cache.clear()
+    _, largest, phase = fresh._plan(spy, "real")
+    names = ("frequencies", "largest", "source", "amplitude", "runs", "planar")
+    return engine.module.Plan(**{key: changed.get(key, given[key]) for key in names}), largest, phase
+
+
+def test_the_engine_says_which_rows_it_left():
+    plan, largest, _ = plan_of(pf.sinusoidal(6))
+    positions = np.array([0.0, 1e-300, 5.0, 2.0**50 / largest[0], -1e300, np.nan, -(2.0**40)])[:, np.newaxis]
+    out = np.full((len(positions), 6), -7.0)
+    left = plan.encode(_backend.current().level, positions, out, 0)
+    assert left == bytes([0, 1, 0, 1, 1, 0, 0])
+    assert ((out == -7).all(axis=1) == np.frombuffer(left, np.bool_)).all()
+    assert plan.encode(_backend.current().level, positions[[0, 2, 6]], out[:3], 0) is None
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16])
+@pytest.mark.parametrize("largest", [0.0, 1e9, np.inf], ids="{:g}".format)
+def test_whichever_rows_it_leaves_are_done(largest, dtype):
+    """Also where its rule is another one than anyone thinks."""
+    encoding, positions = pf.sinusoidal(6, base=50.0), np.linspace(-3e6, 4e6, 71)
+    expected, added = (
+        encoding.encode(positions, dtype=dtype),
+        encoding.add_to(np.ones((71, 6), dtype), positions=positions),
+    )
+    doctored = pf.sinusoidal(6, base=50.0, scale=-1.0)
+    doctored._cache.clear()
+    plan, *rest = plan_of(doctored, largest=np.array([largest]))
+    doctored._cache[_backend.current().backend, "real"] = (plan, *rest)
+    out = np.full((71, 6), np.nan, dtype)
+    doctored.encode(positions, dtype=dtype, out=out)
+    np.testing.assert_allclose(-out, expected, rtol=2 * np.finfo(dtype).eps, atol=0)
+    out = doctored.add_to(np.full((71, 6), -1, dtype), positions=positions)
+    np.testing.assert_allclose(-out, added, rtol=0, atol=2 * np.finfo(dtype).eps)
+    one = doctored.encode(positions[3], dtype=dtype)
+    np.testing.assert_allclose(-one, expected[3], rtol=2 * np.finfo(dtype).eps, atol=0)

@@ -1,0 +1,186 @@
+"""Results of small types are rounded once, also where they are subnormal: a stop at float32 would lose what decides.
+
+A column of frequency zero is its amplitude, exactly: so any float64 can be sent through each call.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import exact
+import mpmath
+import numpy as np
+import pytest
+
+import posenc_fast as pf
+from posenc_fast._numbers import arguments as _checks
+from posenc_fast._numbers import rounding as _rounding
+
+ml_dtypes = pytest.importorskip("ml_dtypes")
+pytestmark = pytest.mark.usefixtures("backend")
+
+NAMES = ["float32", "float16", "bfloat16"]
+DTYPES = {"float32": np.dtype("f4"), "float16": np.dtype("f2"), "bfloat16": np.dtype(ml_dtypes.bfloat16)}
+
+
+@pytest.fixture(params=NAMES)
+def name(request):
+    return request.param
+
+
+def nearest(value, name):
+    """The number of a type that is nearest to a float64, ties to even, in integers."""
+    if not math.isfinite(value) or value == 0:
+        return value
+    bits, least = exact.TYPES[name]
+    quantum = Fraction(2) ** max(math.frexp(value)[1] - bits, least)
+    rounded = round(Fraction(value) / quantum) * quantum
+    largest = float(ml_dtypes.finfo(DTYPES[name]).max)
+    return math.copysign(float(rounded) if abs(rounded) <= largest else math.inf, value)
+
+
+def awkward(rng, name, count):
+    """Float64 numbers at and beside the middles of two numbers of a type, most of them subnormal, and any others."""
+    bits, least = exact.TYPES[name]
+    middles = (rng.integers(0, 2 ** (bits + 1), count) + 0.5) * 2.0**least
+    # as near to a middle as float64 has numbers, or far enough to be seen in 24 bits
+    beside = middles * (1 + rng.choice([0, 2.0**-52, -(2.0**-53), 2.0**-30, -(2.0**-26), 2.0**-20], count))
+    normal = np.ldexp(rng.integers(2**bits, 2 ** (bits + 1), count) + 0.5, rng.integers(least, 0, count))
+    others = np.ldexp(rng.uniform(1, 2, count), rng.integers(-900, 900, count))
+    ends = [0.0, 2.0 ** (least - 1), 2.0**least, 2.0 ** (bits + least - 1)]
+    values = np.concatenate([beside, normal, normal * (1 - 2.0**-53), others, ends])
+    values *= rng.choice([1, -1], len(values))
+    return values[np.abs(values) < _checks.MOST_AMPLITUDE]
+
+
+def same(got, expected):
+    np.testing.assert_array_equal(got.astype(np.float64), expected)
+
+
+@pytest.mark.parametrize("width", [3, 700], ids="width={}".format)
+@pytest.mark.parametrize("call", ["encode", "encode one", "table", "rows", "add_to", "add_to rows"])
+def test_every_float64_is_rounded_once(call, width, name, rng):
+    values = np.resize(rng.permutation(awkward(rng, name, 250)), width)
+    encoding, dtype, rows = pf.Encoding(np.zeros(width), 0.25, values), DTYPES[name], 70
+    if call == "encode":
+        got = encoding.encode(np.arange(rows) + 0.5, dtype=dtype)
+    elif call == "encode one":
+        got = encoding.encode(0.5, dtype=dtype)
+    elif call == "table":
+        got = encoding.table(rows, start=-30, dtype=dtype)
+    elif call == "rows":
+        got = encoding.table(rows, start=2**40, step=-3, dtype=dtype)
+    else:
+        x = np.zeros((2, rows, width), dtype)
+        got = encoding.add_to(x, positions=np.arange(rows) + 0.5 if call == "add_to rows" else None)
+    expected = np.array([nearest(float(v), name) for v in values])
+    same(got.reshape(-1, width), np.broadcast_to(expected, (got.size // width, width)))
+
+
+def test_engines_round_alike(name, rng):
+    values = np.concatenate([awkward(rng, name, 3000), [math.inf, -math.inf, 0.0, -0.0]])
+    kind = _checks.kind_of(DTYPES[name])
+    with np.errstate(all="ignore"):
+        got = _rounding.round_to(kind, values, np.full_like(values, -0.0))
+        same(got.view(DTYPES[name]), [nearest(float(v), name) for v in values])
+        same(_rounding.rounded(values, DTYPES[name]), [nearest(float(v), name) for v in values])
+        assert np.isnan(_rounding.rounded(np.array([math.nan, -math.nan]), DTYPES[name])).all()
+
+
+@pytest.mark.parametrize(
+    ("position", "expected"),
+    [
+        (2.0**-134 + 2.0**-151, 2.0**-133),
+        (3 * 2.0**-134 - 2.0**-152, 2.0**-133),
+        (2.0**-127 * (1 + 2.0**-7 + 2.0**-30), 2.0**-127 * (1 + 2.0**-6)),
+        (-(2.0**-134) * (1 + 2.0**-40), -(2.0**-133)),
+        (2.0**-126 - 2.0**-135 - 2.0**-170, 2.0**-126 - 2.0**-133 + 2.0**-133),
+    ],
+    ids=float.hex,
+)
+def test_sine_of_a_tiny_angle(position, expected):
+    assert pf.Encoding([1.0]).encode([position], dtype="bfloat16").item() == expected
+    assert pf.Encoding([1.0]).encode([[position]] * 40, dtype="bfloat16").astype(float).tolist() == [[[expected]]] * 40
+    assert pf.Encoding([1.0]).table(1, start=position, dtype="bfloat16").item() == expected
+
+
+def assert_once(got, true, name, slack):
+    """slack: what the value may be off before it is rounded."""
+    beyond = exact.excess(got, true, name)
+    assert beyond <= slack, (
+        f"{float(got).hex()} for {mpmath.nstr(true, 25)}: beyond by {beyond:.3e}, allowed {slack:.3e}"
+    )
+
+
+def test_encode(name, rng):
+    positions = rng.permutation(awkward(rng, name, 60))
+    positions = positions[np.abs(positions) < 1]
+    for frequency in (1.0, 0.3):
+        got = pf.Encoding([frequency]).encode(positions, dtype=DTYPES[name])[:, 0]
+        for value, position in zip(got, positions.tolist(), strict=True):
+            true = exact.sincos(position, exact.number(frequency))[0]
+            assert_once(value, true, name, 2.0**-50 * abs(position * frequency))
+
+
+@pytest.mark.parametrize("call", ["table", "add_to", "add_to rows"])
+def test_small_amplitudes(call, name, rng):
+    d, rows, start = 64, 90, int(rng.integers(0, 10**6))
+    bits, least = exact.TYPES[name]
+    amplitude = 2.0 ** (least + int(rng.integers(1, bits))) * (1 + 2.0**-9)
+    encoding, x_scale = pf.sinusoidal(d, scale=amplitude), 1.0
+    x = np.zeros((rows, d), DTYPES[name])
+    if call == "table":
+        got = encoding.table(rows, start=start, dtype=DTYPES[name])
+    else:
+        x_scale = 0.30000001192092896
+        x = (rng.integers(-9, 9, (rows, d)) * 2.0**least).astype(DTYPES[name])
+        positions = start + np.arange(float(rows)) if call == "add_to rows" else None
+        got = encoding.add_to(x, start=0 if positions is not None else start, positions=positions, x_scale=x_scale)
+    schedule = exact.schedule(d)
+    for i in range(rows):
+        for c in rng.integers(0, d, 12).tolist():
+            true = amplitude * exact.sincos(start + i, schedule[c // 2])[c % 2]
+            term = Fraction(x_scale) * Fraction(float(x[i, c]))
+            assert_once(got[i, c], true + exact.number(term), name, 2.0**-50 * (amplitude + abs(float(term))))
+
+
+def test_shift(name, rng):
+    encoding, offset = pf.Encoding([1.0, 1.0], [0, 0.25]), 0.7
+    least = exact.TYPES[name][1]
+    encoded = (rng.integers(-90, 90, (400, 2)) * 2.0**least).astype(DTYPES[name])
+    # the sum lies beside the middle of two numbers: cos(angle) = 1/2 + a little
+    angle = math.acos(0.5 * (1 + 2.0**-17))
+    shifted = encoding.shift(np.array([0, 2.0**least], DTYPES[name]), angle)
+    assert float(shifted[1]) == 2.0**least
+    sine, cosine = exact.sincos(offset, mpmath.mpf(1))
+    for (a, b), row in zip(encoded.astype(float).tolist(), encoding.shift(encoded, offset), strict=True):
+        assert_once(row[0], a * cosine + b * sine, name, 2.0**-50 * math.hypot(a, b))
+        assert_once(row[1], b * cosine - a * sine, name, 2.0**-50 * math.hypot(a, b))
+
+
+@pytest.mark.parametrize("layout", ["half", "interleaved", "interleaved_to_half"])
+def test_rotations(layout, name, rng):
+    least, n = exact.TYPES[name][1], 40
+    angle = math.acos(0.5 * (1 + 2.0**-17))
+    x = (rng.integers(-3, 4, (1, n)) * 2.0**least).astype(DTYPES[name])
+    # frequency 1 alone: all pairs turn by one angle
+    rotary = pf.Rotary(n, base=1.0, layout=layout)
+    got = rotary.apply(x, start=angle).astype(float)[0]
+    given = x.astype(float)[0]
+    apart, after = (slice(0, n // 2), slice(n // 2, n)), (slice(0, n, 2), slice(1, n, 2))
+    before, to = after if layout != "half" else apart, after if layout == "interleaved" else apart
+    sine, cosine = exact.sincos(angle, mpmath.mpf(1))
+    for a, b, first, second in zip(given[before[0]], given[before[1]], got[to[0]], got[to[1]], strict=True):
+        slack = 2.0**-20 * math.hypot(a, b)
+        assert_once(first, a * cosine - b * sine, name, slack)
+        assert_once(second, b * cosine + a * sine, name, slack)
+    alone = pf.Rotary(2, base=1.0, layout=layout).apply(np.array([[2.0**least, 0]], DTYPES[name]), start=angle)
+    assert float(alone[0, 0]) == 2.0**least
+
+
+def test_not_a_number_of_any_payload(name):
+    """NaN stays NaN: rounding its bits as if they were a number would carry into the sign."""
+    every = np.array([0x7FFFFFFFFFFFFFFF, 0xFFFFFFFFFFFFFFFF, 0x7FF8000000000001], np.uint64).view(np.float64)
+    encoding = pf.sinusoidal(40)
+    assert np.isnan(encoding.encode(every, dtype=DTYPES[name]).astype(float)).all()
