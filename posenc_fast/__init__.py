@@ -8,6 +8,7 @@ from ._backend import backend, isa, isa_levels, use_backend
 from ._encoding import Encoding
 from ._grid import grid
 from ._helpers import mask_coordinates, mask_positions, relative_positions, reorder_columns
+from ._periods import periodic
 from ._rotary import Rotary, permute_rotary
 from ._schedule import Schedule, geometric, linear
 from ._version import __version__
@@ -33,6 +34,7 @@ __all__ = [
     "linear",
     "mask_coordinates",
     "mask_positions",
+    "periodic",
     "permute_rotary",
     "positional_encoding",
     "presets",

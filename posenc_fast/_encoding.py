@@ -24,9 +24,10 @@ from ._checks import (
     plain,
     usual_type,
 )
+from ._periods import Turns
 from ._positions import Positions
 from ._rounding import HUGE, MOST, deliver, hard_rows
-from ._schedule import Schedule, explicit, real_array
+from ._schedule import Periodic, Schedule, explicit, real_array
 from ._target import WORTH_A_THREAD, Target, collapse
 
 __all__ = ["Encoding"]
@@ -37,6 +38,7 @@ Floats = npt.NDArray[np.float64]
 # offset rows should stay in a second-level cache
 _OFFSET_VALUES = 1 << 16
 
+_ONE = np.ones(1)
 _FLOAT32 = np.dtype(np.float32)
 # of positions that are alone
 _USUAL = (np.dtype(np.float64), np.dtype(np.int64))
@@ -330,6 +332,10 @@ class Encoding:
             for multiple in {"real": (1,), "pair": (1, 1), "integer": (2**32, 1)}[form]:
                 frequencies = self._single() if single else self._turns(unit, multiple)
                 axes += [frequencies[:, waves.frequency[:, a]] for a in range(self.ndim)]
+            if not single:
+                # their positions come reduced to turns, as sums of two doubles
+                turns = [waves.frequency[:, a] == k for a, k, _ in self._periods()]
+                axes += [np.stack([each, np.zeros(len(each))]) for each in 2 * turns]
             if phase:
                 ones = np.stack([waves.residual, np.zeros_like(waves.residual)])
                 axes.append((2 * np.pi * ones).astype(np.float32).astype(np.float64) if single else ones)
@@ -345,8 +351,27 @@ class Encoding:
 
     def _turns(self, unit: Fraction, multiple: int) -> Floats:
         """All frequencies in turns as sums of two doubles, and a zero behind them for the index -1."""
-        parts = [_schedule.split_turns(schedule, unit, multiple) for schedule in self._schedules]
+        parts = [
+            np.zeros((2, len(schedule)))
+            if isinstance(schedule, Periodic)
+            else _schedule.split_turns(schedule, unit, multiple)
+            for schedule in self._schedules
+        ]
         return np.concatenate([*parts, np.zeros((2, 1))], axis=1)
+
+    def _periods(self) -> list[tuple[int, int, Fraction]]:
+        """Axis, index into the frequencies and length of every exact period."""
+        found = self._cache.get("periods")
+        if found is None:
+            found, first = [], 0
+            for schedule in self._schedules:
+                if isinstance(schedule, Periodic):
+                    for k, period in enumerate(schedule.periods, first):
+                        axes = np.flatnonzero((self._index == k).any(axis=0)).tolist()
+                        found += [(a, k, period) for a in axes]
+                first += len(schedule)
+            self._cache["periods"] = found
+        return found
 
     def _single(self) -> Floats:
         """The same in radians, rounded to float32."""
@@ -355,11 +380,11 @@ class Encoding:
         return np.stack([rounded, np.zeros_like(rounded)])
 
     def _far(self, engine: _backend.Engine) -> bool:
-        """Whether one step is so many turns that rows have to be evaluated one by one."""
+        """Whether rows have to be evaluated one by one: one step is very many turns, or whole turns are to be exact."""
         far = self._cache.get("far")
         if far is None:
             largest = self._plan(engine, "integer")[1][self.ndim : 2 * self.ndim]
-            far = self._cache["far"] = bool((largest > MOST).any())
+            far = self._cache["far"] = bool((largest > MOST).any() or self._periods())
         return far
 
     def _lattice(self, engine: _backend.Engine, wide: bool) -> tuple[Any, int]:
@@ -821,7 +846,7 @@ class Encoding:
     def _quick_plan(self, engine: _backend.Engine) -> Any:
         """The Plan for one axis and no residual phases, or one that does no position."""
         plan, _, phase = self._plan(engine, "real")
-        if phase or self.ndim != 1:
+        if phase or self.ndim != 1 or self._periods():
             plan = _NoPlan
         self._cache[engine.backend] = plan
         return plan
@@ -876,13 +901,29 @@ class Encoding:
         plan, largest, phase = self._plan(engine, form, unit, single)
 
         def fill(part: slice, out: Array, x: Array | None) -> None:
-            components = positions.components(part, phase)
+            components = self._components(positions, part, phase, single, target.kind)
             hard = plan.encode(engine.level, components, out, target.kind, single, x, target.scale)
             if hard:
                 rows = np.flatnonzero(hard_rows(components, largest, target.kind))
                 self._fill_hard(target, positions, single, part.start + rows, rows, components, out, x)
 
         target.run(fill, threads)
+
+    def _components(self, positions: Positions, part: slice, phase: bool, single: bool, kind: int) -> Floats:
+        """What the plan multiplies its frequencies with."""
+        periods = self._periods()
+        if single or not periods:
+            return positions.components(part, phase)
+        key = "turns", positions.unit
+        turns = self._cache.get(key)
+        if turns is None:
+            turns = self._cache[key] = Turns([(a, period) for a, _, period in periods], positions.unit)
+        angles = turns.of(positions, part)
+        # so small an angle is left to exact arithmetic, as if it were enormous
+        high = angles[:, : len(periods)]
+        high[hard_rows(high.reshape(-1, 1), _ONE, kind).reshape(high.shape)] = 2 * HUGE
+        parts = [positions.components(part, False), angles, *[np.ones((len(angles), 1))] * phase]
+        return np.concatenate(parts, axis=1)
 
     def _fill_hard(
         self,

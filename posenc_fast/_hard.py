@@ -32,9 +32,9 @@ def exact_row(encoding: Encoding, position: list[Fraction], single: bool) -> npt
     # whole turns are to be known to the last, whether the position has so many or the frequency
     largest = max(0, math.frexp(np.abs(encoding._radians()).max())[1])
     bits = _BITS + max(_bits_of(p) for p in position) + largest + 64
-    frequencies: list[Real] = []
+    frequencies: list[Fraction] = []
     for schedule in encoding._schedules:
-        frequencies += _schedule.turns(schedule, bits=bits)
+        frequencies += _schedule.exact_turns(schedule, bits)
     angles: list[Real] = []
     infinite = np.zeros(len(waves.residual), np.bool_)
     if single:
@@ -54,8 +54,7 @@ def exact_row(encoding: Encoding, position: list[Fraction], single: bool) -> npt
             for a, p in enumerate(position):
                 k = waves.frequency[j, a]
                 if k >= 0:
-                    mantissa, exponent = frequencies[k]
-                    total += p * mantissa * Fraction(2) ** exponent
+                    total += p * frequencies[k]
             angles.append(_exact.divide(total.numerator, total.denominator, _BITS + 64 + _bits_of(abs(total))))
     pairs = [_exact.sincos_turns(angle, _BITS) for angle in angles]
     columns = []

@@ -22,7 +22,7 @@ import torch
 from ._checks import TYPES, float_type, kind_of
 from ._encoding import Encoding
 from ._rotary import LAYOUTS, Rotary
-from ._schedule import Explicit, Geometric, Linear, Schedule
+from ._schedule import Explicit, Geometric, Linear, Periodic, Schedule
 from ._target import WORTH_A_THREAD
 
 __all__ = [
@@ -219,6 +219,8 @@ def _schedule(kind: str, *values: Any) -> Schedule:
         return Explicit(np.array(values, np.float64))
     if kind == "Linear":
         return Linear(*values)
+    if kind == "Periodic":
+        return Periodic(tuple(map(Fraction, values)))
     count, base, denominator, first = values
     return Geometric(count, base, Fraction(denominator), first)
 

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from . import _api, _backend, _encoding, _grid, _rotary, _schedule
+from . import _api, _backend, _encoding, _grid, _periods, _rotary, _schedule
 from ._doubles import Floats, Pair, product, two_product, two_sum
 from ._rounding import deliver, hard_rows, round_to, values_of
 
@@ -35,6 +35,7 @@ __all__ = [
     "grid",
     "join",
     "linear",
+    "periodic",
     "permute_rotary",
     "positional_encoding",
     "sinusoidal",
@@ -377,6 +378,7 @@ join = _bound(_api.join)
 geometric = _schedule.geometric
 permute_rotary = _rotary.permute_rotary
 linear = _schedule.linear
+periodic = _periods.periodic
 
 
 def _here(function: Any) -> Any:

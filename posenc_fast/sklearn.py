@@ -6,7 +6,7 @@ Examples
 --------
 >>> import pandas as pd
 >>> from posenc_fast.sklearn import PositionalEncoder
->>> encoder = PositionalEncoder(periods=[86400, 7 * 86400]).set_output(transform="pandas")
+>>> encoder = PositionalEncoder(periods=["1D", "7D"]).set_output(transform="pandas")
 >>> times = pd.DataFrame({"time": pd.date_range("2026-01-01 03:00", periods=3, freq="8h")})
 >>> encoder.fit_transform(times).round(3)
    time_sin0  time_cos0  time_sin1  time_cos1
@@ -27,7 +27,7 @@ from ._api import LAYOUTS, _one_of, _place, fourier_features, sinusoidal
 from ._checks import float_type
 from ._encoding import Encoding
 from ._frames import column_positions
-from ._schedule import real_array
+from ._periods import periodic
 
 try:
     from sklearn.base import BaseEstimator, TransformerMixin
@@ -52,10 +52,10 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
         Columns made of each column.
     base, freq_shift, first : float
         Frequencies, as in `posenc_fast.sinusoidal`: those of the transformer by default.
-    periods : array_like of shape (k,), optional
-        Lengths of k cycles in units of the column, for times in seconds: ``[86400, 7 * 86400]`` are a day and a week.
-        They replace d_model, base, freq_shift and first; the frequencies are the float64 numbers ``2 pi / period``,
-        and each column becomes 2 k.
+    periods : sequence of shape (k,), optional
+        Lengths of k cycles, as in `posenc_fast.periodic`: numbers in units of the column, or times such as "1D". Of a
+        time column, "1D", 86400 and ``numpy.timedelta64(1, "D")`` are a day. They replace d_model, base, freq_shift and
+        first, and each column becomes 2 k. Whole periods are whole turns: the sine of midnight is 0.
     layout : {"interleaved", "concatenated"}
         Sine and cosine of one frequency next to each other, or all sines of a column before all cosines.
     dtype : dtype
@@ -105,7 +105,7 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
         base: float = 10000.0,
         freq_shift: float = 0.0,
         first: float = 1.0,
-        periods: npt.ArrayLike | None = None,
+        periods: Any = None,
         layout: str = "interleaved",
         dtype: npt.DTypeLike = np.float32,
     ) -> None:
@@ -207,13 +207,11 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
         schedule = {name: getattr(self, name) for name in _SCHEDULE}
         if self.periods is None:
             return sinusoidal(**schedule, layout=layout)
-        periods = real_array(self.periods, "periods")
-        if periods.ndim != 1 or periods.size == 0 or not (periods > 0).all():
-            raise ValueError(f"periods must be a sequence of positive numbers, not {self.periods!r}")
+        cycles = periodic(self.periods)
         for name, usual in _SCHEDULE.items():
             if schedule[name] != usual:
                 raise ValueError(f"periods excludes {name}={schedule[name]!r}; leave one of them out")
-        return fourier_features(2 * np.pi / periods, layout=layout)
+        return fourier_features(cycles, layout=layout)
 
     def _columns(self, X: Any, *, reset: bool) -> list[tuple[Array, npt.NDArray[np.bool_] | None]]:
         """The values of each column, and which of its integers are missing."""
