@@ -69,8 +69,8 @@ def periodic(periods: Any) -> Schedule:
     --------
     >>> import numpy as np, posenc_fast as pf
     >>> clock = pf.fourier_features(pf.periodic(["1D", "7D"]))
-    >>> clock.encode(np.datetime64("2026-01-01T06:00"))[::2]
-    array([1., 0.], dtype=float32)
+    >>> clock.encode(np.datetime64("2026-01-01T00:00"))[::2]
+    array([0., 1.], dtype=float32)
     """
     if isinstance(periods, str) or not isinstance(periods, Iterable) or getattr(periods, "ndim", 1) != 1:
         raise ValueError(f"periods must be a sequence of periods, such as ['1D', '7D'], not {periods!r}")
