@@ -45,17 +45,27 @@ __all__ = [
     "use_backend",
 ]
 
+# of optional packages
+SUBMODULES = ("dask", "plot", "sklearn", "torch")
+
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
+        from importlib import import_module
+
+        from ._names import meant
+
         # only few programs use these, and they take as long to import as all the rest
         if name in ("Identification", "identify", "presets"):
-            from importlib import import_module
-
             module = import_module(f".{'presets' if name == 'presets' else '_identify'}", __name__)
             globals()[name] = module if name == "presets" else getattr(module, name)
             return globals()[name]
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
+        if name in SUBMODULES:
+            # as if it had been imported, or the error that says what to install
+            return import_module(f".{name}", __name__)
+        raise AttributeError(
+            f"module {__name__!r} has no attribute {name!r}{meant(name, (*__all__, *SUBMODULES))}", name=name
+        )
 
 
 def __dir__() -> list[str]:

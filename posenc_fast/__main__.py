@@ -474,7 +474,8 @@ def _verify(arguments: argparse.Namespace) -> int:
     for name in dict.fromkeys(name for name, _, _ in found):
         for call in CALLS:
             row = [found[name, call, engine] for engine in engines()]
-            shares = "  ".join(f"{finding.worst.share:8.4f}" for finding in row)
+            errors = [finding.worst.share for finding in row]
+            shares = "  ".join(f"{share:8.4f}" if share < 100 else f"{share:8.1e}" for share in errors)
             verdict = "held" if all(finding.held for finding in row) else "BROKEN"
             print(f"{name:9} {call:7} {row[0].values:9}  {shares}  {verdict}")
     broken = {key: finding.worst for key, finding in found.items() if not finding.held}

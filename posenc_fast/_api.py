@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from ._checks import check_size, check_width, count_of, real
 from ._encoding import Encoding
+from ._names import one_of
 from ._schedule import Explicit, Geometric, Schedule, checked, explicit, real_array
 
 __all__ = ["fourier_features", "join", "positional_encoding", "sinusoidal"]
@@ -22,16 +23,10 @@ ODD = ("crop", "zero", "error")
 FUNCTIONS = {"sin": (0.0, 1.0), "cos": (0.25, 1.0), "-sin": (0.0, -1.0), "-cos": (0.25, -1.0)}
 
 
-def _one_of(value: Any, name: str, choices: Sequence[str]) -> str:
-    if not isinstance(value, str) or value not in choices:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, not {value!r}")
-    return value
-
-
 def _functions(functions: Any) -> tuple[str, ...]:
     if isinstance(functions, str) or not isinstance(functions, Sequence) or not functions:
         raise TypeError(f"functions must be a sequence of names such as ('sin', 'cos'), not {functions!r}")
-    return tuple(_one_of(f, "functions", tuple(FUNCTIONS)) for f in functions)
+    return tuple(one_of(f, "functions", FUNCTIONS) for f in functions)
 
 
 def _schedule_of(frequencies: Any, name: str) -> Schedule:
@@ -176,8 +171,8 @@ def sinusoidal(
     """
     d = count_of(d_model, "d_model", 1)
     check_width(d)
-    _one_of(layout, "layout", LAYOUTS)
-    _one_of(odd, "odd", ODD)
+    one_of(layout, "layout", LAYOUTS)
+    one_of(odd, "odd", ODD)
     names = _functions(functions)
     if len(names) != 2:
         raise ValueError(f"functions must be two, not {functions!r}; fourier_features takes any number")
@@ -291,7 +286,7 @@ def fourier_features(
     >>> dense.encode([[0.5, 0.25]]).shape
     (1, 4)
     """
-    _one_of(layout, "layout", LAYOUTS)
+    one_of(layout, "layout", LAYOUTS)
     names = _functions(functions)
     factor = real(scale, "scale")
     schedule: Schedule

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from . import _positions, _threads
 from ._checks import check_out, check_workers, count_of, float_type, new
 from ._encoding import Encoding
+from ._names import one_of
 from ._target import BLOCK, WORTH_A_THREAD
 
 __all__ = ["grid"]
@@ -131,8 +132,7 @@ def grid(
 
 def _order(indexing: str, count: int) -> list[int]:
     """Which axis each dimension of the result is; as well, which dimension each axis is."""
-    if indexing not in ("ij", "xy"):
-        raise ValueError(f"indexing must be 'ij' or 'xy', not {indexing!r}")
+    one_of(indexing, "indexing", ("ij", "xy"))
     order = list(range(count))
     if indexing == "xy":
         order[:2] = order[1::-1]

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ._checks import count_of, real
+from ._names import one_of
 
 __all__ = ["mask_coordinates", "mask_positions", "relative_positions", "reorder_columns"]
 
@@ -204,10 +205,8 @@ def reorder_columns(
     if not isinstance(array, np.ndarray):
         raise TypeError(f"array must be a numpy array, not {type(array).__name__}")
     for name, value in (("source", source), ("target", target)):
-        if value not in ORDERS:
-            raise ValueError(f"{name} must be one of {', '.join(map(repr, ORDERS))}, not {value!r}")
-    if odd not in ("crop", "zero"):
-        raise ValueError(f"odd must be 'crop' or 'zero', not {odd!r}")
+        one_of(value, name, ORDERS)
+    one_of(odd, "odd", ("crop", "zero"))
     place = count_of(axis, "axis", -array.ndim)
     if place >= array.ndim:
         raise ValueError(f"axis={axis} is out of range for an array of {array.ndim} dimensions")

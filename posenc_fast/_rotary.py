@@ -16,6 +16,7 @@ from . import _backend, _checks, _positions, _rope, _threads
 from ._api import fourier_features
 from ._checks import check_out, check_precision, check_workers, count_of, float_type, kind_of, plain, real
 from ._encoding import Encoding
+from ._names import one_of
 from ._target import WORTH_A_THREAD
 
 __all__ = ["LAYOUTS", "Rotary", "permute_rotary"]
@@ -110,8 +111,7 @@ class Rotary:
         head = count_of(head_dim, "head_dim", 2)
         dim = _rope.count_pairs(head if rotary_dim is None else rotary_dim, head)
         number = real(base, "base", positive=True)
-        if layout not in LAYOUTS:
-            raise ValueError(f"layout must be one of {', '.join(map(repr, LAYOUTS))}, not {layout!r}")
+        one_of(layout, "layout", LAYOUTS)
         kind, parameters = _rope.checked_scaling(scaling, dim // 2)
         axes = _axes_of_pairs(sections, dim // 2)
         if kind == "axial" and axes is None:
@@ -705,8 +705,7 @@ def permute_rotary(
     head = count_of(head_dim, "head_dim", 2)
     dim = _rope.count_pairs(head if rotary_dim is None else rotary_dim, head)
     for name, layout in (("source", source), ("target", target)):
-        if layout not in LAYOUTS[:2]:
-            raise ValueError(f"{name} must be 'half' or 'interleaved', not {layout!r}")
+        one_of(layout, name, LAYOUTS[:2])
     place = count_of(axis, "axis", -array.ndim)
     if array.ndim == 0 or place >= array.ndim or array.shape[place] % head:
         raise ValueError(f"weight has shape {array.shape}, whose axis {place} must be a multiple of head_dim={head}")

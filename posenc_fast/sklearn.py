@@ -1,6 +1,6 @@
 """Position encodings as a scikit-learn transformer: timestamps and other numbers become sines and cosines.
 
-Needs scikit-learn: ``pip install 'posenc-fast[sklearn]'``.
+Needs scikit-learn: ``pip install scikit-learn``.
 
 Examples
 --------
@@ -23,17 +23,18 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _positions
-from ._api import LAYOUTS, _one_of, _place, fourier_features, sinusoidal
+from ._api import LAYOUTS, _place, fourier_features, sinusoidal
 from ._checks import float_type
 from ._encoding import Encoding
 from ._frames import column_positions
+from ._names import one_of
 from ._periods import periodic
 
 try:
     from sklearn.base import BaseEstimator, TransformerMixin
     from sklearn.utils.validation import _check_feature_names_in, check_array, check_is_fitted, validate_data
 except ImportError as error:
-    raise ImportError("posenc_fast.sklearn needs scikit-learn: pip install 'posenc-fast[sklearn]'") from error
+    raise ImportError("posenc_fast.sklearn needs scikit-learn: pip install scikit-learn") from error
 
 __all__ = ["PositionalEncoder"]
 
@@ -203,7 +204,7 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
         return tags
 
     def _encoding(self) -> Encoding:
-        layout = _one_of(self.layout, "layout", LAYOUTS)
+        layout = one_of(self.layout, "layout", LAYOUTS)
         schedule = {name: getattr(self, name) for name in _SCHEDULE}
         if self.periods is None:
             return sinusoidal(**schedule, layout=layout)

@@ -25,7 +25,7 @@ try:
     import torch
     from torch.autograd import forward_ad
 except ImportError as error:
-    raise ImportError("posenc_fast.torch needs the package torch: pip install 'posenc-fast[torch]'") from error
+    raise ImportError("posenc_fast.torch needs the package torch: pip install torch") from error
 
 from . import _torch_ops as ops
 

@@ -355,7 +355,7 @@ def test_bad_columns():
 def test_without_dask():
     run = python("import sys; sys.modules['dask'] = None; import posenc_fast.dask")
     assert run.returncode == 1
-    assert "ImportError: posenc_fast.dask needs Dask: pip install 'posenc-fast[dask]'" in run.stderr
+    assert "ImportError: posenc_fast.dask needs Dask: pip install 'dask[array]'" in run.stderr
 
 
 # ---- threads, and files larger than memory ----------------------------------------------------------------------

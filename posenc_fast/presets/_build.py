@@ -11,6 +11,7 @@ import numpy.typing as npt
 from .._api import fourier_features, join, sinusoidal
 from .._checks import count_of, real
 from .._encoding import Encoding
+from .._names import one_of
 from .._schedule import Schedule, geometric
 from ._recipes import Recipe
 
@@ -59,9 +60,7 @@ def positive(value: Any, name: str) -> float:
 
 
 def _single(frequencies: Any) -> bool:
-    if frequencies not in ("exact", "float32"):
-        raise ValueError(f"frequencies must be 'exact' or 'float32', not {frequencies!r}")
-    return bool(frequencies == "float32")
+    return one_of(frequencies, "frequencies", ("exact", "float32")) == "float32"
 
 
 def spectrum(
