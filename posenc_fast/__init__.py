@@ -6,6 +6,7 @@ from . import reference
 from ._encoding.builders import fourier_features, join, positional_encoding, sinusoidal
 from ._encoding.grid import grid
 from ._encoding.helpers import mask_coordinates, mask_positions, relative_positions, reorder_columns
+from ._encoding.periods import periodic
 from ._encoding.value import Encoding
 from ._engine.backend import backend, isa, isa_levels, use_backend
 from ._numbers.schedule import Schedule, geometric, linear
@@ -33,6 +34,7 @@ __all__ = [
     "linear",
     "mask_coordinates",
     "mask_positions",
+    "periodic",
     "permute_rotary",
     "positional_encoding",
     "presets",
@@ -43,17 +45,27 @@ __all__ = [
     "use_backend",
 ]
 
+# of optional packages
+SUBMODULES = ("dask", "plot", "sklearn", "torch")
+
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
+        from importlib import import_module
+
+        from ._numbers.names import meant
+
         # only few programs use these, and they take as long to import as all the rest
         if name in ("Identification", "identify", "presets"):
-            from importlib import import_module
-
             module = import_module(f".{'presets' if name == 'presets' else '_identify.encoding'}", __name__)
             globals()[name] = module if name == "presets" else getattr(module, name)
             return globals()[name]
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
+        if name in SUBMODULES:
+            # as if it had been imported, or the error that says what to install
+            return import_module(f".{name}", __name__)
+        raise AttributeError(
+            f"module {__name__!r} has no attribute {name!r}{meant(name, (*__all__, *SUBMODULES))}", name=name
+        )
 
 
 def __dir__() -> list[str]:

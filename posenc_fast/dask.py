@@ -2,7 +2,7 @@
 
 A graph holds the encoding and where each chunk begins, and no rows; workers have nothing to exchange, and a chunk that
 is lost with its worker is made again. Chunks divide the rows: the columns of a position stay together, since they
-share their sines and cosines. Needs Dask: ``pip install 'posenc-fast[dask]'``.
+share their sines and cosines. Needs Dask: ``pip install 'dask[array]'``.
 
 The backend and level (`posenc_fast.backend`, `posenc_fast.isa`) are those of the thread that computes a chunk, for
 which ``POSENC_FAST_BACKEND`` and ``POSENC_FAST_ISA`` choose, and not `posenc_fast.use_backend` around the call. Workers
@@ -36,7 +36,7 @@ try:
     import dask.array as da
     from dask.utils import is_index_like, is_series_like
 except ImportError as error:
-    raise ImportError("posenc_fast.dask needs Dask: pip install 'posenc-fast[dask]'") from error
+    raise ImportError("posenc_fast.dask needs Dask: pip install 'dask[array]'") from error
 
 __all__ = ["encode", "grid", "table"]
 

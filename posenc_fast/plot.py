@@ -30,7 +30,7 @@ try:
     from matplotlib.patches import Circle
     from matplotlib.ticker import MaxNLocator
 except ImportError as error:
-    raise ImportError("posenc_fast.plot needs matplotlib: pip install 'posenc-fast[plot]'") from error
+    raise ImportError("posenc_fast.plot needs matplotlib: pip install matplotlib") from error
 
 # zero is white, and red and blue are told apart by everybody
 _SIGNED = "RdBu"

@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from ._encoding import builders as _api
 from ._encoding import grid as _grid
+from ._encoding import periods as _periods
 from ._encoding import value as _encoding
 from ._encoding.access import bound
 from ._engine import backend as _backend
@@ -35,6 +36,7 @@ __all__ = [
     "grid",
     "join",
     "linear",
+    "periodic",
     "permute_rotary",
     "positional_encoding",
     "sinusoidal",
@@ -140,6 +142,7 @@ join = _bound(_api.join)
 geometric = _schedule.geometric
 permute_rotary = _rotary.permute_rotary
 linear = _schedule.linear
+periodic = _periods.periodic
 
 
 def _here(function: Any) -> Any:

@@ -1,12 +1,12 @@
 """Position encodings as a scikit-learn transformer: timestamps and other numbers become sines and cosines.
 
-Needs scikit-learn: ``pip install 'posenc-fast[sklearn]'``.
+Needs scikit-learn: ``pip install scikit-learn``.
 
 Examples
 --------
 >>> import pandas as pd
 >>> from posenc_fast.sklearn import PositionalEncoder
->>> encoder = PositionalEncoder(periods=[86400, 7 * 86400]).set_output(transform="pandas")
+>>> encoder = PositionalEncoder(periods=["1D", "7D"]).set_output(transform="pandas")
 >>> times = pd.DataFrame({"time": pd.date_range("2026-01-01 03:00", periods=3, freq="8h")})
 >>> encoder.fit_transform(times).round(3)
    time_sin0  time_cos0  time_sin1  time_cos1
@@ -23,17 +23,18 @@ import numpy as np
 import numpy.typing as npt
 
 from ._encoding.access import rows
-from ._encoding.builders import LAYOUTS, _one_of, _place, fourier_features, sinusoidal
+from ._encoding.builders import LAYOUTS, _place, fourier_features, sinusoidal
+from ._encoding.periods import periodic
 from ._encoding.positions import Given, convert
 from ._encoding.value import Encoding
 from ._numbers.arguments import wanted_type
-from ._numbers.schedule import real_array
+from ._numbers.names import one_of
 
 try:
     from sklearn.base import BaseEstimator, TransformerMixin
     from sklearn.utils.validation import _check_feature_names_in, check_array, check_is_fitted, validate_data
 except ImportError as error:
-    raise ImportError("posenc_fast.sklearn needs scikit-learn: pip install 'posenc-fast[sklearn]'") from error
+    raise ImportError("posenc_fast.sklearn needs scikit-learn: pip install scikit-learn") from error
 
 __all__ = ["PositionalEncoder"]
 
@@ -52,10 +53,10 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
         Columns made of each column.
     base, freq_shift, first : float
         Frequencies, as in `posenc_fast.sinusoidal`: those of the transformer by default.
-    periods : array_like of shape (k,), optional
-        Lengths of k cycles in units of the column, for times in seconds: ``[86400, 7 * 86400]`` are a day and a week.
-        They replace d_model, base, freq_shift and first; the frequencies are the float64 numbers ``2 pi / period``,
-        and each column becomes 2 k.
+    periods : sequence of shape (k,), optional
+        Lengths of k cycles, as in `posenc_fast.periodic`: numbers in units of the column, or times such as "1D". Of a
+        time column, "1D", 86400 and ``numpy.timedelta64(1, "D")`` are a day. They replace d_model, base, freq_shift and
+        first, and each column becomes 2 k. Whole periods are whole turns: the sine of midnight is 0.
     layout : {"interleaved", "concatenated"}
         Sine and cosine of one frequency next to each other, or all sines of a column before all cosines.
     dtype : dtype, optional
@@ -105,7 +106,7 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
         base: float = 10000.0,
         freq_shift: float = 0.0,
         first: float = 1.0,
-        periods: npt.ArrayLike | None = None,
+        periods: Any = None,
         layout: str = "interleaved",
         dtype: npt.DTypeLike | None = None,
     ) -> None:
@@ -200,17 +201,15 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
         return tags
 
     def _encoding(self) -> Encoding:
-        layout = _one_of(self.layout, "layout", LAYOUTS)
+        layout = one_of(self.layout, "layout", LAYOUTS)
         schedule = {name: getattr(self, name) for name in _SCHEDULE}
         if self.periods is None:
             return sinusoidal(**schedule, layout=layout)
-        periods = real_array(self.periods, "periods")
-        if periods.ndim != 1 or periods.size == 0 or not (periods > 0).all():
-            raise ValueError(f"periods must be a sequence of positive numbers, not {self.periods!r}")
+        cycles = periodic(self.periods)
         for name, usual in _SCHEDULE.items():
             if schedule[name] != usual:
                 raise ValueError(f"periods excludes {name}={schedule[name]!r}; leave one of them out")
-        return fourier_features(2 * np.pi / periods, layout=layout)
+        return fourier_features(cycles, layout=layout)
 
     def _columns(self, X: Any, *, reset: bool) -> list[Given]:
         """The positions of each column."""

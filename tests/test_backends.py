@@ -151,7 +151,7 @@ def test_isa_variable(isa, name):
 @pytest.mark.parametrize(
     ("environment", "because"),
     [
-        ({"POSENC_FAST_BACKEND": "rust"}, "POSENC_FAST_BACKEND.*'rust'"),
+        ({"POSENC_FAST_BACKEND": "rust"}, "POSENC_FAST_BACKEND.*'rust'; choose one of 'auto', 'cython', 'python'"),
         ({"POSENC_FAST_BACKEND": "PYTHON"}, "POSENC_FAST_BACKEND.*'PYTHON'"),
         ({"POSENC_FAST_ISA": "sse9"}, "POSENC_FAST_ISA.*('sse9'|cannot be had)"),
         ({"POSENC_FAST_BACKEND": "python", "POSENC_FAST_ISA": "avx2"}, "POSENC_FAST_ISA.*'avx2'"),

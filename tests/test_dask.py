@@ -18,6 +18,7 @@ import posenc_fast as pf
 
 dask = optional("dask")
 da = optional("dask.array")
+cloudpickle = optional("cloudpickle")
 pfd = optional("posenc_fast.dask")
 
 DTYPES = [np.float64, np.float32, np.float16]
@@ -104,7 +105,6 @@ def pickled(collection):
 
 def materialized(collection):
     """As a scheduler sends it: every task by itself."""
-    cloudpickle = optional("cloudpickle")
     return [len(cloudpickle.dumps(task)) for task in dict(collection.__dask_graph__()).values()]
 
 
@@ -355,7 +355,7 @@ def test_bad_columns():
 def test_without_dask():
     run = python("import sys; sys.modules['dask'] = None; import posenc_fast.dask")
     assert run.returncode == 1
-    assert "ImportError: posenc_fast.dask needs Dask: pip install 'posenc-fast[dask]'" in run.stderr
+    assert "ImportError: posenc_fast.dask needs Dask: pip install 'dask[array]'" in run.stderr
 
 
 # ---- threads, and files larger than memory ----------------------------------------------------------------------
@@ -381,18 +381,24 @@ def peak(call):
         tracemalloc.stop()
 
 
-def test_files_larger_than_memory(tmp_path):
-    # 32 MiB in chunks of one
+@pytest.fixture
+def large():
+    """32 MiB in chunks of one."""
     encoding = pf.sinusoidal(64)
-    rows = pfd.table(encoding, 2**17, start=10**12, chunks=2**12)
-    expected = encoding.table(2**17, start=10**12)
+    return pfd.table(encoding, 2**17, start=10**12, chunks=2**12), encoding.table(2**17, start=10**12)
 
+
+def test_files_larger_than_memory(large, tmp_path):
+    rows, expected = large
     file = np.lib.format.open_memmap(tmp_path / "table.npy", "w+", rows.dtype, rows.shape)
     assert peak(lambda: da.store(rows, file, lock=False, scheduler="threads", num_workers=2)) < 2**23
     file.flush()
     np.testing.assert_array_equal(np.load(tmp_path / "table.npy"), expected)
 
+
+def test_zarr_larger_than_memory(large, tmp_path):
     zarr = optional("zarr")
+    rows, expected = large
     with dask.config.set(scheduler="threads", num_workers=2):
         assert peak(lambda: rows.to_zarr(tmp_path / "table.zarr")) < 2**24
     np.testing.assert_array_equal(zarr.open_array(tmp_path / "table.zarr", mode="r")[:], expected)
@@ -426,7 +432,11 @@ def test_processes_give_the_same_bits(client):
     for name, (lazy, expected) in calls.items():
         got = client.compute(lazy).result(timeout=SECONDS)
         np.testing.assert_array_equal(got, expected, err_msg=name)
+
+
+def test_processes_encode_columns(client):
     dd, pd = optional("dask.dataframe"), optional("pandas")
+    positions = POSITIONS["missing-times"]
     column = dd.from_pandas(pd.DataFrame({"time": positions}), npartitions=5).time
     got = client.compute(pfd.encode(LINE, column)).result(timeout=SECONDS)
     np.testing.assert_array_equal(got, LINE.encode(positions))

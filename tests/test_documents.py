@@ -11,11 +11,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from checkout import checkout
 from optional import optional
 
 import posenc_fast as pf
 
-ROOT = Path(__file__).parents[1]
+ROOT = checkout(whole_file=True)
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 PAGES = {
     path.stem: path

@@ -11,6 +11,8 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from optional import optional
+from processes import python
 
 import posenc_fast as pf
 
@@ -107,6 +109,20 @@ CASES = {
     "linear-first": (lambda: pf.linear(2, NAN, 1), ValueError, "first", "nan"),
     "linear-last": (lambda: pf.linear(2, 0, "1"), TypeError, "last", "'1'"),
     "linear-last-huge": (lambda: pf.linear(2, 0, HUGE), ValueError, "last", ""),
+    "periods-empty": (lambda: pf.periodic([]), ValueError, "periods", "[]"),
+    "periods-alone": (lambda: pf.periodic("1D"), ValueError, "periods", "'1D'"),
+    "periods-scalar": (lambda: pf.periodic(np.float64(2)), ValueError, "periods", "2.0"),
+    "periods-zero": (lambda: pf.periodic([1, 0]), ValueError, "periods", "0"),
+    "periods-negative": (lambda: pf.periodic([np.timedelta64(-1, "D")]), ValueError, "periods", "-1"),
+    "periods-nan": (lambda: pf.periodic([NAN]), ValueError, "periods", "nan"),
+    "periods-nat": (lambda: pf.periodic([np.timedelta64("NaT", "s")]), ValueError, "periods", "NaT"),
+    "periods-months": (lambda: pf.periodic([np.timedelta64(1, "M")]), ValueError, "periods", "'M'"),
+    "periods-bool": (lambda: pf.periodic([True]), TypeError, "periods", "True"),
+    "periods-dates": (lambda: pf.periodic([np.datetime64("2026")]), TypeError, "periods", "2026"),
+    "periods-matrix": (lambda: pf.periodic(np.ones((2, 2))), ValueError, "periods", "1."),
+    "periods-text": (lambda: pf.periodic(["1 fortnight"]), ValueError, "periods", "'1 fortnight'"),
+    "periods-year": (lambda: pf.periodic(["1Y"]), ValueError, "periods", "'1Y'"),
+    "periods-huge": (lambda: pf.periodic([HUGE]), ValueError, "periods", ""),
     # Encoding, fourier_features, join
     "Encoding-empty": (lambda: pf.Encoding([]), ValueError, "frequencies", "(0,)"),
     "Encoding-scalar": (lambda: pf.Encoding(1.0), ValueError, "frequencies", "()"),
@@ -390,3 +406,64 @@ def test_the_last_frequency_is_looked_at_closely():
     assert np.asarray(pf.geometric(2, freq_shift=1, base=1e-292, first=1e16))[1] == 1e308
     with pytest.raises(ValueError, match="too large"):
         pf.geometric(2, freq_shift=1, base=5e-293, first=1e16)
+
+
+# ---- names that are not known -----------------------------------------------------------------------------------
+
+MISSPELT = {
+    "module": (lambda: pf.sinusodial, AttributeError, "sinusoidal"),
+    "module-optional": (lambda: pf.sklear, AttributeError, "sklearn"),
+    "layout": (lambda: pf.sinusoidal(4, layout="concat"), ValueError, "concatenated"),
+    "functions": (lambda: pf.sinusoidal(4, functions=("sin", "COS")), ValueError, "cos"),
+    "odd": (lambda: pf.sinusoidal(5, odd="croped"), ValueError, "crop"),
+    "precision": (lambda: pf.sinusoidal(4).table(2, precision="float"), ValueError, "float32"),
+    "dtype": (lambda: pf.sinusoidal(4).table(2, dtype="bfloat"), TypeError, "bfloat16"),
+    "indexing": (lambda: pf.grid([2, 2], pf.join([E, E]), indexing="IJ"), ValueError, "ij"),
+    "order": (lambda: pf.reorder_columns(np.ones((2, 4)), "interleave", "concatenated"), ValueError, "interleaved"),
+    "rotary-layout": (lambda: pf.Rotary(4, layout="interleave"), ValueError, "interleaved"),
+    "permute": (lambda: pf.permute_rotary(np.ones(4), 4, source="halves", target="half"), ValueError, "half"),
+    "scaling-type": (lambda: pf.Rotary(4, scaling={"rope_type": "longropes"}), ValueError, "longrope"),
+    "scaling-key": (lambda: pf.Rotary(4, scaling={"rope_type": "linear", "factr": 2.0}), ValueError, "factor"),
+    "backend": (lambda: pf.use_backend("cpython").__enter__(), ValueError, "python"),
+}
+
+
+@pytest.mark.parametrize("name", MISSPELT)
+def test_what_is_misspelt_is_suggested(name):
+    call, error, meant = MISSPELT[name]
+    with pytest.raises(error, match=f"; is '{meant}' meant\\?$"):
+        call()
+
+
+def test_a_preset_is_suggested():
+    with pytest.raises(AttributeError, match=r"perhaps .*whisper"):
+        pf.presets.wisper  # noqa: B018
+
+
+def test_nothing_is_suggested_for_what_is_like_nothing():
+    with pytest.raises(ValueError, match=r"not 'x'$"):
+        pf.sinusoidal(4, layout="x")
+    with pytest.raises(ValueError, match=r"not 3$"):
+        pf.sinusoidal(4, layout=3)
+    with pytest.raises(AttributeError, match=r"has no attribute 'zzz'$"):
+        pf.zzz  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("module", "package", "words"),
+    [
+        ("plot", "matplotlib", "pip install matplotlib"),
+        ("torch", "torch", "pip install torch"),
+        ("dask", "dask", r"pip install 'dask\[array\]'"),
+        ("sklearn", "sklearn", "pip install scikit-learn"),
+    ],
+)
+def test_optional_modules_without_an_import(module, package, words):
+    code = f"import sys; sys.modules[{package!r}] = None; import posenc_fast as pf; pf.{module}"
+    assert re.search(f"ImportError: posenc_fast.{module} needs .*{words}", python(code).stderr)
+
+
+def test_an_optional_module_needs_no_import():
+    optional("matplotlib")
+    run = python("import posenc_fast as pf; print(pf.plot.heatmap.__name__)")
+    assert run.stdout == "heatmap\n", run.stderr

@@ -112,7 +112,7 @@ def test_reorder_weights(rng):
         (
             lambda: pf.reorder_columns(np.ones(3), "interleaved", "concatenated", odd="drop"),
             ValueError,
-            "odd must be 'crop' or 'zero', not 'drop'",
+            "odd must be one of 'crop', 'zero', not 'drop'; is 'crop' meant",
         ),
     ],
 )

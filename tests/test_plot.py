@@ -261,4 +261,4 @@ def test_command_says_what_is_wrong(arguments, words, tmp_path, monkeypatch, cap
 def test_without_matplotlib():
     run = python("import sys; sys.modules['matplotlib'] = None; import posenc_fast.plot")
     assert run.returncode == 1
-    assert "ImportError: posenc_fast.plot needs matplotlib: pip install 'posenc-fast[plot]'" in run.stderr
+    assert "ImportError: posenc_fast.plot needs matplotlib: pip install matplotlib" in run.stderr

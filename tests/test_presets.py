@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from checkout import checkout
 from preset_formulas import ONE_AXIS, SEVERAL_AXES, WITH_ARGUMENTS
 
 import posenc_fast as pf
@@ -18,7 +19,6 @@ from posenc_fast import presets
 from posenc_fast.presets._registry import FACTS
 
 WIDTHS = (*range(1, 9), 15, 16, 17, 18, 20, 24, 32, 36, 48)
-ROOT = Path(__file__).parents[1]
 # options besides the width, each with a width
 OPTIONS = [
     ("annotated_transformer", 8, {"base": 500.0}),
@@ -355,14 +355,15 @@ def test_errors_name_the_argument(name, parameter):
 
 
 def test_table_of_the_documentation_is_current():
+    root = checkout()
     script = subprocess.run(
-        [sys.executable, str(ROOT / "docs" / "make_presets.py"), "--print"],
+        [sys.executable, str(root / "docs" / "make_presets.py"), "--print"],
         capture_output=True,
         text=True,
         check=True,
         env={**os.environ, "PYTHONPATH": str(Path(pf.__file__).parents[1])},
     )
-    assert (ROOT / "docs" / "presets.md").read_text(encoding="utf-8") == script.stdout
+    assert (root / "docs" / "presets.md").read_text(encoding="utf-8") == script.stdout
     assert presets.table() in script.stdout
 
 

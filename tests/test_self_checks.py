@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+import re
+import shutil
+import struct
+import sys
+from fractions import Fraction
+from pathlib import Path
+
+import exact
+import mpmath
 import numpy as np
 import pytest
+from processes import python
 
 import posenc_fast as pf
+from posenc_fast import reference
 from posenc_fast.__main__ import main
+from posenc_fast._cli import oracle as _oracle
 from posenc_fast._cli import speed as _speed
 from posenc_fast._cli import timing as _timing
 from posenc_fast._cli import verify as _verify
+from posenc_fast._engine import backend as _backend
+from posenc_fast._numbers import rounding as _rounding
 
 
 def verify(capsys, *arguments):
@@ -61,7 +75,156 @@ def test_verify_finds_what_is_no_number(capsys, monkeypatch):
     monkeypatch.setattr(pf.Encoding, "encode", lambda *args, **kwargs: right(*args, **kwargs) * np.float32("nan"))
     status, printed = verify(capsys)
     assert status == 1
-    assert printed.out.count("BROKEN") == printed.out.count(" encode ")
+    assert {("float32", "encode"), ("float64", "encode")} <= broken(printed.out)[0]
+    assert ": nan = nan, exactly " in printed.out
+
+
+# ---- what verify compares with ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("d", "base", "freq_shift"), [(64, 1e4, 0.0), (17, 1e4, 1.0), (2, 100.0, 1.0), (130, 5e5, 0.5)]
+)
+def test_its_exact_values(d, base, freq_shift):
+    positions = [0, 3, -1e-320, 12345.678, 2**53, 2**64 - 1, -(2**63)]
+    frequencies = _oracle.frequencies(d, base, freq_shift)
+    rows = _oracle.rows(positions, frequencies, d)
+    schedule = exact.schedule(d, base, freq_shift)
+    with mpmath.workprec(exact.PRECISION):
+        for position, row in zip(positions, rows, strict=True):
+            expected = [value for frequency in schedule for value in exact.sincos(position, frequency)][:d]
+            for value, correct in zip(row, expected, strict=True):
+                assert abs(exact.number(Fraction(value)) - correct) <= abs(correct) * mpmath.mpf(10) ** -50
+
+
+def test_it_shares_nothing_with_the_engines():
+    code = """if True:
+        import sys, types
+        package = types.ModuleType("posenc_fast")
+        package.__path__ = [sys.argv[1]]
+        sys.modules["posenc_fast"] = package
+        import posenc_fast._cli.oracle
+        print(sorted(name for name in sys.modules if name.startswith("posenc_fast.")))
+    """
+    assert python(code, Path(pf.__file__).parent).stdout.strip() == "['posenc_fast._cli.oracle']"
+
+
+def test_it_draws_from_everywhere():
+    rng = np.random.default_rng(3)
+    drawn = {name: np.array([draw(rng) for _ in range(2000)]) for name, draw in _verify.RANGES.items()}
+    assert drawn["all of uint64"].max() > 2**63
+    assert drawn["all of int64"].min() < -(2**62)
+    for name, (bits, least) in exact.TYPES.items():
+        # a result is about the position where the frequency is 1
+        sizes = np.abs(drawn["subnormal results"])
+        assert ((sizes > 2.0**least) & (sizes < 2.0 ** (least + bits - 1))).sum() > 200, name
+
+
+# ---- faults that verify must see ----------------------------------------------------------------------------------
+
+
+def broken(printed):
+    """Type and call of the rows that are marked, and engine and type of the values that are shown."""
+    rows = {tuple(line.split()[:2]) for line in printed.splitlines() if line.endswith("BROKEN")}
+    shown = re.findall(r"^BROKEN: engine (\w+)(?:, level (\w+))?, (\w+), (\w+): .*$", printed, re.MULTILINE)
+    assert rows == {(name, call) for _, _, call, name in shown}
+    return rows, {(level or engine, name) for engine, level, _, name in shown}
+
+
+def test_verify_sees_a_wrong_schedule():
+    code = """if True:
+        from posenc_fast._numbers import exact as _exact
+        from posenc_fast._numbers import schedule as _schedule
+        from posenc_fast.__main__ import main
+
+        right = _schedule.Geometric._radians
+        def wrong(self, bits):
+            return [_exact.multiply(value, _exact.divide(10**6 + 1, 10**6, bits), bits) for value in right(self, bits)]
+
+        _schedule.Geometric._radians = wrong
+        raise SystemExit(main(["verify", "--seconds", "0.01", "--seed", "7"]))
+    """
+    run = python(code, timeout=300)
+    assert run.returncode == 1, run.stderr
+    rows, shown = broken(run.stdout)
+    assert len(rows) == 3 * len({name for name, _ in rows}) >= 9
+    assert {engine for engine, _ in shown} == {"python", *pf.isa_levels()}
+
+
+def test_verify_sees_a_wrong_coefficient(capsys, monkeypatch):
+    high, low = reference.INVERSE_FACTORIALS[5]
+    monkeypatch.setitem(reference.INVERSE_FACTORIALS, 5, (high * (1 + 2.0**-16), low))
+    status, printed = verify(capsys, "--seed", "7")
+    assert status == 1
+    assert {("python", name) for name in ("float64", "float32")} <= broken(printed.out)[1]
+
+
+# of the polynomial for small types, and 1/5! of the one for float64
+COEFFICIENTS = {"S3": (float.fromhex("-0x1.32d2cce2ca8c0p+6"), "float32"), "T5": (1 / 120, "float64")}
+
+
+@pytest.mark.skipif(not pf.isa_levels(), reason="this build has no compiled kernel")
+@pytest.mark.skipif(sys.platform == "darwin", reason="this system loads no library that was changed")
+@pytest.mark.parametrize("name", COEFFICIENTS)
+def test_verify_sees_a_wrong_coefficient_of_the_kernel(name, tmp_path):
+    value, kind = COEFFICIENTS[name]
+    package = shutil.copytree(Path(pf.__file__).parent, tmp_path / "posenc_fast")
+    kernel = package / Path(_backend.kernel.__file__).name
+    right, wrong = (struct.pack("=d", value * factor) for factor in (1, 1 + 2.0**-16))
+    code = kernel.read_bytes()
+    assert right in code
+    kernel.write_bytes(code.replace(right, wrong))
+    program = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); from posenc_fast.__main__ import main; "
+    run = python(program + "raise SystemExit(main(['verify', '--seconds', '0.01', '--seed', '7']))", timeout=300)
+    assert run.returncode == 1, run.stderr
+    assert {(level, kind) for level in pf.isa_levels()} <= broken(run.stdout)[1]
+
+
+def cut(kind, high, low):
+    """Towards zero."""
+    value = high + low
+    if kind != _rounding.FLOAT32:
+        return right_rounding(kind, high, low)
+    rounded = value.astype(np.float32)
+    return np.where(np.abs(rounded) > np.abs(value), np.nextafter(rounded, np.float32(0)), rounded)
+
+
+def twice(kind, high, low):
+    """Through float32."""
+    if kind != _rounding.FLOAT16:
+        return right_rounding(kind, high, low)
+    return (high + low).astype(np.float32).astype(np.float16).view(np.uint16)
+
+
+right_rounding = _rounding.round_to
+
+
+@pytest.mark.parametrize(("wrong", "kind"), [(cut, "float32"), (twice, "float16")], ids=["cut", "twice"])
+def test_verify_sees_a_wrong_rounding(wrong, kind, capsys, monkeypatch):
+    monkeypatch.setattr(_rounding, "round_to", wrong)
+    status, printed = verify(capsys, "--seed", "7")
+    assert status == 1
+    assert ("python", kind) in broken(printed.out)[1]
+
+
+def test_what_is_broken_can_be_seen_again(capsys, monkeypatch):
+    monkeypatch.setattr(_rounding, "round_to", cut)
+    printed = verify(capsys, "--seed", "7")[1]
+    (line,) = (line for line in printed.out.splitlines() if "engine python" in line and "encode, float32" in line)
+    encoding, position, column, value, hexadecimal, correct, seed, seconds = re.search(
+        r"float32: (.*), position (\S+), column (\d+): (\S+) = (\S+), exactly (\S+), \S+ times what is promised; "
+        r"posenc-fast verify --seed (\d+) --seconds (\S+) draws it again$",
+        line,
+    ).groups()
+    assert float(value) == float.fromhex(hexadecimal)
+    assert abs(float(correct)) > abs(float(value))
+    assert main(["verify", "--seed", seed, "--seconds", seconds]) == 1
+    assert line in capsys.readouterr().out
+    # and by itself
+    one = eval(encoding, vars(pf).copy())
+    where = int(position) if position.isdigit() else float(position)
+    with pf.use_backend("python"):
+        assert one.encode([where])[0, int(column)] == np.float32(float(value))
 
 
 def test_verify_shows_progress(capsys):

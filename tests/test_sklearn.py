@@ -131,8 +131,20 @@ def test_periods(layout):
         for function in ("sin", "cos"):
             column = list(encoder.get_feature_names_out()).index(f"t_{function}{cycle}")
             expected = getattr(np, function)(2 * np.pi * (seconds % period) / period)
-            # the frequency is rounded to float64, as are the seconds, of which there are 2e9
+            # the seconds, of which there are 2e9, are rounded to float64
             np.testing.assert_allclose(got[:, column], expected, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("unit", ["ns", "us", "ms", "s"])
+@pytest.mark.parametrize(
+    "periods", [["1D", "7D"], [DAY, WEEK], pd.to_timedelta([1, 7], unit="D")], ids=["text", "s", "index"]
+)
+def test_the_sine_of_midnight_is_zero(periods, unit):
+    mondays = pd.date_range("1677-09-26", "2262-04-07", freq="7D").as_unit(unit) - pd.Timedelta("3D")
+    got = PositionalEncoder(periods=periods).fit_transform(frame(t=mondays))
+    assert len(got) > 30000
+    # 1970 began on a Thursday
+    np.testing.assert_array_equal(got, np.tile(np.float32([0, 1]), (len(got), 2)))
 
 
 def test_settings_are_those_of_sinusoidal():
@@ -253,8 +265,8 @@ def test_copies_are_the_same():
         ({"dtype": int}, TypeError, ["dtype", "int"]),
         ({"periods": []}, ValueError, ["periods", "[]"]),
         ({"periods": DAY}, ValueError, ["periods", "86400"]),
-        ({"periods": [DAY, 0]}, ValueError, ["periods", "positive", "[86400, 0]"]),
-        ({"periods": ["a day"]}, TypeError, ["periods", "<U5"]),
+        ({"periods": [DAY, 0]}, ValueError, ["periods", "positive", "0"]),
+        ({"periods": ["a day"]}, ValueError, ["periods", "'a day'"]),
         ({"periods": [np.nan]}, ValueError, ["periods", "nan"]),
         ({"periods": [DAY], "d_model": 8}, ValueError, ["periods", "d_model=8"]),
         ({"periods": [DAY], "first": 2.0}, ValueError, ["periods", "first=2.0"]),
@@ -302,4 +314,4 @@ def test_columns_must_be_those_of_fit():
 def test_without_scikit_learn():
     run = python("import sys; sys.modules['sklearn'] = None; import posenc_fast.sklearn")
     assert run.returncode == 1
-    assert "ImportError: posenc_fast.sklearn needs scikit-learn: pip install 'posenc-fast[sklearn]'" in run.stderr
+    assert "ImportError: posenc_fast.sklearn needs scikit-learn: pip install scikit-learn" in run.stderr

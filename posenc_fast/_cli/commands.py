@@ -475,10 +475,20 @@ def _verify(arguments: argparse.Namespace) -> int:
     for name in dict.fromkeys(name for name, _, _ in found):
         for call in CALLS:
             row = [found[name, call, engine] for engine in engines()]
-            worst = "  ".join(f"{finding.worst:8.4f}" for finding in row)
+            errors = [finding.worst.share for finding in row]
+            shares = "  ".join(f"{share:8.4f}" if share < 100 else f"{share:8.1e}" for share in errors)
             verdict = "held" if all(finding.held for finding in row) else "BROKEN"
-            print(f"{name:9} {call:7} {row[0].values:9}  {worst}  {verdict}")
-    return 0 if all(finding.held for finding in found.values()) else 1
+            print(f"{name:9} {call:7} {row[0].values:9}  {shares}  {verdict}")
+    broken = {key: finding.worst for key, finding in found.items() if not finding.held}
+    for (name, call, engine), worst in broken.items():
+        backend, level = engines()[engine]
+        print(
+            f"BROKEN: engine {backend}{f', level {level}' if level else ''}, {call}, {name}: "
+            f"{worst.encoding!r}, position {worst.position!r}, column {worst.column}: {worst.value!r} = {worst.value.hex()}, "
+            f"exactly {worst.exact:.25g}, {worst.share:.9g} times what is promised; "
+            f"posenc-fast verify --seed {seed} --seconds {seconds:g} draws it again"
+        )
+    return 1 if broken else 0
 
 
 def _bench(arguments: argparse.Namespace) -> None:

@@ -1,37 +1,46 @@
 """The promises about accuracy, held against exact values on the machine at hand: ``posenc-fast verify``.
 
-The exact values come from integers of Python (`_exact`), which share nothing with the engines but the definition.
+The exact values, their schedules included, come from `_oracle`, which shares nothing with the engines but the formula.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
-from fractions import Fraction
+from collections.abc import Callable, Sequence
+from decimal import Decimal
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from .._encoding.builders import sinusoidal
-from .._encoding.exact_rows import exact_row
 from .._encoding.value import Encoding
 from .._engine import backend as _backend
 from .._numbers.arguments import float_type, types_here
-from .._numbers.doubles import Floats, two_product
+from . import oracle as _oracle
 
-__all__ = ["CALLS", "RANGES", "Finding", "engines", "verify"]
+__all__ = ["CALLS", "RANGES", "Finding", "Worst", "engines", "verify"]
 
 Array = npt.NDArray[Any]
+Floats = npt.NDArray[np.float64]
 
 CALLS = ("table", "encode", "add_to")
 # rows that are drawn, and computed exactly, at a time
 ROWS = 4
 # width, base, freq_shift
-_SCHEDULES = ((64, 10000.0, 0), (17, 10000.0, 1), (2, 100.0, 0), (130, 500000.0, 0))
+_SCHEDULES = ((64, 10000.0, 0.0), (17, 10000.0, 1.0), (2, 100.0, 0.0), (130, 500000.0, 0.0))
 # digits, and the exponent of the least number, of what is rounded to
 _FORMATS = {"float64": (53, -1074), "float32": (24, -149), "float16": (11, -24), "bfloat16": (8, -133)}
+
+
+def _subnormal(rng: np.random.Generator) -> float:
+    """Close to the middle of two subnormal numbers of one of the types, where its sine is as well."""
+    bits, least = list(_FORMATS.values())[rng.integers(len(_FORMATS))]
+    middle = rng.integers(0, 2 ** (bits - 1)) + 0.5 * rng.integers(0, 2)
+    near = 1 + math.ldexp(rng.uniform(-1, 1), -int(rng.integers(bits, 60)))
+    return float(rng.choice([-1, 1]) * math.ldexp(middle * near, least))
+
 
 RANGES: dict[str, Callable[[np.random.Generator], Any]] = {
     "0 .. 4095": lambda rng: rng.integers(0, 4096 - ROWS),
@@ -39,30 +48,40 @@ RANGES: dict[str, Callable[[np.random.Generator], Any]] = {
     "unix seconds": lambda rng: rng.integers(16 * 10**8, 19 * 10**8),
     "unix milliseconds": lambda rng: rng.integers(16 * 10**11, 19 * 10**11),
     "all of int64": lambda rng: rng.integers(-(2**63), 2**63 - ROWS),
+    "all of uint64": lambda rng: rng.integers(0, 2**64 - ROWS, dtype=np.uint64),
     "-1000 .. 1000": lambda rng: rng.uniform(-1000, 1000),
+    "up to 2^53": lambda rng: rng.choice([-1, 1]) * 2.0 ** rng.uniform(0, 53),
     "near 0": lambda rng: rng.normal() * 10.0 ** rng.integers(-40, 0),
+    "tiny": lambda rng: rng.normal() * 10.0 ** rng.integers(-320, -40),
+    "subnormal results": _subnormal,
 }
 
 
-class Finding(NamedTuple):
-    """Of one type, call and engine.
+class Worst(NamedTuple):
+    """The value whose error is the largest part of what is promised: which it is, and what it should be."""
 
-    values: how many were judged; rounded_away: how many are not the nearest number to the exact one; worst: the largest
-    error, as a part of what is promised.
-    """
+    encoding: Encoding
+    position: float
+    column: int
+    value: float
+    exact: Decimal
+    share: float
+
+
+class Finding(NamedTuple):
+    """Of one type, call and engine: how many values were judged, and the worst of them."""
 
     values: int
-    rounded_away: int
-    worst: float
+    worst: Worst
 
     @property
     def held(self) -> bool:
         """Whether every value was within its bound."""
-        return self.worst <= 1
+        return self.worst.share <= 1
 
     def with_(self, other: Finding) -> Finding:
         """Both together."""
-        return Finding(self.values + other.values, self.rounded_away + other.rounded_away, max(self.worst, other.worst))
+        return Finding(self.values + other.values, max(self.worst, other.worst, key=lambda worst: worst.share))
 
 
 def engines() -> dict[str, tuple[str, str | None]]:
@@ -81,22 +100,26 @@ def verify(
     ``done`` is told how many of the seconds have passed.
     """
     rng = np.random.default_rng(seed)
-    encodings = [sinusoidal(d, base=base, freq_shift=shift) for d, base, shift in _SCHEDULES]
+    encodings = [
+        (sinusoidal(d, base=base, freq_shift=shift), _oracle.frequencies(d, base, shift))
+        for d, base, shift in _SCHEDULES
+    ]
     names = types_here()
     found: dict[tuple[str, str, str], Finding] = {}
     begin, rounds = time.monotonic(), 0
     while rounds < len(RANGES) * len(encodings) or time.monotonic() - begin < seconds:
         draw = list(RANGES.values())[rounds % len(RANGES)]
-        encoding = encodings[rounds // len(RANGES) % len(encodings)]
         first = draw(rng)
-        positions = first + np.arange(ROWS) if isinstance(first, np.integer) else [draw(rng) for _ in range(ROWS)]
-        sample = _Sample(encoding, np.array(positions), rng)
+        whole = isinstance(first, np.integer)
+        positions = first + np.arange(ROWS, dtype=first.dtype) if whole else [draw(rng) for _ in range(ROWS)]
+        sample = _Sample(*encodings[rounds // len(RANGES) % len(encodings)], np.array(positions), rng)
         for name in names:
             x = sample.noise.astype(float_type(name))
+            sample.add(x)
             for call in CALLS:
                 for engine, (backend, isa) in engines().items():
                     with _backend.use_backend(backend, isa):
-                        finding = sample.judge(sample.rows(call, name, x), call, name, x)
+                        finding = sample.judge(sample.rows(call, name, x), call, name)
                     key = name, call, engine
                     found[key] = found[key].with_(finding) if key in found else finding
         rounds += 1
@@ -105,16 +128,27 @@ def verify(
 
 
 class _Sample:
-    """Some positions, and their exact rows as sums of two doubles."""
+    """Some positions, and their exact rows."""
 
-    def __init__(self, encoding: Encoding, positions: Array, rng: np.random.Generator) -> None:
-        self.encoding, self.positions = encoding, positions
-        exactly = [Fraction(p) for p in positions.tolist()]
-        self.exact = np.stack([exact_row(encoding, [p], False) for p in exactly], axis=1)
-        self.angles = np.abs(np.array([float(p) for p in exactly])[:, np.newaxis] * encoding.frequencies)
-        self.noise, self.x_scale = rng.normal(size=self.angles.shape), math.sqrt(encoding.d_model)
-        # a sum that nearly cancels shows what is lost
-        self.noise[0] = -self.exact[0, 0] / self.x_scale
+    def __init__(
+        self, encoding: Encoding, frequencies: Sequence[Decimal], positions: Array, rng: np.random.Generator
+    ) -> None:
+        self.encoding, self.positions, self.x_scale = encoding, positions, math.sqrt(encoding.d_model)
+        self.exact = {"encode": _oracle.rows(positions.tolist(), frequencies, encoding.d_model)}
+        self.exact["table"] = self.exact["encode"]
+        self.scaled = dict.fromkeys(("table", "encode"), _oracle.scaled(self.exact["encode"]))
+        self.angles = np.abs(np.outer(positions.astype(np.float64), np.repeat([float(f) for f in frequencies], 2)))
+        self.angles = self.angles[:, : encoding.d_model]
+        self.noise = rng.normal(size=self.angles.shape)
+        # a sum that nearly cancels shows what is lost, and zeros leave what is added as it is
+        self.noise[0] = [-float(value) / self.x_scale for value in self.exact["encode"][0]]
+        self.noise[1] = 0
+
+    def add(self, x: Array) -> None:
+        """Have the sums with x as well."""
+        self.exact["add_to"] = _oracle.sums(self.exact["encode"], x, self.x_scale)
+        self.scaled["add_to"] = _oracle.scaled(self.exact["add_to"])
+        self.largest = np.maximum(1.0, np.abs(x.astype(np.float64) * self.x_scale))
 
     def rows(self, call: str, name: str, x: Array) -> Array:
         """What the engine in use makes of them."""
@@ -127,33 +161,28 @@ class _Sample:
             return self.encoding.table(ROWS, start=start, dtype=kind)
         return np.concatenate([self.encoding.table(1, start=p, dtype=kind) for p in self.positions.tolist()])
 
-    def judge(self, rows: Array, call: str, name: str, x: Array) -> Finding:
+    def judge(self, rows: Array, call: str, name: str) -> Finding:
         """How far rows are from the exact ones, against the bounds in the README."""
-        parts = [self.exact[0], self.exact[1]]
-        largest = np.ones(rows.shape)
-        if call == "add_to":
-            product = two_product(x.astype(np.float64), self.x_scale)
-            parts += product
-            largest = np.maximum(1.0, np.abs(product[0]))
-        exact = _sums(*parts)
-        errors = np.abs(_sums(rows.astype(np.float64), *(-part for part in parts)))
+        up, exact, exact_low = self.scaled[call]
+        values = rows.astype(np.float64)
+        # all of this is scaled up by the same power of two, so that nothing is lost of what is subnormal
+        errors = np.abs((np.ldexp(values, up) - exact) - exact_low)
         bits, least = _FORMATS[name]
-        half = np.ldexp(0.5, np.maximum(np.frexp(exact)[1] - bits, least))
+        half = np.ldexp(0.5, np.maximum(np.frexp(exact)[1] - bits, least + up))
+        largest = self.largest if call == "add_to" else np.ones(rows.shape)
         small = np.minimum(1.0, self.angles) if call == "encode" else largest
         if name == "float64":
             near = self.angles <= 2.0**31
-            allowed = np.where(near, 2 * half + 2.0**-60 * small, 2.0**-50 * largest)
+            allowed = np.where(near, 2 * half + np.ldexp(2.0**-60 * small, up), np.ldexp(2.0**-50 * largest, up))
             judged = self.angles <= 2.0**53
         else:
-            allowed = half + 2.0**-50 * small
+            allowed = half + np.ldexp(2.0**-50 * small, up)
             judged = np.ones(rows.shape, np.bool_)
         # what is no number is further away than any
-        worst = np.nan_to_num(errors[judged] / allowed[judged], nan=math.inf).max(initial=0.0)
-        return Finding(int(judged.sum()), int((errors > half)[judged].sum()), float(worst))
-
-
-def _sums(*parts: Floats) -> Floats:
-    """Sums, each rounded once."""
-    return np.array([math.fsum(each) for each in zip(*(part.flat for part in parts), strict=True)]).reshape(
-        parts[0].shape
-    )
+        shares = np.where(judged, np.nan_to_num(errors / allowed, nan=math.inf), 0.0)
+        row, column = np.unravel_index(int(shares.argmax()), shares.shape)
+        position, exactly = self.positions[row].item(), self.exact[call][row][column]
+        worst = Worst(
+            self.encoding, position, int(column), float(values[row, column]), exactly, float(shares[row, column])
+        )
+        return Finding(int(judged.sum()), worst)

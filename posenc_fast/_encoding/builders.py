@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._numbers.arguments import check_size, check_width, count_of, real
+from .._numbers.names import one_of
 from .._numbers.schedule import Explicit, Geometric, Schedule, checked, explicit, real_array
 from .sinusoids import Sinusoids
 from .value import Encoding
@@ -23,16 +24,10 @@ ODD = ("crop", "zero", "error")
 FUNCTIONS = {"sin": (0.0, 1.0), "cos": (0.25, 1.0), "-sin": (0.0, -1.0), "-cos": (0.25, -1.0)}
 
 
-def _one_of(value: Any, name: str, choices: Sequence[str]) -> str:
-    if not isinstance(value, str) or value not in choices:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, not {value!r}")
-    return value
-
-
 def _functions(functions: Any) -> tuple[str, ...]:
     if isinstance(functions, str) or not isinstance(functions, Sequence) or not functions:
         raise TypeError(f"functions must be a sequence of names such as ('sin', 'cos'), not {functions!r}")
-    return tuple(_one_of(f, "functions", tuple(FUNCTIONS)) for f in functions)
+    return tuple(one_of(f, "functions", FUNCTIONS) for f in functions)
 
 
 def _schedule_of(frequencies: Any, name: str) -> Schedule:
@@ -178,8 +173,8 @@ def sinusoidal(
     """
     d = count_of(d_model, "d_model", 1)
     check_width(d)
-    _one_of(layout, "layout", LAYOUTS)
-    _one_of(odd, "odd", ODD)
+    one_of(layout, "layout", LAYOUTS)
+    one_of(odd, "odd", ODD)
     names = _functions(functions)
     if len(names) != 2:
         raise ValueError(f"functions must be two, not {functions!r}; fourier_features takes any number")
@@ -293,7 +288,7 @@ def fourier_features(
     >>> dense.encode([[0.5, 0.25]]).shape
     (1, 4)
     """
-    _one_of(layout, "layout", LAYOUTS)
+    one_of(layout, "layout", LAYOUTS)
     names = _functions(functions)
     factor = real(scale, "scale")
     schedule: Schedule

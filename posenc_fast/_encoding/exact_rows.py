@@ -30,9 +30,9 @@ def exact_row(sinusoids: Sinusoids, position: list[Fraction], single: bool) -> n
     # whole turns are to be known to the last, whether the position has so many or the frequency
     largest = max(0, math.frexp(np.abs(sinusoids.radians()).max())[1])
     bits = _BITS + max(_bits_of(p) for p in position) + largest + 64
-    frequencies: list[Real] = []
+    frequencies: list[Fraction] = []
     for schedule in sinusoids.schedules:
-        frequencies += _schedule.turns(schedule, bits=bits)
+        frequencies += _schedule.exact_turns(schedule, bits)
     angles: list[Real] = []
     infinite = np.zeros(len(waves.residual), np.bool_)
     if single:
@@ -52,8 +52,7 @@ def exact_row(sinusoids: Sinusoids, position: list[Fraction], single: bool) -> n
             for a, p in enumerate(position):
                 k = waves.frequency[j, a]
                 if k >= 0:
-                    mantissa, exponent = frequencies[k]
-                    total += p * mantissa * Fraction(2) ** exponent
+                    total += p * frequencies[k]
             angles.append(_exact.divide(total.numerator, total.denominator, _BITS + 64 + _bits_of(abs(total))))
     pairs = [_exact.sincos_turns(angle, _BITS) for angle in angles]
     columns = []

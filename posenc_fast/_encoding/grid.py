@@ -14,6 +14,7 @@ import numpy.typing as npt
 from .._engine import threads as _threads
 from .._engine.blocks import BLOCK, WORTH_A_THREAD
 from .._numbers.arguments import check_out, check_workers, count_of, new, wanted_type
+from .._numbers.names import one_of
 from . import positions as _positions
 from .positions import Given
 from .rows import encode
@@ -161,8 +162,7 @@ def part_of(axis: range | Given, rows: slice) -> range | Given:
 
 def _order(indexing: str, count: int) -> list[int]:
     """Which axis each dimension of the result is; as well, which dimension each axis is."""
-    if indexing not in ("ij", "xy"):
-        raise ValueError(f"indexing must be 'ij' or 'xy', not {indexing!r}")
+    one_of(indexing, "indexing", ("ij", "xy"))
     order = list(range(count))
     if indexing == "xy":
         order[:2] = order[1::-1]

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from .._numbers.arguments import count_of, real
 from .._numbers.arrays import as_array
+from .._numbers.names import one_of
 
 __all__ = ["mask_coordinates", "mask_positions", "relative_positions", "reorder_columns"]
 
@@ -207,10 +208,8 @@ def reorder_columns(
     if not isinstance(array, np.ndarray):
         array = as_array(array, "array", keep_type=True)
     for name, value in (("source", source), ("target", target)):
-        if value not in ORDERS:
-            raise ValueError(f"{name} must be one of {', '.join(map(repr, ORDERS))}, not {value!r}")
-    if odd not in ("crop", "zero"):
-        raise ValueError(f"odd must be 'crop' or 'zero', not {odd!r}")
+        one_of(value, name, ORDERS)
+    one_of(odd, "odd", ("crop", "zero"))
     place = count_of(axis, "axis", -array.ndim)
     if place >= array.ndim:
         raise ValueError(f"axis={axis} is out of range for an array of {array.ndim} dimensions")

@@ -11,7 +11,9 @@ import numpy.typing as npt
 
 from .._engine import backend
 from .._engine.backend import Engine
-from .._numbers.rounding import HUGE, MOST
+from .._numbers.rounding import HUGE, MOST, hard_rows
+from .periods import Turns
+from .positions import Positions
 from .sinusoids import Sinusoids
 
 __all__ = ["Plans"]
@@ -19,6 +21,7 @@ __all__ = ["Plans"]
 Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
 
+_ONE = np.ones(1)
 # offset rows should stay in a second-level cache
 _OFFSET_VALUES = 1 << 16
 
@@ -42,13 +45,14 @@ class Plans:
     Looked up by threads at once: what two of them make at the same time is equal, and either may be kept.
     """
 
-    __slots__ = ("_columns_found", "_derived", "_far", "_kept", "alone", "pinned", "sinusoids", "width")
+    __slots__ = ("_columns_found", "_derived", "_far", "_kept", "_turns", "alone", "pinned", "sinusoids", "width")
 
     def __init__(self, sinusoids: Sinusoids, pinned: str | None = None) -> None:
         self.sinusoids, self.width, self.pinned = sinusoids, sinusoids.width, pinned
         self._kept: dict[tuple[Any, ...], Any] = {}
         self.alone: dict[str, Any] = {}
         self._derived: dict[str, Plans] = {}
+        self._turns: dict[Fraction, Turns] = {}
         self._columns_found: _Columns | None = None
         self._far: bool | None = None
 
@@ -106,6 +110,9 @@ class Plans:
             for multiple in {"real": (1,), "pair": (1, 1), "integer": (2**32, 1)}[form]:
                 frequencies = sinusoids.single() if single else sinusoids.turns(unit, multiple)
                 axes += [frequencies[:, waves.frequency[:, a]] for a in range(sinusoids.axes)]
+            if not single:
+                turns = [waves.frequency[:, period.axis] == period.frequency for period in sinusoids.periods()]
+                axes += [np.stack([each, np.zeros(len(each))]) for each in 2 * turns]
             if phase:
                 ones = np.stack([waves.residual, np.zeros_like(waves.residual)])
                 axes.append((2 * np.pi * ones).astype(np.float32).astype(np.float64) if single else ones)
@@ -122,17 +129,32 @@ class Plans:
     def make_alone(self, engine: Engine) -> Any:
         """The Plan that takes one float64 at a time; None with several axes, or phases that are no quarter turns."""
         plan, phase = self.plan(engine, "real")
-        if phase or self.sinusoids.axes != 1:
+        if phase or self.sinusoids.axes != 1 or self.sinusoids.periods():
             return None
         self.alone[engine.backend] = plan
         return plan
 
     def far(self) -> bool:
-        """Whether one step is so many turns that there is no lattice, and rows are evaluated one by one."""
+        """Whether there is no lattice: one step is very many turns, or whole turns are to be exact."""
         if self._far is None:
             turns = self.sinusoids.turns(Fraction(1), 1)[0]
-            self._far = bool((np.abs(turns[self.sinusoids.index]) > MOST).any())
+            beyond = (np.abs(turns[self.sinusoids.index]) > MOST).any()
+            self._far = bool(beyond or self.sinusoids.periods())
         return self._far
+
+    def components(self, positions: Positions, part: slice, phase: bool, single: bool) -> Floats:
+        """What a Plan multiplies its frequencies with: rows ``part`` of the positions, and their turns about periods."""
+        periods = self.sinusoids.periods()
+        if single or not periods:
+            return positions.components(part, phase)
+        turns = self._turns.get(positions.unit)
+        if turns is None:
+            turns = self._turns[positions.unit] = Turns(periods, positions.unit)
+        angles = turns.of(positions, part)
+        # so small an angle is left to exact arithmetic, as if it were enormous
+        high = angles[:, : len(periods)]
+        high[hard_rows(high.reshape(-1, 1), _ONE).reshape(high.shape)] = 2 * HUGE
+        return np.concatenate([positions.components(part, False), angles, *[np.ones((len(angles), 1))] * phase], axis=1)
 
     def lattice(self, engine: Engine, wide: bool) -> tuple[Any, int]:
         """The Lattice, and the binary logarithm of its span; None where each step is too many turns for one."""

@@ -38,6 +38,7 @@ __all__ = [
     "counted",
     "number",
     "of_range",
+    "pair",
     "split_integers",
     "together",
 ]
@@ -190,16 +191,17 @@ class Progression:
         i = np.arange(part.start, part.stop, dtype=np.float64)[:, np.newaxis]
         # enormous numbers cannot be split into halves: all is made smaller for the time being
         down = 1 / Fraction(self.scale)
-        pair = total(*product(i, 0.0, *_pair(self.each * down)), *_pair(self.first * down))
+        sums = total(*product(i, 0.0, *pair(self.each * down)), *pair(self.first * down))
         if self.scale > 1:
-            pair = pair[0] * self.scale, pair[1] * self.scale
-        return _side_by_side(pair[:1] if self.form == "real" else pair, phase)
+            sums = sums[0] * self.scale, sums[1] * self.scale
+        return _side_by_side(sums[:1] if self.form == "real" else sums, phase)
 
     def exactly(self, row: int) -> list[Fraction]:
         return [self.first + self.each * row]
 
 
-def _pair(number: Fraction) -> tuple[float, float]:
+def pair(number: Fraction) -> tuple[float, float]:
+    """A number as the sum of two doubles."""
     high = float(number)
     return high, float(number - Fraction(high))
 

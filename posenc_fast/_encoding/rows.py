@@ -93,7 +93,7 @@ def fill(plans: Plans, target: Target, positions: Positions, single: bool, threa
     plan, phase = plans.plan(engine, form, unit, single)
 
     def task(part: slice, out: Array, x: Array | None) -> None:
-        components = positions.components(part, phase)
+        components = plans.components(positions, part, phase, single)
         left = plan.encode(engine.level, components, out, target.kind, single, x, target.scale)
         if left is not None:
             rows = np.flatnonzero(np.frombuffer(left, np.bool_))

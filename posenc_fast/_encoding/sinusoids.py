@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from .._numbers import schedule as schedules_of
 from .._numbers.arguments import MOST_AMPLITUDE, check_width
-from .._numbers.schedule import Schedule
+from .._numbers.schedule import Periodic, Schedule
 
 __all__ = ["Partners", "Sinusoids", "Waves"]
 
@@ -27,6 +27,14 @@ class Waves(NamedTuple):
     residual: Floats
     wave: npt.NDArray[np.intp]
     quadrant: npt.NDArray[np.intp]
+
+
+class Period(NamedTuple):
+    """An exact period: the axis that is read, the index among all frequencies, and its length in units of position."""
+
+    axis: int
+    frequency: int
+    length: Fraction
 
 
 # for each column its partner, and whether that is ahead (1), behind (-1) or itself (0)
@@ -144,9 +152,31 @@ class Sinusoids:
         return values
 
     def turns(self, unit: Fraction, multiple: int) -> Floats:
-        """All frequencies in turns as sums of two doubles (2, n), and a zero behind them for the index -1."""
-        parts = [schedules_of.split_turns(schedule, unit, multiple) for schedule in self.schedules]
+        """All frequencies in turns as sums of two doubles (2, n), and a zero behind them for the index -1.
+
+        Zeros for exact periods: what they are multiplied with comes reduced to turns.
+        """
+        parts = [
+            np.zeros((2, len(schedule)))
+            if isinstance(schedule, Periodic)
+            else schedules_of.split_turns(schedule, unit, multiple)
+            for schedule in self.schedules
+        ]
         return np.concatenate([*parts, np.zeros((2, 1))], axis=1)
+
+    def periods(self) -> list[Period]:
+        """The exact periods, by axis."""
+        found: list[Period] | None = self._known.get("periods")
+        if found is None:
+            found, first = [], 0
+            for schedule in self.schedules:
+                if isinstance(schedule, Periodic):
+                    for k, period in enumerate(schedule.periods, first):
+                        axes = np.flatnonzero((self.index == k).any(axis=0)).tolist()
+                        found += [Period(a, k, period) for a in axes]
+                first += len(schedule)
+            self._known["periods"] = found
+        return found
 
     def single(self) -> Floats:
         """The same in radians, rounded to float32."""

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Time", "common_unit", "counts_of", "microseconds", "time_of"]
+__all__ = ["SECONDS", "Time", "common_unit", "counts_of", "microseconds", "time_of"]
 
-_SECONDS = {
+SECONDS = {
     "W": Fraction(604800),
     "D": Fraction(86400),
     "h": Fraction(3600),
@@ -60,8 +60,8 @@ def counts_of(
         values, letters, number = seconds, "s", 1
     counts = values.astype(values.dtype.newbyteorder("="), copy=False).view(np.int64)
     if not missing.any():
-        return counts, _SECONDS[letters] * number, None
-    return np.where(missing, 0, counts), _SECONDS[letters] * number, missing
+        return counts, SECONDS[letters] * number, None
+    return np.where(missing, 0, counts), SECONDS[letters] * number, missing
 
 
 def time_of(value: Any, name: str) -> Time | None:
@@ -76,7 +76,7 @@ def time_of(value: Any, name: str) -> Time | None:
     if isinstance(value, datetime.datetime):
         return Time("M", microseconds(value), _MICROSECOND)
     if isinstance(value, datetime.date):
-        return Time("M", value.toordinal() - _EPOCH.toordinal(), _SECONDS["D"])
+        return Time("M", value.toordinal() - _EPOCH.toordinal(), SECONDS["D"])
     if isinstance(value, datetime.timedelta):
         return Time("m", value // datetime.timedelta(microseconds=1), _MICROSECOND)
     return None

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import NamedTuple
 
+from .._numbers.names import meant
 from . import python
 
 __all__ = ["Engine", "backend", "current", "isa", "isa_levels", "use_backend"]
@@ -67,7 +68,9 @@ def select(name: str, isa: str | None = None, *, origin: str = "use_backend") ->
             )
         return Engine(python, "python", 0, None)
     if name != "cython":
-        raise ValueError(f"{origin}: unknown backend {name!r}; choose one of {', '.join(map(repr, BACKENDS))}")
+        choices = BACKENDS if origin == "use_backend" else ("auto", *BACKENDS)
+        known = ", ".join(map(repr, choices))
+        raise ValueError(f"{origin}: unknown backend {name!r}; choose one of {known}{meant(name, choices)}")
     if kernel is None:
         raise RuntimeError(
             f"{origin}: the cython backend cannot be had: {reason}. Build it with a C compiler: pip install ."

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .arrays import is_tensor
+from .names import meant, one_of
 from .schedule import MOST_COLUMNS, count_of, real
 
 __all__ = [
@@ -83,14 +84,12 @@ def float_type(dtype: Any, name: str = "dtype") -> np.dtype[Any]:
         try:
             import ml_dtypes
         except ImportError:
-            raise ImportError(
-                f"{name}='bfloat16' needs the package ml_dtypes: pip install 'posenc-fast[bfloat16]'"
-            ) from None
+            raise ImportError(f"{name}='bfloat16' needs the package ml_dtypes: pip install ml_dtypes") from None
         dtype = ml_dtypes.bfloat16
     try:
         result: np.dtype[Any] = np.dtype(dtype)
     except TypeError:
-        raise TypeError(f"{name} must be one of {', '.join(TYPES)}, not {dtype!r}") from None
+        raise TypeError(f"{name} must be one of {', '.join(TYPES)}, not {dtype!r}{meant(dtype, TYPES)}") from None
     if kind_of(result) is None:
         raise TypeError(f"{name} must be one of {', '.join(TYPES)} in native byte order, not {dtype!r}")
     return result
@@ -98,9 +97,7 @@ def float_type(dtype: Any, name: str = "dtype") -> np.dtype[Any]:
 
 def check_precision(precision: Any) -> bool:
     """True for the float32 compatibility mode."""
-    if precision not in ("exact", "float32"):
-        raise ValueError(f"precision must be 'exact' or 'float32', not {precision!r}")
-    return bool(precision == "float32")
+    return one_of(precision, "precision", ("exact", "float32")) == "float32"
 
 
 def check_workers(workers: Any) -> int:

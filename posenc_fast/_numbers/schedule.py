@@ -14,7 +14,7 @@ import numpy.typing as npt
 from . import exact as _exact
 from .exact import Real
 
-__all__ = ["Explicit", "Geometric", "Linear", "Schedule", "geometric", "linear", "real", "real_array"]
+__all__ = ["Explicit", "Geometric", "Linear", "Periodic", "Schedule", "geometric", "linear", "real", "real_array"]
 
 # the engines count columns in 32 bits, and twice as many for the waves
 MOST_COLUMNS = 2**30 - 1
@@ -216,6 +216,31 @@ def schedule_of(name: str, *parts: str | float) -> Schedule:
     return schedule
 
 
+class Periodic(Schedule):
+    """2 pi / period: exactly 1 / period turns per unit."""
+
+    __slots__ = ()
+
+    def __init__(self, periods: tuple[Fraction, ...]) -> None:
+        self._key = periods
+
+    @property
+    def periods(self) -> tuple[Fraction, ...]:
+        return self._key
+
+    def __len__(self) -> int:
+        return len(self._key)
+
+    def _radians(self, bits: int) -> list[Real]:
+        two_pi, exponent = _exact.two_pi(bits + 32)
+        values = (_exact.divide(two_pi * p.denominator, p.numerator, bits) for p in self._key)
+        return [(mantissa, shift + exponent) for mantissa, shift in values]
+
+    def __repr__(self) -> str:
+        numbers = (p.numerator if p.denominator == 1 else float(p) if Fraction(float(p)) == p else p for p in self._key)
+        return f"periodic([{', '.join(map(repr, numbers))}])"
+
+
 def explicit(values: npt.NDArray[np.float64]) -> tuple[Explicit, npt.NDArray[np.intp]]:
     """The different ones of an array's values, and where in them each of (k, axes) values is."""
     unique, index = np.unique(values, return_inverse=True)
@@ -228,6 +253,13 @@ def turns(schedule: Schedule, unit: Fraction = Fraction(1), bits: int = _BITS) -
     mantissa, exponent = _exact.two_pi(bits + 32)
     per_radian = _exact.divide(unit.numerator << -exponent, mantissa * unit.denominator, bits + 32)
     return [_exact.multiply(value, per_radian, bits) for value in schedule._radians(bits)]
+
+
+def exact_turns(schedule: Schedule, bits: int) -> list[Fraction]:
+    """The frequencies in turns per unit: those of periods as they are, others to so many bits."""
+    if isinstance(schedule, Periodic):
+        return [1 / period for period in schedule.periods]
+    return [mantissa * Fraction(2) ** exponent for mantissa, exponent in turns(schedule, bits=bits)]
 
 
 @functools.lru_cache(maxsize=64)

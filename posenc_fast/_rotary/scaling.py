@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -10,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from .._numbers.names import meant
 from .._numbers.schedule import Schedule, count_of, geometric, real, real_array
 
 __all__ = ["KINDS", "Frequencies", "checked_scaling", "frequencies_of"]
@@ -243,13 +243,12 @@ def checked_scaling(scaling: Any, pairs: int) -> tuple[str, dict[str, Any]]:
     given: dict[str, Any] = dict(scaling)
     name = given.pop("rope_type", given.pop("type", None))
     if name not in KINDS:
-        raise ValueError(f"scaling has rope_type={name!r}, which is none of {', '.join(KINDS)}")
+        raise ValueError(f"scaling has rope_type={name!r}, which is none of {', '.join(KINDS)}{meant(name, KINDS)}")
     known = KINDS[name].parameters
     unknown = sorted(set(given) - set(known))
     if unknown:
-        near = difflib.get_close_matches(unknown[0], known, 1)
-        advice = f"is {near[0]} meant?" if near else f"there are {', '.join(known) or 'none'}"
-        raise ValueError(f"scaling has {unknown[0]!r}, which {name} does not take; {advice}")
+        advice = meant(unknown[0], known) or f"; there are {', '.join(known) or 'none'}"
+        raise ValueError(f"scaling has {unknown[0]!r}, which {name} does not take{advice}")
     result: dict[str, Any] = {}
     for key, default in known.items():
         value: Any = given.get(key, default)
@@ -303,7 +302,7 @@ def config_scaling(config: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str,
     kind = rope.get("rope_type", rope.get("type", "default"))
     kind = {"su": "longrope", "mrope": "default"}.get(kind, kind)
     if kind not in KINDS:
-        raise ValueError(f"config has rope_type={kind!r}, which is none of {', '.join(KINDS)}")
+        raise ValueError(f"config has rope_type={kind!r}, which is none of {', '.join(KINDS)}{meant(kind, KINDS)}")
     every = {**config, **rope}
     scaling = {key: every[key] for key in KINDS[kind].parameters if every.get(key) is not None}
     if "original_max_position_embeddings" in KINDS[kind].parameters and "max_position_embeddings" in every:

@@ -32,6 +32,7 @@ from .._numbers.arguments import (
     real,
     wanted_type,
 )
+from .._numbers.names import one_of
 from .._numbers.rounding import rounded
 from .._numbers.schedule import Explicit, Schedule, parts_of, schedule_of
 from . import pairs as _pairs
@@ -158,8 +159,7 @@ class Rotary:
         head = count_of(head_dim, "head_dim", 2)
         dim = _rope.count_pairs(head if rotary_dim is None else rotary_dim, head)
         number = real(base, "base", positive=True)
-        if layout not in LAYOUTS:
-            raise ValueError(f"layout must be one of {', '.join(map(repr, LAYOUTS))}, not {layout!r}")
+        one_of(layout, "layout", LAYOUTS)
         kind, parameters = _rope.checked_scaling(scaling, dim // 2)
         axes = _pairs.checked_axes(sections, frequencies, dim // 2)
         if kind == "axial" and axes is None:
@@ -777,8 +777,7 @@ def permute_rotary(
     head = count_of(head_dim, "head_dim", 2)
     dim = _rope.count_pairs(head if rotary_dim is None else rotary_dim, head)
     for name, layout in (("source", source), ("target", target)):
-        if layout not in LAYOUTS[:2]:
-            raise ValueError(f"{name} must be 'half' or 'interleaved', not {layout!r}")
+        one_of(layout, name, LAYOUTS[:2])
     place = count_of(axis, "axis", -array.ndim)
     if array.ndim == 0 or place >= array.ndim or array.shape[place] % head:
         raise ValueError(f"weight has shape {array.shape}, whose axis {place} must be a multiple of head_dim={head}")

@@ -12,6 +12,7 @@ from .._encoding.access import take
 from .._encoding.builders import fourier_features, join, sinusoidal
 from .._encoding.value import Encoding
 from .._numbers.arguments import count_of, real
+from .._numbers.names import one_of
 from .._numbers.schedule import Schedule, geometric
 from ._recipes import Recipe
 
@@ -59,9 +60,7 @@ def positive(value: Any, name: str) -> float:
 
 
 def _single(frequencies: Any) -> bool:
-    if frequencies not in ("exact", "float32"):
-        raise ValueError(f"frequencies must be 'exact' or 'float32', not {frequencies!r}")
-    return bool(frequencies == "float32")
+    return one_of(frequencies, "frequencies", ("exact", "float32")) == "float32"
 
 
 def spectrum(

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from .._encoding.builders import sinusoidal
 from .._encoding.value import Encoding
 from .._numbers.arguments import count_of
+from .._numbers.names import one_of
 from .._numbers.schedule import linear
 from . import _recipes
 from ._build import TWO_PI, even, positive, sinusoids
@@ -237,9 +238,7 @@ def funnel(d_model: int, *, part: str = "phi") -> Encoding:
     array([-0., -0.,  1.,  1.], dtype=float32)
     """
     d = even(d_model, "d_model")
-    if part not in FUNNEL:
-        raise ValueError(f"part must be one of {', '.join(map(repr, FUNNEL))}, not {part!r}")
-    return sinusoids(d, functions=FUNNEL[part])
+    return sinusoids(d, functions=FUNNEL[one_of(part, "part", FUNNEL)])
 
 
 @preset(

@@ -1,7 +1,8 @@
 """Encodings in torch: modules for models, on any device; and functions on CPU tensors that copy nothing.
 
-The modules know autograd, ``torch.compile`` and ``torch.export``, but neither ``torch.func.grad`` nor derivatives in
-forward mode, which torch refuses for operators that are written in Python. An exported program that was loaded needs
+The modules know autograd, ``torch.compile``, ``torch.export`` and ``torch.func.vmap``, but neither ``torch.func.grad`` nor
+derivatives in forward mode, which torch has not for operators that are written in Python; the functions know no
+transform. An exported program that was loaded needs
 this module imported before it runs.
 """
 
@@ -25,7 +26,7 @@ try:
     import torch
     from torch.autograd import forward_ad
 except ImportError as error:
-    raise ImportError("posenc_fast.torch needs the package torch: pip install 'posenc-fast[torch]'") from error
+    raise ImportError("posenc_fast.torch needs the package torch: pip install torch") from error
 
 from . import _operators as ops
 
@@ -652,10 +653,16 @@ def _check_x(x: Any, name: str, start: Any = 0, inplace: bool = False) -> None:
             f"{name} requires gradients and cannot be overwritten; use inplace=False, or torch.no_grad() where no "
             "gradients are wanted"
         )
-    if not torch.compiler.is_compiling() and forward_ad.unpack_dual(x).tangent is not None:
-        raise NotImplementedError(
-            f"{name} has a tangent, but there are no derivatives in forward mode; use backward mode"
-        )
+    if not torch.compiler.is_compiling():
+        if forward_ad.unpack_dual(x).tangent is not None:
+            raise NotImplementedError(
+                f"{name} has a tangent, but there are no derivatives in forward mode; use backward mode"
+            )
+        if ops.is_differentiated(x):
+            raise NotImplementedError(
+                f"{name} is inside torch.func.grad or a relative of it, which no operator written in Python knows; use "
+                "torch.autograd.grad or backward()"
+            )
     if inplace and ops.overlaps_itself(x):
         raise ValueError(f"{name} is expanded, several of its values are one and cannot be overwritten; give a copy")
     if inplace and not torch.compiler.is_compiling() and x.is_neg():

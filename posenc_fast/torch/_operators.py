@@ -32,6 +32,7 @@ __all__ = [
     "add_encoding_",
     "array_of",
     "check_cpu",
+    "is_differentiated",
     "is_float",
     "numpy_type",
     "only_values",
@@ -55,11 +56,24 @@ try:
     _modes = torch._C._len_torch_dispatch_stack
     _transforms = torch._C._functorch.peek_interpreter_stack
     _trace = torch._C._get_tracing_state
+    _wrapped = torch._C._functorch.is_functorch_wrapped_tensor
+    _unwrapped = torch._C._functorch.get_unwrapped
+    _batched, _tracked = torch._C._functorch.is_batchedtensor, torch._C._functorch.is_gradtrackingtensor
 except AttributeError:
-    # names that torch does not promise to keep; without them every call is that of an operator
+    # names that torch does not promise to keep; without them every call is that of an operator, and errors are torch's
     _modes = _transforms = _trace = functools.partial(int, 1)
+    _wrapped = _unwrapped = _batched = _tracked = functools.partial(bool, 0)
 
 # ---- arrays and tensors of the same memory --------------------------------------------------------------------------
+
+
+def is_differentiated(tensor: torch.Tensor) -> bool:
+    """Whether a transform of torch.func takes derivatives of a tensor, at any depth."""
+    while _transforms() is not None and _wrapped(tensor):
+        if _tracked(tensor):
+            return True
+        tensor = _unwrapped(tensor)
+    return False
 
 
 def is_float(tensor: torch.Tensor, name: str) -> None:
@@ -82,6 +96,11 @@ def check_cpu(tensor: Any, name: str) -> None:
     if not tensor.is_cpu:
         raise ValueError(
             f"{name} is on {tensor.device}, but must be on the CPU: give {name}.cpu(); the modules work on any device"
+        )
+    if _transforms() is not None and (_batched(tensor) or _tracked(tensor)):
+        raise NotImplementedError(
+            f"{name} is inside a transform of torch.func (grad, vmap, jvp, ..) and has no memory of its own; the modules "
+            "know vmap, and torch.autograd.grad"
         )
 
 

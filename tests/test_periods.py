@@ -1,0 +1,246 @@
+"""Exact periods: whole quarter turns are exact at any position of any type, and all else keeps the promise."""
+
+from __future__ import annotations
+
+import datetime
+import pickle
+from decimal import Decimal
+from fractions import Fraction
+
+import exact
+import mpmath
+import numpy as np
+import pytest
+from optional import optional
+
+import posenc_fast as pf
+
+DAY = 86400
+FIRST, LAST = np.datetime64("1677-09-22"), np.datetime64("2262-04-11")
+CLOCK = pf.fourier_features(pf.periodic(["1D", "12h"]))
+
+
+def kind_of(dtype):
+    return np.dtype(optional("ml_dtypes").bfloat16 if dtype == "bfloat16" else dtype)
+
+
+dtypes = pytest.mark.parametrize("dtype", list(exact.TYPES))
+
+
+# ---- whole turns ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("unit", ["ns", "us", "ms", "s", "m", "h", "D"])
+@dtypes
+def test_midnights(backend, unit, dtype):
+    midnights = np.arange(FIRST, LAST, 1 if backend == "cython" else 97).astype(f"M8[{unit}]")
+    rows = CLOCK.encode(midnights, dtype=kind_of(dtype)).astype(np.float64)
+    np.testing.assert_array_equal(rows, np.tile([0.0, 0, 1, 1], (len(rows), 1)))
+
+
+@pytest.mark.parametrize("unit", ["ns", "us", "ms", "s", "m", "h", "float64"])
+def test_quarters_of_a_day(backend, unit):
+    hours = np.arange(FIRST.astype("M8[h]"), LAST.astype("M8[h]"), 6 * 31)
+    times = hours.astype("M8[s]").astype(np.int64) / 1.0 if unit == "float64" else hours.astype(f"M8[{unit}]")
+    rows = CLOCK.encode(times, dtype=np.float64)
+    quarters = hours.astype(np.int64) // 6
+    expected = np.array([[0.0, 0, 1, 1], [1, 0, 0, -1], [0, 0, -1, 1], [-1, 0, 0, -1]])
+    np.testing.assert_array_equal(rows, expected[quarters % 4])
+
+
+WHOLE = {
+    "thirds": (Fraction(1, 3), [Fraction(n, 3) for n in (0, 3, -9, 3 * 2**40)]),
+    "eighths": (0.125, [0.25, -0.125, 2.0**60, 1e300]),
+    "tenths": (0.1, [0.1, 0.2, 0.4, 0.1 * 2**40]),
+    "int64": (3, [3**39, -(3**39), 3 * (2**61 + 1)]),
+    "uint64": (2**61 + 1, [0, 2**61 + 1, 4 * (2**61 + 1), 7 * (2**61 + 1)]),
+    "year": ("365.2425D", [31556952 * n for n in (1, -7, 2**38)]),
+    "large": (10**30, [0]),
+    "more-than-a-float": (2**70 + 1, [0.0]),
+}
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_whole_periods(backend, name):
+    period, positions = WHOLE[name]
+    for dtype in (np.float64, np.float32):
+        encoding = pf.fourier_features(pf.periodic([period]))
+        given = [float(p) for p in positions] if isinstance(positions[0], Fraction) else positions
+        rows = encoding.encode(given, dtype=dtype)
+        np.testing.assert_array_equal(rows, np.tile(dtype([0, 1]), (len(rows), 1)))
+        for p in given:
+            np.testing.assert_array_equal(encoding.encode(p, dtype=dtype), dtype([0, 1]))
+
+
+def test_tables(backend):
+    encoding = pf.fourier_features(pf.periodic([6, Fraction(1, 2)]))
+    for start in (0, 6 * 10**17, -(6 * 10**17)):
+        table = encoding.table(13, start=start, dtype=np.float64)
+        np.testing.assert_array_equal(table[:, 1], 0)
+        np.testing.assert_array_equal(table[:, 3], 1)
+        np.testing.assert_array_equal(table[::3, 0], 0)
+        np.testing.assert_array_equal(table[::3, 2], [1, -1, 1, -1, 1])
+        np.testing.assert_array_equal(table, encoding.encode(start + np.arange(13), dtype=np.float64))
+    # steps that no double holds
+    thirds = pf.fourier_features(pf.periodic([1])).table(10, start=Fraction(10**12), step=Fraction(1, 3))
+    np.testing.assert_array_equal(thirds[::3], np.tile(np.float32([0, 1]), (4, 1)))
+    tenths = pf.fourier_features(pf.periodic([0.1])).table(10**4, step=0.1)
+    np.testing.assert_array_equal(tenths, np.tile(np.float32([0, 1]), (10**4, 1)))
+
+
+def test_long_doubles(backend):
+    if np.finfo(np.longdouble).nmant == 52:
+        pytest.skip("long doubles are doubles here")
+    positions = 3 * (2 ** np.arange(62, dtype=np.longdouble) + np.longdouble(0.5))
+    rows = pf.fourier_features(pf.periodic([3])).encode(np.append(positions, np.nan), dtype=np.float64)
+    np.testing.assert_array_equal(rows[:-1], np.tile([0.0, -1], (62, 1)))
+    assert np.isnan(rows[-1]).all()
+
+
+def test_sums(backend):
+    x = np.full((2, 3, 4), 7, np.float32)
+    times = np.array(["2026-01-01", "2026-01-01T06", "NaT"], "M8[ns]")
+    total = CLOCK.add_to(x, positions=times)
+    np.testing.assert_array_equal(total[:, :2], [[[7, 7, 8, 8], [8, 7, 7, 6]]] * 2)
+    assert np.isnan(total[:, 2]).all()
+    assert CLOCK.add_to(x, start=-DAY, step=DAY // 2, out=x) is x
+    np.testing.assert_array_equal(x, [[[7, 7, 8, 8], [7, 7, 6, 8], [7, 7, 8, 8]]] * 2)
+
+
+def test_beside_others(backend):
+    """One axis for a schedule of both kinds; several axes; phases that are no quarter turns."""
+    both = pf.join([CLOCK, pf.sinusoidal(4)], axes=[0, 0])
+    times = np.array(["1700-01-01", "2026-01-01T12"], "M8[ns]")
+    for dtype in (np.float64, np.float32):
+        rows = both.encode(times, dtype=dtype)
+        np.testing.assert_array_equal(rows[:, :4], [[0, 0, 1, 1], [0, 0, -1, 1]])
+        np.testing.assert_array_equal(rows[:, 4:], pf.sinusoidal(4).encode(times, dtype=dtype))
+    grid = pf.grid([np.arange(0, 3 * DAY, DAY // 2), 5], pf.join([CLOCK, pf.sinusoidal(4)]))
+    np.testing.assert_array_equal(
+        grid[..., :4], np.tile(np.float32([[0, 0, 1, 1], [0, 0, -1, 1]]), (3, 1))[:, np.newaxis] + np.zeros((1, 5, 1))
+    )
+    shifted = pf.Encoding(pf.periodic([DAY]), phases=1 / 3)
+    np.testing.assert_allclose(
+        shifted.encode(np.arange(5) * DAY, dtype=np.float64), np.full((5, 1), 0.75**0.5), rtol=1e-15
+    )
+    np.testing.assert_array_equal(CLOCK.shift(CLOCK.table(5, dtype=np.float64), DAY), CLOCK.table(5, dtype=np.float64))
+
+
+# ---- all else -----------------------------------------------------------------------------------------------------
+
+PERIODS = (7, 0.1, Fraction(22, 7), 31556952, Fraction(10**30 + 1, 3), 1e-9)
+
+
+def positions_of(kind, rng):
+    if kind == "int64":
+        return rng.integers(-(2**63), 2**63 - 1, 60)
+    if kind == "near-quarters":
+        return np.nextafter(np.arange(60) * 7 / 4, np.where(rng.random(60) < 0.5, -np.inf, np.inf))
+    exponent = {"small": (-300, 0), "usual": (-3, 12), "large": (12, 15)}[kind]
+    return rng.normal(size=60) * 10.0 ** rng.integers(*exponent, 60)
+
+
+@pytest.mark.parametrize("kind", ["int64", "near-quarters", "small", "usual", "large"])
+@dtypes
+def test_accuracy(backend, kind, dtype, rng):
+    positions = positions_of(kind, rng)
+    encoding = pf.fourier_features(pf.periodic(PERIODS), layout="interleaved")
+    rows = encoding.encode(positions, dtype=kind_of(dtype))
+    bad = []
+    for position, row in zip(positions.tolist(), rows, strict=True):
+        for i, period in enumerate(PERIODS):
+            with mpmath.workprec(1500):
+                # whole turns are taken off as rational numbers, before anything is rounded
+                turns = Fraction(position) / Fraction(period)
+                turns -= round(turns)
+                angle = 2 * mpmath.pi * turns.numerator / turns.denominator
+                values = mpmath.sin(angle), mpmath.cos(angle)
+            for c, value in zip((2 * i, 2 * i + 1), values, strict=True):
+                wide = dtype == "float64"
+                bound = (2.0**-60 if wide else 2.0**-50) * min(1, 2 * np.pi * abs(position / float(period)))
+                excess = exact.excess(row[c], value, dtype, 1 if wide else 0.5)
+                if excess > bound:
+                    bad.append((excess, bound, position, c, row[c], value))
+    assert not bad, exact.report(bad)
+
+
+def test_mirrored(backend, rng):
+    encoding = pf.fourier_features(pf.periodic(PERIODS))
+    for positions in (rng.integers(1, 2**63 - 1, 50), rng.normal(size=50) * 1e6, np.array([0.0, 7.0, 1e-300])):
+        ahead, back = encoding.encode(positions, dtype=np.float64), encoding.encode(-positions, dtype=np.float64)
+        np.testing.assert_array_equal(back, np.concatenate([-ahead[:, :6], ahead[:, 6:]], axis=1))
+
+
+def test_no_numbers(backend):
+    rows = CLOCK.encode([np.nan, np.inf, -np.inf, 0.0])
+    assert np.isnan(rows[:3]).all()
+    np.testing.assert_array_equal(rows[3], [0, 0, 1, 1])
+
+
+def test_float32_mode(backend, rng):
+    positions = rng.integers(0, 1000, 20)
+    plain = pf.fourier_features(2 * np.pi / np.array([float(DAY), DAY / 2]))
+    np.testing.assert_array_equal(
+        CLOCK.encode(positions, precision="float32"), plain.encode(positions, precision="float32")
+    )
+
+
+# ---- the schedule ---------------------------------------------------------------------------------------------------
+
+SPELLINGS = {
+    "number": DAY,
+    "float": 86400.0,
+    "fraction": Fraction(86400),
+    "decimal": Decimal("86400.0"),
+    "text": "1D",
+    "text-hours": "24h",
+    "text-bare": "D",
+    "text-decimal": "1440.0 min",
+    "text-minutes": "1440m",
+    "text-ns": "86400000000000ns",
+    "timedelta64": np.timedelta64(1, "D"),
+    "timedelta64-multiple": np.timedelta64(3, "8h"),
+    "timedelta": datetime.timedelta(days=1),
+}
+
+
+@pytest.mark.parametrize("name", SPELLINGS)
+def test_spellings(name):
+    schedule = pf.periodic([SPELLINGS[name]])
+    assert schedule == pf.periodic([DAY])
+    assert hash(schedule) == hash(pf.periodic([DAY]))
+    assert repr(schedule) == "periodic([86400])"
+
+
+def test_arrays_of_periods():
+    assert (
+        pf.periodic(np.array([1, 7], "m8[D]")) == pf.periodic(["1D", "7D"]) == pf.periodic(np.array([DAY, 7.0 * DAY]))
+    )
+    assert pf.periodic([0.1]) != pf.periodic([Decimal("0.1")])
+    assert len(pf.periodic((1, 2, 3))) == 3
+
+
+def test_pandas_timedelta():
+    pd = optional("pandas")
+    assert pf.periodic([pd.Timedelta("1ns")]) == pf.periodic(["1ns"])
+    assert pf.periodic(pd.to_timedelta(["1D", "1ns"])) == pf.periodic(["1D", "1ns"])
+
+
+def test_text_is_exact():
+    assert pf.periodic(["365.2425D"]) == pf.periodic([31556952])
+    assert pf.periodic([".1s"]) == pf.periodic([Fraction(1, 10)])
+
+
+def test_value():
+    schedule = pf.periodic([DAY, 0.1, Fraction(1, 3)])
+    assert eval(repr(schedule), vars(pf) | {"Fraction": Fraction}) == schedule
+    assert pickle.loads(pickle.dumps(schedule)) == schedule
+    np.testing.assert_allclose(np.asarray(schedule), 2 * np.pi / np.array([DAY, 0.1, 1 / 3]), rtol=1e-15)
+    np.testing.assert_allclose(pf.sinusoidal(6, frequencies=schedule).wavelengths[::2], [DAY, 0.1, 1 / 3], rtol=1e-15)
+    assert schedule != pf.periodic([DAY, 0.1]) != pf.linear(2, 1, 2)
+
+
+def test_torch_operators_carry_it():
+    ops = optional("posenc_fast.torch._operators")
+    encoding = pf.fourier_features(pf.periodic([DAY, 0.1, Fraction(1, 3)]))
+    assert ops.read(ops.write(encoding)) == encoding
