@@ -308,10 +308,10 @@ def _of_list(positions: Any, name: str) -> _Values:
     if values is not None and values.size == 0 and kind == "f":
         return values, Fraction(1), None
     # smaller types are made of nothing that they do not hold
-    wide = values is not None and kind == "f" and values.dtype.itemsize >= 8
-    large = wide and bool((np.abs(values) >= _EXACT_IN_FLOAT64).any())
-    if values is not None and not large and kind in "iufbc":
-        return _of_array(values, name)
+    if values is not None and kind in "iufbc":
+        wide = kind == "f" and values.dtype.itemsize >= 8
+        if not (wide and (np.abs(values) >= _EXACT_IN_FLOAT64).any()):
+            return _of_array(values, name)
     try:
         objects = np.array(positions, dtype=object)
     except (TypeError, ValueError) as error:
