@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import posenc_fast as pf
+from posenc_fast._encoding.sinusoids import Sinusoids
 from posenc_fast._engine import blocks as _target
 from posenc_fast._numbers import arguments as _checks
 
@@ -277,7 +278,7 @@ def test_positions_between_the_places_for_doubles(rows):
         lambda: pf.sinusoidal(2**30),
         lambda: pf.sinusoidal(2**40),
         lambda: pf.positional_encoding(1, 2**31),
-        lambda: pf.Encoding._make((pf.geometric(1),), np.broadcast_to(0, (2**30, 1)), np.zeros(1), np.zeros(1), ""),
+        lambda: Sinusoids((pf.geometric(1),), np.broadcast_to(0, (2**30, 1)), np.zeros(1), np.zeros(1)),
     ],
     ids=["sinusoidal-2^30", "sinusoidal-2^40", "shortcut", "encoding"],
 )

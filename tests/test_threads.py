@@ -358,7 +358,7 @@ def test_work_space_of_the_kernel_may_be_refused():
         return make
 
     spy = types.SimpleNamespace(Plan=recorded("Plan"), Lattice=recorded("Lattice"))
-    encoding._lattice(engine._replace(module=spy), True)
+    encoding._plans.lattice(engine._replace(module=spy), True)
     out, expected, positions = np.empty((9, width)), encoding.table(9, dtype=np.float64), np.zeros((9, 2))
     positions[:, 1] = np.arange(9)
     size = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
@@ -396,7 +396,7 @@ def test_every_allocation_of_the_kernel_may_fail():
 
     spy = types.SimpleNamespace(Plan=recorded("Plan"), Lattice=recorded("Lattice"))
     with pf.use_backend("cython"):
-        encoding._lattice(_backend.current()._replace(module=spy), True)
+        encoding._plans.lattice(_backend.current()._replace(module=spy), True)
     level, positions = len(pf.isa_levels()) - 1, np.zeros((70, 3))
     spans, offsets = np.zeros(70, np.int64), np.arange(70, dtype=np.int32)
     out, x = np.zeros((70, 4)), np.zeros((1, 70, 4))
