@@ -16,7 +16,7 @@ import mpmath
 import numpy as np
 
 import posenc_fast as pf
-from posenc_fast._numbers.arguments import types_here
+from posenc_fast._numbers.formats import types_here
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 import exact

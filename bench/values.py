@@ -11,11 +11,10 @@ import numpy.typing as npt
 import posenc_fast as pf
 from posenc_fast import reference
 from posenc_fast._encoding.access import bound as bound_to
+from posenc_fast._numbers.formats import format_of
 
 Array = npt.NDArray[Any]
 
-# significant bits, and the exponent of the least subnormal number
-FORMATS = {"float64": (53, -1074), "float32": (24, -149), "float16": (11, -24), "bfloat16": (8, -133)}
 # values that are compared, at most: the reference takes its time
 COMPARED = 1 << 17
 
@@ -27,7 +26,9 @@ def dtype_of(name: str) -> np.dtype[Any]:
 
 def bound(exact: Array, dtype: np.dtype[Any]) -> Array:
     """Half a unit in the last place and a little for results rounded from an exact value; one and a little for float64."""
-    bits, least = FORMATS[dtype.name]
+    format_ = format_of(dtype)
+    assert format_ is not None
+    bits, least = format_.bits, format_.least
     unit = np.ldexp(1.0, np.maximum(np.frexp(exact)[1] - bits, least))
     # the reference's own float64 values may be wrong by a unit
     return 2 * unit + 2.0**-58 if bits == 53 else unit / 2 + 2.0**-49

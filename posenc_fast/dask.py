@@ -28,9 +28,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ._encoding import grid as _grid
-from ._encoding import positions as _positions
+from ._encoding.conversion import check_type
+from ._encoding.positions import Given
 from ._encoding.value import Encoding
-from ._numbers import arguments as _checks
+from ._numbers.arguments import check_precision, count_of, progression
+from ._numbers.formats import wanted_type
 
 try:
     import dask.array as da
@@ -92,10 +94,10 @@ def table(
     """
     _check_encoding(encoding)
     encoding._one_axis("table")
-    rows = _checks.count_of(length, "length", 0)
-    kind = _checks.wanted_type(dtype)
-    _checks.check_precision(precision)
-    first, each = _checks.progression(start, step, rows)
+    rows = count_of(length, "length", 0)
+    kind = wanted_type(dtype)
+    check_precision(precision)
+    first, each = progression(start, step, rows)
     return da.map_blocks(
         _table_block,
         encoding=encoding,
@@ -156,8 +158,8 @@ def encode(
     (7, 6)
     """
     _check_encoding(encoding)
-    kind = _checks.wanted_type(dtype)
-    _checks.check_precision(precision)
+    kind = wanted_type(dtype)
+    check_precision(precision)
     axes, d_model = encoding.ndim, encoding.d_model
     options: dict[str, Any] = {"encoding": encoding, "kind": kind, "precision": precision}
     if not isinstance(positions, (da.Array, np.ndarray)):
@@ -176,7 +178,7 @@ def encode(
             raise ValueError(f"chunks={chunks!r} cannot divide a column, whose length is unknown; repartition it")
         _encode_column(example[:0], **options)
         return positions.map_partitions(_encode_column, meta=np.empty((0, d_model), kind), **options)
-    _positions.check_type(positions.dtype)
+    check_type(positions.dtype)
     if axes > 1 and (positions.ndim == 0 or positions.shape[-1] != axes):
         raise ValueError(
             f"positions has shape {positions.shape}, but the encoding has {axes} axes: its last dimension must be {axes}"
@@ -244,7 +246,7 @@ def grid(
     _check_encoding(encoding)
     coordinates = _grid._coordinates(axes, encoding.ndim)
     order = _grid._order(indexing, encoding.ndim)
-    kind = _checks.wanted_type(dtype)
+    kind = wanted_type(dtype)
     shape = tuple(_grid._length(coordinates[a]) for a in order)
     return da.map_blocks(
         _grid_block,
@@ -284,7 +286,7 @@ def _encode_column(column: Any, encoding: Encoding, kind: np.dtype[Any], precisi
 
 def _grid_block(
     encoding: Encoding,
-    coordinates: list[range | _positions.Given],
+    coordinates: list[range | Given],
     indexing: str,
     kind: np.dtype[Any],
     block_info: Any = None,

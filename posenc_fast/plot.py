@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from . import presets
 from ._encoding.access import rows
-from ._encoding.positions import convert
+from ._encoding.conversion import convert
 from ._encoding.value import Encoding
 from ._numbers.arguments import count_of, real
 

@@ -24,10 +24,11 @@ import numpy.typing as npt
 
 from ._encoding.access import rows
 from ._encoding.builders import LAYOUTS, _place, fourier_features, sinusoidal
+from ._encoding.conversion import convert
 from ._encoding.periods import periodic
-from ._encoding.positions import Given, convert
+from ._encoding.positions import Given
 from ._encoding.value import Encoding
-from ._numbers.arguments import wanted_type
+from ._numbers.formats import wanted_type
 from ._numbers.names import one_of
 
 try:

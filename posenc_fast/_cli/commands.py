@@ -22,7 +22,8 @@ from .. import __version__, reference, sinusoidal
 from .._encoding.builders import FUNCTIONS, LAYOUTS, ODD
 from .._encoding.value import Encoding
 from .._engine import backend as _backend
-from .._numbers.arguments import TYPES, count_of, float_type, progression, real
+from .._numbers.arguments import count_of, progression, real
+from .._numbers.formats import TYPES, float_type
 from .files import Meter, open_positions, read_array, read_vector, usable_target, write_file, write_npy
 
 __all__ = ["main"]

@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from .._encoding.builders import sinusoidal
 from .._encoding.value import Encoding
-from .._numbers.arguments import float_type, types_here
 from .._numbers.doubles import Floats
+from .._numbers.formats import float_type, types_here
 from .._rotary.value import Rotary
 from ..reference import vaswani_numpy
 from . import timing as _timing

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from .._encoding.builders import sinusoidal
 from .._encoding.value import Encoding
 from .._engine import backend as _backend
-from .._numbers.arguments import float_type, types_here
+from .._numbers.formats import FORMATS, float_type, types_here
 from . import oracle as _oracle
 
 __all__ = ["CALLS", "RANGES", "Finding", "Worst", "engines", "verify"]
@@ -31,7 +31,7 @@ ROWS = 4
 # width, base, freq_shift
 _SCHEDULES = ((64, 10000.0, 0.0), (17, 10000.0, 1.0), (2, 100.0, 0.0), (130, 500000.0, 0.0))
 # digits, and the exponent of the least number, of what is rounded to
-_FORMATS = {"float64": (53, -1074), "float32": (24, -149), "float16": (11, -24), "bfloat16": (8, -133)}
+_FORMATS = {each.name: (each.bits, each.least) for each in FORMATS}
 
 
 def _subnormal(rng: np.random.Generator) -> float:

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .._numbers.arguments import check_out, float_type, kind_of, new, plain
-from .._numbers.arrays import as_array
+from .._numbers.arrays import as_array, check_out, new, plain
+from .._numbers.formats import float_type, kind_of
 from .._numbers.rounding import rounded
-from . import positions as _positions
+from .conversion import convert, number
 from .plans import Plans
 from .positions import Given
 from .rows import encode
@@ -40,7 +40,7 @@ def _offset(plans: Plans, offset: Any) -> Given:
 
 
 def _finite(plans: Plans, offsets: Any, name: str) -> Given:
-    given = _positions.convert(offsets, plans.sinusoids.axes, name)
+    given = convert(offsets, plans.sinusoids.axes, name)
     if given.nowhere() is not None:
         raise ValueError(f"{name} must be finite, not {offsets!r}")
     return given
@@ -118,8 +118,8 @@ def locate(plans: Plans, encoded: Any, low: Any, high: Any) -> tuple[Floats, Flo
     if not frequencies.any():
         raise ValueError("locate needs a column whose frequency and amplitude are not zero")
     longest, shortest = (2 * np.pi / f(frequencies[frequencies > 0]) for f in (np.min, np.max))
-    begin = float(_positions.number(low, "low")) if low is not None else -longest / 2
-    end = float(_positions.number(high, "high")) if high is not None else longest / 2
+    begin = float(number(low, "low")) if low is not None else -longest / 2
+    end = float(number(high, "high")) if high is not None else longest / 2
     if begin > end:
         raise ValueError(f"low={low!r} is above high={high!r}")
     steps = (end - begin) / shortest * _STEPS_PER_WAVE

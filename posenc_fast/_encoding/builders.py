@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .._numbers.arguments import check_size, check_width, count_of, real
+from .._numbers.arguments import check_size, check_width, count_of, real, real_array
 from .._numbers.names import one_of
-from .._numbers.schedule import Explicit, Geometric, Schedule, checked, explicit, real_array
+from .._numbers.schedule import Explicit, Geometric, Schedule, checked, explicit
 from .sinusoids import Sinusoids
 from .value import Encoding
 

@@ -13,9 +13,11 @@ import numpy.typing as npt
 
 from .._engine import threads as _threads
 from .._engine.blocks import BLOCK, WORTH_A_THREAD
-from .._numbers.arguments import check_out, check_workers, count_of, new, wanted_type
+from .._numbers.arguments import check_workers, count_of
+from .._numbers.arrays import check_out, new
+from .._numbers.formats import wanted_type
 from .._numbers.names import one_of
-from . import positions as _positions
+from .conversion import checked_integer, convert, of_range, together
 from .positions import Given
 from .rows import encode
 from .value import Encoding
@@ -186,10 +188,10 @@ def _coordinates(axes: Any, count: int) -> list[range | Given]:
             continue
         if isinstance(axis, range):
             for end in (axis[0], axis[-1]) if axis else ():
-                _positions.checked_integer(end, name)
+                checked_integer(end, name)
             result.append(axis)
             continue
-        converted = _positions.convert(axis, 1, name)
+        converted = convert(axis, 1, name)
         if len(converted.shape) != 1:
             raise ValueError(
                 f"{name} has shape {converted.shape}, but must be a number of positions or have shape (n,)"
@@ -218,7 +220,7 @@ def _missing(axis: range | Given) -> npt.NDArray[np.bool_] | None:
 
 def _points(coordinates: list[range | Given]) -> tuple[list[Array], Fraction, str]:
     """The coordinates of all axes in one type that holds them, their unit and their form."""
-    return _positions.together([_positions.of_range(axis) if isinstance(axis, range) else axis for axis in coordinates])
+    return together([of_range(axis) if isinstance(axis, range) else axis for axis in coordinates])
 
 
 def _along(array: Array, place: int, dims: int) -> Array:

@@ -12,38 +12,19 @@ A form says what the components of one axis are, and with it which turns they ar
 
 from __future__ import annotations
 
-import contextlib
 import math
-from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from .._numbers.arguments import progression
-from .._numbers.arrays import as_array
 from .._numbers.doubles import product, total, two_sum
 from .._numbers.rounding import HUGE
-from .frames import column_values
-from .times import Time, common_unit, counts_of, time_of
 
-__all__ = [
-    "Given",
-    "Positions",
-    "Progression",
-    "check_type",
-    "checked_integer",
-    "convert",
-    "counted",
-    "number",
-    "of_range",
-    "pair",
-    "split_integers",
-    "together",
-]
+__all__ = ["EXACT_IN_FLOAT64", "Given", "Positions", "Progression", "form_of", "pair", "plainly", "split_integers"]
 
-_EXACT_IN_FLOAT64 = 2**53
+EXACT_IN_FLOAT64 = 2**53
 _LEAST, _MOST = -(2**63), 2**64 - 1
 _LARGEST = np.finfo(np.float64).max
 _FLOAT64: np.dtype[Any] = np.dtype(np.float64)
@@ -84,7 +65,7 @@ class Given:
     ) -> None:
         self.values, self.unit, self.missing = values, unit, missing
         self.shape = values.shape[:1] if shape is None else shape
-        self.form = _form_of(values) if form is None else form
+        self.form = form_of(values) if form is None else form
 
     def __len__(self) -> int:
         return len(self.values)
@@ -138,7 +119,7 @@ class Given:
         return plainly(self).values.reshape(self.shape if axes == 1 else (*self.shape, axes))
 
 
-def _form_of(values: npt.NDArray[Any]) -> str:
+def form_of(values: npt.NDArray[Any]) -> str:
     kind, size = values.dtype.kind, values.dtype.itemsize
     if kind == "O":
         return "integer"
@@ -146,7 +127,7 @@ def _form_of(values: npt.NDArray[Any]) -> str:
         if size < 8 or values.size == 0:
             return "real"
         largest = max(-int(np.minimum.reduce(values, None)), int(np.maximum.reduce(values, None)))
-        return "integer" if largest > _EXACT_IN_FLOAT64 else "real"
+        return "integer" if largest > EXACT_IN_FLOAT64 else "real"
     return "real" if size <= 8 else "pair"
 
 
@@ -182,7 +163,7 @@ class Progression:
         largest = max(abs(first), abs(last)) * denominator
         self.scale = 2.0**64 if max(abs(first), abs(last)) > HUGE else 1.0
         # sums of a few binary digits are float64 numbers themselves
-        self.form = "real" if largest <= _EXACT_IN_FLOAT64 and denominator & (denominator - 1) == 0 else "pair"
+        self.form = "real" if largest <= EXACT_IN_FLOAT64 and denominator & (denominator - 1) == 0 else "pair"
 
     def __len__(self) -> int:
         return self.rows
@@ -212,273 +193,6 @@ def _side_by_side(columns: tuple[npt.NDArray[np.float64], ...], phase: bool) -> 
     result = np.ascontiguousarray(columns[0] if len(columns) == 1 else np.concatenate(columns, axis=1))
     # C reads doubles only where doubles may lie
     return result if result.flags.aligned else result.copy()
-
-
-# ---- the one way in ---------------------------------------------------------------------------------------------
-
-
-def convert(positions: Any, axes: int, name: str = "positions") -> Given:
-    """Positions of shape (...) or, for several axes, (..., axes), exactly as they are; or an error."""
-    values, unit, missing = _values(positions, name)
-    shape = values.shape
-    if axes > 1:
-        if not shape or shape[-1] != axes:
-            raise ValueError(
-                f"{name} has shape {shape}, but the encoding has {axes} axes: its last dimension must be {axes}"
-            )
-        shape = shape[:-1]
-    if missing is not None:
-        missing = np.logical_or.reduce(missing.reshape(-1, axes), axis=1)
-    return Given(values.reshape(math.prod(shape), axes), unit, missing, shape=shape, form=_checked_form(values, name))
-
-
-def counted(start: Any, count: int, axes: int) -> Given:
-    """start, start + 1, .. on every axis alike."""
-    first, _ = progression(start, 1, count)
-    if isinstance(first, int):
-        values = of_range(range(first, first + count)).values
-    else:
-        values = _one_type([first + i for i in range(count)], "start")[:, np.newaxis]
-    return Given(np.repeat(values, axes, axis=1), form=_checked_form(values, "start"))
-
-
-def of_range(numbers: range) -> Given:
-    """The integers of a range, which are known to be of 64 bits."""
-    if min(numbers.start, numbers.stop) >= -(2**63) and max(numbers.start, numbers.stop) < 2**63:
-        # NumPy counts in int64, and reads all others one by one
-        values = np.arange(numbers.start, numbers.stop, numbers.step, dtype=np.int64)
-    else:
-        values = _one_type(list(numbers), "range")
-    return Given(values[:, np.newaxis])
-
-
-def number(value: Any, name: str) -> Fraction:
-    """One position, in the base unit; an error for one that is missing or infinite."""
-    given = convert(value, 1, name)
-    if given.shape != ():
-        raise TypeError(f"{name} must be one number or time, not {value!r}")
-    if given.nowhere() is not None:
-        raise ValueError(f"{name} must be a finite number, not {value!r}")
-    return given.exactly(0)[0]
-
-
-def check_type(dtype: np.dtype[Any], name: str = "positions") -> None:
-    """A TypeError for arrays of types that have no positions; objects are looked at one by one, later."""
-    if dtype.kind in "mM":
-        counts_of(np.empty(0, dtype), name)
-    elif dtype.kind not in "iuf" and dtype.name != "bfloat16":
-        raise TypeError(f"{name} must be integers, real numbers or times, not an array of {dtype}")
-
-
-# values, the seconds in a count, and which are missing where the values do not say it
-_Values = tuple[npt.NDArray[Any], Fraction, npt.NDArray[np.bool_] | None]
-
-
-def _values(positions: Any, name: str) -> _Values:
-    missing: npt.NDArray[np.bool_] | None = None
-    if isinstance(positions, np.ndarray):
-        values: npt.NDArray[Any] = positions
-    elif isinstance(positions, (list, tuple)):
-        return _of_list(positions, name)
-    elif positions is None:
-        raise TypeError(f"{name} must be an array, not None; in a list, None is a missing one")
-    else:
-        column = column_values(positions, name)
-        if column is not None:
-            values, missing = column
-        else:
-            values = as_array(positions, name)
-    if isinstance(values, np.ma.MaskedArray):
-        missing = np.ma.getmaskarray(values)
-        values = np.ma.getdata(values)
-    counts, unit, nothing = _of_array(np.asarray(values), name, missing)
-    if missing is not None and nothing is not None:
-        missing = np.asarray(missing | nothing)
-    return counts, unit, nothing if missing is None or not missing.any() else missing
-
-
-def _of_list(positions: Any, name: str) -> _Values:
-    """Lists, whose numbers NumPy would make one type of that may not hold them."""
-    types = _types_in(positions)
-    if types == {float}:
-        return np.array(positions), Fraction(1), None
-    values = None
-    if type(np.ma.masked) not in types:
-        if any(issubclass(each, np.ma.MaskedArray) for each in types):
-            return _values(np.ma.array(positions), name)
-        with contextlib.suppress(TypeError, ValueError, OverflowError):
-            values = np.asarray(positions)
-    kind = "O" if values is None else values.dtype.kind
-    if values is not None and values.size == 0 and kind == "f":
-        return values, Fraction(1), None
-    # smaller types are made of nothing that they do not hold
-    if values is not None and kind in "iufbc":
-        wide = kind == "f" and values.dtype.itemsize >= 8
-        if not (wide and (np.abs(values) >= _EXACT_IN_FLOAT64).any()):
-            return _of_array(values, name)
-    try:
-        objects = np.array(positions, dtype=object)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} must be an array, not {positions!r}: {error}") from None
-    return _of_objects(objects, name)
-
-
-def _types_in(numbers: Any) -> set[type]:
-    types = set(map(type, numbers))
-    if list in types or tuple in types:
-        types.update(*(_types_in(inner) for inner in numbers if isinstance(inner, (list, tuple))))
-    return types
-
-
-def _of_array(values: npt.NDArray[Any], name: str, missing: npt.NDArray[np.bool_] | None = None) -> _Values:
-    kind = values.dtype.kind
-    if kind == "O" and values.size:
-        return _of_objects(values, name, missing)
-    if kind in "US" and values.size:
-        raise _is_text(values.flat[0], name)
-    if kind in "bc" and values.size:
-        raise TypeError(
-            f"{name} must be integers, real numbers or times, not {values.flat[0]} in an array of {values.dtype}"
-        )
-    check_type(values.dtype, name)
-    if kind in "mM":
-        return counts_of(values, name)
-    if kind == "V":
-        values = values.astype(np.float32)
-    return values, Fraction(1), None
-
-
-def _of_objects(objects: npt.NDArray[Any], name: str, hidden: npt.NDArray[np.bool_] | None = None) -> _Values:
-    """Integers, floats, fractions or times of any type, and None and its like for what is missing."""
-    if objects.size == 0:
-        return objects.astype(np.float64), Fraction(1), None
-    leaves = [_leaf(value, name) for value in objects.reshape(-1).tolist()]
-    if hidden is not None:
-        leaves = [None if masked else leaf for masked, leaf in zip(hidden.flat, leaves, strict=True)]
-    times = [leaf for leaf in leaves if isinstance(leaf, Time)]
-    numbers = [leaf for leaf in leaves if not isinstance(leaf, Time)]
-    unit = Fraction(1)
-    if times:
-        if any(leaf is not None for leaf in numbers) or len({time.kind for time in times}) > 1:
-            raise TypeError(f"{name} must be all numbers, all points in time or all spans of time, not a mixture")
-        unit = common_unit(time.unit for time in times)
-        numbers = [time and int(time.number * (time.unit / unit)) for time in cast(list[Time | None], leaves)]
-        if not all(count is None or _LEAST <= count <= _MOST for count in numbers):
-            numbers, unit = [count and count * unit for count in numbers], Fraction(1)
-    missing = np.array([number is None for number in numbers]).reshape(objects.shape)
-    return _one_type(numbers, name).reshape(objects.shape), unit, missing if missing.any() else None
-
-
-def _one_type(values: list[Any], name: str) -> npt.NDArray[Any]:
-    """Exact numbers in the smallest type that holds them all; zeros for None."""
-    filled = [0 if value is None else value for value in values]
-    if all(type(value) is int for value in filled):
-        least, most = min(filled), max(filled)
-        return np.array(filled, np.int64 if most < 2**63 else np.uint64 if least >= 0 else object)
-    try:
-        if all(float(value) == value for value in filled):
-            return np.array(filled, np.float64)
-    except OverflowError:
-        largest = max(filled, key=abs)
-        raise ValueError(f"{name} has {largest}, outside of float64") from None
-    result = np.empty(len(filled), object)
-    result[:] = filled
-    return result
-
-
-def _leaf(value: Any, name: str) -> int | float | Fraction | Time | None:
-    """One position, exactly; None where it is missing."""
-    kind: Any = type(value)
-    if kind is float:
-        return None if math.isnan(value) else value
-    if kind is int or (isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.timedelta64))):
-        return checked_integer(int(value), name)
-    # pandas' own are known by their names, so that it need not be imported
-    if value is None or value is np.ma.masked or kind.__name__ in ("NAType", "NaTType"):
-        return None
-    if isinstance(value, (float, np.floating)) or getattr(kind, "__name__", "") == "bfloat16":
-        return _leaf_float(value, name)
-    if isinstance(value, Fraction):
-        return value
-    if isinstance(value, (list, tuple)):
-        raise ValueError(f"{name} must be an array, not one of numbers beside {value!r}")  # noqa: TRY004
-    if isinstance(value, (str, bytes)):
-        raise _is_text(value, name)
-    if isinstance(value, (np.datetime64, np.timedelta64)) and np.isnat(value):
-        return None
-    time = time_of(value, name)
-    if time is not None:
-        return time
-    if hasattr(value, "as_py"):
-        return _leaf(cast(Any, value).as_py(), name)
-    if hasattr(value, "__array__") and getattr(value, "shape", None) == () and not isinstance(value, np.generic):
-        return _leaf(as_array(value, name)[()], name)
-    raise TypeError(f"{name} has {value!r} of type {kind.__name__}, but must be integers, real numbers or times")
-
-
-def checked_integer(value: int, name: str) -> int:
-    """An integer of 64 bits, or an error."""
-    if not _LEAST <= value <= _MOST:
-        raise ValueError(
-            f"{name} has {value}, which is too {'large' if value > 0 else 'small'}: integers must be int64 or uint64; "
-            "give float64 numbers if they are meant"
-        )
-    return value
-
-
-def _leaf_float(value: Any, name: str) -> float | Fraction | None:
-    if np.isnan(value):
-        return None
-    if float(value) == value:
-        return float(value)
-    if abs(value) > _LARGEST:
-        raise ValueError(f"{name} has {value}, outside of float64")
-    # a long double
-    return Fraction(*value.as_integer_ratio())
-
-
-def _is_text(value: Any, name: str) -> TypeError:
-    text = str(value) if isinstance(value, str) else bytes(value)
-    return TypeError(
-        f"{name} must be integers, real numbers or times, not text such as {text!r}; "
-        "for a time, give np.datetime64('2026-01-01T12:00') or pandas.to_datetime"
-    )
-
-
-def _checked_form(values: npt.NDArray[Any], name: str) -> str:
-    if values.dtype.kind == "O":
-        return "integer" if all(type(value) is int for value in values.flat) else "pair"
-    form = _form_of(values)
-    if form == "pair":
-        beyond = np.isfinite(values) & (np.abs(values) > _LARGEST)
-        if beyond.any():
-            raise ValueError(f"{name} has {values[beyond][0]}, outside of float64")
-    return form
-
-
-# ---- several axes together --------------------------------------------------------------------------------------
-
-
-def together(axes: Sequence[Given]) -> tuple[list[npt.NDArray[Any]], Fraction, str]:
-    """Positions of one axis each as arrays (rows,) of one type, with the unit and the form that they share."""
-    if len({given.unit for given in axes}) > 1:
-        axes = [_in_base_unit(given) for given in axes]
-    types = [given.values.dtype for given in axes]
-    if all(given.form == "real" for given in axes):
-        form, common = "real", _FLOAT64
-    elif all(given.form == "integer" or given.values.dtype.kind in "iu" for given in axes):
-        form, common = "integer", np.result_type(*types)
-    else:
-        form, common = "pair", np.result_type(*types) if all(kind.kind == "f" for kind in types) else np.dtype(object)
-    if form == "integer" and common.kind == "f":
-        common = np.dtype(object)
-    return [given.values[:, 0].astype(common) for given in axes], axes[0].unit, form
-
-
-def _in_base_unit(given: Given) -> Given:
-    if given.unit == 1:
-        return given
-    return Given(given.values.astype(object) * given.unit, missing=given.missing, form="pair")
 
 
 def split_integers(values: npt.NDArray[Any]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:

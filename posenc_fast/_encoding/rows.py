@@ -11,7 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from .._engine.blocks import Target, collapse
-from .._numbers.arguments import MOST, check_out, new
+from .._numbers.arguments import MOST
+from .._numbers.arrays import check_out, new
+from .._numbers.formats import FLOAT64
 from .._numbers.rounding import deliver
 from .exact_rows import exact_row
 from .plans import Plans
@@ -68,12 +70,12 @@ def fill_progression(
         if i < target.rows:
             fill_progression(plans, target.every(i, period), int(first + each * i), int(each * period), single, threads)
         return
-    lattice, span_bits = plans.lattice(engine, target.kind == 0)
+    lattice, span_bits = plans.lattice(engine, target.kind == FLOAT64.kind)
     begin_all, step = int(first), int(each)
 
     def task(part: slice, out: Array, x: Array | None) -> None:
         begin, rows = begin_all + part.start * step, part.stop - part.start
-        if step == 1 and (x is None or target.kind):
+        if step == 1 and (x is None or target.kind != FLOAT64.kind):
             span, offset = divmod(begin, 1 << span_bits)
             lattice.table(engine.level, span, offset, out, target.kind, target.stream, x, target.scale)
         else:

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._engine.blocks import WORTH_A_THREAD
-from .._numbers.arguments import usual_type
+from .._numbers.formats import FLOAT32, FLOAT64, usual_type
 from .plans import Plans
 
 __all__ = ["row", "sums", "table"]
@@ -21,6 +21,7 @@ __all__ = ["row", "sums", "table"]
 Array = npt.NDArray[Any]
 
 _FLOAT32 = np.dtype(np.float32)
+_SINGLE, _DOUBLE = FLOAT32.kind, FLOAT64.kind
 # of positions that are alone: those whose item is a float or an int, exactly
 _SCALARS = frozenset(np.dtype(code).type for code in "bBhHiIlLqQefd")
 _PLAIN = (float, int)
@@ -46,7 +47,7 @@ def table(plans: Plans, length: int, start: int, dtype: Any, out: Array | None) 
     if rows is None:
         return None
     engine = plans.engine()
-    lattice, span_bits = plans.lattice(engine, usual[1] == 0)
+    lattice, span_bits = plans.lattice(engine, usual[1] == _DOUBLE)
     if lattice is None:
         return None
     span, offset = divmod(start, 1 << span_bits)
@@ -73,7 +74,7 @@ def sums(plans: Plans, x: Any, start: int, x_scale: Any, out: Any) -> Array | No
     view, seen = total, values
     if len(shape) != 3:
         view, seen = (array.reshape(-1, *shape[-2:]) for array in (total, values))
-    lattice.table(engine.level, span, offset, view, 1, False, seen, x_scale)
+    lattice.table(engine.level, span, offset, view, _SINGLE, False, seen, x_scale)
     return x if out is x else total
 
 
@@ -103,10 +104,10 @@ def row(plans: Plans, position: Any, out: Any) -> Array | None:
         return None
     if out is None:
         rows = np.empty(plans.width, _FLOAT32)
-        if not plan.encode_one(engine.level, value, rows, 1):
+        if not plan.encode_one(engine.level, value, rows, _SINGLE):
             return None
         return rows if not shape else rows.reshape(*shape, plans.width)
     given = _usual_rows(out, (*(shape or ()), plans.width), _FLOAT32)
-    if given is None or not plan.encode_one(engine.level, value, given.reshape(-1), 1):
+    if given is None or not plan.encode_one(engine.level, value, given.reshape(-1), _SINGLE):
         return None
     return out  # type: ignore[no-any-return]

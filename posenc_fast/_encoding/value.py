@@ -8,22 +8,13 @@ import numpy as np
 import numpy.typing as npt
 
 from .._engine.blocks import Target, collapse
-from .._numbers import arguments as _checks
-from .._numbers.arguments import (
-    check_out,
-    check_precision,
-    check_size,
-    check_workers,
-    count_of,
-    float_type,
-    new,
-    plain,
-    wanted_type,
-)
-from .._numbers.schedule import Schedule, explicit, real_array
+from .._numbers.arguments import check_precision, check_size, check_workers, count_of, progression, real, real_array
+from .._numbers.arrays import check_out, new, plain
+from .._numbers.formats import float_type, wanted_type
+from .._numbers.schedule import Schedule, explicit
 from . import algebra as _algebra
-from . import positions as _positions
 from . import short
+from .conversion import convert
 from .plans import Plans
 from .rows import encode, fill, fill_progression
 from .sinusoids import Partners, Sinusoids
@@ -243,7 +234,7 @@ class Encoding:
         kind = wanted_type(dtype, out, "table")
         check_size("length", length, (length, self.d_model), kind.itemsize)
         single, threads = check_precision(precision), check_workers(workers)
-        first, each = _checks.progression(start, step, length)
+        first, each = progression(start, step, length)
         result = self._allocate(out, (length, self.d_model), kind, "table")
         if length:
             fill_progression(self._plans, Target(result, warm=out is not None), first, each, single, threads)
@@ -301,7 +292,7 @@ class Encoding:
                 return row
         kind = wanted_type(dtype, out, "encode")
         single, threads = check_precision(precision), check_workers(workers)
-        given = _positions.convert(positions, self.ndim)
+        given = convert(positions, self.ndim)
         return encode(self._plans, given, kind, out, single=single, threads=threads)
 
     def add_to(
@@ -362,17 +353,17 @@ class Encoding:
             raise ValueError(
                 f"x has shape {x.shape}, but must have (..., L, {self.d_model}), the encoding's d_model last"
             )
-        scale = _checks.real(x_scale, "x_scale")
+        scale = real(x_scale, "x_scale")
         single, threads = check_precision(precision), check_workers(workers)
         length = x.shape[-2]
         given = None
         if positions is None:
             self._one_axis("add_to without positions")
-            first, each = _checks.progression(start, step, length)
+            first, each = progression(start, step, length)
         else:
             if (start, step) != (0, 1):
                 raise ValueError(f"positions excludes start={start!r} and step={step!r}; leave one side out")
-            given = _positions.convert(positions, self.ndim)
+            given = convert(positions, self.ndim)
             shape = given.shape
             if shape not in ((length,), x.shape[:-1]):
                 raise ValueError(

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .._numbers.arguments import kind_of
+from .._numbers.formats import format_of
 from . import threads as _threads
 from .backend import CACHE_SIZE
 
@@ -57,11 +57,11 @@ class Target:
     """
 
     def __init__(self, out: Array, *, x: Array | None = None, scale: float = 1.0, warm: bool = False) -> None:
-        kind = kind_of(out.dtype)
-        assert kind is not None
-        self.kind, self.scale = kind, scale
-        self.out = out.view(np.uint16) if kind >= 2 else out
-        self.x = x if x is None or kind < 2 else x.view(np.uint16)
+        form = format_of(out.dtype)
+        assert form is not None
+        self.kind, self.scale = form.kind, scale
+        self.out = out.view(form.stored)
+        self.x = x if x is None else x.view(form.stored)
         self.rows, self.width = out.shape[-2:]
         # memory that was written before is not worth its place in the cache when it fills the cache anyway; of
         # narrow rows, too many lines are shared by two rows. What is added to is fetched early instead.

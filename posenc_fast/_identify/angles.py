@@ -9,12 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["BASES", "FIRSTS", "ROUNDING", "Angles", "Table", "measure", "odd_of", "schedules", "start_of"]
+from .._numbers.formats import Format
+
+__all__ = ["BASES", "FIRSTS", "Angles", "Table", "measure", "odd_of", "schedules", "start_of"]
 
 Floats = npt.NDArray[np.float64]
 
 # half a unit in the last place of 1, by the engines' kinds
-ROUNDING = (2.0**-53, 2.0**-24, 2.0**-11, 2.0**-8)
 # the more usual come first
 BASES = (10000.0, 1000.0, 100.0, 500000.0, 1000000.0, 100000.0, 20.0, 10.0, 2.0)
 _SHIFTS = (0.0, 1.0, 0.5)
@@ -22,13 +23,13 @@ FIRSTS = (1.0, 2 * math.pi, math.pi, 2.0, 0.5)
 
 
 class Table(NamedTuple):
-    """values: rows that angles are measured on; rows: which of them are not zero; kind: of the engines."""
+    """values: rows that angles are measured on; rows: which of them are not zero; form: of its numbers."""
 
     whole: npt.NDArray[Any]
     values: Floats
     rows: npt.NDArray[np.intp]
     zero_rows: tuple[int, ...]
-    kind: int
+    form: Format
 
 
 class Angles(NamedTuple):
@@ -60,7 +61,7 @@ def measure(given: Table, layout: str, functions: tuple[str, ...]) -> Angles | N
     z = both["cos"] + 1j * both["sin"]
     lengths = np.abs(z)
     scale = lengths.mean() if pairs else 0.0
-    if scale == 0 or np.abs(lengths / scale - 1).max() > 4 * ROUNDING[given.kind] + 1e-5:
+    if scale == 0 or np.abs(lengths / scale - 1).max() > 4 * given.form.rounding + 1e-5:
         return None
     next_to = np.diff(given.rows) == 1
     if not next_to.any():
@@ -74,11 +75,11 @@ def measure(given: Table, layout: str, functions: tuple[str, ...]) -> Angles | N
     slope = ((n - centre) * rest).sum(axis=0) / spread
     noise = rest - rest.mean(axis=0) - slope * (n - centre)
     frequencies = turns + slope
-    if np.abs(noise).max() > 8 * ROUNDING[given.kind] + 1e-5 + 1e-6 * np.abs(frequencies).max() * n.max():
+    if np.abs(noise).max() > 8 * given.form.rounding + 1e-5 + 1e-6 * np.abs(frequencies).max() * n.max():
         return None
     phases = np.angle(np.exp(1j * (rest.mean(axis=0) - slope * centre)))
     # a small sine is rounded to as many digits as a large one
-    rounding = ROUNDING[given.kind] * np.minimum(1.0, np.abs(phases) + np.abs(frequencies) * n.max()) + 1e-9
+    rounding = given.form.rounding * np.minimum(1.0, np.abs(phases) + np.abs(frequencies) * n.max()) + 1e-9
     errors = np.maximum(np.sqrt((noise**2).mean(axis=0)), rounding) / np.sqrt(spread)
     known = np.abs(frequencies) > 4 * errors
     step = -1 if frequencies[known].sum() < 0 else 1

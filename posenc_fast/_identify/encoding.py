@@ -19,11 +19,12 @@ import numpy.typing as npt
 from .._encoding.access import scaled
 from .._encoding.builders import sinusoidal
 from .._encoding.value import Encoding
-from .._numbers.arguments import float_type, kind_of, real
+from .._numbers.arguments import real
 from .._numbers.arrays import as_array
+from .._numbers.formats import float_type, format_of
 from ..presets import names
 from ..presets._registry import facts
-from .angles import BASES, FIRSTS, ROUNDING, Angles, Table, measure, odd_of, schedules, start_of
+from .angles import BASES, FIRSTS, Angles, Table, measure, odd_of, schedules, start_of
 
 __all__ = ["Identification", "identify"]
 
@@ -199,7 +200,8 @@ def identify(table: npt.ArrayLike, *, start: float | None = None) -> Identificat
 
 def _checked(table: npt.ArrayLike) -> Table:
     array = as_array(table, "table", keep_type=True)
-    kind = kind_of(float_type(array.dtype, "table"))
+    form = format_of(float_type(array.dtype, "table"))
+    assert form is not None
     if array.ndim != 2 or array.shape[1] == 0:
         raise ValueError(f"table has shape {array.shape}, but must have (rows, columns)")
     values = array[:_ROWS].astype(np.float64)
@@ -212,7 +214,7 @@ def _checked(table: npt.ArrayLike) -> Table:
         raise ValueError(
             f"table has {len(array)} rows, {len(rows)} of them not zero, but must have at least {LEAST_ROWS}"
         )
-    return Table(array, values, rows, tuple(np.flatnonzero(zero).tolist()), kind or 0)
+    return Table(array, values, rows, tuple(np.flatnonzero(zero).tolist()), form)
 
 
 def _candidates(
@@ -249,7 +251,7 @@ def _fit(given: Table, candidate: _Candidate) -> _Fit:
     values, expected = given.values[kept], candidate.rows(candidate.start + kept * float(candidate.step))
     scale = float((values * expected).sum() / max((expected**2).sum(), 1e-300))
     usual = (1.0, values.shape[1] ** -0.5, (2 / values.shape[1]) ** 0.5, 2**0.5, values.shape[1] ** 0.5)
-    scale = next((one for one in usual if abs(scale / one - 1) < ROUNDING[given.kind] / 2 + 1e-6), scale)
+    scale = next((one for one in usual if abs(scale / one - 1) < given.form.rounding / 2 + 1e-6), scale)
     difference = np.abs(values - scale * expected)
     misfit = float((difference / _tolerated(given, candidate, scale, values, kept)).max())
     return _Fit(misfit, float(difference.max()), scale, candidate)
@@ -257,7 +259,7 @@ def _fit(given: Table, candidate: _Candidate) -> _Fit:
 
 def _tolerated(given: Table, candidate: _Candidate, scale: float, values: Floats, rows: npt.NDArray[np.intp]) -> Floats:
     angles = np.abs(candidate.start + rows * candidate.step)[:, np.newaxis] * np.abs(candidate.frequencies)
-    tolerated = 2 * ROUNDING[given.kind] * np.abs(values) + abs(scale) * (_CONSTANT + _PER_ANGLE * angles)
+    tolerated = 2 * given.form.rounding * np.abs(values) + abs(scale) * (_CONSTANT + _PER_ANGLE * angles)
     result: Floats = np.maximum(tolerated, 1e-300)
     return result
 

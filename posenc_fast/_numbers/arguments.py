@@ -1,8 +1,9 @@
-"""Checks of arguments: every error names the argument, its value and what would do; nothing is written before."""
+"""Checks of arguments that are numbers: every error names the argument, its value and what would do."""
 
 from __future__ import annotations
 
-import importlib.util
+import math
+import operator
 import os
 import sys
 from fractions import Fraction
@@ -11,88 +12,63 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .arrays import is_tensor
-from .names import meant, one_of
-from .schedule import MOST_COLUMNS, count_of, real
+from .names import one_of
 
 __all__ = [
-    "check_out",
     "check_precision",
+    "check_size",
     "check_width",
     "check_workers",
     "count_of",
-    "float_type",
-    "kind_of",
-    "new",
-    "plain",
+    "exact_number",
     "progression",
     "real",
-    "types_here",
-    "usual_type",
-    "wanted_type",
+    "real_array",
 ]
 
-# the kinds of the engines, in their order
-TYPES = ("float64", "float32", "float16", "bfloat16")
-KINDS = {np.dtype(np.float64): 0, np.dtype(np.float32): 1, np.dtype(np.float16): 2}
+# 64-bit integers
 LEAST, MOST = -(2**63), 2**64 - 1
+# the engines count columns in 32 bits, and twice as many for the waves
+MOST_COLUMNS = 2**30 - 1
 # products with larger ones could not be made exact
 MOST_AMPLITUDE = 2.0**960
-# what is usually given as dtype, for calls that must not take long
-_USUAL: dict[Any, tuple[np.dtype[Any], int]] = {
-    np.float32: (np.dtype(np.float32), 1),
-    np.float64: (np.dtype(np.float64), 0),
-}
-_USUAL.update({usual[0]: usual for usual in list(_USUAL.values())})
 
 
-def wanted_type(dtype: Any, out: Any = None, twin: str = "") -> np.dtype[Any]:
-    """One of the four types: the one that was asked for, else that of out, else float32."""
-    if dtype is not None:
-        return float_type(dtype)
-    if out is None:
-        return _USUAL[np.float32][0]
-    given = plain(out, "out", twin).dtype
-    if kind_of(given) is None:
-        raise ValueError(f"out has type {given}, but must have one of {', '.join(TYPES)} in native byte order")
-    return given
-
-
-def usual_type(dtype: Any, out: Any = None) -> tuple[np.dtype[Any], int] | None:
-    """float32 or float64, with its kind, when asked for as such or that of out; None means: look closer."""
-    if dtype is None:
-        dtype = np.float32 if out is None else getattr(out, "dtype", None)
-    return _USUAL.get(dtype) if isinstance(dtype, (type, np.dtype)) else None
-
-
-def kind_of(dtype: np.dtype[Any]) -> int | None:
-    """Index into TYPES, or None."""
-    kind = KINDS.get(dtype)
-    if kind is None and dtype.name == "bfloat16" and dtype.itemsize == 2:
-        kind = 3
-    return kind
-
-
-def types_here() -> list[str]:
-    """Names of the types that can be had: bfloat16 is not without ml_dtypes."""
-    return [name for name in TYPES if name != "bfloat16" or importlib.util.find_spec("ml_dtypes")]
-
-
-def float_type(dtype: Any, name: str = "dtype") -> np.dtype[Any]:
-    """One of the four types, in native byte order."""
-    if isinstance(dtype, str) and dtype == "bfloat16":
-        try:
-            import ml_dtypes
-        except ImportError:
-            raise ImportError(f"{name}='bfloat16' needs the package ml_dtypes: pip install ml_dtypes") from None
-        dtype = ml_dtypes.bfloat16
+def real(value: Any, name: str, *, positive: bool = False) -> float:
+    """A finite float, or an error that names the argument."""
+    if isinstance(value, (bool, np.bool_, str, bytes, complex)) or not isinstance(
+        value, (int, float, np.integer, np.floating, Fraction)
+    ):
+        raise TypeError(f"{name} must be a real number, not {value!r}")
     try:
-        result: np.dtype[Any] = np.dtype(dtype)
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number) or (positive and number <= 0):
+        raise ValueError(f"{name} must be a finite{' positive' if positive else ''} number, not {value!r}")
+    return number
+
+
+def real_array(value: npt.ArrayLike, name: str) -> npt.NDArray[np.float64]:
+    array = np.asarray(value)
+    if array.dtype.kind not in "iuf" or array.dtype.itemsize > 8:
+        raise TypeError(f"{name} must be real numbers of at most 64 bits, not {array.dtype}")
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} must be finite, not {array!r}")
+    return array.astype(np.float64)
+
+
+def count_of(value: Any, name: str, least: int) -> int:
+    """An integer of at least ``least``, or an error that names the argument."""
+    if isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name} must be an integer, not {value!r}")
+    try:
+        number = operator.index(value)
     except TypeError:
-        raise TypeError(f"{name} must be one of {', '.join(TYPES)}, not {dtype!r}{meant(dtype, TYPES)}") from None
-    if kind_of(result) is None:
-        raise TypeError(f"{name} must be one of {', '.join(TYPES)} in native byte order, not {dtype!r}")
-    return result
+        raise TypeError(f"{name} must be an integer, not {value!r}") from None
+    if number < least:
+        raise ValueError(f"{name} must be at least {least}, not {value!r}")
+    return number
 
 
 def check_precision(precision: Any) -> bool:
@@ -133,46 +109,6 @@ def check_width(d_model: int) -> None:
     """A ValueError where the engines could not count the columns: they do so in 32 bits, twice as many for the waves."""
     if d_model > MOST_COLUMNS:
         raise ValueError(f"d_model={d_model} is too large, the most is {MOST_COLUMNS}; use several encodings")
-
-
-def new(shape: tuple[int, ...], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
-    """A new array, or a ValueError where its size has no meaning."""
-    check_size("shape", shape[0] if shape else 1, shape, dtype.itemsize)
-    return np.empty(shape, dtype)
-
-
-def _way_out(array: Any, name: str, twin: str) -> str:
-    if not is_tensor(array):
-        return ""
-    return f"; posenc_fast.torch.{twin} takes tensors" if twin else f"; give {name}.numpy()"
-
-
-def plain(array: Any, name: str, twin: str = "") -> npt.NDArray[Any]:
-    """The array, seen through an ndarray of our own: what is checked then stays as it is.
-
-    A subclass may show another shape than its memory has, and another thread may set the shape of an array. ``twin`` is
-    the function of posenc_fast.torch that does the same for tensors.
-    """
-    if not isinstance(array, np.ndarray):
-        raise TypeError(f"{name} must be a numpy array, not {type(array).__name__}{_way_out(array, name, twin)}")
-    return np.ndarray.view(array, np.ndarray)
-
-
-def check_out(out: Any, shape: tuple[int, ...], dtype: np.dtype[Any], twin: str = "") -> npt.NDArray[Any]:
-    """The array to write rows to, seen as a plain one, or an error."""
-    array = plain(out, "out", twin)
-    if array.dtype != dtype:
-        raise ValueError(f"out has type {array.dtype}, but must have {dtype} in native byte order")
-    if array.shape != shape:
-        raise ValueError(f"out has shape {array.shape}, but must have {shape}")
-    if not array.flags.writeable:
-        raise ValueError("out is read-only; give a writable array")
-    if array.size and array.shape[-1] > 1 and array.strides[-1] != array.itemsize:
-        raise ValueError(
-            f"out has strides {array.strides}, but the values of a row must be next to each other (a last stride of "
-            f"{array.itemsize}): give numpy.empty({shape}, {dtype.name!r}), and copy from it"
-        )
-    return array
 
 
 def exact_number(value: Any, name: str) -> Fraction | int:

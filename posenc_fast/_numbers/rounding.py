@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from .doubles import Floats, total, two_product
+from .formats import BFLOAT16, FLOAT16, FLOAT32, FLOAT64
 
 __all__ = ["HUGE", "MOST", "deliver", "hard_rows", "round_to", "rounded", "values_of"]
 
-FLOAT64, FLOAT32, FLOAT16, BFLOAT16 = range(4)
 # turns: beyond MOST a product no longer rounds to quarter turns; below TINY its error may be subnormal
 MOST, TINY = 2.0**49, 1e-270
 # from here on a number cannot be split into halves any more, which is how products are made exact without FMA
@@ -21,11 +21,11 @@ HUGE = 2.0**990
 def round_to(kind: int, high: Floats, low: Floats) -> npt.NDArray[Any]:
     """The sum of two doubles, rounded once; 16-bit floats as uint16."""
     value = high + low
-    if kind == FLOAT64:
+    if kind == FLOAT64.kind:
         return value
-    if kind == FLOAT32:
+    if kind == FLOAT32.kind:
         return value.astype(np.float32)
-    if kind == FLOAT16:
+    if kind == FLOAT16.kind:
         return value.astype(np.float16).view(np.uint16)
     # a sum with what is 2^45 times as large has its last place where the bfloat16 has it: subnormals where the least
     # normal number has it. No stop at float32, which has the same exponents: its subnormals have lost bits that decide
@@ -40,14 +40,14 @@ def rounded(values: Floats, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     if dtype.name != "bfloat16":
         return values.astype(dtype)
     # a zero keeps its sign when -0.0 is added
-    return round_to(BFLOAT16, values, np.full_like(values, -0.0)).view(dtype)
+    return round_to(BFLOAT16.kind, values, np.full_like(values, -0.0)).view(dtype)
 
 
 def values_of(kind: int, x: npt.NDArray[Any]) -> Floats:
     """An array of the output's type as float64."""
-    if kind == FLOAT16:
+    if kind == FLOAT16.kind:
         x = x.view(np.float16)
-    elif kind == BFLOAT16:
+    elif kind == BFLOAT16.kind:
         x = (x.astype(np.uint32) << np.uint32(16)).view(np.float32)
     return x.astype(np.float64)
 

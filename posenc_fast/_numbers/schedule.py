@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import math
-import operator
 from fractions import Fraction
 from typing import Any
 
@@ -12,51 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from . import exact as _exact
+from .arguments import MOST_COLUMNS, count_of, real
 from .exact import Real
 
-__all__ = ["Explicit", "Geometric", "Linear", "Periodic", "Schedule", "geometric", "linear", "real", "real_array"]
+__all__ = ["Explicit", "Geometric", "Linear", "Periodic", "Schedule", "geometric", "linear"]
 
-# the engines count columns in 32 bits, and twice as many for the waves
-MOST_COLUMNS = 2**30 - 1
 # enough for two doubles with a margin for the errors of a few thousand multiplications
 _BITS = 192
-
-
-def real(value: Any, name: str, *, positive: bool = False) -> float:
-    """A finite float, or an error that names the argument."""
-    if isinstance(value, (bool, np.bool_, str, bytes, complex)) or not isinstance(
-        value, (int, float, np.integer, np.floating, Fraction)
-    ):
-        raise TypeError(f"{name} must be a real number, not {value!r}")
-    try:
-        number = float(value)
-    except OverflowError:
-        number = math.inf
-    if not math.isfinite(number) or (positive and number <= 0):
-        raise ValueError(f"{name} must be a finite{' positive' if positive else ''} number, not {value!r}")
-    return number
-
-
-def real_array(value: npt.ArrayLike, name: str) -> npt.NDArray[np.float64]:
-    array = np.asarray(value)
-    if array.dtype.kind not in "iuf" or array.dtype.itemsize > 8:
-        raise TypeError(f"{name} must be real numbers of at most 64 bits, not {array.dtype}")
-    if not np.isfinite(array).all():
-        raise ValueError(f"{name} must be finite, not {array!r}")
-    return array.astype(np.float64)
-
-
-def count_of(value: Any, name: str, least: int) -> int:
-    """An integer of at least ``least``, or an error that names the argument."""
-    if isinstance(value, (bool, np.bool_)):
-        raise TypeError(f"{name} must be an integer, not {value!r}")
-    try:
-        number = operator.index(value)
-    except TypeError:
-        raise TypeError(f"{name} must be an integer, not {value!r}") from None
-    if number < least:
-        raise ValueError(f"{name} must be at least {least}, not {value!r}")
-    return number
 
 
 class Schedule:

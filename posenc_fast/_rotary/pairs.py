@@ -12,8 +12,8 @@ from .._encoding.access import of_sinusoids
 from .._encoding.builders import FUNCTIONS
 from .._encoding.sinusoids import Sinusoids
 from .._encoding.value import Encoding
-from .._numbers.arguments import count_of
-from .._numbers.schedule import Explicit, Schedule, explicit, real_array
+from .._numbers.arguments import count_of, real_array
+from .._numbers.schedule import Explicit, Schedule, explicit
 
 __all__ = ["angles_of", "axial", "checked_axes", "checked_frequencies", "written"]
 

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from .._numbers.arguments import count_of, real, real_array
 from .._numbers.names import meant
-from .._numbers.schedule import Schedule, count_of, geometric, real, real_array
+from .._numbers.schedule import Schedule, geometric
 
 __all__ = ["KINDS", "Frequencies", "checked_scaling", "frequencies_of"]
 

@@ -12,26 +12,17 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from .._encoding import positions as _positions
 from .._encoding.access import bound
 from .._encoding.access import rows as rows_of
+from .._encoding.conversion import convert, counted
 from .._encoding.positions import Given
 from .._encoding.value import Encoding
 from .._engine import backend as _backend
 from .._engine import threads as _threads
 from .._engine.blocks import WORTH_A_THREAD
-from .._numbers import arguments as _checks
-from .._numbers.arguments import (
-    check_out,
-    check_precision,
-    check_workers,
-    count_of,
-    float_type,
-    kind_of,
-    plain,
-    real,
-    wanted_type,
-)
+from .._numbers.arguments import check_precision, check_workers, count_of, progression, real
+from .._numbers.arrays import check_out, plain
+from .._numbers.formats import BFLOAT16, TYPES, float_type, kind_of, wanted_type
 from .._numbers.names import one_of
 from .._numbers.rounding import rounded
 from .._numbers.schedule import Explicit, Schedule, parts_of, schedule_of
@@ -385,12 +376,12 @@ class Rotary:
         given: Any = positions_or_length
         if isinstance(given, (int, np.integer)) and not isinstance(given, bool):
             given = count_of(given, "length", 0)
-            _checks.progression(start, 1, given)
+            progression(start, 1, given)
             shape: tuple[int, ...] = (given,)
         else:
             if start != 0:
                 raise ValueError(f"start={start!r} is for a length; positions are given as they are")
-            given = _positions.convert(given, self.ndim)
+            given = convert(given, self.ndim)
             shape = given.shape
         pair: Any = (None, None) if out is None else out
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
@@ -427,7 +418,7 @@ class Rotary:
             if encoding.ndim == 1 and self._kind[0] != "xpos":
                 precision = "float32" if single else "exact"
                 return encoding.table(given, start=start, dtype=kind, out=out, precision=precision, workers=threads)
-            given = _positions.counted(start, given, encoding.ndim)
+            given = counted(start, given, encoding.ndim)
         if self._kind[0] == "xpos":
             rows = self._xpos_rows(encoding, given, single, threads)
             if out is None:
@@ -511,7 +502,7 @@ class Rotary:
         x, axis, lead, length = self._checked_x(x, seq_axis)
         if positions is None:
             if length:
-                _checks.progression(start, 1, length)
+                progression(start, 1, length)
 
             def angles(part: slice) -> Floats:
                 return self._counted_rows(part.stop - part.start, start + part.start, single, inverse)
@@ -519,7 +510,7 @@ class Rotary:
             return self._turned(x, out, axis, lead, 0, angles, threads, inverse)
         if start != 0:
             raise ValueError(f"positions excludes start={start!r}; leave one side out")
-        given = _positions.convert(positions, self.ndim)
+        given = convert(positions, self.ndim)
         shape = given.shape
         groups = len(shape) - 1
         if groups < 0 or shape != (*lead[:groups], length):
@@ -587,7 +578,7 @@ class Rotary:
         encoding = self._angles_of("cos", "-sin" if inverse else "sin", inverse=inverse)
         if inverse and self._kind[0] == "xpos":
             if not isinstance(given, Given):
-                given = _positions.counted(start, given, encoding.ndim)
+                given = counted(start, given, encoding.ndim)
             return self._xpos_rows(encoding, given, single, inverse=True)
         return self._rows(encoding, given, start, _FLOAT64, single=single)
 
@@ -640,7 +631,7 @@ class Rotary:
         parts = [np.asarray(cos), np.asarray(sin)]
         for name, part in zip(("cos", "sin"), parts, strict=True):
             if kind_of(part.dtype) is None:
-                raise TypeError(f"{name} must have real numbers of one of {', '.join(_checks.TYPES)}, not {part.dtype}")
+                raise TypeError(f"{name} must have real numbers of one of {', '.join(TYPES)}, not {part.dtype}")
         groups = parts[0].ndim - 2
         expected = (*lead[: max(groups, 0)], length, self.rotary_dim // 2)
         for name, part in zip(("cos", "sin"), parts, strict=True):
@@ -661,7 +652,8 @@ class Rotary:
         expected = shape[0], shape[2], self._key.rotary_dim // 2
         if cos.shape != sin.shape or cos.shape not in (expected, expected[1:]):
             return None
-        if cos.dtype not in _checks.KINDS or sin.dtype not in _checks.KINDS:
+        # NumPy joins no bfloat16 to others
+        if {kind_of(cos.dtype), kind_of(sin.dtype)} & {None, BFLOAT16.kind}:
             return None
         return np.concatenate((cos, sin), axis=-1, dtype=np.float64)
 

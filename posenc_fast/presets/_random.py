@@ -6,7 +6,7 @@ import numpy.typing as npt
 
 from .._encoding.builders import fourier_features
 from .._encoding.value import Encoding
-from .._numbers.schedule import real_array
+from .._numbers.arguments import real_array
 from ._build import TWO_PI
 from ._registry import preset
 

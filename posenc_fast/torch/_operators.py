@@ -21,7 +21,7 @@ import torch
 from .._encoding import access
 from .._encoding.value import Encoding
 from .._engine.blocks import WORTH_A_THREAD
-from .._numbers.arguments import TYPES, float_type, kind_of
+from .._numbers.formats import TYPES, float_type, kind_of
 from .._rotary.value import LAYOUTS, Rotary
 from .._rotary.value import read as rotary_read
 from .._rotary.value import written as rotary_written

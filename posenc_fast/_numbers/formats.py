@@ -1,0 +1,115 @@
+"""The formats of results: the four types of floating-point numbers, and what the engines call them."""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .arrays import plain
+from .names import meant
+
+__all__ = [
+    "BFLOAT16",
+    "FLOAT16",
+    "FLOAT32",
+    "FLOAT64",
+    "FORMATS",
+    "TYPES",
+    "Format",
+    "float_type",
+    "format_of",
+    "kind_of",
+    "types_here",
+    "usual_type",
+    "wanted_type",
+]
+
+
+class Format(NamedTuple):
+    """A type of results.
+
+    name: of the dtype. kind: what the engines call it, in src/posenc.h too. bits: significant ones. least: exponent of
+    the least subnormal number. stored: what the engines are handed; 16-bit floats as integers.
+    """
+
+    name: str
+    kind: int
+    bits: int
+    least: int
+    stored: np.dtype[Any]
+
+    @property
+    def rounding(self) -> float:
+        """Largest relative error of a rounded normal number."""
+        return float(2.0**-self.bits)
+
+
+FLOAT64 = Format("float64", 0, 53, -1074, np.dtype(np.float64))
+FLOAT32 = Format("float32", 1, 24, -149, np.dtype(np.float32))
+FLOAT16 = Format("float16", 2, 11, -24, np.dtype(np.uint16))
+BFLOAT16 = Format("bfloat16", 3, 8, -133, np.dtype(np.uint16))
+# by kind
+FORMATS = (FLOAT64, FLOAT32, FLOAT16, BFLOAT16)
+TYPES = tuple(each.name for each in FORMATS)
+_OF_NUMPY = {np.dtype(each.name): each for each in FORMATS[:3]}
+# what is usually given as dtype, for calls that must not take long
+_USUAL: dict[Any, tuple[np.dtype[Any], int]] = {}
+for _type in (np.float32, np.float64):
+    _USUAL[_type] = _USUAL[np.dtype(_type)] = np.dtype(_type), _OF_NUMPY[np.dtype(_type)].kind
+
+
+def format_of(dtype: np.dtype[Any]) -> Format | None:
+    """The format of a dtype in native byte order; None for all others."""
+    found = _OF_NUMPY.get(dtype)
+    if found is None and dtype.name == "bfloat16" and dtype.itemsize == 2:
+        found = BFLOAT16
+    return found
+
+
+def kind_of(dtype: np.dtype[Any]) -> int | None:
+    """What the engines call a dtype; None for those that they do not know."""
+    found = format_of(dtype)
+    return None if found is None else found.kind
+
+
+def wanted_type(dtype: Any, out: Any = None, twin: str = "") -> np.dtype[Any]:
+    """One of the four types: the one that was asked for, else that of out, else float32."""
+    if dtype is not None:
+        return float_type(dtype)
+    if out is None:
+        return FLOAT32.stored
+    given = plain(out, "out", twin).dtype
+    if kind_of(given) is None:
+        raise ValueError(f"out has type {given}, but must have one of {', '.join(TYPES)} in native byte order")
+    return given
+
+
+def usual_type(dtype: Any, out: Any = None) -> tuple[np.dtype[Any], int] | None:
+    """float32 or float64, with its kind, when asked for as such or that of out; None means: look closer."""
+    if dtype is None:
+        dtype = np.float32 if out is None else getattr(out, "dtype", None)
+    return _USUAL.get(dtype) if isinstance(dtype, (type, np.dtype)) else None
+
+
+def types_here() -> list[str]:
+    """Names of the types that can be had: bfloat16 is not without ml_dtypes."""
+    return [name for name in TYPES if name != "bfloat16" or importlib.util.find_spec("ml_dtypes")]
+
+
+def float_type(dtype: Any, name: str = "dtype") -> np.dtype[Any]:
+    """One of the four types, in native byte order."""
+    if isinstance(dtype, str) and dtype == "bfloat16":
+        try:
+            import ml_dtypes
+        except ImportError:
+            raise ImportError(f"{name}='bfloat16' needs the package ml_dtypes: pip install ml_dtypes") from None
+        dtype = ml_dtypes.bfloat16
+    try:
+        result: np.dtype[Any] = np.dtype(dtype)
+    except TypeError:
+        raise TypeError(f"{name} must be one of {', '.join(TYPES)}, not {dtype!r}{meant(dtype, TYPES)}") from None
+    if kind_of(result) is None:
+        raise TypeError(f"{name} must be one of {', '.join(TYPES)} in native byte order, not {dtype!r}")
+    return result
