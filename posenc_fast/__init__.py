@@ -4,8 +4,9 @@ from typing import TYPE_CHECKING, Any
 
 from . import reference
 from ._encoding.builders import fourier_features, join, positional_encoding, sinusoidal
+from ._encoding.columns import reorder_columns
 from ._encoding.grid import grid
-from ._encoding.helpers import mask_coordinates, mask_positions, relative_positions, reorder_columns
+from ._encoding.masks import mask_coordinates, mask_positions, relative_positions
 from ._encoding.periods import periodic
 from ._encoding.value import Encoding
 from ._engine.backend import backend, isa, isa_levels, use_backend

@@ -1,25 +1,13 @@
-"""Positions from masks, relative positions, and columns of tables and weights in another order."""
+"""Positions from masks and lengths, as models count them."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from .._numbers.arguments import count_of, real
-from .._numbers.arrays import as_array
-from .._numbers.names import one_of
 
-__all__ = ["mask_coordinates", "mask_positions", "relative_positions", "reorder_columns"]
-
-# layout, and whether cosines come first
-ORDERS = {
-    "interleaved": (True, False),
-    "concatenated": (False, False),
-    "interleaved-cos-first": (True, True),
-    "concatenated-cos-first": (False, True),
-}
+__all__ = ["mask_coordinates", "mask_positions", "relative_positions"]
 
 
 def _mask(mask: npt.ArrayLike, least: int) -> npt.NDArray[np.bool_]:
@@ -160,74 +148,3 @@ def relative_positions(length: int) -> npt.NDArray[np.int64]:
     """
     last = count_of(length, "length", 1) - 1
     return np.arange(last, -last - 1, -1, dtype=np.int64)
-
-
-def reorder_columns(
-    array: npt.ArrayLike, source: str, target: str, *, axis: int = -1, odd: str = "crop"
-) -> npt.NDArray[Any]:
-    """The columns of a table, or the rows or columns of a weight matrix, in another order.
-
-    Parameters
-    ----------
-    array : ndarray, or array of another package such as a CPU tensor
-        Any type, bfloat16 included (of ml_dtypes); not changed.
-    source, target : {"interleaved", "concatenated", "interleaved-cos-first", "concatenated-cos-first"}
-        Order that the columns have, and order that they shall have.
-    axis : int
-        Axis that counts the columns.
-    odd : {"crop", "zero"}
-        What the last column of an odd width is. "crop": the function that comes first has one column more. "zero": a
-        column of its own, which stays the last.
-
-    Returns
-    -------
-    ndarray
-        A new array of the same shape and type.
-
-    Raises
-    ------
-    TypeError, ValueError
-        When an argument does not fit; with "crop" and an odd width, when sines come first in one order and cosines in
-        the other: there is a sine, or a cosine, too many.
-
-    Notes
-    -----
-    With rotary embeddings, interleaved and concatenated are the pairings of GPT-J and of GPT-NeoX: the same permutation
-    takes the weights of queries and keys from one to the other.
-
-    Examples
-    --------
-    >>> import numpy as np, posenc_fast as pf
-    >>> table = pf.sinusoidal(8).table(3)
-    >>> moved = pf.reorder_columns(table, "interleaved", "concatenated")
-    >>> np.array_equal(moved, pf.sinusoidal(8, layout="concatenated").table(3))
-    True
-    """
-    if not hasattr(array, "__array__"):
-        raise TypeError(f"array must be a numpy array, not {type(array).__name__}")
-    if not isinstance(array, np.ndarray):
-        array = as_array(array, "array", keep_type=True)
-    for name, value in (("source", source), ("target", target)):
-        one_of(value, name, ORDERS)
-    one_of(odd, "odd", ("crop", "zero"))
-    place = count_of(axis, "axis", -array.ndim)
-    if place >= array.ndim:
-        raise ValueError(f"axis={axis} is out of range for an array of {array.ndim} dimensions")
-    d = array.shape[place]
-    if d % 2 and odd == "crop" and ORDERS[source][1] != ORDERS[target][1]:
-        raise ValueError(
-            f"array has {d} columns along axis {axis}: an odd number has one function more than the other, "
-            f"and {source!r} and {target!r} begin with different ones; with zeros in the last column, give odd='zero'"
-        )
-    paired = d if odd == "crop" else d // 2 * 2
-    at = {column: i for i, column in enumerate(_columns(paired, *ORDERS[source]))}
-    order = [at[column] for column in _columns(paired, *ORDERS[target])]
-    return np.take(array, [*order, *range(paired, d)], axis=place)
-
-
-def _columns(d: int, interleaved: bool, cos_first: bool) -> list[tuple[bool, int]]:
-    """For each column whether it is a cosine, and of which frequency."""
-    first, second = [(cos_first, i) for i in range(-(-d // 2))], [(not cos_first, i) for i in range(d // 2)]
-    if not interleaved:
-        return first + second
-    return [(first if c % 2 == 0 else second)[c // 2] for c in range(d)]
