@@ -9,14 +9,20 @@ from ._encoding.grid import grid
 from ._encoding.masks import mask_coordinates, mask_positions, relative_positions
 from ._encoding.periods import periodic
 from ._encoding.value import Encoding
+from ._encoding.value import encoding_of as _encoding_of
 from ._engine.backend import backend, isa, isa_levels, use_backend
 from ._numbers.schedule import Schedule, geometric, linear
+from ._numbers.schedule import schedule_of as _schedule_of
 from ._rotary.value import Rotary, permute_rotary
+from ._rotary.value import rotary_of as _rotary_of
 from ._version import __version__
 
 if TYPE_CHECKING:
     from . import presets
     from ._identify.encoding import Identification, identify
+
+# pickles name them here
+_PICKLED = (_encoding_of, _rotary_of, _schedule_of)
 
 __all__ = [
     "Encoding",

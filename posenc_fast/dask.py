@@ -28,6 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ._encoding import grid as _grid
+from ._encoding.access import one_axis
 from ._encoding.conversion import check_type
 from ._encoding.positions import Given
 from ._encoding.value import Encoding
@@ -93,7 +94,7 @@ def table(
     True
     """
     _check_encoding(encoding)
-    encoding._one_axis("table")
+    one_axis(encoding, "table")
     rows = count_of(length, "length", 0)
     kind = wanted_type(dtype)
     check_precision(precision)

@@ -14,7 +14,7 @@ from .rows import encode
 from .sinusoids import Sinusoids
 from .value import Encoding
 
-__all__ = ["bound", "of_sinusoids", "read", "rows", "scaled", "take", "written"]
+__all__ = ["bound", "of_sinusoids", "one_axis", "read", "rows", "scaled", "take", "written"]
 
 Bound = TypeVar("Bound", bound=Encoding)
 
@@ -27,6 +27,11 @@ def bound(cls: type[Bound], encoding: Encoding) -> Bound:
 def of_sinusoids(sinusoids: Sinusoids) -> Encoding:
     """An Encoding of these columns."""
     return Encoding._of(sinusoids)
+
+
+def one_axis(encoding: Encoding, call: str) -> None:
+    """A ValueError that names the call where the encoding has several axes."""
+    encoding._one_axis(call)
 
 
 def take(encoding: Encoding, columns: npt.ArrayLike) -> Encoding:

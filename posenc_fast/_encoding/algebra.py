@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .._numbers.arrays import as_array, check_out, new, plain
+from .._numbers.arrays import check_out, new, plain
+from .._numbers.foreign import as_array
 from .._numbers.formats import float_type, kind_of
 from .._numbers.rounding import rounded
 from .conversion import convert, number

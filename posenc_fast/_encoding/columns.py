@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._numbers.arguments import count_of
-from .._numbers.arrays import as_array
+from .._numbers.foreign import as_array
 from .._numbers.names import one_of
 
 __all__ = ["reorder_columns"]

@@ -121,11 +121,7 @@ class Encoding:
         sinusoids = self._sinusoids
         columns = sinusoids.index, sinusoids.phases, sinusoids.amplitudes
         kind = None if type(self) is Encoding else type(self)
-        return Encoding._restore, (kind, sinusoids.schedules, *columns, self._recipe)
-
-    @staticmethod
-    def _restore(kind: type[Encoding] | None, *state: Any) -> Encoding:
-        return (kind or Encoding)._of(Sinusoids(*state[:-1]), state[-1])
+        return encoding_of, (kind, sinusoids.schedules, *columns, self._recipe)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Encoding):
@@ -549,8 +545,14 @@ class Encoding:
         return new(shape, dtype) if out is None else check_out(out, shape, dtype, twin)
 
 
-# pickles name what is public, wherever this file may go
-Encoding._restore.__module__ = "posenc_fast"
+def encoding_of(kind: type[Encoding] | None, *state: Any) -> Encoding:
+    """What was pickled."""
+    return (kind or Encoding)._of(Sinusoids(*state[:-1]), state[-1])
+
+
+# what pickles name: it is there, wherever this file may go
+encoding_of.__module__ = "posenc_fast"
+encoding_of.__qualname__ = encoding_of.__name__ = "_encoding_of"
 
 
 def _overlap(a: Array, b: Array) -> bool:

@@ -20,7 +20,7 @@ from .._encoding.access import scaled
 from .._encoding.builders import sinusoidal
 from .._encoding.value import Encoding
 from .._numbers.arguments import real
-from .._numbers.arrays import as_array
+from .._numbers.foreign import as_array
 from .._numbers.formats import float_type, format_of
 from ..presets import names
 from ..presets._registry import facts

@@ -1,4 +1,4 @@
-"""Arrays that are given: those of other packages as NumPy's, and those to be written to, checked."""
+"""Arrays that are to be written to: new ones, or given ones, checked."""
 
 from __future__ import annotations
 
@@ -10,38 +10,13 @@ import numpy.typing as npt
 
 from .arguments import check_size
 
-__all__ = ["as_array", "check_out", "is_tensor", "new", "plain"]
+__all__ = ["check_out", "is_tensor", "new", "plain"]
 
 
 def is_tensor(value: Any) -> bool:
     """Whether it is a tensor of torch, which is not imported for that."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(value, torch.Tensor)
-
-
-def as_array(value: Any, name: str, *, keep_type: bool = False) -> npt.NDArray[Any]:
-    """What `numpy.asarray` makes of it; or a CPU tensor of any type.
-
-    Of bfloat16 tensors, which NumPy does not know, the values become float32, or with ``keep_type`` the bfloat16 of
-    ml_dtypes.
-    """
-    if not is_tensor(value):
-        try:
-            return np.asarray(value)
-        except ValueError as error:
-            raise ValueError(f"{name} must be an array, not {value!r}: {error}") from None
-    if value.requires_grad:
-        raise ValueError(f"{name} requires gradients, which would end here; give {name}.detach()")
-    if not value.is_cpu:
-        raise ValueError(f"{name} is on {value.device}, but must be on the CPU: give {name}.cpu()")
-    if str(value.dtype) != "torch.bfloat16":
-        return value.numpy(force=True)  # type: ignore[no-any-return]
-    if not keep_type:
-        return value.float().numpy(force=True)  # type: ignore[no-any-return]
-    from .formats import float_type
-
-    torch = sys.modules["torch"]
-    return value.view(torch.int16).numpy(force=True).view(float_type("bfloat16", name))  # type: ignore[no-any-return]
 
 
 def new(shape: tuple[int, ...], dtype: np.dtype[Any]) -> npt.NDArray[Any]:

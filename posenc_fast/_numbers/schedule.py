@@ -43,11 +43,7 @@ class Schedule:
         return hash((type(self).__name__, self._key))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Schedule._restore, tuple(parts_of(self))
-
-    @staticmethod
-    def _restore(*parts: Any) -> Schedule:
-        return schedule_of(*parts)
+        return schedule_of, tuple(parts_of(self))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
         return np.array(radians(self), dtype=dtype)
@@ -148,10 +144,6 @@ class Explicit(Schedule):
         return np.array2string(self.values, separator=", ", threshold=8)
 
 
-# pickles name what is public, wherever this file may go
-Schedule._restore.__module__ = "posenc_fast"
-
-
 def parts_of(schedule: Schedule) -> list[str | int | float]:
     """The name of its class, and its numbers: a fraction has a stroke, bytes are written as digits."""
     return [
@@ -200,6 +192,11 @@ class Periodic(Schedule):
     def __repr__(self) -> str:
         numbers = (p.numerator if p.denominator == 1 else float(p) if Fraction(float(p)) == p else p for p in self._key)
         return f"periodic([{', '.join(map(repr, numbers))}])"
+
+
+# what pickles name: it is there, wherever this file may go
+schedule_of.__module__ = "posenc_fast"
+schedule_of.__qualname__ = schedule_of.__name__ = "_schedule_of"
 
 
 def explicit(values: npt.NDArray[np.float64]) -> tuple[Explicit, npt.NDArray[np.intp]]:

@@ -281,11 +281,7 @@ class Rotary:
 
     def __reduce__(self) -> tuple[Any, ...]:
         kind = None if type(self) is Rotary else type(self)
-        return Rotary._restore, (kind, self.head_dim, self._arguments())
-
-    @staticmethod
-    def _restore(kind: type[Rotary] | None, head_dim: int, arguments: dict[str, Any]) -> Rotary:
-        return (kind or Rotary)(head_dim, **arguments)
+        return rotary_of, (kind, self.head_dim, self._arguments())
 
     @property
     def head_dim(self) -> int:
@@ -781,8 +777,14 @@ def permute_rotary(
     return np.take(array, (heads + order).reshape(-1), axis=place)
 
 
-# pickles name what is public, wherever this file may go
-Rotary._restore.__module__ = "posenc_fast"
+def rotary_of(kind: type[Rotary] | None, head_dim: int, arguments: dict[str, Any]) -> Rotary:
+    """What was pickled."""
+    return (kind or Rotary)(head_dim, **arguments)
+
+
+# what pickles name: it is there, wherever this file may go
+rotary_of.__module__ = "posenc_fast"
+rotary_of.__qualname__ = rotary_of.__name__ = "_rotary_of"
 
 
 def written(rotary: Rotary) -> dict[str, Any]:

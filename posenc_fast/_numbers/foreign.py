@@ -1,0 +1,37 @@
+"""Arrays of other packages as arrays of NumPy, with the same values."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .arrays import is_tensor
+from .formats import float_type
+
+__all__ = ["as_array"]
+
+
+def as_array(value: Any, name: str, *, keep_type: bool = False) -> npt.NDArray[Any]:
+    """What `numpy.asarray` makes of it; or a CPU tensor of any type.
+
+    Of bfloat16 tensors, which NumPy does not know, the values become float32, or with ``keep_type`` the bfloat16 of
+    ml_dtypes.
+    """
+    if not is_tensor(value):
+        try:
+            return np.asarray(value)
+        except ValueError as error:
+            raise ValueError(f"{name} must be an array, not {value!r}: {error}") from None
+    if value.requires_grad:
+        raise ValueError(f"{name} requires gradients, which would end here; give {name}.detach()")
+    if not value.is_cpu:
+        raise ValueError(f"{name} is on {value.device}, but must be on the CPU: give {name}.cpu()")
+    if str(value.dtype) != "torch.bfloat16":
+        return value.numpy(force=True)  # type: ignore[no-any-return]
+    if not keep_type:
+        return value.float().numpy(force=True)  # type: ignore[no-any-return]
+    torch = sys.modules["torch"]
+    return value.view(torch.int16).numpy(force=True).view(float_type("bfloat16", name))  # type: ignore[no-any-return]

@@ -1,0 +1,147 @@
+"""The plan of the package: folders with one job each, imports that go down only, and nobody in another folder's private parts."""
+
+from __future__ import annotations
+
+import ast
+import pickle
+import pickletools
+from pathlib import Path
+
+import pytest
+
+import posenc_fast as pf
+
+ROOT = Path(pf.__file__).parent
+# what a folder (or, at the top, a module) may import from: those before it
+LEVELS = (
+    ("_version", "_kernel"),
+    ("_numbers",),
+    ("_engine",),
+    ("_encoding",),
+    ("_rotary",),
+    ("reference",),
+    ("",),
+    ("presets",),
+    ("_identify",),
+    ("torch", "dask", "sklearn", "plot"),
+    ("transformers",),
+    ("_cli",),
+    ("__main__",),
+)
+MODULES = sorted(ROOT.rglob("*.py"))
+
+
+def parts_of(file):
+    """The module's name below the package, as a tuple: () for the package itself."""
+    parts = file.relative_to(ROOT).with_suffix("").parts
+    return parts[:-1] if parts[-1] == "__init__" else parts
+
+
+def folder_of(parts):
+    return parts[0] if parts else ""
+
+
+def imported(file):
+    """Modules of the package that a module imports, anywhere in it, for type checkers alone too."""
+    package = parts_of(file) if file.stem == "__init__" else parts_of(file)[:-1]
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.level:
+            base = package[: len(package) - node.level + 1]
+            base += tuple(node.module.split(".")) if node.module else ()
+            for name in node.names:
+                whole = (*base, name.name)
+                yield (
+                    whole
+                    if ROOT.joinpath(*whole).with_suffix(".py").exists() or ROOT.joinpath(*whole).is_dir()
+                    else base
+                )
+
+
+@pytest.mark.parametrize("file", MODULES, ids=lambda file: str(file.relative_to(ROOT)))
+def test_imports_go_down(file):
+    level = {folder: i for i, folders in enumerate(LEVELS) for folder in folders}
+    here = folder_of(parts_of(file))
+    for there in map(folder_of, imported(file)):
+        # what the package offers lazily it may name
+        lazily = file == ROOT / "__init__.py"
+        assert there == here or lazily or level[there] < level[here], (
+            f"{file.name} imports from {there or 'the package'}"
+        )
+
+
+def test_no_circle_of_imports():
+    graph = {parts_of(file): set(imported(file)) - {()} for file in MODULES if parts_of(file)}
+    done, path = set(), []
+
+    def visit(module):
+        assert module not in path, " -> ".join(map(".".join, [*path[path.index(module) :], module]))
+        if module in done or module not in graph:
+            return
+        path.append(module)
+        for other in graph[module]:
+            visit(other)
+        done.add(path.pop())
+
+    for module in graph:
+        visit(module)
+
+
+def private_names(folder, read):
+    """Underscored attributes of other objects that a folder's modules read, or those that its modules define."""
+    for file in MODULES:
+        if folder_of(parts_of(file)) != folder:
+            continue
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if read and isinstance(node, ast.Attribute):
+                own = isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
+                if not own and node.attr.startswith("_") and not node.attr.startswith("__"):
+                    yield file.name, node.lineno, node.attr
+            elif not read and isinstance(node, ast.FunctionDef | ast.ClassDef):
+                yield node.name
+            elif not read and isinstance(node, ast.Attribute | ast.Name):
+                name = node.attr if isinstance(node, ast.Attribute) else node.id
+                if isinstance(node.ctx, ast.Store) or isinstance(node, ast.Name):
+                    yield name
+            elif not read and isinstance(node, ast.Constant) and isinstance(node.value, str):
+                yield node.value
+
+
+@pytest.mark.parametrize("folder", sorted({folder_of(parts_of(file)) for file in MODULES} - {""}))
+def test_private_attributes_stay_in_their_folder(folder):
+    own = set(private_names(folder, False))
+    others = set()
+    for other in {folder_of(parts_of(file)) for file in MODULES} - {folder, ""}:
+        others |= {name for name in private_names(other, False) if isinstance(name, str)}
+    for file, line, name in private_names(folder, True):
+        assert name in own or name not in others, f"{file}:{line} reads {name}, which belongs to another folder"
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        pf.sinusoidal(8),
+        pf.fourier_features([[1.0, 2.0]]),
+        pf.Encoding([1.0], [0.3]),
+        pf.reference.sinusoidal(6),
+        pf.geometric(4, base=7.0),
+        pf.linear(3, 1.0, 2.0),
+        pf.periodic(["1D", 7]),
+        pf.Rotary(8, scaling={"rope_type": "linear", "factor": 2.0}),
+        pf.Rotary(8, frequencies=pf.geometric(4)),
+        pf.reference.Rotary(8),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))
+def test_pickles_name_public_things(value, protocol):
+    text = pickle.dumps(value, protocol)
+    again = pickle.loads(text)
+    assert again == value
+    assert type(again) is type(value)
+    assert repr(again) == repr(value)
+    # numpy's and copyreg's own stay out of it
+    words = {
+        word for _, argument, _ in pickletools.genops(text) if isinstance(argument, str) for word in argument.split()
+    }
+    named = {word for word in words if word.startswith("posenc_fast")}
+    assert named <= {"posenc_fast", "posenc_fast.reference"}, named
