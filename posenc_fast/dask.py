@@ -245,10 +245,10 @@ def grid(
     True
     """
     _check_encoding(encoding)
-    coordinates = _grid._coordinates(axes, encoding.ndim)
-    order = _grid._order(indexing, encoding.ndim)
+    coordinates = _grid.coordinates_of(axes, encoding.ndim)
+    order = _grid.order_of(indexing, encoding.ndim)
     kind = wanted_type(dtype)
-    shape = tuple(_grid._length(coordinates[a]) for a in order)
+    shape = tuple(_grid.length_of(coordinates[a]) for a in order)
     return da.map_blocks(
         _grid_block,
         encoding=encoding,
@@ -293,7 +293,7 @@ def _grid_block(
     block_info: Any = None,
 ) -> Array:
     places = block_info[None]["array-location"]
-    order = _grid._order(indexing, encoding.ndim)
+    order = _grid.order_of(indexing, encoding.ndim)
     parts = [_grid.part_of(coordinates[a], slice(*map(int, places[order[a]]))) for a in range(encoding.ndim)]
     return _grid.filled(parts, encoding, order, kind)
 

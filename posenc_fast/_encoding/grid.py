@@ -95,12 +95,12 @@ def grid(
     """
     if not isinstance(encoding, Encoding):
         raise TypeError(f"encoding must be an Encoding, not {type(encoding).__name__}")
-    coordinates = _coordinates(axes, encoding.ndim)
-    order = _order(indexing, encoding.ndim)
+    coordinates = coordinates_of(axes, encoding.ndim)
+    order = order_of(indexing, encoding.ndim)
     kind, threads = wanted_type(dtype, out), check_workers(workers)
     result = None
     if out is not None:
-        shape = (*(_length(coordinates[a]) for a in order), encoding.d_model)
+        shape = (*(length_of(coordinates[a]) for a in order), encoding.d_model)
         result = check_out(out, shape, kind)
     made = filled(coordinates, encoding, order, kind, result, threads)
     return made if out is None else out
@@ -115,7 +115,7 @@ def filled(
     threads: int = 1,
 ) -> Array:
     """The encodings of all points of coordinates that were checked."""
-    shape = (*(_length(coordinates[a]) for a in order), encoding.d_model)
+    shape = (*(length_of(coordinates[a]) for a in order), encoding.d_model)
     if result is None:
         result = new(shape, kind)
     if result.size == 0:
@@ -162,7 +162,7 @@ def part_of(axis: range | Given, rows: slice) -> range | Given:
     return axis[rows] if isinstance(axis, range) else axis.rows(rows)
 
 
-def _order(indexing: str, count: int) -> list[int]:
+def order_of(indexing: str, count: int) -> list[int]:
     """Which axis each dimension of the result is; as well, which dimension each axis is."""
     one_of(indexing, "indexing", ("ij", "xy"))
     order = list(range(count))
@@ -171,7 +171,7 @@ def _order(indexing: str, count: int) -> list[int]:
     return order
 
 
-def _coordinates(axes: Any, count: int) -> list[range | Given]:
+def coordinates_of(axes: Any, count: int) -> list[range | Given]:
     """What was given for each axis, checked."""
     given = list(axes) if isinstance(axes, Iterable) and not isinstance(axes, (str, bytes)) else None
     if given is None or len(given) != count:
@@ -200,7 +200,7 @@ def _coordinates(axes: Any, count: int) -> list[range | Given]:
     return result
 
 
-def _length(axis: range | Given) -> int:
+def length_of(axis: range | Given) -> int:
     if isinstance(axis, range):
         # len() stops at sys.maxsize
         return (axis[-1] - axis[0]) // axis.step + 1 if axis else 0
