@@ -3,6 +3,7 @@
 from typing import Any
 
 LEVELS: tuple[str, ...]
+MISSED: tuple[str, ...]
 CACHE_SIZE: int
 FLOAT64: int
 FLOAT32: int
