@@ -58,7 +58,7 @@ class BuildKernel(build_ext):
         try:
             self.build_levels(ext)
         except (BaseError, CCompilerError) as error:
-            self.loudly(f"{ext.name} could not be built, without which all runs in pure Python, many times slower: {error}")
+            self.loudly(f"{ext.name} could not be built: all will run in pure Python, many times slower: {error}")
             raise
 
     def build_levels(self, ext):
@@ -105,8 +105,8 @@ class BuildKernel(build_ext):
                 (f"__pyx_module_is_main_{name}", f"posenc_unused_main{name}_{level}"),
             ]
             # the steps of a loop must be inlined, or the loop is not vectorised
-            msvc = self.compiler.compiler_type == "msvc"
-            names.append(("CYTHON_INLINE", "__forceinline" if msvc else "__inline__ __attribute__((__always_inline__))"))
+            inline = "__inline__ __attribute__((__always_inline__, __unused__))"
+            names.append(("CYTHON_INLINE", "__forceinline" if self.compiler.compiler_type == "msvc" else inline))
             objects += self.compiler.compile(
                 [source],
                 output_dir=str(Path(self.build_temp) / level),
