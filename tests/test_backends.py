@@ -189,6 +189,31 @@ np.save({str(tmp_path / "table.npy")!r}, table)
     )
 
 
+@needs_kernel
+def test_a_level_that_was_not_built_warns():
+    missing = "import posenc_fast._kernel as k; k.LEVELS, k.MISSED = k.LEVELS[:1], ('avx9',)\n"
+    result = python(missing + SHOW, "-W", "always")
+    assert result.stdout.strip() == f"cython {pf.isa_levels()[0]}"
+    assert result.stderr.count("RuntimeWarning") == 1
+    assert "avx9" in result.stderr
+    assert python(missing + SHOW, POSENC_FAST_ISA=pf.isa_levels()[0]).stderr == ""
+    assert python(missing + SHOW, POSENC_FAST_BACKEND="python").stderr == ""
+
+
+@needs_kernel
+def test_no_level_of_this_cpu_is_missing():
+    """In the builds that are tested: the CPU is asked by the kernel itself, and here by Linux."""
+    assert _backend.kernel.MISSED == ()
+    try:
+        flags = set(Path("/proc/cpuinfo").read_text().partition("flags")[2].partition("\n")[0].split())
+    except OSError:
+        pytest.skip("this system does not tell what its CPU has")
+    if "avx2" in flags or "baseline" in pf.isa_levels():
+        avx2 = {"avx2", "fma", "bmi1", "bmi2", "f16c", "movbe", "abm"} <= flags
+        avx512 = avx2 and {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"} <= flags
+        assert pf.isa_levels()[1:] == ("avx2",) * avx2 + ("avx512",) * avx512
+
+
 def test_chosen_python_does_not_warn():
     assert python(HIDE_KERNEL + SHOW, POSENC_FAST_BACKEND="python").stderr == ""
     block = "import posenc_fast as pf\nwith pf.use_backend('python'): pf.positional_encoding(2, 2)"
