@@ -77,8 +77,8 @@ class BuildKernel(build_ext):
         for level, flags in (LEVELS_MSVC if msvc else LEVELS).items() if bits == 64 else ():
             try:
                 ext.extra_objects += self.loops(ext, loops, level, common + flags)
-            except (BaseError, CCompilerError) as error:
-                self.loudly(f"this compiler cannot build the level {level}, which is left out: {error}")
+            except (BaseError, CCompilerError):
+                self.loudly(f"the level {level} is left out: the compiler fails at it (flags {' '.join(flags)})")
             else:
                 ext.define_macros = [*ext.define_macros, (f"POSENC_{level.upper()}", "1")]
         super().build_extension(ext)
