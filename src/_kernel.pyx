@@ -26,19 +26,18 @@ cdef extern from *:
     #endif
     #include "cpu.h"
     POSENC_DOORS(baseline)
-    static inline void posenc_level_none(posenc_level *level) { (void)level; }
     /* setup.py says which levels the compiler made */
     #if defined(POSENC_AVX2)
     POSENC_DOORS(avx2)
     #else
     #define POSENC_AVX2 0
-    #define posenc_level_avx2 posenc_level_none
+    #define posenc_level_avx2(level) ((void)(level))
     #endif
     #if defined(POSENC_AVX512)
     POSENC_DOORS(avx512)
     #else
     #define POSENC_AVX512 0
-    #define posenc_level_avx512 posenc_level_none
+    #define posenc_level_avx512(level) ((void)(level))
     #endif
     """
     const char* BASE_NAME "POSENC_BASE_NAME"
