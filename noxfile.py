@@ -75,6 +75,30 @@ def sanitize(session: nox.Session) -> None:
 
 
 @nox.session(default=False)
+def compilers(session: nox.Session) -> None:
+    """The kernel by other compilers, with bad flags, for other systems: ``nox -s compilers -- gcc-11 clang-16``."""
+    session.run(".ci/compilers", *session.posargs, external=True)
+
+
+@nox.session(default=False)
+def architectures(session: nox.Session) -> None:
+    """The core tests on emulated architectures: ``nox -s architectures -- arm64 armhf i386 s390x``."""
+    session.run(".ci/architectures", *(session.posargs or ["arm64", "armhf", "i386", "s390x"]), external=True)
+
+
+@nox.session(default=False)
+def free_threaded(session: nox.Session) -> None:
+    """The tests on Python without the GIL, which is built if need be: ``nox -s free_threaded -- FOLDER`` keeps it."""
+    session.run(".ci/free-threaded", *session.posargs, external=True)
+
+
+@nox.session(default=False)
+def workflows(session: nox.Session) -> None:
+    """The steps of the workflows that can be run here."""
+    session.run(".ci/workflows", external=True)
+
+
+@nox.session(default=False)
 def fuzz(session: nox.Session) -> None:
     """Coverage-guided fuzzing: ``nox -s fuzz -- CASE SECONDS``."""
     install(session, "fuzz")

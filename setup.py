@@ -5,14 +5,13 @@ the one extension module; the module asks the CPU which of them to use.
 """
 
 import os
-import platform
 import sys
 import sysconfig
 from pathlib import Path
 
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
-from setuptools.errors import BaseError, CompileError
+from setuptools.errors import BaseError, CCompilerError
 
 
 def flag(name):
@@ -25,7 +24,16 @@ PURE = flag("POSENC_FAST_NO_EXTENSIONS") or sys.implementation.name != "cpython"
 # free-threaded builds have no stable ABI yet
 ABI3 = not sysconfig.get_config_var("Py_GIL_DISABLED")
 
-COMMON = ["-O3", "-g0", "-ffp-contract=off"]
+# Behind what CFLAGS and LDFLAGS say, so that these hold: sums and products of two doubles need every operation as it
+# is written. src/arithmetic.h refuses what they cannot take back.
+STRICT = ["-O3", "-fno-fast-math", "-fno-unsafe-math-optimizations", "-fno-associative-math", "-fno-reciprocal-math"]
+STRICT += ["-fno-finite-math-only", "-fsigned-zeros", "-ffp-contract=off"]
+# the linker of gcc 12 and before adds code that flushes subnormals in the whole process to -Ofast and -ffast-math
+STRICT_LINK = ["-O3", "-fno-fast-math", "-fno-unsafe-math-optimizations"]
+# doubles in registers of doubles; a 32-bit build needs what NumPy needs
+STRICT_X86 = {64: ["-mfpmath=sse"], 32: ["-msse2", "-mfpmath=sse"]}
+# before Visual Studio 2022 this contracts, which src/arithmetic.h forbids
+STRICT_MSVC = ["/O2", "/fp:precise"]
 # the kernel then loads only into an interpreter that runs with LD_PRELOAD=libasan.so
 SANITIZERS = [
     "-fsanitize=address,undefined",
@@ -34,39 +42,57 @@ SANITIZERS = [
     "-fno-wrapv",
     "-g1",
 ]
+# Slowest first. -mprfchw makes a prefetch one for writing. Its instruction is no part of these levels, but does nothing
+# on a CPU that has AVX2 and not it (Haswell), so that the CPU need not be asked.
 LEVELS = {
-    "baseline": [],
     "avx2": ["-march=x86-64-v3", "-mprfchw"],
     "avx512": ["-march=x86-64-v4", "-mprfchw", "-mprefer-vector-width=512"],
 }
+LEVELS_MSVC = {"avx2": ["/arch:AVX2"], "avx512": ["/arch:AVX512"]}
 
 
 class BuildKernel(build_ext):
     """Compile the loops for every level that machine and compiler know."""
 
     def build_extension(self, ext):
+        try:
+            self.build_levels(ext)
+        except (BaseError, CCompilerError) as error:
+            self.loudly(f"{ext.name} could not be built: all will run in pure Python, many times slower: {error}")
+            raise
+
+    def build_levels(self, ext):
         loops, ext.sources = ext.sources[1:], ext.sources[:1]
         ext.depends = [*ext.depends, *loops]
-        x86 = platform.machine().lower() in ("x86_64", "amd64") and self.compiler.compiler_type != "msvc"
-        common = ["/O2"] if self.compiler.compiler_type == "msvc" else COMMON
+        msvc = self.compiler.compiler_type == "msvc"
+        bits = self.x86_bits()
+        common = STRICT_MSVC if msvc else ["-g0", *STRICT, *STRICT_X86.get(bits, [])]
+        if not msvc:
+            ext.extra_link_args = STRICT_LINK
         if SANITIZE:
             common = [*common, *SANITIZERS]
-            ext.extra_link_args = SANITIZERS
+            ext.extra_link_args = [*STRICT_LINK, *SANITIZERS]
         ext.extra_compile_args = common
-        levels = LEVELS if x86 and "universal2" not in self.plat_name else {"baseline": []}
-        try:
-            ext.extra_objects = [
-                o for level, flags in levels.items() for o in self.loops(ext, loops, level, common + flags)
-            ]
-        except (BaseError, CompileError):
-            if len(levels) == 1:
-                raise
-            print("posenc_fast: this compiler does not know x86-64-v3 and -v4; building the baseline alone")
-            levels = {"baseline": []}
-            ext.extra_objects = self.loops(ext, loops, "baseline", common)
-        if len(levels) > 1:
-            ext.define_macros = [*ext.define_macros, ("POSENC_LEVELS", "1")]
+        ext.extra_objects = self.loops(ext, loops, "baseline", common)
+        for level, flags in (LEVELS_MSVC if msvc else LEVELS).items() if bits == 64 else ():
+            try:
+                ext.extra_objects += self.loops(ext, loops, level, common + flags)
+            except (BaseError, CCompilerError):
+                self.loudly(f"the level {level} is left out: the compiler fails at it (flags {' '.join(flags)})")
+            else:
+                ext.define_macros = [*ext.define_macros, (f"POSENC_{level.upper()}", "1")]
         super().build_extension(ext)
+
+    def x86_bits(self):
+        """64 or 32 if one x86 is built for, which has levels in the first case; else 0."""
+        target = self.plat_name.replace("-", "_")
+        if target.endswith(("x86_64", "amd64")):
+            # a 32-bit Python on a 64-bit kernel may call itself so
+            return 64 if sys.maxsize > 2**32 else 32
+        return 32 if target.endswith(("i386", "i486", "i586", "i686", "win32")) else 0
+
+    def loudly(self, message):
+        print(f"\nposenc_fast: {message}\n", file=sys.stderr, flush=True)
 
     def loops(self, ext, sources, level, flags):
         objects = []
@@ -78,9 +104,9 @@ class BuildKernel(build_ext):
                 (f"PyInit_{name}", f"posenc_unused_init{name}_{level}"),
                 (f"__pyx_module_is_main_{name}", f"posenc_unused_main{name}_{level}"),
             ]
-            if self.compiler.compiler_type != "msvc":
-                # the steps of a loop must be inlined, or the loop is not vectorised
-                names.append(("CYTHON_INLINE", "__inline__ __attribute__((__always_inline__))"))
+            # the steps of a loop must be inlined, or the loop is not vectorised
+            inline = "__inline__ __attribute__((__always_inline__, __unused__))"
+            names.append(("CYTHON_INLINE", "__forceinline" if self.compiler.compiler_type == "msvc" else inline))
             objects += self.compiler.compile(
                 [source],
                 output_dir=str(Path(self.build_temp) / level),
@@ -104,7 +130,8 @@ def extensions():
     (kernel,) = cythonize([Extension("posenc_fast._kernel", ["src/_kernel.pyx"])], **options)
     kernel.sources += [source for part in loops for source in part.sources]
     kernel.include_dirs = ["src"]
-    kernel.depends = ["src/posenc.h", "src/coefficients.h", "src/posenc.pxd", "src/guards.pxd"]
+    headers = ("posenc.h", "arithmetic.h", "cpu.h", "coefficients.h", "posenc.pxd", "guards.pxd")
+    kernel.depends = [f"src/{name}" for name in headers]
     kernel.py_limited_api = ABI3
     if ABI3:
         kernel.define_macros = [("Py_LIMITED_API", "0x030B0000")]

@@ -3,12 +3,10 @@
 from typing import Any
 
 LEVELS: tuple[str, ...]
+MISSED: tuple[str, ...]
 CACHE_SIZE: int
 DEBUG: bool
-FLOAT64: int
-FLOAT32: int
-FLOAT16: int
-BFLOAT16: int
+KINDS: dict[str, int]
 
 class Plan:
     def __init__(

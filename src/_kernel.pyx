@@ -17,7 +17,7 @@ from guards cimport (
     require,
 )
 from posenc cimport (
-    DEBUG as GUARDED, FLOAT32 as SINGLE, CLattice, CLevel, CPlan, CRotation, CSink, cache_size, cpu_has, is_warm,
+    BFLOAT16, DEBUG as GUARDED, FLOAT16, FLOAT32, FLOAT64, CLattice, CLevel, CPlan, CRotation, CSink, cache_size, is_warm,
     row_scratch, rows_scratch, table_scratch,
 )
 
@@ -30,18 +30,26 @@ cdef extern from *:
     #else
     #define POSENC_BASE_NAME "baseline"
     #endif
+    #include "cpu.h"
     POSENC_DOORS(baseline)
-    #if defined(POSENC_LEVELS)
+    /* setup.py says which levels the compiler made */
+    #if defined(POSENC_AVX2)
     POSENC_DOORS(avx2)
+    #else
+    #define POSENC_AVX2 0
+    #define posenc_level_avx2(level) ((void)(level))
+    #endif
+    #if defined(POSENC_AVX512)
     POSENC_DOORS(avx512)
     #else
-    /* the compiler knew no more than the baseline */
-    static void posenc_level_none(posenc_level *level) { (void)level; }
-    #define posenc_level_avx2 posenc_level_none
-    #define posenc_level_avx512 posenc_level_none
+    #define POSENC_AVX512 0
+    #define posenc_level_avx512(level) ((void)(level))
     #endif
     """
     const char* BASE_NAME "POSENC_BASE_NAME"
+    bint HAS_AVX2 "POSENC_AVX2"
+    bint HAS_AVX512 "POSENC_AVX512"
+    int cpu_level "posenc_cpu_level"() nogil
     void level_baseline "posenc_level_baseline"(CLevel*) nogil
     void level_avx2 "posenc_level_avx2"(CLevel*) nogil
     void level_avx512 "posenc_level_avx512"(CLevel*) nogil
@@ -54,23 +62,55 @@ cdef enum:
 cdef CLevel levels[3]
 
 
+cdef bint _is_sound(CLevel* level):
+    """Whether the sine of one radian comes out as a sum of two doubles: it does not where sums were reordered."""
+    cdef double turns = 0.15915494309189535, turns_low = -9.839338337591243e-18  # 1 / (2 pi)
+    cdef double one = 1.0, largest = turns, high = 0.0, low = 0.0, scratch[ON_STACK]
+    cdef int32_t source = 0
+    cdef CPlan plan
+    memset(&plan, 0, sizeof(plan))
+    plan.axes = plan.waves = plan.width = 1
+    plan.high = &turns
+    plan.low = &turns_low
+    plan.largest = &largest
+    plan.source = &source
+    plan.amplitude = &one
+    level.evaluate(&plan, &one, 1, &source, &one, &high, &low, 0, scratch)
+    return -1e-18 < (high - 0.8414709848078965) + (low - 1.776845092935536e-18) < 1e-18
+
+
 def _load():
-    names = [BASE_NAME.decode()]
+    """Names of the levels that build and CPU have, and of those that the CPU alone has."""
+    cdef int best = cpu_level(), n = 1
     level_baseline(&levels[0])
-    if cpu_has(1):
-        level_avx2(&levels[1])
-        names.append("avx2")
-    if cpu_has(2):
-        level_avx512(&levels[2])
-        names.append("avx512")
-    return tuple(names)
+    names, missed = [BASE_NAME.decode()], []
+    for k, name, built in ((1, "avx2", HAS_AVX2), (2, "avx512", HAS_AVX512)):
+        if best < k:
+            continue
+        if not built:
+            missed.append(name)
+            continue
+        if k == 1:
+            level_avx2(&levels[n])
+        else:
+            level_avx512(&levels[n])
+        names.append(name)
+        n += 1
+    for k in range(n):
+        if not _is_sound(&levels[k]):
+            raise ImportError(
+                f"posenc_fast was compiled with flags that break its arithmetic (sin(1) is wrong at level {names[k]}): "
+                "build it without -ffast-math, -Ofast, /fp:fast and their like"
+            )
+    return tuple(names), tuple(missed)
 
 
-LEVELS = _load()
+LEVELS, MISSED = _load()
 CACHE_SIZE = cache_size()
 DEBUG = bool(GUARDED)
+# what Python calls them too: posenc_fast/_numbers/formats.py
+KINDS = {"float64": FLOAT64, "float32": FLOAT32, "float16": FLOAT16, "bfloat16": BFLOAT16}
 
-FLOAT64, FLOAT32, FLOAT16, BFLOAT16 = range(4)
 
 
 cdef class _Scratch:
@@ -130,7 +170,7 @@ cdef class _Target:
             # are shared by two; nor one batch of float32, whose rows are written as they are made
             self.sink.stream = (
                 stream and self.sink.x != self.sink.out and self.out.shape[2] * self.out.itemsize >= 256
-                and not (self.sink.batches == 1 and kind == SINGLE)
+                and not (self.sink.batches == 1 and kind == FLOAT32)
             )
 
     def __dealloc__(self):

@@ -1,4 +1,4 @@
-/* What Cython cannot say: restrict, bits of a double, exact products, half precision, streaming stores, CPUID.
+/* What Cython cannot say: restrict, bits of a double, exact products, half precision, streaming stores.
  *
  * Included once by _kernel.pyx and once for each instruction-set level by _loops.pyx. Everything is static inline,
  * so that each level gets its own code from its own compiler flags.
@@ -6,14 +6,19 @@
 #ifndef POSENC_H
 #define POSENC_H
 
+#include "arithmetic.h"
+
 #include <math.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-#if defined(__x86_64__) || defined(_M_X64)
+#if defined(__x86_64__) || defined(_M_X64) || defined(__SSE2__)
 #define POSENC_X86 1
 #include <immintrin.h>
+#endif
+#if defined(_MSC_VER) && defined(__AVX2__) && !defined(__F16C__)
+#define __F16C__ 1 /* /arch:AVX2 has it, but does not say so */
 #endif
 #if defined(__linux__)
 #include <sys/mman.h>
@@ -341,17 +346,5 @@ static inline ptrdiff_t posenc_rows_scratch(ptrdiff_t waves, ptrdiff_t width) { 
     void posenc_loops_##level(posenc_level *); \
     void posenc_rotations_##level(posenc_level *); \
     static inline void posenc_level_##level(posenc_level *to) { posenc_loops_##level(to), posenc_rotations_##level(to); }
-
-static inline int posenc_cpu_has(int level)
-{
-#if defined(POSENC_X86) && defined(POSENC_LEVELS) && (defined(__GNUC__) || defined(__clang__))
-    __builtin_cpu_init();
-    if (level == 1)
-        return __builtin_cpu_supports("x86-64-v3") != 0;
-    if (level == 2)
-        return __builtin_cpu_supports("x86-64-v4") != 0;
-#endif
-    return level == 0;
-}
 
 #endif

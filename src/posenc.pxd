@@ -33,7 +33,6 @@ cdef extern from "posenc.h" nogil:
     Py_ssize_t row_scratch "posenc_row_scratch"(Py_ssize_t, Py_ssize_t)
     Py_ssize_t table_scratch "posenc_table_scratch"(Py_ssize_t, Py_ssize_t)
     Py_ssize_t rows_scratch "posenc_rows_scratch"(Py_ssize_t, Py_ssize_t)
-    bint cpu_has "posenc_cpu_has"(int)
 
     const bint DEBUG "POSENC_DEBUG"
     int ADDED "POSENC_ADDED"

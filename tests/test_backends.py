@@ -7,6 +7,7 @@ import asyncio
 import contextvars
 import inspect
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -22,6 +23,7 @@ import posenc_fast as pf
 from posenc_fast import reference
 from posenc_fast._engine import backend as _backend
 from posenc_fast._engine import python as numpy_engine
+from posenc_fast._numbers.formats import FORMATS
 
 needs_kernel = pytest.mark.skipif(not pf.isa_levels(), reason="this build has no compiled kernel")
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
@@ -191,6 +193,27 @@ np.save({str(tmp_path / "table.npy")!r}, table)
     )
 
 
+@needs_kernel
+def test_a_level_that_was_not_built_warns():
+    missing = "import posenc_fast._kernel as k; k.LEVELS, k.MISSED = k.LEVELS[:1], ('avx9',)\n"
+    result = python(missing + SHOW, "-W", "always")
+    assert result.stdout.strip() == f"cython {pf.isa_levels()[0]}"
+    assert result.stderr.count("RuntimeWarning") == 1
+    assert "avx9" in result.stderr
+    assert python(missing + SHOW, POSENC_FAST_ISA=pf.isa_levels()[0]).stderr == ""
+    assert python(missing + SHOW, POSENC_FAST_BACKEND="python").stderr == ""
+
+
+@needs_kernel
+@pytest.mark.skipif(platform.machine() != "x86_64" or sys.platform != "linux", reason="asks Linux about an x86-64 CPU")
+def test_levels_are_what_the_cpu_has():
+    assert _backend.kernel.MISSED == ()
+    flags = set(Path("/proc/cpuinfo").read_text().partition("flags")[2].partition("\n")[0].split())
+    avx2 = {"avx2", "fma", "bmi1", "bmi2", "f16c", "movbe", "abm"} <= flags
+    avx512 = avx2 and {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"} <= flags
+    assert pf.isa_levels() == ("baseline", *["avx2"] * avx2, *["avx512"] * avx512)
+
+
 def test_chosen_python_does_not_warn():
     assert python(HIDE_KERNEL + SHOW, POSENC_FAST_BACKEND="python").stderr == ""
     block = "import posenc_fast as pf\nwith pf.use_backend('python'): pf.positional_encoding(2, 2)"
@@ -282,6 +305,11 @@ def test_engines_have_the_same_methods(name):
     for method in methods:
         assert parameters(getattr(ours, method)) == parameters(getattr(theirs, method))
         assert getattr(theirs, method).__doc__
+
+
+@needs_kernel
+def test_engines_call_the_formats_alike():
+    assert {each.name: each.kind for each in FORMATS} == _backend.kernel.KINDS
 
 
 @needs_kernel

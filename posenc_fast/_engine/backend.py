@@ -94,6 +94,14 @@ def _from_environment() -> Engine:
             stacklevel=2,
         )
         return select("python")
+    if name in ("auto", "cython") and isa is None and kernel is not None and kernel.MISSED:
+        warnings.warn(
+            f"posenc_fast runs at the level {kernel.LEVELS[-1]!r}, slower than this CPU could: {', '.join(kernel.MISSED)} "
+            "was left out when it was built, by a compiler that does not know it. Reinstall with a later compiler, "
+            f"or set {ISA_VARIABLE}={kernel.LEVELS[-1]} to say that this is meant.",
+            RuntimeWarning,
+            stacklevel=2,
+        )
     origin = VARIABLE if isa is None else ISA_VARIABLE
     return select("cython" if name == "auto" else name, isa, origin=origin)
 

@@ -1,0 +1,77 @@
+/* Which instruction-set levels the CPU has and the operating system lets run.
+ *
+ * Asked of the CPU itself: not every compiler that knows x86-64-v3 and -v4 can ask for them by name (gcc 11 and clang
+ * 14 to 16 cannot). The levels are those of the x86-64 psABI.
+ */
+#ifndef POSENC_CPU_H
+#define POSENC_CPU_H
+
+#include <stdint.h>
+
+#if defined(__x86_64__) || defined(_M_X64)
+#if defined(_MSC_VER) && !defined(__clang__)
+#include <intrin.h>
+static inline void posenc_cpuid(uint32_t leaf, uint32_t subleaf, uint32_t r[4])
+{
+    __cpuidex((int *)r, (int)leaf, (int)subleaf);
+}
+static inline uint64_t posenc_xcr0(void) { return _xgetbv(0); }
+#else
+#include <cpuid.h>
+static inline void posenc_cpuid(uint32_t leaf, uint32_t subleaf, uint32_t r[4])
+{
+    __cpuid_count(leaf, subleaf, r[0], r[1], r[2], r[3]);
+}
+static inline uint64_t posenc_xcr0(void)
+{
+    uint32_t low, high;
+    __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+    return ((uint64_t)high << 32) | low;
+}
+#endif
+
+/* CPUID: 1.ECX, 7.EBX and 80000001.ECX, as far as the levels name them */
+#define POSENC_BIT(n) ((uint32_t)1 << (n))
+enum {
+    POSENC_XMM_YMM = 0x06, /* of XCR0: their registers are saved when threads take turns */
+    POSENC_ZMM = 0xe0
+};
+static const uint32_t posenc_v3_1c = /* SSE3, SSSE3, FMA, CMPXCHG16B, SSE4.1, SSE4.2, MOVBE, POPCNT, OSXSAVE, AVX, F16C */
+    POSENC_BIT(0) | POSENC_BIT(9) | POSENC_BIT(12) | POSENC_BIT(13) | POSENC_BIT(19) | POSENC_BIT(20) | POSENC_BIT(22)
+    | POSENC_BIT(23) | POSENC_BIT(27) | POSENC_BIT(28) | POSENC_BIT(29);
+static const uint32_t posenc_v3_7b = /* BMI1, AVX2, BMI2 */ POSENC_BIT(3) | POSENC_BIT(5) | POSENC_BIT(8);
+static const uint32_t posenc_v3_ec = /* LAHF, LZCNT */ POSENC_BIT(0) | POSENC_BIT(5);
+static const uint32_t posenc_v4_7b = /* AVX512 F, DQ, CD, BW, VL */
+    POSENC_BIT(16) | POSENC_BIT(17) | POSENC_BIT(28) | POSENC_BIT(30) | POSENC_BIT(31);
+
+/* 0: the baseline, 1: x86-64-v3, 2: x86-64-v4 */
+static inline int posenc_cpu_level(void)
+{
+    uint32_t one[4], seven[4], extended[4];
+    uint64_t saved;
+    posenc_cpuid(0, 0, one);
+    posenc_cpuid(0x80000000u, 0, extended);
+    if (one[0] < 7 || extended[0] < 0x80000001u)
+        return 0;
+    posenc_cpuid(1, 0, one);
+    posenc_cpuid(7, 0, seven);
+    posenc_cpuid(0x80000001u, 0, extended);
+    if ((one[2] & posenc_v3_1c) != posenc_v3_1c || (seven[1] & posenc_v3_7b) != posenc_v3_7b
+        || (extended[2] & posenc_v3_ec) != posenc_v3_ec)
+        return 0;
+    saved = posenc_xcr0(); /* an instruction where OSXSAVE is set, which is one of the above */
+    if ((saved & POSENC_XMM_YMM) != POSENC_XMM_YMM)
+        return 0;
+    if ((seven[1] & posenc_v4_7b) != posenc_v4_7b)
+        return 1;
+#if !defined(__APPLE__) /* which sets these bits for a thread when it first uses such a register */
+    if ((saved & POSENC_ZMM) != POSENC_ZMM)
+        return 1;
+#endif
+    return 2;
+}
+#else
+static inline int posenc_cpu_level(void) { return 0; }
+#endif
+
+#endif

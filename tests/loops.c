@@ -1,0 +1,127 @@
+/* The compiled loops without Python: prints a hash of what each level of the CPU makes.
+ *
+ * For systems that have no Python here. The same program, compiled for this one, says what they must print.
+ */
+#include "posenc.h"
+
+#include "cpu.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+POSENC_DOORS(baseline)
+#if defined(POSENC_LEVELS)
+POSENC_DOORS(avx2)
+POSENC_DOORS(avx512)
+#endif
+
+enum { WAVES = 35, WIDTH = 2 * WAVES, STRIDE = 72, ROWS = 300, BLOCK_BITS = 4, SPAN_BITS = 10 };
+enum { NEAR = (1 << BLOCK_BITS) / 2 + 1, FAR = 1 << (SPAN_BITS - BLOCK_BITS) };
+
+static double high[2 * WAVES], low[2 * WAVES], largest[2], amplitude[WIDTH], ones[WIDTH];
+static double quadrature_amplitude[WIDTH], near[4 * NEAR * STRIDE], far[4 * FAR * STRIDE], origin[4 * STRIDE];
+static double scratch[1 << 17], values[ROWS * WIDTH], rest[ROWS * WIDTH], positions[2 * ROWS];
+static int32_t source[WIDTH], quadrature_source[WIDTH], cosine[WIDTH], sine[WIDTH], runs[2] = {0, WIDTH};
+static const posenc_plan plan = {2, WAVES, WIDTH, high, low, largest, source, amplitude, runs, 1, 0};
+
+static void say(const char *level, const char *what, int type, const void *data, size_t n)
+{
+    const unsigned char *byte = (const unsigned char *)data;
+    uint64_t hash = 14695981039346656037u; /* FNV-1a */
+    for (size_t i = 0; i < n; i++)
+        hash = (hash ^ byte[i]) * 1099511628211u;
+    printf("%s %s %d %08x%08x\n", level, what, type, (unsigned)(hash >> 32), (unsigned)hash);
+}
+
+static void offsets(const posenc_level *level, double *to, int rows, int step)
+{
+    double position[2] = {0, 0};
+    ptrdiff_t plane = (ptrdiff_t)rows * STRIDE;
+    for (int i = 0; i < rows; i++) {
+        position[1] = (double)i * step;
+        for (int c = 0; c < 2; c++)
+            level->evaluate(&plan, position, 1, c ? sine : cosine, ones, to + c * plane + (ptrdiff_t)i * STRIDE,
+                            to + (c + 2) * plane + (ptrdiff_t)i * STRIDE, 0, scratch);
+    }
+}
+
+static void run(const char *name, const posenc_level *level)
+{
+    const double *zero = positions + 2 * (ROWS - 1); /* holds zeros still */
+    const ptrdiff_t sizes[4] = {8, 4, 2, 2};
+    level->evaluate(&plan, positions, ROWS - 1, source, amplitude, values, rest, WIDTH, scratch);
+    say(name, "evaluate", 0, values, sizeof values);
+    say(name, "rest", 0, rest, sizeof rest);
+
+    offsets(level, near, NEAR, 1);
+    offsets(level, far, FAR, 1 << BLOCK_BITS);
+    level->evaluate(&plan, zero, 1, source, amplitude, origin, origin + 2 * STRIDE, 0, scratch);
+    level->evaluate(&plan, zero, 1, quadrature_source, quadrature_amplitude, origin + STRIDE, origin + 3 * STRIDE, 0,
+                    scratch);
+    posenc_lattice lattice = {&plan, quadrature_source, quadrature_amplitude, near, far, origin, STRIDE, BLOCK_BITS, SPAN_BITS};
+    for (int type = 0; type < 4; type++) {
+        for (int stream = 0; stream < 2; stream++) {
+            posenc_sink sink = {0};
+            sink.out = (char *)values;
+            sink.row = WIDTH * sizes[type];
+            sink.type = type;
+            sink.stream = stream;
+            level->table(&lattice, -1, 900, ROWS, &sink, scratch);
+            say(name, "table", type, values, (size_t)(ROWS * WIDTH * sizes[type]));
+        }
+        posenc_rotation r = {0};
+        for (int layout = 0; layout < 3; layout++) {
+            r.x = (const char *)values;
+            r.out = (char *)rest;
+            r.shape[0] = r.shape[1] = r.shape[2] = 1;
+            r.shape[3] = 4;
+            for (int k = 0; k < 4; k++)
+                r.out_strides[k] = r.x_strides[k] = WIDTH * sizes[type];
+            r.angles = far;
+            r.pairs = 33;
+            r.width = WIDTH;
+            r.type = type;
+            r.layout = layout;
+            level->rotate(&r, scratch);
+            say(name, "rotate", type, rest, (size_t)(4 * WIDTH * sizes[type]));
+        }
+    }
+}
+
+int main(void)
+{
+    posenc_level level;
+    for (int k = 0; k < WAVES; k++) {
+        /* exact multiples of 2^-40, and what they come to in 2^32 steps, less whole turns */
+        int64_t turns = 987654321987 / (k * k + 3) | 1;
+        high[WAVES + k] = (double)turns / 1099511627776.0;
+        low[WAVES + k] = high[WAVES + k] * 0x1p-55;
+        high[k] = (double)(turns % 256) / 256.0;
+    }
+    largest[0] = largest[1] = 1.0;
+    for (int c = 0; c < WIDTH; c++) {
+        source[c] = c;
+        quadrature_source[c] = c ^ 1;
+        sine[c] = c & ~1;
+        cosine[c] = c | 1;
+        amplitude[c] = ones[c] = 1.0;
+        quadrature_amplitude[c] = c % 2 ? -1.0 : 1.0;
+    }
+    for (int i = 0; i < ROWS - 1; i++) {
+        positions[2 * i] = i % 5 - 2;
+        positions[2 * i + 1] = (double)(i * 7919 % 1000) * 0.625;
+    }
+    posenc_level_baseline(&level);
+    run("baseline", &level);
+#if defined(POSENC_LEVELS)
+    if (posenc_cpu_level() >= 1) {
+        posenc_level_avx2(&level);
+        run("avx2", &level);
+    }
+    if (posenc_cpu_level() >= 2) {
+        posenc_level_avx512(&level);
+        run("avx512", &level);
+    }
+#endif
+    return 0;
+}
