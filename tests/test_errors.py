@@ -20,6 +20,8 @@ E = pf.sinusoidal(4)
 TWO = pf.join([E, E])
 NAN, INF = float("nan"), float("inf")
 HUGE = 10**400
+# the byte order that is not this machine's
+SWAPPED = ">" if sys.byteorder == "little" else "<"
 
 
 def rows(dtype=np.float32):
@@ -168,7 +170,7 @@ CASES = {
     "dtype-complex": (table(dtype="c16"), TypeError, "dtype", "c16"),
     "dtype-bool": (table(dtype=bool), TypeError, "dtype", "bool"),
     "dtype-long-double": (table(dtype=np.longdouble), TypeError, "dtype", "longdouble"),
-    "dtype-byte-order": (table(dtype=">f8"), TypeError, "dtype", ">f8"),
+    "dtype-byte-order": (table(dtype=SWAPPED + "f8"), TypeError, "dtype", SWAPPED + "f8"),
     "dtype-unknown": (table(dtype="nonsense"), TypeError, "dtype", "'nonsense'"),
     "precision-unknown": (table(precision="double"), ValueError, "precision", "'double'"),
     "precision-none": (table(precision=None), ValueError, "precision", "None"),
@@ -217,7 +219,7 @@ CASES = {
     # add_to
     "x-list": (add_to([[1.0] * 4]), TypeError, "x", "list"),
     "x-integer": (add_to(np.ones((2, 4), int)), TypeError, "x", "int64"),
-    "x-byte-order": (add_to(np.ones((2, 4), ">f4")), TypeError, "x", ">f4"),
+    "x-byte-order": (add_to(np.ones((2, 4), SWAPPED + "f4")), TypeError, "x", SWAPPED + "f4"),
     "x-complex": (add_to(np.ones((2, 4), complex)), TypeError, "x", "complex128"),
     "x-width": (add_to(np.ones((2, 5))), ValueError, "x", "(2, 5)"),
     "x-one-row": (add_to(np.ones(4)), ValueError, "x", "(4,)"),
@@ -284,7 +286,7 @@ OUTS = {
     "flat": (lambda: np.full(12, 7, np.float32), ValueError, "(12,)"),
     "dtype": (lambda: rows(np.float64), ValueError, "float64"),
     "integers": (lambda: rows(np.int32), ValueError, "int32"),
-    "byte-order": (lambda: rows(">f4"), ValueError, ">f4"),
+    "byte-order": (lambda: rows(SWAPPED + "f4"), ValueError, SWAPPED + "f4"),
     "read-only": (read_only, ValueError, "read-only"),
     "columns-apart": (lambda: np.full((3, 8), 7, np.float32)[:, ::2], ValueError, "(32, 8)"),
     "columns-reversed": (lambda: rows()[:, ::-1], ValueError, "(16, -4)"),
