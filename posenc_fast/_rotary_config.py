@@ -124,7 +124,10 @@ def _part(config: Config, layout: Any) -> _Found:
     where, model = "config", str(config.get("model_type") or "")
     while model not in _FAMILY_OF:
         model = next((ARCHITECTURES[one] for one in config.get("architectures") or () if one in ARCHITECTURES), model)
-        parts = dict(PARTS.get(model, {})) or {key: "" for key in TEXTS if isinstance(config.get(key), Mapping)}
+        parts = PARTS.get(model) or {key: "" for key in TEXTS if isinstance(config.get(key), Mapping)}
+        if model in NO_ROTARY:
+            # what a whole is made of may be exchanged, and is named then
+            parts = {key: "" for key in parts if config[key].get("model_type")}
         if model in _FAMILY_OF or not parts:
             break
         here = {key: default for key, default in parts.items() if isinstance(config.get(key), Mapping)}

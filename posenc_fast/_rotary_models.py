@@ -384,6 +384,10 @@ PARTS: dict[str, dict[str, str]] = {
     "sam3_tracker": {"vision_config": "sam3_vision_model"},
     "sam3_video": {"detector_config": "sam3", "tracker_config": "sam3_tracker_video"},
     "sam3_vision_model": {"backbone_config": "sam3_vit_model"},
+    "encoder-decoder": {"encoder": "bert", "decoder": "bert"},
+    "speech-encoder-decoder": {"encoder": "wav2vec2", "decoder": "bert"},
+    "vision-encoder-decoder": {"encoder": "vit", "decoder": "bert"},
+    "vision-text-dual-encoder": {"text_config": "bert", "vision_config": "vit"},
     "t5gemma": {"encoder": "t5_gemma_module", "decoder": "t5_gemma_module"},
     "t5gemma2": {"encoder": "t5gemma2_encoder", "decoder": "t5gemma2_decoder"},
 }
@@ -431,7 +435,7 @@ NO_ROTARY = frozenset(
         deepseek_ocr2_sam_vision_model deformable_detr deimv2 deit depth_anything depth_pro detr dinat dinov2
         dinov2_with_registers dinov3_convnext distilbert donut-swin dpr dpt edgetam edgetam_mask_decoder
         edgetam_prompt_encoder edgetam_video_mask_decoder edgetam_video_prompt_encoder edgetam_vision_model
-        efficientnet electra emu3_vqgan encodec encoder-decoder eomt ernie falcon_mamba fastspeech2_conformer
+        efficientnet electra emu3_vqgan encodec eomt ernie falcon_mamba fastspeech2_conformer
         fastspeech2_conformer_hifigan fastspeech2_conformer_with_hifigan fine_acoustics flaubert flava
         flava_image_codebook flava_image_model flava_multimodal_model flava_text_model florence2 florence_vision
         fnet focalnet fsmt fun_asr_nano_encoder funnel gemma3n_audio gemma3n_vision gemma4_audio
@@ -469,15 +473,15 @@ NO_ROTARY = frozenset(
         sam3_tracker_video_mask_decoder sam3_tracker_video_prompt_encoder sam_hq sam_hq_mask_decoder
         sam_hq_prompt_encoder sam_hq_vision_model sam_mask_decoder sam_prompt_encoder sam_vision_model sapiens2_head
         seamless_m4t_v2 segformer seggpt semantic sew sew-d siglip siglip2 siglip2_text_model siglip2_vision_model
-        siglip_text_model siglip_vision_model slanet slanext slanext_vision smolvlm_vision speech-encoder-decoder
+        siglip_text_model siglip_vision_model slanet slanext slanext_vision smolvlm_vision 
         speech_to_text speecht5 speecht5_hifigan splinter squeezebert superglue superpoint swiftformer swin swin2sr
         swinv2 switch_transformers t5 table-transformer tapas textnet time_series_transformer timesfm timesformer
         timm_backbone timm_wrapper tipsv2 tipsv2_dpt tipsv2_text_model tipsv2_vision_model trocr tvp udop umt5
         unispeech unispeech-sat univnet unlimited_ocr_sam_vision_model unlimited_ocr_vision
         unlimited_ocr_vision_encoder upernet uvdoc uvdoc_backbone vibevoice_acoustic_tokenizer
         vibevoice_acoustic_tokenizer_decoder vibevoice_acoustic_tokenizer_encoder vibevoice_diffusion videomae
-        videomt videoprism videoprism_text_model videoprism_vision_model vilt vision-encoder-decoder
-        vision-text-dual-encoder visual_bert vit vit_mae vit_msn vitdet vitmatte vitpose vitpose_backbone vits vivit
+        videomt videoprism videoprism_text_model videoprism_vision_model vilt 
+         visual_bert vit vit_mae vit_msn vitdet vitmatte vitpose vitpose_backbone vits vivit
         voxtral_encoder wav2vec2 wavlm whisper xclip xclip_text_model xclip_vision_model xcodec xglm xlm xlm-roberta
         xlm-roberta-xl xlnet xlstm xmod yolos yoso zamba zoedepth
         """
