@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,6 +17,7 @@ from posenc_fast import _rope, _rotary_config
 from posenc_fast import _rotary_families as families
 from posenc_fast import _rotary_models as types
 
+ROOT = Path(__file__).parents[1]
 read = pf.Rotary.from_config
 LLAMA = {"model_type": "llama", "head_dim": 128}
 LLAMA3 = {
@@ -649,3 +654,14 @@ def test_table_is_consistent():
     followed = {part for parts in types.PARTS.values() for part in parts.values()}
     known = set(models) | set(types.PARTS) | set(types.UNREADABLE) | types.NO_ROTARY
     assert followed <= known, followed - known
+
+
+def test_page_of_the_documentation_is_current():
+    script = subprocess.run(
+        [sys.executable, str(ROOT / "docs" / "make_rotary_models.py"), "--print"],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "PYTHONPATH": str(Path(pf.__file__).parents[1])},
+    )
+    assert (ROOT / "docs" / "rotary-models.md").read_text(encoding="utf-8") == script.stdout

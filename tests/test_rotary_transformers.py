@@ -562,3 +562,23 @@ def test_spellings(model, configs):
             if whole is not None:
                 whole |= {"model_type": model}
                 assert ours == pf.Rotary.from_config(whole, **options), one
+
+
+LISTS = ("layer_types", "layers_block_type", "no_rope_layers", "layer_rope_theta", "per_layer_config")
+
+
+@pytest.mark.parametrize("model", sorted(set(models()) - set(REFUSED) - {"musicflamingo"}))
+def test_layers(model, configs):
+    """Layer by layer, what is read from a file that lists no layers is what transformers makes of it."""
+    given = default(configs, model, **NEEDED.get(model, {}))[0].to_dict() | {"model_type": model}
+    file = {key: value for key, value in given.items() if key not in LISTS}
+    whole = read(configs[model], file)
+    if whole is None:
+        return
+    whole |= {"model_type": model}
+    for layer in range(min(13, given.get("num_hidden_layers") or 0)):
+        try:
+            ours = pf.Rotary.from_config(file, layer=layer)
+        except ValueError:
+            continue
+        assert ours == pf.Rotary.from_config(whole, layer=layer), layer
