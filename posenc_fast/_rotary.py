@@ -168,7 +168,13 @@ class Rotary:
     @overload
     @classmethod
     def from_config(
-        cls, config: Any, *, layer: None = None, layer_type: None = None, layout: str | None = ..., seq_len: int | None = ...
+        cls,
+        config: Any,
+        *,
+        layer: None = None,
+        layer_type: None = None,
+        layout: str | None = ...,
+        seq_len: int | None = ...,
     ) -> Self: ...
 
     @overload

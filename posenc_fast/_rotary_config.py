@@ -231,7 +231,9 @@ def _layer(found: _Found, layer: Any, layer_type: Any) -> tuple[str | None, int 
     if count is not None and index >= count:
         raise ValueError(f"layer={index} is too large: {found.where} has {count} layers, from 0 on")
     rules = [rule.rule for rule in found.family.without]
-    if types is None and (found.family.kinds or {"other", "full_attention", "full_attention_if"} & set(rules)):
+    if types is None and (
+        found.family.kinds or {"other", "full_attention", "full_attention_if", "cohere2_moe"} & set(rules)
+    ):
         found.needed("layer_types", f"layer={index} needs (or give layer_type=)")
     return (None if types is None else types[index]), index
 

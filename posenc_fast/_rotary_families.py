@@ -184,7 +184,14 @@ FAMILIES = (
         note="original files of Llama and Mistral have pairs side by side: layout='interleaved'",
     ),
     Family("Falcon", "falcon", "transformers: modeling_falcon.py", needs=(("alibi", False, False, "ALiBi"),)),
-    Family("Llama, with windows", "afmoe flint", _LLAMA, without=(_FULL,), pattern=Pattern("global_attn_every_n_layers", 4)),
+    Family(
+        "AFMoE",
+        "afmoe",
+        "transformers: modeling_afmoe.py",
+        without=(_FULL,),
+        pattern=Pattern("global_attn_every_n_layers", 4),
+    ),
+    Family("Flint", "flint", "transformers: modeling_flint.py", without=(_FULL,)),
     Family("EXAONE 4", "exaone4 exaone_moe kolibri1", "transformers: modeling_exaone4.py", without=(_WINDOWED,)),
     Family("SmolLM 3", "smollm3", "transformers: modeling_smollm3.py", without=(_LISTED,)),
     Family(
@@ -249,9 +256,7 @@ FAMILIES = (
         factor_keys=("rotary_pct",),
         base_keys=("rotary_emb_base",),
     ),
-    Family(
-        "MiniMax M2", "minimax_m2", "transformers: modeling_minimax_m2.py", factor=1.0, dims=("rotary_dim",)
-    ),
+    Family("MiniMax M2", "minimax_m2", "transformers: modeling_minimax_m2.py", factor=1.0, dims=("rotary_dim",)),
     Family(
         "Phi-3",
         "phi3 phi4_multimodal",
@@ -274,7 +279,9 @@ FAMILIES = (
         factor=0.5,
         without=(_HYBRID,),
     ),
-    Family("half tables", "gpt_oss", "transformers: modeling_gpt_oss.py", note="as Llama, with tables of half the width"),
+    Family(
+        "half tables", "gpt_oss", "transformers: modeling_gpt_oss.py", note="as Llama, with tables of half the width"
+    ),
     Family(
         "pairs side by side",
         "cohere helium ernie4_5 ernie4_5_moe blt_global_transformer blt_local_decoder blt_local_encoder blt_patcher "
@@ -295,7 +302,12 @@ FAMILIES = (
         "cohere2_moe",
         "transformers: modeling_cohere2_moe.py",
         layout="interleaved",
-        without=(NoRotary("cohere2_moe", words="layers of full_attention have none, unless their MLP is dense and prefix_dense_sliding_window_pattern is 1"),),
+        without=(
+            NoRotary(
+                "cohere2_moe",
+                words="layers of full_attention have none, unless their MLP is dense and prefix_dense_sliding_window_pattern is 1",
+            ),
+        ),
         needs=(("rope_scaling", None, None, "a scaling that transformers does not read"),),
     ),
     Family(
@@ -424,13 +436,23 @@ FAMILIES = (
     ),
     Family(
         "DeepSeek V3.2",
-        "axk2 bailing_hybrid deepseek_v32 glm_moe_dsa longcat_flash",
-        "transformers: modeling_deepseek_v32.py, modeling_bailing_hybrid.py, modeling_longcat_flash.py",
+        "axk2 deepseek_v32 glm_moe_dsa longcat_flash",
+        "transformers: modeling_deepseek_v32.py, modeling_longcat_flash.py",
         layout="interleaved_to_half",
         turned=_MLA,
         width=("qk_rope_head_dim",),
         per_head=None,
         note="the indexers of deepseek_v32 and axk2 have halves",
+    ),
+    Family(
+        "Bailing, hybrid",
+        "bailing_hybrid",
+        "transformers: modeling_bailing_hybrid.py",
+        layout="interleaved_to_half",
+        turned=_MLA,
+        width=("qk_rope_head_dim",),
+        per_head=None,
+        without=(_HYBRID,),
     ),
     Family(
         "MiniCPM 3",
@@ -523,8 +545,16 @@ FAMILIES = (
         factor=1.0,
     ),
     Family("Beam", "beam", "transformers: modeling_beam.py", kinds=_two(1e4, 1e4), without=(_FULL,)),
-    Family("Gemma 4", "gemma4_text gemma4_unified_text", "transformers: modeling_gemma4.py", kinds=_GEMMA4, pattern=Pattern("", 6, last=True)),
-    Family("DiffusionGemma", "diffusion_gemma_text", "transformers: modeling_diffusion_gemma.py", kinds=_GEMMA4, factor=1.0),
+    Family(
+        "Gemma 4",
+        "gemma4_text gemma4_unified_text",
+        "transformers: modeling_gemma4.py",
+        kinds=_GEMMA4,
+        pattern=Pattern("", 6, last=True),
+    ),
+    Family(
+        "DiffusionGemma", "diffusion_gemma_text", "transformers: modeling_diffusion_gemma.py", kinds=_GEMMA4, factor=1.0
+    ),
     Family(
         "EmbeddingGemma 2",
         "embedding_gemma2_text",
@@ -621,11 +651,18 @@ FAMILIES = (
     Family(
         "vision, rows and columns",
         "cohere_compass_vision dots3_note_vision_encoder ernie4_5_vl_moe_vision exaone4_5_vision glm4v_moe_vision "
-        "glm4v_vision glm5_next_vision glm_ocr_vision lfm3_vl_vision muse_glimmer_vision muse_spark_vision "
+        "glm4v_vision glm5_next_vision glm_ocr_vision muse_glimmer_vision muse_spark_vision "
         "paddleocr_vl_vision qwen2_5_omni_vision_encoder qwen2_5_vl_vision qwen3_5_moe_vision qwen3_5_vision "
         "qwen3_omni_moe_vision_encoder qwen3_vl_moe_vision qwen3_vl_vision qwen4_exp_vision video_llama_3_vision",
         "transformers: modeling_qwen2_5_vl.py",
         sections=_VISION,
+    ),
+    Family(
+        "LFM 3's vision",
+        "lfm3_vl_vision",
+        "transformers: modeling_lfm3_vl.py",
+        sections=_VISION,
+        without=(_HYBRID,),
     ),
     Family(
         "Qwen2-VL's vision",
@@ -777,4 +814,4 @@ FAMILIES = (
         needs=(("position_embeddings_type", "rotary", "relative", "no rotary encoding"),),
         scalable=False,
     ),
-)  # fmt: skip
+)

@@ -473,14 +473,14 @@ NO_ROTARY = frozenset(
         sam3_tracker_video_mask_decoder sam3_tracker_video_prompt_encoder sam_hq sam_hq_mask_decoder
         sam_hq_prompt_encoder sam_hq_vision_model sam_mask_decoder sam_prompt_encoder sam_vision_model sapiens2_head
         seamless_m4t_v2 segformer seggpt semantic sew sew-d siglip siglip2 siglip2_text_model siglip2_vision_model
-        siglip_text_model siglip_vision_model slanet slanext slanext_vision smolvlm_vision 
+        siglip_text_model siglip_vision_model slanet slanext slanext_vision smolvlm_vision
         speech_to_text speecht5 speecht5_hifigan splinter squeezebert superglue superpoint swiftformer swin swin2sr
         swinv2 switch_transformers t5 table-transformer tapas textnet time_series_transformer timesfm timesformer
         timm_backbone timm_wrapper tipsv2 tipsv2_dpt tipsv2_text_model tipsv2_vision_model trocr tvp udop umt5
         unispeech unispeech-sat univnet unlimited_ocr_sam_vision_model unlimited_ocr_vision
         unlimited_ocr_vision_encoder upernet uvdoc uvdoc_backbone vibevoice_acoustic_tokenizer
         vibevoice_acoustic_tokenizer_decoder vibevoice_acoustic_tokenizer_encoder vibevoice_diffusion videomae
-        videomt videoprism videoprism_text_model videoprism_vision_model vilt 
+        videomt videoprism videoprism_text_model videoprism_vision_model vilt
          visual_bert vit vit_mae vit_msn vitdet vitmatte vitpose vitpose_backbone vits vivit
         voxtral_encoder wav2vec2 wavlm whisper xclip xclip_text_model xclip_vision_model xcodec xglm xlm xlm-roberta
         xlm-roberta-xl xlnet xlstm xmod yolos yoso zamba zoedepth
