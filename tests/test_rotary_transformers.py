@@ -582,3 +582,73 @@ def test_layers(model, configs):
         except ValueError:
             continue
         assert ours == pf.Rotary.from_config(whole, layer=layer), layer
+
+
+# ---- layers of models that run -------------------------------------------------------------------------------------
+
+SMALL = {
+    "hidden_size": 64,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "head_dim": 16,
+    "intermediate_size": 32,
+    "num_hidden_layers": 8,
+    "vocab_size": 32,
+    "pad_token_id": 0,
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+    "max_position_embeddings": 64,
+    "sliding_window": 8,
+    "num_experts": 4,
+    "num_local_experts": 4,
+    "n_routed_experts": 4,
+    "num_experts_per_tok": 2,
+    "moe_intermediate_size": 16,
+    "shared_intermediate_size": 16,
+}
+RUNNING = {
+    "afmoe": ("AfmoeModel", {"num_dense_layers": 1}),
+    "cohere2": ("Cohere2Model", {}),
+    "cohere2_moe": ("Cohere2MoeModel", {}),
+    "exaone4": ("Exaone4Model", {}),
+    "flint": ("FlintModel", {}),
+    "granite_swa": ("GraniteSWAModel", {"layer_rope_theta": [1e4, 0, 0, 1e4] * 2}),
+    "kolibri1": ("Kolibri1Model", {}),
+    "llama4": ("Llama4TextModel", {"intermediate_size_mlp": 32}),
+    "muse_spark": ("MuseSparkTextModel", {}),
+    "qwen3_next": (
+        "Qwen3NextModel",
+        {
+            "linear_num_key_heads": 2,
+            "linear_num_value_heads": 4,
+            "linear_key_head_dim": 8,
+            "linear_value_head_dim": 8,
+        },
+    ),
+    "smollm3": ("SmolLM3Model", {}),
+}
+
+
+@pytest.mark.parametrize("name", RUNNING)
+def test_layers_that_turn(name, torch, transformers, monkeypatch):
+    """Those in which a small model calls what turns its queries."""
+    module, (model_class, more) = modeling(name), RUNNING[name]
+    model_class = getattr(module, model_class)
+    known = {*inspect.signature(model_class.config_class.__init__).parameters, *model_class.config_class.attribute_map}
+    config = model_class.config_class(**{key: value for key, value in (SMALL | more).items() if key in known})
+    model = model_class(config).eval()
+    turning, running = set(), []
+    for i, layer in enumerate(model.layers):
+        layer.register_forward_pre_hook(lambda *_, i=i: running.append(i))
+    for function in {"apply_rotary_pos_emb", "apply_rotary_emb"} & set(vars(module)):
+        theirs = getattr(module, function)
+
+        def spy(*args, theirs=theirs, **options):
+            turning.add(running[-1])
+            return theirs(*args, **options)
+
+        monkeypatch.setattr(module, function, spy)
+    with torch.no_grad():
+        model(input_ids=torch.arange(3, 9)[None])
+    assert turning
+    assert turning == {i for i in range(8) if pf.Rotary.from_config(config, layer=i) is not None}
