@@ -344,8 +344,8 @@ def z_image(rows: int, columns: int, text: int, *, frames: int = 1) -> Integers:
     >>> pf.presets.positions.z_image(1, 2, text=1).tolist()
     [[1, 0, 0], [2, 0, 0], [2, 0, 1]]
     """
-    found = _with_text(text, grid(np.arange(count_of(frames, "frames", 0)) + text, rows, columns), [1, 0, 0])
-    return found + np.array([1, 0, 0])
+    times = np.arange(count_of(frames, "frames", 0)) + text
+    return np.asarray(_with_text(text, grid(times, rows, columns), [1, 0, 0]) + np.array([1, 0, 0]), np.int64)
 
 
 def qwen_image(rows: int, columns: int, text: int = 0, *, frames: int = 1, image: int = 0) -> Integers:
