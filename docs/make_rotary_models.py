@@ -141,8 +141,6 @@ def notes(family: Family) -> str:
     said = [rule.words for rule in family.without if rule.words]
     if family.switch is not None:
         said.append(f"{family.switch[1]} where `{family.switch[0]}` is false")
-    if family.backwards:
-        said.append("angles are negative")
     said += [f"`{key}` must be {value}" for key, value, default, _ in family.needs if value != default]
     said += [family.note] if family.note else []
     return "; ".join(said)

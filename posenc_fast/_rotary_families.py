@@ -58,13 +58,24 @@ class NoRotary(NamedTuple):
 class Family(NamedTuple):
     """Models that turn alike.
 
-    models: their types. layout: of the pairs; switch: a key, and the layout where it is false. backwards: angles are
-    negative. width: keys of the number of values that queries are turned in, else a quotient of the keys per_head.
-    factor: part of the width that turns, where a config has none (None: the class reads none, and the whole turns);
-    only: the one factor that such a class may have. dims: keys of the number of values that turn, if the class reads
-    them (dims_read), or nothing else (dims_alone); rotary_dim: that number from the config and the width. base_keys: outside the rotary parameters; base: if not 10000. also: keys of
-    the rotary parameters that are no scaling. aliases: of rope_type. scalable: whether any rope_type but the default
-    is known. parameters: makes the rotary parameters of a config that has them elsewhere. needs: a key and the value that it must have, its default, and what another value means.
+    models: their types. layout: of the pairs; switch: a key, and the layout where it is false. turned: what turns, in
+    words.
+
+    width: keys of the number of values that queries are turned in, else a quotient of the keys per_head. factor: the
+    part of them that turns where a config has none, which is under factor_keys outside the rotary parameters; None if
+    the class reads none, and the whole turns, with only as the one factor that may stand there. dims: keys of the
+    number of values that turn, if the class reads them (dims_read); usual_dim: that number where the key is missing.
+    rotary_dim: that number from what a function of a key gives and from the width.
+
+    base_keys: of the base, outside the rotary parameters; layer_bases: a key of the bases of all layers, which win.
+    kinds: layers with rotary parameters of their own. codes: a key of numbers for the types of layers, and these.
+    pattern: of the types where a config has none. without: layers that do not turn. scaled_layers: a key of the layers
+    that are scaled, where others are not.
+
+    parameters: makes the rotary parameters of a config that has them elsewhere. sections: how pairs choose an axis.
+    spectrum: frequencies that are no progression from 1, by their name in `_rotary_spectra`. also: keys of the rotary
+    parameters that are of no scaling. aliases: of rope_type. scalable: whether any rope_type but the default is known.
+    needs: a key and the value that it must have, its default, and what another value means.
     """
 
     name: str
@@ -72,7 +83,6 @@ class Family(NamedTuple):
     source: str
     layout: str = "half"
     switch: tuple[str, str] | None = None
-    backwards: bool = False
     turned: str = "the head"
     width: tuple[str, ...] = ("head_dim",)
     per_head: tuple[str, str] | None = ("hidden_size", "num_attention_heads")
@@ -81,15 +91,18 @@ class Family(NamedTuple):
     factor_keys: tuple[str, ...] = ("partial_rotary_factor",)
     dims: tuple[str, ...] = ()
     dims_read: bool = True
-    dims_alone: bool = False
-    rotary_dim: Callable[[Config, int], int] | None = None
+    usual_dim: int | None = None
+    rotary_dim: Callable[[Callable[[str], int], int], int] | None = None
     base_keys: tuple[str, ...] = ("rope_theta",)
+    layer_bases: str = ""
     kinds: Mapping[str, Kind] = {}
+    codes: tuple[str, Mapping[int, str]] = ("", {})
     pattern: Pattern | None = None
     parameters: Callable[[Config], dict[str, Any]] | None = None
     sections: Sections | None = None
     spectrum: str = "geometric"
     without: tuple[NoRotary, ...] = ()
+    scaled_layers: str = ""
     also: tuple[str, ...] = ()
     aliases: Mapping[str, str] = {}
     scalable: bool = True
@@ -198,7 +211,7 @@ FAMILIES = (
         "Granite with windows",
         "granite_swa granitemoe_swa",
         "transformers: modeling_granite_swa.py",
-        base_keys=("rope_theta", "layer_rope_theta"),
+        layer_bases="layer_rope_theta",
         without=(_BASES_OF_LAYERS,),
         note="layer_rope_theta has the base of each layer",
     ),
@@ -206,7 +219,6 @@ FAMILIES = (
         "Muse",
         "muse_glimmer_text muse_spark_text",
         "transformers: modeling_muse_glimmer.py",
-        base_keys=("rope_theta",),
         without=(_BASES_OF_LAYERS,),
     ),
     Family(
@@ -354,7 +366,7 @@ FAMILIES = (
         factor=1.0,
         factor_keys=(),
         dims=("rotary_dim",),
-        dims_alone=True,
+        usual_dim=64,
         base_keys=(),
         scalable=False,
     ),
@@ -367,7 +379,9 @@ FAMILIES = (
         scalable=False,
         note="with rotary_value, values turn, too",
     ),
-    Family("NanoChat", "nanochat", "transformers: modeling_nanochat.py", backwards=True),
+    Family(
+        "NanoChat", "nanochat", "transformers: modeling_nanochat.py", spectrum="backwards", note="angles are negative"
+    ),
     Family(
         "HunYuan",
         "hunyuan_v1_dense hunyuan_v1_moe",
@@ -379,7 +393,7 @@ FAMILIES = (
         "Molmo 2",
         "molmo2_text",
         "transformers: modeling_molmo2.py",
-        spectrum="scaled_layers",
+        scaled_layers="rope_scaling_layers",
         note="layers that rope_scaling_layers leaves out are not scaled",
     ),
     Family(
@@ -484,6 +498,10 @@ FAMILIES = (
         turned="the last values of a head; the output of attention is turned back",
         width=("qk_rope_head_dim",),
         per_head=None,
+        codes=(
+            "compress_ratios",
+            {0: "sliding_attention", 4: "compressed_sparse_attention", 128: "heavily_compressed_attention"},
+        ),
         kinds={
             "main": Kind(1e4, ("rope_theta",), layer_types=("sliding_attention",)),
             "compress": Kind(
@@ -724,7 +742,7 @@ FAMILIES = (
         "MiniMax M3's vision",
         "minimax_m3_vl_vision",
         "transformers: modeling_minimax_m3_vl.py",
-        rotary_dim=lambda config, head: 6 * (head // 6),
+        rotary_dim=lambda get, head: 6 * (head // 6),
         sections=Sections("axial_three", None),
     ),
     Family(
@@ -780,7 +798,7 @@ FAMILIES = (
         "clvp_encoder",
         "transformers: modeling_clvp.py",
         width=(),
-        rotary_dim=lambda config, head: max(config["projection_dim"] // (2 * config["num_attention_heads"]), 32),
+        rotary_dim=lambda get, head: max(get("projection_dim") // (2 * get("num_attention_heads")), 32),
         base_keys=(),
         scalable=False,
         needs=(("use_rotary_embedding", True, False, "no rotary encoding"),),

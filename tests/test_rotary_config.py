@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import posenc_fast as pf
-from posenc_fast import _rope, _rotary_config
+from posenc_fast import _rope, _rotary_axes, _rotary_spectra
 from posenc_fast import _rotary_families as families
 from posenc_fast import _rotary_models as types
 
@@ -273,9 +273,10 @@ def test_a_part_keeps_its_layout():
     # a part that does not name its type has that of the whole
     del text["model_type"]
     assert read({"model_type": "dots3_note", "text_config": text}).rotary_dim == 64
+    parts = ("patcher_config", "encoder_config", "decoder_config", "global_config")
+    blt = {"model_type": "blt", **{part: {"head_dim": 8} for part in parts}}
     with pytest.raises(ValueError, match=r"blt.*'encoder_config'.*or.*'global_config'"):
-        parts = ("patcher_config", "encoder_config", "decoder_config", "global_config")
-        read({"model_type": "blt", **{part: {"head_dim": 8} for part in parts}})
+        read(blt)
     omni = {"thinker_config": {"text_config": {"head_dim": 128}}, "model_type": "qwen2_5_omni"}
     assert read(omni) == pf.Rotary(128, base=1e6, sections=[16, 24, 24])
     # the first versions had the text's keys at the top
@@ -313,7 +314,7 @@ def test_widths_of_other_keys():
     assert read({"model_type": "zamba2", "attention_head_dim": 160, "use_mem_rope": True, **sizes}) == pf.Rotary(160)
     clvp = {"model_type": "clvp_encoder", "projection_dim": 768, "hidden_size": 768, "num_attention_heads": 12}
     assert read({**clvp, "use_rotary_embedding": True}) == pf.Rotary(64, rotary_dim=32)
-    with pytest.raises(ValueError, match="jetmoe.*turns|kv_channels"):
+    with pytest.raises(ValueError, match=r"kv_channels.*jetmoe"):
         read({"model_type": "jetmoe", **sizes})
 
 
@@ -583,6 +584,7 @@ REFUSED = {
     "gptj": ({"model_type": "gptj", "n_embd": 64, "n_head": 4, "rotary_dim": None}, ["rotary_dim", "None"]),
     "a base that is not read": ({**LLAMA, "rotary_emb_base": 5e5}, ["rotary_emb_base", "500000.0", "llama"]),
     "two bases": ({"model_type": "dbrx", "d_model": 64, "n_heads": 4, "rope_theta": 1e4, "attn_config": {"rope_theta": 5e5}}, ["attn_config", "500000.0", "10000.0"]),
+    "proportional part": ({"model_type": "deepseek_v4", "qk_rope_head_dim": 64, "head_dim": 512, "rope_parameters": {"main": {"rope_type": "proportional"}}}, ["proportional", "512", "64"]),
     "few sections": ({"model_type": "qwen2_vl_text", "head_dim": 128, "rope_scaling": SECTIONS}, ["mrope_section", "32", "64 pairs"]),
     "in turn or not": ({"model_type": "qwen2_vl_text", "head_dim": 128, "rope_scaling": {"mrope_interleaved": True}}, ["mrope_interleaved", "True", "one after the other"]),
     "sections of text": ({**LLAMA, "rope_scaling": SECTIONS}, ["mrope_section", "default"]),
@@ -642,12 +644,12 @@ def test_objects_and_files(tmp_path):
 def test_table_is_consistent():
     models = [model for family in families.FAMILIES for model in family.models.split()]
     assert len(models) == len(set(models))
-    rules = {*_rotary_config._RULES, *_rotary_config._COUNTED, "atoms"}
+    rules = {*_rotary_axes.RULES, *_rotary_axes.COUNTED, "atoms", "in_turn"}
     for family in families.FAMILIES:
         assert family.sections is None or family.sections.rule in rules
         assert family.layout in pf._rotary.LAYOUTS
         assert family.source
-        assert not set(family.kinds) & {None}
+        assert family.spectrum in {*_rotary_spectra.SPECTRA, "geometric"}
         assert all(kind.rope_type in _rope.KINDS for kind in family.kinds.values())
     for table in (types.HEADS, types.BASES, types.FACTORS, dict.fromkeys(types.NEEDS_PARAMETERS)):
         assert set(table) <= set(models), set(table) - set(models)
