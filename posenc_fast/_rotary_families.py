@@ -190,7 +190,7 @@ FAMILIES = (
         "jina_embeddings_v3 kyutai_speech_to_text lasr_encoder llama mimi mimi_decoder mimi_encoder ministral mistral "
         "mixtral mllama_text_model moshi muse_glimmer_assistant neucodec nomic_bert olmo olmo2 olmoe pocket_tts "
         "pocket_tts_audio_tokenizer pocket_tts_audio_tokenizer_decoder pocket_tts_audio_tokenizer_encoder qwen2 "
-        "qwen2_moe qwen3 qwen3_moe qwen3_omni_moe_code2wav qwen3_omni_moe_talker_code_predictor seed_oss starcoder2 "
+        "qwen2_moe qwen3 qwen3_moe qwen3_omni_moe_code2wav qwen3_omni_moe_talker_code_predictor seed_oss solar_open starcoder2 "
         "t5_gemma_module timesfm2_5 unlimited_ocr_text vaultgemma voxtral_realtime_encoder voxtral_realtime_text "
         "xcodec2",
         _LLAMA,
@@ -254,7 +254,7 @@ FAMILIES = (
         "a part of the head",
         "dots3_note_audio_encoder glm4_moe glmasr_encoder minimax_m3_vl_text nemotron "
         "nemotron3_5_transcribe_asr_audio nemotron3_5_transcribe_word_timestamp nemotron3_diarization_audio persimmon "
-        "phi solar_open stablelm",
+        "phi stablelm",
         "transformers: modeling_phi.py, modeling_stablelm.py, modeling_glm4_moe.py",
         factor=1.0,
         dims=("rotary_dim",),
@@ -286,10 +286,18 @@ FAMILIES = (
     ),
     Family(
         "hybrids, a part of the head",
-        "bamba qwen3_next recurrent_gemma",
-        "transformers: modeling_bamba.py, modeling_qwen3_next.py, modeling_recurrent_gemma.py",
+        "bamba qwen3_next",
+        "transformers: modeling_bamba.py, modeling_qwen3_next.py",
         factor=0.5,
         without=(_HYBRID,),
+    ),
+    Family(
+        "RecurrentGemma",
+        "recurrent_gemma",
+        "transformers: modeling_recurrent_gemma.py",
+        factor=0.5,
+        without=(_HYBRID,),
+        scalable=False,
     ),
     Family(
         "half tables", "gpt_oss", "transformers: modeling_gpt_oss.py", note="as Llama, with tables of half the width"
@@ -565,13 +573,10 @@ FAMILIES = (
     Family("Beam", "beam", "transformers: modeling_beam.py", kinds=_two(1e4, 1e4), without=(_FULL,)),
     Family(
         "Gemma 4",
-        "gemma4_text gemma4_unified_text",
+        "gemma4_text gemma4_unified_text diffusion_gemma_text",
         "transformers: modeling_gemma4.py",
         kinds=_GEMMA4,
         pattern=Pattern("", 6, last=True),
-    ),
-    Family(
-        "DiffusionGemma", "diffusion_gemma_text", "transformers: modeling_diffusion_gemma.py", kinds=_GEMMA4, factor=1.0
     ),
     Family(
         "EmbeddingGemma 2",

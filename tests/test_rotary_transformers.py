@@ -522,6 +522,68 @@ def test_at_least_95_of_100_are_right():
     assert len(set(REFUSED) & set(comparable)) <= 0.05 * len(comparable)
 
 
+SCALINGS = {
+    "linear": {"rope_type": "linear", "factor": 4.0},
+    "dynamic": {"rope_type": "dynamic", "factor": 2.0},
+    "yarn": {"rope_type": "yarn", "factor": 8.0, "original_max_position_embeddings": 4096, "beta_fast": 16.0},
+    "yarn-mscale": {
+        "rope_type": "yarn",
+        "factor": 8.0,
+        "original_max_position_embeddings": 4096,
+        "mscale": 1.0,
+        "mscale_all_dim": 0.5,
+    },
+    "llama3": {
+        "rope_type": "llama3",
+        "factor": 8.0,
+        "low_freq_factor": 1.0,
+        "high_freq_factor": 4.0,
+        "original_max_position_embeddings": 1024,
+    },
+}
+# keys of files that make rotary parameters, which are given here
+BASES_OF_FILES = ("rope_theta", "partial_rotary_factors")
+# the first of each family that takes scalings
+SCALED = [one.models.split()[0] for one in families.FAMILIES if one.scalable and one.models.split()[0] in models()]
+
+
+@pytest.mark.parametrize("scaling", SCALINGS)
+@pytest.mark.parametrize("model", SCALED)
+def test_scaled_config(model, scaling, configs, torch, rng):
+    """What theirs cannot be built for need not be read; what is read is as theirs."""
+    more = dict(NEEDED.get(model, {}))
+    rope = getattr(configs[model](**more), "rope_parameters", None)
+    if not rope:
+        return
+    kept = ("rope_theta", "mrope_section", "partial_rotary_factor")
+
+    def scaled(given):
+        return None if given is None else {key: given[key] for key in kept if key in given} | SCALINGS[scaling]
+
+    nested = any(isinstance(one, dict) for one in rope.values())
+    more["rope_parameters"] = {key: scaled(one) for key, one in rope.items()} if nested else scaled(rope)
+    given = built(configs[model], {key: value for key, value in more.items() if key not in BASES_OF_FILES})
+    if given is not None and taken(model, given):
+        compare(model, given, given if given.model_type else given.to_dict() | {"model_type": model}, torch, rng)
+
+
+def built(config_class, more):
+    """Theirs, if its checks let it be; they raise errors of several kinds."""
+    with contextlib.suppress(Exception):
+        return config_class(**more)
+
+
+def taken(model, config):
+    """Whether ours reads it."""
+    try:
+        for label in labels_of(model, config)[1]:
+            pf.Rotary.from_config(config, **({} if label is None else {"layer_type": label}))
+    except ValueError:
+        return False
+    # theirs fails where a width that is computed stands as null
+    return config.to_dict().get("head_dim", 0) is not None
+
+
 # ---- other spellings -------------------------------------------------------------------------------------------------
 
 
