@@ -268,7 +268,10 @@ def checked_scaling(scaling: Any, pairs: int) -> tuple[str, dict[str, Any]]:
 def frequencies_of(rotary_dim: int, base: float, kind: str, parameters: dict[str, Any]) -> Frequencies:
     """Frequencies of the pairs, and the attention factor."""
     values = {key: np.array(value) if isinstance(value, tuple) else value for key, value in parameters.items()}
-    return KINDS[kind].compute(rotary_dim, base, **values)
+    try:
+        return KINDS[kind].compute(rotary_dim, base, **values)
+    except (ArithmeticError, ValueError) as error:
+        raise ValueError(f"rope_type {kind!r} has no frequencies for base={base} and {parameters}") from error
 
 
 def xpos_amplitudes(positions: Floats, pairs: int, parameters: dict[str, Any]) -> Floats:

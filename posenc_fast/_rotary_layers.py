@@ -136,7 +136,7 @@ def _with_parameters(found: Found, label: str, nested: list[str]) -> Found:
     if kind.factor is not None:
         usual["partial_rotary_factor"] = kind.factor
     if nested:
-        stray = sorted(set(rope) - set(nested) - {"rope_type", "type", "rope_theta"})
+        stray = [key for key in rope if key not in (*nested, "rope_type", "type", "rope_theta")]
         if stray:
             raise ValueError(
                 f"{found.rope_where} has {stray[0]}={rope[stray[0]]!r} beside parameters for {', '.join(nested)}; put "

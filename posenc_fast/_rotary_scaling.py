@@ -74,7 +74,7 @@ def _check_keys(found: Found, name: str, parameters: dict[str, Any]) -> None:
     read = {*COMMON, *family.also, *parameters, *(SECTIONED if family.sections is not None else ())}
     unknown = [key for key in rope if rope[key] is not None and key not in read]
     if unknown:
-        near = difflib.get_close_matches(unknown[0], parameters, 1)
+        near = difflib.get_close_matches(str(unknown[0]), parameters, 1)
         advice = f"is {near[0]} meant?" if near else f"it takes {', '.join(parameters) or 'none'}; leave it out"
         raise ValueError(
             f"{found.rope_where}[{unknown[0]!r}]={rope[unknown[0]]!r} is nothing that rope_type {name!r} takes; {advice}"

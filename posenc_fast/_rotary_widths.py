@@ -74,7 +74,7 @@ def _whole(found: Found, head: int, given: float | None) -> int:
         return head
     if "qk_rope_head_dim" in found.family.width:
         whole = found.config.get("head_dim")
-        if given == 1 or (type(whole) is int and int(whole * given) == head):
+        if given == 1 or (given < 1 and type(whole) is int and int(whole * given) == head):
             return head
         raise ValueError(
             f"{found.where} has partial_rotary_factor={given} and qk_rope_head_dim={head}, of which it would be a part "
@@ -82,7 +82,7 @@ def _whole(found: Found, head: int, given: float | None) -> int:
         )
     raise ValueError(
         f"{found.where} has partial_rotary_factor={given}, which {found.model} does not read; leave it out, or give "
-        f"Rotary({head}, rotary_dim={int(head * given)}, ..) if the model was made for it"
+        f"Rotary({head}, rotary_dim=..) if the model was made for it"
     )
 
 
@@ -91,6 +91,8 @@ def _part(found: Found, head: int, given: float | None) -> int:
     usual = kind.factor if kind is not None and kind.always else FACTORS.get(found.model, family.factor)
     part = usual if given is None else given
     assert part is not None
+    if part > 1:
+        raise ValueError(f"{found.where} has partial_rotary_factor={part}, which must be at most 1")
     dim = int(head * part)
     for key in family.dims:
         value = found.config.get(key, family.usual_dim)

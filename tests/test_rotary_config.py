@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -575,7 +576,7 @@ REFUSED = {
     "no length": ({**LLAMA, "rope_scaling": {"type": "yarn", "factor": 4.0}}, ["max_position_embeddings", "yarn"]),
     "fope": ({**LLAMA, "rope_scaling": {"type": "fope"}}, ["'fope'", "apply_tables"]),
     "dual chunk": ({**LLAMA, "rope_scaling": {"type": "dual_chunk"}}, ["'dual_chunk'", "depend on both"]),
-    "a factor that is not read": ({**LLAMA, "partial_rotary_factor": 0.5}, ["partial_rotary_factor", "0.5", "rotary_dim=64"]),
+    "a factor that is not read": ({**LLAMA, "partial_rotary_factor": 0.5}, ["partial_rotary_factor", "0.5", "rotary_dim"]),
     "a factor twice": ({"model_type": "deepseek_v3", "qk_rope_head_dim": 64, "partial_rotary_factor": 0.5}, ["partial_rotary_factor", "0.5", "qk_rope_head_dim=64"]),
     "odd": ({"model_type": "glm4_moe", "head_dim": 42}, ["21 of 42", "odd", "rotary_dim=20"]),
     "too wide": ({"model_type": "phi", "head_dim": 8, "partial_rotary_factor": 2.0}, ["partial_rotary_factor", "2.0"]),
@@ -636,6 +637,61 @@ def test_objects_and_files(tmp_path):
     assert read(path) == read(str(path)) == pf.Rotary(128)
     with pytest.raises(TypeError, match=r"config must be a mapping.*not list"):
         read([1])
+
+
+GARBAGE = [
+    None,
+    True,
+    0,
+    -1,
+    3,
+    1e308,
+    1e-300,
+    float("nan"),
+    float("inf"),
+    "yarn",
+    "",
+    [],
+    [1, 2],
+    {},
+    {"a": {}},
+    {1: 2},
+    b"x",
+]
+
+
+# each names what is wrong with a config, or the argument of Rotary that it makes
+ERROR = re.compile(
+    r"config|layer|scaling|rope_type|head_dim|rotary_dim|base|sections|frequencies|attention_factor|amplitudes"
+)
+
+
+def test_garbage(rng):
+    """Whatever a config has, the answer is a Rotary, None, or an error of these two kinds that says something."""
+    whole = [config for config, _ in REFUSED.values()] + [config for config, *_ in PUBLISHED.values()]
+    families_of = [{"model_type": family.models.split()[0], "num_hidden_layers": 4} for family in families.FAMILIES]
+    sizes = {"hidden_size": 64, "num_attention_heads": 4, "qk_rope_head_dim": 16, "projection_dim": 64}
+    keys = sorted({key for config in whole for key in config} | {"layer_types", "per_layer_config", "rope_scaling"})
+    inner = sorted({key for kind in _rope.KINDS.values() for key in kind.parameters} | {"rope_theta", "mrope_section"})
+    for _ in range(6000):
+        config = dict((whole + families_of)[rng.integers(len(whole) + len(families_of))])
+        if rng.random() < 0.5:
+            config = sizes | config
+        for _ in range(rng.integers(1, 3)):
+            garbage = GARBAGE[rng.integers(len(GARBAGE))]
+            if rng.random() < 0.5:
+                config[keys[rng.integers(len(keys))]] = garbage
+            else:
+                rope = config.get("rope_parameters")
+                kind = sorted(_rope.KINDS)[rng.integers(len(_rope.KINDS))]
+                given = {"rope_type": kind, inner[rng.integers(len(inner))]: garbage}
+                config["rope_parameters"] = (rope if isinstance(rope, dict) else {}) | given
+        options = [{}, {"layer": 1}, {"layer_type": "full_attention"}, {"layout": "half"}][rng.integers(4)]
+        try:
+            found = read(config, **options)
+        except (TypeError, ValueError) as error:
+            found = str(error)
+        assert found is None or isinstance(found, pf.Rotary) or ERROR.search(found), (config, found)
 
 
 # ---- the table -------------------------------------------------------------------------------------------------------
