@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Self, overload
 import numpy as np
 import numpy.typing as npt
 
-from . import _backend, _checks, _pairs, _positions, _rope, _rotary_config, _threads
+from . import _backend, _checks, _pairs, _positions, _rope, _threads
 from ._checks import check_out, check_precision, check_workers, count_of, float_type, kind_of, plain, real
 from ._encoding import Encoding
 from ._schedule import Explicit, Schedule
@@ -239,6 +239,9 @@ class Rotary:
         >>> pf.Rotary.from_config(config)
         Rotary(128, base=500000.0)
         """
+        # the table of models is large, and few programs need it
+        from . import _rotary_config
+
         arguments = _rotary_config.arguments_of(config, layer, layer_type, layout, seq_len)
         return None if arguments is None else cls(**arguments)
 

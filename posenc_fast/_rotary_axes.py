@@ -72,15 +72,15 @@ def axes_of(found: Found, pairs: int) -> list[int] | None:
     counts, flag, rule = rope.get(key, sections.default), rope.get("mrope_interleaved"), sections.rule
     if rule == "flagged":
         rule = "in_turn" if flag else "contiguous"
-    elif flag is not None and bool(flag) != (rule in ("in_turn", "pangu")):
+        if "openpangu" in (rope.get("rope_type"), rope.get("type")):
+            rule = "pangu"
+    elif flag is not None and bool(flag) != (rule == "in_turn"):
         raise ValueError(
             f"{found.rope_where}['mrope_interleaved']={flag!r} is not what {found.model} does, whose sections are "
             f"{'one after the other' if flag else 'in turn'}; leave it out"
         )
     if counts is None:
-        if found.family is UNKNOWN:
-            return None
-        raise ValueError(f"{found.rope_where} lacks mrope_section, which {found.model} needs")
+        return None
     where = f"{found.rope_where}[{key!r}]"
     if not is_list(counts):
         raise TypeError(f"{where} must be a sequence of integers, not {counts!r}")

@@ -178,6 +178,7 @@ UNKNOWN = Family(
     base_keys=("rope_theta", "rotary_emb_base"),
     sections=Sections("flagged", None),
     also=("alpha", "xdrope_section"),
+    aliases={"openpangu": "default"},
 )
 
 FAMILIES = (
@@ -660,15 +661,6 @@ FAMILIES = (
         },
         factor=1.0,
         sections=Sections("alternating", None, "(row, column)"),
-    ),
-    Family(
-        "openPangu VL",
-        "openpangu_vl_text",
-        "vLLM: rotary_embedding/mrope_interleaved.py",
-        sections=Sections("pangu", None),
-        also=("mrope_interleaved",),
-        aliases={"openpangu": "default"},
-        note="axes are spread as evenly as their counts allow, and the last pair reads time",
     ),
     # ---- towers of images, video and audio
     Family(

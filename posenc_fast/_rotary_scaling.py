@@ -27,6 +27,13 @@ def scaling_of(found: Found, factor: float | None, seq_len: Any) -> dict[str, An
     rope, name = found.rope, rope_type(found)
     if name == "dynamic" and "alpha" in found.family.also and rope.get("alpha"):
         return {"rope_type": "ntk", "alpha": rope["alpha"]}
+    if name == "ntk" and rope.get("factor") is not None:
+        # vLLM's, which has two formulas
+        name, rope = (
+            ("ntk_fixed", rope) if rope.get("mixed_b") is None else ("ntk_mixed", {**rope, "b": rope["mixed_b"]})
+        )
+        rope.pop("mixed_b", None)
+        found = found._replace(rope=rope)
     kind = "yarn" if name == TELECHAT else name
     parameters = _rope.KINDS[kind].parameters
     _check_keys(found, name, parameters)

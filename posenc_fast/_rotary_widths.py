@@ -58,6 +58,7 @@ def turned(found: Found, head: int) -> int:
         dim = _whole(found, head, given)
     else:
         dim = _part(found, head, given)
+    _check_others(found, head, dim)
     if dim % 2:
         raise ValueError(
             f"{found.where} turns {dim} of {head} values, an odd number, of which packages make different things; give "
@@ -66,6 +67,19 @@ def turned(found: Found, head: int) -> int:
     if not 2 <= dim <= head:
         raise ValueError(f"{found.where} has partial_rotary_factor={given}, of which {dim} values of {head} would turn")
     return dim
+
+
+def _check_others(found: Found, head: int, dim: int) -> None:
+    """An error for another number of values, or part of them, that the model does not read."""
+    for key, whole in (("rotary_dim", 1), ("rope_dim", 1), ("rotary_pct", head), ("rotary_emb_fraction", head)):
+        value = found.config.get(key)
+        if value is None or key in (*found.family.dims, *found.family.factor_keys):
+            continue
+        if real(value, found.key(key)) * whole != dim:
+            raise ValueError(
+                f"{found.key(key)}={value!r} is not read by {found.model}, which turns {dim} of {head} values; leave it "
+                f"out, or give Rotary({head}, rotary_dim=..) if the model was made for it"
+            )
 
 
 def _whole(found: Found, head: int, given: float | None) -> int:

@@ -512,13 +512,21 @@ def test_grok():
 
 
 def test_pangu():
-    """vLLM's own example, and one whose counts are equal."""
+    """vLLM's own examples: axes are spread, and with three of them the last pair reads the first."""
     scaling = {"rope_type": "openpangu", "mrope_section": [2, 3, 3], "mrope_interleaved": True}
-    rotary = read({"model_type": "openpangu_vl_text", "head_dim": 16, "rope_scaling": scaling})
+    rotary = read({"head_dim": 16, "rope_scaling": scaling}, layout="half")
     assert rotary == pf.Rotary(16, sections=[0, 1, 2, 1, 2, 1, 2, 0])
     two = {"rope_type": "openpangu", "mrope_section": [2, 2], "mrope_interleaved": True}
-    rotary = read({"model_type": "openpangu_vl_text", "head_dim": 8, "rope_scaling": two})
-    assert rotary == pf.Rotary(8, sections=[0, 1, 0, 1])
+    assert read({"head_dim": 8, "rope_scaling": two}, layout="half") == pf.Rotary(8, sections=[0, 1, 0, 1])
+
+
+def test_ntk_of_vllm():
+    fixed = {"rope_type": "ntk", "factor": 4.0}
+    expected = pf.Rotary(64, scaling={"rope_type": "ntk_fixed", "factor": 4.0})
+    assert read({"head_dim": 64, "rope_scaling": fixed}, layout="half") == expected
+    mixed = {**fixed, "mixed_b": 0.625}
+    expected = pf.Rotary(64, scaling={"rope_type": "ntk_mixed", "factor": 4.0, "b": 0.625})
+    assert read({"head_dim": 64, "rope_scaling": mixed}, layout="half") == expected
 
 
 def test_proportional():
@@ -582,6 +590,8 @@ REFUSED = {
     "too wide": ({"model_type": "phi", "head_dim": 8, "partial_rotary_factor": 2.0}, ["partial_rotary_factor", "2.0"]),
     "dim and factor": ({"model_type": "minimax_m2", "head_dim": 128, "rotary_dim": 64, "partial_rotary_factor": 0.25}, ["rotary_dim", "64", "0.25"]),
     "a dim that is not read": ({"model_type": "minimax_m3_vl_text", "rotary_dim": 64}, ["rotary_dim", "64", "128"]),
+    "a dim of a whole head": ({"model_type": "minimax", "head_dim": 128, "rotary_dim": 64}, ["rotary_dim", "64", "128"]),
+    "a part of another name": ({**LLAMA, "rotary_pct": 0.25}, ["rotary_pct", "0.25", "128"]),
     "gptj": ({"model_type": "gptj", "n_embd": 64, "n_head": 4, "rotary_dim": None}, ["rotary_dim", "None"]),
     "a base that is not read": ({**LLAMA, "rotary_emb_base": 5e5}, ["rotary_emb_base", "500000.0", "llama"]),
     "two bases": ({"model_type": "dbrx", "d_model": 64, "n_heads": 4, "rope_theta": 1e4, "attn_config": {"rope_theta": 5e5}}, ["attn_config", "500000.0", "10000.0"]),
