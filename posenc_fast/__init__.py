@@ -15,11 +15,13 @@ from ._version import __version__
 if TYPE_CHECKING:
     from . import presets
     from ._identify import Identification, identify
+    from ._identify_rotary import RotaryIdentification, identify_rotary
 
 __all__ = [
     "Encoding",
     "Identification",
     "Rotary",
+    "RotaryIdentification",
     "Schedule",
     "__version__",
     "backend",
@@ -27,6 +29,7 @@ __all__ = [
     "geometric",
     "grid",
     "identify",
+    "identify_rotary",
     "isa",
     "isa_levels",
     "join",
@@ -43,15 +46,25 @@ __all__ = [
     "use_backend",
 ]
 
+# where names are that are imported when they are used
+_LATE = {
+    "Identification": "_identify",
+    "RotaryIdentification": "_identify_rotary",
+    "identify": "_identify",
+    "identify_rotary": "_identify_rotary",
+    "presets": "presets",
+}
+
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
         # only few programs use these, and they take as long to import as all the rest
-        if name in ("Identification", "identify", "presets"):
+        module = _LATE.get(name)
+        if module is not None:
             from importlib import import_module
 
-            module = import_module(f".{'presets' if name == 'presets' else '_identify'}", __name__)
-            globals()[name] = module if name == "presets" else getattr(module, name)
+            found = import_module(f".{module}", __name__)
+            globals()[name] = found if name == module else getattr(found, name)
             return globals()[name]
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
 

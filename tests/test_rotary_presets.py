@@ -453,6 +453,28 @@ def test_float32_frequencies(name):
     assert single._key.axes == exact._key.axes
 
 
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_tables_of_the_source_are_identified(dtype, torch, transformers):
+    """In the shapes and with the rounding that models have them."""
+    kind = getattr(torch, dtype)
+    for model, config, name, preset, where in (
+        ("llama", "LlamaConfig", "LlamaRotaryEmbedding", "llama", np.arange(16)),
+        ("gpt_oss", "GptOssConfig", "GptOssRotaryEmbedding", "gpt_oss", np.arange(16)),
+        (*MULTIMODAL["qwen2_vl"][:3], "qwen2_vl", positions.mrope([4, (1, 3, 4)])),
+    ):
+        settings = MULTIMODAL["qwen2_vl"][3] if preset == "qwen2_vl" else {}
+        made = Model(torch, transformers, model, config, **settings)
+        ids = torch.from_numpy(where)
+        ids = ids[None] if ids.ndim == 1 else ids.T[:, None]
+        tables = getattr(made.module, name)(made.config)(torch.zeros(1, dtype=kind), ids)
+        cos, sin = (table.float().numpy() for table in tables)
+        if dtype == "bfloat16":
+            cos, sin = (table.astype(pytest.importorskip("ml_dtypes").bfloat16) for table in (cos, sin))
+        found = pf.identify_rotary(cos=cos, sin=sin, positions=where)
+        assert preset in found.presets
+        assert found.layout == (None if preset == "gpt_oss" else "half")
+
+
 def test_float32_frequencies_are_those_of_the_source(torch, transformers):
     model = Model(torch, transformers, "llama", "LlamaConfig")
     theirs = model.module.LlamaRotaryEmbedding(model.config).inv_freq.numpy()
