@@ -5,28 +5,28 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from ._schedule import count_of, real
+
 __all__ = ["FAMILIES", "UNKNOWN", "Family", "Kind", "NoRotary", "Pattern", "Sections"]
 
 Config = Mapping[str, Any]
 
 
 class Kind(NamedTuple):
-    """What layers of one kind have of their own.
-
-    base_keys: outside the rotary parameters. factor and rope_type: where a config has no rotary parameters; the factor
-    always: where these have none. flat: whether rotary parameters that name no kind are for this one. head: width of
-    its heads, if another. defaults: of the parameters of a rope_type that is flat.
-    """
+    """What layers of one kind have of their own."""
 
     base: float
     base_keys: tuple[str, ...] = ()
+    # where a config has no rotary parameters for them; the factor always where these have none
     factor: float | None = None
     always: bool = False
-    flat: bool = False
     rope_type: str = "default"
+    # whether rotary parameters that name no kind are for this one, and what is added to them: rope_type, key, value
+    flat: bool = False
+    defaults: tuple[tuple[str, str, Any], ...] = ()
+    # types of layers, where they do not have the name of the kind; another width of heads
     layer_types: tuple[str, ...] = ()
     head: Callable[[Config], int | None] | None = None
-    defaults: tuple[tuple[str, str, Any], ...] = ()
 
 
 class Pattern(NamedTuple):
@@ -40,7 +40,7 @@ class Pattern(NamedTuple):
 
 
 class Sections(NamedTuple):
-    """How pairs choose an axis: a rule of `_rotary_config`, the counts if a config has none, what the axes are."""
+    """How pairs choose an axis: a rule of `_rotary_axes`, the counts if a config has none, what the axes are."""
 
     rule: str
     default: tuple[int, ...] | None
@@ -48,7 +48,7 @@ class Sections(NamedTuple):
 
 
 class NoRotary(NamedTuple):
-    """Layers without rotary encoding: a rule of `_rotary_config`, and its key."""
+    """Layers without rotary encoding: a rule of `_rotary_layers`, its key, and both in words."""
 
     rule: str
     key: str = ""
@@ -56,56 +56,51 @@ class NoRotary(NamedTuple):
 
 
 class Family(NamedTuple):
-    """Models that turn alike.
-
-    models: their types. layout: of the pairs; switch: a key, and the layout where it is false. turned: what turns, in
-    words.
-
-    width: keys of the number of values that queries are turned in, else a quotient of the keys per_head. factor: the
-    part of them that turns where a config has none, which is under factor_keys outside the rotary parameters; None if
-    the class reads none, and the whole turns, with only as the one factor that may stand there. dims: keys of the
-    number of values that turn, if the class reads them (dims_read); usual_dim: that number where the key is missing.
-    rotary_dim: that number from what a function of a key gives and from the width.
-
-    base_keys: of the base, outside the rotary parameters; layer_bases: a key of the bases of all layers, which win.
-    kinds: layers with rotary parameters of their own. codes: a key of numbers for the types of layers, and these.
-    pattern: of the types where a config has none. without: layers that do not turn. scaled_layers: a key of the layers
-    that are scaled, where others are not.
-
-    parameters: makes the rotary parameters of a config that has them elsewhere. sections: how pairs choose an axis.
-    spectrum: frequencies that are no progression from 1, by their name in `_rotary_spectra`. also: keys of the rotary
-    parameters that are of no scaling. aliases: of rope_type. scalable: whether any rope_type but the default is known.
-    needs: a key and the value that it must have, its default, and what another value means.
-    """
+    """Models that turn alike. Keys are those of a config; base and factor may stand in its rotary parameters as well."""
 
     name: str
+    # their types, and where their code is
     models: str
     source: str
+    # of the pairs; a key, and the layout where it is false; what turns, in words
     layout: str = "half"
     switch: tuple[str, str] | None = None
     turned: str = "the head"
+    # how many values are turned together: keys, or else a quotient of two
     width: tuple[str, ...] = ("head_dim",)
     per_head: tuple[str, str] | None = ("hidden_size", "num_attention_heads")
+    # the part of them that turns if a config has none; None where the class reads none, and all turn: then `only` is
+    # the one that may stand there
     factor: float | None = None
     only: float = 1.0
     factor_keys: tuple[str, ...] = ("partial_rotary_factor",)
+    # or how many turn: keys, whether the class reads them, and the number where they are missing
     dims: tuple[str, ...] = ()
     dims_read: bool = True
     usual_dim: int | None = None
+    # or that number from the width, and from what a function of a key gives
     rotary_dim: Callable[[Callable[[str], int], int], int] | None = None
+    # the base; a key of the bases of all layers, which win over it
     base_keys: tuple[str, ...] = ("rope_theta",)
     layer_bases: str = ""
+    # layers with rotary parameters of their own, by the names of these
     kinds: Mapping[str, Kind] = {}
+    # the types of all layers, beside layer_types: a key of numbers that stand for them; what they are if a config has none
     codes: tuple[str, Mapping[int, str]] = ("", {})
     pattern: Pattern | None = None
-    parameters: Callable[[Config], dict[str, Any]] | None = None
-    sections: Sections | None = None
-    spectrum: str = "geometric"
+    # layers that do not turn; a key of those that are scaled, where others are not
     without: tuple[NoRotary, ...] = ()
     scaled_layers: str = ""
+    # makes the rotary parameters of a config that has them elsewhere
+    parameters: Callable[[Config], dict[str, Any]] | None = None
+    # which axes pairs read; frequencies that are no progression from 1, by their name in _rotary_spectra
+    sections: Sections | None = None
+    spectrum: str = "geometric"
+    # keys of rotary parameters that are of no scaling; other names of a rope_type; whether there is any but the default
     also: tuple[str, ...] = ()
     aliases: Mapping[str, str] = {}
     scalable: bool = True
+    # what a config must have: a key, its value, the value where it is missing, and what another means
     needs: tuple[tuple[str, Any, Any, str], ...] = ()
     note: str = ""
 
@@ -117,15 +112,23 @@ def _global_head(config: Config) -> int | None:
 def _sliding_dots(config: Config) -> int | None:
     if "per_layer_config" in config:
         return None
-    usual = config.get("swa_head_dim", 256) - config.get("swa_qk_nope_head_dim", 192)
-    return int(config.get("swa_qk_rope_head_dim", usual))
+    rope, head, rest = (config.get(f"swa_{key}") for key in ("qk_rope_head_dim", "head_dim", "qk_nope_head_dim"))
+    if rope is not None:
+        return count_of(rope, "config['swa_qk_rope_head_dim']", 2)
+    whole = 256 if head is None else count_of(head, "config['swa_head_dim']", 2)
+    return whole - (192 if rest is None else count_of(rest, "config['swa_qk_nope_head_dim']", 0))
+
+
+def _chatglm(config: Config) -> dict[str, Any]:
+    ratio = config.get("rope_ratio")
+    return {"rope_theta": _SMALL * (1.0 if ratio is None else real(ratio, "config['rope_ratio']", positive=True))}
 
 
 def _grok(config: Config) -> dict[str, Any]:
     rope: dict[str, Any] = {"rope_theta": config.get("rope_theta", _SMALL)}
     if config.get("rope_rotate_half_dims"):
         rope["partial_rotary_factor"] = 0.5
-    name = config.get("rope_type") or "original"
+    name = str(config.get("rope_type") or "original")
     if name == "original":
         return rope
     rope |= {"rope_type": {"yarn_linear": "yarn"}.get(name, name), "factor": config.get("scaling_factor")}
@@ -363,7 +366,7 @@ FAMILIES = (
         width=("kv_channels",),
         factor=0.5,
         base_keys=("rope_ratio",),
-        parameters=lambda config: {"rope_theta": _SMALL * config.get("rope_ratio", 1)},
+        parameters=_chatglm,
         scalable=False,
         note="the base is 10000 * rope_ratio",
     ),
