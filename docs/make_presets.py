@@ -10,7 +10,7 @@ from posenc_fast import presets
 HEAD = """\
 # Presets
 
-`posenc_fast.presets.<name>(...)` returns the `Encoding` of a source. This page is written by `docs/make_presets.py`.
+`posenc_fast.presets.<name>(...)` returns the `Encoding` or the `Rotary` of a source. This page is written by `docs/make_presets.py`.
 
 `d` is the number of columns, `i` counts frequencies and `c` columns, from 0; `//` rounds down. A frequency is in
 radians per unit of position. Columns "in turn" alternate.
@@ -20,11 +20,21 @@ rows of zeros. `mask_positions`, `mask_coordinates` and `relative_positions` are
 
 """
 
+ROTARY = """
+## Rotary
+
+`Rotary` turns pairs of a head's values by position times frequency; `i` counts pairs, those of each axis where there
+are several. Positions are made by the functions of `posenc_fast.presets.positions`. Every preset was compared with
+the tables or the turned queries of its source.
+
+"""
+
 TAIL = """
 ## What is no preset
 
-- Rotary embeddings turn vectors; their tables are `flaxformer_rotary` and `speechbrain_rotary` where a source has them
-  as encodings.
+- Tables of rotary encodings are `flaxformer_rotary` and `speechbrain_rotary` where a source has them as encodings.
+- What two angles turn within a pair is no rotation: V-JEPA 2, ERNIE-Image and HunyuanVL in transformers. Allegro and
+  Gemma 4's vision tower turn each part of a head by itself: apply a `Rotary` to each.
 - Sphere2Vec's sphereC and sphereM are products of sinusoids, FoPE a learned mixture of them.
 - Sums of encodings: Mask2Former for video adds that of the frame to `detr`. `Encoding.add_to` adds the second.
 - Learned frequencies and trax's random positions, phases and drifts: `fourier_features` and `Encoding` take what a
@@ -33,7 +43,7 @@ TAIL = """
 
 
 def page() -> str:
-    return HEAD + presets.table() + "\n" + TAIL
+    return HEAD + presets.table(rotary=False) + "\n" + ROTARY + presets.table(rotary=True) + "\n" + TAIL
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ from ._version import __version__
 if TYPE_CHECKING:
     from . import presets
     from ._identify.encoding import Identification, identify
+    from ._identify.rotary import RotaryIdentification, identify_rotary
 
 # pickles name them here
 _PICKLED = (_encoding_of, _rotary_of, _schedule_of)
@@ -28,6 +29,7 @@ __all__ = [
     "Encoding",
     "Identification",
     "Rotary",
+    "RotaryIdentification",
     "Schedule",
     "__version__",
     "backend",
@@ -35,6 +37,7 @@ __all__ = [
     "geometric",
     "grid",
     "identify",
+    "identify_rotary",
     "isa",
     "isa_levels",
     "join",
@@ -54,6 +57,14 @@ __all__ = [
 
 # of optional packages
 SUBMODULES = ("dask", "plot", "sklearn", "torch")
+# where names are that are imported when they are used: few programs do, and they take as long as all the rest
+_LATE = {
+    "Identification": "_identify.encoding",
+    "RotaryIdentification": "_identify.rotary",
+    "identify": "_identify.encoding",
+    "identify_rotary": "_identify.rotary",
+    "presets": "presets",
+}
 
 if not TYPE_CHECKING:
 
@@ -63,9 +74,10 @@ if not TYPE_CHECKING:
         from ._numbers.names import meant
 
         # only few programs use these, and they take as long to import as all the rest
-        if name in ("Identification", "identify", "presets"):
-            module = import_module(f".{'presets' if name == 'presets' else '_identify.encoding'}", __name__)
-            globals()[name] = module if name == "presets" else getattr(module, name)
+        module = _LATE.get(name)
+        if module is not None:
+            found = import_module(f".{module}", __name__)
+            globals()[name] = found if name == module else getattr(found, name)
             return globals()[name]
         if name in SUBMODULES:
             # as if it had been imported, or the error that says what to install

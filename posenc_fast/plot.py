@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from . import presets
 from ._encoding.access import rows
 from ._encoding.conversion import convert
 from ._encoding.value import Encoding
 from ._numbers.arguments import count_of, real
+from .presets._registry import encoding_preset
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -43,7 +43,7 @@ def _encoding(what: Encoding | str, d_model: int) -> Encoding:
     """The encoding itself, or that of a preset; of one axis."""
     if isinstance(what, str):
         try:
-            what = presets.get(what)(d_model)
+            what = encoding_preset(what)(d_model)
         except AttributeError as error:
             raise ValueError(f"encoding={what!r}: {error}") from None
     if not isinstance(what, Encoding):

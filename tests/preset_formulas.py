@@ -379,9 +379,20 @@ WITH_ARGUMENTS = {
         lambda p, d, g, interpolation_scale=1.0, base_size=16: (
             None
             if d % 4
-            else np.hstack([sin_cos(p[:, a] / (g / base_size) / interpolation_scale, vaswani(d // 2)) for a in (1, 0)])
+            else np.hstack(
+                [
+                    sin_cos(p[:, a] / (np.broadcast_to(g, 2)[a] / base_size) / interpolation_scale, vaswani(d // 2))
+                    for a in (1, 0)
+                ]
+            )
         ),
-        [((16, 5), {"interpolation_scale": 2.0}), ((4, 16), {}), ((6, 16), {}), ((8, 64), {"base_size": 32})],
+        [
+            ((16, (5, 9)), {}),
+            ((16, 5), {"interpolation_scale": 2.0}),
+            ((4, 16), {}),
+            ((6, 16), {}),
+            ((8, 64), {"base_size": 32}),
+        ],
     ),
     "diffwave": (1, lambda p: sin_cos(p, 10.0 ** (np.arange(64) * 4 / 63)), [((), {})]),
     "esmfold2": (1, lambda p, w, b: np.cos(2 * PI * (outer(p, w) + b)), [((WEIGHTS, WEIGHTS[::-1]), {})]),

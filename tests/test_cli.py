@@ -838,3 +838,47 @@ def test_table_memory_is_bounded(inside: Path) -> None:
     (inside / "o.npy").unlink()
     # the formula's matrix alone would be 512 MB in float64
     assert peaks[1_000_000] - peaks[200_000] < 50_000
+
+
+# ---- rotary encodings -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_identify_rotary(dtype: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Tables, turned vectors and frequencies of an .npz file, bfloat16 as raw bytes."""
+    kind = np.dtype(dtype) if dtype == "float32" else pytest.importorskip("ml_dtypes").bfloat16
+    rotary, positions = pf.presets.flux(), pf.presets.positions.grid(2, 2, 4)
+    cos, sin = rotary.tables(positions, dtype=kind)
+    x = np.random.default_rng(0).normal(size=(2, 16, 128)).astype(kind)
+    np.savez("tables.npz", cos=cos, sin=sin, positions=positions)
+    np.savez("vectors.npz", x=x, turned=rotary.apply(x, positions=positions), positions=positions)
+    np.savez("frequencies.npz", frequencies=pf.presets.gpt_oss().frequencies.astype(kind), head_dim=64)
+    for name, preset in (("tables", "flux"), ("vectors", "flux"), ("frequencies", "gpt_oss")):
+        assert run("identify", f"{name}.npz") == 0
+        assert preset in capsys.readouterr().out.splitlines()[0]
+
+
+def test_identify_rotary_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    np.savez("o.npz", frequencies=np.array([0.5, 0.7, 0.1, 0.2]))
+    assert run("identify", "o.npz") == 1
+    assert "no known rotary encoding" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arrays", "more", "words"),
+    [
+        ({"cosines": np.ones(4)}, [], "o.npz has an array 'cosines', which is none of frequencies, cos, sin, x"),
+        ({"frequencies": np.ones(4)}, ["--start", "3"], "--start is for a .npy file"),
+        ({"x": np.ones((4, 4))}, [], "x needs turned"),
+        ({"frequencies": np.array([None])}, [], "o.npz cannot be read as an .npz file of numbers"),
+    ],
+)
+def test_identify_rotary_bad_files(
+    arrays: Any, more: list[str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    np.savez("o.npz", **arrays)
+    assert run("identify", "o.npz", *more) == 2
+    assert words in capsys.readouterr().err
+    Path("o.npz").write_bytes(b"no archive")
+    assert run("identify", "o.npz") == 2
+    assert "o.npz cannot be read as an .npz file of numbers" in capsys.readouterr().err

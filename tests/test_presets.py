@@ -16,8 +16,11 @@ from preset_formulas import ONE_AXIS, SEVERAL_AXES, WITH_ARGUMENTS
 
 import posenc_fast as pf
 from posenc_fast import presets
+from posenc_fast.presets import _registry
 from posenc_fast.presets._registry import FACTS
 
+# rotary presets have tests of their own
+ENCODINGS = tuple(name for name in presets.names() if not FACTS[name].rotary)
 WIDTHS = (*range(1, 9), 15, 16, 17, 18, 20, 24, 32, 36, 48)
 # options besides the width, each with a width
 OPTIONS = [
@@ -118,12 +121,12 @@ def test_formula_with_arguments(name, rng):
 
 def test_every_preset_has_a_formula():
     covered = [*ONE_AXIS, *SEVERAL_AXES, *WITH_ARGUMENTS]
-    assert sorted(covered) == list(presets.names())
+    assert sorted(covered) == list(ENCODINGS)
 
 
 BASES = [
     (name, option)
-    for name in presets.names()
+    for name in ENCODINGS
     for option in inspect.signature(presets.get(name)).parameters
     if option in ("base", "max_len", "max_period", "max_positions", "max_timescale", "max_wavelength", "theta")
     or option.startswith("temperature")
@@ -156,7 +159,7 @@ def test_every_option_is_tested():
     tested |= {(name, option) for name, (_, _, calls) in WITH_ARGUMENTS.items() for _, more in calls for option in more}
     tested |= {*BASES}
     # those of the first arguments are tested by position; float32 frequencies have tests of their own
-    for name in presets.names():
+    for name in ENCODINGS:
         for parameter in inspect.signature(presets.get(name)).parameters.values():
             if parameter.kind is parameter.KEYWORD_ONLY and parameter.name not in ("frequencies", "input_dims"):
                 assert (name, parameter.name) in tested, (name, parameter)
@@ -240,7 +243,7 @@ def test_never_nan():
 
 def test_names_are_sorted_and_complete():
     assert list(presets.names()) == sorted(presets.names())
-    assert sorted(presets.__all__) == sorted([*presets.names(), "get", "names", "table"])
+    assert sorted(presets.__all__) == sorted([*presets.names(), "get", "names", "positions", "table"])
     assert all(presets.get(name) is getattr(presets, name) for name in presets.names())
 
 
@@ -260,6 +263,12 @@ def test_unknown_names(name, words):
     if name:
         with pytest.raises(AttributeError, match=words):
             getattr(presets, name)
+
+
+def test_rotary_presets_are_no_encodings():
+    with pytest.raises(ValueError, match="'flux' is a Rotary, not an Encoding"):
+        _registry.encoding_preset("flux")
+    assert _registry.encoding_preset("whisper") is presets.whisper
 
 
 def test_names_must_be_strings():
@@ -334,7 +343,7 @@ def required(name):
 
 NUMBERS = [
     (name, p.name)
-    for name in presets.names()
+    for name in ENCODINGS
     for p in inspect.signature(presets.get(name)).parameters.values()
     if isinstance(p.default, float) or p.annotation in ("int", "float", "float | None")
 ]
@@ -364,13 +373,17 @@ def test_table_of_the_documentation_is_current():
         env={**os.environ, "PYTHONPATH": str(Path(pf.__file__).parents[1])},
     )
     assert (root / "docs" / "presets.md").read_text(encoding="utf-8") == script.stdout
-    assert presets.table() in script.stdout
+    assert presets.table(rotary=False) in script.stdout
+    assert presets.table(rotary=True) in script.stdout
 
 
 def test_table_has_a_row_for_each():
     lines = presets.table().splitlines()
     assert [line.split("`")[1] for line in lines[2:]] == list(presets.names())
     assert {line.count(" | ") for line in lines} == {lines[0].count(" | ")}
+    parts = [presets.table(rotary=rotary).splitlines()[2:] for rotary in (False, True)]
+    assert sorted(parts[0] + parts[1]) == sorted(lines[2:])
+    assert [line.split("`")[1] for line in parts[0]] == list(ENCODINGS)
 
 
 def test_nothing_is_imported_before_it_is_used():

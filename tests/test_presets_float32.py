@@ -13,6 +13,7 @@ import pytest
 
 from posenc_fast import presets
 from posenc_fast.presets import _recipes
+from posenc_fast.presets._registry import FACTS
 
 HALF, BASE = 64, 10000.0
 # torch's exponential and power are not always correctly rounded: frequencies one unit apart, of 64
@@ -120,7 +121,9 @@ def test_every_recipe_is_the_one_of_its_source():
     named = {name for names in SAME_RECIPE.values() for name in names} | {"qwen_omni_timesteps"}
     shown = {key.partition(" ")[0] for key in MOVED}
     with_keyword = {
-        name for name in presets.names() if "frequencies" in inspect.signature(presets.get(name)).parameters
+        name
+        for name in presets.names()
+        if not FACTS[name].rotary and "frequencies" in inspect.signature(presets.get(name)).parameters
     }
     assert named | shown == with_keyword
     assert not named & shown

@@ -460,6 +460,7 @@ def test_value(rotary):
 
 def test_from_config(tmp_path):
     llama = {
+        "model_type": "llama",
         "hidden_size": 4096,
         "num_attention_heads": 32,
         "max_position_embeddings": 131072,
@@ -478,19 +479,21 @@ def test_from_config(tmp_path):
     path.write_text(json.dumps(llama))
     assert pf.Rotary.from_config(path) == pf.Rotary.from_config(str(path)) == found
     new = {"head_dim": 64, "rope_parameters": {"rope_type": "default", "rope_theta": 1e6, "partial_rotary_factor": 0.5}}
-    assert pf.Rotary.from_config(new) == pf.Rotary(64, base=1e6, rotary_dim=32)
-    assert pf.Rotary.from_config({"text_config": new, "head_dim": 3}) == pf.Rotary(64, base=1e6, rotary_dim=32)
+    assert pf.Rotary.from_config(new, layout="half") == pf.Rotary(64, base=1e6, rotary_dim=32)
+    whole = {"text_config": new, "head_dim": 3}
+    assert pf.Rotary.from_config(whole, layout="half") == pf.Rotary(64, base=1e6, rotary_dim=32)
     vision = {"head_dim": 128, "rope_scaling": {"type": "mrope", "mrope_section": [16, 24, 24]}}
-    assert pf.Rotary.from_config(vision) == pf.Rotary(128, sections=[16, 24, 24])
-    deepseek = {"qk_rope_head_dim": 64, "head_dim": 192, "rope_interleave": True}
+    assert pf.Rotary.from_config(vision, layout="half") == pf.Rotary(128, sections=[16, 24, 24])
+    deepseek = {"model_type": "deepseek_v3", "qk_rope_head_dim": 64, "head_dim": 192, "rope_interleave": True}
     assert pf.Rotary.from_config(deepseek) == pf.Rotary(64, layout="interleaved_to_half")
-    for model, layout in (("llama", "half"), ("glm4", "interleaved"), ("deepseek_v3", "interleaved_to_half")):
+    for model, layout in (("llama", "half"), ("cohere2", "interleaved"), ("qwen2_5_omni_dit", "interleaved_to_half")):
         assert pf.Rotary.from_config({"model_type": model, "head_dim": 8}) == pf.Rotary(8, layout=layout)
     gptj = {"model_type": "gptj", "hidden_size": 4096, "num_attention_heads": 16, "rotary_dim": 64}
     assert pf.Rotary.from_config(gptj) == pf.Rotary(256, rotary_dim=64, layout="interleaved")
     neox = {"model_type": "gpt_neox", "head_dim": 96, "rotary_pct": 0.25, "rotary_emb_base": 5000}
     assert pf.Rotary.from_config(neox) == pf.Rotary(96, rotary_dim=24, base=5000.0)
     phi = {
+        "model_type": "phi3",
         "head_dim": 8,
         "max_position_embeddings": 131072,
         "original_max_position_embeddings": 4096,
@@ -499,7 +502,8 @@ def test_from_config(tmp_path):
     short, long = pf.Rotary.from_config(phi), pf.Rotary.from_config(phi, seq_len=5000)
     assert short.attention_factor == long.attention_factor == np.sqrt(1 + np.log(32) / np.log(4096))
     np.testing.assert_allclose(short.frequencies / long.frequencies, 3.0)
-    dynamic = {"head_dim": 8, "max_position_embeddings": 100, "rope_scaling": {"rope_type": "dynamic", "factor": 2.0}}
+    scaling = {"rope_type": "dynamic", "factor": 2.0}
+    dynamic = {"model_type": "llama", "head_dim": 8, "max_position_embeddings": 100, "rope_scaling": scaling}
     assert pf.Rotary.from_config(dynamic, seq_len=50).frequencies == pytest.approx(pf.Rotary(8).frequencies)
     assert pf.Rotary.from_config(dynamic, seq_len=200).frequencies[1] < pf.Rotary(8).frequencies[1]
 
@@ -585,6 +589,8 @@ def test_bad_values(arguments, error, words):
     ids=lambda value: str(value) if isinstance(value, dict) else None,
 )
 def test_bad_configs(config, error, words):
+    if isinstance(config, dict):
+        config = {"model_type": "llama", **config}
     with pytest.raises(error) as raised:
         pf.Rotary.from_config(config)
     assert all(word in str(raised.value) for word in words), raised.value

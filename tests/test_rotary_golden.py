@@ -104,7 +104,7 @@ def test_sections(key, sections, arrays):
     positions, expected = arrays[key + "X"], arrays[key]
     expected = expected.reshape(len(positions), -1)
     if isinstance(sections, dict):
-        rotary = pf.Rotary.from_config({"head_dim": 128, "rope_scaling": sections})
+        rotary = pf.Rotary.from_config({"head_dim": 128, "rope_scaling": sections}, layout="half")
     else:
         rotary = pf.Rotary(128, sections=sections)
     got = rotary.tables(positions)[0]

@@ -82,7 +82,7 @@ def test_frequencies_of_transformers(name, seq_len, transformers):
     options = {"hidden_size": 512, "num_attention_heads": 8, "max_position_embeddings": 32768}
     rope = {"rope_theta": 500000.0, **CONFIGS[name]}
     config = transformers.LlamaConfig(**options, rope_parameters=dict(rope))
-    ours = pf.Rotary.from_config({**options, "rope_parameters": rope}, seq_len=seq_len)
+    ours = pf.Rotary.from_config({"model_type": "llama", **options, "rope_parameters": rope}, seq_len=seq_len)
     if name == "default":
         theirs, factor = modeling("llama").LlamaRotaryEmbedding.compute_default_rope_parameters(config)
     else:

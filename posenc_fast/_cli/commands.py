@@ -24,7 +24,7 @@ from .._encoding.value import Encoding
 from .._engine import backend as _backend
 from .._numbers.arguments import count_of, progression, real
 from .._numbers.formats import TYPES, float_type
-from .files import Meter, open_positions, read_array, read_vector, usable_target, write_file, write_npy
+from .files import Meter, open_positions, read_array, read_arrays, read_vector, usable_target, write_file, write_npy
 
 __all__ = ["main"]
 
@@ -205,7 +205,12 @@ def _parser() -> argparse.ArgumentParser:
         epilog=BFLOAT16_IDENTIFY_HELP,
         allow_abbrev=False,
     )
-    identify.add_argument("table", metavar="TABLE", help=".npy file of rows of consecutive positions")
+    identify.add_argument(
+        "table",
+        metavar="TABLE",
+        help=".npy file of rows of consecutive positions; or .npz file of frequencies, of cos and sin, or of x and turned "
+        "with positions, for a rotary encoding",
+    )
     identify.add_argument("--start", type=number, help="position of the first row (default: found out)")
     identify.set_defaults(run=_identify)
 
@@ -423,10 +428,27 @@ def _presets(arguments: argparse.Namespace) -> None:
 def _identify(arguments: argparse.Namespace) -> int:
     from .. import identify
 
+    if arguments.table.endswith(".npz"):
+        return _identify_rotary(arguments)
     table = read_array(arguments.table)
     if table.dtype == np.dtype("V2"):
         table = table.view(float_type("bfloat16"))
     found = identify(table, start=arguments.start)
+    print(found)
+    return 0 if found else 1
+
+
+def _identify_rotary(arguments: argparse.Namespace) -> int:
+    from .. import identify_rotary
+
+    arrays: dict[str, Any] = read_arrays(arguments.table)
+    known = inspect.signature(identify_rotary).parameters
+    for name in arrays:
+        if name not in known:
+            raise ValueError(f"{arguments.table} has an array {name!r}, which is none of {', '.join(known)}")
+    if arguments.start is not None:
+        raise ValueError("--start is for a .npy file; give an .npz file an array of positions")
+    found = identify_rotary(**arrays)
     print(found)
     return 0 if found else 1
 

@@ -16,6 +16,7 @@ import sys
 import tempfile
 import tokenize
 import traceback
+import zipfile
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path
@@ -25,8 +26,19 @@ import numpy as np
 import numpy.typing as npt
 
 from .._encoding.times import microseconds
+from .._numbers.formats import float_type
 
-__all__ = ["Meter", "Source", "open_positions", "read_array", "read_vector", "usable_target", "write_file", "write_npy"]
+__all__ = [
+    "Meter",
+    "Source",
+    "open_positions",
+    "read_array",
+    "read_arrays",
+    "read_vector",
+    "usable_target",
+    "write_file",
+    "write_npy",
+]
 
 Array = npt.NDArray[Any]
 # label, total (None where unknown), unit -> what is told how much is done
@@ -145,6 +157,18 @@ def read_array(path: str) -> Array:
     except (ValueError, tokenize.TokenError) as error:
         raise ValueError(f"{path} cannot be read as a .npy file of numbers: {error}") from None
     return array
+
+
+def read_arrays(path: str) -> dict[str, Array]:
+    """The arrays of an .npz file by name; raw bytes, in which NumPy stores bfloat16, as such."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = dict(file)
+    except (ValueError, zipfile.BadZipFile, EOFError, AttributeError, TypeError) as error:
+        raise ValueError(f"{path} cannot be read as an .npz file of numbers: {error}") from None
+    return {
+        name: array.view(float_type("bfloat16")) if array.dtype == "V2" else array for name, array in arrays.items()
+    }
 
 
 def _npy(path: str) -> Source:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -315,8 +315,9 @@ def _by_width(d: int, base: float | None = None) -> Iterator[tuple[str, Encoding
             continue
         keywords = set(found.build.__kwdefaults__ or {}).intersection(_BASE_NAMES)
         for given in ({}, *({keyword: base} for keyword in keywords if base is not None)):
+            build: Callable[..., Any] = found.build
             try:
-                encoding = found.build(d, **given)
+                encoding = build(d, **given)
             except ValueError:
                 # a width that its source does not have
                 continue

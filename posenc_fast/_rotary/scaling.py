@@ -66,6 +66,21 @@ def _dynamic(
     return _ntk(dim, base, factor * length / max_position_embeddings - (factor - 1))
 
 
+def _yarn_ramp(dim: int, base: float, original: float, fast: float, slow: float, truncate: bool) -> Floats:
+    """From 0, for pairs that turn more often than ``fast`` over the original length, to 1, fewer than ``slow``."""
+
+    def index(turns: float) -> float:
+        """Of the pair that turns so often over the original length."""
+        return dim * math.log(original / (turns * 2 * math.pi)) / (2 * math.log(base))
+
+    low, high = index(fast), index(slow)
+    if truncate:
+        low, high = math.floor(low), math.ceil(high)
+    low, high = max(low, 0), min(high, dim - 1)
+    ramp: Floats = np.clip((np.arange(dim // 2) - low) / (high - low if high != low else 0.001), 0, 1)
+    return ramp
+
+
 def _yarn(
     dim: int,
     base: float,
@@ -78,23 +93,33 @@ def _yarn(
     mscale: float | None,
     mscale_all_dim: float | None,
 ) -> Frequencies:
-    def index(turns: float) -> float:
-        """Of the pair that turns so often over the original length."""
-        return dim * math.log(original_max_position_embeddings / (turns * 2 * math.pi)) / (2 * math.log(base))
-
     def attention(scale: float) -> float:
         return 1.0 if factor <= 1 else 0.1 * scale * math.log(factor) + 1.0
 
-    low, high = index(beta_fast), index(beta_slow)
-    if truncate:
-        low, high = math.floor(low), math.ceil(high)
-    low, high = max(low, 0), min(high, dim - 1)
-    ramp = np.clip((np.arange(dim // 2) - low) / (high - low if high != low else 0.001), 0, 1)
+    ramp = _yarn_ramp(dim, base, original_max_position_embeddings, beta_fast, beta_slow, truncate)
     plain = _plain(dim, base)
     if attention_factor is None:
         both = mscale and mscale_all_dim
         attention_factor = attention(mscale) / attention(mscale_all_dim) if both else attention(1.0)  # type: ignore[arg-type]
     return Frequencies(plain / factor * ramp + plain * (1 - ramp), attention_factor)
+
+
+def _yarn_log(
+    dim: int,
+    base: float,
+    factor: float,
+    original_max_position_embeddings: float,
+    beta_fast: float,
+    beta_slow: float,
+    extrapolation_factor: float,
+) -> Frequencies:
+    ramp = _yarn_ramp(dim, base, original_max_position_embeddings, beta_fast, beta_slow, True)
+    return Frequencies(_plain(dim, base) / factor ** (1 - (1 - ramp) * extrapolation_factor), 1.0)
+
+
+def _theta_scale(dim: int, base: float, factor: float, original_max_position_embeddings: float) -> Frequencies:
+    turns = original_max_position_embeddings / (2 * math.pi)
+    return Frequencies(_plain(dim, base ** (math.log(turns * factor) / math.log(turns))), 1.0)
 
 
 def _longrope(
@@ -139,7 +164,7 @@ def _proportional(dim: int, base: float, factor: float, partial_rotary_factor: f
 
 _XPOS = {"scale_base": 512.0, "center": 0.0, "smoothing": 0.4, "keys": False}
 
-# after transformers' modeling_rope_utils; ntk kinds after vLLM
+# after transformers' modeling_rope_utils; ntk kinds after vLLM; yarn_log and theta_scale after sglang's models/grok.py
 KINDS = {
     "default": Kind({}, _default),
     "linear": Kind({"factor": REQUIRED}, _linear),
@@ -160,6 +185,17 @@ KINDS = {
         },
         _yarn,
     ),
+    "yarn_log": Kind(
+        {
+            "factor": REQUIRED,
+            "original_max_position_embeddings": REQUIRED,
+            "beta_fast": 32.0,
+            "beta_slow": 1.0,
+            "extrapolation_factor": 1.0,
+        },
+        _yarn_log,
+    ),
+    "theta_scale": Kind({"factor": REQUIRED, "original_max_position_embeddings": REQUIRED}, _theta_scale),
     "longrope": Kind(
         {
             "short_factor": REQUIRED,
@@ -186,50 +222,6 @@ KINDS = {
     "axial": Kind({}, _default),
     "xpos": Kind(_XPOS, lambda dim, base, **_: _default(dim, base)),
 }
-# models of transformers 5 whose pairs lie side by side, and those that put them half a row apart as they turn them
-INTERLEAVED = frozenset(
-    [
-        "blt",
-        "codegen",
-        "cohere",
-        "cohere2",
-        "cohere2_moe",
-        "deepseek_v2",
-        "deepseek_v4",
-        "ernie4_5",
-        "ernie4_5_moe",
-        "ernie4_5_vl_moe",
-        "ernie4_5_vl_moe_text",
-        "glm",
-        "glm4",
-        "glm4v",
-        "glm4v_text",
-        "glm_ocr",
-        "glm_ocr_text",
-        "gptj",
-        "helium",
-        "llama4",
-        "llama4_text",
-        "moonshine",
-        "moonshine_streaming",
-    ]
-)
-INTERLEAVED_TO_HALF = frozenset(
-    [
-        "axk1",
-        "axk2",
-        "bailing_hybrid",
-        "deepseek_v3",
-        "deepseek_v32",
-        "dots3_note",
-        "glm4_moe_lite",
-        "glm_moe_dsa",
-        "longcat_flash",
-        "mistral4",
-        "mistral_large4",
-        "youtu",
-    ]
-)
 _BOOLEANS = {"truncate", "keys"}
 _LISTS = {"short_factor", "long_factor"}
 _ANY_SIGN = {"center", "mscale", "mscale_all_dim"}
@@ -276,7 +268,10 @@ def checked_scaling(scaling: Any, pairs: int) -> tuple[str, dict[str, Any]]:
 def frequencies_of(rotary_dim: int, base: float, kind: str, parameters: dict[str, Any]) -> Frequencies:
     """Frequencies of the pairs, and the attention factor."""
     values = {key: np.array(value) if isinstance(value, tuple) else value for key, value in parameters.items()}
-    return KINDS[kind].compute(rotary_dim, base, **values)
+    try:
+        return KINDS[kind].compute(rotary_dim, base, **values)
+    except (ArithmeticError, ValueError) as error:
+        raise ValueError(f"rope_type {kind!r} has no frequencies for base={base} and {parameters}") from error
 
 
 def xpos_amplitudes(positions: Floats, pairs: int, parameters: dict[str, Any]) -> Floats:
@@ -286,37 +281,6 @@ def xpos_amplitudes(positions: Floats, pairs: int, parameters: dict[str, Any]) -
     power = (positions - parameters["center"]) / parameters["scale_base"]
     amplitudes: Floats = zeta ** (-power if parameters["keys"] else power)[..., np.newaxis]
     return amplitudes
-
-
-def config_scaling(config: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The rotary parameters of a Hugging Face config, old and new style, and those that are left for scaling.
-
-    Returns what is common (rope_theta, partial_rotary_factor, mrope_section, mrope_interleaved) and the scaling.
-    """
-    rope = config.get("rope_parameters") or config.get("rope_scaling") or {}
-    if not isinstance(rope, Mapping):
-        raise TypeError(f"config has rope parameters {rope!r}, but they must be a mapping")
-    if rope and all(isinstance(value, Mapping) for value in rope.values()):
-        raise ValueError(
-            f"config has rope parameters for each of {', '.join(rope)}; give a config with those of one of them"
-        )
-    kind = rope.get("rope_type", rope.get("type", "default"))
-    kind = {"su": "longrope", "mrope": "default"}.get(kind, kind)
-    if kind not in KINDS:
-        raise ValueError(f"config has rope_type={kind!r}, which is none of {', '.join(KINDS)}{meant(kind, KINDS)}")
-    every = {**config, **rope}
-    scaling = {key: every[key] for key in KINDS[kind].parameters if every.get(key) is not None}
-    if "original_max_position_embeddings" in KINDS[kind].parameters and "max_position_embeddings" in every:
-        scaling.setdefault("original_max_position_embeddings", every["max_position_embeddings"])
-        if "factor" in KINDS[kind].parameters and KINDS[kind].parameters["factor"] is REQUIRED:
-            ratio = every["max_position_embeddings"] / scaling["original_max_position_embeddings"]
-            scaling.setdefault("factor", ratio)
-    common = {
-        key: every[key]
-        for key in ("rope_theta", "partial_rotary_factor", "mrope_section", "mrope_interleaved")
-        if every.get(key) is not None
-    }
-    return common, {"rope_type": kind, **scaling}
 
 
 def count_pairs(rotary_dim: Any, head_dim: int) -> int:

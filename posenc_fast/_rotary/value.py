@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import math
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -178,71 +175,85 @@ class Rotary:
             object.__setattr__(self, name, value)
         self._angles_of("cos")
 
+    @overload
     @classmethod
-    def from_config(cls, config: Mapping[str, Any] | str | os.PathLike[str], *, seq_len: int | None = None) -> Self:
-        """The rotary encoding of a Hugging Face model.
+    def from_config(
+        cls,
+        config: Any,
+        *,
+        layer: None = None,
+        layer_type: None = None,
+        layout: str | None = ...,
+        seq_len: int | None = ...,
+    ) -> Self: ...
+
+    @overload
+    @classmethod
+    def from_config(
+        cls,
+        config: Any,
+        *,
+        layer: int | None = ...,
+        layer_type: str | None = ...,
+        layout: str | None = ...,
+        seq_len: int | None = ...,
+    ) -> Self | None: ...
+
+    @classmethod
+    def from_config(
+        cls,
+        config: Any,
+        *,
+        layer: int | None = None,
+        layer_type: str | None = None,
+        layout: str | None = None,
+        seq_len: int | None = None,
+    ) -> Self | None:
+        """The rotary encoding of a model, as its config means it.
 
         Parameters
         ----------
-        config : mapping or path
-            The contents of a config.json, or where it is: rope_theta, rope_scaling or rope_parameters, head_dim (or
-            hidden_size and num_attention_heads; or qk_rope_head_dim), partial_rotary_factor (or rotary_dim),
-            max_position_embeddings, rope_interleave; and model_type, which decides the layout.
+        config : mapping, path, or config of transformers
+            The contents of a config.json, or where it is; a part of one (``config["vision_config"]``) with its
+            model_type. Of a model of several parts that of text is read. model_type decides how it is read: the
+            documentation has a table of all.
+        layer : int, optional
+            Index of a layer, where layers differ.
+        layer_type : str, optional
+            Kind of layers, such as "sliding_attention", instead of layer.
+        layout : {"half", "interleaved", "interleaved_to_half"}, optional
+            Instead of the model's own, for weights in another order; must be given where model_type is unknown.
         seq_len : int, optional
-            Length of the sequence, for the scalings that ask for it (dynamic, longrope).
+            Length of the sequence, for the scalings that ask for it (dynamic, longrope); not given, one that is not
+            longer than those of the training.
 
         Returns
         -------
-        Rotary
+        Rotary or None
+            None where the layer has no rotary encoding.
 
         Raises
         ------
         TypeError, ValueError, OSError
-            When the config lacks something, or names an unknown rope_type.
+            When the config lacks something, has a key that is not known, or does not tell one encoding; when the
+            model has none, or none that turns pairs.
+
+        References
+        ----------
+        huggingface/transformers 5.23, whose classes are compared with this in the tests.
 
         Examples
         --------
         >>> import posenc_fast as pf
-        >>> config = {"hidden_size": 4096, "num_attention_heads": 32, "rope_theta": 500000.0}
+        >>> config = {"model_type": "llama", "hidden_size": 4096, "num_attention_heads": 32, "rope_theta": 500000.0}
         >>> pf.Rotary.from_config(config)
         Rotary(128, base=500000.0)
         """
-        given: Any = config
-        if isinstance(given, (str, os.PathLike)):
-            given = json.loads(Path(given).read_text(encoding="utf-8"))
-        if not isinstance(given, Mapping):
-            raise TypeError(f"config must be a mapping or the path of a config.json, not {type(given).__name__}")
-        given = given.get("text_config") or given
-        common, scaling = _rope.config_scaling(given)
-        if seq_len is not None and "seq_len" in _rope.KINDS[scaling["rope_type"]].parameters:
-            scaling["seq_len"] = seq_len
-        head_dim = given.get("qk_rope_head_dim") or given.get("head_dim")
-        if head_dim is None:
-            heads = given.get("num_attention_heads")
-            if heads is None or given.get("hidden_size") is None:
-                raise ValueError("config must have head_dim, or hidden_size and num_attention_heads")
-            head_dim = given["hidden_size"] // heads
-        partial = common.get("partial_rotary_factor", given.get("rotary_pct", 1.0))
-        rotary_dim = int(head_dim * real(partial, "partial_rotary_factor", positive=True))
-        if scaling["rope_type"] == "proportional":
-            rotary_dim = head_dim
-        elif given.get("rotary_dim") is not None:
-            rotary_dim = given["rotary_dim"]
-        model = given.get("model_type")
-        layout = "interleaved" if model in _rope.INTERLEAVED else "half"
-        if given.get("rope_interleave", model in _rope.INTERLEAVED_TO_HALF):
-            layout = "interleaved_to_half"
-        sections = common.get("mrope_section")
-        if sections is not None and common.get("mrope_interleaved"):
-            sections = _interleaved_axes(sections)
-        return cls(
-            head_dim,
-            base=common.get("rope_theta", given.get("rotary_emb_base", 10000.0)),
-            rotary_dim=rotary_dim,
-            layout=layout,
-            scaling=None if scaling["rope_type"] == "default" else scaling,
-            sections=sections,
-        )
+        # the table of models is large, and few programs need it
+        from .config import arguments as _rotary_config
+
+        arguments = _rotary_config.arguments_of(config, layer, layer_type, layout, seq_len)
+        return None if arguments is None else cls(**arguments)
 
     # ---- the value --------------------------------------------------------------------------------------------------
 
@@ -800,15 +811,6 @@ def read(found: dict[str, Any]) -> Rotary:
     if "frequencies" in found:
         found = found | {"frequencies": [schedule_of(*parts) for parts in found["frequencies"]]}
     return Rotary(**found)
-
-
-def _interleaved_axes(sections: Sequence[int]) -> tuple[int, ...]:
-    """Axes of pairs that take turns as long as each has some left, the first axis beyond that."""
-    count = len(sections)
-    axes = np.zeros(sum(sections), int)
-    for a in range(1, count):
-        axes[a : sections[a] * count : count] = a
-    return tuple(axes.tolist())
 
 
 def _arranged(array: Array, kind: int, axis: int, groups: int) -> Array:

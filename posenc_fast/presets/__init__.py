@@ -1,4 +1,4 @@
-"""Every known encoding by name: one function a source, each returns an `Encoding`.
+"""Every known encoding by name: one function a source, each returns an `Encoding` or a `Rotary`.
 
 A preset is named after the source that it reproduces, has that source's parameters, and says in its docstring where
 positions start and in what it differs from the paper. `names` lists them, `table` shows them all.
@@ -8,6 +8,8 @@ Examples
 >>> import posenc_fast as pf
 >>> pf.presets.whisper(384).table(1500).shape
 (1500, 384)
+>>> pf.presets.flux().tables(pf.presets.positions.flux(64, 64, text=512))[0].shape
+(4608, 64)
 """
 
 from typing import TYPE_CHECKING, Any
@@ -20,10 +22,15 @@ from . import (
     _language,
     _random,
     _registry,
+    _rotary_diffusion,
+    _rotary_language,
+    _rotary_multimodal,
+    _rotary_vision,
     _speech,
     _timesteps,
     _tutorials,
     _unpaired,
+    positions,
 )
 from ._axes import *
 from ._detection import *
@@ -32,18 +39,26 @@ from ._images import *
 from ._language import *
 from ._random import *
 from ._registry import get, names, table
+from ._rotary_diffusion import *
+from ._rotary_language import *
+from ._rotary_multimodal import *
+from ._rotary_vision import *
 from ._speech import *
 from ._timesteps import *
 from ._tutorials import *
 from ._unpaired import *
 
-__all__ = ["get", "names", "table"]
+__all__ = ["get", "names", "positions", "table"]
 __all__ += _axes.__all__
 __all__ += _detection.__all__
 __all__ += _features.__all__
 __all__ += _images.__all__
 __all__ += _language.__all__
 __all__ += _random.__all__
+__all__ += _rotary_diffusion.__all__
+__all__ += _rotary_language.__all__
+__all__ += _rotary_multimodal.__all__
+__all__ += _rotary_vision.__all__
 __all__ += _speech.__all__
 __all__ += _timesteps.__all__
 __all__ += _tutorials.__all__

@@ -55,7 +55,7 @@ def mae(embed_dim: int) -> Encoding:
 
 @preset(
     source="huggingface/diffusers: models/embeddings.py, get_2d_sincos_pos_embed",
-    frequency="base_size / (grid_size * interpolation_scale) * 10000^(-4i/d)",
+    frequency="base_size / (side * interpolation_scale) * 10000^(-4i/d), side that of grid_size on the axis",
     layout="of x: sines, then cosines; of y: the same",
     positions="(y, x), the cells of a grid; rows of extra tokens are zero, before the table",
     odd="ValueError unless 4 divides it",
@@ -63,7 +63,9 @@ def mae(embed_dim: int) -> Encoding:
     axes="2",
     by_width=False,
 )
-def diffusers_2d(embed_dim: int, grid_size: int, *, interpolation_scale: float = 1.0, base_size: int = 16) -> Encoding:
+def diffusers_2d(
+    embed_dim: int, grid_size: int | Sequence[int], *, interpolation_scale: float = 1.0, base_size: int = 16
+) -> Encoding:
     """Position embedding of patches in diffusers (PixArt and others).
 
     Examples
@@ -73,8 +75,12 @@ def diffusers_2d(embed_dim: int, grid_size: int, *, interpolation_scale: float =
     array([ True,  True,  True,  True,  True,  True,  True,  True])
     """
     d = multiple(embed_dim, "embed_dim", 4, 2)
-    side = count_of(grid_size, "grid_size", 1) * positive(interpolation_scale, "interpolation_scale")
-    return per_axis([sinusoids(d // 2, first=count_of(base_size, "base_size", 1) / side)] * 2, XY)
+    sides = list(grid_size) if isinstance(grid_size, Sequence) else [grid_size, grid_size]
+    if len(sides) != 2:
+        raise ValueError(f"grid_size must be an integer, or rows and columns, not {grid_size!r}")
+    base, scale = count_of(base_size, "base_size", 1), positive(interpolation_scale, "interpolation_scale")
+    rows, columns = (sinusoids(d // 2, first=base / (count_of(one, "grid_size", 1) * scale)) for one in sides)
+    return per_axis([columns, rows], XY)
 
 
 @preset(

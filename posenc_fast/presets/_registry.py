@@ -6,20 +6,22 @@ import difflib
 import re
 from collections.abc import Callable
 from textwrap import fill
-from typing import NamedTuple, ParamSpec
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from .._encoding.value import Encoding
+from .._rotary.value import Rotary
 from ._parameters import PARAMETERS
 
-__all__ = ["FACTS", "Facts", "facts", "get", "names", "preset", "table"]
+__all__ = ["FACTS", "Facts", "encoding_preset", "facts", "get", "names", "preset", "rotary_preset", "table"]
 
 P = ParamSpec("P")
+Value = TypeVar("Value", Encoding, Rotary)
 
 
 class Facts(NamedTuple):
     """What a docstring and a row of the table say of a preset."""
 
-    build: Callable[..., Encoding]
+    build: Callable[..., Encoding | Rotary]
     source: str
     frequency: str
     layout: str
@@ -29,6 +31,7 @@ class Facts(NamedTuple):
     also: str
     axes: str
     by_width: bool
+    rotary: bool = False
 
 
 # filled by the decorator, in the order of the modules
@@ -77,16 +80,51 @@ def preset(
     """
 
     def register(build: Callable[P, Encoding]) -> Callable[P, Encoding]:
-        found = Facts(build, source, frequency, layout, positions, odd, differs, also, axes, by_width)
-        FACTS[build.__name__] = found
-        if build.__doc__:
-            build.__doc__ = _docstring(build, found)
-        return build
+        return _registered(
+            build, Facts(build, source, frequency, layout, positions, odd, differs, also, axes, by_width)
+        )
 
     return register
 
 
-def _docstring(build: Callable[..., Encoding], found: Facts) -> str:
+def rotary_preset(
+    *, source: str, frequency: str, pairs: str, positions: str, differs: str, also: str = "", axes: str = "1"
+) -> Callable[[Callable[P, Rotary]], Callable[P, Rotary]]:
+    """Register a preset that is a Rotary, all of whose arguments have defaults or come from a checkpoint.
+
+    Parameters
+    ----------
+    source, frequency, also, axes
+        As for `preset`.
+    pairs : str
+        Which values of a head turn together, and by which axis.
+    positions : str
+        What they count, and the call that gives them.
+    differs : str
+        In what it differs from RoFormer.
+
+    Returns
+    -------
+    callable
+        The decorator, which returns the function itself.
+    """
+
+    def register(build: Callable[P, Rotary]) -> Callable[P, Rotary]:
+        return _registered(
+            build, Facts(build, source, frequency, pairs, positions, "ValueError", differs, also, axes, False, True)
+        )
+
+    return register
+
+
+def _registered(build: Callable[P, Value], found: Facts) -> Callable[P, Value]:
+    FACTS[build.__name__] = found
+    if build.__doc__:
+        build.__doc__ = _docstring(build, found)
+    return build
+
+
+def _docstring(build: Callable[..., Any], found: Facts) -> str:
     summary, _, examples = (build.__doc__ or "").partition("\n\n")
     code = build.__code__
     parameters = "\n".join(
@@ -94,10 +132,10 @@ def _docstring(build: Callable[..., Encoding], found: Facts) -> str:
     )
     notes = [
         f"frequency i, in radians per unit of position: {found.frequency}",
-        f"columns: {found.layout}",
+        f"{'pairs' if found.rotary else 'columns'}: {found.layout}",
         f"positions: {found.positions}",
         f"odd widths: {found.odd}",
-        f"differs from the paper: {found.differs}",
+        f"differs from {'RoFormer' if found.rotary else 'the paper'}: {found.differs}",
     ]
     if found.also:
         notes.append(f"the same function: {found.also}")
@@ -110,7 +148,7 @@ def _docstring(build: Callable[..., Encoding], found: Facts) -> str:
 
     Returns
     -------
-    Encoding
+    {"Rotary" if found.rotary else "Encoding"}
         Over {"one axis" if found.axes == "1" else found.axes + " axes"}.
 
     Raises
@@ -168,7 +206,7 @@ def facts(name: str) -> Facts:
     return found
 
 
-def get(name: str) -> Callable[..., Encoding]:
+def get(name: str) -> Callable[..., Any]:
     """The preset of a name.
 
     Parameters
@@ -179,7 +217,7 @@ def get(name: str) -> Callable[..., Encoding]:
     Returns
     -------
     callable
-        The function that makes its Encoding.
+        The function that makes its Encoding or Rotary.
 
     Raises
     ------
@@ -195,8 +233,22 @@ def get(name: str) -> Callable[..., Encoding]:
     return facts(name).build
 
 
-def table() -> str:
+def encoding_preset(name: str) -> Callable[..., Encoding]:
+    """The preset of a name, which must be an Encoding's."""
+    found = facts(name)
+    if found.rotary:
+        raise ValueError(f"the preset {name!r} is a Rotary, not an Encoding; posenc_fast.presets.{name}() makes it")
+    build: Callable[..., Any] = found.build
+    return build
+
+
+def table(*, rotary: bool | None = None) -> str:
     """All presets as a Markdown table.
+
+    Parameters
+    ----------
+    rotary : bool, optional
+        True for those that are a Rotary, False for those that are an Encoding; all if not given.
 
     Returns
     -------
@@ -209,19 +261,23 @@ def table() -> str:
     >>> len(pf.presets.table().splitlines()) == len(pf.presets.names()) + 2
     True
     """
+    columns = {None: "columns, or pairs", False: "columns", True: "pairs"}[rotary]
+    paper = {None: "the paper", False: "the paper", True: "RoFormer"}[rotary]
     heading = (
         "preset",
         "source",
         "frequency i",
-        "columns",
+        columns,
         "axes",
         "positions",
         "odd widths",
-        "differs from the paper",
+        f"differs from {paper}",
     )
     rows = [heading, ("---",) * len(heading)]
     for name in names():
         found = FACTS[name]
+        if rotary is not None and found.rotary != rotary:
+            continue
         source = found.source + (f"; also {found.also}" if found.also else "")
         rows.append(
             (f"`{name}`", source, found.frequency, found.layout, found.axes, found.positions, found.odd, found.differs)

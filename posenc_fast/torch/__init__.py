@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from .. import presets
 from .._encoding.builders import sinusoidal
 from .._encoding.value import Encoding
 from .._numbers.arguments import count_of, real
 from .._rotary.value import Rotary
+from ..presets._registry import encoding_preset
 
 try:
     import torch
@@ -363,7 +363,7 @@ class SinusoidalEncoding(torch.nn.Module):
         if encoding is None:
             encoding = sinusoidal(d_model, **options)
         elif isinstance(encoding, str):
-            encoding = presets.get(encoding)(d_model, **options)
+            encoding = encoding_preset(encoding)(d_model, **options)
         elif not isinstance(encoding, Encoding):
             raise TypeError(f"encoding must be an Encoding or the name of a preset, not {encoding!r}")
         elif options:

@@ -1,0 +1,670 @@
+"""Which rotary encoding made frequencies, tables of cosines and sines, or turned vectors: from the numbers alone.
+
+Everything is brought to complex numbers, one for each token and pair: what went in, and what came out. The presets are
+tried first; if none fits, frequencies are measured and compared with the ways in which sources make them.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from .._encoding.conversion import convert
+from .._numbers.arguments import count_of
+from .._numbers.formats import FORMATS, float_type, kind_of
+from .._numbers.schedule import geometric
+from .._rotary.scaling import checked_scaling, frequencies_of
+from .._rotary.value import LAYOUTS, Rotary
+from ..presets._registry import FACTS
+
+__all__ = ["RotaryIdentification", "identify_rotary"]
+
+Array = npt.NDArray[Any]
+Floats = npt.NDArray[np.float64]
+Complex = npt.NDArray[np.complex128]
+
+# what float32 angles differ by from exact ones, as a part of the largest; and products, as a part of a pair's length
+_PER_ANGLE, _PRODUCT = 1e-6, 3e-7
+# the smallest number of a type that has few of them
+_LEAST = (0.0, 0.0, 2.0**-24, 0.0)
+# tokens that are looked at
+_MOST_TOKENS = 1024
+_BASES = (1e4, 1e6, 5e5, 1e5, 1e3, 1e2, 256.0, 2e3, 5e6, 1e7, 1.6e5, 1.5e5, 2e4, 5e4, 2e6, 2.5e4, 8e6)
+_ORIGINALS = (8192.0, 4096.0, 2048.0, 32768.0, 16384.0, 65536.0, 1024.0, 131072.0, 262144.0)
+
+
+@dataclass(frozen=True)
+class RotaryIdentification:
+    """What turned vectors or made tables; true if something was found.
+
+    Parameters
+    ----------
+    presets : tuple of str
+        Names of the presets that do, with their defaults or with the width and the base that were found.
+    rotary : Rotary or None
+        What does. None if nothing was found.
+    layout : str or None
+        That of `Rotary`; None where frequencies, or tables of as many columns as pairs, do not say.
+    direction : int
+        1 where positions turn a pair's first value towards its second, -1 backwards, 0 where pairs differ.
+    base : float or None
+        None where frequencies are not powers of one number.
+    scaling : dict or None
+        That of `Rotary`.
+    sections : tuple of int or None
+        For each pair the axis that it reads; None for one axis.
+    rotary_dim : int
+        How many values turn.
+    attention_factor : float
+        Factor of cosines and sines.
+    error : float
+        Largest difference: from frequencies, as a part of them; else from the cosines and sines, or turned values.
+    closest : str or None
+        Where nothing was found, the preset with the least error.
+    """
+
+    presets: tuple[str, ...] = ()
+    rotary: Rotary | None = None
+    layout: str | None = None
+    direction: int = 0
+    base: float | None = None
+    scaling: dict[str, Any] | None = None
+    sections: tuple[int, ...] | None = None
+    rotary_dim: int = 0
+    attention_factor: float = 1.0
+    error: float = math.inf
+    closest: str | None = None
+
+    def __bool__(self) -> bool:
+        return self.rotary is not None
+
+    def __str__(self) -> str:
+        if self.rotary is None:
+            near = f"; the closest is {self.closest}, off by {self.error:.3g}" if self.closest else ""
+            return f"no known rotary encoding{near}"
+        direction = {1: "forwards", -1: "backwards", 0: "not all pairs in one"}[self.direction]
+        return "\n".join(
+            [
+                f"presets     {', '.join(self.presets) or 'none'}",
+                f"rotary      {self.rotary!r}",
+                f"layout      {self.layout or 'not in these numbers'}",
+                f"direction   {direction}",
+                f"error       {self.error:.3g}",
+            ]
+        )
+
+
+class _Sample(NamedTuple):
+    """What is known of pairs: before, after (tokens, heads, pairs), positions (tokens, axes); or their frequencies.
+
+    layout is None where it is not known; rest, whether the values behind rotary_dim stayed.
+    """
+
+    before: Complex | None
+    after: Complex
+    positions: Floats
+    kind: int
+    layout: str | None
+    head_dim: int | None
+    frequencies: Floats | None = None
+
+    @property
+    def pairs(self) -> int:
+        return int(self.after.shape[-1])
+
+    def compare(self, frequencies: Floats, factor: float) -> tuple[float, float]:
+        """Largest difference in units of what is tolerated, and the same without, for frequencies (pairs, axes)."""
+        rounding = FORMATS[self.kind].rounding
+        if self.frequencies is not None:
+            difference = np.abs(self.frequencies - frequencies)
+            size = np.abs(frequencies)
+            allowed = (2 * rounding + _PER_ANGLE) * size + 1e-12 * size.max(initial=1e-300) + _LEAST[self.kind]
+            misfit = difference / allowed
+            return float(misfit.max()), float((difference / np.maximum(size, 1e-300)).max())
+        angles = (self.positions @ frequencies.T)[:, np.newaxis]
+        largest = np.abs(self.positions).max(axis=0, initial=0.0) @ np.abs(frequencies).T
+        turn = factor * np.exp(1j * angles)
+        if self.before is None:
+            parts = [(self.after.real, turn.real), (self.after.imag, turn.imag)]
+            differences = [(np.abs(got - expected), got) for got, expected in parts]
+            allowed = factor * _PER_ANGLE * largest + 1e-12 + _LEAST[self.kind]
+            misfit = max(float((d / (2 * rounding * np.abs(got) + allowed)).max()) for d, got in differences)
+            return misfit, max(float(d.max()) for d, _ in differences)
+        difference = np.abs(self.after - turn * self.before)
+        length = factor * np.abs(self.before)
+        allowed = length * (4 * rounding + _PER_ANGLE * largest + _PRODUCT) + 1e-30 + _LEAST[self.kind]
+        return float((difference / allowed).max()), float(difference.max())
+
+
+class _Fit(NamedTuple):
+    misfit: float
+    error: float
+    rotary: Rotary
+    sample: _Sample
+
+    def unusual(self) -> tuple[bool, bool, bool]:
+        """One axis, whole heads and no scaling come first."""
+        rotary = self.rotary
+        return (
+            rotary.ndim > self.sample.positions.shape[1],
+            rotary.rotary_dim < rotary.head_dim,
+            rotary._key.kind != "default",
+        )
+
+
+def identify_rotary(
+    *,
+    frequencies: npt.ArrayLike | None = None,
+    cos: npt.ArrayLike | None = None,
+    sin: npt.ArrayLike | None = None,
+    x: npt.ArrayLike | None = None,
+    turned: npt.ArrayLike | None = None,
+    positions: npt.ArrayLike | None = None,
+    head_dim: int | None = None,
+) -> RotaryIdentification:
+    """Find out which rotary encoding a model has, from its frequencies, its tables, or what it does to vectors.
+
+    Parameters
+    ----------
+    frequencies : array_like of shape (pairs,) or (pairs, axes), optional
+        Radians per unit of position, such as a buffer ``inv_freq``.
+    cos, sin : array_like of shape (..., tokens, columns), optional
+        Tables in any of their shapes: a column for each pair, or two, half of them apart or side by side; axes of
+        length 1 anywhere, and further ones in front along which all is alike. ``cos`` alone may be complex, or have
+        matrices ``(..., tokens, pairs, 2, 2)``.
+    x, turned : array_like of shape (..., tokens, head_dim), optional
+        Queries or keys before and after they were turned.
+    positions : array_like of shape (tokens,) or (tokens, axes), optional
+        Of the tokens. Not given, 0, 1, .. (on every axis).
+    head_dim : int, optional
+        Width of a head, where it is known and x is not given.
+
+    Returns
+    -------
+    RotaryIdentification
+        Presets, layout, direction, base, scaling, sections and widths, and a Rotary; or the closest preset.
+
+    Raises
+    ------
+    TypeError, ValueError
+        When not exactly one of frequencies, cos (and sin) and x with turned is given, or an argument does not fit.
+
+    Notes
+    -----
+    float64, float32, float16 and bfloat16 are taken, each with its own rounding, and float32 angles with their errors.
+    Few tokens near 0 do not tell the slowest pairs of x and turned in 16 bits apart: all presets that fit are named.
+    Tables do not say the layout where a model has two columns a pair in one order and turns in the other (GLM, ERNIE
+    4.5); x and turned do. Learned frequencies are measured, but nothing is their name.
+
+    Examples
+    --------
+    >>> import numpy as np, posenc_fast as pf
+    >>> cos, sin = pf.Rotary(128, base=5e5).tables(16)
+    >>> found = pf.identify_rotary(cos=np.tile(cos, 2)[None], sin=np.tile(sin, 2)[None])
+    >>> found.base, found.layout, found.rotary_dim
+    (500000.0, 'half', 128)
+    >>> x = np.random.default_rng(0).normal(size=(4, 16, 64)).astype(np.float32)
+    >>> pf.identify_rotary(x=x, turned=pf.presets.nanochat(64).apply(x)).direction
+    -1
+    >>> bool(pf.identify_rotary(x=x, turned=x[::-1]))
+    False
+    """
+    ways = {"frequencies": frequencies is not None, "cos": cos is not None, "x": x is not None}
+    if sum(ways.values()) != 1:
+        raise ValueError(
+            f"give one of frequencies, cos (with sin), and x (with turned), not {sum(ways.values())} of them"
+        )
+    for one, other, has in (("sin", "cos", sin is not None), ("turned", "x", turned is not None)):
+        if has and not ways[other]:
+            raise ValueError(f"{one} needs {other}")
+    head = None if head_dim is None else count_of(head_dim, "head_dim", 2)
+    if frequencies is not None:
+        samples = [_of_frequencies(frequencies, positions, head)]
+    elif cos is not None:
+        samples = list(_of_tables(cos, sin, positions, head))
+    else:
+        assert x is not None
+        if turned is None:
+            raise ValueError("x needs turned, what became of it")
+        samples = list(_of_vectors(x, turned, positions, head))
+    return _named(samples) or _measured(samples) or _closest(samples)
+
+
+# ---- what is given ----------------------------------------------------------------------------------------------
+
+
+def _array(given: Any, name: str) -> tuple[Array, int]:
+    """A finite array, and the kind of its numbers."""
+    array = np.asarray(given)
+    if array.dtype.kind == "c":
+        kind = 0 if array.dtype.itemsize == 16 else 1
+    else:
+        kind = kind_of(float_type(array.dtype, name)) or 0
+        array = array.astype(np.float64)
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} has values that are not finite; leave their tokens out")
+    return array, kind
+
+
+def _checked_positions(positions: Any, tokens: int) -> Floats:
+    if positions is None:
+        return np.arange(tokens, dtype=np.float64)[:, np.newaxis]
+    array = np.asarray(positions)
+    if array.ndim not in (1, 2) or len(array) != tokens:
+        raise ValueError(f"positions has shape {array.shape}, but must have ({tokens},) or ({tokens}, axes)")
+    convert(positions, 1 if array.ndim == 1 else array.shape[1])
+    return array.astype(np.float64).reshape(tokens, -1)
+
+
+def _of_frequencies(given: Any, positions: Any, head: int | None) -> _Sample:
+    if positions is not None:
+        raise ValueError("frequencies excludes positions; leave one of them out")
+    values, kind = _array(given, "frequencies")
+    if values.dtype.kind == "c" or values.ndim not in (1, 2) or values.size == 0:
+        raise ValueError(f"frequencies has shape {values.shape}, but must have (pairs,) or (pairs, axes) real numbers")
+    values = values.reshape(len(values), -1)
+    nothing = np.zeros((0, 1, len(values)), np.complex128)
+    return _Sample(None, nothing, np.zeros((0, values.shape[1])), kind, None, head, values)
+
+
+def _of_tables(cos: Any, sin: Any, positions: Any, head: int | None) -> Iterator[_Sample]:
+    """One sample for each order of columns that the tables may have."""
+    first, kind = _array(cos, "cos")
+    if sin is None:
+        if first.dtype.kind != "c" and first.shape[-2:] == (2, 2):
+            first = first[..., 0, 0] + 1j * first[..., 1, 0]
+        if first.dtype.kind != "c":
+            raise ValueError(f"cos has shape {first.shape} and no sin; alone it must be complex or (.., pairs, 2, 2)")
+    else:
+        second, _ = _array(sin, "sin")
+        if first.dtype.kind == "c" or second.dtype.kind == "c" or first.shape != second.shape:
+            raise ValueError(f"cos and sin must be real and alike, not of shapes {first.shape} and {second.shape}")
+        first = first + 1j * second
+    *outer, columns = first.shape or (1,)
+    table = first.reshape([n for n in outer if n != 1] + [columns])
+    while table.ndim > 2:
+        if (table != table[:1]).any():
+            raise ValueError(f"cos has shape {first.shape}, and differs along its first axis; give one of its tables")
+        table = table[0]
+    table = table.reshape(-1, columns)
+    where = _checked_positions(positions, len(table))[:_MOST_TOKENS]
+    table = table[:_MOST_TOKENS, np.newaxis]
+    if columns % 2 == 0:
+        for layout, one, other in (
+            (LAYOUTS[0], table[..., : columns // 2], table[..., columns // 2 :]),
+            (LAYOUTS[1], table[..., 0::2], table[..., 1::2]),
+        ):
+            if (one == other).all():
+                yield _Sample(None, one, where, kind, layout, head)
+    yield _Sample(None, table, where, kind, None, head)
+
+
+def _of_vectors(x: Any, turned: Any, positions: Any, head: int | None) -> Iterator[_Sample]:
+    """One sample for each layout, and for each width behind which nothing changed."""
+    before, kind = _array(x, "x")
+    after, other = _array(turned, "turned")
+    if before.shape != after.shape or before.ndim < 2 or before.dtype.kind == "c" or after.dtype.kind == "c":
+        raise ValueError(
+            f"x has shape {before.shape} and turned {after.shape}, but both must have (.., tokens, head_dim), real numbers"
+        )
+    width, tokens = before.shape[-1], before.shape[-2]
+    if head not in (None, width):
+        raise ValueError(f"head_dim={head} is not that of x, which has shape {before.shape}")
+    where = _checked_positions(positions, tokens)[:_MOST_TOKENS]
+    both = []
+    for array in (before, after):
+        heads = array.reshape(-1, tokens, width)[:16, :_MOST_TOKENS]
+        both.append(heads.transpose(1, 0, 2))
+    # padding says nothing
+    used = (both[0] != 0).any(axis=(1, 2))
+    both, where = [array[used] for array in both], where[used]
+    changed = np.flatnonzero((both[0] != both[1]).any(axis=(0, 1)))
+    if not len(changed):
+        return
+    # slow pairs may have stayed as they were: the usual parts of a head come after the least
+    least = (int(changed[-1]) + 2) // 2 * 2
+    usual = {width * k // 16 * 2 for k in range(1, 9)}
+    usual |= {rotary.rotary_dim for _, rotary in _defaults() if rotary.head_dim == width}
+    for dim in sorted({least, *usual}):
+        if least <= dim <= width:
+            for layout in LAYOUTS:
+                source, target = (
+                    both[side][..., 0:dim:2] + 1j * both[side][..., 1:dim:2]
+                    if one
+                    else both[side][..., : dim // 2] + 1j * both[side][..., dim // 2 : dim]
+                    for side, one in enumerate((layout != LAYOUTS[0], layout == LAYOUTS[1]))
+                )
+                yield _Sample(source, target, where, max(kind, other), layout, width)
+
+
+# ---- presets ----------------------------------------------------------------------------------------------------
+
+
+@functools.lru_cache(maxsize=1)
+def _defaults() -> tuple[tuple[str, Rotary], ...]:
+    """Presets with their defaults, and of both kinds of layers."""
+    found: list[tuple[str, Rotary]] = []
+    for name in sorted(FACTS):
+        facts = FACTS[name]
+        parameters = inspect.signature(facts.build).parameters if facts.rotary else {}
+        if facts.rotary and all(p.default is not p.empty for p in parameters.values()):
+            for more in ({}, {"layer_type": "sliding_attention"}) if "layer_type" in parameters else ({},):
+                made = _made(name, **more)
+                if made is not None:
+                    found.append((name, made))
+    return tuple(found)
+
+
+def _made(name: str, *args: Any, **options: Any) -> Rotary | None:
+    """A preset's Rotary, or None where the source has no such width."""
+    build: Any = FACTS[name].build
+    try:
+        found = build(*args, **options)
+    except ValueError:
+        return None
+    return found if isinstance(found, Rotary) else None
+
+
+@functools.lru_cache(maxsize=64)
+def _scaled(pairs: int, head: int | None, theta: float | None = None) -> tuple[tuple[str, Rotary], ...]:
+    """Presets with another head_dim, so that they have so many pairs; and with another base."""
+    found = []
+    for name, usual in _defaults():
+        parameters = inspect.signature(FACTS[name].build).parameters
+        if "head_dim" not in parameters or (theta is not None and "theta" not in parameters):
+            continue
+        # where the width is not known, that of a head whose part turns is not guessed
+        if head is None and usual.rotary_dim not in (usual.head_dim, 2 * pairs):
+            continue
+        width = usual.head_dim * 2 * pairs / usual.rotary_dim if head is None else head
+        options: dict[str, Any] = {"head_dim": int(width)}
+        if theta is not None:
+            options["theta"] = theta
+        made = _made(name, **options) if width == int(width) else None
+        if made is not None and made.rotary_dim == 2 * pairs:
+            found.append((name, made))
+    return tuple(found)
+
+
+def _matrix(rotary: Rotary, axes: int, by_pair: bool) -> Floats | None:
+    """Frequencies (pairs, axes) of a Rotary for positions of so many axes, or None if they do not fit.
+
+    One axis is that of a text, whose tokens have the same position on every one.
+    """
+    values = rotary._angles_of("cos").frequencies
+    values = values.reshape(len(values), -1)
+    if values.shape[1] == axes:
+        return values
+    if axes == 1 and (not by_pair or rotary._key.axes is not None):
+        return np.asarray(values.sum(axis=1, keepdims=True))
+    return None
+
+
+def _fitting(samples: list[_Sample], known: tuple[tuple[str, Rotary], ...]) -> list[tuple[str, _Fit]]:
+    """Every preset with each sample that has its pairs and its layout."""
+    found = []
+    for name, rotary in known:
+        for sample in samples:
+            if rotary.rotary_dim != 2 * sample.pairs or sample.head_dim not in (None, rotary.head_dim):
+                continue
+            # tables of DeepSeek are those of its layout before it moves the values
+            if sample.before is not None and sample.layout != rotary._key.layout:
+                continue
+            matrix = _matrix(rotary, sample.positions.shape[1], sample.frequencies is not None)
+            if matrix is not None:
+                factor = 1.0 if sample.frequencies is not None else rotary.attention_factor
+                found.append((name, _Fit(*sample.compare(matrix, factor), rotary, sample)))
+    return found
+
+
+def _widths(samples: list[_Sample], theta: float | None = None) -> tuple[tuple[str, Rotary], ...]:
+    different = dict.fromkeys((sample.pairs, sample.head_dim) for sample in samples)
+    return tuple(one for pairs, head in different for one in _scaled(pairs, head, theta))
+
+
+def _named(samples: list[_Sample]) -> RotaryIdentification | None:
+    """The best of the presets that fit, and the names of all that are about as good."""
+    fits = [(name, fit) for name, fit in _fitting(samples, _defaults() + _widths(samples)) if fit.misfit <= 1]
+    if not fits:
+        return None
+    # where columns come in pairs, they are not taken for pairs of their own
+    fits = [one for one in fits if one[1].sample.layout is not None] or fits
+    least = min(fit.misfit for _, fit in fits)
+    fits = [(name, fit) for name, fit in fits if fit.misfit <= 2 * least + 0.1]
+    best = min(fits, key=lambda one: (round(one[1].misfit, 1), one[1].unusual(), one[0]))[1]
+    return replace(_described(best), presets=tuple(sorted({name for name, _ in fits})))
+
+
+def _described(fit: _Fit) -> RotaryIdentification:
+    rotary, key = fit.rotary, fit.rotary._key
+    layout = fit.sample.layout
+    if layout is not None and layout != key.layout and fit.sample.before is None:
+        rotary = type(rotary)(rotary.head_dim, **{**rotary._arguments(), "layout": layout})
+    values = rotary.frequencies
+    signs = {int(sign) for sign in np.sign(values).reshape(-1)} - {0}
+    return RotaryIdentification(
+        rotary=rotary,
+        layout=layout,
+        direction=signs.pop() if len(signs) == 1 else 0,
+        base=_base_of(rotary),
+        scaling=None if key.kind == "default" else {"rope_type": key.kind, **rotary._kind[1]},
+        sections=key.axes,
+        rotary_dim=rotary.rotary_dim,
+        attention_factor=rotary.attention_factor,
+        error=fit.error,
+    )
+
+
+def _base_of(rotary: Rotary) -> float | None:
+    """The number whose powers the frequencies are, on every axis."""
+    if rotary._key.frequencies is None:
+        return rotary._key.base
+    bases = set()
+    for schedule in rotary._key.frequencies:
+        values = np.abs(np.asarray(schedule))
+        if len(values) < 2 or not values.all():
+            return None
+        logs = np.log(values)
+        fall = (logs[0] - logs[-1]) / (len(values) - 1)
+        if np.abs(logs - (logs[0] - fall * np.arange(len(values)))).max() > 1e-6:
+            return None
+        bases.add(float(f"{math.exp(fall * len(values)):.7g}"))
+    return bases.pop() if len(bases) == 1 else None
+
+
+def _closest(samples: list[_Sample]) -> RotaryIdentification:
+    fits = _fitting(samples, _defaults() + _widths(samples))
+    if not fits:
+        return RotaryIdentification()
+    name, fit = min(fits, key=lambda one: one[1].error)
+    return RotaryIdentification(closest=name, error=fit.error)
+
+
+# ---- frequencies that are no preset's -------------------------------------------------------------------------------
+
+
+class _Found(NamedTuple):
+    """Measured frequencies (pairs, axes), how much they may be off, and the factor of cosines and sines."""
+
+    frequencies: Floats
+    errors: Floats
+    factor: float
+
+
+class _Guess(NamedTuple):
+    """Frequencies (pairs,) that may be the measured ones, and arguments of the Rotary that has them."""
+
+    frequencies: Floats
+    arguments: dict[str, Any]
+    factor: float
+
+
+def _measured(samples: list[_Sample]) -> RotaryIdentification | None:
+    for sample in samples:
+        found = _frequencies_in(sample)
+        for guess, sections in _guesses(found) if found is not None else ():
+            matrix = guess.frequencies[:, np.newaxis]
+            if sections is not None:
+                matrix = matrix * (np.asarray(sections)[:, np.newaxis] == np.arange(sample.positions.shape[1]))
+            misfit, error = sample.compare(matrix, 1.0 if sample.frequencies is not None else guess.factor)
+            if misfit > 1:
+                continue
+            width = sample.head_dim or 2 * sample.pairs
+            shape: dict[str, Any] = {
+                "rotary_dim": 2 * sample.pairs,
+                "layout": sample.layout or LAYOUTS[0],
+                "sections": sections,
+            }
+            fit = _Fit(misfit, error, Rotary(width, **guess.arguments, **shape), sample)
+            base = _base_of(fit.rotary)
+            others = _fitting([sample], _widths([sample], base)) if base is not None else []
+            names = {name for name, other in others if other.misfit <= 1}
+            return replace(_described(fit), presets=tuple(sorted(names)))
+    return None
+
+
+def _frequencies_in(sample: _Sample) -> _Found | None:
+    """From tokens that are one step of one axis apart, then from all by least squares."""
+    rounding = FORMATS[sample.kind].rounding
+    if sample.frequencies is not None:
+        return _Found(sample.frequencies, (2 * rounding + _PER_ANGLE) * np.abs(sample.frequencies), 1.0)
+    ratio = sample.after if sample.before is None else sample.after * sample.before.conj()
+    weight = np.ones(ratio.shape) if sample.before is None else np.abs(sample.before) ** 2
+    # all heads turn alike; of pairs that are nearly nothing no angle is known
+    total, weights = ratio.sum(axis=1), weight.sum(axis=1)
+    if len(total) < 2 or not weights.all():
+        return None
+    z = total / weights
+    factor = float(np.median(np.abs(z)))
+    if factor == 0 or np.abs(np.abs(z) / factor - 1).max() > 8 * rounding + 1e-5:
+        return None
+    steps = sample.positions[np.newaxis] - sample.positions[:, np.newaxis]
+    axes = sample.positions.shape[1]
+    values = np.zeros((sample.pairs, axes))
+    for a in range(axes):
+        others = np.delete(steps, a, axis=2)
+        first, second = np.nonzero((steps[..., a] == 1) & (others == 0).all(axis=2))
+        if not len(first):
+            return None
+        values[:, a] = np.angle((z[second] * z[first].conj()).sum(axis=0))
+    left = np.angle(z / factor * np.exp(-1j * sample.positions @ values.T))
+    more, _, rank, _ = np.linalg.lstsq(sample.positions, left, rcond=None)
+    if rank < axes:
+        return None
+    values = values + more.T
+    spread = np.sqrt((sample.positions**2).sum(axis=0))
+    largest = np.abs(values) @ np.abs(sample.positions).max(axis=0)
+    # small sines are rounded to as many digits as large ones, but not differences of turned values
+    size = np.minimum(1.0, largest) if sample.before is None else np.ones_like(largest)
+    errors = (4 * rounding * size + _PER_ANGLE * largest + _PRODUCT * 1e-2)[:, np.newaxis] / spread
+    return _Found(values, errors, 1.0 if abs(factor - 1) <= 4 * rounding + 1e-6 else factor)
+
+
+def _guesses(found: _Found) -> Iterator[tuple[_Guess, list[int] | None]]:
+    """What may have about these frequencies, the simpler first, with the axis of each pair."""
+    values, errors = found.frequencies, found.errors
+    turning = np.abs(values) > 4 * errors
+    if not turning.any() or (turning.sum(axis=1) > 1).any():
+        return
+    axes = turning.argmax(axis=1)
+    picked, own = (array[np.arange(len(array)), axes] for array in (values, errors))
+    known = np.flatnonzero(turning.any(axis=1))
+    sign = float(np.sign(picked[known[0]]))
+    if (picked[known] * sign < 0).any():
+        return
+    size = sign * picked
+    sections = None if values.shape[1] == 1 else axes.tolist()
+    if sections is not None and set(sections) != set(range(values.shape[1])):
+        return
+    place = np.arange(len(size))
+    for base in _bases(size[known], own[known], place[known] / len(size)):
+        for guess in _with_base(base, sign, size, own, found.factor):
+            yield guess, sections
+    if sections is not None:
+        # the frequencies of each axis begin anew
+        bases, expected = [], np.zeros(len(size))
+        for a in range(values.shape[1]):
+            mine = np.flatnonzero(axes == a)
+            some = np.isin(mine, known)
+            exponents = np.arange(len(mine)) / len(mine)
+            near = next(_bases(size[mine[some]], own[mine[some]], exponents[some]), None)
+            if near is None:
+                return
+            bases.append(geometric(len(mine), base=near, first=sign))
+            expected[mine] = sign * near**-exponents
+        yield _Guess(expected, {"frequencies": bases, "attention_factor": found.factor}, found.factor), sections
+
+
+def _bases(size: Floats, errors: Floats, exponents: Floats) -> Iterator[float]:
+    """Numbers b with ``b ** -exponents`` near the frequencies, or near the fastest: known ones, then round ones."""
+    usable = (exponents > 0) & (size > 0)
+    if not usable.any():
+        return
+    # frequencies that do not begin at 1 are scaled
+    first = size[exponents == 0]
+    logs = np.log(size[usable] / (first[0] if len(first) else 1.0))
+    exponents, doubt = exponents[usable], errors[usable] / size[usable] + 1e-9
+    seen: set[float] = set()
+    # from all pairs, and from the fastest, which scalings leave as they are
+    for share in (1.0, 0.25):
+        most = max(1, int(share * len(logs)))
+        weights = (exponents[:most] / doubt[:most]) ** 2
+        estimate = float(-(weights * logs[:most] / exponents[:most]).sum() / weights.sum())
+        if not 0 < estimate < 100:
+            continue
+        slack = 8 / math.sqrt(weights.sum()) + 1e-5
+        exact = math.exp(estimate)
+        for base in (*_BASES, *(float(f"{exact:.{digits}g}") for digits in (1, 2, 3, 4, 6)), exact):
+            if base > 1 and base not in seen and abs(math.log(base) - estimate) < slack:
+                seen.add(base)
+                yield base
+
+
+def _with_base(base: float, sign: float, size: Floats, errors: Floats, factor: float) -> Iterator[_Guess]:
+    """Powers of the base itself, and its known scalings."""
+    pairs = len(size)
+    plain = base ** (-np.arange(pairs) / pairs)
+    if sign < 0 or factor != 1:
+        schedule = geometric(pairs, base=base, first=sign)
+        yield _Guess(sign * plain, {"frequencies": schedule, "attention_factor": factor}, factor)
+    else:
+        yield _Guess(plain, {"base": base}, 1.0)
+    measured = (errors < 0.02 * size) & (size > 0)
+    # more parameters need more numbers
+    if sign < 0 or pairs < 8 or measured.sum() < 4:
+        return
+    ratios = plain[measured] / size[measured]
+    slow = _round(float(ratios[-1]))
+    still = np.abs(size) <= 4 * errors
+    begin = int(np.argmax(still)) if still.any() else pairs
+    scalings: list[dict[str, Any]] = []
+    if factor == 1 and slow > 1 and ratios.max() < 1.05 * ratios.min():
+        scalings.append({"rope_type": "linear", "factor": slow})
+    if factor == 1 and 0 < begin < pairs and still[begin:].all():
+        scalings.append({"rope_type": "proportional", "partial_rotary_factor": begin / pairs})
+    if slow > 1 and abs(ratios[0] - 1) < 0.02:
+        for original in _ORIGINALS:
+            shared = {"factor": slow, "original_max_position_embeddings": original}
+            if factor == 1:
+                llama = {"rope_type": "llama3", **shared, "low_freq_factor": 1.0, "high_freq_factor": 4.0}
+                scalings.append(llama)
+            usual = abs(factor - (0.1 * math.log(slow) + 1)) < 0.01
+            given = {} if usual else {"attention_factor": factor}
+            scalings += [{"rope_type": "yarn", **shared, "truncate": truncate, **given} for truncate in (True, False)]
+    for scaling in scalings:
+        kind, parameters = checked_scaling(scaling, pairs)
+        found = frequencies_of(2 * pairs, base, kind, parameters)
+        yield _Guess(np.asarray(found.values), {"base": base, "scaling": scaling}, found.attention_factor)
+
+
+def _round(number: float) -> float:
+    """A ratio that is nearly a round number."""
+    near = float(f"{number:.2g}")
+    return near if abs(near / number - 1) < 0.02 else number

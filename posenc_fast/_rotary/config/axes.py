@@ -1,0 +1,93 @@
+"""Which axis of a position each pair of a model reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from ..._numbers.arguments import count_of
+from .families import UNKNOWN
+from .found import Found, is_list
+
+__all__ = ["COUNTED", "RULES", "axes_of"]
+
+
+def _contiguous(counts: Sequence[int]) -> list[int]:
+    return [a for a, count in enumerate(counts) for _ in range(count)]
+
+
+def _ernie(counts: Sequence[int]) -> list[int]:
+    return [1, 2] * counts[0] + [0] * counts[2]
+
+
+def _pangu(counts: Sequence[int]) -> list[int]:
+    """The axis that is least used up, but not twice in a row; with three axes the last pair reads the first."""
+    last = [0] if len(counts) == 3 else []
+    totals = [counts[0] - len(last), *counts[1:]]
+    left, axes = list(totals), [-1]
+    while any(left):
+        here = [a for a, count in enumerate(left) if count]
+        best = min([a for a in here if a != axes[-1]] or here, key=lambda a: (1 - left[a] / totals[a], a))
+        axes.append(best)
+        left[best] -= 1
+    return axes[1:] + last
+
+
+def _in_turn(pairs: int, counts: Sequence[int]) -> list[int]:
+    """Axes take turns as long as each has some left, the first axis beyond that."""
+    axes = np.zeros(pairs, int)
+    for a in range(1, len(counts)):
+        axes[a : counts[a] * len(counts) : len(counts)] = a
+    return [int(a) for a in axes]
+
+
+# rules for a number of pairs, and for counts
+RULES: dict[str, Callable[[int], list[int]]] = {
+    "axial": lambda pairs: [0] * (pairs // 2) + [1] * (pairs // 2),
+    "axial_columns": lambda pairs: [1] * (pairs // 2) + [0] * (pairs // 2),
+    "axial_alternating": lambda pairs: [1, 0] * (pairs // 2),
+    "axial_rows_alternating": lambda pairs: [0, 1] * (pairs // 2),
+    "axial_three": lambda pairs: [a for a in range(3) for _ in range(pairs // 3)],
+    "alternating": lambda pairs: [0, 1] * (pairs // 2),
+}
+COUNTED: dict[str, Callable[[Sequence[int]], list[int]]] = {
+    "contiguous": _contiguous,
+    "ernie": _ernie,
+    "pangu": _pangu,
+}
+
+
+def axes_of(found: Found, pairs: int) -> list[int] | None:
+    """For each pair the axis that it reads; None where there is one."""
+    sections, rope = found.family.sections, found.rope
+    if sections is None or sections.rule == "atoms":
+        return None
+    if sections.rule in RULES:
+        axes = RULES[sections.rule](pairs)
+        if len(axes) != pairs:
+            raise ValueError(f"{found.where} has heads of {2 * pairs} values that turn, which do not divide among axes")
+        return axes
+    key = "mrope_section" if rope.get("mrope_section") is not None else "xdrope_section"
+    counts, flag, rule = rope.get(key, sections.default), rope.get("mrope_interleaved"), sections.rule
+    if rule == "flagged":
+        rule = "in_turn" if flag else "contiguous"
+        if "openpangu" in (rope.get("rope_type"), rope.get("type")):
+            rule = "pangu"
+    elif flag is not None and bool(flag) != (rule == "in_turn"):
+        raise ValueError(
+            f"{found.rope_where}['mrope_interleaved']={flag!r} is not what {found.model} does, whose sections are "
+            f"{'one after the other' if flag else 'in turn'}; leave it out"
+        )
+    if counts is None:
+        return None
+    where = f"{found.rope_where}[{key!r}]"
+    if not is_list(counts):
+        raise TypeError(f"{where} must be a sequence of integers, not {counts!r}")
+    counts = [count_of(number, where, 0) for number in counts]
+    # transformers cuts what is in turn off where pairs end, and has the first axis beyond
+    if sum(counts) != pairs and (rule != "in_turn" or found.family is UNKNOWN):
+        raise ValueError(f"{where}={counts} adds up to {sum(counts)}, but {pairs} pairs turn")
+    if sections.default is not None and len(counts) != len(sections.default):
+        raise ValueError(f"{where}={counts} must have a count for each of {sections.axes}")
+    return _in_turn(pairs, counts) if rule == "in_turn" else COUNTED[rule](counts)

@@ -1,0 +1,176 @@
+"""Which layers of a model are meant, whether they turn, and the rotary parameters that are for them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..._numbers.arguments import count_of
+from .families import UNKNOWN, Kind, NoRotary
+from .found import Found, is_list
+
+__all__ = ["asked", "for_layer", "turns"]
+
+# types of layers without attention
+NO_ATTENTION = frozenset(["linear_attention", "mamba", "mamba2", "conv", "recurrent", "linear", "moe", "mlp"])
+# rules of layers without rotary encoding that go by their types
+BY_TYPE = frozenset(["other", "full_attention", "full_attention_if", "cohere2_moe"])
+
+
+def asked(found: Found, layer: Any, layer_type: Any) -> tuple[str | None, int | None]:
+    """The type of the layers that are asked for, and the index of the layer."""
+    if layer is None and layer_type is None:
+        return None, None
+    if layer is not None and layer_type is not None:
+        raise ValueError(f"layer={layer!r} and layer_type={layer_type!r} exclude each other; leave one out")
+    types, kinds = found.types(), found.family.kinds
+    if layer_type is not None:
+        if not isinstance(layer_type, str):
+            raise TypeError(f"layer_type must be a string, not {layer_type!r}")
+        names = [name for label, kind in kinds.items() for name in (label, *kind.layer_types)]
+        known = list(dict.fromkeys(map(str, [*(types or ()), *names, *_nested(found)])))
+        if known and layer_type not in known:
+            raise ValueError(f"layer_type={layer_type!r} is none of {', '.join(known)}, the types of {found.where}")
+        return layer_type, None
+    index = count_of(layer, "layer", 0)
+    count = len(types) if types is not None else found.get("num_hidden_layers")
+    if type(count) is int and index >= count:
+        raise ValueError(f"layer={index} is too large: {found.where} has {count} layers, from 0 on")
+    if types is None and (kinds or any(rule.rule in BY_TYPE for rule in found.family.without)):
+        found.needed("layer_types", f"layer={index} needs (or give layer_type=)")
+    return (None if types is None else types[index]), index
+
+
+# ---- layers that do not turn -----------------------------------------------------------------------------------------
+
+
+def turns(found: Found, layer_type: str | None, index: int | None) -> bool:
+    """Whether layers have a rotary encoding."""
+    for rule in found.family.without:
+        if rule.rule == "no_base" and "rope_theta" in found.rope and found.rope["rope_theta"] is None:
+            raise ValueError(f"{found.rope_where}['rope_theta']=None means no rotary encoding in {found.model}")
+        if rule.rule == "zero" and index is not None and _is_zero(rule, found, index):
+            return False
+        if layer_type == "full_attention" and not _turns_in_full(rule, found, index):
+            return False
+    return layer_type not in NO_ATTENTION
+
+
+def _is_zero(rule: NoRotary, found: Found, index: int) -> bool:
+    values = found.config.get(rule.key)
+    if not values and rule.key == "no_rope_layers":
+        every = count_of(found.get("no_rope_layer_interval") or 4, found.key("no_rope_layer_interval"), 1)
+        return (index + 1) % every == 0
+    if not is_list(values) or index >= len(values):
+        raise ValueError(f"{found.key(rule.key)}={values!r} must have a number for layer={index}")
+    return not values[index]
+
+
+def _turns_in_full(rule: NoRotary, found: Found, index: int | None) -> bool:
+    """Whether layers whose attention has no window do, by a rule."""
+    if rule.rule == "full_attention_if":
+        return found.config.get(rule.key) is None
+    if rule.rule != "cohere2_moe":
+        return rule.rule != "full_attention"
+    if index is None:
+        raise ValueError(
+            f"layer_type='full_attention' is of layers that turn and of others in {found.model}; give layer="
+        )
+    kinds = found.needed("mlp_layer_types", f"layer={index} needs")
+    dense = is_list(kinds) and index < len(kinds) and kinds[index] == "dense"
+    return dense and found.config.get("prefix_dense_sliding_window_pattern", 1) == 1
+
+
+# ---- kinds of layers -------------------------------------------------------------------------------------------------
+
+
+def for_layer(found: Found, layer_type: str | None, index: int | None) -> Found | None:
+    """The part with the rotary parameters and the other values of the layers that are meant; None if they do not turn."""
+    family, nested = found.family, _nested(found)
+    if not family.kinds and not nested:
+        return _overridden(found._replace(layer=index), layer_type)
+    if not family.kinds and family is not UNKNOWN:
+        raise ValueError(
+            f"{found.rope_where} has parameters for each of {', '.join(nested)}, but {found.model} has layers of one "
+            "kind; give those of one of them"
+        )
+    label = found.label(layer_type) if layer_type is not None else _only(found, nested)
+    if _is_null(found, label):
+        return None
+    kind = family.kinds.get(label) or (Kind(10000.0) if label in nested else None)
+    # a class with keys for the bases of its kinds fills in what is missing, others do not
+    fills = any(one.base_keys for one in family.kinds.values())
+    if kind is None or (nested and label not in nested and not fills):
+        raise ValueError(f"{found.rope_where} has no parameters for {label}; it has {', '.join(nested)}")
+    return _overridden(_with_parameters(found._replace(kind=kind, layer=index), label, nested), layer_type or label)
+
+
+def _nested(found: Found) -> list[str]:
+    """Names that rotary parameters are nested under."""
+    names = [key for key, value in found.rope.items() if isinstance(value, Mapping)]
+    return [key for key in found.rope if key in names or _is_null(found, key)]
+
+
+def _is_null(found: Found, label: str) -> bool:
+    return label in found.family.kinds and label in found.rope and found.rope[label] is None
+
+
+def _only(found: Found, nested: list[str]) -> str:
+    """The kind of all layers that turn."""
+    types, kinds = found.types(), found.family.kinds
+    used = nested if types is None else list(dict.fromkeys(map(found.label, types)))
+    used = [one for one in used or kinds if (one in kinds or one in nested) and not _is_null(found, one)]
+    if len(used) != 1:
+        raise ValueError(
+            f"{found.where} has rotary parameters for layers of several kinds: {', '.join(used)}; give layer_type= or "
+            "layer="
+        )
+    return used[0]
+
+
+def _with_parameters(found: Found, label: str, nested: list[str]) -> Found:
+    """The part with the rotary parameters of one kind of layers alone."""
+    kind, rope, kinds = found.kind, found.rope, found.family.kinds
+    assert kind is not None
+    usual: dict[str, Any] = {"rope_type": kind.rope_type}
+    if kind.factor is not None:
+        usual["partial_rotary_factor"] = kind.factor
+    if nested:
+        stray = [key for key in rope if key not in (*nested, "rope_type", "type", "rope_theta")]
+        if stray:
+            raise ValueError(
+                f"{found.rope_where} has {stray[0]}={rope[stray[0]]!r} beside parameters for {', '.join(nested)}; put "
+                "it into those that it is for"
+            )
+        own = dict(rope.get(label) or usual)
+        if own.get("truncate") is False:
+            raise ValueError(
+                f"{found.rope_where}[{label!r}]['truncate']=False is not read inside parameters for a kind of layers, "
+                "where transformers truncates always; leave it out, or build the Rotary by its arguments"
+            )
+        return found._replace(rope=own, rope_where=f"{found.rope_where}[{label!r}]")
+    if not rope or (not kind.flat and any(one.flat for one in kinds.values())):
+        return found._replace(rope=usual)
+    if not kind.flat:
+        raise ValueError(f"{found.rope_where} must have parameters for each of {', '.join(kinds)}, not for all")
+    name = rope.get("rope_type") or rope.get("type")
+    return found._replace(rope={key: value for of, key, value in kind.defaults if of == name} | rope)
+
+
+def _overridden(found: Found, layer_type: str | None) -> Found:
+    """The part with what per_layer_config says of the layer, or of the first of its type."""
+    overrides, index, where = found.config.get("per_layer_config"), found.layer, found.key("per_layer_config")
+    if not overrides:
+        return found
+    if not isinstance(overrides, Mapping) or not all(isinstance(one, Mapping) for one in overrides.values()):
+        raise TypeError(f"{where} must be a mapping of mappings, not {overrides!r}")
+    if index is None:
+        label, types = found.label(layer_type), found.types() or ()
+        index = next((i for i, one in enumerate(types) if found.label(one) == label), None)
+    # keys may have zeros in front
+    mine = [value for key, value in overrides.items() if index is not None and _number(key) == index]
+    return found._replace(config={**found.config, **(mine[0] if mine else {})})
+
+
+def _number(key: Any) -> int | None:
+    return int(key) if str(key).isdecimal() else None

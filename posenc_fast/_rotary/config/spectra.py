@@ -1,0 +1,77 @@
+"""Frequencies that are no geometric progression from 1, of the families that have them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..._numbers.arguments import count_of, real
+from ..._numbers.schedule import geometric
+from .. import scaling as _rope
+from .found import Found
+
+__all__ = ["SPECTRA"]
+
+Arguments = dict[str, Any]
+
+
+def _stretched(pairs: int, base: float, scaling: dict[str, Any]) -> _rope.Frequencies:
+    name, parameters = _rope.checked_scaling(scaling, pairs)
+    return _rope.frequencies_of(2 * pairs, base, name, parameters)
+
+
+def _backwards(found: Found, pairs: int, base: float, scaling: dict[str, Any], seq_len: Any) -> Arguments:
+    if scaling["rope_type"] == "default":
+        return {"frequencies": geometric(pairs, base=base, first=-1.0)}
+    values, factor = _stretched(pairs, base, scaling)
+    return {"frequencies": -np.asarray(values), "attention_factor": factor}
+
+
+def _pixtral(found: Found, pairs: int, base: float, scaling: dict[str, Any], seq_len: Any) -> Arguments:
+    plain = base ** (-np.arange(pairs) / pairs)
+    return {"frequencies": np.concatenate([plain[0::2], plain[1::2]])}
+
+
+def _dinov3(found: Found, pairs: int, base: float, scaling: dict[str, Any], seq_len: Any) -> Arguments:
+    return {"frequencies": np.tile(2 * np.pi * base ** (-2 * np.arange(pairs // 2) / pairs), 2)}
+
+
+def _atoms(found: Found, pairs: int, base: float, scaling: dict[str, Any], seq_len: Any) -> Arguments:
+    """Three coordinates with frequencies alike, what an atom belongs to, and pairs that stay."""
+    keys = ("num_spatial_rope_pairs_per_axis", "num_uid_rope_pairs")
+    space, names = (count_of(found.needed(key), found.key(key), 0) for key in keys)
+    near, far = (
+        real(found.needed(key), found.key(key), positive=True)
+        for key in ("spatial_rope_base_frequency", "uid_rope_base_frequency")
+    )
+    counts = [space, space, space, names]
+    rest = pairs - sum(counts)
+    if rest < 0:
+        raise ValueError(f"{found.where} has {sum(counts)} pairs that turn, more than the {pairs} of its heads")
+    values = [one ** (-np.arange(n) / n) for one, n in zip((near, near, near, far), counts, strict=True) if n]
+    axes = np.repeat(np.arange(4), [*counts[:3], names + rest])
+    return {"frequencies": np.concatenate([*values, np.zeros(rest)]), "sections": axes.tolist()}
+
+
+def _phimoe(found: Found, pairs: int, base: float, scaling: dict[str, Any], seq_len: Any) -> Arguments:
+    """The short list at every length, and a factor by the length."""
+    if scaling["rope_type"] == "default":
+        return {"base": base}
+    original = scaling.get("original_max_position_embeddings") or found.needed("max_position_embeddings")
+    key = "long_mscale" if seq_len is not None and seq_len > original else "short_mscale"
+    if found.rope.get(key) is None:
+        raise ValueError(f"{found.rope_where} lacks {key!r}, which a {found.model} that is scaled needs")
+    scaling = {name: value for name, value in scaling.items() if name != "seq_len"}
+    return {"frequencies": np.asarray(_stretched(pairs, base, scaling).values), "attention_factor": found.rope[key]}
+
+
+# the arguments of a Rotary, from the part of a config, the number of pairs, base, scaling and the length of a sequence
+SPECTRA: dict[str, Callable[[Found, int, float, dict[str, Any], Any], Arguments]] = {
+    "backwards": _backwards,
+    "pixtral": _pixtral,
+    "dinov3": _dinov3,
+    "atoms": _atoms,
+    "phimoe": _phimoe,
+}

@@ -1,0 +1,162 @@
+"""How wide heads are, how many of their values turn, and the base of their frequencies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..._numbers.arguments import count_of, real
+from .found import Found, is_list
+from .models import BASE_KEYS, BASES, FACTORS, HEADS
+
+__all__ = ["base_of", "factor_of", "turned", "width"]
+
+
+def width(found: Found) -> int:
+    """The number of values that turn, or of which a part turns."""
+    family, kind = found.family, found.kind
+    own = None if kind is None or kind.head is None else kind.head(found.config)
+    if own is not None:
+        return count_of(own, f"the width of heads in {found.where}", 2)
+    for key in family.width:
+        value = found.get(key)
+        if value is not None:
+            return count_of(value, found.key(key), 2)
+    if "head_dim" in family.width and found.model in HEADS:
+        return HEADS[found.model]
+    if family.per_head is None:
+        return count_of(found.needed(family.width[0], f"has the width that a {found.model} turns"), "", 2)
+    of, heads = family.per_head
+    why = f"tells how wide heads are ({' or '.join([*family.width, f'{of} // {heads}'])})"
+    whole, count = found.needed(of, why), found.needed(heads, why)
+    return count_of(whole, found.key(of), 1) // count_of(count, found.key(heads), 1)
+
+
+def factor_of(found: Found) -> float | None:
+    """The part of a width that turns, where the config says so."""
+    value, where = found.rope.get("partial_rotary_factor"), f"{found.rope_where}['partial_rotary_factor']"
+    for key in (*found.family.factor_keys, "partial_rotary_factor"):
+        if value is None:
+            value, where = found.config.get(key), found.key(key)
+    if is_list(value):
+        value = found.of_layer(value, where)
+    return None if value is None else real(value, where, positive=True)
+
+
+def turned(found: Found, head: int) -> int:
+    """How many values of heads of a width turn."""
+    family, given = found.family, factor_of(found)
+    if "proportional" in (found.rope.get("rope_type"), found.rope.get("type")):
+        if found.config.get("head_dim", head) != head and "qk_rope_head_dim" in family.width:
+            raise ValueError(
+                f"{found.rope_where}['rope_type']='proportional' is for all of head_dim={found.config['head_dim']!r}, of "
+                f"which {found.model} turns {head} values"
+            )
+        dim = head
+    elif family.rotary_dim is not None:
+        dim = family.rotary_dim(lambda key: count_of(found.needed(key), found.key(key), 1), head)
+    elif family.factor is None:
+        dim = _whole(found, head, given)
+    else:
+        dim = _part(found, head, given)
+    _check_others(found, head, dim)
+    if dim % 2:
+        raise ValueError(
+            f"{found.where} turns {dim} of {head} values, an odd number, of which packages make different things; give "
+            f"Rotary({head}, rotary_dim={dim - 1}, ..) or frequencies"
+        )
+    if not 2 <= dim <= head:
+        raise ValueError(f"{found.where} has partial_rotary_factor={given}, of which {dim} values of {head} would turn")
+    return dim
+
+
+def _check_others(found: Found, head: int, dim: int) -> None:
+    """An error for another number of values, or part of them, that the model does not read."""
+    for key, whole in (("rotary_dim", 1), ("rope_dim", 1), ("rotary_pct", head), ("rotary_emb_fraction", head)):
+        value = found.config.get(key)
+        if value is None or key in (*found.family.dims, *found.family.factor_keys):
+            continue
+        if real(value, found.key(key)) * whole != dim:
+            raise ValueError(
+                f"{found.key(key)}={value!r} is not read by {found.model}, which turns {dim} of {head} values; leave it "
+                f"out, or give Rotary({head}, rotary_dim=..) if the model was made for it"
+            )
+
+
+def _whole(found: Found, head: int, given: float | None) -> int:
+    """All, where a class reads no factor."""
+    if given is None or given == found.family.only:
+        return head
+    if "qk_rope_head_dim" in found.family.width:
+        whole = found.config.get("head_dim")
+        if given == 1 or (given < 1 and type(whole) is int and int(whole * given) == head):
+            return head
+        raise ValueError(
+            f"{found.where} has partial_rotary_factor={given} and qk_rope_head_dim={head}, of which it would be a part "
+            "once more; leave the factor out"
+        )
+    raise ValueError(
+        f"{found.where} has partial_rotary_factor={given}, which {found.model} does not read; leave it out, or give "
+        f"Rotary({head}, rotary_dim=..) if the model was made for it"
+    )
+
+
+def _part(found: Found, head: int, given: float | None) -> int:
+    family, kind = found.family, found.kind
+    usual = kind.factor if kind is not None and kind.always else FACTORS.get(found.model, family.factor)
+    part = usual if given is None else given
+    assert part is not None
+    if part > 1:
+        raise ValueError(f"{found.where} has partial_rotary_factor={part}, which must be at most 1")
+    dim = int(head * part)
+    for key in family.dims:
+        value = found.config.get(key, family.usual_dim)
+        if value is None and family.usual_dim is not None:
+            raise ValueError(f"{found.key(key)}=None makes tables as wide as {found.model} itself, which do not fit")
+        counted = dim if value is None else count_of(value, found.key(key), 2)
+        if counted != dim and (given is not None or not family.dims_read):
+            raise ValueError(
+                f"{found.key(key)}={counted} and partial_rotary_factor={part}, which makes {dim} of {head}, do not "
+                "agree; leave one out"
+            )
+        dim = counted
+    return dim
+
+
+# ---- bases -----------------------------------------------------------------------------------------------------------
+
+
+def base_of(found: Found) -> float:
+    _check_bases(found)
+    family, kind = found.family, found.kind
+    value, where = found.rope.get("rope_theta"), f"{found.rope_where}['rope_theta']"
+    for key in family.base_keys if kind is None else kind.base_keys:
+        if value is None:
+            value, where = found.config.get(key), found.key(key)
+    of_layers = found.config.get(family.layer_bases)
+    if of_layers is not None:
+        value, where = of_layers, found.key(family.layer_bases)
+    if is_list(value):
+        value = found.of_layer(value, where)
+    if value is None:
+        return BASES.get(found.model, 10000.0) if kind is None else kind.base
+    inner = found.config.get("attn_config")
+    stored = inner.get("rope_theta") if isinstance(inner, Mapping) else None
+    if stored is not None and stored != value:
+        raise ValueError(
+            f"{found.where}['attn_config']['rope_theta']={stored!r} and {where}={value!r} are two bases; transformers "
+            "reads the second, the model's own code the first; leave one out"
+        )
+    return real(value, where, positive=True)
+
+
+def _check_bases(found: Found) -> None:
+    """An error for a base that the model does not read, unless it is that which it reads."""
+    family = found.family
+    read = {*family.base_keys, family.layer_bases, *(rule.key for rule in family.without)}
+    read |= {key for one in family.kinds.values() for key in one.base_keys}
+    used = found.rope.get("rope_theta") or BASES.get(found.model, 10000.0)
+    for key in BASE_KEYS:
+        value = found.config.get(key)
+        if value is None or key in read or (key == "rope_theta" and (family.kinds or value == used)):
+            continue
+        raise ValueError(f"{found.key(key)}={value!r} is a base that {found.model} does not read; leave it out")

@@ -1,0 +1,154 @@
+"""What rotary presets are made of: widths in pairs, frequencies of each axis, and which axis each pair reads."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .._numbers.arguments import count_of
+from .._numbers.schedule import Schedule
+from .._rotary.value import Rotary
+from . import _recipes
+from ._build import Spectrum, ascending, positive, spectrum
+
+__all__ = [
+    "YARN",
+    "axis_by_axis",
+    "by_axis",
+    "by_turns",
+    "columns_first",
+    "in_turn",
+    "layer",
+    "ltx_angles",
+    "part",
+    "per_axis_spectra",
+    "plain",
+    "sections",
+    "whole_pairs",
+]
+
+YARN: dict[str, Any] = {"rope_type": "yarn", "original_max_position_embeddings": 4096}
+
+
+def whole_pairs(value: Any, name: str, axes: int = 1) -> int:
+    """A width that gives each axis whole pairs."""
+    d = count_of(value, name, 2 * axes)
+    if d % (2 * axes):
+        near = (d // (2 * axes) + 1) * 2 * axes
+        raise ValueError(f"{name}={d} does not divide into pairs for {axes} axes; give a multiple such as {near}")
+    return d
+
+
+def part(head_dim: Any, factor: Any) -> int:
+    """Width of the part of a head that turns."""
+    head = count_of(head_dim, "head_dim", 2)
+    return whole_pairs(int(head * positive(factor, "partial_rotary_factor")), "partial_rotary_factor * head_dim")
+
+
+def layer(layer_type: Any) -> str:
+    """Kind of a layer."""
+    if layer_type not in ("full_attention", "sliding_attention"):
+        raise ValueError(f"layer_type must be 'full_attention' or 'sliding_attention', not {layer_type!r}")
+    return str(layer_type)
+
+
+def sections(mrope_section: Any, dim: int) -> list[int]:
+    """Numbers of pairs of three axes, that are all the pairs."""
+    numbers = [count_of(one, "mrope_section", 1) for one in mrope_section]
+    if len(numbers) != 3 or 2 * sum(numbers) != dim:
+        raise ValueError(f"mrope_section={tuple(numbers)} must be three numbers of pairs that add up to {dim // 2}")
+    return numbers
+
+
+def plain(
+    head_dim: int,
+    theta: float = 10000.0,
+    frequencies: str = "exact",
+    *,
+    rotary_dim: int | None = None,
+    layout: str = "half",
+    sections: Sequence[int] | None = None,
+) -> Rotary:
+    """One schedule ``theta ** (-2i / rotary_dim)`` over all pairs."""
+    head = count_of(head_dim, "head_dim", 2)
+    options: dict[str, Any] = {"rotary_dim": rotary_dim, "layout": layout, "sections": sections}
+    base, dim = positive(theta, "theta"), head if rotary_dim is None else rotary_dim
+    given = spectrum(frequencies, _recipes.power, max(dim // 2, 1), base=base)
+    if isinstance(given, Schedule):
+        return Rotary(head, base=base, **options)
+    return Rotary(head, frequencies=given, **options)
+
+
+def per_axis_spectra(
+    dims: Sequence[int], theta: float, frequencies: str = "exact", recipe: _recipes.Recipe = _recipes.power
+) -> list[Spectrum]:
+    """``theta ** (-2i / dim)`` for each width."""
+    base = positive(theta, "theta")
+    return [spectrum(frequencies, recipe, dim // 2, base=base) for dim in dims]
+
+
+def by_axis(
+    head_dim: int, spectra: Sequence[Spectrum], *, axes: Sequence[int] | None = None, layout: str = "half"
+) -> Rotary:
+    """Pairs with the frequencies of each axis: side by side, or axis by pair."""
+    counts = [len(one) for one in spectra]
+    options: dict[str, Any] = {"rotary_dim": 2 * sum(counts), "layout": layout}
+    where = np.repeat(np.arange(len(spectra)), counts) if axes is None else np.asarray(axes)
+    schedules = [one for one in spectra if isinstance(one, Schedule)]
+    if len(schedules) == len(counts):
+        return Rotary(head_dim, frequencies=schedules, sections=where.tolist(), **options)
+    values = np.empty(sum(counts))
+    for a, one in enumerate(spectra):
+        values[where == a] = np.asarray(one)
+    return Rotary(head_dim, frequencies=values, sections=where.tolist(), **options)
+
+
+def by_turns(count: int, axes: int) -> list[int]:
+    """Axes 0, 1, .., 0, 1, .. of as many pairs of each."""
+    return list(range(axes)) * count
+
+
+def in_turn(sections: Sequence[int]) -> list[int]:
+    """Axes that take turns as long as each has pairs left; the first has the rest."""
+    axes = [0] * sum(sections)
+    for a in range(1, len(sections)):
+        for i in range(a, min(sections[a] * len(sections), len(axes)), len(sections)):
+            axes[i] = a
+    return axes
+
+
+def columns_first(head_dim: int) -> list[int]:
+    """Columns, axis 1, for the first half of the pairs, and rows, axis 0, for the rest."""
+    return [1] * (head_dim // 4) + [0] * (head_dim // 4)
+
+
+def axis_by_axis(
+    axes_dim: Any,
+    axes: int,
+    theta: float,
+    frequencies: str = "exact",
+    *,
+    layout: str = "interleaved",
+    recipe: _recipes.Recipe = _recipes.power,
+) -> Rotary:
+    """A head of parts, one for each axis, each with ``theta ** (-2i / its width)``."""
+    if not isinstance(axes_dim, Sequence) or isinstance(axes_dim, str) or len(axes_dim) != axes:
+        raise ValueError(f"axes_dim must be {axes} even numbers, one for each axis, not {axes_dim!r}")
+    dims = [whole_pairs(one, "axes_dim") for one in axes_dim]
+    return by_axis(sum(dims), per_axis_spectra(dims, theta, frequencies, recipe), layout=layout)
+
+
+def ltx_angles(dim: int, axes: int, theta: float) -> dict[str, Any]:
+    """Frequencies that rise from pi/2 by a factor of theta, and sections: pairs of axes in turn, after those that stay."""
+    count = dim // (2 * axes)
+    if count < 2:
+        raise ValueError(f"dim={dim} must have two pairs for each of {axes} axes; give at least {4 * axes}")
+    rising = np.asarray(ascending(count, positive(theta, "theta"), per=count - 1, first=math.pi / 2))
+    rest = dim // 2 - count * axes
+    found: dict[str, Any] = {"frequencies": np.concatenate([np.zeros(rest), np.repeat(rising, axes)])}
+    if axes > 1:
+        found["sections"] = [0] * rest + by_turns(count, axes)
+    return found

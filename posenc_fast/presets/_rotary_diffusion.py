@@ -1,0 +1,617 @@
+"""Rotary presets of diffusion transformers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from .._numbers.arguments import count_of, real_array
+from .._numbers.schedule import geometric
+from .._rotary.value import Rotary
+from ._build import positive
+from ._recipes import exp_divided
+from ._registry import rotary_preset
+from ._rotary_build import (
+    axis_by_axis,
+    by_axis,
+    by_turns,
+    columns_first,
+    in_turn,
+    ltx_angles,
+    part,
+    per_axis_spectra,
+    plain,
+    sections,
+    whole_pairs,
+)
+
+__all__ = [
+    "cogvideox",
+    "cogview4",
+    "cosmos",
+    "cosmos3",
+    "flux",
+    "flux2",
+    "hidream",
+    "hunyuan_dit",
+    "hunyuan_image",
+    "hunyuan_video",
+    "ideogram4",
+    "kandinsky5",
+    "krea2",
+    "ltx",
+    "ltx2",
+    "ltx2_split",
+    "lumina2",
+    "lumina_next",
+    "minimax_h3",
+    "mochi",
+    "prx",
+    "qwen_image",
+    "stable_audio",
+    "wan",
+    "z_image",
+]
+
+
+@rotary_preset(
+    source="huggingface/diffusers: models/transformers/transformer_flux.py, FluxPosEmbed",
+    frequency="theta^(-2i/D) for each axis, D its axes_dim; computed in float64",
+    pairs="side by side; the image's index, row and column one after another",
+    positions="(0, row, column), and zeros for text: `positions.flux(rows, columns, text)`",
+    differs="three axes",
+    axes="3",
+    also="Chroma, Bria, LongCat-Image and Ovis-Image (each with its text positions)",
+)
+def flux(axes_dim: Sequence[int] = (16, 56, 56), *, theta: float = 10000.0) -> Rotary:
+    """Rotary embedding of Flux.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.flux().tables(pf.presets.positions.flux(2, 3, text=4))[0].shape
+    (10, 64)
+    """
+    return axis_by_axis(axes_dim, 3, theta)
+
+
+@rotary_preset(
+    source="huggingface/diffusers: models/transformers/transformer_flux2.py, Flux2PosEmbed",
+    frequency="theta^(-2i/D) for each axis, D its axes_dim; computed in float64",
+    pairs="side by side; the image's index, row, column and the token's index one after another",
+    positions="(image, row, column, 0), and (0, 0, 0, index) for text: `positions.flux2(rows, columns, text)`",
+    differs="four axes",
+    axes="4",
+    also="Flux 3 (theta 10000)",
+)
+def flux2(axes_dim: Sequence[int] = (32, 32, 32, 32), *, theta: float = 2000.0) -> Rotary:
+    """Rotary embedding of Flux.2.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.flux2().tables(pf.presets.positions.flux2(2, 3, text=4))[0].shape
+    (10, 64)
+    """
+    return axis_by_axis(axes_dim, 4, theta)
+
+
+@rotary_preset(
+    source="huggingface/diffusers: models/transformers/transformer_krea2.py, Krea2RotaryPosEmbed",
+    frequency="theta^(-2i/D) for each axis, D its axes_dim; computed in float64",
+    pairs="side by side; the image's index, row and column one after another",
+    positions="as for `flux`",
+    differs="three axes",
+    axes="3",
+)
+def krea2(axes_dim: Sequence[int] = (32, 48, 48), *, theta: float = 1000.0) -> Rotary:
+    """Rotary embedding of Krea 2.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.krea2().head_dim
+    128
+    """
+    return axis_by_axis(axes_dim, 3, theta)
+
+
+@rotary_preset(
+    source="huggingface/diffusers: models/transformers/transformer_z_image.py, RopeEmbedder",
+    frequency="theta^(-2i/D) for each axis, D its axes_dim; computed in float64",
+    pairs="side by side; frame, row and column one after another",
+    positions="(text + 1, row, column), and (1 + index, 0, 0) for text: `positions.z_image(rows, columns, text)`; "
+    "padding at (0, 0, 0)",
+    differs="three axes",
+    axes="3",
+    also="Bria Fibo 2",
+)
+def z_image(axes_dim: Sequence[int] = (32, 48, 48), *, theta: float = 256.0) -> Rotary:
+    """Rotary embedding of Z-Image.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.z_image().tables(pf.presets.positions.z_image(2, 3, text=4))[0].shape
+    (10, 64)
+    """
+    return axis_by_axis(axes_dim, 3, theta)
+
+
+@rotary_preset(
+    source="huggingface/diffusers: models/transformers/transformer_lumina2.py, Lumina2RotaryPosEmbed",
+    frequency="theta^(-2i/D) for each axis, D its axes_dim; computed in float64",
+    pairs="side by side; the token's index, row and column one after another",
+    positions="(text, row, column), and (index, 0, 0) for text: `positions.lumina2(rows, columns, text)`",
+    differs="three axes",
+    axes="3",
+)
+def lumina2(axes_dim: Sequence[int] = (32, 32, 32), *, theta: float = 10000.0) -> Rotary:
+    """Rotary embedding of Lumina-Image 2.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.lumina2().tables(pf.presets.positions.lumina2(2, 3, text=4))[0].shape
+    (10, 48)
+    """
+    return axis_by_axis(axes_dim, 3, theta)
+
+
+@rotary_preset(
+    source="huggingface/diffusers: models/transformers/transformer_hidream_image.py, HiDreamImageEmbedND; "
+    "axes_dim of the checkpoint's config.json",
+    frequency="theta^(-2i/D) for each axis, D its axes_dim; computed in float64",
+    pairs="side by side; the image's index, row and column one after another",
+    positions="as for `flux`",
+    differs="three axes",
+    axes="3",
+)
+def hidream(axes_dim: Sequence[int] = (64, 32, 32), *, theta: float = 10000.0) -> Rotary:
+    """Rotary embedding of HiDream-I1.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.hidream().head_dim
+    128
+    """
+    return axis_by_axis(axes_dim, 3, theta)
+
+
+@rotary_preset(
+    source="huggingface/diffusers: models/transformers/transformer_prx.py, PRXEmbedND",
+    frequency="theta^(-2i/D) for each axis, D its axes_dim; computed in float64",
+    pairs="side by side; row and column one after another",
+    positions="(row, column): `positions.grid(rows, columns)`, and zeros for text",
+    differs="two axes",
+    axes="2",
+)
+def prx(axes_dim: Sequence[int] = (32, 32), *, theta: float = 10000.0) -> Rotary:
+    """Rotary embedding of PRX.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.prx().head_dim
+    64
+    """
+    return axis_by_axis(axes_dim, 2, theta)
+
+
+@rotary_preset(
+    source="huggingface/diffusers: models/transformers/transformer_qwenimage.py, QwenEmbedRope",
+    frequency="theta^(-2i/D) for each axis, D its axes_dim",
+    pairs="side by side; frame, row and column one after another",
+    positions="(frame, row, column), rows and columns about the centre: `positions.qwen_image(rows, columns, text)`",
+    differs="three axes",
+    axes="3",
+    also="NucleusMoE-Image",
+)
+def qwen_image(axes_dim: Sequence[int] = (16, 56, 56), *, theta: float = 10000.0, frequencies: str = "exact") -> Rotary:
+    """Rotary embedding of Qwen-Image.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.qwen_image().tables(pf.presets.positions.qwen_image(2, 3, text=4))[0].shape
+    (10, 64)
+    """
+    return axis_by_axis(axes_dim, 3, theta, frequencies)
+
+
+@rotary_preset(
+    source="huggingface/diffusers: models/transformers/transformer_hunyuan_video.py, HunyuanVideoRotaryPosEmbed",
+    frequency="theta^(-2i/D) for each axis, D its axes_dim",
+    pairs="side by side; frame, row and column one after another",
+    positions="(frame, row, column): `positions.grid(frames, rows, columns)`; text stays",
+    differs="three axes",
+    axes="3",
+    also="HunyuanVideo 1.5, FramePack (frames by their own indices), Motif-Video",
+)
+def hunyuan_video(
+    axes_dim: Sequence[int] = (16, 56, 56), *, theta: float = 256.0, frequencies: str = "exact"
+) -> Rotary:
+    """Rotary embedding of HunyuanVideo.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.hunyuan_video().head_dim
+    128
+    """
+    return axis_by_axis(axes_dim, 3, theta, frequencies)
+
+
+@rotary_preset(
+    source="huggingface/diffusers: models/transformers/transformer_hunyuanimage.py, HunyuanImageRotaryPosEmbed",
+    frequency="theta^(-2i/D) for each axis, D its axes_dim",
+    pairs="side by side; row and column one after another",
+    positions="(row, column): `positions.grid(rows, columns)`; text stays",
+    differs="two axes",
+    axes="2",
+)
+def hunyuan_image(axes_dim: Sequence[int] = (64, 64), *, theta: float = 256.0, frequencies: str = "exact") -> Rotary:
+    """Rotary embedding of HunyuanImage 2.1.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.hunyuan_image().head_dim
+    128
+    """
+    return axis_by_axis(axes_dim, 2, theta, frequencies)
+
+
+@rotary_preset(
+    source="huggingface/diffusers: models/transformers/transformer_wan.py, WanRotaryPosEmbed",
+    frequency="theta^(-2i/D) for each axis, D its axes_dim; computed in float64",
+    pairs="side by side; frame, row and column one after another",
+    positions="(frame, row, column): `positions.grid(frames, rows, columns)`",
+    differs="three axes",
+    axes="3",
+    also="SkyReels-V2, ChronoEdit (two frames are at 0 and 7), AnyFlow, SANA-Video, Helios, Wan-Animate",
+)
+def wan(axes_dim: Sequence[int] = (44, 42, 42), *, theta: float = 10000.0) -> Rotary:
+    """Rotary embedding of Wan.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.wan().head_dim
+    128
+    """
+    return axis_by_axis(axes_dim, 3, theta)
+
+
+@rotary_preset(
+    source="huggingface/diffusers: models/transformers/transformer_cosmos.py, CosmosRotaryPosEmbed",
+    frequency="(10000 * rope_scale^(D/(D-2)))^(-2i/D) for each axis, D = 44, 42 and 42 of 128",
+    pairs="half a head apart; frame, row and column one after another",
+    positions="(frame * 24 / fps, row, column): `positions.cosmos(frames, rows, columns, fps)`",
+    differs="the pairs; three axes, each with its base",
+    axes="3",
+)
+def cosmos(head_dim: int = 128, *, rope_scale: Sequence[float] = (2.0, 1.0, 1.0)) -> Rotary:
+    """Rotary embedding of Cosmos.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.cosmos().tables(pf.presets.positions.cosmos(2, 3, 4, fps=30))[0].shape
+    (24, 64)
+    """
+    d = whole_pairs(head_dim, "head_dim")
+    side = d // 6 * 2
+    dims = (d - 2 * side, side, side)
+    if side < 4 or len(rope_scale) != 3:
+        raise ValueError(f"head_dim={d} must be at least 12, and rope_scale={rope_scale!r} three numbers")
+    spectra = [
+        geometric(dim // 2, base=10000.0 * positive(scale, "rope_scale") ** (dim / (dim - 2)))
+        for dim, scale in zip(dims, rope_scale, strict=True)
+    ]
+    return by_axis(d, spectra)
+
+
+@rotary_preset(
+    source="huggingface/diffusers: models/transformers/transformer_cosmos3.py, Cosmos3VLTextRotaryEmbedding",
+    frequency="theta^(-2i/head_dim)",
+    pairs="half a head apart; they read t, h, w in turn, and t where the others have enough",
+    positions="(t, h, w): `positions.mrope`, with the time of frames by fps",
+    differs="the pairs; three axes that share the frequencies",
+    axes="3",
+)
+def cosmos3(head_dim: int = 128, *, theta: float = 5000000.0, rope_axes_dim: Sequence[int] = (24, 20, 20)) -> Rotary:
+    """Rotary embedding of Cosmos 3.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.cosmos3() == pf.presets.qwen3_vl()
+    True
+    """
+    return plain(head_dim, theta, sections=in_turn(sections(rope_axes_dim, head_dim)))
+
+
+@rotary_preset(
+    source="huggingface/diffusers: models/transformers/transformer_ideogram4.py, Ideogram4MRoPE",
+    frequency="theta^(-2i/head_dim)",
+    pairs="half a head apart; the first 60 read t, h, w in turn, the rest t",
+    positions="(t, h, w); those of images begin at 65536",
+    differs="the pairs; three axes that share the frequencies",
+    axes="3",
+)
+def ideogram4(head_dim: int = 256, *, theta: float = 5000000.0, mrope_section: Sequence[int] = (24, 20, 20)) -> Rotary:
+    """Rotary embedding of Ideogram 4.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.ideogram4().ndim
+    3
+    """
+    _, h, w = (count_of(one, "mrope_section", 1) for one in mrope_section)
+    pairs = whole_pairs(head_dim, "head_dim") // 2
+    if 3 * max(h, w) > pairs:
+        raise ValueError(f"mrope_section={tuple(mrope_section)} has more than {pairs} pairs when the axes take turns")
+    return plain(head_dim, theta, sections=in_turn([pairs - h - w, h, w]))
+
+
+@rotary_preset(
+    source="huggingface/diffusers: models/transformers/transformer_ltx.py, LTXVideoRotaryPosEmbed",
+    frequency="pi/2 * theta^(i/(n-1)) for each axis, n = dim // 6, rounded to float64",
+    pairs="side by side, before heads are split; after those that stay (dim % 6 values) they read frame, row, "
+    "column in turn",
+    positions="(t, row, column), seconds over 20 and pixels over 2048, from -1 to 1: `positions.ltx(frames, rows, "
+    "columns)`",
+    differs="three axes; rising frequencies; heads have frequencies of their own",
+    axes="3",
+)
+def ltx(dim: int = 2048, *, theta: float = 10000.0) -> Rotary:
+    """Rotary embedding of LTX-Video, over all heads at once.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.ltx().tables(pf.presets.positions.ltx(2, 3, 4))[0].shape
+    (24, 1024)
+    """
+    d = whole_pairs(dim, "dim")
+    return Rotary(d, layout="interleaved", **ltx_angles(d, 3, theta))
+
+
+@rotary_preset(
+    source="huggingface/diffusers: models/transformers/transformer_ltx2.py, LTX2AudioVideoRotaryPosEmbed with "
+    'rope_type="interleaved"',
+    frequency="pi/2 * theta^(i/(n-1)) for each axis, n = dim // (2 * axes), rounded to float64",
+    pairs="side by side, before heads are split; after those that stay they read the axes in turn",
+    positions="(t, row, column), the middles of patches in seconds over 20 and pixels over 2048, from -1 to 1: "
+    "`positions.ltx2(frames, rows, columns)`, `positions.ltx2_audio(frames)`",
+    differs="rising frequencies; heads have frequencies of their own",
+    axes="1 or 3",
+)
+def ltx2(dim: int = 4096, *, theta: float = 10000.0, axes: int = 3) -> Rotary:
+    """Rotary embedding of LTX-2, over all heads at once; that of audio with one axis.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.ltx2(2048, axes=1).tables(pf.presets.positions.ltx2_audio(5))[0].shape
+    (5, 1024)
+    """
+    d = whole_pairs(dim, "dim")
+    return Rotary(d, layout="interleaved", **ltx_angles(d, count_of(axes, "axes", 1), theta))
+
+
+@rotary_preset(
+    source="huggingface/diffusers: models/transformers/transformer_ltx2.py, LTX2AudioVideoRotaryPosEmbed with "
+    'rope_type="split"',
+    frequency="those of `ltx2`, dealt out to the heads in order",
+    pairs="half a head apart; they read the axes in turn",
+    positions="as for `ltx2`",
+    differs="the pairs; rising frequencies; heads have frequencies of their own",
+    axes="1 or 3",
+)
+def ltx2_split(dim: int = 4096, *, head: int = 0, heads: int = 32, theta: float = 10000.0, axes: int = 3) -> Rotary:
+    """Rotary embedding of one head of LTX-2, of checkpoints with split pairs.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.ltx2_split(head=31).head_dim
+    128
+    """
+    d, count, which = whole_pairs(dim, "dim"), count_of(heads, "heads", 1), count_of(head, "head", 0)
+    if d % (2 * count) or which >= count:
+        raise ValueError(f"dim={d} must be pairs for each of heads={count}, and head={which} one of them")
+    found = ltx_angles(d, count_of(axes, "axes", 1), theta)
+    width = d // count
+    mine = slice(which * width // 2, (which + 1) * width // 2)
+    dense = np.zeros((d // 2, axes))
+    dense[np.arange(d // 2), found.get("sections", 0)] = found["frequencies"]
+    return Rotary(width, frequencies=dense[mine])
+
+
+@rotary_preset(
+    source="huggingface/diffusers: models/transformers/transformer_mochi.py, MochiRoPE",
+    frequency="pos_frequencies, of the checkpoint",
+    pairs="side by side, before heads are split; each reads all axes",
+    positions="(frame, row, column), rows and columns about the centre, scaled to an area of 192 * 192: "
+    "`positions.mochi(frames, rows, columns)`",
+    differs="three axes, all in each angle; learned; heads have frequencies of their own",
+    axes="3",
+)
+def mochi(pos_frequencies: npt.ArrayLike) -> Rotary:
+    """Rotary embedding of Mochi, whose frequencies are learned, over all heads at once.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> rotary = pf.presets.mochi([[[1.0, 0.5]], [[0.25, -2.0]], [[0.0, 1.0]]])
+    >>> rotary.tables(pf.presets.positions.mochi(1, 2, 2))[0].shape
+    (4, 2)
+    """
+    values = real_array(pos_frequencies, "pos_frequencies")
+    if values.ndim != 3 or len(values) != 3:
+        raise ValueError(f"pos_frequencies has shape {values.shape}, but must have (3, heads, head_dim/2)")
+    dense = values.reshape(3, -1).T
+    return Rotary(2 * len(dense), frequencies=dense, layout="interleaved")
+
+
+@rotary_preset(
+    source="huggingface/diffusers: models/embeddings.py, get_3d_rotary_pos_embed",
+    frequency="theta^(-2i/D) for each axis, D = head_dim/4 of frames, 3/8 head_dim of rows and of columns",
+    pairs="side by side; frame, row and column one after another",
+    positions="(frame, row, column) of a grid that is scaled into 30 by 45: `positions.cogvideox(frames, rows, "
+    "columns)`; 1.5 has `positions.grid`; text stays",
+    differs="three axes; positions are no integers",
+    also="ConsisID, EasyAnimate (scaled into 30 by 45 as well)",
+    axes="3",
+)
+def cogvideox(head_dim: int = 64, *, theta: float = 10000.0, frequencies: str = "exact") -> Rotary:
+    """Rotary embedding of CogVideoX.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.cogvideox().tables(pf.presets.positions.cogvideox(2, 30, 45))[0].shape
+    (2700, 32)
+    """
+    d = count_of(head_dim, "head_dim", 16)
+    if d % 16:
+        raise ValueError(f"head_dim={d} must be a multiple of 16, of which a quarter is for frames")
+    return axis_by_axis((d // 4, d // 8 * 3, d // 8 * 3), 3, theta, frequencies)
+
+
+@rotary_preset(
+    source="huggingface/diffusers: models/embeddings.py, get_2d_rotary_pos_embed",
+    frequency="10000^(-4i/head_dim) for each axis",
+    pairs="side by side; columns, then rows",
+    positions="(row, column) of a grid that is scaled into 32 by 32: `positions.cropped(rows, columns, "
+    "base_rows=32, base_columns=32)`",
+    differs="two axes; positions are no integers",
+    axes="2",
+)
+def hunyuan_dit(head_dim: int = 88, *, frequencies: str = "exact") -> Rotary:
+    """Rotary embedding of Hunyuan-DiT.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.hunyuan_dit().tables(pf.presets.positions.cropped(4, 6, base_rows=32, base_columns=32))[0].shape
+    (24, 44)
+    """
+    d = whole_pairs(head_dim, "head_dim", 2)
+    return by_axis(d, per_axis_spectra([d // 2] * 2, 1e4, frequencies), axes=columns_first(d), layout="interleaved")
+
+
+@rotary_preset(
+    source="huggingface/diffusers: models/transformers/transformer_cogview4.py, CogView4RotaryPosEmbed",
+    frequency="theta^(-4i/head_dim) for each axis",
+    pairs="half a head apart; rows, then columns",
+    positions="(256 * row // rows, 256 * column // columns): `positions.cogview4(rows, columns)`; text stays",
+    differs="the pairs; two axes",
+    also="GLM-Image (`positions.grid`)",
+    axes="2",
+)
+def cogview4(head_dim: int = 128, *, theta: float = 10000.0, frequencies: str = "exact") -> Rotary:
+    """Rotary embedding of CogView4.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.cogview4().tables(pf.presets.positions.cogview4(4, 6))[0].shape
+    (24, 64)
+    """
+    d = whole_pairs(head_dim, "head_dim", 2)
+    return axis_by_axis((d // 2, d // 2), 2, theta, frequencies, layout="half")
+
+
+@rotary_preset(
+    source="huggingface/diffusers: models/embeddings.py, get_2d_rotary_pos_embed_lumina",
+    frequency="(10000 * ntk_factor)^(-4i/head_dim) / linear_factor for each axis",
+    pairs="side by side; they read row and column in turn",
+    positions="(row, column) from 0: `positions.grid(rows, columns)`",
+    differs="two axes; early steps of the diffusion have a linear_factor, later ones an ntk_factor",
+    axes="2",
+)
+def lumina_next(head_dim: int = 96, *, linear_factor: float = 1.0, ntk_factor: float = 1.0) -> Rotary:
+    """Rotary embedding of Lumina-Next.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.lumina_next(8).frequencies
+    array([1.  , 1.  , 0.01, 0.01])
+    """
+    d = whole_pairs(head_dim, "head_dim", 2)
+    base, factor = 10000.0 * positive(ntk_factor, "ntk_factor"), positive(linear_factor, "linear_factor")
+    one = geometric(d // 4, base=base, first=1 / factor)
+    return by_axis(d, [one, one], axes=by_turns(d // 4, 2), layout="interleaved")
+
+
+@rotary_preset(
+    source="huggingface/diffusers: models/transformers/transformer_kandinsky.py, Kandinsky5RoPE3D",
+    frequency="theta^(-2i/D) for each axis, D its axes_dim",
+    pairs="side by side; frame, row and column one after another",
+    positions="(frame, row / scale, column / scale), scale 2 at 480 to 854 pixels and 3.16 else: "
+    "`positions.grid(frames, rows, columns) / (1, 2, 2)`; text has one axis (`roformer`)",
+    differs="three axes; positions are no integers",
+    also="Kandinsky 6 (axes_dim 32, 48, 48)",
+    axes="3",
+)
+def kandinsky5(axes_dim: Sequence[int] = (16, 24, 24), *, theta: float = 10000.0, frequencies: str = "exact") -> Rotary:
+    """Rotary embedding of Kandinsky 5.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.kandinsky5().head_dim
+    64
+    """
+    return axis_by_axis(axes_dim, 3, theta, frequencies, recipe=exp_divided)
+
+
+@rotary_preset(
+    source="huggingface/diffusers: models/transformers/transformer_minimax_h3.py, MiniMaxH3RotaryPosEmbed",
+    frequency="theta^(-i/rope_freq_dim) for each axis",
+    pairs="half of D apart, among the first D = 6 * rope_freq_dim values; t, then rows, then columns",
+    positions="(t, row, column)",
+    differs="the pairs; three axes; the rest of a head stays",
+    axes="3",
+)
+def minimax_h3(
+    head_dim: int = 128, *, rope_freq_dim: int = 16, theta: float = 10000.0, frequencies: str = "exact"
+) -> Rotary:
+    """Rotary embedding of MiniMax-H3.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.minimax_h3().rotary_dim
+    96
+    """
+    dim = 2 * count_of(rope_freq_dim, "rope_freq_dim", 1)
+    return by_axis(count_of(head_dim, "head_dim", 3 * dim), per_axis_spectra([dim] * 3, theta, frequencies))
+
+
+@rotary_preset(
+    source="huggingface/diffusers: pipelines/stable_audio/pipeline_stable_audio.py, get_1d_rotary_pos_embed",
+    frequency="theta^(-2i/D), D = head_dim / 2",
+    pairs="half of D apart, among the first D values",
+    positions="the token's index from 0, the global ones before the audio included",
+    differs="the pairs; the rest of a head stays",
+    also="Stable Audio 3, MiniMax-Music (with their rotary widths)",
+)
+def stable_audio(head_dim: int = 64, *, theta: float = 10000.0, frequencies: str = "exact") -> Rotary:
+    """Rotary embedding of Stable Audio Open.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.stable_audio().rotary_dim
+    32
+    """
+    return plain(head_dim, theta, frequencies, rotary_dim=part(head_dim, 0.5))

@@ -1,0 +1,545 @@
+"""Rotary presets of language models."""
+
+from __future__ import annotations
+
+from .._numbers.arguments import count_of
+from .._numbers.schedule import geometric
+from .._rotary.value import Rotary
+from ._build import positive
+from ._registry import rotary_preset
+from ._rotary_build import YARN, layer, part, plain, whole_pairs
+
+__all__ = [
+    "cohere",
+    "deepseek_v2",
+    "deepseek_v3",
+    "deepseek_v4",
+    "gemma3",
+    "gemma4",
+    "glm4",
+    "gpt_neox",
+    "gpt_oss",
+    "gptj",
+    "helium",
+    "hunyuan",
+    "llama",
+    "llama3",
+    "llama4",
+    "mimo_v2_flash",
+    "minimax_m2",
+    "ministral3",
+    "modernbert",
+    "nanochat",
+    "nomic_bert",
+    "phi",
+    "qwen3_next",
+    "roformer",
+]
+
+
+@rotary_preset(
+    source="huggingface/transformers: models/llama/modeling_llama.py, LlamaRotaryEmbedding",
+    frequency="theta^(-2i/head_dim)",
+    pairs="half a head apart",
+    positions="the token's index from 0",
+    differs="the pairs, which RoFormer has side by side",
+    also="Mistral, Mixtral, Qwen2, Qwen3, OLMo, Falcon, Gemma and StarCoder2, each with its theta; CSM, Mimi "
+    "and Dia; ACE-Step and Anima of diffusers",
+)
+def llama(head_dim: int = 128, *, theta: float = 10000.0, frequencies: str = "exact") -> Rotary:
+    """Rotary embedding of Llama in Hugging Face, and of most models after it.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.llama(64, theta=1e6) == pf.Rotary(64, base=1e6)
+    True
+    """
+    return plain(head_dim, theta, frequencies)
+
+
+@rotary_preset(
+    source="huggingface/transformers: modeling_rope_utils.py, _compute_llama3_parameters",
+    frequency="theta^(-2i/head_dim), divided by factor where a turn takes more than 8192 positions, less where more"
+    " than 2048",
+    pairs="half a head apart",
+    positions="the token's index from 0",
+    differs="the pairs; frequencies beyond the trained length are divided",
+    also="Llama 3.2 with factor 32",
+)
+def llama3(head_dim: int = 128, *, theta: float = 500000.0, factor: float = 8.0) -> Rotary:
+    """Rotary embedding of Llama 3.1, whose slow pairs are stretched.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> round(float(pf.presets.llama3().frequencies[-1]), 9)
+    3.07e-07
+    """
+    scaling = {
+        "rope_type": "llama3",
+        "factor": factor,
+        "low_freq_factor": 1.0,
+        "high_freq_factor": 4.0,
+        "original_max_position_embeddings": 8192,
+    }
+    return Rotary(head_dim, base=theta, scaling=scaling)
+
+
+@rotary_preset(
+    source="huggingface/transformers: models/llama4/modeling_llama4.py, Llama4TextRotaryEmbedding",
+    frequency="theta^(-2i/head_dim)",
+    pairs="side by side",
+    positions="the token's index from 0; every fourth layer has no rotary encoding",
+    differs="theta",
+    also="meta-llama/llama (theta 10000)",
+)
+def llama4(head_dim: int = 128, *, theta: float = 500000.0, frequencies: str = "exact") -> Rotary:
+    """Rotary embedding of Llama 4's text, as of the original Llama code.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.llama4(64) == pf.Rotary(64, base=5e5, layout="interleaved")
+    True
+    """
+    return plain(head_dim, theta, frequencies, layout="interleaved")
+
+
+@rotary_preset(
+    source="huggingface/transformers: models/gpt_neox/modeling_gpt_neox.py, GPTNeoXRotaryEmbedding",
+    frequency="theta^(-2i/D), D = partial_rotary_factor * head_dim",
+    pairs="half of D apart, among the first D values",
+    positions="the token's index from 0",
+    differs="the pairs; the rest of a head stays",
+    also="Pythia; StableLM",
+)
+def gpt_neox(head_dim: int = 96, *, partial_rotary_factor: float = 0.25, theta: float = 10000.0) -> Rotary:
+    """Rotary embedding of GPT-NeoX, which turns the first quarter of a head.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.gpt_neox(96).rotary_dim
+    24
+    """
+    return plain(head_dim, theta, rotary_dim=part(head_dim, partial_rotary_factor))
+
+
+@rotary_preset(
+    source="huggingface/transformers: models/gptj/modeling_gptj.py, create_sinusoidal_positions",
+    frequency="10000^(-2i/rotary_dim)",
+    pairs="side by side, among the first rotary_dim values",
+    positions="the token's index from 0",
+    differs="the rest of a head stays",
+    also="CodeGen",
+)
+def gptj(head_dim: int = 256, *, rotary_dim: int = 64) -> Rotary:
+    """Rotary embedding of GPT-J.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.gptj().rotary_dim
+    64
+    """
+    return plain(head_dim, rotary_dim=whole_pairs(rotary_dim, "rotary_dim"), layout="interleaved")
+
+
+@rotary_preset(
+    source="huggingface/transformers: models/phi/modeling_phi.py, PhiRotaryEmbedding",
+    frequency="theta^(-2i/D), D = partial_rotary_factor * head_dim",
+    pairs="half of D apart, among the first D values",
+    positions="the token's index from 0",
+    differs="the pairs; the rest of a head stays",
+    also="Persimmon, Nemotron, Bamba; Stable Audio Open in diffusers",
+)
+def phi(head_dim: int = 64, *, partial_rotary_factor: float = 0.5, theta: float = 10000.0) -> Rotary:
+    """Rotary embedding of Phi, which turns the first half of a head.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.phi(64).rotary_dim
+    32
+    """
+    return plain(head_dim, theta, rotary_dim=part(head_dim, partial_rotary_factor))
+
+
+@rotary_preset(
+    source="huggingface/transformers: models/roformer/modeling_roformer.py, RoFormerSinusoidalPositionalEmbedding",
+    frequency="10000^(-2i/head_dim)",
+    pairs="side by side",
+    positions="the token's index from 0",
+    differs="nothing",
+)
+def roformer(head_dim: int = 64) -> Rotary:
+    """Rotary embedding of RoFormer, the first.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.roformer(64) == pf.Rotary(64, layout="interleaved")
+    True
+    """
+    return plain(head_dim, layout="interleaved")
+
+
+@rotary_preset(
+    source="huggingface/transformers: models/glm4/modeling_glm4.py, Glm4RotaryEmbedding",
+    frequency="theta^(-2i/D), D = partial_rotary_factor * head_dim",
+    pairs="side by side, among the first D values",
+    positions="the token's index from 0",
+    differs="the rest of a head stays",
+    also="ChatGLM2 and 3, which Kolors has for text",
+)
+def glm4(head_dim: int = 128, *, partial_rotary_factor: float = 0.5, theta: float = 10000.0) -> Rotary:
+    """Rotary embedding of GLM-4, which turns the first half of a head.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.glm4(128).rotary_dim
+    64
+    """
+    return plain(head_dim, theta, rotary_dim=part(head_dim, partial_rotary_factor), layout="interleaved")
+
+
+@rotary_preset(
+    source="huggingface/transformers: models/cohere/modeling_cohere.py, CohereRotaryEmbedding",
+    frequency="theta^(-2i/head_dim)",
+    pairs="side by side",
+    positions="the token's index from 0",
+    differs="theta",
+    also="Command R7B, Ernie 4.5",
+)
+def cohere(head_dim: int = 128, *, theta: float = 500000.0, frequencies: str = "exact") -> Rotary:
+    """Rotary embedding of Command R.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.cohere() == pf.presets.llama4()
+    True
+    """
+    return plain(head_dim, theta, frequencies, layout="interleaved")
+
+
+@rotary_preset(
+    source="huggingface/transformers: models/helium/modeling_helium.py, HeliumRotaryEmbedding",
+    frequency="theta^(-2i/head_dim)",
+    pairs="side by side",
+    positions="the token's index from 0",
+    differs="theta",
+)
+def helium(head_dim: int = 128, *, theta: float = 100000.0, frequencies: str = "exact") -> Rotary:
+    """Rotary embedding of Helium.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.helium() == pf.Rotary(128, base=1e5, layout="interleaved")
+    True
+    """
+    return plain(head_dim, theta, frequencies, layout="interleaved")
+
+
+@rotary_preset(
+    source="huggingface/transformers: models/nanochat/modeling_nanochat.py, NanoChatRotaryEmbedding",
+    frequency="-theta^(-2i/head_dim)",
+    pairs="half a head apart",
+    positions="the token's index from 0",
+    differs="the pairs, and the direction",
+)
+def nanochat(head_dim: int = 128, *, theta: float = 10000.0) -> Rotary:
+    """Rotary embedding of nanochat, which turns backwards.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.nanochat(4).tables(2)[1][1].round(4)
+    array([-0.8415, -0.01  ], dtype=float32)
+    """
+    head = count_of(head_dim, "head_dim", 2)
+    return Rotary(head, frequencies=geometric(max(head // 2, 1), base=positive(theta, "theta"), first=-1.0))
+
+
+@rotary_preset(
+    source="huggingface/transformers: models/deepseek_v2/modeling_deepseek_v2.py, DeepseekV2RotaryEmbedding; "
+    "parameters of the checkpoint's config.json",
+    frequency="10000^(-2i/head_dim), divided by factor for slow pairs (YaRN, original length 4096)",
+    pairs="side by side, in the last qk_rope_head_dim values of a query, and in the key part that all heads share",
+    positions="the token's index from 0",
+    differs="slow pairs are divided; scores are multiplied by (0.1 * mscale * ln(factor) + 1)^2 besides",
+)
+def deepseek_v2(head_dim: int = 64, *, factor: float = 40.0, mscale: float = 0.707) -> Rotary:
+    """Rotary embedding of DeepSeek-V2, of the rotary part of its heads.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.deepseek_v2().attention_factor
+    1.0
+    """
+    scaling = {**YARN, "factor": factor, "mscale": mscale, "mscale_all_dim": mscale}
+    return Rotary(head_dim, scaling=scaling, layout="interleaved")
+
+
+@rotary_preset(
+    source="huggingface/transformers: models/deepseek_v3/modeling_deepseek_v3.py, "
+    "apply_rotary_pos_emb_interleave; parameters of the checkpoint's config.json",
+    frequency="10000^(-2i/head_dim), divided by factor for slow pairs (YaRN, original length 4096)",
+    pairs="side by side in x, half a head apart in the result; in the last qk_rope_head_dim values of a query",
+    positions="the token's index from 0",
+    differs="slow pairs are divided; the order of the result; scores are multiplied by (0.1 * ln(factor) + 1)^2 "
+    "besides",
+    also="Kimi K2 (factor 32, theta 50000)",
+)
+def deepseek_v3(head_dim: int = 64, *, factor: float = 40.0) -> Rotary:
+    """Rotary embedding of DeepSeek-V3 and R1, of the rotary part of their heads.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> round(float(pf.presets.deepseek_v3().frequencies[-1]), 9)
+    3.334e-06
+    """
+    scaling = {**YARN, "factor": factor, "mscale": 1.0, "mscale_all_dim": 1.0}
+    return Rotary(head_dim, scaling=scaling, layout="interleaved_to_half")
+
+
+@rotary_preset(
+    source="huggingface/transformers: models/deepseek_v4/modeling_deepseek_v4.py, DeepseekV4RotaryEmbedding; "
+    "parameters of the checkpoint's config.json",
+    frequency="theta^(-2i/head_dim), divided by factor for slow pairs (YaRN, original length 65536)",
+    pairs="side by side, in the last eighth of a head: apply to `x[..., -64:]`; the attention's output is turned back",
+    positions="the token's index from 0; of a compressed key, that of its window",
+    differs="slow pairs are divided; sliding layers have theta 10000 and no YaRN",
+)
+def deepseek_v4(head_dim: int = 64, *, theta: float = 160000.0, factor: float = 16.0) -> Rotary:
+    """Rotary embedding of DeepSeek-V4's compressed layers, of the end of their heads.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.deepseek_v4().attention_factor
+    1.0
+    """
+    scaling = {
+        "rope_type": "yarn",
+        "factor": factor,
+        "original_max_position_embeddings": 65536,
+        "attention_factor": 1.0,
+    }
+    return Rotary(head_dim, base=theta, scaling=scaling, layout="interleaved")
+
+
+@rotary_preset(
+    source="huggingface/transformers: models/gpt_oss/modeling_gpt_oss.py, GptOssRotaryEmbedding",
+    frequency="theta^(-2i/head_dim), divided by factor for slow pairs (YaRN without rounding, original length 4096)",
+    pairs="half a head apart",
+    positions="the token's index from 0",
+    differs="the pairs; slow ones are divided, and tables multiplied by 0.1 * ln(factor) + 1",
+)
+def gpt_oss(head_dim: int = 64, *, theta: float = 150000.0, factor: float = 32.0) -> Rotary:
+    """Rotary embedding of gpt-oss.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> round(pf.presets.gpt_oss().attention_factor, 4)
+    1.3466
+    """
+    return Rotary(head_dim, base=theta, scaling={**YARN, "factor": factor, "truncate": False})
+
+
+@rotary_preset(
+    source="huggingface/transformers: models/ministral3/modeling_ministral3.py, Ministral3RotaryEmbedding",
+    frequency="theta^(-2i/head_dim), divided by factor for slow pairs (YaRN, original length 16384)",
+    pairs="half a head apart",
+    positions="the token's index from 0",
+    differs="the pairs; slow ones are divided; queries are multiplied by 1 + 0.1 * ln(1 + position // 16384) besides",
+)
+def ministral3(head_dim: int = 128, *, theta: float = 1000000.0, factor: float = 16.0) -> Rotary:
+    """Rotary embedding of Ministral 3.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.ministral3().attention_factor
+    1.0
+    """
+    scaling = {
+        **YARN,
+        "original_max_position_embeddings": 16384,
+        "factor": factor,
+        "mscale": 1.0,
+        "mscale_all_dim": 1.0,
+    }
+    return Rotary(head_dim, base=theta, scaling=scaling)
+
+
+@rotary_preset(
+    source="huggingface/transformers: models/hunyuan_v1_dense/modeling_hunyuan_v1_dense.py, "
+    "HunYuanDenseV1RotaryEmbedding; alpha of the checkpoint's config.json",
+    frequency="(theta * alpha^(D/(D-2)))^(-2i/D), D = head_dim",
+    pairs="half a head apart",
+    positions="the token's index from 0",
+    differs="the pairs, and the base",
+)
+def hunyuan(head_dim: int = 128, *, theta: float = 10000.0, alpha: float = 1000.0) -> Rotary:
+    """Rotary embedding of HunYuan, whose base is stretched for all lengths.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> round(float(pf.presets.hunyuan().frequencies[1]), 6)
+    0.776034
+    """
+    return Rotary(head_dim, base=theta, scaling={"rope_type": "ntk", "alpha": alpha})
+
+
+@rotary_preset(
+    source="huggingface/transformers: models/gemma3/modeling_gemma3.py, Gemma3RotaryEmbedding",
+    frequency="10000^(-2i/head_dim) in sliding layers, 1000000^(-2i/head_dim) / factor in full ones",
+    pairs="half a head apart",
+    positions="the token's index from 0",
+    differs="the pairs; two bases",
+    also="Gemma 3n, T5Gemma 2; released checkpoints of 4B and more have factor 8",
+)
+def gemma3(head_dim: int = 256, *, layer_type: str = "full_attention", factor: float = 1.0) -> Rotary:
+    """Rotary embedding of Gemma 3, of one kind of its layers.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.gemma3(layer_type="sliding_attention") == pf.Rotary(256)
+    True
+    """
+    if layer(layer_type) == "sliding_attention":
+        return plain(head_dim)
+    if factor == 1:
+        return plain(head_dim, 1e6)
+    return Rotary(head_dim, base=1e6, scaling={"rope_type": "linear", "factor": factor})
+
+
+@rotary_preset(
+    source="huggingface/transformers: models/gemma4/modeling_gemma4.py, Gemma4TextRotaryEmbedding",
+    frequency="10000^(-2i/256) in sliding layers; in full ones 1000000^(-2i/512) for the first 64 pairs, 0 for the "
+    "rest",
+    pairs="half a head apart",
+    positions="the token's index from 0",
+    differs="the pairs; full layers have heads of 512, three quarters of whose pairs stay",
+)
+def gemma4(*, layer_type: str = "full_attention") -> Rotary:
+    """Rotary embedding of Gemma 4's text, of one kind of its layers.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> rotary = pf.presets.gemma4()
+    >>> rotary.head_dim, int((rotary.frequencies > 0).sum())
+    (512, 64)
+    """
+    if layer(layer_type) == "sliding_attention":
+        return plain(256)
+    return Rotary(512, base=1e6, scaling={"rope_type": "proportional", "partial_rotary_factor": 0.25})
+
+
+@rotary_preset(
+    source="huggingface/transformers: models/modernbert/modeling_modernbert.py, ModernBertRotaryEmbedding",
+    frequency="10000^(-2i/head_dim) in sliding layers, 160000^(-2i/head_dim) in full ones",
+    pairs="half a head apart",
+    positions="the token's index from 0 in its own sequence",
+    differs="the pairs; two bases",
+)
+def modernbert(head_dim: int = 64, *, layer_type: str = "full_attention") -> Rotary:
+    """Rotary embedding of ModernBERT, of one kind of its layers.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.modernbert() == pf.Rotary(64, base=160000.0)
+    True
+    """
+    return plain(head_dim, 1e4 if layer(layer_type) == "sliding_attention" else 1.6e5)
+
+
+@rotary_preset(
+    source="huggingface/transformers: models/mimo_v2_flash/modeling_mimo_v2_flash.py, MiMoV2FlashRotaryEmbedding",
+    frequency="theta^(-2i/D), D = 0.334 * head_dim rounded down, theta 10000 in sliding layers and 5000000 in full "
+    "ones",
+    pairs="half of D apart, among the first D values",
+    positions="the token's index from 0",
+    differs="the pairs; two bases; the rest of a head stays",
+)
+def mimo_v2_flash(head_dim: int = 192, *, layer_type: str = "full_attention") -> Rotary:
+    """Rotary embedding of MiMo-V2-Flash, of one kind of its layers.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.mimo_v2_flash().rotary_dim
+    64
+    """
+    theta = 1e4 if layer(layer_type) == "sliding_attention" else 5e6
+    return plain(head_dim, theta, rotary_dim=part(head_dim, 0.334))
+
+
+@rotary_preset(
+    source="huggingface/transformers: models/minimax_m2/modeling_minimax_m2.py, MiniMaxM2RotaryEmbedding; "
+    "rotary_dim of the checkpoint's config.json",
+    frequency="theta^(-2i/rotary_dim)",
+    pairs="half of rotary_dim apart, among the first rotary_dim values",
+    positions="the token's index from 0",
+    differs="the pairs; the rest of a head stays",
+)
+def minimax_m2(head_dim: int = 128, *, rotary_dim: int = 64, theta: float = 5000000.0) -> Rotary:
+    """Rotary embedding of MiniMax-M2.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.minimax_m2() == pf.Rotary(128, base=5e6, rotary_dim=64)
+    True
+    """
+    return plain(head_dim, theta, rotary_dim=whole_pairs(rotary_dim, "rotary_dim"))
+
+
+@rotary_preset(
+    source="huggingface/transformers: models/qwen3_next/modeling_qwen3_next.py, Qwen3NextRotaryEmbedding; theta "
+    "of the checkpoint's config.json",
+    frequency="theta^(-2i/D), D = head_dim / 4",
+    pairs="half of D apart, among the first D values",
+    positions="the token's index from 0",
+    differs="the pairs; the rest of a head stays",
+)
+def qwen3_next(head_dim: int = 256, *, theta: float = 10000000.0) -> Rotary:
+    """Rotary embedding of Qwen3-Next, in its layers with attention.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.qwen3_next().rotary_dim
+    64
+    """
+    return plain(head_dim, theta, rotary_dim=part(head_dim, 0.25))
+
+
+@rotary_preset(
+    source="huggingface/transformers: models/nomic_bert/modeling_nomic_bert.py, NomicBertRotaryEmbedding",
+    frequency="theta^(-2i/head_dim)",
+    pairs="half a head apart",
+    positions="the token's index from 0",
+    differs="the pairs, and the base",
+)
+def nomic_bert(head_dim: int = 64, *, theta: float = 1000.0) -> Rotary:
+    """Rotary embedding of Nomic Embed.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.nomic_bert() == pf.Rotary(64, base=1000.0)
+    True
+    """
+    return plain(head_dim, theta)

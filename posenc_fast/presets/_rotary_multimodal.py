@@ -1,0 +1,192 @@
+"""Rotary presets of multimodal language models, whose positions are (t, h, w), and of speech."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .._rotary.value import Rotary
+from ._registry import rotary_preset
+from ._rotary_build import in_turn, part, plain, sections
+
+__all__ = [
+    "ernie4_5_vl",
+    "glm4v",
+    "moonshine",
+    "pe_audio",
+    "qwen2_vl",
+    "qwen3_5",
+    "qwen3_vl",
+    "wav2vec2_conformer",
+]
+
+
+@rotary_preset(
+    source="huggingface/transformers: models/moonshine/modeling_moonshine.py, MoonshineRotaryEmbedding",
+    frequency="10000^(-2i/D), D = partial_rotary_factor * head_dim rounded down",
+    pairs="side by side, among the first D values",
+    positions="the frame's or the token's index from 0; not in cross attention",
+    differs="the rest of a head stays",
+)
+def moonshine(head_dim: int = 36, *, partial_rotary_factor: float = 0.9) -> Rotary:
+    """Rotary embedding of Moonshine, for speech.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.moonshine(36).rotary_dim
+    32
+    """
+    return plain(head_dim, rotary_dim=part(head_dim, partial_rotary_factor), layout="interleaved")
+
+
+@rotary_preset(
+    source="huggingface/transformers: models/wav2vec2_conformer/modeling_wav2vec2_conformer.py, "
+    "Wav2Vec2ConformerRotaryPositionalEmbedding",
+    frequency="theta^(-2i/head_dim)",
+    pairs="half a head apart",
+    positions="the frame's index from 0; hidden states are turned, head by head, before they are projected",
+    differs="the pairs, and where they are turned",
+    also="Wav2Vec2-BERT, SeamlessM4T; ESM and ESM-2 (queries and keys, as usual)",
+)
+def wav2vec2_conformer(head_dim: int = 64, *, theta: float = 10000.0) -> Rotary:
+    """Rotary embedding of Wav2Vec2-Conformer, for speech.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.wav2vec2_conformer() == pf.Rotary(64)
+    True
+    """
+    return plain(head_dim, theta)
+
+
+@rotary_preset(
+    source="huggingface/transformers: models/pe_audio/modeling_pe_audio.py, PeAudioEncoderRotaryEmbedding, "
+    "apply_rotary_pos_emb",
+    frequency="theta^(-2i/head_dim)",
+    pairs="side by side",
+    positions="the frame's index from 0",
+    differs="theta",
+)
+def pe_audio(head_dim: int = 128, *, theta: float = 20000.0) -> Rotary:
+    """Rotary embedding of the Perception Encoder for audio and video.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.pe_audio() == pf.Rotary(128, base=2e4, layout="interleaved")
+    True
+    """
+    return plain(head_dim, theta, layout="interleaved")
+
+
+@rotary_preset(
+    source="huggingface/transformers: models/qwen2_vl/modeling_qwen2_vl.py, Qwen2VLRotaryEmbedding",
+    frequency="theta^(-2i/head_dim)",
+    pairs="half a head apart; the first 16 read t, the next 24 h, the last 24 w",
+    positions="(t, h, w): `positions.mrope([text, (frames, rows, columns), text])`",
+    differs="the pairs; three axes, each with its part of the frequencies",
+    also="Qwen2.5-VL, Qwen2.5-Omni, PaddleOCR-VL (theta 500000)",
+    axes="3",
+)
+def qwen2_vl(head_dim: int = 128, *, theta: float = 1000000.0, mrope_section: Sequence[int] = (16, 24, 24)) -> Rotary:
+    """Multimodal rotary embedding of Qwen2-VL's text.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> positions = pf.presets.positions.mrope([3, (1, 2, 2), 2])
+    >>> pf.presets.qwen2_vl().tables(positions)[0].shape
+    (9, 64)
+    """
+    return plain(head_dim, theta, sections=sections(mrope_section, head_dim))
+
+
+@rotary_preset(
+    source="huggingface/transformers: models/qwen3_vl/modeling_qwen3_vl.py, Qwen3VLTextRotaryEmbedding, "
+    "apply_interleaved_mrope; theta of the checkpoint's config.json",
+    frequency="theta^(-2i/head_dim)",
+    pairs="half a head apart; they read t, h, w in turn, and t where the others have enough",
+    positions="(t, h, w): `positions.mrope([text, (frames, rows, columns), text])`",
+    differs="the pairs; three axes that share the frequencies",
+    also="Qwen3-Omni (theta 1000000), Cohere Compass",
+    axes="3",
+)
+def qwen3_vl(head_dim: int = 128, *, theta: float = 5000000.0, mrope_section: Sequence[int] = (24, 20, 20)) -> Rotary:
+    """Multimodal rotary embedding of Qwen3-VL's text.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.qwen3_vl().ndim
+    3
+    """
+    return plain(head_dim, theta, sections=in_turn(sections(mrope_section, head_dim)))
+
+
+@rotary_preset(
+    source="huggingface/transformers: models/qwen3_5/modeling_qwen3_5.py, Qwen3_5TextRotaryEmbedding; theta of "
+    "the checkpoint's config.json",
+    frequency="theta^(-2i/D), D = head_dim / 4",
+    pairs="half of D apart, among the first D values; they read t, h, w in turn",
+    positions="(t, h, w): `positions.mrope([text, (frames, rows, columns), text])`",
+    differs="the pairs; three axes that share the frequencies; the rest of a head stays",
+    axes="3",
+)
+def qwen3_5(head_dim: int = 256, *, theta: float = 10000000.0, mrope_section: Sequence[int] = (11, 11, 10)) -> Rotary:
+    """Multimodal rotary embedding of Qwen3.5, in its layers with attention.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.qwen3_5().rotary_dim
+    64
+    """
+    dim = part(head_dim, 0.25)
+    return plain(head_dim, theta, rotary_dim=dim, sections=in_turn(sections(mrope_section, dim)))
+
+
+@rotary_preset(
+    source="huggingface/transformers: models/glm4v/modeling_glm4v.py, Glm4vTextRotaryEmbedding",
+    frequency="theta^(-2i/D), D = head_dim / 2",
+    pairs="side by side, among the first D values; the first 8 read t, the next 12 h, the last 12 w",
+    positions="(t, h, w): `positions.mrope([text, (frames, rows, columns), text])`",
+    differs="three axes, each with its part of the frequencies; the rest of a head stays",
+    also="GLM-OCR",
+    axes="3",
+)
+def glm4v(head_dim: int = 128, *, theta: float = 10000.0, mrope_section: Sequence[int] = (8, 12, 12)) -> Rotary:
+    """Multimodal rotary embedding of GLM-4V's text.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.glm4v().rotary_dim
+    64
+    """
+    dim = part(head_dim, 0.5)
+    return plain(head_dim, theta, rotary_dim=dim, layout="interleaved", sections=sections(mrope_section, dim))
+
+
+@rotary_preset(
+    source="huggingface/transformers: models/ernie4_5_vl_moe/modeling_ernie4_5_vl_moe.py, "
+    "Ernie4_5_VLMoeTextRotaryEmbedding",
+    frequency="theta^(-2i/head_dim)",
+    pairs="side by side; the first 44 read h and w in turn, the last 20 t",
+    positions="(t, h, w): `positions.mrope([text, (frames, rows, columns), text])`",
+    differs="three axes, of which t has the slowest frequencies",
+    axes="3",
+)
+def ernie4_5_vl(head_dim: int = 128, *, theta: float = 500000.0, mrope_section: Sequence[int] = (22, 22, 20)) -> Rotary:
+    """Multimodal rotary embedding of ERNIE 4.5 VL's text.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.ernie4_5_vl().ndim
+    3
+    """
+    h, w, t = sections(mrope_section, head_dim)
+    if h != w:
+        raise ValueError(f"mrope_section={tuple(mrope_section)} must have as many pairs of h as of w: they alternate")
+    return plain(head_dim, theta, layout="interleaved", sections=[1, 2] * h + [0] * t)

@@ -1,0 +1,253 @@
+"""Rotary presets of vision towers: positions are (row, column)."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from .._numbers.arguments import real_array
+from .._numbers.schedule import geometric
+from .._rotary.value import Rotary
+from ._build import TWO_PI, positive, spectrum
+from ._recipes import power
+from ._registry import rotary_preset
+from ._rotary_build import by_axis, by_turns, columns_first, per_axis_spectra, whole_pairs
+
+__all__ = [
+    "dinov3",
+    "efficient_loftr",
+    "inkling_vision",
+    "kimi_vision",
+    "lightglue",
+    "llama4_vision",
+    "minimax_m3_vision",
+    "pixtral",
+    "qwen2_vl_vision",
+    "sam2",
+]
+
+
+@rotary_preset(
+    source="huggingface/transformers: models/qwen2_vl/modeling_qwen2_vl.py, Qwen2VLVisionRotaryEmbedding",
+    frequency="theta^(-4i/head_dim) for each axis",
+    pairs="half a head apart; the first quarter of a head's values reads the row, the next the column",
+    positions="(row, column), the patches of a merged one next to each other: `positions.qwen2_vl_vision(rows, "
+    "columns)`",
+    differs="the pairs; two axes",
+    also="Qwen2.5-VL, Qwen3-VL, GLM-4V, PaddleOCR-VL, VideoLLaMA 3 and ERNIE 4.5 VL, each with its head_dim; "
+    "LFM3-VL (theta 1000000)",
+    axes="2",
+)
+def qwen2_vl_vision(head_dim: int = 80, *, theta: float = 10000.0, frequencies: str = "exact") -> Rotary:
+    """Rotary embedding of Qwen2-VL's vision tower, and of most towers after it.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.qwen2_vl_vision().tables(pf.presets.positions.qwen2_vl_vision(4, 6))[0].shape
+    (24, 40)
+    """
+    d = whole_pairs(head_dim, "head_dim", 2)
+    return by_axis(d, per_axis_spectra([d // 2] * 2, theta, frequencies))
+
+
+@rotary_preset(
+    source="huggingface/transformers: models/pixtral/modeling_pixtral.py, PixtralVisionRotaryEmbedding",
+    frequency="theta^(-4i/head_dim) for rows, theta^(-(4i+2)/head_dim) for columns, rounded to float64",
+    pairs='half a head apart (side by side in mistral-inference, with layout="interleaved"); rows, then columns',
+    positions="(row, column) from 0: `positions.grid(rows, columns)`",
+    differs="the pairs; two axes that share one list of frequencies",
+    also="the vision tower of Mistral Small 3.1",
+    axes="2",
+)
+def pixtral(head_dim: int = 64, *, theta: float = 10000.0, layout: str = "half") -> Rotary:
+    """Rotary embedding of Pixtral's vision tower.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.pixtral().frequencies[[0, 16]].round(3)
+    array([1.  , 0.75])
+    """
+    d = whole_pairs(head_dim, "head_dim", 2)
+    values = np.asarray(geometric(d // 2, base=positive(theta, "theta")))
+    return by_axis(d, [values[0::2], values[1::2]], layout=layout)
+
+
+@rotary_preset(
+    source="huggingface/transformers: models/dinov3_vit/modeling_dinov3_vit.py, DINOv3ViTRopePositionEmbedding",
+    frequency="2 pi theta^(-4i/head_dim) for each axis",
+    pairs="half a head apart; rows, then columns",
+    positions="(row, column) of patch centres in [-1, 1]: `positions.dinov3(rows, columns)`; tokens before the "
+    "patches stay",
+    differs="the pairs; two axes; positions are parts of the image",
+    also="Sapiens 2, EoMT",
+    axes="2",
+)
+def dinov3(head_dim: int = 64, *, theta: float = 100.0, frequencies: str = "exact") -> Rotary:
+    """Rotary embedding of DINOv3.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.dinov3().tables(pf.presets.positions.dinov3(2, 3))[0].shape
+    (6, 32)
+    """
+    d = whole_pairs(head_dim, "head_dim", 2)
+    base = positive(theta, "theta")
+    return by_axis(d, [spectrum(frequencies, power, d // 4, base=base, first=TWO_PI)] * 2)
+
+
+@rotary_preset(
+    source="huggingface/transformers: models/llama4/modeling_llama4.py, Llama4VisionRotaryEmbedding",
+    frequency="theta^(-4i/head_dim) for each axis",
+    pairs="side by side; columns, then rows",
+    positions="(row, column) from 1, and (0, 0) for the class token, the last: `positions.llama4_vision(rows, "
+    "columns)`",
+    differs="two axes",
+    axes="2",
+)
+def llama4_vision(head_dim: int = 88, *, theta: float = 10000.0, frequencies: str = "exact") -> Rotary:
+    """Rotary embedding of Llama 4's vision tower.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.llama4_vision().tables(pf.presets.positions.llama4_vision(2, 3))[0].shape
+    (7, 44)
+    """
+    d = whole_pairs(head_dim, "head_dim", 2)
+    return by_axis(d, per_axis_spectra([d // 2] * 2, theta, frequencies), axes=columns_first(d), layout="interleaved")
+
+
+@rotary_preset(
+    source="huggingface/transformers: models/sam2_video/modeling_sam2_video.py, Sam2VideoVisionRotaryEmbedding",
+    frequency="theta^(-4i/head_dim) for each axis",
+    pairs="side by side; columns, then rows",
+    positions="(row, column) from 0: `positions.grid(rows, columns)`; the same for every frame of the memory, whose"
+    " last tokens, of objects, stay",
+    differs="two axes",
+    also="SAM 3 (head_dim 64; positions times 24/72 in its global layers), EdgeTAM; rope-vit with theta 100",
+    axes="2",
+)
+def sam2(head_dim: int = 256, *, theta: float = 10000.0, frequencies: str = "exact") -> Rotary:
+    """Rotary embedding of SAM 2's memory attention.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.sam2().ndim
+    2
+    """
+    d = whole_pairs(head_dim, "head_dim", 2)
+    return by_axis(d, per_axis_spectra([d // 2] * 2, theta, frequencies), axes=columns_first(d), layout="interleaved")
+
+
+@rotary_preset(
+    source="huggingface/transformers: models/kimi_k25/modeling_kimi_k25.py, Kimi_K25VisionRotaryEmbedding",
+    frequency="theta^(-4i/head_dim) for each axis",
+    pairs="half a head apart (side by side in the checkpoint); they read column and row in turn",
+    positions="(row, column), as for `qwen2_vl_vision`",
+    differs="the pairs; two axes",
+    axes="2",
+)
+def kimi_vision(head_dim: int = 72, *, theta: float = 10000.0, frequencies: str = "exact") -> Rotary:
+    """Rotary embedding of the vision tower of Kimi K2.5.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.kimi_vision().ndim
+    2
+    """
+    d = whole_pairs(head_dim, "head_dim", 2)
+    return by_axis(d, per_axis_spectra([d // 2] * 2, theta, frequencies), axes=[1, 0] * (d // 4))
+
+
+@rotary_preset(
+    source="huggingface/transformers: models/inkling2/modeling_inkling2.py, Inkling2VisionRotaryEmbedding",
+    frequency="theta^(-4i/head_dim) for each axis",
+    pairs="side by side; columns, then rows",
+    positions="(row, column) from 1: `1 + positions.grid(rows, columns)`; class and padding tokens are at (0, 0)",
+    differs="two axes",
+    axes="2",
+)
+def inkling_vision(head_dim: int = 64, *, theta: float = 10000.0, frequencies: str = "exact") -> Rotary:
+    """Rotary embedding of Inkling 2's vision tower.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.inkling_vision() == pf.presets.sam2(64)
+    True
+    """
+    d = whole_pairs(head_dim, "head_dim", 2)
+    return by_axis(d, per_axis_spectra([d // 2] * 2, theta, frequencies), axes=columns_first(d), layout="interleaved")
+
+
+@rotary_preset(
+    source="huggingface/transformers: models/minimax_m3_vl/modeling_minimax_m3_vl.py, MiniMaxM3VLVisionRotaryEmbedding",
+    frequency="theta^(-2i/S) for each axis, S = 2 * (head_dim // 3 // 2)",
+    pairs="half of 3 S apart, among the first 3 S values; t, then rows, then columns",
+    positions="(t, row, column), the patches of a merged one next to each other",
+    differs="the pairs; three axes; the rest of a head stays",
+    axes="3",
+)
+def minimax_m3_vision(head_dim: int = 80, *, theta: float = 10000.0, frequencies: str = "exact") -> Rotary:
+    """Rotary embedding of the vision tower of MiniMax-M3-VL.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.minimax_m3_vision().rotary_dim
+    78
+    """
+    d = whole_pairs(head_dim, "head_dim")
+    return by_axis(d, per_axis_spectra([2 * (d // 3 // 2)] * 3, theta, frequencies))
+
+
+@rotary_preset(
+    source="huggingface/transformers: models/efficientloftr/modeling_efficientloftr.py, EfficientLoFTRRotaryEmbedding",
+    frequency="theta^(-4i/hidden_size) for each axis",
+    pairs="side by side, before heads are split; they read row and column in turn",
+    positions="(row, column) from 1: `1 + positions.grid(rows, columns)`",
+    differs="two axes; heads have frequencies of their own",
+    axes="2",
+)
+def efficient_loftr(hidden_size: int = 256, *, theta: float = 10000.0, frequencies: str = "exact") -> Rotary:
+    """Rotary embedding of Efficient LoFTR, over all heads at once.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.efficient_loftr().head_dim
+    256
+    """
+    d = whole_pairs(hidden_size, "hidden_size", 2)
+    return by_axis(
+        d, per_axis_spectra([d // 2] * 2, theta, frequencies), axes=by_turns(d // 4, 2), layout="interleaved"
+    )
+
+
+@rotary_preset(
+    source="huggingface/transformers: models/lightglue/modeling_lightglue.py, LightGluePositionalEncoder",
+    frequency="weights, of the checkpoint's posenc.projector",
+    pairs="side by side; each reads both axes",
+    positions="(x, y) of a keypoint, normalised by the size of the image",
+    differs="two axes, both in each angle; learned",
+    also="RoPE-Mixed of rope-vit, with the frequencies of one layer and head, (axes, pairs), transposed",
+    axes="2",
+)
+def lightglue(weights: npt.ArrayLike) -> Rotary:
+    """Rotary embedding of LightGlue, whose frequencies are learned.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.lightglue([[1.0, 0.5], [0.25, -2.0]]).ndim
+    2
+    """
+    values = real_array(weights, "weights")
+    if values.ndim != 2:
+        raise ValueError(f"weights has shape {values.shape}, but must have (pairs, axes)")
+    return Rotary(2 * len(values), frequencies=values, layout="interleaved")

@@ -1,0 +1,251 @@
+"""Rotary encodings found again in frequencies, in tables and in turned vectors; and nothing found in anything else."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import posenc_fast as pf
+from posenc_fast._identify import rotary as _identify_rotary
+from posenc_fast.presets import positions
+from posenc_fast.presets._registry import FACTS
+
+DTYPES = ["float32", "float16", "bfloat16"]
+# their frequencies are a checkpoint's
+LEARNED = {"lightglue", "mochi"}
+PRESETS = {f"{name} {i}": (name, rotary) for i, (name, rotary) in enumerate(_identify_rotary._defaults())}
+
+
+def number_type(dtype):
+    return pytest.importorskip("ml_dtypes").bfloat16 if dtype == "bfloat16" else np.dtype(dtype)
+
+
+def sixteen(name, rotary, rng):
+    """Positions of 16 tokens, as the source counts them."""
+    if name in ("dinov3", "ltx", "ltx2", "ltx2_split"):
+        return rng.uniform(-1, 1, (16, rotary.ndim))
+    if rotary.ndim == 4:
+        return positions.flux2(2, 4, text=8)
+    return {1: np.arange(16), 2: positions.grid(4, 4), 3: positions.grid(2, 2, 4)}[rotary.ndim]
+
+
+# ---- presets --------------------------------------------------------------------------------------------------------
+
+
+def test_all_presets_are_tried():
+    assert {name for name, facts in FACTS.items() if facts.rotary} == {name for name, _ in PRESETS.values()} | LEARNED
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("preset", PRESETS)
+def test_tables_of_presets(preset, dtype, rng):
+    name, rotary = PRESETS[preset]
+    where = sixteen(name, rotary, rng)
+    cos, sin = rotary.tables(where, dtype=number_type(dtype))
+    found = pf.identify_rotary(cos=cos, sin=sin, positions=where)
+    assert name in found.presets
+    assert found.rotary_dim == rotary.rotary_dim
+    # what is named makes the same tables
+    ours, exact = (one.tables(where, dtype=np.float64) for one in (found.rotary, rotary))
+    np.testing.assert_allclose(ours, exact, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("preset", PRESETS)
+def test_vectors_of_presets(preset, dtype, rng):
+    name, rotary = PRESETS[preset]
+    where, x = sixteen(name, rotary, rng), rng.normal(size=(2, 16, rotary.head_dim)).astype(number_type(dtype))
+    found = pf.identify_rotary(x=x, turned=rotary.apply(x, positions=where), positions=where)
+    assert name in found.presets
+    assert found.layout == rotary._key.layout
+    assert found.rotary.head_dim == rotary.head_dim
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "bfloat16"])
+@pytest.mark.parametrize("preset", PRESETS)
+def test_frequencies_of_presets(preset, dtype):
+    name, rotary = PRESETS[preset]
+    assert name in pf.identify_rotary(frequencies=rotary.frequencies.astype(number_type(dtype))).presets
+    assert (
+        name in pf.identify_rotary(frequencies=rotary._angles_of("cos").frequencies.astype(number_type(dtype))).presets
+    )
+
+
+# ---- shapes ---------------------------------------------------------------------------------------------------------
+
+
+COS, SIN = pf.Rotary(64).tables(16)
+SHAPES = {
+    "columns of pairs": ((COS, SIN), None),
+    "halves": ((np.tile(COS, 2), np.tile(SIN, 2)), "half"),
+    "side by side": ((np.repeat(COS, 2, -1), np.repeat(SIN, 2, -1)), "interleaved"),
+    "batch": ((np.tile(COS, (3, 1, 2)), np.tile(SIN, (3, 1, 2))), "half"),
+    "an axis of heads": ((np.repeat(COS, 2, -1)[None, :, None], np.repeat(SIN, 2, -1)[None, :, None]), "interleaved"),
+    "tokens first": ((np.tile(COS, 2)[:, None, None], np.tile(SIN, 2)[:, None, None]), "half"),
+    "complex": ((COS + 1j * SIN, None), None),
+    "complex batch": (((COS + 1j * SIN)[None, :, None], None), None),
+    "matrices": ((np.stack([COS, -SIN, SIN, COS], -1).reshape(1, 16, 1, 32, 2, 2), None), None),
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_shapes_of_tables(shape):
+    (cos, sin), layout = SHAPES[shape]
+    found = pf.identify_rotary(cos=cos, sin=sin)
+    assert "llama" in found.presets
+    assert (found.layout, found.base, found.rotary_dim, found.direction) == (layout, 10000.0, 64, 1)
+    if layout:
+        assert found.rotary == pf.Rotary(64, layout=layout)
+
+
+def test_positions_need_not_be_consecutive(rng):
+    where = rng.integers(0, 4000, 16)
+    cos, sin = pf.Rotary(128, base=5e5).tables(where)
+    assert "llama4" in pf.identify_rotary(cos=cos, sin=sin, positions=where).presets
+
+
+def test_padding_is_left_out(rng):
+    x = rng.normal(size=(2, 16, 64)).astype(np.float32)
+    x[:, :5] = 0
+    assert "roformer" in pf.identify_rotary(x=x, turned=pf.presets.roformer(64).apply(x)).presets
+
+
+# ---- what is no preset's --------------------------------------------------------------------------------------------
+
+
+LLAMA3 = {
+    "rope_type": "llama3",
+    "factor": 32.0,
+    "low_freq_factor": 1.0,
+    "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 8192,
+}
+YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32768}
+OTHERS = [
+    pf.Rotary(64, base=12345.0),
+    pf.Rotary(128, base=3e7),
+    pf.Rotary(64, base=25000.0, layout="interleaved_to_half"),
+    pf.Rotary(128, base=1e6, scaling={"rope_type": "linear", "factor": 4.0}),
+    pf.Rotary(128, base=5e5, scaling=LLAMA3),
+    pf.Rotary(128, base=1e6, scaling=YARN),
+    pf.Rotary(128, base=1e6, scaling={**YARN, "truncate": False, "attention_factor": 1.0}),
+    pf.Rotary(256, base=1e6, scaling={"rope_type": "proportional", "partial_rotary_factor": 0.5}),
+    pf.Rotary(64, frequencies=pf.geometric(32, base=500.0, first=-1.0)),
+    pf.Rotary(96, base=2e6, sections=[8, 20, 20]),
+    pf.Rotary(96, base=2e6, sections=[0, 1, 2, 0] * 12),
+    pf.Rotary(48, frequencies=[pf.geometric(8, base=100.0), pf.geometric(16, base=1e4)]),
+    pf.Rotary(32, frequencies=pf.geometric(16), attention_factor=1.5),
+]
+
+
+@pytest.mark.parametrize("rotary", OTHERS, ids=repr)
+def test_measured(rotary, rng):
+    """Bases, directions, scalings, sections and factors that no preset has."""
+    where = sixteen("", rotary, rng)
+    cos, sin = rotary.tables(where)
+    x = rng.normal(size=(2, 16, rotary.head_dim)).astype(np.float32)
+    given = [
+        {"cos": cos, "sin": sin, "positions": where},
+        {"x": x, "turned": rotary.apply(x, positions=where), "positions": where},
+    ]
+    if rotary.attention_factor == 1:
+        given.append({"frequencies": rotary._angles_of("cos").frequencies.astype(np.float32)})
+    for options in given:
+        found = pf.identify_rotary(**options)
+        assert found, options
+        np.testing.assert_allclose(found.rotary.frequencies, rotary.frequencies, rtol=1e-5, atol=1e-12)
+        assert found.attention_factor == pytest.approx(rotary.attention_factor, rel=1e-5)
+        assert found.rotary._key.axes == rotary._key.axes == found.sections
+        assert found.direction == np.sign(rotary.frequencies[0])
+        if "x" in options:
+            assert found.layout == rotary._key.layout
+        if rotary._key.kind != "default":
+            assert found.scaling["rope_type"] == rotary._key.kind
+            factor = rotary._kind[1].get("factor")
+            assert found.scaling.get("factor") == factor
+
+
+def test_width_of_a_part(rng):
+    x = rng.normal(size=(2, 16, 80)).astype(np.float32)
+    rotary = pf.Rotary(80, base=777.0, rotary_dim=20, layout="interleaved")
+    found = pf.identify_rotary(x=x, turned=rotary.apply(x))
+    assert found.rotary == rotary
+    cos, sin = rotary.tables(16)
+    assert pf.identify_rotary(cos=cos, sin=sin, head_dim=80).rotary.head_dim == 80
+
+
+# ---- nothing --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("pairs", [4, 8, 32, 64])
+def test_random_data_is_nothing(pairs, dtype, rng):
+    for _ in range(3):
+        x, other = rng.normal(size=(2, 2, 16, 2 * pairs))
+        angles = rng.uniform(-np.pi, np.pi, (16, pairs))
+        slower = np.sort(np.exp(rng.uniform(-12, 0, pairs)))[::-1]
+        even = np.outer(np.arange(16), slower)
+        values = x[..., :pairs] + 1j * x[..., pairs:]
+        turned = [np.exp(1j * a) * values for a in (angles, even)]
+        given = [
+            {"cos": rng.uniform(-1, 1, (16, pairs)), "sin": rng.uniform(-1, 1, (16, pairs))},
+            *({"cos": np.cos(a), "sin": np.sin(a)} for a in (angles, even, np.outer(np.arange(16), rng.random(pairs)))),
+            *({"frequencies": f} for f in (slower, rng.normal(size=pairs), rng.random((pairs, 2)))),
+            {"x": x, "turned": other},
+            {"x": x, "turned": x},
+            *({"x": x, "turned": np.concatenate([z.real, z.imag], -1)} for z in turned),
+        ]
+        for options in given:
+            found = pf.identify_rotary(**{name: array.astype(number_type(dtype)) for name, array in options.items()})
+            assert not found, (found, options)
+            assert found.presets == ()
+            assert found.closest is None or found.error > 0
+
+
+def test_closest():
+    cos, sin = pf.Rotary(128, base=9.9e3).tables(16)
+    cos[3, 5] += 0.01
+    found = pf.identify_rotary(cos=cos, sin=sin)
+    assert not found
+    assert found.closest == "llama"
+    assert 0.005 < found.error < 0.05
+    assert str(found).startswith("no known rotary encoding; the closest is llama, off by 0.0")
+    assert str(pf.identify_rotary(frequencies=np.ones((2, 5)))) == "no known rotary encoding"
+
+
+def test_text():
+    found = pf.identify_rotary(frequencies=pf.presets.nanochat().frequencies)
+    assert str(found).splitlines()[0] == "presets     nanochat"
+    assert "direction   backwards" in str(found)
+    assert "layout      not in these numbers" in str(found)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({}, ValueError, "give one of frequencies, cos .* and x .*, not 0 of them"),
+        ({"frequencies": [1.0], "cos": COS}, ValueError, "not 2 of them"),
+        ({"frequencies": [1.0], "sin": SIN}, ValueError, "sin needs cos"),
+        ({"cos": COS, "sin": SIN, "turned": COS}, ValueError, "turned needs x"),
+        ({"x": COS}, ValueError, "x needs turned"),
+        ({"x": COS, "turned": COS[:, :4]}, ValueError, r"x has shape \(16, 32\) and turned \(16, 4\)"),
+        ({"x": 1.0, "turned": 1.0}, ValueError, r"x has shape \(\)"),
+        ({"x": COS, "turned": COS, "head_dim": 4}, ValueError, "head_dim=4 is not that of x"),
+        ({"cos": COS}, ValueError, r"cos has shape \(16, 32\) and no sin; alone it must be complex"),
+        ({"cos": COS, "sin": SIN[1:]}, ValueError, r"not of shapes \(16, 32\) and \(15, 32\)"),
+        ({"cos": np.stack([COS, SIN]), "sin": np.stack([SIN, COS])}, ValueError, "differs along its first axis"),
+        (
+            {"cos": COS, "sin": SIN, "positions": [1, 2]},
+            ValueError,
+            r"positions has shape \(2,\), but must have \(16,\)",
+        ),
+        ({"cos": np.full((2, 2), np.nan), "sin": SIN}, ValueError, "cos has values that are not finite"),
+        ({"cos": COS.astype(int), "sin": SIN}, TypeError, "cos must be one of float64"),
+        ({"frequencies": np.ones((2, 2, 2))}, ValueError, r"\(2, 2, 2\), but must have \(pairs,\) or \(pairs, axes\)"),
+        ({"frequencies": [1.0], "positions": [1]}, ValueError, "frequencies excludes positions"),
+        ({"frequencies": [1.0], "head_dim": 1}, ValueError, "head_dim must be at least 2"),
+    ],
+)
+def test_bad_arguments(options, error, words):
+    with pytest.raises(error, match=words):
+        pf.identify_rotary(**options)

@@ -1,0 +1,737 @@
+"""What `Rotary.from_config` reads, and what it refuses, without the packages that the configs are for."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import posenc_fast as pf
+from posenc_fast._rotary import scaling as _rope
+from posenc_fast._rotary.config import axes as _rotary_axes
+from posenc_fast._rotary.config import families
+from posenc_fast._rotary.config import models as types
+from posenc_fast._rotary.config import spectra as _rotary_spectra
+
+ROOT = Path(__file__).parents[1]
+read = pf.Rotary.from_config
+LLAMA = {"model_type": "llama", "head_dim": 128}
+LLAMA3 = {
+    "rope_type": "llama3",
+    "factor": 8.0,
+    "low_freq_factor": 1.0,
+    "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 8192,
+}
+DEEPSEEK = {
+    "type": "yarn",
+    "factor": 40.0,
+    "original_max_position_embeddings": 4096,
+    "mscale": 1.0,
+    "mscale_all_dim": 1.0,
+}
+SHORT, LONG = [1 + 0.01 * i for i in range(48)], [1.0 + i for i in range(48)]
+PHI3 = {
+    "model_type": "phi3",
+    "head_dim": 128,
+    "partial_rotary_factor": 0.75,
+    "max_position_embeddings": 131072,
+    "original_max_position_embeddings": 4096,
+    "rope_scaling": {"type": "su", "short_factor": SHORT, "long_factor": LONG},
+}
+PHIMOE = {
+    "model_type": "phimoe",
+    "head_dim": 128,
+    "rope_theta": 1e4,
+    "max_position_embeddings": 131072,
+    "original_max_position_embeddings": 4096,
+    "rope_scaling": {
+        "type": "longrope",
+        "short_factor": [1 + 0.01 * i for i in range(64)],
+        "long_factor": [1.0 + i for i in range(64)],
+        "short_mscale": 1.243163121,
+        "long_mscale": 1.5,
+    },
+}
+GPT_OSS = {
+    "model_type": "gpt_oss",
+    "head_dim": 64,
+    "rope_theta": 150000.0,
+    "rope_scaling": {
+        "rope_type": "yarn",
+        "factor": 32.0,
+        "beta_fast": 32.0,
+        "beta_slow": 1.0,
+        "truncate": False,
+        "original_max_position_embeddings": 4096,
+    },
+}
+GEMMA3 = {
+    "model_type": "gemma3_text",
+    "num_hidden_layers": 26,
+    "rope_theta": 1e6,
+    "rope_local_base_freq": 1e4,
+    "rope_scaling": {"rope_type": "linear", "factor": 8.0},
+}
+V4 = {
+    "model_type": "deepseek_v4",
+    "head_dim": 512,
+    "qk_rope_head_dim": 64,
+    "compress_ratios": [0, 4, 128],
+    "rope_theta": 1e4,
+    "compress_rope_theta": 1.6e5,
+    "rope_scaling": {"type": "yarn", "factor": 16.0, "original_max_position_embeddings": 65536},
+}
+ERNIE = {"model_type": "ernie4_5_vl_moe_text", "head_dim": 128, "rope_theta": 5e5}
+
+# config, options, pairs, the first four frequencies and the last two, attention factor, layout: as the classes of
+# transformers 5.23 have them in float32
+PUBLISHED = {
+    "llama3": (
+        {**LLAMA, "rope_theta": 5e5, "rope_scaling": LLAMA3}, {},
+        64, [1, 0.814617217, 0.663601279, 0.540580988, 3.7673226e-07, 3.06892588e-07], 1, "half",
+    ),
+    "gpt_neox": (
+        {"model_type": "gpt_neox", "hidden_size": 6144, "num_attention_heads": 64, "rotary_pct": 0.25}, {},
+        12, [1, 0.464158893, 0.215443447, 0.100000001, 0.000464158948, 0.000215443419], 1, "half",
+    ),
+    "mimo_v2_flash": (
+        {"model_type": "mimo_v2_flash", "head_dim": 192}, {"layer_type": "full_attention"},
+        32, [1, 0.617528737, 0.381341755, 0.235489503, 5.24463928e-07, 3.23871546e-07], 1, "half",
+    ),
+    "gpt_oss": (
+        GPT_OSS, {},
+        32, [1, 0.689044297, 0.47478205, 0.327145875, 4.38797855e-07, 3.0235114e-07], 1.3465735902799727, "half",
+    ),
+    "deepseek_v3": (
+        {"model_type": "deepseek_v3", "qk_rope_head_dim": 64, "rope_scaling": DEEPSEEK}, {},
+        32, [1, 0.749894202, 0.562341332, 0.421696514, 4.44569832e-06, 3.33380353e-06], 1, "interleaved_to_half",
+    ),
+    "deepseek_v3-mscale": (
+        {"model_type": "deepseek_v3", "qk_rope_head_dim": 64, "rope_scaling": {**DEEPSEEK, "mscale_all_dim": 0}}, {},
+        32, [1, 0.749894202, 0.562341332, 0.421696514, 4.44569832e-06, 3.33380353e-06], 1.3688879454113936,
+        "interleaved_to_half",
+    ),
+    "deepseek_v2": (
+        {
+            "model_type": "deepseek_v2",
+            "qk_rope_head_dim": 64,
+            "rope_scaling": {**DEEPSEEK, "mscale": 0.707, "mscale_all_dim": 0.707},
+        }, {},
+        32, [1, 0.749894202, 0.562341332, 0.421696514, 4.44569832e-06, 3.33380353e-06], 1, "interleaved",
+    ),
+    "phi3": (
+        PHI3, {"seq_len": 4096},
+        48, [1, 0.817231834, 0.667933404, 0.545962453, 0.000100534213, 8.24168383e-05], 1.1902380714238083, "half",
+    ),
+    "phi3-long": (
+        PHI3, {"seq_len": 4097},
+        48, [1, 0.412702084, 0.227097347, 0.140585333, 3.12297766e-06, 2.5240156e-06], 1.1902380714238083, "half",
+    ),
+    "phimoe": (
+        PHIMOE, {},
+        64, [1, 0.857390463, 0.735190332, 0.630467594, 8.2316139e-05, 7.08455191e-05], 1.243163121, "half",
+    ),
+    "phimoe-long": (
+        PHIMOE, {"seq_len": 5001},
+        64, [1, 0.857390463, 0.735190332, 0.630467594, 8.2316139e-05, 7.08455191e-05], 1.5, "half",
+    ),
+    "hunyuan": (
+        {"model_type": "hunyuan_v1_dense", "head_dim": 128, "rope_scaling": {"type": "dynamic", "alpha": 1000.0}}, {},
+        64, [1, 0.776034355, 0.602229357, 0.467350662, 1.48805512e-07, 1.15478201e-07], 1, "half",
+    ),
+    "dynamic": (
+        {**LLAMA, "max_position_embeddings": 2048, "rope_scaling": {"type": "dynamic", "factor": 2.0}},
+        {"seq_len": 4096},
+        64, [1, 0.850994289, 0.724191248, 0.616282642, 4.52326603e-05, 3.84927334e-05], 1, "half",
+    ),
+    "gemma4": (
+        {"model_type": "gemma4_text", "head_dim": 256, "num_hidden_layers": 6}, {"layer": 5},
+        256, [1, 0.947463512, 0.897687137, 0.850525856, 0, 0], 1, "half",
+    ),
+    "gemma3": (
+        GEMMA3, {"layer_type": "full_attention"},
+        128, [0.125, 0.112210892, 0.100730278, 0.0904242694, 1.5511722e-07, 1.39246737e-07], 1, "half",
+    ),
+    "ministral3": (
+        {
+            "model_type": "ministral3",
+            "head_dim": 128,
+            "rope_parameters": {
+                "type": "yarn", "rope_theta": 1e6, "factor": 16.0, "original_max_position_embeddings": 16384,
+                "mscale": 1.0, "mscale_all_dim": 1.0, "llama_4_scaling_beta": 0.1,
+            },
+        }, {},
+        64, [1, 0.805842221, 0.649381638, 0.523299158, 9.62454081e-08, 7.75586102e-08], 1, "half",
+    ),
+    "deepseek_v4": (
+        V4, {"layer": 1},
+        32, [1, 0.687656045, 0.472870797, 0.325172454, 8.260713e-07, 5.6805294e-07], 1, "interleaved",
+    ),
+    "pixtral": (
+        {"model_type": "pixtral", "head_dim": 64}, {},
+        32, [1, 0.562341332, 0.316227764, 0.177827939, 0.000237137385, 0.00013335215], 1, "half",
+    ),
+    "minimax_m3": (
+        {"model_type": "minimax_m3_vl_vision", "head_dim": 80}, {},
+        39, [1, 0.492388248, 0.242446184, 0.119377658, 0.000412462628, 0.000203091753], 1, "half",
+    ),
+    "dinov3": (
+        {"model_type": "dinov3_vit", "hidden_size": 384, "num_attention_heads": 6}, {},
+        32, 2 * np.pi * np.array([1, 0.749894202, 0.562341332, 0.421696514, 0.0177827943, 0.0133352149]), 1, "half",
+    ),
+    "clvp": (
+        {
+            "model_type": "clvp_encoder", "projection_dim": 768, "hidden_size": 768, "num_attention_heads": 12,
+            "use_rotary_embedding": True,
+        }, {},
+        16, [1, 0.562341332, 0.316227764, 0.177827939, 0.000316227786, 0.00017782794], 1, "half",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_published(name):
+    config, options, pairs, frequencies, factor, layout = PUBLISHED[name]
+    rotary = read(config, **options)
+    found = rotary.frequencies
+    assert len(found) == pairs
+    np.testing.assert_allclose(np.append(found[:4], found[-2:]), frequencies, rtol=1e-6)
+    assert rotary.attention_factor == pytest.approx(factor, rel=1e-15)
+    assert rotary._key.layout == layout
+
+
+def test_published_in_the_middle():
+    np.testing.assert_allclose(
+        read(GPT_OSS).frequencies[8:12], [0.0508132726, 0.0317056961, 0.0193349998, 0.0115920492], rtol=1e-6
+    )
+    truncated = {**GPT_OSS, "rope_scaling": {**GPT_OSS["rope_scaling"], "truncate": True}}
+    np.testing.assert_allclose(
+        read(truncated).frequencies[8:12], [0.0508132726, 0.0316207521, 0.0194509663, 0.0117921913], rtol=1e-6
+    )
+    gemma4 = read({"model_type": "gemma4_text", "num_hidden_layers": 6}, layer_type="full_attention").frequencies
+    assert gemma4[63] == pytest.approx(0.0333762467, rel=1e-6)
+    assert not gemma4[64:].any()
+    gemma3 = read(GEMMA3, layer_type="sliding_attention").frequencies
+    np.testing.assert_allclose(gemma3[:2], [1, 0.930572033], rtol=1e-6)
+
+
+# ---- layouts, widths, axes -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "model",
+    ["openai_privacy_filter", "pe_audio_encoder", "pe_video_encoder", "pe_audio_video_encoder", "blt_local_decoder"],
+)
+def test_pairs_side_by_side(model):
+    yarn = {"rope_theta": 1e4, "rope_type": "default"}
+    assert read({"model_type": model, "head_dim": 8, "rope_parameters": yarn}) == pf.Rotary(8, layout="interleaved")
+
+
+def test_nanochat_turns_backwards():
+    rotary = read({"model_type": "nanochat", "head_dim": 8})
+    np.testing.assert_array_equal(rotary.frequencies, -pf.Rotary(8).frequencies)
+    scaling = {"rope_type": "linear", "factor": 4.0}
+    scaled = read({"model_type": "nanochat", "head_dim": 8, "rope_scaling": scaling})
+    np.testing.assert_array_equal(scaled.frequencies, -pf.Rotary(8, scaling=scaling).frequencies)
+
+
+@pytest.mark.parametrize(
+    ("config", "rotary"),
+    [
+        (
+            {"model_type": "mistral4", "qk_rope_head_dim": 64, "head_dim": 128, "partial_rotary_factor": 0.5, "rope_theta": 1e4},
+            pf.Rotary(64, layout="interleaved_to_half"),
+        ),
+        (
+            {"model_type": "deepseek_v4", "qk_rope_head_dim": 64, "head_dim": 512, "partial_rotary_factor": 0.125, "compress_ratios": [0]},
+            pf.Rotary(64, layout="interleaved"),
+        ),
+        (
+            {"model_type": "dots3_note_text", "qk_rope_head_dim": 64, "head_dim": 256, "partial_rotary_factor": 0.25, "layer_types": ["indexed_attention"]},
+            pf.Rotary(64, base=8e7, layout="interleaved_to_half"),
+        ),
+    ],
+    ids=lambda value: value["model_type"] if isinstance(value, dict) else None,
+)  # fmt: skip
+def test_a_factor_is_not_applied_twice(config, rotary):
+    assert read(config) == rotary
+
+
+def test_a_part_keeps_its_layout():
+    text = {"model_type": "dots3_note_text", "qk_rope_head_dim": 64, "layer_types": ["sliding_attention"]}
+    assert read({"model_type": "dots3_note", "text_config": text}) == pf.Rotary(
+        64, base=5e4, layout="interleaved_to_half"
+    )
+    cohere = {"model_type": "cohere2", "head_dim": 8}
+    whole = {"model_type": "aya_vision", "text_config": cohere, "vision_config": {"model_type": "siglip_vision_model"}}
+    assert read(whole) == pf.Rotary(8, layout="interleaved")
+    # a part that does not name its type has that of the whole
+    del text["model_type"]
+    assert read({"model_type": "dots3_note", "text_config": text}).rotary_dim == 64
+    parts = ("patcher_config", "encoder_config", "decoder_config", "global_config")
+    blt = {"model_type": "blt", **{part: {"head_dim": 8} for part in parts}}
+    with pytest.raises(ValueError, match=r"blt.*'encoder_config'.*or.*'global_config'"):
+        read(blt)
+    omni = {"thinker_config": {"text_config": {"head_dim": 128}}, "model_type": "qwen2_5_omni"}
+    assert read(omni) == pf.Rotary(128, base=1e6, sections=[16, 24, 24])
+    # the first versions had the text's keys at the top
+    flat = {"model_type": "qwen2_vl", "hidden_size": 1536, "num_attention_heads": 12, "rope_theta": 1e6}
+    assert read({**flat, "vision_config": {}}) == pf.Rotary(128, base=1e6, sections=[16, 24, 24])
+    with pytest.raises(ValueError, match=r"part for images.*'qwen2_vl_vision'"):
+        read({"model_type": "qwen2_vl", "embed_dim": 1280, "num_heads": 16, "patch_size": 14})
+
+
+def test_sections_of_ernie():
+    assert read(ERNIE) == pf.Rotary(128, base=5e5, layout="interleaved", sections=[1, 2] * 22 + [0] * 20)
+
+
+def test_sections_in_turn():
+    cosmos = read({"model_type": "cosmos3_edge_text", "rope_theta": 1e8})
+    axes = np.zeros(64, int)
+    axes[1:60:3], axes[2:60:3] = 1, 2
+    assert cosmos == pf.Rotary(128, base=1e8, sections=axes.tolist())
+
+
+def test_wide_global_layers():
+    for model in ("gemma4_text", "gemma4_unified_text", "diffusion_gemma_text", "embedding_gemma2_text"):
+        config = {"model_type": model, "head_dim": 256}
+        assert read(config, layer_type="full_attention").head_dim == 512
+        assert read(config, layer_type="sliding_attention") == pf.Rotary(256)
+        assert read({**config, "global_head_dim": 128}, layer_type="full_attention").head_dim == 128
+        more = {"layer_types": ["full_attention", "sliding_attention"], "per_layer_config": {"00": {"head_dim": 64}}}
+        assert read({**config, **more}, layer=0).head_dim == 64
+        assert read({**config, **more}, layer=1).head_dim == 256
+
+
+def test_widths_of_other_keys():
+    sizes = {"hidden_size": 2048, "num_attention_heads": 32}
+    assert read({"model_type": "jetmoe", "kv_channels": 128, **sizes}) == pf.Rotary(128)
+    assert read({"model_type": "zamba2", "attention_head_dim": 160, "use_mem_rope": True, **sizes}) == pf.Rotary(160)
+    clvp = {"model_type": "clvp_encoder", "projection_dim": 768, "hidden_size": 768, "num_attention_heads": 12}
+    assert read({**clvp, "use_rotary_embedding": True}) == pf.Rotary(64, rotary_dim=32)
+    with pytest.raises(ValueError, match=r"kv_channels.*jetmoe"):
+        read({"model_type": "jetmoe", **sizes})
+
+
+def test_towers():
+    axial = {"rope_type": "axial"}
+    assert read(
+        {"model_type": "qwen2_vl_vision", "embed_dim": 1280, "hidden_size": 3584, "num_heads": 16}
+    ) == pf.Rotary(80, scaling=axial, sections=[20, 20])
+    sizes = {"hidden_size": 1152, "num_attention_heads": 16}
+    assert read({"model_type": "kimi_k25_vision", **sizes}) == pf.Rotary(72, scaling=axial, sections=[1, 0] * 18)
+    columns = [1] * 18 + [0] * 18
+    assert read({"model_type": "step3p5_vision", **sizes}) == pf.Rotary(72, scaling=axial, sections=columns)
+    assert read({"model_type": "llama4_vision_model", **sizes}) == pf.Rotary(
+        72, scaling=axial, sections=columns, layout="interleaved"
+    )
+    m3 = read({"model_type": "minimax_m3_vl_vision", "head_dim": 80})
+    assert m3 == pf.Rotary(80, rotary_dim=78, scaling=axial, sections=[13, 13, 13])
+    pixtral = read({"model_type": "pixtral", "head_dim": 64})
+    plain = pf.Rotary(64).frequencies
+    np.testing.assert_array_equal(pixtral.frequencies, np.append(plain[0::2], plain[1::2]))
+    assert pixtral.ndim == 2
+    assert read({"model_type": "pixtral", "head_dim": 64}, layout="interleaved")._key.layout == "interleaved"
+
+
+def test_remote_code():
+    chatglm = {"model_type": "chatglm", "kv_channels": 128, "original_rope": True}
+    assert read(chatglm) == pf.Rotary(128, rotary_dim=64, layout="interleaved")
+    assert read({**chatglm, "rope_ratio": 50}) == pf.Rotary(128, base=5e5, rotary_dim=64, layout="interleaved")
+    assert read({**chatglm, "original_rope": False}) == pf.Rotary(128, rotary_dim=64)
+    kimi = {"model_type": "kimi_k2", "qk_rope_head_dim": 64, "rope_theta": 5e4}
+    assert read(kimi) == pf.Rotary(64, base=5e4, layout="interleaved_to_half")
+    assert read({"model_type": "kimi_k25", "text_config": kimi}) == read(kimi)
+
+
+# ---- layers ----------------------------------------------------------------------------------------------------------
+
+
+def test_kinds_of_layers():
+    local, whole = pf.Rotary(256), pf.Rotary(256, base=1e6, scaling={"rope_type": "linear", "factor": 8.0})
+    assert [read(GEMMA3, layer=i) for i in range(7)] == [local] * 5 + [whole, local]
+    with pytest.raises(ValueError, match=r"sliding_attention, full_attention; give layer_type= or layer="):
+        read(GEMMA3)
+    with pytest.raises(ValueError, match=r"layer_type='global' is none of sliding_attention, full_attention"):
+        read(GEMMA3, layer_type="global")
+    with pytest.raises(ValueError, match=r"layer=26 is too large.*26 layers"):
+        read(GEMMA3, layer=26)
+    with pytest.raises(ValueError, match=r"exclude each other"):
+        read(GEMMA3, layer=1, layer_type="full_attention")
+    nested = {
+        "model_type": "gemma3_text",
+        "rope_parameters": {
+            "sliding_attention": {"rope_type": "default", "rope_theta": 1e4},
+            "full_attention": {"rope_type": "linear", "factor": 8.0, "rope_theta": 1e6},
+        },
+    }
+    assert read(nested, layer_type="full_attention") == whole
+    assert read(nested, layer_type="sliding_attention") == local
+    modern = {"model_type": "modernbert", "hidden_size": 768, "num_attention_heads": 12, "num_hidden_layers": 6}
+    modern |= {"global_rope_theta": 1.6e5, "local_rope_theta": 1e4}
+    whole, local = pf.Rotary(64, base=1.6e5), pf.Rotary(64)
+    assert [read(modern, layer=i) for i in range(4)] == [whole, local, local, whole]
+    step = {
+        "model_type": "step3p5",
+        "layer_types": ["full_attention", "sliding_attention"] * 2,
+        "rope_theta": [5e6, 1e4] * 2,
+        "partial_rotary_factors": [0.5, 1.0] * 2,
+        "head_dim": 128,
+    }
+    assert read(step, layer=2) == pf.Rotary(128, base=5e6, rotary_dim=64)
+    assert read(step, layer_type="sliding_attention") == pf.Rotary(128)
+    assert read(V4, layer=0) == read(V4, layer_type="main") == pf.Rotary(64, layout="interleaved")
+    assert read(V4, layer=2) == read(V4, layer_type="compress") == read(V4, layer=1)
+
+
+def test_one_kind_alone():
+    """What is not there need not be told apart."""
+    mellum = {"model_type": "mellum", "layer_types": ["full_attention"] * 3}
+    assert read(mellum) == pf.Rotary(128, base=5e5)
+    beam = {"model_type": "beam", "rope_parameters": {"sliding_attention": {"rope_theta": 1e4}, "full_attention": None}}
+    assert read(beam) == pf.Rotary(128)
+    assert read(beam, layer_type="full_attention") is None
+
+
+@pytest.mark.parametrize(
+    ("config", "turning"),
+    [
+        ({"model_type": "smollm3", "head_dim": 8}, "1110111011101110"),
+        ({"model_type": "smollm3", "head_dim": 8, "no_rope_layer_interval": 3}, "1101101101101101"),
+        ({"model_type": "llama4_text", "no_rope_layers": [0, 1] * 8}, "0101010101010101"),
+        ({"model_type": "granite_swa", "head_dim": 8, "layer_rope_theta": [1e4, 0, 0, 1e4] * 4}, "1001100110011001"),
+        ({"model_type": "muse_glimmer_text", "layer_rope_theta": [1e4, 1e4, 0, 1e4] * 4}, "1101110111011101"),
+        ({"model_type": "cohere2", "head_dim": 8, "sliding_window_pattern": 4}, "1110111011101110"),
+        ({"model_type": "afmoe", "layer_types": ["sliding_attention", "full_attention"] * 8}, "1010101010101010"),
+        (
+            {"model_type": "exaone4", "head_dim": 8, "sliding_window": 4, "layer_types": ["full_attention", "sliding_attention"] * 8},
+            "0101010101010101",
+        ),
+        (
+            {"model_type": "exaone4", "head_dim": 8, "sliding_window": None, "layer_types": ["full_attention"] * 16},
+            "1111111111111111",
+        ),
+        ({"model_type": "qwen3_next", "layer_types": ["linear_attention", "full_attention"] * 8}, "0101010101010101"),
+        ({"model_type": "bamba", "head_dim": 8, "layers_block_type": ["mamba", "attention"] * 8}, "0101010101010101"),
+        (
+            {"model_type": "cohere2_moe", "layer_types": ["full_attention", "full_attention", "sliding_attention", "full_attention"] * 4, "mlp_layer_types": ["dense"] + ["sparse"] * 15},
+            "1010001000100010",
+        ),
+    ],
+    ids=lambda value: value["model_type"] if isinstance(value, dict) else value,
+)  # fmt: skip
+def test_layers_without(config, turning):
+    config = {"num_hidden_layers": 16, **config}
+    found = "".join("01"[read(config, layer=i) is not None] for i in range(16))
+    assert found == turning
+
+
+def test_a_base_for_each_layer():
+    granite = {"model_type": "granitemoe_swa", "head_dim": 8, "layer_rope_theta": [1e4, 0, 5e5], "rope_theta": 1e4}
+    assert read(granite, layer=0) == pf.Rotary(8)
+    assert read(granite, layer=1) is None
+    assert read(granite, layer=2) == pf.Rotary(8, base=5e5)
+    with pytest.raises(ValueError, match=r"layer_rope_theta.*give layer="):
+        read(granite)
+
+
+def test_layers_that_are_scaled():
+    scaling = {"rope_type": "linear", "factor": 4.0}
+    molmo = {"model_type": "molmo2_text", "rope_scaling": scaling, "rope_theta": 1e6, "rope_scaling_layers": [1]}
+    assert read(molmo, layer=1) == pf.Rotary(128, base=1e6, scaling=scaling)
+    assert read(molmo, layer=0) == pf.Rotary(128, base=1e6)
+    with pytest.raises(ValueError, match=r"rope_scaling_layers.*give layer="):
+        read(molmo)
+
+
+def test_layers_need_their_types():
+    with pytest.raises(ValueError, match=r"lacks layer_types, which layer=3 needs \(or give layer_type=\)"):
+        read({"model_type": "qwen3_next"}, layer=3)
+
+
+# ---- scalings --------------------------------------------------------------------------------------------------------
+
+
+def test_hunyuan():
+    scaling = {"type": "dynamic", "alpha": 1000.0, "factor": 1.0, "beta_fast": 32, "beta_slow": 1, "mscale": 1.0}
+    config = {"model_type": "hunyuan_v1_moe", "head_dim": 128, "rope_scaling": scaling}
+    assert read(config) == pf.Rotary(128, scaling={"rope_type": "ntk", "alpha": 1000.0})
+
+
+def test_xdrope():
+    """As the model's own code has it: a layout must be given, since transformers' class turns no pairs."""
+    scaling = {"type": "xdrope", "alpha": 1000.0, "xdrope_section": [16, 16, 16, 16], "factor": 1.0}
+    config = {"head_dim": 128, "rope_scaling": scaling}
+    expected = pf.Rotary(128, scaling={"rope_type": "ntk", "alpha": 1000.0}, sections=[16, 16, 16, 16])
+    assert read(config, layout="half") == expected
+    with pytest.raises(ValueError, match=r"hunyuan_vl_text.*different axes.*layout='half'"):
+        read({"model_type": "hunyuan_vl", "text_config": {"model_type": "hunyuan_vl_text", **config}})
+
+
+def test_telechat3():
+    yarn = {"rope_type": "telechat3-yarn", "factor": 4.0, "original_max_position_embeddings": 8192}
+    rotary = read({"model_type": "telechat3", "head_dim": 128, "rope_scaling": yarn})
+    assert rotary.attention_factor == pytest.approx(0.07 * np.log(4) + 1, rel=1e-15)
+    plain = pf.Rotary(128, scaling={**yarn, "rope_type": "yarn"})
+    np.testing.assert_array_equal(rotary.frequencies, plain.frequencies)
+
+
+def test_grok():
+    """Logarithms instead of frequencies are interpolated, and no factor multiplies the tables."""
+    config = {
+        "model_type": "git",
+        "architectures": ["Grok1ForCausalLM"],
+        "head_dim": 128,
+        "rope_theta": 2e8,
+        "rope_type": "yarn_log",
+        "scaling_factor": 16.0,
+        "original_max_position_embeddings": 8192,
+        "extrapolation_factor": 1.0,
+        "attn_factor": 1.0,
+        "beta_fast": 8,
+        "beta_slow": 1,
+    }
+    rotary = read(config)
+    assert rotary.attention_factor == 1
+    plain = 2e8 ** (-np.arange(64) / 64)
+    low, high = (128 * np.log(8192 / (turns * 2 * np.pi)) / (2 * np.log(2e8)) for turns in (8, 1))
+    low, high = np.floor(low), np.ceil(high)
+    mask = 1 - np.clip((np.arange(64) - low) / (high - low), 0, 1)
+    expected = np.exp(np.log(plain) * mask + np.log(plain / 16) * (1 - mask))
+    np.testing.assert_allclose(rotary.frequencies, expected, rtol=1e-13)
+    assert read({**config, "rope_rotate_half_dims": True}).rotary_dim == 64
+    theta = read({**config, "rope_type": "theta_scale"}).frequencies
+    base = 2e8 ** (np.log(8192 * 16 / (2 * np.pi)) / np.log(8192 / (2 * np.pi)))
+    np.testing.assert_allclose(theta, base ** (-np.arange(64) / 64), rtol=1e-12)
+
+
+def test_pangu():
+    """vLLM's own examples: axes are spread, and with three of them the last pair reads the first."""
+    scaling = {"rope_type": "openpangu", "mrope_section": [2, 3, 3], "mrope_interleaved": True}
+    rotary = read({"head_dim": 16, "rope_scaling": scaling}, layout="half")
+    assert rotary == pf.Rotary(16, sections=[0, 1, 2, 1, 2, 1, 2, 0])
+    two = {"rope_type": "openpangu", "mrope_section": [2, 2], "mrope_interleaved": True}
+    assert read({"head_dim": 8, "rope_scaling": two}, layout="half") == pf.Rotary(8, sections=[0, 1, 0, 1])
+
+
+def test_ntk_of_vllm():
+    fixed = {"rope_type": "ntk", "factor": 4.0}
+    expected = pf.Rotary(64, scaling={"rope_type": "ntk_fixed", "factor": 4.0})
+    assert read({"head_dim": 64, "rope_scaling": fixed}, layout="half") == expected
+    mixed = {**fixed, "mixed_b": 0.625}
+    expected = pf.Rotary(64, scaling={"rope_type": "ntk_mixed", "factor": 4.0, "b": 0.625})
+    assert read({"head_dim": 64, "rope_scaling": mixed}, layout="half") == expected
+
+
+def test_proportional():
+    rope = {"rope_type": "proportional", "partial_rotary_factor": 0.25, "rope_theta": 1e6}
+    rotary = read({"model_type": "llama", "head_dim": 64, "rope_parameters": rope})
+    assert rotary == pf.Rotary(64, base=1e6, scaling={"rope_type": "proportional", "partial_rotary_factor": 0.25})
+
+
+def test_a_factor_of_null_is_the_ratio_of_lengths():
+    yarn = {"rope_type": "yarn", "factor": None, "original_max_position_embeddings": 4096}
+    rotary = read({**LLAMA, "max_position_embeddings": 32768, "rope_scaling": yarn})
+    assert rotary == pf.Rotary(128, scaling={**yarn, "factor": 8.0})
+
+
+# ---- refusals --------------------------------------------------------------------------------------------------------
+
+SECTIONS = {"rope_type": "default", "mrope_section": [8, 12, 12]}
+WITHOUT = {
+    "bert": {"model_type": "bert", "hidden_size": 768, "num_attention_heads": 12},
+    "whisper": {"model_type": "whisper", "d_model": 384, "encoder_attention_heads": 6},
+    "gpt2": {"model_type": "gpt2", "n_embd": 768, "n_head": 12},
+    "t5": {"model_type": "t5", "d_model": 512, "num_heads": 8},
+    "clip": {"model_type": "clip", "text_config": {"hidden_size": 8}, "vision_config": {"hidden_size": 8}},
+}
+
+
+@pytest.mark.parametrize("name", WITHOUT)
+@pytest.mark.parametrize("layout", [None, "half"])
+def test_models_without(name, layout):
+    with pytest.raises(ValueError, match=f"'{name}' has no rotary encoding"):
+        read(WITHOUT[name], layout=layout)
+
+
+REFUSED = {
+    "nope": ({"model_type": "granitemoehybrid", "position_embedding_type": "nope"}, ["position_embedding_type", "'nope'", "no rotary"]),
+    "alibi": ({"model_type": "falcon", "alibi": True, "head_dim": 64}, ["alibi", "True", "ALiBi"]),
+    "no base": ({"model_type": "olmo_hybrid", "head_dim": 8, "rope_parameters": {"rope_theta": None}}, ["rope_theta", "no rotary"]),
+    "absolute": ({"model_type": "esm", "hidden_size": 8, "num_attention_heads": 1}, ["position_embedding_type", "'rotary'"]),
+    "unknown model": ({"model_type": "lama", "head_dim": 8}, ["'lama'", "'llama'", "layout="]),
+    "no model": ({"head_dim": 8}, ["model_type", "None", "layout="]),
+    "no width": ({"model_type": "llama"}, ["hidden_size", "head_dim"]),
+    "no heads": ({"model_type": "llama", "hidden_size": 64}, ["num_attention_heads"]),
+    "no parameters": ({"model_type": "gpt_oss", "head_dim": 64}, ["rope_parameters", "gpt_oss"]),
+    "vjepa2": ({"model_type": "vjepa2"}, ["vjepa2", "no rotation"]),
+    "gemma4_vision": ({"model_type": "gemma4_vision", "head_dim": 64}, ["gemma4_vision", "Rotary(head_dim // 2"]),
+    "learned": ({"model_type": "mistral_large4_text"}, ["weights", "frequencies="]),
+    "unknown scaling": ({**LLAMA, "rope_scaling": {"type": "magic"}}, ["'rope_scaling'", "'magic'", "yarn"]),
+    "unknown key": ({**LLAMA, "rope_scaling": {"type": "linear", "factor": 2.0, "facter": 3}}, ["'facter'", "3", "factor"]),
+    "key of another": ({**LLAMA, "rope_scaling": {"type": "linear", "factor": 2.0, "beta_fast": 32}}, ["'beta_fast'", "32", "linear"]),
+    "alpha": ({**LLAMA, "rope_scaling": {"type": "dynamic", "alpha": 2.0}, "max_position_embeddings": 8}, ["'alpha'", "dynamic"]),
+    "two types": ({**LLAMA, "rope_scaling": {"type": "linear", "rope_type": "dynamic", "factor": 2.0}}, ["'linear'", "'dynamic'", "leave one out"]),
+    "two places": ({**LLAMA, "rope_scaling": {"type": "linear", "factor": 2.0}, "rope_parameters": {"rope_theta": 1e4}}, ["rope_scaling", "rope_parameters", "leave one out"]),
+    "yarn without a factor": ({**LLAMA, "rope_scaling": {"type": "yarn", "original_max_position_embeddings": 8}, "max_position_embeddings": 64}, ["'factor'", "yarn"]),
+    "half of mscale": ({**LLAMA, "rope_scaling": {"type": "yarn", "factor": 4.0, "original_max_position_embeddings": 8, "mscale": 0.7}}, ["'mscale'", "0.7", "mscale_all_dim"]),
+    "no length": ({**LLAMA, "rope_scaling": {"type": "yarn", "factor": 4.0}}, ["max_position_embeddings", "yarn"]),
+    "fope": ({**LLAMA, "rope_scaling": {"type": "fope"}}, ["'fope'", "apply_tables"]),
+    "dual chunk": ({**LLAMA, "rope_scaling": {"type": "dual_chunk"}}, ["'dual_chunk'", "depend on both"]),
+    "a factor that is not read": ({**LLAMA, "partial_rotary_factor": 0.5}, ["partial_rotary_factor", "0.5", "rotary_dim"]),
+    "a factor twice": ({"model_type": "deepseek_v3", "qk_rope_head_dim": 64, "partial_rotary_factor": 0.5}, ["partial_rotary_factor", "0.5", "qk_rope_head_dim=64"]),
+    "odd": ({"model_type": "glm4_moe", "head_dim": 42}, ["21 of 42", "odd", "rotary_dim=20"]),
+    "too wide": ({"model_type": "phi", "head_dim": 8, "partial_rotary_factor": 2.0}, ["partial_rotary_factor", "2.0"]),
+    "dim and factor": ({"model_type": "minimax_m2", "head_dim": 128, "rotary_dim": 64, "partial_rotary_factor": 0.25}, ["rotary_dim", "64", "0.25"]),
+    "a dim that is not read": ({"model_type": "minimax_m3_vl_text", "rotary_dim": 64}, ["rotary_dim", "64", "128"]),
+    "a dim of a whole head": ({"model_type": "minimax", "head_dim": 128, "rotary_dim": 64}, ["rotary_dim", "64", "128"]),
+    "a part of another name": ({**LLAMA, "rotary_pct": 0.25}, ["rotary_pct", "0.25", "128"]),
+    "gptj": ({"model_type": "gptj", "n_embd": 64, "n_head": 4, "rotary_dim": None}, ["rotary_dim", "None"]),
+    "a base that is not read": ({**LLAMA, "rotary_emb_base": 5e5}, ["rotary_emb_base", "500000.0", "llama"]),
+    "two bases": ({"model_type": "dbrx", "d_model": 64, "n_heads": 4, "rope_theta": 1e4, "attn_config": {"rope_theta": 5e5}}, ["attn_config", "500000.0", "10000.0"]),
+    "proportional part": ({"model_type": "deepseek_v4", "qk_rope_head_dim": 64, "head_dim": 512, "rope_parameters": {"main": {"rope_type": "proportional"}}}, ["proportional", "512", "64"]),
+    "few sections": ({"model_type": "qwen2_vl_text", "head_dim": 128, "rope_scaling": SECTIONS}, ["mrope_section", "32", "64 pairs"]),
+    "in turn or not": ({"model_type": "qwen2_vl_text", "head_dim": 128, "rope_scaling": {"mrope_interleaved": True}}, ["mrope_interleaved", "True", "one after the other"]),
+    "sections of text": ({**LLAMA, "rope_scaling": SECTIONS}, ["mrope_section", "default"]),
+    "kinds of a model without": ({**LLAMA, "rope_parameters": {"full": {}, "sliding": {}}}, ["full", "sliding", "one kind"]),
+    "one for all kinds": ({"model_type": "laguna", "rope_parameters": {"rope_theta": 1e4}, "layer_types": ["full_attention"]}, ["full_attention", "not for all"]),
+    "beside kinds": ({"model_type": "olmo3", "head_dim": 8, "layer_types": ["full_attention"], "rope_parameters": {"full_attention": {}, "truncate": False}}, ["truncate", "False", "beside"]),
+    "truncate in kinds": (
+        {"model_type": "olmo3", "head_dim": 8, "layer_types": ["full_attention"], "rope_parameters": {"full_attention": {"rope_type": "yarn", "factor": 2.0, "truncate": False}}},
+        ["truncate", "False", "truncates always"],
+    ),
+    "scaling of what is not scaled": ({"model_type": "recurrent_gemma_of_old", "head_dim": 8}, ["recurrent_gemma_of_old"]),
+    "axial text": ({**LLAMA, "rope_parameters": {"rope_type": "axial"}}, ["axial", "llama"]),
+    "scaled tower": ({"model_type": "qwen2_5_vl_vision", "head_dim": 8, "rope_parameters": {"rope_type": "yarn"}}, ["yarn", "never scaled"]),
+    "parts missing": ({"model_type": "llava"}, ["llava", "text_config"]),
+    "width of no number": ({"model_type": "llama", "head_dim": 3.5}, ["head_dim", "3.5"]),
+    "layer types": ({"model_type": "gemma3_text", "layer_types": "full"}, ["layer_types", "'full'"]),
+    "parameters of no mapping": ({**LLAMA, "rope_parameters": "yarn"}, ["rope_parameters", "'yarn'"]),
+    "ignored scaling": ({"model_type": "cohere2_moe", "rope_scaling": {"type": "linear", "factor": 2.0}}, ["rope_scaling", "linear"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused(name):
+    config, words = REFUSED[name]
+    with pytest.raises((TypeError, ValueError)) as raised:
+        read(config)
+    assert all(word in str(raised.value) for word in words), raised.value
+
+
+def test_unknown_models_with_a_layout():
+    config = {"model_type": "new", "head_dim": 64, "rope_theta": 5e5, "partial_rotary_factor": 0.5}
+    for layout in ("half", "interleaved", "interleaved_to_half"):
+        assert read(config, layout=layout) == pf.Rotary(64, base=5e5, rotary_dim=32, layout=layout)
+    nested = {
+        "model_type": "new",
+        "head_dim": 8,
+        "rope_parameters": {"a": {"rope_theta": 1e4}, "b": {"rope_theta": 5.0}},
+    }
+    assert read(nested, layout="half", layer_type="b") == pf.Rotary(8, base=5.0)
+    with pytest.raises(ValueError, match="layout must be one of"):
+        read(config, layout="neox")
+
+
+def test_objects_and_files(tmp_path):
+    made = SimpleNamespace(to_dict=lambda: {"head_dim": 8}, model_type="llama")
+    assert read(made) == pf.Rotary(8)
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(LLAMA))
+    assert read(path) == read(str(path)) == pf.Rotary(128)
+    with pytest.raises(TypeError, match=r"config must be a mapping.*not list"):
+        read([1])
+
+
+GARBAGE = [
+    None,
+    True,
+    0,
+    -1,
+    3,
+    1e308,
+    1e-300,
+    float("nan"),
+    float("inf"),
+    "yarn",
+    "",
+    [],
+    [1, 2],
+    {},
+    {"a": {}},
+    {1: 2},
+    b"x",
+]
+
+
+# each names what is wrong with a config, or the argument of Rotary that it makes
+ERROR = re.compile(
+    r"config|layer|scaling|rope_type|head_dim|rotary_dim|base|sections|frequencies|attention_factor|amplitudes"
+)
+
+
+def test_garbage(rng):
+    """Whatever a config has, the answer is a Rotary, None, or an error of these two kinds that says something."""
+    whole = [config for config, _ in REFUSED.values()] + [config for config, *_ in PUBLISHED.values()]
+    families_of = [{"model_type": family.models.split()[0], "num_hidden_layers": 4} for family in families.FAMILIES]
+    sizes = {"hidden_size": 64, "num_attention_heads": 4, "qk_rope_head_dim": 16, "projection_dim": 64}
+    keys = sorted({key for config in whole for key in config} | {"layer_types", "per_layer_config", "rope_scaling"})
+    inner = sorted({key for kind in _rope.KINDS.values() for key in kind.parameters} | {"rope_theta", "mrope_section"})
+    for _ in range(6000):
+        config = dict((whole + families_of)[rng.integers(len(whole) + len(families_of))])
+        if rng.random() < 0.5:
+            config = sizes | config
+        for _ in range(rng.integers(1, 3)):
+            garbage = GARBAGE[rng.integers(len(GARBAGE))]
+            if rng.random() < 0.5:
+                config[keys[rng.integers(len(keys))]] = garbage
+            else:
+                rope = config.get("rope_parameters")
+                kind = sorted(_rope.KINDS)[rng.integers(len(_rope.KINDS))]
+                given = {"rope_type": kind, inner[rng.integers(len(inner))]: garbage}
+                config["rope_parameters"] = (rope if isinstance(rope, dict) else {}) | given
+        options = [{}, {"layer": 1}, {"layer_type": "full_attention"}, {"layout": "half"}][rng.integers(4)]
+        try:
+            found = read(config, **options)
+        except (TypeError, ValueError) as error:
+            found = str(error)
+        assert found is None or isinstance(found, pf.Rotary) or ERROR.search(found), (config, found)
+
+
+# ---- the table -------------------------------------------------------------------------------------------------------
+
+
+def test_table_is_consistent():
+    models = [model for family in families.FAMILIES for model in family.models.split()]
+    assert len(models) == len(set(models))
+    rules = {*_rotary_axes.RULES, *_rotary_axes.COUNTED, "atoms", "in_turn"}
+    for family in families.FAMILIES:
+        assert family.sections is None or family.sections.rule in rules
+        assert family.layout in pf._rotary.LAYOUTS
+        assert family.source
+        assert family.spectrum in {*_rotary_spectra.SPECTRA, "geometric"}
+        assert all(kind.rope_type in _rope.KINDS for kind in family.kinds.values())
+    for table in (types.HEADS, types.BASES, types.FACTORS, dict.fromkeys(types.NEEDS_PARAMETERS)):
+        assert set(table) <= set(models), set(table) - set(models)
+    followed = {part for parts in types.PARTS.values() for part in parts.values()}
+    known = set(models) | set(types.PARTS) | set(types.UNREADABLE) | types.NO_ROTARY
+    assert followed <= known, followed - known
+
+
+def test_page_of_the_documentation_is_current():
+    script = subprocess.run(
+        [sys.executable, str(ROOT / "docs" / "make_rotary_models.py"), "--print"],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "PYTHONPATH": str(Path(pf.__file__).parents[1])},
+    )
+    assert (ROOT / "docs" / "rotary-models.md").read_text(encoding="utf-8") == script.stdout

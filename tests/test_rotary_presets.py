@@ -1,0 +1,513 @@
+"""Rotary presets of language, speech and vision against the classes of transformers: queries turned by both."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from optional import optional
+
+import posenc_fast as pf
+from posenc_fast.presets import positions
+from posenc_fast.presets._registry import FACTS
+
+ROTARY = sorted(name for name, facts in FACTS.items() if facts.rotary)
+YARN = {"rope_type": "yarn", "original_max_position_embeddings": 4096}
+LLAMA3 = {
+    "rope_type": "llama3",
+    "rope_theta": 5e5,
+    "factor": 8.0,
+    "low_freq_factor": 1.0,
+    "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 8192,
+}
+
+
+@pytest.fixture(scope="module")
+def torch():
+    return optional("torch")
+
+
+@pytest.fixture(scope="module")
+def transformers():
+    return optional("transformers")
+
+
+def pairs(x, rotary):
+    """(..., pairs) complex numbers."""
+    turning, layout = np.asarray(x, np.float64)[..., : rotary.rotary_dim], rotary._key.layout
+    if layout == "interleaved":
+        return turning[..., 0::2] + 1j * turning[..., 1::2]
+    return turning[..., : rotary.rotary_dim // 2] + 1j * turning[..., rotary.rotary_dim // 2 :]
+
+
+def alike(rotary, where, q, theirs):
+    """But for the rounding of float32 angles, and of products."""
+    ours = rotary.apply(q, positions=where)
+    np.testing.assert_array_equal(ours[..., rotary.rotary_dim :], theirs[..., rotary.rotary_dim :])
+    frequencies = rotary._angles_of("cos").frequencies.reshape(rotary.rotary_dim // 2, -1)
+    angles = np.abs(np.asarray(where, np.float64).reshape(len(where), -1)) @ np.abs(frequencies).T
+    allowed = np.abs(pairs(ours, rotary)) * (1e-6 + 5e-7 * angles)
+    difference = np.abs(pairs(ours, rotary) - pairs(theirs, rotary))
+    assert (difference <= allowed).all(), (difference / allowed).max()
+
+
+class Model:
+    """A model's module and rotary class, and its config."""
+
+    def __init__(self, torch: Any, transformers: Any, model: str, config: str, **settings: Any) -> None:
+        self.torch = torch
+        self.module = importlib.import_module(f"transformers.models.{model}.modeling_{model}")
+        configs = importlib.import_module(f"transformers.models.{model}.configuration_{model}")
+        self.config = getattr(configs, config)(**settings)
+
+    def turned(
+        self, name: str, q: np.ndarray, where: np.ndarray, layer_type: str | None = None, apply="apply_rotary_pos_emb"
+    ) -> np.ndarray:
+        """By the class of a name and the function beside it; positions of several axes come first."""
+        x = self.torch.from_numpy(q)
+        ids = self.torch.from_numpy(np.asarray(where))
+        ids = ids[None] if ids.ndim == 1 else ids.T[:, None]
+        more = () if layer_type is None else (layer_type,)
+        cos, sin = getattr(self.module, name)(self.config)(x, ids, *more)
+        turn = getattr(self.module, apply)
+        if "k" not in inspect.signature(turn).parameters:
+            return turn(x, cos, sin).numpy()
+        return turn(x, x, cos, sin)[0].numpy()
+
+
+# preset: module, config, rotary class, settings of the config, keyword of the preset
+TEXT: dict[str, tuple[Any, ...]] = {
+    "llama": ("llama", "LlamaConfig", "LlamaRotaryEmbedding", {}, {}),
+    "llama3": ("llama", "LlamaConfig", "LlamaRotaryEmbedding", {"rope_parameters": LLAMA3}, {}),
+    "gpt_neox": ("gpt_neox", "GPTNeoXConfig", "GPTNeoXRotaryEmbedding", {}, {}),
+    "glm4": ("glm4", "Glm4Config", "Glm4RotaryEmbedding", {}, {}),
+    "cohere": ("cohere", "CohereConfig", "CohereRotaryEmbedding", {}, {}),
+    "helium": ("helium", "HeliumConfig", "HeliumRotaryEmbedding", {}, {}),
+    "nanochat": ("nanochat", "NanoChatConfig", "NanoChatRotaryEmbedding", {}, {}),
+    "gpt_oss": ("gpt_oss", "GptOssConfig", "GptOssRotaryEmbedding", {}, {}),
+    "ministral3": ("ministral3", "Ministral3Config", "Ministral3RotaryEmbedding", {}, {}),
+    "hunyuan": (
+        "hunyuan_v1_dense",
+        "HunYuanDenseV1Config",
+        "HunYuanDenseV1RotaryEmbedding",
+        {
+            "head_dim": 128,
+            "rope_parameters": {"rope_type": "dynamic", "rope_theta": 1e4, "alpha": 1000.0, "factor": 1.0},
+        },
+        {},
+    ),
+    "gemma3": ("gemma3", "Gemma3TextConfig", "Gemma3RotaryEmbedding", {}, {"layer_type": "full_attention"}),
+    "gemma3 sliding": ("gemma3", "Gemma3TextConfig", "Gemma3RotaryEmbedding", {}, {"layer_type": "sliding_attention"}),
+    "gemma4": ("gemma4", "Gemma4TextConfig", "Gemma4TextRotaryEmbedding", {}, {"layer_type": "full_attention"}),
+    "gemma4 sliding": (
+        "gemma4",
+        "Gemma4TextConfig",
+        "Gemma4TextRotaryEmbedding",
+        {},
+        {"layer_type": "sliding_attention"},
+    ),
+    "modernbert": (
+        "modernbert",
+        "ModernBertConfig",
+        "ModernBertRotaryEmbedding",
+        {},
+        {"layer_type": "full_attention"},
+    ),
+    "modernbert sliding": (
+        "modernbert",
+        "ModernBertConfig",
+        "ModernBertRotaryEmbedding",
+        {},
+        {"layer_type": "sliding_attention"},
+    ),
+    "mimo_v2_flash": (
+        "mimo_v2_flash",
+        "MiMoV2FlashConfig",
+        "MiMoV2FlashRotaryEmbedding",
+        {},
+        {"layer_type": "full_attention"},
+    ),
+    "mimo_v2_flash sliding": (
+        "mimo_v2_flash",
+        "MiMoV2FlashConfig",
+        "MiMoV2FlashRotaryEmbedding",
+        {},
+        {"layer_type": "sliding_attention"},
+    ),
+    "minimax_m2": ("minimax_m2", "MiniMaxM2Config", "MiniMaxM2RotaryEmbedding", {"rotary_dim": 64}, {}),
+    "qwen3_next": (
+        "qwen3_next",
+        "Qwen3NextConfig",
+        "Qwen3NextRotaryEmbedding",
+        {"rope_parameters": {"rope_type": "default", "rope_theta": 1e7, "partial_rotary_factor": 0.25}},
+        {},
+    ),
+    "nomic_bert": ("nomic_bert", "NomicBertConfig", "NomicBertRotaryEmbedding", {}, {}),
+    "moonshine": ("moonshine", "MoonshineConfig", "MoonshineRotaryEmbedding", {}, {}),
+    "pe_audio": ("pe_audio", "PeAudioEncoderConfig", "PeAudioEncoderRotaryEmbedding", {}, {}),
+}
+MULTIMODAL = {
+    "qwen2_vl": (
+        "qwen2_vl",
+        "Qwen2VLTextConfig",
+        "Qwen2VLRotaryEmbedding",
+        {"rope_parameters": {"rope_type": "default", "rope_theta": 1e6, "mrope_section": [16, 24, 24]}},
+        {},
+    ),
+    "qwen3_vl": (
+        "qwen3_vl",
+        "Qwen3VLTextConfig",
+        "Qwen3VLTextRotaryEmbedding",
+        {"rope_parameters": {"rope_type": "default", "rope_theta": 5e6, "mrope_section": [24, 20, 20]}},
+        {},
+    ),
+    "qwen3_5": (
+        "qwen3_5",
+        "Qwen3_5TextConfig",
+        "Qwen3_5TextRotaryEmbedding",
+        {
+            "rope_parameters": {
+                "rope_type": "default",
+                "rope_theta": 1e7,
+                "partial_rotary_factor": 0.25,
+                "mrope_section": [11, 11, 10],
+            }
+        },
+        {},
+    ),
+    "glm4v": (
+        "glm4v",
+        "Glm4vTextConfig",
+        "Glm4vTextRotaryEmbedding",
+        {
+            "rope_parameters": {
+                "rope_type": "default",
+                "rope_theta": 1e4,
+                "partial_rotary_factor": 0.5,
+                "mrope_section": [8, 12, 12],
+            }
+        },
+        {},
+    ),
+    "ernie4_5_vl": ("ernie4_5_vl_moe", "Ernie4_5_VLMoeTextConfig", "Ernie4_5_VLMoeTextRotaryEmbedding", {}, {}),
+}
+
+
+def compare(torch, transformers, rng, entry, where, preset):
+    model, config, name, settings, options = entry
+    rotary = pf.presets.get(preset.partition(" ")[0])(**options)
+    q = rng.standard_normal((1, 2, len(where), rotary.head_dim), np.float32)
+    made = Model(torch, transformers, model, config, **settings)
+    theirs = made.turned(name, q, where, options.get("layer_type"))
+    alike(rotary, where, q, theirs)
+
+
+@pytest.mark.parametrize("preset", TEXT)
+def test_text(preset, torch, transformers, rng):
+    where = np.array([0, 1, 2, 3, 17, 100, 1000])
+    compare(torch, transformers, rng, TEXT[preset], where, preset)
+
+
+@pytest.mark.parametrize("preset", MULTIMODAL)
+def test_multimodal(preset, torch, transformers, rng):
+    where = positions.mrope([3, (2, 3, 4), 2, (1, 2, 2), 1])
+    compare(torch, transformers, rng, MULTIMODAL[preset], where, preset)
+
+
+def test_positions_of_images_in_text(torch, transformers):
+    """As Qwen2-VL counts them, merged patches and all."""
+    module = importlib.import_module("transformers.models.qwen2_vl.modeling_qwen2_vl")
+    config = transformers.Qwen2VLConfig(image_token_id=7, video_token_id=8, vision_start_token_id=6)
+    ids = torch.tensor([[1, 1, 6] + [7] * 12 + [9, 9, 6] + [7] * 4 + [9]])
+    model = module.Qwen2VLModel.__new__(module.Qwen2VLModel)
+    torch.nn.Module.__init__(model)
+    model.config = config
+    grids = torch.tensor([[1, 6, 8], [1, 4, 4]])
+    kinds = (ids == 7).int()
+    theirs, _ = model.get_rope_index(ids, mm_token_type_ids=kinds, image_grid_thw=grids)
+    ours = positions.mrope([3, (1, 3, 4), 3, (1, 2, 2), 1])
+    np.testing.assert_array_equal(theirs[:, 0].T.numpy(), ours)
+
+
+# ---- classes with functions of their own ----------------------------------------------------------------------------
+
+
+def test_llama4(torch, transformers, rng):
+    model = Model(torch, transformers, "llama4", "Llama4TextConfig")
+    rotary, where = pf.presets.llama4(), np.arange(9)
+    q = rng.standard_normal((1, 2, 9, 128), np.float32)
+    x = torch.from_numpy(q).transpose(1, 2)
+    factors = model.module.Llama4TextRotaryEmbedding(model.config)(x, torch.arange(9)[None])
+    alike(rotary, where, q, model.module.apply_rotary_emb(x, x, factors)[0].transpose(1, 2).numpy())
+
+
+def test_phi(torch, transformers, rng):
+    model = Model(torch, transformers, "phi", "PhiConfig")
+    q, where = rng.standard_normal((1, 2, 9, 64), np.float32), np.arange(9)
+    # the attention layer takes the rest of a head off before
+    theirs = np.concatenate([model.turned("PhiRotaryEmbedding", q[..., :32], where), q[..., 32:]], -1)
+    alike(pf.presets.phi(), where, q, theirs)
+
+
+def test_gptj(torch, transformers, rng):
+    module = importlib.import_module("transformers.models.gptj.modeling_gptj")
+    q = rng.standard_normal((1, 2, 9, 256), np.float32)
+    x = torch.from_numpy(q).transpose(1, 2)
+    sin, cos = torch.split(module.create_sinusoidal_positions(9, 64), 32, dim=-1)
+    turned = module.apply_rotary_pos_emb(x[..., :64], sin[None], cos[None])
+    theirs = torch.cat([turned, x[..., 64:]], -1).transpose(1, 2)
+    alike(pf.presets.gptj(), np.arange(9), q, theirs.numpy())
+
+
+def test_roformer(torch, transformers, rng):
+    module = importlib.import_module("transformers.models.roformer.modeling_roformer")
+    embedding = module.RoFormerSinusoidalPositionalEmbedding(64, 64)
+    embedding.weight.data = embedding.create_weight() if hasattr(embedding, "create_weight") else embedding.weight.data
+    q = rng.standard_normal((1, 2, 9, 64), np.float32)
+    table = embedding([1, 9])[None, None]
+    apply = module.RoFormerSelfAttention.apply_rotary_position_embeddings
+    theirs = apply(table, torch.from_numpy(q), torch.from_numpy(q))[0]
+    alike(pf.presets.roformer(), np.arange(9), q, theirs.detach().numpy())
+
+
+DEEPSEEK = {**YARN, "rope_theta": 1e4, "factor": 40.0, "beta_fast": 32, "beta_slow": 1}
+
+
+def test_deepseek_v2(torch, transformers, rng):
+    parameters = {**DEEPSEEK, "mscale": 0.707, "mscale_all_dim": 0.707}
+    model = Model(torch, transformers, "deepseek_v2", "DeepseekV2Config", rope_parameters=parameters)
+    q = rng.standard_normal((1, 2, 9, 64), np.float32)
+    x = torch.from_numpy(q)
+    factors = model.module.DeepseekV2RotaryEmbedding(model.config)(x, torch.arange(9)[None])
+    alike(pf.presets.deepseek_v2(), np.arange(9), q, model.module.apply_rotary_emb(x, x, factors)[0].numpy())
+
+
+def test_deepseek_v3(torch, transformers, rng):
+    parameters = {**DEEPSEEK, "mscale": 1.0, "mscale_all_dim": 1.0}
+    model = Model(torch, transformers, "deepseek_v3", "DeepseekV3Config", rope_parameters=parameters)
+    q = rng.standard_normal((1, 2, 9, 64), np.float32)
+    where = np.array([0, 1, 2, 3, 17, 100, 1000, 2000, 3000])
+    theirs = model.turned("DeepseekV3RotaryEmbedding", q, where, apply="apply_rotary_pos_emb_interleave")
+    alike(pf.presets.deepseek_v3(), where, q, theirs)
+
+
+def test_deepseek_v4(torch, transformers, rng):
+    yarn = {"rope_type": "yarn", "factor": 16.0, "original_max_position_embeddings": 65536, "attention_factor": 1.0}
+    parameters = {
+        "main": {"rope_type": "default", "rope_theta": 1e4, "partial_rotary_factor": 0.125},
+        "compress": {**yarn, "rope_theta": 1.6e5, "partial_rotary_factor": 0.125},
+    }
+    model = Model(torch, transformers, "deepseek_v4", "DeepseekV4Config", rope_parameters=parameters)
+    q = rng.standard_normal((1, 2, 9, 512), np.float32)
+    x = torch.from_numpy(q)
+    cos, sin = model.module.DeepseekV4RotaryEmbedding(model.config)(x, torch.arange(9)[None], "compress")
+    theirs = model.module.apply_rotary_pos_emb(x, cos, sin).numpy()
+    np.testing.assert_array_equal(theirs[..., :448], q[..., :448])
+    alike(pf.presets.deepseek_v4(), np.arange(9), q[..., 448:], theirs[..., 448:])
+
+
+def test_wav2vec2_conformer(torch, transformers, rng):
+    settings = {"hidden_size": 128, "num_attention_heads": 2, "position_embeddings_type": "rotary"}
+    model = Model(torch, transformers, "wav2vec2_conformer", "Wav2Vec2ConformerConfig", **settings)
+    q = rng.standard_normal((1, 2, 9, 64), np.float32)
+    hidden = torch.from_numpy(q).transpose(1, 2).reshape(1, 9, 128)
+    tables = model.module.Wav2Vec2ConformerRotaryPositionalEmbedding(model.config)(hidden)
+    attention = model.module.Wav2Vec2ConformerSelfAttention(model.config)
+    theirs = attention._apply_rotary_embedding(hidden, tables).reshape(1, 9, 2, 64).transpose(1, 2)
+    alike(pf.presets.wav2vec2_conformer(), np.arange(9), q, theirs.detach().numpy())
+
+
+# ---- vision ---------------------------------------------------------------------------------------------------------
+
+
+def vision(model, name, q, where, apply="apply_rotary_pos_emb_vision"):
+    """Tokens first, as towers have them."""
+    x = model.torch.from_numpy(q[0]).transpose(0, 1)
+    cos, sin = getattr(model.module, name)(model.config)(x, model.torch.from_numpy(where))
+    return getattr(model.module, apply)(x, x, cos, sin)[0].transpose(0, 1)[None].numpy()
+
+
+def test_qwen2_vl_vision(torch, transformers, rng):
+    model = Model(torch, transformers, "qwen2_vl", "Qwen2VLVisionConfig")
+    where = positions.qwen2_vl_vision(4, 6, frames=2)
+    utilities = importlib.import_module("transformers.vision_utils")
+    np.testing.assert_array_equal(utilities.get_vision_position_ids(torch.tensor([[2, 4, 6]]), 2).numpy(), where)
+    q = rng.standard_normal((1, 2, len(where), 80), np.float32)
+    alike(pf.presets.qwen2_vl_vision(), where, q, vision(model, "Qwen2VLVisionRotaryEmbedding", q, where))
+
+
+def test_kimi_vision(torch, transformers, rng):
+    model = Model(torch, transformers, "kimi_k25", "Kimi_K25VisionConfig")
+    where = positions.qwen2_vl_vision(4, 6)
+    q = rng.standard_normal((1, 2, len(where), 72), np.float32)
+    alike(pf.presets.kimi_vision(), where, q, vision(model, "Kimi_K25VisionRotaryEmbedding", q, where))
+
+
+def test_inkling_vision(torch, transformers, rng):
+    model = Model(torch, transformers, "inkling2", "Inkling2VisionConfig")
+    where = 1 + positions.grid(4, 6)
+    q = rng.standard_normal((1, 2, len(where), 64), np.float32)
+    alike(pf.presets.inkling_vision(), where, q, vision(model, "Inkling2VisionRotaryEmbedding", q, where))
+
+
+def test_minimax_m3_vision(torch, transformers, rng):
+    model = Model(torch, transformers, "minimax_m3_vl", "MiniMaxM3VLVisionConfig")
+    where = positions.grid(2, 4, 6)
+    q = rng.standard_normal((1, 2, len(where), 80), np.float32)
+    alike(pf.presets.minimax_m3_vision(), where, q, vision(model, "MiniMaxM3VLVisionRotaryEmbedding", q, where))
+
+
+def test_sam2(torch, transformers, rng):
+    model = Model(torch, transformers, "sam2_video", "Sam2VideoConfig")
+    where = positions.grid(4, 6)
+    q = rng.standard_normal((1, 1, len(where), 256), np.float32)
+    x = torch.from_numpy(q)
+    # its first coordinate is x
+    ids = torch.from_numpy(np.ascontiguousarray(where[:, ::-1]))
+    cos, sin = model.module.Sam2VideoVisionRotaryEmbedding(model.config)(x, ids)
+    alike(pf.presets.sam2(), where, q, model.module.apply_rotary_pos_emb_2d(x, x, cos[None], sin[None])[0].numpy())
+
+
+def test_pixtral(torch, transformers, rng):
+    model = Model(torch, transformers, "pixtral", "PixtralVisionConfig")
+    where = positions.grid(4, 6)
+    q = rng.standard_normal((1, 2, len(where), 64), np.float32)
+    x = torch.from_numpy(q)
+    cos, sin = model.module.PixtralVisionRotaryEmbedding(model.config)(x, torch.from_numpy(where))
+    theirs = model.module.apply_rotary_pos_emb(x, x, cos, sin, unsqueeze_dim=0)[0].numpy()
+    alike(pf.presets.pixtral(), where, q, theirs)
+    side = pf.presets.pixtral(layout="interleaved")
+    np.testing.assert_array_equal(side.tables(where), pf.presets.pixtral().tables(where))
+
+
+def test_dinov3(torch, transformers, rng):
+    model = Model(torch, transformers, "dinov3_vit", "DINOv3ViTConfig", image_size=64, patch_size=16)
+    where = positions.dinov3(2, 4)
+    q = rng.standard_normal((1, 2, 8, 64), np.float32)
+    x = torch.from_numpy(q)
+    cos, sin = model.module.DINOv3ViTRopePositionEmbedding(model.config).eval()(torch.zeros(1, 3, 32, 64))
+    alike(pf.presets.dinov3(), where, q, model.module.apply_rotary_pos_emb(x, x, cos, sin)[0].numpy())
+
+
+def test_llama4_vision(torch, transformers, rng):
+    settings = {"hidden_size": 176, "num_attention_heads": 2, "image_size": 42, "patch_size": 14}
+    model = Model(torch, transformers, "llama4", "Llama4VisionConfig", **settings)
+    where = positions.llama4_vision(3, 3)
+    q = rng.standard_normal((1, 2, 10, 88), np.float32)
+    x = torch.from_numpy(q).transpose(1, 2)
+    factors = model.module.Llama4VisionRotaryEmbedding(model.config)(x)
+    theirs = model.module.vision_apply_rotary_emb(x, x, factors)[0].transpose(1, 2).numpy()
+    alike(pf.presets.llama4_vision(), where, q, theirs)
+
+
+def test_efficient_loftr(torch, transformers, rng):
+    model = Model(torch, transformers, "efficientloftr", "EfficientLoFTRConfig")
+    side = model.config.q_aggregation_kernel_size
+    where = 1 + positions.grid(3, 4)
+    q = rng.standard_normal((1, 1, 12, 256), np.float32)
+    x = torch.from_numpy(q)
+    cos, sin = model.module.EfficientLoFTRRotaryEmbedding(model.config)(torch.zeros(1, 256, 3 * side, 4 * side))
+    theirs = model.module.apply_rotary_pos_emb(x, x, cos.reshape(1, 12, 256), sin.reshape(1, 12, 256))[0].numpy()
+    alike(pf.presets.efficient_loftr(), where, q, theirs)
+
+
+def test_lightglue(torch, transformers, rng):
+    model = Model(torch, transformers, "lightglue", "LightGlueConfig")
+    encoder = model.module.LightGluePositionalEncoder(model.config)
+    where = rng.uniform(-1, 1, (9, 2)).astype(np.float32)
+    q = rng.standard_normal((1, 4, 9, 64), np.float32)
+    x = torch.from_numpy(q)
+    cos, sin = encoder(torch.from_numpy(where)[None])[0]
+    theirs = model.module.apply_rotary_pos_emb(x, x, cos, sin)[0].detach().numpy()
+    rotary = pf.presets.lightglue(encoder.projector.weight.detach().numpy())
+    alike(rotary, where.astype(np.float64), q, theirs)
+
+
+# ---- of all presets -------------------------------------------------------------------------------------------------
+
+
+def test_every_preset_is_compared_with_its_source():
+    texts = Path(__file__).read_text(encoding="utf-8")
+    texts += (Path(__file__).parent / "test_rotary_diffusers.py").read_text(encoding="utf-8")
+    compared = {*re.findall(r"pf\.presets\.(\w+)\(", texts), *TEXT, *MULTIMODAL}
+    assert sorted(set(ROTARY) - compared) == []
+    assert len(ROTARY) >= 40
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in ROTARY if "frequencies" in inspect.signature(pf.presets.get(name)).parameters]
+)
+def test_float32_frequencies(name):
+    """Those of float32 frameworks: near the exact ones, and float32 numbers."""
+    exact, single = pf.presets.get(name)(), pf.presets.get(name)(frequencies="float32")
+    assert exact != single
+    np.testing.assert_array_equal(single.frequencies, single.frequencies.astype(np.float32))
+    np.testing.assert_allclose(single.frequencies, exact.frequencies, rtol=5e-7)
+    assert (single.ndim, single.rotary_dim, single.head_dim) == (exact.ndim, exact.rotary_dim, exact.head_dim)
+    assert single._key.axes == exact._key.axes
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_tables_of_the_source_are_identified(dtype, torch, transformers):
+    """In the shapes and with the rounding that models have them."""
+    kind = getattr(torch, dtype)
+    for model, config, name, preset, where in (
+        ("llama", "LlamaConfig", "LlamaRotaryEmbedding", "llama", np.arange(16)),
+        ("gpt_oss", "GptOssConfig", "GptOssRotaryEmbedding", "gpt_oss", np.arange(16)),
+        (*MULTIMODAL["qwen2_vl"][:3], "qwen2_vl", positions.mrope([4, (1, 3, 4)])),
+    ):
+        settings = MULTIMODAL["qwen2_vl"][3] if preset == "qwen2_vl" else {}
+        made = Model(torch, transformers, model, config, **settings)
+        ids = torch.from_numpy(where)
+        ids = ids[None] if ids.ndim == 1 else ids.T[:, None]
+        tables = getattr(made.module, name)(made.config)(torch.zeros(1, dtype=kind), ids)
+        cos, sin = (table.float().numpy() for table in tables)
+        if dtype == "bfloat16":
+            cos, sin = (table.astype(pytest.importorskip("ml_dtypes").bfloat16) for table in (cos, sin))
+        found = pf.identify_rotary(cos=cos, sin=sin, positions=where)
+        assert preset in found.presets
+        assert found.layout == (None if preset == "gpt_oss" else "half")
+
+
+def test_float32_frequencies_are_those_of_the_source(torch, transformers):
+    model = Model(torch, transformers, "llama", "LlamaConfig")
+    theirs = model.module.LlamaRotaryEmbedding(model.config).inv_freq.numpy()
+    ours = pf.presets.llama(frequencies="float32").frequencies
+    # powers of torch are not always rounded once
+    assert (ours == theirs).mean() > 0.9
+    np.testing.assert_allclose(ours, theirs, rtol=1.3e-7)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: pf.presets.qwen2_vl_vision(82), "head_dim=82 does not divide into pairs for 2 axes; .* such as 84"),
+        (lambda: pf.presets.flux((16, 56)), r"axes_dim must be 3 even numbers, one for each axis, not \(16, 56\)"),
+        (lambda: pf.presets.flux((15, 57, 56)), "axes_dim=15 does not divide into pairs"),
+        (lambda: pf.presets.qwen2_vl(64), r"mrope_section=\(16, 24, 24\) must be three numbers .* add up to 32"),
+        (lambda: pf.presets.gemma3(layer_type="full"), "layer_type must be 'full_attention' or .*, not 'full'"),
+        (lambda: pf.presets.gpt_neox(30), "partial_rotary_factor .* head_dim=7 does not divide"),
+        (lambda: pf.presets.ernie4_5_vl(mrope_section=(20, 24, 20)), "as many pairs of h as of w"),
+        (lambda: pf.presets.ideogram4(64), "more than 32 pairs when the axes take turns"),
+        (lambda: pf.presets.cosmos(6), "head_dim=6 must be at least 12"),
+        (lambda: pf.presets.ltx(6), "dim=6 must have two pairs for each of 3 axes; give at least 12"),
+        (lambda: pf.presets.ltx2_split(head=32), "head=32 one of them"),
+        (lambda: pf.presets.cogvideox(40), "head_dim=40 must be a multiple of 16"),
+        (lambda: pf.presets.mochi([[1.0]]), r"pos_frequencies has shape \(1, 1\), but must have \(3, heads"),
+        (lambda: pf.presets.lightglue([1.0]), r"weights has shape \(1,\), but must have \(pairs, axes\)"),
+        (lambda: pf.presets.minimax_h3(64), "head_dim must be at least 96, not 64"),
+        (lambda: positions.grid(), "axes is empty"),
+        (lambda: positions.grid([[1]]), r"coordinates of shape \(1, 1\)"),
+        (lambda: positions.mrope([(1, 2)]), r"parts has \(1, 2\), but a grid is \(frames, rows, columns\)"),
+        (lambda: positions.qwen2_vl_vision(3, 4), "rows=3 must be a multiple of merge=2"),
+    ],
+)
+def test_bad_arguments(call, words):
+    with pytest.raises(ValueError, match=words):
+        call()

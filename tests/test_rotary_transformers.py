@@ -1,0 +1,716 @@
+"""Every rotary class of transformers, built from a default config, against `Rotary.from_config` of that config.
+
+What they turn must be what ours turns, and have the same frequencies; else from_config must refuse, for a reason that
+is in REFUSED.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import inspect
+import json
+import math
+import re
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from optional import optional
+
+import posenc_fast as pf
+from posenc_fast._rotary.config import families
+from posenc_fast._rotary.config import models as types
+
+# why the default config of a class has no Rotary
+REFUSED = {
+    "gemma4_vision": "each half of a head turns by itself",
+    "hunyuan_vl_text": "the values of a pair read different axes",
+    "mistral_large4_text": "frequencies are multiplied by weights",
+    "mlcd_vision_model": "the class token turns by weights",
+    "musicflamingo": "angles are products of two coordinates; the config is read as that of its text",
+    "vjepa2": "the values of a pair turn by different angles",
+    "lightglue": "frequencies are weights",
+    "glm4_moe": "a factor of 0.5 makes an odd number of 42 values",
+    "glm4v_moe_text": "a factor of 0.5 makes an odd number of 42 values",
+    "qwen3_omni_moe_text": "heads of 73 values, an odd number",
+    "minimax_m3_vl_text": "rotary_dim=64 is not read by the class, and 128 values turn",
+}
+# default configs that transformers' own class cannot read
+FAILING = {
+    "cohere_compass_text": "no rotary parameters",
+    "glm4v_text": "sections for half of the pairs",
+    "glm_image_text": "sections for half of the pairs",
+    "granitemoehybrid": "position_embedding_type is None, so that nothing turns",
+    "zamba2": "use_mem_rope is False, so that nothing turns",
+    "esm": "position_embedding_type is absolute, so that nothing turns",
+    "wav2vec2-bert": "position_embeddings_type is relative_key, so that nothing turns",
+    "wav2vec2-conformer": "position_embeddings_type is relative, so that nothing turns",
+    "seamless_m4t": "position_embeddings_type is relative, so that nothing turns",
+}
+# what a default config needs for its model to have a rotary encoding that can be built
+NEEDED = {
+    "granitemoehybrid": {"position_embedding_type": "rope"},
+    "zamba2": {"use_mem_rope": True},
+    "esm": {"position_embedding_type": "rotary"},
+    "wav2vec2-bert": {"position_embeddings_type": "rotary"},
+    "wav2vec2-conformer": {"position_embeddings_type": "rotary"},
+    "seamless_m4t": {"position_embeddings_type": "rotary"},
+    "glm4v_text": {"rope_parameters": {"rope_type": "default", "rope_theta": 1e4, "partial_rotary_factor": 0.5}},
+    "glm_image_text": {"rope_parameters": {"rope_type": "default", "rope_theta": 1e4, "partial_rotary_factor": 0.5}},
+    "cohere_compass_text": {
+        "layer_types": ["sliding_attention", "full_attention"] * 20,
+        "rope_parameters": {"sliding_attention": {"rope_type": "default", "rope_theta": 5e4}, "full_attention": None},
+    },
+    "glm4_moe": {"head_dim": 128},
+    "glm4v_moe_text": {"head_dim": 128},
+    "qwen3_omni_moe_text": {"head_dim": 128},
+    "minimax_m3_vl_text": {"rotary_dim": 64, "partial_rotary_factor": 0.5},
+    "laguna": {"layer_types": ["sliding_attention", "full_attention"] * 20},
+    "mellum": {"num_hidden_layers": 4, "layer_types": ["sliding_attention", "full_attention"] * 2},
+    "step3p5": {
+        "num_hidden_layers": 4,
+        "layer_types": ["sliding_attention", "full_attention"] * 2,
+        "rope_theta": [1e4, 5e6] * 2,
+        "partial_rotary_factors": [1.0, 0.5] * 2,
+    },
+    "zaya": {"num_hidden_layers": 4, "sliding_window": 8, "layer_types": ["hybrid_sliding", "hybrid"] * 2},
+}
+# config classes without a model_type
+UNNAMED = {
+    "Qwen3OmniMoeCode2WavConfig": "qwen3_omni_moe_code2wav",
+    "SaProtConfig": "evolla_protein_encoder",
+    "EsmFold2AtomEncoderConfig": "esmfold2_atom_encoder",
+}
+# rotary classes that do not name their config, or serve others beside it
+CLASSES = {
+    "blt_global_transformer": "blt.BltRotaryEmbedding",
+    "blt_local_decoder": "blt.BltRotaryEmbedding",
+    "blt_local_encoder": "blt.BltRotaryEmbedding",
+    "blt_patcher": "blt.BltRotaryEmbedding",
+    "clvp_encoder": "clvp.ClvpRotaryPositionalEmbedding",
+    "csm_depth_decoder_model": "csm.CsmRotaryEmbedding",
+    "deepseek_ocr2_encoder": "deepseek_ocr2.DeepseekOcr2VisionRotaryEmbedding",
+    "dia_decoder": "dia.DiaRotaryEmbedding",
+    "dia_encoder": "dia.DiaRotaryEmbedding",
+    "emu3_text_model": "emu3.Emu3RotaryEmbedding",
+    "esmfold2_atom_encoder": "esmfold2.EsmFold2RotaryEmbedding",
+    "evolla_protein_encoder": "evolla.EvollaSaProtRotaryEmbedding",
+    "glmasr_encoder": "glmasr.GlmAsrRotaryEmbedding",
+    "internlm3": "llama.LlamaRotaryEmbedding",
+    "iquestcoder": "llama.LlamaRotaryEmbedding",
+    "mimi_decoder": "mimi.MimiRotaryEmbedding",
+    "mimi_encoder": "mimi.MimiRotaryEmbedding",
+    "minimax_m3_vl_text": "minimax_m3_vl.MiniMaxM3VLRotaryEmbedding",
+    "muse_glimmer_text": "muse_glimmer.MuseGlimmerTextRotaryEmbedding",
+    "muse_spark_text": "muse_spark.MuseSparkTextRotaryEmbedding",
+    "nemotron3_5_transcribe_word_timestamp": "nemotron3_5_transcribe.Nemotron3_5TranscribeRotaryEmbedding",
+    "nemotron3_diarization_audio": "nemotron3_diarization.Nemotron3DiarizationRotaryEmbedding",
+    "paddleocr_vl_text": "paddleocr_vl.PaddleOCRRotaryEmbedding",
+    "pocket_tts_audio_tokenizer_decoder": "pocket_tts_audio_tokenizer.PocketTTSAudioTokenizerRotaryEmbedding",
+    "pocket_tts_audio_tokenizer_encoder": "pocket_tts_audio_tokenizer.PocketTTSAudioTokenizerRotaryEmbedding",
+    "qwen2_5_omni_talker": "qwen2_5_omni.Qwen2_5OmniRotaryEmbedding",
+    "qwen2_5_omni_text": "qwen2_5_omni.Qwen2_5OmniRotaryEmbedding",
+    "qwen2_5_vl_text": "qwen2_5_vl.Qwen2_5_VLRotaryEmbedding",
+    "qwen2_vl_text": "qwen2_vl.Qwen2VLRotaryEmbedding",
+    "qwen3_omni_moe_code2wav": "qwen3_omni_moe.Qwen3OmniMoeRotaryEmbedding",
+    "qwen3_omni_moe_talker_code_predictor": "qwen3_omni_moe.Qwen3OmniMoeRotaryEmbedding",
+    "qwen3_omni_moe_text": "qwen3_omni_moe.Qwen3OmniMoeThinkerTextRotaryEmbedding",
+    "qwen3_omni_moe_talker_text": "qwen3_omni_moe.Qwen3OmniMoeTalkerRotaryEmbedding",
+    "seamless_m4t": "seamless_m4t.SeamlessM4TConformerRotaryPositionalEmbedding",
+    "step3p5": "step3p7.Step3p7RotaryEmbedding",
+    "t5_gemma_module": "t5gemma.T5GemmaRotaryEmbedding",
+    "t5gemma2_decoder": "t5gemma2.T5Gemma2RotaryEmbedding",
+    "voxtral_realtime_encoder": "voxtral_realtime.VoxtralRealtimeRotaryEmbedding",
+    "voxtral_realtime_text": "voxtral_realtime.VoxtralRealtimeRotaryEmbedding",
+    "wav2vec2-bert": "wav2vec2_bert.Wav2Vec2BertRotaryPositionalEmbedding",
+    "wav2vec2-conformer": "wav2vec2_conformer.Wav2Vec2ConformerRotaryPositionalEmbedding",
+    # no rotary class: a table of sines, or a layer
+    "codegen": "codegen.create_sinusoidal_positions",
+    "gptj": "gptj.create_sinusoidal_positions",
+    "roformer": "roformer.RoFormerSinusoidalPositionalEmbedding",
+    "lightglue": "lightglue.LightGluePositionalEncoder",
+    "vjepa2": "vjepa2.VJEPA2RopeAttention",
+}
+# rotary classes that no model_type of ours stands for
+NOT_FOR_ONE_MODEL = {
+    "DeepseekOcr2VisionRotaryEmbedding": "of deepseek_ocr2_encoder",
+    "EdgeTamVideoRoPECrossAttention": "an attention",
+    "EdgeTamVideoRoPESelfAttention": "an attention",
+    "Sam2VideoRoPEAttention": "an attention",
+    "Sam3TrackerVideoRoPEAttention": "an attention",
+    "Sam3ViTRoPEAttention": "an attention",
+}
+# the class of another package that a default config is made for, not transformers'
+OF_OTHER_CODE = "chatglm deepseek exaone grok-1 internlm2 kimi_k2 openpangu_vl_text telechat3"
+TOKENS, POSITIONS = 6, [0, 1, 2, 13, 41, 97]
+
+
+@pytest.fixture(scope="module")
+def torch():
+    return optional("torch")
+
+
+@pytest.fixture(scope="module")
+def transformers(torch):
+    package = optional("transformers")
+    package.logging.set_verbosity_error()
+    return package
+
+
+@pytest.fixture(scope="module")
+def configs(transformers):
+    """The classes of all configs, by model_type."""
+    found = {}
+    for path in sorted((Path(transformers.__file__).parent / "models").glob("*/configuration_*.py")):
+        module = importlib.import_module(f"transformers.models.{path.parent.name}.{path.stem}")
+        for name, one in inspect.getmembers(module, inspect.isclass):
+            if issubclass(one, transformers.PreTrainedConfig) and one.__module__ == module.__name__:
+                found[UNNAMED.get(name) or one.model_type] = one
+    return found
+
+
+def models():
+    of_ours = {model for family in families.FAMILIES for model in family.models.split()}
+    return sorted((of_ours | set(REFUSED)) - set(OF_OTHER_CODE.split()))
+
+
+def modeling(name):
+    return importlib.import_module(f"transformers.models.{name}.modeling_{name}")
+
+
+def rotary_class(model, config):
+    """Its module, and the class that turns."""
+    if model in CLASSES:
+        directory, name = CLASSES[model].split(".")
+        return modeling(directory), getattr(modeling(directory), name)
+    module = modeling(type(config).__module__.split(".")[2])
+    for name, one in inspect.getmembers(module, inspect.isclass):
+        parameters = list(inspect.signature(one.__init__).parameters.values())
+        if re.search("Rotary|RopePos", name) and one.__module__ == module.__name__ and len(parameters) > 1:
+            annotation = getattr(parameters[1].annotation, "__name__", parameters[1].annotation)
+            of = getattr(importlib.import_module(type(config).__module__), annotation, None)
+            if of is not None and of.model_type == model:
+                return module, one
+    raise AssertionError(f"{model}: no rotary class in {module.__name__}")
+
+
+# ---- how theirs is called: each makes queries of a shape that ours takes, and turns them ------------------------------
+
+
+class Case(SimpleNamespace):
+    """model, module, cls, config, label of the kind of layers, ours, torch, rng."""
+
+    def queries(self, *shape):
+        return self.rng.normal(size=shape).astype(np.float32)
+
+    def tensor(self, array):
+        return self.torch.from_numpy(np.ascontiguousarray(array))
+
+    def embedding(self):
+        return self.cls(self.config).eval()
+
+    def tables(self, x, positions):
+        label = () if self.label is None else (self.label,)
+        return self.embedding()(x, positions, *label)
+
+
+def text(case):
+    """(batch, heads, length, head_dim), positions counted, or of several axes: (axes, batch, length)."""
+    q = case.queries(1, 2, TOKENS, case.ours.head_dim)
+    positions = np.array(POSITIONS)
+    if case.ours.ndim > 1:
+        positions = case.rng.integers(0, 60, (TOKENS, case.ours.ndim))
+        given = np.moveaxis(positions, -1, 0)[:, np.newaxis]
+    else:
+        given = positions[np.newaxis]
+    cos, sin = case.tables(case.tensor(q), case.tensor(given))
+    turned = APPLY.get(case.model, apply_plain)(case, case.tensor(q), cos, sin)
+    return q, positions, turned, -2
+
+
+def apply_plain(case, q, cos, sin):
+    family = case.family
+    name = "apply_rotary_pos_emb"
+    if family.layout == "interleaved_to_half" and getattr(case.config, "rope_interleave", True):
+        name = "apply_rotary_pos_emb_interleave"
+    return getattr(case.module, name)(q, q, cos, sin)[0]
+
+
+def apply_part(case, q, cos, sin):
+    """Attention cuts heads itself, and puts what does not turn behind."""
+    dim = case.ours.rotary_dim
+    part = case.module.apply_rotary_pos_emb(q[..., :dim], q[..., :dim], cos, sin)[0]
+    return case.torch.cat([part, q[..., dim:]], dim=-1)
+
+
+def apply_one(case, q, cos, sin):
+    return case.module.apply_rotary_pos_emb(q, cos, sin)
+
+
+def apply_first_head(case, q, cos, sin):
+    return case.module.apply_rotary_pos_emb(*[case.module.deinterleave_head_dim(q)] * 2, cos, sin)[0]
+
+
+APPLY = {
+    **dict.fromkeys(
+        ["gemma3n_text", "gemma4_text", "gemma4_unified_text", "diffusion_gemma_text", "deepseek_v4"], apply_one
+    ),
+    **dict.fromkeys(["gpt_neox_japanese", "persimmon", "phi", "stablelm"], apply_part),
+    "qwen2_5_omni_dit": apply_first_head,
+}
+
+
+def deepseek_v2(case):
+    q = case.queries(1, 2, TOKENS, case.ours.head_dim)
+    table = case.tables(case.tensor(q), case.tensor(np.array([POSITIONS])))
+    return q, POSITIONS, case.module.apply_rotary_emb(case.tensor(q), case.tensor(q), table)[0], -2
+
+
+def llama4(case):
+    q = case.queries(1, TOKENS, 2, case.ours.head_dim)
+    table = case.tables(case.tensor(q), case.tensor(np.array([POSITIONS])))
+    return q, POSITIONS, case.module.apply_rotary_emb(case.tensor(q), case.tensor(q), table)[0], 1
+
+
+def gptj(case):
+    q = case.queries(1, TOKENS, 2, case.ours.head_dim)
+    dim = case.config.rotary_dim
+    table = case.cls(TOKENS, dim)[np.newaxis]
+    sin, cos = case.torch.split(table, dim // 2, dim=-1)
+    head = case.module.apply_rotary_pos_emb(case.tensor(q[..., :dim]), sin, cos)
+    return q, range(TOKENS), case.torch.cat([head, case.tensor(q[..., dim:])], dim=-1), 1
+
+
+def roformer(case):
+    q = case.queries(1, 2, TOKENS, case.ours.head_dim)
+    embedding = case.cls(64, case.ours.head_dim)
+    embedding.weight.data = embedding.create_weight()
+    table = embedding((1, TOKENS))[None, None]
+    turn = case.module.RoFormerSelfAttention.apply_rotary_position_embeddings
+    return q, range(TOKENS), turn(table, case.tensor(q), case.tensor(q))[0], -2
+
+
+def clvp(case):
+    dim = case.ours.rotary_dim
+    q = case.queries(1, 2, TOKENS, case.ours.head_dim)
+    angles = case.embedding()(case.tensor(case.queries(1, TOKENS, 8)))[0]
+    positions = case.torch.arange(TOKENS)[None]
+    part = case.tensor(q[..., :dim])
+    turned = case.module.apply_rotary_pos_emb(part, part, part, angles.cos(), angles.sin(), positions)[0]
+    return q, range(TOKENS), case.torch.cat([turned, case.tensor(q[..., dim:])], dim=-1), -2
+
+
+def hidden_states(case):
+    """(batch, length, hidden_size), cut into heads."""
+    heads = 3
+    q = case.queries(1, TOKENS, heads, case.ours.head_dim)
+    name = {"wav2vec2-bert": "Wav2Vec2Bert", "wav2vec2-conformer": "Wav2Vec2Conformer"}.get(case.model)
+    name = f"{name}SelfAttention" if name else "SeamlessM4TConformerSelfAttention"
+    x = case.tensor(q.reshape(1, TOKENS, -1))
+    fake = SimpleNamespace(num_heads=heads, head_size=case.ours.head_dim)
+    turned = getattr(case.module, name)._apply_rotary_embedding(fake, x, case.embedding()(x))
+    return q, range(TOKENS), turned.reshape(q.shape), 1
+
+
+def grid(case, axes=2):
+    return case.rng.integers(0, 30, (TOKENS, axes))
+
+
+def vision(case, flip=False):
+    """(tokens, heads, head_dim), positions (tokens, axes); some have columns first."""
+    positions = grid(case, case.ours.ndim)
+    q = case.queries(TOKENS, 2, case.ours.head_dim)
+    given = case.tensor(positions[:, ::-1] if flip else positions)
+    cos, sin = case.embedding()(case.tensor(q), given)
+    return q, positions, case.module.apply_rotary_pos_emb_vision(case.tensor(q), case.tensor(q), cos, sin)[0], 0
+
+
+def pixtral(case):
+    positions, q = grid(case), case.queries(1, 2, TOKENS, case.ours.head_dim)
+    cos, sin = case.embedding()(case.tensor(q), case.tensor(positions))
+    return q, positions, case.module.apply_rotary_pos_emb(*[case.tensor(q)] * 2, cos, sin, unsqueeze_dim=0)[0], -2
+
+
+def sam(case):
+    """Theirs has columns in front of rows in positions, too."""
+    positions, q = grid(case), case.queries(1, 2, TOKENS, case.ours.head_dim)
+    cos, sin = case.embedding()(case.tensor(q), case.tensor(positions[:, ::-1]))
+    name = "apply_rotary_pos_emb_2d_self_attn" if case.model == "edgetam_video" else "apply_rotary_pos_emb_2d"
+    return q, positions, getattr(case.module, name)(case.tensor(q), case.tensor(q), cos, sin)[0], -2
+
+
+def llama4_vision(case):
+    side = case.config.image_size // case.config.patch_size
+    q = case.queries(1, side * side + 1, 2, case.ours.head_dim)
+    positions = np.stack(np.indices((side, side)), axis=-1).reshape(-1, 2) + 1
+    table = case.embedding()(case.tensor(q))
+    turned = case.module.vision_apply_rotary_emb(case.tensor(q), case.tensor(q), table)[0]
+    return q, np.concatenate([positions, [[0, 0]]]), turned, 1
+
+
+def dinov3(case):
+    rows, columns, patch = 3, 2, case.config.patch_size
+    q = case.queries(1, 2, rows * columns, case.ours.head_dim)
+    cos, sin = case.embedding()(case.torch.zeros(1, 3, rows * patch, columns * patch))
+    cells = np.stack(np.indices((rows, columns)), axis=-1).reshape(-1, 2)
+    positions = 2 * (cells + 0.5) / [rows, columns] - 1
+    return q, positions, case.module.apply_rotary_pos_emb(case.tensor(q), case.tensor(q), cos, sin)[0], -2
+
+
+def loftr(case):
+    rows, columns = 3, 2
+    size = case.config.q_aggregation_kernel_size
+    step = case.config.q_aggregation_stride
+    x = case.torch.zeros(1, 8, (rows - 1) * step + size, (columns - 1) * step + size)
+    cos, sin = (table.reshape(1, rows * columns, -1) for table in case.embedding()(x))
+    q = case.queries(1, rows * columns, 1, case.ours.head_dim)
+    positions = np.stack(np.indices((rows, columns)), axis=-1).reshape(-1, 2) + 1
+    return q, positions, case.module.apply_rotary_pos_emb(*[case.tensor(q)] * 2, cos, sin, unsqueeze_dim=2)[0], 1
+
+
+def atoms(case):
+    q = case.queries(1, 2, TOKENS, case.ours.head_dim)
+    positions = case.rng.normal(size=(TOKENS, 4)).astype(np.float32) * 9
+    given = case.tensor(positions)[None]
+    cos, sin = case.embedding()(given[..., :3], given[..., 3], case.torch.float32)
+    return q, positions, case.module.apply_rotary_pos_emb(case.tensor(q), case.tensor(q), cos, sin)[0], -2
+
+
+CALLS = {
+    "deepseek_v2": deepseek_v2,
+    "llama4_text": llama4,
+    "gptj": gptj,
+    "codegen": gptj,
+    "roformer": roformer,
+    "clvp_encoder": clvp,
+    "wav2vec2-bert": hidden_states,
+    "wav2vec2-conformer": hidden_states,
+    "seamless_m4t": hidden_states,
+    "pixtral": pixtral,
+    "sam3_vit_model": sam,
+    "sam2_video": sam,
+    "sam3_tracker_video": sam,
+    "edgetam_video": sam,
+    "llama4_vision_model": llama4_vision,
+    "dinov3_vit": dinov3,
+    "eomt_dinov3": dinov3,
+    "sapiens2": dinov3,
+    "efficientloftr": loftr,
+    "esmfold2_atom_encoder": atoms,
+}
+
+
+def call_of(model):
+    return CALLS.get(model) or (vision if re.search("_vision(_encoder)?$", model) else text)
+
+
+def frequencies_of(case):
+    """Theirs, without those that turn nothing; None where a table has them alone."""
+    if not inspect.isclass(case.cls):
+        return None
+    try:
+        embedding = case.embedding()
+    except TypeError:
+        return None
+    buffer = getattr(embedding, "inv_freq" if case.label is None else f"{case.label}_inv_freq", None)
+    return None if buffer is None else np.unique(buffer.numpy())
+
+
+def same_frequencies(ours, theirs):
+    """Each of one within float32's error of one of the other."""
+    for one, other in ((ours, theirs), (theirs, ours)):
+        nearest = np.abs(one[:, np.newaxis] - other[np.newaxis]).min(axis=1)
+        np.testing.assert_array_less(nearest, 1e-6 * np.abs(one) + 1e-30)
+
+
+def close(got, expected, positions):
+    """Theirs are float32 angles, multiplied and added in float32."""
+    np.testing.assert_allclose(got, expected, rtol=0, atol=6e-6 + 6e-7 * float(np.abs(positions).max()) * 4)
+
+
+def labels_of(model, config):
+    """The kinds of layers that the class of a model is built for."""
+    family = next(one for one in families.FAMILIES if model in one.models.split())
+    parameters = getattr(config, "rope_parameters", None) or {}
+    if not family.kinds:
+        return family, [None]
+    used = {name: {name, *kind.layer_types} & set(config.layer_types) for name, kind in family.kinds.items()}
+    labels = [name for name in family.kinds if isinstance(parameters.get(name), dict)]
+    # DeepSeek's class is built for all
+    return family, [name for name in labels if used[name] or model == "deepseek_v4"]
+
+
+def compare(model, config, given, torch, rng, layer_types=()):
+    """Ours of every kind of layers against theirs."""
+    family, labels = labels_of(model, config)
+    module, cls = rotary_class(model, config)
+    for label in labels:
+        ours = pf.Rotary.from_config(given, **({} if label is None else {"layer_type": label}))
+        case = Case(
+            model=model, module=module, cls=cls, config=config, label=label, ours=ours, torch=torch, rng=rng,
+            family=family,
+        )  # fmt: skip
+        theirs = frequencies_of(case)
+        if theirs is not None:
+            scale = 2 * math.pi if family.spectrum == "dinov3" else 1
+            same_frequencies(np.unique(np.abs(ours.frequencies)) / scale, theirs)
+        with torch.no_grad():
+            q, positions, turned, axis = call_of(model)(case)
+        close(ours.apply(q, positions=positions, seq_axis=axis), turned.numpy(), positions)
+    return len(labels)
+
+
+def default(configs, model, **more):
+    config = configs[model](**more)
+    # parts without a model_type of their own are named as the documentation says
+    given = config if config.model_type else {**config.to_dict(), "model_type": model}
+    return config, given
+
+
+# ---- the comparison --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("model", models())
+def test_default_config(model, configs, torch, rng):
+    if model in REFUSED and model not in ("musicflamingo",):
+        with pytest.raises(ValueError, match="config"):
+            pf.Rotary.from_config(default(configs, model)[1])
+        return
+    if model == "musicflamingo":
+        assert pf.Rotary.from_config(configs[model]()) == pf.Rotary.from_config(configs[model]().text_config)
+        return
+    if model in FAILING:
+        with pytest.raises(ValueError, match="config"):
+            pf.Rotary.from_config(default(configs, model)[1])
+        return
+    config, given = default(configs, model)
+    assert compare(model, config, given, torch, rng)
+
+
+@pytest.mark.parametrize("model", NEEDED)
+def test_config_with_a_rotary_encoding(model, configs, torch, rng):
+    config, given = default(configs, model, **NEEDED[model])
+    assert compare(model, config, given, torch, rng)
+
+
+def test_every_type_is_known(configs):
+    """Each is read, is of parts that are, or is said to have no rotary encoding; and only one of these."""
+    read = {model for family in families.FAMILIES for model in family.models.split()}
+    known = [read, set(types.PARTS), set(types.UNREADABLE), types.NO_ROTARY]
+    assert sum(map(len, known)) == len(set().union(*known))
+    missing = set(configs) - set().union(*known) - {"", None}
+    assert not missing, sorted(missing)
+
+
+def test_every_rotary_class_is_compared(transformers, configs):
+    """By name, in the sources: none is left out."""
+    pattern = re.compile(r"^class (\w*(?:Rotary|Rope|RoPE)\w*)\(", re.MULTILINE)
+    sources = (Path(transformers.__file__).parent / "models").glob("*/modeling_*.py")
+    theirs = {name for path in sources for name in pattern.findall(path.read_text(encoding="utf-8"))}
+    seen = set()
+    for model in models():
+        name = CLASSES.get(model) or rotary_class(model, default(configs, model)[0])[1].__name__
+        seen.add(name.rpartition(".")[2])
+    missing = theirs - seen - set(NOT_FOR_ONE_MODEL)
+    assert not missing, sorted(missing)
+
+
+def test_at_least_95_of_100_are_right():
+    comparable = [model for model in models() if model not in FAILING]
+    assert len(set(REFUSED) & set(comparable)) <= 0.05 * len(comparable)
+
+
+SCALINGS = {
+    "linear": {"rope_type": "linear", "factor": 4.0},
+    "dynamic": {"rope_type": "dynamic", "factor": 2.0},
+    "yarn": {"rope_type": "yarn", "factor": 8.0, "original_max_position_embeddings": 4096, "beta_fast": 16.0},
+    "yarn-mscale": {
+        "rope_type": "yarn",
+        "factor": 8.0,
+        "original_max_position_embeddings": 4096,
+        "mscale": 1.0,
+        "mscale_all_dim": 0.5,
+    },
+    "llama3": {
+        "rope_type": "llama3",
+        "factor": 8.0,
+        "low_freq_factor": 1.0,
+        "high_freq_factor": 4.0,
+        "original_max_position_embeddings": 1024,
+    },
+}
+# keys of files that make rotary parameters, which are given here
+BASES_OF_FILES = ("rope_theta", "partial_rotary_factors")
+# the first of each family that takes scalings
+SCALED = [one.models.split()[0] for one in families.FAMILIES if one.scalable and one.models.split()[0] in models()]
+
+
+@pytest.mark.parametrize("scaling", SCALINGS)
+@pytest.mark.parametrize("model", SCALED)
+def test_scaled_config(model, scaling, configs, torch, rng):
+    """What theirs cannot be built for need not be read; what is read is as theirs."""
+    more = dict(NEEDED.get(model, {}))
+    rope = getattr(configs[model](**more), "rope_parameters", None)
+    if not rope:
+        return
+    kept = ("rope_theta", "mrope_section", "partial_rotary_factor")
+
+    def scaled(given):
+        return None if given is None else {key: given[key] for key in kept if key in given} | SCALINGS[scaling]
+
+    nested = any(isinstance(one, dict) for one in rope.values())
+    more["rope_parameters"] = {key: scaled(one) for key, one in rope.items()} if nested else scaled(rope)
+    given = built(configs[model], {key: value for key, value in more.items() if key not in BASES_OF_FILES})
+    if given is not None and taken(model, given):
+        compare(model, given, given if given.model_type else given.to_dict() | {"model_type": model}, torch, rng)
+
+
+def built(config_class, more):
+    """Theirs, if its checks let it be; they raise errors of several kinds."""
+    with contextlib.suppress(Exception):
+        return config_class(**more)
+
+
+def taken(model, config):
+    """Whether ours reads it."""
+    try:
+        for label in labels_of(model, config)[1]:
+            pf.Rotary.from_config(config, **({} if label is None else {"layer_type": label}))
+    except ValueError:
+        return False
+    # theirs fails where a width that is computed stands as null
+    return config.to_dict().get("head_dim", 0) is not None
+
+
+# ---- other spellings -------------------------------------------------------------------------------------------------
+
+
+def read(config_class, given):
+    """What transformers makes of a file; None where it refuses, by several kinds of errors."""
+    with contextlib.suppress(Exception):
+        return config_class.from_dict(dict(given)).to_dict()
+
+
+def spellings(given):
+    """A config's dictionary as files have it: without what a class knows, and with the keys of older versions."""
+    yield json.loads(json.dumps(given, default=str))
+    yield {key: value for key, value in given.items() if key != "head_dim"}
+    yield {key: value for key, value in given.items() if key != "rope_parameters"}
+    rope = given.get("rope_parameters")
+    if rope and not any(isinstance(value, dict) for value in rope.values()):
+        old = {key: value for key, value in given.items() if key != "rope_parameters"}
+        scaling = {key: value for key, value in rope.items() if key not in ("rope_theta", "partial_rotary_factor")}
+        top = {key: rope[key] for key in ("rope_theta", "partial_rotary_factor") if key in rope}
+        yield {**old, **top, "rope_scaling": None if scaling == {"rope_type": "default"} else scaling}
+        yield {**old, "rope_scaling": {"type": "linear", "factor": 2.0}, **top}
+
+
+@pytest.mark.parametrize("model", sorted(set(models()) - set(REFUSED) - {"musicflamingo"}))
+def test_spellings(model, configs):
+    """What transformers makes of a file is what is read from it, or it is refused."""
+    given = default(configs, model, **NEEDED.get(model, {}))[0].to_dict()
+    given["model_type"] = model
+    for one in spellings(given):
+        _, labels = labels_of(model, configs[model](**NEEDED.get(model, {})))
+        for label in labels:
+            options = {} if label is None else {"layer_type": label}
+            try:
+                ours = pf.Rotary.from_config(one, **options)
+            except ValueError:
+                continue
+            whole = read(configs[model], one)
+            if whole is not None:
+                whole |= {"model_type": model}
+                assert ours == pf.Rotary.from_config(whole, **options), one
+
+
+LISTS = ("layer_types", "layers_block_type", "no_rope_layers", "layer_rope_theta", "per_layer_config")
+
+
+@pytest.mark.parametrize("model", sorted(set(models()) - set(REFUSED) - {"musicflamingo"}))
+def test_layers(model, configs):
+    """Layer by layer, what is read from a file that lists no layers is what transformers makes of it."""
+    given = default(configs, model, **NEEDED.get(model, {}))[0].to_dict() | {"model_type": model}
+    file = {key: value for key, value in given.items() if key not in LISTS}
+    whole = read(configs[model], file)
+    if whole is None:
+        return
+    whole |= {"model_type": model}
+    for layer in range(min(13, given.get("num_hidden_layers") or 0)):
+        try:
+            ours = pf.Rotary.from_config(file, layer=layer)
+        except ValueError:
+            continue
+        assert ours == pf.Rotary.from_config(whole, layer=layer), layer
+
+
+# ---- layers of models that run -------------------------------------------------------------------------------------
+
+SMALL = {
+    "hidden_size": 64,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "head_dim": 16,
+    "intermediate_size": 32,
+    "num_hidden_layers": 8,
+    "vocab_size": 32,
+    "pad_token_id": 0,
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+    "max_position_embeddings": 64,
+    "sliding_window": 8,
+    "num_experts": 4,
+    "num_local_experts": 4,
+    "n_routed_experts": 4,
+    "num_experts_per_tok": 2,
+    "moe_intermediate_size": 16,
+    "shared_intermediate_size": 16,
+}
+RUNNING = {
+    "afmoe": ("AfmoeModel", {"num_dense_layers": 1}),
+    "cohere2": ("Cohere2Model", {}),
+    "cohere2_moe": ("Cohere2MoeModel", {}),
+    "exaone4": ("Exaone4Model", {}),
+    "flint": ("FlintModel", {}),
+    "granite_swa": ("GraniteSWAModel", {"layer_rope_theta": [1e4, 0, 0, 1e4] * 2}),
+    "kolibri1": ("Kolibri1Model", {}),
+    "llama4": ("Llama4TextModel", {"intermediate_size_mlp": 32}),
+    "muse_spark": ("MuseSparkTextModel", {}),
+    "qwen3_next": (
+        "Qwen3NextModel",
+        {
+            "linear_num_key_heads": 2,
+            "linear_num_value_heads": 4,
+            "linear_key_head_dim": 8,
+            "linear_value_head_dim": 8,
+        },
+    ),
+    "smollm3": ("SmolLM3Model", {}),
+}
+
+
+@pytest.mark.parametrize("name", RUNNING)
+def test_layers_that_turn(name, torch, transformers, monkeypatch):
+    """Those in which a small model calls what turns its queries."""
+    module, (model_class, more) = modeling(name), RUNNING[name]
+    model_class = getattr(module, model_class)
+    known = {*inspect.signature(model_class.config_class.__init__).parameters, *model_class.config_class.attribute_map}
+    config = model_class.config_class(**{key: value for key, value in (SMALL | more).items() if key in known})
+    model = model_class(config).eval()
+    turning, running = set(), []
+    for i, layer in enumerate(model.layers):
+        layer.register_forward_pre_hook(lambda *_, i=i: running.append(i))
+    for function in {"apply_rotary_pos_emb", "apply_rotary_emb"} & set(vars(module)):
+        theirs = getattr(module, function)
+
+        def spy(*args, theirs=theirs, **options):
+            turning.add(running[-1])
+            return theirs(*args, **options)
+
+        monkeypatch.setattr(module, function, spy)
+    with torch.no_grad():
+        model(input_ids=torch.arange(3, 9)[None])
+    assert turning
+    assert turning == {i for i in range(8) if pf.Rotary.from_config(config, layer=i) is not None}
