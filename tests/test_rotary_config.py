@@ -15,10 +15,10 @@ import pytest
 
 import posenc_fast as pf
 from posenc_fast._rotary import scaling as _rope
-from posenc_fast._rotary.config import axes as _rotary_axes
-from posenc_fast._rotary.config import families
+from posenc_fast._rotary.config import axes as rules_of_axes
+from posenc_fast._rotary.config import families, spectra
 from posenc_fast._rotary.config import models as types
-from posenc_fast._rotary.config import spectra as _rotary_spectra
+from posenc_fast._rotary.value import LAYOUTS
 
 ROOT = Path(__file__).parents[1]
 read = pf.Rotary.from_config
@@ -712,12 +712,12 @@ def test_garbage(rng):
 def test_table_is_consistent():
     models = [model for family in families.FAMILIES for model in family.models.split()]
     assert len(models) == len(set(models))
-    rules = {*_rotary_axes.RULES, *_rotary_axes.COUNTED, "atoms", "in_turn"}
+    rules = {*rules_of_axes.RULES, *rules_of_axes.COUNTED, "atoms", "in_turn"}
     for family in families.FAMILIES:
         assert family.sections is None or family.sections.rule in rules
-        assert family.layout in pf._rotary.LAYOUTS
+        assert family.layout in LAYOUTS
         assert family.source
-        assert family.spectrum in {*_rotary_spectra.SPECTRA, "geometric"}
+        assert family.spectrum in {*spectra.SPECTRA, "geometric"}
         assert all(kind.rope_type in _rope.KINDS for kind in family.kinds.values())
     for table in (types.HEADS, types.BASES, types.FACTORS, dict.fromkeys(types.NEEDS_PARAMETERS)):
         assert set(table) <= set(models), set(table) - set(models)
