@@ -202,6 +202,16 @@ def test_random_data_is_nothing(pairs, dtype, rng):
             assert found.closest is None or found.error > 0
 
 
+def test_what_does_not_turn_is_nothing():
+    """Whole turns are no turns: any frequency of 2 pi times a number would do."""
+    assert not pf.identify_rotary(cos=np.ones((16, 4)), sin=np.zeros((16, 4)))
+    assert not pf.identify_rotary(frequencies=np.zeros(4))
+    x = np.ones((16, 8))
+    assert not pf.identify_rotary(x=x, turned=x)
+    assert not pf.identify_rotary(x=0 * x, turned=0 * x)
+    assert not pf.identify_rotary(x=x[:, :7], turned=2 * x[:, :7])
+
+
 def test_closest():
     cos, sin = pf.Rotary(128, base=9.9e3).tables(16)
     cos[3, 5] += 0.01
@@ -239,6 +249,12 @@ def test_text():
             ValueError,
             r"positions has shape \(2,\), but must have \(16,\)",
         ),
+        ({"cos": COS[:1], "sin": SIN[:1]}, ValueError, r"cos has shape \(1, 32\), .* at least two tokens"),
+        ({"cos": 1.0, "sin": 0.0}, ValueError, r"cos has shape \(\), .* at least two tokens"),
+        ({"cos": COS[:0], "sin": SIN[:0]}, ValueError, "which is empty"),
+        ({"cos": COS, "sin": SIN, "positions": np.full(16, np.nan)}, ValueError, "positions must be finite"),
+        ({"cos": COS, "sin": SIN, "positions": np.ones(16)}, ValueError, "positions must be .* not all the same"),
+        ({"x": COS[:1], "turned": COS[:1]}, ValueError, "at least two tokens"),
         ({"cos": np.full((2, 2), np.nan), "sin": SIN}, ValueError, "cos has values that are not finite"),
         ({"cos": COS.astype(int), "sin": SIN}, TypeError, "cos must be one of float64"),
         ({"frequencies": np.ones((2, 2, 2))}, ValueError, r"\(2, 2, 2\), but must have \(pairs,\) or \(pairs, axes\)"),

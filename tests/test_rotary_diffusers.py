@@ -123,7 +123,7 @@ def prx(source):
 
 @case("z_image:RopeEmbedder", "bria_fibo2:RopeEmbedder")
 def z_image(source):
-    where = positions.z_image(H, W, 32)
+    where = positions.z_image(H, W, TEXT)
     embedder = source.made(theta=256.0, axes_dims=[32, 48, 48], axes_lens=[64, 16, 16])
     return pf.presets.z_image(), where, source.complex(embedder(source.ids(where)))
 
@@ -449,6 +449,27 @@ def test_audio_of_ltx2(torch, embeddings, rng):
     q = rng.standard_normal((1, 1, 7, 2048), np.float32)
     theirs = source.module.apply_interleaved_rotary_emb(torch.from_numpy(q)[:, 0], tables)[:, None].numpy()
     alike(pf.presets.ltx2(2048, axes=1), positions.ltx2_audio(7), q, theirs)
+
+
+def test_positions_of_pipelines(torch, embeddings):
+    """Where a class takes coordinates, those of the pipeline or the model that makes them."""
+    flux = importlib.import_module("diffusers.pipelines.flux.pipeline_flux").FluxPipeline
+    ids = flux._prepare_latent_image_ids(1, H, W, torch.device("cpu"), torch.int64)
+    np.testing.assert_array_equal(positions.flux(H, W), ids.numpy())
+    flux2 = importlib.import_module("diffusers.pipelines.flux2.pipeline_flux2").Flux2Pipeline
+    text = flux2._prepare_text_ids(torch.zeros(1, TEXT, 2))[0]
+    image = flux2._prepare_latent_ids(torch.zeros(1, 2, H, W))[0]
+    np.testing.assert_array_equal(positions.flux2(H, W, TEXT), torch.cat([text, image]).numpy())
+    references = flux2._prepare_image_ids([torch.zeros(1, 2, H, W), torch.zeros(1, 2, W, H)])[0]
+    ours = [positions.flux2(H, W, image=10), positions.flux2(W, H, image=20)]
+    np.testing.assert_array_equal(np.concatenate(ours), references.numpy())
+    made = importlib.import_module("diffusers.models.transformers.transformer_z_image").ZImageTransformer2DModel
+    model = made.__new__(made)
+    torch.nn.Module.__init__(model)
+    found = model.patchify_and_embed([torch.zeros(4, 1, 2 * H, 2 * W)], [torch.zeros(TEXT, 8)], 2, 1)
+    # as many as there are tokens: the source's list for text is longer
+    image, text = found[3][0], found[4][0][: len(found[1][0])]
+    np.testing.assert_array_equal(positions.z_image(H, W, TEXT), torch.cat([image, text]).numpy())
 
 
 def test_what_is_no_rotation(torch, embeddings):

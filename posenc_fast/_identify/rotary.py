@@ -257,10 +257,13 @@ def _checked_positions(positions: Any, tokens: int) -> Floats:
     if positions is None:
         return np.arange(tokens, dtype=np.float64)[:, np.newaxis]
     array = np.asarray(positions)
-    if array.ndim not in (1, 2) or len(array) != tokens:
+    if array.ndim not in (1, 2) or len(array) != tokens or array.size == 0:
         raise ValueError(f"positions has shape {array.shape}, but must have ({tokens},) or ({tokens}, axes)")
     convert(positions, 1 if array.ndim == 1 else array.shape[1])
-    return array.astype(np.float64).reshape(tokens, -1)
+    values = array.astype(np.float64).reshape(tokens, -1)
+    if not np.isfinite(values).all() or (values == values[0]).all():
+        raise ValueError(f"positions must be finite, and not all the same, not {positions!r}")
+    return values
 
 
 def _of_frequencies(given: Any, positions: Any, head: int | None) -> _Sample:
@@ -287,6 +290,8 @@ def _of_tables(cos: Any, sin: Any, positions: Any, head: int | None) -> Iterator
         if first.dtype.kind == "c" or second.dtype.kind == "c" or first.shape != second.shape:
             raise ValueError(f"cos and sin must be real and alike, not of shapes {first.shape} and {second.shape}")
         first = first + 1j * second
+    if first.size == 0:
+        raise ValueError(f"cos has shape {first.shape}, which is empty")
     *outer, columns = first.shape or (1,)
     table = first.reshape([n for n in outer if n != 1] + [columns])
     while table.ndim > 2:
@@ -294,6 +299,11 @@ def _of_tables(cos: Any, sin: Any, positions: Any, head: int | None) -> Iterator
             raise ValueError(f"cos has shape {first.shape}, and differs along its first axis; give one of its tables")
         table = table[0]
     table = table.reshape(-1, columns)
+    if len(table) < 2:
+        raise ValueError(f"cos has shape {first.shape}, but must have (.., tokens, columns), at least two tokens")
+    if (table == table[0]).all():
+        # nothing turns, as whole turns do not
+        return
     where = _checked_positions(positions, len(table))[:_MOST_TOKENS]
     table = table[:_MOST_TOKENS, np.newaxis]
     if columns % 2 == 0:
@@ -310,9 +320,11 @@ def _of_vectors(x: Any, turned: Any, positions: Any, head: int | None) -> Iterat
     """One sample for each layout, and for each width behind which nothing changed."""
     before, kind = _array(x, "x")
     after, other = _array(turned, "turned")
-    if before.shape != after.shape or before.ndim < 2 or before.dtype.kind == "c" or after.dtype.kind == "c":
+    real = before.dtype.kind != "c" and after.dtype.kind != "c"
+    if before.shape != after.shape or before.ndim < 2 or not real or before.size == 0 or before.shape[-2] < 2:
         raise ValueError(
-            f"x has shape {before.shape} and turned {after.shape}, but both must have (.., tokens, head_dim), real numbers"
+            f"x has shape {before.shape} and turned {after.shape}, but both must have (.., tokens, head_dim), real "
+            "numbers, at least two tokens"
         )
     width, tokens = before.shape[-1], before.shape[-2]
     if head not in (None, width):

@@ -122,8 +122,8 @@ def krea2(axes_dim: Sequence[int] = (32, 48, 48), *, theta: float = 1000.0) -> R
     source="huggingface/diffusers: models/transformers/transformer_z_image.py, RopeEmbedder",
     frequency="theta^(-2i/D) for each axis, D its axes_dim; computed in float64",
     pairs="side by side; frame, row and column one after another",
-    positions="(text + 1, row, column), and (1 + index, 0, 0) for text: `positions.z_image(rows, columns, text)`; "
-    "padding at (0, 0, 0)",
+    positions="(text + 1, row, column), then (1 + index, 0, 0) for text, filled up: "
+    "`positions.z_image(rows, columns, text)`",
     differs="three axes",
     axes="3",
     also="Bria Fibo 2",
@@ -135,7 +135,7 @@ def z_image(axes_dim: Sequence[int] = (32, 48, 48), *, theta: float = 256.0) -> 
     --------
     >>> import posenc_fast as pf
     >>> pf.presets.z_image().tables(pf.presets.positions.z_image(2, 3, text=4))[0].shape
-    (10, 64)
+    (64, 64)
     """
     return axis_by_axis(axes_dim, 3, theta)
 

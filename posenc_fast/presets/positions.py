@@ -319,18 +319,18 @@ def lumina2(rows: int, columns: int, text: int) -> Integers:
 
 
 def z_image(rows: int, columns: int, text: int, *, frames: int = 1) -> Integers:
-    """Z-Image: text at (1 + index, 0, 0), then (1 + text + frame, row, column).
+    """Z-Image: (1 + text + frame, row, column), then text at (1 + index, 0, 0), both filled up to multiples of 32 tokens.
 
     Parameters
     ----------
     rows, columns, frames : int
-        Size of the grid of patches.
+        Size of the grid of patches; what fills it up is at (0, 0, 0).
     text : int
-        Number of tokens of text, the padding to a multiple of 32 included; the source puts padding at (0, 0, 0).
+        Number of tokens of text; what fills it up is counted as text is.
 
     Returns
     -------
-    ndarray of shape (text + frames * rows * columns, 3), int64
+    ndarray of shape (tokens, 3), int64
 
     Raises
     ------
@@ -340,11 +340,14 @@ def z_image(rows: int, columns: int, text: int, *, frames: int = 1) -> Integers:
     Examples
     --------
     >>> import posenc_fast as pf
-    >>> pf.presets.positions.z_image(1, 2, text=1).tolist()
-    [[1, 0, 0], [2, 0, 0], [2, 0, 1]]
+    >>> where = pf.presets.positions.z_image(1, 2, text=5)
+    >>> where.shape, where[:3].tolist(), where[32:34].tolist()
+    ((64, 3), [[33, 0, 0], [33, 0, 1], [0, 0, 0]], [[1, 0, 0], [2, 0, 0]])
     """
-    times = np.arange(count_of(frames, "frames", 0)) + text
-    return np.asarray(_with_text(text, grid(times, rows, columns), [1, 0, 0]) + np.array([1, 0, 0]), np.int64)
+    words = -(-count_of(text, "text", 0) // 32) * 32
+    image = grid(1 + words + np.arange(count_of(frames, "frames", 0)), rows, columns)
+    filled = np.zeros((-len(image) % 32, 3), np.int64)
+    return np.concatenate([image, filled, grid(1 + np.arange(words), [0], [0])])
 
 
 def qwen_image(rows: int, columns: int, text: int = 0, *, frames: int = 1, image: int = 0) -> Integers:

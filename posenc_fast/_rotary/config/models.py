@@ -400,7 +400,7 @@ UNREADABLE = {
     "vjepa2": "the two values of a pair turn by different angles, which is no rotation",
     "hunyuan_vl_text": "the two values of a pair read different axes of the position, which is no rotation (transformers 5.23); "
     "the model's own code turns pairs: layout='half' with model_type left out reads xdrope_section",
-    "gemma4_vision": "each half of a head turns by itself, rows and columns: take Rotary(head_dim // 2, "
+    "gemma4_vision": "each half of a head turns by itself, the first by columns: take Rotary(head_dim // 2, "
     "base=rope_theta) for x[..., : head_dim // 2] and for the rest",
     "lightglue": "frequencies are weights (posenc.projector): give them as Rotary(head_dim, frequencies=..., "
     "layout='interleaved')",
