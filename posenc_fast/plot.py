@@ -183,7 +183,7 @@ def angles(
     bar = axes.figure.colorbar(image, ax=axes, label="angle (radians)", ticks=[-np.pi, -np.pi / 2, 0, np.pi / 2, np.pi])
     bar.ax.set_yticklabels(["← −π", "↓ −π/2", "→ 0", "↑ π/2", "← π"])
     shown = np.unique(np.linspace(0, len(frequencies) - 1, min(6, len(frequencies))).round().astype(int))
-    axes.set_xticks(shown, [_wavelength(frequencies[i]) for i in shown])
+    axes.set_xticks(shown, [_wavelength(w) for w in frequencies[shown]])
     axes.set(title=f"Angles of {_name(what, encoding)}", xlabel="wavelength (positions)", ylabel="position")
     return axes
 

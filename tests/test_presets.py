@@ -362,8 +362,19 @@ def test_table_of_the_documentation_is_current():
         check=True,
         env={**os.environ, "PYTHONPATH": str(Path(pf.__file__).parents[1])},
     )
-    assert (ROOT / "docs" / "presets.md").read_text(encoding="utf-8") == script.stdout
-    assert presets.table() in script.stdout
+    pages = [(ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("presets.md", "api-presets.md")]
+    assert "".join(pages) == script.stdout
+
+
+@pytest.mark.parametrize("name", presets.names())
+def test_page_has_a_section_for_each(name):
+    page = (ROOT / "docs" / "presets.md").read_text(encoding="utf-8")
+    section = page.split(f"### `{name}`\n")[1].split("\n##")[0]
+    # its signature leads to its own page, and its formula is typeset
+    assert f"{{py:func}}`{name}(" in section
+    assert f"<posenc_fast.presets.{name}>`" in section
+    assert "$" in section.split("- frequency *i*: ")[1].splitlines()[0]
+    assert section.count("$") % 2 == 0
 
 
 def test_table_has_a_row_for_each():
