@@ -128,7 +128,7 @@ class _Sample:
         return np.concatenate([self.encoding.table(1, start=p, dtype=kind) for p in self.positions.tolist()])
 
     def judge(self, rows: Array, call: str, name: str, x: Array) -> Finding:
-        """How far rows are from the exact ones, against the bounds in the README."""
+        """How far rows are from the exact ones, against the bounds of docs/accuracy.md."""
         parts = [self.exact[0], self.exact[1]]
         largest = np.ones(rows.shape)
         if call == "add_to":
