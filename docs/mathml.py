@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def visit_inline(self: Any, node: nodes.math) -> None:
-    self.body.append(tex2mathml(node.astext()))
+    self.body.append(f'<span class="formula-inline">{tex2mathml(node.astext())}</span>')
     raise nodes.SkipNode
 
 

@@ -2,7 +2,7 @@
 Ten lines
 =========
 
-An encoding, a table of it, rows of any positions, and a picture.
+An encoding, the rows of positions 0 to 99, those of a million and of a half, and a picture.
 """
 
 import matplotlib.pyplot as plt
@@ -11,7 +11,7 @@ import posenc_fast as pf
 from posenc_fast import plot
 
 encoding = pf.sinusoidal(128)
-table = encoding.table(100)  # (100, 128) float32
-later = encoding.encode([1e6, 0.5])  # any positions
+table = encoding.table(100)
+far = encoding.encode([1e6, 0.5])
 plot.heatmap(encoding, 100)
 plt.savefig("encoding.png")
