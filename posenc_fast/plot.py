@@ -82,7 +82,8 @@ def _picture(ax: Axes, values: npt.NDArray[Any], first: float, largest: float, c
         # a pixel shows the mean of its cells, or patterns would appear that are not there; where cells are larger than
         # pixels, repeating them keeps their edges
         values = values.repeat(-(-FINE // rows), axis=0).repeat(-(-FINE // columns), axis=1)
-    ax.xaxis.set_major_locator(MaxNLocator("auto", steps=[1, 2, 5, 10], integer=True))
+    for axis, whole in ((ax.xaxis, True), (ax.yaxis, first == int(first))):
+        axis.set_major_locator(MaxNLocator("auto", steps=[1, 2, 5, 10], integer=whole))
     return ax.imshow(
         values,
         cmap=cmap,

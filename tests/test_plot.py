@@ -67,11 +67,17 @@ def test_large_tables_show_means():
     assert np.abs(right - warm).max() < 2
 
 
-def test_columns_are_whole_numbers():
-    ax = plot.heatmap(pf.sinusoidal(6), 10)
-    ticks = [tick for tick in ax.get_xticks() if -0.5 <= tick <= 5.5]
-    assert len(ticks) >= 3
-    assert all(tick == int(tick) for tick in ticks)
+def test_columns_and_positions_are_whole_numbers():
+    ax = plot.heatmap(pf.sinusoidal(6), 4)
+    for ticks, last in ((ax.get_xticks(), 5.5), (ax.get_yticks(), 3.5)):
+        seen = [tick for tick in ticks if -0.5 <= tick <= last]
+        assert len(seen) >= 3
+        assert all(tick == int(tick) for tick in seen)
+
+
+def test_positions_between_whole_numbers():
+    ax = plot.heatmap(pf.sinusoidal(6), 2, start=0.5)
+    assert any(tick != int(tick) for tick in ax.get_yticks())
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "shift"])
