@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
 
 sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parent)]
 
-from posenc_fast import __version__
+from formulas import typeset
+
+from posenc_fast import __version__, presets
 
 project = "posenc_fast"
 copyright = "the authors of posenc_fast"
@@ -46,8 +54,8 @@ html_theme_options = {
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
-# the front page and the list of presets are read across their whole width
-html_sidebars = {"index": [], "presets": [], "changes": []}
+# pages that have no others below them are read across their whole width
+html_sidebars = {page: [] for page in ("index", "presets", "why", "accuracy", "speed", "robustness", "changes")}
 
 myst_enable_extensions = ["colon_fence", "dollarmath"]
 myst_heading_anchors = 3
@@ -76,3 +84,23 @@ sphinx_gallery_conf = {
     "within_subsection_order": "FileNameSortKey",
     "remove_config_comments": True,
 }
+
+
+def typeset_notes(app: Sphinx, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
+    """In the notes of a preset the frequency becomes a formula, as in the list of all."""
+    module, _, preset = name.rpartition(".")
+    if module != "posenc_fast.presets" or preset not in presets.names():
+        return
+    arguments = [each for each in inspect.signature(thing).parameters if each not in ("frequencies", "functions")]
+
+    def formula(match: re.Match[str]) -> str:
+        text = typeset(" ".join(match[2].split()), arguments)
+        return match[1] + re.sub(r"\$(.+?)\$", r":math:`\1`", re.sub("`(.+?)`", r"``\1``", text))
+
+    notes = re.compile(r"(- frequency i, in radians per unit of position: )(.+?)(?=\n *- )", re.DOTALL)
+    lines[:] = notes.sub(formula, "\n".join(lines)).split("\n")
+
+
+def setup(app: Sphinx) -> None:
+    # before napoleon takes the sections apart
+    app.connect("autodoc-process-docstring", typeset_notes, priority=400)

@@ -2,7 +2,8 @@
 
     python docs/screenshots.py HTML [--out DIR] [--pages index presets ..]
 
-HTML is the directory that sphinx-build wrote, DIR where the pictures go. It needs Chromium, and the network for nothing.
+HTML is the directory that sphinx-build wrote, DIR where the pictures go. A page may have a query: ``presets?q=whisper``.
+It needs Chromium, and the network for nothing.
 """
 
 from __future__ import annotations
@@ -49,7 +50,8 @@ frame.onload = () => {
   result.textContent = "WIDTH " + page.documentElement.scrollWidth + " "
     + wide.slice(0, 5).map((e) => e.tagName + "." + e.className + ": " + e.textContent.slice(0, 60)).join(" | ");
 };
-frame.src = "/" + asked.get("page") + ".html" + (asked.get("query") || "");
+const [name, query] = asked.get("page").split("?");
+frame.src = "/" + name + ".html" + (query ? "?" + query : "");
 </script>"""
 
 
@@ -93,7 +95,7 @@ def main() -> int:
         arguments.out.mkdir(parents=True, exist_ok=True)
         for page in arguments.pages:
             for width in WIDTHS:
-                name = arguments.out / f"{page.replace('/', '-')}-{width}.png"
+                name = arguments.out / f"{re.sub(r'[/?=]', '-', page)}-{width}.png"
                 size = f"--window-size={max(width, 500)},{arguments.height}"
                 address = f"{base}&picture&width={width}&page={quote(page)}"
                 browse(browser, address, size, f"--screenshot={name}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import os
 import re
@@ -375,6 +376,33 @@ def test_page_has_a_section_for_each(name):
     assert f"<posenc_fast.presets.{name}>`" in section
     assert "$" in section.split("- frequency *i*: ")[1].splitlines()[0]
     assert section.count("$") % 2 == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "typeset"),
+    [
+        ("10000^(-2i/d)", "$10000^{-2i/d}$"),
+        ("theta^(-i / (d//2 - 1))", r"$\theta^{-i/(\lfloor d/2 \rfloor - 1)}$"),
+        ("2 pi / base * x", r"$\frac{2\pi}{\text{base}} \cdot x$"),
+        ("of time 2^i, of space 3^i", "of time $2^{i}$, of space $3^{i}$"),
+        ("i = 0 .. 63", r"$i = 0, \ldots, 63$"),
+        ("1e-4 + i", "$10^{-4} + i$"),
+        ("with a base for each axis at 0 and 120 degrees", "with a `base` for each axis at 0 and 120 degrees"),
+        ("as it is, with old_rule=False", "as it is, with `old_rule=False`"),
+        ("weights[:, i]", r"$\text{weights}_{:,i}$"),
+        # no formula, and no end of a bracket
+        ("(((", "((("),
+        ("2^", "2^"),
+        ("a ( b / ) c", "a ( $b$ / ) $c$"),
+        ("x[", "$x_{}$"),
+        ("", ""),
+    ],
+    ids=repr,
+)
+def test_formulas_are_typeset(text, typeset, monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "docs")
+    formulas = importlib.import_module("formulas")
+    assert formulas.typeset(text, ["base", "weights"]) == typeset
 
 
 def test_table_has_a_row_for_each():

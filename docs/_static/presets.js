@@ -9,8 +9,12 @@ document.addEventListener("DOMContentLoaded", () => {
     const family = preset.parentElement.querySelector("h2").textContent;
     return `${preset.textContent} ${family}`.toLowerCase();
   });
+  // what stands between the field and the presets only hides what was found
+  const text = [...families[0].parentElement.children].filter(
+    (e) => !families.includes(e) && e.tagName !== "H1" && !e.contains(field));
   const search = () => {
     const words = field.value.toLowerCase().split(/\s+/).filter(Boolean);
+    for (const e of text) e.classList.toggle("hidden", words.length > 0);
     let found = 0;
     presets.forEach((preset, i) => {
       const shown = words.every((word) => texts[i].includes(word));
