@@ -85,6 +85,7 @@ def entry(name: str, facts: Facts) -> Iterator[str]:
     """One preset, as a section."""
     summary = (facts.build.__doc__ or "").splitlines()[0]
     signature = inspect.signature(facts.build)
+    rotary = signature.return_annotation == "Rotary"
     # short, as it is read and not called
     shown = str(signature.replace(return_annotation=signature.empty))
     for parameter in signature.parameters.values():
@@ -94,8 +95,8 @@ def entry(name: str, facts: Facts) -> Iterator[str]:
     yield f"{summary}\n"
     yield f"{{py:func}}`{name}{shown} <posenc_fast.presets.{name}>`\n"
     yield f"- frequency *i*: {typeset(facts.frequency, arguments)}"
-    yield f"- columns: {coded(facts.layout)}"
-    yield f"- differs from the paper: {coded(facts.differs)}"
+    yield f"- {'pairs' if rotary else 'columns'}: {coded(facts.layout)}"
+    yield f"- differs from {'RoFormer' if rotary else 'the paper'}: {coded(facts.differs)}"
     if facts.axes != "1":
         yield f"- axes of a position: {coded(facts.axes)}"
     yield f"- positions: {coded(facts.positions)}"

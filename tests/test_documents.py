@@ -113,6 +113,14 @@ def test_extras_bring_what_a_page_imports(page):
     assert needed <= brought, f"{page} must name extras for {sorted(needed - brought)}; it names {sorted(named)}"
 
 
+@pytest.mark.parametrize("path", ["README.md", "docs/index.md", "docs/why-sines.md"])
+def test_number_of_presets(path):
+    text = (ROOT / path).read_text("utf-8")
+    numbers = re.findall(r"(\d+)\s+(?:published\s+variants|models and libraries|of them)", text)
+    assert numbers
+    assert {int(number) for number in numbers} == {len(pf.presets.names())}
+
+
 def test_reference_has_every_name():
     text = (ROOT / "docs" / "api.md").read_text("utf-8")
     listed = {}
