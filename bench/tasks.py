@@ -114,7 +114,7 @@ def timestamps_numpy() -> Task:
         rows[:, 1::2] = np.cos(angles)
         return rows
 
-    return task._replace(name="the same", today="NumPy in float64", theirs=theirs)
+    return task._replace(today="NumPy in float64", theirs=theirs)
 
 
 def timestep() -> Task:
@@ -223,9 +223,9 @@ TASKS: dict[str, Callable[[], Task]] = {
     "add": add,
     "image": image,
     "prefill": lambda: rotary("rotary, 2048 tokens, float32", 2048, 0, "float32"),
-    "prefill-bfloat16": lambda: rotary("the same in bfloat16", 2048, 0, "bfloat16"),
+    "prefill-bfloat16": lambda: rotary("rotary, 2048 tokens, bfloat16", 2048, 0, "bfloat16"),
     "token": lambda: rotary("rotary, the token at position 100 000, float32", 1, 100_000, "float32"),
-    "token-bfloat16": lambda: rotary("the same in bfloat16", 1, 100_000, "bfloat16"),
+    "token-bfloat16": lambda: rotary("rotary, the token at position 100 000, bfloat16", 1, 100_000, "bfloat16"),
 }
 
 
@@ -238,7 +238,11 @@ def error(result: Any, true: list[tuple[tuple[int, ...], Any]]) -> float:
 def line(task: Task, runs: int) -> str:
     wrong, right = error(task.theirs(), task.true), error(task.ours(), task.true)
     ratio = timing.ratio(timing.alternate({"theirs": task.theirs, "ours": task.ours}, runs), "theirs", "ours").median
-    return f"| {task.name} | {task.today} | {two_digits(ratio)} | {wrong:.0e} | {right:.0e} |"
+    return f"| {task.name} | {task.today} | {two_digits(ratio)} | {one_digit(wrong)} | {one_digit(right)} |"
+
+
+def one_digit(distance: float) -> str:
+    return f"{distance:.0e}" if distance < 0.1 else f"{distance:.1g}"
 
 
 def two_digits(ratio: float) -> str:

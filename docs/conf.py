@@ -59,8 +59,6 @@ html_sidebars = {page: [] for page in ("index", "presets", "why", "accuracy", "s
 
 myst_enable_extensions = ["colon_fence", "dollarmath"]
 myst_heading_anchors = 3
-# what a picture or a table of the README links to lies beside the documentation, not in it
-suppress_warnings = ["myst.xref_missing"]
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 
