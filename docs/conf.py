@@ -47,7 +47,8 @@ html_theme_options = {
     "header_links_before_dropdown": 7,
     "navigation_with_keys": False,
     "show_toc_level": 2,
-    "show_prev_next": True,
+    # names of objects are wider than half a phone
+    "show_prev_next": False,
     "footer_start": ["copyright"],
     "footer_end": [],
     "secondary_sidebar_items": ["page-toc"],
