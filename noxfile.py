@@ -56,6 +56,13 @@ def docs(session: nox.Session) -> None:
 
 
 @nox.session(default=False)
+def screenshots(session: nox.Session) -> None:
+    """Pictures of the documentation at two widths, into docs/_build; no page is wider than a phone. Needs Chromium."""
+    docs(session)
+    session.run("python", "docs/screenshots.py", "docs/_build", "--out", "docs/_build/screenshots")
+
+
+@nox.session(default=False)
 def bench(session: nox.Session) -> None:
     """Speed, as ratios measured side by side."""
     install(session, "bench")

@@ -2,31 +2,67 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
 
-from posenc_fast import __version__
+sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parent)]
+
+from formulas import typeset
+
+from posenc_fast import __version__, presets
 
 project = "posenc_fast"
 copyright = "the authors of posenc_fast"
 release = version = __version__
 
 extensions = [
+    "mathml",
     "myst_parser",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.napoleon",
+    "sphinx_copybutton",
+    "sphinx_design",
     "sphinx_gallery.gen_gallery",
 ]
 exclude_patterns = ["_build", "examples"]
+templates_path = ["_templates"]
 
-html_theme = "furo"
+html_theme = "pydata_sphinx_theme"
 html_title = f"posenc_fast {version}"
 html_copy_source = False
+html_show_sourcelink = False
+html_static_path = ["_static"]
+html_css_files = ["posenc.css"]
+html_js_files = ["presets.js"]
+html_math_renderer = "mathml"
+html_theme_options = {
+    "logo": {"text": "posenc_fast"},
+    "header_links_before_dropdown": 7,
+    "navigation_with_keys": False,
+    "show_toc_level": 2,
+    # names of objects are wider than half a phone
+    "show_prev_next": False,
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "secondary_sidebar_items": ["page-toc"],
+    "pygments_light_style": "a11y-high-contrast-light",
+    "pygments_dark_style": "a11y-high-contrast-dark",
+}
+# pages that have no others below them are read across their whole width
+html_sidebars = {page: [] for page in ("index", "presets", "why", "accuracy", "speed", "robustness", "changes")}
 
+myst_enable_extensions = ["colon_fence", "dollarmath"]
 myst_heading_anchors = 3
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+
 autosummary_generate = True
 autodoc_default_options = {"members": True, "member-order": "bysource"}
 autodoc_typehints = "none"
@@ -47,3 +83,23 @@ sphinx_gallery_conf = {
     "within_subsection_order": "FileNameSortKey",
     "remove_config_comments": True,
 }
+
+
+def typeset_notes(app: Sphinx, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
+    """In the notes of a preset the frequency becomes a formula, as in the list of all."""
+    module, _, preset = name.rpartition(".")
+    if module != "posenc_fast.presets" or preset not in presets.names():
+        return
+    arguments = [each for each in inspect.signature(thing).parameters if each not in ("frequencies", "functions")]
+
+    def formula(match: re.Match[str]) -> str:
+        text = typeset(" ".join(match[2].split()), arguments)
+        return match[1] + re.sub(r"\$(.+?)\$", r":math:`\1`", re.sub("`(.+?)`", r"``\1``", text))
+
+    notes = re.compile(r"(- frequency i, in radians per unit of position: )(.+?)(?=\n *- )", re.DOTALL)
+    lines[:] = notes.sub(formula, "\n".join(lines)).split("\n")
+
+
+def setup(app: Sphinx) -> None:
+    # before napoleon takes the sections apart
+    app.connect("autodoc-process-docstring", typeset_notes, priority=400)

@@ -1,32 +1,43 @@
-"""Write presets.md from the facts kept beside each preset: ``python docs/make_presets.py``, or ``--print``."""
+"""Write presets.md and api-presets.md from the facts kept beside each preset: ``python docs/make_presets.py``.
+
+``--print`` prints the pages instead. The numbers of presets in the README and on the front page follow.
+"""
 
 from __future__ import annotations
 
+import inspect
+import re
 import sys
+from collections.abc import Iterator
+from itertools import groupby
 from pathlib import Path
 
+from formulas import typeset
+
 from posenc_fast import presets
+from posenc_fast.presets._registry import FACTS, Facts
 
 HEAD = """\
 # Presets
 
-`posenc_fast.presets.<name>(...)` returns the `Encoding` or the `Rotary` of a source. This page is written by `docs/make_presets.py`.
+```{raw} html
+<div class="preset-search">
+<input id="preset-search" type="search" placeholder="model, library or word: whisper, diffusion, zero column"
+ aria-label="search the presets" autocomplete="off" spellcheck="false"><span id="preset-count"></span>
+</div>
+```
 
-`d` is the number of columns, `i` counts frequencies and `c` columns, from 0; `//` rounds down. A frequency is in
-radians per unit of position. Columns "in turn" alternate.
+`posenc_fast.presets.NAME(...)` makes the `Encoding` or the `Rotary` that a source has; `posenc-fast presets` lists the names in a shell,
+and [`identify`](howto-weights.md) finds the name of a table. All COUNT:
 
-What an `Encoding` does not hold is under positions: where they start, what is put before or behind the columns, and
-rows of zeros. `mask_positions`, `mask_coordinates` and `relative_positions` are functions of `posenc_fast`.
+CONTENTS
 
-"""
+$d$ is the number of columns, $i$ counts frequencies and $c$ columns, from 0. A frequency is in radians per unit of
+position. Columns "in turn" alternate. What an `Encoding` does not hold is under positions: where they start, what is
+put before or behind the columns, and rows of zeros. `mask_positions`, `mask_coordinates` and `relative_positions` are
+functions of `posenc_fast`; the tokens of rotary presets have theirs from `posenc_fast.presets.positions`. The paper is Vaswani et al. 2017 ([arXiv:1706.03762](https://arxiv.org/abs/1706.03762)).
 
-ROTARY = """
-## Rotary
-
-`Rotary` turns pairs of a head's values by position times frequency; `i` counts pairs, those of each axis where there
-are several. Positions are made by the functions of `posenc_fast.presets.positions`. Every preset was compared with
-the tables or the turned queries of its source.
-
+<!-- written by make_presets.py -->
 """
 
 TAIL = """
@@ -42,13 +53,100 @@ TAIL = """
 """
 
 
+def family(name: str) -> str:
+    """What the module of a preset is about, by the first line of its text."""
+    text = inspect.getdoc(sys.modules[FACTS[name].build.__module__]) or ""
+    return text.splitlines()[0].removeprefix("Presets of ").rstrip(".")
+
+
+def families() -> list[tuple[str, list[str]]]:
+    """Families and their presets, both in alphabetical order."""
+    by_family = sorted(presets.names(), key=lambda name: (heading(family(name)).lower(), name))
+    return [(about, list(names)) for about, names in groupby(by_family, family)]
+
+
+def heading(about: str) -> str:
+    title = about.split(":")[0]
+    return title[0].upper() + title[1:]
+
+
+def slug(title: str) -> str:
+    """The anchor of a heading."""
+    return re.sub(r"[^\w\s-]", "", title.lower()).replace(" ", "-")
+
+
+def coded(text: str) -> str:
+    """Names with underscores as code, wherever they are not already."""
+    parts = text.split("`")
+    parts[0::2] = [re.sub(r"\b\w+_\w+(?:=\w+)?", r"`\g<0>`", part) for part in parts[0::2]]
+    return "`".join(parts)
+
+
+def entry(name: str, facts: Facts) -> Iterator[str]:
+    """One preset, as a section."""
+    summary = (facts.build.__doc__ or "").splitlines()[0]
+    signature = inspect.signature(facts.build)
+    rotary = signature.return_annotation == "Rotary"
+    # short, as it is read and not called
+    shown = str(signature.replace(return_annotation=signature.empty))
+    for parameter in signature.parameters.values():
+        shown = shown.replace(str(parameter), str(parameter.replace(annotation=parameter.empty)))
+    arguments = [each for each in signature.parameters if each not in ("frequencies", "functions")]
+    yield f"### `{name}`\n"
+    yield f"{summary}\n"
+    yield f"{{py:func}}`{name}{shown} <posenc_fast.presets.{name}>`\n"
+    yield f"- frequency *i*: {typeset(facts.frequency, arguments)}"
+    yield f"- {'pairs' if rotary else 'columns'}: {coded(facts.layout)}"
+    yield f"- differs from {'RoFormer' if rotary else 'the paper'}: {coded(facts.differs)}"
+    if facts.axes != "1":
+        yield f"- axes of a position: {coded(facts.axes)}"
+    yield f"- positions: {coded(facts.positions)}"
+    yield f"- odd widths: {coded(facts.odd)}"
+    yield f"- source: {facts.source}"
+    if facts.also:
+        yield f"- also: {facts.also}"
+    yield ""
+
+
 def page() -> str:
-    return HEAD + presets.table(rotary=False) + "\n" + ROTARY + presets.table(rotary=True) + "\n" + TAIL
+    groups = families()
+    contents = "\n".join(f"- [{heading(about)}](#{slug(heading(about))}): {len(names)}" for about, names in groups)
+    lines = [HEAD.replace("COUNT", str(len(FACTS))).replace("CONTENTS", contents)]
+    for about, names in groups:
+        lines.append(f"## {heading(about)}\n")
+        _, _, more = about.partition(": ")
+        if more:
+            lines.append(f"{more[0].upper()}{more[1:]}.\n")
+        for name in names:
+            lines += entry(name, FACTS[name])
+    return "\n".join(lines).rstrip() + "\n" + TAIL
+
+
+def reference() -> str:
+    """The presets in the API reference: a page for each."""
+    lines = ["# Presets, one by one\n", "Written by `make_presets.py`. [The list](presets.md) can be searched.\n"]
+    for about, names in families():
+        lines += [f"## {heading(about)}\n", "```{eval-rst}", ".. currentmodule:: posenc_fast.presets\n"]
+        lines += [".. autosummary::", "   :toctree: generated", "   :nosignatures:\n"]
+        lines += [f"   {name}" for name in names] + ["```\n"]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+PAGES = {"presets.md": page, "api-presets.md": reference}
+
+
+def counted(text: str) -> str:
+    """A text with the number of presets as it is, wherever it tells one."""
+    return re.sub(r"\b\d+(?=\s+published)|(?<=encodings of )\d+(?= models)", str(len(FACTS)), text)
 
 
 if __name__ == "__main__":
     if sys.argv[1:] == ["--print"]:
         sys.stdout.reconfigure(encoding="utf-8")
-        sys.stdout.write(page())
+        sys.stdout.write("".join(write() for write in PAGES.values()))
     else:
-        Path(__file__).with_name("presets.md").write_text(page(), encoding="utf-8")
+        here = Path(__file__).parent
+        for name, write in PAGES.items():
+            (here / name).write_text(write(), encoding="utf-8")
+        for file in (here.parent / "README.md", here / "index.md"):
+            file.write_text(counted(file.read_text(encoding="utf-8")), encoding="utf-8")

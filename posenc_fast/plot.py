@@ -32,11 +32,15 @@ try:
 except ImportError as error:
     raise ImportError("posenc_fast.plot needs matplotlib: pip install matplotlib") from error
 
-# zero is white, and red and blue are told apart by everybody
-_SIGNED = "RdBu"
+# zero is white, what is positive warm; red and blue are told apart by everybody
+_SIGNED = "RdBu_r"
 _CYCLIC = "twilight"
 # rows or columns that any picture has pixels for, and enough of them for a mean
 CELLS, FINE = 256, 2048
+# columns of a matrix of which each is seen
+MATRIX = 32
+# from the middle of a clock to that of the next, at least; its radius is 1
+CLOCK = 2.5
 
 
 def _encoding(what: Encoding | str, d_model: int) -> Encoding:
@@ -51,6 +55,14 @@ def _encoding(what: Encoding | str, d_model: int) -> Encoding:
     if what.ndim != 1:
         raise ValueError(f"encoding has {what.ndim} axes, but must have one; draw the encoding of each axis")
     return what
+
+
+def _name(what: Encoding | str, encoding: Encoding) -> str:
+    """What a title calls it: the preset, or what built it where that fits into a line."""
+    if isinstance(what, str):
+        return f"{what}, {encoding.d_model} columns"
+    built = repr(encoding).strip("<>")
+    return built if len(built) <= 60 else f"Encoding of {encoding.d_model} columns"
 
 
 def _figure(parts: int) -> Any:
@@ -72,7 +84,8 @@ def _picture(ax: Axes, values: npt.NDArray[Any], first: float, largest: float, c
         # a pixel shows the mean of its cells, or patterns would appear that are not there; where cells are larger than
         # pixels, repeating them keeps their edges
         values = values.repeat(-(-FINE // rows), axis=0).repeat(-(-FINE // columns), axis=1)
-    ax.xaxis.set_major_locator(MaxNLocator("auto", steps=[1, 2, 5, 10], integer=True))
+    for axis, whole in ((ax.xaxis, True), (ax.yaxis, first == int(first))):
+        axis.set_major_locator(MaxNLocator("auto", steps=[1, 2, 5, 10], integer=whole))
     return ax.imshow(
         values,
         cmap=cmap,
@@ -125,19 +138,19 @@ def heatmap(
     >>> plot.heatmap(pf.sinusoidal(64), 50).get_xlabel()
     'column'
     """
-    encoding = _encoding(encoding, d_model)
+    what, encoding = encoding, _encoding(encoding, d_model)
     table = encoding.table(count_of(length, "length", 1), start=start)
     axes = _axes(ax)
     image = _picture(axes, table, start, float(np.abs(encoding.amplitudes).max()) or 1.0)
     axes.figure.colorbar(image, ax=axes, label="value")
-    axes.set(xlabel="column", ylabel="position")
+    axes.set(title=_name(what, encoding), xlabel="column", ylabel="position")
     return axes
 
 
 def angles(
     encoding: Encoding | str, length: int = 100, *, start: float = 0, d_model: int = 128, ax: Axes | None = None
 ) -> Axes:
-    """The angle of every column at every position, whole turns taken off, in colours that close a circle.
+    """The angle of every frequency at every position, whole turns taken off, in colours that close a circle.
 
     Parameters
     ----------
@@ -155,7 +168,8 @@ def angles(
 
     Notes
     -----
-    The angle of column c is ``position * frequency[c] + 2 pi phase[c]``; the value is its sine.
+    One column of the picture for each frequency, the fastest at the left: ``position * frequency``, where the hand of
+    that clock in `clocks` points. Sine and cosine columns are its height and its width.
 
     Examples
     --------
@@ -163,16 +177,32 @@ def angles(
     >>> plot.angles("whisper", d_model=32).get_ylabel()
     'position'
     """
-    encoding, rows = _encoding(encoding, d_model), count_of(length, "length", 1)
-    # sine and cosine of each column's own angle, whatever its amplitude is
-    bare = [Encoding(encoding.frequencies, encoding.phases + turn) for turn in (0.0, 0.25)]
-    sine, cosine = (part.table(rows, start=start, dtype=np.float64) for part in bare)
+    what, encoding = encoding, _encoding(encoding, d_model)
+    rows = count_of(length, "length", 1)
+    frequencies = _clocks_of(encoding)
+    hands = _hands(frequencies).table(rows, start=start, dtype=np.float64).reshape(rows, -1, 2)
     axes = _axes(ax)
-    image = _picture(axes, np.arctan2(sine, cosine), start, np.pi, _CYCLIC)
+    image = _picture(axes, np.arctan2(hands[..., 0], hands[..., 1]), start, np.pi, _CYCLIC)
     bar = axes.figure.colorbar(image, ax=axes, label="angle (radians)", ticks=[-np.pi, -np.pi / 2, 0, np.pi / 2, np.pi])
-    bar.ax.set_yticklabels(["−π", "−π/2", "0", "π/2", "π"])
-    axes.set(xlabel="column", ylabel="position")
+    bar.ax.set_yticklabels(["← −π", "↓ −π/2", "→ 0", "↑ π/2", "← π"])
+    shown = np.unique(np.linspace(0, len(frequencies) - 1, min(6, len(frequencies))).round().astype(int))
+    axes.set_xticks(shown, [_wavelength(w) for w in frequencies[shown]])
+    axes.set(title=f"Angles of {_name(what, encoding)}", xlabel="wavelength (positions)", ylabel="position")
     return axes
+
+
+def _clocks_of(encoding: Encoding) -> npt.NDArray[np.float64]:
+    """The distinct frequencies, the fastest first."""
+    return np.unique(np.abs(encoding.frequencies))[::-1]
+
+
+def _hands(frequencies: npt.NDArray[np.float64]) -> Encoding:
+    """For each frequency how far up its hand points, which is the sine, and how far to the right."""
+    return Encoding(np.repeat(frequencies, 2), np.tile([0.0, 0.25], len(frequencies)))
+
+
+def _wavelength(frequency: float) -> str:
+    return _readable(2 * np.pi / abs(frequency)) if frequency else "∞"
 
 
 def wavelengths(encoding: Encoding | str, *, d_model: int = 128, ax: Axes | None = None) -> Axes:
@@ -199,11 +229,19 @@ def wavelengths(encoding: Encoding | str, *, d_model: int = 128, ax: Axes | None
     >>> plot.wavelengths(pf.sinusoidal(64)).get_yscale()
     'log'
     """
-    encoding, axes = _encoding(encoding, d_model), _axes(ax)
+    what, encoding = encoding, _encoding(encoding, d_model)
+    axes = _axes(ax)
     lengths = np.abs(encoding.wavelengths)
     # constant columns have none
     finite = np.isfinite(lengths)
-    axes.semilogy(np.flatnonzero(finite), lengths[finite], ".")
+    others = axes.has_data()
+    axes.semilogy(np.flatnonzero(finite), lengths[finite], ".", label=_name(what, encoding))
+    # a legend says what a title cannot: which dots are whose
+    if others:
+        axes.set_title("")
+        axes.legend()
+    else:
+        axes.set_title(_name(what, encoding))
     axes.set_xlim(-0.5 - 0.02 * encoding.d_model, encoding.d_model - 0.5 + 0.02 * encoding.d_model)
     axes.set(xlabel="column", ylabel="wavelength (positions)")
     axes.grid(alpha=0.3)
@@ -212,14 +250,14 @@ def wavelengths(encoding: Encoding | str, *, d_model: int = 128, ax: Axes | None
 
 def sinusoids(
     encoding: Encoding | str,
-    length: int = 100,
+    length: int = 50,
     *,
     columns: Sequence[int] | None = None,
     start: float = 0,
     d_model: int = 128,
     ax: Axes | None = None,
 ) -> Axes:
-    """Some columns against position, as curves, with a dot at every whole position.
+    """Some columns against position, as curves, with a dot at every position; the legend has their wavelengths.
 
     Parameters
     ----------
@@ -243,9 +281,10 @@ def sinusoids(
     >>> from posenc_fast import plot
     >>> ax = plot.sinusoids(pf.sinusoidal(8), columns=[0, 1])
     >>> [text.get_text() for text in ax.get_legend().get_texts()]
-    ['column 0', 'column 1']
+    ['column 0: 6.28', 'column 1: 6.28']
     """
-    encoding, rows = _encoding(encoding, d_model), count_of(length, "length", 1)
+    what, encoding = encoding, _encoding(encoding, d_model)
+    rows = count_of(length, "length", 1)
     chosen = _spread(encoding, rows) if columns is None else [count_of(c, "columns", 0) for c in columns]
     if max(chosen, default=0) >= encoding.d_model:
         raise ValueError(f"columns has {max(chosen)}, but the encoding has columns 0 to {encoding.d_model - 1}")
@@ -253,11 +292,14 @@ def sinusoids(
     smooth, dots = encoding.encode(fine), encoding.table(rows, start=start)
     axes = _axes(ax)
     for c, colour in zip(chosen, plt.get_cmap("viridis")(np.linspace(0, 0.85, len(chosen))), strict=True):
-        axes.plot(fine, smooth[:, c], label=f"column {c}", color=colour, linewidth=1)
-        axes.plot(start + np.arange(rows), dots[:, c], ".", color=colour, markersize=4)
-    axes.set(xlabel="position", ylabel="value")
-    # above the curves, which fill all there is below
-    axes.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=4, frameon=False, borderaxespad=0)
+        label = f"column {c}: {_wavelength(encoding.frequencies[c])}"
+        axes.plot(fine, smooth[:, c], label=label, color=colour, linewidth=1)
+        axes.plot(start + np.arange(rows), dots[:, c], ".", color=colour, markersize=5)
+    axes.set(title=_name(what, encoding), xlabel="position", ylabel="value")
+    # beside the curves, which fill all there is between the axes
+    axes.legend(
+        title="wavelength\n(positions)", loc="upper left", bbox_to_anchor=(1.01, 1), frameon=False, borderaxespad=0
+    )
     return axes
 
 
@@ -306,7 +348,8 @@ def similarity(
     >>> plot.similarity(pf.sinusoidal(64), 500).get_xlabel()
     'offset from position 500'
     """
-    encoding, middle, reach = _encoding(encoding, d_model), real(position, "position"), count_of(span, "span", 1)
+    what, encoding = encoding, _encoding(encoding, d_model)
+    middle, reach = real(position, "position"), count_of(span, "span", 1)
     offsets = np.arange(-reach, reach + 1)
     rows = encoding.encode(middle + offsets, dtype=np.float64)
     centre = rows[reach]
@@ -314,7 +357,7 @@ def similarity(
     right = axes.twinx()
     axes.plot(offsets, rows @ centre, color="C0")
     right.plot(offsets, ((rows - centre) ** 2).sum(axis=1), color="C1", linestyle="--")
-    axes.set_xlabel(f"offset from position {middle:.15g}")
+    axes.set(title=f"Similarity of rows of {_name(what, encoding)}", xlabel=f"offset from position {middle:.15g}")
     # the colour of a label says which curve is meant
     axes.set_ylabel("dot product (solid)", color="C0")
     right.set_ylabel("sum of squared differences (dashed)", color="C1")
@@ -362,26 +405,41 @@ def clocks(
     >>> [text.get_text() for text in ax.get_xticklabels()]
     ['6.28', '135', '2,916']
     """
-    encoding = _encoding(encoding, d_model)
-    frequencies = np.unique(np.abs(encoding.frequencies))[::-1]
-    shown = min(count_of(pairs, "pairs", 1), len(frequencies))
-    frequencies = frequencies[np.linspace(0, len(frequencies) - 1, shown).round().astype(int)]
+    what, encoding = encoding, _encoding(encoding, d_model)
+    every = _clocks_of(encoding)
+    shown = min(count_of(pairs, "pairs", 1), len(every))
+    frequencies = every[np.linspace(0, len(every) - 1, shown).round().astype(int)]
     given = convert(positions, 1)
     times = given.rounded().reshape(-1)
-    # the sine is how far up a hand points, the cosine how far to the right
-    hands = rows(Encoding(np.repeat(frequencies, 2), np.tile([0.0, 0.25], shown)), given, times.dtype)
+    hands = rows(_hands(frequencies), given, times.dtype)
     axes = _axes(ax)
+    across, down = _spacing(axes, shown, len(times))
     for i, row in enumerate(hands.reshape(len(times), shown, 2)):
         for j, (up, right) in enumerate(row):
-            x, y = 2.5 * j, -2.5 * i
+            x, y = across * j, -down * i
             axes.add_patch(Circle((x, y), 1.0, fill=False, color="0.7"))
             axes.plot([x, x + right], [y, y + up], color="C0", linewidth=2, solid_capstyle="round")
-    axes.set_xticks(2.5 * np.arange(shown), [_readable(2 * np.pi / w) if w else "∞" for w in frequencies])
-    axes.set_yticks(-2.5 * np.arange(len(times)), [f"{p:.15g}" for p in times])
-    axes.set(xlabel="wavelength (positions)", ylabel="position", aspect="equal")
+    axes.set_xticks(across * np.arange(shown), [_wavelength(w) for w in frequencies])
+    axes.set_yticks(-down * np.arange(len(times)), [f"{p:.15g}" for p in times])
+    axes.set(
+        title=f"{_name(what, encoding)}: {shown} of {len(every)} pairs",
+        xlabel="wavelength (positions)",
+        ylabel="position",
+        aspect="equal",
+        xlim=(-across / 2, across * (shown - 0.5)),
+        ylim=(-down * (len(times) - 0.5), down / 2),
+    )
     axes.spines[:].set_visible(False)
     axes.tick_params(length=0)
     return axes
+
+
+def _spacing(axes: Axes, columns: int, rows: int) -> tuple[float, float]:
+    """Distances of the clocks that fill the Axes, whatever their shape is."""
+    box = axes.get_window_extent()
+    wide, high = CLOCK * columns, CLOCK * max(rows, 1)
+    shape = box.height / box.width if box.width > 0 else high / wide
+    return CLOCK * max(1.0, high / (wide * shape)), CLOCK * max(1.0, wide * shape / high)
 
 
 def shift(
@@ -406,6 +464,7 @@ def shift(
     Returns
     -------
     ndarray of three matplotlib.axes.Axes
+        Of a matrix of more than 32 columns the second shows those of 16 frequencies, equally spaced among all.
 
     Raises
     ------
@@ -419,7 +478,7 @@ def shift(
     >>> len(plot.shift(pf.sinusoidal(16)))
     3
     """
-    encoding = _encoding(encoding, d_model)
+    what, encoding = encoding, _encoding(encoding, d_model)
     matrix = encoding.transition_matrix(offset)
     table = encoding.table(count_of(length, "length", 1), dtype=np.float64)
     if axes is None:
@@ -428,12 +487,28 @@ def shift(
     if result.shape != (3,):
         raise ValueError(f"axes must be three Axes, not an array of shape {result.shape}")
     largest = float(np.abs(encoding.amplitudes).max())
+    chosen = _matrix_columns(encoding)
+    part = "" if len(chosen) == encoding.d_model else f", {len(chosen)} of {encoding.d_model} columns"
     parts = (
-        (table, 0, largest, "position", "table"),
-        (matrix, 0, 1.0, "column", f"transition matrix of {offset:.6g}"),
+        (table, 0, largest, "position", _name(what, encoding)),
+        (matrix[np.ix_(chosen, chosen)], 0, 1.0, "column", f"transition matrix of {offset:.6g}{part}"),
         (table @ matrix, offset, largest, "position", f"table times matrix: moved by {offset:.6g}"),
     )
     for ax, (values, first, most, label, title) in zip(result, parts, strict=True):
         _picture(ax, values, first, most)
         ax.set(title=title, xlabel="column", ylabel=label)
+        ax.title.set_size("medium")
+    if part:
+        places = np.arange(0, len(chosen), 8)
+        result[1].set_xticks(places, chosen[places])
+        result[1].set_yticks(places, chosen[places])
     return result
+
+
+def _matrix_columns(encoding: Encoding) -> npt.NDArray[np.intp]:
+    """All columns, or those of frequencies that are equally spaced among all; partners stay together."""
+    if encoding.d_model <= MATRIX:
+        return np.arange(encoding.d_model)
+    every, which = np.unique(np.abs(encoding.frequencies), return_inverse=True)
+    kept = np.unique(np.linspace(0, len(every) - 1, min(MATRIX // 2, len(every))).round().astype(int))
+    return np.flatnonzero(np.isin(which, kept))

@@ -1,12 +1,15 @@
-"""The Python of the README and of the pages in docs/ runs as it stands, from top to bottom."""
+"""The Python of the README, of the pages in docs/ and of the examples runs as it stands, and the pages are whole."""
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
 import os
 import re
 import runpy
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -18,34 +21,42 @@ import posenc_fast as pf
 
 ROOT = checkout(whole_file=True)
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+README = (ROOT / "README.md").read_text("utf-8")
 PAGES = {
-    path.stem: path
-    for path in [ROOT / "README.md", *sorted(ROOT.glob("docs/*.md"))]
+    path.stem: path.read_text("utf-8")
+    for path in sorted(ROOT.glob("docs/*.md"))
     if BLOCK.search(path.read_text("utf-8"))
 }
+EXAMPLES = sorted(ROOT.glob("docs/examples/plot_*.py"))
 # what the examples may need beyond NumPy
-PACKAGES = re.compile(r"^(?:import|from) (dask|jax|matplotlib|pandas|sklearn|torch|transformers|zarr)\b", re.MULTILINE)
+PACKAGES = re.compile(
+    r"^ *(?:import|from) (dask|jax|matplotlib|ml_dtypes|pandas|polars|sklearn|torch|transformers|zarr)\b", re.MULTILINE
+)
+# whose name on the way to an import is another
+DISTRIBUTIONS = {"sklearn": "scikit-learn"}
+
+
+def run(text, program, monkeypatch):
+    """The names that a program defines; skipped where a package is missing."""
+    for package in sorted(set(PACKAGES.findall(text))):
+        optional(package)
+    # files that it writes go beside it, and no window opens
+    monkeypatch.chdir(program.parent)
+    monkeypatch.setenv("MPLBACKEND", "Agg")
+    program.write_text(text, "utf-8")
+    names = runpy.run_path(str(program))
+    if "matplotlib" in text:
+        importlib.import_module("matplotlib.pyplot").close("all")
+    return names
 
 
 @pytest.mark.parametrize("page", list(PAGES))
 def test_page(page, tmp_path, monkeypatch):
-    blocks = BLOCK.findall(PAGES[page].read_text("utf-8"))
-    for package in sorted(set(PACKAGES.findall("\n".join(blocks)))):
-        optional(package)
-    # files that an example writes go here
-    monkeypatch.chdir(tmp_path)
-    program = tmp_path / f"{page}.py"
-    program.write_text("\n".join(block for block in blocks if "__main__" not in block), "utf-8")
-    names = runpy.run_path(str(program))
+    blocks = BLOCK.findall(PAGES[page])
+    run("\n".join(block for block in blocks if "__main__" not in block), tmp_path / f"{page}.py", monkeypatch)
     for block in blocks:
         if "__main__" in block:
             run_alone(block, tmp_path / "alone.py")
-    if page == "README":
-        # scores depend on the distance of a query and a key alone, which a shift of both leaves as it is
-        rotary, queries, keys = names["rotary"], names["queries"], names["keys"]
-        back = rotary.apply(queries, positions=np.full(16, -4))
-        moved = back @ np.repeat(keys, 4, axis=1).swapaxes(-1, -2)
-        np.testing.assert_allclose(moved, names["scores"], rtol=0, atol=1e-4)
 
 
 def run_alone(text, program):
@@ -55,3 +66,78 @@ def run_alone(text, program):
     command = [sys.executable, "-W", "error", str(program)]
     run = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
     assert run.returncode == 0, run.stderr
+
+
+def title(block):
+    """The line above a block of the README."""
+    return re.sub(r"\W+", "-", README.split(block)[0].rstrip("`python\n").splitlines()[-1].split("**")[1]).lower()
+
+
+@pytest.mark.parametrize("block", BLOCK.findall(README), ids=title)
+def test_readme(block, tmp_path, monkeypatch):
+    # each can be copied alone
+    names = run(block, tmp_path / "readme.py", monkeypatch)
+    if "scores" in names:
+        # scores depend on the distance of a query and a key alone, which a shift of both leaves as it is
+        rotary, queries, keys = names["rotary"], names["queries"], names["keys"]
+        back = rotary.apply(queries, positions=np.full(16, -4))
+        moved = back @ np.repeat(rotary.apply(keys, positions=np.full(16, -4)), 4, axis=1).swapaxes(-1, -2)
+        np.testing.assert_allclose(moved, names["scores"], rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_example(example, tmp_path, monkeypatch):
+    # its pictures are drawn, and nothing is shown
+    run(example.read_text("utf-8"), tmp_path / example.name, monkeypatch)
+
+
+def test_picture_of_the_front_page_is_of_its_program():
+    (program,) = BLOCK.findall(PAGES["index"])
+    example = (ROOT / "docs" / "examples" / "plot_0_quickstart.py").read_text("utf-8")
+    assert example.split('"""')[2].strip() == program.strip()
+    assert "plot_0_quickstart_001.png" in PAGES["index"]
+
+
+# ---- what a page needs, and what it names ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("page", [*PAGES, "README"])
+def test_extras_bring_what_a_page_imports(page):
+    text = README if page == "README" else PAGES[page]
+    if page == "index":
+        # its steps are the README's, and its command is for both
+        text += README
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
+    named = {extra for names in re.findall(r"(?:posenc-fast|\.)\[([\w,]+)\]", text) for extra in names.split(",")}
+    brought = {re.split(r"[\[<>=;]", requirement)[0] for extra in named for requirement in extras[extra]}
+    needed = {DISTRIBUTIONS.get(name, name) for name in PACKAGES.findall("\n".join(BLOCK.findall(text)))}
+    assert needed <= brought, f"{page} must name extras for {sorted(needed - brought)}; it names {sorted(named)}"
+
+
+@pytest.mark.parametrize("path", ["README.md", "docs/index.md", "docs/why-sines.md"])
+def test_number_of_presets(path):
+    text = (ROOT / path).read_text("utf-8")
+    numbers = re.findall(r"(\d+)\s+(?:published\s+variants|models and libraries|of them)", text)
+    assert numbers
+    assert {int(number) for number in numbers} == {len(pf.presets.names())}
+
+
+def test_reference_has_every_name():
+    text = (ROOT / "docs" / "api.md").read_text("utf-8")
+    listed = {}
+    for part in text.split(".. currentmodule:: ")[1:]:
+        listed.setdefault(part.split()[0], set()).update(re.findall(r"^   (\w+)$", part, re.MULTILINE))
+    optional_modules = {"torch": "torch", "dask": "dask", "sklearn": "sklearn", "plot": "matplotlib"}
+    modules = [name for name, needs in optional_modules.items() if importlib.util.find_spec(needs)]
+    for module in ["posenc_fast", *(f"posenc_fast.{name}" for name in modules)]:
+        names = set(importlib.import_module(module).__all__) - {"__version__", "presets", "reference"}
+        assert names <= listed[module], f"docs/api.md lacks {sorted(names - listed[module])} of {module}"
+
+
+@pytest.mark.parametrize("path", [ROOT / "README.md", *sorted(ROOT.glob("docs/*.md"))], ids=lambda path: path.stem)
+def test_links_lead_somewhere(path):
+    text = re.sub(r"^```.*?^```$", "", path.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
+    for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", text):
+        # the gallery and the pages of objects are made with the documentation
+        if not target.startswith(("gallery/", "generated/")):
+            assert (path.parent / target).exists(), f"{path.name} links to {target}"

@@ -29,6 +29,10 @@ def labels(ax):
     return ax.get_xlabel(), ax.get_ylabel()
 
 
+def legend(ax):
+    return [text.get_text() for text in ax.get_legend().get_texts()]
+
+
 # ---- what is drawn ----------------------------------------------------------------------------------------------
 
 
@@ -55,17 +59,25 @@ def test_large_tables_show_means():
     inside = pixels[y0 + 9 : y1 - 9, x0 + 9 : x1 - 9]
     middle = inside.shape[1] // 2
     left, right = inside[:, : middle - 9], inside[:, middle + 9 :]
-    white, blue = (255 * np.array(plt.get_cmap("RdBu")(value)[:3]) for value in (0.5, 1.0))
+    white, warm = (255 * np.array(plt.get_cmap("RdBu_r")(value)[:3]) for value in (0.5, 1.0))
+    # red is more than blue where the value is positive
+    assert warm[0] > 2 * warm[2]
     # the mean is zero; the other one is as it is, up to the edge
     assert np.abs(left - white).max() < 12
-    assert np.abs(right - blue).max() < 2
+    assert np.abs(right - warm).max() < 2
 
 
-def test_columns_are_whole_numbers():
-    ax = plot.heatmap(pf.sinusoidal(6), 10)
-    ticks = [tick for tick in ax.get_xticks() if -0.5 <= tick <= 5.5]
-    assert len(ticks) >= 3
-    assert all(tick == int(tick) for tick in ticks)
+def test_columns_and_positions_are_whole_numbers():
+    ax = plot.heatmap(pf.sinusoidal(6), 4)
+    for ticks, last in ((ax.get_xticks(), 5.5), (ax.get_yticks(), 3.5)):
+        seen = [tick for tick in ticks if -0.5 <= tick <= last]
+        assert len(seen) >= 3
+        assert all(tick == int(tick) for tick in seen)
+
+
+def test_positions_between_whole_numbers():
+    ax = plot.heatmap(pf.sinusoidal(6), 2, start=0.5)
+    assert any(tick != int(tick) for tick in ax.get_yticks())
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "shift"])
@@ -78,16 +90,20 @@ def test_axes_that_were_drawn_on(kind):
 
 def test_angles():
     encoding = pf.sinusoidal(6, functions=("cos", "-sin"), scale=7.0, layout="concatenated")
-    (image,) = plot.angles(encoding, 40, start=3).get_images()
+    ax = plot.angles(encoding, 40, start=3)
+    (image,) = ax.get_images()
     angles = image.get_array()
-    table = encoding.table(40, start=3, dtype=np.float64)
-    np.testing.assert_allclose(encoding.amplitudes * np.sin(angles), table, rtol=0, atol=1e-13)
-    whole = np.arange(3, 43)[:, np.newaxis] * encoding.frequencies + 2 * np.pi * encoding.phases
+    # the hands of the clocks, the fastest at the left
+    whole = np.arange(3, 43)[:, np.newaxis] * encoding.frequencies[:3]
     np.testing.assert_allclose(np.cos(angles), np.cos(whole), rtol=0, atol=1e-13)
+    np.testing.assert_allclose(np.sin(angles), np.sin(whole), rtol=0, atol=1e-13)
     assert image.get_clim() == (-np.pi, np.pi)
     first, last = image.get_cmap()([0.0, 1.0])
     # the colours of half a turn forwards and backwards are the same
     np.testing.assert_allclose(first, last, atol=0.02)
+    assert ax.get_xticks().tolist() == [0, 1, 2]
+    assert [text.get_text() for text in ax.get_xticklabels()] == ["6.28", "135", "2,916"]
+    assert labels(ax) == ("wavelength (positions)", "position")
 
 
 def test_wavelengths():
@@ -99,6 +115,15 @@ def test_wavelengths():
     assert labels(ax) == ("column", "wavelength (positions)")
 
 
+def test_wavelengths_of_several():
+    ax = plot.wavelengths(LINE)
+    assert (ax.get_title(), ax.get_legend()) == ("sinusoidal(12, base=100.0)", None)
+    plot.wavelengths("whisper", d_model=8, ax=ax)
+    # no title is right for both
+    assert ax.get_title() == ""
+    assert legend(ax) == ["sinusoidal(12, base=100.0)", "whisper, 8 columns"]
+
+
 def test_sinusoids():
     ax = plot.sinusoids(LINE, 20, start=5, columns=[0, 3])
     curves, dots = ax.get_lines()[0::2], ax.get_lines()[1::2]
@@ -107,16 +132,15 @@ def test_sinusoids():
         np.testing.assert_array_equal(points.get_ydata(), LINE.table(20, start=5)[:, column])
         np.testing.assert_array_equal(curve.get_ydata(), LINE.encode(curve.get_xdata())[:, column])
         assert curve.get_color() is points.get_color()
-    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["column 0", "column 3"]
+    assert legend(ax) == ["column 0: 6.28", "column 3: 13.5"]
     assert labels(ax) == ("position", "value")
 
 
 def test_columns_that_are_worth_seeing():
     # of different wavelengths, up to twice what is shown
     ax = plot.sinusoids(pf.sinusoidal(128), 100)
-    names = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert names == [f"column {c}" for c in (0, 16, 32, 48)]
-    assert len(plot.sinusoids(pf.sinusoidal(4), 1, ax=plt.figure().gca()).get_legend().get_texts()) == 1
+    assert legend(ax) == ["column 0: 6.28", "column 16: 19.9", "column 32: 62.8", "column 48: 199"]
+    assert len(legend(plot.sinusoids(pf.sinusoidal(4), 1, ax=plt.figure().gca()))) == 1
 
 
 @pytest.mark.parametrize("position", [0, 50.5, 1e9], ids="at={:g}".format)
@@ -147,6 +171,23 @@ def test_clocks():
     assert [text.get_text() for text in ax.get_yticklabels()] == ["0", "2.5", "40"]
     assert [text.get_text() for text in ax.get_xticklabels()] == ["6.28", "29.2", "62.8", "292"]
     assert ax.get_aspect() == 1
+    assert ax.get_title() == "sinusoidal(12, base=100.0): 4 of 6 pairs"
+
+
+@pytest.mark.parametrize("size", [(8, 4.5), (4, 8), (12, 2)], ids=str)
+def test_clocks_fill_their_axes(size):
+    _, ax = plt.subplots(figsize=size)
+    before = ax.get_window_extent()
+    plot.clocks(pf.sinusoidal(128), ax=ax)
+    ax.figure.canvas.draw()
+    after = ax.get_window_extent()
+    # equal scales shrink what does not fit the shape of the Axes
+    assert abs(after.width / before.width - 1) < 0.01
+    assert abs(after.height / before.height - 1) < 0.01
+    # and no clock overlaps another
+    centres = np.array([patch.center for patch in ax.patches])
+    apart = np.hypot(*(centres[:, np.newaxis] - centres).T)
+    assert apart[apart > 0].min() >= 2.5
 
 
 def test_clocks_that_stand():
@@ -162,6 +203,41 @@ def test_shift():
     np.testing.assert_allclose(moved, LINE.table(25, start=7, dtype=np.float64), rtol=0, atol=1e-14)
     assert axes[2].get_images()[0].get_extent()[2:] == [31.5, 6.5]
     assert [ax.get_ylabel() for ax in axes] == ["position", "column", "position"]
+
+
+@pytest.mark.parametrize("layout", ["interleaved", "concatenated"])
+def test_wide_matrices_are_shown_in_part(layout):
+    encoding = pf.sinusoidal(128, layout=layout)
+    _, ax, _ = plot.shift(encoding, 20, 10)
+    (image,) = ax.get_images()
+    shown = image.get_array()
+    assert shown.shape == (32, 32)
+    # pairs stay together: each block is a rotation
+    np.testing.assert_allclose(shown @ shown.T, np.eye(32), rtol=0, atol=1e-14)
+    ax.figure.canvas.draw()
+    columns = [int(text.get_text()) for text in ax.get_xticklabels()]
+    places = ax.get_xticks()
+    whole = encoding.transition_matrix(10)
+    for place, column in zip(places, columns, strict=True):
+        assert shown[int(place), int(place)] == whole[column, column]
+    assert ax.get_title().endswith("32 of 128 columns")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_titles_say_which_encoding(kind):
+    def title(what):
+        plt.close("all")
+        drawn = getattr(plot, kind)(what)
+        return (drawn if kind != "shift" else drawn[0]).get_title()
+
+    assert "sinusoidal(12, base=100.0)" in title(LINE)
+    assert "whisper, 128 columns" in title("whisper")
+    # what built it is a matter of pages
+    long = pf.sinusoidal(
+        4, frequencies=[1.000000000001, 0.000000000123456789], layout="concatenated", scale=0.123456789
+    )
+    assert "4 columns" in title(long)
+    assert "\n" not in title(long)
 
 
 # ---- how it is called -------------------------------------------------------------------------------------------

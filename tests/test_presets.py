@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import os
 import re
@@ -372,9 +373,47 @@ def test_table_of_the_documentation_is_current():
         check=True,
         env={**os.environ, "PYTHONPATH": str(Path(pf.__file__).parents[1])},
     )
-    assert (root / "docs" / "presets.md").read_text(encoding="utf-8") == script.stdout
-    assert presets.table(rotary=False) in script.stdout
-    assert presets.table(rotary=True) in script.stdout
+    pages = [(root / "docs" / name).read_text(encoding="utf-8") for name in ("presets.md", "api-presets.md")]
+    assert "".join(pages) == script.stdout
+
+
+@pytest.mark.parametrize("name", presets.names())
+def test_page_has_a_section_for_each(name):
+    page = (checkout() / "docs" / "presets.md").read_text(encoding="utf-8")
+    section = page.split(f"### `{name}`\n")[1].split("\n##")[0]
+    # its signature leads to its own page, and its formula is typeset
+    assert f"{{py:func}}`{name}(" in section
+    assert f"<posenc_fast.presets.{name}>`" in section
+    frequency = section.split("- frequency *i*: ")[1].splitlines()[0]
+    assert "^" not in re.sub(r"\$[^$]+\$|`[^`]+`", "", frequency)
+    assert section.count("$") % 2 == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "typeset"),
+    [
+        ("10000^(-2i/d)", "$10000^{-2i/d}$"),
+        ("theta^(-i / (d//2 - 1))", r"$\theta^{-i/(\lfloor d/2 \rfloor - 1)}$"),
+        ("2 pi / base * x", r"$\frac{2\pi}{\text{base}} \cdot x$"),
+        ("of time 2^i, of space 3^i", "of time $2^{i}$, of space $3^{i}$"),
+        ("i = 0 .. 63", r"$i = 0, \ldots, 63$"),
+        ("1e-4 + i", "$10^{-4} + i$"),
+        ("with a base for each axis at 0 and 120 degrees", "with a `base` for each axis at 0 and 120 degrees"),
+        ("as it is, with old_rule=False", "as it is, with `old_rule=False`"),
+        ("weights[:, i]", r"$\text{weights}_{:,i}$"),
+        # no formula, and no end of a bracket
+        ("(((", "((("),
+        ("2^", "2^"),
+        ("a ( b / ) c", "a ( $b$ / ) $c$"),
+        ("x[", "$x_{}$"),
+        ("", ""),
+    ],
+    ids=repr,
+)
+def test_formulas_are_typeset(text, typeset, monkeypatch):
+    monkeypatch.syspath_prepend(checkout() / "docs")
+    formulas = importlib.import_module("formulas")
+    assert formulas.typeset(text, ["base", "weights"]) == typeset
 
 
 def test_table_has_a_row_for_each():

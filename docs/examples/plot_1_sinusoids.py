@@ -14,5 +14,5 @@ from posenc_fast import plot
 
 encoding = pf.sinusoidal(128)
 _, ax = plt.subplots(figsize=(7, 4), layout="constrained")
-plot.sinusoids(encoding, 60, ax=ax)
+plot.sinusoids(encoding, ax=ax)
 plt.show()

@@ -3,7 +3,7 @@ The table, and its angles
 =========================
 
 A table has a row for each position. Seen as colours the fast columns are at the left, the slow ones at the right, where
-sines stay near 0 (white) and cosines near 1 (blue).
+sines stay near 0 (white) and cosines near 1 (red).
 """
 
 import matplotlib.pyplot as plt
@@ -17,8 +17,8 @@ plot.heatmap(encoding, 100, ax=ax)
 plt.show()
 
 # %%
-# A sine has most of its values twice in a turn. The angle tells them apart: its colours close a circle, so that a whole
-# turn brings the same one back.
+# A sine has most of its values twice in a turn. The angle tells them apart: one column for each frequency, with colours
+# that close a circle, so that a whole turn brings the same one back.
 
 _, ax = plt.subplots(figsize=(7, 4.2), layout="constrained")
 plot.angles(encoding, 100, ax=ax)

@@ -14,3 +14,9 @@ from posenc_fast import plot
 
 plot.shift(pf.sinusoidal(32), 100, 10)
 plt.show()
+
+# %%
+# Of wide matrices some of the frequencies are shown, each with its block:
+
+plot.shift(pf.sinusoidal(128), 100, 10)
+plt.show()

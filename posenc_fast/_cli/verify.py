@@ -162,7 +162,7 @@ class _Sample:
         return np.concatenate([self.encoding.table(1, start=p, dtype=kind) for p in self.positions.tolist()])
 
     def judge(self, rows: Array, call: str, name: str) -> Finding:
-        """How far rows are from the exact ones, against the bounds in the README."""
+        """How far rows are from the exact ones, against the bounds of docs/accuracy.md."""
         up, exact, exact_low = self.scaled[call]
         values = rows.astype(np.float64)
         # all of this is scaled up by the same power of two, so that nothing is lost of what is subnormal

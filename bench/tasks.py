@@ -1,0 +1,279 @@
+"""The README's table: for each common task what people use today, how many times faster this is, and both errors.
+
+    python bench/tasks.py [--write] [--only WORD] [--runs N]
+
+Both sides alternate in one process with one thread each, get what they need ready made (tables, modules), and make new
+arrays. An error is the largest absolute difference from the exact value, by mpmath, of some hundreds of values that are
+drawn at random. ``--write`` puts the table into README.md. Needs torch, transformers and diffusers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import math
+import re
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import mpmath
+import numpy as np
+import peers
+import timing
+
+import posenc_fast as pf
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "tests"))
+import exact
+
+SAMPLES = 300
+
+
+class Task(NamedTuple):
+    name: str
+    # what people use today, and its call
+    today: str
+    theirs: Callable[[], Any]
+    ours: Callable[[], Any]
+    # ((index into the result, exact value), ..)
+    true: list[tuple[tuple[int, ...], Any]]
+
+
+def torch() -> Any:
+    return peers.one_thread()
+
+
+def drawn(*sizes: int) -> Iterable[tuple[int, ...]]:
+    """Random places in an array, the last row's among them."""
+    rng = np.random.default_rng(0)
+    places = [rng.integers(0, size, SAMPLES) for size in sizes]
+    places[0][: SAMPLES // 10] = sizes[0] - 1
+    return list(zip(*(place.tolist() for place in places), strict=True))
+
+
+def column(position: Any, c: int, width: int, layout: str) -> Any:
+    """The exact value of a column of ``sinusoidal(width, layout=layout)``; "cosines first" is the second layout turned."""
+    half = width // 2
+    pair, second = divmod(c, 2) if layout == "interleaved" else (c % half, c // half)
+    return exact.sincos(position, exact.schedule(width)[pair])[second ^ (layout == "cosines first")]
+
+
+# ---- sinusoids ------------------------------------------------------------------------------------------------------
+
+
+def table() -> Task:
+    length, width = 2048, 512
+    true = [((p, c), column(p, c, width, "interleaved")) for p, c in drawn(length, width)]
+    return Task(
+        "a table, 2048 × 512",
+        "PyTorch's tutorial",
+        peers.torch_tutorial(length, width, "interleaved"),
+        lambda: pf.positional_encoding(length, width),
+        true,
+    )
+
+
+def seconds_since_1970() -> Any:
+    return np.random.default_rng(1706).integers(1_600_000_000, 1_900_000_000, 1_000_000)
+
+
+def timestamps_torch() -> Task:
+    width, seconds = 64, seconds_since_1970()
+    encoding, library = pf.sinusoidal(width), torch()
+    tensor = library.from_numpy(seconds)
+
+    def theirs() -> Any:
+        position = tensor.float().unsqueeze(1)
+        div_term = library.exp(library.arange(0, width, 2) * (-math.log(10000.0) / width))
+        rows = library.empty(len(seconds), width)
+        rows[:, 0::2] = library.sin(position * div_term)
+        rows[:, 1::2] = library.cos(position * div_term)
+        return rows
+
+    true = [((p, c), column(int(seconds[p]), c, width, "interleaved")) for p, c in drawn(len(seconds), width)]
+    return Task(
+        "a million timestamps (seconds), 64 columns",
+        "the same formula in torch",
+        theirs,
+        lambda: encoding.encode(seconds),
+        true,
+    )
+
+
+def timestamps_numpy() -> Task:
+    task = timestamps_torch()
+    seconds, frequencies = seconds_since_1970(), pf.sinusoidal(64).frequencies[0::2]
+
+    def theirs() -> Any:
+        angles = seconds[:, np.newaxis] * frequencies
+        rows = np.empty((len(seconds), 64), np.float32)
+        rows[:, 0::2] = np.sin(angles)
+        rows[:, 1::2] = np.cos(angles)
+        return rows
+
+    return task._replace(today="NumPy in float64", theirs=theirs)
+
+
+def timestep() -> Task:
+    library, width = torch(), 320
+    embedding = importlib.import_module("diffusers.models.embeddings").get_timestep_embedding
+    step = np.array([981.0])
+    tensor = library.from_numpy(step)
+    encoding = pf.presets.diffusers_timesteps(width, flip_sin_to_cos=True, downscale_freq_shift=0)
+    true = [((p, c), column(981, c, width, "cosines first")) for p, c in drawn(1, width)]
+    return Task(
+        "one diffusion timestep, 320 columns",
+        "diffusers",
+        lambda: embedding(tensor, width, flip_sin_to_cos=True, downscale_freq_shift=0),
+        lambda: encoding.encode(step),
+        true,
+    )
+
+
+def add() -> Task:
+    library, shape = torch(), (32, 512, 768)
+    module = importlib.import_module("posenc_fast.torch").SinusoidalEncoding(
+        shape[2], batch_first=True, x_scale="sqrt", dropout=0
+    )
+    module.eval()
+    ready = peers.torch_tutorial(5000, shape[2], "interleaved")()
+    x, scale = library.full(shape, 0.375), math.sqrt(shape[2])
+    with mpmath.workprec(exact.PRECISION):
+        true = [
+            ((b, p, c), exact.number(scale) * 0.375 + column(p, c, shape[2], "interleaved"))
+            for b, p, c in drawn(*shape)
+        ]
+    return Task(
+        "x · √d + encoding, 32 × 512 × 768",
+        "PyTorch's tutorial, its table ready",
+        lambda: x * scale + ready[: shape[1]],
+        lambda: module(x),
+        true,
+    )
+
+
+def image() -> Task:
+    torch()
+    side, width = 64, 768
+    make = importlib.import_module("diffusers.models.embeddings").get_2d_sincos_pos_embed
+    encoding = pf.presets.mae(width)
+    # half of the columns are the image's column, half its row
+    true = [
+        ((p, c), column((p % side, p // side)[c // (width // 2)], c % (width // 2), width // 2, "concatenated"))
+        for p, c in drawn(side * side, width)
+    ]
+    return Task(
+        "an image of 64 × 64 patches, 768 columns, float64",
+        "diffusers",
+        lambda: make(width, side, base_size=side),
+        lambda: pf.grid([side, side], encoding, dtype=np.float64).reshape(side * side, width),
+        true,
+    )
+
+
+# ---- rotary ---------------------------------------------------------------------------------------------------------
+
+
+def rotary(name: str, tokens: int, start: int, dtype: str) -> Task:
+    """Queries of 32 heads and keys of 8, 128 wide, as Llama 3 has them."""
+    library = torch()
+    llama = importlib.import_module("transformers.models.llama.modeling_llama")
+    own = importlib.import_module("posenc_fast.torch")
+    width, base = 128, 500000.0
+    library.manual_seed(0)
+    queries, keys = (library.randn(1, heads, tokens, width).to(getattr(library, dtype)) for heads in (32, 8))
+    config = importlib.import_module("transformers").LlamaConfig(
+        hidden_size=4096,
+        num_attention_heads=32,
+        num_key_value_heads=8,
+        rope_parameters={"rope_type": "default", "rope_theta": base},
+    )
+    positions = library.arange(start, start + tokens)[None]
+    # once for all layers of a model, and so not timed
+    cos, sin = llama.LlamaRotaryEmbedding(config)(queries, positions)
+    turn = own.RotaryEncoding(pf.Rotary(width, base=base))
+
+    def theirs() -> Any:
+        with library.no_grad():
+            return llama.apply_rotary_pos_emb(queries, keys, cos, sin)[0]
+
+    def ours() -> Any:
+        with library.no_grad():
+            return turn(queries, keys, start=start)[0]
+
+    frequencies, half, true = exact.schedule(width, base), width // 2, []
+    given = queries.double().numpy()
+    for p, head, c in drawn(tokens, 32, width):
+        first, second = (exact.number(float(given[0, head, p, k])) for k in (c % half, c % half + half))
+        sine, cosine = exact.sincos(start + p, frequencies[c % half])
+        with mpmath.workprec(exact.PRECISION):
+            value = first * cosine - second * sine if c < half else second * cosine + first * sine
+        true.append(((0, head, p, c), value))
+    return Task(name, "transformers, its tables ready", theirs, ours, true)
+
+
+TASKS: dict[str, Callable[[], Task]] = {
+    "table": table,
+    "timestamps": timestamps_torch,
+    "timestamps-numpy": timestamps_numpy,
+    "timestep": timestep,
+    "add": add,
+    "image": image,
+    "prefill": lambda: rotary("rotary, 2048 tokens, float32", 2048, 0, "float32"),
+    "prefill-bfloat16": lambda: rotary("rotary, 2048 tokens, bfloat16", 2048, 0, "bfloat16"),
+    "token": lambda: rotary("rotary, the token at position 100 000, float32", 1, 100_000, "float32"),
+    "token-bfloat16": lambda: rotary("rotary, the token at position 100 000, bfloat16", 1, 100_000, "bfloat16"),
+}
+
+
+def error(result: Any, true: list[tuple[tuple[int, ...], Any]]) -> float:
+    got = np.asarray(result.double() if hasattr(result, "double") else result, np.float64)
+    with mpmath.workprec(exact.PRECISION):
+        return max(float(abs(mpmath.mpf(float(got[place])) - value)) for place, value in true)
+
+
+def line(task: Task, runs: int) -> str:
+    wrong, right = error(task.theirs(), task.true), error(task.ours(), task.true)
+    ratio = timing.ratio(timing.alternate({"theirs": task.theirs, "ours": task.ours}, runs), "theirs", "ours").median
+    return f"| {task.name} | {task.today} | {two_digits(ratio)} | {one_digit(wrong)} | {one_digit(right)} |"
+
+
+def one_digit(distance: float) -> str:
+    return f"{distance:.0e}" if distance < 0.1 else f"{distance:.1g}"
+
+
+def two_digits(ratio: float) -> str:
+    return f"{ratio:.2g}" if ratio < 100 else f"{ratio:.0f}"
+
+
+def table_of(names: Iterable[str], runs: int) -> str:
+    lines = ["| task | today | times faster | error today | error here |", "|---|---|---:|---:|---:|"]
+    for name in names:
+        lines.append(line(TASKS[name](), runs))
+        print(lines[-1], file=sys.stderr, flush=True)
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--write", action="store_true", help="put the table into README.md")
+    parser.add_argument("--only", default="", help="tasks with this in their name")
+    parser.add_argument("--runs", type=int, default=31)
+    arguments = parser.parse_args()
+    if arguments.write and arguments.only:
+        parser.error("--write writes the whole table; leave out --only")
+    table = table_of([name for name in TASKS if arguments.only in name], arguments.runs)
+    print(table)
+    if arguments.write:
+        readme = ROOT / "README.md"
+        old = readme.read_text("utf-8")
+        new, found = re.subn(r"(<!-- tasks -->\n).*?(<!-- /tasks -->)", rf"\g<1>{table}\n\g<2>", old, flags=re.DOTALL)
+        assert found == 1, "README.md has no place for the table"
+        readme.write_text(new, "utf-8")
+
+
+if __name__ == "__main__":
+    main()

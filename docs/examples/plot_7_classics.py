@@ -1,0 +1,122 @@
+"""
+The classics, recomputed
+========================
+
+The examples that tutorials show of the paper's encoding, each in a few lines and with its picture. The numbers are the
+formula's, rounded once; where they differ from a page that you know, the difference is its arithmetic.
+
+Four positions, four columns, base 100
+--------------------------------------
+
+Small enough to check by hand: the frequencies are 1 and 1/10, and each row is sin p, cos p, sin p/10, cos p/10.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+import posenc_fast as pf
+from posenc_fast import plot
+
+tiny = pf.positional_encoding(4, 4, base=100)
+print(tiny.round(4))
+np.testing.assert_allclose(tiny[3], [np.sin(3), np.cos(3), np.sin(0.3), np.cos(0.3)], atol=1e-7)
+
+_, ax = plt.subplots(figsize=(5, 3.2), layout="constrained")
+plot.heatmap(pf.sinusoidal(4, base=100), 4, ax=ax)
+plt.show()
+
+# %%
+# 100 and 128 positions, 512 columns
+# ----------------------------------
+# The picture on many a page. Beyond column 200 or so nothing happens within a hundred positions: those columns are for
+# longer texts.
+
+_, ax = plt.subplots(figsize=(8, 3.4), layout="constrained")
+plot.heatmap(pf.sinusoidal(512), 100, ax=ax)
+plt.show()
+
+# %%
+# With as many positions as a short text has words, and the sines before the cosines, as tensor2tensor has them:
+
+_, ax = plt.subplots(figsize=(8, 3.8), layout="constrained")
+plot.heatmap(pf.sinusoidal(512, layout="concatenated"), 128, ax=ax)
+plt.show()
+
+# %%
+# Position 2, four columns, and a widely copied slip
+# --------------------------------------------------
+# The exponent counts pairs of columns. Programs that walk over the even columns, and then multiply that index by two
+# again, give no two columns the same frequency; the third and fourth column hardly change at all.
+
+paper = pf.sinusoidal(4)
+copied = pf.presets.evans_unpaired(4)
+print("paper ", paper.encode(2).round(6))
+print("copied", copied.encode(2).round(6))
+np.testing.assert_allclose(paper.encode(2), [np.sin(2), np.cos(2), np.sin(0.02), np.cos(0.02)], atol=1e-7)
+np.testing.assert_allclose(copied.encode(2), [np.sin(2), np.cos(0.02), np.sin(2e-4), np.cos(2e-6)], atol=1e-7)
+
+_, axes = plt.subplots(1, 2, figsize=(9, 3.2), layout="constrained")
+plot.heatmap(pf.sinusoidal(32), 40, ax=axes[0])
+plot.heatmap("evans_unpaired", 40, d_model=32, ax=axes[1])
+plt.show()
+
+# %%
+# A pair that shares a frequency can be turned, so the paper's table is moved by one matrix; the other is not:
+
+matrix = paper.transition_matrix(1)
+assert np.allclose(paper.table(10) @ matrix, paper.table(10, start=1), atol=1e-6)
+try:
+    copied.transition_matrix(1)
+except ValueError as error:
+    print(error)
+
+# %%
+# Which positions are nearest? 50 positions, 512 columns
+# ------------------------------------------------------
+# Sines before cosines, the last wavelength exactly 10000 times the first (``freq_shift=1``). Every row's nearest is its
+# neighbour, whether dot products are compared or squared differences: all rows have the same length.
+
+encoding = pf.sinusoidal(512, freq_shift=1, layout="concatenated")
+table = encoding.table(50, dtype=np.float64)
+products = table @ table.T
+distances = ((table[:, np.newaxis] - table) ** 2).sum(axis=-1)
+
+# not a row itself; the neighbours on both sides are equally near
+others = ~np.eye(50, dtype=bool)
+by_product = np.where(others, products, -np.inf).argmax(axis=1)
+by_distance = np.where(others, distances, np.inf).argmin(axis=1)
+assert (abs(by_product - np.arange(50)) == 1).all()
+assert (abs(by_distance - np.arange(50)) == 1).all()
+np.testing.assert_allclose(distances, 2 * (256 - products), atol=1e-10)
+
+_, axes = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
+for ax, values, title in zip(axes, (products, distances), ("dot product", "sum of squared differences"), strict=True):
+    image = ax.imshow(values, cmap="viridis")
+    ax.set(title=title, xlabel="position", ylabel="position")
+    ax.figure.colorbar(image, ax=ax)
+plt.show()
+
+# %%
+# Both depend on the distance alone, so one curve says it all:
+
+_, ax = plt.subplots(figsize=(7, 3.6), layout="constrained")
+plot.similarity(encoding, 25, span=25, ax=ax)
+plt.show()
+
+# %%
+# Ten positions back, and how exact that is
+# -----------------------------------------
+# The matrix of the shift by −10 makes rows 0 to 39 of rows 10 to 49. In float64 what is left is rounding; fitted by
+# least squares to this table, as tutorials do it, a matrix is right for these rows alone.
+
+matrix = encoding.transition_matrix(-10)
+exact = np.abs(table[10:] @ matrix - table[:-10]).max()
+fitted, *_ = np.linalg.lstsq(table[10:], table[:-10], rcond=None)
+print(f"largest error of the shift: {exact:.1e}")
+print(
+    f"the fitted matrix beyond its table: {np.abs(encoding.table(50, start=1000) @ fitted - encoding.table(50, start=990)).max():.1e}"
+)
+assert exact < 1e-14
+
+plot.shift(encoding, 50, -10)
+plt.show()

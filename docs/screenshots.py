@@ -1,0 +1,118 @@
+"""Look at the built pages in a browser: pictures of them at two widths, and a check that no page is wider than a phone.
+
+    python docs/screenshots.py HTML [--out DIR] [--pages index presets ..]
+
+HTML is the directory that sphinx-build wrote, DIR where the pictures go. A page may have a query: ``presets?q=whisper``.
+It needs Chromium, and the network for nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import http.server
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+from functools import partial
+from pathlib import Path
+from urllib.parse import quote
+
+WIDTHS = (1280, 420)
+MAIN = ["index", "presets", "coming-from", "why", "accuracy", "speed", "guide", "api", "gallery/plot_7_classics"]
+FLAGS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-dev-shm-usage",
+    "--hide-scrollbars",
+    "--virtual-time-budget=8000",
+]
+# a browser's window has a least width, a frame has none
+FRAME = """<!doctype html><title>frame</title><body style="margin:0"><iframe style="border:0"></iframe><pre></pre><script>
+const asked = new URLSearchParams(location.search), width = +asked.get("width");
+const frame = document.querySelector("iframe"), result = document.querySelector("pre");
+frame.style.width = width + "px"; frame.style.height = asked.get("height") + "px";
+frame.onload = () => {
+  const page = frame.contentDocument;
+  page.documentElement.dataset.theme = asked.get("theme");
+  const scrolls = (e) => e && (getComputedStyle(e).overflowX !== "visible" || scrolls(e.parentElement));
+  const wide = [...page.querySelectorAll("main *")].filter(
+    (e) => e.getBoundingClientRect().right > width + 1 && !scrolls(e.parentElement));
+  result.hidden = asked.has("picture");
+  result.textContent = "WIDTH " + page.documentElement.scrollWidth + " "
+    + wide.slice(0, 5).map((e) => e.tagName + "." + e.className + ": " + e.textContent.slice(0, 60)).join(" | ");
+};
+const [name, query] = asked.get("page").split("?");
+frame.src = "/" + name + ".html" + (query ? "?" + query : "");
+</script>"""
+
+
+class Handler(http.server.SimpleHTTPRequestHandler):
+    def do_GET(self) -> None:
+        if not self.path.startswith("/frame?"):
+            super().do_GET()
+            return
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html; charset=utf-8")
+        self.end_headers()
+        self.wfile.write(FRAME.encode())
+
+    def log_message(self, *args: object) -> None:
+        """Not a word for each file."""
+
+
+def browse(browser: str, address: str, *options: str) -> str:
+    with tempfile.TemporaryDirectory() as profile:
+        command = [browser, *FLAGS, f"--user-data-dir={profile}", *options, address]
+        return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("html", type=Path)
+    parser.add_argument("--out", type=Path, help="directory for pictures")
+    parser.add_argument("--pages", nargs="+", default=MAIN, help="which pages to draw")
+    parser.add_argument("--height", type=int, default=1800)
+    parser.add_argument("--theme", choices=["light", "dark"], default="light")
+    parser.add_argument("--check", nargs="*", help="which pages to measure; all if not given")
+    arguments = parser.parse_args()
+    browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if browser is None:
+        print("there is no Chromium", file=sys.stderr)
+        return 2
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, directory=str(arguments.html)))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    base = f"http://127.0.0.1:{server.server_port}/frame?height={arguments.height}&theme={arguments.theme}"
+    if arguments.out:
+        arguments.out.mkdir(parents=True, exist_ok=True)
+        for page in arguments.pages:
+            for width in WIDTHS:
+                name = arguments.out / f"{re.sub(r'[/?=]', '-', page)}-{width}.png"
+                size = f"--window-size={max(width, 500)},{arguments.height}"
+                address = f"{base}&picture&width={width}&page={quote(page)}"
+                browse(browser, address, size, f"--screenshot={name}")
+                print(f"wrote {name}", flush=True)
+    every = sorted(str(path.relative_to(arguments.html).with_suffix("")) for path in arguments.html.rglob("*.html"))
+    # the pages of single objects are alike
+    every = [page for page in every if not page.startswith(("_", "generated/posenc_fast.presets."))]
+    wrong = 0
+    for page in every if arguments.check is None else arguments.check:
+        dom = browse(browser, f"{base}&width={WIDTHS[-1]}&page={quote(page)}", "--dump-dom")
+        found = re.search(r"WIDTH (\d+) ([^<]*)", dom)
+        if found is None or int(found[1]) > WIDTHS[-1] or found[2].strip():
+            print(f"{page} is wider than {WIDTHS[-1]} pixels: {found and found[0]}", flush=True)
+            wrong += 1
+    print(f"{wrong} pages are too wide")
+    return int(wrong > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
