@@ -495,6 +495,20 @@ def test_config_with_a_rotary_encoding(model, configs, torch, rng):
     assert compare(model, config, given, torch, rng)
 
 
+def test_gemma4_vision_by_halves(configs, torch, rng):
+    """What its refusal says: a Rotary for each half of a head, of which the first reads columns."""
+    config, module = configs["gemma4_vision"](), modeling("gemma4")
+    positions = rng.integers(0, 30, (TOKENS, 2))
+    q = rng.normal(size=(1, TOKENS, 2, config.head_dim)).astype(np.float32)
+    given = torch.from_numpy(np.ascontiguousarray(positions[np.newaxis, :, ::-1]))
+    cos, sin = module.Gemma4VisionRotaryEmbedding(config)(torch.from_numpy(q), given)
+    theirs = module.apply_multidimensional_rope(torch.from_numpy(q), cos, sin, given).numpy()
+    half = pf.Rotary(config.head_dim // 2, base=config.rope_parameters["rope_theta"])
+    for axis, part in ((1, slice(0, config.head_dim // 2)), (0, slice(config.head_dim // 2, None))):
+        ours = half.apply(np.ascontiguousarray(q[..., part]), positions=positions[:, axis], seq_axis=1)
+        close(ours, theirs[..., part], positions)
+
+
 def test_every_type_is_known(configs):
     """Each is read, is of parts that are, or is said to have no rotary encoding; and only one of these."""
     read = {model for family in families.FAMILIES for model in family.models.split()}

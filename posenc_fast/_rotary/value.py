@@ -73,11 +73,13 @@ class Rotary:
         How frequencies are stretched: ``rope_type`` and its parameters, as in a Hugging Face config. linear: factor.
         dynamic: factor, max_position_embeddings, seq_len. ntk: alpha. ntk_fixed: factor. ntk_mixed: factor, b. yarn:
         factor, original_max_position_embeddings, beta_fast, beta_slow, truncate, attention_factor, mscale,
-        mscale_all_dim. longrope: short_factor, long_factor, original_max_position_embeddings,
-        max_position_embeddings, factor, attention_factor, seq_len. llama3: factor, low_freq_factor, high_freq_factor,
-        original_max_position_embeddings. proportional: factor, partial_rotary_factor. axial: none; each of the
-        sections has frequencies of its own. xpos: scale_base, center, smoothing, keys; cosines and sines are
-        multiplied by ``zeta[i] ** ((position - center) / scale_base)``, for keys by its reciprocal.
+        mscale_all_dim. yarn_log: factor, original_max_position_embeddings, beta_fast, beta_slow, extrapolation_factor.
+        theta_scale: factor, original_max_position_embeddings. longrope: short_factor, long_factor,
+        original_max_position_embeddings, max_position_embeddings, factor, attention_factor, seq_len. llama3: factor,
+        low_freq_factor, high_freq_factor, original_max_position_embeddings. proportional: factor,
+        partial_rotary_factor. axial: none; each of the sections has frequencies of its own. xpos: scale_base, center,
+        smoothing, keys; cosines and sines are multiplied by ``zeta[i] ** ((position - center) / scale_base)``, for
+        keys by its reciprocal.
     sections : sequence of int, optional
         How many pairs read each axis of a position of several axes, in order; or an axis for each pair, if there are
         as many as pairs and they do not add up to them.
