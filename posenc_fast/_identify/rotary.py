@@ -18,26 +18,18 @@ import numpy.typing as npt
 
 from .._encoding.conversion import convert
 from .._numbers.arguments import count_of
-from .._numbers.formats import FORMATS, float_type, kind_of
-from .._numbers.schedule import geometric
-from .._rotary.scaling import checked_scaling, frequencies_of
+from .._numbers.formats import float_type, kind_of
 from .._rotary.value import LAYOUTS, Rotary
 from ..presets._registry import FACTS
+from .rotations import Sample, frequencies_in, guesses
 
 __all__ = ["RotaryIdentification", "identify_rotary"]
 
 Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
-Complex = npt.NDArray[np.complex128]
 
-# what float32 angles differ by from exact ones, as a part of the largest; and products, as a part of a pair's length
-_PER_ANGLE, _PRODUCT = 1e-6, 3e-7
-# the smallest number of a type that has few of them
-_LEAST = (0.0, 0.0, 2.0**-24, 0.0)
 # tokens that are looked at
 _MOST_TOKENS = 1024
-_BASES = (1e4, 1e6, 5e5, 1e5, 1e3, 1e2, 256.0, 2e3, 5e6, 1e7, 1.6e5, 1.5e5, 2e4, 5e4, 2e6, 2.5e4, 8e6)
-_ORIGINALS = (8192.0, 4096.0, 2048.0, 32768.0, 16384.0, 65536.0, 1024.0, 131072.0, 262144.0)
 
 
 @dataclass(frozen=True)
@@ -101,53 +93,11 @@ class RotaryIdentification:
         )
 
 
-class _Sample(NamedTuple):
-    """What is known of pairs: before, after (tokens, heads, pairs), positions (tokens, axes); or their frequencies.
-
-    layout is None where it is not known; rest, whether the values behind rotary_dim stayed.
-    """
-
-    before: Complex | None
-    after: Complex
-    positions: Floats
-    kind: int
-    layout: str | None
-    head_dim: int | None
-    frequencies: Floats | None = None
-
-    @property
-    def pairs(self) -> int:
-        return int(self.after.shape[-1])
-
-    def compare(self, frequencies: Floats, factor: float) -> tuple[float, float]:
-        """Largest difference in units of what is tolerated, and the same without, for frequencies (pairs, axes)."""
-        rounding = FORMATS[self.kind].rounding
-        if self.frequencies is not None:
-            difference = np.abs(self.frequencies - frequencies)
-            size = np.abs(frequencies)
-            allowed = (2 * rounding + _PER_ANGLE) * size + 1e-12 * size.max(initial=1e-300) + _LEAST[self.kind]
-            misfit = difference / allowed
-            return float(misfit.max()), float((difference / np.maximum(size, 1e-300)).max())
-        angles = (self.positions @ frequencies.T)[:, np.newaxis]
-        largest = np.abs(self.positions).max(axis=0, initial=0.0) @ np.abs(frequencies).T
-        turn = factor * np.exp(1j * angles)
-        if self.before is None:
-            parts = [(self.after.real, turn.real), (self.after.imag, turn.imag)]
-            differences = [(np.abs(got - expected), got) for got, expected in parts]
-            allowed = factor * _PER_ANGLE * largest + 1e-12 + _LEAST[self.kind]
-            misfit = max(float((d / (2 * rounding * np.abs(got) + allowed)).max()) for d, got in differences)
-            return misfit, max(float(d.max()) for d, _ in differences)
-        difference = np.abs(self.after - turn * self.before)
-        length = factor * np.abs(self.before)
-        allowed = length * (4 * rounding + _PER_ANGLE * largest + _PRODUCT) + 1e-30 + _LEAST[self.kind]
-        return float((difference / allowed).max()), float(difference.max())
-
-
 class _Fit(NamedTuple):
     misfit: float
     error: float
     rotary: Rotary
-    sample: _Sample
+    sample: Sample
 
     def unusual(self) -> tuple[bool, bool, bool]:
         """One axis, whole heads and no scaling come first."""
@@ -266,7 +216,7 @@ def _checked_positions(positions: Any, tokens: int) -> Floats:
     return values
 
 
-def _of_frequencies(given: Any, positions: Any, head: int | None) -> _Sample:
+def _of_frequencies(given: Any, positions: Any, head: int | None) -> Sample:
     if positions is not None:
         raise ValueError("frequencies excludes positions; leave one of them out")
     values, kind = _array(given, "frequencies")
@@ -274,10 +224,10 @@ def _of_frequencies(given: Any, positions: Any, head: int | None) -> _Sample:
         raise ValueError(f"frequencies has shape {values.shape}, but must have (pairs,) or (pairs, axes) real numbers")
     values = values.reshape(len(values), -1)
     nothing = np.zeros((0, 1, len(values)), np.complex128)
-    return _Sample(None, nothing, np.zeros((0, values.shape[1])), kind, None, head, values)
+    return Sample(None, nothing, np.zeros((0, values.shape[1])), kind, None, head, values)
 
 
-def _of_tables(cos: Any, sin: Any, positions: Any, head: int | None) -> Iterator[_Sample]:
+def _of_tables(cos: Any, sin: Any, positions: Any, head: int | None) -> Iterator[Sample]:
     """One sample for each order of columns that the tables may have."""
     first, kind = _array(cos, "cos")
     if sin is None:
@@ -312,11 +262,11 @@ def _of_tables(cos: Any, sin: Any, positions: Any, head: int | None) -> Iterator
             (LAYOUTS[1], table[..., 0::2], table[..., 1::2]),
         ):
             if (one == other).all():
-                yield _Sample(None, one, where, kind, layout, head)
-    yield _Sample(None, table, where, kind, None, head)
+                yield Sample(None, one, where, kind, layout, head)
+    yield Sample(None, table, where, kind, None, head)
 
 
-def _of_vectors(x: Any, turned: Any, positions: Any, head: int | None) -> Iterator[_Sample]:
+def _of_vectors(x: Any, turned: Any, positions: Any, head: int | None) -> Iterator[Sample]:
     """One sample for each layout, and for each width behind which nothing changed."""
     before, kind = _array(x, "x")
     after, other = _array(turned, "turned")
@@ -353,7 +303,7 @@ def _of_vectors(x: Any, turned: Any, positions: Any, head: int | None) -> Iterat
                     else both[side][..., : dim // 2] + 1j * both[side][..., dim // 2 : dim]
                     for side, one in enumerate((layout != LAYOUTS[0], layout == LAYOUTS[1]))
                 )
-                yield _Sample(source, target, where, max(kind, other), layout, width)
+                yield Sample(source, target, where, max(kind, other), layout, width)
 
 
 # ---- presets ----------------------------------------------------------------------------------------------------
@@ -419,7 +369,7 @@ def _matrix(rotary: Rotary, axes: int, by_pair: bool) -> Floats | None:
     return None
 
 
-def _fitting(samples: list[_Sample], known: tuple[tuple[str, Rotary], ...]) -> list[tuple[str, _Fit]]:
+def _fitting(samples: list[Sample], known: tuple[tuple[str, Rotary], ...]) -> list[tuple[str, _Fit]]:
     """Every preset with each sample that has its pairs and its layout."""
     found = []
     for name, rotary in known:
@@ -436,12 +386,12 @@ def _fitting(samples: list[_Sample], known: tuple[tuple[str, Rotary], ...]) -> l
     return found
 
 
-def _widths(samples: list[_Sample], theta: float | None = None) -> tuple[tuple[str, Rotary], ...]:
+def _widths(samples: list[Sample], theta: float | None = None) -> tuple[tuple[str, Rotary], ...]:
     different = dict.fromkeys((sample.pairs, sample.head_dim) for sample in samples)
     return tuple(one for pairs, head in different for one in _scaled(pairs, head, theta))
 
 
-def _named(samples: list[_Sample]) -> RotaryIdentification | None:
+def _named(samples: list[Sample]) -> RotaryIdentification | None:
     """The best of the presets that fit, and the names of all that are about as good."""
     fits = [(name, fit) for name, fit in _fitting(samples, _defaults() + _widths(samples)) if fit.misfit <= 1]
     if not fits:
@@ -491,7 +441,7 @@ def _base_of(rotary: Rotary) -> float | None:
     return bases.pop() if len(bases) == 1 else None
 
 
-def _closest(samples: list[_Sample]) -> RotaryIdentification:
+def _closest(samples: list[Sample]) -> RotaryIdentification:
     fits = _fitting(samples, _defaults() + _widths(samples))
     if not fits:
         return RotaryIdentification()
@@ -502,26 +452,10 @@ def _closest(samples: list[_Sample]) -> RotaryIdentification:
 # ---- frequencies that are no preset's -------------------------------------------------------------------------------
 
 
-class _Found(NamedTuple):
-    """Measured frequencies (pairs, axes), how much they may be off, and the factor of cosines and sines."""
-
-    frequencies: Floats
-    errors: Floats
-    factor: float
-
-
-class _Guess(NamedTuple):
-    """Frequencies (pairs,) that may be the measured ones, and arguments of the Rotary that has them."""
-
-    frequencies: Floats
-    arguments: dict[str, Any]
-    factor: float
-
-
-def _measured(samples: list[_Sample]) -> RotaryIdentification | None:
+def _measured(samples: list[Sample]) -> RotaryIdentification | None:
     for sample in samples:
-        found = _frequencies_in(sample)
-        for guess, sections in _guesses(found) if found is not None else ():
+        found = frequencies_in(sample)
+        for guess, sections in guesses(found) if found is not None else ():
             matrix = guess.frequencies[:, np.newaxis]
             if sections is not None:
                 matrix = matrix * (np.asarray(sections)[:, np.newaxis] == np.arange(sample.positions.shape[1]))
@@ -540,143 +474,3 @@ def _measured(samples: list[_Sample]) -> RotaryIdentification | None:
             names = {name for name, other in others if other.misfit <= 1}
             return replace(_described(fit), presets=tuple(sorted(names)))
     return None
-
-
-def _frequencies_in(sample: _Sample) -> _Found | None:
-    """From tokens that are one step of one axis apart, then from all by least squares."""
-    rounding = FORMATS[sample.kind].rounding
-    if sample.frequencies is not None:
-        return _Found(sample.frequencies, (2 * rounding + _PER_ANGLE) * np.abs(sample.frequencies), 1.0)
-    ratio = sample.after if sample.before is None else sample.after * sample.before.conj()
-    weight = np.ones(ratio.shape) if sample.before is None else np.abs(sample.before) ** 2
-    # all heads turn alike; of pairs that are nearly nothing no angle is known
-    total, weights = ratio.sum(axis=1), weight.sum(axis=1)
-    if len(total) < 2 or not weights.all():
-        return None
-    z = total / weights
-    factor = float(np.median(np.abs(z)))
-    if factor == 0 or np.abs(np.abs(z) / factor - 1).max() > 8 * rounding + 1e-5:
-        return None
-    steps = sample.positions[np.newaxis] - sample.positions[:, np.newaxis]
-    axes = sample.positions.shape[1]
-    values = np.zeros((sample.pairs, axes))
-    for a in range(axes):
-        others = np.delete(steps, a, axis=2)
-        first, second = np.nonzero((steps[..., a] == 1) & (others == 0).all(axis=2))
-        if not len(first):
-            return None
-        values[:, a] = np.angle((z[second] * z[first].conj()).sum(axis=0))
-    left = np.angle(z / factor * np.exp(-1j * sample.positions @ values.T))
-    more, _, rank, _ = np.linalg.lstsq(sample.positions, left, rcond=None)
-    if rank < axes:
-        return None
-    values = values + more.T
-    spread = np.sqrt((sample.positions**2).sum(axis=0))
-    largest = np.abs(values) @ np.abs(sample.positions).max(axis=0)
-    # small sines are rounded to as many digits as large ones, but not differences of turned values
-    size = np.minimum(1.0, largest) if sample.before is None else np.ones_like(largest)
-    errors = (4 * rounding * size + _PER_ANGLE * largest + _PRODUCT * 1e-2)[:, np.newaxis] / spread
-    return _Found(values, errors, 1.0 if abs(factor - 1) <= 4 * rounding + 1e-6 else factor)
-
-
-def _guesses(found: _Found) -> Iterator[tuple[_Guess, list[int] | None]]:
-    """What may have about these frequencies, the simpler first, with the axis of each pair."""
-    values, errors = found.frequencies, found.errors
-    turning = np.abs(values) > 4 * errors
-    if not turning.any() or (turning.sum(axis=1) > 1).any():
-        return
-    axes = turning.argmax(axis=1)
-    picked, own = (array[np.arange(len(array)), axes] for array in (values, errors))
-    known = np.flatnonzero(turning.any(axis=1))
-    sign = float(np.sign(picked[known[0]]))
-    if (picked[known] * sign < 0).any():
-        return
-    size = sign * picked
-    sections = None if values.shape[1] == 1 else axes.tolist()
-    if sections is not None and set(sections) != set(range(values.shape[1])):
-        return
-    place = np.arange(len(size))
-    for base in _bases(size[known], own[known], place[known] / len(size)):
-        for guess in _with_base(base, sign, size, own, found.factor):
-            yield guess, sections
-    if sections is not None:
-        # the frequencies of each axis begin anew
-        bases, expected = [], np.zeros(len(size))
-        for a in range(values.shape[1]):
-            mine = np.flatnonzero(axes == a)
-            some = np.isin(mine, known)
-            exponents = np.arange(len(mine)) / len(mine)
-            near = next(_bases(size[mine[some]], own[mine[some]], exponents[some]), None)
-            if near is None:
-                return
-            bases.append(geometric(len(mine), base=near, first=sign))
-            expected[mine] = sign * near**-exponents
-        yield _Guess(expected, {"frequencies": bases, "attention_factor": found.factor}, found.factor), sections
-
-
-def _bases(size: Floats, errors: Floats, exponents: Floats) -> Iterator[float]:
-    """Numbers b with ``b ** -exponents`` near the frequencies, or near the fastest: known ones, then round ones."""
-    usable = (exponents > 0) & (size > 0)
-    if not usable.any():
-        return
-    # frequencies that do not begin at 1 are scaled
-    first = size[exponents == 0]
-    logs = np.log(size[usable] / (first[0] if len(first) else 1.0))
-    exponents, doubt = exponents[usable], errors[usable] / size[usable] + 1e-9
-    seen: set[float] = set()
-    # from all pairs, and from the fastest, which scalings leave as they are
-    for share in (1.0, 0.25):
-        most = max(1, int(share * len(logs)))
-        weights = (exponents[:most] / doubt[:most]) ** 2
-        estimate = float(-(weights * logs[:most] / exponents[:most]).sum() / weights.sum())
-        if not 0 < estimate < 100:
-            continue
-        slack = 8 / math.sqrt(weights.sum()) + 1e-5
-        exact = math.exp(estimate)
-        for base in (*_BASES, *(float(f"{exact:.{digits}g}") for digits in (1, 2, 3, 4, 6)), exact):
-            if base > 1 and base not in seen and abs(math.log(base) - estimate) < slack:
-                seen.add(base)
-                yield base
-
-
-def _with_base(base: float, sign: float, size: Floats, errors: Floats, factor: float) -> Iterator[_Guess]:
-    """Powers of the base itself, and its known scalings."""
-    pairs = len(size)
-    plain = base ** (-np.arange(pairs) / pairs)
-    if sign < 0 or factor != 1:
-        schedule = geometric(pairs, base=base, first=sign)
-        yield _Guess(sign * plain, {"frequencies": schedule, "attention_factor": factor}, factor)
-    else:
-        yield _Guess(plain, {"base": base}, 1.0)
-    measured = (errors < 0.02 * size) & (size > 0)
-    # more parameters need more numbers
-    if sign < 0 or pairs < 8 or measured.sum() < 4:
-        return
-    ratios = plain[measured] / size[measured]
-    slow = _round(float(ratios[-1]))
-    still = np.abs(size) <= 4 * errors
-    begin = int(np.argmax(still)) if still.any() else pairs
-    scalings: list[dict[str, Any]] = []
-    if factor == 1 and slow > 1 and ratios.max() < 1.05 * ratios.min():
-        scalings.append({"rope_type": "linear", "factor": slow})
-    if factor == 1 and 0 < begin < pairs and still[begin:].all():
-        scalings.append({"rope_type": "proportional", "partial_rotary_factor": begin / pairs})
-    if slow > 1 and abs(ratios[0] - 1) < 0.02:
-        for original in _ORIGINALS:
-            shared = {"factor": slow, "original_max_position_embeddings": original}
-            if factor == 1:
-                llama = {"rope_type": "llama3", **shared, "low_freq_factor": 1.0, "high_freq_factor": 4.0}
-                scalings.append(llama)
-            usual = abs(factor - (0.1 * math.log(slow) + 1)) < 0.01
-            given = {} if usual else {"attention_factor": factor}
-            scalings += [{"rope_type": "yarn", **shared, "truncate": truncate, **given} for truncate in (True, False)]
-    for scaling in scalings:
-        kind, parameters = checked_scaling(scaling, pairs)
-        found = frequencies_of(2 * pairs, base, kind, parameters)
-        yield _Guess(np.asarray(found.values), {"base": base, "scaling": scaling}, found.attention_factor)
-
-
-def _round(number: float) -> float:
-    """A ratio that is nearly a round number."""
-    near = float(f"{number:.2g}")
-    return near if abs(near / number - 1) < 0.02 else number
