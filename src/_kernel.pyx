@@ -65,7 +65,8 @@ cdef CLevel levels[3]
 cdef bint _is_sound(CLevel* level):
     """Whether the sine of one radian comes out as a sum of two doubles: it does not where sums were reordered."""
     cdef double turns = 0.15915494309189535, turns_low = -9.839338337591243e-18  # 1 / (2 pi)
-    cdef double one = 1.0, largest = turns, high = 0.0, low = 0.0, scratch[ON_STACK]
+    cdef double one = 1.0, largest = turns, high = 0.0, low = 0.0
+    cdef double scratch[ON_STACK]
     cdef int32_t source = 0
     cdef CPlan plan
     memset(&plan, 0, sizeof(plan))
