@@ -19,6 +19,7 @@ import numpy.typing as npt
 from .._encoding.conversion import convert
 from .._numbers.arguments import count_of
 from .._numbers.formats import float_type, kind_of
+from .._rotary.access import angles, arguments, scaling, settings
 from .._rotary.value import LAYOUTS, Rotary
 from ..presets._registry import FACTS
 from .rotations import Sample, frequencies_in, guesses
@@ -105,7 +106,7 @@ class _Fit(NamedTuple):
         return (
             rotary.ndim > self.sample.positions.shape[1],
             rotary.rotary_dim < rotary.head_dim,
-            rotary._key.kind != "default",
+            scaling(rotary) is not None,
         )
 
 
@@ -360,11 +361,11 @@ def _matrix(rotary: Rotary, axes: int, by_pair: bool) -> Floats | None:
 
     One axis is that of a text, whose tokens have the same position on every one.
     """
-    values = rotary._angles_of("cos").frequencies
+    values = angles(rotary, "cos").frequencies
     values = values.reshape(len(values), -1)
     if values.shape[1] == axes:
         return values
-    if axes == 1 and (not by_pair or rotary._key.axes is not None):
+    if axes == 1 and (not by_pair or settings(rotary).axes is not None):
         return np.asarray(values.sum(axis=1, keepdims=True))
     return None
 
@@ -377,7 +378,7 @@ def _fitting(samples: list[Sample], known: tuple[tuple[str, Rotary], ...]) -> li
             if rotary.rotary_dim != 2 * sample.pairs or sample.head_dim not in (None, rotary.head_dim):
                 continue
             # tables of DeepSeek are those of its layout before it moves the values
-            if sample.before is not None and sample.layout != rotary._key.layout:
+            if sample.before is not None and sample.layout != settings(rotary).layout:
                 continue
             matrix = _matrix(rotary, sample.positions.shape[1], sample.frequencies is not None)
             if matrix is not None:
@@ -405,10 +406,10 @@ def _named(samples: list[Sample]) -> RotaryIdentification | None:
 
 
 def _described(fit: _Fit) -> RotaryIdentification:
-    rotary, key = fit.rotary, fit.rotary._key
+    rotary, key = fit.rotary, settings(fit.rotary)
     layout = fit.sample.layout
     if layout is not None and layout != key.layout and fit.sample.before is None:
-        rotary = type(rotary)(rotary.head_dim, **{**rotary._arguments(), "layout": layout})
+        rotary = type(rotary)(rotary.head_dim, **{**arguments(rotary), "layout": layout})
     values = rotary.frequencies
     signs = {int(sign) for sign in np.sign(values).reshape(-1)} - {0}
     return RotaryIdentification(
@@ -416,7 +417,7 @@ def _described(fit: _Fit) -> RotaryIdentification:
         layout=layout,
         direction=signs.pop() if len(signs) == 1 else 0,
         base=_base_of(rotary),
-        scaling=None if key.kind == "default" else {"rope_type": key.kind, **rotary._kind[1]},
+        scaling=scaling(rotary),
         sections=key.axes,
         rotary_dim=rotary.rotary_dim,
         attention_factor=rotary.attention_factor,
@@ -426,10 +427,11 @@ def _described(fit: _Fit) -> RotaryIdentification:
 
 def _base_of(rotary: Rotary) -> float | None:
     """The number whose powers the frequencies are, on every axis."""
-    if rotary._key.frequencies is None:
-        return rotary._key.base
+    schedules = settings(rotary).frequencies
+    if schedules is None:
+        return settings(rotary).base
     bases = set()
-    for schedule in rotary._key.frequencies:
+    for schedule in schedules:
         values = np.abs(np.asarray(schedule))
         if len(values) < 2 or not values.all():
             return None

@@ -22,7 +22,7 @@ from .._numbers.arrays import check_out, plain
 from .._numbers.formats import BFLOAT16, TYPES, float_type, kind_of, wanted_type
 from .._numbers.names import one_of
 from .._numbers.rounding import rounded
-from .._numbers.schedule import Explicit, Schedule, parts_of, schedule_of
+from .._numbers.schedule import Explicit, Schedule
 from . import pairs as _pairs
 from . import scaling as _rope
 
@@ -41,7 +41,7 @@ _NO_ROWS = np.empty((0, 0))
 _FLOAT32, _FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 
 
-class _Key(NamedTuple):
+class Settings(NamedTuple):
     """What makes two encodings equal: parameters are sorted; axes has the axis of each pair."""
 
     head_dim: int
@@ -126,7 +126,7 @@ class Rotary:
     """
 
     __slots__ = ("__weakref__", "_cache", "_found", "_key", "_kind", "_last")
-    _key: _Key
+    _key: Settings
     _kind: tuple[str, dict[str, Any]]
     _found: _rope.Frequencies
     _cache: dict[Any, Encoding]
@@ -166,7 +166,7 @@ class Rotary:
                 raise ValueError(f"frequencies excludes base={number} and scaling={scaling!r}; leave one side out")
             given = _pairs.checked_frequencies(frequencies, dim // 2, axes)
             found = _rope.Frequencies(given[0], factor)
-        key = _Key(head, number, dim, layout, kind, tuple(sorted(parameters.items())), axes, given, factor)
+        key = Settings(head, number, dim, layout, kind, tuple(sorted(parameters.items())), axes, given, factor)
         for name, value in (
             ("_key", key),
             ("_kind", (kind, parameters)),
@@ -798,21 +798,6 @@ def rotary_of(kind: type[Rotary] | None, head_dim: int, arguments: dict[str, Any
 # what pickles name: it is there, wherever this file may go
 rotary_of.__module__ = "posenc_fast"
 rotary_of.__qualname__ = rotary_of.__name__ = "_rotary_of"
-
-
-def written(rotary: Rotary) -> dict[str, Any]:
-    """Lists, numbers and strings that say all of it: equal ones are written alike."""
-    found = {"head_dim": rotary.head_dim, **rotary._arguments()}
-    if rotary._key.frequencies is not None:
-        found["frequencies"] = [parts_of(schedule) for schedule in rotary._key.frequencies]
-    return found
-
-
-def read(found: dict[str, Any]) -> Rotary:
-    """What was written."""
-    if "frequencies" in found:
-        found = found | {"frequencies": [schedule_of(*parts) for parts in found["frequencies"]]}
-    return Rotary(**found)
 
 
 def _arranged(array: Array, kind: int, axis: int, groups: int) -> Array:

@@ -22,9 +22,10 @@ from .._encoding import access
 from .._encoding.value import Encoding
 from .._engine.blocks import WORTH_A_THREAD
 from .._numbers.formats import TYPES, float_type, kind_of
+from .._rotary.access import read as rotary_read
+from .._rotary.access import settings
+from .._rotary.access import written as rotary_written
 from .._rotary.value import LAYOUTS, Rotary
-from .._rotary.value import read as rotary_read
-from .._rotary.value import written as rotary_written
 
 __all__ = [
     "add",
@@ -334,7 +335,7 @@ def _rotate(
     assert isinstance(rotary, Rotary)
     if not _on_cpu(x):
         cos, sin = _rows(text, start, x.shape[seq_axis], positions, x.device, _wide(x))
-        turned = _rotated(x, cos, sin, seq_axis, rotary._key.layout, transposed)
+        turned = _rotated(x, cos, sin, seq_axis, settings(rotary).layout, transposed)
         return (_new_like(x) if out is None else out).copy_(turned)
     values, workers, out = array_of(x, "x"), _workers(x), _result_for(x) if out is None else out
     into = values if out is x else None if out is None else array_of(out, "out")
@@ -347,7 +348,7 @@ def _rotate(
         cosines, sines = rotary.tables(x.shape[seq_axis], start=start, dtype=np.float64)
     else:
         cosines, sines = rotary.tables(where, dtype=np.float64)
-    layout = rotary._key.layout
+    layout = settings(rotary).layout
     plain = _plain_rotary(rotary.head_dim, rotary.rotary_dim, LAYOUTS[0] if layout == LAYOUTS[2] else layout)
     result = plain.apply_tables(values, cosines, -sines, seq_axis=seq_axis, out=into, workers=workers)
     if layout == LAYOUTS[2]:
