@@ -7,6 +7,7 @@ objects get: the name is all that is added to the namespace, and nothing that wa
 
 from __future__ import annotations
 
+import copyreg
 import dis
 import threading
 from collections.abc import Callable, Iterator
@@ -137,12 +138,13 @@ def _named(space: dict[str, Any], name: str, value: Any) -> str:
     return wanted
 
 
-def subclass(cls: type, methods: dict[str, Any]) -> type:
+def subclass(cls: Any, methods: dict[str, Any]) -> type:
     """A class that looks like another, with methods of its own; copied and pickled, its objects are of that one."""
 
     def reduced(self: Any, protocol: Any) -> Any:
-        make, arguments, *rest = cls.__reduce_ex__(self, protocol)
-        return make, tuple(cls if part is made else part for part in arguments), *rest
+        _, _, *rest = cls.__reduce_ex__(self, protocol)
+        # not as pickle would by itself, which takes no other class than that of the object
+        return copyreg._reconstructor, (cls, object, None), *rest  # type: ignore[attr-defined]
 
     space = {"__module__": cls.__module__, "__qualname__": cls.__qualname__, "__doc__": cls.__doc__}
     made: type = type(cls)(cls.__name__, (cls,), {**space, **methods, "__reduce_ex__": reduced})

@@ -290,7 +290,8 @@ def replacement(function: Any, what: Rotation) -> Callable[..., Any]:
     }
 
     def ours(*args: Any, **kwargs: Any) -> Any:
-        if len(args) > len(names) or not places.keys() >= kwargs.keys():
+        # a compiler makes one loop of the model's own and what is around it
+        if torch.compiler.is_compiling() or len(args) > len(names) or not places.keys() >= kwargs.keys():
             return function(*args, **kwargs)
         values = [*args, *defaults[len(args) :]]
         for name, value in kwargs.items():
@@ -336,12 +337,12 @@ def _turned(
             return None
         if part.shape[0] != x.shape[0]:
             return None
-    if not torch.compiler.is_compiling() and _watched(parts):
+    if _watched(parts):
         return None
     columns = _columns(what, tables)
     if columns is None:
         return None
-    cos, sin = columns if table.dim() == 2 or table.shape[0] != 1 else (columns[0][0], columns[1][0])
+    cos, sin = columns
     return _turn(parts, cos, sin if what.sign > 0 else -sin, axis, what.layout, what.part, result)
 
 
@@ -349,18 +350,21 @@ def _watched(parts: list[torch.Tensor]) -> bool:
     """Whether a transform, a trace or derivatives in forward mode want to see each operation."""
     if ops._transforms() is not None or ops._trace() is not None:
         return True
+    # a name that torch does not promise to keep, to ask but once
+    if getattr(forward_ad, "_current_level", 0) < 0:
+        return False
     return any(forward_ad.unpack_dual(part).tangent is not None for part in parts)
 
 
 def _columns(what: Rotation, tables: list[torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor] | None:
     """Tables of a column for each pair; None where the columns of a pair differ, so that nothing is turned."""
     if what.tables == COMPLEX_TABLE:
-        return tables[0].real, tables[0].imag
-    cos, sin = tables
-    if what.tables == FIRST_HALF:
-        pairs = cos.shape[-1] // 2
-        return cos[..., :pairs], sin[..., :pairs]
-    try:
-        return ops.pairs_of(cos, what.tables, "cos"), ops.pairs_of(sin, what.tables, "sin")
-    except ValueError:
-        return None
+        cos, sin = tables[0].real, tables[0].imag
+    elif what.tables == FIRST_HALF:
+        cos, sin = (table[..., : table.shape[-1] // 2] for table in tables)
+    else:
+        try:
+            cos, sin = (ops.pairs_of(table, what.tables, "tables") for table in tables)
+        except ValueError:
+            return None
+    return (cos[0], sin[0]) if cos.dim() == 3 and cos.shape[0] == 1 else (cos, sin)

@@ -536,9 +536,12 @@ COLUMNS = 8
 
 
 def pairs_of(table: torch.Tensor, columns: str, name: str) -> torch.Tensor:
-    """A table of a column for each pair; a ValueError where the two columns of a pair differ."""
+    """A table of a column for each pair; a ValueError where the two columns of a pair differ.
+
+    It has two axes where all sequences share it.
+    """
     if columns == TABLES[2]:
-        return table
+        return table[0] if table.dim() == 3 and table.shape[0] == 1 else table
     if not only_values(table):
         return pair_columns(table, columns, name)
     if table.is_inference():
@@ -559,6 +562,8 @@ def pairs_of(table: torch.Tensor, columns: str, name: str) -> torch.Tensor:
 
 def _pair_columns(table: torch.Tensor, columns: str, name: str) -> torch.Tensor:
     pairs = table.shape[-1] // 2
+    if table.dim() == 3 and table.shape[0] == 1:
+        table = table[0]
     if columns == TABLES[0]:
         first, second = table[..., :pairs], table[..., pairs:]
     else:
@@ -583,7 +588,8 @@ def pair_columns(table: torch.Tensor, columns: str, name: str) -> torch.Tensor:
 
 
 def _fake_pairs(table: torch.Tensor, columns: str, name: str) -> torch.Tensor:
-    return torch.empty((*table.shape[:-1], table.shape[-1] // 2), dtype=table.dtype, device=table.device)
+    lead = table.shape[1:-1] if table.dim() == 3 and table.shape[0] == 1 else table.shape[:-1]
+    return torch.empty((*lead, table.shape[-1] // 2), dtype=table.dtype, device=table.device)
 
 
 torch.library.register_fake("posenc_fast::pair_columns", _fake_pairs)

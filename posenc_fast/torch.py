@@ -849,10 +849,7 @@ def apply_rotary_pos_emb(
                 f"{name} has shape {tuple(part.shape)}, to which cos and sin of shape {tuple(cos.shape)} do not fit with "
                 f"unsqueeze_dim={unsqueeze_dim} and tables={tables!r}"
             )
-    # before the axis of 1 goes, since the layers of a model share the tables, but not what is made of them here
     cos, sin = ops.pairs_of(cos, tables, "cos"), ops.pairs_of(sin, tables, "sin")
-    if len(lead) < cos.ndim - 1:
-        cos, sin = cos[0], sin[0]
     q, k = ops.turn_all_by((q, k), cos, sin, seq_axis, layout)
     return q, k
 
