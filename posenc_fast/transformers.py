@@ -20,6 +20,8 @@ from ._rotation_functions import Rotation, is_candidate, replacement, rotation_o
 
 __all__ = ["Line", "Report", "accelerate"]
 
+# of modules that are known by their names only to be mentioned
+SINUSOIDAL = "it gives rows of an encoding, and what adds them is no function by itself; one pass adds them as it is"
 _lock = threading.RLock()
 # what was found of a function, and ours for it
 _functions: dict[Any, tuple[Rotation | str, Callable[..., Any] | None]] = {}
@@ -62,7 +64,7 @@ class Report:
     Attributes
     ----------
     lines : tuple of Line
-        One for each function in each module that calls one.
+        One for each such function in each module that calls one, and for each module of a sinusoidal encoding.
 
     Examples
     --------
@@ -145,14 +147,20 @@ def accelerate(model: torch.nn.Module) -> Report:
     Notes
     -----
     Results are rounded once, so they differ from the model's own in the last places. Training, ``generate()``,
-    ``torch.compile`` and several models at a time work as before, and a second call replaces nothing twice.
-    Sinusoidal encodings, which models add as rows of a ready table, are left.
+    and several models at a time work as before, and a second call replaces nothing twice. In what `torch.compile` makes
+    the model's own function stays, since a compiler makes one loop of it and of what is around it. Sinusoidal
+    encodings, which models add as rows of a ready table, are left.
+
+    The kernels that transformers maps to its functions by name (``use_kernels=True``) are not used for this: such a
+    mapping holds for every model of a process, and does not ask whether two functions of a name do the same.
 
     Examples
     --------
-    >>> from transformers import LlamaConfig, LlamaForCausalLM  # doctest: +SKIP
-    >>> model = LlamaForCausalLM(LlamaConfig(num_hidden_layers=1))  # doctest: +SKIP
-    >>> print(accelerate(model))  # doctest: +SKIP
+    >>> from transformers import LlamaConfig, LlamaForCausalLM
+    >>> config = LlamaConfig(hidden_size=64, intermediate_size=64, vocab_size=99, num_hidden_layers=1)
+    >>> model = LlamaForCausalLM(config)
+    >>> with accelerate(model) as report:
+    ...     print(report)
     replaced  model.layers.0.self_attn (LlamaAttention): apply_rotary_pos_emb: pairs half, tables with both halves alike
     """
     if not isinstance(model, torch.nn.Module):
@@ -197,6 +205,8 @@ class _Work:
                 continue
             if ours is not None:
                 self._exchange_attribute(name, module, attribute, ours)
+        if "sinusoidal" in kind.__name__.lower():
+            self.lines.append(Line(name, kind.__name__, "forward", False, SINUSOIDAL))
         for function in dict.fromkeys(called):
             known, what = getattr(function, "__name__", type(function).__name__), _what(function)
             self.lines.append(Line(name, kind.__name__, known, isinstance(what, Rotation), str(what)))
