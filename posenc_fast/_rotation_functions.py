@@ -9,10 +9,10 @@ each kind of rotation would make of them. The replacement hands whatever was not
 
 from __future__ import annotations
 
-import functools
 import inspect
 import itertools
 from collections.abc import Callable, Sequence
+from types import FunctionType
 from typing import Any, NamedTuple
 
 import torch
@@ -60,8 +60,8 @@ class Rotation(NamedTuple):
     """What a function does.
 
     Of `LAYOUTS`, of `TABLES`, 1 or -1; which part of a wider head turns, if there may be one; whether the keys may be
-    left out; the forms that were tried, each with the axis of the tokens; and the type that comes out of those of x
-    and tables.
+    left out; the forms that were tried, each with the axis of the tokens; whether results are contiguous even if x is not, of
+    heads of the width that turns and of wider ones; and the type that comes out of those of x and tables.
     """
 
     arguments: _Arguments
@@ -70,6 +70,7 @@ class Rotation(NamedTuple):
     sign: int
     part: str | None
     forms: dict[_Form, int]
+    gathers: tuple[bool, bool]
     results: dict[tuple[torch.dtype, torch.dtype], torch.dtype]
 
     def __str__(self) -> str:
@@ -96,10 +97,9 @@ def _signature(function: Any) -> inspect.Signature | None:
         return None
 
 
-@functools.lru_cache(maxsize=4096)
 def is_candidate(function: Any) -> bool:
     """Whether a function takes cosines and sines, and so may be one that turns."""
-    if not callable(function) or isinstance(function, type):
+    if not isinstance(function, FunctionType | torch.nn.Module):
         return False
     signature = _signature(function)
     names = set(signature.parameters) if signature else set()
@@ -178,6 +178,8 @@ class _Trial(NamedTuple):
             values[arguments.names[arguments.heads]] = self.form.heads
         try:
             found = function(**values)
+            if not all(map(torch.equal, tensors, (*self.parts, *self.tables(kind)))):
+                return None
         except Exception:  # noqa: BLE001 - whatever a model's function may raise
             return None
         found = (found,) if isinstance(found, torch.Tensor) else found
@@ -240,6 +242,10 @@ def _found(function: Any, arguments: _Arguments) -> Rotation | str:
     for tried in ("first", "last"):
         if _alike(theirs, wide.turned(layout, sign, tried, double)):
             part = tried
+    gathers = tuple(
+        _gathers(_Trial.of(next(iter(forms)), count, width, double, double), function, arguments, kind)
+        for width in (2 * PAIRS, 2 * PAIRS + REST)
+    )
     results = {}
     for dtype, table_dtype in itertools.product(ops.DTYPES, repeat=2):
         if kind == COMPLEX_TABLE and table_dtype not in (torch.float32, torch.float64):
@@ -255,7 +261,14 @@ def _found(function: Any, arguments: _Arguments) -> Rotation | str:
             continue
         if _alike(theirs, ours):
             results[dtype, trial.tables(kind)[0].dtype] = theirs[0].dtype
-    return Rotation(arguments, layout, kind, sign, part, forms, results)
+    return Rotation(arguments, layout, kind, sign, part, forms, (gathers[0], gathers[1]), results)
+
+
+def _gathers(trial: _Trial, function: Any, arguments: _Arguments, kind: str) -> bool:
+    """Whether results are contiguous where x is not: what comes after may count on that."""
+    apart = [x.transpose(-3, -2).contiguous().transpose(-3, -2) for x in trial.parts]
+    found = trial._replace(parts=apart).run(function, arguments, kind)
+    return found is not None and all(part.is_contiguous() for part in found)
 
 
 # ---- ours in its place ----------------------------------------------------------------------------------------------
@@ -343,7 +356,8 @@ def _turned(
     if columns is None:
         return None
     cos, sin = columns
-    return _turn(parts, cos, sin if what.sign > 0 else -sin, axis, what.layout, what.part, result)
+    turned = _turn(parts, cos, sin if what.sign > 0 else -sin, axis, what.layout, what.part, result)
+    return tuple([part.contiguous() for part in turned]) if what.gathers[2 * pairs != width] else turned
 
 
 def _watched(parts: list[torch.Tensor]) -> bool:

@@ -208,8 +208,8 @@ class _Work:
         if "sinusoidal" in kind.__name__.lower():
             self.lines.append(Line(name, kind.__name__, "forward", False, SINUSOIDAL))
         for function in dict.fromkeys(called):
-            known, what = getattr(function, "__name__", type(function).__name__), _what(function)
-            self.lines.append(Line(name, kind.__name__, known, isinstance(what, Rotation), str(what)))
+            title, what = getattr(function, "__name__", type(function).__name__), _known(function)[0]
+            self.lines.append(Line(name, kind.__name__, title, isinstance(what, Rotation), str(what)))
 
     def _methods(self, kind: type) -> tuple[dict[str, Any], list[Any]]:
         methods: dict[str, Any] = {}
@@ -231,7 +231,7 @@ class _Work:
 
     def _rebound(self, function: Any, called: list[Any]) -> Any:
         ours = self._rebinding.rebound(function)
-        called.extend(one for one in self._rebinding.reached(function) if _takes_angles(one))
+        called.extend(one for one in self._rebinding.reached(function) if is_candidate(one))
         return ours
 
     def _exchange_class(self, name: str, module: torch.nn.Module, ours: type) -> None:
@@ -259,26 +259,19 @@ class _Work:
         self.undone.append(undo)
 
 
-def _takes_angles(function: Any) -> bool:
-    try:
-        return is_candidate(function)
-    except TypeError:
-        # what is not hashable is no function
-        return False
-
-
-def _what(function: Any) -> Rotation | str:
-    """What a function does, or why it is left."""
+def _known(function: Any) -> tuple[Rotation | str, Callable[..., Any] | None]:
+    """What a function does, and ours for it; or why it is left."""
     if hasattr(function, "__posenc_fast__"):
-        return "it is ours already"
-    if function not in _functions:
+        return "it is ours already", None
+    # of a function that was made a module, it is the method that may be exchanged
+    method = getattr(function, "forward", None)
+    key = function, getattr(method, "__func__", method)
+    if key not in _functions:
         what = rotation_of(function)
-        _functions[function] = what, None if isinstance(what, str) else replacement(function, what)
-    return _functions[function][0]
+        _functions[key] = what, None if isinstance(what, str) else replacement(function, what)
+    return _functions[key]
 
 
 def _replacement(function: Any) -> Callable[..., Any] | None:
     """Ours for a function that turns."""
-    if not _takes_angles(function) or isinstance(_what(function), str):
-        return None
-    return _functions[function][1]
+    return _known(function)[1] if is_candidate(function) else None

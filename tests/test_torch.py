@@ -565,6 +565,9 @@ def test_operators_are_registered_as_they_behave(rng):
             torch.library.opcheck(ops.add_encoding_, (x.clone(), encoding, 0, where, 2.0))
             torch.library.opcheck(ops.rotate_, (x.clone(), rotary, 0, where, -2, False))
         torch.library.opcheck(ops.rotate_by, (x.clone().requires_grad_(), cos, cos, 1))
+        torch.library.opcheck(ops.rotate_by, (x.clone().requires_grad_(), cos, cos, 1, "interleaved_to_half", True))
+    for table in (cos, cos[None], torch.stack([cos, cos])):
+        torch.library.opcheck(ops.pair_columns, (table.repeat_interleave(2, -1), "interleaved", "cos"))
 
 
 @pytest.mark.parametrize("batch_first", [True, False], ids=["batch-first", "length-first"])

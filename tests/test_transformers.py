@@ -210,8 +210,15 @@ def test_sixteen_bits(dtype, turned):
         assert got.dtype == theirs.dtype
         assert off(got.float(), exact) <= 2 * off(theirs.float(), exact)
     assert all(turned)
-    with torch.autocast("cpu", dtype), ours.accelerate(models.built("llama")):
-        logits(models.built("llama"))
+    model = models.built("llama")
+    exact = logits(model)
+    with torch.autocast("cpu", dtype):
+        theirs = logits(model)
+        with ours.accelerate(model):
+            got = logits(model)
+    assert got.dtype == theirs.dtype
+    assert off(got.float(), exact) <= 2 * off(theirs.float(), exact)
+    assert all(turned)
 
 
 def test_what_comes_out_besides(turned):
@@ -500,6 +507,46 @@ def test_what_was_not_tried_is_theirs(change, options, turned, rng):
     assert turned == [False]
     for mine, theirs in zip(got, expected, strict=True):
         assert mine.device.type == "meta" or torch.equal(mine, theirs)
+
+
+@pytest.mark.parametrize(("name", "heads"), [("llama", 1), ("glm", 1), ("gpt_oss", 1), ("gemma3n", 2), ("cohere", 1)])
+def test_results_lie_in_memory_as_theirs_do(name, heads, rng):
+    """What comes after may count on that."""
+    theirs = optional(f"transformers.models.{name}.modeling_{name}").apply_rotary_pos_emb
+    what = functions.rotation_of(theirs)
+    mine = functions.replacement(theirs, what)
+    for width in (16, 24) if what.part else (16,):
+        x = torch.from_numpy(rng.normal(size=(2, 5, 3, width)))
+        for q in (x, x.transpose(1, 2)):
+            length = q.shape[3 - heads]
+            cos, sin = (torch.from_numpy(one)[None] for one in pf.Rotary(16).tables(length, dtype="float64"))
+            if what.tables != "pairs":
+                cos, sin = (
+                    one.repeat_interleave(2, -1) if what.tables == "interleaved" else one.repeat(1, 1, 2)
+                    for one in (cos, sin)
+                )
+            parts = [q] * len(what.arguments.turned)
+            got, expected = mine(*parts, cos, sin, heads), theirs(*parts, cos, sin, heads)
+            if len(parts) == 1:
+                got, expected = (got,), (expected,)
+            for one, other in zip(got, expected, strict=True):
+                assert one.is_contiguous() == other.is_contiguous()
+
+
+def written_to(q, k, cos, sin):
+    turned = turning(q, k, cos, sin)
+    q.copy_(turned[0])
+    return turned
+
+
+class CallsWrittenTo(torch.nn.Module):
+    def forward(self, *args):
+        return written_to(*args)
+
+
+def test_what_writes_into_queries_is_left():
+    report = ours.accelerate(CallsWrittenTo())
+    assert [line.function for line in report.left] == ["written_to"]
 
 
 @pytest.mark.parametrize("call", [{}, {"position_ids": None}], ids=["too-few", "unknown"])
