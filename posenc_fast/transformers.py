@@ -205,7 +205,7 @@ class _Work:
                 continue
             if ours is not None:
                 self._exchange_attribute(name, module, attribute, ours)
-        if "sinusoidal" in kind.__name__.lower():
+        if "sinusoidal" in kind.__name__.lower() and kind.__module__.startswith("transformers."):
             self.lines.append(Line(name, kind.__name__, "forward", False, SINUSOIDAL))
         for function in dict.fromkeys(called):
             title, what = getattr(function, "__name__", type(function).__name__), _known(function)[0]
