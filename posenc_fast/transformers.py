@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from types import FunctionType, MethodType, TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 try:
     import torch
@@ -29,10 +30,11 @@ _functions: dict[Any, tuple[Rotation | str, Callable[..., Any] | None]] = {}
 _classes: dict[tuple[type, frozenset[Any]], type] = {}
 
 
-class Line(NamedTuple):
+@dataclass(frozen=True)
+class Line:
     """What became of a function in a module of a model.
 
-    Attributes
+    Parameters
     ----------
     module, kind : str
         The module's name in the model, and that of its class.
