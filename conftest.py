@@ -5,10 +5,19 @@ from __future__ import annotations
 import importlib.util
 import os
 
-OPTIONAL = {"dask": "dask", "plot": "matplotlib", "sklearn": "sklearn", "torch": "torch", "_torch_ops": "torch"}
+OPTIONAL = {
+    "dask": "dask",
+    "plot": "matplotlib",
+    "sklearn": "sklearn",
+    "torch": "torch",
+    "_torch_ops": "torch",
+    "_rotation_functions": "torch",
+    "transformers": "torch transformers",
+}
 MISSING = {
     module: package
-    for module, package in OPTIONAL.items()
+    for module, packages in OPTIONAL.items()
+    for package in packages.split()
     if importlib.util.find_spec(package) is None and not os.environ.get("POSENC_FAST_REQUIRE_EXTRAS")
 }
 

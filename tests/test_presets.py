@@ -290,7 +290,11 @@ def test_names_must_be_strings():
             ValueError,
             "max_timescale must be a finite positive number, not -1.0",
         ),
-        (lambda: presets.whisper(8, frequencies="double"), ValueError, "must be one of 'exact', 'float32', not 'double'"),
+        (
+            lambda: presets.whisper(8, frequencies="double"),
+            ValueError,
+            "must be one of 'exact', 'float32', not 'double'",
+        ),
         (
             lambda: presets.mae(6),
             ValueError,

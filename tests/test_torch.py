@@ -593,6 +593,9 @@ def test_operators_are_registered_as_they_behave(rng):
             torch.library.opcheck(ops.add_encoding_, (x.clone(), encoding, 0, where, 2.0))
             torch.library.opcheck(ops.rotate_, (x.clone(), rotary, 0, where, -2, False))
         torch.library.opcheck(ops.rotate_by, (x.clone().requires_grad_(), cos, cos, 1))
+        torch.library.opcheck(ops.rotate_by, (x.clone().requires_grad_(), cos, cos, 1, "interleaved_to_half", True))
+    for table in (cos, cos[None], torch.stack([cos, cos])):
+        torch.library.opcheck(ops.pair_columns, (table.repeat_interleave(2, -1), "interleaved", "cos"))
 
 
 @pytest.mark.parametrize("batch_first", [True, False], ids=["batch-first", "length-first"])
@@ -836,6 +839,10 @@ def add_in_place(x):
     return pt.add_to(pf.sinusoidal(8), x, out=x)
 
 
+def of_pixels():
+    return pt.SinusoidalEncoding(8, encoding=pf.join([pf.sinusoidal(4), pf.sinusoidal(4)]))
+
+
 @pytest.mark.parametrize(
     ("call", "error", "says"),
     [
@@ -870,7 +877,12 @@ def add_in_place(x):
         (lambda: pt.SinusoidalEncoding(8, encoding="whispers"), AttributeError, ["whispers", "whisper"]),
         (lambda: pt.SinusoidalEncoding(8, encoding=3), TypeError, ["encoding", "3"]),
         (lambda: pt.SinusoidalEncoding(8, encoding=pf.sinusoidal(6)), ValueError, ["6 columns", "d_model=8"]),
-        (lambda: pt.SinusoidalEncoding(8, encoding=pf.fourier_features(np.ones((4, 2)))), ValueError, ["2 axes"]),
+        (lambda: of_pixels()(X[0]), ValueError, ["(3, 8)", "2 axes"]),
+        (lambda: of_pixels()(X, start=(1, 2, 3)), ValueError, ["(1, 2, 3)", "2"]),
+        (lambda: of_pixels()(X, start=(1, 0.5)), TypeError, ["start", "0.5"]),
+        (lambda: of_pixels()(X, positions=torch.zeros(2, 3)), ValueError, ["(2, 3)", "(2, 3, 2)"]),
+        (lambda: of_pixels()(X, positions=torch.zeros(2, 3, 2), start=(0, 1)), ValueError, ["start=(0, 1)"]),
+        (lambda: pt.SinusoidalEncoding(8, precision="double"), ValueError, ["precision", "double"]),
         (lambda: pt.SinusoidalEncoding(8, encoding=pf.sinusoidal(8), base=2.0), TypeError, ["base", "sinusoidal(8)"]),
         (lambda: pt.table(pf.sinusoidal(8), 3, dtype=torch.int32), TypeError, ["dtype", "torch.int32"]),
         (lambda: pt.table(pf.sinusoidal(8), 3, dtype=np.float32), TypeError, ["dtype", "numpy.float32"]),

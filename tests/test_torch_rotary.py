@@ -386,14 +386,21 @@ Q, COS, META = torch.zeros(2, 4, 3, 8), torch.zeros(1, 3, 8), torch.empty(1, 3, 
 BATCH_OF_TWO = torch.zeros(3, 3, 8)
 
 
-def hugging_face(q=Q, k=Q, cos=COS, sin=COS, unsqueeze_dim=1):
-    return pt.apply_rotary_pos_emb(q, k, cos, sin, unsqueeze_dim)
+def hugging_face(q=Q, k=Q, cos=COS, sin=COS, unsqueeze_dim=1, **options):
+    return pt.apply_rotary_pos_emb(q, k, cos, sin, unsqueeze_dim, **options)
 
 
 @pytest.mark.parametrize(
     ("call", "error", "says"),
     [
-        (lambda: pt.RotaryEncoding(64), TypeError, ["rotary", "64"]),
+        (lambda: pt.RotaryEncoding("64"), TypeError, ["rotary", "64"]),
+        (lambda: pt.RotaryEncoding(True), TypeError, ["rotary", "True"]),
+        (lambda: pt.RotaryEncoding(63), ValueError, ["63"]),
+        (lambda: pt.RotaryEncoding(pf.Rotary(8), base=500.0), TypeError, ["base", "head_dim"]),
+        (lambda: pt.RotaryEncoding(8, precision="double"), ValueError, ["precision", "double"]),
+        (lambda: pt.RotaryEncoding(8)(Q, Q, key_start=0.5), TypeError, ["key_start", "0.5"]),
+        (lambda: pt.RotaryEncoding(8)(Q, Q, key_start=1, positions=torch.arange(3)), ValueError, ["key_start=1"]),
+        (lambda: pt.RotaryEncoding(8).rotate_queries_with_cached_keys(Q, Q[:, :, :2]), ValueError, ["q has 3", "k 2"]),
         (lambda: pt.RotaryEncoding(pf.Rotary(8), seq_axis=1.0), TypeError, ["seq_axis", "1.0"]),
         (lambda: pt.RotaryEncoding(pf.Rotary(8), seq_axis=-1)(Q), ValueError, ["q", "seq_axis=-1"]),
         (lambda: pt.RotaryEncoding(pf.Rotary(8), seq_axis=3)(Q), ValueError, ["q", "seq_axis=3"]),
@@ -431,6 +438,14 @@ def hugging_face(q=Q, k=Q, cos=COS, sin=COS, unsqueeze_dim=1):
         (lambda: hugging_face(q=Q[..., :6]), ValueError, ["q", "(2, 4, 3, 6)"]),
         (lambda: hugging_face(cos=COS.clone().requires_grad_()), ValueError, ["cos", "gradients"]),
         (lambda: hugging_face(sin=torch.arange(24.0).reshape(1, 3, 8)), ValueError, ["sin", "both halves"]),
+        (
+            lambda: hugging_face(sin=torch.arange(24.0).reshape(1, 3, 8), tables="interleaved"),
+            ValueError,
+            ["sin", "2i + 1"],
+        ),
+        (lambda: hugging_face(tables="pairs"), ValueError, ["q", "(1, 3, 8)", "tables='pairs'"]),
+        (lambda: hugging_face(tables="full"), ValueError, ["tables", "'full'", "'pairs'"]),
+        (lambda: hugging_face(layout="halves"), ValueError, ["layout", "'halves'", "'interleaved'"]),
     ],
 )
 def test_errors(call, error, says):

@@ -12,14 +12,16 @@ this module imported before it runs.
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
 from .._encoding.builders import sinusoidal
+from .._encoding.grid import grid as grid_of
 from .._encoding.value import Encoding
-from .._numbers.arguments import count_of, real
-from .._rotary.value import Rotary
+from .._numbers.arguments import check_precision, count_of, real
+from .._rotary.value import LAYOUTS, Rotary
 from ..presets._registry import encoding_preset
 
 try:
@@ -30,7 +32,16 @@ except ImportError as error:
 
 from . import _operators as ops
 
-__all__ = ["RotaryEncoding", "SinusoidalEncoding", "add_to", "apply_rotary_pos_emb", "encode", "rotate", "table"]
+__all__ = [
+    "RotaryEncoding",
+    "SinusoidalEncoding",
+    "add_to",
+    "apply_rotary_pos_emb",
+    "encode",
+    "grid",
+    "rotate",
+    "table",
+]
 
 
 # ---- functions on CPU tensors ---------------------------------------------------------------------------------------
@@ -186,6 +197,49 @@ def add_to(
     return _result(result, out)
 
 
+def grid(
+    axes: Sequence[int | torch.Tensor | Any],
+    encoding: Encoding,
+    *,
+    indexing: str = "ij",
+    dtype: torch.dtype = torch.float32,
+    out: torch.Tensor | None = None,
+    workers: int | None = None,
+) -> torch.Tensor:
+    """Rows of all points of a grid as a tensor: `posenc_fast.grid`.
+
+    Parameters
+    ----------
+    axes : sequence, one for each axis of the encoding
+        As in `posenc_fast.grid`; coordinates may be CPU tensors of shape (n,). No gradients go through them.
+    encoding : Encoding
+        Over as many axes.
+    indexing, workers
+        As in `posenc_fast.grid`.
+    dtype, out
+        As in `table`; out has the result's shape.
+
+    Returns
+    -------
+    torch.Tensor of shape (n0, n1, .., d_model), or (n1, n0, .., d_model) for "xy", on the CPU
+
+    Raises
+    ------
+    TypeError, ValueError
+        When an argument does not fit; nothing has been written then.
+
+    Examples
+    --------
+    >>> import torch, posenc_fast as pf, posenc_fast.torch
+    >>> encoding = pf.join([pf.sinusoidal(4), pf.sinusoidal(4)])
+    >>> posenc_fast.torch.grid([2, torch.arange(3) / 3], encoding).shape
+    torch.Size([2, 3, 8])
+    """
+    kind, given = ops.numpy_type(dtype, "dtype"), _written(out)
+    where = [_positions(axis) if isinstance(axis, torch.Tensor) else axis for axis in axes]
+    return _result(grid_of(where, encoding, indexing=indexing, dtype=kind, out=given, workers=workers), out)
+
+
 def rotate(
     rotary: Rotary,
     x: torch.Tensor,
@@ -307,14 +361,17 @@ class SinusoidalEncoding(torch.nn.Module):
         Accepted where a tutorial's module has it, and ignored: there is no longest sequence.
     batch_first : bool
         Whether x has shape (batch, length, d_model), or (length, batch, d_model), as in PyTorch's tutorial and by
-        default in `torch.nn.Transformer`.
+        default in `torch.nn.Transformer`. With several axes the batch is always first.
     x_scale : float or "sqrt"
         Factor of x; "sqrt" is the square root of d_model.
     encoding : Encoding or str, optional
         What to add in place of ``sinusoidal(d_model, **options)``: an Encoding of this width, or the name of a preset,
-        which is given d_model and the options.
+        which is given d_model and the options. One of several axes is for images and volumes, of shape
+        (batch, height, width, d_model) and the like.
     inplace : bool
         Whether x itself is overwritten; not for x that requires gradients. The default never changes x.
+    precision : {"exact", "float32"}
+        As in `Encoding.table`: the exact values, or those of a framework's float32 arithmetic.
     **options
         Of `sinusoidal` or of the preset.
 
@@ -344,6 +401,13 @@ class SinusoidalEncoding(torch.nn.Module):
     >>> module = SinusoidalEncoding(4, batch_first=True, x_scale="sqrt").eval()
     >>> module(torch.zeros(1, 2, 4))[0, 0]
     tensor([0., 1., 0., 1.])
+
+    An image's pixels, of shape (batch, height, width, d_model):
+
+    >>> import posenc_fast as pf
+    >>> pixels = SinusoidalEncoding(8, dropout=0, encoding=pf.join([pf.sinusoidal(4), pf.sinusoidal(4)]))
+    >>> pixels(torch.zeros(1, 2, 3, 8)).shape
+    torch.Size([1, 2, 3, 8])
     """
 
     def __init__(
@@ -356,6 +420,7 @@ class SinusoidalEncoding(torch.nn.Module):
         x_scale: float | str = 1.0,
         encoding: Encoding | str | None = None,
         inplace: bool = False,
+        precision: str = "exact",
         **options: Any,
     ) -> None:
         super().__init__()
@@ -370,17 +435,16 @@ class SinusoidalEncoding(torch.nn.Module):
             raise TypeError(
                 f"{', '.join(options)}: options are for a preset or the usual encoding, not for {encoding!r}"
             )
-        if encoding.d_model != d_model or encoding.ndim != 1:
-            raise ValueError(
-                f"encoding has {encoding.d_model} columns over {encoding.ndim} axes, but must have d_model={d_model} "
-                "columns over one axis"
-            )
+        if encoding.d_model != d_model:
+            raise ValueError(f"encoding has {encoding.d_model} columns, but must have d_model={d_model}")
         if isinstance(x_scale, str) and x_scale != "sqrt":
             raise ValueError(f"x_scale must be a number or 'sqrt', not {x_scale!r}")
         self.d_model = d_model
         self.batch_first = bool(batch_first)
         self.x_scale = math.sqrt(d_model) if isinstance(x_scale, str) else real(x_scale, "x_scale")
         self.inplace = bool(inplace)
+        check_precision(precision)
+        self.precision = precision
         self.dropout = _Dropout(dropout, inplace=self.inplace)
         self._encoding, self._text = encoding, ops.write(encoding)
 
@@ -389,23 +453,28 @@ class SinusoidalEncoding(torch.nn.Module):
         """What is added."""
         return self._encoding
 
-    def forward(self, x: torch.Tensor, *, start: int = 0, positions: torch.Tensor | None = None) -> torch.Tensor:
+    def forward(
+        self, x: torch.Tensor, *, start: int | Sequence[int] = 0, positions: torch.Tensor | None = None
+    ) -> torch.Tensor:
         """Add the encoding to x.
 
         Parameters
         ----------
         x : torch.Tensor of shape (batch, length, d_model), or (length, batch, d_model), or (length, d_model)
-            float64, float32, float16 or bfloat16 (which needs the package ml_dtypes).
-        start : int
-            Position of the first token, as when generating with a cache.
+            With an encoding of A axes: of shape (batch, n1, .., nA, d_model) or (n1, .., nA, d_model), as
+            (batch, height, width, d_model). float64, float32, float16 or bfloat16 (which needs the package ml_dtypes).
+        start : int, or a sequence of one for each axis
+            Position of the first token, as when generating with a cache; of the first point along each axis.
         positions : torch.Tensor, optional
-            Positions in place of ``start, start + 1, ..``: of shape (length,) or (batch, length). A device other than
-            the CPU has to wait for them.
+            Positions in place of ``start, start + 1, ..``: of shape (length,) or (batch, length); with A axes, of shape
+            (n1, .., nA, A) or (batch, n1, .., nA, A). A device other than the CPU has to wait for them.
 
         Returns
         -------
         torch.Tensor of the shape and type of x
         """
+        if self.encoding.ndim > 1:
+            return self.dropout(self._add_points(x, start, positions))
         _check_x(x, "x", start, self.inplace)
         if x.ndim < 2 or x.shape[-1] != self.d_model or (not self.batch_first and x.ndim > 3):
             batched = "(batch, length" if self.batch_first else "(length, batch"
@@ -421,13 +490,52 @@ class SinusoidalEncoding(torch.nn.Module):
                     f"positions has shape {tuple(positions.shape)}, but must have {(y.shape[-2],)} or "
                     f"{tuple(y.shape[:-1])}: (length,) or (batch, length)"
                 )
-        y = ops.add(y, self._text, start, positions, self.x_scale, self.inplace)
+        first: Any = start
+        y = ops.add(y, self._text, first, positions, self.x_scale, self.inplace, self.precision)
         return self.dropout(x if self.inplace else y.transpose(0, 1) if swapped else y)
+
+    def _add_points(self, x: torch.Tensor, start: int | Sequence[int], positions: torch.Tensor | None) -> torch.Tensor:
+        """The sum for an encoding of several axes, before dropout."""
+        axes = self.encoding.ndim
+        firsts = (start,) * axes if isinstance(start, int | torch.SymInt) else tuple(start)
+        for first in firsts:
+            _check_x(x, "x", first, self.inplace)
+        if len(firsts) != axes:
+            raise ValueError(f"start={start!r} must be one integer, or {axes}: one for each axis of {self.encoding!r}")
+        if not axes + 1 <= x.ndim <= axes + 2 or x.shape[-1] != self.d_model:
+            raise ValueError(
+                f"x has shape {tuple(x.shape)}, but must have (batch, {axes} axes, {self.d_model}) or ({axes} axes, "
+                f"{self.d_model}), as the encoding has {axes} axes"
+            )
+        lengths = x.shape[-1 - axes : -1]
+        if positions is None:
+            counted = (torch.arange(first, first + n) for first, n in zip(firsts, lengths, strict=True))
+            positions = torch.stack(torch.meshgrid(*counted, indexing="ij"), -1)
+        else:
+            _check_positions(positions, x, 0 if all(first == 0 for first in firsts) else firsts)
+            if tuple(positions.shape) not in ((*lengths, axes), (*x.shape[:-1], axes)):
+                raise ValueError(
+                    f"positions has shape {tuple(positions.shape)}, but must have {(*lengths, axes)} or "
+                    f"{(*x.shape[:-1], axes)}: an axis more than x, of {axes} coordinates"
+                )
+        rows = (*x.shape[: -1 - axes], -1, self.d_model)
+        given = positions.reshape(*positions.shape[: -1 - axes], -1, axes)
+        at_once = self.inplace and x.is_contiguous()
+        y = ops.add(x.reshape(rows), self._text, 0, given, self.x_scale, at_once, self.precision)
+        if at_once:
+            return x
+        return x.copy_(y.reshape(x.shape)) if self.inplace else y.reshape(x.shape)
+
+    if TYPE_CHECKING:
+
+        def __call__(
+            self, x: torch.Tensor, *, start: int | Sequence[int] = 0, positions: torch.Tensor | None = None
+        ) -> torch.Tensor: ...
 
     def extra_repr(self) -> str:
         """What was given, for the repr of a model."""
         scale = "" if self.x_scale == 1 else f", x_scale={self.x_scale:.6g}"
-        return f"{self.encoding!r}, batch_first={self.batch_first}{scale}{', inplace=True' if self.inplace else ''}"
+        return f"{self.encoding!r}, batch_first={self.batch_first}{scale}{_options_of(self)}"
 
     def _load_from_state_dict(self, state_dict: Any, prefix: str, *args: Any) -> None:
         stored = state_dict.pop(prefix + "pe", None)
@@ -443,17 +551,21 @@ class RotaryEncoding(torch.nn.Module):
 
     Parameters
     ----------
-    rotary : Rotary
-        How to turn.
+    rotary : Rotary or int
+        How to turn; an integer is the head_dim of ``Rotary(head_dim, **options)``.
     seq_axis : int
         Which axis is that of the tokens: -2 for (batch, heads, length, head_dim), 1 for (batch, length, heads,
         head_dim).
     inplace : bool
         Whether queries and keys are overwritten; not for those that require gradients.
+    precision : {"exact", "float32"}
+        As in `Rotary.apply`: exact angles, or those of a framework's float32 arithmetic.
+    **options
+        Of `Rotary`, where rotary is an integer.
 
     Raises
     ------
-    TypeError
+    TypeError, ValueError
         When an argument does not fit.
 
     Notes
@@ -472,21 +584,37 @@ class RotaryEncoding(torch.nn.Module):
     --------
     >>> import torch, posenc_fast as pf
     >>> from posenc_fast.torch import RotaryEncoding
-    >>> module = RotaryEncoding(pf.Rotary(64))
+    >>> module = RotaryEncoding(64)
     >>> q, k = module(torch.ones(1, 8, 10, 64), torch.ones(1, 2, 10, 64))
     >>> q.shape, k.shape
     (torch.Size([1, 8, 10, 64]), torch.Size([1, 2, 10, 64]))
+    >>> RotaryEncoding(64, base=500000.0).rotary == pf.Rotary(64, base=500000.0)
+    True
     """
 
-    def __init__(self, rotary: Rotary, *, seq_axis: int = -2, inplace: bool = False) -> None:
+    def __init__(
+        self,
+        rotary: Rotary | int,
+        *,
+        seq_axis: int = -2,
+        inplace: bool = False,
+        precision: str = "exact",
+        **options: Any,
+    ) -> None:
         super().__init__()
-        if not isinstance(rotary, Rotary):
-            raise TypeError(f"rotary must be a posenc_fast.Rotary, not {rotary!r}")
+        if isinstance(rotary, bool) or not isinstance(rotary, Rotary | int):
+            raise TypeError(f"rotary must be a posenc_fast.Rotary or a head_dim, not {rotary!r}")
+        if isinstance(rotary, int):
+            rotary = Rotary(rotary, **options)
+        elif options:
+            raise TypeError(f"{', '.join(options)}: options are for a head_dim, not for {rotary!r}")
         if isinstance(seq_axis, bool) or not isinstance(seq_axis, int):
             raise TypeError(f"seq_axis must be an integer, not {seq_axis!r}")
         self.head_dim = rotary.head_dim
+        check_precision(precision)
         self.seq_axis = seq_axis
         self.inplace = bool(inplace)
+        self.precision = precision
         self._axes, self._rotary, self._text = rotary.ndim, rotary, ops.write(rotary)
 
     @property
@@ -495,17 +623,25 @@ class RotaryEncoding(torch.nn.Module):
         return self._rotary
 
     def forward(
-        self, q: torch.Tensor, k: torch.Tensor | None = None, *, start: int = 0, positions: torch.Tensor | None = None
-    ) -> Any:
+        self,
+        q: torch.Tensor,
+        k: torch.Tensor | None = None,
+        *,
+        start: int = 0,
+        key_start: int | None = None,
+        positions: torch.Tensor | None = None,
+    ) -> torch.Tensor | tuple[torch.Tensor, torch.Tensor]:
         """Turn queries, and keys if they are given.
 
         Parameters
         ----------
         q, k : torch.Tensor of shape (..., head_dim)
-            Such as (batch, heads, length, head_dim), each with any number of heads; float64, float32, float16 or
-            bfloat16 (which needs the package ml_dtypes).
+            Such as (batch, heads, length, head_dim), each with any number of heads and a length of its own; float64,
+            float32, float16 or bfloat16 (which needs the package ml_dtypes).
         start : int
             Position of the first token, as when generating with a cache.
+        key_start : int, optional
+            Position of the first key, where it is not that of the first query.
         positions : torch.Tensor, optional
             Positions in place of ``start, start + 1, ..``: of shape (length,) or (batch, length); for a rotary encoding
             with sections one more axis of (axes,). A device other than the CPU has to wait for them.
@@ -515,16 +651,82 @@ class RotaryEncoding(torch.nn.Module):
         torch.Tensor, or a pair of them
             Of the shapes and types of q and k.
         """
+        if key_start is None:
+            key_start = start
+        elif positions is not None:
+            raise ValueError(f"positions excludes key_start={key_start!r}; leave one side out")
         # nothing may be written before both have been checked
         self._check(q, "q", start, positions)
         if k is not None:
-            self._check(k, "k", start, positions)
-        arguments = self._text, start, positions, self.seq_axis, self.inplace
-        turned = ops.turn(q, *arguments)
-        return turned if k is None else (turned, ops.turn(k, *arguments))
+            self._check(k, "k", key_start, positions, "key_start")
+        rest = positions, self.seq_axis, self.inplace, self.precision
+        turned = ops.turn(q, self._text, start, *rest)
+        return turned if k is None else (turned, ops.turn(k, self._text, key_start, *rest))
 
-    def _check(self, x: torch.Tensor, name: str, start: int, positions: torch.Tensor | None) -> None:
-        _check_x(x, name, start, self.inplace)
+    if TYPE_CHECKING:
+
+        @overload
+        def __call__(
+            self, q: torch.Tensor, k: None = None, *, start: int = 0, positions: torch.Tensor | None = None
+        ) -> torch.Tensor: ...
+        @overload
+        def __call__(
+            self,
+            q: torch.Tensor,
+            k: torch.Tensor,
+            *,
+            start: int = 0,
+            key_start: int | None = None,
+            positions: torch.Tensor | None = None,
+        ) -> tuple[torch.Tensor, torch.Tensor]: ...
+        def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+
+    def rotate_queries_with_cached_keys(
+        self, q: torch.Tensor, k: torch.Tensor, *, key_start: int = 0
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Turn the last queries of a sequence, and all its keys, which a cache has kept as they were.
+
+        Parameters
+        ----------
+        q : torch.Tensor of shape (..., head_dim)
+            The last tokens, no more than there are keys.
+        k : torch.Tensor of shape (..., head_dim)
+            The keys from key_start on, not yet turned, with those of q's tokens last.
+        key_start : int
+            Position of the first key.
+
+        Returns
+        -------
+        q, k : torch.Tensor
+            Of the shapes and types of q and k.
+
+        Raises
+        ------
+        TypeError, ValueError
+            When an argument does not fit.
+
+        Examples
+        --------
+        >>> import torch
+        >>> from posenc_fast.torch import RotaryEncoding
+        >>> module, q, keys = RotaryEncoding(64), torch.ones(1, 8, 1, 64), torch.ones(1, 8, 10, 64)
+        >>> turned, _ = module.rotate_queries_with_cached_keys(q, keys)
+        >>> torch.equal(turned, module(q, start=9))
+        True
+        """
+        self._check(q, "q", 0, None)
+        self._check(k, "k", key_start, None, "key_start")
+        before = k.shape[self.seq_axis] - q.shape[self.seq_axis]
+        if before < 0:
+            raise ValueError(
+                f"q has {q.shape[self.seq_axis]} tokens and k {k.shape[self.seq_axis]}, but q's must be the last of k's"
+            )
+        return self(q, k, start=key_start + before, key_start=key_start)
+
+    def _check(
+        self, x: torch.Tensor, name: str, start: int, positions: torch.Tensor | None, first: str = "start"
+    ) -> None:
+        _check_x(x, name, start, self.inplace, first)
         if x.ndim < 2 or x.shape[-1] != self.head_dim:
             raise ValueError(
                 f"{name} has shape {tuple(x.shape)}, but must have (.., {self.head_dim}), the head_dim last"
@@ -546,7 +748,7 @@ class RotaryEncoding(torch.nn.Module):
 
     def extra_repr(self) -> str:
         """What was given, for the repr of a model."""
-        return f"{self.rotary!r}, seq_axis={self.seq_axis}{', inplace=True' if self.inplace else ''}"
+        return f"{self.rotary!r}, seq_axis={self.seq_axis}{_options_of(self)}"
 
     def _load_from_state_dict(self, state_dict: Any, prefix: str, *args: Any) -> None:
         stored = state_dict.pop(prefix + "inv_freq", None)
@@ -559,8 +761,20 @@ class RotaryEncoding(torch.nn.Module):
         super()._load_from_state_dict(state_dict, prefix, *args)
 
 
+def _options_of(module: SinusoidalEncoding | RotaryEncoding) -> str:
+    precision = "" if module.precision == "exact" else f", precision={module.precision!r}"
+    return f"{', inplace=True' if module.inplace else ''}{precision}"
+
+
 def apply_rotary_pos_emb(
-    q: torch.Tensor, k: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, unsqueeze_dim: int = 1
+    q: torch.Tensor,
+    k: torch.Tensor,
+    cos: torch.Tensor,
+    sin: torch.Tensor,
+    unsqueeze_dim: int = 1,
+    *,
+    layout: str = "half",
+    tables: str = "half",
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Queries and keys turned by ready tables: Hugging Face's function of this name, in one pass, rounded once.
 
@@ -568,11 +782,16 @@ def apply_rotary_pos_emb(
     ----------
     q, k : torch.Tensor of shape (batch, heads, length, head_dim)
         float64, float32, float16 or bfloat16 (which needs the package ml_dtypes). Each has any number of heads.
-    cos, sin : torch.Tensor of shape (batch, length, rotary_dim), (1, length, rotary_dim) or (length, rotary_dim)
-        Cosines and sines, twice side by side, as Llama's ``rotary_emb`` makes them; no gradients go to them. Values of
-        q and k beyond rotary_dim stay.
+    cos, sin : torch.Tensor of shape (batch, length, columns), (1, length, columns) or (length, columns)
+        Cosines and sines; no gradients go to them. Values of q and k beyond those that turn stay.
     unsqueeze_dim : int
         1 for q and k as above, 2 for (batch, length, heads, head_dim); of cos and sin of two dimensions, one less.
+    layout : {"half", "interleaved", "interleaved_to_half"}
+        Which values of q and k are a pair, as in `Rotary`.
+    tables : {"half", "interleaved", "pairs"}
+        Which columns of cos and sin are a pair's: "half", two of the same values, in both halves of a row, as Llama's
+        ``rotary_emb`` makes them; "interleaved", two side by side, as Cohere's does; "pairs", one, as gpt-oss's and
+        `Rotary.tables` have it. It does not depend on layout: GLM has "half" tables for interleaved pairs.
 
     Returns
     -------
@@ -582,7 +801,7 @@ def apply_rotary_pos_emb(
     Raises
     ------
     TypeError, ValueError
-        When an argument does not fit.
+        When an argument does not fit; on the CPU also when the two columns of a pair differ, in compiled code as well.
 
     References
     ----------
@@ -597,6 +816,11 @@ def apply_rotary_pos_emb(
     >>> q.shape, k.shape
     (torch.Size([1, 8, 10, 64]), torch.Size([1, 2, 10, 64]))
     """
+    if layout not in LAYOUTS:
+        raise ValueError(f"layout must be one of {', '.join(map(repr, LAYOUTS))}, not {layout!r}")
+    if tables not in ops.TABLES:
+        raise ValueError(f"tables must be one of {', '.join(map(repr, ops.TABLES))}, not {tables!r}")
+    each = 1 if tables == "pairs" else 2
     for name, part in (("q", q), ("k", k)):
         _check_x(part, name)
         if part.ndim != 4:
@@ -606,10 +830,11 @@ def apply_rotary_pos_emb(
         _no_gradients(part, name)
         if part.device != q.device or q.device != k.device:
             raise ValueError(f"{name} is on {part.device}, q on {q.device} and k on {k.device}; they must be on one")
-    if cos.ndim not in (2, 3) or cos.shape != sin.shape or cos.shape[-1] % 2 or cos.shape[-1] == 0:
+    if cos.ndim not in (2, 3) or cos.shape != sin.shape or cos.shape[-1] % each or cos.shape[-1] == 0:
+        columns = "rotary_dim" if each == 2 else "pairs"
         raise ValueError(
-            f"cos has shape {tuple(cos.shape)} and sin {tuple(sin.shape)}, but both must have (batch, length, rotary_dim) "
-            "or (length, rotary_dim), with an even rotary_dim"
+            f"cos has shape {tuple(cos.shape)} and sin {tuple(sin.shape)}, but both must have (batch, length, {columns}) "
+            f"or (length, {columns}), with {'an even rotary_dim' if each == 2 else 'at least one pair'}"
         )
     before = unsqueeze_dim % (cos.ndim + 1) - (cos.ndim - 2)
     if before not in (0, 1):
@@ -618,36 +843,29 @@ def apply_rotary_pos_emb(
             f"before heads, with cos of {cos.ndim} dimensions"
         )
     seq_axis = 1 if before else 2
-    if cos.ndim == 3 and cos.shape[0] == 1:
-        cos, sin = cos[0], sin[0]
+    pairs = cos.shape[-1] // each
+    lead = tuple(cos.shape[1:-1] if cos.ndim == 3 and cos.shape[0] == 1 else cos.shape[:-1])
     for name, part in (("q", q), ("k", k)):
         expected = (part.shape[0], part.shape[seq_axis])
-        if tuple(cos.shape[:-1]) != expected[3 - cos.ndim :] or cos.shape[-1] > part.shape[-1]:
+        if lead != expected[2 - len(lead) :] or 2 * pairs > part.shape[-1]:
             raise ValueError(
                 f"{name} has shape {tuple(part.shape)}, to which cos and sin of shape {tuple(cos.shape)} do not fit with "
-                f"unsqueeze_dim={unsqueeze_dim}"
+                f"unsqueeze_dim={unsqueeze_dim} and tables={tables!r}"
             )
-    pairs = cos.shape[-1] // 2
-    if ops.only_values(cos.detach(), sin.detach()):
-        for name, part in (("cos", cos), ("sin", sin)):
-            values = ops.array_of(part, name)
-            if not (values[..., :pairs] == values[..., pairs:]).all():
-                raise ValueError(
-                    f"{name} must have the same values in both halves of a row, as Llama's rotary_emb makes them"
-                )
-    cos, sin = cos[..., :pairs], sin[..., :pairs]
-    return ops.turn_by(q, cos, sin, seq_axis), ops.turn_by(k, cos, sin, seq_axis)
+    cos, sin = ops.pairs_of(cos, tables, "cos"), ops.pairs_of(sin, tables, "sin")
+    q, k = ops.turn_all_by((q, k), cos, sin, seq_axis, layout)
+    return q, k
 
 
 # ---- checks ---------------------------------------------------------------------------------------------------------
 
 
-def _check_x(x: Any, name: str, start: Any = 0, inplace: bool = False) -> None:
+def _check_x(x: Any, name: str, start: Any = 0, inplace: bool = False, first: str = "start") -> None:
     if not isinstance(x, torch.Tensor):
         raise TypeError(f"{name} must be a torch.Tensor, not {type(x).__name__}")
     ops.is_float(x, name)
     if not isinstance(start, (int, torch.SymInt)) or isinstance(start, bool):
-        raise TypeError(f"start must be an integer, not {start!r}; give positions of any kind as such")
+        raise TypeError(f"{first} must be an integer, not {start!r}; give positions of any kind as such")
     if inplace and _wants_gradients(x):
         raise ValueError(
             f"{name} requires gradients and cannot be overwritten; use inplace=False, or torch.no_grad() where no "
@@ -672,7 +890,7 @@ def _check_x(x: Any, name: str, start: Any = 0, inplace: bool = False) -> None:
         )
 
 
-def _check_positions(positions: Any, x: torch.Tensor, start: int) -> None:
+def _check_positions(positions: Any, x: torch.Tensor, start: Any) -> None:
     if not isinstance(positions, torch.Tensor):
         raise TypeError(f"positions must be a torch.Tensor, not {type(positions).__name__}")
     if positions.is_complex() or positions.dtype == torch.bool:

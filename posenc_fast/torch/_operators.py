@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import functools
 import json
+import threading
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -38,17 +40,20 @@ __all__ = [
     "numpy_type",
     "only_values",
     "overlaps_itself",
+    "pairs_of",
     "read",
     "rotate",
     "rotate_",
     "rotate_by",
     "tensor_of",
     "turn",
-    "turn_by",
+    "turn_all_by",
     "write",
 ]
 
 DTYPES = {torch.float64: "float64", torch.float32: "float32", torch.float16: "float16", torch.bfloat16: "bfloat16"}
+# which columns of cosines are those of pair i: i and i + pairs, 2i and 2i + 1, or i alone
+TABLES = ("half", "interleaved", "pairs")
 # bytes from which NumPy asks the system for huge pages, and torch does not: then most of the time goes into page faults
 HUGE = 1 << 22
 
@@ -226,18 +231,26 @@ def read(text: str) -> Encoding | Rotary:
 
 
 @functools.lru_cache(maxsize=16)
-def _kept(text: str, length: int, first: int, device: torch.device, dtype: torch.dtype) -> tuple[torch.Tensor, ...]:
+def _kept(
+    text: str, length: int, first: int, device: torch.device, dtype: torch.dtype, precision: str
+) -> tuple[torch.Tensor, ...]:
     value, kind = read(text), numpy_type(dtype, "x")
     arrays: Sequence[npt.NDArray[Any]]
     if isinstance(value, Rotary):
-        arrays = value.tables(length, start=first, dtype=kind)
+        arrays = value.tables(length, start=first, dtype=kind, precision=precision)
     else:
-        arrays = [value.table(length, start=first, dtype=kind)]
+        arrays = [value.table(length, start=first, dtype=kind, precision=precision)]
     return tuple(tensor_of(array).to(device) for array in arrays)
 
 
 def _rows(
-    text: str, start: int, length: int, positions: torch.Tensor | None, device: torch.device, dtype: torch.dtype
+    text: str,
+    start: int,
+    length: int,
+    positions: torch.Tensor | None,
+    device: torch.device,
+    dtype: torch.dtype,
+    precision: str = "exact",
 ) -> tuple[torch.Tensor, ...]:
     """Rows on a device: of an encoding, or cosines and sines of a rotary one.
 
@@ -248,24 +261,31 @@ def _rows(
         block = max(1024, 1 << (length - 1).bit_length()) if length else 1024
         first = start // block * block
         last = max(-(-(start + length) // block) * block, first + block)
-        return tuple(table[start - first :][:length] for table in _kept(text, last - first, first, device, dtype))
+        kept = _kept(text, last - first, first, device, dtype, precision)
+        return tuple(table[start - first :][:length] for table in kept)
     value, kind, where = read(text), numpy_type(dtype, "x"), array_of(positions.cpu(), "positions")
     if isinstance(value, Rotary):
-        return tuple(tensor_of(array).to(device) for array in value.tables(where, dtype=kind))
-    return (tensor_of(value.encode(where, dtype=kind)).to(device),)
+        return tuple(tensor_of(array).to(device) for array in value.tables(where, dtype=kind, precision=precision))
+    return (tensor_of(value.encode(where, dtype=kind, precision=precision)).to(device),)
 
 
 # ---- addition -------------------------------------------------------------------------------------------------------
 
-_ADDED = "str encoding, SymInt start, Tensor? positions, float x_scale"
+_ADDED = "str encoding, SymInt start, Tensor? positions, float x_scale, str precision='exact'"
 
 
 def _add(
-    x: torch.Tensor, out: torch.Tensor | None, text: str, start: int, positions: torch.Tensor | None, x_scale: float
+    x: torch.Tensor,
+    out: torch.Tensor | None,
+    text: str,
+    start: int,
+    positions: torch.Tensor | None,
+    x_scale: float,
+    precision: str = "exact",
 ) -> torch.Tensor:
     """The sum in out, which may be x, or in a new tensor."""
     if not _on_cpu(x):
-        (rows,) = _rows(text, start, x.shape[-2], positions, x.device, _wide(x))
+        (rows,) = _rows(text, start, x.shape[-2], positions, x.device, _wide(x), precision)
         # one operation in the type of the rows, which rounds the sum once where that of x is narrower
         return torch.add(rows, x, alpha=x_scale, out=_new_like(x) if out is None else out)
     encoding, values, out = read(text), array_of(x, "x"), _result_for(x) if out is None else out
@@ -275,6 +295,7 @@ def _add(
         start=start,
         positions=None if positions is None else array_of(positions, "positions"),
         x_scale=x_scale,
+        precision=precision,
         out=values if out is x else None if out is None else array_of(out, "out"),
         workers=_workers(x),
     )
@@ -283,34 +304,54 @@ def _add(
 
 @torch.library.custom_op("posenc_fast::add_encoding", mutates_args=(), schema=f"(Tensor x, {_ADDED}) -> Tensor")
 def add_encoding(
-    x: torch.Tensor, encoding: str, start: int, positions: torch.Tensor | None, x_scale: float
+    x: torch.Tensor,
+    encoding: str,
+    start: int,
+    positions: torch.Tensor | None,
+    x_scale: float,
+    precision: str = "exact",
 ) -> torch.Tensor:
     """x_scale * x + encoding."""
-    return _add(x, None, encoding, start, positions, x_scale)
+    return _add(x, None, encoding, start, positions, x_scale, precision)
 
 
 @torch.library.custom_op("posenc_fast::add_encoding_", mutates_args=("x",), schema=f"(Tensor(a!) x, {_ADDED}) -> ()")
-def add_encoding_(x: torch.Tensor, encoding: str, start: int, positions: torch.Tensor | None, x_scale: float) -> None:
+def add_encoding_(
+    x: torch.Tensor,
+    encoding: str,
+    start: int,
+    positions: torch.Tensor | None,
+    x_scale: float,
+    precision: str = "exact",
+) -> None:
     """The same, in place."""
+    given = encoding, start, positions, x_scale, precision
     if _apart(x):
-        x.copy_(add_encoding(x, encoding, start, positions, x_scale))
+        x.copy_(add_encoding(x, *given))
     else:
-        _add(x, x, encoding, start, positions, x_scale)
+        _add(x, x, *given)
 
 
 def add(
-    x: torch.Tensor, encoding: str, start: int, positions: torch.Tensor | None, x_scale: float, inplace: bool
+    x: torch.Tensor,
+    encoding: str,
+    start: int,
+    positions: torch.Tensor | None,
+    x_scale: float,
+    inplace: bool,
+    precision: str,
 ) -> torch.Tensor:
     """Either, without the operator where nothing but the values counts."""
-    return _either(x, positions, inplace, _add, (add_encoding, add_encoding_), encoding, start, positions, x_scale)
+    given = encoding, start, positions, x_scale, precision
+    return _either(x, positions, inplace, _add, (add_encoding, add_encoding_), *given)
 
 
 def _keep_scale(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
-    ctx.x_scale = inputs[-1]
+    ctx.x_scale = inputs[4]
 
 
 def _scaled(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
-    return gradient if ctx.x_scale == 1 else gradient * ctx.x_scale, None, None, None, None
+    return gradient if ctx.x_scale == 1 else gradient * ctx.x_scale, None, None, None, None, None
 
 
 torch.library.register_autograd("posenc_fast::add_encoding", _scaled, setup_context=_keep_scale)
@@ -318,7 +359,7 @@ torch.library.register_autograd("posenc_fast::add_encoding", _scaled, setup_cont
 
 # ---- rotation by positions ------------------------------------------------------------------------------------------
 
-_TURNED = "str rotary, SymInt start, Tensor? positions, int seq_axis, bool transposed"
+_TURNED = "str rotary, SymInt start, Tensor? positions, int seq_axis, bool transposed, str precision='exact'"
 
 
 def _rotate(
@@ -329,32 +370,56 @@ def _rotate(
     positions: torch.Tensor | None,
     seq_axis: int,
     transposed: bool = False,
+    precision: str = "exact",
 ) -> torch.Tensor:
     """x turned into out, which may be x, or into a new tensor."""
     rotary = read(text)
     assert isinstance(rotary, Rotary)
     if not _on_cpu(x):
-        cos, sin = _rows(text, start, x.shape[seq_axis], positions, x.device, _wide(x))
+        cos, sin = _rows(text, start, x.shape[seq_axis], positions, x.device, _wide(x), precision)
         turned = _rotated(x, cos, sin, seq_axis, settings(rotary).layout, transposed)
         return (_new_like(x) if out is None else out).copy_(turned)
     values, workers, out = array_of(x, "x"), _workers(x), _result_for(x) if out is None else out
     into = values if out is x else None if out is None else array_of(out, "out")
     where = None if positions is None else array_of(positions, "positions")
     if not transposed:
-        result = rotary.apply(values, positions=where, start=start, seq_axis=seq_axis, out=into, workers=workers)
+        result = rotary.apply(
+            values,
+            positions=where,
+            start=start,
+            seq_axis=seq_axis,
+            precision=precision,
+            out=into,
+            workers=workers,
+        )
         return tensor_of(result) if out is None else out
     # not the inverse, which would divide by amplitudes
     if where is None:
-        cosines, sines = rotary.tables(x.shape[seq_axis], start=start, dtype=np.float64)
+        tables = rotary.tables(x.shape[seq_axis], start=start, dtype=np.float64, precision=precision)
     else:
-        cosines, sines = rotary.tables(where, dtype=np.float64)
-    layout = settings(rotary).layout
-    plain = _plain_rotary(rotary.head_dim, rotary.rotary_dim, LAYOUTS[0] if layout == LAYOUTS[2] else layout)
-    result = plain.apply_tables(values, cosines, -sines, seq_axis=seq_axis, out=into, workers=workers)
-    if layout == LAYOUTS[2]:
+        tables = rotary.tables(where, dtype=np.float64, precision=precision)
+    result = _turned_by(values, into, *tables, seq_axis, settings(rotary).layout, True, workers)
+    return tensor_of(result) if out is None else out
+
+
+def _turned_by(
+    x: npt.NDArray[Any],
+    out: npt.NDArray[Any] | None,
+    cos: npt.NDArray[Any],
+    sin: npt.NDArray[Any],
+    seq_axis: int,
+    layout: str,
+    transposed: bool,
+    workers: int | None,
+) -> npt.NDArray[Any]:
+    """x turned by tables of a column for each pair; transposed, times the transposed matrix of that."""
+    spread = transposed and layout == LAYOUTS[2]
+    rotary = _plain_rotary(x.shape[-1], 2 * cos.shape[-1], LAYOUTS[0] if spread else layout)
+    result = rotary.apply_tables(x, cos, -sin if transposed else sin, seq_axis=seq_axis, out=out, workers=workers)
+    if spread:
         pairs = result[..., : rotary.rotary_dim]
         pairs[...] = pairs.reshape(*x.shape[:-1], 2, -1).swapaxes(-1, -2).reshape(pairs.shape)
-    return tensor_of(result) if out is None else out
+    return result
 
 
 @functools.lru_cache(maxsize=64)
@@ -390,18 +455,30 @@ def _rotated(
 
 @torch.library.custom_op("posenc_fast::rotate", mutates_args=(), schema=f"(Tensor x, {_TURNED}) -> Tensor")
 def rotate(
-    x: torch.Tensor, rotary: str, start: int, positions: torch.Tensor | None, seq_axis: int, transposed: bool
+    x: torch.Tensor,
+    rotary: str,
+    start: int,
+    positions: torch.Tensor | None,
+    seq_axis: int,
+    transposed: bool,
+    precision: str = "exact",
 ) -> torch.Tensor:
     """x turned; transposed, times the transposed matrix of that."""
-    return _rotate(x, None, rotary, start, positions, seq_axis, transposed)
+    return _rotate(x, None, rotary, start, positions, seq_axis, transposed, precision)
 
 
 @torch.library.custom_op("posenc_fast::rotate_", mutates_args=("x",), schema=f"(Tensor(a!) x, {_TURNED}) -> ()")
 def rotate_(
-    x: torch.Tensor, rotary: str, start: int, positions: torch.Tensor | None, seq_axis: int, transposed: bool
+    x: torch.Tensor,
+    rotary: str,
+    start: int,
+    positions: torch.Tensor | None,
+    seq_axis: int,
+    transposed: bool,
+    precision: str = "exact",
 ) -> None:
     """The same, in place."""
-    given = rotary, start, positions, seq_axis, transposed
+    given = rotary, start, positions, seq_axis, transposed, precision
     if _apart(x):
         x.copy_(rotate(x, *given))
     else:
@@ -409,21 +486,28 @@ def rotate_(
 
 
 def turn(
-    x: torch.Tensor, rotary: str, start: int, positions: torch.Tensor | None, seq_axis: int, inplace: bool
+    x: torch.Tensor,
+    rotary: str,
+    start: int,
+    positions: torch.Tensor | None,
+    seq_axis: int,
+    inplace: bool,
+    precision: str,
 ) -> torch.Tensor:
     """Either, without the operator where nothing but the values counts."""
-    return _either(x, positions, inplace, _rotate, (rotate, rotate_), rotary, start, positions, seq_axis, False)
+    given = rotary, start, positions, seq_axis, False, precision
+    return _either(x, positions, inplace, _rotate, (rotate, rotate_), *given)
 
 
 def _keep_angles(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
-    _, ctx.rotary, ctx.start, positions, ctx.seq_axis, ctx.transposed = inputs
+    _, ctx.rotary, ctx.start, positions, ctx.seq_axis, ctx.transposed, ctx.precision = inputs
     ctx.save_for_backward(positions)
 
 
 def _turned_back(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
     (positions,) = ctx.saved_tensors
-    turned = rotate(gradient, ctx.rotary, ctx.start, positions, ctx.seq_axis, not ctx.transposed)
-    return turned, None, None, None, None, None
+    turned = rotate(gradient, ctx.rotary, ctx.start, positions, ctx.seq_axis, not ctx.transposed, ctx.precision)
+    return turned, None, None, None, None, None, None
 
 
 torch.library.register_autograd("posenc_fast::rotate", _turned_back, setup_context=_keep_angles)
@@ -432,37 +516,123 @@ torch.library.register_autograd("posenc_fast::rotate", _turned_back, setup_conte
 # ---- rotation by tables ---------------------------------------------------------------------------------------------
 
 
-def _rotate_by(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, seq_axis: int) -> torch.Tensor:
+class _Columns(threading.local):
+    """Tables of a column for each pair that a thread has made of wider ones: a model's layers all get the same tables."""
+
+    def __init__(self) -> None:
+        self.made: dict[tuple[int, str], tuple[weakref.ref[torch.Tensor], int, torch.Tensor]] = {}
+
+
+_columns = _Columns()
+# so many, of tables that stay where they are
+COLUMNS = 8
+
+
+def pairs_of(table: torch.Tensor, columns: str, name: str) -> torch.Tensor:
+    """A table of a column for each pair; a ValueError where the two columns of a pair differ.
+
+    It has two axes where all sequences share it.
+    """
+    if columns == TABLES[2]:
+        return table[0] if table.dim() == 3 and table.shape[0] == 1 else table
+    if not only_values(table):
+        return pair_columns(table, columns, name)
+    if table.is_inference():
+        # without a version, so that nobody would know of changes
+        return _pair_columns(table, columns, name)
+    key, version = (id(table), columns), table._version
+    made = _columns.made
+    if key in made:
+        known, then, pairs = made[key]
+        if known() is table and then == version:
+            return pairs
+    pairs = _pair_columns(table, columns, name)
+    if len(made) >= COLUMNS:
+        made.pop(next(iter(made)), None)
+    made[key] = weakref.ref(table, lambda _: made.pop(key, None)), version, pairs
+    return pairs
+
+
+def _pair_columns(table: torch.Tensor, columns: str, name: str) -> torch.Tensor:
+    pairs = table.shape[-1] // 2
+    if table.dim() == 3 and table.shape[0] == 1:
+        table = table[0]
+    if columns == TABLES[0]:
+        first, second = table[..., :pairs], table[..., pairs:]
+    else:
+        first, second = table[..., 0::2], table[..., 1::2]
+    # other devices would have to wait
+    if _on_cpu(table) and not torch.equal(first, second):
+        places = "both halves of a row" if columns == TABLES[0] else "columns 2i and 2i + 1"
+        raise ValueError(
+            f"{name} must have the same values in {places}, with tables={columns!r}; tables must be one of "
+            f"{', '.join(map(repr, TABLES))}"
+        )
+    # not a view, which would keep the table
+    return first.clone(memory_format=torch.contiguous_format)
+
+
+@torch.library.custom_op(
+    "posenc_fast::pair_columns", mutates_args=(), schema="(Tensor table, str columns, str name) -> Tensor"
+)
+def pair_columns(table: torch.Tensor, columns: str, name: str) -> torch.Tensor:
+    """The same, which looks at the values wherever a compiled program runs."""
+    return _pair_columns(table, columns, name)
+
+
+def _fake_pairs(table: torch.Tensor, columns: str, name: str) -> torch.Tensor:
+    lead = table.shape[1:-1] if table.dim() == 3 and table.shape[0] == 1 else table.shape[:-1]
+    return torch.empty((*lead, table.shape[-1] // 2), dtype=table.dtype, device=table.device)
+
+
+torch.library.register_fake("posenc_fast::pair_columns", _fake_pairs)
+
+
+def _rotate_by(
+    x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, seq_axis: int, layout: str, transposed: bool = False
+) -> torch.Tensor:
     if not _on_cpu(x):
-        return _rotated(x, cos, sin, seq_axis, LAYOUTS[0])
+        return _rotated(x, cos, sin, seq_axis, layout, transposed)
     out, tables = _result_for(x), (array_of(cos, "cos"), array_of(sin, "sin"))
-    rotary = _plain_rotary(x.shape[-1], 2 * cos.shape[-1], LAYOUTS[0])
     into = None if out is None else array_of(out, "out")
-    result = rotary.apply_tables(array_of(x, "x"), *tables, seq_axis=seq_axis, out=into, workers=_workers(x))
+    result = _turned_by(array_of(x, "x"), into, *tables, seq_axis, layout, transposed, _workers(x))
     return tensor_of(result) if out is None else out
 
 
 @torch.library.custom_op(
-    "posenc_fast::rotate_by", mutates_args=(), schema="(Tensor x, Tensor cos, Tensor sin, int seq_axis) -> Tensor"
+    "posenc_fast::rotate_by",
+    mutates_args=(),
+    schema="(Tensor x, Tensor cos, Tensor sin, int seq_axis, str layout='half', bool transposed=False) -> Tensor",
 )
-def rotate_by(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, seq_axis: int) -> torch.Tensor:
-    """x turned by tables of half of its width, pairs half of the rotary width apart."""
-    return _rotate_by(x, cos, sin, seq_axis)
+def rotate_by(
+    x: torch.Tensor,
+    cos: torch.Tensor,
+    sin: torch.Tensor,
+    seq_axis: int,
+    layout: str = LAYOUTS[0],
+    transposed: bool = False,
+) -> torch.Tensor:
+    """x turned by tables of a column for each pair; transposed, times the transposed matrix of that."""
+    return _rotate_by(x, cos, sin, seq_axis, layout, transposed)
 
 
-def turn_by(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, seq_axis: int) -> torch.Tensor:
-    """The same, without the operator where nothing but the values counts."""
-    return (_rotate_by if only_values(x, cos, sin) else rotate_by)(x, cos, sin, seq_axis)
+def turn_all_by(
+    parts: Sequence[torch.Tensor], cos: torch.Tensor, sin: torch.Tensor, seq_axis: int, layout: str
+) -> tuple[torch.Tensor, ...]:
+    """Queries and keys, or either alone, without the operator where nothing but the values counts."""
+    function = _rotate_by if only_values(*parts, cos, sin) else rotate_by
+    return tuple([function(part, cos, sin, seq_axis, layout) for part in parts])
 
 
 def _keep_tables(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
-    _, cos, sin, ctx.seq_axis = inputs
+    _, cos, sin, ctx.seq_axis, ctx.layout, ctx.transposed = inputs
     ctx.save_for_backward(cos, sin)
 
 
 def _turned_back_by(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
     cos, sin = ctx.saved_tensors
-    return rotate_by(gradient, cos, -sin, ctx.seq_axis), None, None, None
+    turned = rotate_by(gradient, cos, sin, ctx.seq_axis, ctx.layout, not ctx.transposed)
+    return turned, None, None, None, None, None
 
 
 torch.library.register_autograd("posenc_fast::rotate_by", _turned_back_by, setup_context=_keep_tables)

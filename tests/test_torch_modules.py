@@ -1,0 +1,194 @@
+"""What people who come from other packages look for: images, cached keys, tables of every kind."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from optional import optional
+
+import posenc_fast as pf
+
+torch = optional("torch")
+pt = optional("posenc_fast.torch")
+
+# what torch's compiler and functorch import, whatever is given to them
+pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")
+
+IMAGE = pf.join([pf.sinusoidal(4), pf.sinusoidal(6, layout="concatenated")])
+VOLUME = pf.join([pf.sinusoidal(2), pf.sinusoidal(4), pf.sinusoidal(6)])
+
+
+def random(rng, *shape, dtype=torch.float32):
+    return torch.from_numpy(rng.normal(size=shape)).to(dtype)
+
+
+def points(*axes):
+    return torch.stack(torch.meshgrid(*axes, indexing="ij"), -1)
+
+
+# ---- images and volumes ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("inplace", [False, True], ids=["new", "in-place"])
+@pytest.mark.parametrize("shape", [(2, 3, 5, 10), (3, 5, 10)], ids=["batch", "one-image"])
+def test_images(shape, inplace, rng):
+    module = pt.SinusoidalEncoding(10, dropout=0, encoding=IMAGE, x_scale=2.0, inplace=inplace)
+    x = random(rng, *shape)
+    exact = 2 * x.double() + torch.from_numpy(pf.grid([3, 5], IMAGE, dtype=np.float64))
+    got = module(x)
+    assert (got is x) == inplace
+    assert torch.equal(got, exact.float())
+
+
+def test_volumes_that_begin_anywhere(rng):
+    module = pt.SinusoidalEncoding(12, dropout=0, encoding=VOLUME)
+    x = random(rng, 2, 3, 4, 5, 12)
+    got = module(x, start=(7, 0, -2))
+    where = [torch.arange(7, 10), torch.arange(4), torch.arange(-2, 3)]
+    assert torch.equal(got, (x.double() + pt.grid(where, VOLUME, dtype=torch.float64)).float())
+    assert torch.equal(got, module(x, positions=points(*where)))
+    each = torch.stack([points(*where), points(*where) + 1])
+    assert torch.equal(module(x, positions=each)[1], module(x[1], start=(8, 1, -1)))
+    assert torch.equal(module(x, start=3), module(x, start=(3, 3, 3)))
+
+
+def test_channels_first_images_and_gradients(rng):
+    module = pt.SinusoidalEncoding(10, dropout=0, encoding=IMAGE, inplace=True)
+    x = random(rng, 2, 10, 3, 5)
+    expected = (x.permute(0, 2, 3, 1).double() + pt.grid([3, 5], IMAGE, dtype=torch.float64)).float()
+    module(x.permute(0, 2, 3, 1))
+    assert torch.equal(x.permute(0, 2, 3, 1), expected)
+    x = random(rng, 2, 3, 5, 10, dtype=torch.float64).requires_grad_()
+    assert torch.autograd.gradcheck(pt.SinusoidalEncoding(10, dropout=0, encoding=IMAGE, x_scale=3.0), (x,))
+
+
+def test_compiled_images(rng):
+    module = pt.SinusoidalEncoding(10, dropout=0, encoding=IMAGE)
+    compiled, x = torch.compile(module, fullgraph=True, dynamic=True), random(rng, 2, 3, 5, 10)
+    assert torch.equal(compiled(x), module(x))
+    assert torch.equal(compiled(x[:, :2], start=4), module(x[:, :2], start=4))
+
+
+def test_grid(rng):
+    coordinates = torch.from_numpy(rng.normal(size=3))
+    expected = pf.grid([coordinates.numpy(), 4], IMAGE, indexing="xy", dtype=np.float16)
+    got = pt.grid([coordinates, 4], IMAGE, indexing="xy", dtype=torch.float16)
+    assert torch.equal(got, torch.from_numpy(expected))
+    out = torch.empty(4, 3, 10, dtype=torch.float16)
+    assert pt.grid([coordinates, 4], IMAGE, indexing="xy", dtype=torch.float16, out=out) is out
+    assert torch.equal(out, got)
+    with pytest.raises(ValueError, match="positions requires gradients"):
+        pt.grid([coordinates.requires_grad_(), 4], IMAGE)
+
+
+# ---- queries and keys -----------------------------------------------------------------------------------------------
+
+
+def test_rotary_by_its_width():
+    assert pt.RotaryEncoding(64).rotary == pf.Rotary(64)
+    assert pt.RotaryEncoding(64, base=5e5, layout="interleaved").rotary == pf.Rotary(64, base=5e5, layout="interleaved")
+
+
+@pytest.mark.parametrize("inplace", [False, True], ids=["new", "in-place"])
+@pytest.mark.parametrize("seq_axis", [-2, 1], ids=["heads-first", "tokens-first"])
+def test_queries_and_keys_at_their_own_positions(seq_axis, inplace, rng):
+    module = pt.RotaryEncoding(8, seq_axis=seq_axis, inplace=inplace)
+    q, k = (random(rng, 2, 3, n, 8) for n in (2, 7))
+    if seq_axis == 1:
+        q, k = q.transpose(1, 2), k.transpose(1, 2)
+    plain = pt.RotaryEncoding(8, seq_axis=seq_axis)
+    expected = plain(q, start=5), plain(k, start=0)
+    got = module(q.clone(), k.clone(), start=5, key_start=0)
+    assert torch.equal(got[0], expected[0])
+    assert torch.equal(got[1], expected[1])
+    cached = module.rotate_queries_with_cached_keys(q.clone(), k.clone())
+    assert torch.equal(cached[0], expected[0])
+    assert torch.equal(cached[1], expected[1])
+    shifted = module.rotate_queries_with_cached_keys(q.clone(), k.clone(), key_start=4)
+    assert torch.equal(shifted[0], plain(q, start=9))
+    assert torch.equal(shifted[1], plain(k, start=4))
+
+
+def test_precision(rng):
+    x = random(rng, 2, 9, 64)
+    values = x.numpy()
+    adding = pt.SinusoidalEncoding(64, dropout=0, batch_first=True, precision="float32")
+    expected = pf.sinusoidal(64).add_to(values, start=12345, precision="float32")
+    assert torch.equal(adding(x, start=12345), torch.from_numpy(expected))
+    assert not torch.equal(adding(x, start=12345), pt.SinusoidalEncoding(64, 0, batch_first=True)(x, start=12345))
+    turning = pt.RotaryEncoding(64, precision="float32")
+    expected = torch.from_numpy(pf.Rotary(64).apply(values, start=12345, precision="float32"))
+    assert torch.equal(turning(x, start=12345), expected)
+    assert torch.equal(turning(x, positions=torch.arange(12345, 12354)), expected)
+    assert not torch.equal(expected, pt.RotaryEncoding(64)(x, start=12345))
+    compiled = torch.compile(lambda x: (adding(x, start=12345), turning(x, start=12345)), fullgraph=True)
+    assert torch.equal(compiled(x)[1], expected)
+    # turned by the same angles, back
+    x.requires_grad_()
+    (turning(x, start=12345) * expected).sum().backward()
+    assert torch.allclose(x.grad, x.detach(), atol=1e-6)
+    assert "precision='float32'" in repr(adding)
+    assert "precision='float32'" in repr(turning)
+
+
+# ---- Hugging Face's function ----------------------------------------------------------------------------------------
+
+
+def widened(table, tables):
+    """A table of a column for each pair, as models have it."""
+    if tables == "pairs":
+        return table
+    return table.repeat(1, 2) if tables == "half" else table.repeat_interleave(2, -1)
+
+
+@pytest.mark.parametrize("width", [16, 12], ids=["all", "partial"])
+@pytest.mark.parametrize("tables", ["half", "interleaved", "pairs"])
+@pytest.mark.parametrize("layout", ["half", "interleaved", "interleaved_to_half"])
+def test_layouts_and_tables(layout, tables, width, rng):
+    rotary = pf.Rotary(16, rotary_dim=width, layout=layout)
+    q, k = random(rng, 2, 3, 5, 16, dtype=torch.float64), random(rng, 2, 1, 5, 16, dtype=torch.float64)
+    cos, sin = (widened(torch.from_numpy(one), tables)[None] for one in rotary.tables(5, dtype=np.float64))
+    expected = pt.RotaryEncoding(rotary)(q, k)
+    call = {"layout": layout, "tables": tables}
+    for got in (
+        pt.apply_rotary_pos_emb(q, k, cos, sin, **call),
+        pt.apply_rotary_pos_emb(q, k, cos[0], sin[0], unsqueeze_dim=0, **call),
+        [x.transpose(1, 2) for x in pt.apply_rotary_pos_emb(q.transpose(1, 2), k.transpose(1, 2), cos, sin, 2, **call)],
+    ):
+        assert torch.allclose(got[0], expected[0], rtol=0, atol=1e-15)
+        assert torch.allclose(got[1], expected[1], rtol=0, atol=1e-15)
+    token, here = q[:1, :1, 1:2].requires_grad_(), (cos[:, 1:2], sin[:, 1:2])
+    assert torch.autograd.gradcheck(lambda q: pt.apply_rotary_pos_emb(q, q, *here, **call)[0], (token,))
+    assert torch.autograd.gradgradcheck(lambda q: pt.apply_rotary_pos_emb(q, q, *here, **call)[0], (token,))
+
+
+@pytest.mark.parametrize("given", ["half", "interleaved"])
+def test_compiled_code_looks_at_the_tables_too(given, rng):
+    q = random(rng, 1, 2, 5, 16)
+    cos, sin = (widened(torch.from_numpy(one), given)[None] for one in pf.Rotary(16).tables(5))
+    compiled = torch.compile(pt.apply_rotary_pos_emb, fullgraph=True)
+    expected = pt.apply_rotary_pos_emb(q, q, cos, sin, tables=given)
+    assert torch.equal(compiled(q, q, cos, sin, tables=given)[0], expected[0])
+    other = "half" if given == "interleaved" else "interleaved"
+    for function in (pt.apply_rotary_pos_emb, compiled):
+        with pytest.raises(ValueError, match="cos must have the same values in"):
+            function(q, q, cos, sin, tables=other)
+
+
+def test_a_table_that_changes_is_looked_at_again(rng):
+    q = random(rng, 1, 2, 5, 16)
+    cos, sin = (torch.from_numpy(one).repeat(1, 2)[None] for one in pf.Rotary(16).tables(5))
+    pt.apply_rotary_pos_emb(q, q, cos, sin)
+    cos.mul_(2)
+    expected = pt.apply_rotary_pos_emb(q, q, cos.clone(), sin)
+    assert torch.equal(pt.apply_rotary_pos_emb(q, q, cos, sin)[0], expected[0])
+    cos[..., 3] = 7
+    with pytest.raises(ValueError, match="cos must have the same values in both halves"):
+        pt.apply_rotary_pos_emb(q, q, cos, sin)
+    with torch.inference_mode():
+        cos, sin = cos.clone(), sin.clone()
+        cos[..., 3] = cos[..., 11]
+        pt.apply_rotary_pos_emb(q, q, cos, sin)
+        cos[..., 3] = 7
+        with pytest.raises(ValueError, match="cos must have the same values in both halves"):
+            pt.apply_rotary_pos_emb(q, q, cos, sin)
