@@ -10,8 +10,6 @@ OPTIONAL = {
     "plot": "matplotlib",
     "sklearn": "sklearn",
     "torch": "torch",
-    "_torch_ops": "torch",
-    "_rotation_functions": "torch",
     "transformers": "torch transformers",
 }
 MISSING = {
@@ -22,7 +20,7 @@ MISSING = {
 }
 
 # their examples run where the package is installed
-collect_ignore = [f"posenc_fast/{module}.py" for module in MISSING]
+collect_ignore = [path for module in MISSING for path in (f"posenc_fast/{module}.py", f"posenc_fast/{module}")]
 
 
 def pytest_report_header() -> list[str]:

@@ -65,7 +65,7 @@ def _name(what: Encoding | str, encoding: Encoding) -> str:
     return built if len(built) <= 60 else f"Encoding of {encoding.d_model} columns"
 
 
-def _figure(parts: int) -> Any:
+def new_figure(parts: int) -> Any:
     """A figure that needs no screen, and its Axes."""
     figure = Figure(figsize=(7, 4.2) if parts == 1 else (4 * parts, 3.5), layout="constrained")
     return figure, figure.subplots(1, parts)

@@ -472,7 +472,7 @@ def _plot(arguments: argparse.Namespace) -> None:
     for name in given:
         if name not in taken:
             raise ValueError(f"{arguments.kind} takes no --{name} (see posenc-fast plot --help)")
-    figure, axes = plot._figure(3 if "axes" in taken else 1)
+    figure, axes = plot.new_figure(3 if "axes" in taken else 1)
     known, suffix = figure.canvas.get_supported_filetypes(), Path(arguments.output).suffix[1:].lower()
     if suffix not in known:
         raise ValueError(f"{arguments.output} must end with one of {', '.join(f'.{name}' for name in sorted(known))}")

@@ -60,14 +60,14 @@ HUGE = 1 << 22
 
 try:
     _modes = torch._C._len_torch_dispatch_stack
-    _transforms = torch._C._functorch.peek_interpreter_stack
-    _trace = torch._C._get_tracing_state
+    transforms = torch._C._functorch.peek_interpreter_stack
+    trace = torch._C._get_tracing_state
     _wrapped = torch._C._functorch.is_functorch_wrapped_tensor
     _unwrapped = torch._C._functorch.get_unwrapped
     _batched, _tracked = torch._C._functorch.is_batchedtensor, torch._C._functorch.is_gradtrackingtensor
 except AttributeError:
     # names that torch does not promise to keep; without them every call is that of an operator, and errors are torch's
-    _modes = _transforms = _trace = functools.partial(int, 1)
+    _modes = transforms = trace = functools.partial(int, 1)
     _wrapped = _unwrapped = _batched = _tracked = functools.partial(bool, 0)
 
 # ---- arrays and tensors of the same memory --------------------------------------------------------------------------
@@ -75,7 +75,7 @@ except AttributeError:
 
 def is_differentiated(tensor: torch.Tensor) -> bool:
     """Whether a transform of torch.func takes derivatives of a tensor, at any depth."""
-    while _transforms() is not None and _wrapped(tensor):
+    while transforms() is not None and _wrapped(tensor):
         if _tracked(tensor):
             return True
         tensor = _unwrapped(tensor)
@@ -103,7 +103,7 @@ def check_cpu(tensor: Any, name: str) -> None:
         raise ValueError(
             f"{name} is on {tensor.device}, but must be on the CPU: give {name}.cpu(); the modules work on any device"
         )
-    if _transforms() is not None and (_batched(tensor) or _tracked(tensor)):
+    if transforms() is not None and (_batched(tensor) or _tracked(tensor)):
         raise NotImplementedError(
             f"{name} is inside a transform of torch.func (grad, vmap, jvp, ..) and has no memory of its own; the modules "
             "know vmap, and torch.autograd.grad"
@@ -168,7 +168,7 @@ def _on_cpu(x: torch.Tensor) -> bool:
 
 def only_values(*tensors: torch.Tensor | None) -> bool:
     """Whether nothing but the values counts: no compiler, trace, transform, mode or gradient, which need an operator."""
-    if torch.compiler.is_compiling() or _modes() or _transforms() is not None or _trace() is not None:
+    if torch.compiler.is_compiling() or _modes() or transforms() is not None or trace() is not None:
         return False
     for x in tensors:
         if x is None:

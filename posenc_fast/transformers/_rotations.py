@@ -362,7 +362,7 @@ def _turned(
 
 def _watched(parts: list[torch.Tensor]) -> bool:
     """Whether a transform, a trace or derivatives in forward mode want to see each operation."""
-    if ops._transforms() is not None or ops._trace() is not None:
+    if ops.transforms() is not None or ops.trace() is not None:
         return True
     # a name that torch does not promise to keep, to ask but once
     if getattr(forward_ad, "_current_level", 0) < 0:
