@@ -19,7 +19,7 @@ import posenc_fast as pf
 from posenc_fast._numbers.formats import types_here
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-import exact
+from support import exact
 
 WIDTH = 64
 RANGES = {

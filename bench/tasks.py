@@ -27,7 +27,7 @@ import posenc_fast as pf
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
-import exact
+from support import exact
 
 SAMPLES = 300
 

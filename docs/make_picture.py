@@ -15,7 +15,7 @@ import posenc_fast as pf
 from posenc_fast import plot
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-import exact
+from support import exact
 
 WIDTH = 128
 NAMED = {1e6: "a million", 1.7e9: "unix\nseconds", 1.7e12: "unix\nmilliseconds"}

@@ -16,8 +16,7 @@ import atheris
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 with atheris.instrument_imports(include=["posenc_fast"]):
-    import fuzzing
-    import fuzzing_input
+    from support import fuzzing, fuzzing_input
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st

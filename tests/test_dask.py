@@ -11,10 +11,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from optional import optional
-from processes import python
 
 import posenc_fast as pf
+from support.optional import optional
+from support.processes import python
 
 dask = optional("dask")
 da = optional("dask.array")

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from checkout import checkout
-from optional import optional
 
 import posenc_fast as pf
+from support.checkout import checkout
+from support.optional import optional
 
 ROOT = checkout(whole_file=True)
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)

@@ -11,10 +11,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from optional import optional
-from processes import python
 
 import posenc_fast as pf
+from support.optional import optional
+from support.processes import python
 
 E = pf.sinusoidal(4)
 TWO = pf.join([E, E])

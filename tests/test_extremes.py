@@ -6,7 +6,6 @@ import threading
 import warnings
 from fractions import Fraction
 
-import exact
 import mpmath
 import numpy as np
 import pytest
@@ -15,6 +14,7 @@ import posenc_fast as pf
 from posenc_fast._encoding.sinusoids import Sinusoids
 from posenc_fast._engine import blocks as _target
 from posenc_fast._numbers import arguments as _checks
+from support import exact
 
 pytestmark = pytest.mark.usefixtures("backend")
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 
-import fuzzing
-import fuzzing_input
 import pytest
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
-from seeds import SEED
+
+from support import fuzzing, fuzzing_input
+from support.seeds import SEED
 
 EXAMPLES = int(os.environ.get("POSENC_FAST_FUZZ", "0") or 0) or 40
 

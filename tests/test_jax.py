@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from optional import optional
 
 import posenc_fast as pf
+from support.optional import optional
 
 jax = optional("jax")
 jnp = optional("jax.numpy")

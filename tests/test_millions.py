@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import functools
 
-import exact
 import mpmath
 import numpy as np
 import pytest
 
 import posenc_fast as pf
+from support import exact
 
 needs_long_double = pytest.mark.skipif(
     np.finfo(np.longdouble).nmant < 63, reason="long double is no wider than double here"

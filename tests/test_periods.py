@@ -7,13 +7,13 @@ import pickle
 from decimal import Decimal
 from fractions import Fraction
 
-import exact
 import mpmath
 import numpy as np
 import pytest
-from optional import optional
 
 import posenc_fast as pf
+from support import exact
+from support.optional import optional
 
 DAY = 86400
 FIRST, LAST = np.datetime64("1677-09-22"), np.datetime64("2262-04-11")

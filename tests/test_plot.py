@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from optional import optional
-from processes import python
 
 import posenc_fast as pf
 from posenc_fast.__main__ import main
+from support.optional import optional
+from support.processes import python
 
 matplotlib = optional("matplotlib")
 matplotlib.use("Agg")

@@ -5,13 +5,13 @@ from __future__ import annotations
 from datetime import UTC, date, datetime, timedelta, timezone
 from fractions import Fraction
 
-import exact
 import mpmath
 import numpy as np
 import pytest
-from optional import optional
 
 import posenc_fast as pf
+from support import exact
+from support.optional import optional
 
 E = pf.sinusoidal(8)
 FAST = pf.fourier_features([1.0, 2.0**-20])

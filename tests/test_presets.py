@@ -12,13 +12,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from checkout import checkout
-from preset_formulas import ONE_AXIS, SEVERAL_AXES, WITH_ARGUMENTS
 
 import posenc_fast as pf
 from posenc_fast import presets
 from posenc_fast.presets import _registry
 from posenc_fast.presets._registry import FACTS
+from support.checkout import checkout
+from support.preset_formulas import ONE_AXIS, SEVERAL_AXES, WITH_ARGUMENTS
 
 # rotary presets have tests of their own
 ENCODINGS = tuple(name for name in presets.names() if not FACTS[name].rotary)

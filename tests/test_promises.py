@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-import exact
 import mpmath
 import numpy as np
 import pytest
-from optional import optional
 
 import posenc_fast as pf
 from posenc_fast._engine import blocks as _target
+from support import exact
+from support.optional import optional
 
 pytestmark = pytest.mark.usefixtures("backend")
 

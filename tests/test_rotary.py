@@ -6,12 +6,12 @@ import json
 import pickle
 from fractions import Fraction
 
-import exact
 import mpmath
 import numpy as np
 import pytest
 
 import posenc_fast as pf
+from support import exact
 
 DTYPES = [np.float64, np.float32, np.float16]
 LAYOUTS = ["half", "interleaved", "interleaved_to_half"]

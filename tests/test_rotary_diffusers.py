@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from optional import optional
 
 import posenc_fast as pf
 from posenc_fast.presets import positions
+from support.optional import optional
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 

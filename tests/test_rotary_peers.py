@@ -6,9 +6,9 @@ import importlib
 
 import numpy as np
 import pytest
-from optional import optional
 
 import posenc_fast as pf
+from support.optional import optional
 
 pytestmark = pytest.mark.usefixtures("backend")
 

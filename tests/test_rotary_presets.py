@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from optional import optional
 
 import posenc_fast as pf
 from posenc_fast.presets import positions
 from posenc_fast.presets._registry import FACTS
+from support.optional import optional
 
 ROTARY = sorted(name for name, facts in FACTS.items() if facts.rotary)
 YARN = {"rope_type": "yarn", "original_max_position_embeddings": 4096}

@@ -17,11 +17,11 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from optional import optional
 
 import posenc_fast as pf
 from posenc_fast._rotary.config import families
 from posenc_fast._rotary.config import models as types
+from support.optional import optional
 
 # why the default config of a class has no Rotary
 REFUSED = {

@@ -9,11 +9,9 @@ import sys
 from fractions import Fraction
 from pathlib import Path
 
-import exact
 import mpmath
 import numpy as np
 import pytest
-from processes import python
 
 import posenc_fast as pf
 from posenc_fast import reference
@@ -24,6 +22,8 @@ from posenc_fast._cli import timing as _timing
 from posenc_fast._cli import verify as _verify
 from posenc_fast._engine import backend as _backend
 from posenc_fast._numbers import rounding as _rounding
+from support import exact
+from support.processes import python
 
 
 def verify(capsys, *arguments):

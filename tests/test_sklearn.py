@@ -6,10 +6,10 @@ import pickle
 
 import numpy as np
 import pytest
-from optional import optional
-from processes import python
 
 import posenc_fast as pf
+from support.optional import optional
+from support.processes import python
 
 pd = optional("pandas")
 checks = optional("sklearn.utils.estimator_checks")

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-import exact
 import mpmath
 import numpy as np
 import pytest
@@ -16,6 +15,7 @@ import pytest
 import posenc_fast as pf
 from posenc_fast._numbers import arguments as _checks
 from posenc_fast._numbers import rounding as _rounding
+from support import exact
 
 ml_dtypes = pytest.importorskip("ml_dtypes")
 pytestmark = pytest.mark.usefixtures("backend")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import importlib.metadata
 
 import pytest
-from processes import python
 
 import posenc_fast as pf
+from support.processes import python
 
 CODE = """if True:
     import sys

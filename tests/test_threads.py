@@ -13,11 +13,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from processes import python
 
 import posenc_fast as pf
 from posenc_fast._engine import backend as _backend
 from posenc_fast._engine import threads as _threads
+from support.processes import python
 
 needs_kernel = pytest.mark.skipif(not pf.isa_levels(), reason="this build has no compiled kernel")
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")

@@ -11,12 +11,12 @@ import sys
 
 import numpy as np
 import pytest
-from optional import optional
-from preset_formulas import SEVERAL_AXES
-from processes import python
 
 import posenc_fast as pf
 from posenc_fast.presets._registry import FACTS
+from support.optional import optional
+from support.preset_formulas import SEVERAL_AXES
+from support.processes import python
 
 torch = optional("torch")
 pt = optional("posenc_fast.torch")

@@ -8,9 +8,9 @@ import pickle
 import threading
 
 import pytest
-from optional import optional
 
 import posenc_fast as pf
+from support.optional import optional
 
 torch = optional("torch")
 optional("transformers")

@@ -11,13 +11,13 @@ from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 
-import exact
 import mpmath
 import numpy as np
 from hypothesis import strategies as st
 
 import posenc_fast as pf
 from posenc_fast.__main__ import main
+from support import exact
 
 # ---- arguments --------------------------------------------------------------------------------------------------
 

@@ -9,13 +9,13 @@ import contextlib
 import re
 from fractions import Fraction
 
-import guarded
 import numpy as np
 from hypothesis import assume
 from hypothesis import strategies as st
 
 import posenc_fast as pf
 from posenc_fast._engine import blocks as _target
+from support import guarded
 
 TYPES = {"float64": (53, -1074), "float32": (24, -149), "float16": (11, -24), "bfloat16": (8, -133)}
 LARGEST = {"float64": 2.0**1023 * (2 - 2.0**-52), "float32": 2.0**127 * (2 - 2.0**-23), "float16": 65504.0}
