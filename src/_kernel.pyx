@@ -364,13 +364,15 @@ cdef class Lattice:
             memory.check()
 
 
-def rotate(int level, const double[:, :, ::1] angles, x, out, int kind, int layout):
+def rotate(int level, angles, x, out, int kind, int layout):
     """Turn the pairs of x (groups, batches, heads, rows, width) into out, which may be x.
 
-    angles: (groups, rows, 2 * pairs), cosines, then sines. layout: 0 for pairs half a row apart, 1 for pairs side by
-    side, 2 for pairs side by side in x that are half a row apart in out. Values behind the pairs stay.
+    angles: (groups, rows, 2 * pairs), row behind row, cosines, then sines; float64, or float32 where x is of 16-bit
+    floats. layout: 0 for pairs half a row apart, 1 for pairs side by side, 2 for pairs side by side in x that are half
+    a row apart in out. Values behind the pairs stay.
     """
     cdef CRotation r
+    cdef Py_buffer angles_view
     cdef Py_buffer x_view
     cdef Py_buffer out_view
     cdef Py_ssize_t k, size
@@ -380,32 +382,36 @@ def rotate(int level, const double[:, :, ::1] angles, x, out, int kind, int layo
     if GUARDED:
         check_level(level, LEVELS)
         check_rotation(angles, x, out, kind, layout)
-    r.pairs = angles.shape[2] // 2
-    if GUARDED or 5 * r.pairs > ON_STACK:
-        memory = _Scratch(5 * r.pairs)
-        scratch = memory.start
-    PyObject_GetBuffer(x, &x_view, PyBUF_STRIDES)
+    PyObject_GetBuffer(angles, &angles_view, PyBUF_STRIDES)
     try:
-        PyObject_GetBuffer(out, &out_view, PyBUF_STRIDES | PyBUF_WRITABLE)
-        r.x = <const char*>x_view.buf
-        r.out = <char*>out_view.buf
-        size = 1
-        for k in range(4):
-            r.shape[k] = x_view.shape[k]
-            r.x_strides[k] = x_view.strides[k]
-            r.out_strides[k] = out_view.strides[k]
-            size *= r.shape[k]
-        r.angles = &angles[0, 0, 0]
-        r.width = x_view.shape[4]
-        r.type = kind
-        r.layout = layout
-        if size * r.width < SMALL:
-            levels[level].rotate(&r, scratch)
-        else:
-            with nogil:
+        r.pairs = angles_view.shape[2] // 2
+        r.angles = <const char*>angles_view.buf
+        if GUARDED or 2 * r.pairs > ON_STACK:
+            memory = _Scratch(2 * r.pairs)
+            scratch = memory.start
+        PyObject_GetBuffer(x, &x_view, PyBUF_STRIDES)
+        try:
+            PyObject_GetBuffer(out, &out_view, PyBUF_STRIDES | PyBUF_WRITABLE)
+            r.x = <const char*>x_view.buf
+            r.out = <char*>out_view.buf
+            size = 1
+            for k in range(4):
+                r.shape[k] = x_view.shape[k]
+                r.x_strides[k] = x_view.strides[k]
+                r.out_strides[k] = out_view.strides[k]
+                size *= r.shape[k]
+            r.width = x_view.shape[4]
+            r.type = kind
+            r.layout = layout
+            if size * r.width < SMALL:
                 levels[level].rotate(&r, scratch)
-        PyBuffer_Release(&out_view)
+            else:
+                with nogil:
+                    levels[level].rotate(&r, scratch)
+            PyBuffer_Release(&out_view)
+        finally:
+            PyBuffer_Release(&x_view)
     finally:
-        PyBuffer_Release(&x_view)
+        PyBuffer_Release(&angles_view)
     if GUARDED:
         memory.check()

@@ -86,7 +86,10 @@ cdef inline int check_points(object spans, object offsets, int span_bits) except
 
 
 cdef inline int check_rotation(object angles, object x, object out, int kind, int layout) except -1:
-    cdef object shape = memoryview(x).shape, groups = angles.shape[0], rows = angles.shape[1], turned = angles.shape[2]
+    cdef object shape = memoryview(x).shape, view = memoryview(angles), groups, rows, turned
+    check_values("angles", angles, (None, None, None), 0 if kind < 2 else 1)
+    require(view.c_contiguous, "angles", "lie row behind row", view.strides)
+    groups, rows, turned = view.shape
     require(turned > 0 and turned % 2 == 0, "angles", "be cosines and as many sines", turned)
     check_values("x", x, (groups, None, None, rows, None), kind)
     require(turned <= shape[4], "x", f"have rows of {turned} values or more", shape)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import os
 import sys
@@ -67,9 +68,13 @@ def usual_type(dtype: Any, out: Any = None) -> tuple[np.dtype[Any], int] | None:
 def kind_of(dtype: np.dtype[Any]) -> int | None:
     """Index into TYPES, or None."""
     kind = KINDS.get(dtype)
-    if kind is None and dtype.name == "bfloat16" and dtype.itemsize == 2:
-        kind = 3
-    return kind
+    return 3 if kind is None and _is_bfloat16(dtype) else kind
+
+
+# names of types are long in the making
+@functools.lru_cache(maxsize=64)
+def _is_bfloat16(dtype: np.dtype[Any]) -> bool:
+    return dtype.name == "bfloat16" and dtype.itemsize == 2
 
 
 def types_here() -> list[str]:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from .doubles import Floats, total, two_product
 
-__all__ = ["HUGE", "MOST", "deliver", "hard_rows", "round_to", "rounded", "values_of"]
+__all__ = ["BFLOAT16", "HUGE", "MOST", "deliver", "hard_rows", "round_to", "rounded", "values_of"]
 
 FLOAT64, FLOAT32, FLOAT16, BFLOAT16 = range(4)
 # turns: beyond MOST a product no longer rounds to quarter turns; below TINY its error may be subnormal
