@@ -348,6 +348,29 @@ enum { POSENC_FEW_WAVES = 65, POSENC_FLAT_WAVES = 128, POSENC_FLAT_WIDTH = 256 }
 enum { POSENC_ADDED = 1 << 14 };
 enum { POSENC_FLOAT64, POSENC_FLOAT32, POSENC_FLOAT16, POSENC_BFLOAT16 };
 
+/* the first half of a row of 2 * n values of a type, as doubles or floats from out[2 * n * row + first] on; 0 where the
+   second half has others */
+static inline int posenc_half_row(const char *x, int type, ptrdiff_t row, ptrdiff_t n, char *out, int wide, ptrdiff_t first)
+{
+    int alike = 1;
+    for (ptrdiff_t j = 0; j < n; j++) {
+        double value[2];
+        for (int k = 0; k < 2; k++) {
+            ptrdiff_t i = 2 * n * row + k * n + j;
+            value[k] = type == POSENC_FLOAT64 ? ((const double *)x)[i]
+                : type == POSENC_FLOAT32 ? (double)((const float *)x)[i]
+                : type == POSENC_FLOAT16 ? (double)posenc_half_value(((const uint16_t *)x)[i])
+                : (double)posenc_bfloat_value(((const uint16_t *)x)[i]);
+        }
+        alike &= value[0] == value[1];
+        if (wide)
+            ((double *)out)[2 * n * row + first + j] = value[0];
+        else
+            ((float *)out)[2 * n * row + first + j] = (float)value[0];
+    }
+    return alike;
+}
+
 typedef struct {
     char *out;
     const char *x;

@@ -32,6 +32,7 @@ cdef extern from "posenc.h" nogil:
     void set_two_bfloats "posenc_set_two_bfloats"(bfloat*, bfloat, bfloat)
     bfloat to_nearest_bfloat "posenc_nearest_bfloat"(float)
     bint any_far "posenc_any_far"(const bfloat*, Py_ssize_t)
+    bint half_row "posenc_half_row"(const char*, int, Py_ssize_t, Py_ssize_t, char*, bint, Py_ssize_t)
     void stream "posenc_stream"(void*, const void*, Py_ssize_t)
     void prefetch "posenc_prefetch"(const void*, Py_ssize_t)
     void stream_end "posenc_stream_end"()

@@ -73,7 +73,7 @@ def side_by_side(cos: Array, sin: Array, kind: int) -> Array:
 def with_plain_nans(rows: Array) -> Array:
     """Rows as they are, where NaNs may have come from outside: the kernel rounds to bfloat16 what is in their last bits."""
     if rows.dtype == _FLOAT32:
-        np.copyto(rows, np.nan, where=rows != rows)
+        np.copyto(rows, np.nan, where=np.isnan(rows))
     return rows
 
 

@@ -19,7 +19,7 @@ from .. import presets
 from .._encoding.builders import sinusoidal
 from .._encoding.value import Encoding
 from .._numbers.arguments import count_of, real
-from .._rotary.value import Rotary
+from .._rotary.value import LAYOUTS, Rotary
 
 try:
     import torch
@@ -28,6 +28,7 @@ except ImportError as error:
     raise ImportError("posenc_fast.torch needs the package torch: pip install 'posenc-fast[torch]'") from error
 
 from . import _operators as ops
+from . import _short as short
 
 __all__ = ["RotaryEncoding", "SinusoidalEncoding", "add_to", "apply_rotary_pos_emb", "encode", "rotate", "table"]
 
@@ -457,8 +458,9 @@ class RotaryEncoding(torch.nn.Module):
 
     Notes
     -----
-    On the CPU values are turned in doubles and rounded once, with as many threads as torch has. Other devices keep
-    tables of float32 (for float64 of that), and round once in the end. The gradient is turned back.
+    On the CPU values are turned in doubles, float16 and bfloat16 in float32, and rounded once, with as many threads as
+    torch has. Other devices keep tables of float32 (for float64 of that), and round once in the end. The gradient is
+    turned back.
 
     The module has no parameters, no buffers and nothing in its ``state_dict``. A checkpoint's ``inv_freq`` buffer is
     accepted if it has the frequencies of this encoding, and else is an error.
@@ -514,6 +516,10 @@ class RotaryEncoding(torch.nn.Module):
         torch.Tensor, or a pair of them
             Of the shapes and types of q and k.
         """
+        if positions is None:
+            few = short.by_positions(self._rotary, (q,) if k is None else (q, k), start, self.seq_axis, self.inplace)
+            if few is not None:
+                return few[0] if k is None else few
         # nothing may be written before both have been checked
         self._check(q, "q", start, positions)
         if k is not None:
@@ -596,6 +602,9 @@ def apply_rotary_pos_emb(
     >>> q.shape, k.shape
     (torch.Size([1, 8, 10, 64]), torch.Size([1, 2, 10, 64]))
     """
+    few = short.by_tables((q, k), cos, sin, unsqueeze_dim, LAYOUTS[0])
+    if few is not None:
+        return few[0], few[1]
     for name, part in (("q", q), ("k", k)):
         _check_x(part, name)
         if part.ndim != 4:
