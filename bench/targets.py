@@ -558,7 +558,16 @@ def rotary_cells() -> list[Target]:
     cells = [(dtype, tokens) for dtype in ("bfloat16", "float16", "float32") for tokens in (1, 128, 2048)]
     what = " / Hugging Face eager, queries and keys, tokens: "
     return [
-        bar(f"rotary-{dtype}-{n}", f"RotaryEncoding{what}{n}", "<=", bounds.get((dtype, n), 1), rotary_cell, dtype, n, "module")
+        bar(
+            f"rotary-{dtype}-{n}",
+            f"RotaryEncoding{what}{n}",
+            "<=",
+            bounds.get((dtype, n), 1),
+            rotary_cell,
+            dtype,
+            n,
+            "module",
+        )
         for dtype, n in cells
     ] + [
         bar(f"rotary-tables-{dtype}-{n}", f"apply_rotary_pos_emb{what}{n}", "<=", 1, rotary_cell, dtype, n, "function")

@@ -275,4 +275,4 @@ def _products(
 def _is_far(x: npt.NDArray[np.uint16]) -> npt.NDArray[np.bool_]:
     """Which bfloat16 have products with cosines and sines that may leave the range of float32: those are doubles."""
     size = x & np.uint16(0x7FFF)
-    return ((size != 0) & (size < 0x80)) | (size >= 0x7000)
+    return np.asarray(((size != 0) & (size < 0x80)) | (size >= 0x7000))

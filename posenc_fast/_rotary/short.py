@@ -118,15 +118,12 @@ def _usual(rotary: Rotary, x: Any, seq_axis: Any, out: Any) -> _Few | None:
         return None
     if not few.flags.aligned or few.strides[3] != few.itemsize:
         return None
-    if out is None:
-        result = np.empty(shape, few.dtype)
-        into = result
-    elif out is x:
-        result, into = x, few
-    else:
-        result, into = out, out.view() if type(out) is np.ndarray else None
-        if into is None or into.shape != shape or into.dtype != few.dtype or np.may_share_memory(few, into):
-            return None
+    result = np.empty(shape, few.dtype) if out is None else out
+    if type(result) is not np.ndarray:
+        return None
+    into = few if out is x else result.view()
+    if out is not x and (into.shape != shape or into.dtype != few.dtype or np.may_share_memory(few, into)):
+        return None
     # in whole memory, in this order of its axes or with heads and tokens exchanged, no two values are in one place
     if not into.flags.carray and not into.swapaxes(1, 2).flags.carray:
         return None
