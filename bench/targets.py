@@ -148,6 +148,32 @@ def rotary_and_peer(package: str, runs: int) -> Measured:
     return compare(timing.alternate(sides, runs), *sides, times * x.size)
 
 
+def rotary_cell(dtype: str, tokens: int, ours: str, runs: int) -> Measured:
+    """Queries of 32 heads and keys of 8, 128 wide, in new tensors, one thread; as in every layer but a model's first."""
+    for package in ("torch", "transformers", *(["ml_dtypes"] if dtype == "bfloat16" else [])):
+        if not peers.found(package):
+            raise Skipped(f"{package} is not installed")
+    torch, rotary = peers.one_thread(), pf.Rotary(128)
+    theirs = importlib.import_module("transformers.models.llama.modeling_llama").apply_rotary_pos_emb
+    package = importlib.import_module("posenc_fast.torch")
+    kind, source = getattr(torch, dtype), torch.Generator().manual_seed(0)
+    q, k = (torch.randn(1, heads, tokens, 128, generator=source).to(kind) for heads in (32, 8))
+    exact = [torch.from_numpy(table).repeat(1, 2)[None] for table in rotary.tables(tokens, start=1000)]
+    cos, sin = (table.to(kind) for table in exact)
+    module = package.RotaryEncoding(rotary)
+    calls = {
+        "module": lambda: module(q, k, start=1000),
+        "function": lambda: package.apply_rotary_pos_emb(q, k, cos, sin),
+    }
+    sides = {ours: calls[ours], "Hugging Face": lambda: theirs(q, k, cos, sin)}
+    with torch.no_grad():
+        given = exact if ours == "module" else (cos, sin)
+        expected = theirs(q.double(), k.double(), *(table.double() for table in given))
+        for got, true in zip(sides[ours](), expected, strict=True):
+            assert (got.double() - true).abs().max() < torch.finfo(kind).eps * true.abs().max()
+        return compare(timing.alternate(sides, runs), ours, "Hugging Face", 1)
+
+
 def rotary_token(runs: int) -> Measured:
     """Microseconds of a call, in the place of a ratio; each token has a position of its own."""
     rotary, x = pf.Rotary(128), np.ones((1, 32, 1, 128), np.float32)
@@ -518,10 +544,34 @@ def other_targets(most: int) -> list[Target]:
             "transformers",
         ),
         bar("rotary-token", "microseconds of a call: one token, 32 heads of 128", "<=", 5, rotary_token),
+        *rotary_cells(),
         bar("timestep-320", "encode of one timestep, new array / NumPy, ready frequencies", "<=", 0.5, one_timestep),
         bar("linear-table", "table, " + grows, "<=", 2, linear, table_blocks, most),
         bar("linear-encode", "encode, " + grows, "<=", 2, linear, encode_blocks, most),
         bar("first-building", first, "<=", 1, first_building, lambda encoding: encoding.encode(0)),
+    ]
+
+
+def rotary_cells() -> list[Target]:
+    """The bounds of bfloat16 are those of the rotary CPU kernel published for transformers, and 0.6 of it, for many tokens."""
+    bounds = {("bfloat16", 1): 25 / 39, ("bfloat16", 128): 220 / 1200, ("bfloat16", 2048): 5200 / 37000}
+    cells = [(dtype, tokens) for dtype in ("bfloat16", "float16", "float32") for tokens in (1, 128, 2048)]
+    what = " / Hugging Face eager, queries and keys, tokens: "
+    return [
+        bar(
+            f"rotary-{dtype}-{n}",
+            f"RotaryEncoding{what}{n}",
+            "<=",
+            bounds.get((dtype, n), 1),
+            rotary_cell,
+            dtype,
+            n,
+            "module",
+        )
+        for dtype, n in cells
+    ] + [
+        bar(f"rotary-tables-{dtype}-{n}", f"apply_rotary_pos_emb{what}{n}", "<=", 1, rotary_cell, dtype, n, "function")
+        for dtype, n in cells
     ]
 
 

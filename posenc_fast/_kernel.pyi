@@ -54,3 +54,16 @@ class Lattice:
     ) -> None: ...
 
 def rotate(level: int, angles: Any, x: Any, out: Any, kind: int, layout: int) -> None: ...
+def rotate_memory(
+    level: int,
+    angles: Any,
+    shape: tuple[int, ...],
+    x: int,
+    x_strides: tuple[int, ...],
+    out: int,
+    out_strides: tuple[int, ...],
+    axis: int,
+    kind: int,
+    layout: int,
+) -> None: ...
+def side_by_side(cos: int, sin: int, kind: int, angles: Any) -> bool: ...

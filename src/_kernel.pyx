@@ -13,12 +13,12 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
 from guards cimport (
-    check_lattice, check_level, check_plan, check_points, check_positions, check_rotation, check_target, check_values,
+    check_lattice, check_level, check_memory, check_plan, check_points, check_positions, check_rotation, check_target, check_values,
     require,
 )
 from posenc cimport (
-    BFLOAT16, DEBUG as GUARDED, FLOAT16, FLOAT32, FLOAT64, CLattice, CLevel, CPlan, CRotation, CSink, cache_size, is_warm,
-    row_scratch, rows_scratch, table_scratch,
+    BFLOAT16, DEBUG as GUARDED, FLOAT16, FLOAT32, FLOAT64, CLattice, CLevel, CPlan, CRotation, CSink, cache_size,
+    half_row, is_warm, row_scratch, rows_scratch, table_scratch,
 )
 
 cdef extern from *:
@@ -405,48 +405,110 @@ cdef class Lattice:
             memory.check()
 
 
-def rotate(int level, const double[:, :, ::1] angles, x, out, int kind, int layout):
+cdef int _rotate(int level, object angles, CRotation* r) except -1:
+    """What r says, by angles (groups, rows, 2 * pairs) that lie row behind row."""
+    cdef Py_buffer view
+    cdef double on_stack[ON_STACK]
+    cdef double* scratch = on_stack
+    cdef _Scratch memory
+    PyObject_GetBuffer(angles, &view, PyBUF_STRIDES)
+    try:
+        r.pairs = view.shape[2] // 2
+        r.angles = <const char*>view.buf
+        if GUARDED or 2 * r.pairs > ON_STACK:
+            memory = _Scratch(2 * r.pairs)
+            scratch = memory.start
+        if r.shape[0] * r.shape[1] * r.shape[2] * r.shape[3] * r.width < SMALL:
+            levels[level].rotate(r, scratch)
+        else:
+            with nogil:
+                levels[level].rotate(r, scratch)
+    finally:
+        PyBuffer_Release(&view)
+    if GUARDED:
+        memory.check()
+    return 0
+
+
+def rotate(int level, angles, x, out, int kind, int layout):
     """Turn the pairs of x (groups, batches, heads, rows, width) into out, which may be x.
 
-    angles: (groups, rows, 2 * pairs), cosines, then sines. layout: 0 for pairs half a row apart, 1 for pairs side by
-    side, 2 for pairs side by side in x that are half a row apart in out. Values behind the pairs stay.
+    angles: (groups, rows, 2 * pairs), row behind row, cosines, then sines; float64, or float32 where x is of 16-bit
+    floats. layout: 0 for pairs half a row apart, 1 for pairs side by side, 2 for pairs side by side in x that are half
+    a row apart in out. Values behind the pairs stay.
     """
     cdef CRotation r
     cdef Py_buffer x_view
     cdef Py_buffer out_view
-    cdef Py_ssize_t k, size
-    cdef double on_stack[ON_STACK]
-    cdef double* scratch = on_stack
-    cdef _Scratch memory
+    cdef Py_ssize_t k
     if GUARDED:
         check_level(level, LEVELS)
         check_rotation(angles, x, out, kind, layout)
-    r.pairs = angles.shape[2] // 2
-    if GUARDED or 5 * r.pairs > ON_STACK:
-        memory = _Scratch(5 * r.pairs)
-        scratch = memory.start
     PyObject_GetBuffer(x, &x_view, PyBUF_STRIDES)
     try:
         PyObject_GetBuffer(out, &out_view, PyBUF_STRIDES | PyBUF_WRITABLE)
         r.x = <const char*>x_view.buf
         r.out = <char*>out_view.buf
-        size = 1
         for k in range(4):
             r.shape[k] = x_view.shape[k]
             r.x_strides[k] = x_view.strides[k]
             r.out_strides[k] = out_view.strides[k]
-            size *= r.shape[k]
-        r.angles = &angles[0, 0, 0]
         r.width = x_view.shape[4]
         r.type = kind
         r.layout = layout
-        if size * r.width < SMALL:
-            levels[level].rotate(&r, scratch)
-        else:
-            with nogil:
-                levels[level].rotate(&r, scratch)
-        PyBuffer_Release(&out_view)
+        try:
+            _rotate(level, angles, &r)
+        finally:
+            PyBuffer_Release(&out_view)
     finally:
         PyBuffer_Release(&x_view)
+
+
+def rotate_memory(int level, angles, shape, uintptr_t x, x_strides, uintptr_t out, out_strides,
+                  int axis, int kind, int layout):
+    """The same for x of a shape of four axes at an address, with the tokens on one of axes 1 and 2; strides count values.
+
+    angles: of one group for all batches, or of one for each.
+    """
+    cdef CRotation r
+    cdef Py_ssize_t size = 8 if kind == 0 else 4 if kind == FLOAT32 else 2, k, place
+    cdef bint shared = len(angles) == 1
     if GUARDED:
-        memory.check()
+        check_level(level, LEVELS)
+        check_memory(angles, shape, x_strides, out_strides, axis, kind, layout)
+    r.x = <const char*>x
+    r.out = <char*>out
+    r.shape[0] = r.shape[1] = 1
+    r.x_strides[0] = r.x_strides[1] = r.out_strides[0] = r.out_strides[1] = 0
+    for k in range(3):
+        place = (1 if shared else 0) if k == 0 else 3 if k == axis else 2
+        r.shape[place] = shape[k]
+        r.x_strides[place] = size * <Py_ssize_t>x_strides[k]
+        r.out_strides[place] = size * <Py_ssize_t>out_strides[k]
+    r.width = shape[3]
+    r.type = kind
+    r.layout = layout
+    _rotate(level, angles, &r)
+
+
+def side_by_side(uintptr_t cos, uintptr_t sin, int kind, angles):
+    """Fill angles (groups, rows, 2 * pairs), float64 or float32, from cosines and sines at two addresses.
+
+    Those are row behind row, twice in each (groups, rows, 2 * pairs). False where the halves of a row are not alike.
+    """
+    cdef Py_buffer view
+    cdef Py_ssize_t i, rows, pairs
+    cdef bint alike = True, wide
+    if GUARDED:
+        check_values("angles", angles, (None, None, None), 0 if memoryview(angles).itemsize == 8 else 1)
+    PyObject_GetBuffer(angles, &view, PyBUF_STRIDES | PyBUF_WRITABLE)
+    rows, pairs, wide = view.shape[0] * view.shape[1], view.shape[2] // 2, view.itemsize == 8
+    for i in range(rows):
+        alike = (
+            half_row(<const char*>cos, kind, i, pairs, <char*>view.buf, wide, 0)
+            and half_row(<const char*>sin, kind, i, pairs, <char*>view.buf, wide, pairs)
+        )
+        if not alike:
+            break
+    PyBuffer_Release(&view)
+    return alike

@@ -86,9 +86,26 @@ cdef inline int check_points(object spans, object offsets, int span_bits) except
 
 
 cdef inline int check_rotation(object angles, object x, object out, int kind, int layout) except -1:
-    cdef object shape = memoryview(x).shape, groups = angles.shape[0], rows = angles.shape[1], turned = angles.shape[2]
+    cdef object shape = memoryview(x).shape, view = memoryview(angles), groups, rows, turned
+    check_values("angles", angles, (None, None, None), 0 if kind < 2 else 1)
+    require(view.c_contiguous, "angles", "lie row behind row", view.strides)
+    groups, rows, turned = view.shape
     require(turned > 0 and turned % 2 == 0, "angles", "be cosines and as many sines", turned)
     check_values("x", x, (groups, None, None, rows, None), kind)
     require(turned <= shape[4], "x", f"have rows of {turned} values or more", shape)
     check_values("out", out, shape, kind)
+    return require(0 <= layout <= 2, "layout", "be 0, 1 or 2", layout)
+
+
+cdef inline int check_memory(object angles, object shape, object x_strides, object out_strides, int axis, int kind,
+                             int layout) except -1:
+    cdef object view = memoryview(angles)
+    check_values("angles", angles, (None, None, None), 0 if kind < 2 else 1)
+    require(view.c_contiguous, "angles", "lie row behind row", view.strides)
+    require(0 <= kind <= 3, "kind", "be 0, 1, 2 or 3", kind)
+    require(axis == 1 or axis == 2, "axis", "be 1 or 2", axis)
+    require(len(shape) == len(x_strides) == len(out_strides) == 4, "shape", "have four axes, as strides", shape)
+    require(view.shape[0] in (1, shape[0]) and view.shape[1] == shape[axis], "angles", "fit x", (view.shape, shape))
+    require(0 < view.shape[2] <= shape[3] and view.shape[2] % 2 == 0, "angles", "be of pairs of x", view.shape)
+    require(shape[3] < 2 or x_strides[3] == out_strides[3] == 1, "x", "have values side by side in a row", x_strides)
     return require(0 <= layout <= 2, "layout", "be 0, 1 or 2", layout)

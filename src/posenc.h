@@ -56,6 +56,10 @@ typedef oddfloat *POSENC_RESTRICT roddfloat;
 typedef int32_t widebfloat;
 typedef widebfloat *POSENC_RESTRICT rwidebfloat;
 
+/* bits of a bfloat16. Signed for the same reason */
+typedef int16_t bfloat;
+typedef bfloat *POSENC_RESTRICT rbfloat;
+
 static inline uint64_t posenc_bits(double x)
 {
     uint64_t u;
@@ -195,6 +199,49 @@ static inline void posenc_from_bfloat(cruint16 x, rfloat out, ptrdiff_t n)
         out[i] = posenc_float((uint32_t)x[i] << 16);
 }
 
+static inline float posenc_bfloat_value(uint32_t x) { return posenc_float(x << 16); }
+
+/* float -> bfloat16, to nearest, ties to even. A NaN must have zeros in its last 15 bits, as those of arithmetic have
+   with numbers: looking for others would double the time of a loop */
+static inline bfloat posenc_nearest_bfloat(float x)
+{
+    uint32_t u = posenc_bits32(x);
+    return (bfloat)((u + 0x7fffu + ((u >> 16) & 1u)) >> 16);
+}
+
+/* two bfloat16 side by side as one number, the first in its lower half: no shuffles of vectors where they are a pair */
+static inline uint32_t posenc_two_bfloats(const bfloat *x)
+{
+    uint32_t u;
+    memcpy(&u, x, sizeof u);
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    u = u << 16 | u >> 16;
+#endif
+    return u;
+}
+
+static inline void posenc_set_two_bfloats(bfloat *x, bfloat first, bfloat second)
+{
+    uint32_t u = (uint16_t)first | (uint32_t)(uint16_t)second << 16;
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    u = u << 16 | u >> 16;
+#endif
+    memcpy(x, &u, sizeof u);
+}
+
+/* whether a product with a float32 cosine or sine may leave the range of float32: of subnormal bfloat16, and of those
+   from 2^97 on */
+static inline int posenc_any_far(const bfloat *x, ptrdiff_t n)
+{
+    uint16_t least = 0xffff, most = 0;
+    for (ptrdiff_t i = 0; i < n; i++) {
+        uint16_t size = (uint16_t)(x[i] & 0x7fff), less = (uint16_t)(size - 1u); /* nothing is less than zero's */
+        least = less < least ? less : least;
+        most = size > most ? size : most;
+    }
+    return least < 0x7f || most >= 0x7000;
+}
+
 /* copy whole cache lines past the cache: right for memory that is mapped already and will not be read soon */
 static inline void posenc_stream(void *out, const void *x, ptrdiff_t n)
 {
@@ -306,12 +353,35 @@ enum { POSENC_FEW_WAVES = 65, POSENC_FLAT_WAVES = 128, POSENC_FLAT_WIDTH = 256 }
 enum { POSENC_ADDED = 1 << 14 };
 enum { POSENC_FLOAT64, POSENC_FLOAT32, POSENC_FLOAT16, POSENC_BFLOAT16 };
 
+/* the first half of a row of 2 * n values of a type, as doubles or floats from out[2 * n * row + first] on; 0 where the
+   second half has others */
+static inline int posenc_half_row(const char *x, int type, ptrdiff_t row, ptrdiff_t n, char *out, int wide, ptrdiff_t first)
+{
+    int alike = 1;
+    for (ptrdiff_t j = 0; j < n; j++) {
+        double value[2];
+        for (int k = 0; k < 2; k++) {
+            ptrdiff_t i = 2 * n * row + k * n + j;
+            value[k] = type == POSENC_FLOAT64 ? ((const double *)x)[i]
+                : type == POSENC_FLOAT32 ? (double)((const float *)x)[i]
+                : type == POSENC_FLOAT16 ? (double)posenc_half_value(((const uint16_t *)x)[i])
+                : (double)posenc_bfloat_value(((const uint16_t *)x)[i]);
+        }
+        alike &= value[0] == value[1];
+        if (wide)
+            ((double *)out)[2 * n * row + first + j] = value[0];
+        else
+            ((float *)out)[2 * n * row + first + j] = (float)value[0];
+    }
+    return alike;
+}
+
 typedef struct {
     char *out;
     const char *x;
     ptrdiff_t shape[4];           /* groups, batches, heads, rows: the pairs of a group's row turn by the same angles */
     ptrdiff_t out_strides[4], x_strides[4];
-    const double *angles;         /* (groups, rows, 2 * pairs): cosines, then sines */
+    const char *angles;           /* (groups, rows, 2 * pairs): cosines, then sines; doubles, or floats for 16-bit types */
     ptrdiff_t pairs, width;       /* values behind the pairs are left as they are */
     int type, layout;
 } posenc_rotation;

@@ -1,5 +1,5 @@
 # What posenc.h declares, for _kernel.pyx and _loops.pyx.
-from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport int16_t, int32_t, int64_t, uint16_t, uint32_t, uint64_t
 
 
 cdef extern from "posenc.h" nogil:
@@ -14,6 +14,8 @@ cdef extern from "posenc.h" nogil:
     ctypedef oddfloat* roddfloat
     ctypedef int32_t widebfloat
     ctypedef widebfloat* rwidebfloat
+    ctypedef int16_t bfloat
+    ctypedef bfloat* rbfloat
 
     uint64_t bits "posenc_bits"(double)
     double from_bits "posenc_double"(uint64_t)
@@ -25,6 +27,12 @@ cdef extern from "posenc.h" nogil:
     void from_half "posenc_from_half"(const uint16_t*, float*, Py_ssize_t)
     bint to_bfloat "posenc_to_bfloat"(const void*, uint16_t*, Py_ssize_t)
     void from_bfloat "posenc_from_bfloat"(const uint16_t*, float*, Py_ssize_t)
+    float value_of_bfloat "posenc_bfloat_value"(uint32_t)
+    uint32_t two_bfloats "posenc_two_bfloats"(const bfloat*)
+    void set_two_bfloats "posenc_set_two_bfloats"(bfloat*, bfloat, bfloat)
+    bfloat to_nearest_bfloat "posenc_nearest_bfloat"(float)
+    bint any_far "posenc_any_far"(const bfloat*, Py_ssize_t)
+    bint half_row "posenc_half_row"(const char*, int, Py_ssize_t, Py_ssize_t, char*, bint, Py_ssize_t)
     void stream "posenc_stream"(void*, const void*, Py_ssize_t)
     void prefetch "posenc_prefetch"(const void*, Py_ssize_t)
     void stream_end "posenc_stream_end"()
@@ -84,7 +92,7 @@ cdef extern from "posenc.h" nogil:
         Py_ssize_t shape[4]
         Py_ssize_t out_strides[4]
         Py_ssize_t x_strides[4]
-        const double* angles
+        const char* angles
         Py_ssize_t pairs, width
         int type, layout
 

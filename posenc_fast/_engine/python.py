@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._numbers.doubles import Floats, Pair, product, two_product, two_sum
-from .._numbers.rounding import deliver, hard_rows, round_to, values_of
+from .._numbers.rounding import BFLOAT16, deliver, hard_rows, round_to, values_of
 
 __all__ = ["Lattice", "Plan", "rotate"]
 
@@ -239,19 +239,40 @@ class Lattice:
         self.plan._encode_chosen(np.ones(len(positions), np.bool_), positions, out, kind, False, x, scale)
 
 
-def rotate(level: int, angles: Floats, x: npt.NDArray[Any], out: npt.NDArray[Any], kind: int, layout: int) -> None:
+def rotate(
+    level: int, angles: npt.NDArray[Any], x: npt.NDArray[Any], out: npt.NDArray[Any], kind: int, layout: int
+) -> None:
     """Turn the pairs of x (groups, batches, heads, rows, width) into out, which may be x.
 
-    angles: (groups, rows, 2 * pairs), cosines, then sines. layout: 0 for pairs half a row apart, 1 for pairs side by
-    side, 2 for pairs side by side in x that are half a row apart in out. Values behind the pairs stay.
+    angles: (groups, rows, 2 * pairs), cosines, then sines; float64, or float32 where x is of 16-bit floats, which are
+    turned in that. layout: 0 for pairs half a row apart, 1 for pairs side by side, 2 for pairs side by side in x that
+    are half a row apart in out. Values behind the pairs stay.
     """
     pairs = angles.shape[-1] // 2
     halves, neighbours = (slice(pairs), slice(pairs, 2 * pairs)), (slice(0, 2 * pairs, 2), slice(1, 2 * pairs, 2))
     cosine, sine = (angles[:, np.newaxis, np.newaxis, :, half] for half in halves)
-    first, second = (values_of(kind, x[..., part]) for part in (halves if layout == 0 else neighbours))
+    first, second = (x[..., part] for part in (halves if layout == 0 else neighbours))
+    far = _is_far(first) | _is_far(second) if kind == BFLOAT16.kind else np.False_
+    first, second = (values_of(kind, part) for part in (first, second))
     if out is not x:
         out[..., 2 * pairs :] = x[..., 2 * pairs :]
     with np.errstate(invalid="ignore", over="ignore", under="ignore"):
-        turned = first * cosine - second * sine, second * cosine + first * sine
+        turned = _products(first.astype(angles.dtype), second.astype(angles.dtype), cosine, sine)
+        if far.any():
+            doubles = _products(first, second, cosine.astype(np.float64), sine.astype(np.float64))
+            turned = [np.where(far, *both) for both in zip(doubles, turned, strict=True)]
         for part, value in zip(neighbours if layout == 1 else halves, turned, strict=True):
-            out[..., part] = round_to(kind, value, np.zeros_like(value))
+            # a zero keeps its sign when -0.0 is added
+            out[..., part] = round_to(kind, value.astype(np.float64), np.full(value.shape, -0.0))
+
+
+def _products(
+    first: npt.NDArray[Any], second: npt.NDArray[Any], cosine: npt.NDArray[Any], sine: npt.NDArray[Any]
+) -> list[npt.NDArray[Any]]:
+    return [first * cosine - second * sine, second * cosine + first * sine]
+
+
+def _is_far(x: npt.NDArray[np.uint16]) -> npt.NDArray[np.bool_]:
+    """Which bfloat16 have products with cosines and sines that may leave the range of float32: those are doubles."""
+    size = x & np.uint16(0x7FFF)
+    return np.asarray(((size != 0) & (size < 0x80)) | (size >= 0x7000))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 from typing import Any, NamedTuple
 
@@ -63,9 +64,13 @@ for _type in (np.float32, np.float64):
 def format_of(dtype: np.dtype[Any]) -> Format | None:
     """The format of a dtype in native byte order; None for all others."""
     found = _OF_NUMPY.get(dtype)
-    if found is None and dtype.name == "bfloat16" and dtype.itemsize == 2:
-        found = BFLOAT16
-    return found
+    return BFLOAT16 if found is None and _is_bfloat16(dtype) else found
+
+
+# names of types are long in the making
+@functools.lru_cache(maxsize=64)
+def _is_bfloat16(dtype: np.dtype[Any]) -> bool:
+    return dtype.name == "bfloat16" and dtype.itemsize == 2
 
 
 def kind_of(dtype: np.dtype[Any]) -> int | None:

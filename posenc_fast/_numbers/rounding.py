@@ -10,7 +10,7 @@ import numpy.typing as npt
 from .doubles import Floats, total, two_product
 from .formats import BFLOAT16, FLOAT16, FLOAT32, FLOAT64
 
-__all__ = ["HUGE", "MOST", "deliver", "hard_rows", "round_to", "rounded", "values_of"]
+__all__ = ["BFLOAT16", "HUGE", "MOST", "deliver", "hard_rows", "round_to", "rounded", "values_of"]
 
 # turns: beyond MOST a product no longer rounds to quarter turns; below TINY its error may be subnormal
 MOST, TINY = 2.0**49, 1e-270

@@ -15,9 +15,12 @@ from .._encoding.value import Encoding
 from .._numbers.arguments import count_of, real_array
 from .._numbers.schedule import Explicit, Schedule, explicit
 
-__all__ = ["angles_of", "axial", "checked_axes", "checked_frequencies", "written"]
+__all__ = ["LAYOUTS", "angles_of", "axial", "checked_axes", "checked_frequencies", "written"]
 
 Floats = npt.NDArray[np.float64]
+
+# in the order of the engines; in the last, pairs lie side by side in x and half a row apart in the result
+LAYOUTS = ("half", "interleaved", "interleaved_to_half")
 
 
 def checked_frequencies(given: Any, pairs: int, axes: tuple[int, ...] | None) -> tuple[Schedule, ...]:

@@ -19,26 +19,21 @@ from .._engine import threads as _threads
 from .._engine.blocks import WORTH_A_THREAD
 from .._numbers.arguments import check_precision, check_workers, count_of, progression, real
 from .._numbers.arrays import check_out, plain
-from .._numbers.formats import BFLOAT16, TYPES, float_type, kind_of, wanted_type
+from .._numbers.formats import TYPES, float_type, kind_of, wanted_type
 from .._numbers.names import one_of
 from .._numbers.rounding import rounded
 from .._numbers.schedule import Explicit, Schedule
 from . import pairs as _pairs
 from . import scaling as _rope
+from . import short
+from .pairs import LAYOUTS
 
 __all__ = ["LAYOUTS", "Rotary", "permute_rotary"]
 
 Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
 
-# in the order of the engines; in the last, pairs lie side by side in x and half a row apart in the result
-LAYOUTS = ("half", "interleaved", "interleaved_to_half")
-# angles that are made at a time, so that they stay in the second-level cache
-ANGLES = 1 << 15
-# rows that are made when one is asked for
-AHEAD = 32
-_NO_ROWS = np.empty((0, 0))
-_FLOAT32, _FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
+_FLOAT64 = np.dtype(np.float64)
 
 
 class Settings(NamedTuple):
@@ -99,7 +94,8 @@ class Rotary:
     -----
     Schedules and unscaled frequencies are exact real numbers, scaled ones the float64 results of their formulas. Tables are rounded
     once from the exact value; x is turned in doubles and rounded once, so that a value is within half a unit in its
-    last place and 2^-51 of the length of its pair (float64: 2^-51 of it in all). Nothing limits the position. Keys
+    last place and 2^-51 of the length of its pair (float64: 2^-51 of it in all). float16 and bfloat16 are turned in
+    float32, by cosines and sines rounded once to that, and a value is within half a unit and 2^-20 of the length. Nothing limits the position. Keys
     that were turned for other positions are turned by the difference; with an attention factor they are turned back
     (``inverse=True``, which takes it off) and turned anew.
 
@@ -130,7 +126,7 @@ class Rotary:
     _kind: tuple[str, dict[str, Any]]
     _found: _rope.Frequencies
     _cache: dict[Any, Encoding]
-    _last: dict[str, Any]
+    _last: dict[Any, tuple[int, Array]]
     _pinned: str | None = None
     _encodings: type[Encoding] = Encoding
 
@@ -500,21 +496,19 @@ class Rotary:
         >>> bool(np.abs(rotary.apply(turned, start=100, inverse=True) - key).max() < 2e-7)
         True
         """
-        usual = positions is None and workers is None and precision == "exact" and (out is None or out is x)
-        if usual and type(start) is int and abs(start) < 2**62:
-            turned = self._few_turned(
-                x, seq_axis, out is x, lambda shape: self._counted_rows(shape[2], start, False, inverse)
-            )
+        if positions is None and workers is None and precision == "exact" and inverse is False:
+            turned = short.by_positions(self, x, start, seq_axis, out)
             if turned is not None:
                 return turned
         single, threads = check_precision(precision), check_workers(workers)
         x, axis, lead, length = self._checked_x(x, seq_axis)
+        dtype = short.angles_type(kind_of(x.dtype) or 0)
         if positions is None:
             if length:
                 progression(start, 1, length)
 
-            def angles(part: slice) -> Floats:
-                return self._counted_rows(part.stop - part.start, start + part.start, single, inverse)
+            def angles(part: slice) -> Array:
+                return short.rows_kept(self, part.stop - part.start, start + part.start, single, inverse, dtype)
 
             return self._turned(x, out, axis, lead, 0, angles, threads, inverse)
         if start != 0:
@@ -530,66 +524,20 @@ class Rotary:
         if isinstance(out, np.ndarray):
             given.keep_from(out)
 
-        def angles_at(part: slice) -> Floats:
-            return self._angle_rows(given.select((slice(None),) * groups + (part,)), 0, single, inverse)
+        def angles_at(part: slice) -> Array:
+            rows = self._angle_rows(given.select((slice(None),) * groups + (part,)), 0, single, inverse, dtype)
+            return short.with_plain_nans(rows)
 
         return self._turned(x, out, axis, lead, groups, angles_at, threads, inverse)
 
-    def _few_turned(
-        self, x: Any, seq_axis: Any, in_place: bool, rows_of: Callable[[tuple[int, ...]], Floats | None]
-    ) -> Array | None:
-        """The usual x with few tokens, without detours: between two tokens of a model there are many such calls.
-
-        ``rows_of`` is given the shape of x, and makes cosines and sines (length, ..), or (batch, length, ..), or None.
-        """
-        if type(x) is not np.ndarray or x.ndim != 4 or type(seq_axis) is not int or seq_axis not in (-2, 2):
-            return None
-        given, x = x, x.view()
-        length, width = x.shape[2:]
-        if (
-            x.dtype is not _FLOAT32
-            or width != self._key.head_dim
-            or not x.flags.carray
-            or not 0 < length * width <= ANGLES
-            or not 0 < x.size < WORTH_A_THREAD
-            or self._key.layout == LAYOUTS[2]
-        ):
-            return None
-        rows = rows_of(x.shape)
-        if rows is None:
-            return None
-        engine, result = self._engine(), x if in_place else np.empty_like(x)
-        # groups that share angles: one, or each batch by itself
-        where = np.newaxis if rows.ndim == 2 else (slice(None), np.newaxis)
-        rows = rows[np.newaxis] if rows.ndim == 2 else rows
-        engine.module.rotate(engine.level, rows, x[where], result[where], 1, LAYOUTS.index(self._key.layout))
-        return given if in_place else result
-
-    def _counted_rows(self, count: int, start: float, single: bool, inverse: bool) -> Floats:
-        """Cosines and sines of consecutive positions.
-
-        Every layer of a model asks for the same ones, and the next token for the next: a few are made ahead and kept.
-        """
-        pairs = self._key.rotary_dim
-        if type(start) is not int or abs(start) >= 2**62 or 2 * count * pairs > ANGLES:
-            return self._angle_rows(count, start, single, inverse)
-        engine = self._engine()
-        key = single, inverse, engine.backend, engine.level
-        kept, first, rows = self._last.get("rows", (None, 0, _NO_ROWS))
-        if kept != key or not first <= start <= start + count <= first + len(rows):
-            ahead = max(count, min(AHEAD, ANGLES // pairs))
-            first, rows = start, self._angle_rows(ahead, start, single, inverse)
-            self._last["rows"] = key, first, rows
-        return rows[start - first : start - first + count]  # type: ignore[no-any-return]
-
-    def _angle_rows(self, given: int | Given, start: float, single: bool, inverse: bool) -> Floats:
+    def _angle_rows(self, given: int | Given, start: float, single: bool, inverse: bool, dtype: np.dtype[Any]) -> Array:
         """Cosines and sines side by side, of a number of positions or of given ones."""
         encoding = self._angles_of("cos", "-sin" if inverse else "sin", inverse=inverse)
         if inverse and self._kind[0] == "xpos":
             if not isinstance(given, Given):
                 given = counted(start, given, encoding.ndim)
-            return self._xpos_rows(encoding, given, single, inverse=True)
-        return self._rows(encoding, given, start, _FLOAT64, single=single)
+            return rounded(self._xpos_rows(encoding, given, single, inverse=True), dtype)
+        return self._rows(encoding, given, start, dtype, single=single)
 
     def apply_tables(
         self,
@@ -626,13 +574,8 @@ class Rotary:
         >>> bool(np.allclose(rotary.apply_tables(x, *rotary.tables(3)), rotary.apply(x), atol=1e-7))
         True
         """
-        if (
-            workers is None
-            and isinstance(cos, np.ndarray)
-            and isinstance(sin, np.ndarray)
-            and (out is None or out is x)
-        ):
-            turned = self._few_turned(x, seq_axis, out is x, lambda shape: self._few_rows(cos, sin, shape))
+        if workers is None:
+            turned = short.by_tables(self, x, cos, sin, seq_axis, out)
             if turned is not None:
                 return turned
         threads = check_workers(workers)
@@ -650,21 +593,13 @@ class Rotary:
                     "of x before that"
                 )
 
-        def angles(part: slice) -> Floats:
-            where = (slice(None),) * groups + (part,)
-            return np.concatenate([one[where].astype(np.float64) for one in parts], axis=-1)
+        kind = kind_of(x.dtype) or 0
+
+        def angles(part: slice) -> Array:
+            cosines, sines = (one[(slice(None),) * groups + (part,)] for one in parts)
+            return short.side_by_side(cosines, sines, kind)
 
         return self._turned(x, out, axis, lead, groups, angles, threads, False)
-
-    def _few_rows(self, cos: Array, sin: Array, shape: tuple[int, ...]) -> Floats | None:
-        """Given tables side by side, where they are the usual ones for x of a shape."""
-        expected = shape[0], shape[2], self._key.rotary_dim // 2
-        if cos.shape != sin.shape or cos.shape not in (expected, expected[1:]):
-            return None
-        # NumPy joins no bfloat16 to others
-        if {kind_of(cos.dtype), kind_of(sin.dtype)} & {None, BFLOAT16.kind}:
-            return None
-        return np.concatenate((cos, sin), axis=-1, dtype=np.float64)
 
     def _checked_x(self, x: Any, seq_axis: Any, twin: str = "rotate") -> tuple[Array, int, tuple[int, ...], int]:
         """x as it stays; the axis of the tokens, counted from the front; the lengths of the others and its own."""
@@ -686,7 +621,7 @@ class Rotary:
         axis: int,
         lead: tuple[int, ...],
         groups: int,
-        angles: Callable[[slice], Floats],
+        angles: Callable[[slice], Array],
         threads: int,
         inverse: bool,
     ) -> Array:
@@ -716,7 +651,7 @@ class Rotary:
                 where = (*where, part)
                 engine.module.rotate(engine.level, piece, from_[where], to[where], kind, 0 if back else layout)
 
-        block = max(1, min(ANGLES // (2 * pairs * math.prod(lead[:groups])), -(-length // threads)))
+        block = max(1, min(short.ANGLES // (2 * pairs * math.prod(lead[:groups])), -(-length // threads)))
         if block >= length:
             turn(slice(0, length))
         else:

@@ -31,6 +31,7 @@ except ImportError as error:
     raise ImportError("posenc_fast.torch needs the package torch: pip install torch") from error
 
 from . import _operators as ops
+from . import _short as short
 
 __all__ = [
     "RotaryEncoding",
@@ -570,8 +571,9 @@ class RotaryEncoding(torch.nn.Module):
 
     Notes
     -----
-    On the CPU values are turned in doubles and rounded once, with as many threads as torch has. Other devices keep
-    tables of float32 (for float64 of that), and round once in the end. The gradient is turned back.
+    On the CPU values are turned in doubles, float16 and bfloat16 in float32, and rounded once, with as many threads as
+    torch has. Other devices keep tables of float32 (for float64 of that), and round once in the end. The gradient is
+    turned back.
 
     The module has no parameters, no buffers and nothing in its ``state_dict``. A checkpoint's ``inv_freq`` buffer is
     accepted if it has the frequencies of this encoding, and else is an error.
@@ -651,6 +653,10 @@ class RotaryEncoding(torch.nn.Module):
         torch.Tensor, or a pair of them
             Of the shapes and types of q and k.
         """
+        if positions is None and key_start in (None, start) and self.precision == "exact":
+            few = short.by_positions(self._rotary, (q,) if k is None else (q, k), start, self.seq_axis, self.inplace)
+            if few is not None:
+                return few[0] if k is None else few
         if key_start is None:
             key_start = start
         elif positions is not None:
@@ -816,6 +822,10 @@ def apply_rotary_pos_emb(
     >>> q.shape, k.shape
     (torch.Size([1, 8, 10, 64]), torch.Size([1, 2, 10, 64]))
     """
+    if tables == "half":
+        few = short.by_tables((q, k), cos, sin, unsqueeze_dim, layout)
+        if few is not None:
+            return few[0], few[1]
     if layout not in LAYOUTS:
         raise ValueError(f"layout must be one of {', '.join(map(repr, LAYOUTS))}, not {layout!r}")
     if tables not in ops.TABLES:

@@ -88,6 +88,7 @@ def is_float(tensor: torch.Tensor, name: str) -> None:
         raise TypeError(f"{name} must be of float64, float32, float16 or bfloat16, not of {tensor.dtype}")
 
 
+@functools.lru_cache(maxsize=64)
 def numpy_type(dtype: Any, name: str) -> np.dtype[Any]:
     """The array type of a tensor type."""
     if dtype not in DTYPES:
@@ -190,7 +191,8 @@ def _wide(x: torch.Tensor) -> torch.dtype:
 
 def _workers(x: torch.Tensor) -> int | None:
     """As many threads as torch has, where the core would use them: it takes longer to ask than a token takes."""
-    return torch.get_num_threads() if x.numel() >= WORTH_A_THREAD else None
+    threads = torch.get_num_threads() if x.numel() >= WORTH_A_THREAD else 1
+    return None if threads == 1 else threads
 
 
 def _either(

@@ -1,0 +1,122 @@
+"""The short way of few tokens: the memory of the usual CPU tensors goes to the engine by its address.
+
+Between two tokens of a model there are many such calls, and tensors seen as arrays take longer than the turning. Each
+function gives the bits of the general way, or None where something about the call is not the most usual; the general way
+then takes all its checks. Nothing has been written when None is returned.
+"""
+
+# where torch is not installed, pyright takes posenc_fast/torch.py for it
+# pyright: reportAttributeAccessIssue=false
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch.autograd import forward_ad
+
+from .._engine import backend
+from .._engine.blocks import WORTH_A_THREAD
+from .._rotary.short import ANGLES, angles_type, rows_kept
+from .._rotary.value import LAYOUTS, Rotary
+from . import _operators as ops
+
+__all__ = ["by_positions", "by_tables"]
+
+KINDS = {torch.float64: 0, torch.float32: 1, torch.float16: 2, torch.bfloat16: 3}
+# the tokens of (batch, heads, length, head_dim) or (batch, length, heads, head_dim)
+AXES = {-2: 2, 2: 2, 1: 1, -3: 1}
+
+
+def by_positions(
+    rotary: Rotary, parts: tuple[Any, ...], start: Any, seq_axis: int, inplace: bool
+) -> tuple[torch.Tensor, ...] | None:
+    """Queries and keys turned for consecutive positions."""
+    if torch.compiler.is_compiling():
+        return None
+    axis, engine = AXES.get(seq_axis), rotary._engine()
+    if axis is None or type(start) is not int or abs(start) >= 2**62 or engine.backend != "cython":
+        return None
+    dim, head_dim, layout = rotary._key.rotary_dim, rotary._key.head_dim, LAYOUTS.index(rotary._key.layout)
+    if layout == 2 or not _usual(parts, axis, dim, inplace) or any(x.shape[3] != head_dim for x in parts):
+        return None
+    turned = []
+    for x in parts:
+        rows = rows_kept(rotary, x.shape[axis], start, False, False, angles_type(KINDS[x.dtype]))
+        turned.append(_turned(engine, rows[np.newaxis], x, axis, layout, inplace))
+    return tuple(turned)
+
+
+def by_tables(
+    parts: tuple[Any, ...], cos: Any, sin: Any, unsqueeze_dim: Any, layout: str
+) -> tuple[torch.Tensor, ...] | None:
+    """Queries and keys turned by cosines and sines (batch or 1, length, rotary_dim), of the same values in both halves."""
+    if torch.compiler.is_compiling():
+        return None
+    engine, axis = backend.current(), {1: 2, 2: 1}.get(unsqueeze_dim) if type(unsqueeze_dim) is int else None
+    if axis is None or layout not in LAYOUTS[:2] or engine.backend != "cython" or not _plain(cos) or not _plain(sin):
+        return None
+    shape, kind = cos.shape, KINDS[cos.dtype]
+    if len(shape) != 3 or shape != sin.shape or cos.dtype != sin.dtype or shape[2] % 2 or shape.numel() > ANGLES:
+        return None
+    if not _usual(parts, axis, shape[2], False) or not cos.is_contiguous() or not sin.is_contiguous():
+        return None
+    made: dict[np.dtype[Any], npt.NDArray[Any]] = {}
+    for x in parts:
+        if x.shape[axis] != shape[1] or shape[0] not in (1, x.shape[0]) or not 0 < shape[2] <= x.shape[3]:
+            return None
+        dtype = angles_type(KINDS[x.dtype])
+        if dtype not in made:
+            made[dtype] = rows = np.empty(shape, dtype)
+            if not engine.module.side_by_side(cos.data_ptr(), sin.data_ptr(), kind, rows):
+                return None
+    places = LAYOUTS.index(layout)
+    return tuple([_turned(engine, made[angles_type(KINDS[x.dtype])], x, axis, places, False) for x in parts])
+
+
+def _plain(x: Any) -> bool:
+    """Whether x is one of the usual tensors, of which nothing but the values counts."""
+    return (
+        type(x) is torch.Tensor
+        and x.dtype in KINDS
+        and ops._on_cpu(x)
+        and x.layout is torch.strided
+        and not x.requires_grad
+        and not x.is_neg()
+    )
+
+
+def _usual(parts: tuple[Any, ...], axis: int, dim: int, inplace: bool) -> bool:
+    if not ops.only_values() or forward_ad._current_level >= 0:
+        return False
+    for x in parts:
+        if not _plain(x) or x.dim() != 4 or x.stride(3) != 1:
+            return False
+        if not 0 < x.numel() < WORTH_A_THREAD or x.numel() * x.element_size() >= ops.HUGE:
+            return False
+        if x.shape[axis] * dim > ANGLES or (inplace and not x.is_contiguous()):
+            return False
+    return True
+
+
+def _turned(
+    engine: backend.Engine, rows: npt.NDArray[Any], x: torch.Tensor, axis: int, layout: int, inplace: bool
+) -> torch.Tensor:
+    out = x if inplace else ops._new_like(x)
+    engine.module.rotate_memory(
+        engine.level,
+        rows,
+        x.shape,
+        x.data_ptr(),
+        x.stride(),
+        out.data_ptr(),
+        out.stride(),
+        axis,
+        KINDS[x.dtype],
+        layout,
+    )
+    if inplace:
+        torch.autograd.graph.increment_version(x)
+    return out

@@ -1,0 +1,169 @@
+"""Rotation of float16 and bfloat16 in float32: within its bound of the exact value, and the same bits in every engine."""
+
+from __future__ import annotations
+
+import mpmath
+import numpy as np
+import pytest
+
+import posenc_fast as pf
+from support import exact
+from support.optional import optional
+
+ml_dtypes = optional("ml_dtypes")
+TYPES = {"float16": np.dtype(np.float16), "bfloat16": np.dtype(ml_dtypes.bfloat16)}
+LAYOUTS = ["half", "interleaved", "interleaved_to_half"]
+ENGINES = [("python", None), *(("cython", isa) for isa in pf.isa_levels())]
+# what is subnormal in float32 when it is multiplied by a cosine, and what a sum takes beyond it
+FAR = [0x0001, 0x0002, 0x0003, 0x007F, 0x0080, 0x0081, 0x00FF, 0x6FFF, 0x7000, 0x7F00, 0x7F7F, 0x3F80, 0x0000]
+
+
+@pytest.fixture(params=list(TYPES.values()), ids=list(TYPES))
+def dtype(request):
+    return request.param
+
+
+def any_finite(rng, shape, dtype):
+    """All finite bit patterns, subnormals included."""
+    bits, exponent = rng.integers(0, 1 << 16, shape).astype(np.uint16), 0x7F80 if dtype.name == "bfloat16" else 0x7C00
+    return np.where(bits & exponent == exponent, np.uint16(0), bits).view(dtype)
+
+
+def far_pairs(dtype):
+    """(n, 2): each with each, in all signs."""
+    numbers = np.array([sign | size for size in FAR for sign in (0, 0x8000)], np.uint16)
+    return np.array([(a, b) for a in numbers for b in numbers], np.uint16).view(dtype)
+
+
+def cancelling(rng, count, dtype, cosines, sines):
+    """(count, pairs, 2): one of the results is as near to zero as the type allows."""
+    length = np.exp2(rng.uniform(-10, 10, (count, len(cosines))))
+    return np.stack([length * sines, length * cosines], -1).astype(np.float32).astype(dtype)
+
+
+def near_ties(rng, count, dtype, cosines, sines):
+    """(count, pairs, 2): the first result lies near the middle of two numbers of the type."""
+    bits = 8 if dtype.name == "bfloat16" else 11
+    middle = (2 * rng.integers(1 << (bits - 1), 1 << bits, (count, len(cosines))) + 1) * 2.0**-bits
+    best = np.zeros((count, len(cosines), 2), dtype)
+    off = np.full(middle.shape, np.inf)
+    for b in np.linspace(-1, 1, 129):
+        second = np.full(middle.shape, b).astype(dtype)
+        first = ((middle + second.astype(float) * sines) / cosines).astype(np.float32).astype(dtype)
+        distance = np.abs(first.astype(float) * cosines - second.astype(float) * sines - middle)
+        chosen = distance < off
+        best[chosen] = np.stack([first, second], -1)[chosen]
+        off = np.minimum(off, distance)
+    return best
+
+
+def in_layout(pairs, layout):
+    """(.., pairs, 2) as rows of x."""
+    return (
+        np.concatenate([pairs[..., 0], pairs[..., 1]], -1) if layout == "half" else pairs.reshape(*pairs.shape[:-2], -1)
+    )
+
+
+def from_layout(rows, layout):
+    if layout == "interleaved":
+        return rows.reshape(*rows.shape[:-1], -1, 2)
+    return np.stack(np.split(rows, 2, -1), -1)
+
+
+def check(rotary, pairs, start):
+    """Pairs (heads, pairs, 2) turned for a position: half an ulp and 2^-20 of the pair's length. The worst, in parts of both."""
+    dtype, layout = pairs.dtype, rotary._key.layout
+    got = from_layout(rotary.apply(in_layout(pairs, layout)[:, np.newaxis], start=start)[:, 0], layout)
+    largest = mpmath.mpf(float(ml_dtypes.finfo(dtype).max))
+    worst = mpmath.mpf(0)
+    with mpmath.workprec(400):
+        for j, frequency in enumerate(exact.schedule(2 * pairs.shape[1])):
+            sine, cosine = exact.sincos(start, frequency)
+            for h in range(len(pairs)):
+                a, b = (mpmath.mpf(float(value)) for value in pairs[h, j])
+                length = mpmath.sqrt(a**2 + b**2)
+                for value, true in zip(got[h, j], (a * cosine - b * sine, b * cosine + a * sine), strict=True):
+                    if np.isinf(float(value)):
+                        assert abs(true) > largest * (1 - mpmath.mpf(2) ** -19)
+                        continue
+                    error = abs(mpmath.mpf(float(value)) - true)
+                    half = exact.half_ulp(true, dtype.name)
+                    assert error <= half + length * mpmath.mpf(2) ** -20, (h, j, pairs[h, j], value, true)
+                    if length:
+                        worst = max(worst, (error - half) / length)
+    return worst
+
+
+@pytest.mark.usefixtures("backend")
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("start", [1, 12345, -(2**40)], ids=["1", "12345", "-2^40"])
+def test_bound(start, layout, dtype, rng):
+    rotary = pf.Rotary(12, layout=layout)
+    cosines, sines = (table[0] for table in rotary.tables(1, start=start, dtype=np.float64))
+    for pairs in (
+        any_finite(rng, (20, 6, 2), dtype),
+        rng.normal(size=(10, 6, 2)).astype(dtype),
+        cancelling(rng, 10, dtype, cosines, sines),
+        near_ties(rng, 10, dtype, cosines, sines),
+    ):
+        check(rotary, pairs, start)
+
+
+@pytest.mark.usefixtures("backend")
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_subnormal_and_large_pairs(layout, dtype):
+    pairs = far_pairs(dtype)
+    pairs = pairs[np.isfinite(pairs.astype(np.float64)).all(-1)]
+    pairs = np.repeat(pairs[:: 7 if layout == "half" else 11, np.newaxis], 2, axis=1)
+    check(pf.Rotary(4, layout=layout), pairs, 7)
+
+
+@pytest.mark.parametrize("inverse", [False, True], ids=["turned", "turned-back"])
+@pytest.mark.parametrize("rotary_dim", [128, 96, 34, 2])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_every_engine_gives_the_same_bits(layout, rotary_dim, inverse, dtype, rng):
+    x = np.concatenate(
+        [
+            rng.normal(size=(1, 3, 40, 128)).astype(dtype),
+            any_finite(rng, (1, 2, 40, 128), dtype),
+            far_pairs(dtype).reshape(-1)[: 40 * 26].reshape(1, 1, 40, 26).repeat(5, -1)[..., :128],
+            np.zeros((1, 1, 40, 128), dtype),
+        ],
+        axis=1,
+    )
+    rotary = pf.Rotary(128, rotary_dim=rotary_dim, layout=layout)
+    results = []
+    for name, isa in ENGINES:
+        with pf.use_backend(name, isa):
+            turned = rotary.apply(x, start=1000, inverse=inverse)
+            inside = x.copy()
+            assert rotary.apply(inside, start=1000, inverse=inverse, out=inside) is inside
+        # of NaNs only that they are
+        values = [np.where(np.isnan(y.astype(np.float32)), 0x7FFF, y.view(np.uint16)) for y in (turned, inside)]
+        np.testing.assert_array_equal(*values)
+        results.append(values[0])
+    for one in results[1:]:
+        np.testing.assert_array_equal(one, results[0])
+
+
+@pytest.mark.usefixtures("backend")
+def test_special_values(dtype):
+    rotary = pf.Rotary(4)
+    for first, second in ((np.nan, 1.0), (1.0, np.nan), (np.inf, 1.0), (0.0, -np.inf), (np.inf, np.inf)):
+        x = np.array([[[[first, 1.0, second, 1.0]]]], dtype)
+        with np.errstate(invalid="ignore"):
+            expected = rotary.apply(x.astype(np.float64), start=1).astype(np.float32).astype(dtype)
+        np.testing.assert_array_equal(rotary.apply(x, start=1).astype(float), expected.astype(float))
+    # zeros stay zeros with their signs, at position 0
+    x = np.array([[0.0, -0.0, 0.0, -0.0]], dtype)
+    np.testing.assert_array_equal(np.signbit(rotary.apply(x)), np.signbit(rotary.apply(x.astype(np.float32))))
+
+
+@pytest.mark.usefixtures("backend")
+@pytest.mark.parametrize("bits", [0x7FFFFFFF, 0xFFFFFFFF, 0x7F800001])
+def test_missing_angles_of_any_bits_give_nan(bits, dtype):
+    x = np.ones((1, 2, 3, 8), dtype)
+    table = np.full((3, 4), np.array(bits, np.uint32).view(np.float32))
+    assert np.isnan(pf.Rotary(8).apply_tables(x, table, table).astype(np.float32)).all()
+    position = np.array([np.array(0xFFFFFFFFFFFFFFFF, np.uint64).view(np.float64)] * 3)
+    assert np.isnan(pf.Rotary(8).apply(x, positions=position).astype(np.float32)).all()

@@ -1,0 +1,196 @@
+"""The short ways of rotation give the bits and the errors of the general way, and are taken where they should be."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+import posenc_fast as pf
+from posenc_fast._rotary import short
+from support.optional import optional
+
+torch = optional("torch")
+pt = optional("posenc_fast.torch")
+torch_short = optional("posenc_fast.torch._short")
+ml_dtypes = optional("ml_dtypes")
+
+TYPES = {
+    "float64": np.dtype(np.float64),
+    "float32": np.dtype(np.float32),
+    "float16": np.dtype(np.float16),
+    "bfloat16": np.dtype(ml_dtypes.bfloat16),
+}
+LAYOUTS = ["half", "interleaved"]
+WAYS = pytest.mark.parametrize(("layout", "seq_axis"), [("half", -2), ("interleaved", 1)])
+# (batch, heads, length, head_dim) of one token, of some, and of so many that the angles are no longer kept
+SHAPES = [(1, 3, 1, 24), (2, 3, 9, 24), (1, 1, 2050, 24)]
+CALLS = ["new", "in-place", "inverse", "float32-mode", "positions", "tables", "tables-of-batches", "tables-in-place"]
+VIEWS = {
+    "contiguous": lambda x: x,
+    "transposed": lambda x: np.ascontiguousarray(x.swapaxes(1, 2)).swapaxes(1, 2),
+    "columns": lambda x: np.repeat(x, 2, axis=-1)[..., : x.shape[-1]],
+    "backwards": lambda x: x[:, ::-1],
+    "spread": lambda x: np.repeat(x, 2, axis=-1)[..., ::2],
+}
+
+
+@pytest.fixture(params=list(TYPES.values()), ids=list(TYPES))
+def dtype(request):
+    return request.param
+
+
+def bits(x):
+    return np.ascontiguousarray(x).view(np.uint8)
+
+
+def called(rotary, x, call, seq_axis):
+    """One of the calls, on a copy where that is overwritten."""
+    length = x.shape[seq_axis]
+    tables = rotary.tables(length, start=5)
+    if call == "tables-of-batches":
+        tables = tuple(np.stack([table] * len(x)) for table in tables)
+    if call == "in-place":
+        x = x.copy(order="K")
+        assert rotary.apply(x, start=7, seq_axis=seq_axis, out=x) is x
+        return x
+    if call == "tables-in-place":
+        x = x.copy(order="K")
+        assert rotary.apply_tables(x, *tables, seq_axis=seq_axis, out=x) is x
+        return x
+    if call.startswith("tables"):
+        return rotary.apply_tables(x, *tables, seq_axis=seq_axis)
+    options = {
+        "new": {"start": 7},
+        "inverse": {"start": 7, "inverse": True},
+        "float32-mode": {"start": 7, "precision": "float32"},
+        "positions": {"positions": np.arange(length) + 7},
+    }
+    return rotary.apply(x, seq_axis=seq_axis, **options[call])
+
+
+@pytest.mark.usefixtures("backend")
+@pytest.mark.parametrize("call", CALLS)
+@WAYS
+def test_arrays(layout, seq_axis, call, dtype, rng, monkeypatch):
+    rotary = pf.Rotary(24, rotary_dim=16, layout=layout)
+    for shape, view in itertools.product(SHAPES, VIEWS.values()):
+        x = view(rng.normal(size=shape).astype(dtype))
+        x = x.swapaxes(1, 2) if seq_axis == 1 else x
+        got = called(rotary, x, call, seq_axis)
+        with monkeypatch.context() as patch:
+            for name in ("by_positions", "by_tables"):
+                patch.setattr(short, name, lambda *_: None)
+            expected = called(rotary, x, call, seq_axis)
+        np.testing.assert_array_equal(bits(got), bits(expected))
+
+
+@pytest.mark.usefixtures("backend")
+@pytest.mark.parametrize("seq_axis", [-2, 2, 1, -3])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_usual_arrays_take_it(layout, seq_axis, dtype, rng):
+    rotary, x = pf.Rotary(24, layout=layout), rng.normal(size=(2, 3, 3, 24)).astype(dtype)
+    for out in (None, x, np.empty_like(x)):
+        assert short.by_positions(rotary, x, 5, seq_axis, out) is not None
+        assert short.by_tables(rotary, x, *rotary.tables(3), seq_axis, out) is not None
+
+
+@pytest.mark.usefixtures("backend")
+@pytest.mark.parametrize(
+    ("x", "options"),
+    {
+        "three-axes": ((3, 4, 24), {}),
+        "width": ((1, 3, 4, 22), {}),
+        "far-start": ((1, 3, 4, 24), {"start": 2**63}),
+        "start": ((1, 3, 4, 24), {"start": "5"}),
+        "axis": ((1, 3, 4, 24), {"seq_axis": 3}),
+        "axis-of-floats": ((1, 3, 4, 24), {"seq_axis": 1.0}),
+        "out": ((1, 3, 4, 24), {"out": np.empty((1, 3, 5, 24), np.float32)}),
+        "type-of-out": ((1, 3, 4, 24), {"out": np.empty((1, 3, 4, 24))}),
+        "workers": ((1, 3, 4, 24), {"workers": 0}),
+        "precision": ((1, 3, 4, 24), {"precision": "double"}),
+        "empty": ((1, 3, 0, 24), {}),
+    }.values(),
+    ids=lambda value: "" if isinstance(value, tuple) else "-".join(value) or "plain",
+)
+def test_errors_of_arrays(x, options, monkeypatch):
+    def outcome():
+        try:
+            return pf.Rotary(24).apply(np.ones(x, np.float32), **options).tobytes()
+        except (TypeError, ValueError) as error:
+            return type(error), str(error)
+
+    got = outcome()
+    monkeypatch.setattr(short, "by_positions", lambda *_: None)
+    assert got == outcome()
+
+
+@pytest.mark.usefixtures("backend")
+def test_kept_rows_do_not_mix_types_and_starts(rng):
+    rotary, x = pf.Rotary(24), rng.normal(size=(1, 3, 2, 24))
+    for start in (0, 1, 31, 5, 1000, 1030, -3, 1001):
+        for dtype in TYPES.values():
+            y = x.astype(dtype)
+            fresh = pf.Rotary(24).apply(y, positions=[start, start + 1])
+            np.testing.assert_array_equal(bits(rotary.apply(y, start=start)), bits(fresh))
+
+
+# ---- torch ----------------------------------------------------------------------------------------------------------
+
+TENSORS = {
+    "contiguous": lambda x: x,
+    "transposed": lambda x: x.transpose(1, 2).contiguous().transpose(1, 2),
+    "columns": lambda x: torch.cat([x, x], -1)[..., : x.shape[-1]],
+    "spread": lambda x: x.repeat_interleave(2, -1)[..., ::2],
+    "expanded": lambda x: x[:, :1].expand(x.shape),
+}
+
+
+def by_module(q, k, layout, seq_axis, inplace):
+    module = pt.RotaryEncoding(pf.Rotary(24, rotary_dim=16, layout=layout), seq_axis=seq_axis, inplace=inplace)
+    return [module(q, start=3), *module(q, k, start=7)]
+
+
+def by_function(q, k, layout, seq_axis, inplace):
+    cos, sin = (torch.from_numpy(t).repeat(1, 2)[None].to(q.dtype) for t in pf.Rotary(16).tables(q.shape[seq_axis]))
+    return list(pt.apply_rotary_pos_emb(q, k, cos, sin, unsqueeze_dim=2 if seq_axis == 1 else 1))
+
+
+@pytest.mark.usefixtures("backend")
+@pytest.mark.parametrize("inplace", [False, True], ids=["new", "in-place"])
+@pytest.mark.parametrize("call", [by_module, by_function])
+@WAYS
+def test_tensors(layout, seq_axis, call, inplace, dtype, rng, monkeypatch):
+    for shape, view in itertools.product(SHAPES, TENSORS.values()):
+        given = [torch.from_numpy(rng.normal(size=shape)).to(getattr(torch, dtype.name)) for _ in range(2)]
+        given = [x.transpose(1, 2) if seq_axis == 1 else x for x in map(view, given)]
+
+        def outcome(tensors=given):
+            # a copy of an expanded tensor would no longer be one
+            copies = [x.clone() if inplace and 0 not in x.stride() else x for x in tensors]
+            try:
+                made = call(*copies, layout, seq_axis, inplace)
+            except ValueError as error:
+                return [str(error)]
+            return [x._version for x in copies] + [bits(x.contiguous().view(torch.uint8)).tobytes() for x in made]
+
+        got = outcome()
+        with monkeypatch.context() as patch:
+            for name in ("by_positions", "by_tables"):
+                patch.setattr(torch_short, name, lambda *_: None)
+            expected = outcome()
+        assert got == expected
+
+
+@pytest.mark.skipif(not pf.isa_levels(), reason="the kernel is not built")
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("seq_axis", [-2, 1])
+def test_usual_tensors_take_it(seq_axis, layout, dtype, rng):
+    with pf.use_backend("cython"):
+        rotary, x = pf.Rotary(24, layout=layout), torch.ones(2, 3, 3, 24, dtype=getattr(torch, dtype.name))
+        for inplace in (False, True):
+            assert torch_short.by_positions(rotary, (x, x), 5, seq_axis, inplace) is not None
+        table = torch.ones(1, 3, 24, dtype=x.dtype)
+        assert torch_short.by_tables((x, x), table, table, 1, layout) is not None
+        assert torch_short.by_tables((x, x), table, torch.arange(72.0).reshape(1, 3, 24), 1, layout) is None
