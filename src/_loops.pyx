@@ -82,7 +82,7 @@ cdef inline double two_sum(double a, double b, double* error) noexcept nogil:
 cdef inline double horner(double c, double c_low, double z, double z_low, double* low, double sum_) noexcept nogil:
     """c + z * (sum_ + low), |c| the larger term."""
     cdef double p = z * sum_
-    cdef double e = product_error(z, sum_, p) + fma(z, low[0], z_low * sum_)
+    cdef double e = product_error(z, sum_, p) + (z * low[0] + z_low * sum_)
     cdef double s = c + p
     low[0] = (p - (s - c)) + (e + c_low)
     return s
@@ -123,23 +123,23 @@ cdef inline void accurate(double x, double x_low, uint64_t quadrant, double* s, 
     Taylor's series in radians, the leading terms in two doubles.
     """
     cdef double r = x * TWO_PI
-    cdef double r_low = product_error(x, TWO_PI, r) + fma(x, TWO_PI_LOW, x_low * TWO_PI)
+    cdef double r_low = product_error(x, TWO_PI, r) + (x * TWO_PI_LOW + x_low * TWO_PI)
     cdef double z = r * r
-    cdef double z_low = fma(2.0 * r, r_low, product_error(r, r, z))
+    cdef double z_low = product_error(r, r, z) + 2.0 * r * r_low
     cdef double low, sum_, t
-    sum_ = fma(z, fma(z, fma(z, fma(z, fma(z, fma(z, T19, T17), T15), T13), T11), T9), T7)
+    sum_ = T7 + z * (T9 + z * (T11 + z * (T13 + z * (T15 + z * (T17 + z * T19)))))
     low = 0.0
     sum_ = horner(T5, T5_LOW, z, z_low, &low, sum_)
     sum_ = horner(T3, T3_LOW, z, z_low, &low, sum_)
     # r + r * z * sum_: the one in front of the series is left out, so that a small angle keeps its own bits
     t = z * sum_
-    low = product_error(z, sum_, t) + fma(z, low, z_low * sum_)
+    low = product_error(z, sum_, t) + (z * low + z_low * sum_)
     sum_ = r * t
-    low = product_error(r, t, sum_) + fma(r, low, r_low * (1.0 + t))
+    low = product_error(r, t, sum_) + (r * low + r_low * (1.0 + t))
     s[0] = r + sum_
     s_low[0] = (sum_ - (s[0] - r)) + low
 
-    sum_ = fma(z, fma(z, fma(z, fma(z, fma(z, fma(z, T20, T18), T16), T14), T12), T10), T8)
+    sum_ = T8 + z * (T10 + z * (T12 + z * (T14 + z * (T16 + z * (T18 + z * T20)))))
     low = 0.0
     sum_ = horner(T6, T6_LOW, z, z_low, &low, sum_)
     sum_ = horner(T4, T4_LOW, z, z_low, &low, sum_)
@@ -168,7 +168,7 @@ cdef void add_axis(double p, crdouble high, crdouble low, rdouble turns, rdouble
         t = p * high[j]
         e = product_error(p, high[j], t)
         turns[j] = two_sum(turns[j], t - ((t + ROUNDER) - ROUNDER), &error)
-        turns_low[j] += error + fma(p, low[j], e)
+        turns_low[j] += error + (p * low[j] + e)
 
 
 cdef void add_axis_single(float p, crdouble single, rdouble radians, Py_ssize_t n) noexcept nogil:
@@ -184,7 +184,7 @@ cdef void single_to_turns(rdouble turns, rdouble turns_low, Py_ssize_t n) noexce
     for j in range(n):
         p = turns[j]
         t = p * PER_RADIAN
-        turns_low[j] = fma(p, PER_RADIAN_LOW, product_error(p, PER_RADIAN, t))
+        turns_low[j] = p * PER_RADIAN_LOW + product_error(p, PER_RADIAN, t)
         turns[j] = t - ((t + ROUNDER) - ROUNDER)
 
 
@@ -318,7 +318,7 @@ cdef void scale_row_accurate(crdouble row, crdouble row_low, crdouble amplitude,
     for c in range(first, last):
         p = amplitude[c] * row[c]
         high[c] = p
-        low[c] = fma(amplitude[c], row_low[c], product_error(amplitude[c], row[c], p))
+        low[c] = amplitude[c] * row_low[c] + product_error(amplitude[c], row[c], p)
 
 
 cdef void gather_row_accurate(crdouble row, crdouble row_low, crint32 source, crdouble amplitude, rdouble high,
@@ -329,7 +329,7 @@ cdef void gather_row_accurate(crdouble row, crdouble row_low, crint32 source, cr
         value = row[source[c]]
         p = amplitude[c] * value
         high[c] = p
-        low[c] = fma(amplitude[c], row_low[source[c]], product_error(amplitude[c], value, p))
+        low[c] = amplitude[c] * row_low[source[c]] + product_error(amplitude[c], value, p)
 
 
 cdef void columns_accurate(const CPlan* plan, const double* row, const double* row_low, double* high,
@@ -359,13 +359,13 @@ cdef inline Py_ssize_t fetched_rows(const CSink* sink, Py_ssize_t n) noexcept no
 cdef inline void add_row(crfloat x, double scale, crdouble row, narrow_row out, Py_ssize_t n) noexcept nogil:
     cdef Py_ssize_t c
     for c in range(n):
-        store[narrow_row](out, c, fma(scale, <double>x[c], row[c]))
+        store[narrow_row](out, c, scale * <double>x[c] + row[c])
 
 
 cdef inline void add_row_in_place(rfloat x, double scale, crdouble row, Py_ssize_t n) noexcept nogil:
     cdef Py_ssize_t c
     for c in range(n):
-        x[c] = <float>fma(scale, <double>x[c], row[c])
+        x[c] = <float>(scale * <double>x[c] + row[c])
 
 
 cdef inline double add_accurate(double x, double scale, double high, double low) noexcept nogil:
@@ -767,7 +767,7 @@ cdef void exact_anchor(const CLattice* lattice, Anchor* anchor, int64_t span, do
 
 cdef inline double product(double a, double a_low, double b, double b_low, double* low) noexcept nogil:
     cdef double p = a * b
-    low[0] = product_error(a, b, p) + fma(a, b_low, a_low * b)
+    low[0] = product_error(a, b, p) + (a * b_low + a_low * b)
     return p
 
 
@@ -785,8 +785,8 @@ cdef void rotate_both(crdouble v, crdouble q, crdouble cosine, crdouble sine, rd
                       Py_ssize_t n) noexcept nogil:
     cdef Py_ssize_t c
     for c in range(n):
-        v2[c] = fma(v[c], cosine[c], q[c] * sine[c])
-        q2[c] = fma(q[c], cosine[c], -(v[c] * sine[c]))
+        v2[c] = v[c] * cosine[c] + q[c] * sine[c]
+        q2[c] = q[c] * cosine[c] - v[c] * sine[c]
 
 
 cdef void rotate_accurate(crdouble v, crdouble v_low, crdouble q, crdouble q_low, crdouble cosine, crdouble cosine_low,
@@ -871,8 +871,8 @@ cdef void rotate_pair_add(crdouble v, crdouble q, crdouble cosine, crdouble sine
     for c in range(n):
         a = v[c] * cosine[c]
         b = q[c] * sine[c]
-        above[c] = <float>fma(scale, <double>above[c], a + b)
-        below[c] = <float>fma(scale, <double>below[c], a - b)
+        above[c] = <float>(scale * <double>above[c] + (a + b))
+        below[c] = <float>(scale * <double>below[c] + (a - b))
 
 
 cdef void rotate_pair_sum(crdouble v, crdouble q, crdouble cosine, crdouble sine, double scale, crfloat x_above,
@@ -883,8 +883,8 @@ cdef void rotate_pair_sum(crdouble v, crdouble q, crdouble cosine, crdouble sine
     for c in range(n):
         a = v[c] * cosine[c]
         b = q[c] * sine[c]
-        above[c] = <float>fma(scale, <double>x_above[c], a + b)
-        below[c] = <float>fma(scale, <double>x_below[c], a - b)
+        above[c] = <float>(scale * <double>x_above[c] + (a + b))
+        below[c] = <float>(scale * <double>x_below[c] + (a - b))
 
 
 cdef void rotate_pair_accurate(crdouble v, crdouble v_low, crdouble q, crdouble q_low, crdouble cosine,

@@ -6,7 +6,7 @@ belongs. Cosines and sines come from ``_loops.pyx``, for some rows at a time, an
 """
 
 from posenc cimport (
-    FLOAT16, FLOAT32, FLOAT64, HALF, INTERLEAVED, SEPARATED, CLevel, CRotation, crdouble, crfloat, fma,
+    FLOAT16, FLOAT32, FLOAT64, HALF, INTERLEAVED, SEPARATED, CLevel, CRotation, crdouble, crfloat,
     from_bfloat, from_half, oddfloat, prefetch, rdouble, rfloat, roddfloat, rwidebfloat, to_bfloat, to_half, to_odd,
     to_wide_bfloat, widebfloat,
 )
@@ -34,8 +34,8 @@ cdef inline void turn_pairs(const plain* first, const plain* second, Py_ssize_t 
     for j in range(n):
         a = first[step * j]
         b = second[step * j]
-        out_first[out_step * j] = <plain>fma(a, cosine[j], -(b * sine[j]))
-        out_second[out_step * j] = <plain>fma(b, cosine[j], a * sine[j])
+        out_first[out_step * j] = <plain>(a * cosine[j] - b * sine[j])
+        out_second[out_step * j] = <plain>(b * cosine[j] + a * sine[j])
 
 
 # What is the same memory and what is not is said here, and most heads have 128 values: a loop of known length has no
