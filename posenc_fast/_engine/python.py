@@ -27,7 +27,7 @@ PER_RADIAN, PER_RADIAN_LOW = float.fromhex("0x1.45f306dc9c883p-3"), float.fromhe
 ROUNDER, QUARTERS = 1.5 * 2.0**52, 1.5 * 2.0**50
 # turns: up to QUICK the low part of a product is small
 QUICK = 2.0**40
-# how far, relative to it, a value of `quick` with FMA may lie from one without: at most 2^-51.2
+# how far, relative to it, a value of `quick` with FMA may lie from one without: at most 2^-51.1
 REACH = 2.0**-49
 # of sin(2 pi x) / x and cos(2 pi x), for powers of x**2
 SINE = [
