@@ -31,18 +31,22 @@ QUICK = 2.0**40
 REACH = 2.0**-49
 # of sin(2 pi x) / x and cos(2 pi x), for powers of x**2
 SINE = [
-    float.fromhex(digits)
-    for digits in (
-        "0x1.921fb54442d18p+2 -0x1.4abbce625be40p+5 0x1.466bc6775868cp+6 -0x1.32d2cce2ca8c0p+6 "
-        "0x1.50782fbd1b346p+5 -0x1.e300557a585cap+3 0x1.e3e94c3f0a6bfp+1"
-    ).split()
+    float.fromhex("0x1.921fb54442d18p+2"),
+    float.fromhex("-0x1.4abbce625be40p+5"),
+    float.fromhex("0x1.466bc6775868cp+6"),
+    float.fromhex("-0x1.32d2cce2ca8c0p+6"),
+    float.fromhex("0x1.50782fbd1b346p+5"),
+    float.fromhex("-0x1.e300557a585cap+3"),
+    float.fromhex("0x1.e3e94c3f0a6bfp+1"),
 ]
 COSINE = [
-    float.fromhex(digits)
-    for digits in (
-        "0x1.0000000000000p+0 -0x1.3bd3cc9be45a2p+4 0x1.03c1f081b11d8p+6 -0x1.55d3c7dc7a4fdp+6 "
-        "0x1.e1f4fbb9cd535p+5 -0x1.a6c9df8e94876p+4 0x1.f3e318c9d179ap+2"
-    ).split()
+    float.fromhex("0x1.0000000000000p+0"),
+    float.fromhex("-0x1.3bd3cc9be45a2p+4"),
+    float.fromhex("0x1.03c1f081b11d8p+6"),
+    float.fromhex("-0x1.55d3c7dc7a4fdp+6"),
+    float.fromhex("0x1.e1f4fbb9cd535p+5"),
+    float.fromhex("-0x1.a6c9df8e94876p+4"),
+    float.fromhex("0x1.f3e318c9d179ap+2"),
 ]
 
 
