@@ -70,9 +70,11 @@ cdef extern from *:
     #define TINY 1e-270
     /* 2^990: beyond, a number cannot be split into halves, which is how products are made exact without FMA */
     #define POSENC_HUGE 0x1p990
+    /* makes infinities of what is enormous */
+    #define BEYOND_HUGE 0x1p34
     """
     uint64_t SIGN_BIT
-    double ROUNDER, QUARTERS, REACH, QUICK, MOST, TINY, HUGE "POSENC_HUGE"
+    double ROUNDER, QUARTERS, REACH, QUICK, MOST, TINY, BEYOND_HUGE, HUGE "POSENC_HUGE"
     double TWO_PI, TWO_PI_LOW, PER_RADIAN, PER_RADIAN_LOW
     double S0, S1, S2, S3, S4, S5, S6, C1, C2, C3, C4, C5, C6
     double T3, T3_LOW, T4, T4_LOW, T5, T5_LOW, T6, T6_LOW
@@ -378,34 +380,35 @@ cdef inline void add_row_in_place(rfloat x, double scale, crdouble row, Py_ssize
         x[c] = <float>(scale * <double>x[c] + row[c])
 
 
-cdef inline double add_accurate(double x, double scale, double high, double low, double most) noexcept nogil:
+cdef inline double add_accurate(double x, double scale, double high, double low, double nil) noexcept nogil:
+    """nil: of `nil_of` the scale."""
     cdef double e
     cdef double p = scale * x
     cdef double s = two_sum(p, high, &e)
-    cdef double lost = product_error(scale, x, p)
-    # without FMA the error of a product is not to be had where it is subnormal, nor where a factor cannot be split; so
-    # it is left out with FMA, too. Of a sum that is infinite there is none
-    e += (lost if fabs(p) >= TINY else 0.0) + low
-    return s + (e if max(fabs(x), fabs(p)) <= most else 0.0)
+    # no number, with FMA as without, where a factor cannot be split
+    e += (product_error(scale, x, p) + low) + (fabs(x) + fabs(p)) * BEYOND_HUGE * nil
+    # of a sum that is infinite or enormous there is no error to be had
+    return s + (e if e == e else 0.0)
 
 
-cdef inline double most_added(double scale) noexcept nogil:
-    return HUGE if fabs(scale) <= HUGE else 0.0
+cdef inline double nil_of(double scale) noexcept nogil:
+    """Zero, or no number where the scale cannot be split."""
+    return scale * BEYOND_HUGE * 0.0
 
 
 cdef void add_row_accurate(crdouble x, double scale, crdouble high, crdouble low, rdouble out,
                            Py_ssize_t n) noexcept nogil:
     cdef Py_ssize_t c
-    cdef double most = most_added(scale)
+    cdef double nil = nil_of(scale)
     for c in range(n):
-        out[c] = add_accurate(x[c], scale, high[c], low[c], most)
+        out[c] = add_accurate(x[c], scale, high[c], low[c], nil)
 
 
 cdef void add_row_accurate_in_place(rdouble x, double scale, crdouble high, crdouble low, Py_ssize_t n) noexcept nogil:
     cdef Py_ssize_t c
-    cdef double most = most_added(scale)
+    cdef double nil = nil_of(scale)
     for c in range(n):
-        x[c] = add_accurate(x[c], scale, high[c], low[c], most)
+        x[c] = add_accurate(x[c], scale, high[c], low[c], nil)
 
 
 cdef void sum_row(crdouble high, crdouble low, rdouble out, Py_ssize_t n) noexcept nogil:

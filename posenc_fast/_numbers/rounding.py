@@ -65,11 +65,9 @@ def deliver(
     values = values_of(kind, x)
     p, lost = two_product(values, scale)
     total, e = two_sum(p, high)
-    # the error of a product is not to be had where it is subnormal, nor where a factor cannot be split; of a sum that
-    # is infinite there is none
-    e += np.where(np.abs(p) >= TINY, lost, 0.0) + low
-    known = np.maximum(np.abs(values), np.abs(p)) <= (HUGE if abs(scale) <= HUGE else 0.0)
-    out[...] = once(kind, total + np.where(known, e, 0.0))
+    # of factors that cannot be split, and of a sum that is infinite or enormous, there is no error to be had
+    e += (lost + low) + (np.abs(values) + np.abs(p)) * 2.0**34 * (scale * 2.0**34 * 0.0)
+    out[...] = once(kind, total + np.where(np.isnan(e), 0.0, e))
 
 
 def add_once(kind: int, value: Floats, x: npt.NDArray[Any] | None, scale: float) -> npt.NDArray[Any]:
