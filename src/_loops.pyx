@@ -221,9 +221,8 @@ cdef inline void quick_waves(crdouble turns, crdouble turns_low, rdouble sines, 
     for j in range(n):
         x = reduce(turns[j], turns_low[j], &low, &quadrant)
         quick(x + low, quadrant, fused, &s, &c)
-        # an infinite angle: which NaN it makes, and of which sign, is up to the processor
-        sines[j] = s if s == s else NAN
-        cosines[j] = c if c == c else NAN
+        sines[j] = s
+        cosines[j] = c
 
 
 cdef void accurate_waves(crdouble turns, crdouble turns_low, rdouble sines, rdouble cosines, rdouble sines_low,
@@ -413,11 +412,8 @@ cdef void add_row_accurate_in_place(rdouble x, double scale, crdouble high, crdo
 
 cdef void sum_row(crdouble high, crdouble low, rdouble out, Py_ssize_t n) noexcept nogil:
     cdef Py_ssize_t c
-    cdef double value
     for c in range(n):
-        value = high[c] + low[c]
-        # two NaNs: which one is left is up to the compiler
-        out[c] = value if value == value else NAN
+        out[c] = high[c] + low[c]
 
 
 cdef void store_row(crdouble row, narrow_row out, Py_ssize_t n) noexcept nogil:
@@ -691,10 +687,21 @@ cdef void quick_any_row(const CPlan* plan, const double* position, int kind, bin
     """A row of waves for types of at most 32 bits."""
     if kind == ANY_ROW or single:
         any_row(plan, position, single, False, fused, row, row_low, work)
+        if single:
+            settle(row, row_low, 2 * plan.waves)
     elif fused:
         quick_columns(plan, position[0], row, True)
     else:
         quick_columns(plan, position[0], row, False)
+
+
+cdef void settle(rdouble high, rdouble low, Py_ssize_t n) noexcept nogil:
+    """One NaN for all: which one comes of infinite angles, and of which sign, is up to the processor and compiler."""
+    cdef Py_ssize_t c
+    for c in range(n):
+        if high[c] != high[c]:
+            high[c] = NAN
+            low[c] = 0.0
 
 
 cdef void spread(const CPlan* plan, CPlan* larger, CPlan* smaller, double* more, double* less) noexcept nogil:
@@ -812,6 +819,8 @@ cdef bint encode(const CPlan* plan, const double* positions, Py_ssize_t rows, co
         elif wide:
             any_row(plan, position, single, True, False, row, row_low, work)
             columns_accurate(plan, row, row_low, high, low)
+            if single:
+                settle(high, low, width)
             deliver(sink, i, high, low, width, rest)
         else:
             quick_any_row(plan, position, kind, single, fused, row, row_low, work)
