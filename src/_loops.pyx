@@ -136,8 +136,10 @@ cdef inline void accurate(double x, double x_low, uint64_t quadrant, double* s, 
     cdef double r_low = product_error(x, TWO_PI, r) + (x * TWO_PI_LOW + x_low * TWO_PI)
     cdef double z = r * r
     cdef double z_low = product_error(r, r, z) + 2.0 * r * r_low
-    cdef double low, sum_, t
-    sum_ = T7 + z * (T9 + z * (T11 + z * (T13 + z * (T15 + z * (T17 + z * T19)))))
+    cdef double low, sum_, t, zz
+    # the small terms in one double, by pairs, so that no long chain holds up what follows
+    zz = z * z
+    sum_ = (T7 + z * T9) + zz * ((T11 + z * T13) + zz * ((T15 + z * T17) + zz * T19))
     low = 0.0
     sum_ = horner(T5, T5_LOW, z, z_low, &low, sum_)
     sum_ = horner(T3, T3_LOW, z, z_low, &low, sum_)
@@ -149,7 +151,7 @@ cdef inline void accurate(double x, double x_low, uint64_t quadrant, double* s, 
     s[0] = r + sum_
     s_low[0] = (sum_ - (s[0] - r)) + low
 
-    sum_ = T8 + z * (T10 + z * (T12 + z * (T14 + z * (T16 + z * (T18 + z * T20)))))
+    sum_ = (T8 + z * T10) + zz * ((T12 + z * T14) + zz * ((T16 + z * T18) + zz * T20))
     low = 0.0
     sum_ = horner(T6, T6_LOW, z, z_low, &low, sum_)
     sum_ = horner(T4, T4_LOW, z, z_low, &low, sum_)

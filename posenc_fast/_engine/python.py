@@ -133,8 +133,8 @@ def accurate(angle: Floats, angle_low: Floats) -> tuple[Pair, Pair]:
     def series(last: int, first: int) -> Pair:
         """The small terms in one double, the large in two."""
         value = np.full_like(z, TAYLOR[last][0])
-        for n in range(last - 2, 6, -2):
-            value = TAYLOR[n][0] + z * value
+        for n in range(last - 4, 6, -4):
+            value = (TAYLOR[n][0] + z * TAYLOR[n + 2][0]) + z * z * value
         low = np.zeros_like(z)
         for n in range(6 - first % 2, first - 1, -2):
             value, low = horner(*TAYLOR[n], value, low)
