@@ -383,35 +383,35 @@ cdef inline void add_row_in_place(rfloat x, double scale, crdouble row, Py_ssize
         x[c] = <float>(scale * <double>x[c] + row[c])
 
 
-cdef inline double add_accurate(double x, double scale, double high, double low, double nil) noexcept nogil:
-    """nil: of `nil_of` the scale."""
+cdef inline double add_accurate(double x, double scale, double high, double low, double beyond) noexcept nogil:
+    """beyond: of `beyond_of` the scale."""
     cdef double e
     cdef double p = scale * x
     cdef double s = two_sum(p, high, &e)
     # no number, with FMA as without, where a factor cannot be split
-    e += (product_error(scale, x, p) + low) + (fabs(x) + fabs(p)) * BEYOND_HUGE * nil
+    e += (product_error(scale, x, p) + low) + x * beyond * 0.0
     # of a sum that is infinite or enormous there is no error to be had
     return s + (e if e == e else 0.0)
 
 
-cdef inline double nil_of(double scale) noexcept nogil:
-    """Zero, or no number where the scale cannot be split."""
-    return scale * BEYOND_HUGE * 0.0
+cdef inline double beyond_of(double scale) noexcept nogil:
+    """What makes an infinity of an x that is enormous, or is with the scale."""
+    return BEYOND_HUGE * max(1.0, fabs(scale))
 
 
 cdef void add_row_accurate(crdouble x, double scale, crdouble high, crdouble low, rdouble out,
                            Py_ssize_t n) noexcept nogil:
     cdef Py_ssize_t c
-    cdef double nil = nil_of(scale)
+    cdef double beyond = beyond_of(scale)
     for c in range(n):
-        out[c] = add_accurate(x[c], scale, high[c], low[c], nil)
+        out[c] = add_accurate(x[c], scale, high[c], low[c], beyond)
 
 
 cdef void add_row_accurate_in_place(rdouble x, double scale, crdouble high, crdouble low, Py_ssize_t n) noexcept nogil:
     cdef Py_ssize_t c
-    cdef double nil = nil_of(scale)
+    cdef double beyond = beyond_of(scale)
     for c in range(n):
-        x[c] = add_accurate(x[c], scale, high[c], low[c], nil)
+        x[c] = add_accurate(x[c], scale, high[c], low[c], beyond)
 
 
 cdef void sum_row(crdouble high, crdouble low, rdouble out, Py_ssize_t n) noexcept nogil:

@@ -66,7 +66,7 @@ def deliver(
     p, lost = two_product(values, scale)
     total, e = two_sum(p, high)
     # of factors that cannot be split, and of a sum that is infinite or enormous, there is no error to be had
-    e += (lost + low) + (np.abs(values) + np.abs(p)) * 2.0**34 * (scale * 2.0**34 * 0.0)
+    e += (lost + low) + values * (2.0**34 * max(1.0, abs(scale))) * 0.0
     out[...] = once(kind, total + np.where(np.isnan(e), 0.0, e))
 
 
