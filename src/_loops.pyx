@@ -15,20 +15,25 @@ Design
     themselves rotated from one exact evaluation per *span*. Which anchor serves a position depends on the position
     alone, and so do the bits of its row.
 (e) A *sink* says where rows go: written, or added to scale * x, in any of the four types.
+(f) The bits are the same at every level. Products and sums are written out where levels without FMA compute them, too,
+    and contraction is off. FMA stands in the polynomials of ``quick`` alone, where results are rounded to fewer bits: a
+    level without it takes plain products and sums, whose values are within REACH, and evaluates those rows again,
+    with products and sums that are rounded once, in which a value lies so close to the middle of two.
 
 Nothing here is checked: ``_kernel.pyx`` and the Python wrapper have done that. Nothing here may touch a Python
 object: the module's init function never runs.
 """
 
 from posenc cimport (
-    ADDED, BFLOAT16, FEW_WAVES, FLAT_WAVES, FLAT_WIDTH, FLOAT16, FLOAT32, FLOAT64, CLattice, CLevel, CPlan, CSink, bits,
-    crdouble, crfloat, crint32, fma, from_bfloat, from_bits, from_half, oddfloat, prefetch, product_error, rdouble,
-    rfloat, roddfloat, rwidebfloat, stream, stream_end, to_bfloat, to_half, to_odd, to_wide_bfloat, widebfloat,
+    ADDED, BFLOAT16, FEW_WAVES, FLAT_WAVES, FLAT_WIDTH, FLOAT16, FLOAT32, FLOAT64, FUSES, CLattice, CLevel, CPlan,
+    CSink, bits, crdouble, crfloat, crint32, fma, from_bfloat, from_bits, from_half, oddfloat, prefetch, product_error,
+    rdouble, rfloat, roddfloat, rwidebfloat, stream, stream_end, to_bfloat, to_half, to_odd, to_wide_bfloat, two_sum,
+    widebfloat,
 )
-from libc.math cimport INFINITY, fabs
+from libc.math cimport INFINITY, NAN, fabs
 from libc.stdint cimport int32_t, int64_t, uint16_t, uint64_t, uintptr_t
 from libc.stdlib cimport calloc
-from libc.string cimport memcpy, memset
+from libc.string cimport memcmp, memcpy, memset
 
 # rows that are written: restricted pointers, so that the compiler need not ask whether they overlap
 ctypedef fused row_out:
@@ -53,6 +58,10 @@ cdef extern from *:
     #include "coefficients.h"
     /* 1.5 * 2^52: adding it rounds to an integer, which then stands in the low bits of the sum */
     #define ROUNDER 6755399441055744.0
+    /* the same with quarters */
+    #define QUARTERS 1688849860263936.0
+    /* how far, relative to it, a value of ``quick`` with FMA may lie from one without: at most 2^-50.8 */
+    #define REACH 0x1p-49
     #define SIGN_BIT ((uint64_t)1 << 63)
     /* turns: up to QUICK the low part of a product is small; beyond MOST it no longer rounds to quarter turns;
        below TINY its error may be subnormal, that is, inexact */
@@ -61,9 +70,11 @@ cdef extern from *:
     #define TINY 1e-270
     /* 2^990: beyond, a number cannot be split into halves, which is how products are made exact without FMA */
     #define POSENC_HUGE 0x1p990
+    /* makes infinities of what is enormous */
+    #define BEYOND_HUGE 0x1p34
     """
     uint64_t SIGN_BIT
-    double ROUNDER, QUICK, MOST, TINY, HUGE "POSENC_HUGE"
+    double ROUNDER, QUARTERS, REACH, QUICK, MOST, TINY, BEYOND_HUGE, HUGE "POSENC_HUGE"
     double TWO_PI, TWO_PI_LOW, PER_RADIAN, PER_RADIAN_LOW
     double S0, S1, S2, S3, S4, S5, S6, C1, C2, C3, C4, C5, C6
     double T3, T3_LOW, T4, T4_LOW, T5, T5_LOW, T6, T6_LOW
@@ -72,17 +83,10 @@ cdef extern from *:
 
 # ---- sums and products of two doubles ---------------------------------------------------------------------------
 
-cdef inline double two_sum(double a, double b, double* error) noexcept nogil:
-    cdef double s = a + b
-    cdef double t = s - a
-    error[0] = (a - (s - t)) + (b - t)
-    return s
-
-
 cdef inline double horner(double c, double c_low, double z, double z_low, double* low, double sum_) noexcept nogil:
     """c + z * (sum_ + low), |c| the larger term."""
     cdef double p = z * sum_
-    cdef double e = product_error(z, sum_, p) + fma(z, low[0], z_low * sum_)
+    cdef double e = product_error(z, sum_, p) + (z * low[0] + z_low * sum_)
     cdef double s = c + p
     low[0] = (p - (s - c)) + (e + c_low)
     return s
@@ -99,21 +103,27 @@ cdef inline void turn(uint64_t quadrant, double* s, double* c) noexcept nogil:
     c[0] = from_bits(b ^ swap ^ (((quadrant + 1) << 62) & SIGN_BIT))
 
 
-cdef inline void quick(double x, uint64_t quadrant, double* s, double* c) noexcept nogil:
-    """Sine and cosine of x turns, |x| <= 0.1255, plus quadrant quarter turns."""
-    cdef double z = x * x
-    s[0] = x * fma(z, fma(z, fma(z, fma(z, fma(z, fma(z, S6, S5), S4), S3), S2), S1), S0)
-    c[0] = fma(z, fma(z, fma(z, fma(z, fma(z, fma(z, C6, C5), C4), C3), C2), C1), 1.0)
+cdef inline void quick(double x, uint64_t quadrant, bint fused, double* s, double* c) noexcept nogil:
+    """Sine and cosine of x turns, |x| <= 0.1255, plus quadrant quarter turns. fused is known where this is inlined."""
+    cdef double zz, z = x * x
+    if fused:
+        s[0] = x * fma(z, fma(z, fma(z, fma(z, fma(z, fma(z, S6, S5), S4), S3), S2), S1), S0)
+        c[0] = fma(z, fma(z, fma(z, fma(z, fma(z, fma(z, C6, C5), C4), C3), C2), C1), 1.0)
+    else:
+        # by pairs of terms: without FMA a chain of all of them would be twice as long
+        zz = z * z
+        s[0] = x * ((S0 + z * S1) + zz * ((S2 + z * S3) + zz * ((S4 + z * S5) + zz * S6)))
+        c[0] = (1.0 + z * C1) + zz * ((C2 + z * C3) + zz * ((C4 + z * C5) + zz * C6))
     turn(quadrant, s, c)
 
 
-cdef inline void quick_product(double p, double high, double low, double* s, double* c) noexcept nogil:
+cdef inline void quick_product(double p, double high, double low, bint fused, double* s, double* c) noexcept nogil:
     """Sine and cosine of p * (high + low) turns, at most QUICK of them."""
     cdef double t = p * high
     cdef double error = product_error(p, high, t)
-    cdef double q = fma(t, 4.0, ROUNDER)
+    cdef double q = t + QUARTERS
     # t is within an eighth of a turn of the quarter turn, so the difference is exact
-    quick(fma(q - ROUNDER, -0.25, t) + fma(p, low, error), bits(q), s, c)
+    quick((t - (q - QUARTERS)) + (p * low + error), bits(q), fused, s, c)
 
 
 cdef inline void accurate(double x, double x_low, uint64_t quadrant, double* s, double* s_low, double* c,
@@ -123,23 +133,25 @@ cdef inline void accurate(double x, double x_low, uint64_t quadrant, double* s, 
     Taylor's series in radians, the leading terms in two doubles.
     """
     cdef double r = x * TWO_PI
-    cdef double r_low = product_error(x, TWO_PI, r) + fma(x, TWO_PI_LOW, x_low * TWO_PI)
+    cdef double r_low = product_error(x, TWO_PI, r) + (x * TWO_PI_LOW + x_low * TWO_PI)
     cdef double z = r * r
-    cdef double z_low = fma(2.0 * r, r_low, product_error(r, r, z))
-    cdef double low, sum_, t
-    sum_ = fma(z, fma(z, fma(z, fma(z, fma(z, fma(z, T19, T17), T15), T13), T11), T9), T7)
+    cdef double z_low = product_error(r, r, z) + 2.0 * r * r_low
+    cdef double low, sum_, t, zz
+    # the small terms in one double, by pairs, so that no long chain holds up what follows
+    zz = z * z
+    sum_ = (T7 + z * T9) + zz * ((T11 + z * T13) + zz * ((T15 + z * T17) + zz * T19))
     low = 0.0
     sum_ = horner(T5, T5_LOW, z, z_low, &low, sum_)
     sum_ = horner(T3, T3_LOW, z, z_low, &low, sum_)
     # r + r * z * sum_: the one in front of the series is left out, so that a small angle keeps its own bits
     t = z * sum_
-    low = product_error(z, sum_, t) + fma(z, low, z_low * sum_)
+    low = product_error(z, sum_, t) + (z * low + z_low * sum_)
     sum_ = r * t
-    low = product_error(r, t, sum_) + fma(r, low, r_low * (1.0 + t))
+    low = product_error(r, t, sum_) + (r * low + r_low * (1.0 + t))
     s[0] = r + sum_
     s_low[0] = (sum_ - (s[0] - r)) + low
 
-    sum_ = fma(z, fma(z, fma(z, fma(z, fma(z, fma(z, T20, T18), T16), T14), T12), T10), T8)
+    sum_ = (T8 + z * T10) + zz * ((T12 + z * T14) + zz * ((T16 + z * T18) + zz * T20))
     low = 0.0
     sum_ = horner(T6, T6_LOW, z, z_low, &low, sum_)
     sum_ = horner(T4, T4_LOW, z, z_low, &low, sum_)
@@ -154,9 +166,9 @@ cdef inline void accurate(double x, double x_low, uint64_t quadrant, double* s, 
 cdef inline double reduce(double turns, double turns_low, double* low, uint64_t* quadrant) noexcept nogil:
     """Distance, high and low part, of an angle of a few turns to the nearest quarter turn."""
     cdef double h = two_sum(turns, turns_low, low)
-    cdef double q = fma(h, 4.0, ROUNDER)
+    cdef double q = h + QUARTERS
     quadrant[0] = bits(q)
-    return fma(q - ROUNDER, -0.25, h)
+    return h - (q - QUARTERS)
 
 
 cdef void add_axis(double p, crdouble high, crdouble low, rdouble turns, rdouble turns_low,
@@ -168,7 +180,7 @@ cdef void add_axis(double p, crdouble high, crdouble low, rdouble turns, rdouble
         t = p * high[j]
         e = product_error(p, high[j], t)
         turns[j] = two_sum(turns[j], t - ((t + ROUNDER) - ROUNDER), &error)
-        turns_low[j] += error + fma(p, low[j], e)
+        turns_low[j] += error + (p * low[j] + e)
 
 
 cdef void add_axis_single(float p, crdouble single, rdouble radians, Py_ssize_t n) noexcept nogil:
@@ -184,7 +196,7 @@ cdef void single_to_turns(rdouble turns, rdouble turns_low, Py_ssize_t n) noexce
     for j in range(n):
         p = turns[j]
         t = p * PER_RADIAN
-        turns_low[j] = fma(p, PER_RADIAN_LOW, product_error(p, PER_RADIAN, t))
+        turns_low[j] = p * PER_RADIAN_LOW + product_error(p, PER_RADIAN, t)
         turns[j] = t - ((t + ROUNDER) - ROUNDER)
 
 
@@ -205,13 +217,14 @@ cdef void angles(const CPlan* plan, const double* position, bint single, double*
 
 # ---- one row of waves, then one row of columns ------------------------------------------------------------------
 
-cdef void quick_waves(crdouble turns, crdouble turns_low, rdouble sines, rdouble cosines, Py_ssize_t n) noexcept nogil:
+cdef inline void quick_waves(crdouble turns, crdouble turns_low, rdouble sines, rdouble cosines, Py_ssize_t n,
+                             bint fused) noexcept nogil:
     cdef Py_ssize_t j
     cdef double x, low, s, c
     cdef uint64_t quadrant
     for j in range(n):
         x = reduce(turns[j], turns_low[j], &low, &quadrant)
-        quick(x + low, quadrant, &s, &c)
+        quick(x + low, quadrant, fused, &s, &c)
         sines[j] = s
         cosines[j] = c
 
@@ -237,22 +250,24 @@ cdef void interleave(crdouble sines, crdouble cosines, rdouble row, Py_ssize_t n
         row[2 * j + 1] = cosines[j]
 
 
-cdef void quick_row(double p, crdouble high, crdouble low, rdouble sines, rdouble cosines, Py_ssize_t n) noexcept nogil:
+cdef inline void quick_row(double p, crdouble high, crdouble low, rdouble sines, rdouble cosines, Py_ssize_t n,
+                           bint fused) noexcept nogil:
     """Waves at a position of one axis, at most QUICK turns: sines before cosines."""
     cdef Py_ssize_t j
     cdef double s, c
     for j in range(n):
-        quick_product(p, high[j], low[j], &s, &c)
+        quick_product(p, high[j], low[j], fused, &s, &c)
         sines[j] = s
         cosines[j] = c
 
 
-cdef void quick_row_interleaved(double p, crdouble high, crdouble low, rdouble row, Py_ssize_t n) noexcept nogil:
+cdef inline void quick_row_interleaved(double p, crdouble high, crdouble low, rdouble row, Py_ssize_t n,
+                                       bint fused) noexcept nogil:
     """The same, sine and cosine of each wave side by side."""
     cdef Py_ssize_t j
     cdef double s, c
     for j in range(n):
-        quick_product(p, high[j], low[j], &s, &c)
+        quick_product(p, high[j], low[j], fused, &s, &c)
         row[2 * j] = s
         row[2 * j + 1] = c
 
@@ -263,7 +278,7 @@ cdef void quick_flat(crdouble p, crdouble high, crdouble low, rdouble sines, rdo
     cdef Py_ssize_t j
     cdef double s, c
     for j in range(n):
-        quick_product(p[j], high[j], low[j], &s, &c)
+        quick_product(p[j], high[j], low[j], FUSES, &s, &c)
         sines[j] = s
         cosines[j] = c
 
@@ -272,7 +287,7 @@ cdef void quick_flat_interleaved(crdouble p, crdouble high, crdouble low, rdoubl
     cdef Py_ssize_t j
     cdef double s, c
     for j in range(n):
-        quick_product(p[j], high[j], low[j], &s, &c)
+        quick_product(p[j], high[j], low[j], FUSES, &s, &c)
         row[2 * j] = s
         row[2 * j + 1] = c
 
@@ -318,7 +333,7 @@ cdef void scale_row_accurate(crdouble row, crdouble row_low, crdouble amplitude,
     for c in range(first, last):
         p = amplitude[c] * row[c]
         high[c] = p
-        low[c] = fma(amplitude[c], row_low[c], product_error(amplitude[c], row[c], p))
+        low[c] = amplitude[c] * row_low[c] + product_error(amplitude[c], row[c], p)
 
 
 cdef void gather_row_accurate(crdouble row, crdouble row_low, crint32 source, crdouble amplitude, rdouble high,
@@ -329,7 +344,7 @@ cdef void gather_row_accurate(crdouble row, crdouble row_low, crint32 source, cr
         value = row[source[c]]
         p = amplitude[c] * value
         high[c] = p
-        low[c] = fma(amplitude[c], row_low[source[c]], product_error(amplitude[c], value, p))
+        low[c] = amplitude[c] * row_low[source[c]] + product_error(amplitude[c], value, p)
 
 
 cdef void columns_accurate(const CPlan* plan, const double* row, const double* row_low, double* high,
@@ -359,35 +374,44 @@ cdef inline Py_ssize_t fetched_rows(const CSink* sink, Py_ssize_t n) noexcept no
 cdef inline void add_row(crfloat x, double scale, crdouble row, narrow_row out, Py_ssize_t n) noexcept nogil:
     cdef Py_ssize_t c
     for c in range(n):
-        store[narrow_row](out, c, fma(scale, <double>x[c], row[c]))
+        store[narrow_row](out, c, scale * <double>x[c] + row[c])
 
 
 cdef inline void add_row_in_place(rfloat x, double scale, crdouble row, Py_ssize_t n) noexcept nogil:
     cdef Py_ssize_t c
     for c in range(n):
-        x[c] = <float>fma(scale, <double>x[c], row[c])
+        x[c] = <float>(scale * <double>x[c] + row[c])
 
 
-cdef inline double add_accurate(double x, double scale, double high, double low) noexcept nogil:
+cdef inline double add_accurate(double x, double scale, double high, double low, double beyond) noexcept nogil:
+    """beyond: of `beyond_of` the scale."""
     cdef double e
     cdef double p = scale * x
     cdef double s = two_sum(p, high, &e)
-    e += product_error(scale, x, p) + low
+    # no number, with FMA as without, where a factor cannot be split
+    e += (product_error(scale, x, p) + low) + x * beyond * 0.0
     # of a sum that is infinite or enormous there is no error to be had
     return s + (e if e == e else 0.0)
+
+
+cdef inline double beyond_of(double scale) noexcept nogil:
+    """What makes an infinity of an x that is enormous, or is with the scale."""
+    return BEYOND_HUGE * max(1.0, fabs(scale))
 
 
 cdef void add_row_accurate(crdouble x, double scale, crdouble high, crdouble low, rdouble out,
                            Py_ssize_t n) noexcept nogil:
     cdef Py_ssize_t c
+    cdef double beyond = beyond_of(scale)
     for c in range(n):
-        out[c] = add_accurate(x[c], scale, high[c], low[c])
+        out[c] = add_accurate(x[c], scale, high[c], low[c], beyond)
 
 
 cdef void add_row_accurate_in_place(rdouble x, double scale, crdouble high, crdouble low, Py_ssize_t n) noexcept nogil:
     cdef Py_ssize_t c
+    cdef double beyond = beyond_of(scale)
     for c in range(n):
-        x[c] = add_accurate(x[c], scale, high[c], low[c])
+        x[c] = add_accurate(x[c], scale, high[c], low[c], beyond)
 
 
 cdef void sum_row(crdouble high, crdouble low, rdouble out, Py_ssize_t n) noexcept nogil:
@@ -558,10 +582,11 @@ cdef enum:
     QUICK_ROW
     ANY_ROW
     HARD_ROW
+    NO_ROW
 
 
 cdef inline int difficulty(const CPlan* plan, const double* position) noexcept nogil:
-    """Which way a row can go; a HARD_ROW is left to exact arithmetic."""
+    """Which way a row can go; a HARD_ROW is left to exact arithmetic, a NO_ROW has no position."""
     cdef Py_ssize_t a
     cdef double turns = 0.0
     cdef bint hard = False
@@ -572,7 +597,7 @@ cdef inline int difficulty(const CPlan* plan, const double* position) noexcept n
         if not turns <= QUICK or fabs(position[a]) > HUGE:
             answer = ANY_ROW
             if not fabs(position[a]) < INFINITY:
-                return ANY_ROW
+                return NO_ROW
             hard = hard or not turns <= MOST or fabs(position[a]) > HUGE
     if hard:
         return HARD_ROW
@@ -633,8 +658,8 @@ cdef void emit(const CPlan* plan, const CSink* sink, Py_ssize_t i, const double*
             to_bfloat(scratch, <uint16_t*>out, plan.width)
 
 
-cdef void any_row(const CPlan* plan, const double* position, bint single, bint wide, double* row, double* row_low,
-                  double* scratch) noexcept nogil:
+cdef void any_row(const CPlan* plan, const double* position, bint single, bint wide, bint fused, double* row,
+                  double* row_low, double* scratch) noexcept nogil:
     """A row of waves at any position, if wide as sums of two doubles. scratch: 6 * waves."""
     cdef Py_ssize_t n = plan.waves
     cdef double* turns = scratch
@@ -644,12 +669,87 @@ cdef void any_row(const CPlan* plan, const double* position, bint single, bint w
     angles(plan, position, single, turns, turns_low)
     if wide:
         accurate_waves(turns, turns_low, sines, sines + n, sines_low, sines_low + n, n)
+    elif fused:
+        quick_waves(turns, turns_low, sines, sines + n, n, True)
     else:
-        quick_waves(turns, turns_low, sines, sines + n, n)
+        quick_waves(turns, turns_low, sines, sines + n, n, False)
     if not plan.planar:
         interleave(sines, sines + n, row, n)
         if wide:
             interleave(sines_low, sines_low + n, row_low, n)
+
+
+cdef inline void quick_columns(const CPlan* plan, double position, double* row, bint fused) noexcept nogil:
+    if plan.planar:
+        quick_row(position, plan.high, plan.low, row, row + plan.waves, plan.waves, fused)
+    else:
+        quick_row_interleaved(position, plan.high, plan.low, row, plan.waves, fused)
+
+
+cdef void quick_any_row(const CPlan* plan, const double* position, int kind, bint single, bint fused, double* row,
+                        double* row_low, double* work) noexcept nogil:
+    """A row of waves for types of at most 32 bits."""
+    if kind == ANY_ROW or single:
+        any_row(plan, position, single, False, fused, row, row_low, work)
+        if single:
+            settle(row, row_low, 2 * plan.waves)
+    elif fused:
+        quick_columns(plan, position[0], row, True)
+    else:
+        quick_columns(plan, position[0], row, False)
+
+
+cdef void settle(rdouble high, rdouble low, Py_ssize_t n) noexcept nogil:
+    """One NaN for all: which one comes of infinite angles, and of which sign, is up to the processor and compiler."""
+    cdef Py_ssize_t c
+    for c in range(n):
+        if high[c] != high[c]:
+            high[c] = NAN
+            low[c] = 0.0
+
+
+cdef void spread(const CPlan* plan, CPlan* larger, CPlan* smaller, double* more, double* less) noexcept nogil:
+    """Plans whose amplitudes are REACH larger and smaller."""
+    cdef Py_ssize_t c
+    for c in range(plan.width):
+        more[c] = plan.amplitude[c] * (1.0 + REACH)
+        less[c] = plan.amplitude[c] * (1.0 - REACH)
+    larger[0] = smaller[0] = plan[0]
+    larger.amplitude = more
+    smaller.amplitude = less
+
+
+cdef bint emit_surely(const CPlan* larger, const CPlan* smaller, const CSink* sink, Py_ssize_t i, const double* waves,
+                      double* scratch) noexcept nogil:
+    """Emit a row of waves; whether all that lies within REACH is rounded to what was written. scratch: 2 * width."""
+    cdef Py_ssize_t n = larger.width
+    cdef char* out = sink.out + i * sink.row
+    cdef void* one = scratch
+    cdef void* other = scratch + n
+    cdef bint same
+    if sink.type == FLOAT32:
+        columns[rfloat](larger, waves, <float*>out)
+        columns[rfloat](smaller, waves, <float*>other)
+        return memcmp(out, other, 4 * n) == 0
+    if sink.type == FLOAT16:
+        columns[roddfloat](larger, waves, <oddfloat*>one)
+        columns[roddfloat](smaller, waves, <oddfloat*>other)
+        to_half(<oddfloat*>one, <uint16_t*>out, n)
+        # these differ when there is a float between them; seldom it is the middle of two float16
+        if memcmp(one, other, 4 * n) == 0:
+            return True
+        to_half(<oddfloat*>other, <uint16_t*>one, n)
+    else:
+        columns[rfloat](larger, waves, <float*>one)
+        columns[rfloat](smaller, waves, <float*>other)
+        same = memcmp(one, other, 4 * n) == 0
+        if not to_bfloat(one, <uint16_t*>out, n) and same:
+            return True
+        columns[rwidebfloat](larger, waves, <widebfloat*>one)
+        columns[rwidebfloat](smaller, waves, <widebfloat*>other)
+        to_bfloat(one, <uint16_t*>out, n)
+        to_bfloat(other, <uint16_t*>one, n)
+    return memcmp(out, one, 2 * n) == 0
 
 
 cdef bint encode(const CPlan* plan, const double* positions, Py_ssize_t rows, const CSink* sink, bint single,
@@ -658,7 +758,7 @@ cdef bint encode(const CPlan* plan, const double* positions, Py_ssize_t rows, co
 
     False when there is no memory for that.
     """
-    cdef Py_ssize_t i = 0, k, j, step = 0, n = plan.waves, width = plan.width
+    cdef Py_ssize_t i = 0, c, k, j, step = 0, n = plan.waves, width = plan.width
     cdef double* row = scratch
     cdef double* row_low = row + 2 * n
     cdef double* work = row_low + 2 * n
@@ -668,16 +768,26 @@ cdef bint encode(const CPlan* plan, const double* positions, Py_ssize_t rows, co
     cdef double* flat_positions = NULL
     cdef double* flat_row = NULL
     cdef double* flat_rest = NULL
+    cdef double* flat_more
+    cdef double* blank
+    cdef const double* position
     cdef bint wide = sink.type == FLOAT64
+    # sums, of which x is gone once they are written, are made without FMA at every level
+    cdef bint fused = FUSES and sink.x == NULL, doubtful = not FUSES and sink.x == NULL and not wide
     cdef int kind
-    cdef CPlan flat
+    cdef CPlan flat, larger, smaller, flat_larger, flat_smaller
+    if doubtful:
+        spread(plan, &larger, &smaller, high, low)
     if n < FEW_WAVES and plan.axes == 1 and not (wide or single or sink.x != NULL):
         step = min(FLAT_WAVES // n, FLAT_WIDTH // width) if sink.row == width * itemsize(sink.type) else 0
         if step >= 2:
             flat_positions = rest + 2 * width
             flat_row = flat_positions + step * n
             flat_rest = flat_row + 2 * step * n
-            flatten(plan, step, &flat, flat_rest + 2 * step * width)
+            flat_more = flat_rest + 2 * step * width
+            flatten(plan, step, &flat, flat_more + 2 * step * width)
+            if doubtful:
+                spread(&flat, &flat_larger, &flat_smaller, flat_more, flat_more + step * width)
     while i < rows:
         if step >= 2 and i + step <= rows:
             for k in range(step):
@@ -690,28 +800,39 @@ cdef bint encode(const CPlan* plan, const double* positions, Py_ssize_t rows, co
                     quick_flat(flat_positions, flat.high, flat.low, flat_row, flat_row + flat.waves, flat.waves)
                 else:
                     quick_flat_interleaved(flat_positions, flat.high, flat.low, flat_row, flat.waves)
-                emit(&flat, sink, i, flat_row, flat_rest)
-                i += step
-                continue
-        kind = difficulty(plan, positions + i * plan.axes)
+                if not doubtful:
+                    emit(&flat, sink, i, flat_row, flat_rest)
+                if not doubtful or emit_surely(&flat_larger, &flat_smaller, sink, i, flat_row, flat_rest):
+                    i += step
+                    continue
+        position = positions + i * plan.axes
+        kind = difficulty(plan, position)
         if kind == HARD_ROW:
             if left[0] == NULL:
                 left[0] = <unsigned char*>calloc(rows, 1)
                 if left[0] == NULL:
                     return False
             left[0][i] = 1
+        elif kind == NO_ROW:
+            blank = high if wide else rest
+            for c in range(width):
+                blank[c] = NAN
+            if wide:
+                memset(low, 0, width * sizeof(double))
+            deliver(sink, i, blank, low if wide else NULL, width, rest if wide else rest + width)
         elif wide:
-            any_row(plan, positions + i * plan.axes, single, True, row, row_low, work)
+            any_row(plan, position, single, True, False, row, row_low, work)
             columns_accurate(plan, row, row_low, high, low)
+            if single:
+                settle(high, low, width)
             deliver(sink, i, high, low, width, rest)
         else:
-            if kind == ANY_ROW or single:
-                any_row(plan, positions + i * plan.axes, single, False, row, row_low, work)
-            elif plan.planar:
-                quick_row(positions[i], plan.high, plan.low, row, row + n, n)
-            else:
-                quick_row_interleaved(positions[i], plan.high, plan.low, row, n)
-            emit(plan, sink, i, row, rest)
+            quick_any_row(plan, position, kind, single, fused, row, row_low, work)
+            if not doubtful:
+                emit(plan, sink, i, row, rest)
+            elif not emit_surely(&larger, &smaller, sink, i, row, rest):
+                quick_any_row(plan, position, kind, single, True, row, row_low, work)
+                emit(plan, sink, i, row, rest)
         i += 1
     return True
 
@@ -724,7 +845,7 @@ cdef void evaluate(const CPlan* plan, const double* positions, Py_ssize_t rows, 
     cdef double* row = scratch
     cdef double* row_low = row + 2 * n
     for i in range(rows):
-        any_row(plan, positions + i * plan.axes, False, True, row, row_low, row_low + 2 * n)
+        any_row(plan, positions + i * plan.axes, False, True, False, row, row_low, row_low + 2 * n)
         gather_row_accurate(row, row_low, source, amplitude, high + i * stride, low + i * stride, plan.width)
 
 
@@ -767,7 +888,7 @@ cdef void exact_anchor(const CLattice* lattice, Anchor* anchor, int64_t span, do
 
 cdef inline double product(double a, double a_low, double b, double b_low, double* low) noexcept nogil:
     cdef double p = a * b
-    low[0] = product_error(a, b, p) + fma(a, b_low, a_low * b)
+    low[0] = product_error(a, b, p) + (a * b_low + a_low * b)
     return p
 
 
@@ -785,8 +906,8 @@ cdef void rotate_both(crdouble v, crdouble q, crdouble cosine, crdouble sine, rd
                       Py_ssize_t n) noexcept nogil:
     cdef Py_ssize_t c
     for c in range(n):
-        v2[c] = fma(v[c], cosine[c], q[c] * sine[c])
-        q2[c] = fma(q[c], cosine[c], -(v[c] * sine[c]))
+        v2[c] = v[c] * cosine[c] + q[c] * sine[c]
+        q2[c] = q[c] * cosine[c] - v[c] * sine[c]
 
 
 cdef void rotate_accurate(crdouble v, crdouble v_low, crdouble q, crdouble q_low, crdouble cosine, crdouble cosine_low,
@@ -871,8 +992,8 @@ cdef void rotate_pair_add(crdouble v, crdouble q, crdouble cosine, crdouble sine
     for c in range(n):
         a = v[c] * cosine[c]
         b = q[c] * sine[c]
-        above[c] = <float>fma(scale, <double>above[c], a + b)
-        below[c] = <float>fma(scale, <double>below[c], a - b)
+        above[c] = <float>(scale * <double>above[c] + (a + b))
+        below[c] = <float>(scale * <double>below[c] + (a - b))
 
 
 cdef void rotate_pair_sum(crdouble v, crdouble q, crdouble cosine, crdouble sine, double scale, crfloat x_above,
@@ -883,8 +1004,8 @@ cdef void rotate_pair_sum(crdouble v, crdouble q, crdouble cosine, crdouble sine
     for c in range(n):
         a = v[c] * cosine[c]
         b = q[c] * sine[c]
-        above[c] = <float>fma(scale, <double>x_above[c], a + b)
-        below[c] = <float>fma(scale, <double>x_below[c], a - b)
+        above[c] = <float>(scale * <double>x_above[c] + (a + b))
+        below[c] = <float>(scale * <double>x_below[c] + (a - b))
 
 
 cdef void rotate_pair_accurate(crdouble v, crdouble v_low, crdouble q, crdouble q_low, crdouble cosine,

@@ -88,12 +88,21 @@ static inline float posenc_float(uint32_t u)
     return x;
 }
 
+/* a + b, rounded, and what the rounding lost (Knuth) */
+static inline double posenc_two_sum(double a, double b, double *error)
+{
+    double s = a + b, t = s - a;
+    *error = (a - (s - t)) + (b - t);
+    return s;
+}
+
+/* posenc_product_error: a*b - p exactly, where p = a*b rounded; posenc_fma: a*b + c, rounded once */
 #if defined(__FMA__) || defined(__ARM_FEATURE_FMA) || defined(__aarch64__) || defined(_M_ARM64)
-static inline double posenc_fma(double a, double b, double c) { return fma(a, b, c); }
-/* a*b - p exactly, where p = a*b rounded */
+#define POSENC_FUSES 1
 static inline double posenc_product_error(double a, double b, double p) { return fma(a, b, -p); }
+static inline double posenc_fma(double a, double b, double c) { return fma(a, b, c); }
 #else
-static inline double posenc_fma(double a, double b, double c) { return a * b + c; }
+#define POSENC_FUSES 0
 /* Dekker 1971: split each factor in halves of 26 bits, whose products are exact */
 static inline double posenc_product_error(double a, double b, double p)
 {
@@ -101,6 +110,20 @@ static inline double posenc_product_error(double a, double b, double p)
     double t = splitter * a, ah = t - (t - a), al = a - ah;
     double u = splitter * b, bh = u - (u - b), bl = b - bh;
     return ((ah * bh - p) + ah * bl + al * bh) + al * bl;
+}
+
+/* Boldo and Melquiond 2008: of the four parts of the sum the two small ones are added first and rounded to odd. Many
+   times slower than a processor's, but the same result */
+static inline double posenc_fma(double a, double b, double c)
+{
+    double p = a * b, t_low, v_low, lost;
+    double t = posenc_two_sum(c, posenc_product_error(a, b, p), &t_low);
+    double v = posenc_two_sum(p, t, &v_low);
+    double rest = posenc_two_sum(t_low, v_low, &lost);
+    uint64_t u = posenc_bits(rest);
+    if (lost != 0.0 && !(u & 1))
+        rest = posenc_double((lost > 0.0) == (rest > 0.0) ? u + 1 : u - 1);
+    return v + rest;
 }
 #endif
 
@@ -404,7 +427,7 @@ typedef struct {
 /* doubles of scratch that encode and evaluate, table, or rows may use */
 static inline ptrdiff_t posenc_row_scratch(ptrdiff_t waves, ptrdiff_t width)
 {
-    ptrdiff_t flat = waves < POSENC_FEW_WAVES ? 5 * POSENC_FLAT_WAVES + 4 * POSENC_FLAT_WIDTH : 0;
+    ptrdiff_t flat = waves < POSENC_FEW_WAVES ? 5 * POSENC_FLAT_WAVES + 6 * POSENC_FLAT_WIDTH : 0;
     /* a row of waves and the work on it; high and low parts of the columns, two more rows, and a stretch of a sum */
     return 10 * waves + 4 * width + flat + 64;
 }

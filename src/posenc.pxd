@@ -19,7 +19,9 @@ cdef extern from "posenc.h" nogil:
 
     uint64_t bits "posenc_bits"(double)
     double from_bits "posenc_double"(uint64_t)
+    bint FUSES "POSENC_FUSES"
     double fma "posenc_fma"(double, double, double)
+    double two_sum "posenc_two_sum"(double, double, double*)
     double product_error "posenc_product_error"(double, double, double)
     oddfloat to_odd "posenc_odd"(double)
     widebfloat to_wide_bfloat "posenc_wide_bfloat"(double)

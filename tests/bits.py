@@ -1,70 +1,59 @@
-"""Hashes of what each level computes: ``python tests/bits.py`` prints them, ``python tests/bits.py FILE`` compares.
+"""The hashes of `posenc_fast/_cli/bits.py`: ``python tests/bits.py`` prints them for each engine of this machine.
 
-No compiler, flag or architecture may change them, so that a run on one machine is a test of another. The arguments are
-integers and short binary fractions, since NumPy's own functions differ between machines.
+``python tests/bits.py FILE`` compares them with those that another machine or compiler has printed, ``--check`` with
+those in the repository, ``--write`` puts there what the engines agree on. ``--long`` takes 2^27 values of a type in place
+of 2^20 (minutes, for Python), ``--engines baseline,python`` not all engines. No compiler, flag or architecture may change them.
 """
 
 from __future__ import annotations
 
-import hashlib
+import argparse
+import json
 import sys
-from collections.abc import Iterator
-
-import numpy as np
+import time
 
 import posenc_fast as pf
-
-DTYPES = ("f8", "f4", "f2")
-
-
-def calls(widths: tuple[int, ...] = (2, 5, 70, 512)) -> Iterator[tuple[str, object]]:
-    """Names and results of calls that reach every loop: each way to the rows, width, layout and type of output."""
-    rng = np.random.default_rng(7)
-    anywhere = rng.integers(-(10**9), 10**9, 211) / 1024
-    far = rng.integers(-(2**62), 2**62, 61).astype(np.float64)
-    mixed = pf.Encoding([1.0, 0.5, 0.375, 1.0, 3.0], [0, 0.25, 0.125, 0.25, 0.5], [1, 2, -0.5, 1, 3])
-    for d in widths:
-        encoding = mixed if d == 5 else pf.sinusoidal(d)
-        x = (rng.integers(-999, 999, (3, 130, d)) / 256).astype(np.float64)
-        for t in DTYPES:
-            yield f"table {d} {t}", encoding.table(300, start=-9, dtype=t)
-            yield f"far table {d} {t}", encoding.table(130, start=2**40 + 5, dtype=t)
-            yield f"steps {d} {t}", encoding.table(130, start=0.25, step=0.375, dtype=t)
-            yield f"positions {d} {t}", encoding.encode(anywhere, dtype=t)
-            yield f"far positions {d} {t}", encoding.encode(far, dtype=t)
-            yield f"integers {d} {t}", encoding.encode(np.arange(99)[::-1] * 77777, dtype=t)
-            yield f"one {d} {t}", encoding.encode(12345.678, dtype=t)
-            yield f"add {d} {t}", encoding.add_to(x.astype(t), start=3)
-            yield f"scaled {d} {t}", encoding.add_to(x.astype(t), x_scale=8)
-        yield f"float32 arithmetic {d}", encoding.encode(anywhere[:50], precision="float32")
-    for layout in ("half", "interleaved"):
-        rotary = pf.Rotary(64, layout=layout)
-        q = (rng.integers(-999, 999, (2, 3, 77, 64)) / 128).astype(np.float64)
-        for t in DTYPES:
-            yield f"rotate {layout} {t}", rotary.apply(q.astype(t))
-
-
-def lines() -> Iterator[str]:
-    for level in pf.isa_levels():
-        with pf.use_backend("cython", level):
-            for name, values in calls():
-                array = np.asarray(values)
-                data = array.astype(array.dtype.newbyteorder("<")).tobytes()
-                # 64-bit ARM has fused products, as avx2
-                yield f"{'avx2' if level == 'neon' else level} {name}: {hashlib.sha256(data).hexdigest()[:16]}"
+from posenc_fast._cli import bits
+from posenc_fast._cli.verify import engines
 
 
 def main() -> int:
-    made = list(lines())
-    if not sys.argv[1:]:
-        print(*made, sep="\n")
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("file", nargs="?")
+    parser.add_argument("--check", action="store_true")
+    parser.add_argument("--write", action="store_true")
+    parser.add_argument("--long", action="store_true")
+    parser.add_argument("--engines", default=",".join(engines()))
+    arguments = parser.parse_args()
+    times = bits.LONG if arguments.long else bits.SHORT
+    made, wrong = {}, False
+    for engine in arguments.engines.split(","):
+        begin = time.monotonic()
+        with pf.use_backend(*engines()[engine]):
+            made[engine] = dict(bits.hashes(times))
+        print(f"{engine}: {len(made[engine])} hashes in {time.monotonic() - begin:.0f} s", file=sys.stderr)
+    first = next(iter(made.values()))
+    if arguments.write:
+        if any(each != first for each in made.values()):
+            sys.exit("the engines do not agree")
+        stored = json.loads(bits.FILE.read_text("utf-8")) if bits.FILE.exists() else {}
+        bits.FILE.write_text(json.dumps(stored | {str(times): first}, indent=0) + "\n", "utf-8")
         return 0
-    with open(sys.argv[1], encoding="utf-8") as file:
-        expected = set(file.read().splitlines())
-    other = [line for line in made if line not in expected]
-    print(f"{', '.join(pf.isa_levels()) or 'no level'}: {len(made) - len(other)} of {len(made)} hashes are the same")
-    print(*other, sep="\n", end="")
-    return 1 if other or not made else 0
+    if arguments.check or arguments.file:
+        if arguments.check:
+            right = bits.expected(times)
+        else:
+            with open(arguments.file, encoding="utf-8") as file:
+                right = dict(line.rstrip("\n").rsplit(": ", 1) for line in file)
+        for engine, found in made.items():
+            other = [name for name, digest in found.items() if right.get(name) != digest]
+            wrong = wrong or bool(other) or not found
+            print(f"{engine}: {len(found) - len(other)} of {len(found)} hashes are the same", *other, sep="\n  ")
+        return int(wrong)
+    for name in first:
+        for digest in dict.fromkeys(each[name] for each in made.values()):
+            print(f"{name}: {digest}")
+    return 0
 
 
 if __name__ == "__main__":

@@ -14,25 +14,53 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .._numbers.doubles import Floats, Pair, product, two_product, two_sum
-from .._numbers.rounding import BFLOAT16, deliver, hard_rows, round_to, values_of
+from .._numbers.doubles import Floats, Pair, fma, product, total, two_product, two_sum
+from .._numbers.formats import BFLOAT16, FLOAT64
+from .._numbers.rounding import HUGE, add_once, deliver, hard_rows, once, values_of
 
 __all__ = ["Lattice", "Plan", "rotate"]
 
+Bits = npt.NDArray[np.uint64]
+
 TWO_PI, TWO_PI_LOW = float.fromhex("0x1.921fb54442d18p+2"), float.fromhex("0x1.1a62633145c07p-52")
 PER_RADIAN, PER_RADIAN_LOW = float.fromhex("0x1.45f306dc9c883p-3"), float.fromhex("-0x1.6b01ec5417056p-57")
+# adding these rounds to integers, or to quarters, whose number then stands in the low bits of the sum
+ROUNDER, QUARTERS = 1.5 * 2.0**52, 1.5 * 2.0**50
+# turns: up to QUICK the low part of a product is small
+QUICK = 2.0**40
+# how far, relative to it, a value of `quick` with FMA may lie from one without: at most 2^-50.8
+REACH = 2.0**-49
+# of sin(2 pi x) / x and cos(2 pi x), for powers of x**2
+SINE = [
+    float.fromhex("0x1.921fb54442d18p+2"),
+    float.fromhex("-0x1.4abbce625be40p+5"),
+    float.fromhex("0x1.466bc6775868cp+6"),
+    float.fromhex("-0x1.32d2cce2ca8c0p+6"),
+    float.fromhex("0x1.50782fbd1b346p+5"),
+    float.fromhex("-0x1.e300557a585cap+3"),
+    float.fromhex("0x1.e3e94c3f0a6bfp+1"),
+]
+COSINE = [
+    float.fromhex("0x1.0000000000000p+0"),
+    float.fromhex("-0x1.3bd3cc9be45a2p+4"),
+    float.fromhex("0x1.03c1f081b11d8p+6"),
+    float.fromhex("-0x1.55d3c7dc7a4fdp+6"),
+    float.fromhex("0x1.e1f4fbb9cd535p+5"),
+    float.fromhex("-0x1.a6c9df8e94876p+4"),
+    float.fromhex("0x1.f3e318c9d179ap+2"),
+]
 
 
-def _inverse_factorial(n: int) -> tuple[float, float]:
-    exact = Fraction(1, math.factorial(n))
+def _taylor(n: int) -> tuple[float, float]:
+    exact = Fraction((-1) ** (n // 2), math.factorial(n))
     return float(exact), float(exact - Fraction(float(exact)))
 
 
-# high and low parts of 1/n!
-INVERSE_FACTORIALS = {n: _inverse_factorial(n) for n in range(2, 22)}
+# high and low parts of the coefficients of sine (odd) and cosine (even) in radians
+TAYLOR = {n: _taylor(n) for n in range(2, 21)}
 
 
-# ---- waves ------------------------------------------------------------------------------------------------------
+# ---- waves: the same operations in the same order as in src/_loops.pyx, and so the same bits --------------------
 
 
 def angles(positions: Floats, turns: Floats) -> Pair:
@@ -41,7 +69,7 @@ def angles(positions: Floats, turns: Floats) -> Pair:
     for a in range(turns.shape[1]):
         p = positions[:, a, np.newaxis]
         t, e = two_product(p, turns[0, a])
-        angle, error = two_sum(angle, t - np.rint(t))
+        angle, error = two_sum(angle, t - ((t + ROUNDER) - ROUNDER))
         low = low + (error + (p * turns[1, a] + e))
     return angle, low
 
@@ -54,44 +82,74 @@ def angles_single(positions: Floats, radians: Floats) -> Pair:
         angle = angle + positions[:, a, np.newaxis].astype(np.float32) * single[a]
     exact = angle.astype(np.float64)
     t, e = two_product(exact, PER_RADIAN)
-    return t - np.rint(t), exact * PER_RADIAN_LOW + e
+    return t - ((t + ROUNDER) - ROUNDER), exact * PER_RADIAN_LOW + e
 
 
-def sincos(turns: Floats, turns_low: Floats) -> tuple[Pair, Pair]:
+def nearest(turns: Floats) -> tuple[Floats, Bits]:
+    """Distance to the nearest quarter turn, and which that is, in the last two bits."""
+    q = turns + QUARTERS
+    return turns - (q - QUARTERS), q.view(np.uint64)
+
+
+def turn(quadrant: Bits, sine: Floats, cosine: Floats) -> Pair:
+    """Sine and cosine a number of quarter turns on: swapped when it is odd, then the signs."""
+    one, top, sign = np.uint64(1), np.uint64(62), np.uint64(1 << 63)
+    odd = (quadrant & one) == one
+    s, c = np.where(odd, cosine, sine).view(np.uint64), np.where(odd, sine, cosine).view(np.uint64)
+    s ^= (quadrant << top) & sign
+    c ^= ((quadrant + one) << top) & sign
+    return s.view(np.float64), c.view(np.float64)
+
+
+def quick(x: Floats, quadrant: Bits, fused: bool = False) -> Pair:
+    """Sine and cosine of x turns from a quarter turn, to 2^-51, each sum and product rounded, or (fused) both at once."""
+    z = x * x
+    values = []
+    for coefficients in (SINE, COSINE):
+        if fused:
+            value = np.full_like(z, coefficients[6])
+            for c in coefficients[5::-1]:
+                value = fma(z, value, np.full_like(z, c))
+        else:
+            value, pair = np.full_like(z, coefficients[6]), z * z
+            for k in (4, 2, 0):
+                value = (coefficients[k] + z * coefficients[k + 1]) + pair * value
+        values.append(value)
+    return turn(quadrant, x * values[0], values[1])
+
+
+def accurate(angle: Floats, angle_low: Floats) -> tuple[Pair, Pair]:
     """Sine and cosine of an angle in turns, each a sum of two doubles to 2^-65: Taylor's series about quarter turns."""
-    h, h_low = two_sum(turns, turns_low)
-    quadrant = np.rint(4.0 * h)
-    r, r_low = product(h - 0.25 * quadrant, h_low, TWO_PI, TWO_PI_LOW)
+    h, x_low = two_sum(angle, angle_low)
+    x, quadrant = nearest(h)
+    r, r_low = product(x, x_low, TWO_PI, TWO_PI_LOW)
     z, z_low = product(r, r_low, r, r_low)
 
-    def series(first: int) -> Pair:
-        """1/first! - z/(first + 2)! + z^2/(first + 4)! - ..: the small terms in one double, the large in two."""
-        value, low = np.zeros_like(z), np.zeros_like(z)
-        for n in range(first + 18, first - 1, -2):
-            c, c_low = ((-1) ** ((n - first) // 2) * part for part in INVERSE_FACTORIALS[n])
-            if n > 6:
-                value = c + z * value
-            else:
-                p, e = product(z, z_low, value, low)
-                value = c + p
-                low = (p - (value - c)) + (e + c_low)
+    def horner(c: float, c_low: float, value: Floats, low: Floats) -> Pair:
+        """c + z * (value + low), c the larger term."""
+        p, e = product(z, z_low, value, low)
+        s = c + p
+        return s, (p - (s - c)) + (e + c_low)
+
+    def series(last: int, first: int) -> Pair:
+        """The small terms in one double, the large in two."""
+        value = np.full_like(z, TAYLOR[last][0])
+        for n in range(last - 4, 6, -4):
+            value = (TAYLOR[n][0] + z * TAYLOR[n + 2][0]) + z * z * value
+        low = np.zeros_like(z)
+        for n in range(6 - first % 2, first - 1, -2):
+            value, low = horner(*TAYLOR[n], value, low)
         return value, low
 
-    # the leading terms stand apart, so that a small angle keeps its own bits
-    s, s_low = product(r, r_low, *product(z, z_low, *series(3)))
-    sine = r - s
-    sine_low = (-s - (sine - r)) + (r_low - s_low)
-    c, c_low = product(z, z_low, *series(2))
-    cosine = 1.0 - c
-    cosine_low = ((1.0 - cosine) - c) - c_low
-
-    swap = quadrant % 2 == 1
-    sign_s = np.where(quadrant % 4 >= 2, -1.0, 1.0)
-    sign_c = np.where((quadrant + 1) % 4 >= 2, -1.0, 1.0)
-    return (
-        (sign_s * np.where(swap, cosine, sine), sign_s * np.where(swap, cosine_low, sine_low)),
-        (sign_c * np.where(swap, sine, cosine), sign_c * np.where(swap, sine_low, cosine_low)),
-    )
+    # r + r * z * sum: the one in front of the series is left out, so that a small angle keeps its own bits
+    t, t_low = product(z, z_low, *series(19, 3))
+    p, e = two_product(r, t)
+    low = e + (r * t_low + r_low * (1.0 + t))
+    sine = r + p
+    sine_low = (p - (sine - r)) + low
+    cosine, cosine_low = horner(1.0, 0.0, *series(20, 2))
+    highs, lows = turn(quadrant, sine, cosine), turn(quadrant, sine_low, cosine_low)
+    return (highs[0], lows[0]), (highs[1], lows[1])
 
 
 # ---- the engine: the same classes as the compiled one's ---------------------------------------------------------
@@ -172,18 +230,91 @@ class Plan:
         x: npt.NDArray[Any] | None,
         scale: float,
     ) -> None:
-        angle = (angles_single if single else angles)(positions, self.frequencies)
-        sine, cosine = sincos(*angle)
-        if self.planar:
-            waves = [np.concatenate(parts, axis=1) for parts in zip(sine, cosine, strict=True)]
-        else:
-            waves = [np.stack(parts, axis=2).reshape(len(positions), -1) for parts in zip(sine, cosine, strict=True)]
-        high, low = product(waves[0][:, self.source], waves[1][:, self.source], self.amplitude, 0.0)
-        deliver(kind, high, low, out, x, scale)
+        nowhere = ~np.isfinite(positions).all(axis=1)
+        if kind == FLOAT64.kind:
+            high, low = self.exact(positions, self.source, self.amplitude, single)
+            high[nowhere], low[nowhere] = np.nan, 0.0
+            # of a NaN the processor would choose the sign
+            high[np.isnan(high)] = np.nan
+            deliver(kind, high, low, out, x, scale)
+            return
+        waves = self._quick(positions, single)
+        waves[nowhere] = np.nan
+        columns = waves[:, self.source]
+        if x is not None:
+            out[...] = add_once(kind, columns * self.amplitude, x, scale)
+            return
+        # what FMA would give lies between these; where it is not clear what they are rounded to, it is looked at
+        larger, smaller = (once(kind, columns * (self.amplitude * (1.0 + reach))) for reach in (REACH, -REACH))
+        bits = f"u{larger.itemsize}"
+        doubtful = (larger.view(bits) != smaller.view(bits)).any(axis=1)
+        if doubtful.any():
+            columns = self._quick(positions[doubtful], single, fused=True)[:, self.source]
+            larger[doubtful] = once(kind, columns * self.amplitude)
+        out[...] = larger
+
+    def _quick(self, positions: Floats, single: bool, fused: bool = False) -> Floats:
+        """Rows of waves, for types of at most 32 bits."""
+        direct = np.zeros(len(positions), np.bool_)
+        if len(self.largest) == 1 and not single:
+            p = np.abs(positions[:, 0])
+            direct = (p * self.largest[0] <= QUICK) & (p <= HUGE)
+        x = np.empty((len(positions), self.frequencies.shape[2]))
+        quadrant = np.empty(x.shape, np.uint64)
+        if direct.any():
+            p, (high, low) = positions[direct], self.frequencies[:, 0]
+            t, error = two_product(p, high)
+            near, quadrant[direct] = nearest(t)
+            x[direct] = near + (p * low + error)
+        if not direct.all():
+            some = ~direct
+            h, h_low = two_sum(*(angles_single if single else angles)(positions[some], self.frequencies))
+            near, quadrant[some] = nearest(h)
+            x[some] = near + h_low
+        rows = self._row(*quick(x, quadrant, fused))
+        rows[np.isnan(rows)] = np.nan
+        return rows
+
+    def _row(self, sine: Floats, cosine: Floats) -> Floats:
+        """Sines before cosines, or sine and cosine of each wave side by side."""
+        return (
+            np.concatenate([sine, cosine], axis=1)
+            if self.planar
+            else np.stack([sine, cosine], axis=2).reshape(len(sine), -1)
+        )
+
+    def exact(
+        self, positions: Floats, source: npt.NDArray[np.int32], amplitude: Floats | float, single: bool = False
+    ) -> Pair:
+        """Rows as sums of two doubles, for any choice of columns."""
+        sine, cosine = accurate(*(angles_single if single else angles)(positions, self.frequencies))
+        high, low = (self._row(*parts)[:, source] for parts in zip(sine, cosine, strict=True))
+        p, e = two_product(amplitude, high)
+        return p, amplitude * low + e
+
+
+class _Offsets:
+    """Cosines and sines of 0, step, 2 * step .. and their low parts, each row made when it is first asked for."""
+
+    def __init__(self, plan: Plan, sources: tuple[npt.NDArray[np.int32], ...], step: int, rows: int) -> None:
+        self.plan, self.sources, self.step = plan, sources, step
+        self.made = np.zeros(rows, np.bool_)
+        self.parts = np.empty((4, rows, len(sources[0])))
+
+    def __call__(self, rows: npt.NDArray[np.int64]) -> Floats:
+        """(cosine, its low part, sine, its low part) of some rows."""
+        missing = np.unique(rows[~self.made[rows]])
+        if len(missing):
+            positions = np.zeros((len(missing), self.plan.frequencies.shape[1]))
+            positions[:, 1] = missing * self.step
+            for k, source in enumerate(self.sources):
+                self.parts[2 * k : 2 * k + 2, missing] = self.plan.exact(positions, source, 1.0)
+            self.made[missing] = True
+        return self.parts[:, rows]
 
 
 class Lattice:
-    """Rows of integer positions: the twin of the compiled kernel's Lattice, without its rotations."""
+    """Rows of integer positions, rotated from anchors: the twin of the compiled kernel's Lattice, see there."""
 
     def __init__(
         self,
@@ -197,7 +328,10 @@ class Lattice:
         span_bits: int,
         wide: bool,
     ) -> None:
-        self.plan, self.span_bits = plan, span_bits
+        self.plan, self.quadrature = plan, (quadrature_source, quadrature_amplitude)
+        self.block_bits, self.span_bits, self.wide = block_bits, span_bits, wide
+        self.near = _Offsets(plan, (cosine, sine), 1, (1 << block_bits) // 2 + 1)
+        self.far = _Offsets(plan, (cosine, sine), 1 << block_bits, 1 << (span_bits - block_bits))
 
     def table(
         self,
@@ -229,14 +363,53 @@ class Lattice:
         scale: float = 1.0,
     ) -> None:
         """Fill out (rows, width), or write scale * x + encoding to out (batch, rows, width): any integers."""
+        rows = max(1, 32768 // max(len(self.plan.source), 1))
+        with np.errstate(invalid="ignore", over="ignore", under="ignore"):
+            for first in range(0, len(spans), rows):
+                part = slice(first, first + rows)
+                target, seen = out[..., part, :], None if x is None else x[:, part]
+                high, low = self._rotated(spans[part], offsets[part].astype(np.int64))
+                if self.wide:
+                    deliver(kind, high, low, target, seen, scale)
+                else:
+                    target[...] = add_once(kind, high, seen, scale)
+
+    def _rotated(self, spans: npt.NDArray[np.int64], offsets: npt.NDArray[np.int64]) -> Pair:
+        """From the exact rows of spans to the anchors of blocks, and from these to rows."""
+        # the anchor of a block is its middle; that of the last half block of a span lies in the next
+        block = (offsets + (1 << self.block_bits >> 1)) >> self.block_bits
+        offset = offsets - (block << self.block_bits)
+        bits = self.span_bits - self.block_bits
+        different, span = np.unique(spans + (block >> bits), return_inverse=True)
+        anchors, anchor = np.unique((span << bits) + (block & ((1 << bits) - 1)), return_inverse=True)
+        value, quadrature = self._exact(different)
+        from_ = anchors >> bits
+        value, quadrature = ((high[from_], low[from_]) for high, low in (value, quadrature))
+        far = self.far(anchors & ((1 << bits) - 1))
+        value, quadrature = self._turn(value, quadrature, far, 1.0), self._turn(quadrature, value, far, -1.0)
+        value, quadrature = ((high[anchor], low[anchor]) for high, low in (value, quadrature))
+        sign = np.where(offset >= 0, 1.0, -1.0)[:, np.newaxis]
+        return self._turn(value, quadrature, self.near(np.abs(offset)), sign)
+
+    def _exact(self, spans: npt.NDArray[np.int64]) -> tuple[Pair, Pair]:
+        """Values and quadratures at multiples of the span."""
         shift = 32 - self.span_bits
         # the nearest multiple of 2**32, so that what is left is small where the position is, on both sides of zero
         multiples = (spans + (1 << (shift - 1))) >> shift
-        rest = ((spans - (multiples << shift)) << self.span_bits) + offsets
+        rest = (spans - (multiples << shift)) << self.span_bits
         columns = [multiples, rest, np.ones_like(rest)][: self.plan.frequencies.shape[1]]
         positions = np.stack(columns, axis=1).astype(np.float64)
-        # like the kernel's lattice this one leaves no row out, however many turns it is away
-        self.plan._encode_chosen(np.ones(len(positions), np.bool_), positions, out, kind, False, x, scale)
+        plan = self.plan
+        return plan.exact(positions, plan.source, plan.amplitude), plan.exact(positions, *self.quadrature)
+
+    def _turn(self, value: Pair, quadrature: Pair, offset: Floats, sign: Floats | float) -> Pair:
+        """value * cosine + sign * quadrature * sine; as sums of two doubles, or in doubles (the low parts stand for nothing)."""
+        cosine, cosine_low, sine, sine_low = offset
+        if not self.wide:
+            return value[0] * cosine + sign * (quadrature[0] * sine), value[1]
+        a, a_low = product(*value, cosine, cosine_low)
+        b, b_low = product(*quadrature, sine, sine_low)
+        return total(a, a_low, sign * b, sign * b_low)
 
 
 def rotate(
@@ -262,8 +435,7 @@ def rotate(
             doubles = _products(first, second, cosine.astype(np.float64), sine.astype(np.float64))
             turned = [np.where(far, *both) for both in zip(doubles, turned, strict=True)]
         for part, value in zip(neighbours if layout == 1 else halves, turned, strict=True):
-            # a zero keeps its sign when -0.0 is added
-            out[..., part] = round_to(kind, value.astype(np.float64), np.full(value.shape, -0.0))
+            out[..., part] = once(kind, value.astype(np.float64))
 
 
 def _products(

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Floats", "Pair", "product", "total", "two_product", "two_sum"]
+__all__ = ["Floats", "Pair", "fma", "product", "total", "two_product", "two_sum"]
 
 Floats = npt.NDArray[np.float64]
 Pair = tuple[Floats, Floats]
@@ -27,6 +27,18 @@ def two_product(a: Any, b: Any) -> Pair:
     a_high, b_high = t - (t - a), u - (u - b)
     a_low, b_low = a - a_high, b - b_high
     return p, ((a_high * b_high - p) + a_high * b_low + a_low * b_high) + a_low * b_low
+
+
+def fma(a: Any, b: Any, c: Any) -> Floats:
+    """a * b + c, rounded once: the small ones of four parts are added first and rounded to odd (Boldo, Melquiond 2008)."""
+    p, e = two_product(a, b)
+    t, t_low = two_sum(c, e)
+    v, v_low = two_sum(p, t)
+    rest, lost = two_sum(t_low, v_low)
+    bits = rest.view(np.int64)
+    away = np.where((lost > 0) == (rest > 0), 1, -1)
+    odd = np.where((lost != 0) & (bits & 1 == 0), bits + away, bits).view(np.float64)
+    return np.asarray(v + odd)
 
 
 def product(a: Any, a_low: Any, b: Any, b_low: Any) -> Pair:

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .doubles import Floats, total, two_product
+from .doubles import Floats, two_product, two_sum
 from .formats import BFLOAT16, FLOAT16, FLOAT32, FLOAT64
 
-__all__ = ["BFLOAT16", "HUGE", "MOST", "deliver", "hard_rows", "round_to", "rounded", "values_of"]
+__all__ = ["HUGE", "MOST", "add_once", "deliver", "hard_rows", "once", "round_to", "rounded", "values_of"]
 
 # turns: beyond MOST a product no longer rounds to quarter turns; below TINY its error may be subnormal
 MOST, TINY = 2.0**49, 1e-270
@@ -20,7 +20,11 @@ HUGE = 2.0**990
 
 def round_to(kind: int, high: Floats, low: Floats) -> npt.NDArray[Any]:
     """The sum of two doubles, rounded once; 16-bit floats as uint16."""
-    value = high + low
+    return once(kind, high + low)
+
+
+def once(kind: int, value: Floats) -> npt.NDArray[Any]:
+    """Doubles, rounded once; 16-bit floats as uint16."""
     if kind == FLOAT64.kind:
         return value
     if kind == FLOAT32.kind:
@@ -39,8 +43,7 @@ def rounded(values: Floats, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     """Doubles as one of the four types, rounded once; NumPy takes a bfloat16 from a float32."""
     if dtype.name != "bfloat16":
         return values.astype(dtype)
-    # a zero keeps its sign when -0.0 is added
-    return round_to(BFLOAT16.kind, values, np.full_like(values, -0.0)).view(dtype)
+    return once(BFLOAT16.kind, values).view(dtype)
 
 
 def values_of(kind: int, x: npt.NDArray[Any]) -> Floats:
@@ -56,14 +59,20 @@ def deliver(
     kind: int, high: Floats, low: Floats, out: npt.NDArray[Any], x: npt.NDArray[Any] | None, scale: float
 ) -> None:
     """Write the encoding, or scale * x + encoding, rounded once."""
-    if x is not None:
-        values = values_of(kind, x)
-        whole = values * scale + high
-        product_high, product_low = two_product(values, scale)
-        high, low = total(product_high, product_low, high, low)
-        # of a sum that is infinite or enormous there is no error to be had
-        high, low = np.where(np.isnan(low), whole, high), np.where(np.isnan(low), 0.0, low)
-    out[...] = round_to(kind, high, low)
+    if x is None:
+        out[...] = round_to(kind, high, low)
+        return
+    values = values_of(kind, x)
+    p, lost = two_product(values, scale)
+    total, e = two_sum(p, high)
+    # of factors that cannot be split, and of a sum that is infinite or enormous, there is no error to be had
+    e += (lost + low) + values * (2.0**34 * max(1.0, abs(scale))) * 0.0
+    out[...] = once(kind, total + np.where(np.isnan(e), 0.0, e))
+
+
+def add_once(kind: int, value: Floats, x: npt.NDArray[Any] | None, scale: float) -> npt.NDArray[Any]:
+    """An encoding in doubles, or scale * x + encoding, rounded to a type of at most 32 bits."""
+    return once(kind, value if x is None else scale * values_of(kind, x) + value)
 
 
 def hard_rows(positions: Floats, largest: Floats) -> npt.NDArray[np.bool_]:

@@ -1,0 +1,107 @@
+"""The same bits from every engine: stored hashes, and results in the middle of two numbers, where the levels part."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import posenc_fast as pf
+from posenc_fast._cli import bits
+from posenc_fast._engine import python as engine
+from posenc_fast._numbers.doubles import fma
+from support.checkout import checkout
+
+NARROW = {"float32": np.float32, "float16": np.float16, "bfloat16": ml_dtypes.bfloat16}
+
+
+def of(array):
+    return array.view(f"u{array.itemsize}")
+
+
+def test_stored_hashes(backend):
+    found = dict(bits.hashes(bits.SHORT))
+    assert found == {name: digest for name, digest in bits.expected(bits.SHORT).items() if name in found}
+
+
+def test_the_calls_have_as_many_values_as_promised():
+    for dtype in (np.dtype(np.float64), np.dtype(np.float16)):
+        assert sum(make(dtype, 0).size for make in bits.calls().values()) >= 2**20
+
+
+def test_fma_is_rounded_once(rng):
+    # products that cancel against the third number but for their last places, and others
+    a, b = (rng.uniform(1, 2, 3000) * 2.0 ** rng.integers(-9, 9, 3000) for _ in range(2))
+    c = -a * b * np.where(np.arange(3000) % 3 == 0, 1, 2.0 ** rng.integers(-60, 60, 3000))
+    for got, *numbers in zip(fma(a, b, c).tolist(), a.tolist(), b.tolist(), c.tolist(), strict=True):
+        x, y, z = map(Fraction, numbers)
+        assert got == float(x * y + z), numbers
+
+
+def test_reach_holds_what_fma_changes(rng):
+    """At most 2^-50.8 by the sum of the roundings' bounds, relative to sine and cosine."""
+    x = np.concatenate(
+        [rng.uniform(-0.1255, 0.1255, 200000), rng.normal(size=1000) * 10.0 ** rng.integers(-200, -1, 1000)]
+    )
+    zero = np.zeros(x.shape, np.uint64)
+    for one, other in zip(engine.quick(x, zero), engine.quick(x, zero, fused=True), strict=True):
+        assert np.abs(other / one - 1).max() <= 2.0**-50.8
+
+
+def middles(name, subnormal, values, rng):
+    """Amplitudes with which values come to lie in the middle of two numbers of a type, as nearly as a double can."""
+    places, least = {"float32": (24, -149), "float16": (11, -24), "bfloat16": (8, -133)}[name]
+    if subnormal:
+        return (rng.integers(0, 2 ** (places - 1), values.shape) + 0.5) * 2.0**least / values
+    return (rng.integers(2 ** (places - 1), 2**places, values.shape) + 0.5) * 2.0**-places / values
+
+
+@pytest.mark.parametrize("subnormal", [False, True], ids=["normal", "subnormal"])
+@pytest.mark.parametrize("name", NARROW)
+@pytest.mark.parametrize("count", [3, 100], ids=["several rows at a time", "row by row"])
+def test_the_middle_of_two_numbers(name, subnormal, count, rng, monkeypatch):
+    """Where levels without FMA must find out what it would give: plain products and sums are often on the other side."""
+    engines = [("python", None), *(("cython", level) for level in pf.isa_levels())]
+    results = {which: [] for which in [*engines, "plain"]}
+    for _ in range(300 // count + 10):
+        frequencies = np.repeat(rng.uniform(0.1, 1, count), 2)
+        phases, position = np.tile([0.0, 0.25], count), rng.uniform(-1000, 1000)
+        values = pf.Encoding(frequencies, phases).encode(position, dtype=np.float64)
+        encoding = pf.Encoding(frequencies, phases, middles(name, subnormal, values, rng))
+        for which, found in results.items():
+            with pf.use_backend(*("python", None) if which == "plain" else which), monkeypatch.context() as patch:
+                if which == "plain":
+                    patch.setattr(engine, "REACH", 0.0)
+                found.append(of(encoding.encode(np.full(50, position), dtype=NARROW[name])))
+    for which in engines:
+        assert np.array_equal(results[which], results[engines[0]]), which
+    assert not np.array_equal(results["plain"], results[engines[0]])
+
+
+def test_one_polynomial_in_two_files():
+    header = (checkout() / "src" / "coefficients.h").read_text()
+    defined = dict(re.findall(r"^#define (\S+) (\S+)$", header, re.MULTILINE))
+    for letter, coefficients in (("S", engine.SINE), ("C", engine.COSINE)):
+        assert [float.fromhex(defined[f"{letter}{k}"]) for k in range(7)] == coefficients
+
+
+@pytest.mark.parametrize("dtype", [np.float64, *NARROW.values()], ids=["float64", *NARROW])
+def test_no_position_is_one_nan(dtype, backend):
+    encoding = pf.sinusoidal(9, odd="zero", freq_shift=1.0)
+    for precision in ("exact", "float32"):
+        rows = encoding.encode([np.nan, -np.nan, np.inf, -np.inf], dtype=dtype, precision=precision)
+        assert (of(rows) == of(np.array([np.nan], dtype))).all(), precision
+
+
+def test_enormous_sums(rng):
+    """Products whose error FMA has, and splitting into halves has not."""
+    encoding, found = pf.sinusoidal(64), []
+    x = rng.uniform(-1, 1, (2, 200, 64)) * 2.0 ** rng.integers(-20, 1023, (2, 200, 64))
+    for which in [("python", None), *(("cython", level) for level in pf.isa_levels())]:
+        with pf.use_backend(*which), np.errstate(over="ignore"):
+            sums = [encoding.add_to(x, x_scale=scale) for scale in (1.0, 1.1, -1e-200, 2.0**1000, 3.3e300)]
+            found.append(of(np.stack(sums)))
+    assert all(np.array_equal(each, found[0]) for each in found)
