@@ -81,6 +81,9 @@ class BuildKernel(build_ext):
             if self.compiler.compiler_type != "msvc":
                 # the steps of a loop must be inlined, or the loop is not vectorised
                 names.append(("CYTHON_INLINE", "__inline__ __attribute__((__always_inline__))"))
+                if name == "_rotations":
+                    # gcc 12 makes an FMA of the two sums of a pair, whatever -ffp-contract says
+                    flags = [*flags, "-fno-tree-slp-vectorize"]
             objects += self.compiler.compile(
                 [source],
                 output_dir=str(Path(self.build_temp) / level),
