@@ -107,6 +107,9 @@ class BuildKernel(build_ext):
             # the steps of a loop must be inlined, or the loop is not vectorised
             inline = "__inline__ __attribute__((__always_inline__, __unused__))"
             names.append(("CYTHON_INLINE", "__forceinline" if self.compiler.compiler_type == "msvc" else inline))
+            if name == "_rotations" and self.compiler.compiler_type != "msvc":
+                # gcc 12 makes an FMA of the two sums of a pair, whatever -ffp-contract says
+                flags = [*flags, "-fno-tree-slp-vectorize"]
             objects += self.compiler.compile(
                 [source],
                 output_dir=str(Path(self.build_temp) / level),

@@ -468,7 +468,12 @@ def test_loops_are_vector_code(code, isa, register):
     # about a third of what gcc 12 makes; loops that are not vectorised would leave next to none
     assert count(code["loops", isa], r"vfn?m\w+pd", register) > 50
     assert count(code["loops", isa], r"v\w+p[ds]", register) > 300
-    assert count(code["rotations", isa], r"vfn?m\w+pd", register) > 12
+    assert count(code["rotations", isa], r"v(mul|add|sub)pd", register) > 150
+    # 16-bit types, which are turned in floats
+    assert count(code["rotations", isa], r"v(mul|add|sub)ps", register) > 100
+    assert count(code["rotations", isa], "vpminuw", register) > 0
+    # products and sums that are written out stay so
+    assert not re.search(r"\tvfn?m", code["rotations", isa])
     assert count(code["rotations", isa], r"vcvt\w+", register) > 12
 
 

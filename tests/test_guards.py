@@ -109,6 +109,11 @@ def calls(engine):
         "rotate layout": (lambda: kernel.rotate(0, angles, x, x, 1, 3), "layout"),
         "rotate angles": (lambda: kernel.rotate(0, angles[:, :2].copy(), x, x, 1, 0), "x"),
         "rotate out": (lambda: kernel.rotate(0, angles, x, x[..., :5], 1, 0), "out"),
+        "rotate type of angles": (lambda: kernel.rotate(0, angles.astype("f4"), x, x, 1, 0), "angles"),
+        "rotate_memory rows": (
+            lambda: kernel.rotate_memory(0, angles, (1, 1, 4, 6), 0, (0, 0, 0, 1), 0, (0, 0, 0, 1), 2, 1, 0),
+            "angles",
+        ),
         "rotate width": (lambda: kernel.rotate(0, np.zeros((1, 3, 8)), x, x, 1, 0), "x"),
         "plan source": (lambda: kernel.Plan(frequencies, np.ones(1), six + 1, np.ones(6), runs, True), "source"),
         "plan largest": (lambda: kernel.Plan(frequencies, np.ones(2), six, np.ones(6), runs, True), "largest"),

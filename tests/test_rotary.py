@@ -163,6 +163,21 @@ def test_norms_and_scores(start, layout, rng):
     np.testing.assert_allclose(there[0] @ there[1].T, here[0] @ here[1].T, rtol=0, atol=2e-13)
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32], ids=lambda t: t.__name__)
+@pytest.mark.parametrize("rotary_dim", [128, 126, 10, 6, 2])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_every_engine_turns_by_tables_to_the_same_bits(layout, rotary_dim, dtype, rng):
+    rotary, x = pf.Rotary(128, rotary_dim=rotary_dim, layout=layout), rng.normal(size=(1, 4, 9, 128)).astype(dtype)
+    tables = rng.normal(size=(2, 9, rotary_dim // 2))
+    with pf.use_backend("python"):
+        expected = rotary.apply_tables(x, *tables)
+    for isa in pf.isa_levels():
+        with pf.use_backend("cython", isa):
+            np.testing.assert_array_equal(rotary.apply_tables(x, *tables), expected)
+            inside = x.copy()
+            np.testing.assert_array_equal(rotary.apply_tables(inside, *tables, out=inside), expected)
+
+
 # ---- shapes -----------------------------------------------------------------------------------------------------
 
 
