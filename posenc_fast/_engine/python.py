@@ -232,7 +232,7 @@ class Plan:
     ) -> None:
         nowhere = ~np.isfinite(positions).all(axis=1)
         if kind == FLOAT64.kind:
-            high, low = self.exact(positions, self.source, self.amplitude, single)
+            high, low = self._exact(positions, self.source, self.amplitude, single)
             high[nowhere], low[nowhere] = np.nan, 0.0
             # of a NaN the processor would choose the sign
             high[np.isnan(high)] = np.nan
@@ -283,7 +283,7 @@ class Plan:
             else np.stack([sine, cosine], axis=2).reshape(len(sine), -1)
         )
 
-    def exact(
+    def _exact(
         self, positions: Floats, source: npt.NDArray[np.int32], amplitude: Floats | float, single: bool = False
     ) -> Pair:
         """Rows as sums of two doubles, for any choice of columns."""
@@ -308,7 +308,7 @@ class _Offsets:
             positions = np.zeros((len(missing), self.plan.frequencies.shape[1]))
             positions[:, 1] = missing * self.step
             for k, source in enumerate(self.sources):
-                self.parts[2 * k : 2 * k + 2, missing] = self.plan.exact(positions, source, 1.0)
+                self.parts[2 * k : 2 * k + 2, missing] = self.plan._exact(positions, source, 1.0)
             self.made[missing] = True
         return self.parts[:, rows]
 
@@ -400,7 +400,7 @@ class Lattice:
         columns = [multiples, rest, np.ones_like(rest)][: self.plan.frequencies.shape[1]]
         positions = np.stack(columns, axis=1).astype(np.float64)
         plan = self.plan
-        return plan.exact(positions, plan.source, plan.amplitude), plan.exact(positions, *self.quadrature)
+        return plan._exact(positions, plan.source, plan.amplitude), plan._exact(positions, *self.quadrature)
 
     def _turn(self, value: Pair, quadrature: Pair, offset: Floats, sign: Floats | float) -> Pair:
         """value * cosine + sign * quadrature * sine; as sums of two doubles, or in doubles (the low parts stand for nothing)."""
