@@ -2,13 +2,14 @@
 #define SIZEOF_SHORT __SIZEOF_SHORT__
 #define SIZEOF_INT __SIZEOF_INT__
 #define SIZEOF_LONG_LONG __SIZEOF_LONG_LONG__
-#define SIZEOF_SIZE_T __SIZEOF_SIZE_T__
 #define SIZEOF_WCHAR_T __SIZEOF_WCHAR_T__
 #define SIZEOF_DOUBLE __SIZEOF_DOUBLE__
 #define SIZEOF_FLOAT __SIZEOF_FLOAT__
 #define HAVE_STDDEF_H 1
 #define HAVE_WCHAR_H 1
+/* Python sets these for Apple itself */
 #if !defined(__APPLE__)
+#define SIZEOF_SIZE_T __SIZEOF_SIZE_T__
 #define SIZEOF_LONG __SIZEOF_LONG__
 #define SIZEOF_VOID_P __SIZEOF_POINTER__
 #endif
