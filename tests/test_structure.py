@@ -98,12 +98,18 @@ def private_names(folder, read):
                     yield file.name, node.lineno, node.attr
             elif not read and isinstance(node, ast.FunctionDef | ast.ClassDef):
                 yield node.name
-            elif not read and isinstance(node, ast.Attribute | ast.Name):
+            elif not read and isinstance(node, ast.Attribute | ast.Name) and isinstance(node.ctx, ast.Store):
                 name = node.attr if isinstance(node, ast.Attribute) else node.id
-                if isinstance(node.ctx, ast.Store) or isinstance(node, ast.Name):
-                    yield name
-            elif not read and isinstance(node, ast.Constant) and isinstance(node.value, str):
-                yield node.value
+                yield name
+                if name == "__slots__":
+                    yield from slots_of(file, node)
+
+
+def slots_of(file, target):
+    """The names in the assignment of ``__slots__`` that begins where target stands."""
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Assign) and node.lineno == target.lineno:
+            yield from (each.value for each in ast.walk(node.value) if isinstance(each, ast.Constant))
 
 
 @pytest.mark.parametrize("folder", sorted({folder_of(parts_of(file)) for file in MODULES} - {""}))

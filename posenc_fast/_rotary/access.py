@@ -5,15 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 from .._encoding.value import Encoding
+from .._engine.backend import Engine
 from .._numbers.schedule import parts_of, schedule_of
-from .value import Rotary, Settings
+from .settings import Settings
+from .value import Rotary
 
-__all__ = ["angles", "arguments", "read", "scaling", "settings", "written"]
+__all__ = ["angles", "arguments", "engine", "read", "scaling", "settings", "written"]
 
 
 def settings(rotary: Rotary) -> Settings:
     """What makes it equal to another."""
     return rotary._key
+
+
+def engine(rotary: Rotary) -> Engine:
+    """What turns in this context."""
+    return rotary._engine()
 
 
 def scaling(rotary: Rotary) -> dict[str, Any] | None:

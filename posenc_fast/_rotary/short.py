@@ -7,16 +7,15 @@ been written when None is returned.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from .._engine.backend import Engine
 from .._numbers.formats import kind_of
 from .pairs import LAYOUTS
-
-if TYPE_CHECKING:
-    from .value import Rotary
+from .settings import Settings
 
 __all__ = ["ANGLES", "angles_type", "by_positions", "by_tables", "rows_kept", "side_by_side", "with_plain_nans"]
 
@@ -31,12 +30,23 @@ _FLOAT32, _FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 _TYPES = (_FLOAT64, _FLOAT64, _FLOAT32, _FLOAT32)
 
 
+class Turning(Protocol):
+    """What is asked of a Rotary here. _last: the angle rows that are kept."""
+
+    @property
+    def _key(self) -> Settings: ...
+    @property
+    def _last(self) -> dict[Any, Any]: ...
+    def _engine(self) -> Engine: ...
+    def _angle_rows(self, given: Any, start: Any, single: bool, inverse: bool, dtype: np.dtype[Any]) -> Array: ...
+
+
 def angles_type(kind: int) -> np.dtype[Any]:
     """What the engines take cosines and sines in, for x of a kind."""
     return _TYPES[kind]
 
 
-def by_positions(rotary: Rotary, x: Any, start: Any, seq_axis: Any, out: Any) -> Array | None:
+def by_positions(rotary: Turning, x: Any, start: Any, seq_axis: Any, out: Any) -> Array | None:
     """x turned for consecutive positions, into new memory, in place or into plain memory of the caller."""
     few = _usual(rotary, x, seq_axis, out)
     if few is None or type(start) is not int or abs(start) >= 2**62:
@@ -47,7 +57,7 @@ def by_positions(rotary: Rotary, x: Any, start: Any, seq_axis: Any, out: Any) ->
     return _turned(rotary, few, rows_kept(rotary, length, start, False, False, angles_type(few.kind)))
 
 
-def by_tables(rotary: Rotary, x: Any, cos: Any, sin: Any, seq_axis: Any, out: Any) -> Array | None:
+def by_tables(rotary: Turning, x: Any, cos: Any, sin: Any, seq_axis: Any, out: Any) -> Array | None:
     """x turned by given cosines and sines, for all batches or for each."""
     if type(cos) is not np.ndarray or type(sin) is not np.ndarray or cos.shape != sin.shape:
         return None
@@ -77,7 +87,7 @@ def with_plain_nans(rows: Array) -> Array:
     return rows
 
 
-def rows_kept(rotary: Rotary, count: int, start: Any, single: bool, inverse: bool, dtype: np.dtype[Any]) -> Array:
+def rows_kept(rotary: Turning, count: int, start: Any, single: bool, inverse: bool, dtype: np.dtype[Any]) -> Array:
     """Cosines and sines of consecutive positions.
 
     Every layer of a model asks for the same ones, and the next token for the next: a few are made ahead and kept.
@@ -107,7 +117,7 @@ class _Few(NamedTuple):
     kind: int
 
 
-def _usual(rotary: Rotary, x: Any, seq_axis: Any, out: Any) -> _Few | None:
+def _usual(rotary: Turning, x: Any, seq_axis: Any, out: Any) -> _Few | None:
     """x of four axes and where it goes, where nothing has to be copied; None for all but the most usual."""
     if type(x) is not np.ndarray or x.ndim != 4 or type(seq_axis) is not int or seq_axis not in (-2, 2, 1, -3):
         return None
@@ -134,7 +144,7 @@ def _usual(rotary: Rotary, x: Any, seq_axis: Any, out: Any) -> _Few | None:
     return _Few(result, few, into, kind)
 
 
-def _turned(rotary: Rotary, few: _Few, rows: Array) -> Array:
+def _turned(rotary: Turning, few: _Few, rows: Array) -> Array:
     # groups that share angles: all batches, or each by itself
     where: Any = np.newaxis if rows.ndim == 2 else (slice(None), np.newaxis)
     rows = rows[np.newaxis] if rows.ndim == 2 else rows

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Self, overload
+from typing import Any, Self, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,7 @@ from . import pairs as _pairs
 from . import scaling as _rope
 from . import short
 from .pairs import LAYOUTS
+from .settings import Settings
 
 __all__ = ["LAYOUTS", "Rotary", "permute_rotary"]
 
@@ -34,20 +35,6 @@ Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
 
 _FLOAT64 = np.dtype(np.float64)
-
-
-class Settings(NamedTuple):
-    """What makes two encodings equal: parameters are sorted; axes has the axis of each pair."""
-
-    head_dim: int
-    base: float
-    rotary_dim: int
-    layout: str
-    kind: str
-    parameters: tuple[tuple[str, Any], ...]
-    axes: tuple[int, ...] | None
-    frequencies: tuple[Schedule, ...] | None
-    attention_factor: float
 
 
 class Rotary:

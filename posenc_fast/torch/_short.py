@@ -19,6 +19,8 @@ from torch.autograd import forward_ad
 
 from .._engine import backend
 from .._engine.blocks import WORTH_A_THREAD
+from .._rotary.access import engine as engine_of
+from .._rotary.access import settings
 from .._rotary.short import ANGLES, angles_type, rows_kept
 from .._rotary.value import LAYOUTS, Rotary
 from . import _operators as ops
@@ -36,10 +38,11 @@ def by_positions(
     """Queries and keys turned for consecutive positions."""
     if torch.compiler.is_compiling():
         return None
-    axis, engine = AXES.get(seq_axis), rotary._engine()
+    axis, engine = AXES.get(seq_axis), engine_of(rotary)
     if axis is None or type(start) is not int or abs(start) >= 2**62 or engine.backend != "cython":
         return None
-    dim, head_dim, layout = rotary._key.rotary_dim, rotary._key.head_dim, LAYOUTS.index(rotary._key.layout)
+    key = settings(rotary)
+    dim, head_dim, layout = key.rotary_dim, key.head_dim, LAYOUTS.index(key.layout)
     if layout == 2 or not _usual(parts, axis, dim, inplace) or any(x.shape[3] != head_dim for x in parts):
         return None
     turned = []
