@@ -137,7 +137,9 @@ PAGES = {"presets.md": page, "api-presets.md": reference}
 
 def counted(text: str) -> str:
     """A text with the number of presets as it is, wherever it tells one."""
-    return re.sub(r"\b\d+(?=\s+published)|(?<=encodings of )\d+(?= models)", str(len(FACTS)), text)
+    return re.sub(
+        r"\b\d+(?=\s+published)|(?<=encodings of )\d+(?= models)|(?<=tells )\d+(?= of them)", str(len(FACTS)), text
+    )
 
 
 if __name__ == "__main__":
@@ -148,5 +150,5 @@ if __name__ == "__main__":
         here = Path(__file__).parent
         for name, write in PAGES.items():
             (here / name).write_text(write(), encoding="utf-8")
-        for file in (here.parent / "README.md", here / "index.md"):
+        for file in (here.parent / "README.md", here / "index.md", here / "why-sines.md"):
             file.write_text(counted(file.read_text(encoding="utf-8")), encoding="utf-8")

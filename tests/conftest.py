@@ -13,6 +13,40 @@ from support.seeds import SEED
 BACKENDS = {"python": ("python", None)} | {f"cython-{isa}": ("cython", isa) for isa in pf.isa_levels()}
 
 
+# modules that take long, or look at other packages: ``pytest -m "not slow"`` leaves them out
+SLOW = [
+    "test_big",
+    "test_cli",
+    "test_dask",
+    "test_documents",
+    "test_fuzz",
+    "test_guards",
+    "test_identify",
+    "test_identify_rotary",
+    "test_millions",
+    "test_periods",
+    "test_plot",
+    "test_promises",
+    "test_rotary_diffusers",
+    "test_rotary_presets",
+    "test_rotary_short",
+    "test_rotary_transformers",
+    "test_self_checks",
+    "test_subnormals",
+    "test_threads",
+    "test_torch",
+    "test_torch_modules",
+    "test_torch_rotary",
+    "test_transformers",
+]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.path.stem in SLOW:
+            item.add_marker(pytest.mark.slow)
+
+
 @pytest.fixture(params=list(BACKENDS.values()), ids=list(BACKENDS))
 def backend(request: pytest.FixtureRequest) -> Iterator[str]:
     """Compute with one backend and level."""

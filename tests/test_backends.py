@@ -425,7 +425,7 @@ def test_an_error_in_a_thread_reaches_the_caller(monkeypatch):
     with pf.use_backend("python"):
         monkeypatch.setattr(numpy_engine.Plan, "_encode", fail)
         with pytest.raises(OSError, match="disk full"):
-            encoding.table(4200, workers=2)
+            encoding.encode(np.arange(4200) / 2, workers=2)
 
 
 def test_chosen_engine_holds_in_worker_threads(monkeypatch):
@@ -438,7 +438,7 @@ def test_chosen_engine_holds_in_worker_threads(monkeypatch):
 
     monkeypatch.setattr(numpy_engine.Plan, "_encode", spy)
     with pf.use_backend("python"):
-        pf.sinusoidal(256).table(4200, workers=2)
+        pf.sinusoidal(256).encode(np.arange(4200) / 2, workers=2)
     assert seen == {("python", False)}
 
 

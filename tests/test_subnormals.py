@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 
 import posenc_fast as pf
-from posenc_fast._numbers import arguments as _checks
 from posenc_fast._numbers import rounding as _rounding
+from posenc_fast._numbers.arguments import MOST_AMPLITUDE
+from posenc_fast._numbers.formats import kind_of
 from support import exact
 
 ml_dtypes = pytest.importorskip("ml_dtypes")
@@ -51,7 +52,7 @@ def awkward(rng, name, count):
     ends = [0.0, 2.0 ** (least - 1), 2.0**least, 2.0 ** (bits + least - 1)]
     values = np.concatenate([beside, normal, normal * (1 - 2.0**-53), others, ends])
     values *= rng.choice([1, -1], len(values))
-    return values[np.abs(values) < _checks.MOST_AMPLITUDE]
+    return values[np.abs(values) < MOST_AMPLITUDE]
 
 
 def same(got, expected):
@@ -80,7 +81,7 @@ def test_every_float64_is_rounded_once(call, width, name, rng):
 
 def test_engines_round_alike(name, rng):
     values = np.concatenate([awkward(rng, name, 3000), [math.inf, -math.inf, 0.0, -0.0]])
-    kind = _checks.kind_of(DTYPES[name])
+    kind = kind_of(DTYPES[name])
     with np.errstate(all="ignore"):
         got = _rounding.round_to(kind, values, np.full_like(values, -0.0))
         same(got.view(DTYPES[name]), [nearest(float(v), name) for v in values])

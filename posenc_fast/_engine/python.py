@@ -417,9 +417,9 @@ def rotate(
 ) -> None:
     """Turn the pairs of x (groups, batches, heads, rows, width) into out, which may be x.
 
-    angles: (groups, rows, 2 * pairs), cosines, then sines; float64, or float32 where x is of 16-bit floats, which are
-    turned in that. layout: 0 for pairs half a row apart, 1 for pairs side by side, 2 for pairs side by side in x that
-    are half a row apart in out. Values behind the pairs stay.
+    angles: (groups, rows, 2 * pairs), row behind row, cosines, then sines; float64, or float32 where x is of 16-bit
+    floats. layout: 0 for pairs half a row apart, 1 for pairs side by side, 2 for pairs side by side in x that are half
+    a row apart in out. Values behind the pairs stay.
     """
     pairs = angles.shape[-1] // 2
     halves, neighbours = (slice(pairs), slice(pairs, 2 * pairs)), (slice(0, 2 * pairs, 2), slice(1, 2 * pairs, 2))
