@@ -13,8 +13,8 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
 from guards cimport (
-    check_lattice, check_level, check_memory, check_plan, check_points, check_positions, check_rotation, check_target, check_values,
-    require,
+    check_lattice, check_level, check_memory, check_plan, check_points, check_positions, check_rotation, check_target,
+    check_values, require,
 )
 from posenc cimport (
     BFLOAT16, DEBUG as GUARDED, FLOAT16, FLOAT32, FLOAT64, CLattice, CLevel, CPlan, CRotation, CSink, cache_size,
@@ -111,7 +111,6 @@ CACHE_SIZE = cache_size()
 DEBUG = bool(GUARDED)
 # what Python calls them too: posenc_fast/_numbers/formats.py
 KINDS = {"float64": FLOAT64, "float32": FLOAT32, "float16": FLOAT16, "bfloat16": BFLOAT16}
-
 
 
 cdef class _Scratch:
@@ -466,7 +465,7 @@ def rotate(int level, angles, x, out, int kind, int layout):
 
 def rotate_memory(int level, angles, shape, uintptr_t x, x_strides, uintptr_t out, out_strides,
                   int axis, int kind, int layout):
-    """The same for x of a shape of four axes at an address, with the tokens on one of axes 1 and 2; strides count values.
+    """The same for x of four axes at an address, with the tokens on one of axes 1 and 2; strides count values.
 
     angles: of one group for all batches, or of one for each.
     """

@@ -2,7 +2,8 @@
 """Rotation of pairs, for rotary encodings: compiled once for each instruction-set level, as ``_loops.pyx`` is.
 
 The pairs of a row are turned by one angle each and rounded once, in place or on the way to where the row belongs: in
-doubles, those of 16-bit floats in floats. Cosines and sines come from ``_loops.pyx``, for some rows at a time, and serve all batches and heads.
+doubles, those of 16-bit floats in floats. Cosines and sines come from ``_loops.pyx``, for some rows at a time, and
+serve all batches and heads.
 """
 
 from posenc cimport (

@@ -136,7 +136,8 @@ class _Sample:
         self.encoding, self.positions, self.x_scale = encoding, positions, math.sqrt(encoding.d_model)
         self.exact = {"encode": _oracle.rows(positions.tolist(), frequencies, encoding.d_model)}
         self.exact["table"] = self.exact["encode"]
-        self.scaled = dict.fromkeys(("table", "encode"), _oracle.scaled(self.exact["encode"]))
+        scaled = _oracle.scaled(self.exact["encode"])
+        self.scaled: dict[str, Any] = {"table": scaled, "encode": scaled}
         self.angles = np.abs(np.outer(positions.astype(np.float64), np.repeat([float(f) for f in frequencies], 2)))
         self.angles = self.angles[:, : encoding.d_model]
         self.noise = rng.normal(size=self.angles.shape)

@@ -104,9 +104,10 @@ def _exactly(period: Any) -> Fraction:
         period = period[()]
     if isinstance(period, datetime.timedelta):
         # pandas.Timedelta is one, and knows nanoseconds
-        if not hasattr(period, "to_timedelta64"):
+        exact = getattr(period, "to_timedelta64", None)
+        if exact is None:
             return Fraction(period // datetime.timedelta(microseconds=1), 10**6)
-        period = period.to_timedelta64()
+        period = exact()
     if isinstance(period, np.timedelta64):
         unit, number = np.datetime_data(period.dtype)
         if unit not in SECONDS or np.isnat(period):

@@ -77,7 +77,7 @@ def _yarn_ramp(dim: int, base: float, original: float, fast: float, slow: float,
     if truncate:
         low, high = math.floor(low), math.ceil(high)
     low, high = max(low, 0), min(high, dim - 1)
-    ramp: Floats = np.clip((np.arange(dim // 2) - low) / (high - low if high != low else 0.001), 0, 1)
+    ramp = np.clip((np.arange(dim // 2, dtype=np.float64) - low) / (high - low if high != low else 0.001), 0.0, 1.0)
     return ramp
 
 

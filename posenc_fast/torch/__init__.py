@@ -498,7 +498,7 @@ class SinusoidalEncoding(torch.nn.Module):
     def _add_points(self, x: torch.Tensor, start: int | Sequence[int], positions: torch.Tensor | None) -> torch.Tensor:
         """The sum for an encoding of several axes, before dropout."""
         axes = self.encoding.ndim
-        firsts = (start,) * axes if isinstance(start, int | torch.SymInt) else tuple(start)
+        firsts: tuple[Any, ...] = tuple(start) if isinstance(start, Sequence) else (start,) * axes
         for first in firsts:
             _check_x(x, "x", first, self.inplace)
         if len(firsts) != axes:
@@ -511,7 +511,7 @@ class SinusoidalEncoding(torch.nn.Module):
         lengths = x.shape[-1 - axes : -1]
         if positions is None:
             counted = (torch.arange(first, first + n) for first, n in zip(firsts, lengths, strict=True))
-            positions = torch.stack(torch.meshgrid(*counted, indexing="ij"), -1)
+            where: Any = torch.stack(torch.meshgrid(*counted, indexing="ij"), -1)
         else:
             _check_positions(positions, x, 0 if all(first == 0 for first in firsts) else firsts)
             if tuple(positions.shape) not in ((*lengths, axes), (*x.shape[:-1], axes)):
@@ -519,8 +519,9 @@ class SinusoidalEncoding(torch.nn.Module):
                     f"positions has shape {tuple(positions.shape)}, but must have {(*lengths, axes)} or "
                     f"{(*x.shape[:-1], axes)}: an axis more than x, of {axes} coordinates"
                 )
+            where = positions
         rows = (*x.shape[: -1 - axes], -1, self.d_model)
-        given = positions.reshape(*positions.shape[: -1 - axes], -1, axes)
+        given = where.reshape(*where.shape[: -1 - axes], -1, axes)
         at_once = self.inplace and x.is_contiguous()
         y = ops.add(x.reshape(rows), self._text, 0, given, self.x_scale, at_once, self.precision)
         if at_once:

@@ -68,7 +68,12 @@ try:
 except AttributeError:
     # names that torch does not promise to keep; without them every call is that of an operator, and errors are torch's
     _modes = transforms = trace = functools.partial(int, 1)
-    _wrapped = _unwrapped = _batched = _tracked = functools.partial(bool, 0)
+
+    def _is_none(tensor: Any) -> Any:
+        return False
+
+    _wrapped = _unwrapped = _batched = _tracked = _is_none
+
 
 # ---- arrays and tensors of the same memory --------------------------------------------------------------------------
 

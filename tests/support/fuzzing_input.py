@@ -219,15 +219,12 @@ def packed(draw, given):
     if kind == "masked":
         return np.ma.array(objects, mask=[p is None for p in given])
     if kind == "nullable":
-        least = min((p for p in given if p is not None), default=0)
-        return pd.array(
-            given,
-            dtype="Int64"
-            if max((p for p in given if p is not None), default=0) < 2**63
-            else "UInt64"
-            if least >= 0
-            else object,
-        )
+        present = [p for p in given if p is not None]
+        if min(present, default=0) < 0 and max(present, default=0) >= 2**63:
+            return pd.Series(objects, dtype=object)
+        # pandas itself would round them on the way from a list
+        whole = np.array([p or 0 for p in given], np.int64 if max(present, default=0) < 2**63 else np.uint64)
+        return pd.arrays.IntegerArray(whole, np.array([p is None for p in given]))
     if kind == "stamps":
         return [pd.Timestamp(p) if isinstance(p, datetime) else p for p in given]
     return {"list": list, "tuple": tuple, "nested": lambda p: [[one] for one in p]}[kind](given)
