@@ -13,6 +13,8 @@ from support.seeds import SEED
 BACKENDS = {"python": ("python", None)} | {f"cython-{isa}": ("cython", isa) for isa in pf.isa_levels()}
 
 
+# no tests, and some need optional packages
+collect_ignore = ["support"]
 # modules that take long, or look at other packages: ``pytest -m "not slow"`` leaves them out
 SLOW = [
     "test_big",

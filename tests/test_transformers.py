@@ -14,7 +14,7 @@ from support.optional import optional
 
 torch = optional("torch")
 optional("transformers")
-models = optional("tiny_models")
+models = optional("support.tiny_models")
 ours = optional("posenc_fast.transformers")
 functions = optional("posenc_fast.transformers._rotations")
 llama = optional("transformers.models.llama.modeling_llama")
