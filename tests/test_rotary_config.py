@@ -19,6 +19,7 @@ from posenc_fast._rotary.config import axes as rules_of_axes
 from posenc_fast._rotary.config import families, spectra
 from posenc_fast._rotary.config import models as types
 from posenc_fast._rotary.value import LAYOUTS
+from support.checkout import checkout
 
 ROOT = Path(__file__).parents[1]
 read = pf.Rotary.from_config
@@ -727,11 +728,12 @@ def test_table_is_consistent():
 
 
 def test_page_of_the_documentation_is_current():
+    root = checkout()
     script = subprocess.run(
-        [sys.executable, str(ROOT / "docs" / "make_rotary_models.py"), "--print"],
+        [sys.executable, str(root / "docs" / "make_rotary_models.py"), "--print"],
         capture_output=True,
         text=True,
         check=True,
         env={**os.environ, "PYTHONPATH": str(Path(pf.__file__).parents[1])},
     )
-    assert (ROOT / "docs" / "rotary-models.md").read_text(encoding="utf-8") == script.stdout
+    assert (root / "docs" / "rotary-models.md").read_text(encoding="utf-8") == script.stdout
