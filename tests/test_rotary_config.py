@@ -21,7 +21,6 @@ from posenc_fast._rotary.config import models as types
 from posenc_fast._rotary.value import LAYOUTS
 from support.checkout import checkout
 
-ROOT = Path(__file__).parents[1]
 read = pf.Rotary.from_config
 LLAMA = {"model_type": "llama", "head_dim": 128}
 LLAMA3 = {
