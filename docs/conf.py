@@ -94,7 +94,7 @@ def typeset_notes(app: Sphinx, what: str, name: str, thing: Any, options: Any, l
 
     def formula(match: re.Match[str]) -> str:
         text = typeset(" ".join(match[2].split()), arguments)
-        return match[1] + re.sub(r"\$(.+?)\$", r":math:`\1`", re.sub("`(.+?)`", r"``\1``", text))
+        return match[1] + re.sub(r"\$(.+?)\$", r":math:`\1`", re.sub("`+(.+?)`+", r"``\1``", text))
 
     notes = re.compile(r"(- frequency i, in radians per unit of position: )(.+?)(?=\n *- )", re.DOTALL)
     lines[:] = notes.sub(formula, "\n".join(lines)).split("\n")
