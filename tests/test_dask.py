@@ -161,7 +161,7 @@ POSITIONS = {
     "times": np.datetime64("2026-01-01", "ns") + np.arange(100) * 10**12 + 1,
     "differences": np.arange(100).astype("m8[us]"),
 }
-POSITIONS["missing-times"] = np.where(np.arange(100) % 7 == 0, np.datetime64("NaT"), POSITIONS["times"])
+POSITIONS["missing-times"] = np.where(np.arange(100) % 7 == 0, np.datetime64("NaT", "s"), POSITIONS["times"])
 
 
 @pytest.mark.usefixtures("backend")

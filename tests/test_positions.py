@@ -65,7 +65,7 @@ def test_mixed_numbers_are_exact(numbers):
                 assert exact.excess(value, expected, "float64") < 2.0**-50
 
 
-@pytest.mark.parametrize("missing", [None, float("nan"), np.datetime64("NaT")], ids=["None", "nan", "NaT"])
+@pytest.mark.parametrize("missing", [None, float("nan"), np.datetime64("NaT", "s")], ids=["None", "nan", "NaT"])
 def test_integers_beside_a_missing_one_keep_all_digits(missing):
     same(E.encode([LARGE, missing, 3]), rows(LARGE, None, 3))
     same(E.encode(np.array([LARGE, missing, 3], object)), rows(LARGE, None, 3))

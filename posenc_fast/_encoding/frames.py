@@ -48,7 +48,7 @@ def _pandas(given: Any, name: str) -> Column | None:
         held = np.dtype(f"M8[{dtype.unit}]")
     if held is None or held.kind not in "iufmM":
         return np.asarray(given, dtype=object), None
-    fill = {"f": np.nan, "M": np.datetime64("NaT"), "m": np.timedelta64("NaT")}.get(held.kind, 0)
+    fill = {"f": np.nan, "M": np.datetime64("NaT", "s"), "m": np.timedelta64("NaT", "s")}.get(held.kind, 0)
     values = given.to_numpy(dtype=held, na_value=fill)
     return values, _some(given.isna()) if held.kind in "iu" else None
 

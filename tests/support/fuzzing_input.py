@@ -158,7 +158,7 @@ def one_file(data):
 
 EPOCH = datetime(1970, 1, 1)
 FREQUENCIES = [1.0, 2.0**-20]
-NOWHERE = [None, float("nan"), np.datetime64("NaT"), np.ma.masked]
+NOWHERE = [None, float("nan"), np.datetime64("NaT", "s"), np.ma.masked]
 SMALL = ["i1", "u1", "i2", "u2", "i4", "u4", "f2", "f4", ">f4", ">i8"]
 zones = st.integers(-23, 23).map(lambda hours: timezone(timedelta(hours=hours)))
 times = st.datetimes(datetime(2, 1, 1), datetime(9998, 1, 1), timezones=st.none() | zones)
