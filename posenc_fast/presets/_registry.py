@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Callable
-from textwrap import fill
+from textwrap import dedent, fill
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from .._encoding.value import Encoding
@@ -125,10 +125,11 @@ def _registered(build: Callable[P, Value], found: Facts) -> Callable[P, Value]:
 
 
 def _docstring(build: Callable[..., Any], found: Facts) -> str:
+    """Without margins, which Python itself takes away since 3.13."""
     summary, _, examples = (build.__doc__ or "").partition("\n\n")
     code = build.__code__
     parameters = "\n".join(
-        f"    {name} : {PARAMETERS[name]}" for name in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        f"{name} : {PARAMETERS[name]}" for name in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     )
     notes = [
         f"frequency i, in radians per unit of position: {found.frequency}",
@@ -139,38 +140,38 @@ def _docstring(build: Callable[..., Any], found: Facts) -> str:
     ]
     if found.also:
         notes.append(f"the same function: {found.also}")
-    listed = "\n".join(_wrapped(note, "    - ", "      ") for note in notes)
+    listed = "\n".join(_wrapped(note, "- ", "  ") for note in notes)
     return f"""{summary}
 
-    Parameters
-    ----------
+Parameters
+----------
 {parameters}
 
-    Returns
-    -------
-    {"Rotary" if found.rotary else "Encoding"}
-        Over {"one axis" if found.axes == "1" else found.axes + " axes"}.
+Returns
+-------
+{"Rotary" if found.rotary else "Encoding"}
+    Over {"one axis" if found.axes == "1" else found.axes + " axes"}.
 
-    Raises
-    ------
-    TypeError, ValueError
-        When an argument does not fit.
+Raises
+------
+TypeError, ValueError
+    When an argument does not fit.
 
-    Notes
-    -----
+Notes
+-----
 {listed}
 
-    References
-    ----------
-{_wrapped(found.source, "    ", "    ")}
+References
+----------
+{_wrapped(found.source, "", "")}
 
-{examples}"""
+{dedent(examples)}"""
 
 
 def _wrapped(text: str, first: str, others: str) -> str:
     """Lines of a docstring; what is code stays in one piece."""
     whole = re.sub("`([^`]*)`", lambda code: "``" + code[1].replace(" ", "\0") + "``", text)
-    return fill(whole, 112, initial_indent=first, subsequent_indent=others, break_on_hyphens=False).replace("\0", " ")
+    return fill(whole, 108, initial_indent=first, subsequent_indent=others, break_on_hyphens=False).replace("\0", " ")
 
 
 def names() -> tuple[str, ...]:
