@@ -72,7 +72,13 @@ def new_figure(parts: int) -> Any:
 
 
 def _axes(ax: Axes | None) -> Axes:
-    axes: Axes = plt.gca() if ax is None else ax
+    if ax is not None:
+        return ax
+    axes: Axes = plt.gca()
+    figure = plt.gcf()
+    if figure.get_layout_engine() is None and figure.axes == [axes]:
+        # or what stands beside the Axes is cut off where a figure is saved
+        figure.set_layout_engine("constrained")
     return axes
 
 

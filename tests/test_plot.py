@@ -240,6 +240,16 @@ def test_titles_say_which_encoding(kind):
     assert "\n" not in title(long)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_nothing_is_cut_off(kind):
+    drawn = getattr(plot, kind)("tensor2tensor")
+    figure = (drawn if kind != "shift" else drawn[0]).figure
+    figure.canvas.draw()
+    # saved as it is: half a pixel is no loss
+    whole, seen = figure.bbox.padded(0.5), figure.get_tightbbox().transformed(figure.dpi_scale_trans)
+    assert min(seen.x0 - whole.x0, seen.y0 - whole.y0, whole.x1 - seen.x1, whole.y1 - seen.y1) >= 0
+
+
 # ---- how it is called -------------------------------------------------------------------------------------------
 
 
