@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -52,6 +53,7 @@ class Plans:
         "_lattice_impossible",
         "_turns",
         "alone",
+        "engine",
         "pinned",
         "sinusoids",
         "width",
@@ -59,16 +61,16 @@ class Plans:
 
     def __init__(self, sinusoids: Sinusoids, pinned: str | None = None) -> None:
         self.sinusoids, self.width, self.pinned = sinusoids, sinusoids.width, pinned
+        # what computes in this context: the backend that these plans are pinned to, or the chosen one
+        self.engine: Callable[[], Engine] = (
+            backend.current if pinned is None else functools.partial(backend.select, pinned)
+        )
         self._kept: dict[tuple[Any, ...], Any] = {}
         self.alone: dict[str, Any] = {}
         self._derived: dict[str, Plans] = {}
         self._turns: dict[Fraction, Turns] = {}
         self._columns_found: _Columns | None = None
         self._lattice_impossible: bool | None = None
-
-    def engine(self) -> Engine:
-        """What computes in this context: the backend that these plans are pinned to, or the chosen one."""
-        return backend.current() if self.pinned is None else backend.select(self.pinned)
 
     def derived(self, name: str, make: Callable[[], Sinusoids]) -> Plans:
         """Those of other sinusoids that are made of these."""

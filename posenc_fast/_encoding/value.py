@@ -24,15 +24,6 @@ __all__ = ["Encoding"]
 Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
 
-# offset rows should stay in a second-level cache
-_OFFSET_VALUES = 1 << 16
-
-_FLOAT32 = np.dtype(np.float32)
-# of positions that are alone: those whose item is a float or an int, exactly
-_SCALARS = frozenset(np.dtype(code).type for code in "bBhHiIlLqQefd")
-_REAL = frozenset(np.dtype(code) for code in "bBhHiIlLqQefd")
-_PLAIN = (float, int)
-
 
 class Encoding:
     """A row of sinusoids: ``amplitude[c] * sin(sum_a position[a] * frequency[c, a] + 2 pi phase[c])``.
@@ -222,16 +213,29 @@ class Encoding:
         """
         length = count_of(length, "length", 0)
         check_size("length", length, (length, self.d_model), 2)
-        self._one_axis("table")
+        return self._table(length, start, step, dtype, precision, out, workers)
+
+    def _table(
+        self,
+        length: int,
+        start: float,
+        step: float,
+        dtype: npt.DTypeLike | None,
+        precision: str,
+        out: Array | None,
+        workers: int | None,
+    ) -> Array:
+        """`table` of a length that was checked."""
         if precision == "exact" and workers is None and type(start) is int and type(step) is int and step == 1:
             table = short.table(self._plans, length, start, dtype, out)
             if table is not None:
                 return table
-        kind = wanted_type(dtype, out, "table")
-        check_size("length", length, (length, self.d_model), kind.itemsize)
+        self._one_axis("table")
+        result_type = wanted_type(dtype, out, "table")
+        check_size("length", length, (length, self.d_model), result_type.itemsize)
         single, threads = check_precision(precision), check_workers(workers)
         first, each = progression(start, step, length)
-        result = self._allocate(out, (length, self.d_model), kind, "table")
+        result = self._allocate(out, (length, self.d_model), result_type, "table")
         if length:
             fill_progression(self._plans, Target(result, warm=out is not None), first, each, single, threads)
         return result if out is None else out
@@ -286,10 +290,10 @@ class Encoding:
             row = short.row(self._plans, positions, out)
             if row is not None:
                 return row
-        kind = wanted_type(dtype, out, "encode")
+        result_type = wanted_type(dtype, out, "encode")
         single, threads = check_precision(precision), check_workers(workers)
         given = convert(positions, self.ndim)
-        return encode(self._plans, given, kind, out, single=single, threads=threads)
+        return encode(self._plans, given, result_type, out, single=single, threads=threads)
 
     def add_to(
         self,
