@@ -111,8 +111,8 @@ class Encoding:
     def __reduce__(self) -> tuple[Any, ...]:
         sinusoids = self._sinusoids
         columns = sinusoids.index, sinusoids.phases, sinusoids.amplitudes
-        kind = None if type(self) is Encoding else type(self)
-        return encoding_of, (kind, sinusoids.schedules, *columns, self._recipe)
+        cls = None if type(self) is Encoding else type(self)
+        return encoding_of, (cls, sinusoids.schedules, *columns, self._recipe)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Encoding):
@@ -549,9 +549,9 @@ class Encoding:
         return new(shape, dtype) if out is None else check_out(out, shape, dtype, twin)
 
 
-def encoding_of(kind: type[Encoding] | None, *state: Any) -> Encoding:
+def encoding_of(cls: type[Encoding] | None, *state: Any) -> Encoding:
     """What was pickled."""
-    return (kind or Encoding)._of(Sinusoids(*state[:-1]), state[-1])
+    return (cls or Encoding)._of(Sinusoids(*state[:-1]), state[-1])
 
 
 # what pickles name: it is there, wherever this file may go
