@@ -105,7 +105,7 @@ def main() -> None:
     rows = []
     print("| type | | tokens a second | accelerated | times as fast (quartiles) | rotation's share | accelerated |")
     print("|---|---|---|---|---|---|---|")
-    for kind, dtype in TYPES.items():
+    for name, dtype in TYPES.items():
         plain, fast = built(dtype, options.layers), built(dtype, options.layers)
         with torch.no_grad(), accelerate(fast):
             for phase, make, tokens in (("prompt", prompt, PROMPT), ("token", token, 1)):
@@ -117,11 +117,11 @@ def main() -> None:
                 gain = timing.ratio(times, "plain", "fast")
                 label = f"{PROMPT} at once" if phase == "prompt" else f"one after {PROMPT}"
                 print(
-                    f"| {kind} | {label} | {rates['plain']:.4g} | {rates['fast']:.4g} | "
+                    f"| {name} | {label} | {rates['plain']:.4g} | {rates['fast']:.4g} | "
                     f"{gain.median:.3f} ({gain.low:.3f} to {gain.high:.3f}) | {shares[0]:.1%} | {shares[1]:.1%} |",
                     flush=True,
                 )
-                rows.append({"type": kind, "phase": phase, "rates": rates, "ratio": gain._asdict(), "shares": shares})
+                rows.append({"type": name, "phase": phase, "rates": rates, "ratio": gain._asdict(), "shares": shares})
     if options.json:
         options.json.write_text(json.dumps(rows, indent=1))
 

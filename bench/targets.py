@@ -156,10 +156,10 @@ def rotary_cell(dtype: str, tokens: int, ours: str, runs: int) -> Measured:
     torch, rotary = peers.one_thread(), pf.Rotary(128)
     theirs = importlib.import_module("transformers.models.llama.modeling_llama").apply_rotary_pos_emb
     package = importlib.import_module("posenc_fast.torch")
-    kind, source = getattr(torch, dtype), torch.Generator().manual_seed(0)
-    q, k = (torch.randn(1, heads, tokens, 128, generator=source).to(kind) for heads in (32, 8))
+    number_type, source = getattr(torch, dtype), torch.Generator().manual_seed(0)
+    q, k = (torch.randn(1, heads, tokens, 128, generator=source).to(number_type) for heads in (32, 8))
     exact = [torch.from_numpy(table).repeat(1, 2)[None] for table in rotary.tables(tokens, start=1000)]
-    cos, sin = (table.to(kind) for table in exact)
+    cos, sin = (table.to(number_type) for table in exact)
     module = package.RotaryEncoding(rotary)
     calls = {
         "module": lambda: module(q, k, start=1000),
@@ -170,7 +170,7 @@ def rotary_cell(dtype: str, tokens: int, ours: str, runs: int) -> Measured:
         given = exact if ours == "module" else (cos, sin)
         expected = theirs(q.double(), k.double(), *(table.double() for table in given))
         for got, true in zip(sides[ours](), expected, strict=True):
-            assert (got.double() - true).abs().max() < torch.finfo(kind).eps * true.abs().max()
+            assert (got.double() - true).abs().max() < torch.finfo(number_type).eps * true.abs().max()
         return compare(timing.alternate(sides, runs), ours, "Hugging Face", 1)
 
 

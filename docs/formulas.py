@@ -12,7 +12,7 @@ from collections.abc import Collection
 TOKEN = re.compile(r"\w+=(?:True|False)|\d+(?:\.\d+)?(?:e-?\d+)?|[A-Za-z_]\w*|//|\.\.|\S")
 SYMBOLS = {"pi": r"\pi", "theta": r"\theta", "sigma": r"\sigma", "omega_0": r"\omega_0"}
 FUNCTIONS = {"exp": r"\exp", "linspace": r"\operatorname{linspace}", "log": r"\ln"}
-# a tree: its kind, and its parts
+# a tree: its tag, and its parts
 Node = tuple
 
 
@@ -46,10 +46,10 @@ class Reader:
 
     def shown(self, tree: Node, first: int) -> str:
         """A formula, code, or nothing where it is no more than a word or a number."""
-        kind, *rest = tree
-        if kind == "flag" or (kind == "name" and len(rest[0]) > 1 and rest[0] not in SYMBOLS):
+        tag, *rest = tree
+        if tag == "flag" or (tag == "name" and len(rest[0]) > 1 and rest[0] not in SYMBOLS):
             return f"`{rest[0]}`"
-        return "" if kind == "number" else f"${latex(tree)}$"
+        return "" if tag == "number" else f"${latex(tree)}$"
 
     @property
     def token(self) -> str:

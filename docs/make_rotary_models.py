@@ -128,10 +128,10 @@ def part(family: Family) -> str:
 
 
 def bases(family: Family) -> str:
-    if family.kinds:
+    if family.groups:
         return "; ".join(
-            f"{name}: {ticked(kind.base_keys)}{' ' if kind.base_keys else ''}({number(kind.base)})"
-            for name, kind in family.kinds.items()
+            f"{name}: {ticked(group.base_keys)}{' ' if group.base_keys else ''}({number(group.base)})"
+            for name, group in family.groups.items()
         )
     usual = {model: BASES.get(model, 10000.0) for model in family.models.split()}
     return f"{ticked(family.base_keys)} ({grouped(usual)})" if family.base_keys else grouped(usual)

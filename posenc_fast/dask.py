@@ -96,7 +96,7 @@ def table(
     _check_encoding(encoding)
     one_axis(encoding, "table")
     rows = count_of(length, "length", 0)
-    kind = wanted_type(dtype)
+    result_type = wanted_type(dtype)
     check_precision(precision)
     first, each = progression(start, step, rows)
     return da.map_blocks(
@@ -104,10 +104,10 @@ def table(
         encoding=encoding,
         first=first,
         each=each,
-        kind=kind,
+        result_type=result_type,
         precision=precision,
-        chunks=_normalize(chunks, (rows,), encoding.d_model, kind),
-        meta=_meta(2, kind),
+        chunks=_normalize(chunks, (rows,), encoding.d_model, result_type),
+        meta=_meta(2, result_type),
     )
 
 
@@ -159,10 +159,10 @@ def encode(
     (7, 6)
     """
     _check_encoding(encoding)
-    kind = wanted_type(dtype)
+    result_type = wanted_type(dtype)
     check_precision(precision)
     axes, d_model = encoding.ndim, encoding.d_model
-    options: dict[str, Any] = {"encoding": encoding, "kind": kind, "precision": precision}
+    options: dict[str, Any] = {"encoding": encoding, "result_type": result_type, "precision": precision}
     if not isinstance(positions, (da.Array, np.ndarray)):
         example: Any = getattr(positions, "_meta", None)
         if not (is_series_like(example) or is_index_like(example)):
@@ -178,7 +178,7 @@ def encode(
         if chunks is not None:
             raise ValueError(f"chunks={chunks!r} cannot divide a column, whose length is unknown; repartition it")
         _encode_column(example[:0], **options)
-        return positions.map_partitions(_encode_column, meta=np.empty((0, d_model), kind), **options)
+        return positions.map_partitions(_encode_column, meta=np.empty((0, d_model), result_type), **options)
     check_type(positions.dtype)
     if axes > 1 and (positions.ndim == 0 or positions.shape[-1] != axes):
         raise ValueError(
@@ -186,13 +186,13 @@ def encode(
         )
     shape = positions.shape if axes == 1 else positions.shape[:-1]
     if isinstance(positions, np.ndarray):
-        divided = _normalize("auto" if chunks is None else chunks, shape, d_model, kind)
+        divided = _normalize("auto" if chunks is None else chunks, shape, d_model, result_type)
     elif chunks is None:
         divided = (*positions.chunks[: len(shape)], (d_model,))
     elif np.isnan(shape).any():
         raise ValueError(f"chunks={chunks!r} cannot divide positions of shape {shape}; compute_chunk_sizes() finds it")
     else:
-        divided = _normalize(chunks, shape, d_model, kind)
+        divided = _normalize(chunks, shape, d_model, result_type)
     before = divided[:-1] if axes == 1 else (*divided[:-1], (axes,))
     if isinstance(positions, np.ndarray):
         positions = da.from_array(positions, chunks=before)
@@ -202,7 +202,7 @@ def encode(
         _encode_block,
         chunks=divided,
         new_axis=[positions.ndim] if axes == 1 else None,
-        meta=_meta(len(divided), kind),
+        meta=_meta(len(divided), result_type),
         **options,
     )
 
@@ -247,16 +247,16 @@ def grid(
     _check_encoding(encoding)
     coordinates = _grid.coordinates_of(axes, encoding.ndim)
     order = _grid.order_of(indexing, encoding.ndim)
-    kind = wanted_type(dtype)
+    result_type = wanted_type(dtype)
     shape = tuple(_grid.length_of(coordinates[a]) for a in order)
     return da.map_blocks(
         _grid_block,
         encoding=encoding,
         coordinates=coordinates,
         indexing=indexing,
-        kind=kind,
-        chunks=_normalize(chunks, shape, encoding.d_model, kind),
-        meta=_meta(len(shape) + 1, kind),
+        result_type=result_type,
+        chunks=_normalize(chunks, shape, encoding.d_model, result_type),
+        meta=_meta(len(shape) + 1, result_type),
     )
 
 
@@ -267,35 +267,35 @@ def _table_block(
     encoding: Encoding,
     first: Fraction | int,
     each: Fraction | int,
-    kind: np.dtype[Any],
+    result_type: np.dtype[Any],
     precision: str,
     block_info: Any = None,
 ) -> Array:
     begin, end = map(int, block_info[None]["array-location"][0])
     start: Any = first + begin * each
     step: Any = each
-    return encoding.table(end - begin, start=start, step=step, dtype=kind, precision=precision)
+    return encoding.table(end - begin, start=start, step=step, dtype=result_type, precision=precision)
 
 
-def _encode_block(positions: Array, encoding: Encoding, kind: np.dtype[Any], precision: str) -> Array:
-    return encoding.encode(positions, dtype=kind, precision=precision)
+def _encode_block(positions: Array, encoding: Encoding, result_type: np.dtype[Any], precision: str) -> Array:
+    return encoding.encode(positions, dtype=result_type, precision=precision)
 
 
-def _encode_column(column: Any, encoding: Encoding, kind: np.dtype[Any], precision: str) -> Array:
-    return encoding.encode(column, dtype=kind, precision=precision)
+def _encode_column(column: Any, encoding: Encoding, result_type: np.dtype[Any], precision: str) -> Array:
+    return encoding.encode(column, dtype=result_type, precision=precision)
 
 
 def _grid_block(
     encoding: Encoding,
     coordinates: list[range | Given],
     indexing: str,
-    kind: np.dtype[Any],
+    result_type: np.dtype[Any],
     block_info: Any = None,
 ) -> Array:
     places = block_info[None]["array-location"]
     order = _grid.order_of(indexing, encoding.ndim)
     parts = [_grid.part_of(coordinates[a], slice(*map(int, places[order[a]]))) for a in range(encoding.ndim)]
-    return _grid.filled(parts, encoding, order, kind)
+    return _grid.filled(parts, encoding, order, result_type)
 
 
 # ---- checks ---------------------------------------------------------------------------------------------------------
@@ -306,11 +306,13 @@ def _check_encoding(encoding: Any) -> None:
         raise TypeError(f"encoding must be an Encoding, not {type(encoding).__name__}")
 
 
-def _meta(dims: int, kind: np.dtype[Any]) -> Array:
-    return np.empty((0,) * dims, kind)
+def _meta(dims: int, result_type: np.dtype[Any]) -> Array:
+    return np.empty((0,) * dims, result_type)
 
 
-def _normalize(chunks: Any, shape: tuple[int, ...], d_model: int, kind: np.dtype[Any]) -> tuple[tuple[int, ...], ...]:
+def _normalize(
+    chunks: Any, shape: tuple[int, ...], d_model: int, result_type: np.dtype[Any]
+) -> tuple[tuple[int, ...], ...]:
     """Chunks of an array of the given shape as Dask writes them, the columns as one chunk behind."""
     if isinstance(chunks, bool):
         raise TypeError(f"chunks must be a number of rows, not {chunks!r}")
@@ -322,7 +324,7 @@ def _normalize(chunks: Any, shape: tuple[int, ...], d_model: int, kind: np.dtype
         given = (tuple(chunks),)
     try:
         result: tuple[tuple[int, ...], ...] = da.core.normalize_chunks(
-            (*given, (d_model,)), shape=(*shape, d_model), dtype=kind
+            (*given, (d_model,)), shape=(*shape, d_model), dtype=result_type
         )
         if min((size for sizes in result for size in sizes), default=0) < 0:
             raise ValueError("sizes must not be negative")

@@ -165,10 +165,10 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         columns = self._columns(X, reset=False)
-        d, kind = self.encoding_.d_model, wanted_type(self.dtype)
-        result = np.empty((len(columns[0]), len(columns) * d), kind)
+        d, result_type = self.encoding_.d_model, wanted_type(self.dtype)
+        result = np.empty((len(columns[0]), len(columns) * d), result_type)
         for i, given in enumerate(columns):
-            rows(self.encoding_, given, kind, result[:, i * d : (i + 1) * d])
+            rows(self.encoding_, given, result_type, result[:, i * d : (i + 1) * d])
         return result
 
     def get_feature_names_out(self, input_features: Any = None) -> Array:

@@ -521,21 +521,21 @@ def test_one_large_integer_among_floats(number: int) -> None:
     np.testing.assert_array_equal(encoded(f"0.5\n{number}\n1.5\n")[1:2], pf.sinusoidal(6).encode(array))
 
 
-@pytest.mark.parametrize("kind", ["int", "float", "date", "nanoseconds"])
-def test_many_chunks(kind: str, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("column", ["int", "float", "date", "nanoseconds"])
+def test_many_chunks(column: str, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_files, "_CELLS", 1000)
     monkeypatch.setattr(cli, "BLOCK", 700 * 4)
     count = 5003
     positions: np.ndarray[Any, Any]
-    if kind == "int":
+    if column == "int":
         positions = rng.integers(-(2**63), 2**63 - 1, count) >> rng.integers(0, 63, count)
         text = [str(p) for p in positions]
-    elif kind == "float":
+    elif column == "float":
         positions = rng.normal(size=count) * 10.0 ** rng.integers(-20, 15, count)
         text = [repr(float(p)) for p in positions]
     else:
         positions = rng.integers(-(10**18), 10**18, count).astype("M8[ns]")
-        if kind == "date":
+        if column == "date":
             positions = positions.astype("M8[us]")
         text = [f"{p}Z" for p in positions]
     rows = encoded("x,t\n" + "".join(f"{i},{t}\n" for i, t in enumerate(text)), "--column", "t", d=4)
@@ -790,8 +790,8 @@ sys.exit(status)
 
 
 @posix
-@pytest.mark.parametrize("kind", ["number", "date"])
-def test_memory_is_bounded(kind: str) -> None:
+@pytest.mark.parametrize("column", ["number", "date"])
+def test_memory_is_bounded(column: str) -> None:
     """A million rows take no more memory than a few thousand, but for the pages of the output."""
     peaks = {}
     for count in (50_000, 1_000_000):
@@ -800,7 +800,7 @@ def test_memory_is_bounded(kind: str) -> None:
             for i in range(count):
                 cell = (
                     f"{1.7e9 + i / 8}"
-                    if kind == "number"
+                    if column == "number"
                     else f"2026-01-01T{i % 24:02d}:{i % 60:02d}:00.{i % 10**6:06d}Z"
                 )
                 file.write(f"some text beside it,{cell}\n")
@@ -846,13 +846,13 @@ def test_table_memory_is_bounded(inside: Path) -> None:
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_identify_rotary(dtype: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Tables, turned vectors and frequencies of an .npz file, bfloat16 as raw bytes."""
-    kind = np.dtype(dtype) if dtype == "float32" else pytest.importorskip("ml_dtypes").bfloat16
+    number_type = np.dtype(dtype) if dtype == "float32" else pytest.importorskip("ml_dtypes").bfloat16
     rotary, positions = pf.presets.flux(), pf.presets.positions.grid(2, 2, 4)
-    cos, sin = rotary.tables(positions, dtype=kind)
-    x = np.random.default_rng(0).normal(size=(2, 16, 128)).astype(kind)
+    cos, sin = rotary.tables(positions, dtype=number_type)
+    x = np.random.default_rng(0).normal(size=(2, 16, 128)).astype(number_type)
     np.savez("tables.npz", cos=cos, sin=sin, positions=positions)
     np.savez("vectors.npz", x=x, turned=rotary.apply(x, positions=positions), positions=positions)
-    np.savez("frequencies.npz", frequencies=pf.presets.gpt_oss().frequencies.astype(kind), head_dim=64)
+    np.savez("frequencies.npz", frequencies=pf.presets.gpt_oss().frequencies.astype(number_type), head_dim=64)
     for name, preset in (("tables", "flux"), ("vectors", "flux"), ("frequencies", "gpt_oss")):
         assert run("identify", f"{name}.npz") == 0
         assert preset in capsys.readouterr().out.splitlines()[0]

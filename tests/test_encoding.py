@@ -317,11 +317,11 @@ UNITS = {"W": 604800, "D": 86400, "h": 3600, "m": 60, "s": 1, "ms": 1e-3, "us": 
 
 @pytest.mark.usefixtures("backend")
 @pytest.mark.parametrize("unit", list(UNITS))
-@pytest.mark.parametrize("kind", ["M8", "m8"], ids=["datetime64", "timedelta64"])
-def test_times_count_seconds(kind, unit, rng):
+@pytest.mark.parametrize("letters", ["M8", "m8"], ids=["datetime64", "timedelta64"])
+def test_times_count_seconds(letters, unit, rng):
     counts = rng.integers(-3000, 3000, 20)
     encoding = pf.sinusoidal(8)
-    got = encoding.encode(counts.astype(f"{kind}[{unit}]").reshape(4, 5), dtype=np.float64)
+    got = encoding.encode(counts.astype(f"{letters}[{unit}]").reshape(4, 5), dtype=np.float64)
     expected = encoding.encode(counts * UNITS[unit], dtype=np.float64).reshape(4, 5, 8)
     np.testing.assert_allclose(got, expected, rtol=0, atol=1e-6 if UNITS[unit] > 1 else 1e-12)
 

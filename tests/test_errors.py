@@ -230,6 +230,7 @@ CASES = {
     "add-positions-bool": (add_to(positions=[True] * 3), TypeError, "positions", "bool"),
     "add-positions-and-start": (add_to(positions=[1, 2, 3], start=5), ValueError, "start", "5"),
     "add-without-positions": (lambda: TWO.add_to(np.ones((3, 8))), ValueError, "positions", "2"),
+    "add-without-positions-float32": (lambda: TWO.add_to(np.ones((3, 8), np.float32)), ValueError, "positions", "2"),
     # angle addition
     "encoded-list": (lambda: E.shift([1.0] * 4, 1), TypeError, "encoded", "list"),
     "encoded-integer": (lambda: E.shift(np.ones((2, 4), int), 1), TypeError, "encoded", "int64"),

@@ -211,13 +211,13 @@ def test_memory_counts_and_not_what_a_subclass_says(call):
 
 
 @calls
-@pytest.mark.parametrize("kind", [Stubborn, np.matrix, np.ma.MaskedArray, np.recarray], ids=lambda k: k.__name__)
-def test_out_of_a_subclass(kind, call):
+@pytest.mark.parametrize("subclass", [Stubborn, np.matrix, np.ma.MaskedArray, np.recarray], ids=lambda k: k.__name__)
+def test_out_of_a_subclass(subclass, call):
     encoding = pf.sinusoidal(4)
     memory, plain = np.zeros((3, 4), np.float32), np.zeros((3, 4), np.float32)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PendingDeprecationWarning)
-        out = np.ndarray.view(memory, kind)
+        out = np.ndarray.view(memory, subclass)
     assert call(encoding, 3, out) is out
     call(encoding, 3, plain)
     assert memory.tobytes() == plain.tobytes()

@@ -159,8 +159,8 @@ def test_measured(rotary, rng):
         assert found.direction == np.sign(rotary.frequencies[0])
         if "x" in options:
             assert found.layout == rotary._key.layout
-        if rotary._key.kind != "default":
-            assert found.scaling["rope_type"] == rotary._key.kind
+        if rotary._key.rope_type != "default":
+            assert found.scaling["rope_type"] == rotary._key.rope_type
             factor = rotary._kind[1].get("factor")
             assert found.scaling.get("factor") == factor
 

@@ -108,7 +108,7 @@ def test_sums(backend):
 
 
 def test_beside_others(backend):
-    """One axis for a schedule of both kinds; several axes; phases that are no quarter turns."""
+    """One axis for a schedule of both types; several axes; phases that are no quarter turns."""
     both = pf.join([CLOCK, pf.sinusoidal(4)], axes=[0, 0])
     times = np.array(["1700-01-01", "2026-01-01T12"], "M8[ns]")
     for dtype in (np.float64, np.float32):
@@ -131,19 +131,19 @@ def test_beside_others(backend):
 PERIODS = (7, 0.1, Fraction(22, 7), 31556952, Fraction(10**30 + 1, 3), 1e-9)
 
 
-def positions_of(kind, rng):
-    if kind == "int64":
+def positions_of(drawn, rng):
+    if drawn == "int64":
         return rng.integers(-(2**63), 2**63 - 1, 60)
-    if kind == "near-quarters":
+    if drawn == "near-quarters":
         return np.nextafter(np.arange(60) * 7 / 4, np.where(rng.random(60) < 0.5, -np.inf, np.inf))
-    exponent = {"small": (-300, 0), "usual": (-3, 12), "large": (12, 15)}[kind]
+    exponent = {"small": (-300, 0), "usual": (-3, 12), "large": (12, 15)}[drawn]
     return rng.normal(size=60) * 10.0 ** rng.integers(*exponent, 60)
 
 
-@pytest.mark.parametrize("kind", ["int64", "near-quarters", "small", "usual", "large"])
+@pytest.mark.parametrize("drawn", ["int64", "near-quarters", "small", "usual", "large"])
 @dtypes
-def test_accuracy(backend, kind, dtype, rng):
-    positions = positions_of(kind, rng)
+def test_accuracy(backend, drawn, dtype, rng):
+    positions = positions_of(drawn, rng)
     encoding = pf.fourier_features(pf.periodic(PERIODS), layout="interleaved")
     rows = encoding.encode(positions, dtype=kind_of(dtype))
     bad = []

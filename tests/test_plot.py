@@ -15,7 +15,7 @@ matplotlib.use("Agg")
 plt = optional("matplotlib.pyplot")
 plot = optional("posenc_fast.plot")
 
-KINDS = ["angles", "clocks", "heatmap", "shift", "similarity", "sinusoids", "wavelengths"]
+DRAWINGS = ["angles", "clocks", "heatmap", "shift", "similarity", "sinusoids", "wavelengths"]
 LINE = pf.sinusoidal(12, base=100.0)
 
 
@@ -80,11 +80,11 @@ def test_positions_between_whole_numbers():
     assert any(tick != int(tick) for tick in ax.get_yticks())
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "shift"])
-def test_axes_that_were_drawn_on(kind):
+@pytest.mark.parametrize("drawing", [drawing for drawing in DRAWINGS if drawing != "shift"])
+def test_axes_that_were_drawn_on(drawing):
     # clocks set ticks of their own
     ax = plot.clocks(LINE)
-    assert getattr(plot, kind)(LINE, ax=ax) is ax
+    assert getattr(plot, drawing)(LINE, ax=ax) is ax
     ax.figure.canvas.draw()
 
 
@@ -223,12 +223,12 @@ def test_wide_matrices_are_shown_in_part(layout):
     assert ax.get_title().endswith("32 of 128 columns")
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_titles_say_which_encoding(kind):
+@pytest.mark.parametrize("drawing", DRAWINGS)
+def test_titles_say_which_encoding(drawing):
     def title(what):
         plt.close("all")
-        drawn = getattr(plot, kind)(what)
-        return (drawn if kind != "shift" else drawn[0]).get_title()
+        drawn = getattr(plot, drawing)(what)
+        return (drawn if drawing != "shift" else drawn[0]).get_title()
 
     assert "sinusoidal(12, base=100.0)" in title(LINE)
     assert "whisper, 128 columns" in title("whisper")
@@ -253,11 +253,11 @@ def test_nothing_is_cut_off(kind):
 # ---- how it is called -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_presets_and_places(kind):
-    draw = getattr(plot, kind)
+@pytest.mark.parametrize("drawing", DRAWINGS)
+def test_presets_and_places(drawing):
+    draw = getattr(plot, drawing)
     figure, axes = plt.subplots(1, 3)
-    if kind == "shift":
+    if drawing == "shift":
         assert draw("whisper", d_model=16, axes=axes).tolist() == axes.tolist()
         assert draw(pf.presets.whisper(16))[0].figure is not figure
     else:
@@ -295,13 +295,13 @@ def test_errors(call, error, words):
 # ---- the command ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_command(kind, tmp_path, capsys):
+@pytest.mark.parametrize("drawing", DRAWINGS)
+def test_command(drawing, tmp_path, capsys):
     target = tmp_path / "figure.png"
-    assert main(["plot", kind, "16", "-o", str(target), "--dpi", "50"]) == 0
-    assert capsys.readouterr().out == f"wrote {target}: {kind}, {target.stat().st_size} bytes\n"
+    assert main(["plot", drawing, "16", "-o", str(target), "--dpi", "50"]) == 0
+    assert capsys.readouterr().out == f"wrote {target}: {drawing}, {target.stat().st_size} bytes\n"
     pixels = plt.imread(target)
-    assert pixels.shape == ((175, 600, 4) if kind == "shift" else (210, 350, 4))
+    assert pixels.shape == ((175, 600, 4) if drawing == "shift" else (210, 350, 4))
     assert len(np.unique(pixels[..., :3].reshape(-1, 3), axis=0)) > 3
     assert plt.get_fignums() == []
     assert list(tmp_path.iterdir()) == [target]

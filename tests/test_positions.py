@@ -290,7 +290,7 @@ def test_times_of_pandas():
 def test_times_of_arrow_and_polars():
     pd, pl, pa = optional("pandas"), optional("polars"), optional("pyarrow")
     zoned = NOON.replace(tzinfo=TOKYO)
-    for time, kinds in (
+    for time, column_types in (
         (NOON, ("timestamp[ns][pyarrow]", pl.Datetime("ns"), pa.timestamp("us"))),
         (
             zoned,
@@ -300,9 +300,9 @@ def test_times_of_arrow_and_polars():
         (timedelta(days=1), ("duration[us][pyarrow]", pl.Duration("ms"), pa.duration("s"))),
     ):
         row = E.encode(time)
-        for make, kind in zip((pd.Series, pl.Series, pa.array), kinds, strict=True):
+        for make, column_type in zip((pd.Series, pl.Series, pa.array), column_types, strict=True):
             values = [time, None]
-            column = make(values, dtype=kind) if make is not pa.array else pa.array(values, kind)
+            column = make(values, dtype=column_type) if make is not pa.array else pa.array(values, column_type)
             same(E.encode(column), [row, NAN])
 
 
@@ -327,8 +327,8 @@ def test_times_in_scikit_learn():
 
 @pytest.mark.usefixtures("backend")
 def test_one_position_of_any_type_has_the_bits_of_many():
-    for kind in "bBhHiIlLqQefdg":
-        value = np.dtype(kind).type(3.0)
+    for code in "bBhHiIlLqQefdg":
+        value = np.dtype(code).type(3.0)
         many = E.encode(np.full(3, value))[0]
         same(E.encode([value])[0], many)
         for one in (value, np.array(value), np.array([value]), np.array([[value]])):
@@ -344,9 +344,17 @@ def test_one_position_of_any_type_has_the_bits_of_many():
 @pytest.mark.usefixtures("backend")
 def test_one_tensor():
     torch = optional("torch")
-    for kind in (torch.float32, torch.float16, torch.bfloat16, torch.int32, torch.int64, torch.uint8, torch.float64):
+    for tensor_type in (
+        torch.float32,
+        torch.float16,
+        torch.bfloat16,
+        torch.int32,
+        torch.int64,
+        torch.uint8,
+        torch.float64,
+    ):
         for shape in ((), (1,), (1, 1), (2,)):
-            one = torch.full(shape, 3, dtype=kind)
+            one = torch.full(shape, 3, dtype=tensor_type)
             same(E.encode(one), np.broadcast_to(E.encode(3.0), (*shape, 8)))
     with pytest.raises(TypeError, match="bool"):
         E.encode(torch.tensor(True))

@@ -375,19 +375,23 @@ def test_given_frequencies_are_exact(rng, dtype):
 @pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16"])
 def test_past_the_cache(dtype, width, padding, monkeypatch):
     """Rows that begin and end within a cache line, in every place of it, and leave what is around them alone."""
-    kind = np.dtype(pytest.importorskip("ml_dtypes").bfloat16 if dtype == "bfloat16" else dtype)
+    number_type = np.dtype(pytest.importorskip("ml_dtypes").bfloat16 if dtype == "bfloat16" else dtype)
     encoding, rows, start = pf.sinusoidal(width), 150, -37
-    expected = encoding.table(rows, start=start, dtype=kind)
+    expected = encoding.table(rows, start=start, dtype=number_type)
     monkeypatch.setattr(_target, "cache_size", lambda: 3)
     assert _target.Target(expected, warm=True).stream == (expected.strides[0] >= 256)
-    for offset in range(0, 64, 4 * kind.itemsize):
-        room = np.full(rows * (width + padding) * kind.itemsize + 192, 0xA5, np.uint8)
+    for offset in range(0, 64, 4 * number_type.itemsize):
+        room = np.full(rows * (width + padding) * number_type.itemsize + 192, 0xA5, np.uint8)
         begin = -room.ctypes.data % 64 + 64 + offset
-        out = np.ndarray((rows, width), kind, room, begin, ((width + padding) * kind.itemsize, kind.itemsize))
+        out = np.ndarray(
+            (rows, width), number_type, room, begin, ((width + padding) * number_type.itemsize, number_type.itemsize)
+        )
         # a number of workers leads past the short way of small tables
-        encoding.table(rows, start=start, dtype=kind, out=out, workers=1)
-        np.testing.assert_array_equal(out.view(f"u{kind.itemsize}"), expected.view(f"u{kind.itemsize}"))
-        out.view(f"u{kind.itemsize}")[...] = np.frombuffer(b"\xa5" * kind.itemsize, f"u{kind.itemsize}")[0]
+        encoding.table(rows, start=start, dtype=number_type, out=out, workers=1)
+        np.testing.assert_array_equal(out.view(f"u{number_type.itemsize}"), expected.view(f"u{number_type.itemsize}"))
+        out.view(f"u{number_type.itemsize}")[...] = np.frombuffer(
+            b"\xa5" * number_type.itemsize, f"u{number_type.itemsize}"
+        )[0]
         assert (room == 0xA5).all()
 
 
@@ -397,9 +401,9 @@ def test_past_the_cache(dtype, width, padding, monkeypatch):
 @pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16"])
 def test_sums_from_beyond_the_cache(dtype, width, batches, monkeypatch):
     """What is fetched early changes no value, in narrow rows and wide ones, in place and elsewhere."""
-    kind = np.dtype(pytest.importorskip("ml_dtypes").bfloat16 if dtype == "bfloat16" else dtype)
+    number_type = np.dtype(pytest.importorskip("ml_dtypes").bfloat16 if dtype == "bfloat16" else dtype)
     encoding, rows = pf.sinusoidal(width), 150
-    x = np.random.default_rng(3).standard_normal((batches, rows, width + 3)).astype(kind)[..., :width]
+    x = np.random.default_rng(3).standard_normal((batches, rows, width + 3)).astype(number_type)[..., :width]
     for start in (0, -37, 10**6 + 5):
         sums = []
         for size in (1 << 40, 3):
@@ -409,12 +413,14 @@ def test_sums_from_beyond_the_cache(dtype, width, batches, monkeypatch):
             # a number of workers leads past the short way of small arrays
             sums += [encoding.add_to(there, start=start, out=there, workers=1)]
             sums += [encoding.add_to(x, start=start, workers=1)]
-            room = np.full((batches, rows, width + 5), 7, kind)
+            room = np.full((batches, rows, width + 5), 7, number_type)
             sums += [encoding.add_to(x, start=start, out=room[..., 2:-3], workers=1)]
             assert (room[..., :2] == 7).all()
             assert (room[..., -3:] == 7).all()
         for total in sums:
-            np.testing.assert_array_equal(total.view(f"u{kind.itemsize}"), sums[0].view(f"u{kind.itemsize}"))
-        if kind == np.float32:
+            np.testing.assert_array_equal(
+                total.view(f"u{number_type.itemsize}"), sums[0].view(f"u{number_type.itemsize}")
+            )
+        if number_type == np.float32:
             wide = encoding.table(rows, start=start, dtype=np.float64) + x
             np.testing.assert_allclose(sums[0], wide, rtol=2.0**-24, atol=2.0**-50)

@@ -684,7 +684,9 @@ def test_garbage(rng):
     families_of = [{"model_type": family.models.split()[0], "num_hidden_layers": 4} for family in families.FAMILIES]
     sizes = {"hidden_size": 64, "num_attention_heads": 4, "qk_rope_head_dim": 16, "projection_dim": 64}
     keys = sorted({key for config in whole for key in config} | {"layer_types", "per_layer_config", "rope_scaling"})
-    inner = sorted({key for kind in _rope.KINDS.values() for key in kind.parameters} | {"rope_theta", "mrope_section"})
+    inner = sorted(
+        {key for scaling in _rope.SCALINGS.values() for key in scaling.parameters} | {"rope_theta", "mrope_section"}
+    )
     for _ in range(6000):
         config = dict((whole + families_of)[rng.integers(len(whole) + len(families_of))])
         if rng.random() < 0.5:
@@ -695,8 +697,8 @@ def test_garbage(rng):
                 config[keys[rng.integers(len(keys))]] = garbage
             else:
                 rope = config.get("rope_parameters")
-                kind = sorted(_rope.KINDS)[rng.integers(len(_rope.KINDS))]
-                given = {"rope_type": kind, inner[rng.integers(len(inner))]: garbage}
+                rope_type = sorted(_rope.SCALINGS)[rng.integers(len(_rope.SCALINGS))]
+                given = {"rope_type": rope_type, inner[rng.integers(len(inner))]: garbage}
                 config["rope_parameters"] = (rope if isinstance(rope, dict) else {}) | given
         options = [{}, {"layer": 1}, {"layer_type": "full_attention"}, {"layout": "half"}][rng.integers(4)]
         try:
@@ -718,7 +720,7 @@ def test_table_is_consistent():
         assert family.layout in LAYOUTS
         assert family.source
         assert family.spectrum in {*spectra.SPECTRA, "geometric"}
-        assert all(kind.rope_type in _rope.KINDS for kind in family.kinds.values())
+        assert all(group.rope_type in _rope.SCALINGS for group in family.groups.values())
     for table in (types.HEADS, types.BASES, types.FACTORS, dict.fromkeys(types.NEEDS_PARAMETERS)):
         assert set(table) <= set(models), set(table) - set(models)
     followed = {part for parts in types.PARTS.values() for part in parts.values()}

@@ -182,11 +182,11 @@ def test_onnxruntime(domain, interleaved, rotary_dim, rng):
         inputs, attributes["num_heads"] = {"x": q, "p": positions, "c": cos, "s": sin}, 4
     else:
         inputs = {"x": q, "c": cos, "s": sin, "p": positions}
-    kinds = {np.dtype(np.float32): onnx.TensorProto.FLOAT, np.dtype(np.int64): onnx.TensorProto.INT64}
+    onnx_types = {np.dtype(np.float32): onnx.TensorProto.FLOAT, np.dtype(np.int64): onnx.TensorProto.INT64}
     node = onnx.helper.make_node(
         "RotaryEmbedding", list(inputs), ["y"], domain="" if domain == "ai.onnx" else domain, **attributes
     )
-    values = [onnx.helper.make_tensor_value_info(n, kinds[a.dtype], a.shape) for n, a in inputs.items()]
+    values = [onnx.helper.make_tensor_value_info(n, onnx_types[a.dtype], a.shape) for n, a in inputs.items()]
     result = onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, q.shape)
     model = onnx.helper.make_model(
         onnx.helper.make_graph([node], "rotary", values, [result]),

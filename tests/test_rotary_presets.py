@@ -229,8 +229,8 @@ def test_positions_of_images_in_text(torch, transformers):
     torch.nn.Module.__init__(model)
     model.config = config
     grids = torch.tensor([[1, 6, 8], [1, 4, 4]])
-    kinds = (ids == 7).int()
-    theirs, _ = model.get_rope_index(ids, mm_token_type_ids=kinds, image_grid_thw=grids)
+    token_types = (ids == 7).int()
+    theirs, _ = model.get_rope_index(ids, mm_token_type_ids=token_types, image_grid_thw=grids)
     ours = positions.mrope([3, (1, 3, 4), 3, (1, 2, 2), 1])
     np.testing.assert_array_equal(theirs[:, 0].T.numpy(), ours)
 
@@ -456,7 +456,7 @@ def test_float32_frequencies(name):
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_tables_of_the_source_are_identified(dtype, torch, transformers):
     """In the shapes and with the rounding that models have them."""
-    kind = getattr(torch, dtype)
+    number_type = getattr(torch, dtype)
     for model, config, name, preset, where in (
         ("llama", "LlamaConfig", "LlamaRotaryEmbedding", "llama", np.arange(16)),
         ("gpt_oss", "GptOssConfig", "GptOssRotaryEmbedding", "gpt_oss", np.arange(16)),
@@ -466,7 +466,7 @@ def test_tables_of_the_source_are_identified(dtype, torch, transformers):
         made = Model(torch, transformers, model, config, **settings)
         ids = torch.from_numpy(where)
         ids = ids[None] if ids.ndim == 1 else ids.T[:, None]
-        tables = getattr(made.module, name)(made.config)(torch.zeros(1, dtype=kind), ids)
+        tables = getattr(made.module, name)(made.config)(torch.zeros(1, dtype=number_type), ids)
         cos, sin = (table.float().numpy() for table in tables)
         if dtype == "bfloat16":
             cos, sin = (table.astype(pytest.importorskip("ml_dtypes").bfloat16) for table in (cos, sin))

@@ -434,10 +434,10 @@ def labels_of(model, config):
     """The kinds of layers that the class of a model is built for."""
     family = next(one for one in families.FAMILIES if model in one.models.split())
     parameters = getattr(config, "rope_parameters", None) or {}
-    if not family.kinds:
+    if not family.groups:
         return family, [None]
-    used = {name: {name, *kind.layer_types} & set(config.layer_types) for name, kind in family.kinds.items()}
-    labels = [name for name in family.kinds if isinstance(parameters.get(name), dict)]
+    used = {name: {name, *group.layer_types} & set(config.layer_types) for name, group in family.groups.items()}
+    labels = [name for name in family.groups if isinstance(parameters.get(name), dict)]
     # DeepSeek's class is built for all
     return family, [name for name in labels if used[name] or model == "deepseek_v4"]
 

@@ -172,7 +172,7 @@ COEFFICIENTS = {"S3": (float.fromhex("-0x1.32d2cce2ca8c0p+6"), "float32"), "T5":
 @pytest.mark.skipif(sys.platform == "darwin", reason="this system loads no library that was changed")
 @pytest.mark.parametrize("name", COEFFICIENTS)
 def test_verify_sees_a_wrong_coefficient_of_the_kernel(name, tmp_path):
-    value, kind = COEFFICIENTS[name]
+    value, number_type = COEFFICIENTS[name]
     package = shutil.copytree(Path(pf.__file__).parent, tmp_path / "posenc_fast")
     kernel = package / Path(_backend.kernel.__file__).name
     right, wrong = (struct.pack("=d", value * factor) for factor in (1, 1 + 2.0**-16))
@@ -182,7 +182,7 @@ def test_verify_sees_a_wrong_coefficient_of_the_kernel(name, tmp_path):
     program = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); from posenc_fast.__main__ import main; "
     run = python(program + "raise SystemExit(main(['verify', '--seconds', '0.01', '--seed', '7']))", timeout=300)
     assert run.returncode == 1, run.stderr
-    assert {(level, kind) for level in pf.isa_levels()} <= broken(run.stdout)[1]
+    assert {(level, number_type) for level in pf.isa_levels()} <= broken(run.stdout)[1]
 
 
 def cut(kind, value):
@@ -203,12 +203,12 @@ def twice(kind, value):
 right_rounding = numpy_engine.once
 
 
-@pytest.mark.parametrize(("wrong", "kind"), [(cut, "float32"), (twice, "float16")], ids=["cut", "twice"])
-def test_verify_sees_a_wrong_rounding(wrong, kind, capsys, monkeypatch):
+@pytest.mark.parametrize(("wrong", "number_type"), [(cut, "float32"), (twice, "float16")], ids=["cut", "twice"])
+def test_verify_sees_a_wrong_rounding(wrong, number_type, capsys, monkeypatch):
     monkeypatch.setattr(numpy_engine, "once", wrong)
     status, printed = verify(capsys, "--seed", "7")
     assert status == 1
-    assert ("python", kind) in broken(printed.out)[1]
+    assert ("python", number_type) in broken(printed.out)[1]
 
 
 def test_what_is_broken_can_be_seen_again(capsys, monkeypatch):

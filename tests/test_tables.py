@@ -229,9 +229,9 @@ OUTS = {
 
 
 @pytest.mark.parametrize("call", ["table", "encode", "add_to", "shift", "positional_encoding"])
-@pytest.mark.parametrize("kind", list(OUTS))
+@pytest.mark.parametrize("place", list(OUTS))
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16], ids=lambda t: t.__name__)
-def test_out(kind, dtype, call, tmp_path):
+def test_out(place, dtype, call, tmp_path):
     n, d = 70, 6
     encoding, x = pf.sinusoidal(d), np.ones((n, d), dtype)
     compute = {
@@ -241,7 +241,7 @@ def test_out(kind, dtype, call, tmp_path):
         "shift": lambda **out: encoding.shift(x, 0.25, **out),
         "positional_encoding": lambda **out: pf.positional_encoding(n, d, dtype=dtype, **out),
     }[call]
-    out = whole = OUTS[kind](n, d, np.dtype(dtype), tmp_path / "out")
+    out = whole = OUTS[place](n, d, np.dtype(dtype), tmp_path / "out")
     while isinstance(whole.base, np.ndarray):
         whole = whole.base
     before, saved = whole.tobytes(), out.copy()

@@ -89,15 +89,15 @@ def test_every_block_once(workers):
 
 
 @pytest.mark.parametrize("workers", [1, 2, 5])
-@pytest.mark.parametrize("kind", [OSError, MemoryError, KeyboardInterrupt])
-def test_blocks_after_an_error_never_begin(kind, workers):
+@pytest.mark.parametrize("error_type", [OSError, MemoryError, KeyboardInterrupt])
+def test_blocks_after_an_error_never_begin(error_type, workers):
     def fail(i):
         time.sleep(1e-4)
         if i == 20:
-            raise kind("broken")
+            raise error_type("broken")
 
     done, error = blocks_done(workers, fail)
-    assert type(error) is kind
+    assert type(error) is error_type
     assert 20 not in done
     assert len(done) < 500
 

@@ -93,12 +93,12 @@ def exact_table(length, width):
 
 @pytest.mark.usefixtures("backend")
 def test_functions_are_those_of_the_core(dtype, rng):
-    encoding, kind = pf.sinusoidal(20, base=300.0), ops.numpy_type(dtype, "dtype")
+    encoding, numpy_type = pf.sinusoidal(20, base=300.0), ops.numpy_type(dtype, "dtype")
     options = {"precision": "float32", "workers": 2}
-    equal(pt.table(encoding, 9, start=-2, step=3, dtype=dtype), encoding.table(9, start=-2, step=3, dtype=kind))
-    equal(pt.table(encoding, 9, dtype=dtype, **options), encoding.table(9, dtype=kind, **options))
+    equal(pt.table(encoding, 9, start=-2, step=3, dtype=dtype), encoding.table(9, start=-2, step=3, dtype=numpy_type))
+    equal(pt.table(encoding, 9, dtype=dtype, **options), encoding.table(9, dtype=numpy_type, **options))
     positions = random(rng, 3, 4, dtype=torch.float64)
-    equal(pt.encode(encoding, positions, dtype=dtype), encoding.encode(positions.numpy(), dtype=kind))
+    equal(pt.encode(encoding, positions, dtype=dtype), encoding.encode(positions.numpy(), dtype=numpy_type))
     x = random(rng, 2, 7, 20, dtype=dtype)
     equal(
         pt.add_to(encoding, x, start=5, step=-1, x_scale=0.5), encoding.add_to(array(x), start=5, step=-1, x_scale=0.5)
@@ -128,13 +128,13 @@ def test_large_integers_are_exact():
 
 
 def test_out_is_written_without_a_copy(dtype, rng):
-    encoding, rotary, kind = pf.sinusoidal(8), pf.Rotary(8), ops.numpy_type(dtype, "dtype")
+    encoding, rotary, numpy_type = pf.sinusoidal(8), pf.Rotary(8), ops.numpy_type(dtype, "dtype")
     out = torch.full((6, 16), 7.0, dtype=dtype)
     part = out[:, 4:12]
     assert pt.table(encoding, 6, dtype=dtype, out=part) is part
-    equal(part, encoding.table(6, dtype=kind))
+    equal(part, encoding.table(6, dtype=numpy_type))
     assert pt.encode(encoding, torch.arange(6) + 0.5, dtype=dtype, out=part) is part
-    equal(part, encoding.encode(np.arange(6) + 0.5, dtype=kind))
+    equal(part, encoding.encode(np.arange(6) + 0.5, dtype=numpy_type))
     assert (out[:, :4] == 7).all()
     assert (out[:, 12:] == 7).all()
     for call in (lambda x: pt.add_to(encoding, x, out=x), lambda x: pt.rotate(rotary, x, out=x)):
@@ -443,11 +443,11 @@ def stored_tables(length, width):
 
 
 @pytest.mark.parametrize("shape", [(-1, 1, 32), (1, -1, 32), (-1, 32)], ids=["length-first", "batch-first", "plain"])
-@pytest.mark.parametrize("kind", ["float32", "exact", "float16", "bfloat16", "float64"])
+@pytest.mark.parametrize("stored", ["float32", "exact", "float16", "bfloat16", "float64"])
 @pytest.mark.parametrize("length", [1, 5000])
-def test_checkpoints_of_tutorials(length, kind, shape):
+def test_checkpoints_of_tutorials(length, stored, shape):
     model = torch.nn.Sequential(torch.nn.Linear(2, 32), pt.SinusoidalEncoding(32))
-    state = model.state_dict() | {"1.pe": stored_tables(length, 32)[kind].reshape(shape)}
+    state = model.state_dict() | {"1.pe": stored_tables(length, 32)[stored].reshape(shape)}
     kept = dict(state)
     assert str(model.load_state_dict(state, strict=True)) == "<All keys matched successfully>"
     assert state.keys() == kept.keys()
@@ -683,15 +683,15 @@ LOOKS = {
 
 
 @pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning", "ignore:.*batching rule:UserWarning")
-@pytest.mark.parametrize("kind", ["addition", "rotation", "rotation by tables"])
+@pytest.mark.parametrize("operation", ["addition", "rotation", "rotation by tables"])
 @pytest.mark.parametrize("look", LOOKS)
-def test_whoever_looks_on_sees_an_operator(look, kind, rng):
+def test_whoever_looks_on_sees_an_operator(look, operation, rng):
     x, tables = random(rng, 2, 5, 3, 8), [random(rng, 5, 4).repeat(1, 2) for _ in "cs"]
     call = {
         "addition": pt.SinusoidalEncoding(8, 0.0, batch_first=True),
         "rotation": pt.RotaryEncoding(pf.Rotary(8), seq_axis=1),
         "rotation by tables": lambda x: pt.apply_rotary_pos_emb(x, x, *tables, unsqueeze_dim=1)[0],
-    }[kind]
+    }[operation]
     assert torch.equal(LOOKS[look](call, x), call(x + 1))
 
 

@@ -79,8 +79,10 @@ def random(rng, *shape, dtype=torch.float32):
 def applied(rotary, x, **options):
     """By the core, on a copy."""
     if x.dtype == torch.bfloat16:
-        kind = optional("ml_dtypes").bfloat16
-        return torch.from_numpy(rotary.apply(x.float().numpy().astype(kind), **options).astype(np.float32)).bfloat16()
+        bfloat16 = optional("ml_dtypes").bfloat16
+        return torch.from_numpy(
+            rotary.apply(x.float().numpy().astype(bfloat16), **options).astype(np.float32)
+        ).bfloat16()
     return torch.from_numpy(rotary.apply(x.numpy().copy(), **options))
 
 
@@ -171,9 +173,9 @@ def test_nothing_is_written_before_both_are_checked(rng):
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("kind", ["plain", "partial", "attention-factor", "xpos", "sections"])
-def test_gradients(kind, layout, rng):
-    rotary = ROTARIES[kind]
+@pytest.mark.parametrize("name", ["plain", "partial", "attention-factor", "xpos", "sections"])
+def test_gradients(name, layout, rng):
+    rotary = ROTARIES[name]
     rotary = type(rotary)(rotary.head_dim, **{**rotary._arguments(), "layout": layout})
     module, x = pt.RotaryEncoding(rotary), random(rng, 2, 2, 3, 12, dtype=torch.float64).requires_grad_()
     assert torch.autograd.gradcheck(lambda x: module(x, start=2), (x,))

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning", 
 
 TOKENS = torch.randint(3, 90, (2, 9), generator=torch.Generator().manual_seed(1))
 # of every kind of rotation
-KINDS = {
+ROTATIONS = {
     "llama": "pairs half, tables with both halves alike",
     "gpt_neox": "pairs half, tables with both halves alike, also the first part of a head",
     "cohere": "pairs interleaved, tables with neighbours alike",
@@ -108,7 +108,7 @@ def test_models_that_do_not(name):
     assert torch.equal(logits(model), before)
 
 
-@pytest.mark.parametrize(("name", "what"), KINDS.items())
+@pytest.mark.parametrize(("name", "what"), ROTATIONS.items())
 def test_what_is_found_of_them(name, what):
     report = ours.accelerate(models.built(name))
     assert what in {line.why for line in report.replaced}
@@ -156,7 +156,7 @@ def trained(model, **options):
     return losses
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", ROTATIONS)
 def test_ten_steps_of_training(name, turned):
     theirs, model = (models.built(name) for _ in range(2))
     expected = trained(theirs)
@@ -445,9 +445,9 @@ def given(rng, dtype=torch.float64, table_dtype=torch.float64, heads=3, columns=
     return q, k, cos.repeat(1, 2)[None].to(table_dtype), sin.repeat(1, 2)[None].to(table_dtype)
 
 
-@pytest.mark.parametrize("kind", [Calls, CallsKernel, CallsDecorated, CallsStatic, CallsThrough])
-def test_ways_to_call(kind, turned, rng):
-    module, call = kind(), given(rng)
+@pytest.mark.parametrize("cls", [Calls, CallsKernel, CallsDecorated, CallsStatic, CallsThrough])
+def test_ways_to_call(cls, turned, rng):
+    module, call = cls(), given(rng)
     before = module(*call)
     with ours.accelerate(module) as report:
         after = module(*call)
@@ -460,7 +460,7 @@ def test_ways_to_call(kind, turned, rng):
 
 
 @pytest.mark.parametrize(
-    ("kind", "why"),
+    ("cls", "why"),
     [
         (CallsStretching, "does not turn pairs"),
         (CallsMirroring, "does not turn pairs"),
@@ -468,12 +468,12 @@ def test_ways_to_call(kind, turned, rng):
         (CallsWithValues, "it also takes v"),
     ],
 )
-def test_what_is_left(kind, why, turned, rng):
-    module = kind()
+def test_what_is_left(cls, why, turned, rng):
+    module = cls()
     report = ours.accelerate(module)
     assert [why in line.why for line in report.left if line.function != "turning"] == [True]
-    if kind is not CallsWithValues:
-        assert type(module) is kind
+    if cls is not CallsWithValues:
+        assert type(module) is cls
         assert not report.replaced
 
 

@@ -106,8 +106,10 @@ def positional_encoding(
     """
     rows, columns = count_of(length, "length", 0), count_of(d_model, "d_model", 1)
     check_size("length", rows, (rows, columns), 2)
-    encoding = sinusoidal(columns, base=base, layout=layout)
-    return encoding.table(length, start=start, step=step, dtype=dtype, out=out, workers=workers)
+    check_width(columns)
+    one_of(layout, "layout", LAYOUTS)
+    encoding = _geometric(columns, real(base, "base", positive=True), 0.0, 1.0, layout, ("sin", "cos"), "crop", 1.0)
+    return encoding._table(rows, start, step, dtype, "exact", out, workers)
 
 
 def sinusoidal(

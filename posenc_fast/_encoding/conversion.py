@@ -117,12 +117,12 @@ def _of_list(positions: Any, name: str) -> _Values:
             return _values(np.ma.array(positions), name)
         with contextlib.suppress(TypeError, ValueError, OverflowError):
             values = np.asarray(positions)
-    kind = "O" if values is None else values.dtype.kind
-    if values is not None and values.size == 0 and kind == "f":
+    letter = "O" if values is None else values.dtype.kind
+    if values is not None and values.size == 0 and letter == "f":
         return values, Fraction(1), None
     # smaller types are made of nothing that they do not hold
-    if values is not None and kind in "iufbc":
-        wide = kind == "f" and values.dtype.itemsize >= 8
+    if values is not None and letter in "iufbc":
+        wide = letter == "f" and values.dtype.itemsize >= 8
         if not (wide and (np.abs(values) >= EXACT_IN_FLOAT64).any()):
             return _of_array(values, name)
     try:
@@ -140,19 +140,19 @@ def _types_in(numbers: Any) -> set[type]:
 
 
 def _of_array(values: npt.NDArray[Any], name: str, missing: npt.NDArray[np.bool_] | None = None) -> _Values:
-    kind = values.dtype.kind
-    if kind == "O" and values.size:
+    letter = values.dtype.kind
+    if letter == "O" and values.size:
         return _of_objects(values, name, missing)
-    if kind in "US" and values.size:
+    if letter in "US" and values.size:
         raise _is_text(values.flat[0], name)
-    if kind in "bc" and values.size:
+    if letter in "bc" and values.size:
         raise TypeError(
             f"{name} must be integers, real numbers or times, not {values.flat[0]} in an array of {values.dtype}"
         )
     check_type(values.dtype, name)
-    if kind in "mM":
+    if letter in "mM":
         return counts_of(values, name)
-    if kind == "V":
+    if letter == "V":
         values = values.astype(np.float32)
     return values, Fraction(1), None
 
@@ -168,7 +168,7 @@ def _of_objects(objects: npt.NDArray[Any], name: str, hidden: npt.NDArray[np.boo
     numbers = [leaf for leaf in leaves if not isinstance(leaf, Time)]
     unit = Fraction(1)
     if times:
-        if any(leaf is not None for leaf in numbers) or len({time.kind for time in times}) > 1:
+        if any(leaf is not None for leaf in numbers) or len({time.letter for time in times}) > 1:
             raise TypeError(f"{name} must be all numbers, all points in time or all spans of time, not a mixture")
         unit = common_unit(time.unit for time in times)
         numbers = [time and int(time.number * (time.unit / unit)) for time in cast(list[Time | None], leaves)]
@@ -197,15 +197,15 @@ def _one_type(values: list[Any], name: str) -> npt.NDArray[Any]:
 
 def _leaf(value: Any, name: str) -> int | float | Fraction | Time | None:
     """One position, exactly; None where it is missing."""
-    kind: Any = type(value)
-    if kind is float:
+    given_as: Any = type(value)
+    if given_as is float:
         return None if math.isnan(value) else value
-    if kind is int or (isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.timedelta64))):
+    if given_as is int or (isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.timedelta64))):
         return checked_integer(int(value), name)
     # pandas' own are known by their names, so that it need not be imported
-    if value is None or value is np.ma.masked or kind.__name__ in ("NAType", "NaTType"):
+    if value is None or value is np.ma.masked or given_as.__name__ in ("NAType", "NaTType"):
         return None
-    if isinstance(value, (float, np.floating)) or getattr(kind, "__name__", "") == "bfloat16":
+    if isinstance(value, (float, np.floating)) or getattr(given_as, "__name__", "") == "bfloat16":
         return _leaf_float(value, name)
     if isinstance(value, Fraction):
         return value
@@ -222,7 +222,7 @@ def _leaf(value: Any, name: str) -> int | float | Fraction | Time | None:
         return _leaf(cast(Any, value).as_py(), name)
     if hasattr(value, "__array__") and getattr(value, "shape", None) == () and not isinstance(value, np.generic):
         return _leaf(as_array(value, name)[()], name)
-    raise TypeError(f"{name} has {value!r} of type {kind.__name__}, but must be integers, real numbers or times")
+    raise TypeError(f"{name} has {value!r} of type {given_as.__name__}, but must be integers, real numbers or times")
 
 
 def checked_integer(value: int, name: str) -> int:
@@ -278,7 +278,7 @@ def together(axes: Sequence[Given]) -> tuple[list[npt.NDArray[Any]], Fraction, s
     elif all(given.form == "integer" or given.values.dtype.kind in "iu" for given in axes):
         form, common = "integer", np.result_type(*types)
     else:
-        form, common = "pair", np.result_type(*types) if all(kind.kind == "f" for kind in types) else np.dtype(object)
+        form, common = "pair", np.result_type(*types) if all(each.kind == "f" for each in types) else np.dtype(object)
     if form == "integer" and common.kind == "f":
         common = np.dtype(object)
     return [given.values[:, 0].astype(common) for given in axes], axes[0].unit, form

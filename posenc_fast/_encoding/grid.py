@@ -97,12 +97,12 @@ def grid(
         raise TypeError(f"encoding must be an Encoding, not {type(encoding).__name__}")
     coordinates = coordinates_of(axes, encoding.ndim)
     order = order_of(indexing, encoding.ndim)
-    kind, threads = wanted_type(dtype, out), check_workers(workers)
+    result_type, threads = wanted_type(dtype, out), check_workers(workers)
     result = None
     if out is not None:
         shape = (*(length_of(coordinates[a]) for a in order), encoding.d_model)
-        result = check_out(out, shape, kind)
-    made = filled(coordinates, encoding, order, kind, result, threads)
+        result = check_out(out, shape, result_type)
+    made = filled(coordinates, encoding, order, result_type, result, threads)
     return made if out is None else out
 
 
@@ -110,14 +110,14 @@ def filled(
     coordinates: list[range | Given],
     encoding: Encoding,
     order: list[int],
-    kind: np.dtype[Any],
+    result_type: np.dtype[Any],
     result: Array | None = None,
     threads: int = 1,
 ) -> Array:
     """The encodings of all points of coordinates that were checked."""
     shape = (*(length_of(coordinates[a]) for a in order), encoding.d_model)
     if result is None:
-        result = new(shape, kind)
+        result = new(shape, result_type)
     if result.size == 0:
         return result
     parts, mixed = _parts(encoding)
@@ -127,8 +127,8 @@ def filled(
     for place, a in enumerate(order):
         part = parts[a]
         if part is not None:
-            table = np.zeros((shape[place], encoding.d_model), kind)
-            table[:, part.columns] = _rows(part.encoding, coordinates[a], kind, threads)
+            table = np.zeros((shape[place], encoding.d_model), result_type)
+            table[:, part.columns] = _rows(part.encoding, coordinates[a], result_type, threads)
             tables.append(_along(_bits(table), place, len(order)))
 
     def fill(rows: slice) -> None:
@@ -145,7 +145,7 @@ def filled(
                 where[..., a] = _along(points[a][rows] if place == 0 else points[a], place, len(order))
             flat = where.reshape(math.prod(where.shape[:-1]), len(order))
             given = Given(flat, unit, shape=where.shape[:-1], form=form)
-            result[rows][..., mixed.columns] = encode(mixed.encoding._plans, given, kind)
+            result[rows][..., mixed.columns] = encode(mixed.encoding._plans, given, result_type)
 
     values = BLOCK if mixed is None else POINTS * encoding.d_model
     step = max(1, min(values * shape[0] // result.size, -(-shape[0] // threads)))
@@ -207,10 +207,10 @@ def length_of(axis: range | Given) -> int:
     return len(axis)
 
 
-def _rows(encoding: Encoding, axis: range | Given, kind: np.dtype[Any], threads: int) -> Array:
+def _rows(encoding: Encoding, axis: range | Given, result_type: np.dtype[Any], threads: int) -> Array:
     if isinstance(axis, range):
-        return encoding.table(len(axis), start=axis.start, step=axis.step, dtype=kind, workers=threads)
-    return encode(encoding._plans, axis, kind, threads=threads)
+        return encoding.table(len(axis), start=axis.start, step=axis.step, dtype=result_type, workers=threads)
+    return encode(encoding._plans, axis, result_type, threads=threads)
 
 
 def _missing(axis: range | Given) -> npt.NDArray[np.bool_] | None:

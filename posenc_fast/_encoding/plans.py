@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -45,20 +46,31 @@ class Plans:
     Looked up by threads at once: what two of them make at the same time is equal, and either may be kept.
     """
 
-    __slots__ = ("_columns_found", "_derived", "_far", "_kept", "_turns", "alone", "pinned", "sinusoids", "width")
+    __slots__ = (
+        "_columns_found",
+        "_derived",
+        "_kept",
+        "_lattice_impossible",
+        "_turns",
+        "alone",
+        "engine",
+        "pinned",
+        "sinusoids",
+        "width",
+    )
 
     def __init__(self, sinusoids: Sinusoids, pinned: str | None = None) -> None:
         self.sinusoids, self.width, self.pinned = sinusoids, sinusoids.width, pinned
+        # what computes in this context: the backend that these plans are pinned to, or the chosen one
+        self.engine: Callable[[], Engine] = (
+            backend.current if pinned is None else functools.partial(backend.select, pinned)
+        )
         self._kept: dict[tuple[Any, ...], Any] = {}
         self.alone: dict[str, Any] = {}
         self._derived: dict[str, Plans] = {}
         self._turns: dict[Fraction, Turns] = {}
         self._columns_found: _Columns | None = None
-        self._far: bool | None = None
-
-    def engine(self) -> Engine:
-        """What computes in this context: the backend that these plans are pinned to, or the chosen one."""
-        return backend.current() if self.pinned is None else backend.select(self.pinned)
+        self._lattice_impossible: bool | None = None
 
     def derived(self, name: str, make: Callable[[], Sinusoids]) -> Plans:
         """Those of other sinusoids that are made of these."""
@@ -134,13 +146,14 @@ class Plans:
         self.alone[engine.backend] = plan
         return plan
 
-    def far(self) -> bool:
-        """Whether there is no lattice: one step is very many turns, or whole turns are to be exact."""
-        if self._far is None:
-            turns = self.sinusoids.turns(Fraction(1), 1)[0]
-            beyond = (np.abs(turns[self.sinusoids.index]) > MOST).any()
-            self._far = bool(beyond or self.sinusoids.periods())
-        return self._far
+    def lattice_impossible(self) -> bool:
+        """Whether there is no lattice: several axes, a step of very many turns, or whole turns that are to be exact."""
+        if self._lattice_impossible is None:
+            sinusoids = self.sinusoids
+            turns = sinusoids.turns(Fraction(1), 1)[0]
+            beyond = (np.abs(turns[sinusoids.index]) > MOST).any()
+            self._lattice_impossible = bool(sinusoids.axes != 1 or beyond or sinusoids.periods())
+        return self._lattice_impossible
 
     def components(self, positions: Positions, part: slice, phase: bool, single: bool) -> Floats:
         """What a Plan multiplies its frequencies with: rows ``part`` of the positions, and their turns about periods."""
@@ -157,11 +170,11 @@ class Plans:
         return np.concatenate([positions.components(part, False), angles, *[np.ones((len(angles), 1))] * phase], axis=1)
 
     def lattice(self, engine: Engine, wide: bool) -> tuple[Any, int]:
-        """The Lattice, and the binary logarithm of its span; None where each step is too many turns for one."""
+        """The Lattice, and the binary logarithm of its span; None where there can be none."""
         key = (engine.backend, engine.level, wide)
         found: tuple[Any, int] | None = self._kept.get(key)
         if found is None:
-            if self.far():
+            if self.lattice_impossible():
                 found = self._kept[key] = (None, 0)
                 return found
             columns = self._columns()

@@ -31,7 +31,7 @@ _FLOAT64: np.dtype[Any] = np.dtype(np.float64)
 
 
 class Positions(Protocol):
-    """Rows of positions: what both kinds below offer."""
+    """Rows of positions: what both classes below offer."""
 
     form: str
     unit: Fraction
@@ -120,10 +120,10 @@ class Given:
 
 
 def form_of(values: npt.NDArray[Any]) -> str:
-    kind, size = values.dtype.kind, values.dtype.itemsize
-    if kind == "O":
+    letter, size = values.dtype.kind, values.dtype.itemsize
+    if letter == "O":
         return "integer"
-    if kind in "iu":
+    if letter in "iu":
         if size < 8 or values.size == 0:
             return "real"
         largest = max(-int(np.minimum.reduce(values, None)), int(np.maximum.reduce(values, None)))
@@ -136,7 +136,7 @@ def _exact(value: Any) -> Fraction:
 
 
 def _pairs(values: npt.NDArray[Any]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Numbers of any kind as high and low parts."""
+    """Numbers of any type as high and low parts."""
     if values.dtype.kind in "iu":
         high, low = split_integers(values)
         return two_sum(high * 2.0**32, low)

@@ -60,7 +60,7 @@ def fill_progression(
     engine = plans.engine()
     whole = isinstance(first, int) and isinstance(each, int)
     beyond = not whole and max(abs(first), abs(first + each * (target.rows - 1))) > MOST
-    if single or beyond or plans.far():
+    if single or beyond or plans.lattice_impossible():
         fill(plans, target, Progression(Fraction(first), Fraction(each), target.rows), single, threads)
         return
     if not whole:

@@ -24,7 +24,6 @@ _FLOAT32 = np.dtype(np.float32)
 _SINGLE, _DOUBLE = FLOAT32.kind, FLOAT64.kind
 # of positions that are alone: those whose item is a float or an int, exactly
 _SCALARS = frozenset(np.dtype(code).type for code in "bBhHiIlLqQefd")
-_PLAIN = (float, int)
 _REAL = frozenset(np.dtype(code) for code in "bBhHiIlLqQefd")
 
 
@@ -80,23 +79,28 @@ def sums(plans: Plans, x: Any, start: int, x_scale: Any, out: Any) -> Array | No
 
 def row(plans: Plans, position: Any, out: Any) -> Array | None:
     """The float32 row of one real number: of Python, NumPy or torch."""
-    kind = type(position)
-    shape: tuple[int, ...] | None = None
-    value = position
-    if kind is np.ndarray:
-        if position.size != 1 or position.dtype not in _REAL:
+    given_as = type(position)
+    shape: tuple[int, ...] = ()
+    if given_as is float or given_as is int:
+        value = position
+    else:
+        if given_as is np.ndarray:
+            if position.size != 1 or position.dtype not in _REAL:
+                return None
+            value, shape = position.item(), position.shape
+        elif given_as in _SCALARS:
+            value = position.item()
+        else:
+            if given_as.__module__ != "torch" or given_as.__name__ != "Tensor":
+                return None
+            if position.numel() != 1 or not position.is_cpu or position.requires_grad:
+                return None
+            value, shape = position.item(), tuple(position.shape)
+        # torch has bools and complex numbers as well
+        if type(value) is not float and type(value) is not int:
             return None
-        value, shape = position.item(), position.shape
-    elif kind in _SCALARS:
-        value = position.item()
-    elif kind is not float and kind is not int:
-        if kind.__module__ != "torch" or kind.__name__ != "Tensor":
-            return None
-        if position.numel() != 1 or not position.is_cpu or position.requires_grad:
-            return None
-        value, shape = position.item(), tuple(position.shape)
-    # of 64-bit numbers those that are float64 numbers too, and no bools or complex numbers of torch
-    if type(value) not in _PLAIN or not -9007199254740992 <= value <= 9007199254740992:
+    # of 64-bit integers those that are float64 numbers too
+    if not -9007199254740992 <= value <= 9007199254740992:
         return None
     engine = plans.engine()
     plan = plans.alone.get(engine.backend) or plans.make_alone(engine)
@@ -107,7 +111,7 @@ def row(plans: Plans, position: Any, out: Any) -> Array | None:
         if not plan.encode_one(engine.level, value, rows, _SINGLE):
             return None
         return rows if not shape else rows.reshape(*shape, plans.width)
-    given = _usual_rows(out, (*(shape or ()), plans.width), _FLOAT32)
+    given = _usual_rows(out, (*shape, plans.width), _FLOAT32)
     if given is None or not plan.encode_one(engine.level, value, given.reshape(-1), _SINGLE):
         return None
     return out  # type: ignore[no-any-return]

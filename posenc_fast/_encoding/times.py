@@ -31,9 +31,9 @@ _MICROSECOND = Fraction(1, 10**6)
 
 
 class Time(NamedTuple):
-    """``number`` units since 1970 (kind "M") or in all (kind "m"); a unit is a number of seconds."""
+    """``number`` units since 1970 (letter "M") or in all ("m"), as NumPy has it; a unit is a number of seconds."""
 
-    kind: str
+    letter: str
     number: int
     unit: Fraction
 

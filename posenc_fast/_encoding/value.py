@@ -24,15 +24,6 @@ __all__ = ["Encoding"]
 Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
 
-# offset rows should stay in a second-level cache
-_OFFSET_VALUES = 1 << 16
-
-_FLOAT32 = np.dtype(np.float32)
-# of positions that are alone: those whose item is a float or an int, exactly
-_SCALARS = frozenset(np.dtype(code).type for code in "bBhHiIlLqQefd")
-_REAL = frozenset(np.dtype(code) for code in "bBhHiIlLqQefd")
-_PLAIN = (float, int)
-
 
 class Encoding:
     """A row of sinusoids: ``amplitude[c] * sin(sum_a position[a] * frequency[c, a] + 2 pi phase[c])``.
@@ -120,8 +111,8 @@ class Encoding:
     def __reduce__(self) -> tuple[Any, ...]:
         sinusoids = self._sinusoids
         columns = sinusoids.index, sinusoids.phases, sinusoids.amplitudes
-        kind = None if type(self) is Encoding else type(self)
-        return encoding_of, (kind, sinusoids.schedules, *columns, self._recipe)
+        cls = None if type(self) is Encoding else type(self)
+        return encoding_of, (cls, sinusoids.schedules, *columns, self._recipe)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Encoding):
@@ -222,16 +213,29 @@ class Encoding:
         """
         length = count_of(length, "length", 0)
         check_size("length", length, (length, self.d_model), 2)
-        self._one_axis("table")
+        return self._table(length, start, step, dtype, precision, out, workers)
+
+    def _table(
+        self,
+        length: int,
+        start: float,
+        step: float,
+        dtype: npt.DTypeLike | None,
+        precision: str,
+        out: Array | None,
+        workers: int | None,
+    ) -> Array:
+        """`table` of a length that was checked."""
         if precision == "exact" and workers is None and type(start) is int and type(step) is int and step == 1:
             table = short.table(self._plans, length, start, dtype, out)
             if table is not None:
                 return table
-        kind = wanted_type(dtype, out, "table")
-        check_size("length", length, (length, self.d_model), kind.itemsize)
+        self._one_axis("table")
+        result_type = wanted_type(dtype, out, "table")
+        check_size("length", length, (length, self.d_model), result_type.itemsize)
         single, threads = check_precision(precision), check_workers(workers)
         first, each = progression(start, step, length)
-        result = self._allocate(out, (length, self.d_model), kind, "table")
+        result = self._allocate(out, (length, self.d_model), result_type, "table")
         if length:
             fill_progression(self._plans, Target(result, warm=out is not None), first, each, single, threads)
         return result if out is None else out
@@ -286,10 +290,10 @@ class Encoding:
             row = short.row(self._plans, positions, out)
             if row is not None:
                 return row
-        kind = wanted_type(dtype, out, "encode")
+        result_type = wanted_type(dtype, out, "encode")
         single, threads = check_precision(precision), check_workers(workers)
         given = convert(positions, self.ndim)
-        return encode(self._plans, given, kind, out, single=single, threads=threads)
+        return encode(self._plans, given, result_type, out, single=single, threads=threads)
 
     def add_to(
         self,
@@ -545,9 +549,9 @@ class Encoding:
         return new(shape, dtype) if out is None else check_out(out, shape, dtype, twin)
 
 
-def encoding_of(kind: type[Encoding] | None, *state: Any) -> Encoding:
+def encoding_of(cls: type[Encoding] | None, *state: Any) -> Encoding:
     """What was pickled."""
-    return (kind or Encoding)._of(Sinusoids(*state[:-1]), state[-1])
+    return (cls or Encoding)._of(Sinusoids(*state[:-1]), state[-1])
 
 
 # what pickles name: it is there, wherever this file may go

@@ -312,7 +312,7 @@ def _of_vectors(x: Any, turned: Any, positions: Any, head: int | None) -> Iterat
 
 @functools.lru_cache(maxsize=1)
 def _defaults() -> tuple[tuple[str, Rotary], ...]:
-    """Presets with their defaults, and of both kinds of layers."""
+    """Presets with their defaults, and of both types of layers."""
     found: list[tuple[str, Rotary]] = []
     for name in sorted(FACTS):
         facts = FACTS[name]

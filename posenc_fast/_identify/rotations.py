@@ -217,8 +217,8 @@ def _with_base(base: float, sign: float, size: Floats, errors: Floats, factor: f
             given = {} if usual else {"attention_factor": factor}
             scalings += [{"rope_type": "yarn", **shared, "truncate": truncate, **given} for truncate in (True, False)]
     for scaling in scalings:
-        kind, parameters = checked_scaling(scaling, pairs)
-        found = frequencies_of(2 * pairs, base, kind, parameters)
+        rope_type, parameters = checked_scaling(scaling, pairs)
+        found = frequencies_of(2 * pairs, base, rope_type, parameters)
         yield Guess(np.asarray(found.values), {"base": base, "scaling": scaling}, found.attention_factor)
 
 

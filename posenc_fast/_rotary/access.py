@@ -25,8 +25,8 @@ def engine(rotary: Rotary) -> Engine:
 
 def scaling(rotary: Rotary) -> dict[str, Any] | None:
     """Its scaling as an argument; None without one."""
-    kind, parameters = rotary._kind
-    return None if kind == "default" else {"rope_type": kind, **parameters}
+    found: dict[str, Any] | None = rotary._arguments().get("scaling")
+    return found
 
 
 def arguments(rotary: Rotary) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from .._numbers.arguments import count_of, real, real_array
 from .._numbers.names import meant
 from .._numbers.schedule import Schedule, geometric
 
-__all__ = ["KINDS", "Frequencies", "checked_scaling", "frequencies_of"]
+__all__ = ["SCALINGS", "Frequencies", "checked_scaling", "frequencies_of"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -27,7 +27,7 @@ class Frequencies(NamedTuple):
     attention_factor: float
 
 
-class Kind(NamedTuple):
+class Scaling(NamedTuple):
     """parameters: name and default of each; compute: from rotary_dim, base and the parameters."""
 
     parameters: dict[str, Any]
@@ -164,15 +164,15 @@ def _proportional(dim: int, base: float, factor: float, partial_rotary_factor: f
 
 _XPOS = {"scale_base": 512.0, "center": 0.0, "smoothing": 0.4, "keys": False}
 
-# after transformers' modeling_rope_utils; ntk kinds after vLLM; yarn_log and theta_scale after sglang's models/grok.py
-KINDS = {
-    "default": Kind({}, _default),
-    "linear": Kind({"factor": REQUIRED}, _linear),
-    "dynamic": Kind({"factor": REQUIRED, "max_position_embeddings": REQUIRED, "seq_len": None}, _dynamic),
-    "ntk": Kind({"alpha": REQUIRED}, _ntk),
-    "ntk_fixed": Kind({"factor": REQUIRED}, _ntk_fixed),
-    "ntk_mixed": Kind({"factor": REQUIRED, "b": REQUIRED}, _ntk_mixed),
-    "yarn": Kind(
+# after transformers' modeling_rope_utils, those of ntk after vLLM, yarn_log and theta_scale after sglang's models/grok.py
+SCALINGS = {
+    "default": Scaling({}, _default),
+    "linear": Scaling({"factor": REQUIRED}, _linear),
+    "dynamic": Scaling({"factor": REQUIRED, "max_position_embeddings": REQUIRED, "seq_len": None}, _dynamic),
+    "ntk": Scaling({"alpha": REQUIRED}, _ntk),
+    "ntk_fixed": Scaling({"factor": REQUIRED}, _ntk_fixed),
+    "ntk_mixed": Scaling({"factor": REQUIRED, "b": REQUIRED}, _ntk_mixed),
+    "yarn": Scaling(
         {
             "factor": REQUIRED,
             "original_max_position_embeddings": REQUIRED,
@@ -185,7 +185,7 @@ KINDS = {
         },
         _yarn,
     ),
-    "yarn_log": Kind(
+    "yarn_log": Scaling(
         {
             "factor": REQUIRED,
             "original_max_position_embeddings": REQUIRED,
@@ -195,8 +195,8 @@ KINDS = {
         },
         _yarn_log,
     ),
-    "theta_scale": Kind({"factor": REQUIRED, "original_max_position_embeddings": REQUIRED}, _theta_scale),
-    "longrope": Kind(
+    "theta_scale": Scaling({"factor": REQUIRED, "original_max_position_embeddings": REQUIRED}, _theta_scale),
+    "longrope": Scaling(
         {
             "short_factor": REQUIRED,
             "long_factor": REQUIRED,
@@ -208,7 +208,7 @@ KINDS = {
         },
         _longrope,
     ),
-    "llama3": Kind(
+    "llama3": Scaling(
         {
             "factor": REQUIRED,
             "low_freq_factor": REQUIRED,
@@ -217,10 +217,10 @@ KINDS = {
         },
         _llama3,
     ),
-    "proportional": Kind({"factor": 1.0, "partial_rotary_factor": 1.0}, _proportional),
+    "proportional": Scaling({"factor": 1.0, "partial_rotary_factor": 1.0}, _proportional),
     # the frequencies of each section begin anew; and amplitudes that fall with the position
-    "axial": Kind({}, _default),
-    "xpos": Kind(_XPOS, lambda dim, base, **_: _default(dim, base)),
+    "axial": Scaling({}, _default),
+    "xpos": Scaling(_XPOS, lambda dim, base, **_: _default(dim, base)),
 }
 _BOOLEANS = {"truncate", "keys"}
 _LISTS = {"short_factor", "long_factor"}
@@ -235,9 +235,11 @@ def checked_scaling(scaling: Any, pairs: int) -> tuple[str, dict[str, Any]]:
         raise TypeError(f"scaling must be a mapping with a rope_type, not {scaling!r}")
     given: dict[str, Any] = dict(scaling)
     name = given.pop("rope_type", given.pop("type", None))
-    if name not in KINDS:
-        raise ValueError(f"scaling has rope_type={name!r}, which is none of {', '.join(KINDS)}{meant(name, KINDS)}")
-    known = KINDS[name].parameters
+    if name not in SCALINGS:
+        raise ValueError(
+            f"scaling has rope_type={name!r}, which is none of {', '.join(SCALINGS)}{meant(name, SCALINGS)}"
+        )
+    known = SCALINGS[name].parameters
     unknown = sorted(set(given) - set(known))
     if unknown:
         advice = meant(unknown[0], known) or f"; there are {', '.join(known) or 'none'}"
@@ -265,13 +267,13 @@ def checked_scaling(scaling: Any, pairs: int) -> tuple[str, dict[str, Any]]:
     return name, result
 
 
-def frequencies_of(rotary_dim: int, base: float, kind: str, parameters: dict[str, Any]) -> Frequencies:
+def frequencies_of(rotary_dim: int, base: float, rope_type: str, parameters: dict[str, Any]) -> Frequencies:
     """Frequencies of the pairs, and the attention factor."""
     values = {key: np.array(value) if isinstance(value, tuple) else value for key, value in parameters.items()}
     try:
-        return KINDS[kind].compute(rotary_dim, base, **values)
+        return SCALINGS[rope_type].compute(rotary_dim, base, **values)
     except (ArithmeticError, ValueError) as error:
-        raise ValueError(f"rope_type {kind!r} has no frequencies for base={base} and {parameters}") from error
+        raise ValueError(f"rope_type {rope_type!r} has no frequencies for base={base} and {parameters}") from error
 
 
 def xpos_amplitudes(positions: Floats, pairs: int, parameters: dict[str, Any]) -> Floats:

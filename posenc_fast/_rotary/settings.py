@@ -16,7 +16,7 @@ class Settings(NamedTuple):
     base: float
     rotary_dim: int
     layout: str
-    kind: str
+    rope_type: str
     parameters: tuple[tuple[str, Any], ...]
     axes: tuple[int, ...] | None
     frequencies: tuple[Schedule, ...] | None

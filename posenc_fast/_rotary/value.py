@@ -108,9 +108,9 @@ class Rotary:
     array([[0.9093, 0.5716]], dtype=float32)
     """
 
-    __slots__ = ("__weakref__", "_cache", "_found", "_key", "_kind", "_last")
+    __slots__ = ("__weakref__", "_cache", "_found", "_key", "_last", "_parameters")
     _key: Settings
-    _kind: tuple[str, dict[str, Any]]
+    _parameters: dict[str, Any]
     _found: _rope.Frequencies
     _cache: dict[Any, Encoding]
     _last: dict[Any, tuple[int, Array]]
@@ -133,26 +133,26 @@ class Rotary:
         dim = _rope.count_pairs(head if rotary_dim is None else rotary_dim, head)
         number = real(base, "base", positive=True)
         one_of(layout, "layout", LAYOUTS)
-        kind, parameters = _rope.checked_scaling(scaling, dim // 2)
+        rope_type, parameters = _rope.checked_scaling(scaling, dim // 2)
         axes = _pairs.checked_axes(sections, frequencies, dim // 2)
-        if kind == "axial" and axes is None:
+        if rope_type == "axial" and axes is None:
             raise ValueError("scaling has rope_type='axial', which needs sections: how many pairs read each axis")
-        if kind == "xpos" and axes is not None:
+        if rope_type == "xpos" and axes is not None:
             raise ValueError("sections and rope_type='xpos' exclude each other: amplitudes have one axis")
         factor, given = real(attention_factor, "attention_factor", positive=True), None
         if frequencies is None:
             if factor != 1:
                 raise ValueError(f"attention_factor={factor} needs frequencies; a scaling has one among its parameters")
-            found = _rope.frequencies_of(dim, number, kind, parameters)
+            found = _rope.frequencies_of(dim, number, rope_type, parameters)
         else:
             if (number, scaling) != (10000.0, None):
                 raise ValueError(f"frequencies excludes base={number} and scaling={scaling!r}; leave one side out")
             given = _pairs.checked_frequencies(frequencies, dim // 2, axes)
             found = _rope.Frequencies(given[0], factor)
-        key = Settings(head, number, dim, layout, kind, tuple(sorted(parameters.items())), axes, given, factor)
+        key = Settings(head, number, dim, layout, rope_type, tuple(sorted(parameters.items())), axes, given, factor)
         for name, value in (
             ("_key", key),
-            ("_kind", (kind, parameters)),
+            ("_parameters", parameters),
             ("_found", found),
             ("_cache", {}),
             ("_last", {}),
@@ -263,7 +263,7 @@ class Rotary:
             "base": key.base,
             "rotary_dim": key.rotary_dim,
             "layout": key.layout,
-            "scaling": None if key.kind == "default" else {"rope_type": key.kind, **self._kind[1]},
+            "scaling": None if key.rope_type == "default" else {"rope_type": key.rope_type, **self._parameters},
             "sections": sections,
             "frequencies": None if key.frequencies is None else _pairs.written(key.frequencies),
             "attention_factor": key.attention_factor,
@@ -276,8 +276,8 @@ class Rotary:
         return f"Rotary({self.head_dim}{options})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        kind = None if type(self) is Rotary else type(self)
-        return rotary_of, (kind, self.head_dim, self._arguments())
+        cls = None if type(self) is Rotary else type(self)
+        return rotary_of, (cls, self.head_dim, self._arguments())
 
     @property
     def head_dim(self) -> int:
@@ -314,7 +314,7 @@ class Rotary:
         if found is None:
             key, values = self._key, self._found.values
             factor = 1 / self.attention_factor if inverse else self.attention_factor
-            if key.kind == "axial":
+            if key.rope_type == "axial":
                 assert key.axes is not None
                 values = _pairs.axial(key.base, key.axes)
             schedules = key.frequencies or (values if isinstance(values, Schedule) else Explicit(values),)
@@ -378,19 +378,19 @@ class Rotary:
         pair: Any = (None, None) if out is None else out
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
             raise TypeError(f"out must be a pair of arrays for cosines and sines, not {type(out).__name__}")
-        kind = wanted_type(dtype, pair[0])
+        result_type = wanted_type(dtype, pair[0])
         single, threads = check_precision(precision), check_workers(workers)
         outs: tuple[Any, Any] = (None, None)
         if out is not None:
             pairs = self.rotary_dim // 2
-            outs = check_out(pair[0], (*shape, pairs), kind), check_out(pair[1], (*shape, pairs), kind)
+            outs = check_out(pair[0], (*shape, pairs), result_type), check_out(pair[1], (*shape, pairs), result_type)
             if np.may_share_memory(*outs):
                 raise ValueError("out has two arrays that share memory; give cosines and sines memory of their own")
             if isinstance(given, Given):
                 # cosines may be written where positions are
                 given.keep_from(outs[0])
         results = [
-            self._rows(self._angles_of(name), given, start, kind, into, single, threads)
+            self._rows(self._angles_of(name), given, start, result_type, into, single, threads)
             for name, into in zip(("cos", "sin"), outs, strict=True)
         ]
         return (results[0], results[1]) if out is None else (out[0], out[1])
@@ -400,31 +400,33 @@ class Rotary:
         encoding: Encoding,
         given: int | Given,
         start: float,
-        kind: np.dtype[Any],
+        result_type: np.dtype[Any],
         out: Any = None,
         single: bool = False,
         threads: int = 1,
     ) -> Array:
         """Rows of an encoding of the angles at a number of positions, or at given ones; xPos's amplitudes included."""
         if not isinstance(given, Given):
-            if encoding.ndim == 1 and self._kind[0] != "xpos":
+            if encoding.ndim == 1 and self._key.rope_type != "xpos":
                 precision = "float32" if single else "exact"
-                return encoding.table(given, start=start, dtype=kind, out=out, precision=precision, workers=threads)
+                return encoding.table(
+                    given, start=start, dtype=result_type, out=out, precision=precision, workers=threads
+                )
             given = counted(start, given, encoding.ndim)
-        if self._kind[0] == "xpos":
+        if self._key.rope_type == "xpos":
             rows = self._xpos_rows(encoding, given, single, threads)
             if out is None:
-                return rounded(rows, kind)
-            out[...] = rounded(rows, kind)
+                return rounded(rows, result_type)
+            out[...] = rounded(rows, result_type)
             return out  # type: ignore[no-any-return]
-        return rows_of(encoding, given, kind, out, single=single, threads=threads)
+        return rows_of(encoding, given, result_type, out, single=single, threads=threads)
 
     def _xpos_rows(
         self, encoding: Encoding, given: Given, single: bool = False, threads: int = 1, inverse: bool = False
     ) -> Floats:
         rows = rows_of(encoding, given, _FLOAT64, single=single, threads=threads)
         pairs = self.rotary_dim // 2
-        amplitudes = _rope.xpos_amplitudes(given.rounded(), pairs, self._kind[1])
+        amplitudes = _rope.xpos_amplitudes(given.rounded(), pairs, self._parameters)
         tiled = np.tile(amplitudes, encoding.d_model // pairs)
         return rows / tiled if inverse else rows * tiled
 
@@ -520,7 +522,7 @@ class Rotary:
     def _angle_rows(self, given: int | Given, start: float, single: bool, inverse: bool, dtype: np.dtype[Any]) -> Array:
         """Cosines and sines side by side, of a number of positions or of given ones."""
         encoding = self._angles_of("cos", "-sin" if inverse else "sin", inverse=inverse)
-        if inverse and self._kind[0] == "xpos":
+        if inverse and self._key.rope_type == "xpos":
             if not isinstance(given, Given):
                 given = counted(start, given, encoding.ndim)
             return rounded(self._xpos_rows(encoding, given, single, inverse=True), dtype)
@@ -712,9 +714,9 @@ def permute_rotary(
     return np.take(array, (heads + order).reshape(-1), axis=place)
 
 
-def rotary_of(kind: type[Rotary] | None, head_dim: int, arguments: dict[str, Any]) -> Rotary:
+def rotary_of(cls: type[Rotary] | None, head_dim: int, arguments: dict[str, Any]) -> Rotary:
     """What was pickled."""
-    return (kind or Rotary)(head_dim, **arguments)
+    return (cls or Rotary)(head_dim, **arguments)
 
 
 # what pickles name: it is there, wherever this file may go

@@ -80,11 +80,11 @@ def encodings(draw, axes=None):
                 rows, functions=draw(st.lists(st.sampled_from(FUNCTIONS), min_size=1, max_size=3))
             )
         return pf.Encoding(rows, draw(phases), draw(amplitudes))
-    kind = draw(st.sampled_from(["sinusoidal", "features", "general", "join"]))
-    if kind == "join":
+    builder = draw(st.sampled_from(["sinusoidal", "features", "general", "join"]))
+    if builder == "join":
         parts = draw(st.lists(encodings(), min_size=1, max_size=3))
         return pf.join(parts, axes=[0] * len(parts))
-    if kind == "sinusoidal":
+    if builder == "sinusoidal":
         try:
             return pf.sinusoidal(
                 draw(widths),
@@ -101,7 +101,7 @@ def encodings(draw, axes=None):
     count = draw(widths) if draw(st.booleans()) else draw(st.integers(1, 6))
     some = draw(st.lists(frequencies, min_size=1, max_size=6))
     values = np.resize(some, count)
-    if kind == "features":
+    if builder == "features":
         return pf.fourier_features(values, layout=draw(st.sampled_from(["interleaved", "concatenated"])))
     given = (np.resize(draw(st.lists(s, min_size=1, max_size=4)), count) for s in (phases, amplitudes))
     return pf.Encoding(values, *given)

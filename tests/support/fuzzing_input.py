@@ -202,32 +202,32 @@ def value_of(position):
 
 def packed(draw, given):
     """The same positions in another container."""
-    kinds = ["list", "tuple", "nested", "objects", "masked"]
+    forms = ["list", "tuple", "nested", "objects", "masked"]
     with contextlib.suppress(ImportError):
         import pandas as pd
 
-        kinds.append("series")
+        forms.append("series")
         if all(type(p) is int or p is None for p in given):
-            kinds.append("nullable")
+            forms.append("nullable")
         if any(isinstance(p, datetime) for p in given):
-            kinds.append("stamps")
-    kind = draw(st.sampled_from(kinds))
+            forms.append("stamps")
+    form = draw(st.sampled_from(forms))
     objects = np.empty(len(given), object)
     objects[:] = given
-    if kind in ("objects", "series"):
-        return objects if kind == "objects" else pd.Series(objects, dtype=object)
-    if kind == "masked":
+    if form in ("objects", "series"):
+        return objects if form == "objects" else pd.Series(objects, dtype=object)
+    if form == "masked":
         return np.ma.array(objects, mask=[p is None for p in given])
-    if kind == "nullable":
+    if form == "nullable":
         present = [p for p in given if p is not None]
         if min(present, default=0) < 0 and max(present, default=0) >= 2**63:
             return pd.Series(objects, dtype=object)
         # pandas itself would round them on the way from a list
         whole = np.array([p or 0 for p in given], np.int64 if max(present, default=0) < 2**63 else np.uint64)
         return pd.arrays.IntegerArray(whole, np.array([p is None for p in given]))
-    if kind == "stamps":
+    if form == "stamps":
         return [pd.Timestamp(p) if isinstance(p, datetime) else p for p in given]
-    return {"list": list, "tuple": tuple, "nested": lambda p: [[one] for one in p]}[kind](given)
+    return {"list": list, "tuple": tuple, "nested": lambda p: [[one] for one in p]}[form](given)
 
 
 def one_kind_of_positions(data):
@@ -240,8 +240,8 @@ def one_kind_of_positions(data):
         )
         positions = packed(draw, given)
     else:
-        kind = np.dtype(draw(st.sampled_from(SMALL)))
-        plain = np.array(draw(st.lists(st.integers(0, 99), min_size=1, max_size=6)), kind)
+        number_type = np.dtype(draw(st.sampled_from(SMALL)))
+        plain = np.array(draw(st.lists(st.integers(0, 99), min_size=1, max_size=6)), number_type)
         mask = [draw(st.booleans()) for _ in plain]
         given = [None if masked else value for masked, value in zip(mask, plain.tolist(), strict=True)]
         positions = np.ma.array(plain, mask=mask) if any(mask) else plain

@@ -73,10 +73,10 @@ def built(name: str) -> Any:
     for key, same in other_names.items():
         if key != same and key in sizes and same in sizes:
             del sizes[key]
-    kinds = getattr(usual, "layer_types", None)
-    if isinstance(kinds, list):
+    layer_types = getattr(usual, "layer_types", None)
+    if isinstance(layer_types, list):
         # a layer of each kind, and no fewer than two
-        one_of_each = list(dict.fromkeys(kinds))
+        one_of_each = list(dict.fromkeys(layer_types))
         sizes["layer_types"] = (2 * one_of_each)[: max(2, len(one_of_each))]
         for key in ("num_hidden_layers", "num_layers", "n_layer"):
             if key in sizes:

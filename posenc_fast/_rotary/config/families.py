@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 
 from ..._numbers.arguments import count_of, real
 
-__all__ = ["FAMILIES", "UNKNOWN", "Family", "Kind", "NoRotary", "Pattern", "Sections"]
+__all__ = ["FAMILIES", "UNKNOWN", "Family", "LayerGroup", "NoRotary", "Pattern", "Sections"]
 
 Config = Mapping[str, Any]
 
 
-class Kind(NamedTuple):
-    """What layers of one kind have of their own."""
+class LayerGroup(NamedTuple):
+    """What layers with rotary parameters of their own say in these."""
 
     base: float
     base_keys: tuple[str, ...] = ()
@@ -21,10 +21,10 @@ class Kind(NamedTuple):
     factor: float | None = None
     always: bool = False
     rope_type: str = "default"
-    # whether rotary parameters that name no kind are for this one, and what is added to them: rope_type, key, value
+    # whether rotary parameters that name no group are for this one, and what is added to them: rope_type, key, value
     flat: bool = False
     defaults: tuple[tuple[str, str, Any], ...] = ()
-    # types of layers, where they do not have the name of the kind; another width of heads
+    # types of layers, where they do not have the name of the group; another width of heads
     layer_types: tuple[str, ...] = ()
     head: Callable[[Config], int | None] | None = None
 
@@ -84,7 +84,7 @@ class Family(NamedTuple):
     base_keys: tuple[str, ...] = ("rope_theta",)
     layer_bases: str = ""
     # layers with rotary parameters of their own, by the names of these
-    kinds: Mapping[str, Kind] = {}
+    groups: Mapping[str, LayerGroup] = {}
     # the types of all layers, beside layer_types: a key of numbers that stand for them; what they are if a config has none
     codes: tuple[str, Mapping[int, str]] = ("", {})
     pattern: Pattern | None = None
@@ -147,10 +147,12 @@ _LLAMA = "transformers: modeling_llama.py, and files made from it"
 _SMALL = 10000.0
 
 
-def _two(sliding: float, full: float, keys: tuple[str, str] = ("", ""), flat: str = "", **more: Any) -> dict[str, Kind]:
+def _two(
+    sliding: float, full: float, keys: tuple[str, str] = ("", ""), flat: str = "", **more: Any
+) -> dict[str, LayerGroup]:
     """Layers with a window and layers without: their bases, and the keys of these outside the rotary parameters."""
     return {
-        name: Kind(base, (key,) if key else (), flat=flat in (name, "both"), **more)
+        name: LayerGroup(base, (key,) if key else (), flat=flat in (name, "both"), **more)
         for name, base, key in (("sliding_attention", sliding, keys[0]), ("full_attention", full, keys[1]))
     }
 
@@ -165,8 +167,8 @@ _BASES_OF_LAYERS = NoRotary("zero", "layer_rope_theta", "layers whose layer_rope
 _HYBRID = NoRotary("other", words="layers without attention (mamba, linear, conv, recurrent) have none")
 _VISION = Sections("axial", None, "(row, column)")
 _GEMMA4 = {
-    "sliding_attention": Kind(1e4),
-    "full_attention": Kind(1e6, factor=0.25, rope_type="proportional", head=_global_head),
+    "sliding_attention": LayerGroup(1e4),
+    "full_attention": LayerGroup(1e6, factor=0.25, rope_type="proportional", head=_global_head),
 }
 
 # models of unknown types, whose layout the caller gives
@@ -496,10 +498,10 @@ FAMILIES = (
         turned=_MLA,
         width=("qk_rope_head_dim",),
         per_head=None,
-        kinds={
-            "sliding_attention": Kind(5e4, ("swa_rope_theta",), flat=True, head=_sliding_dots),
-            "indexed_attention": Kind(8e7, ("rope_theta",), flat=True),
-            "full_attention": Kind(8e7, ("rope_theta",), flat=True),
+        groups={
+            "sliding_attention": LayerGroup(5e4, ("swa_rope_theta",), flat=True, head=_sliding_dots),
+            "indexed_attention": LayerGroup(8e7, ("rope_theta",), flat=True),
+            "full_attention": LayerGroup(8e7, ("rope_theta",), flat=True),
         },
     ),
     Family(
@@ -514,9 +516,9 @@ FAMILIES = (
             "compress_ratios",
             {0: "sliding_attention", 4: "compressed_sparse_attention", 128: "heavily_compressed_attention"},
         ),
-        kinds={
-            "main": Kind(1e4, ("rope_theta",), layer_types=("sliding_attention",)),
-            "compress": Kind(
+        groups={
+            "main": LayerGroup(1e4, ("rope_theta",), layer_types=("sliding_attention",)),
+            "compress": LayerGroup(
                 1.6e5,
                 ("compress_rope_theta",),
                 flat=True,
@@ -525,44 +527,44 @@ FAMILIES = (
             ),
         },
     ),
-    # ---- kinds of layers
+    # ---- groups of layers
     Family(
         "Gemma 3",
         "gemma3_text t5gemma2_decoder t5gemma2_text",
         "transformers: modeling_gemma3.py",
-        kinds=_GEMMA,
+        groups=_GEMMA,
         pattern=Pattern("sliding_window_pattern", 6),
     ),
-    Family("Gemma 3n", "gemma3n_text", "transformers: modeling_gemma3n.py", kinds=_GEMMA),
+    Family("Gemma 3n", "gemma3n_text", "transformers: modeling_gemma3n.py", groups=_GEMMA),
     Family(
         "ModernBERT",
         "modernbert modernbert-decoder",
         "transformers: modeling_modernbert.py",
-        kinds=_two(1e4, 1.6e5, ("local_rope_theta", "global_rope_theta"), "both"),
+        groups=_two(1e4, 1.6e5, ("local_rope_theta", "global_rope_theta"), "both"),
         pattern=Pattern("global_attn_every_n_layers", 3, first=True),
     ),
-    Family("UltraBERT", "ultrabert", "transformers: modeling_ultrabert.py", kinds=_two(1e4, 2.56e6)),
+    Family("UltraBERT", "ultrabert", "transformers: modeling_ultrabert.py", groups=_two(1e4, 2.56e6)),
     Family(
         "OLMo 3",
         "olmo3",
         "transformers: modeling_olmo3.py",
-        kinds=_two(5e5, 5e5, ("rope_theta", "rope_theta"), "full_attention"),
+        groups=_two(5e5, 5e5, ("rope_theta", "rope_theta"), "full_attention"),
         pattern=Pattern("", 4),
     ),
-    Family("Mellum", "mellum", "transformers: modeling_mellum.py", kinds=_two(1e4, 5e5)),
+    Family("Mellum", "mellum", "transformers: modeling_mellum.py", groups=_two(1e4, 5e5)),
     Family(
         "Laguna",
         "laguna",
         "transformers: modeling_laguna.py",
-        kinds={"sliding_attention": Kind(1e4), "full_attention": Kind(5e5, factor=0.5)},
+        groups={"sliding_attention": LayerGroup(1e4), "full_attention": LayerGroup(5e5, factor=0.5)},
         factor=1.0,
     ),
-    Family("MiMo V2", "mimo_v2_flash", "transformers: modeling_mimo_v2_flash.py", kinds=_two(1e4, 5e6), factor=0.334),
+    Family("MiMo V2", "mimo_v2_flash", "transformers: modeling_mimo_v2_flash.py", groups=_two(1e4, 5e6), factor=0.334),
     Family(
         "Step 3.5",
         "step3p5",
         "transformers: modeling_step3p7.py",
-        kinds=_two(1e4, 1e4, ("rope_theta", "rope_theta"), "full_attention"),
+        groups=_two(1e4, 1e4, ("rope_theta", "rope_theta"), "full_attention"),
         factor=1.0,
         factor_keys=("partial_rotary_factors",),
         note="rope_theta and partial_rotary_factors may be lists, of an entry for each layer",
@@ -571,28 +573,31 @@ FAMILIES = (
         "Zaya",
         "zaya",
         "transformers: modeling_zaya.py",
-        kinds={"hybrid": Kind(5e6, factor=0.5), "hybrid_sliding": Kind(1e4, factor=0.5)},
+        groups={"hybrid": LayerGroup(5e6, factor=0.5), "hybrid_sliding": LayerGroup(1e4, factor=0.5)},
         factor=1.0,
     ),
-    Family("Beam", "beam", "transformers: modeling_beam.py", kinds=_two(1e4, 1e4), without=(_FULL,)),
+    Family("Beam", "beam", "transformers: modeling_beam.py", groups=_two(1e4, 1e4), without=(_FULL,)),
     Family(
         "Gemma 4",
         "gemma4_text gemma4_unified_text diffusion_gemma_text",
         "transformers: modeling_gemma4.py",
-        kinds=_GEMMA4,
+        groups=_GEMMA4,
         pattern=Pattern("", 6, last=True),
     ),
     Family(
         "EmbeddingGemma 2",
         "embedding_gemma2_text",
         "transformers: modeling_embedding_gemma2.py",
-        kinds={"sliding_attention": Kind(1e4), "full_attention": Kind(1e6, head=_global_head)},
+        groups={"sliding_attention": LayerGroup(1e4), "full_attention": LayerGroup(1e6, head=_global_head)},
     ),
     Family(
         "LFM 3",
         "lfm3",
         "transformers: modeling_lfm3.py",
-        kinds={"sliding_attention": Kind(1e4), "full_attention": Kind(1e6, factor=0.5, rope_type="proportional")},
+        groups={
+            "sliding_attention": LayerGroup(1e4),
+            "full_attention": LayerGroup(1e6, factor=0.5, rope_type="proportional"),
+        },
         without=(_HYBRID,),
     ),
     # ---- positions of several axes
@@ -642,7 +647,7 @@ FAMILIES = (
         "Cohere Compass",
         "cohere_compass_text",
         "transformers: modeling_cohere_compass.py",
-        kinds=_two(1e4, 1e4),
+        groups=_two(1e4, 1e4),
         sections=Sections("in_turn", (24, 20, 20)),
     ),
     Family(
@@ -658,9 +663,9 @@ FAMILIES = (
         "NeoMME",
         "neomme",
         "transformers: modeling_neomme.py",
-        kinds={
-            "sliding_attention": Kind(1e4, ("rope_theta",), factor=1.0, always=True),
-            "full_attention": Kind(1e6, ("rope_theta",), factor=0.25, always=True),
+        groups={
+            "sliding_attention": LayerGroup(1e4, ("rope_theta",), factor=1.0, always=True),
+            "full_attention": LayerGroup(1e6, ("rope_theta",), factor=0.25, always=True),
         },
         factor=1.0,
         sections=Sections("alternating", None, "(row, column)"),

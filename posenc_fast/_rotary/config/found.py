@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, TypeGuard
 
-from .families import Family, Kind
+from .families import Family, LayerGroup
 
 __all__ = ["SPELLINGS", "Config", "Found", "is_list"]
 
@@ -27,7 +27,7 @@ def is_list(value: Any) -> TypeGuard[Sequence[Any]]:
 class Found(NamedTuple):
     """config: the part, and where it is, as an error names it. model: its type. rope: its rotary parameters, and where.
 
-    kind, layer: of the layers that are meant, where there are several kinds, or bases for each.
+    group, layer: of the layers that are meant, where there are several groups, or bases for each.
     """
 
     config: Config
@@ -36,7 +36,7 @@ class Found(NamedTuple):
     family: Family
     rope: dict[str, Any]
     rope_where: str
-    kind: Kind | None = None
+    group: LayerGroup | None = None
     layer: int | None = None
 
     def key(self, key: str) -> str:
@@ -80,7 +80,7 @@ class Found(NamedTuple):
 
     def label(self, layer_type: Any) -> Any:
         """The name that the rotary parameters for layers of a type have."""
-        named = (label for label, kind in self.family.kinds.items() if layer_type in kind.layer_types)
+        named = (label for label, group in self.family.groups.items() if layer_type in group.layer_types)
         return next(named, layer_type)
 
     def of_layer(self, values: Sequence[Any], where: str) -> Any:
@@ -90,7 +90,7 @@ class Found(NamedTuple):
                 raise ValueError(f"{where} has {len(values)} values, none for layer={self.layer}")
             return values[self.layer]
         mine = [value for value in values if value]
-        if self.kind is not None:
+        if self.group is not None:
             types = self.types() or ()
             mine = [value for value, one in zip(values, types, strict=False) if self.is_mine(one)]
         if len(set(mine)) != 1:
@@ -98,5 +98,5 @@ class Found(NamedTuple):
         return mine[0]
 
     def is_mine(self, layer_type: Any) -> bool:
-        """Whether layers of a type are of the kind that is meant."""
-        return self.family.kinds.get(self.label(layer_type)) is self.kind
+        """Whether layers of a type are of the group that is meant."""
+        return self.family.groups.get(self.label(layer_type)) is self.group

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..._numbers.arguments import count_of
-from .families import UNKNOWN, Kind, NoRotary
+from .families import UNKNOWN, LayerGroup, NoRotary
 from .found import Found, is_list
 
 __all__ = ["asked", "for_layer", "turns"]
@@ -23,11 +23,11 @@ def asked(found: Found, layer: Any, layer_type: Any) -> tuple[str | None, int | 
         return None, None
     if layer is not None and layer_type is not None:
         raise ValueError(f"layer={layer!r} and layer_type={layer_type!r} exclude each other; leave one out")
-    types, kinds = found.types(), found.family.kinds
+    types, groups = found.types(), found.family.groups
     if layer_type is not None:
         if not isinstance(layer_type, str):
             raise TypeError(f"layer_type must be a string, not {layer_type!r}")
-        names = [name for label, kind in kinds.items() for name in (label, *kind.layer_types)]
+        names = [name for label, group in groups.items() for name in (label, *group.layer_types)]
         known = list(dict.fromkeys(map(str, [*(types or ()), *names, *_nested(found)])))
         if known and layer_type not in known:
             raise ValueError(f"layer_type={layer_type!r} is none of {', '.join(known)}, the types of {found.where}")
@@ -36,7 +36,7 @@ def asked(found: Found, layer: Any, layer_type: Any) -> tuple[str | None, int | 
     count = len(types) if types is not None else found.get("num_hidden_layers")
     if type(count) is int and index >= count:
         raise ValueError(f"layer={index} is too large: {found.where} has {count} layers, from 0 on")
-    if types is None and (kinds or any(rule.rule in BY_TYPE for rule in found.family.without)):
+    if types is None and (groups or any(rule.rule in BY_TYPE for rule in found.family.without)):
         found.needed("layer_types", f"layer={index} needs (or give layer_type=)")
     return (None if types is None else types[index]), index
 
@@ -76,20 +76,20 @@ def _turns_in_full(rule: NoRotary, found: Found, index: int | None) -> bool:
         raise ValueError(
             f"layer_type='full_attention' is of layers that turn and of others in {found.model}; give layer="
         )
-    kinds = found.needed("mlp_layer_types", f"layer={index} needs")
-    dense = is_list(kinds) and index < len(kinds) and kinds[index] == "dense"
+    mlps = found.needed("mlp_layer_types", f"layer={index} needs")
+    dense = is_list(mlps) and index < len(mlps) and mlps[index] == "dense"
     return dense and found.config.get("prefix_dense_sliding_window_pattern", 1) == 1
 
 
-# ---- kinds of layers -------------------------------------------------------------------------------------------------
+# ---- groups of layers ------------------------------------------------------------------------------------------------
 
 
 def for_layer(found: Found, layer_type: str | None, index: int | None) -> Found | None:
     """The part with the rotary parameters and the other values of the layers that are meant; None if they do not turn."""
     family, nested = found.family, _nested(found)
-    if not family.kinds and not nested:
+    if not family.groups and not nested:
         return _overridden(found._replace(layer=index), layer_type)
-    if not family.kinds and family is not UNKNOWN:
+    if not family.groups and family is not UNKNOWN:
         raise ValueError(
             f"{found.rope_where} has parameters for each of {', '.join(nested)}, but {found.model} has layers of one "
             "kind; give those of one of them"
@@ -97,12 +97,12 @@ def for_layer(found: Found, layer_type: str | None, index: int | None) -> Found 
     label = found.label(layer_type) if layer_type is not None else _only(found, nested)
     if _is_null(found, label):
         return None
-    kind = family.kinds.get(label) or (Kind(10000.0) if label in nested else None)
-    # a class with keys for the bases of its kinds fills in what is missing, others do not
-    fills = any(one.base_keys for one in family.kinds.values())
-    if kind is None or (nested and label not in nested and not fills):
+    group = family.groups.get(label) or (LayerGroup(10000.0) if label in nested else None)
+    # a class with keys for the bases of its groups fills in what is missing, others do not
+    fills = any(one.base_keys for one in family.groups.values())
+    if group is None or (nested and label not in nested and not fills):
         raise ValueError(f"{found.rope_where} has no parameters for {label}; it has {', '.join(nested)}")
-    return _overridden(_with_parameters(found._replace(kind=kind, layer=index), label, nested), layer_type or label)
+    return _overridden(_with_parameters(found._replace(group=group, layer=index), label, nested), layer_type or label)
 
 
 def _nested(found: Found) -> list[str]:
@@ -112,14 +112,14 @@ def _nested(found: Found) -> list[str]:
 
 
 def _is_null(found: Found, label: str) -> bool:
-    return label in found.family.kinds and label in found.rope and found.rope[label] is None
+    return label in found.family.groups and label in found.rope and found.rope[label] is None
 
 
 def _only(found: Found, nested: list[str]) -> str:
-    """The kind of all layers that turn."""
-    types, kinds = found.types(), found.family.kinds
+    """The group of all layers that turn."""
+    types, groups = found.types(), found.family.groups
     used = nested if types is None else list(dict.fromkeys(map(found.label, types)))
-    used = [one for one in used or kinds if (one in kinds or one in nested) and not _is_null(found, one)]
+    used = [one for one in used or groups if (one in groups or one in nested) and not _is_null(found, one)]
     if len(used) != 1:
         raise ValueError(
             f"{found.where} has rotary parameters for layers of several kinds: {', '.join(used)}; give layer_type= or "
@@ -129,12 +129,12 @@ def _only(found: Found, nested: list[str]) -> str:
 
 
 def _with_parameters(found: Found, label: str, nested: list[str]) -> Found:
-    """The part with the rotary parameters of one kind of layers alone."""
-    kind, rope, kinds = found.kind, found.rope, found.family.kinds
-    assert kind is not None
-    usual: dict[str, Any] = {"rope_type": kind.rope_type}
-    if kind.factor is not None:
-        usual["partial_rotary_factor"] = kind.factor
+    """The part with the rotary parameters of one group of layers alone."""
+    group, rope, groups = found.group, found.rope, found.family.groups
+    assert group is not None
+    usual: dict[str, Any] = {"rope_type": group.rope_type}
+    if group.factor is not None:
+        usual["partial_rotary_factor"] = group.factor
     if nested:
         stray = [key for key in rope if key not in (*nested, "rope_type", "type", "rope_theta")]
         if stray:
@@ -149,12 +149,12 @@ def _with_parameters(found: Found, label: str, nested: list[str]) -> Found:
                 "where transformers truncates always; leave it out, or build the Rotary by its arguments"
             )
         return found._replace(rope=own, rope_where=f"{found.rope_where}[{label!r}]")
-    if not rope or (not kind.flat and any(one.flat for one in kinds.values())):
+    if not rope or (not group.flat and any(one.flat for one in groups.values())):
         return found._replace(rope=usual)
-    if not kind.flat:
-        raise ValueError(f"{found.rope_where} must have parameters for each of {', '.join(kinds)}, not for all")
+    if not group.flat:
+        raise ValueError(f"{found.rope_where} must have parameters for each of {', '.join(groups)}, not for all")
     name = rope.get("rope_type") or rope.get("type")
-    return found._replace(rope={key: value for of, key, value in kind.defaults if of == name} | rope)
+    return found._replace(rope={key: value for of, key, value in group.defaults if of == name} | rope)
 
 
 def _overridden(found: Found, layer_type: str | None) -> Found:

@@ -34,21 +34,21 @@ def scaling_of(found: Found, factor: float | None, seq_len: Any) -> dict[str, An
         )
         rope.pop("mixed_b", None)
         found = found._replace(rope=rope)
-    kind = "yarn" if name == TELECHAT else name
-    parameters = _rope.KINDS[kind].parameters
+    scaled_as = "yarn" if name == TELECHAT else name
+    parameters = _rope.SCALINGS[scaled_as].parameters
     _check_keys(found, name, parameters)
-    scaling = {"rope_type": kind} | {key: rope[key] for key in parameters if rope.get(key) is not None}
+    scaling = {"rope_type": scaled_as} | {key: rope[key] for key in parameters if rope.get(key) is not None}
     if "original_max_position_embeddings" in parameters:
         _set_original(found, scaling)
-    if kind == "yarn":
+    if scaled_as == "yarn":
         _set_yarn(found, scaling)
     if name == TELECHAT and "attention_factor" not in scaling:
         stretched = real(scaling["factor"], f"{found.rope_where}['factor']", positive=True)
         scaling["attention_factor"] = 1.0 if stretched <= 1 else 0.07 * math.log(stretched) + 1.0
     if name == "proportional":
         scaling["partial_rotary_factor"] = 1.0 if factor is None else factor
-    ratio = kind == "longrope" and not {"factor", "attention_factor"} & set(scaling)
-    if kind == "dynamic" or ratio:
+    ratio = scaled_as == "longrope" and not {"factor", "attention_factor"} & set(scaling)
+    if scaled_as == "dynamic" or ratio:
         scaling["max_position_embeddings"] = found.needed("max_position_embeddings", f"rope_type {name!r} needs")
     if "seq_len" in parameters and seq_len is not None:
         scaling["seq_len"] = seq_len
@@ -65,8 +65,10 @@ def rope_type(found: Found) -> str:
     name = known[0] if known else "default"
     if name in NO_ROTATIONS:
         raise ValueError(f"{where}['rope_type']={name!r} is none that a Rotary could have: {NO_ROTATIONS[name]}")
-    if name not in _rope.KINDS and name != TELECHAT:
-        raise ValueError(f"{where}['rope_type']={name!r} is not known; there are {', '.join(_rope.KINDS)}, {TELECHAT}")
+    if name not in _rope.SCALINGS and name != TELECHAT:
+        raise ValueError(
+            f"{where}['rope_type']={name!r} is not known; there are {', '.join(_rope.SCALINGS)}, {TELECHAT}"
+        )
     axial = family.sections is not None and family.sections.rule.startswith("axial")
     if name == "axial" and not axial and family is not UNKNOWN:
         raise ValueError(f"{where}['rope_type']='axial' is for towers of images; {found.model} does not take it")
@@ -91,7 +93,7 @@ def _check_keys(found: Found, name: str, parameters: dict[str, Any]) -> None:
 def _set_original(found: Found, scaling: dict[str, Any]) -> None:
     """The length before stretching: the config's own wins over that of its rotary parameters, unless these are nested."""
     key, name = "original_max_position_embeddings", scaling["rope_type"]
-    own = found.config.get(key) if found.kind is None else None
+    own = found.config.get(key) if found.group is None else None
     if own is not None:
         scaling[key] = own
     elif key not in scaling:

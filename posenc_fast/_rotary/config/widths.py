@@ -13,8 +13,8 @@ __all__ = ["base_of", "factor_of", "turned", "width"]
 
 def width(found: Found) -> int:
     """The number of values that turn, or of which a part turns."""
-    family, kind = found.family, found.kind
-    own = None if kind is None or kind.head is None else kind.head(found.config)
+    family, group = found.family, found.group
+    own = None if group is None or group.head is None else group.head(found.config)
     if own is not None:
         return count_of(own, f"the width of heads in {found.where}", 2)
     for key in family.width:
@@ -101,8 +101,8 @@ def _whole(found: Found, head: int, given: float | None) -> int:
 
 
 def _part(found: Found, head: int, given: float | None) -> int:
-    family, kind = found.family, found.kind
-    usual = kind.factor if kind is not None and kind.always else FACTORS.get(found.model, family.factor)
+    family, group = found.family, found.group
+    usual = group.factor if group is not None and group.always else FACTORS.get(found.model, family.factor)
     part = usual if given is None else given
     assert part is not None
     if part > 1:
@@ -127,9 +127,9 @@ def _part(found: Found, head: int, given: float | None) -> int:
 
 def base_of(found: Found) -> float:
     _check_bases(found)
-    family, kind = found.family, found.kind
+    family, group = found.family, found.group
     value, where = found.rope.get("rope_theta"), f"{found.rope_where}['rope_theta']"
-    for key in family.base_keys if kind is None else kind.base_keys:
+    for key in family.base_keys if group is None else group.base_keys:
         if value is None:
             value, where = found.config.get(key), found.key(key)
     of_layers = found.config.get(family.layer_bases)
@@ -138,7 +138,7 @@ def base_of(found: Found) -> float:
     if is_list(value):
         value = found.of_layer(value, where)
     if value is None:
-        return BASES.get(found.model, 10000.0) if kind is None else kind.base
+        return BASES.get(found.model, 10000.0) if group is None else group.base
     inner = found.config.get("attn_config")
     stored = inner.get("rope_theta") if isinstance(inner, Mapping) else None
     if stored is not None and stored != value:
@@ -153,10 +153,10 @@ def _check_bases(found: Found) -> None:
     """An error for a base that the model does not read, unless it is that which it reads."""
     family = found.family
     read = {*family.base_keys, family.layer_bases, *(rule.key for rule in family.without)}
-    read |= {key for one in family.kinds.values() for key in one.base_keys}
+    read |= {key for one in family.groups.values() for key in one.base_keys}
     used = found.rope.get("rope_theta") or BASES.get(found.model, 10000.0)
     for key in BASE_KEYS:
         value = found.config.get(key)
-        if value is None or key in read or (key == "rope_theta" and (family.kinds or value == used)):
+        if value is None or key in read or (key == "rope_theta" and (family.groups or value == used)):
             continue
         raise ValueError(f"{found.key(key)}={value!r} is a base that {found.model} does not read; leave it out")
