@@ -27,6 +27,7 @@ from ._engine import backend as _backend
 from ._numbers import schedule as _schedule
 from ._numbers.doubles import Floats
 from ._rotary import value as _rotary
+from ._rotary import weights as _weights
 
 __all__ = [
     "Encoding",
@@ -140,7 +141,7 @@ sinusoidal = _bound(_api.sinusoidal)
 fourier_features = _bound(_api.fourier_features)
 join = _bound(_api.join)
 geometric = _schedule.geometric
-permute_rotary = _rotary.permute_rotary
+permute_rotary = _weights.permute_rotary
 linear = _schedule.linear
 periodic = _periods.periodic
 
