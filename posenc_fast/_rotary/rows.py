@@ -15,6 +15,7 @@ from .._numbers.arguments import check_precision, check_workers, count_of, progr
 from .._numbers.arrays import check_out
 from .._numbers.formats import wanted_type
 from .._numbers.rounding import rounded
+from ..typing import Function, Precision
 from . import scaling as _rope
 from .settings import Settings
 
@@ -35,7 +36,7 @@ class Angles(Protocol):
     def _kind(self) -> tuple[str, dict[str, Any]]: ...
     @property
     def ndim(self) -> int: ...
-    def _angles_of(self, *functions: str, inverse: bool = False) -> Encoding: ...
+    def _angles_of(self, *functions: Function, inverse: bool = False) -> Encoding: ...
 
 
 def tables(
@@ -66,9 +67,10 @@ def tables(
         if isinstance(given, Given):
             # cosines may be written where positions are
             given.keep_from(outs[0])
+    functions: tuple[Function, Function] = ("cos", "sin")
     results = [
         _rows(rotary, rotary._angles_of(name), given, start, kind, into, single, threads)
-        for name, into in zip(("cos", "sin"), outs, strict=True)
+        for name, into in zip(functions, outs, strict=True)
     ]
     return (results[0], results[1]) if out is None else (out[0], out[1])
 
@@ -98,7 +100,7 @@ def _rows(
     """Rows of an encoding of the angles at a number of positions, or at given ones; xPos's amplitudes included."""
     if not isinstance(given, Given):
         if encoding.ndim == 1 and rotary._kind[0] != "xpos":
-            precision = "float32" if single else "exact"
+            precision: Precision = "float32" if single else "exact"
             return encoding.table(given, start=start, dtype=kind, out=out, precision=precision, workers=threads)
         given = counted(start, given, encoding.ndim)
     if rotary._kind[0] == "xpos":

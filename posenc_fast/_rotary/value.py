@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Self, overload
+from typing import TYPE_CHECKING, Any, Self, Unpack, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -14,12 +14,16 @@ from .._engine import backend as _backend
 from .._numbers.arguments import count_of, real
 from .._numbers.names import one_of
 from .._numbers.schedule import Explicit, Schedule
+from ..typing import Function, Precision, RotaryLayout
 from . import pairs as _pairs
 from . import rows as _rows
 from . import scaling as _rope
 from . import short, turning
 from .pairs import LAYOUTS
 from .settings import Settings
+
+if TYPE_CHECKING:
+    from .._numbers.signatures import DType, Float, Out, TablesOptions
 
 __all__ = ["LAYOUTS", "Rotary"]
 
@@ -113,7 +117,7 @@ class Rotary:
         *,
         base: float = 10000.0,
         rotary_dim: int | None = None,
-        layout: str = "half",
+        layout: RotaryLayout = "half",
         scaling: Mapping[str, Any] | None = None,
         sections: Sequence[int] | None = None,
         frequencies: Schedule | Sequence[Schedule] | npt.ArrayLike | None = None,
@@ -158,7 +162,7 @@ class Rotary:
         *,
         layer: None = None,
         layer_type: None = None,
-        layout: str | None = ...,
+        layout: RotaryLayout | None = ...,
         seq_len: int | None = ...,
     ) -> Self: ...
 
@@ -170,7 +174,7 @@ class Rotary:
         *,
         layer: int | None = ...,
         layer_type: str | None = ...,
-        layout: str | None = ...,
+        layout: RotaryLayout | None = ...,
         seq_len: int | None = ...,
     ) -> Self | None: ...
 
@@ -181,7 +185,7 @@ class Rotary:
         *,
         layer: int | None = None,
         layer_type: str | None = None,
-        layout: str | None = None,
+        layout: RotaryLayout | None = None,
         seq_len: int | None = None,
     ) -> Self | None:
         """The rotary encoding of a model, as its config means it.
@@ -298,7 +302,7 @@ class Rotary:
     def _engine(self) -> _backend.Engine:
         return _backend.current() if self._pinned is None else _backend.select(self._pinned)
 
-    def _angles_of(self, *functions: str, inverse: bool = False) -> Encoding:
+    def _angles_of(self, *functions: Function, inverse: bool = False) -> Encoding:
         """What computes these functions of all pairs, side by side."""
         found = self._cache.get((functions, inverse))
         if found is None:
@@ -314,13 +318,43 @@ class Rotary:
 
     # ---- tables -----------------------------------------------------------------------------------------------------
 
+    @overload
     def tables(
         self,
-        positions_or_length: npt.ArrayLike | int,
+        positions_or_length: npt.ArrayLike,
+        *,
+        dtype: None = ...,
+        out: None = ...,
+        **options: Unpack[TablesOptions],
+    ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]: ...
+
+    @overload
+    def tables(
+        self,
+        positions_or_length: npt.ArrayLike,
+        *,
+        dtype: DType[Float],
+        out: None = ...,
+        **options: Unpack[TablesOptions],
+    ) -> tuple[npt.NDArray[Float], npt.NDArray[Float]]: ...
+
+    @overload
+    def tables(
+        self,
+        positions_or_length: npt.ArrayLike,
+        *,
+        dtype: npt.DTypeLike | None = ...,
+        out: tuple[Out, Out] | None = ...,
+        **options: Unpack[TablesOptions],
+    ) -> tuple[Out, Out]: ...
+
+    def tables(
+        self,
+        positions_or_length: npt.ArrayLike,
         *,
         start: float = 0,
         dtype: npt.DTypeLike | None = None,
-        precision: str = "exact",
+        precision: Precision = "exact",
         out: tuple[Array, Array] | None = None,
         workers: int | None = None,
     ) -> tuple[Array, Array]:
@@ -361,16 +395,16 @@ class Rotary:
 
     def apply(
         self,
-        x: Array,
+        x: npt.NDArray[Float],
         *,
         positions: npt.ArrayLike | None = None,
         start: float = 0,
         seq_axis: int = -2,
         inverse: bool = False,
-        precision: str = "exact",
-        out: Array | None = None,
+        precision: Precision = "exact",
+        out: npt.NDArray[Float] | None = None,
         workers: int | None = None,
-    ) -> Array:
+    ) -> npt.NDArray[Float]:
         """Turn queries or keys.
 
         Parameters
@@ -420,14 +454,14 @@ class Rotary:
 
     def apply_tables(
         self,
-        x: Array,
+        x: npt.NDArray[Float],
         cos: npt.ArrayLike,
         sin: npt.ArrayLike,
         *,
         seq_axis: int = -2,
-        out: Array | None = None,
+        out: npt.NDArray[Float] | None = None,
         workers: int | None = None,
-    ) -> Array:
+    ) -> npt.NDArray[Float]:
         """Turn queries or keys by ready tables.
 
         Parameters

@@ -2,25 +2,52 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, get_args, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from .._numbers.arguments import count_of
 from .._numbers.names import one_of
-from .pairs import LAYOUTS
+from ..typing import WeightLayout
 from .scaling import count_pairs
 
+if TYPE_CHECKING:
+    from .._numbers.signatures import Scalar
+
 __all__ = ["permute_rotary"]
+
+
+@overload
+def permute_rotary(
+    weight: npt.NDArray[Scalar],
+    head_dim: int,
+    *,
+    source: WeightLayout,
+    target: WeightLayout,
+    rotary_dim: int | None = ...,
+    axis: int = ...,
+) -> npt.NDArray[Scalar]: ...
+
+
+@overload
+def permute_rotary(
+    weight: npt.ArrayLike,
+    head_dim: int,
+    *,
+    source: WeightLayout,
+    target: WeightLayout,
+    rotary_dim: int | None = ...,
+    axis: int = ...,
+) -> npt.NDArray[Any]: ...
 
 
 def permute_rotary(
     weight: npt.ArrayLike,
     head_dim: int,
     *,
-    source: str,
-    target: str,
+    source: WeightLayout,
+    target: WeightLayout,
     rotary_dim: int | None = None,
     axis: int = 0,
 ) -> npt.NDArray[Any]:
@@ -63,7 +90,7 @@ def permute_rotary(
     head = count_of(head_dim, "head_dim", 2)
     dim = count_pairs(head if rotary_dim is None else rotary_dim, head)
     for name, layout in (("source", source), ("target", target)):
-        one_of(layout, name, LAYOUTS[:2])
+        one_of(layout, name, get_args(WeightLayout))
     place = count_of(axis, "axis", -array.ndim)
     if array.ndim == 0 or place >= array.ndim or array.shape[place] % head:
         raise ValueError(f"weight has shape {array.shape}, whose axis {place} must be a multiple of head_dim={head}")
