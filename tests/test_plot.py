@@ -240,10 +240,10 @@ def test_titles_say_which_encoding(drawing):
     assert "\n" not in title(long)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_nothing_is_cut_off(kind):
-    drawn = getattr(plot, kind)("tensor2tensor")
-    figure = (drawn if kind != "shift" else drawn[0]).figure
+@pytest.mark.parametrize("drawing", DRAWINGS)
+def test_nothing_is_cut_off(drawing):
+    drawn = getattr(plot, drawing)("tensor2tensor")
+    figure = (drawn if drawing != "shift" else drawn[0]).figure
     figure.canvas.draw()
     # saved as it is: half a pixel is no loss
     whole, seen = figure.bbox.padded(0.5), figure.get_tightbbox().transformed(figure.dpi_scale_trans)
