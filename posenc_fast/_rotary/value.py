@@ -18,7 +18,7 @@ from .._engine import backend as _backend
 from .._engine import threads as _threads
 from .._engine.blocks import WORTH_A_THREAD
 from .._numbers.arguments import check_precision, check_workers, count_of, progression, real
-from .._numbers.arrays import check_out, plain
+from .._numbers.arrays import base_array, check_out
 from .._numbers.formats import TYPES, float_type, kind_of, wanted_type
 from .._numbers.names import one_of
 from .._numbers.rounding import rounded
@@ -592,7 +592,7 @@ class Rotary:
 
     def _checked_x(self, x: Any, seq_axis: Any, twin: str = "rotate") -> tuple[Array, int, tuple[int, ...], int]:
         """x as it stays; the axis of the tokens, counted from the front; the lengths of the others and its own."""
-        x = plain(x, "x", twin)
+        x = base_array(x, "x", twin)
         float_type(x.dtype, "x")
         shape, dims = x.shape, x.ndim
         if dims < 2 or shape[-1] != self._key.head_dim:

@@ -23,9 +23,9 @@ __all__ = [
     "in_turn",
     "layer",
     "ltx_angles",
+    "of_theta",
     "part",
     "per_axis_spectra",
-    "plain",
     "sections",
     "whole_pairs",
 ]
@@ -63,7 +63,7 @@ def sections(mrope_section: Any, dim: int) -> list[int]:
     return numbers
 
 
-def plain(
+def of_theta(
     head_dim: int,
     theta: float = 10000.0,
     frequencies: str = "exact",
