@@ -20,7 +20,6 @@ __all__ = [
     "by_axis",
     "by_turns",
     "columns_first",
-    "in_turn",
     "layer",
     "ltx_angles",
     "of_theta",
@@ -109,15 +108,6 @@ def by_axis(
 def by_turns(count: int, axes: int) -> list[int]:
     """Axes 0, 1, .., 0, 1, .. of as many pairs of each."""
     return list(range(axes)) * count
-
-
-def in_turn(sections: Sequence[int]) -> list[int]:
-    """Axes that take turns as long as each has pairs left; the first has the rest."""
-    axes = [0] * sum(sections)
-    for a in range(1, len(sections)):
-        for i in range(a, min(sections[a] * len(sections), len(axes)), len(sections)):
-            axes[i] = a
-    return axes
 
 
 def columns_first(head_dim: int) -> list[int]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from .._rotary.pairs import in_turn
 from .._rotary.value import Rotary
 from ._registry import rotary_preset
-from ._rotary_build import in_turn, of_theta, part, sections
+from ._rotary_build import of_theta, part, sections
 
 __all__ = [
     "ernie4_5_vl",
@@ -121,7 +122,7 @@ def qwen3_vl(head_dim: int = 128, *, theta: float = 5000000.0, mrope_section: Se
     >>> pf.presets.qwen3_vl().ndim
     3
     """
-    return of_theta(head_dim, theta, sections=in_turn(sections(mrope_section, head_dim)))
+    return of_theta(head_dim, theta, sections=in_turn(sections(mrope_section, head_dim), head_dim // 2))
 
 
 @rotary_preset(
@@ -143,7 +144,7 @@ def qwen3_5(head_dim: int = 256, *, theta: float = 10000000.0, mrope_section: Se
     64
     """
     dim = part(head_dim, 0.25)
-    return of_theta(head_dim, theta, rotary_dim=dim, sections=in_turn(sections(mrope_section, dim)))
+    return of_theta(head_dim, theta, rotary_dim=dim, sections=in_turn(sections(mrope_section, dim), dim // 2))
 
 
 @rotary_preset(
