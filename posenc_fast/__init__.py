@@ -13,8 +13,9 @@ from ._encoding.value import encoding_of as _encoding_of
 from ._engine.backend import backend, isa, isa_levels, use_backend
 from ._numbers.schedule import Schedule, geometric, linear
 from ._numbers.schedule import schedule_of as _schedule_of
-from ._rotary.value import Rotary, permute_rotary
+from ._rotary.value import Rotary
 from ._rotary.value import rotary_of as _rotary_of
+from ._rotary.weights import permute_rotary
 from ._version import __version__
 
 if TYPE_CHECKING:

@@ -34,6 +34,7 @@ from ._encoding.positions import Given
 from ._encoding.value import Encoding
 from ._numbers.arguments import check_precision, count_of, progression
 from ._numbers.formats import wanted_type
+from .typing import Indexing, Precision
 
 try:
     import dask.array as da
@@ -53,7 +54,7 @@ def table(
     start: float = 0,
     step: float = 1,
     dtype: npt.DTypeLike | None = None,
-    precision: str = "exact",
+    precision: Precision = "exact",
     chunks: Any = "auto",
 ) -> Any:
     """Rows of the positions ``start + i * step``: `Encoding.table` as a lazy array.
@@ -116,7 +117,7 @@ def encode(
     positions: Any,
     *,
     dtype: npt.DTypeLike | None = None,
-    precision: str = "exact",
+    precision: Precision = "exact",
     chunks: Any = None,
 ) -> Any:
     """Rows of any positions: `Encoding.encode` as a lazy array.
@@ -211,7 +212,7 @@ def grid(
     axes: Sequence[int | npt.ArrayLike],
     encoding: Encoding,
     *,
-    indexing: str = "ij",
+    indexing: Indexing = "ij",
     dtype: npt.DTypeLike | None = None,
     chunks: Any = "auto",
 ) -> Any:
@@ -268,7 +269,7 @@ def _table_block(
     first: Fraction | int,
     each: Fraction | int,
     result_type: np.dtype[Any],
-    precision: str,
+    precision: Precision,
     block_info: Any = None,
 ) -> Array:
     begin, end = map(int, block_info[None]["array-location"][0])
@@ -277,18 +278,18 @@ def _table_block(
     return encoding.table(end - begin, start=start, step=step, dtype=result_type, precision=precision)
 
 
-def _encode_block(positions: Array, encoding: Encoding, result_type: np.dtype[Any], precision: str) -> Array:
+def _encode_block(positions: Array, encoding: Encoding, result_type: np.dtype[Any], precision: Precision) -> Array:
     return encoding.encode(positions, dtype=result_type, precision=precision)
 
 
-def _encode_column(column: Any, encoding: Encoding, result_type: np.dtype[Any], precision: str) -> Array:
+def _encode_column(column: Any, encoding: Encoding, result_type: np.dtype[Any], precision: Precision) -> Array:
     return encoding.encode(column, dtype=result_type, precision=precision)
 
 
 def _grid_block(
     encoding: Encoding,
     coordinates: list[range | Given],
-    indexing: str,
+    indexing: Indexing,
     result_type: np.dtype[Any],
     block_info: Any = None,
 ) -> Array:

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from ._encoding import builders as _api
 from ._encoding import grid as _grid
@@ -27,6 +27,7 @@ from ._engine import backend as _backend
 from ._numbers import schedule as _schedule
 from ._numbers.doubles import Floats
 from ._rotary import value as _rotary
+from ._rotary import weights as _weights
 
 __all__ = [
     "Encoding",
@@ -43,6 +44,10 @@ __all__ = [
     "vaswani_loops",
     "vaswani_numpy",
 ]
+
+P = ParamSpec("P")
+# a function of several signatures keeps them
+Tabled = TypeVar("Tabled", bound=Callable[..., Any])
 
 # ---- the two programs of the tutorials --------------------------------------------------------------------------
 
@@ -126,11 +131,11 @@ class Rotary(_rotary.Rotary):
     _encodings = Encoding
 
 
-def _bound(function: Any) -> Any:
+def _bound(function: Callable[P, _encoding.Encoding]) -> Callable[P, Encoding]:
     """The same builder, for an Encoding that computes here."""
 
     @functools.wraps(function)
-    def build(*args: Any, **kwargs: Any) -> Encoding:
+    def build(*args: P.args, **kwargs: P.kwargs) -> Encoding:
         return bound(Encoding, function(*args, **kwargs))
 
     return build
@@ -140,20 +145,20 @@ sinusoidal = _bound(_api.sinusoidal)
 fourier_features = _bound(_api.fourier_features)
 join = _bound(_api.join)
 geometric = _schedule.geometric
-permute_rotary = _rotary.permute_rotary
+permute_rotary = _weights.permute_rotary
 linear = _schedule.linear
 periodic = _periods.periodic
 
 
-def _here(function: Any) -> Any:
+def _here(function: Tabled) -> Tabled:
     """The same function, computing here."""
 
     @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> npt.NDArray[Any]:
+    def call(*args: Any, **kwargs: Any) -> Any:
         with _backend.use_backend("python"):
-            return function(*args, **kwargs)  # type: ignore[no-any-return]
+            return function(*args, **kwargs)
 
-    return call
+    return call  # type: ignore[return-value]
 
 
 positional_encoding = _here(_api.positional_encoding)

@@ -30,6 +30,7 @@ from ._encoding.positions import Given
 from ._encoding.value import Encoding
 from ._numbers.formats import wanted_type
 from ._numbers.names import one_of
+from .typing import Layout
 
 try:
     from sklearn.base import BaseEstimator, TransformerMixin
@@ -108,7 +109,7 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
         freq_shift: float = 0.0,
         first: float = 1.0,
         periods: Any = None,
-        layout: str = "interleaved",
+        layout: Layout = "interleaved",
         dtype: npt.DTypeLike | None = None,
     ) -> None:
         self.d_model = d_model
@@ -116,7 +117,7 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
         self.freq_shift = freq_shift
         self.first = first
         self.periods = periods
-        self.layout = layout
+        self.layout: Layout = layout
         self.dtype = dtype
 
     def fit(self, X: Any, y: Any = None) -> Self:

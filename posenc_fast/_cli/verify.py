@@ -18,6 +18,7 @@ from .._encoding.builders import sinusoidal
 from .._encoding.value import Encoding
 from .._engine import backend as _backend
 from .._numbers.formats import FORMATS, float_type, types_here
+from ..typing import Backend, Isa
 from . import oracle as _oracle
 
 __all__ = ["CALLS", "RANGES", "Finding", "Worst", "engines", "verify"]
@@ -84,9 +85,9 @@ class Finding(NamedTuple):
         return Finding(self.values + other.values, max(self.worst, other.worst, key=lambda worst: worst.share))
 
 
-def engines() -> dict[str, tuple[str, str | None]]:
+def engines() -> dict[str, tuple[Backend, Isa | None]]:
     """Backend and level of every engine of this machine."""
-    found: dict[str, tuple[str, str | None]] = {"python": ("python", None)}
+    found: dict[str, tuple[Backend, Isa | None]] = {"python": ("python", None)}
     for isa in _backend.isa_levels():
         found[isa] = "cython", isa
     return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any, Unpack, get_args, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -13,18 +13,27 @@ import numpy.typing as npt
 from .._numbers.arguments import check_size, check_width, count_of, real, real_array
 from .._numbers.names import one_of
 from .._numbers.schedule import Explicit, Geometric, Schedule, checked, explicit
+from ..typing import Function, Layout, Odd
 from .sinusoids import Sinusoids
 from .value import Encoding
 
+if TYPE_CHECKING:
+    from .._numbers.signatures import DType, Float, FormulaOptions, Out
+
 __all__ = ["fourier_features", "join", "positional_encoding", "sinusoidal"]
 
-LAYOUTS = ("interleaved", "concatenated")
-ODD = ("crop", "zero", "error")
+LAYOUTS: tuple[Layout, ...] = get_args(Layout)
+ODD: tuple[Odd, ...] = get_args(Odd)
 # phase in turns and sign of the amplitude
-FUNCTIONS = {"sin": (0.0, 1.0), "cos": (0.25, 1.0), "-sin": (0.0, -1.0), "-cos": (0.25, -1.0)}
+FUNCTIONS: dict[Function, tuple[float, float]] = {
+    "sin": (0.0, 1.0),
+    "cos": (0.25, 1.0),
+    "-sin": (0.0, -1.0),
+    "-cos": (0.25, -1.0),
+}
 
 
-def _functions(functions: Any) -> tuple[str, ...]:
+def _functions(functions: Any) -> tuple[Function, ...]:
     if isinstance(functions, str) or not isinstance(functions, Sequence) or not functions:
         raise TypeError(f"functions must be a sequence of names such as ('sin', 'cos'), not {functions!r}")
     return tuple(one_of(f, "functions", FUNCTIONS) for f in functions)
@@ -39,11 +48,34 @@ def _schedule_of(frequencies: Any, name: str) -> Schedule:
     return Explicit(values)
 
 
-def _place(counts: Sequence[int], layout: str) -> list[tuple[int, int]]:
+def _place(counts: Sequence[int], layout: Layout) -> list[tuple[int, int]]:
     """(function, frequency) of each column, for so many frequencies a function."""
     if layout == "concatenated":
         return [(f, i) for f, count in enumerate(counts) for i in range(count)]
     return [(f, i) for i in range(max(counts)) for f, count in enumerate(counts) if i < count]
+
+
+@overload
+def positional_encoding(
+    length: int, d_model: int, *, dtype: None = ..., out: None = ..., **options: Unpack[FormulaOptions]
+) -> npt.NDArray[np.float32]: ...
+
+
+@overload
+def positional_encoding(
+    length: int, d_model: int, *, dtype: DType[Float], out: None = ..., **options: Unpack[FormulaOptions]
+) -> npt.NDArray[Float]: ...
+
+
+@overload
+def positional_encoding(
+    length: int,
+    d_model: int,
+    *,
+    dtype: npt.DTypeLike | None = ...,
+    out: Out | None = ...,
+    **options: Unpack[FormulaOptions],
+) -> Out: ...
 
 
 def positional_encoding(
@@ -53,7 +85,7 @@ def positional_encoding(
     start: float = 0,
     step: float = 1,
     base: float = 10000.0,
-    layout: str = "interleaved",
+    layout: Layout = "interleaved",
     dtype: npt.DTypeLike | None = None,
     out: npt.NDArray[Any] | None = None,
     workers: int | None = None,
@@ -119,9 +151,9 @@ def sinusoidal(
     freq_shift: float = 0.0,
     first: float = 1.0,
     frequencies: npt.ArrayLike | Schedule | Mapping[str, Any] | None = None,
-    layout: str = "interleaved",
-    functions: Sequence[str] = ("sin", "cos"),
-    odd: str = "crop",
+    layout: Layout = "interleaved",
+    functions: Sequence[Function] = ("sin", "cos"),
+    odd: Odd = "crop",
     scale: float = 1.0,
 ) -> Encoding:
     """Sinusoids of geometrically spaced frequencies: the position encoding of the transformer, and its relatives.
@@ -195,7 +227,14 @@ def sinusoidal(
 
 @functools.lru_cache(maxsize=32)
 def _geometric(
-    d: int, base: float, shift: float, first: float, layout: str, names: tuple[str, ...], odd: str, factor: float
+    d: int,
+    base: float,
+    shift: float,
+    first: float,
+    layout: Layout,
+    names: tuple[Function, ...],
+    odd: Odd,
+    factor: float,
 ) -> Encoding:
     count = d // 2 if odd == "zero" else -(-d // 2)
     recipe = f"sinusoidal({d}"
@@ -209,7 +248,7 @@ def _geometric(
 
 
 def _build(
-    d: int, frequencies: Any, layout: str, names: tuple[str, ...], odd: str, factor: float, recipe: str
+    d: int, frequencies: Any, layout: Layout, names: tuple[Function, ...], odd: Odd, factor: float, recipe: str
 ) -> Encoding:
     paired = d // 2 * 2 if odd == "zero" else d
     counts = [-(-paired // 2), paired // 2]
@@ -251,8 +290,8 @@ def _build(
 def fourier_features(
     frequencies: npt.ArrayLike | Schedule,
     *,
-    functions: Sequence[str] = ("sin", "cos"),
-    layout: str = "concatenated",
+    functions: Sequence[Function] = ("sin", "cos"),
+    layout: Layout = "concatenated",
     scale: float = 1.0,
 ) -> Encoding:
     """Sinusoids of given frequencies: random Fourier features, NeRF bands, dense matrices over several axes.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, get_args, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -10,11 +10,15 @@ import numpy.typing as npt
 from .._numbers.arguments import count_of
 from .._numbers.foreign import as_array
 from .._numbers.names import one_of
+from ..typing import ColumnOrder, LastColumn
+
+if TYPE_CHECKING:
+    from .._numbers.signatures import Scalar
 
 __all__ = ["reorder_columns"]
 
 # layout, and whether cosines come first
-ORDERS = {
+ORDERS: dict[ColumnOrder, tuple[bool, bool]] = {
     "interleaved": (True, False),
     "concatenated": (False, False),
     "interleaved-cos-first": (True, True),
@@ -22,8 +26,20 @@ ORDERS = {
 }
 
 
+@overload
 def reorder_columns(
-    array: npt.ArrayLike, source: str, target: str, *, axis: int = -1, odd: str = "crop"
+    array: npt.NDArray[Scalar], source: ColumnOrder, target: ColumnOrder, *, axis: int = ..., odd: LastColumn = ...
+) -> npt.NDArray[Scalar]: ...
+
+
+@overload
+def reorder_columns(
+    array: npt.ArrayLike, source: ColumnOrder, target: ColumnOrder, *, axis: int = ..., odd: LastColumn = ...
+) -> npt.NDArray[Any]: ...
+
+
+def reorder_columns(
+    array: npt.ArrayLike, source: ColumnOrder, target: ColumnOrder, *, axis: int = -1, odd: LastColumn = "crop"
 ) -> npt.NDArray[Any]:
     """The columns of a table, or the rows or columns of a weight matrix, in another order.
 
@@ -69,7 +85,7 @@ def reorder_columns(
         array = as_array(array, "array", keep_type=True)
     for name, value in (("source", source), ("target", target)):
         one_of(value, name, ORDERS)
-    one_of(odd, "odd", ("crop", "zero"))
+    one_of(odd, "odd", get_args(LastColumn))
     place = count_of(axis, "axis", -array.ndim)
     if place >= array.ndim:
         raise ValueError(f"axis={axis} is out of range for an array of {array.ndim} dimensions")

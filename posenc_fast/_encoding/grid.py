@@ -6,7 +6,7 @@ import functools
 import math
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack, get_args, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -17,15 +17,20 @@ from .._numbers.arguments import check_workers, count_of
 from .._numbers.arrays import check_out, new
 from .._numbers.formats import wanted_type
 from .._numbers.names import one_of
+from ..typing import Indexing
 from .conversion import checked_integer, convert, of_range, together
 from .positions import Given
 from .rows import encode
 from .value import Encoding
 
+if TYPE_CHECKING:
+    from .._numbers.signatures import DType, Float, GridOptions, Out
+
 __all__ = ["grid"]
 
 Array = npt.NDArray[Any]
 
+INDEXINGS: tuple[Indexing, ...] = get_args(Indexing)
 # for columns that read several axes, whose points are written down
 POINTS = 1 << 16
 
@@ -37,11 +42,44 @@ class _Part(NamedTuple):
     encoding: Encoding
 
 
+@overload
 def grid(
     axes: Sequence[int | npt.ArrayLike],
     encoding: Encoding,
     *,
-    indexing: str = "ij",
+    dtype: None = ...,
+    out: None = ...,
+    **options: Unpack[GridOptions],
+) -> npt.NDArray[np.float32]: ...
+
+
+@overload
+def grid(
+    axes: Sequence[int | npt.ArrayLike],
+    encoding: Encoding,
+    *,
+    dtype: DType[Float],
+    out: None = ...,
+    **options: Unpack[GridOptions],
+) -> npt.NDArray[Float]: ...
+
+
+@overload
+def grid(
+    axes: Sequence[int | npt.ArrayLike],
+    encoding: Encoding,
+    *,
+    dtype: npt.DTypeLike | None = ...,
+    out: Out | None = ...,
+    **options: Unpack[GridOptions],
+) -> Out: ...
+
+
+def grid(
+    axes: Sequence[int | npt.ArrayLike],
+    encoding: Encoding,
+    *,
+    indexing: Indexing = "ij",
     dtype: npt.DTypeLike | None = None,
     out: Array | None = None,
     workers: int | None = None,
@@ -162,9 +200,9 @@ def part_of(axis: range | Given, rows: slice) -> range | Given:
     return axis[rows] if isinstance(axis, range) else axis.rows(rows)
 
 
-def order_of(indexing: str, count: int) -> list[int]:
+def order_of(indexing: Indexing, count: int) -> list[int]:
     """Which axis each dimension of the result is; as well, which dimension each axis is."""
-    one_of(indexing, "indexing", ("ij", "xy"))
+    one_of(indexing, "indexing", INDEXINGS)
     order = list(range(count))
     if indexing == "xy":
         order[:2] = order[1::-1]

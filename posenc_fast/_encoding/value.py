@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self, Unpack, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -12,12 +12,16 @@ from .._numbers.arguments import check_precision, check_size, check_workers, cou
 from .._numbers.arrays import base_array, check_out, new
 from .._numbers.formats import float_type, wanted_type
 from .._numbers.schedule import Schedule, explicit
+from ..typing import Precision
 from . import algebra as _algebra
 from . import short
 from .conversion import convert
 from .plans import Plans
 from .rows import encode, fill, fill_progression
 from .sinusoids import Partners, Sinusoids
+
+if TYPE_CHECKING:
+    from .._numbers.signatures import DType, EncodeOptions, Float, Out, TableOptions
 
 __all__ = ["Encoding"]
 
@@ -162,6 +166,21 @@ class Encoding:
 
     # ---- tables -------------------------------------------------------------------------------------------------
 
+    @overload
+    def table(
+        self, length: int, *, dtype: None = ..., out: None = ..., **options: Unpack[TableOptions]
+    ) -> npt.NDArray[np.float32]: ...
+
+    @overload
+    def table(
+        self, length: int, *, dtype: DType[Float], out: None = ..., **options: Unpack[TableOptions]
+    ) -> npt.NDArray[Float]: ...
+
+    @overload
+    def table(
+        self, length: int, *, dtype: npt.DTypeLike | None = ..., out: Out | None = ..., **options: Unpack[TableOptions]
+    ) -> Out: ...
+
     def table(
         self,
         length: int,
@@ -169,7 +188,7 @@ class Encoding:
         start: float = 0,
         step: float = 1,
         dtype: npt.DTypeLike | None = None,
-        precision: str = "exact",
+        precision: Precision = "exact",
         out: Array | None = None,
         workers: int | None = None,
     ) -> Array:
@@ -240,12 +259,32 @@ class Encoding:
             fill_progression(self._plans, Target(result, warm=out is not None), first, each, single, threads)
         return result if out is None else out
 
+    @overload
+    def encode(
+        self, positions: npt.ArrayLike, *, dtype: None = ..., out: None = ..., **options: Unpack[EncodeOptions]
+    ) -> npt.NDArray[np.float32]: ...
+
+    @overload
+    def encode(
+        self, positions: npt.ArrayLike, *, dtype: DType[Float], out: None = ..., **options: Unpack[EncodeOptions]
+    ) -> npt.NDArray[Float]: ...
+
+    @overload
+    def encode(
+        self,
+        positions: npt.ArrayLike,
+        *,
+        dtype: npt.DTypeLike | None = ...,
+        out: Out | None = ...,
+        **options: Unpack[EncodeOptions],
+    ) -> Out: ...
+
     def encode(
         self,
         positions: npt.ArrayLike,
         *,
         dtype: npt.DTypeLike | None = None,
-        precision: str = "exact",
+        precision: Precision = "exact",
         out: Array | None = None,
         workers: int | None = None,
     ) -> Array:
@@ -297,16 +336,16 @@ class Encoding:
 
     def add_to(
         self,
-        x: Array,
+        x: npt.NDArray[Float],
         *,
         start: float = 0,
         step: float = 1,
         positions: npt.ArrayLike | None = None,
         x_scale: float = 1.0,
-        precision: str = "exact",
-        out: Array | None = None,
+        precision: Precision = "exact",
+        out: npt.NDArray[Float] | None = None,
         workers: int | None = None,
-    ) -> Array:
+    ) -> npt.NDArray[Float]:
         """``x_scale * x + encoding``, rounded once, without a table.
 
         Parameters
@@ -403,7 +442,9 @@ class Encoding:
 
     # ---- angle addition -----------------------------------------------------------------------------------------
 
-    def shift(self, encoded: Array, offset: float, *, out: Array | None = None) -> Array:
+    def shift(
+        self, encoded: npt.NDArray[Float], offset: float, *, out: npt.NDArray[Float] | None = None
+    ) -> npt.NDArray[Float]:
         """Rows of positions p to rows of positions p + offset, by rotation of the pairs; no position is needed.
 
         Parameters
@@ -468,7 +509,7 @@ class Encoding:
         """
         return _algebra.transition_matrix(self._plans, self._partners("transition_matrix"), offset)
 
-    def similarity(self, offsets: npt.ArrayLike) -> Array:
+    def similarity(self, offsets: npt.ArrayLike) -> Floats:
         """The dot product of encode(p) and encode(p + offset), which is the same for every p.
 
         Parameters

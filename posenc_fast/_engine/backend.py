@@ -9,14 +9,15 @@ import os
 import warnings
 from collections.abc import Iterator
 from types import ModuleType
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 from .._numbers.names import meant
+from ..typing import Backend, Isa
 from . import python
 
 __all__ = ["Engine", "backend", "current", "isa", "isa_levels", "use_backend"]
 
-BACKENDS = ("cython", "python")
+BACKENDS: tuple[Backend, ...] = get_args(Backend)
 VARIABLE, ISA_VARIABLE = "POSENC_FAST_BACKEND", "POSENC_FAST_ISA"
 
 kernel: ModuleType | None = None
@@ -33,16 +34,16 @@ class Engine(NamedTuple):
     """The module that computes, its name, and the index and name of the instruction-set level."""
 
     module: ModuleType
-    backend: str
+    backend: Backend
     level: int
-    isa: str | None
+    isa: Isa | None
 
 
 _chosen: contextvars.ContextVar[Engine | None] = contextvars.ContextVar("posenc_fast_engine", default=None)
 _default: Engine | None = None
 
 
-def isa_levels() -> tuple[str, ...]:
+def isa_levels() -> tuple[Isa, ...]:
     """Instruction-set levels that this build and this machine have, slowest first; empty without the kernel.
 
     Returns
@@ -117,7 +118,7 @@ def current() -> Engine:
     return engine
 
 
-def backend() -> str:
+def backend() -> Backend:
     """Name of the backend that computes in this context.
 
     Returns
@@ -134,7 +135,7 @@ def backend() -> str:
     return current().backend
 
 
-def isa() -> str | None:
+def isa() -> Isa | None:
     """Instruction-set level that the kernel uses in this context, None for the python backend.
 
     Examples
@@ -147,7 +148,7 @@ def isa() -> str | None:
 
 
 @contextlib.contextmanager
-def use_backend(name: str, isa: str | None = None) -> Iterator[None]:
+def use_backend(name: Backend, isa: Isa | None = None) -> Iterator[None]:
     """Compute with a given backend inside a ``with`` block.
 
     The choice holds for the current context (`contextvars`): other threads and tasks are not affected. The

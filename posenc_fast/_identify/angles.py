@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._numbers.formats import Format
+from ..typing import Function, Layout, Odd
 
 __all__ = ["BASES", "FIRSTS", "Angles", "Table", "measure", "odd_of", "schedules", "start_of"]
 
@@ -43,12 +44,12 @@ class Angles(NamedTuple):
     step: int
 
 
-def odd_of(given: Table) -> str:
+def odd_of(given: Table) -> Odd:
     """What the last column of an odd width is."""
     return "zero" if given.values.shape[1] % 2 and not given.values[:, -1].any() else "crop"
 
 
-def measure(given: Table, layout: str, functions: tuple[str, ...]) -> Angles | None:
+def measure(given: Table, layout: Layout, functions: tuple[Function, ...]) -> Angles | None:
     """Frequencies and phases of the pairs of columns in this order, or None if they are no pairs."""
     d = given.values.shape[1]
     pairs = d // 2

@@ -17,13 +17,14 @@ import numpy as np
 import numpy.typing as npt
 
 from .._encoding.access import scaled
-from .._encoding.builders import sinusoidal
+from .._encoding.builders import LAYOUTS, sinusoidal
 from .._encoding.value import Encoding
 from .._numbers.arguments import real
 from .._numbers.foreign import as_array
 from .._numbers.formats import float_type, format_of
 from ..presets import names
 from ..presets._registry import facts
+from ..typing import Function, Layout
 from .angles import BASES, FIRSTS, Angles, Table, measure, odd_of, schedules, start_of
 
 __all__ = ["Identification", "identify"]
@@ -84,8 +85,8 @@ class Identification:
     base: float | None = None
     freq_shift: float | None = None
     first: float | None = None
-    layout: str | None = None
-    functions: tuple[str, ...] = ()
+    layout: Layout | None = None
+    functions: tuple[Function, ...] = ()
     scale: float = 1.0
     zero_rows: tuple[int, ...] = ()
     error: float = math.inf
@@ -179,7 +180,8 @@ def identify(table: npt.ArrayLike, *, start: float | None = None) -> Identificat
     """
     first, given = None if start is None else real(start, "start"), _checked(table)
     fits = []
-    for layout, functions in itertools.product(("interleaved", "concatenated"), (("sin", "cos"), ("cos", "sin"))):
+    orders: tuple[tuple[Function, ...], ...] = ("sin", "cos"), ("cos", "sin")
+    for layout, functions in itertools.product(LAYOUTS, orders):
         angles = measure(given, layout, functions)
         if angles is not None:
             candidates = _candidates(given, angles, first, layout, functions)
@@ -218,7 +220,7 @@ def _checked(table: npt.ArrayLike) -> Table:
 
 
 def _candidates(
-    given: Table, angles: Angles, start: float | None, layout: str, functions: tuple[str, ...]
+    given: Table, angles: Angles, start: float | None, layout: Layout, functions: tuple[Function, ...]
 ) -> Iterator[_Candidate]:
     """Encodings with about these angles, the more usual first."""
     d, odd = given.values.shape[1], odd_of(given)

@@ -22,6 +22,7 @@ from .._numbers.formats import float_type, kind_of
 from .._rotary.access import angles, arguments, scaling, settings
 from .._rotary.value import LAYOUTS, Rotary
 from ..presets._registry import FACTS
+from ..typing import RotaryLayout
 from .rotations import Sample, frequencies_in, guesses
 
 __all__ = ["RotaryIdentification", "identify_rotary"]
@@ -65,7 +66,7 @@ class RotaryIdentification:
 
     presets: tuple[str, ...] = ()
     rotary: Rotary | None = None
-    layout: str | None = None
+    layout: RotaryLayout | None = None
     direction: int = 0
     base: float | None = None
     scaling: dict[str, Any] | None = None
@@ -258,10 +259,8 @@ def _of_tables(cos: Any, sin: Any, positions: Any, head: int | None) -> Iterator
     where = _checked_positions(positions, len(table))[:_MOST_TOKENS]
     table = table[:_MOST_TOKENS, np.newaxis]
     if columns % 2 == 0:
-        for layout, one, other in (
-            (LAYOUTS[0], table[..., : columns // 2], table[..., columns // 2 :]),
-            (LAYOUTS[1], table[..., 0::2], table[..., 1::2]),
-        ):
+        halves = table[..., : columns // 2], table[..., columns // 2 :]
+        for layout, (one, other) in zip(LAYOUTS, (halves, (table[..., 0::2], table[..., 1::2])), strict=False):
             if (one == other).all():
                 yield Sample(None, one, where, kind, layout, head)
     yield Sample(None, table, where, kind, None, head)

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from .._numbers.formats import FORMATS
 from .._numbers.schedule import geometric
 from .._rotary.scaling import checked_scaling, frequencies_of
+from ..typing import RotaryLayout
 
 __all__ = ["Found", "Guess", "Sample", "frequencies_in", "guesses"]
 
@@ -40,7 +41,7 @@ class Sample(NamedTuple):
     after: Complex
     positions: Floats
     kind: int
-    layout: str | None
+    layout: RotaryLayout | None
     head_dim: int | None
     frequencies: Floats | None = None
 

@@ -7,14 +7,16 @@ import operator
 import os
 import sys
 from fractions import Fraction
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import numpy.typing as npt
 
+from ..typing import Precision
 from .names import one_of
 
 __all__ = [
+    "PRECISIONS",
     "check_precision",
     "check_size",
     "check_width",
@@ -26,6 +28,7 @@ __all__ = [
     "real_array",
 ]
 
+PRECISIONS: tuple[Precision, ...] = get_args(Precision)
 # 64-bit integers
 LEAST, MOST = -(2**63), 2**64 - 1
 # the engines count columns in 32 bits, and twice as many for the waves
@@ -73,7 +76,7 @@ def count_of(value: Any, name: str, least: int) -> int:
 
 def check_precision(precision: Any) -> bool:
     """True for the float32 compatibility mode."""
-    return one_of(precision, "precision", ("exact", "float32")) == "float32"
+    return one_of(precision, "precision", PRECISIONS) == "float32"
 
 
 def check_workers(workers: Any) -> int:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TypeVar
 
 __all__ = ["meant", "one_of"]
+
+Choice = TypeVar("Choice", bound=str)
 
 
 def meant(name: Any, known: Iterable[str]) -> str:
@@ -16,9 +18,9 @@ def meant(name: Any, known: Iterable[str]) -> str:
     return f"; is {lower[near[0]]!r} meant?" if near else ""
 
 
-def one_of(value: Any, name: str, choices: Iterable[str]) -> str:
+def one_of(value: Any, name: str, choices: Iterable[Choice]) -> Choice:
     """The value, if it is one of the choices."""
     known = tuple(choices)
     if not isinstance(value, str) or value not in known:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, known))}, not {value!r}{meant(value, known)}")
-    return value
+    return value  # pyright: ignore[reportReturnType]

@@ -7,6 +7,7 @@ from typing import Any
 from .._encoding.value import Encoding
 from .._engine.backend import Engine
 from .._numbers.schedule import parts_of, schedule_of
+from ..typing import Function
 from .settings import Settings
 from .value import Rotary
 
@@ -34,7 +35,7 @@ def arguments(rotary: Rotary) -> dict[str, Any]:
     return rotary._arguments()
 
 
-def angles(rotary: Rotary, *functions: str) -> Encoding:
+def angles(rotary: Rotary, *functions: Function) -> Encoding:
     """What computes these functions of all pairs' angles, side by side."""
     return rotary._angles_of(*functions)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -14,13 +14,14 @@ from .._encoding.sinusoids import Sinusoids
 from .._encoding.value import Encoding
 from .._numbers.arguments import count_of, real_array
 from .._numbers.schedule import Explicit, Schedule, explicit
+from ..typing import Function, RotaryLayout
 
 __all__ = ["LAYOUTS", "angles_of", "axial", "checked_axes", "checked_frequencies", "in_turn", "written"]
 
 Floats = npt.NDArray[np.float64]
 
 # in the order of the engines; in the last, pairs lie side by side in x and half a row apart in the result
-LAYOUTS = ("half", "interleaved", "interleaved_to_half")
+LAYOUTS: tuple[RotaryLayout, ...] = get_args(RotaryLayout)
 
 
 def checked_frequencies(given: Any, pairs: int, axes: tuple[int, ...] | None) -> tuple[Schedule, ...]:
@@ -92,7 +93,7 @@ def axial(base: float, axes: Sequence[int]) -> Floats:
 
 
 def angles_of(
-    schedules: Sequence[Schedule], axes: tuple[int, ...] | None, functions: Sequence[str], factor: float
+    schedules: Sequence[Schedule], axes: tuple[int, ...] | None, functions: Sequence[Function], factor: float
 ) -> Encoding:
     """What computes functions of the angles of all pairs, side by side."""
     used: list[Schedule] = []

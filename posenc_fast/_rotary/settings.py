@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from .._numbers.schedule import Schedule
+from ..typing import RotaryLayout
 
 __all__ = ["Settings"]
 
@@ -15,7 +16,7 @@ class Settings(NamedTuple):
     head_dim: int
     base: float
     rotary_dim: int
-    layout: str
+    layout: RotaryLayout
     rope_type: str
     parameters: tuple[tuple[str, Any], ...]
     axes: tuple[int, ...] | None

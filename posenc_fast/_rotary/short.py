@@ -15,9 +15,18 @@ import numpy.typing as npt
 from .._engine.backend import Engine
 from .._numbers.formats import kind_of
 from .pairs import LAYOUTS
-from .settings import Settings
+from .rows import Angles, angle_rows
 
-__all__ = ["ANGLES", "angles_type", "by_positions", "by_tables", "rows_kept", "side_by_side", "with_plain_nans"]
+__all__ = [
+    "ANGLES",
+    "Turning",
+    "angles_type",
+    "by_positions",
+    "by_tables",
+    "rows_kept",
+    "side_by_side",
+    "with_plain_nans",
+]
 
 Array = npt.NDArray[Any]
 
@@ -30,15 +39,12 @@ _FLOAT32, _FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 _TYPES = (_FLOAT64, _FLOAT64, _FLOAT32, _FLOAT32)
 
 
-class Turning(Protocol):
+class Turning(Angles, Protocol):
     """What is asked of a Rotary here. _last: the angle rows that are kept."""
 
     @property
-    def _key(self) -> Settings: ...
-    @property
     def _last(self) -> dict[Any, Any]: ...
     def _engine(self) -> Engine: ...
-    def _angle_rows(self, given: Any, start: Any, single: bool, inverse: bool, dtype: np.dtype[Any]) -> Array: ...
 
 
 def angles_type(kind: int) -> np.dtype[Any]:
@@ -94,7 +100,7 @@ def rows_kept(rotary: Turning, count: int, start: Any, single: bool, inverse: bo
     """
     width = rotary._key.rotary_dim
     if type(start) is not int or abs(start) >= 2**62 or count * width > ANGLES:
-        return rotary._angle_rows(count, start, single, inverse, dtype)
+        return angle_rows(rotary, count, start, single, inverse, dtype)
     engine = rotary._engine()
     key = single, inverse, engine.backend, engine.level, dtype
     kept = rotary._last.get(key)
@@ -103,7 +109,7 @@ def rows_kept(rotary: Turning, count: int, start: Any, single: bool, inverse: bo
         if len(rotary._last) >= len(_TYPES):
             rotary._last.clear()
         # one assignment, so that threads find whole entries
-        rotary._last[key] = kept = start, rotary._angle_rows(ahead, start, single, inverse, dtype)
+        rotary._last[key] = kept = start, angle_rows(rotary, ahead, start, single, inverse, dtype)
     first, rows = kept
     return rows[start - first : start - first + count]
 

@@ -2,39 +2,33 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Self, overload
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Self, Unpack, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from .._encoding.access import bound
-from .._encoding.access import rows as rows_of
-from .._encoding.conversion import convert, counted
-from .._encoding.positions import Given
 from .._encoding.value import Encoding
 from .._engine import backend as _backend
-from .._engine import threads as _threads
-from .._engine.blocks import WORTH_A_THREAD
-from .._numbers.arguments import check_precision, check_workers, count_of, progression, real
-from .._numbers.arrays import base_array, check_out
-from .._numbers.formats import TYPES, float_type, kind_of, wanted_type
+from .._numbers.arguments import count_of, real
 from .._numbers.names import one_of
-from .._numbers.rounding import rounded
 from .._numbers.schedule import Explicit, Schedule
+from ..typing import Function, Precision, RotaryLayout
 from . import pairs as _pairs
+from . import rows as _rows
 from . import scaling as _rope
-from . import short
+from . import short, turning
 from .pairs import LAYOUTS
 from .settings import Settings
 
-__all__ = ["LAYOUTS", "Rotary", "permute_rotary"]
+if TYPE_CHECKING:
+    from .._numbers.signatures import DType, Float, Out, TablesOptions
+
+__all__ = ["LAYOUTS", "Rotary"]
 
 Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
-
-_FLOAT64 = np.dtype(np.float64)
 
 
 class Rotary:
@@ -123,7 +117,7 @@ class Rotary:
         *,
         base: float = 10000.0,
         rotary_dim: int | None = None,
-        layout: str = "half",
+        layout: RotaryLayout = "half",
         scaling: Mapping[str, Any] | None = None,
         sections: Sequence[int] | None = None,
         frequencies: Schedule | Sequence[Schedule] | npt.ArrayLike | None = None,
@@ -168,7 +162,7 @@ class Rotary:
         *,
         layer: None = None,
         layer_type: None = None,
-        layout: str | None = ...,
+        layout: RotaryLayout | None = ...,
         seq_len: int | None = ...,
     ) -> Self: ...
 
@@ -180,7 +174,7 @@ class Rotary:
         *,
         layer: int | None = ...,
         layer_type: str | None = ...,
-        layout: str | None = ...,
+        layout: RotaryLayout | None = ...,
         seq_len: int | None = ...,
     ) -> Self | None: ...
 
@@ -191,7 +185,7 @@ class Rotary:
         *,
         layer: int | None = None,
         layer_type: str | None = None,
-        layout: str | None = None,
+        layout: RotaryLayout | None = None,
         seq_len: int | None = None,
     ) -> Self | None:
         """The rotary encoding of a model, as its config means it.
@@ -308,7 +302,7 @@ class Rotary:
     def _engine(self) -> _backend.Engine:
         return _backend.current() if self._pinned is None else _backend.select(self._pinned)
 
-    def _angles_of(self, *functions: str, inverse: bool = False) -> Encoding:
+    def _angles_of(self, *functions: Function, inverse: bool = False) -> Encoding:
         """What computes these functions of all pairs, side by side."""
         found = self._cache.get((functions, inverse))
         if found is None:
@@ -324,13 +318,43 @@ class Rotary:
 
     # ---- tables -----------------------------------------------------------------------------------------------------
 
+    @overload
     def tables(
         self,
-        positions_or_length: npt.ArrayLike | int,
+        positions_or_length: npt.ArrayLike,
+        *,
+        dtype: None = ...,
+        out: None = ...,
+        **options: Unpack[TablesOptions],
+    ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]: ...
+
+    @overload
+    def tables(
+        self,
+        positions_or_length: npt.ArrayLike,
+        *,
+        dtype: DType[Float],
+        out: None = ...,
+        **options: Unpack[TablesOptions],
+    ) -> tuple[npt.NDArray[Float], npt.NDArray[Float]]: ...
+
+    @overload
+    def tables(
+        self,
+        positions_or_length: npt.ArrayLike,
+        *,
+        dtype: npt.DTypeLike | None = ...,
+        out: tuple[Out, Out] | None = ...,
+        **options: Unpack[TablesOptions],
+    ) -> tuple[Out, Out]: ...
+
+    def tables(
+        self,
+        positions_or_length: npt.ArrayLike,
         *,
         start: float = 0,
         dtype: npt.DTypeLike | None = None,
-        precision: str = "exact",
+        precision: Precision = "exact",
         out: tuple[Array, Array] | None = None,
         workers: int | None = None,
     ) -> tuple[Array, Array]:
@@ -365,85 +389,22 @@ class Rotary:
         array([[0.    , 0.    ],
                [0.8415, 0.01  ]], dtype=float32)
         """
-        given: Any = positions_or_length
-        if isinstance(given, (int, np.integer)) and not isinstance(given, bool):
-            given = count_of(given, "length", 0)
-            progression(start, 1, given)
-            shape: tuple[int, ...] = (given,)
-        else:
-            if start != 0:
-                raise ValueError(f"start={start!r} is for a length; positions are given as they are")
-            given = convert(given, self.ndim)
-            shape = given.shape
-        pair: Any = (None, None) if out is None else out
-        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
-            raise TypeError(f"out must be a pair of arrays for cosines and sines, not {type(out).__name__}")
-        result_type = wanted_type(dtype, pair[0])
-        single, threads = check_precision(precision), check_workers(workers)
-        outs: tuple[Any, Any] = (None, None)
-        if out is not None:
-            pairs = self.rotary_dim // 2
-            outs = check_out(pair[0], (*shape, pairs), result_type), check_out(pair[1], (*shape, pairs), result_type)
-            if np.may_share_memory(*outs):
-                raise ValueError("out has two arrays that share memory; give cosines and sines memory of their own")
-            if isinstance(given, Given):
-                # cosines may be written where positions are
-                given.keep_from(outs[0])
-        results = [
-            self._rows(self._angles_of(name), given, start, result_type, into, single, threads)
-            for name, into in zip(("cos", "sin"), outs, strict=True)
-        ]
-        return (results[0], results[1]) if out is None else (out[0], out[1])
-
-    def _rows(
-        self,
-        encoding: Encoding,
-        given: int | Given,
-        start: float,
-        result_type: np.dtype[Any],
-        out: Any = None,
-        single: bool = False,
-        threads: int = 1,
-    ) -> Array:
-        """Rows of an encoding of the angles at a number of positions, or at given ones; xPos's amplitudes included."""
-        if not isinstance(given, Given):
-            if encoding.ndim == 1 and self._key.rope_type != "xpos":
-                precision = "float32" if single else "exact"
-                return encoding.table(
-                    given, start=start, dtype=result_type, out=out, precision=precision, workers=threads
-                )
-            given = counted(start, given, encoding.ndim)
-        if self._key.rope_type == "xpos":
-            rows = self._xpos_rows(encoding, given, single, threads)
-            if out is None:
-                return rounded(rows, result_type)
-            out[...] = rounded(rows, result_type)
-            return out  # type: ignore[no-any-return]
-        return rows_of(encoding, given, result_type, out, single=single, threads=threads)
-
-    def _xpos_rows(
-        self, encoding: Encoding, given: Given, single: bool = False, threads: int = 1, inverse: bool = False
-    ) -> Floats:
-        rows = rows_of(encoding, given, _FLOAT64, single=single, threads=threads)
-        pairs = self.rotary_dim // 2
-        amplitudes = _rope.xpos_amplitudes(given.rounded(), pairs, self._parameters)
-        tiled = np.tile(amplitudes, encoding.d_model // pairs)
-        return rows / tiled if inverse else rows * tiled
+        return _rows.tables(self, positions_or_length, start, dtype, precision, out, workers)
 
     # ---- rotation ---------------------------------------------------------------------------------------------------
 
     def apply(
         self,
-        x: Array,
+        x: npt.NDArray[Float],
         *,
         positions: npt.ArrayLike | None = None,
         start: float = 0,
         seq_axis: int = -2,
         inverse: bool = False,
-        precision: str = "exact",
-        out: Array | None = None,
+        precision: Precision = "exact",
+        out: npt.NDArray[Float] | None = None,
         workers: int | None = None,
-    ) -> Array:
+    ) -> npt.NDArray[Float]:
         """Turn queries or keys.
 
         Parameters
@@ -489,55 +450,18 @@ class Rotary:
             turned = short.by_positions(self, x, start, seq_axis, out)
             if turned is not None:
                 return turned
-        single, threads = check_precision(precision), check_workers(workers)
-        x, axis, lead, length = self._checked_x(x, seq_axis)
-        dtype = short.angles_type(kind_of(x.dtype) or 0)
-        if positions is None:
-            if length:
-                progression(start, 1, length)
-
-            def angles(part: slice) -> Array:
-                return short.rows_kept(self, part.stop - part.start, start + part.start, single, inverse, dtype)
-
-            return self._turned(x, out, axis, lead, 0, angles, threads, inverse)
-        if start != 0:
-            raise ValueError(f"positions excludes start={start!r}; leave one side out")
-        given = convert(positions, self.ndim)
-        shape = given.shape
-        groups = len(shape) - 1
-        if groups < 0 or shape != (*lead[:groups], length):
-            raise ValueError(
-                f"positions is for {shape}, but must be for {(length,)}, or for the first axes of x and its {length} "
-                f"tokens: {(*lead[:1], length)}"
-            )
-        if isinstance(out, np.ndarray):
-            given.keep_from(out)
-
-        def angles_at(part: slice) -> Array:
-            rows = self._angle_rows(given.select((slice(None),) * groups + (part,)), 0, single, inverse, dtype)
-            return short.with_plain_nans(rows)
-
-        return self._turned(x, out, axis, lead, groups, angles_at, threads, inverse)
-
-    def _angle_rows(self, given: int | Given, start: float, single: bool, inverse: bool, dtype: np.dtype[Any]) -> Array:
-        """Cosines and sines side by side, of a number of positions or of given ones."""
-        encoding = self._angles_of("cos", "-sin" if inverse else "sin", inverse=inverse)
-        if inverse and self._key.rope_type == "xpos":
-            if not isinstance(given, Given):
-                given = counted(start, given, encoding.ndim)
-            return rounded(self._xpos_rows(encoding, given, single, inverse=True), dtype)
-        return self._rows(encoding, given, start, dtype, single=single)
+        return turning.by_positions(self, x, positions, start, seq_axis, inverse, precision, out, workers)
 
     def apply_tables(
         self,
-        x: Array,
+        x: npt.NDArray[Float],
         cos: npt.ArrayLike,
         sin: npt.ArrayLike,
         *,
         seq_axis: int = -2,
-        out: Array | None = None,
+        out: npt.NDArray[Float] | None = None,
         workers: int | None = None,
-    ) -> Array:
+    ) -> npt.NDArray[Float]:
         """Turn queries or keys by ready tables.
 
         Parameters
@@ -567,151 +491,7 @@ class Rotary:
             turned = short.by_tables(self, x, cos, sin, seq_axis, out)
             if turned is not None:
                 return turned
-        threads = check_workers(workers)
-        x, axis, lead, length = self._checked_x(x, seq_axis, "apply_rotary_pos_emb")
-        parts = [np.asarray(cos), np.asarray(sin)]
-        for name, part in zip(("cos", "sin"), parts, strict=True):
-            if kind_of(part.dtype) is None:
-                raise TypeError(f"{name} must have real numbers of one of {', '.join(TYPES)}, not {part.dtype}")
-        groups = parts[0].ndim - 2
-        expected = (*lead[: max(groups, 0)], length, self.rotary_dim // 2)
-        for name, part in zip(("cos", "sin"), parts, strict=True):
-            if groups < 0 or part.shape != expected:
-                raise ValueError(
-                    f"{name} has shape {part.shape}, but must have {(length, self.rotary_dim // 2)}, or the first axes "
-                    "of x before that"
-                )
-
-        kind = kind_of(x.dtype) or 0
-
-        def angles(part: slice) -> Array:
-            cosines, sines = (one[(slice(None),) * groups + (part,)] for one in parts)
-            return short.side_by_side(cosines, sines, kind)
-
-        return self._turned(x, out, axis, lead, groups, angles, threads, False)
-
-    def _checked_x(self, x: Any, seq_axis: Any, twin: str = "rotate") -> tuple[Array, int, tuple[int, ...], int]:
-        """x as it stays; the axis of the tokens, counted from the front; the lengths of the others and its own."""
-        x = base_array(x, "x", twin)
-        float_type(x.dtype, "x")
-        shape, dims = x.shape, x.ndim
-        if dims < 2 or shape[-1] != self._key.head_dim:
-            raise ValueError(f"x has shape {shape}, but must have (.., {self.head_dim}), the head_dim last")
-        axis = seq_axis if type(seq_axis) is int else count_of(seq_axis, "seq_axis", -dims)
-        if not -dims <= axis < dims - 1 or axis == -1:
-            raise ValueError(f"seq_axis={axis} must be one of the axes of x, which has shape {shape}, but the last")
-        axis %= dims
-        return x, axis, shape[:axis] + shape[axis + 1 : -1], shape[axis]
-
-    def _turned(
-        self,
-        x: Array,
-        out: Array | None,
-        axis: int,
-        lead: tuple[int, ...],
-        groups: int,
-        angles: Callable[[slice], Array],
-        threads: int,
-        inverse: bool,
-    ) -> Array:
-        result = np.empty(x.shape, x.dtype) if out is None else check_out(out, x.shape, x.dtype, "rotate")
-        same = result.strides == x.strides and result.ctypes.data == x.ctypes.data
-        if out is not None and not same and np.may_share_memory(x, result):
-            raise ValueError("out and x overlap without being the same array; give out=x, or memory of its own")
-        if x.size == 0:
-            return result if out is None else out
-        # the engines take whole numbers of values, side by side
-        source = x if x.flags.aligned and x.strides[-1] == x.itemsize else np.array(x, order="C")
-        target = result if result.flags.aligned else np.empty(x.shape, x.dtype)
-        length, pairs, layout = x.shape[axis], self._key.rotary_dim // 2, LAYOUTS.index(self._key.layout)
-        back = inverse and layout == 2
-        kind = kind_of(x.dtype) or 0
-        from_, to = (_arranged(array, kind, axis, groups) for array in (source, target))
-        engine = self._engine()
-
-        def turn(part: slice) -> None:
-            rows = angles(part).reshape(*lead[:groups], -1, 2 * pairs)
-            if to.ndim == 5:
-                pieces: Iterable[tuple[Any, Any]] = [((...,), (slice(None),) * 3)]
-            else:
-                pieces = _pieces(to.shape, max(groups, 1))
-            for outer, where in pieces:
-                piece = np.ascontiguousarray(rows[outer]).reshape(-1, rows.shape[-2], 2 * pairs)
-                where = (*where, part)
-                engine.module.rotate(engine.level, piece, from_[where], to[where], kind, 0 if back else layout)
-
-        block = max(1, min(short.ANGLES // (2 * pairs * math.prod(lead[:groups])), -(-length // threads)))
-        if block >= length:
-            turn(slice(0, length))
-        else:
-            slices = (slice(i, min(i + block, length)) for i in range(0, length, block))
-            _threads.run(turn, slices, threads if x.size >= WORTH_A_THREAD else 1)
-        if back:
-            turned = target[..., : 2 * pairs].copy()
-            target[..., 0 : 2 * pairs : 2], target[..., 1 : 2 * pairs : 2] = turned[..., :pairs], turned[..., pairs:]
-        if target is not result:
-            result[...] = target
-        return result if out is None else out
-
-
-def permute_rotary(
-    weight: npt.ArrayLike,
-    head_dim: int,
-    *,
-    source: str,
-    target: str,
-    rotary_dim: int | None = None,
-    axis: int = 0,
-) -> Array:
-    """Query or key weights for one layout from those for another.
-
-    Parameters
-    ----------
-    weight : array_like
-        A projection's weight (heads * head_dim, d_model), its bias, or anything with heads side by side on an axis.
-    head_dim : int
-        Width of a head.
-    source, target : {"half", "interleaved"}
-        Layouts of `Rotary` that the weights are for, and shall be for.
-    rotary_dim : int, optional
-        How many of the first values of a head turn; all if not given.
-    axis : int
-        Which axis has the heads.
-
-    Returns
-    -------
-    ndarray of the shape and type of weight
-        A copy. Scores of queries and keys that are both permuted stay the same.
-
-    Raises
-    ------
-    TypeError, ValueError
-        When an argument does not fit.
-
-    References
-    ----------
-    The permutation of huggingface/transformers convert_llama_weights_to_hf.py, and its inverse.
-
-    Examples
-    --------
-    >>> import numpy as np, posenc_fast as pf
-    >>> pf.permute_rotary(np.arange(6), 6, source="interleaved", target="half")
-    array([0, 2, 4, 1, 3, 5])
-    """
-    array = np.asarray(weight)
-    head = count_of(head_dim, "head_dim", 2)
-    dim = _rope.count_pairs(head if rotary_dim is None else rotary_dim, head)
-    for name, layout in (("source", source), ("target", target)):
-        one_of(layout, name, LAYOUTS[:2])
-    place = count_of(axis, "axis", -array.ndim)
-    if array.ndim == 0 or place >= array.ndim or array.shape[place] % head:
-        raise ValueError(f"weight has shape {array.shape}, whose axis {place} must be a multiple of head_dim={head}")
-    order = np.arange(head)
-    if source != target:
-        pairs = np.arange(dim).reshape((2, -1) if source == "half" else (-1, 2))
-        order[:dim] = pairs.T.reshape(-1)
-    heads = np.arange(0, array.shape[place], head)[:, np.newaxis]
-    return np.take(array, (heads + order).reshape(-1), axis=place)
+        return turning.by_tables(self, x, cos, sin, seq_axis, out, workers)
 
 
 def rotary_of(cls: type[Rotary] | None, head_dim: int, arguments: dict[str, Any]) -> Rotary:
@@ -722,22 +502,3 @@ def rotary_of(cls: type[Rotary] | None, head_dim: int, arguments: dict[str, Any]
 # what pickles name: it is there, wherever this file may go
 rotary_of.__module__ = "posenc_fast"
 rotary_of.__qualname__ = rotary_of.__name__ = "_rotary_of"
-
-
-def _arranged(array: Array, kind: int, axis: int, groups: int) -> Array:
-    """At least one group and two batches in front of (length, head_dim); 16-bit floats as uint16."""
-    if kind >= 2:
-        array = array.view(np.uint16)
-    if axis != array.ndim - 2:
-        array = np.moveaxis(array, axis, -2)
-    if groups == 0:
-        array, groups = array[np.newaxis], 1
-    missing = 4 - (array.ndim - groups)
-    return array[(slice(None),) * groups + (np.newaxis,) * missing] if missing > 0 else array
-
-
-def _pieces(shape: tuple[int, ...], groups: int) -> Iterator[tuple[tuple[int, ...], tuple[Any, ...]]]:
-    """Indices of parts of five dimensions, which the engines take: of the groups alone, and of all before the rows."""
-    for outer in np.ndindex(*shape[: groups - 1]):
-        for inner in np.ndindex(*shape[groups:-4]):
-            yield outer, (*outer, slice(None), *inner, slice(None), slice(None))

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from .._encoding.value import Encoding
 from .._numbers.arguments import count_of
+from ..typing import Precision
 from . import _recipes
 from ._build import even, fitted, multiple, per_axis, positive, sinusoids
 from ._language import tensor2tensor
@@ -61,7 +62,7 @@ def diffusers_3d(
     differs="three axes, x first; the exponent reaches exactly 1",
     axes="3",
 )
-def simple_vit_3d(dim: int, *, temperature: float = 10000.0, frequencies: str = "exact") -> Encoding:
+def simple_vit_3d(dim: int, *, temperature: float = 10000.0, frequencies: Precision = "exact") -> Encoding:
     """Position embedding of the simple ViT for video.
 
     Examples
@@ -85,7 +86,7 @@ def simple_vit_3d(dim: int, *, temperature: float = 10000.0, frequencies: str = 
     also="Summer adds them to its input: `x + rows`",
     axes="ndim",
 )
-def tatp22(channels: int, ndim: int = 1, *, frequencies: str = "exact") -> Encoding:
+def tatp22(channels: int, ndim: int = 1, *, frequencies: Precision = "exact") -> Encoding:
     """Positional encodings of tatp22 over one, two or three axes.
 
     Examples
@@ -112,7 +113,7 @@ def tatp22(channels: int, ndim: int = 1, *, frequencies: str = "exact") -> Encod
     axes="2 or 3",
 )
 def monai(
-    embed_dim: int, *, spatial_dims: int = 3, temperature: float = 10000.0, frequencies: str = "exact"
+    embed_dim: int, *, spatial_dims: int = 3, temperature: float = 10000.0, frequencies: Precision = "exact"
 ) -> Encoding:
     """Position embedding of images and volumes in MONAI.
 
@@ -219,7 +220,7 @@ def tensor2tensor_nd(
     *,
     min_timescale: float = 1.0,
     max_timescale: float = 1.0e4,
-    frequencies: str = "exact",
+    frequencies: Precision = "exact",
 ) -> Encoding:
     """Timing signal of tensor2tensor over several axes.
 

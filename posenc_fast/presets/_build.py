@@ -11,9 +11,10 @@ import numpy.typing as npt
 from .._encoding.access import take
 from .._encoding.builders import fourier_features, join, sinusoidal
 from .._encoding.value import Encoding
-from .._numbers.arguments import count_of, real
+from .._numbers.arguments import PRECISIONS, count_of, real
 from .._numbers.names import one_of
 from .._numbers.schedule import Schedule, geometric
+from ..typing import Function, Layout, Odd, Precision
 from ._recipes import Recipe
 
 __all__ = [
@@ -60,11 +61,11 @@ def positive(value: Any, name: str) -> float:
 
 
 def _single(frequencies: Any) -> bool:
-    return one_of(frequencies, "frequencies", ("exact", "float32")) == "float32"
+    return one_of(frequencies, "frequencies", PRECISIONS) == "float32"
 
 
 def spectrum(
-    frequencies: str, recipe: Recipe, count: int, *, base: float = 10000.0, shift: float = 0.0, first: float = 1.0
+    frequencies: Precision, recipe: Recipe, count: int, *, base: float = 10000.0, shift: float = 0.0, first: float = 1.0
 ) -> Spectrum:
     """Frequencies ``first * base ** (-i / (count - shift))``, exact, or by the float32 operations of a recipe."""
     schedule = geometric(count, base=base, freq_shift=shift, first=first)
@@ -76,15 +77,15 @@ def spectrum(
 
 def sinusoids(
     d: int,
-    frequencies: str = "exact",
+    frequencies: Precision = "exact",
     recipe: Recipe | None = None,
     *,
     base: float = 10000.0,
     shift: float = 0.0,
     first: float = 1.0,
-    layout: str = "concatenated",
-    functions: Sequence[str] = ("sin", "cos"),
-    odd: str = "crop",
+    layout: Layout = "concatenated",
+    functions: Sequence[Function] = ("sin", "cos"),
+    odd: Odd = "crop",
     scale: float = 1.0,
 ) -> Encoding:
     """`sinusoidal`, or the same with the frequencies of a recipe."""
@@ -109,7 +110,7 @@ def fitted(encoding: Encoding, d: int) -> Encoding:
     return encoding if have == d else take(encoding, [c if c < have else -1 for c in range(d)])
 
 
-def arranged(spectra: Sequence[Spectrum], order: str, functions: Sequence[str] = ("sin", "cos")) -> Encoding:
+def arranged(spectra: Sequence[Spectrum], order: str, functions: Sequence[Function] = ("sin", "cos")) -> Encoding:
     """As many frequencies for each axis; ``order`` has a(xis), f(requency) and s(ine or cosine), slowest first."""
     encoding = join([fourier_features(given, functions=functions) for given in spectra])
     index = np.arange(encoding.d_model).reshape(len(spectra), len(functions), -1)

@@ -9,6 +9,7 @@ from .._encoding.builders import join
 from .._encoding.value import Encoding
 from .._numbers.arguments import count_of, real
 from .._numbers.schedule import geometric, linear
+from ..typing import Precision
 from . import _recipes
 from ._build import arranged, ascending, multiple, per_axis, positive, sinusoids, spectrum
 from ._registry import preset
@@ -116,7 +117,7 @@ def praxis_2d(embedding_dims: int, *, temperature: float = 10000.0) -> Encoding:
     also="google-research/big_vision models/vit.py posemb_sincos_2d",
     axes="2",
 )
-def simple_vit(dim: int, *, temperature: float = 10000.0, frequencies: str = "exact") -> Encoding:
+def simple_vit(dim: int, *, temperature: float = 10000.0, frequencies: Precision = "exact") -> Encoding:
     """Position embedding of the simple ViT.
 
     Examples
@@ -147,7 +148,7 @@ def timm(
     temperature: float = 10000.0,
     reverse_coord: bool = False,
     interleave_sin_cos: bool = False,
-    frequencies: str = "exact",
+    frequencies: Precision = "exact",
 ) -> Encoding:
     """Position embedding of images in timm.
 
@@ -210,7 +211,7 @@ def timm_fourier(
     differs="two axes, x first",
     axes="2",
 )
-def wzlxjtu(d_model: int, *, frequencies: str = "exact") -> Encoding:
+def wzlxjtu(d_model: int, *, frequencies: Precision = "exact") -> Encoding:
     """Position encoding of images with sines and cosines in turn.
 
     Examples

@@ -9,6 +9,7 @@ from .._encoding.value import Encoding
 from .._numbers.arguments import count_of
 from .._numbers.names import one_of
 from .._numbers.schedule import linear
+from ..typing import Function, FunnelPart, Precision
 from . import _recipes
 from ._build import TWO_PI, even, positive, sinusoids
 from ._registry import preset
@@ -27,7 +28,12 @@ __all__ = [
     "x_transformers",
 ]
 
-FUNNEL = {"phi": ("sin", "sin"), "pi": ("cos", "cos"), "psi": ("cos", "sin"), "omega": ("-sin", "cos")}
+FUNNEL: dict[FunnelPart, tuple[Function, Function]] = {
+    "phi": ("sin", "sin"),
+    "pi": ("cos", "cos"),
+    "psi": ("cos", "sin"),
+    "omega": ("-sin", "cos"),
+}
 
 
 @preset(
@@ -42,7 +48,7 @@ FUNNEL = {"phi": ("sin", "sin"), "pi": ("cos", "cos"), "psi": ("cos", "sin"), "o
     " add_positional_features, tensorflow/models RelativePositionEmbedding (an odd width has no zero column there)",
 )
 def tensor2tensor(
-    channels: int, *, min_timescale: float = 1.0, max_timescale: float = 1.0e4, frequencies: str = "exact"
+    channels: int, *, min_timescale: float = 1.0, max_timescale: float = 1.0e4, frequencies: Precision = "exact"
 ) -> Encoding:
     """Timing signal of tensor2tensor.
 
@@ -90,7 +96,7 @@ def lingvo_harmonics(embedding_dim: int, length: int) -> Encoding:
 def flaxformer_rotary(
     features: int,
     *,
-    functions: Sequence[str] = ("sin", "sin"),
+    functions: Sequence[Function] = ("sin", "sin"),
     min_timescale: float = 1.0,
     max_timescale: float = 10000.0,
 ) -> Encoding:
@@ -118,7 +124,7 @@ def flaxformer_rotary(
     also="Hugging Face M2M100, SpeechToText, SpeechT5, TrOCR, NLLB-MoE, XGLM, Kosmos-2, SeamlessM4T, FSMT; fairseq2"
     " SinusoidalPositionEncoder (starts at 1 + _legacy_pad_idx)",
 )
-def fairseq(embedding_dim: int, *, frequencies: str = "exact") -> Encoding:
+def fairseq(embedding_dim: int, *, frequencies: Precision = "exact") -> Encoding:
     """Sinusoidal positional embedding of fairseq.
 
     Examples
@@ -166,7 +172,7 @@ def marian(embedding_dim: int) -> Encoding:
     " VideoPrism, fairseq FixedPositionalEmbedding, NeMo TTS PositionalEmbedding, GPT-NeoX"
     " SinusoidalPositionalEmbedding, GluonTS, torchscale xPos, trax SinCosPositionalEncoding, Funnel (relative)",
 )
-def transformer_xl(demb: int, *, base: float = 10000.0, frequencies: str = "exact") -> Encoding:
+def transformer_xl(demb: int, *, base: float = 10000.0, frequencies: Precision = "exact") -> Encoding:
     """Positional embedding of Transformer-XL.
 
     Examples
@@ -208,7 +214,7 @@ def sockeye(depth: int, *, scale_down_positions: bool = False) -> Encoding:
     odd="ValueError",
     differs="the exponent reaches exactly 1; sines come first; positions start at 1",
 )
-def ctranslate2(depth: int, *, frequencies: str = "exact") -> Encoding:
+def ctranslate2(depth: int, *, frequencies: Precision = "exact") -> Encoding:
     """Sinusoidal position encoder of CTranslate2.
 
     Examples
@@ -228,7 +234,7 @@ def ctranslate2(depth: int, *, frequencies: str = "exact") -> Encoding:
     odd="ValueError",
     differs="four tables whose products are the attention; the relative variant is `transformer_xl`",
 )
-def funnel(d_model: int, *, part: str = "phi") -> Encoding:
+def funnel(d_model: int, *, part: FunnelPart = "phi") -> Encoding:
     """One of the four factors of the Funnel Transformer's attention.
 
     Examples
@@ -250,7 +256,7 @@ def funnel(d_model: int, *, part: str = "phi") -> Encoding:
     differs="sines come first; a learned factor, which begins as 1 / sqrt(d)",
 )
 def x_transformers(
-    dim: int, *, theta: float = 10000.0, scale: float | None = None, frequencies: str = "exact"
+    dim: int, *, theta: float = 10000.0, scale: float | None = None, frequencies: Precision = "exact"
 ) -> Encoding:
     """Scaled sinusoidal embedding of x-transformers.
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
 from .._numbers.arguments import count_of
 from .._numbers.schedule import Schedule
 from .._rotary.value import Rotary
+from ..typing import LayerType, Precision, RotaryLayout
 from . import _recipes
 from ._build import Spectrum, ascending, positive, spectrum
 
@@ -47,11 +48,13 @@ def part(head_dim: Any, factor: Any) -> int:
     return whole_pairs(int(head * positive(factor, "partial_rotary_factor")), "partial_rotary_factor * head_dim")
 
 
-def layer(layer_type: Any) -> str:
+def layer(layer_type: Any) -> LayerType:
     """Kind of a layer."""
-    if layer_type not in ("full_attention", "sliding_attention"):
-        raise ValueError(f"layer_type must be 'full_attention' or 'sliding_attention', not {layer_type!r}")
-    return str(layer_type)
+    known: tuple[LayerType, ...] = get_args(LayerType)
+    for one in known:
+        if layer_type == one:
+            return one
+    raise ValueError(f"layer_type must be 'full_attention' or 'sliding_attention', not {layer_type!r}")
 
 
 def sections(mrope_section: Any, dim: int) -> list[int]:
@@ -65,10 +68,10 @@ def sections(mrope_section: Any, dim: int) -> list[int]:
 def of_theta(
     head_dim: int,
     theta: float = 10000.0,
-    frequencies: str = "exact",
+    frequencies: Precision = "exact",
     *,
     rotary_dim: int | None = None,
-    layout: str = "half",
+    layout: RotaryLayout = "half",
     sections: Sequence[int] | None = None,
 ) -> Rotary:
     """One schedule ``theta ** (-2i / rotary_dim)`` over all pairs."""
@@ -82,7 +85,7 @@ def of_theta(
 
 
 def per_axis_spectra(
-    dims: Sequence[int], theta: float, frequencies: str = "exact", recipe: _recipes.Recipe = _recipes.power
+    dims: Sequence[int], theta: float, frequencies: Precision = "exact", recipe: _recipes.Recipe = _recipes.power
 ) -> list[Spectrum]:
     """``theta ** (-2i / dim)`` for each width."""
     base = positive(theta, "theta")
@@ -90,7 +93,7 @@ def per_axis_spectra(
 
 
 def by_axis(
-    head_dim: int, spectra: Sequence[Spectrum], *, axes: Sequence[int] | None = None, layout: str = "half"
+    head_dim: int, spectra: Sequence[Spectrum], *, axes: Sequence[int] | None = None, layout: RotaryLayout = "half"
 ) -> Rotary:
     """Pairs with the frequencies of each axis: side by side, or axis by pair."""
     counts = [len(one) for one in spectra]
@@ -119,9 +122,9 @@ def axis_by_axis(
     axes_dim: Any,
     axes: int,
     theta: float,
-    frequencies: str = "exact",
+    frequencies: Precision = "exact",
     *,
-    layout: str = "interleaved",
+    layout: RotaryLayout = "interleaved",
     recipe: _recipes.Recipe = _recipes.power,
 ) -> Rotary:
     """A head of parts, one for each axis, each with ``theta ** (-2i / its width)``."""

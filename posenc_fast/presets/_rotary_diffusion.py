@@ -11,6 +11,7 @@ from .._numbers.arguments import count_of, real_array
 from .._numbers.schedule import geometric
 from .._rotary.pairs import in_turn
 from .._rotary.value import Rotary
+from ..typing import Precision
 from ._build import positive
 from ._recipes import exp_divided
 from ._registry import rotary_preset
@@ -210,7 +211,9 @@ def prx(axes_dim: Sequence[int] = (32, 32), *, theta: float = 10000.0) -> Rotary
     axes="3",
     also="NucleusMoE-Image",
 )
-def qwen_image(axes_dim: Sequence[int] = (16, 56, 56), *, theta: float = 10000.0, frequencies: str = "exact") -> Rotary:
+def qwen_image(
+    axes_dim: Sequence[int] = (16, 56, 56), *, theta: float = 10000.0, frequencies: Precision = "exact"
+) -> Rotary:
     """Rotary embedding of Qwen-Image.
 
     Examples
@@ -232,7 +235,7 @@ def qwen_image(axes_dim: Sequence[int] = (16, 56, 56), *, theta: float = 10000.0
     also="HunyuanVideo 1.5, FramePack (frames by their own indices), Motif-Video",
 )
 def hunyuan_video(
-    axes_dim: Sequence[int] = (16, 56, 56), *, theta: float = 256.0, frequencies: str = "exact"
+    axes_dim: Sequence[int] = (16, 56, 56), *, theta: float = 256.0, frequencies: Precision = "exact"
 ) -> Rotary:
     """Rotary embedding of HunyuanVideo.
 
@@ -253,7 +256,9 @@ def hunyuan_video(
     differs="two axes",
     axes="2",
 )
-def hunyuan_image(axes_dim: Sequence[int] = (64, 64), *, theta: float = 256.0, frequencies: str = "exact") -> Rotary:
+def hunyuan_image(
+    axes_dim: Sequence[int] = (64, 64), *, theta: float = 256.0, frequencies: Precision = "exact"
+) -> Rotary:
     """Rotary embedding of HunyuanImage 2.1.
 
     Examples
@@ -470,7 +475,7 @@ def mochi(pos_frequencies: npt.ArrayLike) -> Rotary:
     also="ConsisID, EasyAnimate (scaled into 30 by 45 as well)",
     axes="3",
 )
-def cogvideox(head_dim: int = 64, *, theta: float = 10000.0, frequencies: str = "exact") -> Rotary:
+def cogvideox(head_dim: int = 64, *, theta: float = 10000.0, frequencies: Precision = "exact") -> Rotary:
     """Rotary embedding of CogVideoX.
 
     Examples
@@ -494,7 +499,7 @@ def cogvideox(head_dim: int = 64, *, theta: float = 10000.0, frequencies: str = 
     differs="two axes; positions are no integers",
     axes="2",
 )
-def hunyuan_dit(head_dim: int = 88, *, frequencies: str = "exact") -> Rotary:
+def hunyuan_dit(head_dim: int = 88, *, frequencies: Precision = "exact") -> Rotary:
     """Rotary embedding of Hunyuan-DiT.
 
     Examples
@@ -516,7 +521,7 @@ def hunyuan_dit(head_dim: int = 88, *, frequencies: str = "exact") -> Rotary:
     also="GLM-Image (`positions.grid`)",
     axes="2",
 )
-def cogview4(head_dim: int = 128, *, theta: float = 10000.0, frequencies: str = "exact") -> Rotary:
+def cogview4(head_dim: int = 128, *, theta: float = 10000.0, frequencies: Precision = "exact") -> Rotary:
     """Rotary embedding of CogView4.
 
     Examples
@@ -562,7 +567,9 @@ def lumina_next(head_dim: int = 96, *, linear_factor: float = 1.0, ntk_factor: f
     also="Kandinsky 6 (axes_dim 32, 48, 48)",
     axes="3",
 )
-def kandinsky5(axes_dim: Sequence[int] = (16, 24, 24), *, theta: float = 10000.0, frequencies: str = "exact") -> Rotary:
+def kandinsky5(
+    axes_dim: Sequence[int] = (16, 24, 24), *, theta: float = 10000.0, frequencies: Precision = "exact"
+) -> Rotary:
     """Rotary embedding of Kandinsky 5.
 
     Examples
@@ -583,7 +590,7 @@ def kandinsky5(axes_dim: Sequence[int] = (16, 24, 24), *, theta: float = 10000.0
     axes="3",
 )
 def minimax_h3(
-    head_dim: int = 128, *, rope_freq_dim: int = 16, theta: float = 10000.0, frequencies: str = "exact"
+    head_dim: int = 128, *, rope_freq_dim: int = 16, theta: float = 10000.0, frequencies: Precision = "exact"
 ) -> Rotary:
     """Rotary embedding of MiniMax-H3.
 
@@ -605,7 +612,7 @@ def minimax_h3(
     differs="the pairs; the rest of a head stays",
     also="Stable Audio 3, MiniMax-Music (with their rotary widths)",
 )
-def stable_audio(head_dim: int = 64, *, theta: float = 10000.0, frequencies: str = "exact") -> Rotary:
+def stable_audio(head_dim: int = 64, *, theta: float = 10000.0, frequencies: Precision = "exact") -> Rotary:
     """Rotary embedding of Stable Audio Open.
 
     Examples

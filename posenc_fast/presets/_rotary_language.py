@@ -5,6 +5,7 @@ from __future__ import annotations
 from .._numbers.arguments import count_of
 from .._numbers.schedule import geometric
 from .._rotary.value import Rotary
+from ..typing import LayerType, Precision
 from ._build import positive
 from ._registry import rotary_preset
 from ._rotary_build import YARN, layer, of_theta, part, whole_pairs
@@ -46,7 +47,7 @@ __all__ = [
     also="Mistral, Mixtral, Qwen2, Qwen3, OLMo, Falcon, Gemma and StarCoder2, each with its theta; CSM, Mimi "
     "and Dia; ACE-Step and Anima of diffusers",
 )
-def llama(head_dim: int = 128, *, theta: float = 10000.0, frequencies: str = "exact") -> Rotary:
+def llama(head_dim: int = 128, *, theta: float = 10000.0, frequencies: Precision = "exact") -> Rotary:
     """Rotary embedding of Llama in Hugging Face, and of most models after it.
 
     Examples
@@ -94,7 +95,7 @@ def llama3(head_dim: int = 128, *, theta: float = 500000.0, factor: float = 8.0)
     differs="theta",
     also="meta-llama/llama (theta 10000)",
 )
-def llama4(head_dim: int = 128, *, theta: float = 500000.0, frequencies: str = "exact") -> Rotary:
+def llama4(head_dim: int = 128, *, theta: float = 500000.0, frequencies: Precision = "exact") -> Rotary:
     """Rotary embedding of Llama 4's text, as of the original Llama code.
 
     Examples
@@ -213,7 +214,7 @@ def glm4(head_dim: int = 128, *, partial_rotary_factor: float = 0.5, theta: floa
     differs="theta",
     also="Command R7B, Ernie 4.5",
 )
-def cohere(head_dim: int = 128, *, theta: float = 500000.0, frequencies: str = "exact") -> Rotary:
+def cohere(head_dim: int = 128, *, theta: float = 500000.0, frequencies: Precision = "exact") -> Rotary:
     """Rotary embedding of Command R.
 
     Examples
@@ -232,7 +233,7 @@ def cohere(head_dim: int = 128, *, theta: float = 500000.0, frequencies: str = "
     positions="the token's index from 0",
     differs="theta",
 )
-def helium(head_dim: int = 128, *, theta: float = 100000.0, frequencies: str = "exact") -> Rotary:
+def helium(head_dim: int = 128, *, theta: float = 100000.0, frequencies: Precision = "exact") -> Rotary:
     """Rotary embedding of Helium.
 
     Examples
@@ -407,7 +408,7 @@ def hunyuan(head_dim: int = 128, *, theta: float = 10000.0, alpha: float = 1000.
     differs="the pairs; two bases",
     also="Gemma 3n, T5Gemma 2; released checkpoints of 4B and more have factor 8",
 )
-def gemma3(head_dim: int = 256, *, layer_type: str = "full_attention", factor: float = 1.0) -> Rotary:
+def gemma3(head_dim: int = 256, *, layer_type: LayerType = "full_attention", factor: float = 1.0) -> Rotary:
     """Rotary embedding of Gemma 3, of one kind of its layers.
 
     Examples
@@ -431,7 +432,7 @@ def gemma3(head_dim: int = 256, *, layer_type: str = "full_attention", factor: f
     positions="the token's index from 0",
     differs="the pairs; full layers have heads of 512, three quarters of whose pairs stay",
 )
-def gemma4(*, layer_type: str = "full_attention") -> Rotary:
+def gemma4(*, layer_type: LayerType = "full_attention") -> Rotary:
     """Rotary embedding of Gemma 4's text, of one kind of its layers.
 
     Examples
@@ -453,7 +454,7 @@ def gemma4(*, layer_type: str = "full_attention") -> Rotary:
     positions="the token's index from 0 in its own sequence",
     differs="the pairs; two bases",
 )
-def modernbert(head_dim: int = 64, *, layer_type: str = "full_attention") -> Rotary:
+def modernbert(head_dim: int = 64, *, layer_type: LayerType = "full_attention") -> Rotary:
     """Rotary embedding of ModernBERT, of one kind of its layers.
 
     Examples
@@ -473,7 +474,7 @@ def modernbert(head_dim: int = 64, *, layer_type: str = "full_attention") -> Rot
     positions="the token's index from 0",
     differs="the pairs; two bases; the rest of a head stays",
 )
-def mimo_v2_flash(head_dim: int = 192, *, layer_type: str = "full_attention") -> Rotary:
+def mimo_v2_flash(head_dim: int = 192, *, layer_type: LayerType = "full_attention") -> Rotary:
     """Rotary embedding of MiMo-V2-Flash, of one kind of its layers.
 
     Examples

@@ -8,6 +8,7 @@ import numpy.typing as npt
 from .._numbers.arguments import real_array
 from .._numbers.schedule import geometric
 from .._rotary.value import Rotary
+from ..typing import Precision, RotaryLayout
 from ._build import TWO_PI, positive, spectrum
 from ._recipes import power
 from ._registry import rotary_preset
@@ -38,7 +39,7 @@ __all__ = [
     "LFM3-VL (theta 1000000)",
     axes="2",
 )
-def qwen2_vl_vision(head_dim: int = 80, *, theta: float = 10000.0, frequencies: str = "exact") -> Rotary:
+def qwen2_vl_vision(head_dim: int = 80, *, theta: float = 10000.0, frequencies: Precision = "exact") -> Rotary:
     """Rotary embedding of Qwen2-VL's vision tower, and of most towers after it.
 
     Examples
@@ -60,7 +61,7 @@ def qwen2_vl_vision(head_dim: int = 80, *, theta: float = 10000.0, frequencies: 
     also="the vision tower of Mistral Small 3.1",
     axes="2",
 )
-def pixtral(head_dim: int = 64, *, theta: float = 10000.0, layout: str = "half") -> Rotary:
+def pixtral(head_dim: int = 64, *, theta: float = 10000.0, layout: RotaryLayout = "half") -> Rotary:
     """Rotary embedding of Pixtral's vision tower.
 
     Examples
@@ -84,7 +85,7 @@ def pixtral(head_dim: int = 64, *, theta: float = 10000.0, layout: str = "half")
     also="Sapiens 2, EoMT",
     axes="2",
 )
-def dinov3(head_dim: int = 64, *, theta: float = 100.0, frequencies: str = "exact") -> Rotary:
+def dinov3(head_dim: int = 64, *, theta: float = 100.0, frequencies: Precision = "exact") -> Rotary:
     """Rotary embedding of DINOv3.
 
     Examples
@@ -107,7 +108,7 @@ def dinov3(head_dim: int = 64, *, theta: float = 100.0, frequencies: str = "exac
     differs="two axes",
     axes="2",
 )
-def llama4_vision(head_dim: int = 88, *, theta: float = 10000.0, frequencies: str = "exact") -> Rotary:
+def llama4_vision(head_dim: int = 88, *, theta: float = 10000.0, frequencies: Precision = "exact") -> Rotary:
     """Rotary embedding of Llama 4's vision tower.
 
     Examples
@@ -130,7 +131,7 @@ def llama4_vision(head_dim: int = 88, *, theta: float = 10000.0, frequencies: st
     also="SAM 3 (head_dim 64; positions times 24/72 in its global layers), EdgeTAM; rope-vit with theta 100",
     axes="2",
 )
-def sam2(head_dim: int = 256, *, theta: float = 10000.0, frequencies: str = "exact") -> Rotary:
+def sam2(head_dim: int = 256, *, theta: float = 10000.0, frequencies: Precision = "exact") -> Rotary:
     """Rotary embedding of SAM 2's memory attention.
 
     Examples
@@ -151,7 +152,7 @@ def sam2(head_dim: int = 256, *, theta: float = 10000.0, frequencies: str = "exa
     differs="the pairs; two axes",
     axes="2",
 )
-def kimi_vision(head_dim: int = 72, *, theta: float = 10000.0, frequencies: str = "exact") -> Rotary:
+def kimi_vision(head_dim: int = 72, *, theta: float = 10000.0, frequencies: Precision = "exact") -> Rotary:
     """Rotary embedding of the vision tower of Kimi K2.5.
 
     Examples
@@ -172,7 +173,7 @@ def kimi_vision(head_dim: int = 72, *, theta: float = 10000.0, frequencies: str 
     differs="two axes",
     axes="2",
 )
-def inkling_vision(head_dim: int = 64, *, theta: float = 10000.0, frequencies: str = "exact") -> Rotary:
+def inkling_vision(head_dim: int = 64, *, theta: float = 10000.0, frequencies: Precision = "exact") -> Rotary:
     """Rotary embedding of Inkling 2's vision tower.
 
     Examples
@@ -193,7 +194,7 @@ def inkling_vision(head_dim: int = 64, *, theta: float = 10000.0, frequencies: s
     differs="the pairs; three axes; the rest of a head stays",
     axes="3",
 )
-def minimax_m3_vision(head_dim: int = 80, *, theta: float = 10000.0, frequencies: str = "exact") -> Rotary:
+def minimax_m3_vision(head_dim: int = 80, *, theta: float = 10000.0, frequencies: Precision = "exact") -> Rotary:
     """Rotary embedding of the vision tower of MiniMax-M3-VL.
 
     Examples
@@ -214,7 +215,7 @@ def minimax_m3_vision(head_dim: int = 80, *, theta: float = 10000.0, frequencies
     differs="two axes; heads have frequencies of their own",
     axes="2",
 )
-def efficient_loftr(hidden_size: int = 256, *, theta: float = 10000.0, frequencies: str = "exact") -> Rotary:
+def efficient_loftr(hidden_size: int = 256, *, theta: float = 10000.0, frequencies: Precision = "exact") -> Rotary:
     """Rotary embedding of Efficient LoFTR, over all heads at once.
 
     Examples

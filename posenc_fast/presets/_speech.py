@@ -10,6 +10,7 @@ from .._encoding.builders import fourier_features, sinusoidal
 from .._encoding.value import Encoding
 from .._numbers.arguments import count_of, real
 from .._numbers.schedule import linear
+from ..typing import Function, Precision
 from . import _recipes
 from ._build import TWO_PI, even, positive, sinusoids
 from ._registry import preset
@@ -36,7 +37,7 @@ __all__ = [
     also="Hugging Face Whisper and Qwen2.5-Omni SinusoidsPositionEmbedding, WeNet WhisperPositionalEncoding, OpenNMT-py"
     " SinusoidalConcat, Pegasus-X (max_scale), vit-pytorch posemb_sincos_1d, Gemma 4 audio (positions descend to 0)",
 )
-def whisper(channels: int, *, max_timescale: float = 10000.0, frequencies: str = "exact") -> Encoding:
+def whisper(channels: int, *, max_timescale: float = 10000.0, frequencies: Precision = "exact") -> Encoding:
     """Sinusoids of Whisper's audio encoder.
 
     Examples
@@ -58,7 +59,7 @@ def whisper(channels: int, *, max_timescale: float = 10000.0, frequencies: str =
     differs="the exponent reaches exactly 1; cosines come first",
     also="audiocraft create_sin_embedding (it divides positions by float32 periods)",
 )
-def musicgen(embedding_dim: int, *, max_period: float = 10000.0, frequencies: str = "exact") -> Encoding:
+def musicgen(embedding_dim: int, *, max_period: float = 10000.0, frequencies: Precision = "exact") -> Encoding:
     """Sinusoidal positional embedding of MusicGen.
 
     Examples
@@ -88,7 +89,7 @@ def musicgen(embedding_dim: int, *, max_period: float = 10000.0, frequencies: st
     differs="a learned factor alpha, which begins as 1",
     also="Hugging Face SpeechT5ScaledPositionalEncoding",
 )
-def espnet_scaled(d_model: int, *, alpha: float = 1.0, frequencies: str = "exact") -> Encoding:
+def espnet_scaled(d_model: int, *, alpha: float = 1.0, frequencies: Precision = "exact") -> Encoding:
     """Scaled positional encoding of ESPnet.
 
     Examples
@@ -109,7 +110,7 @@ def espnet_scaled(d_model: int, *, alpha: float = 1.0, frequencies: str = "exact
     odd="ValueError",
     differs="all is divided by sqrt(d)",
 )
-def nemo_fixed(hidden_size: int, *, frequencies: str = "exact") -> Encoding:
+def nemo_fixed(hidden_size: int, *, frequencies: Precision = "exact") -> Encoding:
     """Fixed positional encoding of NeMo's transformer.
 
     Examples
@@ -133,7 +134,7 @@ def nemo_fixed(hidden_size: int, *, frequencies: str = "exact") -> Encoding:
     " FastSpeech2Conformer, Wav2Vec2Conformer and Parakeet; SpeechBrain RelPosEncXL with the past and the future"
     " confused: `.encode(abs(relative_positions(n)))`",
 )
-def conformer_relative(d_model: int, *, frequencies: str = "exact") -> Encoding:
+def conformer_relative(d_model: int, *, frequencies: Precision = "exact") -> Encoding:
     """Relative positional encoding of the Conformer.
 
     Examples
@@ -181,7 +182,7 @@ def hyena(emb_dim: int, seq_len: int) -> Encoding:
     odd="ValueError",
     differs="both columns of a pair have the sine; functions=('cos', 'cos') gives the table of cosines",
 )
-def speechbrain_rotary(input_size: int, *, functions: Sequence[str] = ("-sin", "sin")) -> Encoding:
+def speechbrain_rotary(input_size: int, *, functions: Sequence[Function] = ("-sin", "sin")) -> Encoding:
     """One of the two tables of SpeechBrain's rotary embedding.
 
     Examples

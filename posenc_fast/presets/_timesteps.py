@@ -5,6 +5,7 @@ from __future__ import annotations
 from .._encoding.builders import fourier_features
 from .._encoding.value import Encoding
 from .._numbers.arguments import count_of, real
+from ..typing import Precision
 from . import _recipes
 from ._build import TWO_PI, arranged, ascending, even, positive, sinusoids
 from ._registry import preset
@@ -41,7 +42,7 @@ def diffusers_timesteps(
     downscale_freq_shift: float = 1.0,
     scale: float = 1.0,
     max_period: float = 10000.0,
-    frequencies: str = "exact",
+    frequencies: Precision = "exact",
 ) -> Encoding:
     """Timestep embedding of diffusers.
 
@@ -73,7 +74,7 @@ def diffusers_timesteps(
     also="DiT, latent-diffusion, MONAI get_timestep_embedding, ggml_timestep_embedding, VibeVoice, Pocket TTS; Wan,"
     " DiffSynth and sglang sinusoidal_embedding_1d (float64)",
 )
-def guided_diffusion(dim: int, *, max_period: float = 10000.0, frequencies: str = "exact") -> Encoding:
+def guided_diffusion(dim: int, *, max_period: float = 10000.0, frequencies: Precision = "exact") -> Encoding:
     """Timestep embedding of guided diffusion, DiT and Stable Diffusion.
 
     Examples
@@ -103,7 +104,7 @@ def guided_diffusion(dim: int, *, max_period: float = 10000.0, frequencies: str 
     differs="cosines come first; positions are multiplied by 1000",
 )
 def flux_timesteps(
-    dim: int, *, max_period: float = 10000.0, time_factor: float = 1000.0, frequencies: str = "exact"
+    dim: int, *, max_period: float = 10000.0, time_factor: float = 1000.0, frequencies: Precision = "exact"
 ) -> Encoding:
     """Timestep embedding of FLUX.
 
@@ -133,7 +134,7 @@ def flux_timesteps(
     differs="the exponent reaches exactly 1; sines come first",
     also="ermongroup/ddim, yang-song/score_sde (max_positions), CSDI and SSSD calc_diffusion_step_embedding",
 )
-def ddpm(embedding_dim: int, *, max_positions: float = 10000.0, frequencies: str = "exact") -> Encoding:
+def ddpm(embedding_dim: int, *, max_positions: float = 10000.0, frequencies: Precision = "exact") -> Encoding:
     """Timestep embedding of DDPM.
 
     Examples
@@ -156,7 +157,7 @@ def ddpm(embedding_dim: int, *, max_positions: float = 10000.0, frequencies: str
     odd="one column fewer than asked for",
     differs="the exponent reaches exactly 1; sines come first",
 )
-def denoising_diffusion_pytorch(dim: int, *, theta: float = 10000.0, frequencies: str = "exact") -> Encoding:
+def denoising_diffusion_pytorch(dim: int, *, theta: float = 10000.0, frequencies: Precision = "exact") -> Encoding:
     """Timestep embedding of denoising-diffusion-pytorch.
 
     Examples
@@ -178,7 +179,7 @@ def denoising_diffusion_pytorch(dim: int, *, theta: float = 10000.0, frequencies
     differs="cosines come first; endpoint=True lets the exponent reach exactly 1",
 )
 def edm(
-    num_channels: int, *, max_positions: float = 10000.0, endpoint: bool = False, frequencies: str = "exact"
+    num_channels: int, *, max_positions: float = 10000.0, endpoint: bool = False, frequencies: Precision = "exact"
 ) -> Encoding:
     """Positional embedding of EDM.
 
@@ -229,7 +230,7 @@ def pi0(dimension: int, *, min_period: float = 4e-3, max_period: float = 4.0) ->
     odd="ValueError",
     differs="the exponent reaches exactly 1; positions are multiplied by 1000",
 )
-def qwen_omni_timesteps(dim: int, *, scale: float = 1000.0, frequencies: str = "exact") -> Encoding:
+def qwen_omni_timesteps(dim: int, *, scale: float = 1000.0, frequencies: Precision = "exact") -> Encoding:
     """Time embedding of Qwen2.5-Omni.
 
     Examples

@@ -5,6 +5,7 @@ from __future__ import annotations
 from .._encoding.builders import sinusoidal
 from .._encoding.value import Encoding
 from .._numbers.arguments import count_of
+from ..typing import Precision
 from . import _recipes
 from ._build import even, positive, sinusoids
 from ._registry import preset
@@ -32,7 +33,7 @@ __all__ = [
     " position-encoding, THP temporal_enc (event times as positions), PatchTST (which then takes (t - t.mean()) / (10"
     " t.std(ddof=1)) of the table)",
 )
-def annotated_transformer(d_model: int, *, base: float = 10000.0, frequencies: str = "exact") -> Encoding:
+def annotated_transformer(d_model: int, *, base: float = 10000.0, frequencies: Precision = "exact") -> Encoding:
     """The paper's encoding, as The Annotated Transformer has it.
 
     Examples
@@ -119,7 +120,7 @@ def keras_blog(d_model: int) -> Encoding:
     odd="crop: one sine more",
     differs="odd widths are allowed; positions are of the compute type, bfloat16 under a mixed policy",
 )
-def keras_hub(hidden_size: int, *, max_wavelength: float = 10000.0, frequencies: str = "exact") -> Encoding:
+def keras_hub(hidden_size: int, *, max_wavelength: float = 10000.0, frequencies: Precision = "exact") -> Encoding:
     """Sine position encoding of KerasHub.
 
     Examples

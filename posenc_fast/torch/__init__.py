@@ -23,6 +23,7 @@ from .._encoding.value import Encoding
 from .._numbers.arguments import check_precision, count_of, real
 from .._rotary.value import LAYOUTS, Rotary
 from ..presets._registry import encoding_preset
+from ..typing import Indexing, Precision, RotaryLayout, TableLayout
 
 try:
     import torch
@@ -55,7 +56,7 @@ def table(
     start: float = 0,
     step: float = 1,
     dtype: torch.dtype | None = None,
-    precision: str = "exact",
+    precision: Precision = "exact",
     out: torch.Tensor | None = None,
     workers: int | None = None,
 ) -> torch.Tensor:
@@ -98,7 +99,7 @@ def encode(
     positions: torch.Tensor,
     *,
     dtype: torch.dtype | None = None,
-    precision: str = "exact",
+    precision: Precision = "exact",
     out: torch.Tensor | None = None,
     workers: int | None = None,
 ) -> torch.Tensor:
@@ -145,7 +146,7 @@ def add_to(
     step: float = 1,
     positions: torch.Tensor | None = None,
     x_scale: float = 1.0,
-    precision: str = "exact",
+    precision: Precision = "exact",
     out: torch.Tensor | None = None,
     workers: int | None = None,
 ) -> torch.Tensor:
@@ -202,7 +203,7 @@ def grid(
     axes: Sequence[int | torch.Tensor | Any],
     encoding: Encoding,
     *,
-    indexing: str = "ij",
+    indexing: Indexing = "ij",
     dtype: torch.dtype = torch.float32,
     out: torch.Tensor | None = None,
     workers: int | None = None,
@@ -249,7 +250,7 @@ def rotate(
     start: float = 0,
     seq_axis: int = -2,
     inverse: bool = False,
-    precision: str = "exact",
+    precision: Precision = "exact",
     out: torch.Tensor | None = None,
     workers: int | None = None,
 ) -> torch.Tensor:
@@ -421,7 +422,7 @@ class SinusoidalEncoding(torch.nn.Module):
         x_scale: float | str = 1.0,
         encoding: Encoding | str | None = None,
         inplace: bool = False,
-        precision: str = "exact",
+        precision: Precision = "exact",
         **options: Any,
     ) -> None:
         super().__init__()
@@ -445,7 +446,7 @@ class SinusoidalEncoding(torch.nn.Module):
         self.x_scale = math.sqrt(d_model) if isinstance(x_scale, str) else real(x_scale, "x_scale")
         self.inplace = bool(inplace)
         check_precision(precision)
-        self.precision = precision
+        self.precision: Precision = precision
         self.dropout = _Dropout(dropout, inplace=self.inplace)
         self._encoding, self._text = encoding, ops.write(encoding)
 
@@ -601,7 +602,7 @@ class RotaryEncoding(torch.nn.Module):
         *,
         seq_axis: int = -2,
         inplace: bool = False,
-        precision: str = "exact",
+        precision: Precision = "exact",
         **options: Any,
     ) -> None:
         super().__init__()
@@ -617,7 +618,7 @@ class RotaryEncoding(torch.nn.Module):
         check_precision(precision)
         self.seq_axis = seq_axis
         self.inplace = bool(inplace)
-        self.precision = precision
+        self.precision: Precision = precision
         self._axes, self._rotary, self._text = rotary.ndim, rotary, ops.write(rotary)
 
     @property
@@ -780,8 +781,8 @@ def apply_rotary_pos_emb(
     sin: torch.Tensor,
     unsqueeze_dim: int = 1,
     *,
-    layout: str = "half",
-    tables: str = "half",
+    layout: RotaryLayout = "half",
+    tables: TableLayout = "half",
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Queries and keys turned by ready tables: Hugging Face's function of this name, in one pass, rounded once.
 

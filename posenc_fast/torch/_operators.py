@@ -28,6 +28,7 @@ from .._rotary.access import read as rotary_read
 from .._rotary.access import settings
 from .._rotary.access import written as rotary_written
 from .._rotary.value import LAYOUTS, Rotary
+from ..typing import Precision, RotaryLayout
 
 __all__ = [
     "add",
@@ -239,7 +240,7 @@ def read(text: str) -> Encoding | Rotary:
 
 @functools.lru_cache(maxsize=16)
 def _kept(
-    text: str, length: int, first: int, device: torch.device, dtype: torch.dtype, precision: str
+    text: str, length: int, first: int, device: torch.device, dtype: torch.dtype, precision: Precision
 ) -> tuple[torch.Tensor, ...]:
     value, kind = read(text), numpy_type(dtype, "x")
     arrays: Sequence[npt.NDArray[Any]]
@@ -257,7 +258,7 @@ def _rows(
     positions: torch.Tensor | None,
     device: torch.device,
     dtype: torch.dtype,
-    precision: str = "exact",
+    precision: Precision = "exact",
 ) -> tuple[torch.Tensor, ...]:
     """Rows on a device: of an encoding, or cosines and sines of a rotary one.
 
@@ -288,7 +289,7 @@ def _add(
     start: int,
     positions: torch.Tensor | None,
     x_scale: float,
-    precision: str = "exact",
+    precision: Precision = "exact",
 ) -> torch.Tensor:
     """The sum in out, which may be x, or in a new tensor."""
     if not _on_cpu(x):
@@ -316,7 +317,7 @@ def add_encoding(
     start: int,
     positions: torch.Tensor | None,
     x_scale: float,
-    precision: str = "exact",
+    precision: Precision = "exact",
 ) -> torch.Tensor:
     """x_scale * x + encoding."""
     return _add(x, None, encoding, start, positions, x_scale, precision)
@@ -329,7 +330,7 @@ def add_encoding_(
     start: int,
     positions: torch.Tensor | None,
     x_scale: float,
-    precision: str = "exact",
+    precision: Precision = "exact",
 ) -> None:
     """The same, in place."""
     given = encoding, start, positions, x_scale, precision
@@ -346,7 +347,7 @@ def add(
     positions: torch.Tensor | None,
     x_scale: float,
     inplace: bool,
-    precision: str,
+    precision: Precision,
 ) -> torch.Tensor:
     """Either, without the operator where nothing but the values counts."""
     given = encoding, start, positions, x_scale, precision
@@ -377,7 +378,7 @@ def _rotate(
     positions: torch.Tensor | None,
     seq_axis: int,
     transposed: bool = False,
-    precision: str = "exact",
+    precision: Precision = "exact",
 ) -> torch.Tensor:
     """x turned into out, which may be x, or into a new tensor."""
     rotary = read(text)
@@ -415,7 +416,7 @@ def _turned_by(
     cos: npt.NDArray[Any],
     sin: npt.NDArray[Any],
     seq_axis: int,
-    layout: str,
+    layout: RotaryLayout,
     transposed: bool,
     workers: int | None,
 ) -> npt.NDArray[Any]:
@@ -430,13 +431,13 @@ def _turned_by(
 
 
 @functools.lru_cache(maxsize=64)
-def _plain_rotary(head_dim: int, rotary_dim: int, layout: str) -> Rotary:
+def _plain_rotary(head_dim: int, rotary_dim: int, layout: RotaryLayout) -> Rotary:
     """What turns by given tables, whose own angles do not matter."""
     return Rotary(head_dim, rotary_dim=rotary_dim, layout=layout)
 
 
 def _rotated(
-    x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, seq_axis: int, layout: str, transposed: bool = False
+    x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, seq_axis: int, layout: RotaryLayout, transposed: bool = False
 ) -> torch.Tensor:
     """Rotation by tables (length, pairs) or (batch, length, pairs), in torch's own arithmetic, rounded once in the end."""
     work = _wide(x)
@@ -468,7 +469,7 @@ def rotate(
     positions: torch.Tensor | None,
     seq_axis: int,
     transposed: bool,
-    precision: str = "exact",
+    precision: Precision = "exact",
 ) -> torch.Tensor:
     """x turned; transposed, times the transposed matrix of that."""
     return _rotate(x, None, rotary, start, positions, seq_axis, transposed, precision)
@@ -482,7 +483,7 @@ def rotate_(
     positions: torch.Tensor | None,
     seq_axis: int,
     transposed: bool,
-    precision: str = "exact",
+    precision: Precision = "exact",
 ) -> None:
     """The same, in place."""
     given = rotary, start, positions, seq_axis, transposed, precision
@@ -499,7 +500,7 @@ def turn(
     positions: torch.Tensor | None,
     seq_axis: int,
     inplace: bool,
-    precision: str,
+    precision: Precision,
 ) -> torch.Tensor:
     """Either, without the operator where nothing but the values counts."""
     given = rotary, start, positions, seq_axis, False, precision
@@ -596,7 +597,7 @@ torch.library.register_fake("posenc_fast::pair_columns", _fake_pairs)
 
 
 def _rotate_by(
-    x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, seq_axis: int, layout: str, transposed: bool = False
+    x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, seq_axis: int, layout: RotaryLayout, transposed: bool = False
 ) -> torch.Tensor:
     if not _on_cpu(x):
         return _rotated(x, cos, sin, seq_axis, layout, transposed)
@@ -616,7 +617,7 @@ def rotate_by(
     cos: torch.Tensor,
     sin: torch.Tensor,
     seq_axis: int,
-    layout: str = LAYOUTS[0],
+    layout: RotaryLayout = LAYOUTS[0],
     transposed: bool = False,
 ) -> torch.Tensor:
     """x turned by tables of a column for each pair; transposed, times the transposed matrix of that."""
@@ -624,7 +625,7 @@ def rotate_by(
 
 
 def turn_all_by(
-    parts: Sequence[torch.Tensor], cos: torch.Tensor, sin: torch.Tensor, seq_axis: int, layout: str
+    parts: Sequence[torch.Tensor], cos: torch.Tensor, sin: torch.Tensor, seq_axis: int, layout: RotaryLayout
 ) -> tuple[torch.Tensor, ...]:
     """Queries and keys, or either alone, without the operator where nothing but the values counts."""
     function = _rotate_by if only_values(*parts, cos, sin) else rotate_by

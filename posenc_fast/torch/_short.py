@@ -23,6 +23,7 @@ from .._rotary.access import engine as engine_of
 from .._rotary.access import settings
 from .._rotary.short import ANGLES, angles_type, rows_kept
 from .._rotary.value import LAYOUTS, Rotary
+from ..typing import RotaryLayout
 from . import _operators as ops
 
 __all__ = ["by_positions", "by_tables"]
@@ -53,7 +54,7 @@ def by_positions(
 
 
 def by_tables(
-    parts: tuple[Any, ...], cos: Any, sin: Any, unsqueeze_dim: Any, layout: str
+    parts: tuple[Any, ...], cos: Any, sin: Any, unsqueeze_dim: Any, layout: RotaryLayout
 ) -> tuple[torch.Tensor, ...] | None:
     """Queries and keys turned by cosines and sines (batch or 1, length, rotary_dim), of the same values in both halves."""
     if torch.compiler.is_compiling():

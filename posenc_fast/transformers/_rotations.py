@@ -20,6 +20,7 @@ from torch.autograd import forward_ad
 
 from .._rotary.value import LAYOUTS
 from ..torch import _operators as ops
+from ..typing import RotaryLayout
 
 __all__ = ["Rotation", "is_candidate", "replacement", "rotation_of"]
 
@@ -65,7 +66,7 @@ class Rotation(NamedTuple):
     """
 
     arguments: _Arguments
-    layout: str
+    layout: RotaryLayout
     tables: str
     sign: int
     part: str | None
@@ -190,7 +191,9 @@ class _Trial(NamedTuple):
                 return None
         return found
 
-    def turned(self, layout: str, sign: int, part: str | None, result: torch.dtype) -> tuple[torch.Tensor, ...]:
+    def turned(
+        self, layout: RotaryLayout, sign: int, part: str | None, result: torch.dtype
+    ) -> tuple[torch.Tensor, ...]:
         """What a rotation makes of it."""
         return _turn(
             self.parts, self.cos, self.sin if sign > 0 else -self.sin, _seq_axis(self.form), layout, part, result
@@ -279,7 +282,7 @@ def _turn(
     cos: torch.Tensor,
     sin: torch.Tensor,
     seq_axis: int,
-    layout: str,
+    layout: RotaryLayout,
     part: str | None,
     result: torch.dtype,
 ) -> tuple[torch.Tensor, ...]:

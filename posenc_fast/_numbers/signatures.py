@@ -1,0 +1,75 @@
+"""What signatures are written with, for type checkers alone: types of results, and options that are the same in each overload.
+
+A result has the type that dtype or out has, float32 where neither is given, and any type where dtype is a string, a type of
+another package, or not known before the program runs.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypedDict
+
+from ..typing import Indexing, Layout, Precision
+
+__all__ = [
+    "DType",
+    "EncodeOptions",
+    "Float",
+    "FormulaOptions",
+    "GridOptions",
+    "Out",
+    "Scalar",
+    "TableOptions",
+    "TablesOptions",
+]
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    import numpy as np
+    import numpy.typing as npt
+
+    # Python's own has defaults from 3.13 on
+    from typing_extensions import TypeVar
+
+    Float = TypeVar("Float", bound=np.floating[Any])
+    Scalar = TypeVar("Scalar", bound=np.generic)
+    Out = TypeVar("Out", bound=npt.NDArray[Any], default=npt.NDArray[Any])
+    DType = type[Float] | np.dtype[Float]
+
+
+class _Options(TypedDict, total=False):
+    workers: int | None
+
+
+class EncodeOptions(_Options, total=False):
+    """Of `Encoding.encode`."""
+
+    precision: Precision
+
+
+class TableOptions(EncodeOptions, total=False):
+    """Of `Encoding.table`."""
+
+    start: float
+    step: float
+
+
+class TablesOptions(EncodeOptions, total=False):
+    """Of `Rotary.tables`."""
+
+    start: float
+
+
+class FormulaOptions(_Options, total=False):
+    """Of `positional_encoding`."""
+
+    start: float
+    step: float
+    base: float
+    layout: Layout
+
+
+class GridOptions(_Options, total=False):
+    """Of `grid`."""
+
+    indexing: Indexing
