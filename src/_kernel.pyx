@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, freethreading_compatible=True
 """The compiled engine: hands arrays, checked by the Python wrapper, to the loops of one instruction-set level.
 
-``posenc_fast/reference.py`` has the same two classes, ``Plan`` and ``Lattice``, with the same methods.
+``posenc_fast/_engine/python.py`` has the same two classes, ``Plan`` and ``Lattice``, with the same methods.
 Builds with POSENC_FAST_DEBUG look at what comes (``guards.pxd``) and at the ends of the work space.
 A ``level`` is an index into ``LEVELS``. Arrays of 16-bit floats come as uint16, with their ``kind``.
 """
@@ -117,7 +117,6 @@ cdef class _Scratch:
     """Memory of whole cache lines, freed with the object."""
     cdef void* memory
     cdef double* start
-
     cdef Py_ssize_t doubles
 
     def __cinit__(self, Py_ssize_t doubles):

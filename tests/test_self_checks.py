@@ -200,19 +200,19 @@ def twice(kind, value):
     return value.astype(np.float32).astype(np.float16).view(np.uint16)
 
 
-right_rounding = numpy_engine.once
+right_rounding = numpy_engine.round_once
 
 
 @pytest.mark.parametrize(("wrong", "number_type"), [(cut, "float32"), (twice, "float16")], ids=["cut", "twice"])
 def test_verify_sees_a_wrong_rounding(wrong, number_type, capsys, monkeypatch):
-    monkeypatch.setattr(numpy_engine, "once", wrong)
+    monkeypatch.setattr(numpy_engine, "round_once", wrong)
     status, printed = verify(capsys, "--seed", "7")
     assert status == 1
     assert ("python", number_type) in broken(printed.out)[1]
 
 
 def test_what_is_broken_can_be_seen_again(capsys, monkeypatch):
-    monkeypatch.setattr(numpy_engine, "once", cut)
+    monkeypatch.setattr(numpy_engine, "round_once", cut)
     printed = verify(capsys, "--seed", "7")[1]
     (line,) = (line for line in printed.out.splitlines() if "engine python" in line and "encode, float32" in line)
     encoding, position, column, value, hexadecimal, correct, seed, seconds = re.search(

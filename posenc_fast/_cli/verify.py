@@ -1,6 +1,6 @@
 """The promises about accuracy, held against exact values on the machine at hand: ``posenc-fast verify``.
 
-The exact values, their schedules included, come from `_oracle`, which shares nothing with the engines but the formula.
+The exact values, their schedules included, come from `oracle.py`, which shares nothing with the engines but the formula.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .._numbers.arrays import check_out, new, plain
+from .._numbers.arrays import base_array, check_out, new
 from .._numbers.foreign import as_array
 from .._numbers.formats import float_type, kind_of
 from .._numbers.rounding import rounded
@@ -42,7 +42,7 @@ def _offset(plans: Plans, offset: Any) -> Given:
 
 def _finite(plans: Plans, offsets: Any, name: str) -> Given:
     given = convert(offsets, plans.sinusoids.axes, name)
-    if given.nowhere() is not None:
+    if given.invalid_rows() is not None:
         raise ValueError(f"{name} must be finite, not {offsets!r}")
     return given
 
@@ -54,7 +54,7 @@ def _cosines_and_sines(plans: Plans, offsets: Given) -> tuple[Floats, Floats]:
 
 
 def shift(plans: Plans, partners: Partners, encoded: Any, offset: Any, out: Array | None) -> Array:
-    encoded = plain(encoded, "encoded")
+    encoded = base_array(encoded, "encoded")
     dtype = float_type(encoded.dtype, "encoded")
     if encoded.ndim == 0 or encoded.shape[-1] != plans.width:
         raise ValueError(f"encoded has shape {encoded.shape}, but must have (..., {plans.width})")

@@ -1,4 +1,4 @@
-"""The one way in for positions: numbers and times of every type, exactly as they are, or an error that names the value.
+"""Conversion of positions: numbers and times of every type, exactly as they are, or an error that names the value.
 
 Every public call that takes positions calls `convert` once, and hands on what it gives.
 """
@@ -66,7 +66,7 @@ def number(value: Any, name: str) -> Fraction:
     given = convert(value, 1, name)
     if given.shape != ():
         raise TypeError(f"{name} must be one number or time, not {value!r}")
-    if given.nowhere() is not None:
+    if given.invalid_rows() is not None:
         raise ValueError(f"{name} must be a finite number, not {value!r}")
     return given.exactly(0)[0]
 

@@ -253,7 +253,7 @@ def _rows(encoding: Encoding, axis: range | Given, result_type: np.dtype[Any], t
 
 def _missing(axis: range | Given) -> npt.NDArray[np.bool_] | None:
     """Which coordinates have no value."""
-    return None if isinstance(axis, range) else axis.nowhere()
+    return None if isinstance(axis, range) else axis.invalid_rows()
 
 
 def _points(coordinates: list[range | Given]) -> tuple[list[Array], Fraction, str]:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from .._engine import backend
 from .._engine.backend import Engine
-from .._numbers.rounding import HUGE, MOST, hard_rows
+from .._numbers.rounding import HUGE, MOST, rows_left_out
 from .periods import Turns
 from .positions import Positions
 from .sinusoids import Sinusoids
@@ -52,9 +52,9 @@ class Plans:
         "_kept",
         "_lattice_impossible",
         "_turns",
-        "alone",
         "engine",
         "pinned",
+        "scalar_plans",
         "sinusoids",
         "width",
     )
@@ -66,7 +66,7 @@ class Plans:
             backend.current if pinned is None else functools.partial(backend.select, pinned)
         )
         self._kept: dict[tuple[Any, ...], Any] = {}
-        self.alone: dict[str, Any] = {}
+        self.scalar_plans: dict[str, Any] = {}
         self._derived: dict[str, Plans] = {}
         self._turns: dict[Fraction, Turns] = {}
         self._columns_found: _Columns | None = None
@@ -138,12 +138,12 @@ class Plans:
             found = self._kept[key] = (plan, phase)
         return found
 
-    def make_alone(self, engine: Engine) -> Any:
+    def scalar_plan(self, engine: Engine) -> Any:
         """The Plan that takes one float64 at a time; None with several axes, or phases that are no quarter turns."""
         plan, phase = self.plan(engine, "real")
         if phase or self.sinusoids.axes != 1 or self.sinusoids.periods():
             return None
-        self.alone[engine.backend] = plan
+        self.scalar_plans[engine.backend] = plan
         return plan
 
     def lattice_impossible(self) -> bool:
@@ -166,12 +166,12 @@ class Plans:
         angles = turns.of(positions, part)
         # so small an angle is left to exact arithmetic, as if it were enormous
         high = angles[:, : len(periods)]
-        high[hard_rows(high.reshape(-1, 1), _ONE).reshape(high.shape)] = 2 * HUGE
+        high[rows_left_out(high.reshape(-1, 1), _ONE).reshape(high.shape)] = 2 * HUGE
         return np.concatenate([positions.components(part, False), angles, *[np.ones((len(angles), 1))] * phase], axis=1)
 
-    def lattice(self, engine: Engine, wide: bool) -> tuple[Any, int]:
+    def lattice(self, engine: Engine, double_double: bool) -> tuple[Any, int]:
         """The Lattice, and the binary logarithm of its span; None where there can be none."""
-        key = (engine.backend, engine.level, wide)
+        key = (engine.backend, engine.level, double_double)
         found: tuple[Any, int] | None = self._kept.get(key)
         if found is None:
             if self.lattice_impossible():
@@ -189,7 +189,7 @@ class Plans:
                 columns.sine,
                 block_bits,
                 span_bits,
-                wide,
+                double_double,
             )
             found = self._kept[key] = (lattice, span_bits)
         return found

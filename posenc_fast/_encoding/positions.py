@@ -22,7 +22,7 @@ import numpy.typing as npt
 from .._numbers.doubles import product, total, two_sum
 from .._numbers.rounding import HUGE
 
-__all__ = ["EXACT_IN_FLOAT64", "Given", "Positions", "Progression", "form_of", "pair", "plainly", "split_integers"]
+__all__ = ["EXACT_IN_FLOAT64", "Given", "Positions", "Progression", "as_float64", "form_of", "pair", "split_integers"]
 
 EXACT_IN_FLOAT64 = 2**53
 _LEAST, _MOST = -(2**63), 2**64 - 1
@@ -88,7 +88,7 @@ class Given:
     def exactly(self, row: int) -> list[Fraction]:
         return [_exact(p) * self.unit for p in self.values[row].tolist()]
 
-    def nowhere(self) -> npt.NDArray[np.bool_] | None:
+    def invalid_rows(self) -> npt.NDArray[np.bool_] | None:
         """Which rows are no positions: missing, NaN or infinite; None for none."""
         rows: npt.NDArray[np.bool_] = np.zeros(len(self), np.bool_) if self.missing is None else self.missing
         if self.form != "integer" and self.values.dtype.kind in "fO":
@@ -116,7 +116,7 @@ class Given:
     def rounded(self) -> npt.NDArray[np.float64]:
         """As float64 numbers of the base unit: shape (...), or (..., axes) for several."""
         axes = self.values.shape[1]
-        return plainly(self).values.reshape(self.shape if axes == 1 else (*self.shape, axes))
+        return as_float64(self).values.reshape(self.shape if axes == 1 else (*self.shape, axes))
 
 
 def form_of(values: npt.NDArray[Any]) -> str:
@@ -206,7 +206,7 @@ def split_integers(values: npt.NDArray[Any]) -> tuple[npt.NDArray[np.float64], n
     return sign * high.astype(np.float64), sign * low.astype(np.float64)
 
 
-def plainly(positions: Positions) -> Given:
+def as_float64(positions: Positions) -> Given:
     """The positions as float64 numbers of the base unit, each rounded once."""
     form, unit = positions.form, positions.unit
     values = positions.components(slice(0, len(positions)), False)

@@ -14,10 +14,10 @@ from .._engine.blocks import Target, collapse
 from .._numbers.arguments import MOST
 from .._numbers.arrays import check_out, new
 from .._numbers.formats import FLOAT64
-from .._numbers.rounding import deliver
+from .._numbers.rounding import round_into
 from .exact_rows import exact_row
 from .plans import Plans
-from .positions import Given, Positions, Progression, plainly
+from .positions import Given, Positions, Progression, as_float64
 
 __all__ = ["encode", "fill", "fill_progression"]
 
@@ -91,7 +91,7 @@ def fill(plans: Plans, target: Target, positions: Positions, single: bool, threa
     form, unit = positions.form, positions.unit
     if single:
         # what a framework would be given: float64 numbers of the base unit, soon to be rounded to float32
-        positions, form, unit = plainly(positions), "real", Fraction(1)
+        positions, form, unit = as_float64(positions), "real", Fraction(1)
     plan, phase = plans.plan(engine, form, unit, single)
 
     def task(part: slice, out: Array, x: Array | None) -> None:
@@ -99,12 +99,12 @@ def fill(plans: Plans, target: Target, positions: Positions, single: bool, threa
         left = plan.encode(engine.level, components, out, target.kind, single, x, target.scale)
         if left is not None:
             rows = np.flatnonzero(np.frombuffer(left, np.bool_))
-            _fill_hard(plans, target, positions, single, part.start + rows, rows, components, out, x)
+            _fill_exactly(plans, target, positions, single, part.start + rows, rows, components, out, x)
 
     target.run(task, threads)
 
 
-def _fill_hard(
+def _fill_exactly(
     plans: Plans,
     target: Target,
     positions: Positions,
@@ -115,7 +115,7 @@ def _fill_hard(
     out: Array,
     x: Array | None,
 ) -> None:
-    """Rows that the engine left out."""
+    """Rows that the engine left out: by exact arithmetic, or from integers where positions are such."""
     if not single and positions.form == "real" and plans.sinusoids.axes == 1:
         values = components[rows, 0]
         whole = (np.abs(values) < 2.0**63) & (np.abs(values) >= 2.0**52)
@@ -130,7 +130,7 @@ def _fill_hard(
         for row, position in zip(rows, absolute, strict=True):
             high, low = exact_row(plans.sinusoids, positions.exactly(position), single)
             where = (..., slice(row, row + 1), slice(None))
-            deliver(target.kind, high, low, out[where], None if x is None else x[where], target.scale)
+            round_into(target.kind, high, low, out[where], None if x is None else x[where], target.scale)
 
 
 def _integers_of(first: Fraction, each: Fraction) -> tuple[int, int]:

@@ -27,7 +27,7 @@ _SCALARS = frozenset(np.dtype(code).type for code in "bBhHiIlLqQefd")
 _REAL = frozenset(np.dtype(code) for code in "bBhHiIlLqQefd")
 
 
-def _usual_rows(out: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array | None:
+def _contiguous_rows(out: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array | None:
     """New memory, or out seen as a plain array as `check_out` sees it; None for all but the most usual arrays."""
     if out is None:
         return np.empty(shape, dtype)
@@ -42,7 +42,7 @@ def table(plans: Plans, length: int, start: int, dtype: Any, out: Array | None) 
     usual, width = usual_type(dtype, out), plans.width
     if usual is None or not (0 < length * width < WORTH_A_THREAD) or abs(start) >= 2**62:
         return None
-    rows = _usual_rows(out, (length, width), usual[0])
+    rows = _contiguous_rows(out, (length, width), usual[0])
     if rows is None:
         return None
     engine = plans.engine()
@@ -56,7 +56,7 @@ def table(plans: Plans, length: int, start: int, dtype: Any, out: Array | None) 
 
 def sums(plans: Plans, x: Any, start: int, x_scale: Any, out: Any) -> Array | None:
     """A small float32 sum with a table of one schedule, in new memory or in place."""
-    values = _usual_rows(x, x.shape, _FLOAT32) if type(x) is np.ndarray else None
+    values = _contiguous_rows(x, x.shape, _FLOAT32) if type(x) is np.ndarray else None
     if values is None or not (out is None or out is x) or type(x_scale) is not float or not math.isfinite(x_scale):
         return None
     shape = values.shape
@@ -103,7 +103,7 @@ def row(plans: Plans, position: Any, out: Any) -> Array | None:
     if not -9007199254740992 <= value <= 9007199254740992:
         return None
     engine = plans.engine()
-    plan = plans.alone.get(engine.backend) or plans.make_alone(engine)
+    plan = plans.scalar_plans.get(engine.backend) or plans.scalar_plan(engine)
     if plan is None:
         return None
     if out is None:
@@ -111,7 +111,7 @@ def row(plans: Plans, position: Any, out: Any) -> Array | None:
         if not plan.encode_one(engine.level, value, rows, _SINGLE):
             return None
         return rows if not shape else rows.reshape(*shape, plans.width)
-    given = _usual_rows(out, (*shape, plans.width), _FLOAT32)
+    given = _contiguous_rows(out, (*shape, plans.width), _FLOAT32)
     if given is None or not plan.encode_one(engine.level, value, given.reshape(-1), _SINGLE):
         return None
     return out  # type: ignore[no-any-return]

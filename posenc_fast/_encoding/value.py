@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from .._engine.blocks import Target, collapse
 from .._numbers.arguments import check_precision, check_size, check_workers, count_of, progression, real, real_array
-from .._numbers.arrays import check_out, new, plain
+from .._numbers.arrays import base_array, check_out, new
 from .._numbers.formats import float_type, wanted_type
 from .._numbers.schedule import Schedule, explicit
 from ..typing import Precision
@@ -386,7 +386,7 @@ class Encoding:
             total = short.sums(self._plans, x, start, x_scale, out) if usual else None
             if total is not None:
                 return total
-        given_x, x = x, plain(x, "x", "add_to")
+        given_x, x = x, base_array(x, "x", "add_to")
         dtype = float_type(x.dtype, "x")
         if x.ndim < 2 or x.shape[-1] != self.d_model:
             raise ValueError(

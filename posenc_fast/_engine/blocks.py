@@ -1,4 +1,4 @@
-"""Where rows go: an array, or the sum with one, as the engines take it."""
+"""Output arrays as the engines take them: written block by block, or added to another array in the same pass."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The engine in NumPy: the twin of the compiled kernel, with its accuracy and its classes `Plan` and `Lattice`.
 
 A *wave* is one frequency with one residual phase, in turns; its sine and cosine serve every column that is a quarter
-turn apart. Doubles are kept in pairs (high, low) whose sum is meant, so that position * turns is known to 106 bits:
-whole turns can then be subtracted without a loss, whatever the position.
+turn apart. Numbers are double-double where one double is too few: pairs (high, low) whose sum is meant. So position *
+turns is known to 106 bits, and the argument reduction, which takes whole turns off, loses nothing at any position.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from .._numbers.doubles import Floats, Pair, fma, product, total, two_product, two_sum
 from .._numbers.formats import BFLOAT16, FLOAT64
-from .._numbers.rounding import HUGE, add_once, deliver, hard_rows, once, values_of
+from .._numbers.rounding import HUGE, add_rounded, round_into, round_once, rows_left_out, values_of
 
 __all__ = ["Lattice", "Plan", "rotate"]
 
@@ -26,9 +26,9 @@ TWO_PI, TWO_PI_LOW = float.fromhex("0x1.921fb54442d18p+2"), float.fromhex("0x1.1
 PER_RADIAN, PER_RADIAN_LOW = float.fromhex("0x1.45f306dc9c883p-3"), float.fromhex("-0x1.6b01ec5417056p-57")
 # adding these rounds to integers, or to quarters, whose number then stands in the low bits of the sum
 ROUNDER, QUARTERS = 1.5 * 2.0**52, 1.5 * 2.0**50
-# turns: up to QUICK the low part of a product is small
-QUICK = 2.0**40
-# how far, relative to it, a value of `quick` with FMA may lie from one without: at most 2^-50.8
+# turns: up to MOST_DIRECT the low part of a product is so small that one reduction by quarter turns will do
+MOST_DIRECT = 2.0**40
+# how far, relative to it, a value of `sincos` with FMA may lie from one without: at most 2^-50.8
 REACH = 2.0**-49
 # of sin(2 pi x) / x and cos(2 pi x), for powers of x**2
 SINE = [
@@ -64,7 +64,10 @@ TAYLOR = {n: _taylor(n) for n in range(2, 21)}
 
 
 def angles(positions: Floats, turns: Floats) -> Pair:
-    """Angles in turns, whole turns taken off: positions (rows, axes), turns (2, axes, waves) -> (rows, waves)."""
+    """Argument reduction: double-double angles (rows, waves) in turns, whole turns taken off.
+
+    positions: (rows, axes); turns: (2, axes, waves).
+    """
     angle = low = np.zeros((len(positions), turns.shape[2]))
     for a in range(turns.shape[1]):
         p = positions[:, a, np.newaxis]
@@ -85,13 +88,13 @@ def angles_single(positions: Floats, radians: Floats) -> Pair:
     return t - ((t + ROUNDER) - ROUNDER), exact * PER_RADIAN_LOW + e
 
 
-def nearest(turns: Floats) -> tuple[Floats, Bits]:
+def nearest_quarter(turns: Floats) -> tuple[Floats, Bits]:
     """Distance to the nearest quarter turn, and which that is, in the last two bits."""
     q = turns + QUARTERS
     return turns - (q - QUARTERS), q.view(np.uint64)
 
 
-def turn(quadrant: Bits, sine: Floats, cosine: Floats) -> Pair:
+def apply_quadrant(quadrant: Bits, sine: Floats, cosine: Floats) -> Pair:
     """Sine and cosine a number of quarter turns on: swapped when it is odd, then the signs."""
     one, top, sign = np.uint64(1), np.uint64(62), np.uint64(1 << 63)
     odd = (quadrant & one) == one
@@ -101,7 +104,7 @@ def turn(quadrant: Bits, sine: Floats, cosine: Floats) -> Pair:
     return s.view(np.float64), c.view(np.float64)
 
 
-def quick(x: Floats, quadrant: Bits, fused: bool = False) -> Pair:
+def sincos(x: Floats, quadrant: Bits, fused: bool = False) -> Pair:
     """Sine and cosine of x turns from a quarter turn, to 2^-51, each sum and product rounded, or (fused) both at once."""
     z = x * x
     values = []
@@ -115,13 +118,13 @@ def quick(x: Floats, quadrant: Bits, fused: bool = False) -> Pair:
             for k in (4, 2, 0):
                 value = (coefficients[k] + z * coefficients[k + 1]) + pair * value
         values.append(value)
-    return turn(quadrant, x * values[0], values[1])
+    return apply_quadrant(quadrant, x * values[0], values[1])
 
 
-def accurate(angle: Floats, angle_low: Floats) -> tuple[Pair, Pair]:
+def sincos_dd(angle: Floats, angle_low: Floats) -> tuple[Pair, Pair]:
     """Sine and cosine of an angle in turns, each a sum of two doubles to 2^-65: Taylor's series about quarter turns."""
     h, x_low = two_sum(angle, angle_low)
-    x, quadrant = nearest(h)
+    x, quadrant = nearest_quarter(h)
     r, r_low = product(x, x_low, TWO_PI, TWO_PI_LOW)
     z, z_low = product(r, r_low, r, r_low)
 
@@ -148,7 +151,7 @@ def accurate(angle: Floats, angle_low: Floats) -> tuple[Pair, Pair]:
     sine = r + p
     sine_low = (p - (sine - r)) + low
     cosine, cosine_low = horner(1.0, 0.0, *series(20, 2))
-    highs, lows = turn(quadrant, sine, cosine), turn(quadrant, sine_low, cosine_low)
+    highs, lows = apply_quadrant(quadrant, sine, cosine), apply_quadrant(quadrant, sine_low, cosine_low)
     return (highs[0], lows[0]), (highs[1], lows[1])
 
 
@@ -185,9 +188,9 @@ class Plan:
         positions: float64 (rows, axes). Returns None, or where rows could not be done and are left as they were a byte
         for each row: 1 for those.
         """
-        hard = hard_rows(positions, self.largest)
-        self._encode_chosen(~hard, positions, out, kind, single, x, scale)
-        return hard.tobytes() if hard.any() else None
+        left = rows_left_out(positions, self.largest)
+        self._encode_chosen(~left, positions, out, kind, single, x, scale)
+        return left.tobytes() if left.any() else None
 
     def _encode_chosen(
         self,
@@ -230,48 +233,48 @@ class Plan:
         x: npt.NDArray[Any] | None,
         scale: float,
     ) -> None:
-        nowhere = ~np.isfinite(positions).all(axis=1)
+        invalid = ~np.isfinite(positions).all(axis=1)
         if kind == FLOAT64.kind:
             high, low = self._exact(positions, self.source, self.amplitude, single)
-            high[nowhere], low[nowhere] = np.nan, 0.0
+            high[invalid], low[invalid] = np.nan, 0.0
             # of a NaN the processor would choose the sign
             high[np.isnan(high)] = np.nan
-            deliver(kind, high, low, out, x, scale)
+            round_into(kind, high, low, out, x, scale)
             return
-        waves = self._quick(positions, single)
-        waves[nowhere] = np.nan
+        waves = self._sincos_rows(positions, single)
+        waves[invalid] = np.nan
         columns = waves[:, self.source]
         if x is not None:
-            out[...] = add_once(kind, columns * self.amplitude, x, scale)
+            out[...] = add_rounded(kind, columns * self.amplitude, x, scale)
             return
         # what FMA would give lies between these; where it is not clear what they are rounded to, it is looked at
-        larger, smaller = (once(kind, columns * (self.amplitude * (1.0 + reach))) for reach in (REACH, -REACH))
+        larger, smaller = (round_once(kind, columns * (self.amplitude * (1.0 + reach))) for reach in (REACH, -REACH))
         bits = f"u{larger.itemsize}"
         doubtful = (larger.view(bits) != smaller.view(bits)).any(axis=1)
         if doubtful.any():
-            columns = self._quick(positions[doubtful], single, fused=True)[:, self.source]
-            larger[doubtful] = once(kind, columns * self.amplitude)
+            columns = self._sincos_rows(positions[doubtful], single, fused=True)[:, self.source]
+            larger[doubtful] = round_once(kind, columns * self.amplitude)
         out[...] = larger
 
-    def _quick(self, positions: Floats, single: bool, fused: bool = False) -> Floats:
+    def _sincos_rows(self, positions: Floats, single: bool, fused: bool = False) -> Floats:
         """Rows of waves, for types of at most 32 bits."""
         direct = np.zeros(len(positions), np.bool_)
         if len(self.largest) == 1 and not single:
             p = np.abs(positions[:, 0])
-            direct = (p * self.largest[0] <= QUICK) & (p <= HUGE)
+            direct = (p * self.largest[0] <= MOST_DIRECT) & (p <= HUGE)
         x = np.empty((len(positions), self.frequencies.shape[2]))
         quadrant = np.empty(x.shape, np.uint64)
         if direct.any():
             p, (high, low) = positions[direct], self.frequencies[:, 0]
             t, error = two_product(p, high)
-            near, quadrant[direct] = nearest(t)
-            x[direct] = near + (p * low + error)
+            rest, quadrant[direct] = nearest_quarter(t)
+            x[direct] = rest + (p * low + error)
         if not direct.all():
             some = ~direct
             h, h_low = two_sum(*(angles_single if single else angles)(positions[some], self.frequencies))
-            near, quadrant[some] = nearest(h)
-            x[some] = near + h_low
-        rows = self._row(*quick(x, quadrant, fused))
+            rest, quadrant[some] = nearest_quarter(h)
+            x[some] = rest + h_low
+        rows = self._row(*sincos(x, quadrant, fused))
         rows[np.isnan(rows)] = np.nan
         return rows
 
@@ -287,7 +290,7 @@ class Plan:
         self, positions: Floats, source: npt.NDArray[np.int32], amplitude: Floats | float, single: bool = False
     ) -> Pair:
         """Rows as sums of two doubles, for any choice of columns."""
-        sine, cosine = accurate(*(angles_single if single else angles)(positions, self.frequencies))
+        sine, cosine = sincos_dd(*(angles_single if single else angles)(positions, self.frequencies))
         high, low = (self._row(*parts)[:, source] for parts in zip(sine, cosine, strict=True))
         p, e = two_product(amplitude, high)
         return p, amplitude * low + e
@@ -329,9 +332,9 @@ class Lattice:
         wide: bool,
     ) -> None:
         self.plan, self.quadrature = plan, (quadrature_source, quadrature_amplitude)
-        self.block_bits, self.span_bits, self.wide = block_bits, span_bits, wide
-        self.near = _Offsets(plan, (cosine, sine), 1, (1 << block_bits) // 2 + 1)
-        self.far = _Offsets(plan, (cosine, sine), 1 << block_bits, 1 << (span_bits - block_bits))
+        self.block_bits, self.span_bits, self.double_double = block_bits, span_bits, wide
+        self.fine = _Offsets(plan, (cosine, sine), 1, (1 << block_bits) // 2 + 1)
+        self.coarse = _Offsets(plan, (cosine, sine), 1 << block_bits, 1 << (span_bits - block_bits))
 
     def table(
         self,
@@ -369,10 +372,10 @@ class Lattice:
                 part = slice(first, first + rows)
                 target, seen = out[..., part, :], None if x is None else x[:, part]
                 high, low = self._rotated(spans[part], offsets[part].astype(np.int64))
-                if self.wide:
-                    deliver(kind, high, low, target, seen, scale)
+                if self.double_double:
+                    round_into(kind, high, low, target, seen, scale)
                 else:
-                    target[...] = add_once(kind, high, seen, scale)
+                    target[...] = add_rounded(kind, high, seen, scale)
 
     def _rotated(self, spans: npt.NDArray[np.int64], offsets: npt.NDArray[np.int64]) -> Pair:
         """From the exact rows of spans to the anchors of blocks, and from these to rows."""
@@ -385,11 +388,11 @@ class Lattice:
         value, quadrature = self._exact(different)
         from_ = anchors >> bits
         value, quadrature = ((high[from_], low[from_]) for high, low in (value, quadrature))
-        far = self.far(anchors & ((1 << bits) - 1))
-        value, quadrature = self._turn(value, quadrature, far, 1.0), self._turn(quadrature, value, far, -1.0)
+        coarse = self.coarse(anchors & ((1 << bits) - 1))
+        value, quadrature = self._rotate(value, quadrature, coarse, 1.0), self._rotate(quadrature, value, coarse, -1.0)
         value, quadrature = ((high[anchor], low[anchor]) for high, low in (value, quadrature))
         sign = np.where(offset >= 0, 1.0, -1.0)[:, np.newaxis]
-        return self._turn(value, quadrature, self.near(np.abs(offset)), sign)
+        return self._rotate(value, quadrature, self.fine(np.abs(offset)), sign)
 
     def _exact(self, spans: npt.NDArray[np.int64]) -> tuple[Pair, Pair]:
         """Values and quadratures at multiples of the span."""
@@ -402,10 +405,10 @@ class Lattice:
         plan = self.plan
         return plan._exact(positions, plan.source, plan.amplitude), plan._exact(positions, *self.quadrature)
 
-    def _turn(self, value: Pair, quadrature: Pair, offset: Floats, sign: Floats | float) -> Pair:
+    def _rotate(self, value: Pair, quadrature: Pair, offset: Floats, sign: Floats | float) -> Pair:
         """value * cosine + sign * quadrature * sine; as sums of two doubles, or in doubles (the low parts stand for nothing)."""
         cosine, cosine_low, sine, sine_low = offset
-        if not self.wide:
+        if not self.double_double:
             return value[0] * cosine + sign * (quadrature[0] * sine), value[1]
         a, a_low = product(*value, cosine, cosine_low)
         b, b_low = product(*quadrature, sine, sine_low)
@@ -425,17 +428,17 @@ def rotate(
     halves, neighbours = (slice(pairs), slice(pairs, 2 * pairs)), (slice(0, 2 * pairs, 2), slice(1, 2 * pairs, 2))
     cosine, sine = (angles[:, np.newaxis, np.newaxis, :, half] for half in halves)
     first, second = (x[..., part] for part in (halves if layout == 0 else neighbours))
-    far = _is_far(first) | _is_far(second) if kind == BFLOAT16.kind else np.False_
+    beyond_float32 = _may_leave_float32(first) | _may_leave_float32(second) if kind == BFLOAT16.kind else np.False_
     first, second = (values_of(kind, part) for part in (first, second))
     if out is not x:
         out[..., 2 * pairs :] = x[..., 2 * pairs :]
     with np.errstate(invalid="ignore", over="ignore", under="ignore"):
         turned = _products(first.astype(angles.dtype), second.astype(angles.dtype), cosine, sine)
-        if far.any():
+        if beyond_float32.any():
             doubles = _products(first, second, cosine.astype(np.float64), sine.astype(np.float64))
-            turned = [np.where(far, *both) for both in zip(doubles, turned, strict=True)]
+            turned = [np.where(beyond_float32, *both) for both in zip(doubles, turned, strict=True)]
         for part, value in zip(neighbours if layout == 1 else halves, turned, strict=True):
-            out[..., part] = once(kind, value.astype(np.float64))
+            out[..., part] = round_once(kind, value.astype(np.float64))
 
 
 def _products(
@@ -444,7 +447,7 @@ def _products(
     return [first * cosine - second * sine, second * cosine + first * sine]
 
 
-def _is_far(x: npt.NDArray[np.uint16]) -> npt.NDArray[np.bool_]:
+def _may_leave_float32(x: npt.NDArray[np.uint16]) -> npt.NDArray[np.bool_]:
     """Which bfloat16 have products with cosines and sines that may leave the range of float32: those are doubles."""
     size = x & np.uint16(0x7FFF)
     return np.asarray(((size != 0) & (size < 0x80)) | (size >= 0x7000))

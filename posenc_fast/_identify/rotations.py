@@ -189,17 +189,17 @@ def _bases(size: Floats, errors: Floats, exponents: Floats) -> Iterator[float]:
 def _with_base(base: float, sign: float, size: Floats, errors: Floats, factor: float) -> Iterator[Guess]:
     """Powers of the base itself, and its known scalings."""
     pairs = len(size)
-    plain = base ** (-np.arange(pairs) / pairs)
+    unscaled = base ** (-np.arange(pairs) / pairs)
     if sign < 0 or factor != 1:
         schedule = geometric(pairs, base=base, first=sign)
-        yield Guess(sign * plain, {"frequencies": schedule, "attention_factor": factor}, factor)
+        yield Guess(sign * unscaled, {"frequencies": schedule, "attention_factor": factor}, factor)
     else:
-        yield Guess(plain, {"base": base}, 1.0)
+        yield Guess(unscaled, {"base": base}, 1.0)
     measured = (errors < 0.02 * size) & (size > 0)
     # more parameters need more numbers
     if sign < 0 or pairs < 8 or measured.sum() < 4:
         return
-    ratios = plain[measured] / size[measured]
+    ratios = unscaled[measured] / size[measured]
     slow = _round(float(ratios[-1]))
     still = np.abs(size) <= 4 * errors
     begin = int(np.argmax(still)) if still.any() else pairs

@@ -98,7 +98,7 @@ def check_workers(workers: Any) -> int:
 
 
 def check_size(name: str, value: int, shape: tuple[int, ...], itemsize: int) -> None:
-    """A ValueError where an array's size has no meaning."""
+    """A ValueError where an array would exceed the address space."""
     size = itemsize
     for n in shape:
         size *= n

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from .arguments import check_size
 
-__all__ = ["check_out", "is_tensor", "new", "plain"]
+__all__ = ["base_array", "check_out", "is_tensor", "new"]
 
 
 def is_tensor(value: Any) -> bool:
@@ -20,7 +20,7 @@ def is_tensor(value: Any) -> bool:
 
 
 def new(shape: tuple[int, ...], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
-    """A new array, or a ValueError where its size has no meaning."""
+    """A new array, or a ValueError where it would exceed the address space."""
     check_size("shape", shape[0] if shape else 1, shape, dtype.itemsize)
     return np.empty(shape, dtype)
 
@@ -31,7 +31,7 @@ def _way_out(array: Any, name: str, twin: str) -> str:
     return f"; posenc_fast.torch.{twin} takes tensors" if twin else f"; give {name}.numpy()"
 
 
-def plain(array: Any, name: str, twin: str = "") -> npt.NDArray[Any]:
+def base_array(array: Any, name: str, twin: str = "") -> npt.NDArray[Any]:
     """The array, seen through an ndarray of our own: what is checked then stays as it is.
 
     A subclass may show another shape than its memory has, and another thread may set the shape of an array. ``twin`` is
@@ -44,7 +44,7 @@ def plain(array: Any, name: str, twin: str = "") -> npt.NDArray[Any]:
 
 def check_out(out: Any, shape: tuple[int, ...], dtype: np.dtype[Any], twin: str = "") -> npt.NDArray[Any]:
     """The array to write rows to, seen as a plain one, or an error."""
-    array = plain(out, "out", twin)
+    array = base_array(out, "out", twin)
     if array.dtype != dtype:
         raise ValueError(f"out has type {array.dtype}, but must have {dtype} in native byte order")
     if array.shape != shape:

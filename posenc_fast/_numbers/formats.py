@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .arrays import plain
+from .arrays import base_array
 from .names import meant
 
 __all__ = [
@@ -85,7 +85,7 @@ def wanted_type(dtype: Any, out: Any = None, twin: str = "") -> np.dtype[Any]:
         return float_type(dtype)
     if out is None:
         return FLOAT32.stored
-    given = plain(out, "out", twin).dtype
+    given = base_array(out, "out", twin).dtype
     if kind_of(given) is None:
         raise ValueError(f"out has type {given}, but must have one of {', '.join(TYPES)} in native byte order")
     return given

@@ -10,7 +10,17 @@ import numpy.typing as npt
 from .doubles import Floats, two_product, two_sum
 from .formats import BFLOAT16, FLOAT16, FLOAT32, FLOAT64
 
-__all__ = ["HUGE", "MOST", "add_once", "deliver", "hard_rows", "once", "round_to", "rounded", "values_of"]
+__all__ = [
+    "HUGE",
+    "MOST",
+    "add_rounded",
+    "round_into",
+    "round_once",
+    "round_to",
+    "rounded",
+    "rows_left_out",
+    "values_of",
+]
 
 # turns: beyond MOST a product no longer rounds to quarter turns; below TINY its error may be subnormal
 MOST, TINY = 2.0**49, 1e-270
@@ -20,10 +30,10 @@ HUGE = 2.0**990
 
 def round_to(kind: int, high: Floats, low: Floats) -> npt.NDArray[Any]:
     """The sum of two doubles, rounded once; 16-bit floats as uint16."""
-    return once(kind, high + low)
+    return round_once(kind, high + low)
 
 
-def once(kind: int, value: Floats) -> npt.NDArray[Any]:
+def round_once(kind: int, value: Floats) -> npt.NDArray[Any]:
     """Doubles, rounded once; 16-bit floats as uint16."""
     if kind == FLOAT64.kind:
         return value
@@ -43,7 +53,7 @@ def rounded(values: Floats, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     """Doubles as one of the four types, rounded once; NumPy takes a bfloat16 from a float32."""
     if dtype.name != "bfloat16":
         return values.astype(dtype)
-    return once(BFLOAT16.kind, values).view(dtype)
+    return round_once(BFLOAT16.kind, values).view(dtype)
 
 
 def values_of(kind: int, x: npt.NDArray[Any]) -> Floats:
@@ -55,7 +65,7 @@ def values_of(kind: int, x: npt.NDArray[Any]) -> Floats:
     return x.astype(np.float64)
 
 
-def deliver(
+def round_into(
     kind: int, high: Floats, low: Floats, out: npt.NDArray[Any], x: npt.NDArray[Any] | None, scale: float
 ) -> None:
     """Write the encoding, or scale * x + encoding, rounded once."""
@@ -67,21 +77,21 @@ def deliver(
     total, e = two_sum(p, high)
     # of factors that cannot be split, and of a sum that is infinite or enormous, there is no error to be had
     e += (lost + low) + values * (2.0**34 * max(1.0, abs(scale))) * 0.0
-    out[...] = once(kind, total + np.where(np.isnan(e), 0.0, e))
+    out[...] = round_once(kind, total + np.where(np.isnan(e), 0.0, e))
 
 
-def add_once(kind: int, value: Floats, x: npt.NDArray[Any] | None, scale: float) -> npt.NDArray[Any]:
+def add_rounded(kind: int, value: Floats, x: npt.NDArray[Any] | None, scale: float) -> npt.NDArray[Any]:
     """An encoding in doubles, or scale * x + encoding, rounded to a type of at most 32 bits."""
-    return once(kind, value if x is None else scale * values_of(kind, x) + value)
+    return round_once(kind, value if x is None else scale * values_of(kind, x) + value)
 
 
-def hard_rows(positions: Floats, largest: Floats) -> npt.NDArray[np.bool_]:
+def rows_left_out(positions: Floats, largest: Floats) -> npt.NDArray[np.bool_]:
     """Which rows the engine leaves out: too many turns, or so few that the error of a product underflows."""
     with np.errstate(invalid="ignore", over="ignore", under="ignore"):
         turns = np.abs(positions) * largest
         beyond = ~(turns <= MOST) | (np.abs(positions) > HUGE)
-        # a row with a position that is none is no work for anyone
-        hard: Any = beyond.any(axis=1) & np.isfinite(positions).all(axis=1)
+        # rows of positions that are not finite become NaN in the engine
+        left: Any = beyond.any(axis=1) & np.isfinite(positions).all(axis=1)
         if positions.shape[1] == 1:
-            hard = hard | ((turns[:, 0] < TINY) & (positions[:, 0] != 0))
-    return np.asarray(hard)
+            left = left | ((turns[:, 0] < TINY) & (positions[:, 0] != 0))
+    return np.asarray(left)

@@ -16,7 +16,7 @@ from .._numbers.arguments import count_of, real_array
 from .._numbers.schedule import Explicit, Schedule, explicit
 from ..typing import Function, RotaryLayout
 
-__all__ = ["LAYOUTS", "angles_of", "axial", "checked_axes", "checked_frequencies", "written"]
+__all__ = ["LAYOUTS", "angles_of", "axial", "checked_axes", "checked_frequencies", "in_turn", "written"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -71,6 +71,15 @@ def checked_axes(sections: Any, frequencies: Any, pairs: int) -> tuple[int, ...]
     raise ValueError(
         f"sections={tuple(numbers)} must be counts that add up to {pairs} pairs, or an axis from 0 on for each pair"
     )
+
+
+def in_turn(counts: Sequence[int], pairs: int) -> list[int]:
+    """For each pair its axis: axes take turns as long as each has pairs left, and the first has the rest."""
+    axes = [0] * pairs
+    for a in range(1, len(counts)):
+        for i in range(a, min(counts[a] * len(counts), pairs), len(counts)):
+            axes[i] = a
+    return axes
 
 
 def axial(base: float, axes: Sequence[int]) -> Floats:

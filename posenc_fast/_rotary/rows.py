@@ -28,7 +28,7 @@ _FLOAT64 = np.dtype(np.float64)
 
 
 class Angles(Protocol):
-    """What is asked of a Rotary here. _parameters: those of the scaling."""
+    """What is asked of a Rotary here. _parameters: those of its scaling."""
 
     @property
     def _key(self) -> Settings: ...

@@ -34,7 +34,7 @@ class Scaling(NamedTuple):
     compute: Callable[..., Frequencies]
 
 
-def _plain(dim: int, base: float) -> Floats:
+def _unscaled(dim: int, base: float) -> Floats:
     return base ** (-np.arange(0, dim, 2) / dim)
 
 
@@ -43,20 +43,20 @@ def _default(dim: int, base: float) -> Frequencies:
 
 
 def _linear(dim: int, base: float, factor: float) -> Frequencies:
-    return Frequencies(_plain(dim, base) / factor, 1.0)
+    return Frequencies(_unscaled(dim, base) / factor, 1.0)
 
 
 def _ntk(dim: int, base: float, alpha: float) -> Frequencies:
-    return Frequencies(_plain(dim, base * alpha ** (dim / (dim - 2)) if dim > 2 else base), 1.0)
+    return Frequencies(_unscaled(dim, base * alpha ** (dim / (dim - 2)) if dim > 2 else base), 1.0)
 
 
 def _ntk_fixed(dim: int, base: float, factor: float) -> Frequencies:
-    return Frequencies(_plain(dim, base * factor) / factor ** (2 / dim), 1.0)
+    return Frequencies(_unscaled(dim, base * factor) / factor ** (2 / dim), 1.0)
 
 
 def _ntk_mixed(dim: int, base: float, factor: float, b: float) -> Frequencies:
     exponents = np.arange(1, dim // 2 + 1) ** b / (dim / 2) ** b
-    return Frequencies(_plain(dim, base) / factor**exponents, 1.0)
+    return Frequencies(_unscaled(dim, base) / factor**exponents, 1.0)
 
 
 def _dynamic(
@@ -97,11 +97,11 @@ def _yarn(
         return 1.0 if factor <= 1 else 0.1 * scale * math.log(factor) + 1.0
 
     ramp = _yarn_ramp(dim, base, original_max_position_embeddings, beta_fast, beta_slow, truncate)
-    plain = _plain(dim, base)
+    unscaled = _unscaled(dim, base)
     if attention_factor is None:
         both = mscale and mscale_all_dim
         attention_factor = attention(mscale) / attention(mscale_all_dim) if both else attention(1.0)  # type: ignore[arg-type]
-    return Frequencies(plain / factor * ramp + plain * (1 - ramp), attention_factor)
+    return Frequencies(unscaled / factor * ramp + unscaled * (1 - ramp), attention_factor)
 
 
 def _yarn_log(
@@ -114,12 +114,12 @@ def _yarn_log(
     extrapolation_factor: float,
 ) -> Frequencies:
     ramp = _yarn_ramp(dim, base, original_max_position_embeddings, beta_fast, beta_slow, True)
-    return Frequencies(_plain(dim, base) / factor ** (1 - (1 - ramp) * extrapolation_factor), 1.0)
+    return Frequencies(_unscaled(dim, base) / factor ** (1 - (1 - ramp) * extrapolation_factor), 1.0)
 
 
 def _theta_scale(dim: int, base: float, factor: float, original_max_position_embeddings: float) -> Frequencies:
     turns = original_max_position_embeddings / (2 * math.pi)
-    return Frequencies(_plain(dim, base ** (math.log(turns * factor) / math.log(turns))), 1.0)
+    return Frequencies(_unscaled(dim, base ** (math.log(turns * factor) / math.log(turns))), 1.0)
 
 
 def _longrope(
@@ -139,7 +139,7 @@ def _longrope(
     if attention_factor is None:
         attention_factor = 1.0 if factor <= 1 else math.sqrt(1 + math.log(factor) / math.log(original))
     divisors = long_factor if seq_len is not None and seq_len > original else short_factor
-    return Frequencies(_plain(dim, base) / divisors, attention_factor)
+    return Frequencies(_unscaled(dim, base) / divisors, attention_factor)
 
 
 def _llama3(
@@ -150,14 +150,14 @@ def _llama3(
     high_freq_factor: float,
     original_max_position_embeddings: float,
 ) -> Frequencies:
-    plain = _plain(dim, base)
-    turns = original_max_position_embeddings * plain / (2 * np.pi)
+    unscaled = _unscaled(dim, base)
+    turns = original_max_position_embeddings * unscaled / (2 * np.pi)
     smooth = np.clip((turns - low_freq_factor) / (high_freq_factor - low_freq_factor), 0, 1)
-    return Frequencies((1 - smooth) * plain / factor + smooth * plain, 1.0)
+    return Frequencies((1 - smooth) * unscaled / factor + smooth * unscaled, 1.0)
 
 
 def _proportional(dim: int, base: float, factor: float, partial_rotary_factor: float) -> Frequencies:
-    values = _plain(dim, base) / factor
+    values = _unscaled(dim, base) / factor
     values[int(partial_rotary_factor * dim // 2) :] = 0.0
     return Frequencies(values, 1.0)
 

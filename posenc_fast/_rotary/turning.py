@@ -13,7 +13,7 @@ from .._encoding.conversion import convert
 from .._engine import threads as _threads
 from .._engine.blocks import WORTH_A_THREAD
 from .._numbers.arguments import check_precision, check_workers, count_of, progression
-from .._numbers.arrays import check_out, plain
+from .._numbers.arrays import base_array, check_out
 from .._numbers.formats import TYPES, float_type, kind_of
 from . import short
 from .pairs import LAYOUTS
@@ -95,7 +95,7 @@ def by_tables(rotary: Turning, x: Any, cos: Any, sin: Any, seq_axis: Any, out: A
 
 def _checked_x(rotary: Turning, x: Any, seq_axis: Any, twin: str = "rotate") -> tuple[Array, int, tuple[int, ...], int]:
     """x as it stays; the axis of the tokens, counted from the front; the lengths of the others and its own."""
-    x = plain(x, "x", twin)
+    x = base_array(x, "x", twin)
     float_type(x.dtype, "x")
     shape, dims = x.shape, x.ndim
     if dims < 2 or shape[-1] != rotary._key.head_dim:

@@ -21,12 +21,11 @@ __all__ = [
     "by_axis",
     "by_turns",
     "columns_first",
-    "in_turn",
     "layer",
     "ltx_angles",
+    "of_theta",
     "part",
     "per_axis_spectra",
-    "plain",
     "sections",
     "whole_pairs",
 ]
@@ -66,7 +65,7 @@ def sections(mrope_section: Any, dim: int) -> list[int]:
     return numbers
 
 
-def plain(
+def of_theta(
     head_dim: int,
     theta: float = 10000.0,
     frequencies: Precision = "exact",
@@ -112,15 +111,6 @@ def by_axis(
 def by_turns(count: int, axes: int) -> list[int]:
     """Axes 0, 1, .., 0, 1, .. of as many pairs of each."""
     return list(range(axes)) * count
-
-
-def in_turn(sections: Sequence[int]) -> list[int]:
-    """Axes that take turns as long as each has pairs left; the first has the rest."""
-    axes = [0] * sum(sections)
-    for a in range(1, len(sections)):
-        for i in range(a, min(sections[a] * len(sections), len(axes)), len(sections)):
-            axes[i] = a
-    return axes
 
 
 def columns_first(head_dim: int) -> list[int]:

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from .._numbers.arguments import count_of, real_array
 from .._numbers.schedule import geometric
+from .._rotary.pairs import in_turn
 from .._rotary.value import Rotary
 from ..typing import Precision
 from ._build import positive
@@ -19,11 +20,10 @@ from ._rotary_build import (
     by_axis,
     by_turns,
     columns_first,
-    in_turn,
     ltx_angles,
+    of_theta,
     part,
     per_axis_spectra,
-    plain,
     sections,
     whole_pairs,
 )
@@ -337,7 +337,7 @@ def cosmos3(head_dim: int = 128, *, theta: float = 5000000.0, rope_axes_dim: Seq
     >>> pf.presets.cosmos3() == pf.presets.qwen3_vl()
     True
     """
-    return plain(head_dim, theta, sections=in_turn(sections(rope_axes_dim, head_dim)))
+    return of_theta(head_dim, theta, sections=in_turn(sections(rope_axes_dim, head_dim), head_dim // 2))
 
 
 @rotary_preset(
@@ -361,7 +361,7 @@ def ideogram4(head_dim: int = 256, *, theta: float = 5000000.0, mrope_section: S
     pairs = whole_pairs(head_dim, "head_dim") // 2
     if 3 * max(h, w) > pairs:
         raise ValueError(f"mrope_section={tuple(mrope_section)} has more than {pairs} pairs when the axes take turns")
-    return plain(head_dim, theta, sections=in_turn([pairs - h - w, h, w]))
+    return of_theta(head_dim, theta, sections=in_turn([pairs - h - w, h, w], pairs))
 
 
 @rotary_preset(
@@ -621,4 +621,4 @@ def stable_audio(head_dim: int = 64, *, theta: float = 10000.0, frequencies: Pre
     >>> pf.presets.stable_audio().rotary_dim
     32
     """
-    return plain(head_dim, theta, frequencies, rotary_dim=part(head_dim, 0.5))
+    return of_theta(head_dim, theta, frequencies, rotary_dim=part(head_dim, 0.5))

@@ -8,7 +8,7 @@ from .._rotary.value import Rotary
 from ..typing import LayerType, Precision
 from ._build import positive
 from ._registry import rotary_preset
-from ._rotary_build import YARN, layer, part, plain, whole_pairs
+from ._rotary_build import YARN, layer, of_theta, part, whole_pairs
 
 __all__ = [
     "cohere",
@@ -56,7 +56,7 @@ def llama(head_dim: int = 128, *, theta: float = 10000.0, frequencies: Precision
     >>> pf.presets.llama(64, theta=1e6) == pf.Rotary(64, base=1e6)
     True
     """
-    return plain(head_dim, theta, frequencies)
+    return of_theta(head_dim, theta, frequencies)
 
 
 @rotary_preset(
@@ -104,7 +104,7 @@ def llama4(head_dim: int = 128, *, theta: float = 500000.0, frequencies: Precisi
     >>> pf.presets.llama4(64) == pf.Rotary(64, base=5e5, layout="interleaved")
     True
     """
-    return plain(head_dim, theta, frequencies, layout="interleaved")
+    return of_theta(head_dim, theta, frequencies, layout="interleaved")
 
 
 @rotary_preset(
@@ -124,7 +124,7 @@ def gpt_neox(head_dim: int = 96, *, partial_rotary_factor: float = 0.25, theta: 
     >>> pf.presets.gpt_neox(96).rotary_dim
     24
     """
-    return plain(head_dim, theta, rotary_dim=part(head_dim, partial_rotary_factor))
+    return of_theta(head_dim, theta, rotary_dim=part(head_dim, partial_rotary_factor))
 
 
 @rotary_preset(
@@ -144,7 +144,7 @@ def gptj(head_dim: int = 256, *, rotary_dim: int = 64) -> Rotary:
     >>> pf.presets.gptj().rotary_dim
     64
     """
-    return plain(head_dim, rotary_dim=whole_pairs(rotary_dim, "rotary_dim"), layout="interleaved")
+    return of_theta(head_dim, rotary_dim=whole_pairs(rotary_dim, "rotary_dim"), layout="interleaved")
 
 
 @rotary_preset(
@@ -164,7 +164,7 @@ def phi(head_dim: int = 64, *, partial_rotary_factor: float = 0.5, theta: float 
     >>> pf.presets.phi(64).rotary_dim
     32
     """
-    return plain(head_dim, theta, rotary_dim=part(head_dim, partial_rotary_factor))
+    return of_theta(head_dim, theta, rotary_dim=part(head_dim, partial_rotary_factor))
 
 
 @rotary_preset(
@@ -183,7 +183,7 @@ def roformer(head_dim: int = 64) -> Rotary:
     >>> pf.presets.roformer(64) == pf.Rotary(64, layout="interleaved")
     True
     """
-    return plain(head_dim, layout="interleaved")
+    return of_theta(head_dim, layout="interleaved")
 
 
 @rotary_preset(
@@ -203,7 +203,7 @@ def glm4(head_dim: int = 128, *, partial_rotary_factor: float = 0.5, theta: floa
     >>> pf.presets.glm4(128).rotary_dim
     64
     """
-    return plain(head_dim, theta, rotary_dim=part(head_dim, partial_rotary_factor), layout="interleaved")
+    return of_theta(head_dim, theta, rotary_dim=part(head_dim, partial_rotary_factor), layout="interleaved")
 
 
 @rotary_preset(
@@ -223,7 +223,7 @@ def cohere(head_dim: int = 128, *, theta: float = 500000.0, frequencies: Precisi
     >>> pf.presets.cohere() == pf.presets.llama4()
     True
     """
-    return plain(head_dim, theta, frequencies, layout="interleaved")
+    return of_theta(head_dim, theta, frequencies, layout="interleaved")
 
 
 @rotary_preset(
@@ -242,7 +242,7 @@ def helium(head_dim: int = 128, *, theta: float = 100000.0, frequencies: Precisi
     >>> pf.presets.helium() == pf.Rotary(128, base=1e5, layout="interleaved")
     True
     """
-    return plain(head_dim, theta, frequencies, layout="interleaved")
+    return of_theta(head_dim, theta, frequencies, layout="interleaved")
 
 
 @rotary_preset(
@@ -418,9 +418,9 @@ def gemma3(head_dim: int = 256, *, layer_type: LayerType = "full_attention", fac
     True
     """
     if layer(layer_type) == "sliding_attention":
-        return plain(head_dim)
+        return of_theta(head_dim)
     if factor == 1:
-        return plain(head_dim, 1e6)
+        return of_theta(head_dim, 1e6)
     return Rotary(head_dim, base=1e6, scaling={"rope_type": "linear", "factor": factor})
 
 
@@ -443,7 +443,7 @@ def gemma4(*, layer_type: LayerType = "full_attention") -> Rotary:
     (512, 64)
     """
     if layer(layer_type) == "sliding_attention":
-        return plain(256)
+        return of_theta(256)
     return Rotary(512, base=1e6, scaling={"rope_type": "proportional", "partial_rotary_factor": 0.25})
 
 
@@ -463,7 +463,7 @@ def modernbert(head_dim: int = 64, *, layer_type: LayerType = "full_attention") 
     >>> pf.presets.modernbert() == pf.Rotary(64, base=160000.0)
     True
     """
-    return plain(head_dim, 1e4 if layer(layer_type) == "sliding_attention" else 1.6e5)
+    return of_theta(head_dim, 1e4 if layer(layer_type) == "sliding_attention" else 1.6e5)
 
 
 @rotary_preset(
@@ -484,7 +484,7 @@ def mimo_v2_flash(head_dim: int = 192, *, layer_type: LayerType = "full_attentio
     64
     """
     theta = 1e4 if layer(layer_type) == "sliding_attention" else 5e6
-    return plain(head_dim, theta, rotary_dim=part(head_dim, 0.334))
+    return of_theta(head_dim, theta, rotary_dim=part(head_dim, 0.334))
 
 
 @rotary_preset(
@@ -504,7 +504,7 @@ def minimax_m2(head_dim: int = 128, *, rotary_dim: int = 64, theta: float = 5000
     >>> pf.presets.minimax_m2() == pf.Rotary(128, base=5e6, rotary_dim=64)
     True
     """
-    return plain(head_dim, theta, rotary_dim=whole_pairs(rotary_dim, "rotary_dim"))
+    return of_theta(head_dim, theta, rotary_dim=whole_pairs(rotary_dim, "rotary_dim"))
 
 
 @rotary_preset(
@@ -524,7 +524,7 @@ def qwen3_next(head_dim: int = 256, *, theta: float = 10000000.0) -> Rotary:
     >>> pf.presets.qwen3_next().rotary_dim
     64
     """
-    return plain(head_dim, theta, rotary_dim=part(head_dim, 0.25))
+    return of_theta(head_dim, theta, rotary_dim=part(head_dim, 0.25))
 
 
 @rotary_preset(
@@ -543,4 +543,4 @@ def nomic_bert(head_dim: int = 64, *, theta: float = 1000.0) -> Rotary:
     >>> pf.presets.nomic_bert() == pf.Rotary(64, base=1000.0)
     True
     """
-    return plain(head_dim, theta)
+    return of_theta(head_dim, theta)

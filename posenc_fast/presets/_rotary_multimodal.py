@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from .._rotary.pairs import in_turn
 from .._rotary.value import Rotary
 from ._registry import rotary_preset
-from ._rotary_build import in_turn, part, plain, sections
+from ._rotary_build import of_theta, part, sections
 
 __all__ = [
     "ernie4_5_vl",
@@ -36,7 +37,7 @@ def moonshine(head_dim: int = 36, *, partial_rotary_factor: float = 0.9) -> Rota
     >>> pf.presets.moonshine(36).rotary_dim
     32
     """
-    return plain(head_dim, rotary_dim=part(head_dim, partial_rotary_factor), layout="interleaved")
+    return of_theta(head_dim, rotary_dim=part(head_dim, partial_rotary_factor), layout="interleaved")
 
 
 @rotary_preset(
@@ -57,7 +58,7 @@ def wav2vec2_conformer(head_dim: int = 64, *, theta: float = 10000.0) -> Rotary:
     >>> pf.presets.wav2vec2_conformer() == pf.Rotary(64)
     True
     """
-    return plain(head_dim, theta)
+    return of_theta(head_dim, theta)
 
 
 @rotary_preset(
@@ -77,7 +78,7 @@ def pe_audio(head_dim: int = 128, *, theta: float = 20000.0) -> Rotary:
     >>> pf.presets.pe_audio() == pf.Rotary(128, base=2e4, layout="interleaved")
     True
     """
-    return plain(head_dim, theta, layout="interleaved")
+    return of_theta(head_dim, theta, layout="interleaved")
 
 
 @rotary_preset(
@@ -99,7 +100,7 @@ def qwen2_vl(head_dim: int = 128, *, theta: float = 1000000.0, mrope_section: Se
     >>> pf.presets.qwen2_vl().tables(positions)[0].shape
     (9, 64)
     """
-    return plain(head_dim, theta, sections=sections(mrope_section, head_dim))
+    return of_theta(head_dim, theta, sections=sections(mrope_section, head_dim))
 
 
 @rotary_preset(
@@ -121,7 +122,7 @@ def qwen3_vl(head_dim: int = 128, *, theta: float = 5000000.0, mrope_section: Se
     >>> pf.presets.qwen3_vl().ndim
     3
     """
-    return plain(head_dim, theta, sections=in_turn(sections(mrope_section, head_dim)))
+    return of_theta(head_dim, theta, sections=in_turn(sections(mrope_section, head_dim), head_dim // 2))
 
 
 @rotary_preset(
@@ -143,7 +144,7 @@ def qwen3_5(head_dim: int = 256, *, theta: float = 10000000.0, mrope_section: Se
     64
     """
     dim = part(head_dim, 0.25)
-    return plain(head_dim, theta, rotary_dim=dim, sections=in_turn(sections(mrope_section, dim)))
+    return of_theta(head_dim, theta, rotary_dim=dim, sections=in_turn(sections(mrope_section, dim), dim // 2))
 
 
 @rotary_preset(
@@ -165,7 +166,7 @@ def glm4v(head_dim: int = 128, *, theta: float = 10000.0, mrope_section: Sequenc
     64
     """
     dim = part(head_dim, 0.5)
-    return plain(head_dim, theta, rotary_dim=dim, layout="interleaved", sections=sections(mrope_section, dim))
+    return of_theta(head_dim, theta, rotary_dim=dim, layout="interleaved", sections=sections(mrope_section, dim))
 
 
 @rotary_preset(
@@ -189,4 +190,4 @@ def ernie4_5_vl(head_dim: int = 128, *, theta: float = 500000.0, mrope_section: 
     h, w, t = sections(mrope_section, head_dim)
     if h != w:
         raise ValueError(f"mrope_section={tuple(mrope_section)} must have as many pairs of h as of w: they alternate")
-    return plain(head_dim, theta, layout="interleaved", sections=[1, 2] * h + [0] * t)
+    return of_theta(head_dim, theta, layout="interleaved", sections=[1, 2] * h + [0] * t)

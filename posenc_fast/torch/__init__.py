@@ -6,7 +6,7 @@ transform. An exported program that was loaded needs
 this module imported before it runs.
 """
 
-# where torch is not installed, pyright takes posenc_fast/torch.py for it
+# where torch is not installed, pyright takes posenc_fast/torch/ for it
 # pyright: reportAttributeAccessIssue=false
 
 from __future__ import annotations

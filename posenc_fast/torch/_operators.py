@@ -4,7 +4,7 @@ An operator takes an encoding as text, so that an exported program carries it wh
 does the work; other devices get tables, which are kept for each device and type.
 """
 
-# where torch is not installed, pyright takes posenc_fast/torch.py for it
+# where torch is not installed, pyright takes posenc_fast/torch/ for it
 # pyright: reportAttributeAccessIssue=false
 
 from __future__ import annotations

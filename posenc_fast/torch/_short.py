@@ -5,7 +5,7 @@ function gives the bits of the general way, or None where something about the ca
 then takes all its checks. Nothing has been written when None is returned.
 """
 
-# where torch is not installed, pyright takes posenc_fast/torch.py for it
+# where torch is not installed, pyright takes posenc_fast/torch/ for it
 # pyright: reportAttributeAccessIssue=false
 
 from __future__ import annotations

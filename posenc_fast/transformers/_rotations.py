@@ -4,7 +4,7 @@ Nothing is read off its name or its text. It is called with random numbers, and 
 each kind of rotation would make of them. The replacement hands whatever was not tried to the function it replaces.
 """
 
-# where torch is not installed, pyright takes posenc_fast/torch.py for it
+# where torch is not installed, pyright takes posenc_fast/torch/ for it
 # pyright: reportAttributeAccessIssue=false
 
 from __future__ import annotations

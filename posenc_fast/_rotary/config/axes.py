@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import numpy as np
-
 from ..._numbers.arguments import count_of
+from ..pairs import in_turn
 from .families import UNKNOWN
 from .found import Found, is_list
 
@@ -32,14 +31,6 @@ def _pangu(counts: Sequence[int]) -> list[int]:
         axes.append(best)
         left[best] -= 1
     return axes[1:] + last
-
-
-def _in_turn(pairs: int, counts: Sequence[int]) -> list[int]:
-    """Axes take turns as long as each has some left, the first axis beyond that."""
-    axes = np.zeros(pairs, int)
-    for a in range(1, len(counts)):
-        axes[a : counts[a] * len(counts) : len(counts)] = a
-    return [int(a) for a in axes]
 
 
 # rules for a number of pairs, and for counts
@@ -90,4 +81,4 @@ def axes_of(found: Found, pairs: int) -> list[int] | None:
         raise ValueError(f"{where}={counts} adds up to {sum(counts)}, but {pairs} pairs turn")
     if sections.default is not None and len(counts) != len(sections.default):
         raise ValueError(f"{where}={counts} must have a count for each of {sections.axes}")
-    return _in_turn(pairs, counts) if rule == "in_turn" else COUNTED[rule](counts)
+    return in_turn(counts, pairs) if rule == "in_turn" else COUNTED[rule](counts)

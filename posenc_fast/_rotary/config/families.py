@@ -1,4 +1,4 @@
-"""How the models of each type turn queries and keys: a table, read by `_rotary_config` and printed into the docs."""
+"""How the models of each type turn queries and keys: a table, read by `arguments.py` and printed into the docs."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Pattern(NamedTuple):
 
 
 class Sections(NamedTuple):
-    """How pairs choose an axis: a rule of `_rotary_axes`, the counts if a config has none, what the axes are."""
+    """How pairs choose an axis: a rule of `axes.py`, the counts if a config has none, what the axes are."""
 
     rule: str
     default: tuple[int, ...] | None
@@ -48,7 +48,7 @@ class Sections(NamedTuple):
 
 
 class NoRotary(NamedTuple):
-    """Layers without rotary encoding: a rule of `_rotary_layers`, its key, and both in words."""
+    """Layers without rotary encoding: a rule of `layers.py`, its key, and both in words."""
 
     rule: str
     key: str = ""
@@ -93,7 +93,7 @@ class Family(NamedTuple):
     scaled_layers: str = ""
     # makes the rotary parameters of a config that has them elsewhere
     parameters: Callable[[Config], dict[str, Any]] | None = None
-    # which axes pairs read; frequencies that are no progression from 1, by their name in _rotary_spectra
+    # which axes pairs read; frequencies that are no progression from 1, by their name in spectra.py
     sections: Sections | None = None
     spectrum: str = "geometric"
     # keys of rotary parameters that are of no scaling; other names of a rope_type; whether there is any but the default

@@ -30,8 +30,8 @@ def _backwards(found: Found, pairs: int, base: float, scaling: dict[str, Any], s
 
 
 def _pixtral(found: Found, pairs: int, base: float, scaling: dict[str, Any], seq_len: Any) -> Arguments:
-    plain = base ** (-np.arange(pairs) / pairs)
-    return {"frequencies": np.concatenate([plain[0::2], plain[1::2]])}
+    unscaled = base ** (-np.arange(pairs) / pairs)
+    return {"frequencies": np.concatenate([unscaled[0::2], unscaled[1::2]])}
 
 
 def _dinov3(found: Found, pairs: int, base: float, scaling: dict[str, Any], seq_len: Any) -> Arguments:
