@@ -66,7 +66,10 @@ def _identify(arguments: argparse.Namespace) -> int:
         table = as_bfloat16(read_array(path))
     if rotary and arguments.start is not None:
         raise ValueError("--start is for a table; for a rotary encoding, give an array of positions in the .npz file")
-    found = identify_rotary(**rotary) if rotary else identify(_rows(table), start=arguments.start)
+    try:
+        found = identify_rotary(**rotary) if rotary else identify(_rows(table), start=arguments.start)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{path}: {error}") from None
     print(found)
     return 0 if found else 1
 

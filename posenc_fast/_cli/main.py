@@ -55,8 +55,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         _give_up_output()
         return 1
     except OSError as error:
-        name = error.filename or ("standard output" if _give_up_output() else None)
-        return _fail(f"{name}: {error.strerror}" if name and error.strerror else str(error))
+        _give_up_output()
+        # all files have their names: what has none is what print writes to
+        return _fail(f"{error.filename or 'standard output'}: {error.strerror}" if error.strerror else str(error))
     except MemoryError as error:
         return _fail(f"out of memory: {error}")
     except (ValueError, TypeError, OverflowError, ImportError, RuntimeError) as error:
@@ -90,15 +91,14 @@ def _fail(message: str, status: int = 2) -> int:
     return status
 
 
-def _give_up_output() -> bool:
-    """Whether standard output does not take what is left for it; then the interpreter must not try it again."""
+def _give_up_output() -> None:
+    """If standard output does not take what is left for it, the interpreter must not try again."""
     try:
         sys.stdout.flush()
     except OSError:
+        # in a test there is no file behind it
         with contextlib.suppress(OSError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return True
-    return False
 
 
 class _Stopped(KeyboardInterrupt):

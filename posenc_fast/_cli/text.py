@@ -117,7 +117,7 @@ def _hint(first: list[str], separator: str) -> str:
     for other, shown in _DELIMITERS.items():
         count = sum(cell.count(other) for cell in first)
         if other != separator and count and count >= len(first) - 1:
-            return f"; its first line has {count} of {other!r}: perhaps --delimiter {shown}"
+            return f"; its first line has {shown}: perhaps --delimiter {shown}"
     return ""
 
 
