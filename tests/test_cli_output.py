@@ -327,9 +327,19 @@ sys.exit(main())
     ("arguments", "name", "modes", "words"),
     [
         (["table", "3", "4", "--no-compare", "-o"], "new", {".": 0o555}, "Permission denied in its directory"),
-        (["table", "3", "4", "--no-compare", "-o"], "o", {".": 0o555}, "Permission denied in its directory"),
+        (
+            ["table", "3", "4", "--no-compare", "-o"],
+            "o",
+            {".": 0o555, "o": 0o666},
+            "Permission denied in its directory",
+        ),
         (["table", "3", "4", "--no-compare", "-o"], "o", {".": 0o777, "o": 0o444}, "Permission denied"),
-        (["encode", "p.csv", "--d-model", "4", "-o"], "o", {".": 0o555}, "Permission denied in its directory"),
+        (
+            ["encode", "p.csv", "--d-model", "4", "-o"],
+            "o",
+            {".": 0o555, "o": 0o666},
+            "Permission denied in its directory",
+        ),
     ],
 )
 def test_no_permission(arguments: list[str], name: str, modes: dict[str, int], words: str) -> None:
