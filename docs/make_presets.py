@@ -27,8 +27,8 @@ HEAD = """\
 </div>
 ```
 
-`posenc_fast.presets.NAME(...)` makes the `Encoding` or the `Rotary` that a source has; `posenc-fast presets` lists the names in a shell,
-and [`identify`](howto-weights.md) finds the name of a table. All COUNT:
+`posenc_fast.presets.NAME(...)` makes the `Encoding` or the `Rotary` that a source has; `posenc-fast presets` lists, shows and searches
+them [in a shell](howto-shell.md), and [`identify`](howto-weights.md) finds the name of a table. All COUNT:
 
 CONTENTS
 

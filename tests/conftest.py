@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,6 +20,10 @@ collect_ignore = ["support"]
 SLOW = [
     "test_big",
     "test_cli",
+    "test_cli_identify",
+    "test_cli_input",
+    "test_cli_output",
+    "test_cli_presets",
     "test_dask",
     "test_documents",
     "test_fuzz",
@@ -55,6 +60,13 @@ def backend(request: pytest.FixtureRequest) -> Iterator[str]:
     name, isa = request.param
     with pf.use_backend(name, isa):
         yield name
+
+
+@pytest.fixture
+def inside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory of the test's own, in which it runs."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
 
 
 @pytest.fixture(scope="session")

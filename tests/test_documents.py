@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import importlib.util
 import os
@@ -68,6 +69,35 @@ def run_alone(text, program):
     assert run.returncode == 0, run.stderr
 
 
+@pytest.mark.skipif(os.name != "posix", reason="a POSIX shell")
+@pytest.mark.parametrize("page", ["README.md", "docs/howto-shell.md"])
+def test_shell(page, tmp_path):
+    """What a page does in a shell it can do, one line after another."""
+    blocks = re.findall(r"^```sh\n(.*?)^```$", (ROOT / page).read_text("utf-8"), re.DOTALL | re.MULTILINE)
+    text = "".join(block for block in blocks if "pip install" not in block)
+    assert text.count("posenc-fast ") >= 4
+    for package, word in (("pyarrow", "parquet"), ("matplotlib", "plot")):
+        if re.search(rf"^posenc-fast.*{word}", text, re.MULTILINE):
+            optional(package)
+    program = tmp_path / "bin" / "posenc-fast"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -W error -m posenc_fast "$@"\n', "utf-8")
+    program.chmod(0o755)
+    path = os.pathsep.join([str(program.parent), os.environ["PATH"]])
+    environment = os.environ | {"PYTHONPATH": str(Path(pf.__file__).parents[1]), "PATH": path, "MPLBACKEND": "Agg"}
+    done = subprocess.run(
+        ["sh", "-e", "-c", text],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "whisper" in done.stdout or "diffusers_timesteps" in done.stdout
+
+
 def title(block):
     """The line above a block of the README."""
     return re.sub(r"\W+", "-", README.split(block)[0].rstrip("`python\n").splitlines()[-1].split("**")[1]).lower()
@@ -110,8 +140,32 @@ def test_extras_bring_what_a_page_imports(page):
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
     named = {extra for names in re.findall(r"(?:posenc-fast|\.)\[([\w,]+)\]", text) for extra in names.split(",")}
     brought = {re.split(r"[\[<>=;]", requirement)[0] for extra in named for requirement in extras[extra]}
-    needed = {DISTRIBUTIONS.get(name, name) for name in PACKAGES.findall("\n".join(BLOCK.findall(text)))}
+    needed = {DISTRIBUTIONS.get(name, name) for block in BLOCK.findall(text) for name in needs(block)}
     assert needed <= brought, f"{page} must name extras for {sorted(needed - brought)}; it names {sorted(named)}"
+
+
+def needs(program):
+    """Packages beyond NumPy that a program cannot do without, whether it imports them itself or not."""
+    own = {"torch": "torch", "dask": "dask", "sklearn": "sklearn", "plot": "matplotlib", "transformers": "transformers"}
+    for node in ast.walk(ast.parse(program)):
+        if isinstance(node, ast.Import):
+            modules = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            modules = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+        elif isinstance(node, ast.Attribute):
+            modules = {"to_zarr": ["zarr"], "from_zarr": ["zarr"], "to_parquet": ["pyarrow"]}.get(node.attr, [])
+        else:
+            modules = ["ml_dtypes"] if isinstance(node, ast.Constant) and node.value == "bfloat16" else []
+        for first, *rest in (module.split(".") for module in modules):
+            if first == "posenc_fast" and rest and rest[0] in own:
+                yield own[rest[0]]
+            elif first not in {"numpy", "posenc_fast", *sys.stdlib_module_names}:
+                yield first
+
+
+def test_needs():
+    program = "import os, numpy.linalg, a.b\nfrom posenc_fast import plot\nimport posenc_fast.dask as d\nx.to_zarr('bfloat16')"
+    assert set(needs(program)) == {"a", "matplotlib", "dask", "zarr", "ml_dtypes"}
 
 
 @pytest.mark.parametrize("path", ["README.md", "docs/index.md", "docs/why-sines.md"])

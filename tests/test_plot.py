@@ -315,6 +315,12 @@ def test_command_takes_the_options_of_its_kind(tmp_path, monkeypatch):
     assert (seen["what"], seen["length"], seen["start"]) == (pf.sinusoidal(20, base=100.0), 7, -3)
     assert main(["plot", "heatmap", "20", "--preset", "whisper", "-o", target]) == 0
     assert (seen["what"], seen["d_model"], seen["length"]) == ("whisper", 20, 1)
+    assert main(["plot", "heatmap", "--preset", "whisper", "-o", target]) == 0
+    assert (seen["what"], seen["d_model"]) == ("whisper", 128)
+    assert main(["plot", "heatmap", "8", "--preset", "whisper", "--set", "max_timescale=9", "-o", target]) == 0
+    assert seen["what"] == pf.presets.whisper(8, max_timescale=9.0)
+    assert main(["plot", "heatmap", "--preset", "diffwave", "-o", target]) == 0
+    assert seen["what"] == pf.presets.diffwave()
 
 
 @pytest.mark.parametrize(

@@ -1,1 +1,1 @@
-"""The command line: its commands, the files they read and write, and what `verify` and `bench` do."""
+"""The command line: a module a command, the files that they read and write, what `verify` and `bench` do."""

@@ -84,11 +84,13 @@ def sides() -> Iterator[Side]:
 
 
 def formula(encoding: Encoding, positions: Floats) -> Floats:
-    """The formula in float64, as `reference.vaswani_numpy` has it, for any of the options of `sinusoidal`."""
+    """The formula in float64, as `reference.vaswani_numpy` has it, for any encoding of one axis."""
     table = np.zeros((len(positions), encoding.d_model))
-    for phase, function in ((0.0, np.sin), (0.25, np.cos)):
-        columns = _regular(np.flatnonzero((encoding.phases == phase) & (encoding.amplitudes != 0)))
-        values = function(positions[:, np.newaxis] * encoding.frequencies[columns])
+    heard = encoding.amplitudes != 0
+    for phase in np.unique(encoding.phases[heard]):
+        columns = _regular(np.flatnonzero((encoding.phases == phase) & heard))
+        angles = positions[:, np.newaxis] * encoding.frequencies[columns]
+        values = np.cos(angles) if phase == 0.25 else np.sin(angles + 2 * np.pi * phase if phase else angles)
         amplitudes = encoding.amplitudes[columns]
         table[:, columns] = values if (amplitudes == 1).all() else amplitudes * values
     return table

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
 import io
 import tempfile
 import warnings
@@ -105,7 +106,7 @@ def one_argument_list(data):
 # fmt: off
 TOKENS = [
     "1", "-0.5", "1e999", "nan", "", '"', '"a', ",", ",,", "\n", "\r\n", "\r", "\0", "\ufeff", "time", "2026-01-01", "é",
-    "2026-01-01T00:00:00.123456789Z", "2026-13-01", "18446744073709551615", "9" * 400, "1_0", "+", "--1", "0x1", " ", "\t",
+    "2026-01-01T00:00:00.123456789Z", "2026-13-01", ";", "18446744073709551615", "9" * 400, "1_0", "+", "--1", "0x1", " ", "\t",
 ]
 
 # fmt: on
@@ -127,7 +128,9 @@ headers = st.builds(
     st.sampled_from([b"\1\0", b"\2\0", b"\3\0", b"\xff\xff"]),
     st.binary(max_size=40),
 )
-contents = st.one_of(texts.map(lambda parts: "".join(parts).encode(errors="ignore")), headers, st.binary(max_size=60))
+lines = texts.map(lambda parts: "".join(parts).encode(errors="ignore"))
+packed = st.tuples(lines.map(gzip.compress), st.integers(0, 100)).map(lambda both: both[0][: 100 - both[1] // 2])
+contents = st.one_of(lines, packed, headers, st.binary(max_size=60).map(b"PAR1".__add__), st.binary(max_size=60))
 
 
 def one_file(data):
@@ -135,7 +138,9 @@ def one_file(data):
     content = data.draw(contents)
     options = data.draw(
         st.lists(
-            st.sampled_from(["--column=0", "--column=time", "--column=1", "--dtype=float16", "--no-progress"]),
+            st.sampled_from(
+                ["--column=0", "--column=time", "--column=1", "--delimiter=;", "--dtype=float16", "--no-progress"]
+            ),
             max_size=2,
         )
     )

@@ -1,0 +1,185 @@
+"""What commands say on the parser, and what several of them take: numbers, and the options of an encoding."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import inspect
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from .._encoding.builders import FUNCTIONS, LAYOUTS, ODD, sinusoidal
+from .._encoding.value import Encoding
+from .._numbers.formats import TYPES
+from .._numbers.names import meant
+from .arrays import read_array, read_vector
+
+__all__ = ["Parser", "add_command", "add_encoding", "add_progress", "add_rows", "encoding_of", "number", "shielded"]
+
+# those of `sinusoidal`; what is not given is not there
+_OPTIONS = ("base", "freq_shift", "first", "frequencies", "layout", "functions", "odd", "scale")
+_WORDS = {"true": True, "false": False, "none": None}
+
+
+class Parser(argparse.ArgumentParser):
+    """Errors in the form of all others, no abbreviations, and texts with lines as they stand."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter, **settings)
+
+    def error(self, message: str) -> NoReturn:
+        raise ValueError(f"{message} (see {self.prog} --help)")
+
+
+def add_command(
+    commands: Any, run: Callable[[argparse.Namespace], int | None], name: str, help: str, about: str = "", end: str = ""
+) -> argparse.ArgumentParser:
+    """The parser of one command, which ``run`` carries out."""
+    parser: argparse.ArgumentParser = commands.add_parser(name, help=help, description=about, epilog=end)
+    parser.set_defaults(run=run)
+    return parser
+
+
+def shielded(argument: str) -> str:
+    """The argument, with a space before it where argparse would take a value for an option: -sin, -1e3."""
+    if argument.startswith("-"):
+        with contextlib.suppress(ValueError):
+            float(argument)
+            return " " + argument
+    return " " + argument if argument in FUNCTIONS else argument
+
+
+def number(text: str) -> int | float:
+    """An integer as an int: exact, however large."""
+    try:
+        return int(text)
+    except ValueError:
+        return float(text)
+
+
+def add_rows(parser: argparse.ArgumentParser) -> None:
+    """How rows are computed."""
+    parser.add_argument("--dtype", choices=TYPES, default="float32", help="default float32")
+    parser.add_argument(
+        "--precision",
+        choices=("exact", "float32"),
+        default="exact",
+        help="float32: as frameworks that compute in float32 (default exact)",
+    )
+    parser.add_argument(
+        "--workers", type=int, help="most threads; negative numbers count back from the CPUs (default 1)"
+    )
+
+
+def add_progress(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--progress", action=argparse.BooleanOptionalAction, help="show progress (default: on a terminal)"
+    )
+
+
+def add_encoding(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("encoding", "one of posenc_fast.presets, or what posenc_fast.sinusoidal makes")
+    group.add_argument("--preset", metavar="NAME", help="see posenc-fast presets; in place of all below")
+    group.add_argument(
+        "--set",
+        metavar="KEY=VALUE",
+        action="append",
+        default=[],
+        help="an argument of the preset, as often as need be: a number, a word, several of them with commas between, "
+        "or the .npy file of an array",
+    )
+    add = group.add_argument
+    absent: Any = argparse.SUPPRESS
+    add("--base", type=float, default=absent, help="ratio of the wavelengths (default 10000)")
+    add("--freq-shift", type=float, default=absent, metavar="SHIFT", help="taken off D/2 (default 0)")
+    add("--first", type=float, default=absent, help="first frequency (default 1)")
+    add("--frequencies", default=absent, metavar="FILE.npy", help="frequencies, in place of the three above")
+    add("--layout", choices=LAYOUTS, default=absent, help="default interleaved")
+    add(
+        "--functions",
+        nargs=2,
+        # the space is that of shielded
+        type=str.strip,
+        choices=tuple(FUNCTIONS),
+        default=absent,
+        help="two of sin, cos, -sin, -cos (default sin cos)",
+        metavar=("F", "G"),
+    )
+    add("--odd", choices=ODD, default=absent, help="what to do with an odd width (default crop)")
+    add("--scale", type=float, default=absent, help="factor of all columns (default 1)")
+
+
+def encoding_of(arguments: argparse.Namespace, width: str, usual: int | None = None) -> Encoding:
+    """The encoding that the options say; ``width`` is how the command calls d_model, ``usual`` what it is if not given."""
+    given = {name: getattr(arguments, name) for name in _OPTIONS if hasattr(arguments, name)}
+    if arguments.preset is not None:
+        for name in given:
+            raise ValueError(
+                f"--preset excludes --{name.replace('_', '-')}; leave one of them out (--set has what a preset takes)"
+            )
+        return _preset(arguments, width, usual)
+    if arguments.set:
+        raise ValueError("--set is for the arguments of a preset: give --preset NAME too")
+    d_model = usual if arguments.d_model is None else arguments.d_model
+    if d_model is None:
+        raise ValueError(f"give {width}, the number of columns, or a --preset that has one")
+    if "frequencies" in given:
+        given["frequencies"] = read_vector(given["frequencies"])
+    return sinusoidal(d_model, **given)
+
+
+def _preset(arguments: argparse.Namespace, width: str, usual: int | None) -> Encoding:
+    from ..presets._registry import encoding_preset, facts
+
+    name, d_model = arguments.preset, arguments.d_model
+    try:
+        by_width = facts(name).by_width
+    except AttributeError as error:
+        raise ValueError(f"--preset: {error}") from None
+    build = encoding_preset(name)
+    parameters = inspect.signature(build).parameters
+    settings = dict(_setting(text, name, list(parameters)) for text in arguments.set)
+    # only those begin with it
+    if by_width:
+        first = next(iter(parameters))
+        if d_model is not None and settings.setdefault(first, d_model) != d_model:
+            raise ValueError(f"{width} is {d_model}, --set {first}={settings[first]}: leave one of them out")
+        if usual is not None:
+            settings.setdefault(first, usual)
+    missing = [key for key, each in parameters.items() if each.default is each.empty and key not in settings]
+    if missing:
+        raise ValueError(
+            f"the preset {name!r} needs {', '.join(missing)}: give "
+            + (width if by_width else " ".join(f"--set {key}=VALUE" for key in missing))
+        )
+    encoding = build(**settings)
+    if encoding.ndim != 1:
+        raise ValueError(
+            f"the preset {name!r} has {encoding.ndim} axes, and files one: see posenc_fast.grid and Encoding.encode"
+        )
+    if not by_width and d_model not in (None, encoding.d_model):
+        raise ValueError(f"the preset {name!r} has {encoding.d_model} columns, not {d_model}: leave {width} out")
+    return encoding
+
+
+def _setting(text: str, preset: str, known: list[str]) -> tuple[str, Any]:
+    key, separator, value = text.partition("=")
+    if not separator:
+        raise ValueError(f"--set {text} must be KEY=VALUE")
+    if key not in known:
+        takes = ", ".join(known) or "no arguments"
+        raise ValueError(f"--set {text}: the preset {preset!r} takes {takes}, not {key!r}{meant(key, known)}")
+    return key, _value(value)
+
+
+def _value(text: str) -> Any:
+    if text.endswith(".npy"):
+        return read_array(text)
+    if "," in text:
+        return tuple(_value(part) for part in text.split(",") if part)
+    if text.lower() in _WORDS:
+        return _WORDS[text.lower()]
+    try:
+        return number(text)
+    except ValueError:
+        return text

@@ -1,0 +1,99 @@
+"""The command encode."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+import numpy as np
+
+from .._numbers.formats import float_type
+from .arguments import add_command, add_encoding, add_progress, add_rows, encoding_of
+from .formats import BFLOAT16_HELP, BLOCK, OUTPUT_HELP, add_output, check_output, write_rows
+from .output import report, scratch
+from .positions import open_positions
+from .progress import meter
+
+__all__ = ["add"]
+
+# rows of one column take more for their positions than for their encodings
+MOST_ROWS = 1 << 18
+
+ABOUT = """\
+Write a row for each position in INPUT: a .npy file of one dimension, a .parquet
+file, a CSV file (.gz or not), or - for CSV on standard input. INPUT and OUT may
+be larger than memory.
+
+A cell is a number or an ISO date or time. Dates count seconds since
+1970-01-01T00:00Z, and are UTC unless they say otherwise. Integers are exact
+over all of int64 and uint64, times to the nanosecond. An empty cell or "nan" is
+a missing position, and its row is NaN; an empty line is no row. The first line
+is a header when the column is given by name, or when its cell is the beginning
+of neither a number nor a date.
+"""
+EXAMPLES = """
+examples:
+  posenc-fast encode visits.csv --column time --d-model 64 -o visits.npy
+  posenc-fast encode visits.csv.gz --column 2 --delimiter ';' --d-model 64 \\
+    -o visits.parquet
+  posenc-fast encode steps.npy --preset diffusers_timesteps --d-model 320 \\
+    --set flip_sin_to_cos=true -o steps.npz
+  seq 0 0.5 10 | posenc-fast encode - --d-model 4 -o - --format csv
+"""
+
+
+def add(commands: Any) -> None:
+    """Put the command on the parser."""
+    parser = add_command(
+        commands,
+        _encode,
+        "encode",
+        "write the encoding of positions or timestamps from a file",
+        ABOUT,
+        OUTPUT_HELP + BFLOAT16_HELP + EXAMPLES,
+    )
+    parser.add_argument(
+        "input", metavar="INPUT", help=".npy, .parquet or CSV file (.gz too), - for CSV on standard input"
+    )
+    parser.add_argument("--d-model", type=int, metavar="D", help="number of columns; a preset may have its own")
+    parser.add_argument(
+        "--column", type=str.strip, metavar="NAME_OR_NUMBER", help="name of the column, or its number from 0"
+    )
+    parser.add_argument("--delimiter", metavar="CHAR", help="what stands between cells: ';', '|', tab (default ',')")
+    add_output(parser)
+    add_rows(parser)
+    add_progress(parser)
+    add_encoding(parser)
+
+
+def _encode(arguments: argparse.Namespace) -> None:
+    encoding = encoding_of(arguments, "--d-model")
+    dtype = float_type(arguments.dtype)
+    settings: dict[str, Any] = {"dtype": dtype, "precision": arguments.precision, "workers": arguments.workers}
+    # what is wrong with the settings is said before a long input is read
+    encoding.encode(np.zeros(0), **settings)
+    check_output(arguments, dtype)
+    shown = meter(arguments.progress)
+    with (
+        scratch(arguments.output) as spool,
+        open_positions(arguments.input, arguments.column, arguments.delimiter, spool, shown) as source,
+    ):
+        rows = max(1, min(BLOCK // encoding.d_model, MOST_ROWS))
+        buffer = np.empty((min(rows, source.length), encoding.d_model), dtype)
+        shape = (source.length, encoding.d_model)
+        with write_rows(arguments, shape, dtype) as write, shown("encoding", source.length, " rows") as done:
+            first = 0
+            for parts in source.blocks(rows):
+                block = buffer[: sum(len(positions) for _, positions in parts)]
+                try:
+                    for where, positions in parts:
+                        if isinstance(where, slice):
+                            encoding.encode(positions, out=block, **settings)
+                        else:
+                            block[where] = encoding.encode(positions, **settings)
+                except (TypeError, ValueError) as error:
+                    raise ValueError(f"{source.label}: {error}") from None
+                write(block)
+                first += len(block)
+                done(first)
+        report(arguments.output, f"positions: {source.label}")

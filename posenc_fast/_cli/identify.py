@@ -1,0 +1,96 @@
+"""The command identify."""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .._numbers.names import meant
+from .arguments import add_command, number
+from .arrays import Archive, as_bfloat16, open_archive, read_array
+
+__all__ = ["add"]
+
+Array = npt.NDArray[Any]
+
+ABOUT = """\
+Print the presets and the encoding that made TABLE. Exit status 1 if none did.
+
+TABLE has the rows of consecutive positions, in a .npy file, or under a --key of
+an .npz or .safetensors file; a key of one dimension has the frequencies of a
+rotary encoding. Without --key, such a file has one array, or some that are
+named as the arguments of posenc_fast.identify_rotary: frequencies; cos and sin;
+or x, turned and positions.
+"""
+HELP = """\
+Raw bytes of type |V2, in which NumPy stores bfloat16, are taken for bfloat16.
+
+examples:
+  posenc-fast identify pe.npy
+  posenc-fast identify model.safetensors --key encoder.embed_positions.weight
+  posenc-fast identify rotary.npz
+"""
+
+
+def add(commands: Any) -> None:
+    """Put the command on the parser."""
+    parser = add_command(commands, _identify, "identify", "find out which encoding made a table", ABOUT, HELP)
+    parser.add_argument("table", metavar="TABLE", help=".npy, .npz or .safetensors file")
+    parser.add_argument("--key", metavar="NAME", help="which array of an .npz or .safetensors file")
+    parser.add_argument("--start", type=number, help="position of the first row (default: found out)")
+
+
+def _identify(arguments: argparse.Namespace) -> int:
+    from .. import identify, identify_rotary
+
+    rotary: dict[str, Any] = {}
+    table = np.empty(0)
+    path = arguments.table
+    if path.lower().endswith((".npz", ".safetensors")):
+        with open_archive(path) as archive:
+            known = tuple(inspect.signature(identify_rotary).parameters)
+            if arguments.key is None and set(archive.names) <= set(known):
+                rotary = {name: archive.read(name) for name in archive.names}
+            else:
+                key = _key(archive, arguments.key, path, known)
+                table = archive.read(key)
+                if table.ndim == 1:
+                    rotary = {"frequencies": table}
+    elif arguments.key is not None:
+        raise ValueError(f"{path} has no keys, as .npz and .safetensors files have: leave --key out")
+    else:
+        table = as_bfloat16(read_array(path))
+    if rotary and arguments.start is not None:
+        raise ValueError("--start is for a table; for a rotary encoding, give an array of positions in the .npz file")
+    try:
+        found = identify_rotary(**rotary) if rotary else identify(_rows(table), start=arguments.start)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{path}: {error}") from None
+    print(found)
+    return 0 if found else 1
+
+
+def _key(archive: Archive, key: str | None, path: str, known: tuple[str, ...]) -> str:
+    if key is None and len(archive.names) == 1:
+        return archive.names[0]
+    # whatever may have to do with positions comes first
+    names = sorted(archive.names, key=lambda name: not any(part in name.lower() for part in ("pos", "freq", "pe.")))
+    listed = f"{', '.join(names[:20])}{', ..' if len(names) > 20 else ''}" or "none"
+    if key is None:
+        others = [name for name in archive.names if name not in known]
+        raise ValueError(
+            f"{path} has an array {others[0]!r}, which is none of {', '.join(known)}: choose one with --key; "
+            f"the keys are {listed}"
+        )
+    if key not in archive.names:
+        raise ValueError(f"{path} has no key {key!r}{meant(key, names)}; the keys are {listed}")
+    return key
+
+
+def _rows(table: Array) -> Array:
+    """Without the axes of length one that buffers of torch modules have."""
+    return table.reshape([n for n in table.shape if n != 1]) if table.ndim > 2 else table

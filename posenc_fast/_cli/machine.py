@@ -1,0 +1,98 @@
+"""The commands about the machine at hand: info, verify and bench."""
+
+from __future__ import annotations
+
+import argparse
+import platform
+from typing import Any
+
+import numpy as np
+
+from .. import __version__
+from .._engine import backend as _backend
+from .._numbers.arguments import count_of, real
+from .arguments import add_command, add_progress
+from .progress import meter
+
+__all__ = ["add", "engine"]
+
+
+def add(commands: Any) -> None:
+    """Put the commands on the parser."""
+    add_command(commands, _info, "info", "print the backend and the versions")
+    verify = add_command(
+        commands,
+        _verify,
+        "verify",
+        "compare what this machine computes with exact values",
+        "Hold every backend and level to the promised bounds. Exit status 1 if one of\nthem is broken.",
+    )
+    verify.add_argument("--seconds", type=float, default=20.0, help="how long to draw positions (default 20)")
+    verify.add_argument("--seed", type=int, help="of the positions (default: a new one, which is printed)")
+    add_progress(verify)
+    add_command(
+        commands,
+        _bench,
+        "bench",
+        "compare the speed with NumPy's",
+        "Time calls and the NumPy programs that do the same, in turn, on one thread.\nTakes half a minute.",
+    )
+
+
+def engine() -> str:
+    """Which backend and level computes."""
+    return ", ".join(filter(None, (_backend.backend(), _backend.isa())))
+
+
+def _info(arguments: argparse.Namespace) -> None:
+    print(f"backend      {_backend.backend()}")
+    print(f"isa          {_backend.isa() or 'none'}")
+    print(f"isa levels   {', '.join(_backend.isa_levels()) or 'none'}")
+    print(f"posenc_fast  {__version__}")
+    print(f"numpy        {np.__version__}")
+    print(f"python       {platform.python_version()}")
+
+
+def _verify(arguments: argparse.Namespace) -> int:
+    from .bits import report
+    from .verify import CALLS, RANGES, engines, verify
+
+    seconds = real(arguments.seconds, "seconds", positive=True)
+    seed = int(np.random.SeedSequence().entropy) % 2**32 if arguments.seed is None else arguments.seed  # type: ignore[arg-type]
+    count_of(seed, "seed", 0)
+    print(f"posenc_fast {__version__} on {platform.machine()}, seed {seed}")
+    print(f"positions: {', '.join(RANGES)}")
+    total = int(100 * seconds)
+    with meter(arguments.progress)("verifying", total, " cs") as done:
+        found = verify(seconds, seed, lambda passed: done(int(100 * passed)))
+        done(total)
+    print("Of what is promised, the largest errors take up, by engine:")
+    print(f"{'type':9} {'call':7} {'values':>9}  {'  '.join(f'{name:>8}' for name in engines())}  ")
+    for name in dict.fromkeys(name for name, _, _ in found):
+        for call in CALLS:
+            row = [found[name, call, engine] for engine in engines()]
+            errors = [finding.worst.share for finding in row]
+            shares = "  ".join(f"{share:8.4f}" if share < 100 else f"{share:8.1e}" for share in errors)
+            verdict = "held" if all(finding.held for finding in row) else "BROKEN"
+            print(f"{name:9} {call:7} {row[0].values:9}  {shares}  {verdict}")
+    broken = {key: finding.worst for key, finding in found.items() if not finding.held}
+    for (name, call, engine), worst in broken.items():
+        backend, level = engines()[engine]
+        print(
+            f"BROKEN: engine {backend}{f', level {level}' if level else ''}, {call}, {name}: "
+            f"{worst.encoding!r}, position {worst.position!r}, column {worst.column}: {worst.value!r} = {worst.value.hex()}, "
+            f"exactly {worst.exact:.25g}, {worst.share:.9g} times what is promised; "
+            f"posenc-fast verify --seed {seed} --seconds {seconds:g} draws it again"
+        )
+    return 0 if report() and not broken else 1
+
+
+def _bench(arguments: argparse.Namespace) -> None:
+    from .speed import compare, sides
+
+    print(f"{engine()}; NumPy {np.__version__}; nanoseconds a value, medians")
+    print(f"{'':54} {'posenc_fast':>11} {'NumPy':>8}  times as long (middle half)")
+    for side in sides():
+        one = compare(side)
+        spread = f"{one.ratio.median:.3g} ({one.ratio.low:.3g} to {one.ratio.high:.3g})"
+        print(f"{one.name:54} {one.ours:11.3g} {one.numpy:8.3g}  {spread}", flush=True)

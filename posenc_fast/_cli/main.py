@@ -1,0 +1,131 @@
+"""The command line, ``posenc-fast`` or ``python -m posenc_fast``: from arguments to an exit status."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from typing import Any, NoReturn
+
+from .. import __version__
+from . import encode, identify, machine, plot, presets, table
+from .arguments import Parser, shielded
+
+__all__ = ["main"]
+
+EXAMPLES = """\
+examples:
+  posenc-fast table 2048 512 -o pe.npy
+  posenc-fast encode visits.csv --column time --d-model 64 -o visits.npy
+  posenc-fast presets --search diffusion
+  posenc-fast identify model.safetensors --key encoder.embed_positions.weight
+
+exit status: 0; 1 if nothing was found, or a promise is broken; 2 for bad
+arguments or files; 128 + the number of a signal (130 for Ctrl-C, 143 for
+SIGTERM). On an error, files keep what they held.
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Parameters
+    ----------
+    argv : sequence of str, optional
+        Arguments; those of the process if not given.
+
+    Returns
+    -------
+    int
+        Exit status: 0, 1 where nothing was found, 2 for bad arguments or input, 128 and the number of the signal for an
+        interruption.
+    """
+    given = sys.argv[1:] if argv is None else argv
+    try:
+        with _interruptible():
+            return _run([shielded(argument) for argument in given])
+    except KeyboardInterrupt as error:
+        number = error.number if isinstance(error, _Stopped) else signal.SIGINT
+        return _fail("interrupted" if number == signal.SIGINT else f"stopped by {number.name}", 128 + number)
+    except BrokenPipeError:
+        # whoever read the output has seen enough
+        _give_up_output()
+        return 1
+    except OSError as error:
+        _give_up_output()
+        # all files have their names: what has none is what print writes to
+        return _fail(f"{error.filename or 'standard output'}: {error.strerror}" if error.strerror else str(error))
+    except MemoryError as error:
+        return _fail(f"out of memory: {error}")
+    except (ValueError, TypeError, OverflowError, ImportError, RuntimeError) as error:
+        return _fail(str(error))
+
+
+def _run(given: list[str]) -> int:
+    try:
+        arguments = _parser().parse_args(given)
+        status: int = arguments.run(arguments) or 0
+        return status
+    finally:
+        # the help, too, may meet a full disk or nobody who reads it
+        if sys.stdout is not None:
+            sys.stdout.flush()
+
+
+def _parser() -> Parser:
+    about = "Sinusoidal position encodings, rounded once from the exact value."
+    parser = Parser(prog="posenc-fast", description=about, epilog=EXAMPLES)
+    parser.add_argument("--version", action="version", version=f"posenc_fast {__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for module in (table, encode, presets, identify, plot, machine):
+        module.add(commands)
+    return parser
+
+
+def _fail(message: str, status: int = 2) -> int:
+    # one line, even where the message shows an array
+    print(f"posenc-fast: error: {' '.join(message.splitlines())}", file=sys.stderr)
+    return status
+
+
+def _give_up_output() -> None:
+    """If standard output does not take what is left for it, the interpreter must not try again."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        # in a test there is no file behind it
+        with contextlib.suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+class _Stopped(KeyboardInterrupt):
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number = signal.Signals(number)
+
+
+@contextlib.contextmanager
+def _interruptible() -> Iterator[None]:
+    """SIGTERM and SIGHUP raise KeyboardInterrupt, as Ctrl-C does; a second signal does not disturb the cleaning up."""
+    handled: dict[signal.Signals, Any] = {}
+
+    def interrupt(number: int, frame: object) -> NoReturn:
+        for other in handled:
+            signal.signal(other, signal.SIG_IGN)
+        raise _Stopped(number)
+
+    try:
+        if threading.current_thread() is threading.main_thread():
+            for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+                number = getattr(signal, name, None)
+                # nohup, and a shell for its background jobs, have them ignored
+                if number is not None and signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
+                    handled[number] = signal.getsignal(number)
+                    signal.signal(number, interrupt)
+        yield
+    finally:
+        for number, handler in handled.items():
+            signal.signal(number, handler)

@@ -1,0 +1,94 @@
+"""INPUT: the positions in a .npy file, in a column of Parquet, or in a column of text."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from collections.abc import Iterator
+from typing import IO, Any
+
+from .arrays import read_vector
+from .columns import column_index
+from .progress import Meter
+from .source import Block, Source
+from .text import open_text
+
+__all__ = ["open_positions"]
+
+_MAGIC = {b"\x93NUM": "npy", b"PAR1": "parquet"}
+
+
+@contextlib.contextmanager
+def open_positions(
+    path: str, column: str | None, delimiter: str | None, spool: tuple[IO[bytes], str], meter: Meter
+) -> Iterator[Source]:
+    """The positions of a file, or of text on standard input; text is spooled to a file, which has a name for errors."""
+    kind = _kind(path)
+    if kind == "npy" and column is not None:
+        raise ValueError(f"{path} is a .npy file and has no columns: leave --column out")
+    if kind != "text" and delimiter is not None:
+        raise ValueError(f"{path} is no text: leave --delimiter out")
+    if kind == "npy":
+        yield _npy(path)
+    elif kind == "parquet":
+        with _parquet(path, column) as source:
+            yield source
+    else:
+        yield open_text(path, column, delimiter, *spool, meter)
+
+
+def _kind(path: str) -> str:
+    suffix = os.path.splitext(path)[1].lower()
+    if suffix in (".npy", ".parquet"):
+        return suffix[1:]
+    if path == "-" or not stat.S_ISREG(os.stat(path).st_mode):
+        return "text"
+    with open(path, "rb") as file:
+        return _MAGIC.get(file.read(4), "text")
+
+
+def _npy(path: str) -> Source:
+    array = read_vector(path)
+
+    def blocks(rows: int) -> Iterator[Block]:
+        for i in range(0, len(array), rows):
+            yield [(slice(None), array[i : i + rows])]
+
+    return Source(len(array), f"{path} ({array.dtype})", blocks)
+
+
+@contextlib.contextmanager
+def _parquet(path: str, column: str | None) -> Iterator[Source]:
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError:
+        raise ImportError(f"{path}: Parquet needs pyarrow: pip install 'posenc-fast[parquet]'") from None
+
+    @contextlib.contextmanager
+    def reading() -> Iterator[None]:
+        try:
+            yield
+        except (pa.ArrowException, OSError) as error:
+            if isinstance(error, OSError) and error.filename is not None:
+                raise
+            raise ValueError(f"{path} cannot be read as Parquet: {error}") from None
+
+    with open(path, "rb") as raw:
+        with reading():
+            file = pq.ParquetFile(raw)
+        field = file.schema_arrow.field(column_index(file.schema_arrow.names, column, path))
+        if pa.types.is_nested(field.type):
+            raise ValueError(f"{path}: column {field.name!r} has {field.type}, not one position a row")
+
+        def blocks(rows: int) -> Iterator[Block]:
+            batches = file.iter_batches(rows, columns=[field.name])
+            while True:
+                with reading():
+                    batch: Any = next(batches, None)
+                if batch is None:
+                    return
+                yield [(slice(None), batch.column(0))]
+
+        yield Source(file.metadata.num_rows, f"{path}, column {field.name!r} ({field.type})", blocks)

@@ -1,0 +1,150 @@
+"""The command presets."""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import itertools
+import re
+import shutil
+import sys
+from textwrap import wrap
+from typing import Any
+
+from .arguments import add_command
+
+__all__ = ["add"]
+
+ABOUT = """\
+Print the names of all presets; or the formula and the arguments of one; or
+those that mention all of some words.
+"""
+EXAMPLES = """\
+examples:
+  posenc-fast presets
+  posenc-fast presets whisper
+  posenc-fast presets --search diffusion
+"""
+
+
+def add(commands: Any) -> None:
+    """Put the command on the parser."""
+    parser = add_command(commands, _presets, "presets", "list the presets, show or search them", ABOUT, EXAMPLES)
+    parser.add_argument("name", nargs="?", metavar="NAME", help="the preset to show")
+    parser.add_argument("--search", nargs="+", metavar="WORD", help="list those in which all words occur")
+
+
+def _presets(arguments: argparse.Namespace) -> int:
+    if arguments.name is not None and arguments.search is not None:
+        raise ValueError("NAME shows one preset, --search finds several: leave one of them out")
+    width = max(shutil.get_terminal_size().columns, 40)
+    if arguments.name is not None:
+        _show(arguments.name, width)
+    elif arguments.search is not None:
+        return _search(arguments.search, width)
+    else:
+        _list(width)
+    return 0
+
+
+def _list(width: int) -> None:
+    from ..presets._registry import FACTS
+
+    if not sys.stdout.isatty():
+        # for programs: a name a line
+        print("\n".join(sorted(FACTS)))
+        return
+    for rotary, title in ((False, "encodings"), (True, "rotary encodings")):
+        names = sorted(name for name, found in FACTS.items() if found.rotary == rotary)
+        print(f"{len(names)} {title}:")
+        print("\n".join(_columns(names, width)), end="\n\n")
+    print("posenc-fast presets NAME shows one; posenc-fast presets --search WORD finds some")
+
+
+def _columns(names: list[str], width: int) -> list[str]:
+    """Lines of names, sorted downwards, in as few lines as there is room for."""
+    lines = 1
+    while True:
+        columns = [names[i : i + lines] for i in range(0, len(names), lines)]
+        cells = [max(map(len, column)) for column in columns]
+        if sum(cells) + 2 * (len(cells) - 1) <= width or lines == len(names):
+            break
+        lines += 1
+    rows = itertools.zip_longest(*columns, fillvalue="")
+    return ["  ".join(map(str.ljust, row, cells)).rstrip() for row in rows]
+
+
+def _search(words: list[str], width: int) -> int:
+    from ..presets._registry import FACTS
+
+    found = []
+    for name, facts in sorted(FACTS.items()):
+        kind = "rotary" if facts.rotary else ""
+        text = " ".join((name, _summary(name), kind, *(part for part in facts if isinstance(part, str)))).lower()
+        if all(word.lower() in text for word in words):
+            found.append(name)
+    if not found:
+        print(f"no preset mentions {' and '.join(map(repr, words))}", file=sys.stderr)
+        return 1
+    cell = max(map(len, found)) + 2
+    for name in found:
+        line = name.ljust(cell) + _summary(name)
+        print(line if len(line) <= width else line[: width - 2].rstrip() + " …")
+    return 0
+
+
+def _show(name: str, width: int) -> None:
+    from ..presets._parameters import PARAMETERS
+    from ..presets._registry import facts as facts_of
+
+    try:
+        facts = facts_of(name)
+    except AttributeError as error:
+        raise ValueError(str(error)) from None
+    signature = inspect.signature(facts.build)
+    parameters = [each.replace(annotation=each.empty) for each in signature.parameters.values()]
+    print(f"{name}{signature.replace(parameters=parameters, return_annotation=signature.empty)}")
+    print(f"{_summary(name)}\n")
+    rows = [
+        ("frequency i", facts.frequency),
+        ("pairs" if facts.rotary else "columns", facts.layout),
+        ("axes", facts.axes),
+        ("positions", facts.positions),
+        ("odd widths", facts.odd),
+        ("differs", f"from {'RoFormer' if facts.rotary else 'the paper'}: {facts.differs}"),
+        ("source", facts.source),
+    ]
+    if facts.also:
+        rows.append(("also", facts.also))
+    _print_rows(rows, width)
+    if parameters:
+        split = (PARAMETERS[each.name].partition("\n") for each in parameters)
+        print("\narguments:")
+        _print_rows(
+            [
+                (each.name, f"{kind}: {' '.join(text.split())}")
+                for each, (kind, _, text) in zip(parameters, split, strict=True)
+            ],
+            width,
+        )
+    if not facts.rotary and facts.axes == "1":
+        d_model = " D_MODEL" if facts.by_width else ""
+        needed = "".join(
+            f" --set {each.name}=.." for each in parameters[facts.by_width :] if each.default is each.empty
+        )
+        print(f"\nposenc-fast table LENGTH{d_model} --preset {name}{needed} -o OUT")
+
+
+def _print_rows(rows: list[tuple[str, str]], width: int) -> None:
+    """Titles in a column, and beside each its text, which may be long."""
+    cell = max(len(title) for title, _ in rows) + 2
+    for title, text in rows:
+        plain = re.sub("``?", "", text)
+        first = title.ljust(cell)
+        print("\n".join(wrap(plain, width, initial_indent=first, subsequent_indent=" " * cell, break_on_hyphens=False)))
+
+
+def _summary(name: str) -> str:
+    from ..presets._registry import FACTS
+
+    return (FACTS[name].build.__doc__ or "").partition("\n")[0]

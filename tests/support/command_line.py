@@ -1,0 +1,34 @@
+"""The command line, in this process and in one of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import posenc_fast as pf
+from posenc_fast.__main__ import main
+
+posix = pytest.mark.skipif(os.name != "posix", reason="POSIX signals, modes and limits")
+
+
+def run(*arguments: str) -> int:
+    return main(arguments)
+
+
+def command(*arguments: str, code: Sequence[str] = ("-m", "posenc_fast"), **more: Any) -> subprocess.Popen[bytes]:
+    """The same in a process of its own, where warnings are errors too."""
+    path = os.pathsep.join([str(Path(pf.__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
+    environment = {**os.environ, "PYTHONPATH": path, **more.pop("env", {})}
+    pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **more}
+    return subprocess.Popen([sys.executable, "-W", "error", *code, *arguments], env=environment, **pipes)
+
+
+def same(file: str, expected: np.ndarray[Any, Any]) -> None:
+    np.testing.assert_array_equal(np.load(file), expected, strict=True)

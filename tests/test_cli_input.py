@@ -1,0 +1,561 @@
+"""The command encode: every form of positions, and exact words for what is none."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import posenc_fast as pf
+from posenc_fast._cli import encode as _encode
+from posenc_fast._cli import text as _text
+from support.command_line import command, run, same
+from support.optional import optional
+
+pytestmark = pytest.mark.usefixtures("inside")
+
+# ---- encode: .npy -----------------------------------------------------------------------------------------------------
+
+
+POSITIONS = {
+    "float64": np.array([0.0, -0.5, 1e9 + 0.1, np.nan, np.inf, 3e-300]),
+    "float32, big-endian": np.array([0.5, 3.25, -1e7], ">f4"),
+    "float16": np.array([0.5, 3.25, -1e4], np.float16),
+    "int8": np.array([-128, 0, 127], np.int8),
+    "int64": np.array([-(2**63), -(2**53) - 1, 0, 2**53 + 1, 2**63 - 1]),
+    "uint64": np.array([0, 2**53 + 1, 2**64 - 1], np.uint64),
+    "datetime64[ns]": np.array(["2026-01-01T00:00:00.123456789", "NaT", "1677-12-31"], "M8[ns]"),
+    "datetime64[D]": np.array(["2026-01-01", "0001-01-01"], "M8[D]"),
+    "timedelta64[ms]": np.array([1, -5, 2**40], "m8[ms]"),
+    "empty": np.empty(0),
+}
+
+
+@pytest.mark.parametrize("name", POSITIONS)
+def test_encode_npy(name: str, backend: str, capsys: pytest.CaptureFixture[str]) -> None:
+    np.save("p.npy", POSITIONS[name])
+    assert run("encode", "p.npy", "--d-model", "6", "-o", "o.npy") == 0
+    expected = pf.sinusoidal(6).encode(POSITIONS[name])
+    same("o.npy", expected)
+    out, err = capsys.readouterr()
+    size = Path("o.npy").stat().st_size
+    assert out.splitlines()[0] == f"wrote o.npy: shape ({len(expected)}, 6), float32, {size} bytes"
+    assert err == ""
+
+
+@pytest.mark.parametrize(
+    ("options", "encoding", "call"),
+    [
+        ("--base 500 --freq-shift 1 --first 2", {"base": 500.0, "freq_shift": 1.0, "first": 2.0}, {}),
+        ("--layout concatenated --odd zero", {"layout": "concatenated", "odd": "zero"}, {}),
+        ("--functions -cos sin --scale -1e3", {"functions": ("-cos", "sin"), "scale": -1e3}, {}),
+        ("--frequencies f.npy", {"frequencies": [3, 2, 1]}, {}),
+        ("--dtype float64 --workers -1", {}, {"dtype": np.float64}),
+        ("--precision float32 --dtype float16", {}, {"dtype": np.float16, "precision": "float32"}),
+    ],
+)
+def test_encode_options(options: str, encoding: dict[str, Any], call: dict[str, Any]) -> None:
+    np.save("f.npy", [3, 2, 1])
+    positions = POSITIONS["float64"]
+    np.save("p.npy", positions)
+    assert run("encode", "p.npy", "--d-model", "5", "-o", "o.npy", *options.split()) == 0
+    same("o.npy", pf.sinusoidal(5, **encoding).encode(positions, **call))
+
+
+def test_npy_by_content_and_onto_itself() -> None:
+    positions = np.arange(5.0)
+    np.save("p.npy", positions)
+    os.rename("p.npy", "p")
+    assert run("encode", "p", "--d-model", "4", "-o", "p", "--format", "npy") == 0
+    same("p", pf.sinusoidal(4).encode(positions))
+
+
+def truncated() -> bytes:
+    file = io.BytesIO()
+    np.save(file, np.arange(5.0))
+    return file.getvalue()[:-1]
+
+
+def saved(array: Any) -> bytes:
+    file = io.BytesIO()
+    np.save(file, array)
+    return file.getvalue()
+
+
+def zipped() -> bytes:
+    file = io.BytesIO()
+    np.savez(file, a=np.arange(5.0))
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "cannot be read"),
+        (b"1\n2\n", "cannot be read"),
+        (b"\x93NUMPY\x01\x00\x10\x00{'descr': 'junk'(\n", "cannot be read"),
+        (truncated(), "cannot be read"),
+        (zipped(), "cannot be read"),
+        (saved(np.array([1, None])), "cannot be read"),
+        (saved(np.ones((2, 3))), r"shape \(2, 3\)"),
+        (saved(np.float64(3.0)), r"shape \(\)"),
+        (saved(np.array(["2026-01-01"])), "positions must be"),
+        (saved(np.array([True])), "positions must be"),
+        (saved(np.array([1j])), "positions must be"),
+        (saved(np.zeros(2, "V2")), "positions must be"),
+        (saved(np.array([1, 2], "m8[M]")), "months|M, which"),
+    ],
+)
+def test_bad_npy(content: bytes, words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("p.npy").write_bytes(content)
+    Path("o.npy").write_bytes(b"before")
+    assert run("encode", "p.npy", "--d-model", "4", "-o", "o.npy") == 2
+    err = capsys.readouterr().err
+    assert re.match("posenc-fast: error: ", err)
+    assert re.search(words, err)
+    assert sorted(os.listdir()) == ["o.npy", "p.npy"]
+    assert Path("o.npy").read_bytes() == b"before"
+
+
+# ---- encode: CSV ------------------------------------------------------------------------------------------------------
+
+
+def encoded(text: str | bytes, *options: str, d: int = 6) -> np.ndarray[Any, Any]:
+    """The rows that are written for a CSV file of that text."""
+    Path("p.csv").write_bytes(text.encode() if isinstance(text, str) else text)
+    assert run("encode", "p.csv", "--d-model", str(d), "-o", "o.npy", *options) == 0
+    rows: np.ndarray[Any, Any] = np.load("o.npy")
+    return rows
+
+
+@pytest.mark.parametrize(
+    ("text", "options"),
+    [
+        ("1\n2.5\n-3e2\n", ""),
+        ("1\r\n2.5\r\n-3e2", ""),
+        ("\ufeff1\n\n2.5\n\n\n-3e2\n\n", ""),
+        (" 1 \n\t2.5\n-300\n", ""),
+        ('"1"\n"2.5"\n"-300"\n', ""),
+        ("t\n1\n2.5\n-300\n", ""),
+        ("t\n1\n2.5\n-300\n", "--column t"),
+        ("\ufeff t \n1\n2.5\n-300\n", "--column t"),
+        ("t\n1\n2.5\n-300\n", "--column 0"),
+        ("a,1,b\na,2.5,b\na,-300,b\n", "--column 1"),
+        ("a,b\nx,1\ny,2.5\nz,-300\n", "--column b"),
+        ("a,b\nx,1\ny,2.5,more\nz,-300\n", "--column 1"),
+        (",b\n1,x\n2.5,y\n-300,z\n", "--column 0"),
+        ('"a\nb",c\n"x\ny",1\nx,2.5\nx,-300\n', "--column c"),
+    ],
+)
+def test_columns(text: str, options: str, backend: str) -> None:
+    np.testing.assert_array_equal(encoded(text, *options.split()), pf.sinusoidal(6).encode([1.0, 2.5, -300.0]))
+
+
+def test_header_alone() -> None:
+    assert encoded("t\n").shape == (0, 6)
+
+
+@pytest.mark.parametrize("empty", ["nan", "NaN", '""', '" "', "-nan"])
+def test_missing_cells(empty: str, backend: str, capsys: pytest.CaptureFixture[str]) -> None:
+    numbers = encoded(f"t\n{empty}\n4\n{empty}\n9007199254740993\n")
+    np.testing.assert_array_equal(np.isnan(numbers).all(axis=1), [True, False, True, False])
+    np.testing.assert_array_equal(numbers[[1, 3]], pf.sinusoidal(6).encode(np.array([4, 2**53 + 1])))
+    dates = encoded(f"t\n{empty}\n2026-01-01\n{empty}\n", "--odd", "zero", d=5)
+    np.testing.assert_array_equal(np.isnan(dates).all(axis=1), [True, False, True])
+    assert "2 missing" in capsys.readouterr().out
+
+
+def test_infinite_cells_are_rows_of_nan() -> None:
+    np.testing.assert_array_equal(np.isnan(encoded("inf\n1\n-Infinity\n")).all(axis=1), [True, False, True])
+
+
+@pytest.mark.parametrize(
+    ("text", "utc"),
+    [
+        ("2026-01-02", "2026-01-02T00:00:00"),
+        ("2026-01-02 03:04", "2026-01-02T03:04:00"),
+        ("2026-01-02T03:04:05", "2026-01-02T03:04:05"),
+        ("2026-01-02T03:04:05Z", "2026-01-02T03:04:05"),
+        ("2026-01-02T03:04:05+02:00", "2026-01-02T01:04:05"),
+        ("2026-01-02 00:04:05+0230", "2026-01-01T21:34:05"),
+        ("2026-01-02T03:04:05-11", "2026-01-02T14:04:05"),
+        ("2026-01-02T03:04:05.6", "2026-01-02T03:04:05.6"),
+        ("2026-01-02T03:04:05.000001-00:30", "2026-01-02T03:34:05.000001"),
+        ("2026-01-02T03:04:05.123456789", "2026-01-02T03:04:05.123456789"),
+        ("2026-01-02T03:04:05.123456700+02:00", "2026-01-02T01:04:05.1234567"),
+        ("2026-01-02T03:04:05.123456000000Z", "2026-01-02T03:04:05.123456"),
+        ("1677-10-01T00:00:00.000000001", "1677-10-01T00:00:00.000000001"),
+        ("1969-12-31T23:59:59.9999999", "1969-12-31T23:59:59.9999999"),
+        ("0001-01-01T00:00:00.5+01:00", "0000-12-31T23:00:00.5"),
+        ("9999-12-31T23:59:59.999999-12:00", "10000-01-01T11:59:59.999999"),
+    ],
+)
+def test_timestamps(text: str, utc: str, backend: str) -> None:
+    unit = "ns" if len(utc.partition(".")[2]) > 6 else "us"
+    # microseconds turn by several radians a unit here: nothing but the exact time gives these numbers
+    frequencies = np.array([3e9, 7e6, 1.0, 1e-7])
+    np.save("f.npy", frequencies)
+    options = ("--frequencies", "f.npy", "--dtype", "float64")
+    expected = pf.sinusoidal(8, frequencies=frequencies).encode(np.array([utc], f"M8[{unit}]"), dtype=np.float64)
+    np.testing.assert_array_equal(encoded(f"{text}\n", *options, d=8), expected)
+    # among times of the other resolution, and in a later chunk than the first
+    others = "2026-01-01T00:00:00.0000001+01:00\n2026-01-01\n" * 2
+    np.testing.assert_array_equal(encoded(f"time\n{others}{text}\n", *options, d=8)[4:], expected)
+
+
+@pytest.mark.parametrize("cells", [3, 4, 100])
+def test_mixed_numbers_are_exact(cells: int, backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Integers beyond float64 beside floats and unsigned ones, over the borders of chunks and blocks."""
+    monkeypatch.setattr(_text, "CELLS", cells)
+    monkeypatch.setattr(_encode, "BLOCK", 24)
+    numbers: list[Any] = [
+        2**53 + 1,
+        0.1,
+        -(2**63),
+        2**64 - 1,
+        1e300,
+        7,
+        2**63 - 1,
+        -0.0,
+        2**63,
+        1,
+        2,
+        3,
+        4.5,
+        5,
+        2**62 + 1,
+    ]
+    text = "\n".join(map(repr, numbers))
+    rows = encoded(text, "--dtype", "float64")
+    encode = pf.sinusoidal(6).encode
+    expected = []
+    for value in numbers:
+        array = np.array([value], np.float64 if isinstance(value, float) else np.uint64 if value >= 2**63 else np.int64)
+        expected.append(encode(array, dtype=np.float64)[0])
+    # forms of positions differ in the last place of a float64 at most
+    np.testing.assert_allclose(rows, expected, rtol=2**-51, atol=2**-50)
+    assert abs(rows[0] - encode([2.0**53], dtype=np.float64)[0]).max() > 0.1
+
+
+@pytest.mark.parametrize("number", [2**53 + 1, -(2**53) - 1, 2**63, 2**64 - 1])
+def test_one_large_integer_among_floats(number: int) -> None:
+    array = np.array([number], np.uint64 if number >= 2**63 else np.int64)
+    np.testing.assert_array_equal(encoded(f"0.5\n{number}\n1.5\n")[1:2], pf.sinusoidal(6).encode(array))
+
+
+@pytest.mark.parametrize("column", ["int", "float", "date", "nanoseconds"])
+def test_many_chunks(column: str, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_text, "CELLS", 1000)
+    monkeypatch.setattr(_encode, "BLOCK", 700 * 4)
+    count = 5003
+    positions: np.ndarray[Any, Any]
+    if column == "int":
+        positions = rng.integers(-(2**63), 2**63 - 1, count) >> rng.integers(0, 63, count)
+        text = [str(p) for p in positions]
+    elif column == "float":
+        positions = rng.normal(size=count) * 10.0 ** rng.integers(-20, 15, count)
+        text = [repr(float(p)) for p in positions]
+    else:
+        positions = rng.integers(-(10**18), 10**18, count).astype("M8[ns]")
+        if column == "date":
+            positions = positions.astype("M8[us]")
+        text = [f"{p}Z" for p in positions]
+    rows = encoded("x,t\n" + "".join(f"{i},{t}\n" for i, t in enumerate(text)), "--column", "t", d=4)
+    expected = pf.sinusoidal(4).encode(positions)
+    # rounding may fall to either side about once in 30 million values
+    assert np.count_nonzero(rows != expected) <= 1
+    np.testing.assert_allclose(rows, expected, rtol=2**-22, atol=0)
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "words"),
+    [
+        ("", "", "p.csv is empty"),
+        ("\n\n", "", "p.csv is empty"),
+        ("a,b\n1,2\n", "", r"2 columns: choose one with --column; .* 0 \('a'\), 1 \('b'\)"),
+        ("1,2\n", "", r"2 columns: .*0 \('1'\), 1 \('2'\)"),
+        ("a,b\n1,2\n", "--column c", r"no column 'c'; .* 0 \('a'\), 1 \('b'\)"),
+        ("a,b\n1,2\n", "--column 2", "no column 2"),
+        ("a,b\n1,2\n", "--column -1", "no column '-1'"),
+        ("a,a\n1,2\n", "--column a", "several columns 'a'"),
+        ("a,b\n1,2\n3\n4,5\n", "--column b", "line 3: no column 1"),
+        ("t\n1\n2\nthree\n4\n", "", "line 4: 'three' is neither a number nor an ISO date"),
+        ("1x\n2\n", "", "line 1: '1x'"),
+        ('t\n"1\n2"\n', "", "line 3: "),
+        ("t\n1\n1_000\n", "", "line 3: '1_000' is no number"),
+        ("t\n1\n1,000\n2;000\n", "", "line 4: '2;000'"),
+        ("t\n1\n18446744073709551616\n", "", "line 3: 18446744073709551616 is outside of int64 and uint64"),
+        ("t\n-9223372036854775809\n", "", "line 2: -9223372036854775809 is outside"),
+        ("t\n1\n" + "9" * 5000 + "\n", "", "line 3: 9+ is outside of int64"),
+        ("t\n1.5\n1e999\n", "", "line 3: 1e999 is outside of float64"),
+        ("t\n2026-01-01\n2026-13-01\n", "", r"line 3: '2026-13-01' .* \(month must be in 1..12"),
+        ("2026-02-29\n", "", "line 1: '2026-02-29' .*day"),
+        ("t\n2026-01-01x10:00\n", "", "line 2: '2026-01-01x10:00' is neither"),
+        ("t\n2026-01-01T10:00+99:00\n", "", "line 2: "),
+        ("t\n2026-01-01T00:00:00.1234567891\n", "", "line 2: .* finer than nanoseconds"),
+        ("t\n2500-01-01T00:00:00.123456789\n", "", "line 2: .* outside of the years 1678 to 2261"),
+        ("t\n2026-01-01\n17\n", "", "line 3: a number, where line 2 has a date"),
+        ("t\n17\n2026-01-01\n", "", "line 3: a date, where line 2 has a number"),
+        ("t\n\xff\n", "", "UTF-8"),
+        ("t\n" + "1" * 200000 + "\n", "", "line 2: field larger than field limit"),
+    ],
+)
+def test_bad_csv(text: str, options: str, words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("p.csv").write_bytes(text.encode("latin-1"))
+    Path("o.npy").write_bytes(b"before")
+    assert run("encode", "p.csv", "--d-model", "4", "-o", "o.npy", *options.split()) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert re.fullmatch(r"posenc-fast: error: [^\n]+\n", err)
+    assert re.search(words, err)
+    assert sorted(os.listdir()) == ["o.npy", "p.csv"]
+    assert Path("o.npy").read_bytes() == b"before"
+
+
+def test_bad_cell_in_a_late_chunk(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(_text, "CELLS", 5)
+    cells = [str(i) for i in range(23)]
+    cells[17] = "oops"
+    for text in (
+        "\n".join(cells),
+        "\n".join(f"2026-01-{1 + i:02d}" if c != "oops" else c for i, c in enumerate(cells)),
+    ):
+        Path("p.csv").write_text(f"t\n{text}\n")
+        assert run("encode", "p.csv", "--d-model", "4", "-o", "o.npy") == 2
+        assert "line 19: 'oops'" in capsys.readouterr().err
+
+
+# ---- encode: other delimiters ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("delimiter", "given"), [(";", ";"), ("\t", "tab"), ("\t", "\\t"), ("\t", "\t"), ("|", "|"), (" ", " "), ("§", "§")]
+)
+def test_delimiter(delimiter: str, given: str) -> None:
+    rows = encoded(
+        f'a{delimiter}"b{delimiter}"\n"1,5"{delimiter}2.5\nx{delimiter}-3\n', "--column", "1", "--delimiter", given
+    )
+    np.testing.assert_array_equal(rows, pf.sinusoidal(6).encode([2.5, -3.0]))
+
+
+@pytest.mark.parametrize("given", ["", ";;", '"', "\n", "\r", "semicolon"])
+def test_bad_delimiter(given: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("p.csv").write_text("1\n")
+    assert run("encode", "p.csv", "--d-model", "4", "-o", "o.npy", "--delimiter", given) == 2
+    assert f"--delimiter must be one character, or tab, not {given!r}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "hint"),
+    [
+        ("a;b\n1;2\n", [], "';'"),
+        ("a;b\n1;2\n", ["--column", "b"], "';'"),
+        ("a;b\n1;2\n", ["--column", "1"], "';'"),
+        ("1;2,5\n3;4,5\n", [], "';'"),
+        ("a\tb\n1\t2\n", ["--column", "b"], "tab"),
+        ("a|b|c\n1|2|3\n", ["--column", "b"], "'|'"),
+        ("a,b\n1,2\n", ["--column", "b", "--delimiter", ";"], "','"),
+        # what is wrong is something else
+        ("a,b\n1,x\n", ["--column", "b"], None),
+        ("a,b;c,d\n1,x,y\n", ["--column", "0"], None),
+        ("a,b;c,d\nx,x,y\n", ["--column", "d"], None),
+        ("a\nx;y\n", [], None),
+    ],
+)
+def test_hint_at_another_delimiter(
+    text: str, options: list[str], hint: str | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("p.csv").write_text(text)
+    status = run("encode", "p.csv", "--d-model", "4", "-o", "o.npy", *options)
+    err = capsys.readouterr().err
+    if hint:
+        assert status == 2
+        assert err.endswith(f"; its first line has {hint}: perhaps --delimiter {hint}\n")
+    else:
+        assert "--delimiter" not in err
+
+
+def test_no_hint_where_all_is_well(capsys: pytest.CaptureFixture[str]) -> None:
+    encoded("a;b\n1\n2\n")
+    assert "--delimiter" not in "".join(capsys.readouterr())
+
+
+# ---- encode: gzip ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["p.csv.gz", "p.gz", "p.csv"])
+def test_gzip(name: str, backend: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Known by its first bytes, whatever its name; members one after another are one text."""
+    text = "t,x\n" + "".join(f"{i / 8},{i}\n" for i in range(40_000))
+    data = text.encode()
+    Path(name).write_bytes(gzip.compress(data[:1001]) + gzip.compress(data[1001:]))
+    assert run("encode", name, "--column", "t", "--d-model", "4", "-o", "o.npy", "--progress") == 0
+    same("o.npy", pf.sinusoidal(4).encode(np.arange(40_000) / 8))
+    out, err = capsys.readouterr()
+    assert f"positions: {name}, column 't'" in out
+    # of the file's own bytes
+    assert re.search(r"reading: +100 ?%", err)
+
+
+@pytest.mark.parametrize("damage", ["cut", "header", "middle", "checksum"])
+def test_bad_gzip(damage: str, rng: np.random.Generator, capsys: pytest.CaptureFixture[str]) -> None:
+    packed = bytearray(gzip.compress("\n".join(map(str, rng.integers(0, 10**9, 5000))).encode()))
+    if damage == "cut":
+        del packed[-200:]
+    else:
+        at = {"header": 2, "middle": len(packed) // 2, "checksum": -8}[damage]
+        packed[at : at + 4] = b"\xff\xff\xff\xff"
+    Path("p.csv.gz").write_bytes(packed)
+    assert run("encode", "p.csv.gz", "--d-model", "4", "-o", "o.npy") == 2
+    # what is unpacked before the damage shows may be no number, or no text
+    assert re.match(r"posenc-fast: error: p\.csv\.gz\b", capsys.readouterr().err)
+    assert os.listdir() == ["p.csv.gz"]
+
+
+# ---- encode: Parquet ------------------------------------------------------------------------------------------------
+
+# the second is missing
+COLUMNS = {
+    "int64": np.array([2**53 + 1, 0, -5]),
+    "uint64": np.array([2**64 - 1, 0, 2**63 + 1], np.uint64),
+    "int8": np.array([-128, 0, 127], np.int8),
+    "double": np.array([0.1, 0, 1e15]),
+    "float": np.array([0.5, 0, 2.25], np.float32),
+    "timestamp[ns]": np.array(["2026-01-01T00:00:00.123456789", 0, "1969-12-31T23:59:59.999999999"], "M8[ns]"),
+    "timestamp[us, tz=Europe/Berlin]": np.array(["2026-01-01T00:00:00.5", 0, "0001-07-01"], "M8[us]"),
+    "date32[day]": np.array(["2026-01-01", 0, "0001-01-01"], "M8[D]"),
+    "duration[ms]": np.array([5, 0, -(2**60)], "m8[ms]"),
+}
+
+
+def parquet(columns: dict[str, Any], name: str = "p.parquet", **settings: Any) -> Any:
+    pa = optional("pyarrow")
+    optional("pyarrow.parquet").write_table(pa.table(columns), name, **settings)
+    return pa
+
+
+@pytest.mark.parametrize("kind", COLUMNS)
+@pytest.mark.parametrize("name", ["p.parquet", "p"])
+def test_parquet(kind: str, name: str, backend: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each type exactly, what is missing as NaN; known by its first bytes, whatever its name."""
+    pa = optional("pyarrow")
+    column = pa.array(COLUMNS[kind], mask=np.array([False, True, False]))
+    if "tz" in kind:
+        column = column.cast(pa.timestamp("us", "Europe/Berlin"))
+    parquet({"other": ["x", "y", "z"], "t": column}, name, row_group_size=2)
+    assert run("encode", name, "--column", "t", "--d-model", "6", "-o", "o.npy", "--dtype", "float64") == 0
+    assert f"positions: {name}, column 't' ({kind})\n" in capsys.readouterr().out
+    rows = np.load("o.npy")
+    assert np.isnan(rows[1]).all()
+    # one by one: forms of positions differ in the last place of a float64
+    for i in (0, 2):
+        expected = pf.sinusoidal(6).encode(COLUMNS[kind][i : i + 1], dtype=np.float64)
+        np.testing.assert_allclose(rows[i : i + 1], expected, rtol=2**-51, atol=2**-50)
+
+
+def test_parquet_in_blocks(monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator) -> None:
+    """Row groups end where they like, and so do blocks."""
+    positions = rng.integers(-(2**60), 2**60, 1003)
+    parquet({"n": positions}, row_group_size=37)
+    monkeypatch.setattr(_encode, "BLOCK", 4 * 100)
+    assert run("encode", "p.parquet", "--d-model", "4", "-o", "o.npy") == 0
+    same("o.npy", pf.sinusoidal(4).encode(positions))
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ("", r"p.parquet has 4 columns: choose one with --column; there are 0 \('n'\), 1 \('s'\)"),
+        ("--column nn", "p.parquet has no column 'nn'; is 'n' meant"),
+        ("--column 7", "p.parquet has no column 7"),
+        (
+            "--column s",
+            r"p.parquet, column 's' \(string\): positions must be integers, real numbers or times, not text",
+        ),
+        ("--column b", r"p.parquet, column 'b' \(bool\): positions must be"),
+        ("--column l", "p.parquet: column 'l' has list<.*, not one position a row"),
+        ("--column n --delimiter ;", "p.parquet is no text: leave --delimiter out"),
+    ],
+)
+def test_bad_column_of_parquet(options: str, words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    parquet({"n": [1, 2], "s": ["1", "2"], "b": [True, False], "l": [[1], [2]]})
+    assert run("encode", "p.parquet", "--d-model", "4", "-o", "o.npy", *options.split()) == 2
+    assert re.search(words, capsys.readouterr().err)
+    assert os.listdir() == ["p.parquet"]
+
+
+@pytest.mark.parametrize("damage", ["footer", "page", "empty"])
+def test_bad_parquet(damage: str, rng: np.random.Generator, capsys: pytest.CaptureFixture[str]) -> None:
+    parquet({"n": rng.integers(0, 2**60, 10_000)}, compression="gzip", use_dictionary=False)
+    content = bytearray(Path("p.parquet").read_bytes())
+    content[{"footer": slice(-12, None), "page": slice(1000, 1100), "empty": slice(None)}[damage]] = b""
+    if damage == "page":
+        content[1000:1000] = b"\0" * 100
+    Path("p.parquet").write_bytes(content)
+    assert run("encode", "p.parquet", "--d-model", "4", "-o", "o.npy") == 2
+    assert "error: p.parquet cannot be read as Parquet: " in capsys.readouterr().err
+    assert os.listdir() == ["p.parquet"]
+
+
+def test_parquet_needs_pyarrow(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("p.parquet").write_bytes(b"PAR1")
+    np.save("p.npy", np.arange(3))
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    for arguments in (["encode", "p.parquet", "-o", "o.npy"], ["encode", "p.npy", "-o", "o.parquet"]):
+        assert run(*arguments, "--d-model", "4") == 2
+        assert ".parquet: Parquet needs pyarrow: pip install 'posenc-fast[parquet]'\n" in capsys.readouterr().err
+
+
+# ---- standard input, progress -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("piped", [True, False])
+def test_standard_input(piped: bool) -> None:
+    text = "name,t\nx,0.5\ny,-2e3\n"
+    Path("p.csv").write_text(text)
+    with open("p.csv", "rb") as file:
+        stdin = subprocess.PIPE if piped else file
+        process = command("encode", "-", "--column", "t", "--d-model", "6", "-o", "o.npy", stdin=stdin)
+        out, err = process.communicate(text.encode() if piped else None, timeout=60)
+    assert (process.returncode, err) == (0, b"")
+    assert b"standard input, column 't'" in out
+    same("o.npy", pf.sinusoidal(6).encode([0.5, -2e3]))
+
+
+def test_standard_input_in_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"\xef\xbb\xbf1\n2\n")))
+    assert run("encode", "-", "--d-model", "6", "-o", "o.npy") == 0
+    same("o.npy", pf.sinusoidal(6).encode([1, 2]))
+    # left open for whoever comes next
+    assert not sys.stdin.buffer.closed
+
+
+@pytest.mark.parametrize("installed", [True, False], ids=["tqdm", "no tqdm"])
+def test_progress(installed: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    if installed:
+        pytest.importorskip("tqdm")
+    else:
+        monkeypatch.setitem(sys.modules, "tqdm", None)
+    Path("p.csv").write_text("1\n2\n3\n")
+    assert run("encode", "p.csv", "--d-model", "6", "-o", "o.npy", "--progress") == 0
+    err = capsys.readouterr().err
+    for label in ("reading", "encoding"):
+        assert re.search(rf"{label}: +0 ?%", err)
+        assert re.search(rf"{label}: +100 ?%", err)
+    assert run("encode", "p.csv", "--d-model", "6", "-o", "o.npy", "--no-progress") == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_progress_of_a_pipe(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setitem(sys.modules, "tqdm", None)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"1\n2\n")))
+    assert run("encode", "-", "--d-model", "6", "-o", "o.npy", "--progress") == 0
+    assert "reading: 0 rows\n" in capsys.readouterr().err

@@ -1,0 +1,441 @@
+"""What the command line writes is what the library returns, and nothing is left behind when it cannot."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import stat
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import posenc_fast as pf
+from posenc_fast import reference
+from posenc_fast._cli import encode as _encode
+from posenc_fast._cli import table as _table
+from posenc_fast._cli.speed import formula
+from support.command_line import command, posix, run, same
+from support.optional import optional
+
+pytestmark = pytest.mark.usefixtures("inside")
+
+# ---- table ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("d", "options", "encoding", "progression"),
+    [
+        (8, "", {}, {}),
+        (7, "--start -3 --step 5", {}, {"start": -3, "step": 5}),
+        (8, "--start -0.5 --step 2.5e-1", {}, {"start": -0.5, "step": 0.25}),
+        (6, "--start -1e1 --step -1e-1", {}, {"start": -10.0, "step": -0.1}),
+        (4, "--start 9007199254740993", {}, {"start": 2**53 + 1}),
+        (4, "--start 18446744073709551585", {}, {"start": 2**64 - 31}),
+        (8, "--base 500 --freq-shift 1 --first 2", {"base": 500.0, "freq_shift": 1.0, "first": 2.0}, {}),
+        (7, "--layout concatenated --odd zero", {"layout": "concatenated", "odd": "zero"}, {}),
+        (6, "--functions cos -sin --scale -2.5", {"functions": ("cos", "-sin"), "scale": -2.5}, {}),
+        (6, "--functions -sin -cos --scale 0", {"functions": ("-sin", "-cos"), "scale": 0.0}, {}),
+        (5, "--functions sin sin", {"functions": ("sin", "sin")}, {}),
+        (6, "--frequencies f.npy", {"frequencies": [1.0, 0.3, 1e-3]}, {}),
+        (8, "--dtype float64 --workers 2", {}, {"dtype": np.float64, "workers": 2}),
+        (8, "--dtype float16 --precision float32", {}, {"dtype": np.float16, "precision": "float32"}),
+    ],
+)
+def test_table(
+    d: int,
+    options: str,
+    encoding: dict[str, Any],
+    progression: dict[str, Any],
+    backend: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    np.save("f.npy", [1.0, 0.3, 1e-3])
+    assert run("table", "31", str(d), "-o", "o.npy", *options.split()) == 0
+    expected = pf.sinusoidal(d, **encoding).table(31, **progression)
+    same("o.npy", expected)
+    wrote, kernel, tutorial, largest = capsys.readouterr().out.splitlines()
+    assert wrote == f"wrote o.npy: shape (31, {d}), {expected.dtype.name}, {Path('o.npy').stat().st_size} bytes"
+    assert re.fullmatch(rf"kernel \({backend}.*\): [0-9.e+-]+ m?s; .*", kernel)
+    assert re.fullmatch(r"tutorial's formula \(NumPy float64\): [0-9.e+-]+ m?s, [0-9.e+-]+ times as long", tutorial)
+    # positions of up to 32 and frequencies of up to 2 leave float64 with about 1e-14
+    if progression.get("start", 0) < 2**53 and progression.get("precision") is None:
+        assert (
+            float(largest.split()[-1]) <= np.finfo(expected.dtype).eps * max(1, abs(encoding.get("scale", 1))) + 2e-14
+        )
+
+
+@pytest.mark.parametrize("d", [1, 2, 7, 8])
+def test_tutorial(d: int) -> None:
+    table = formula(pf.sinusoidal(d), np.arange(50.0))
+    np.testing.assert_allclose(table, reference.vaswani_numpy(50, d), rtol=0, atol=1e-14)
+    zero = formula(pf.sinusoidal(d, odd="zero", scale=3.0, layout="concatenated"), np.arange(50.0))
+    expected = pf.sinusoidal(d, odd="zero", scale=3.0, layout="concatenated").table(50, dtype=np.float64)
+    np.testing.assert_allclose(zero, expected, rtol=0, atol=3e-14)
+
+
+def test_largest_difference(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("table", "300", "16", "-o", "o.npy", "--dtype", "float16") == 0
+    largest = capsys.readouterr().out.split()[-1]
+    assert largest == f"{np.abs(np.load('o.npy') - reference.vaswani_numpy(300, 16)).max():.3g}"
+    assert float(largest) > 1e-4
+
+
+@pytest.mark.parametrize("options", ["", "--start 9007199254740993 --step 3", "--start 0.1 --step 0.7"])
+@pytest.mark.parametrize("length", [12, 13, 61])
+def test_table_in_blocks(
+    length: int, options: str, backend: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("table", str(length), "4", "-o", "whole.npy", *options.split()) == 0
+    monkeypatch.setattr(_table, "BLOCK", 48)
+    assert run("table", str(length), "4", "-o", "blocks.npy", *options.split()) == 0
+    same("blocks.npy", np.load("whole.npy"))
+    differences = re.findall(r"difference: (\S+)", capsys.readouterr().out)
+    assert differences[0] == differences[1]
+
+
+def test_empty_table(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("table", "0", "4", "-o", "o.npy") == 0
+    same("o.npy", np.empty((0, 4), np.float32))
+    assert "largest difference: 0\n" in capsys.readouterr().out
+
+
+def test_no_compare(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("table", "9", "4", "-o", "o.npy", "--no-compare") == 0
+    assert "tutorial" not in capsys.readouterr().out
+
+
+def test_bfloat16(capsys: pytest.CaptureFixture[str]) -> None:
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    assert run("table", "9", "4", "-o", "o.npy", "--dtype", "bfloat16") == 0
+    raw = np.load("o.npy")
+    assert raw.dtype.str == "|V2"
+    expected = pf.sinusoidal(4).table(9, dtype=ml_dtypes.bfloat16)
+    np.testing.assert_array_equal(raw.view(ml_dtypes.bfloat16), expected)
+    np.save("p.npy", np.arange(9))
+    assert run("encode", "p.npy", "--d-model", "4", "-o", "e.npy", "--dtype", "bfloat16") == 0
+    np.testing.assert_array_equal(np.load("e.npy").view(ml_dtypes.bfloat16), expected)
+
+
+# ---- formats ----------------------------------------------------------------------------------------------------
+
+FORMATS = ("npy", "npz", "csv", "parquet")
+DTYPES = ("float64", "float32", "float16", "bfloat16")
+
+
+def needs(kind: str) -> None:
+    if kind == "parquet":
+        optional("pyarrow.parquet")
+
+
+def content(file: Any, kind: str, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """The rows of a file, by those who know its format."""
+    if kind in ("npy", "npz"):
+        rows = np.load(file)
+        return (rows["encoding"] if kind == "npz" else rows).view(dtype)
+    if kind == "csv":
+        first, *lines = file.read().splitlines()
+        assert first.split(b",") == [b"c%d" % i for i in range(first.count(b",") + 1)]
+        cells = [[float(cell) for cell in line.split(b",")] for line in lines]
+        return np.array(cells).reshape(len(lines), -1 if lines else first.count(b",") + 1).astype(dtype)
+    table = optional("pyarrow.parquet").read_table(file)
+    assert table.column_names == [f"c{i}" for i in range(table.num_columns)]
+    return np.stack([column.to_numpy() for column in table.columns], 1)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("kind", FORMATS)
+@pytest.mark.parametrize("command_name", ["table", "encode"])
+def test_formats(
+    command_name: str, kind: str, dtype: str, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    """All bits, in blocks, with missing rows; beside its suffix, by --format and on standard output."""
+    needs(kind)
+    wanted = np.dtype(dtype) if dtype != "bfloat16" else np.dtype(pytest.importorskip("ml_dtypes").bfloat16)
+    positions = np.arange(-3.0, 98.0)
+    if command_name == "encode":
+        positions[7] = np.nan
+    np.save("p.npy", positions)
+    arguments = {"table": ["table", "101", "6", "--start", "-3"], "encode": ["encode", "p.npy", "--d-model", "6"]}
+    full = [*arguments[command_name], "--dtype", dtype]
+    for module in (_table, _encode):
+        monkeypatch.setattr(module, "BLOCK", 6 * 11)
+    if (kind, dtype) == ("parquet", "bfloat16"):
+        assert run(*full, "-o", "o.parquet") == 2
+        assert b"Parquet has no bfloat16: choose another --dtype, or another format" in capfdbinary.readouterr().err
+        assert os.listdir() == ["p.npy"]
+        return
+    assert run(*full, "-o", f"o.{kind.upper()}") == 0
+    out, err = capfdbinary.readouterr()
+    assert err == b""
+    size = Path(f"o.{kind.upper()}").stat().st_size
+    assert out.decode().splitlines()[0] == f"wrote o.{kind.upper()}: shape (101, 6), {dtype}, {size} bytes"
+    assert run(*full, "-o", "other", "--format", kind) == 0
+    capfdbinary.readouterr()
+    assert run(*full, "-o", "-", "--format", kind) == 0
+    out, err = capfdbinary.readouterr()
+    assert err.decode().splitlines()[0] == f"wrote standard output: shape (101, 6), {dtype}"
+    expected = pf.sinusoidal(6).encode(positions, dtype=wanted)
+    for data in (Path(f"o.{kind.upper()}").read_bytes(), Path("other").read_bytes(), out):
+        got = content(io.BytesIO(data), kind, wanted)
+        np.testing.assert_array_equal(got.view(f"u{wanted.itemsize}"), expected.view(f"u{wanted.itemsize}"))
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_no_rows(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+    needs(kind)
+    assert run("table", "0", "4", "-o", f"o.{kind}") == 0
+    Path("p.csv").write_text("t\n")
+    assert run("encode", "p.csv", "--d-model", "4", "-o", f"e.{kind}") == 0
+    for name in ("o", "e"):
+        with open(f"{name}.{kind}", "rb") as file:
+            assert content(file, kind, np.dtype(np.float32)).shape == (0, 4)
+
+
+def test_standard_output_is_npy(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    assert run("table", "9", "4", "-o", "-") == 0
+    assert run("table", "9", "4", "-o", "o.npy") == 0
+    assert capfdbinary.readouterr().out.startswith(Path("o.npy").read_bytes() + b"wrote o.npy")
+
+
+@posix
+@pytest.mark.parametrize(("kind", "unbuffered"), [*((kind, "") for kind in FORMATS), ("npy", "1"), ("npz", "1")])
+def test_standard_output_to_a_pipe(kind: str, unbuffered: str) -> None:
+    """One that cannot be wound back, and that takes a part of what it is given at a time."""
+    needs(kind)
+    arguments = ("table", "5000", "16", "-o", "-", "--format", kind)
+    process = command(*arguments, env={"PYTHONUNBUFFERED": unbuffered})
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    got = content(io.BytesIO(out), kind, np.dtype(np.float32))
+    np.testing.assert_array_equal(got, pf.sinusoidal(16).table(5000))
+
+
+def test_equal_archives_are_equal_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run("table", "9", "4", "-o", "a.npz") == 0
+    monkeypatch.setattr("time.time", lambda: 2e9)
+    assert run("table", "9", "4", "-o", "b.npz") == 0
+    assert Path("a.npz").read_bytes() == Path("b.npz").read_bytes()
+
+
+# ---- files: all or nothing --------------------------------------------------------------------------------------------
+
+
+@posix
+def test_mode_and_link_of_output(inside: Path) -> None:
+    (inside / "elsewhere").mkdir()
+    (inside / "elsewhere" / "real.npy").write_bytes(b"before")
+    (inside / "elsewhere" / "real.npy").chmod(0o640)
+    (inside / "o.npy").symlink_to("elsewhere/real.npy")
+    umask = os.umask(0o027)
+    try:
+        assert run("table", "3", "4", "-o", "o.npy") == 0
+        assert run("table", "3", "4", "-o", "new.npy") == 0
+    finally:
+        os.umask(umask)
+    assert (inside / "o.npy").is_symlink()
+    same("elsewhere/real.npy", pf.sinusoidal(4).table(3))
+    assert stat.S_IMODE((inside / "o.npy").stat().st_mode) == 0o640
+    assert stat.S_IMODE((inside / "new.npy").stat().st_mode) == 0o640
+    assert os.listdir("elsewhere") == ["real.npy"]
+
+
+@pytest.mark.parametrize("existing", [True, False])
+@pytest.mark.parametrize("error", [ValueError("broken"), MemoryError("broken"), KeyboardInterrupt()])
+def test_failure_in_the_middle(
+    error: BaseException, existing: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    np.save("p.npy", np.arange(100.0))
+    if existing:
+        Path("o.npy").write_bytes(b"before")
+    before = sorted(os.listdir())
+    calls = []
+    encode = pf.Encoding.encode
+
+    def breaking(self: pf.Encoding, positions: Any, **settings: Any) -> Any:
+        calls.append(sorted(os.listdir()))
+        if len(calls) == 4:
+            raise error
+        return encode(self, positions, **settings)
+
+    monkeypatch.setattr(pf.Encoding, "encode", breaking)
+    monkeypatch.setattr(_encode, "BLOCK", 40)
+    assert run("encode", "p.npy", "--d-model", "4", "-o", "o.npy") == (
+        130 if isinstance(error, KeyboardInterrupt) else 2
+    )
+    # there was a file to be cleaned up
+    assert len(calls[-1]) == len(before) + 1
+    assert sorted(os.listdir()) == before
+    assert not existing or Path("o.npy").read_bytes() == b"before"
+    assert capsys.readouterr().err.startswith("posenc-fast: error: ")
+
+
+LIMITED = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+from posenc_fast.__main__ import main
+sys.exit(main())
+"""
+
+
+@posix
+@pytest.mark.parametrize("kind", FORMATS)
+@pytest.mark.parametrize(
+    ("arguments", "existing"), [(["table", "9999", "64"], True), (["encode", "p.csv", "--d-model", "64"], False)]
+)
+def test_disk_full(arguments: list[str], existing: bool, kind: str) -> None:
+    needs(kind)
+    Path("p.csv").write_text("1\n" * 9999)
+    before = {"p.csv"}
+    if existing:
+        Path(f"o.{kind}").write_bytes(b"before")
+        before.add(f"o.{kind}")
+    process = command(*arguments, "-o", f"o.{kind}", code=["-c", LIMITED])
+    err = process.communicate(timeout=60)[1].decode()
+    assert (process.returncode, err) == (2, f"posenc-fast: error: o.{kind}: File too large\n")
+    assert set(os.listdir()) == before
+    assert not existing or Path(f"o.{kind}").read_bytes() == b"before"
+
+
+@posix
+def test_disk_full_of_what_is_read() -> None:
+    """The copy of the positions on the disk of the output has no name of its own."""
+    Path("p.csv").write_text("1\n" * 20000)
+    process = command("encode", "p.csv", "--d-model", "1", "-o", "o.npy", code=["-c", LIMITED])
+    err = process.communicate(timeout=60)[1].decode()
+    assert (process.returncode, err) == (2, "posenc-fast: error: o.npy: File too large\n")
+    assert os.listdir() == ["p.csv"]
+
+
+# as nobody, where the tests run as root, who may do all
+UNPRIVILEGED = """
+import contextlib, locale, os, sys
+from posenc_fast.__main__ import main
+with contextlib.suppress(ImportError):
+    import pyarrow.parquet
+if os.getuid() == 0:
+    os.setgid(65534), os.setuid(65534)
+sys.exit(main())
+"""
+
+
+@posix
+@pytest.mark.parametrize(
+    ("arguments", "name", "modes", "words"),
+    [
+        (["table", "3", "4", "--no-compare", "-o"], "new", {".": 0o555}, "Permission denied in its directory"),
+        (
+            ["table", "3", "4", "--no-compare", "-o"],
+            "o",
+            {".": 0o555, "o": 0o666},
+            "Permission denied in its directory",
+        ),
+        (["table", "3", "4", "--no-compare", "-o"], "o", {".": 0o777, "o": 0o444}, "Permission denied"),
+        (
+            ["encode", "p.csv", "--d-model", "4", "-o"],
+            "o",
+            {".": 0o555, "o": 0o666},
+            "Permission denied in its directory",
+        ),
+    ],
+)
+def test_no_permission(arguments: list[str], name: str, modes: dict[str, int], words: str) -> None:
+    # where nobody can go: the directories of pytest are for one user alone
+    with tempfile.TemporaryDirectory() as folder:
+        target = Path(folder, "o.npy")
+        target.write_bytes(b"before")
+        Path(folder, "p.csv").write_text("1\n")
+        for file, mode in modes.items():
+            (target if file == "o" else Path(folder)).chmod(mode)
+        process = command(*arguments, f"{name}.npy", code=["-c", UNPRIVILEGED], cwd=folder)
+        err = process.communicate(timeout=60)[1].decode()
+        assert (process.returncode, err) == (2, f"posenc-fast: error: {name}.npy: {words}\n")
+        assert sorted(os.listdir(folder)) == ["o.npy", "p.csv"]
+        assert target.read_bytes() == b"before"
+        Path(folder).chmod(0o755)
+
+
+@posix
+def test_no_permission_to_read() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o777)
+        for name in ("p.csv", "p.npy", "p.parquet", "p.csv.gz"):
+            Path(folder, name).write_bytes(b"")
+            Path(folder, name).chmod(0)
+            if name == "p.parquet":
+                needs("parquet")
+            process = command("encode", name, "--d-model", "4", "-o", "o.npy", code=["-c", UNPRIVILEGED], cwd=folder)
+            err = process.communicate(timeout=60)[1].decode()
+            assert (process.returncode, err) == (2, f"posenc-fast: error: {name}: Permission denied\n")
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="no /proc here")
+def test_where_no_file_can_be_made(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("table", "3", "4", "-o", "/proc/o.npy") == 2
+    assert re.fullmatch(r"posenc-fast: error: /proc/o\.npy: [^:]+\n", capsys.readouterr().err)
+
+
+# ---- memory -----------------------------------------------------------------------------------------------------------
+
+
+PEAK = """
+import resource, sys
+from posenc_fast.__main__ import main
+status = main()
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // (1024 if sys.platform == "darwin" else 1), file=sys.stderr)
+sys.exit(status)
+"""
+
+
+@posix
+@pytest.mark.parametrize("column", ["number", "date"])
+def test_memory_is_bounded(column: str) -> None:
+    """A million rows take no more memory than a few thousand, but for the pages of the output."""
+    peaks = {}
+    for count in (50_000, 1_000_000):
+        with open("p.csv", "w") as file:
+            file.write("name,time\n")
+            for i in range(count):
+                cell = (
+                    f"{1.7e9 + i / 8}"
+                    if column == "number"
+                    else f"2026-01-01T{i % 24:02d}:{i % 60:02d}:00.{i % 10**6:06d}Z"
+                )
+                file.write(f"some text beside it,{cell}\n")
+        process = command(
+            "encode",
+            "p.csv",
+            "--column",
+            "time",
+            "--d-model",
+            "2",
+            "--dtype",
+            "float16",
+            "-o",
+            "o.npy",
+            code=["-c", PEAK],
+        )
+        err = process.communicate(timeout=60)[1]
+        assert process.returncode == 0, err
+        peaks[count] = int(err)
+        assert np.load("o.npy", mmap_mode="r").shape == (count, 2)
+    output = Path("o.npy").stat().st_size // 1024
+    # the cells alone, as a list of strings, would be 70 MB
+    assert peaks[1_000_000] - peaks[50_000] < output + 25_000
+
+
+@posix
+def test_table_memory_is_bounded(inside: Path) -> None:
+    """A table takes blocks, not the whole, besides the pages of the file."""
+    peaks = {}
+    for length in (200_000, 1_000_000):
+        process = command("table", str(length), "64", "--dtype", "float16", "-o", "o.npy", code=["-c", PEAK])
+        err = process.communicate(timeout=60)[1]
+        assert process.returncode == 0, err
+        peaks[length] = int(err) - (inside / "o.npy").stat().st_size // 1024
+    (inside / "o.npy").unlink()
+    # the formula's matrix alone would be 512 MB in float64
+    assert peaks[1_000_000] - peaks[200_000] < 50_000

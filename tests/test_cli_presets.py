@@ -1,0 +1,206 @@
+"""Presets on the command line: listed, shown, found, and made."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+import posenc_fast as pf
+from posenc_fast._cli.speed import formula
+from posenc_fast.presets._registry import FACTS
+from support.command_line import run, same
+
+pytestmark = pytest.mark.usefixtures("inside")
+
+
+# ---- the command presets --------------------------------------------------------------------------------------------
+
+
+def test_names_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("presets") == 0
+    assert capsys.readouterr() == ("\n".join(pf.presets.names()) + "\n", "")
+
+
+@pytest.mark.parametrize("width", [20, 40, 80, 200])
+def test_names_fit_a_terminal(width: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", str(width))
+    assert run("presets") == 0
+    *lines, hint = capsys.readouterr().out.splitlines()
+    assert hint == "posenc-fast presets NAME shows one; posenc-fast presets --search WORD finds some"
+    # none is narrower than the longest name
+    assert max(map(len, lines)) <= max(width, 41)
+    # those of one row are apart, and no row is wasted
+    assert sorted(" ".join(line for line in lines if ":" not in line).split()) == sorted(pf.presets.names())
+    assert len(lines) < 6 + 2 * 7000 / width
+    numbers = [int(line.split()[0]) for line in lines if ":" in line]
+    rotary = sum(facts.rotary for facts in FACTS.values())
+    assert numbers == [len(FACTS) - rotary, rotary]
+
+
+@pytest.mark.parametrize("width", [40, 80])
+@pytest.mark.parametrize("name", pf.presets.names())
+def test_one_is_shown(
+    name: str, width: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    assert run("presets", name) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    first, second, *lines = out.splitlines()
+    build, facts = pf.presets.get(name), FACTS[name]
+    assert first.startswith(f"{name}(")
+    assert set(inspect.signature(build).parameters) <= set(re.findall(r"\w+", first))
+    assert second == build.__doc__.partition("\n")[0]
+    # whole, however it is broken into lines
+    text = re.sub(r"\s", "", out)
+    for fact in (facts.frequency, facts.layout, facts.positions, facts.differs, facts.source, facts.also):
+        assert re.sub(r"[\s`]", "", fact) in text
+    long = [line for line in lines if len(line) > width and "posenc-fast table" not in line]
+    # only what has no spaces
+    assert all(" " not in line.strip() or len(line.split()) <= 2 for line in long)
+
+
+def test_what_is_shown_for_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
+    run("presets", "whisper")
+    assert capsys.readouterr().out.endswith("\nposenc-fast table LENGTH D_MODEL --preset whisper -o OUT\n")
+    run("presets", "lingvo_harmonics")
+    ends = "\nposenc-fast table LENGTH --preset lingvo_harmonics --set embedding_dim=.. --set length=.. -o OUT\n"
+    assert capsys.readouterr().out.endswith(ends)
+    run("presets", "llama")
+    assert "posenc-fast table" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "names"),
+    [
+        (["whisper"], {"whisper"}),
+        (["Stable", "DIFFUSION"], {"guided_diffusion"}),
+        (["rotary", "flux"], {"flux", "flux2"}),
+        (["monai"], {"monai", "guided_diffusion"}),
+    ],
+)
+def test_search(words: list[str], names: set[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("presets", "--search", *words) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    found = dict(line.split(None, 1) for line in out.splitlines())
+    assert names <= set(found)
+    assert len(found) < 20
+    for name, text in found.items():
+        assert (pf.presets.get(name).__doc__ or "").startswith(text.removesuffix(" …"))
+
+
+def test_search_fits_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    assert run("presets", "--search", "embedding") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 60
+    assert any(line.endswith(" …") for line in lines)
+
+
+def test_search_for_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("presets", "--search", "whisper", "flux2") == 1
+    assert capsys.readouterr() == ("", "no preset mentions 'whisper' and 'flux2'\n")
+
+
+# ---- --preset -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ("384 --preset whisper", lambda: pf.presets.whisper(384)),
+        ("--preset whisper --set channels=384", lambda: pf.presets.whisper(384)),
+        ("384 --preset whisper --set max_timescale=5e2", lambda: pf.presets.whisper(384, max_timescale=500.0)),
+        ("64 --preset whisper --set frequencies=float32", lambda: pf.presets.whisper(64, frequencies="float32")),
+        (
+            "16 --preset mlx --set cos_first=true --set scale=-2 --set full_turns=False",
+            lambda: pf.presets.mlx(16, cos_first=True, scale=-2.0),
+        ),
+        ("16 --preset x_transformers --set scale=none", lambda: pf.presets.x_transformers(16)),
+        (
+            "16 --preset flaxformer_rotary --set functions=cos,cos",
+            lambda: pf.presets.flaxformer_rotary(16, functions=("cos", "cos")),
+        ),
+        ("--preset diffwave", pf.presets.diffwave),
+        ("128 --preset diffwave", pf.presets.diffwave),
+        (
+            "--preset lingvo_harmonics --set embedding_dim=8 --set length=40",
+            lambda: pf.presets.lingvo_harmonics(8, 40),
+        ),
+        ("--preset esmfold2 --set weights=w.npy --set biases=b.npy", lambda: pf.presets.esmfold2(*LEARNED)),
+        # two columns more than it is asked for
+        (
+            "8 --preset positional_embeddings_pytorch_precedence",
+            lambda: pf.presets.positional_embeddings_pytorch_precedence(8),
+        ),
+    ],
+)
+def test_preset(arguments: str, expected: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    np.save("w.npy", LEARNED[0])
+    np.save("b.npy", LEARNED[1])
+    np.save("p.npy", np.linspace(-5, 90, 40))
+    encoding = expected()
+    assert run("table", "40", *arguments.split(), "-o", "o.npy", "--start", "3") == 0
+    same("o.npy", encoding.table(40, start=3))
+    # with any phases, as the formula has them
+    assert float(capsys.readouterr().out.split()[-1]) < 3e-7 * max(1, np.abs(encoding.amplitudes).max())
+    options = arguments if arguments.startswith("--") else f"--d-model {arguments}"
+    assert run("encode", "p.npy", *options.split(), "-o", "o.npy", "--dtype", "float64") == 0
+    same("o.npy", encoding.encode(np.linspace(-5, 90, 40), dtype=np.float64))
+
+
+LEARNED = (np.array([0.3, -1.5, 2.0]), np.array([0.1, 0.7, 0.25]))
+
+
+def test_formula_has_any_phases() -> None:
+    encoding, positions = pf.Encoding([1.0, 0.3, 2.0], [0.25, 0.1, 0.5], [1.0, -2.0, 0.5]), np.arange(50.0)
+    np.testing.assert_allclose(formula(encoding, positions), encoding.table(50, dtype=np.float64), rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ("--preset wisper", "--preset: there is no preset 'wisper'; perhaps whisper"),
+        ("--preset llama", "is a Rotary, not an Encoding; posenc_fast.presets.llama"),
+        ("--preset mae", "'mae' has 2 axes, and files one: see posenc_fast.grid"),
+        ("--preset whisper --base 3", "--preset excludes --base; leave one of them out"),
+        ("--preset whisper --frequencies f.npy", "--preset excludes --frequencies"),
+        ("--set max_timescale=3", "--set is for the arguments of a preset: give --preset NAME too"),
+        ("--preset whisper --set max_timescale", "--set max_timescale must be KEY=VALUE"),
+        ("--preset whisper --set max_timescal=3", "takes channels, max_timescale, .*; is 'max_timescale' meant?"),
+        ("--preset whisper --set max_timescale=x", "max_timescale must be a real number, not 'x'"),
+        ("--preset whisper --set channels=9", "is 8, --set channels=9: leave one of them out"),
+        ("--preset lingvo_harmonics", "needs embedding_dim, length: give --set embedding_dim=VALUE --set length=VALUE"),
+        ("--preset diffwave", "'diffwave' has 128 columns, not 8: leave .* out"),
+        ("--preset diffwave --set channels=4", "takes no arguments, not 'channels'"),
+        ("--preset mp_fourier --set weights=missing.npy", "missing.npy: No such file"),
+    ],
+)
+@pytest.mark.parametrize("command", ["table 4 8", "encode p.npy --d-model 8"])
+def test_bad_preset(command: str, arguments: str, words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    np.save("p.npy", np.arange(4))
+    assert run(*command.split(), "-o", "o.npy", *arguments.split()) == 2
+    err = capsys.readouterr().err
+    assert re.fullmatch(r"posenc-fast: error: [^\n]+\n", err)
+    assert re.search(words, err)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ("table 4 -o o.npy", "give D_MODEL, the number of columns, or a --preset that has one"),
+        ("table 4 -o o.npy --preset whisper", "'whisper' needs channels: give D_MODEL"),
+        ("encode p.npy -o o.npy", "give --d-model, the number of columns"),
+        ("encode p.npy -o o.npy --preset whisper", "'whisper' needs channels: give --d-model"),
+    ],
+)
+def test_no_width(arguments: str, words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(*arguments.split()) == 2
+    assert words in capsys.readouterr().err
