@@ -1,6 +1,6 @@
 """Write presets.md and api-presets.md from the facts kept beside each preset: ``python docs/make_presets.py``.
 
-``--print`` prints the pages instead. The numbers of presets in the README and on the front page follow.
+``--print`` prints the pages instead. The numbers of presets in the README, the changelog and on the front page follow.
 """
 
 from __future__ import annotations
@@ -137,9 +137,9 @@ PAGES = {"presets.md": page, "api-presets.md": reference}
 
 def counted(text: str) -> str:
     """A text with the number of presets as it is, wherever it tells one."""
-    return re.sub(
-        r"\b\d+(?=\s+published)|(?<=encodings of )\d+(?= models)|(?<=tells )\d+(?= of them)", str(len(FACTS)), text
-    )
+    all_of_them = r"\b\d+(?=\s+published)|(?<=encodings of )\d+(?= models)|(?<=tells )\d+(?= of them)"
+    rotary = str(sum(found.rotary for found in FACTS.values()))
+    return re.sub(r"\b\d+(?= of them rotary)", rotary, re.sub(all_of_them, str(len(FACTS)), text))
 
 
 if __name__ == "__main__":
@@ -150,5 +150,5 @@ if __name__ == "__main__":
         here = Path(__file__).parent
         for name, write in PAGES.items():
             (here / name).write_text(write(), encoding="utf-8")
-        for file in (here.parent / "README.md", here / "index.md", here / "why-sines.md"):
+        for file in (here.parent / "README.md", here.parent / "CHANGELOG.md", here / "index.md", here / "why-sines.md"):
             file.write_text(counted(file.read_text(encoding="utf-8")), encoding="utf-8")

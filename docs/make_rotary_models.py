@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -194,4 +195,9 @@ if __name__ == "__main__":
         sys.stdout.reconfigure(encoding="utf-8")
         sys.stdout.write(page())
     else:
-        Path(__file__).with_name("rotary-models.md").write_text(page(), encoding="utf-8")
+        here = Path(__file__)
+        here.with_name("rotary-models.md").write_text(page(), encoding="utf-8")
+        changes = here.parents[1] / "CHANGELOG.md"
+        count = str(sum(len(family.models.split()) for family in FAMILIES))
+        text = re.sub(r"(?<=reads )\d+(?= model types)", count, changes.read_text(encoding="utf-8"))
+        changes.write_text(text, encoding="utf-8")

@@ -17,6 +17,8 @@ import numpy as np
 import pytest
 
 import posenc_fast as pf
+from posenc_fast._rotary.config.families import FAMILIES
+from posenc_fast.presets._registry import FACTS
 from support.checkout import checkout
 from support.optional import optional
 
@@ -168,12 +170,43 @@ def test_needs():
     assert set(needs(program)) == {"a", "matplotlib", "dask", "zarr", "ml_dtypes"}
 
 
-@pytest.mark.parametrize("path", ["README.md", "docs/index.md", "docs/why-sines.md"])
+@pytest.mark.parametrize("path", ["README.md", "CHANGELOG.md", "docs/index.md", "docs/why-sines.md"])
 def test_number_of_presets(path):
     text = (ROOT / path).read_text("utf-8")
-    numbers = re.findall(r"(\d+)\s+(?:published\s+variants|models and libraries|of them)", text)
+    numbers = re.findall(r"(\d+)\s+(?:published|models and libraries|of them apart)", text)
     assert numbers
     assert {int(number) for number in numbers} == {len(pf.presets.names())}
+
+
+def test_numbers_of_rotary():
+    text = (ROOT / "CHANGELOG.md").read_text("utf-8")
+    assert re.findall(r"(\d+) of them rotary", text) == [str(sum(found.rotary for found in FACTS.values()))]
+    assert re.findall(r"reads (\d+) model types", text) == [str(sum(len(family.models.split()) for family in FAMILIES))]
+
+
+def named_in_the_map():
+    """Files and folders in the tables of CONTRIBUTING.md; those behind the first of a cell stand beside it."""
+    for cell in re.findall(r"^\| (`[^|]*`) \|", (ROOT / "CONTRIBUTING.md").read_text("utf-8"), re.MULTILINE):
+        first, *others = re.findall(r"`([^`]+)`", cell)
+        yield ROOT / first
+        for other in others:
+            yield ROOT / other if "/" in other else (ROOT / first.rstrip("/")).parent / other
+
+
+def test_map_is_of_this_checkout():
+    named = list(named_in_the_map())
+    assert not [path for path in named if not path.exists()]
+    package = ROOT / "posenc_fast"
+    places = {path for path in package.iterdir() if path.is_dir() and any(path.glob("*.py"))} | set(
+        package.glob("[!_]*.py")
+    )
+    missing = places - set(named)
+    assert not missing
+    text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    for folder in ("_encoding", "_rotary"):
+        within = text.split(f"Within `{folder}/`")[1].split("\n\n")[0]
+        files = {path.name for path in (package / folder).glob("[!_]*.py")}
+        assert set(re.findall(r"`(\w+\.py)`", within)) == files
 
 
 def test_reference_has_every_name():
