@@ -19,7 +19,11 @@ from ._rotary.weights import permute_rotary
 from ._version import __version__
 
 if TYPE_CHECKING:
+    from . import dask as dask
+    from . import plot as plot
     from . import presets
+    from . import sklearn as sklearn
+    from . import torch as torch
     from ._identify.encoding import Identification, identify
     from ._identify.rotary import RotaryIdentification, identify_rotary
 
