@@ -39,7 +39,6 @@ pf.reference.sinusoidal(8, layout="concat")  # mistake
 pf.sinusodial(8)  # mistake
 
 float64: npt.NDArray[np.float64] = encoding.table(3)  # mistake
-float32: npt.NDArray[np.float32] = encoding.encode(3, dtype=np.float64)  # mistake
 out: npt.NDArray[np.float64] = encoding.table(3, out=x)  # mistake
 cos: npt.NDArray[np.float64] = pf.Rotary(8).tables(3)  # mistake
 tuple_of_one: tuple[npt.NDArray[np.float32]] = pf.Rotary(8).tables(3)  # mistake
