@@ -45,6 +45,7 @@ SLOW = [
     "test_torch_modules",
     "test_torch_rotary",
     "test_transformers",
+    "test_typing",
 ]
 
 

@@ -13,12 +13,13 @@ import numpy.typing as npt
 from .._numbers.arguments import check_size, check_width, count_of, real, real_array
 from .._numbers.names import one_of
 from .._numbers.schedule import Explicit, Geometric, Schedule, checked, explicit
+from .._numbers.signatures import DType, Float, FormulaOptions
 from ..typing import Function, Layout, Odd
 from .sinusoids import Sinusoids
 from .value import Encoding
 
 if TYPE_CHECKING:
-    from .._numbers.signatures import DType, Float, FormulaOptions, Out
+    from .._numbers.signatures import Out
 
 __all__ = ["fourier_features", "join", "positional_encoding", "sinusoidal"]
 

@@ -12,6 +12,7 @@ from .._numbers.arguments import check_precision, check_size, check_workers, cou
 from .._numbers.arrays import base_array, check_out, new
 from .._numbers.formats import float_type, wanted_type
 from .._numbers.schedule import Schedule, explicit
+from .._numbers.signatures import DType, EncodeOptions, Float, TableOptions
 from ..typing import Precision
 from . import algebra as _algebra
 from . import short
@@ -21,7 +22,7 @@ from .rows import encode, fill, fill_progression
 from .sinusoids import Partners, Sinusoids
 
 if TYPE_CHECKING:
-    from .._numbers.signatures import DType, EncodeOptions, Float, Out, TableOptions
+    from .._numbers.signatures import Out
 
 __all__ = ["Encoding"]
 

@@ -14,6 +14,7 @@ from .._engine import backend as _backend
 from .._numbers.arguments import count_of, real
 from .._numbers.names import one_of
 from .._numbers.schedule import Explicit, Schedule
+from .._numbers.signatures import DType, Float, TablesOptions
 from ..typing import Function, Precision, RotaryLayout
 from . import pairs as _pairs
 from . import rows as _rows
@@ -23,7 +24,7 @@ from .pairs import LAYOUTS
 from .settings import Settings
 
 if TYPE_CHECKING:
-    from .._numbers.signatures import DType, Float, Out, TablesOptions
+    from .._numbers.signatures import Out
 
 __all__ = ["LAYOUTS", "Rotary"]
 
