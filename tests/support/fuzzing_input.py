@@ -57,6 +57,8 @@ JUNK = [
     np.array([1, 2, 3], "f2"), np.array([1, 2, 3], "i1"), np.ones((3, 4), np.float32, order="F"),
 ]
 ONE, TWO = pf.sinusoidal(4), pf.join([pf.sinusoidal(2), pf.sinusoidal(2)])
+# waves of weeks and years: between a number and a date there are few of them to search, of seconds there are billions
+LONG = pf.fourier_features([1e-5, 1e-7])
 GOOD = {
     "d_model": 4, "length": 3, "count": 2, "first": 1.0, "last": 2.0, "frequencies": [1.0, 0.5], "encodings": [ONE, ONE],
     "positions": [1, 2, 3], "x": np.ones((3, 4), np.float32), "encoded": np.ones((3, 4)), "offset": 1.0, "offsets": 1.0,
@@ -81,8 +83,8 @@ for encoding in (ONE, TWO):
         (encoding.shift, "encoded offset", "out"),
         (encoding.transition_matrix, "offset", ""),
         (encoding.similarity, "offsets", ""),
-        (encoding.locate, "encoded", "low high"),
     ]
+FUNCTIONS += [(encoding.locate, "encoded", "low high") for encoding in (LONG, TWO)]
 
 
 def one_argument_list(data):
