@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any, Self, Unpack, overload
 import numpy as np
 import numpy.typing as npt
 
+from .._encoding import recipes
 from .._encoding.access import bound
+from .._encoding.recipes import Recipe, recipe_of
 from .._encoding.value import Encoding
 from .._engine import backend as _backend
 from .._numbers.arguments import count_of, real
@@ -266,13 +268,39 @@ class Rotary:
         usual = {"base": 10000.0, "rotary_dim": key.head_dim, "layout": "half", "attention_factor": 1.0}
         return {name: value for name, value in given.items() if value != usual.get(name)}
 
+    def _call(self) -> Recipe:
+        return recipe_of("Rotary", self.head_dim, **self._arguments())
+
     def __repr__(self) -> str:
-        options = "".join(f", {name}={value!r}" for name, value in self._arguments().items())
-        return f"Rotary({self.head_dim}{options})"
+        return recipes.shown(self._call())
+
+    def _repr_html_(self) -> str:
+        # only notebooks ask
+        from .._encoding.picture import figure
+
+        return figure(self._angles_of("cos"), repr(self), f"cosines of {self.rotary_dim // 2} pairs")
 
     def __reduce__(self) -> tuple[Any, ...]:
         kind = None if type(self) is Rotary else type(self)
         return rotary_of, (kind, self.head_dim, self._arguments())
+
+    @property
+    def recipe(self) -> str:
+        """The call that rebuilds it, for ``eval`` with the names of posenc_fast, all of its numbers included.
+
+        The repr is the recipe, but in angle brackets where a list of more than 64 numbers is shortened in it.
+        """
+        return recipes.written(self._call())
+
+    @property
+    def base(self) -> float | None:
+        """The base of its frequencies, before any scaling; None where frequencies were given."""
+        return self._key.base if self._key.frequencies is None else None
+
+    @property
+    def layout(self) -> RotaryLayout:
+        """Which values are a pair."""
+        return self._key.layout
 
     @property
     def head_dim(self) -> int:
