@@ -15,7 +15,7 @@ from .rows import encode
 from .sinusoids import Sinusoids
 from .value import Encoding
 
-__all__ = ["bound", "named", "of_sinusoids", "one_axis", "read", "rows", "scaled", "take", "written"]
+__all__ = ["bound", "figure", "named", "of_sinusoids", "one_axis", "read", "rows", "scaled", "take", "written"]
 
 Bound = TypeVar("Bound", bound=Encoding)
 
@@ -23,6 +23,14 @@ Bound = TypeVar("Bound", bound=Encoding)
 def bound(cls: type[Bound], encoding: Encoding) -> Bound:
     """The same value as an Encoding of another class, which may compute with another engine."""
     return cls._of(encoding._sinusoids, encoding._recipe)
+
+
+def figure(encoding: Encoding, title: str, columns: str) -> str:
+    """A picture of it for notebooks, below a title."""
+    # only notebooks ask
+    from . import picture
+
+    return picture.figure(encoding._sinusoids, title, columns)
 
 
 def named(encoding: Encoding, call: str, *arguments: Any, **options: Any) -> Encoding:

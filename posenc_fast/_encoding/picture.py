@@ -9,7 +9,10 @@ import zlib
 
 import numpy as np
 
-from .value import Encoding
+from .conversion import convert
+from .plans import Plans
+from .rows import encode
+from .sinusoids import Sinusoids
 
 __all__ = ["figure"]
 
@@ -18,19 +21,19 @@ ROWS, COLUMNS, LEVELS = 48, 96, 63
 _COLD, _PALE, _WARM = (33.0, 102.0, 172.0), (247.0, 247.0, 247.0), (178.0, 24.0, 43.0)
 
 
-def figure(encoding: Encoding, title: str, columns: str) -> str:
+def figure(sinusoids: Sinusoids, title: str, columns: str) -> str:
     """HTML: the title, and a picture with a row for each of the first positions (the same on all axes)."""
-    places = np.unique(np.linspace(0, encoding.d_model - 1, min(encoding.d_model, COLUMNS)).round().astype(int))
+    places = np.unique(np.linspace(0, sinusoids.width - 1, min(sinusoids.width, COLUMNS)).round().astype(int))
     positions = np.arange(ROWS)
-    where = positions if encoding.ndim == 1 else np.repeat(positions[:, np.newaxis], encoding.ndim, axis=1)
-    some = encoding._of(encoding._sinusoids.take(places))
-    values = some.encode(where, dtype=np.float64)
+    where = positions if sinusoids.axes == 1 else np.repeat(positions[:, np.newaxis], sinusoids.axes, axis=1)
+    some = sinusoids.take(places)
+    values = encode(Plans(some, None), convert(where, some.axes), np.dtype(np.float64))
     largest = float(np.abs(some.amplitudes).max()) or 1.0
     levels = np.rint((np.clip(values / largest, -1, 1) + 1) / 2 * (LEVELS - 1)).astype(np.uint8)
     picture = base64.b64encode(_png(levels)).decode()
-    which = columns if len(places) == encoding.d_model else f"{len(places)} of {columns}"
+    which = columns if len(places) == sinusoids.width else f"{len(places)} of {columns}"
     words = (
-        f"{which}, positions 0 to {ROWS - 1} downwards{', on all axes' if encoding.ndim > 1 else ''}; red is above 0"
+        f"{which}, positions 0 to {ROWS - 1} downwards{', on all axes' if sinusoids.axes > 1 else ''}; red is above 0"
     )
     return (
         f'<figure style="margin:0"><code>{html.escape(title)}</code><br>'

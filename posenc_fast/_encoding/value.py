@@ -118,7 +118,12 @@ class Encoding:
 
     def _set(self, sinusoids: Sinusoids, recipe: Recipe) -> None:
         # derived: other values that were made of this one, by what they are for
-        values: dict[str, Any] = {"_sinusoids": sinusoids, "_recipe": recipe, "_plans": Plans(sinusoids, self._pinned), "_derived": {}}
+        values: dict[str, Any] = {
+            "_sinusoids": sinusoids,
+            "_recipe": recipe,
+            "_plans": Plans(sinusoids, self._pinned),
+            "_derived": {},
+        }
         for name, value in values.items():
             object.__setattr__(self, name, value)
 
@@ -154,7 +159,7 @@ class Encoding:
         # only notebooks ask
         from .picture import figure
 
-        return figure(self, repr(self), f"{self.d_model} columns")
+        return figure(self._sinusoids, repr(self), f"{self.d_model} columns")
 
     @property
     def recipe(self) -> str | None:

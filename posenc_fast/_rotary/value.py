@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._encoding import recipes
-from .._encoding.access import bound
+from .._encoding.access import bound, figure
 from .._encoding.recipes import Recipe, recipe_of
 from .._encoding.value import Encoding
 from .._engine import backend as _backend
@@ -275,9 +275,6 @@ class Rotary:
         return recipes.shown(self._call())
 
     def _repr_html_(self) -> str:
-        # only notebooks ask
-        from .._encoding.picture import figure
-
         return figure(self._angles_of("cos"), repr(self), f"cosines of {self.rotary_dim // 2} pairs")
 
     def __reduce__(self) -> tuple[Any, ...]:
