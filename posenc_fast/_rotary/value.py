@@ -311,7 +311,10 @@ class Rotary:
 
     @property
     def frequencies(self) -> Floats:
-        """Radians per unit of position of each pair, rounded to float64: (rotary_dim/2,), or (rotary_dim/2, axes)."""
+        """Radians per unit of position of each pair, as the argument has them, rounded to float64.
+
+        (rotary_dim/2,), or (rotary_dim/2, axes); after scaling.
+        """
         values, axes = self._angles_of("cos").frequencies, self._key.axes
         return values if axes is None or values.ndim == 1 else values[np.arange(len(values)), axes]
 
