@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import functools
+import inspect
 import re
 from collections.abc import Callable
 from textwrap import dedent, fill
@@ -134,7 +135,7 @@ def _registered(build: Callable[P, Value], found: Facts) -> Callable[P, Value]:
 def _docstring(build: Callable[..., Any], found: Facts) -> str:
     """Without margins, which Python itself takes away since 3.13."""
     summary, _, examples = (build.__doc__ or "").partition("\n\n")
-    code = build.__code__
+    code = inspect.unwrap(build).__code__
     parameters = "\n".join(
         f"{name} : {PARAMETERS[name]}" for name in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     )
