@@ -14,8 +14,8 @@ from support.seeds import SEED
 BACKENDS = {"python": ("python", None)} | {f"cython-{isa}": ("cython", isa) for isa in pf.isa_levels()}
 
 
-# no tests, and some need optional packages
-collect_ignore = ["support"]
+# no tests: some need optional packages, some are wrong by intent
+collect_ignore = ["support", "typed"]
 # modules that take long, or look at other packages: ``pytest -m "not slow"`` leaves them out
 SLOW = [
     "test_big",

@@ -7,6 +7,7 @@ have, and the whole table with the encoding that would have made it.
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import math
 from collections.abc import Callable, Iterator
@@ -315,7 +316,7 @@ def _by_width(d: int, base: float | None = None) -> Iterator[tuple[str, Encoding
         found = facts(name)
         if not found.by_width:
             continue
-        keywords = set(found.build.__kwdefaults__ or {}).intersection(_BASE_NAMES)
+        keywords = set(inspect.unwrap(found.build).__kwdefaults__ or {}).intersection(_BASE_NAMES)
         for given in ({}, *({keyword: base} for keyword in keywords if base is not None)):
             build: Callable[..., Any] = found.build
             try:
