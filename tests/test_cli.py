@@ -239,12 +239,24 @@ def test_standard_output_is_full(name: str) -> None:
 
 @posix
 def test_standard_output_is_closed() -> None:
-    for arguments, status in ((["info"], 0), (["table", "4", "4", "-o", "-"], 2)):
+    for arguments, status in ((["info"], 0), (["presets"], 0), (["table", "4", "4", "-o", "-"], 2)):
         closed = f"import os, sys; os.close(1); os.execv(sys.executable, [sys.executable, *{['-m', 'posenc_fast', *arguments]!r}])"
         process = command(code=["-c", closed])
         out, err = process.communicate(timeout=60)
         assert (process.returncode, out) == (status, b"")
         assert err == (b"posenc-fast: error: standard output is closed\n" if status else b"")
+
+
+def test_standard_error_is_closed(monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    """What is said of the data does not go among them."""
+    Path("p.csv").write_text("0\n")
+    monkeypatch.setattr(sys, "stderr", None)
+    for arguments in (["encode", "p.csv", "--d-model", "2"], ["table", "1", "2"]):
+        assert run(*arguments, "-o", "-", "--format", "csv") == 0
+        assert capfdbinary.readouterr() == (b"c0,c1\n0,1\n", b"")
+    assert run("encode", "missing.csv", "--d-model", "2", "-o", "o.npy") == 2
+    assert run("presets", "--search", "no such word") == 1
+    assert capfdbinary.readouterr() == (b"", b"")
 
 
 def test_terminals_get_no_bytes(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

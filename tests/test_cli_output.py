@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import re
@@ -298,6 +299,38 @@ def test_disk_full(arguments: list[str], existing: bool, kind: str) -> None:
     assert (process.returncode, err) == (2, f"posenc-fast: error: o.{kind}: File too large\n")
     assert set(os.listdir()) == before
     assert not existing or Path(f"o.{kind}").read_bytes() == b"before"
+
+
+@posix
+@pytest.mark.parametrize("number", ["ENOSPC", "EFBIG", "EDQUOT"])
+def test_disk_full_is_known_before_the_work(
+    number: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, asked = getattr(errno, number), []
+
+    def allocate(file: int, begin: int, size: int) -> None:
+        asked.append(begin + size)
+        raise OSError(code, os.strerror(code))
+
+    def block(*arguments: Any) -> None:
+        pytest.fail("rows were made for a disk without room for them")
+
+    monkeypatch.setattr(os, "posix_fallocate", allocate, raising=False)
+    monkeypatch.setattr(_table._Trial, "block", block)
+    assert run("table", "1000", "64", "-o", "o.npy") == 2
+    assert capsys.readouterr() == ("", f"posenc-fast: error: o.npy: {os.strerror(code)}\n")
+    assert asked == [128 + 1000 * 64 * 4]
+    assert os.listdir() == []
+
+
+@posix
+def test_file_systems_that_reserve_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def allocate(*arguments: int) -> None:
+        raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))
+
+    monkeypatch.setattr(os, "posix_fallocate", allocate, raising=False)
+    assert run("table", "1000", "64", "-o", "o.npy") == 0
+    same("o.npy", pf.sinusoidal(64).table(1000))
 
 
 @posix

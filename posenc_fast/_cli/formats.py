@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._numbers.formats import format_of
-from .output import STANDARD, opened, report_written, usable_target
+from .output import STANDARD, is_terminal, opened, report_written, usable_target
 
 __all__ = ["BFLOAT16_HELP", "BLOCK", "OUTPUT_HELP", "add_output", "check_output", "write_rows"]
 
@@ -120,7 +120,7 @@ def check_output(arguments: argparse.Namespace, dtype: np.dtype[Any]) -> None:
         arguments.format = "npy" if path == STANDARD else Path(path).suffix[1:].lower()
         if arguments.format not in _FORMATS:
             raise ValueError(f"{path} must end with {_listed()}, or --format must say what it is")
-    if path == STANDARD and arguments.format != "csv" and sys.stdout is not None and sys.stdout.isatty():
+    if path == STANDARD and arguments.format != "csv" and is_terminal(sys.stdout):
         raise ValueError("standard output is a terminal: send it to a file or a program, or add --format csv")
     if arguments.format == "parquet":
         if dtype.name == "bfloat16":

@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 from .. import __version__
 from . import encode, identify, machine, plot, presets, table
 from .arguments import Parser, shielded
+from .output import complain
 
 __all__ = ["main"]
 
@@ -87,7 +88,7 @@ def _parser() -> Parser:
 
 def _fail(message: str, status: int = 2) -> int:
     # one line, even where the message shows an array
-    print(f"posenc-fast: error: {' '.join(message.splitlines())}", file=sys.stderr)
+    complain(f"posenc-fast: error: {' '.join(message.splitlines())}")
     return status
 
 

@@ -14,7 +14,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
-__all__ = ["STANDARD", "named", "opened", "report", "report_written", "scratch", "usable_target"]
+__all__ = [
+    "STANDARD",
+    "complain",
+    "is_terminal",
+    "named",
+    "opened",
+    "report",
+    "report_written",
+    "scratch",
+    "usable_target",
+]
 
 STANDARD = "-"
 
@@ -98,7 +108,21 @@ def scratch(path: str) -> Iterator[tuple[IO[bytes], str]]:
 
 def report(path: str, text: str) -> None:
     """Say what was done: beside the data, where that goes to standard output."""
-    print(text, file=sys.stderr if path == STANDARD else sys.stdout)
+    if path == STANDARD:
+        complain(text)
+    else:
+        print(text)
+
+
+def complain(text: str) -> None:
+    """Print to standard error, if there is any: print itself would take standard output."""
+    if sys.stderr is not None:
+        print(text, file=sys.stderr)
+
+
+def is_terminal(file: IO[str] | None) -> bool:
+    """Whether a standard stream, which may be closed, is a terminal."""
+    return file is not None and file.isatty()
 
 
 def report_written(path: str, what: str) -> None:

@@ -12,6 +12,7 @@ from textwrap import wrap
 from typing import Any
 
 from .arguments import add_command
+from .output import complain, is_terminal
 
 __all__ = ["add"]
 
@@ -50,7 +51,7 @@ def _presets(arguments: argparse.Namespace) -> int:
 def _list(width: int) -> None:
     from ..presets._registry import FACTS
 
-    if not sys.stdout.isatty():
+    if not is_terminal(sys.stdout):
         # for programs: a name a line
         print("\n".join(sorted(FACTS)))
         return
@@ -84,7 +85,7 @@ def _search(words: list[str], width: int) -> int:
         if all(word.lower() in text for word in words):
             found.append(name)
     if not found:
-        print(f"no preset mentions {' and '.join(map(repr, words))}", file=sys.stderr)
+        complain(f"no preset mentions {' and '.join(map(repr, words))}")
         return 1
     cell = max(map(len, found)) + 2
     for name in found:

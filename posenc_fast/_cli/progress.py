@@ -6,6 +6,8 @@ import contextlib
 import sys
 from collections.abc import Callable, Iterator
 
+from .output import is_terminal
+
 __all__ = ["Meter", "meter"]
 
 # label, total (None where unknown), unit -> what is told how much is done
@@ -14,7 +16,7 @@ Meter = Callable[[str, int | None, str], contextlib.AbstractContextManager[Calla
 
 def meter(shown: bool | None) -> Meter:
     """Progress bars of tqdm, or lines where it is not installed; if not told, nothing unless on a terminal."""
-    if not (sys.stderr.isatty() if shown is None else shown):
+    if sys.stderr is None or not (is_terminal(sys.stderr) if shown is None else shown):
         return lambda label, total, unit: contextlib.nullcontext(lambda done: None)
     try:
         from tqdm import tqdm
@@ -32,7 +34,7 @@ def meter(shown: bool | None) -> Meter:
 @contextlib.contextmanager
 def _lines(label: str, total: int | None, unit: str) -> Iterator[Callable[[int], object]]:
     """One line on a terminal, else a line for each per cent (each million, where the total is unknown)."""
-    begin, end = ("\r", "") if sys.stderr.isatty() else ("", "\n")
+    begin, end = ("\r", "") if is_terminal(sys.stderr) else ("", "\n")
     before = -1
 
     def show(done: int) -> None:

@@ -105,7 +105,7 @@ def _broken(name: str, reader: Any, hint: str = "") -> Iterator[None]:
     except csv.Error as error:
         raise ValueError(f"{name}, line {reader.line_num}: {error}{hint}") from None
     except UnicodeDecodeError as error:
-        raise ValueError(f"{name} is neither a .npy file nor text in UTF-8: {error}") from None
+        raise ValueError(f"{name} is neither a .npy or .parquet file nor text in UTF-8: {error}") from None
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise ValueError(f"{name} cannot be read as gzip: {error}") from None
     except ValueError as error:
