@@ -186,7 +186,8 @@ def identify_rotary(
         if turned is None:
             raise ValueError("x needs turned, what became of it")
         samples = list(_of_vectors(x, turned, positions, head))
-    return _named(samples) or _measured(samples) or _closest(samples)
+    fits = _fitting(samples, _defaults() + _widths(samples))
+    return _named(fits) or _measured(samples) or _closest(fits)
 
 
 # ---- what is given ----------------------------------------------------------------------------------------------
@@ -391,9 +392,9 @@ def _widths(samples: list[Sample], theta: float | None = None) -> tuple[tuple[st
     return tuple(one for pairs, head in different for one in _scaled(pairs, head, theta))
 
 
-def _named(samples: list[Sample]) -> RotaryIdentification | None:
+def _named(compared: list[tuple[str, _Fit]]) -> RotaryIdentification | None:
     """The best of the presets that fit, and the names of all that are about as good."""
-    fits = [(name, fit) for name, fit in _fitting(samples, _defaults() + _widths(samples)) if fit.misfit <= 1]
+    fits = [(name, fit) for name, fit in compared if fit.misfit <= 1]
     if not fits:
         return None
     # where columns come in pairs, they are not taken for pairs of their own
@@ -442,11 +443,10 @@ def _base_of(rotary: Rotary) -> float | None:
     return bases.pop() if len(bases) == 1 else None
 
 
-def _closest(samples: list[Sample]) -> RotaryIdentification:
-    fits = _fitting(samples, _defaults() + _widths(samples))
-    if not fits:
+def _closest(compared: list[tuple[str, _Fit]]) -> RotaryIdentification:
+    if not compared:
         return RotaryIdentification()
-    name, fit = min(fits, key=lambda one: one[1].error)
+    name, fit = min(compared, key=lambda one: one[1].error)
     return RotaryIdentification(closest=name, error=fit.error)
 
 
