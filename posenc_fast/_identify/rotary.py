@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from .._encoding.conversion import convert
 from .._numbers.arguments import count_of
-from .._numbers.formats import float_type, kind_of
+from .._numbers.formats import FLOAT32, FLOAT64, float_type, format_of
 from .._rotary.access import angles, arguments, scaling, settings
 from .._rotary.value import LAYOUTS, Rotary
 from ..presets._registry import FACTS
@@ -197,9 +197,11 @@ def _array(given: Any, name: str) -> tuple[Array, int]:
     """A finite array, and the kind of its numbers."""
     array = np.asarray(given)
     if array.dtype.kind == "c":
-        kind = 0 if array.dtype.itemsize == 16 else 1
+        kind = (FLOAT64 if array.dtype.itemsize == 16 else FLOAT32).kind
     else:
-        kind = kind_of(float_type(array.dtype, name)) or 0
+        form = format_of(float_type(array.dtype, name))
+        assert form is not None
+        kind = form.kind
         array = array.astype(np.float64)
     if not np.isfinite(array).all():
         raise ValueError(f"{name} has values that are not finite; leave their tokens out")
