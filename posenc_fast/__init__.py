@@ -19,7 +19,12 @@ from ._rotary.weights import permute_rotary
 from ._version import __version__
 
 if TYPE_CHECKING:
+    from . import dask as dask
+    from . import plot as plot
     from . import presets
+    from . import sklearn as sklearn
+    from . import torch as torch
+    from . import transformers as transformers
     from ._identify.encoding import Identification, identify
     from ._identify.rotary import RotaryIdentification, identify_rotary
 
@@ -57,7 +62,7 @@ __all__ = [
 ]
 
 # of optional packages
-SUBMODULES = ("dask", "plot", "sklearn", "torch")
+SUBMODULES = ("dask", "plot", "sklearn", "torch", "transformers")
 # where names are that are imported when they are used: few programs do, and they take as long as all the rest
 _LATE = {
     "Identification": "_identify.encoding",
@@ -89,4 +94,4 @@ if not TYPE_CHECKING:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*__all__, *SUBMODULES, "typing"})

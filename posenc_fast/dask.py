@@ -44,6 +44,11 @@ except ImportError as error:
 
 __all__ = ["encode", "grid", "table"]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 Array = npt.NDArray[Any]
 
 

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 __all__ = ["angles", "clocks", "heatmap", "shift", "similarity", "sinusoids", "wavelengths"]
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 try:
     import matplotlib.pyplot as plt
     from matplotlib.figure import Figure

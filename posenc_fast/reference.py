@@ -45,6 +45,11 @@ __all__ = [
     "vaswani_numpy",
 ]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 P = ParamSpec("P")
 # a function of several signatures keeps them
 Tabled = TypeVar("Tabled", bound=Callable[..., Any])

@@ -40,6 +40,11 @@ except ImportError as error:
 
 __all__ = ["PositionalEncoder"]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 Array = npt.NDArray[Any]
 
 # what periods take the place of, with the defaults

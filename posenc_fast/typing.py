@@ -30,6 +30,11 @@ __all__ = [
     "WeightLayout",
 ]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 Layout = Literal["interleaved", "concatenated"]
 """The functions of one frequency next to each other, or all of one function first."""
 

@@ -42,6 +42,7 @@ SLOW = [
     "test_torch_modules",
     "test_torch_rotary",
     "test_transformers",
+    "test_typing",
 ]
 
 

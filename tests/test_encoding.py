@@ -136,12 +136,6 @@ def test_repr_shows_what_built_it(name):
     assert eval(repr(encoding), vars(pf).copy()) == encoding
 
 
-def test_repr_without_a_recipe():
-    assert "3" in repr(BUILD["general"]())
-    assert "Encoding" in repr(BUILD["general"]())
-    assert "2 axes" in repr(BUILD["dense"]())
-
-
 # ---- attributes and schedules -----------------------------------------------------------------------------------
 
 

@@ -457,6 +457,7 @@ def test_nothing_is_suggested_for_what_is_like_nothing():
     [
         ("plot", "matplotlib", "pip install matplotlib"),
         ("torch", "torch", "pip install torch"),
+        ("transformers", "torch", r"pip install 'posenc-fast\[torch\]'"),
         ("dask", "dask", r"pip install 'dask\[array\]'"),
         ("sklearn", "sklearn", "pip install scikit-learn"),
     ],

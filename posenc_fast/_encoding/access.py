@@ -10,11 +10,12 @@ import numpy.typing as npt
 
 from .._numbers.schedule import parts_of, schedule_of
 from .positions import Given
+from .recipes import recipe_of
 from .rows import encode
 from .sinusoids import Sinusoids
 from .value import Encoding
 
-__all__ = ["bound", "of_sinusoids", "one_axis", "read", "rows", "scaled", "take", "written"]
+__all__ = ["bound", "figure", "named", "of_sinusoids", "one_axis", "read", "rows", "scaled", "take", "written"]
 
 Bound = TypeVar("Bound", bound=Encoding)
 
@@ -22,6 +23,21 @@ Bound = TypeVar("Bound", bound=Encoding)
 def bound(cls: type[Bound], encoding: Encoding) -> Bound:
     """The same value as an Encoding of another class, which may compute with another engine."""
     return cls._of(encoding._sinusoids, encoding._recipe)
+
+
+def figure(encoding: Encoding, title: str, columns: str) -> str:
+    """A picture of it for notebooks, below a title."""
+    # only notebooks ask
+    from . import picture
+
+    return picture.figure(encoding._sinusoids, title, columns)
+
+
+def named(encoding: Encoding, call: str, *arguments: Any, **options: Any) -> Encoding:
+    """The same, made by a call; itself where it knows of one already."""
+    if encoding._recipe:
+        return encoding
+    return encoding._of(encoding._sinusoids, recipe_of(call, *arguments, **options))
 
 
 def of_sinusoids(sinusoids: Sinusoids) -> Encoding:

@@ -13,12 +13,14 @@ import numpy.typing as npt
 from .._numbers.arguments import check_size, check_width, count_of, real, real_array
 from .._numbers.names import one_of
 from .._numbers.schedule import Explicit, Geometric, Schedule, checked, explicit
+from .._numbers.signatures import DType, Float, FormulaOptions
 from ..typing import Function, Layout, Odd
+from .recipes import Recipe, recipe_of
 from .sinusoids import Sinusoids
 from .value import Encoding
 
 if TYPE_CHECKING:
-    from .._numbers.signatures import DType, Float, FormulaOptions, Out
+    from .._numbers.signatures import Out
 
 __all__ = ["fourier_features", "join", "positional_encoding", "sinusoidal"]
 
@@ -31,6 +33,18 @@ FUNCTIONS: dict[Function, tuple[float, float]] = {
     "-sin": (0.0, -1.0),
     "-cos": (0.25, -1.0),
 }
+
+# options that a recipe does not mention
+_USUAL = {
+    "base": 10000.0,
+    "freq_shift": 0.0,
+    "first": 1.0,
+    "layout": "interleaved",
+    "functions": ("sin", "cos"),
+    "odd": "crop",
+    "scale": 1.0,
+}
+_USUAL_FEATURES = {"functions": ("sin", "cos"), "layout": "concatenated", "scale": 1.0}
 
 
 def _functions(functions: Any) -> tuple[Function, ...]:
@@ -167,7 +181,8 @@ def sinusoidal(
         number. A freq_shift of 0 gives the exponents 2i/d of the paper; 1 gives i/(d/2-1), with a last frequency of
         exactly ``first / base``, as in tensor2tensor, fairseq and Whisper.
     frequencies : Schedule, array_like or mapping, optional
-        ``ceil(d_model/2)`` frequencies instead (``d_model//2`` where odd is "zero"). A mapping such as
+        One for each pair of columns: ``ceil(d_model/2)`` frequencies instead (``d_model//2`` where odd is "zero"). The
+        attribute `Encoding.frequencies` has one for each column. A mapping such as
         ``{"sin": ..., "cos": ...}`` gives each function its own.
     layout : {"interleaved", "concatenated"}
         The functions of one frequency next to each other, or all of one function first.
@@ -222,7 +237,7 @@ def sinusoidal(
         raise ValueError(
             "frequencies excludes base={}, freq_shift={} and first={}; leave one side out".format(*settings)
         )
-    return _build(d, frequencies, layout, names, odd, factor, f"sinusoidal({d}, frequencies={frequencies!r}")
+    return _build(d, frequencies, layout, names, odd, factor, {})
 
 
 @functools.lru_cache(maxsize=32)
@@ -237,18 +252,21 @@ def _geometric(
     factor: float,
 ) -> Encoding:
     count = d // 2 if odd == "zero" else -(-d // 2)
-    recipe = f"sinusoidal({d}"
-    for name, value, usual in (("base", base, 10000.0), ("freq_shift", shift, 0.0), ("first", first, 1.0)):
-        recipe += "" if value == usual else f", {name}={value!r}"
     schedule = None
     if count:
         denominator = (Fraction(count) if odd == "zero" else Fraction(d, 2)) - Fraction(shift)
         schedule = checked(Geometric(count, base, denominator, first))
-    return _build(d, schedule, layout, names, odd, factor, recipe)
+    return _build(d, schedule, layout, names, odd, factor, {"base": base, "freq_shift": shift, "first": first})
 
 
 def _build(
-    d: int, frequencies: Any, layout: Layout, names: tuple[Function, ...], odd: Odd, factor: float, recipe: str
+    d: int,
+    frequencies: Any,
+    layout: Layout,
+    names: tuple[Function, ...],
+    odd: Odd,
+    factor: float,
+    formula: dict[str, Any],
 ) -> Encoding:
     paired = d // 2 * 2 if odd == "zero" else d
     counts = [-(-paired // 2), paired // 2]
@@ -266,6 +284,8 @@ def _build(
     for schedule, count in zip(schedules, needed, strict=True):
         if len(schedule) != count:
             raise ValueError(f"frequencies are {len(schedule)}, but d_model={d} with odd={odd!r} takes {count}")
+    if schedules and not formula:
+        formula = {"frequencies": dict(zip(names, schedules, strict=True)) if len(needed) == 2 else schedules[0]}
     if len(schedules) == 2 and counts[1] == 0:
         schedules.pop()
     bases = [0, len(schedules[0]) if len(schedules) == 2 else 0]
@@ -275,15 +295,10 @@ def _build(
     amplitudes = [factor * FUNCTIONS[names[f]][1] for f, i in placed]
     if paired < d:
         index, phases, amplitudes = [*index, -1], [*phases, 0.0], [*amplitudes, 0.0]
-    for name, value, usual in (
-        ("layout", layout, "interleaved"),
-        ("functions", names, ("sin", "cos")),
-        ("odd", odd, "crop"),
-        ("scale", factor, 1.0),
-    ):
-        recipe += "" if value == usual else f", {name}={value!r}"
+    options = formula | {"layout": layout, "functions": names, "odd": odd, "scale": factor}
     return Encoding._of(
-        Sinusoids(schedules, np.array(index)[:, np.newaxis], np.array(phases), np.array(amplitudes)), recipe + ")"
+        Sinusoids(schedules, np.array(index)[:, np.newaxis], np.array(phases), np.array(amplitudes)),
+        recipe_of("sinusoidal", d, usual=_USUAL, **options),
     )
 
 
@@ -299,7 +314,8 @@ def fourier_features(
     Parameters
     ----------
     frequencies : Schedule or array_like of shape (k,) or (k, A)
-        Radians per unit of position.
+        Radians per unit of position; each is that of a column of every function. The attribute `Encoding.frequencies`
+        has one for each column.
     functions : sequence of {"sin", "cos", "-sin", "-cos"}
         Which functions of each, in which order.
     layout : {"concatenated", "interleaved"}
@@ -335,11 +351,12 @@ def fourier_features(
     schedule: Schedule
     if isinstance(frequencies, Schedule):
         schedule, index = frequencies, np.arange(len(frequencies))[:, np.newaxis]
+        given: Any = schedule
     else:
         values = real_array(frequencies, "frequencies")
         if values.ndim not in (1, 2) or values.size == 0:
             raise ValueError(f"frequencies has shape {values.shape}, but must have (k,) or (k, axes), none of them 0")
-        schedule, index = explicit(values)
+        (schedule, index), given = explicit(values), values.copy()
     placed = columns_of([len(index)] * len(names), layout)
     return Encoding._of(
         Sinusoids(
@@ -347,7 +364,8 @@ def fourier_features(
             index[[i for f, i in placed]],
             np.array([FUNCTIONS[names[f]][0] for f, i in placed]),
             np.array([factor * FUNCTIONS[names[f]][1] for f, i in placed]),
-        )
+        ),
+        recipe_of("fourier_features", given, usual=_USUAL_FEATURES, functions=names, layout=layout, scale=factor),
     )
 
 
@@ -411,9 +429,10 @@ def join(encodings: Sequence[Encoding], *, axes: Sequence[int | Sequence[int]] |
         indices.append(index)
         schedules += columns.schedules
         offset += sum(len(schedule) for schedule in columns.schedules)
-    recipe = ""
+    recipe: Recipe = ""
     if all(part._recipe for part in parts):
-        recipe = f"join([{', '.join(part._recipe for part in parts)}]{'' if axes is None else f', axes={axes!r}'})"
+        reads = None if axes is None else [place[0] if len(place) == 1 else place for place in places]
+        recipe = recipe_of("join", [part._recipe for part in parts], usual={"axes": None}, axes=reads)
     return Encoding._of(
         Sinusoids(
             schedules,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, get_args, overload
+from typing import Any, get_args, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -10,10 +10,8 @@ import numpy.typing as npt
 from .._numbers.arguments import count_of
 from .._numbers.foreign import as_array
 from .._numbers.names import one_of
+from .._numbers.signatures import Scalar
 from ..typing import ColumnOrder, LastColumn
-
-if TYPE_CHECKING:
-    from .._numbers.signatures import Scalar
 
 __all__ = ["reorder_columns"]
 

@@ -17,6 +17,7 @@ from .._numbers.arguments import check_workers, count_of
 from .._numbers.arrays import check_out, new
 from .._numbers.formats import wanted_type
 from .._numbers.names import one_of
+from .._numbers.signatures import DType, Float, GridOptions
 from ..typing import Indexing
 from .conversion import checked_integer, convert, of_range, together
 from .positions import Given
@@ -24,7 +25,7 @@ from .rows import encode
 from .value import Encoding
 
 if TYPE_CHECKING:
-    from .._numbers.signatures import DType, Float, GridOptions, Out
+    from .._numbers.signatures import Out
 
 __all__ = ["grid"]
 

@@ -12,21 +12,26 @@ from .._numbers.arguments import check_precision, check_size, check_workers, cou
 from .._numbers.arrays import base_array, check_out, new
 from .._numbers.formats import float_type, wanted_type
 from .._numbers.schedule import Schedule, explicit
-from ..typing import Precision
+from .._numbers.signatures import DType, EncodeOptions, Float, TableOptions
+from ..typing import Layout, Precision
 from . import algebra as _algebra
-from . import short
+from . import recipes, short
 from .conversion import convert
 from .plans import Plans
+from .recipes import Recipe, recipe_of
 from .rows import encode, fill, fill_progression
 from .sinusoids import Partners, Sinusoids
 
 if TYPE_CHECKING:
-    from .._numbers.signatures import DType, EncodeOptions, Float, Out, TableOptions
+    from .._numbers.signatures import Out
 
 __all__ = ["Encoding"]
 
 Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
+
+# arguments beside frequencies, as they usually are
+_COLUMNS = {"phases": 0.0, "amplitudes": 1.0}
 
 
 class Encoding:
@@ -37,7 +42,8 @@ class Encoding:
     Parameters
     ----------
     frequencies : array_like of shape (d,) or (d, A), or Schedule
-        Radians per unit of position, for one axis or for A axes. Numbers are taken as exactly those float64 values.
+        Radians per unit of position, of each column, for one axis or for A axes. Numbers are taken as exactly those
+        float64 values.
     phases : array_like of shape () or (d,)
         Turns. A cosine is a sine with a phase of 0.25.
     amplitudes : array_like of shape () or (d,)
@@ -62,7 +68,7 @@ class Encoding:
 
     __slots__ = ("__weakref__", "_derived", "_plans", "_recipe", "_sinusoids")
     _sinusoids: Sinusoids
-    _recipe: str
+    _recipe: Recipe
     _plans: Plans
     _derived: dict[str, Any]
     _pinned: str | None = None
@@ -73,13 +79,14 @@ class Encoding:
         schedule: Schedule
         if isinstance(frequencies, Schedule):
             schedule, index = frequencies, np.arange(len(frequencies))[:, np.newaxis]
+            written: Schedule | Floats = schedule
         else:
             values = real_array(frequencies, "frequencies")
             if values.ndim not in (1, 2) or values.size == 0:
                 raise ValueError(
                     f"frequencies has shape {values.shape}, but must have (d,) or (d, axes), none of them 0"
                 )
-            schedule, index = explicit(values)
+            (schedule, index), written = explicit(values), values.copy()
         d = len(index)
         arrays: list[Floats] = []
         for name, given in (("phases", phases), ("amplitudes", amplitudes)):
@@ -89,18 +96,26 @@ class Encoding:
                     f"{name} has shape {array.shape}, but must be one number or have shape ({d},), as many as frequencies"
                 )
             arrays.append(np.broadcast_to(array, (d,)))
-        self._set(Sinusoids((schedule,), index, *arrays), "")
+        sinusoids = Sinusoids((schedule,), index, *arrays)
+        columns = {"phases": sinusoids.phases, "amplitudes": sinusoids.amplitudes}
+        short_columns = {name: float(a[0]) if (a == a[0]).all() else a for name, a in columns.items()}
+        self._set(sinusoids, recipe_of("Encoding", written, usual=_COLUMNS, **short_columns))
 
     @classmethod
-    def _of(cls, sinusoids: Sinusoids, recipe: str = "") -> Self:
+    def _of(cls, sinusoids: Sinusoids, recipe: Recipe = "") -> Self:
         """What the builders make: recipe is the call that made it."""
         self = cls.__new__(cls)
         self._set(sinusoids, recipe)
         return self
 
-    def _set(self, sinusoids: Sinusoids, recipe: str) -> None:
+    def _set(self, sinusoids: Sinusoids, recipe: Recipe) -> None:
         # derived: other values that were made of this one, by what they are for
-        values = {"_sinusoids": sinusoids, "_recipe": recipe, "_plans": Plans(sinusoids, self._pinned), "_derived": {}}
+        values: dict[str, Any] = {
+            "_sinusoids": sinusoids,
+            "_recipe": recipe,
+            "_plans": Plans(sinusoids, self._pinned),
+            "_derived": {},
+        }
         for name, value in values.items():
             object.__setattr__(self, name, value)
 
@@ -128,9 +143,38 @@ class Encoding:
 
     def __repr__(self) -> str:
         if self._recipe:
-            return self._recipe
+            return recipes.shown(self._recipe)
         axes = f" over {self.ndim} axes" if self.ndim > 1 else ""
         return f"<Encoding of {self.d_model} columns{axes}>"
+
+    def _repr_html_(self) -> str:
+        # only notebooks ask
+        from .picture import figure
+
+        return figure(self._sinusoids, repr(self), f"{self.d_model} columns")
+
+    @property
+    def recipe(self) -> str | None:
+        """The call that rebuilds it, for ``eval`` with the names of posenc_fast, all of its numbers included.
+
+        None where no call of the package's public functions does. The repr is the recipe, but in angle brackets where
+        an array of more than 64 numbers is shortened in it.
+        """
+        return recipes.written(self._recipe) or None
+
+    @property
+    def base(self) -> float | None:
+        """That of `sinusoidal`, if it was made by that from a base; else None."""
+        given: float | None = recipes.option(self._recipe, "sinusoidal", "base", 10000.0)
+        return None if recipes.option(self._recipe, "sinusoidal", "frequencies", None) is not None else given
+
+    @property
+    def layout(self) -> Layout | None:
+        """That of `sinusoidal` or `fourier_features`, if it was made by one of these; else None."""
+        found: Layout | None = recipes.option(self._recipe, "sinusoidal", "layout", "interleaved")
+        if found is None:
+            found = recipes.option(self._recipe, "fourier_features", "layout", "concatenated")
+        return found
 
     @property
     def d_model(self) -> int:
@@ -144,7 +188,10 @@ class Encoding:
 
     @property
     def frequencies(self) -> Floats:
-        """Radians per unit of position, rounded to float64: (d,), or (d, A) for A axes."""
+        """Radians per unit of position, of each column, rounded to float64: (d,), or (d, A) for A axes.
+
+        Builders take frequencies of which the columns of several functions share each: `sinusoidal` about d/2.
+        """
         values = self._sinusoids.radians()[self._sinusoids.index]
         return values[:, 0] if self.ndim == 1 else values
 

@@ -1,4 +1,4 @@
-"""What signatures are written with, for type checkers alone: types of results, and options that are the same in each overload.
+"""What signatures are written with: types of results, and options that are the same in each overload of a function.
 
 A result has the type that dtype or out has, float32 where neither is given, and any type where dtype is a string, a type of
 another package, or not known before the program runs.
@@ -6,7 +6,10 @@ another package, or not known before the program runs.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
+
+import numpy as np
+import numpy.typing as npt
 
 from ..typing import Indexing, Layout, Precision
 
@@ -22,19 +25,15 @@ __all__ = [
     "TablesOptions",
 ]
 
+Float = TypeVar("Float", bound=np.floating[Any])
+Scalar = TypeVar("Scalar", bound=np.generic)
+DType = type[Float] | np.dtype[Float]
+
 if TYPE_CHECKING:
-    from typing import Any
+    # Python's own have defaults from 3.13 on; that of overloads is never read when a program runs
+    from typing_extensions import TypeVar as TypeVarWithDefault
 
-    import numpy as np
-    import numpy.typing as npt
-
-    # Python's own has defaults from 3.13 on
-    from typing_extensions import TypeVar
-
-    Float = TypeVar("Float", bound=np.floating[Any])
-    Scalar = TypeVar("Scalar", bound=np.generic)
-    Out = TypeVar("Out", bound=npt.NDArray[Any], default=npt.NDArray[Any])
-    DType = type[Float] | np.dtype[Float]
+    Out = TypeVarWithDefault("Out", bound=npt.NDArray[Any], default=npt.NDArray[Any])
 
 
 class _Options(TypedDict, total=False):

@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Any, Self, Unpack, overload
 import numpy as np
 import numpy.typing as npt
 
-from .._encoding.access import bound
+from .._encoding import recipes
+from .._encoding.access import bound, figure
+from .._encoding.recipes import Recipe, recipe_of
 from .._encoding.value import Encoding
 from .._engine import backend as _backend
 from .._numbers.arguments import count_of, real
 from .._numbers.names import one_of
 from .._numbers.schedule import Explicit, Schedule
+from .._numbers.signatures import DType, Float, TablesOptions
 from ..typing import Function, Precision, RotaryLayout
 from . import pairs as _pairs
 from . import rows as _rows
@@ -23,7 +26,7 @@ from .pairs import LAYOUTS
 from .settings import Settings
 
 if TYPE_CHECKING:
-    from .._numbers.signatures import DType, Float, Out, TablesOptions
+    from .._numbers.signatures import Out
 
 __all__ = ["LAYOUTS", "Rotary"]
 
@@ -265,13 +268,36 @@ class Rotary:
         usual = {"base": 10000.0, "rotary_dim": key.head_dim, "layout": "half", "attention_factor": 1.0}
         return {name: value for name, value in given.items() if value != usual.get(name)}
 
+    def _call(self) -> Recipe:
+        return recipe_of("Rotary", self.head_dim, **self._arguments())
+
     def __repr__(self) -> str:
-        options = "".join(f", {name}={value!r}" for name, value in self._arguments().items())
-        return f"Rotary({self.head_dim}{options})"
+        return recipes.shown(self._call())
+
+    def _repr_html_(self) -> str:
+        return figure(self._angles_of("cos"), repr(self), f"cosines of {self.rotary_dim // 2} pairs")
 
     def __reduce__(self) -> tuple[Any, ...]:
         cls = None if type(self) is Rotary else type(self)
         return rotary_of, (cls, self.head_dim, self._arguments())
+
+    @property
+    def recipe(self) -> str:
+        """The call that rebuilds it, for ``eval`` with the names of posenc_fast, all of its numbers included.
+
+        The repr is the recipe, but in angle brackets where a list of more than 64 numbers is shortened in it.
+        """
+        return recipes.written(self._call())
+
+    @property
+    def base(self) -> float | None:
+        """The base of its frequencies, before any scaling; None where frequencies were given."""
+        return self._key.base if self._key.frequencies is None else None
+
+    @property
+    def layout(self) -> RotaryLayout:
+        """Which values are a pair."""
+        return self._key.layout
 
     @property
     def head_dim(self) -> int:
@@ -285,7 +311,10 @@ class Rotary:
 
     @property
     def frequencies(self) -> Floats:
-        """Radians per unit of position of each pair, rounded to float64: (rotary_dim/2,), or (rotary_dim/2, axes)."""
+        """Radians per unit of position of each pair, as the argument has them, rounded to float64.
+
+        (rotary_dim/2,), or (rotary_dim/2, axes); after scaling.
+        """
         values, axes = self._angles_of("cos").frequencies, self._key.axes
         return values if axes is None or values.ndim == 1 else values[np.arange(len(values)), axes]
 

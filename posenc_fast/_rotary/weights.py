@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, get_args, overload
+from typing import Any, get_args, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from .._numbers.arguments import count_of
 from .._numbers.names import one_of
+from .._numbers.signatures import Scalar
 from ..typing import WeightLayout
 from .scaling import count_pairs
-
-if TYPE_CHECKING:
-    from .._numbers.signatures import Scalar
 
 __all__ = ["permute_rotary"]
 

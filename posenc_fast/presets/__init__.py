@@ -65,6 +65,10 @@ __all__ += _tutorials.__all__
 __all__ += _unpaired.__all__
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:

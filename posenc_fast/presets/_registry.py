@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import difflib
+import functools
 import re
 from collections.abc import Callable
 from textwrap import dedent, fill
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
+from .._encoding.access import named
 from .._encoding.value import Encoding
 from .._rotary.value import Rotary
 from ._parameters import PARAMETERS
@@ -76,12 +78,17 @@ def preset(
     Returns
     -------
     callable
-        The decorator, which returns the function itself.
+        The decorator, which returns the function, whose results know their recipe.
     """
 
     def register(build: Callable[P, Encoding]) -> Callable[P, Encoding]:
+        @functools.wraps(build)
+        def whole(*args: P.args, **kwargs: P.kwargs) -> Encoding:
+            """With the call as its recipe, where no simpler one makes it."""
+            return named(build(*args, **kwargs), f"presets.{build.__name__}", *args, **kwargs)
+
         return _registered(
-            build, Facts(build, source, frequency, layout, positions, odd, differs, also, axes, by_width)
+            whole, Facts(whole, source, frequency, layout, positions, odd, differs, also, axes, by_width)
         )
 
     return register

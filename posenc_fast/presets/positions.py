@@ -41,6 +41,11 @@ __all__ = [
     "z_image",
 ]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 

@@ -21,6 +21,11 @@ from ._rotations import Rotation, is_candidate, replacement, rotation_of
 
 __all__ = ["Line", "Report", "accelerate"]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 # of modules that are known by their names only to be mentioned
 SINUSOIDAL = "it gives rows of an encoding, and what adds them is no function by itself; one pass adds them as it is"
 _lock = threading.RLock()

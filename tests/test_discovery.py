@@ -1,0 +1,198 @@
+"""What is found by looking: names in modules, reprs, attributes, pictures in notebooks."""
+
+from __future__ import annotations
+
+import base64
+import html
+import importlib
+import inspect
+import pickle
+import re
+import struct
+import xml.etree.ElementTree
+import zlib
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import posenc_fast as pf
+from posenc_fast._encoding.access import take
+from support.optional import optional
+
+# modules, and what they need
+MODULES = {
+    "": "",
+    ".presets": "",
+    ".presets.positions": "",
+    ".reference": "",
+    ".typing": "",
+    ".torch": "torch",
+    ".transformers": "torch",
+    ".dask": "dask",
+    ".sklearn": "sklearn",
+    ".plot": "matplotlib",
+}
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_dir_has_public_names_alone(name):
+    if MODULES[name]:
+        optional(MODULES[name])
+    module = importlib.import_module(f"posenc_fast{name}")
+    found = dir(module)
+    assert set(module.__all__) <= set(found)
+    assert not [each for each in found if each.startswith("_") and each != "__version__"]
+    # all of them are there to be had, and none was only imported
+    more = {"dask", "plot", "sklearn", "torch", "transformers", "typing"} if name == "" else set()
+    assert set(found) == set(module.__all__) | more
+    for each in set(found) - more:
+        getattr(module, each)
+
+
+# ---- what rebuilds a value ------------------------------------------------------------------------------------------
+
+NAMES = {name: getattr(pf, name) for name in pf.__all__} | {"Fraction": Fraction}
+WEIGHTS = np.random.default_rng(0).normal(size=(80, 2))
+SHORT = {
+    "sinusoidal": lambda: pf.sinusoidal(8, base=100.0, freq_shift=1, first=2, layout="concatenated"),
+    "functions": lambda: pf.sinusoidal(7, functions=("-cos", "sin"), odd="zero", scale=0.5),
+    "array": lambda: pf.sinusoidal(5, frequencies=np.array([1.0, 0.1, 1 / 3])),
+    "mapping": lambda: pf.sinusoidal(4, frequencies={"sin": [1.0, 2.0], "cos": pf.geometric(2, base=7.0)}),
+    "features": lambda: pf.fourier_features([1.0, 1.0, 0.1], functions=("cos",), layout="interleaved", scale=2),
+    "dense": lambda: pf.fourier_features([[1.0, -0.0], [0.0, 2.0]]),
+    "schedule": lambda: pf.fourier_features(pf.linear(5, 1, 3)),
+    "periods": lambda: pf.fourier_features(pf.periodic(["1D", Fraction(1, 3)])),
+    "Encoding": lambda: pf.Encoding([1.0, 0.3], [0.0, 0.25], [1.0, -0.5]),
+    "one-phase": lambda: pf.Encoding(pf.geometric(3), 0.25, 2),
+    "axes": lambda: pf.Encoding([[1.0, 0.0], [1.0, 2.0]], amplitudes=[0.0, 1.0]),
+    "join": lambda: pf.join([pf.sinusoidal(4), pf.fourier_features([[1.0, 2.0]])], axes=[1, (2, 0)]),
+    "columns": lambda: pf.presets.timm(16),
+    "arguments": lambda: pf.presets.perceiver(4),
+    "preset": lambda: pf.presets.whisper(8, frequencies="float32"),
+    "reference": lambda: pf.reference.fourier_features([1.0, 0.5]),
+    "Rotary": lambda: pf.Rotary(8, base=5e5, layout="interleaved", scaling={"rope_type": "linear", "factor": 2.0}),
+    "Rotary-array": lambda: pf.Rotary(8, frequencies=np.array([1.0, 0.5, -0.1, 0.0]), attention_factor=2),
+    "Rotary-preset": lambda: pf.presets.flux(),
+}
+LONG = {
+    "features": lambda: pf.fourier_features(WEIGHTS, functions=("cos", "sin")),
+    "array": lambda: pf.sinusoidal(160, frequencies=WEIGHTS[:, 0]),
+    "phases": lambda: pf.Encoding(WEIGHTS, WEIGHTS[:, 0], WEIGHTS[:, 1]),
+    "join": lambda: pf.join([pf.fourier_features(WEIGHTS), pf.sinusoidal(4)]),
+    "Rotary": lambda: pf.Rotary(160, frequencies=WEIGHTS),
+}
+
+
+@pytest.mark.parametrize("build", SHORT.values(), ids=SHORT)
+def test_repr_rebuilds(build):
+    value = build()
+    assert repr(value) == value.recipe
+    again = eval(repr(value), dict(NAMES))
+    assert again == value
+    assert repr(again) == repr(value)
+
+
+@pytest.mark.parametrize("build", LONG.values(), ids=LONG)
+def test_long_reprs_say_so(build):
+    value = build()
+    assert len(repr(value)) < 400
+    assert re.fullmatch(r"<\w+\(.*, \.\., .*\), shortened; its recipe is whole>", repr(value))
+    with pytest.raises(SyntaxError):
+        eval(repr(value), dict(NAMES))
+    assert eval(value.recipe, dict(NAMES)) == value
+    assert eval(pickle.loads(pickle.dumps(value)).recipe, dict(NAMES)) == value
+
+
+def test_sixty_four_numbers_are_whole():
+    assert not repr(pf.fourier_features(WEIGHTS[:32])).startswith("<")
+    assert repr(pf.fourier_features(WEIGHTS[:33])).startswith("<")
+
+
+def test_presets_rebuild_themselves():
+    for name in pf.presets.names():
+        facts = pf.presets._registry.facts(name)
+        needed = [p for p in inspect.signature(facts.build).parameters.values() if p.default is p.empty]
+        if facts.by_width or not needed:
+            value = facts.build(*[96] * len(needed))
+            assert eval(value.recipe, dict(NAMES)) == value, name
+
+
+def test_recipes_do_not_change_with_arguments():
+    array = np.array([1.0, 2.0])
+    made = [pf.fourier_features(array), pf.sinusoidal(4, frequencies=array), pf.Encoding(array, array, array)]
+    before = [encoding.recipe for encoding in made]
+    array += 1
+    assert [encoding.recipe for encoding in made] == before
+
+
+def test_without_a_recipe():
+    part = take(pf.sinusoidal(8), [0, 3, -1])
+    assert part.recipe is None
+    assert repr(part) == "<Encoding of 3 columns>"
+
+
+def test_what_was_given_can_be_read():
+    assert (pf.sinusoidal(8).base, pf.sinusoidal(8).layout) == (10000.0, "interleaved")
+    assert (pf.sinusoidal(8, base=50).base, pf.sinusoidal(8, layout="concatenated").layout) == (50.0, "concatenated")
+    given = pf.sinusoidal(4, frequencies=[1.0, 2.0])
+    assert (given.base, given.layout) == (None, "interleaved")
+    features = pf.fourier_features([1.0])
+    assert (features.base, features.layout) == (None, "concatenated")
+    for other in (pf.Encoding([1.0]), pf.join([given, features]), take(given, [0])):
+        assert (other.base, other.layout) == (None, None)
+    rotary = pf.Rotary(8, base=500, layout="interleaved")
+    assert (rotary.base, rotary.layout) == (500.0, "interleaved")
+    assert pf.Rotary(8, frequencies=[1.0] * 4).base is None
+
+
+# ---- pictures in notebooks ------------------------------------------------------------------------------------------
+
+
+def pixels(text):
+    """(rows, columns, 3) of the PNG in the HTML, whose rows are not filtered."""
+    data = base64.b64decode(re.search(r"base64,([^\"]+)\"", text)[1])
+    assert data[:8] == b"\x89PNG\r\n\x1a\n"
+    chunks, place = {}, 8
+    while place < len(data):
+        (size,) = struct.unpack_from(">I", data, place)
+        kind, body = data[place + 4 : place + 8], data[place + 8 : place + 8 + size]
+        assert struct.unpack_from(">I", data, place + 8 + size) == (zlib.crc32(kind + body),)
+        chunks[kind] = body
+        place += size + 12
+    width, height, *rest = struct.unpack(">IIBBBBB", chunks[b"IHDR"])
+    assert rest == [8, 3, 0, 0, 0]
+    rows = np.frombuffer(zlib.decompress(chunks[b"IDAT"]), np.uint8).reshape(height, width + 1)
+    assert not rows[:, 0].any()
+    return np.frombuffer(chunks[b"PLTE"], np.uint8).reshape(-1, 3)[rows[:, 1:]].astype(int)
+
+
+@pytest.mark.parametrize("build", [*SHORT.values(), *LONG.values()], ids=[*SHORT, *(f"long-{name}" for name in LONG)])
+def test_pictures_are_small(build):
+    value = build()
+    text = value._repr_html_()
+    assert len(text) < 10_000
+    assert html.escape(repr(value)) in text
+    xml.etree.ElementTree.fromstring(text.replace("<br>", "<br/>").replace('pixelated">', 'pixelated"/>'))
+    assert pixels(text).shape[0] == 48
+
+
+def test_pictures_show_the_table():
+    encoding = pf.sinusoidal(16, base=100.0, scale=3.0)
+    colours = pixels(encoding._repr_html_())
+    table = encoding.table(48, dtype=np.float64) / 3
+    assert colours.shape == (48, 16, 3)
+    warm = colours[..., 0] - colours[..., 2]
+    assert (warm[table > 0.1] > 0).all()
+    assert (warm[table < -0.1] < 0).all()
+    assert (np.abs(warm[np.abs(table) < 0.01]) < 10).all()
+    turned = pixels(pf.Rotary(8)._repr_html_())
+    cos = pf.Rotary(8).tables(48)[0]
+    assert ((turned[..., 0] - turned[..., 2])[cos > 0.1] > 0).all()
+
+
+def test_pictures_of_wide_encodings_take_some_columns():
+    text = pf.fourier_features(np.linspace(0.1, 1, 100_000))._repr_html_()
+    assert pixels(text).shape == (48, 96, 3)
+    assert "96 of 200000 columns" in text
+    assert "on all axes" in pf.join([pf.sinusoidal(4), pf.sinusoidal(4)])._repr_html_()

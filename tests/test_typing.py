@@ -1,0 +1,166 @@
+"""What type checkers say of programs that use the package: nothing of those that are right, and each planted mistake."""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import json
+import os
+import runpy
+import shutil
+import subprocess
+import sys
+import typing
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import posenc_fast as pf
+import posenc_fast.typing
+from support.optional import optional
+from support.processes import python
+
+HERE = Path(__file__).parent / "typed"
+ROOT = Path(pf.__file__).parents[1]
+MARK = "# mistake"
+HAS_TORCH = importlib.util.find_spec("torch") is not None
+
+
+def by_mypy(files, folder):
+    """What it says of lines, by the name of the file."""
+    optional("mypy")
+    # an installed package is found by its interpreter, and must not be named
+    path = {} if "site-packages" in ROOT.parts else {"MYPYPATH": str(ROOT)}
+    options = ["--strict", "--config-file=", "--cache-dir=cache", "--follow-imports=silent", "--output=json"]
+    run = subprocess.run(
+        [sys.executable, "-m", "mypy", *options, *files],
+        cwd=folder,
+        env=os.environ | path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode in (0, 1), run.stdout + run.stderr
+    for error in map(json.loads, run.stdout.splitlines()):
+        if error["severity"] == "error":
+            yield Path(error["file"]).name, error["line"], error["message"]
+
+
+def by_pyright(files, folder):
+    """The same."""
+    optional("pyright")
+    settings = {"extraPaths": [str(ROOT)], "typeCheckingMode": "standard"}
+    (folder / "pyrightconfig.json").write_text(json.dumps(settings))
+    run = subprocess.run(
+        [sys.executable, "-m", "pyright", "--outputjson", "--pythonpath", sys.executable, "--project", folder],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode in (0, 1), run.stdout + run.stderr
+    found = json.loads(run.stdout)
+    assert found["summary"]["filesAnalyzed"] == len(files)
+    for error in found["generalDiagnostics"]:
+        if error["severity"] == "error":
+            yield Path(error["file"]).name, error["range"]["start"]["line"] + 1, error["message"]
+
+
+@pytest.fixture(scope="module", params=[by_mypy, by_pyright])
+def said(request, tmp_path_factory):
+    """What a type checker says of lines of a file; all files are looked at in one run, which takes long with torch."""
+    files = [file for file in sorted(HERE.glob("*.py")) if HAS_TORCH or "torch" not in file.name]
+    folder = tmp_path_factory.mktemp("checked")
+    copies = [shutil.copy(file, folder) for file in files]
+    found = list(request.param(copies, folder))
+    return lambda name: {line: message for file, line, message in found if file == name}
+
+
+@pytest.mark.parametrize("file", ["right.py", "torch_right.py"])
+def test_right_programs_have_the_right_types(said, file):
+    if "torch" in file:
+        optional("torch")
+    assert said(file) == {}
+
+
+@pytest.mark.parametrize("file", ["mistakes.py", "torch_mistakes.py"])
+def test_mistakes_are_caught(said, file):
+    if "torch" in file:
+        optional("torch")
+    marked = {i for i, line in enumerate((HERE / file).read_text("utf-8").splitlines(), 1) if line.endswith(MARK)}
+    assert len(marked) >= 9
+    found = said(file)
+    assert set(found) == marked, {line: found.get(line, "missed") for line in set(found) ^ marked}
+
+
+def asserted(value, expected):
+    """`typing.assert_type` as it is not: looks at the type of arrays when the program runs."""
+    if typing.get_origin(expected) is tuple:
+        for one, each in zip(value, typing.get_args(expected), strict=False):
+            asserted(one, each)
+    elif typing.get_origin(expected) is np.ndarray:
+        (scalar,) = typing.get_args(typing.get_args(expected)[1])
+        assert isinstance(value, np.ndarray | np.generic)
+        assert scalar is typing.Any or value.dtype == scalar
+    elif isinstance(expected, type):
+        assert isinstance(value, expected)
+    return value
+
+
+@pytest.mark.parametrize("file", ["right.py", "torch_right.py"])
+def test_right_programs_run(file, monkeypatch):
+    if "torch" in file:
+        optional("torch")
+    monkeypatch.setattr(typing, "assert_type", asserted)
+    runpy.run_path(str(HERE / file))
+
+
+def test_the_run_looks_at_types():
+    with pytest.raises(AssertionError):
+        asserted(np.zeros(3), np.ndarray[typing.Any, np.dtype[np.float32]])
+
+
+def functions():
+    for name in pf.__all__:
+        found = getattr(pf, name)
+        if inspect.isclass(found):
+            yield from (each for each in vars(found).values() if inspect.isfunction(each) and each.__name__[0] != "_")
+        elif inspect.isfunction(found):
+            yield found
+
+
+@pytest.mark.parametrize("function", list(functions()), ids=lambda function: function.__qualname__)
+def test_annotations_can_be_read_when_a_program_runs(function):
+    typing.get_type_hints(function)
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("Layout", ("interleaved", "concatenated")),
+        ("Function", ("sin", "cos", "-sin", "-cos")),
+        ("Odd", ("crop", "zero", "error")),
+        ("Precision", ("exact", "float32")),
+        ("Indexing", ("ij", "xy")),
+        ("RotaryLayout", ("half", "interleaved", "interleaved_to_half")),
+    ],
+)
+def test_sets_are_those_that_are_checked(name, values):
+    calls = {
+        "Layout": lambda value: pf.sinusoidal(4, layout=value),
+        "Function": lambda value: pf.fourier_features([1.0], functions=[value]),
+        "Odd": lambda value: pf.sinusoidal(4, odd=value),
+        "Precision": lambda value: pf.sinusoidal(4).table(2, precision=value),
+        "Indexing": lambda value: pf.grid([2], pf.sinusoidal(4), indexing=value),
+        "RotaryLayout": lambda value: pf.Rotary(4, layout=value),
+    }
+    assert typing.get_args(getattr(posenc_fast.typing, name)) == values
+    for value in values:
+        calls[name](value)
+    with pytest.raises(ValueError, match="must be one of"):
+        calls[name]("other")
+
+
+def test_types_need_no_package_when_a_program_runs():
+    run = python("import sys, posenc_fast; print('typing_extensions' in sys.modules)")
+    assert run.stdout == "False\n", run.stderr

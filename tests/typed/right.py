@@ -1,0 +1,110 @@
+"""What type checkers must say of programs that are right. Runs as well: each array has the type that is said of it."""
+
+from __future__ import annotations
+
+from typing import Any, assert_type
+
+import numpy as np
+import numpy.typing as npt
+
+import posenc_fast as pf
+from posenc_fast.typing import Backend, Function, Isa, Layout, Odd, Precision, RotaryLayout
+
+Float16 = npt.NDArray[np.float16]
+Float32 = npt.NDArray[np.float32]
+Float64 = npt.NDArray[np.float64]
+
+encoding = pf.sinusoidal(8)
+assert_type(encoding, pf.Encoding)
+assert_type(encoding.frequencies, Float64)
+
+# ---- the type of dtype, float32 without
+
+assert_type(encoding.table(3), Float32)
+assert_type(encoding.table(3, start=2, step=0.5, workers=1), Float32)
+assert_type(encoding.table(3, dtype=None), Float32)
+assert_type(encoding.table(3, dtype=np.float64), Float64)
+assert_type(encoding.table(3, dtype=np.float16, precision="float32"), Float16)
+assert_type(encoding.table(3, dtype=np.dtype(np.float64)), Float64)
+assert_type(encoding.encode([0.5, 2]), Float32)
+assert_type(encoding.encode(np.datetime64("2026-01-01T00:00:00"), dtype=np.float64), Float64)
+assert_type(encoding.encode(3, dtype=np.float16), Float16)
+assert_type(pf.positional_encoding(4, 8), Float32)
+assert_type(pf.positional_encoding(4, 8, base=100.0, layout="concatenated", dtype=np.float64), Float64)
+
+# ---- what is not known before the program runs
+
+assert_type(encoding.table(3, dtype="float64"), npt.NDArray[Any])
+assert_type(encoding.encode(3, dtype="float16"), npt.NDArray[Any])
+assert_type(pf.positional_encoding(4, 8, dtype=float), npt.NDArray[Any])
+
+
+def given(dtype: npt.DTypeLike, maybe: Float64 | None) -> None:
+    assert_type(encoding.table(3, dtype=dtype), npt.NDArray[Any])
+    assert_type(encoding.table(3, out=maybe), Float64)
+
+
+# ---- the type of out, and of x
+
+out64: Float64 = np.empty((3, 8))
+assert_type(encoding.table(3, out=out64), Float64)
+assert_type(encoding.encode([0, 1, 2], dtype=np.float64, out=out64), Float64)
+assert_type(pf.positional_encoding(3, 8, out=out64), Float64)
+x16: Float16 = np.zeros((3, 8), np.float16)
+assert_type(encoding.add_to(x16), Float16)
+assert_type(encoding.add_to(out64, positions=[3, 4, 5], out=out64), Float64)
+assert_type(encoding.shift(x16, 2), Float16)
+assert_type(encoding.transition_matrix(1), Float64)
+assert_type(encoding.similarity([0, 1]), Float64)
+assert_type(encoding.locate(encoding.encode(3)), tuple[Float64, Float64])
+
+# ---- several axes
+
+both = pf.join([encoding, pf.fourier_features(pf.geometric(4), functions=("cos", "-sin"))])
+assert_type(pf.grid([2, 3], both), Float32)
+assert_type(pf.grid([2, [0.5, 1.5]], both, indexing="xy", dtype=np.float64), Float64)
+out4: Float16 = np.empty((2, 3, 16), np.float16)
+assert_type(pf.grid([2, 3], both, out=out4), Float16)
+
+# ---- rotary
+
+rotary = pf.Rotary(8, layout="interleaved")
+assert_type(rotary.tables(4), tuple[Float32, Float32])
+assert_type(rotary.tables([0.5, 1.5], dtype=np.float64), tuple[Float64, Float64])
+assert_type(rotary.tables(4, start=3, dtype="float16"), tuple[npt.NDArray[Any], npt.NDArray[Any]])
+pair: tuple[Float64, Float64] = np.empty((3, 4)), np.empty((3, 4))
+assert_type(rotary.tables(3, out=pair), tuple[Float64, Float64])
+assert_type(rotary.apply(x16, start=5), Float16)
+assert_type(rotary.apply_tables(out64, *rotary.tables(3)), Float64)
+assert_type(pf.permute_rotary(out64, 8, source="half", target="interleaved", axis=1), Float64)
+assert_type(pf.permute_rotary([0, 1, 2, 3], 4, source="half", target="interleaved"), npt.NDArray[Any])
+assert_type(pf.Rotary.from_config({"model_type": "llama", "hidden_size": 64, "num_attention_heads": 8}), pf.Rotary)
+
+# ---- the rest
+
+assert_type(pf.reorder_columns(x16, "interleaved", "concatenated-cos-first"), Float16)
+assert_type(pf.backend(), Backend)
+assert_type(pf.isa(), Isa | None)
+assert_type(pf.isa_levels(), tuple[Isa, ...])
+assert_type(pf.identify(encoding.table(16)).layout, Layout | None)
+assert_type(pf.identify_rotary(frequencies=rotary.frequencies).layout, RotaryLayout | None)
+assert_type(pf.presets.whisper(8, frequencies="float32"), pf.Encoding)
+assert_type(pf.presets.llama(8), pf.Rotary)
+assert_type(pf.presets.whisper(8).table(3), Float32)
+assert_type(pf.reference.sinusoidal(8, odd="zero"), pf.reference.Encoding)
+assert_type(pf.reference.positional_encoding(3, 8, dtype=np.float64), Float64)
+assert_type(pf.reference.Rotary(8).apply(x16), Float16)
+
+
+def passed_on(
+    layout: Layout = "concatenated",
+    functions: tuple[Function, Function] = ("cos", "sin"),
+    odd: Odd = "error",
+    precision: Precision = "exact",
+) -> Float32:
+    return pf.sinusoidal(8, layout=layout, functions=functions, odd=odd).table(2, precision=precision)
+
+
+passed_on()
+with pf.use_backend("python"):
+    assert_type(passed_on(), Float32)
