@@ -1,6 +1,6 @@
 """Print how far results are from the exact value, for this project and for the usual programs, as one table.
 
-``python bench/accuracy.py`` (``--samples``, ``--seed``; it needs mpmath, and uses torch, transformers, diffusers and
+``python bench/accuracy.py`` (``--samples``, ``--seed``, ``--write``; it needs mpmath, and uses torch, transformers, diffusers and
 positional-encodings where they are installed). Counts are per distance in ulps of the exact value, measured against
 mpmath with more than 1300 bits.
 """
@@ -14,6 +14,7 @@ from pathlib import Path
 
 import mpmath
 import numpy as np
+import tables
 
 import posenc_fast as pf
 from posenc_fast._numbers.formats import types_here
@@ -157,25 +158,30 @@ def measure(got, true, dtype):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--samples", type=int, default=60, help="positions for each range")
+    parser.add_argument("--samples", type=int, default=40, help="positions for each range")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--brief", action="store_true", help="of this project the best level and one call a type")
+    parser.add_argument("--write", action="store_true", help="put the table of --brief into bench/README.md")
     arguments = parser.parse_args()
     rng = np.random.default_rng(arguments.seed)
     drawn = {name: draw(rng, arguments.samples) for name, draw in RANGES.items()}
     true = {name: exact_rows(positions) for name, positions in drawn.items()}
     skipped = [name for name, module in PACKAGES.items() if importlib.util.find_spec(module) is None]
-    print(f"| implementation | type | call | positions | {' | '.join(CLASSES)} | largest error |")
-    print("|---|---|---|---|" + "---:|" * (len(CLASSES) + 1))
-    for name, dtype, call, rows, most in implementations(arguments.brief):
+    table = [f"| implementation | type | call | positions | {' | '.join(CLASSES)} | largest error |"]
+    table.append("|---|---|---|---|" + "---:|" * (len(CLASSES) + 1))
+    print("\n".join(table))
+    for name, dtype, call, rows, most in implementations(arguments.brief or arguments.write):
         for title, positions in drawn.items():
             if abs(int(positions.max())) > most:
                 continue
             counts, largest = measure(rows(positions), true[title], dtype)
             cells = " | ".join(str(counts[c] or "") for c in CLASSES)
-            print(f"| {name} | {dtype} | {call} | {title} | {cells} | {largest:.1e} |", flush=True)
+            table.append(f"| {name} | {dtype} | {call} | {title} | {cells} | {largest:.1e} |")
+            print(table[-1], flush=True)
     if skipped:
         print(f"\nNot installed here, and so left out: {', '.join(skipped)}.")
+    if arguments.write:
+        tables.put("bench/README.md", "counts", "\n".join(table))
 
 
 if __name__ == "__main__":

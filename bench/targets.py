@@ -1,6 +1,6 @@
 """Every speed target as a named benchmark: a ratio of two sides that alternate in this process. Prints a table.
 
-    python bench/targets.py [--only NAME] [--runs N] [--long] [--json FILE]
+    python bench/targets.py [--only NAME] [--runs N] [--long] [--json FILE] [--write]
 
 Both sides of a ratio, and all the others of its line, write float32 with one thread unless it says otherwise.
 """
@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import peers
+import tables
 import timing
 import values
 from timing import Array, Ratio, Times
@@ -607,11 +608,14 @@ def held(target: Target, measured: Measured) -> str:
     return "held" if (ratio <= target.bound if target.sense == "<=" else ratio >= target.bound) else "NOT HELD"
 
 
-def row(target: Target, measured: Measured) -> str:
-    low, high = f"{measured.ratio.low:.3g}", f"{measured.ratio.high:.3g}"
-    bound = f"{target.sense} {target.bound:g}" if target.sense else "-"
-    verdict = held(target, measured)
-    return f"| {target.name} | {target.what} | {bound} | {measured.ratio.median:.3g} | {low} to {high} | {verdict} |"
+HEADING = "| name | ratio | target | measured | middle half of the runs | verdict |\n|---|---|---|---|---|---|"
+
+
+def row(found: dict[str, Any]) -> str:
+    ratio = found["ratio"]
+    cells = [found["name"], found["what"], found["target"] or "-", f"{ratio['median']:.3g}"]
+    cells += [f"{ratio['low']:.3g} to {ratio['high']:.3g}", found["verdict"]]
+    return f"| {' | '.join(cells)} |"
 
 
 def record(target: Target, measured: Measured) -> dict[str, Any]:
@@ -646,8 +650,7 @@ def _lines(path: str) -> list[str]:
 
 def run(chosen: list[Target], runs: int) -> list[dict[str, Any]]:
     """Measure each and print its row at once; what was timed comes after the table."""
-    print("| name | ratio | target | measured | middle half of the runs | verdict |")
-    print("|---|---|---|---|---|---|", flush=True)
+    print(HEADING, flush=True)
     records = []
     for target in chosen:
         timing.steady_malloc()
@@ -656,8 +659,8 @@ def run(chosen: list[Target], runs: int) -> list[dict[str, Any]]:
         except Skipped as reason:
             print(f"| {target.name} | {target.what} | | | | skipped: {reason} |", flush=True)
             continue
-        print(row(target, measured), flush=True)
         records.append(record(target, measured))
+        print(row(records[-1]), flush=True)
     print("\nMedian nanoseconds of each side, of an output element where not said otherwise:\n")
     for each in records:
         sides = ", ".join(f"{name} {ns:.3g}" for name, ns in each["ns"].items())
@@ -671,7 +674,10 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=31, help="samples of each side, fewer where slow (%(default)s)")
     parser.add_argument("--long", action="store_true", help="up to 1e8 rows, and a memory map of 1 GiB")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the results there as well")
+    parser.add_argument("--write", action="store_true", help="put the targets into bench/README.md")
     options = parser.parse_args()
+    if options.write and (options.only or options.long):
+        parser.error("--write writes the whole table, of the usual sizes; leave out --only and --long")
     every = table_targets() + other_targets(10**8 if options.long else 10**7) + reported(options.long)
     chosen = [target for target in every if (options.only or "") in target.name]
     if not chosen:
@@ -682,6 +688,9 @@ def main() -> None:
     absent = ", ".join(peers.skipped())
     print(f"\nSkipped, because not installed: {absent or 'none'}.")
     print(f"Load average of the last minute: {before} before, {load()} after; 1 is this program alone.")
+    if options.write:
+        rows = [row(found) for found in records if found["target"]]
+        tables.put("bench/README.md", "targets", "\n".join([f"Measured on {machine()}.\n", HEADING, *rows]))
     if options.json:
         options.json.write_text(
             json.dumps({"machine": machine(), "skipped": peers.skipped(), "results": records}, indent=1)

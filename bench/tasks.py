@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import importlib
 import math
-import re
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -21,6 +20,7 @@ from typing import Any, NamedTuple
 import mpmath
 import numpy as np
 import peers
+import tables
 import timing
 
 import posenc_fast as pf
@@ -268,11 +268,7 @@ def main() -> None:
     table = table_of([name for name in TASKS if arguments.only in name], arguments.runs)
     print(table)
     if arguments.write:
-        readme = ROOT / "README.md"
-        old = readme.read_text("utf-8")
-        new, found = re.subn(r"(<!-- tasks -->\n).*?(<!-- /tasks -->)", rf"\g<1>{table}\n\g<2>", old, flags=re.DOTALL)
-        assert found == 1, "README.md has no place for the table"
-        readme.write_text(new, "utf-8")
+        tables.put("README.md", "tasks", table)
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ._encoding.access import rows
-from ._encoding.builders import LAYOUTS, _place, fourier_features, sinusoidal
+from ._encoding.builders import LAYOUTS, columns_of, fourier_features, sinusoidal
 from ._encoding.conversion import convert
 from ._encoding.periods import periodic
 from ._encoding.positions import Given
@@ -196,7 +196,7 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         d = self.encoding_.d_model
-        made = [f"{('sin', 'cos')[f]}{i}" for f, i in _place([-(-d // 2), d // 2], self.layout)]
+        made = [f"{('sin', 'cos')[f]}{i}" for f, i in columns_of([-(-d // 2), d // 2], self.layout)]
         names = _check_feature_names_in(self, input_features)
         return np.array([f"{name}_{each}" for name in names for each in made], dtype=object)
 

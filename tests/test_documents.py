@@ -21,6 +21,7 @@ from posenc_fast._rotary.config.families import FAMILIES
 from posenc_fast.presets._registry import FACTS
 from support.checkout import checkout
 from support.optional import optional
+from support.processes import python
 
 ROOT = checkout(whole_file=True)
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -182,6 +183,24 @@ def test_numbers_of_rotary():
     text = (ROOT / "CHANGELOG.md").read_text("utf-8")
     assert re.findall(r"(\d+) of them rotary", text) == [str(sum(found.rotary for found in FACTS.values()))]
     assert re.findall(r"reads (\d+) model types", text) == [str(sum(len(family.models.split()) for family in FAMILIES))]
+
+
+def test_targets_of_the_page_are_those_of_the_program():
+    """Their names, what they compare and their bounds; what was measured is the machine's."""
+    code = """if True:
+        import sys
+        sys.path.insert(0, sys.argv[1])
+        import targets
+        for each in targets.table_targets() + targets.other_targets(10**7):
+            print("|", each.name, "|", each.what, "|", each.sense, f"{each.bound:g} |")
+    """
+    run = python(code, ROOT / "bench")
+    assert run.returncode == 0, run.stderr
+    table = (ROOT / "bench" / "README.md").read_text("utf-8").split("<!-- targets -->")[1].split("<!-- /targets -->")[0]
+    rows = re.findall(r"^(\| [a-z].*? \| .*? \| .*? \|)", table, re.MULTILINE)
+    assert len(rows) > 20
+    stale = set(rows[1:]) - set(run.stdout.splitlines())
+    assert not stale, f"python bench/targets.py --write makes the table anew; stale: {stale}"
 
 
 def named_in_the_map():

@@ -161,7 +161,7 @@ def test_measured(rotary, rng):
             assert found.layout == rotary._key.layout
         if rotary._key.rope_type != "default":
             assert found.scaling["rope_type"] == rotary._key.rope_type
-            factor = rotary._kind[1].get("factor")
+            factor = rotary._parameters.get("factor")
             assert found.scaling.get("factor") == factor
 
 

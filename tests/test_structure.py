@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import pickle
 import pickletools
 from pathlib import Path
@@ -31,6 +32,11 @@ LEVELS = (
 MODULES = sorted(ROOT.rglob("*.py"))
 
 
+@functools.cache
+def tree_of(file):
+    return ast.parse(file.read_text(encoding="utf-8"))
+
+
 def parts_of(file):
     """The module's name below the package, as a tuple: () for the package itself."""
     parts = file.relative_to(ROOT).with_suffix("").parts
@@ -44,7 +50,7 @@ def folder_of(parts):
 def imported(file):
     """Modules of the package that a module imports, anywhere in it, for type checkers alone too."""
     package = parts_of(file) if file.stem == "__init__" else parts_of(file)[:-1]
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+    for node in ast.walk(tree_of(file)):
         if isinstance(node, ast.ImportFrom) and node.level:
             base = package[: len(package) - node.level + 1]
             base += tuple(node.module.split(".")) if node.module else ()
@@ -86,12 +92,17 @@ def test_no_circle_of_imports():
         visit(module)
 
 
+@functools.cache
 def private_names(folder, read):
     """Underscored attributes of other objects that a folder's modules read, or those that its modules define."""
+    return tuple(_private_names(folder, read))
+
+
+def _private_names(folder, read):
     for file in MODULES:
         if folder_of(parts_of(file)) != folder:
             continue
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        for node in ast.walk(tree_of(file)):
             if read and isinstance(node, ast.Attribute):
                 own = isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
                 if not own and node.attr.startswith("_") and not node.attr.startswith("__"):
@@ -107,7 +118,7 @@ def private_names(folder, read):
 
 def slots_of(file, target):
     """The names in the assignment of ``__slots__`` that begins where target stands."""
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+    for node in ast.walk(tree_of(file)):
         if isinstance(node, ast.Assign) and node.lineno == target.lineno:
             yield from (each.value for each in ast.walk(node.value) if isinstance(each, ast.Constant))
 

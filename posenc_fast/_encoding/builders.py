@@ -62,7 +62,7 @@ def _schedule_of(frequencies: Any, name: str) -> Schedule:
     return Explicit(values)
 
 
-def _place(counts: Sequence[int], layout: Layout) -> list[tuple[int, int]]:
+def columns_of(counts: Sequence[int], layout: Layout) -> list[tuple[int, int]]:
     """(function, frequency) of each column, for so many frequencies a function."""
     if layout == "concatenated":
         return [(f, i) for f, count in enumerate(counts) for i in range(count)]
@@ -289,7 +289,7 @@ def _build(
     if len(schedules) == 2 and counts[1] == 0:
         schedules.pop()
     bases = [0, len(schedules[0]) if len(schedules) == 2 else 0]
-    placed = _place(counts, layout)
+    placed = columns_of(counts, layout)
     index = [bases[f] + i for f, i in placed]
     phases = [FUNCTIONS[names[f]][0] for f, i in placed]
     amplitudes = [factor * FUNCTIONS[names[f]][1] for f, i in placed]
@@ -357,7 +357,7 @@ def fourier_features(
         if values.ndim not in (1, 2) or values.size == 0:
             raise ValueError(f"frequencies has shape {values.shape}, but must have (k,) or (k, axes), none of them 0")
         (schedule, index), given = explicit(values), values.copy()
-    placed = _place([len(index)] * len(names), layout)
+    placed = columns_of([len(index)] * len(names), layout)
     return Encoding._of(
         Sinusoids(
             (schedule,),

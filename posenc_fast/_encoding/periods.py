@@ -23,7 +23,7 @@ from .._numbers.doubles import Floats, Pair, product, two_product, two_sum
 from .._numbers.schedule import Periodic, Schedule
 from .positions import Positions, Progression, pair
 from .sinusoids import Period
-from .times import SECONDS
+from .times import SECONDS, time_of
 
 __all__ = ["Turns", "exact_period", "periodic"]
 
@@ -102,19 +102,12 @@ def _exactly(period: Any) -> Fraction:
         return Fraction(match[1] or 1) * _UNITS[match[2]]
     if isinstance(period, np.ndarray) and period.ndim == 0:
         period = period[()]
-    if isinstance(period, datetime.timedelta):
-        # pandas.Timedelta is one, and knows nanoseconds
-        exact = getattr(period, "to_timedelta64", None)
-        if exact is None:
-            return Fraction(period // datetime.timedelta(microseconds=1), 10**6)
-        period = exact()
-    if isinstance(period, np.timedelta64):
-        unit, number = np.datetime_data(period.dtype)
-        if unit not in SECONDS or np.isnat(period):
-            raise ValueError(
-                f"periods has {period!r}, but must have times of a known length, in weeks or smaller units"
-            )
-        return int(period.astype(np.int64)) * number * SECONDS[unit]
+    if isinstance(period, np.timedelta64) and (np.datetime_data(period.dtype)[0] not in SECONDS or np.isnat(period)):
+        raise ValueError(f"periods has {period!r}, but must have times of a known length, in weeks or smaller units")
+    if isinstance(period, (datetime.timedelta, np.timedelta64)):
+        time = time_of(period, "periods")
+        assert time is not None
+        return time.number * time.unit
     if isinstance(period, (bool, np.bool_)) or not isinstance(
         period, (int, float, Fraction, Decimal, np.integer, np.floating)
     ):

@@ -287,7 +287,7 @@ class Encoding:
         start: float,
         step: float,
         dtype: npt.DTypeLike | None,
-        precision: str,
+        precision: Precision,
         out: Array | None,
         workers: int | None,
     ) -> Array:

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from .._encoding.conversion import convert
 from .._numbers.arguments import count_of
-from .._numbers.formats import float_type, kind_of
+from .._numbers.formats import FLOAT32, FLOAT64, float_type, format_of
 from .._rotary.access import angles, arguments, scaling, settings
 from .._rotary.value import LAYOUTS, Rotary
 from ..presets._registry import FACTS
@@ -186,7 +186,8 @@ def identify_rotary(
         if turned is None:
             raise ValueError("x needs turned, what became of it")
         samples = list(_of_vectors(x, turned, positions, head))
-    return _named(samples) or _measured(samples) or _closest(samples)
+    fits = _fitting(samples, _defaults() + _widths(samples))
+    return _named(fits) or _measured(samples) or _closest(fits)
 
 
 # ---- what is given ----------------------------------------------------------------------------------------------
@@ -196,9 +197,11 @@ def _array(given: Any, name: str) -> tuple[Array, int]:
     """A finite array, and the kind of its numbers."""
     array = np.asarray(given)
     if array.dtype.kind == "c":
-        kind = 0 if array.dtype.itemsize == 16 else 1
+        kind = (FLOAT64 if array.dtype.itemsize == 16 else FLOAT32).kind
     else:
-        kind = kind_of(float_type(array.dtype, name)) or 0
+        form = format_of(float_type(array.dtype, name))
+        assert form is not None
+        kind = form.kind
         array = array.astype(np.float64)
     if not np.isfinite(array).all():
         raise ValueError(f"{name} has values that are not finite; leave their tokens out")
@@ -391,9 +394,9 @@ def _widths(samples: list[Sample], theta: float | None = None) -> tuple[tuple[st
     return tuple(one for pairs, head in different for one in _scaled(pairs, head, theta))
 
 
-def _named(samples: list[Sample]) -> RotaryIdentification | None:
+def _named(compared: list[tuple[str, _Fit]]) -> RotaryIdentification | None:
     """The best of the presets that fit, and the names of all that are about as good."""
-    fits = [(name, fit) for name, fit in _fitting(samples, _defaults() + _widths(samples)) if fit.misfit <= 1]
+    fits = [(name, fit) for name, fit in compared if fit.misfit <= 1]
     if not fits:
         return None
     # where columns come in pairs, they are not taken for pairs of their own
@@ -442,11 +445,10 @@ def _base_of(rotary: Rotary) -> float | None:
     return bases.pop() if len(bases) == 1 else None
 
 
-def _closest(samples: list[Sample]) -> RotaryIdentification:
-    fits = _fitting(samples, _defaults() + _widths(samples))
-    if not fits:
+def _closest(compared: list[tuple[str, _Fit]]) -> RotaryIdentification:
+    if not compared:
         return RotaryIdentification()
-    name, fit = min(fits, key=lambda one: one[1].error)
+    name, fit = min(compared, key=lambda one: one[1].error)
     return RotaryIdentification(closest=name, error=fit.error)
 
 

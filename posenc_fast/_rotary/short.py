@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._engine.backend import Engine
-from .._numbers.formats import kind_of
+from .._numbers.formats import BFLOAT16, FLOAT16, kind_of
 from .pairs import LAYOUTS
 from .rows import Angles, angle_rows
 
@@ -37,6 +37,7 @@ AHEAD = 32
 _FLOAT32, _FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 # as the engines count: angles of float64 and float32, which are turned in doubles, and of 16-bit types
 _TYPES = (_FLOAT64, _FLOAT64, _FLOAT32, _FLOAT32)
+_SIXTEEN_BITS = frozenset([FLOAT16.kind, BFLOAT16.kind])
 
 
 class Turning(Angles, Protocol):
@@ -143,7 +144,7 @@ def _usual(rotary: Turning, x: Any, seq_axis: Any, out: Any) -> _Few | None:
     # in whole memory, in this order of its axes or with heads and tokens exchanged, no two values are in one place
     if not into.flags.carray and not into.swapaxes(1, 2).flags.carray:
         return None
-    if kind >= 2:
+    if kind in _SIXTEEN_BITS:
         few, into = few.view(np.uint16), into.view(np.uint16)
     if seq_axis in (1, -3):
         few, into = few.swapaxes(1, 2), into.swapaxes(1, 2)

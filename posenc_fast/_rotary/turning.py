@@ -14,7 +14,7 @@ from .._engine import threads as _threads
 from .._engine.blocks import WORTH_A_THREAD
 from .._numbers.arguments import check_precision, check_workers, count_of, progression
 from .._numbers.arrays import base_array, check_out
-from .._numbers.formats import TYPES, float_type, kind_of
+from .._numbers.formats import TYPES, Format, float_type, format_of, kind_of
 from . import short
 from .pairs import LAYOUTS
 from .rows import angle_rows
@@ -38,8 +38,8 @@ def by_positions(
 ) -> Array:
     """`Rotary.apply`."""
     single, threads = check_precision(precision), check_workers(workers)
-    x, axis, lead, length = _checked_x(rotary, x, seq_axis)
-    dtype = short.angles_type(kind_of(x.dtype) or 0)
+    x, form, axis, lead, length = _checked_x(rotary, x, seq_axis)
+    dtype = short.angles_type(form.kind)
     if positions is None:
         if length:
             progression(start, 1, length)
@@ -47,7 +47,7 @@ def by_positions(
         def angles(part: slice) -> Array:
             return short.rows_kept(rotary, part.stop - part.start, start + part.start, single, inverse, dtype)
 
-        return _turned(rotary, x, out, axis, lead, 0, angles, threads, inverse)
+        return _turned(rotary, x, form, out, axis, lead, 0, angles, threads, inverse)
     if start != 0:
         raise ValueError(f"positions excludes start={start!r}; leave one side out")
     given = convert(positions, rotary.ndim)
@@ -65,13 +65,13 @@ def by_positions(
         rows = angle_rows(rotary, given.select((slice(None),) * groups + (part,)), 0, single, inverse, dtype)
         return short.with_plain_nans(rows)
 
-    return _turned(rotary, x, out, axis, lead, groups, angles_at, threads, inverse)
+    return _turned(rotary, x, form, out, axis, lead, groups, angles_at, threads, inverse)
 
 
 def by_tables(rotary: Turning, x: Any, cos: Any, sin: Any, seq_axis: Any, out: Any, workers: Any) -> Array:
     """`Rotary.apply_tables`."""
     threads = check_workers(workers)
-    x, axis, lead, length = _checked_x(rotary, x, seq_axis, "apply_rotary_pos_emb")
+    x, form, axis, lead, length = _checked_x(rotary, x, seq_axis, "apply_rotary_pos_emb")
     parts = [np.asarray(cos), np.asarray(sin)]
     for name, part in zip(("cos", "sin"), parts, strict=True):
         if kind_of(part.dtype) is None:
@@ -84,19 +84,20 @@ def by_tables(rotary: Turning, x: Any, cos: Any, sin: Any, seq_axis: Any, out: A
                 f"{name} has shape {part.shape}, but must have {expected[-2:]}, or the first axes of x before that"
             )
 
-    kind = kind_of(x.dtype) or 0
-
     def angles(part: slice) -> Array:
         cosines, sines = (one[(slice(None),) * groups + (part,)] for one in parts)
-        return short.side_by_side(cosines, sines, kind)
+        return short.side_by_side(cosines, sines, form.kind)
 
-    return _turned(rotary, x, out, axis, lead, groups, angles, threads, False)
+    return _turned(rotary, x, form, out, axis, lead, groups, angles, threads, False)
 
 
-def _checked_x(rotary: Turning, x: Any, seq_axis: Any, twin: str = "rotate") -> tuple[Array, int, tuple[int, ...], int]:
-    """x as it stays; the axis of the tokens, counted from the front; the lengths of the others and its own."""
+def _checked_x(
+    rotary: Turning, x: Any, seq_axis: Any, twin: str = "rotate"
+) -> tuple[Array, Format, int, tuple[int, ...], int]:
+    """x and its format; the axis of the tokens, counted from the front; the lengths of the others and its own."""
     x = base_array(x, "x", twin)
-    float_type(x.dtype, "x")
+    form = format_of(float_type(x.dtype, "x"))
+    assert form is not None
     shape, dims = x.shape, x.ndim
     if dims < 2 or shape[-1] != rotary._key.head_dim:
         raise ValueError(f"x has shape {shape}, but must have (.., {rotary._key.head_dim}), the head_dim last")
@@ -104,12 +105,13 @@ def _checked_x(rotary: Turning, x: Any, seq_axis: Any, twin: str = "rotate") -> 
     if not -dims <= axis < dims - 1 or axis == -1:
         raise ValueError(f"seq_axis={axis} must be one of the axes of x, which has shape {shape}, but the last")
     axis %= dims
-    return x, axis, shape[:axis] + shape[axis + 1 : -1], shape[axis]
+    return x, form, axis, shape[:axis] + shape[axis + 1 : -1], shape[axis]
 
 
 def _turned(
     rotary: Turning,
     x: Array,
+    form: Format,
     out: Array | None,
     axis: int,
     lead: tuple[int, ...],
@@ -129,8 +131,7 @@ def _turned(
     target = result if result.flags.aligned else np.empty(x.shape, x.dtype)
     length, pairs, layout = x.shape[axis], rotary._key.rotary_dim // 2, LAYOUTS.index(rotary._key.layout)
     back = inverse and layout == 2
-    kind = kind_of(x.dtype) or 0
-    from_, to = (_arranged(array, kind, axis, groups) for array in (source, target))
+    from_, to = (_arranged(array.view(form.stored), axis, groups) for array in (source, target))
     engine = rotary._engine()
 
     def turn(part: slice) -> None:
@@ -142,7 +143,7 @@ def _turned(
         for outer, where in pieces:
             piece = np.ascontiguousarray(rows[outer]).reshape(-1, rows.shape[-2], 2 * pairs)
             where = (*where, part)
-            engine.module.rotate(engine.level, piece, from_[where], to[where], kind, 0 if back else layout)
+            engine.module.rotate(engine.level, piece, from_[where], to[where], form.kind, 0 if back else layout)
 
     block = max(1, min(short.ANGLES // (2 * pairs * math.prod(lead[:groups])), -(-length // threads)))
     if block >= length:
@@ -158,10 +159,8 @@ def _turned(
     return result if out is None else out
 
 
-def _arranged(array: Array, kind: int, axis: int, groups: int) -> Array:
-    """At least one group and two batches in front of (length, head_dim); 16-bit floats as uint16."""
-    if kind >= 2:
-        array = array.view(np.uint16)
+def _arranged(array: Array, axis: int, groups: int) -> Array:
+    """At least one group and two batches in front of (length, head_dim)."""
     if axis != array.ndim - 2:
         array = np.moveaxis(array, axis, -2)
     if groups == 0:
