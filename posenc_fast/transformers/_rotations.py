@@ -19,7 +19,10 @@ import torch
 from torch.autograd import forward_ad
 
 from .._rotary.value import LAYOUTS
-from ..torch import _operators as ops
+from ..torch import _memory as memory
+from ..torch import _transforms as transforms
+from ..torch._by_tables import TABLES as COLUMNS
+from ..torch._by_tables import pairs_of, turn_all_by
 
 __all__ = ["Rotation", "is_candidate", "replacement", "rotation_of"]
 
@@ -27,7 +30,7 @@ TURNED = (("q", "k"), ("xq", "xk"), ("query", "key"), ("x",), ("tensor",), ("hid
 COMPLEX = ("freqs_cis", "freqs_ci")
 # tables: a column for each pair; only the first half of a row is read; both halves; neighbours; complex numbers
 FIRST_HALF, COMPLEX_TABLE = "first half", "complex"
-TABLES = (ops.TABLES[2], FIRST_HALF, ops.TABLES[0], ops.TABLES[1], COMPLEX_TABLE)
+TABLES = (COLUMNS[2], FIRST_HALF, COLUMNS[0], COLUMNS[1], COMPLEX_TABLE)
 # shapes that are tried: no two axes alike
 BATCH, HEADS, LENGTH, PAIRS, REST = 2, 3, 5, 4, 6
 _MISSING = object()
@@ -75,10 +78,10 @@ class Rotation(NamedTuple):
 
     def __str__(self) -> str:
         tables = {
-            ops.TABLES[2]: "tables of a column for each pair",
+            COLUMNS[2]: "tables of a column for each pair",
             FIRST_HALF: "tables whose first half is read",
-            ops.TABLES[0]: "tables with both halves alike",
-            ops.TABLES[1]: "tables with neighbours alike",
+            COLUMNS[0]: "tables with both halves alike",
+            COLUMNS[1]: "tables with neighbours alike",
             COMPLEX_TABLE: "complex tables",
         }[self.tables]
         part = {None: "", "first": ", also the first part of a head", "last": ", also the last part of a head"}[
@@ -162,9 +165,9 @@ class _Trial(NamedTuple):
             return (torch.complex(self.cos, self.sin),)
         if kind == FIRST_HALF:
             return torch.cat((self.cos, self.sin * 0.7), -1), torch.cat((self.sin, self.cos * 0.3), -1)
-        if kind == ops.TABLES[0]:
+        if kind == COLUMNS[0]:
             return torch.cat((self.cos, self.cos), -1), torch.cat((self.sin, self.sin), -1)
-        if kind == ops.TABLES[1]:
+        if kind == COLUMNS[1]:
             return self.cos.repeat_interleave(2, -1), self.sin.repeat_interleave(2, -1)
         return self.cos, self.sin
 
@@ -247,7 +250,7 @@ def _found(function: Any, arguments: _Arguments) -> Rotation | str:
         for width in (2 * PAIRS, 2 * PAIRS + REST)
     )
     results = {}
-    for dtype, table_dtype in itertools.product(ops.DTYPES, repeat=2):
+    for dtype, table_dtype in itertools.product(memory.DTYPES, repeat=2):
         if kind == COMPLEX_TABLE and table_dtype not in (torch.float32, torch.float64):
             continue
         trial = _Trial.of(next(iter(forms)), count, 2 * PAIRS, dtype, table_dtype, 3)
@@ -287,8 +290,8 @@ def _turn(
     given = [x if x.dtype == result else x.to(result) for x in parts]
     rest = given[0].shape[-1] - 2 * cos.shape[-1]
     if part != "last" or not rest:
-        return ops.turn_all_by(given, cos, sin, seq_axis, layout)
-    turned = ops.turn_all_by([x[..., rest:] for x in given], cos, sin, seq_axis, layout)
+        return turn_all_by(given, cos, sin, seq_axis, layout)
+    turned = turn_all_by([x[..., rest:] for x in given], cos, sin, seq_axis, layout)
     return tuple([torch.cat((x[..., :rest], y), -1) for x, y in zip(given, turned, strict=True)])
 
 
@@ -339,7 +342,7 @@ def _turned(
     result = what.results.get((x.dtype, table.dtype))
     if axis is None or result is None or tables[-1].dtype != table.dtype:
         return None
-    pairs = table.shape[-1] // (1 if what.tables in (ops.TABLES[2], COMPLEX_TABLE) else 2)
+    pairs = table.shape[-1] // (1 if what.tables in (COLUMNS[2], COMPLEX_TABLE) else 2)
     width, length = x.shape[-1], table.shape[-2]
     if not 0 < 2 * pairs <= width or (what.part is None and 2 * pairs != width):
         return None
@@ -362,7 +365,7 @@ def _turned(
 
 def _watched(parts: list[torch.Tensor]) -> bool:
     """Whether a transform, a trace or derivatives in forward mode want to see each operation."""
-    if ops.transforms() is not None or ops.trace() is not None:
+    if transforms.transforms() is not None or transforms.trace() is not None:
         return True
     # a name that torch does not promise to keep, to ask but once
     if getattr(forward_ad, "_current_level", 0) < 0:
@@ -378,7 +381,7 @@ def _columns(what: Rotation, tables: list[torch.Tensor]) -> tuple[torch.Tensor, 
         cos, sin = (table[..., : table.shape[-1] // 2] for table in tables)
     else:
         try:
-            cos, sin = (ops.pairs_of(table, what.tables, "tables") for table in tables)
+            cos, sin = (pairs_of(table, what.tables, "tables") for table in tables)
         except ValueError:
             return None
     return (cos[0], sin[0]) if cos.dim() == 3 and cos.shape[0] == 1 else (cos, sin)
