@@ -69,14 +69,7 @@ def by_tables(
         return None
     if not cos.is_contiguous() or not sin.is_contiguous():
         return None
-    made: dict[np.dtype[Any], npt.NDArray[Any] | None] = {}
-
-    def rows_of(dtype: np.dtype[Any]) -> npt.NDArray[Any] | None:
-        if dtype not in made:
-            made[dtype] = side_by_side(cos, sin, dtype)
-        return made[dtype]
-
-    return by_rows(parts, tuple(shape), rows_of, axis, layout)
+    return by_rows(parts, shape, lambda dtype: side_by_side(cos, sin, dtype), axis, layout)
 
 
 def by_rows(
@@ -90,15 +83,17 @@ def by_rows(
     engine, places = backend.current(), LAYOUTS.index(layout)
     if math.prod(shape) > ANGLES or not _usual(engine, parts, axis, shape[2], places, False):
         return None
-    angles = []
+    made: dict[np.dtype[Any], npt.NDArray[Any]] = {}
     for x in parts:
-        if x.shape[axis] != shape[1] or shape[0] not in (1, x.shape[0]) or not 0 < shape[2] <= x.shape[3]:
+        lengths, dtype = x.shape, angles_type(KINDS[x.dtype])
+        if lengths[axis] != shape[1] or shape[0] not in (1, lengths[0]) or not 0 < shape[2] <= lengths[3]:
             return None
-        rows = rows_of(angles_type(KINDS[x.dtype]))
-        if rows is None:
-            return None
-        angles.append(rows)
-    return tuple([_turned(engine, rows, x, axis, places, False) for rows, x in zip(angles, parts, strict=True)])
+        if dtype not in made:
+            rows = rows_of(dtype)
+            if rows is None:
+                return None
+            made[dtype] = rows
+    return tuple([_turned(engine, made[angles_type(KINDS[x.dtype])], x, axis, places, False) for x in parts])
 
 
 def side_by_side(cos: torch.Tensor, sin: torch.Tensor, dtype: np.dtype[Any]) -> npt.NDArray[Any] | None:
@@ -126,7 +121,8 @@ def _usual(engine: backend.Engine, parts: Sequence[Any], axis: int, dim: int, la
     for x in parts:
         if not _plain(x) or x.dim() != 4 or x.stride(3) != 1:
             return False
-        if not 0 < x.numel() < WORTH_A_THREAD or x.numel() * x.element_size() >= memory.HUGE:
+        size = x.numel()
+        if not 0 < size < WORTH_A_THREAD or size * x.element_size() >= memory.HUGE:
             return False
         if x.shape[axis] * dim > ANGLES or (inplace and not x.is_contiguous()):
             return False

@@ -15,14 +15,18 @@ from collections.abc import Callable, Sequence
 from types import FunctionType
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch.autograd import forward_ad
 
+from .._rotary.short import with_plain_nans
 from .._rotary.value import LAYOUTS
 from ..torch import _memory as memory
 from ..torch import _transforms as transforms
 from ..torch._by_tables import TABLES as COLUMNS
 from ..torch._by_tables import pairs_of, turn_all_by
+from ..torch._kept import made_of
+from ..torch._short import by_rows, side_by_side
 
 __all__ = ["Rotation", "is_candidate", "replacement", "rotation_of"]
 
@@ -336,31 +340,66 @@ def _turned(
     for tensor in (*parts, *tables):
         if type(tensor) is not torch.Tensor or not tensor.is_cpu:
             return None
-    if table.requires_grad or tables[-1].requires_grad or tables[-1].shape != table.shape:
+    # to ask a tensor for its shape takes as long as to compare ten
+    shape, columns = x.shape, table.shape
+    if table.requires_grad or (len(tables) > 1 and _unlike(tables[1], table, columns)):
         return None
-    axis = axes.get((x.dim(), table.dim(), heads)) if heads is None or type(heads) is int else None
+    axis = axes.get((len(shape), len(columns), heads)) if heads is None or type(heads) is int else None
     result = what.results.get((x.dtype, table.dtype))
-    if axis is None or result is None or tables[-1].dtype != table.dtype:
+    if axis is None or result is None:
         return None
-    pairs = table.shape[-1] // (1 if what.tables in (COLUMNS[2], COMPLEX_TABLE) else 2)
-    width, length = x.shape[-1], table.shape[-2]
-    if not 0 < 2 * pairs <= width or (what.part is None and 2 * pairs != width):
+    pairs = columns[-1] // (1 if what.tables in (COLUMNS[2], COMPLEX_TABLE) else 2)
+    width, length = shape[-1], columns[-2]
+    if not 0 < 2 * pairs <= width or (what.part is None and 2 * pairs != width) or shape[axis] != length:
         return None
-    if table.dim() == 3 and table.shape[0] != 1 and table.shape[0] != x.shape[0]:
+    if len(columns) == 3 and columns[0] != 1 and columns[0] != shape[0]:
         return None
-    for part in parts:
-        if part.dim() != x.dim() or part.dtype != x.dtype or part.shape[-1] != width or part.shape[axis] != length:
+    for part in parts[1:]:
+        other = part.shape
+        if len(other) != len(shape) or part.dtype != x.dtype or other[-1] != width or other[axis] != length:
             return None
-        if part.shape[0] != x.shape[0]:
+        if other[0] != shape[0]:
             return None
     if _watched(parts):
         return None
+    turned: tuple[torch.Tensor, ...] | None = None
+    if len(shape) == 4 and result == x.dtype and (what.part != "last" or 2 * pairs == width):
+        turned = _few(what, parts, tables, (columns[0] if len(columns) == 3 else 1, length, 2 * pairs), axis)
+    if turned is None:
+        each = _columns(what, tables)
+        if each is None:
+            return None
+        cos, sin = each
+        turned = _turn(parts, cos, sin if what.sign > 0 else -sin, axis, what.layout, what.part, result)
+    return tuple([part.contiguous() for part in turned]) if what.gathers[2 * pairs != width] else turned
+
+
+def _few(
+    what: Rotation, parts: list[Any], tables: list[Any], shape: tuple[int, ...], axis: int
+) -> tuple[torch.Tensor, ...] | None:
+    """The same of few tokens, whose angles are kept for the next layer; None where that is no usual call."""
+
+    def angles(dtype: Any) -> Any:
+        return made_of(tuple(tables), (what.tables, what.sign, dtype), lambda: _angles(what, tables, shape, dtype))
+
+    return by_rows(parts, shape, angles, axis % 4, what.layout)
+
+
+def _angles(what: Rotation, tables: list[Any], shape: tuple[int, ...], dtype: Any) -> Any:
+    """Cosines and sines side by side, as the kernel takes them; None where the columns of a pair differ."""
+    if what.tables == COLUMNS[0] and what.sign > 0 and all(table.is_contiguous() for table in tables):
+        cos, sin = (table.view(shape) for table in tables)
+        return side_by_side(cos, sin, dtype)
     columns = _columns(what, tables)
     if columns is None:
         return None
     cos, sin = columns
-    turned = _turn(parts, cos, sin if what.sign > 0 else -sin, axis, what.layout, what.part, result)
-    return tuple([part.contiguous() for part in turned]) if what.gathers[2 * pairs != width] else turned
+    rows = torch.cat((cos, sin if what.sign > 0 else -sin), -1).view(shape)
+    return with_plain_nans(rows.to(torch.float64 if dtype == np.float64 else torch.float32).numpy())
+
+
+def _unlike(sin: torch.Tensor, cos: torch.Tensor, shape: torch.Size) -> bool:
+    return bool(sin.requires_grad or sin.dtype != cos.dtype or sin.shape != shape)
 
 
 def _watched(parts: list[torch.Tensor]) -> bool:
