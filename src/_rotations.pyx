@@ -7,8 +7,8 @@ serve all batches and heads.
 """
 
 from posenc cimport (
-    FLOAT16, FLOAT32, FLOAT64, HALF, INTERLEAVED, SEPARATED, CLevel, CRotation, any_far, bfloat, crdouble, crfloat,
-    from_half, oddfloat, prefetch, rbfloat, rdouble, rfloat, set_two_bfloats, to_half, to_nearest_bfloat,
+    BFLOAT16, FLOAT16, FLOAT32, FLOAT64, HALF, INTERLEAVED, SEPARATED, CLevel, CRotation, any_far, bfloat, crdouble,
+    crfloat, from_half, oddfloat, rbfloat, rdouble, rfloat, set_two_bfloats, to_half, to_nearest_bfloat,
     to_wide_bfloat, two_bfloats, value_of_bfloat,
 )
 from libc.stdint cimport uint16_t, uint32_t
@@ -72,58 +72,80 @@ cdef inline void turn_pairs(const plain* first, const plain* second, Py_ssize_t 
 
 # What is the same memory and what is not is said here, and most heads have 128 values: a loop of known length has no
 # ends to look after. A row goes to where it belongs at once: one that was copied there first, and then turned, would
-# wait for its own stores.
+# wait for its own stores. Steps from row to row are bytes; a row of angles has n cosines and n sines.
 
 
-cdef void halves_within(turned first, turned second, angles cosine, angles sine, Py_ssize_t n) noexcept nogil:
-    if n == 64:
-        turn_pairs(first, second, 1, first, second, 1, cosine, sine, 64)
-    else:
-        turn_pairs(first, second, 1, first, second, 1, cosine, sine, n)
+cdef void halves_within(turned x, Py_ssize_t step, angles angle, Py_ssize_t angle_step, Py_ssize_t n,
+                        Py_ssize_t rows) noexcept nogil:
+    cdef Py_ssize_t _i
+    for _i in range(rows):
+        if n == 64:
+            turn_pairs(x, x + 64, 1, x, x + 64, 1, angle, angle + 64, 64)
+        else:
+            turn_pairs(x, x + n, 1, x, x + n, 1, angle, angle + n, n)
+        x, angle = <turned>(<char*>x + step), <angles>(<const char*>angle + angle_step)
 
 
-cdef void halves_across(turned first, turned second, turned out_first, turned out_second, angles cosine,
-                        angles sine, Py_ssize_t n) noexcept nogil:
-    if n == 64:
-        turn_pairs(first, second, 1, out_first, out_second, 1, cosine, sine, 64)
-    else:
-        turn_pairs(first, second, 1, out_first, out_second, 1, cosine, sine, n)
+cdef void halves_across(turned x, Py_ssize_t step, turned out, Py_ssize_t out_step, angles angle,
+                        Py_ssize_t angle_step, Py_ssize_t n, Py_ssize_t rows) noexcept nogil:
+    cdef Py_ssize_t _i
+    for _i in range(rows):
+        if n == 64:
+            turn_pairs(x, x + 64, 1, out, out + 64, 1, angle, angle + 64, 64)
+        else:
+            turn_pairs(x, x + n, 1, out, out + n, 1, angle, angle + n, n)
+        x, angle = <turned>(<char*>x + step), <angles>(<const char*>angle + angle_step)
+        out = <turned>(<char*>out + out_step)
 
 
-cdef void neighbours_within(turned row, angles cosine, angles sine, Py_ssize_t n) noexcept nogil:
-    if n == 64:
-        turn_pairs(row, row + 1, 2, row, row + 1, 2, cosine, sine, 64)
-    else:
-        turn_pairs(row, row + 1, 2, row, row + 1, 2, cosine, sine, n)
+cdef void neighbours_within(turned x, Py_ssize_t step, angles angle, Py_ssize_t angle_step, Py_ssize_t n,
+                            Py_ssize_t rows) noexcept nogil:
+    cdef Py_ssize_t _i
+    for _i in range(rows):
+        if n == 64:
+            turn_pairs(x, x + 1, 2, x, x + 1, 2, angle, angle + 64, 64)
+        else:
+            turn_pairs(x, x + 1, 2, x, x + 1, 2, angle, angle + n, n)
+        x, angle = <turned>(<char*>x + step), <angles>(<const char*>angle + angle_step)
 
 
-cdef void neighbours_across(turned row, turned out, angles cosine, angles sine, Py_ssize_t n) noexcept nogil:
-    if n == 64:
-        turn_pairs(row, row + 1, 2, out, out + 1, 2, cosine, sine, 64)
-    else:
-        turn_pairs(row, row + 1, 2, out, out + 1, 2, cosine, sine, n)
+cdef void neighbours_across(turned x, Py_ssize_t step, turned out, Py_ssize_t out_step, angles angle,
+                            Py_ssize_t angle_step, Py_ssize_t n, Py_ssize_t rows) noexcept nogil:
+    cdef Py_ssize_t _i
+    for _i in range(rows):
+        if n == 64:
+            turn_pairs(x, x + 1, 2, out, out + 1, 2, angle, angle + 64, 64)
+        else:
+            turn_pairs(x, x + 1, 2, out, out + 1, 2, angle, angle + n, n)
+        x, angle = <turned>(<char*>x + step), <angles>(<const char*>angle + angle_step)
+        out = <turned>(<char*>out + out_step)
 
 
-cdef void separated_across(turned row, turned out_first, turned out_second, angles cosine, angles sine,
-                           Py_ssize_t n) noexcept nogil:
-    if n == 64:
-        turn_pairs(row, row + 1, 2, out_first, out_second, 1, cosine, sine, 64)
-    else:
-        turn_pairs(row, row + 1, 2, out_first, out_second, 1, cosine, sine, n)
+cdef void separated_across(turned x, Py_ssize_t step, turned out, Py_ssize_t out_step, angles angle,
+                           Py_ssize_t angle_step, Py_ssize_t n, Py_ssize_t rows) noexcept nogil:
+    cdef Py_ssize_t _i
+    for _i in range(rows):
+        if n == 64:
+            turn_pairs(x, x + 1, 2, out, out + 64, 1, angle, angle + 64, 64)
+        else:
+            turn_pairs(x, x + 1, 2, out, out + n, 1, angle, angle + n, n)
+        x, angle = <turned>(<char*>x + step), <angles>(<const char*>angle + angle_step)
+        out = <turned>(<char*>out + out_step)
 
 
-cdef inline void turn(int layout, turned row, turned out, angles cosine, angles sine, Py_ssize_t n) noexcept nogil:
-    """row may be out, but not for pairs that are separated."""
-    if layout == HALF and row == out:
-        halves_within[turned, angles](row, row + n, cosine, sine, n)
+cdef inline void turn(int layout, turned x, Py_ssize_t step, turned out, Py_ssize_t out_step, angles angle,
+                      Py_ssize_t angle_step, Py_ssize_t n, Py_ssize_t rows) noexcept nogil:
+    """x may be out, but not for pairs that are separated."""
+    if layout == HALF and x == out:
+        halves_within[turned, angles](x, step, angle, angle_step, n, rows)
     elif layout == HALF:
-        halves_across[turned, angles](row, row + n, out, out + n, cosine, sine, n)
-    elif layout == INTERLEAVED and row == out:
-        neighbours_within[turned, angles](row, cosine, sine, n)
+        halves_across[turned, angles](x, step, out, out_step, angle, angle_step, n, rows)
+    elif layout == INTERLEAVED and x == out:
+        neighbours_within[turned, angles](x, step, angle, angle_step, n, rows)
     elif layout == INTERLEAVED:
-        neighbours_across[turned, angles](row, out, cosine, sine, n)
+        neighbours_across[turned, angles](x, step, out, out_step, angle, angle_step, n, rows)
     else:
-        separated_across[turned, angles](row, out, out + n, cosine, sine, n)
+        separated_across[turned, angles](x, step, out, out_step, angle, angle_step, n, rows)
 
 
 # ---- bfloat16 whose products leave the range of float32 --------------------------------------------------------------
@@ -152,12 +174,12 @@ cdef void turn_far(int layout, const bfloat* row, bfloat* out, const float* cosi
 # ---- rows -----------------------------------------------------------------------------------------------------------
 
 
-cdef void turn_halfs(int layout, const uint16_t* row, uint16_t* out, crfloat cosine, crfloat sine, Py_ssize_t n,
+cdef void turn_halfs(int layout, const uint16_t* row, uint16_t* out, crfloat angle, Py_ssize_t n,
                      float* scratch) noexcept nogil:
     """A row of float16. scratch: 4 * n floats."""
     cdef float* turned_row = scratch + 2 * n if layout == SEPARATED else scratch
     from_half(row, scratch, 2 * n)
-    turn[rfloat, crfloat](layout, scratch, turned_row, cosine, sine, n)
+    turn[rfloat, crfloat](layout, scratch, 0, turned_row, 0, angle, 0, n, 1)
     to_half(<oddfloat*>turned_row, out, 2 * n)
 
 
@@ -170,36 +192,65 @@ cdef inline Py_ssize_t row_of_angles(const CRotation* r) noexcept nogil:
     return 2 * r.pairs * (4 if size_of(r.type) == 2 else 8)
 
 
-cdef void rotate_row(const CRotation* r, const char* x, char* out, const char* angle, double* scratch) noexcept nogil:
-    cdef Py_ssize_t size = size_of(r.type), turning = 2 * r.pairs * size, n = r.pairs
-    cdef const double* wide = <const double*>angle
-    cdef const float* cosine = <const float*>angle
-    if x != out and r.width > 2 * n:
-        memcpy(out + turning, x + turning, r.width * size - turning)
-    if x == out and r.type != FLOAT16 and r.layout == SEPARATED:
-        memcpy(scratch, x, turning)
-        x = <char*>scratch
+cdef void turn_rows(const CRotation* r, const char* x, Py_ssize_t step, char* out, Py_ssize_t out_step,
+                    const char* angle, Py_ssize_t angle_step, Py_ssize_t rows) noexcept nogil:
+    """Rows at equal distances that need nothing else. x may be out, but not for pairs that are separated."""
     if r.type == FLOAT64:
-        turn[rdouble, crdouble](r.layout, <double*>x, <double*>out, wide, wide + n, n)
+        turn[rdouble, crdouble](r.layout, <double*>x, step, <double*>out, out_step, <const double*>angle, angle_step,
+                                r.pairs, rows)
     elif r.type == FLOAT32:
-        turn[rfloat, crdouble](r.layout, <float*>x, <float*>out, wide, wide + n, n)
-    elif r.type == FLOAT16:
-        turn_halfs(r.layout, <const uint16_t*>x, <uint16_t*>out, cosine, cosine + n, n, <float*>scratch)
-    elif any_far(<bfloat*>x, 2 * n):
-        turn_far(r.layout, <bfloat*>x, <bfloat*>out, cosine, cosine + n, n)
+        turn[rfloat, crdouble](r.layout, <float*>x, step, <float*>out, out_step, <const double*>angle, angle_step,
+                               r.pairs, rows)
     else:
-        turn[rbfloat, crfloat](r.layout, <bfloat*>x, <bfloat*>out, cosine, cosine + n, n)
+        turn[rbfloat, crfloat](r.layout, <bfloat*>x, step, <bfloat*>out, out_step, <const float*>angle, angle_step,
+                               r.pairs, rows)
+
+
+cdef bint far_in(const CRotation* r, const char* x, Py_ssize_t step, Py_ssize_t rows) noexcept nogil:
+    """Rows next to each other are looked through as one."""
+    cdef Py_ssize_t values = 2 * r.pairs, i
+    if step == 2 * values:
+        return any_far(<bfloat*>x, rows * values)
+    for i in range(rows):
+        if any_far(<bfloat*>(x + i * step), values):
+            return True
+    return False
+
+
+cdef void rotate_rows(const CRotation* r, const char* x, Py_ssize_t step, char* out, Py_ssize_t out_step,
+                      const char* angle, Py_ssize_t angle_step, Py_ssize_t rows, double* scratch) noexcept nogil:
+    """Rows at equal distances, and what follows the pairs in each."""
+    cdef Py_ssize_t size = size_of(r.type), turning = 2 * r.pairs * size, n = r.pairs, i
+    cdef const float* single
+    cdef const char* row
+    if x != out and r.width > 2 * n:
+        for i in range(rows):
+            memcpy(out + i * out_step + turning, x + i * step + turning, r.width * size - turning)
+    if r.type == FLOAT16:
+        for i in range(rows):
+            turn_halfs(r.layout, <const uint16_t*>(x + i * step), <uint16_t*>(out + i * out_step),
+                       <const float*>(angle + i * angle_step), n, <float*>scratch)
+    elif x == out and r.layout == SEPARATED or r.type == BFLOAT16 and far_in(r, x, step, rows):
+        for i in range(rows):
+            row = x + i * step
+            if x == out and r.layout == SEPARATED:
+                row = <char*>memcpy(scratch, row, turning)
+            if r.type == BFLOAT16 and any_far(<bfloat*>row, 2 * n):
+                single = <const float*>(angle + i * angle_step)
+                turn_far(r.layout, <bfloat*>row, <bfloat*>(out + i * out_step), single, single + n, n)
+            else:
+                turn_rows(r, row, 0, out + i * out_step, 0, angle + i * angle_step, 0, 1)
+    else:
+        turn_rows(r, x, step, out, out_step, angle, angle_step, rows)
 
 
 cdef void rotate(const CRotation* r, double* scratch) noexcept nogil:
     """Every row of (groups, batches, heads, rows), by the angles of its group and row. scratch: 2 * pairs doubles."""
-    cdef Py_ssize_t g, b, i, j, h, s, first
+    cdef Py_ssize_t g, b, i, h, s, first
     cdef Py_ssize_t heads = r.shape[2], rows = r.shape[3]
     # whichever lie closer together are taken one after the other
     cdef bint heads_inside = heads > 1 and (rows == 1 or r.out_strides[2] < r.out_strides[3])
-    cdef Py_ssize_t inner = r.out_strides[2] if heads_inside else r.out_strides[3]
-    cdef Py_ssize_t x_inner = r.x_strides[2] if heads_inside else r.x_strides[3]
-    cdef Py_ssize_t size = size_of(r.type), row = row_of_angles(r)
+    cdef Py_ssize_t inner = 2 if heads_inside else 3, row = row_of_angles(r)
     # so many rows of angles stay in the first-level cache for all heads
     cdef Py_ssize_t many = max(<Py_ssize_t>1, NEAR // row), end
     cdef const char* x
@@ -210,16 +261,13 @@ cdef void rotate(const CRotation* r, double* scratch) noexcept nogil:
             while first < rows:
                 end = min(first + many, rows)
                 for i in range(end - first if heads_inside else heads):
-                    for j in range(heads if heads_inside else end - first):
-                        h = j if heads_inside else i
-                        s = first + (i if heads_inside else j)
-                        x = (r.x + g * r.x_strides[0] + b * r.x_strides[1] + h * r.x_strides[2] + s * r.x_strides[3])
-                        out = (r.out + g * r.out_strides[0] + b * r.out_strides[1] + h * r.out_strides[2]
-                               + s * r.out_strides[3])
-                        prefetch(out + 16 * inner, r.width * size)
-                        if x != out:
-                            prefetch(x + 16 * x_inner, r.width * size)
-                        rotate_row(r, x, out, r.angles + (g * rows + s) * row, scratch)
+                    h = 0 if heads_inside else i
+                    s = first + (i if heads_inside else 0)
+                    x = r.x + g * r.x_strides[0] + b * r.x_strides[1] + h * r.x_strides[2] + s * r.x_strides[3]
+                    out = (r.out + g * r.out_strides[0] + b * r.out_strides[1] + h * r.out_strides[2]
+                           + s * r.out_strides[3])
+                    rotate_rows(r, x, r.x_strides[inner], out, r.out_strides[inner], r.angles + (g * rows + s) * row,
+                                0 if heads_inside else row, heads if heads_inside else end - first, scratch)
                 first = end
 
 

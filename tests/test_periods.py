@@ -241,6 +241,6 @@ def test_value():
 
 
 def test_torch_operators_carry_it():
-    ops = optional("posenc_fast.torch._operators")
+    text = optional("posenc_fast.torch._text")
     encoding = pf.fourier_features(pf.periodic([DAY, 0.1, Fraction(1, 3)]))
-    assert ops.read(ops.write(encoding)) == encoding
+    assert text.read(text.write(encoding)) == encoding

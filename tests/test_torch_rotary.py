@@ -10,7 +10,10 @@ from support.optional import optional
 
 torch = optional("torch")
 pt = optional("posenc_fast.torch")
-ops = optional("posenc_fast.torch._operators")
+by_tables = optional("posenc_fast.torch._by_tables")
+devices = optional("posenc_fast.torch._devices")
+memory = optional("posenc_fast.torch._memory")
+text = optional("posenc_fast.torch._text")
 
 # what torch's compiler and functorch import, whatever is given to them
 pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")
@@ -66,10 +69,10 @@ def dtype(request):
 @pytest.fixture
 def elsewhere(monkeypatch):
     """CPU tensors take the way of other devices."""
-    monkeypatch.setattr(ops, "_on_cpu", lambda x: False)
-    ops._kept.cache_clear()
+    monkeypatch.setattr(memory, "on_cpu", lambda x: False)
+    devices._kept.cache_clear()
     yield
-    ops._kept.cache_clear()
+    devices._kept.cache_clear()
 
 
 def random(rng, *shape, dtype=torch.float32):
@@ -126,7 +129,7 @@ def test_module_turns_as_the_core_does(layout, dtype, rng):
 
 @pytest.mark.parametrize("rotary", list(ROTARIES.values()), ids=list(ROTARIES))
 def test_every_kind(rotary, rng):
-    assert ops.read(ops.write(rotary)) == rotary
+    assert text.read(text.write(rotary)) == rotary
     module, x = pt.RotaryEncoding(rotary), random(rng, 2, 3, 5, 12)
     assert torch.equal(module(x, start=3), applied(rotary, x, start=3))
     for shape in ((5,), (2, 5)):

@@ -17,6 +17,7 @@ optional("transformers")
 models = optional("support.tiny_models")
 ours = optional("posenc_fast.transformers")
 functions = optional("posenc_fast.transformers._rotations")
+sinusoids = optional("posenc_fast.transformers._sinusoids")
 llama = optional("transformers.models.llama.modeling_llama")
 
 # what torch's compiler and functorch import, whatever is given to them
@@ -102,7 +103,7 @@ def test_models_that_do_not(name):
     report = ours.accelerate(model)
     assert not report.replaced
     if report.left:
-        assert {line.why for line in report.left} == {ours.SINUSOIDAL}, str(report)
+        assert {line.why for line in report.left} == {sinusoids.TABLE}, str(report)
     else:
         assert "nothing to replace" in str(report)
     assert torch.equal(logits(model), before)
@@ -138,6 +139,63 @@ def test_several_axes_of_positions(turned):
             assert off(model(input_ids=TOKENS, **where).last_hidden_state, before) <= 1e-5
     assert report.replaced
     assert all(turned)
+
+
+def pegasus_x():
+    from transformers import PegasusXConfig, PegasusXForConditionalGeneration
+
+    torch.manual_seed(0)
+    sizes = dict.fromkeys(["d_model", "encoder_ffn_dim", "decoder_ffn_dim"], 64)
+    layers = dict.fromkeys(["encoder_layers", "decoder_layers", "num_global_tokens"], 2)
+    heads = dict.fromkeys(["encoder_attention_heads", "decoder_attention_heads"], 4)
+    config = PegasusXConfig(**sizes, **layers, **heads, vocab_size=99, block_size=4, init_std=0.1)
+    return PegasusXForConditionalGeneration(config).eval()
+
+
+def test_sines_that_are_computed_at_each_call(monkeypatch):
+    model, made, rows = pegasus_x(), [], sinusoids._rows
+    monkeypatch.setattr(sinusoids, "_rows", lambda *given: made.append(given) or rows(*given))
+    given = {"input_ids": TOKENS, "decoder_input_ids": TOKENS[:, :5]}
+    options = {"max_new_tokens": 6, "do_sample": False, "pad_token_id": 0, "eos_token_id": None}
+    embedding = model.model.encoder.embed_positions
+    kind, many, few = type(embedding), torch.zeros(1, 300, 64), torch.zeros(1, 3, 64)
+    with torch.no_grad():
+        before, text, table = model(**given).logits, model.generate(TOKENS, **options), embedding(many, 5000)
+        with ours.accelerate(model) as report:
+            assert [line.replaced for line in report.lines] == [True, True]
+            assert not ours.accelerate(model).replaced
+            assert "sines and cosines of 64 columns" in str(report)
+            made.clear()
+            assert off(model(**given).logits, before) <= 1e-5
+            assert torch.equal(model.generate(TOKENS, **options), text)
+            assert len(made) == 2 + 1 + options["max_new_tokens"]
+            assert off(embedding(many, 5000), table) <= 2**-22
+            assert type(copy.deepcopy(model).model.encoder.embed_positions) is kind
+            made.clear()
+            for other in ((few.double(),), (few.bfloat16(),), (few, torch.tensor(2)), (few, 0, torch.ones(3, 1))):
+                assert torch.equal(embedding(*other), kind.forward(embedding, *other))
+            compiled = torch.compile(embedding, backend="aot_eager", fullgraph=True)
+            assert off(compiled(many, 5000), table) <= 1e-5
+            assert not made
+        assert type(embedding) is kind
+        assert torch.equal(model(**given).logits, before)
+        assert not made
+
+
+def test_sines_that_are_something_else():
+    class OddSinusoidal(type(pegasus_x().model.encoder.embed_positions)):
+        def forward(self, inputs_embeds, past_key_values_length=0, position_ids=None):
+            return super().forward(inputs_embeds, past_key_values_length, position_ids) * 1.001
+
+    class OtherSinusoidal(torch.nn.Module):
+        def forward(self, timesteps):
+            return timesteps.sin()
+
+    for module, why in ((OddSinusoidal(64), "does not give sines"), (OtherSinusoidal(), r"takes (timesteps)")):
+        type(module).__module__ = "transformers.models.odd"
+        (line,) = ours.accelerate(module).lines
+        assert why in line.why
+        assert not line.replaced
 
 
 # ---- training, generating, compiling --------------------------------------------------------------------------------
@@ -197,6 +255,29 @@ def test_compile(name):
             assert off(logits(compiled), before) <= 1e-5
         assert off(logits(compiled), before) <= 1e-5
     assert torch.equal(logits(model), before)
+
+
+@pytest.mark.parametrize("name", ["llama", "glm", "nanochat"])
+def test_compiled_after_it(name, turned):
+    """What a compiler sees of an accelerated model is the model's own."""
+    model = models.built(name)
+    before = logits(model)
+    with ours.accelerate(model) as report:
+        assert report.replaced
+        compiled = torch.compile(model, backend="aot_eager")
+        assert off(logits(compiled), before) <= 1e-5
+        assert not turned
+        options = {"max_new_tokens": 4, "do_sample": False, "pad_token_id": 0, "eos_token_id": None}
+        expected = model.generate(TOKENS, **options)
+        assert torch.equal(compiled.generate(TOKENS, **options), expected)
+        compiled.train()
+        loss = compiled(input_ids=TOKENS, labels=TOKENS).loss
+        loss.backward()
+    torch.compiler.reset()
+    own = models.built(name).train()
+    own(input_ids=TOKENS, labels=TOKENS).loss.backward()
+    for mine, theirs in zip(model.parameters(), own.parameters(), strict=True):
+        assert off(mine.grad, theirs.grad) <= 1e-5
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
@@ -531,6 +612,49 @@ def test_results_lie_in_memory_as_theirs_do(name, heads, rng):
                 got, expected = (got,), (expected,)
             for one, other in zip(got, expected, strict=True):
                 assert one.is_contiguous() == other.is_contiguous()
+
+
+def as_taken(what, cos, sin):
+    """Tables of a column for each pair as a function takes them."""
+    if what.tables == functions.COMPLEX_TABLE:
+        return (torch.complex(cos, sin),)
+    if what.tables == "pairs":
+        return cos, sin
+    return [one.repeat_interleave(2, -1) if what.tables == "interleaved" else one.repeat(1, 1, 2) for one in (cos, sin)]
+
+
+@pytest.mark.skipif(not pf.isa_levels(), reason="the kernel is not built")
+@pytest.mark.parametrize("inference", [False, True], ids=["no-grad", "inference-mode"])
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("name", ["llama", "gpt_neox", "cohere", "glm", "gpt_oss", "nanochat", "deepseek_v2"])
+def test_few_tokens_take_the_short_way(name, dtype, inference, monkeypatch, rng):
+    """Which gives the same bits, for tables that change where they are as well."""
+    optional("ml_dtypes")
+    module = optional(f"transformers.models.{name}.modeling_{name}")
+    theirs = module.apply_rotary_emb if name == "deepseek_v2" else module.apply_rotary_pos_emb
+    what, kind, short = functions.rotation_of(theirs), getattr(torch, dtype), []
+    mine, few = functions.replacement(theirs, what), functions._few
+    monkeypatch.setattr(functions, "_few", lambda *given: short.append(few(*given)) or short[-1])
+    complex_types = {torch.float64: torch.float64, torch.float32: torch.float32}
+    table_kind = complex_types.get(kind, torch.float32) if what.tables == functions.COMPLEX_TABLE else kind
+    with pf.use_backend("cython"), torch.inference_mode() if inference else torch.no_grad():
+        for batch, length, start in ((1, 1, 70), (2, 1, 5), (2, 3, 0)):
+            q, k = (torch.from_numpy(rng.normal(size=(batch, length, n, 16))).to(kind).transpose(1, 2) for n in (4, 2))
+            columns = (
+                torch.from_numpy(one)[None] for one in pf.Rotary(16).tables(length, start=start, dtype="float64")
+            )
+            tables = as_taken(what, *(one.to(table_kind) for one in columns))
+            for _ in range(2):
+                got = mine(q, k, *tables)
+                assert short.pop() is not None or (name == "deepseek_v2" and dtype in ("float16", "bfloat16"))
+                with monkeypatch.context() as patch:
+                    patch.setattr(functions, "_few", lambda *_: None)
+                    expected = mine(q, k, *tables)
+                for one, other in zip(got, expected, strict=True):
+                    assert one.is_contiguous() == other.is_contiguous()
+                    assert torch.equal(one, other)
+                for table in tables:
+                    table.mul_(-1)
 
 
 def written_to(q, k, cos, sin):

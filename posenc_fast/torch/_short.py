@@ -10,6 +10,8 @@ then takes all its checks. Nothing has been written when None is returned.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,9 +26,10 @@ from .._rotary.access import settings
 from .._rotary.short import ANGLES, angles_type, rows_kept
 from .._rotary.value import LAYOUTS, Rotary
 from ..typing import RotaryLayout
-from . import _operators as ops
+from . import _eager as eager
+from . import _memory as memory
 
-__all__ = ["by_positions", "by_tables"]
+__all__ = ["by_positions", "by_rows", "by_tables"]
 
 KINDS = {torch.float64: 0, torch.float32: 1, torch.float16: 2, torch.bfloat16: 3}
 # the tokens of (batch, heads, length, head_dim) or (batch, length, heads, head_dim)
@@ -40,11 +43,11 @@ def by_positions(
     if torch.compiler.is_compiling():
         return None
     axis, engine = AXES.get(seq_axis), engine_of(rotary)
-    if axis is None or type(start) is not int or abs(start) >= 2**62 or engine.backend != "cython":
+    if axis is None or type(start) is not int or abs(start) >= 2**62:
         return None
     key = settings(rotary)
     dim, head_dim, layout = key.rotary_dim, key.head_dim, LAYOUTS.index(key.layout)
-    if layout == 2 or not _usual(parts, axis, dim, inplace) or any(x.shape[3] != head_dim for x in parts):
+    if not _usual(engine, parts, axis, dim, layout, inplace) or any(x.shape[3] != head_dim for x in parts):
         return None
     turned = []
     for x in parts:
@@ -59,25 +62,46 @@ def by_tables(
     """Queries and keys turned by cosines and sines (batch or 1, length, rotary_dim), of the same values in both halves."""
     if torch.compiler.is_compiling():
         return None
-    engine, axis = backend.current(), {1: 2, 2: 1}.get(unsqueeze_dim) if type(unsqueeze_dim) is int else None
-    if axis is None or layout not in LAYOUTS[:2] or engine.backend != "cython" or not _plain(cos) or not _plain(sin):
+    axis = {1: 2, 2: 1}.get(unsqueeze_dim) if type(unsqueeze_dim) is int else None
+    if axis is None or layout not in LAYOUTS or not _plain(cos) or not _plain(sin):
         return None
-    shape, kind = cos.shape, KINDS[cos.dtype]
-    if len(shape) != 3 or shape != sin.shape or cos.dtype != sin.dtype or shape[2] % 2 or shape.numel() > ANGLES:
+    shape = cos.shape
+    if len(shape) != 3 or shape != sin.shape or cos.dtype != sin.dtype or shape[2] % 2:
         return None
-    if not _usual(parts, axis, shape[2], False) or not cos.is_contiguous() or not sin.is_contiguous():
+    if not cos.is_contiguous() or not sin.is_contiguous():
+        return None
+    return by_rows(parts, shape, lambda dtype: side_by_side(cos, sin, dtype), axis, layout)
+
+
+def by_rows(
+    parts: Sequence[Any],
+    shape: tuple[int, ...],
+    rows_of: Callable[[np.dtype[Any]], npt.NDArray[Any] | None],
+    axis: int,
+    layout: RotaryLayout,
+) -> tuple[torch.Tensor, ...] | None:
+    """Queries and keys turned by angles of a shape (batch or 1, length, 2 * pairs), which are made for a type if needed."""
+    engine, places = backend.current(), LAYOUTS.index(layout)
+    if math.prod(shape) > ANGLES or not _usual(engine, parts, axis, shape[2], places, False):
         return None
     made: dict[np.dtype[Any], npt.NDArray[Any]] = {}
     for x in parts:
-        if x.shape[axis] != shape[1] or shape[0] not in (1, x.shape[0]) or not 0 < shape[2] <= x.shape[3]:
+        lengths, dtype = x.shape, angles_type(KINDS[x.dtype])
+        if lengths[axis] != shape[1] or shape[0] not in (1, lengths[0]) or not 0 < shape[2] <= lengths[3]:
             return None
-        dtype = angles_type(KINDS[x.dtype])
         if dtype not in made:
-            made[dtype] = rows = np.empty(shape, dtype)
-            if not engine.module.side_by_side(cos.data_ptr(), sin.data_ptr(), kind, rows):
+            rows = rows_of(dtype)
+            if rows is None:
                 return None
-    places = LAYOUTS.index(layout)
+            made[dtype] = rows
     return tuple([_turned(engine, made[angles_type(KINDS[x.dtype])], x, axis, places, False) for x in parts])
+
+
+def side_by_side(cos: torch.Tensor, sin: torch.Tensor, dtype: np.dtype[Any]) -> npt.NDArray[Any] | None:
+    """Angles of contiguous tables (batch, length, 2 * pairs); None where the halves of a row are not alike."""
+    rows = np.empty(cos.shape, dtype)
+    alike = backend.current().module.side_by_side(cos.data_ptr(), sin.data_ptr(), KINDS[cos.dtype], rows)
+    return rows if alike else None
 
 
 def _plain(x: Any) -> bool:
@@ -85,20 +109,21 @@ def _plain(x: Any) -> bool:
     return (
         type(x) is torch.Tensor
         and x.dtype in KINDS
-        and ops._on_cpu(x)
+        and memory.on_cpu(x)
         and x.layout is torch.strided
         and not x.requires_grad
         and not x.is_neg()
     )
 
 
-def _usual(parts: tuple[Any, ...], axis: int, dim: int, inplace: bool) -> bool:
-    if not ops.only_values() or forward_ad._current_level >= 0:
+def _usual(engine: backend.Engine, parts: Sequence[Any], axis: int, dim: int, layout: int, inplace: bool) -> bool:
+    if engine.backend != "cython" or layout == 2 or not eager.only_values() or forward_ad._current_level >= 0:
         return False
     for x in parts:
         if not _plain(x) or x.dim() != 4 or x.stride(3) != 1:
             return False
-        if not 0 < x.numel() < WORTH_A_THREAD or x.numel() * x.element_size() >= ops.HUGE:
+        size = x.numel()
+        if not 0 < size < WORTH_A_THREAD or size * x.element_size() >= memory.HUGE:
             return False
         if x.shape[axis] * dim > ANGLES or (inplace and not x.is_contiguous()):
             return False
@@ -108,7 +133,7 @@ def _usual(parts: tuple[Any, ...], axis: int, dim: int, inplace: bool) -> bool:
 def _turned(
     engine: backend.Engine, rows: npt.NDArray[Any], x: torch.Tensor, axis: int, layout: int, inplace: bool
 ) -> torch.Tensor:
-    out = x if inplace else ops._new_like(x)
+    out = x if inplace else memory.new_like(x)
     engine.module.rotate_memory(
         engine.level,
         rows,

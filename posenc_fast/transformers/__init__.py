@@ -16,6 +16,7 @@ try:
 except ImportError as error:
     raise ImportError("posenc_fast.transformers needs the package torch: pip install 'posenc-fast[torch]'") from error
 
+from . import _sinusoids as sinusoids
 from ._rebinding import Rebinding, subclass
 from ._rotations import Rotation, is_candidate, replacement, rotation_of
 
@@ -26,8 +27,6 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-# of modules that are known by their names only to be mentioned
-SINUSOIDAL = "it gives rows of an encoding, and what adds them is no function by itself; one pass adds them as it is"
 _lock = threading.RLock()
 # what was found of a function, and ours for it
 _functions: dict[Any, tuple[Rotation | str, Callable[..., Any] | None]] = {}
@@ -155,8 +154,11 @@ def accelerate(model: torch.nn.Module) -> Report:
     -----
     Results are rounded once, so they differ from the model's own in the last places. Training, ``generate()``,
     and several models at a time work as before, and a second call replaces nothing twice. In what `torch.compile` makes
-    the model's own function stays, since a compiler makes one loop of it and of what is around it. Sinusoidal
-    encodings, which models add as rows of a ready table, are left.
+    the model's own function stays, since a compiler makes one loop of it and of what is around it.
+
+    A module that computes sinusoidal rows at each call (Pegasus-X) gets them from this package, of the same float32 angles.
+    One that reads them from a ready table is left: reading takes no longer than computing, checkpoints may have the table,
+    and exact values would not be those that the model was trained with.
 
     The kernels that transformers maps to its functions by name (``use_kernels=True``) are not used for this: such a
     mapping holds for every model of a process, and does not ask whether two functions of a name do the same.
@@ -212,11 +214,23 @@ class _Work:
                 continue
             if ours is not None:
                 self._exchange_attribute(name, module, attribute, ours)
-        if "sinusoidal" in kind.__name__.lower() and kind.__module__.startswith("transformers."):
-            self.lines.append(Line(name, kind.__name__, "forward", False, SINUSOIDAL))
+        if sinusoids.is_candidate(module):
+            self._visit_sinusoids(name, module)
         for function in dict.fromkeys(called):
             title, what = getattr(function, "__name__", type(function).__name__), _known(function)[0]
             self.lines.append(Line(name, kind.__name__, title, isinstance(what, Rotation), str(what)))
+
+    def _visit_sinusoids(self, name: str, module: torch.nn.Module) -> None:
+        kind, what = type(module), sinusoids.encoding_of(module)
+        if not isinstance(what, str):
+            key = kind, frozenset([what])
+            if key not in _classes:
+                _classes[key] = subclass(kind, {"forward": sinusoids.replacement(kind.forward, what)})
+            self._exchange_class(name, module, _classes[key])
+            why = f"sines and cosines of {what.d_model} columns, in float32 arithmetic"
+            self.lines.append(Line(name, kind.__name__, "forward", True, why))
+        else:
+            self.lines.append(Line(name, kind.__name__, "forward", False, what))
 
     def _methods(self, kind: type) -> tuple[dict[str, Any], list[Any]]:
         methods: dict[str, Any] = {}

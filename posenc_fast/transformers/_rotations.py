@@ -15,11 +15,18 @@ from collections.abc import Callable, Sequence
 from types import FunctionType
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch.autograd import forward_ad
 
+from .._rotary.short import with_plain_nans
 from .._rotary.value import LAYOUTS
-from ..torch import _operators as ops
+from ..torch import _memory as memory
+from ..torch import _transforms as transforms
+from ..torch._by_tables import TABLES as COLUMNS
+from ..torch._by_tables import pairs_of, turn_all_by
+from ..torch._kept import made_of
+from ..torch._short import by_rows, side_by_side
 from ..typing import RotaryLayout
 
 __all__ = ["Rotation", "is_candidate", "replacement", "rotation_of"]
@@ -28,7 +35,7 @@ TURNED = (("q", "k"), ("xq", "xk"), ("query", "key"), ("x",), ("tensor",), ("hid
 COMPLEX = ("freqs_cis", "freqs_ci")
 # tables: a column for each pair; only the first half of a row is read; both halves; neighbours; complex numbers
 FIRST_HALF, COMPLEX_TABLE = "first half", "complex"
-TABLES = (ops.TABLES[2], FIRST_HALF, ops.TABLES[0], ops.TABLES[1], COMPLEX_TABLE)
+TABLES = (COLUMNS[2], FIRST_HALF, COLUMNS[0], COLUMNS[1], COMPLEX_TABLE)
 # shapes that are tried: no two axes alike
 BATCH, HEADS, LENGTH, PAIRS, REST = 2, 3, 5, 4, 6
 _MISSING = object()
@@ -76,10 +83,10 @@ class Rotation(NamedTuple):
 
     def __str__(self) -> str:
         tables = {
-            ops.TABLES[2]: "tables of a column for each pair",
+            COLUMNS[2]: "tables of a column for each pair",
             FIRST_HALF: "tables whose first half is read",
-            ops.TABLES[0]: "tables with both halves alike",
-            ops.TABLES[1]: "tables with neighbours alike",
+            COLUMNS[0]: "tables with both halves alike",
+            COLUMNS[1]: "tables with neighbours alike",
             COMPLEX_TABLE: "complex tables",
         }[self.tables]
         part = {None: "", "first": ", also the first part of a head", "last": ", also the last part of a head"}[
@@ -163,9 +170,9 @@ class _Trial(NamedTuple):
             return (torch.complex(self.cos, self.sin),)
         if kind == FIRST_HALF:
             return torch.cat((self.cos, self.sin * 0.7), -1), torch.cat((self.sin, self.cos * 0.3), -1)
-        if kind == ops.TABLES[0]:
+        if kind == COLUMNS[0]:
             return torch.cat((self.cos, self.cos), -1), torch.cat((self.sin, self.sin), -1)
-        if kind == ops.TABLES[1]:
+        if kind == COLUMNS[1]:
             return self.cos.repeat_interleave(2, -1), self.sin.repeat_interleave(2, -1)
         return self.cos, self.sin
 
@@ -250,7 +257,7 @@ def _found(function: Any, arguments: _Arguments) -> Rotation | str:
         for width in (2 * PAIRS, 2 * PAIRS + REST)
     )
     results = {}
-    for dtype, table_dtype in itertools.product(ops.DTYPES, repeat=2):
+    for dtype, table_dtype in itertools.product(memory.DTYPES, repeat=2):
         if kind == COMPLEX_TABLE and table_dtype not in (torch.float32, torch.float64):
             continue
         trial = _Trial.of(next(iter(forms)), count, 2 * PAIRS, dtype, table_dtype, 3)
@@ -290,8 +297,8 @@ def _turn(
     given = [x if x.dtype == result else x.to(result) for x in parts]
     rest = given[0].shape[-1] - 2 * cos.shape[-1]
     if part != "last" or not rest:
-        return ops.turn_all_by(given, cos, sin, seq_axis, layout)
-    turned = ops.turn_all_by([x[..., rest:] for x in given], cos, sin, seq_axis, layout)
+        return turn_all_by(given, cos, sin, seq_axis, layout)
+    turned = turn_all_by([x[..., rest:] for x in given], cos, sin, seq_axis, layout)
     return tuple([torch.cat((x[..., :rest], y), -1) for x, y in zip(given, turned, strict=True)])
 
 
@@ -336,36 +343,71 @@ def _turned(
     for tensor in (*parts, *tables):
         if type(tensor) is not torch.Tensor or not tensor.is_cpu:
             return None
-    if table.requires_grad or tables[-1].requires_grad or tables[-1].shape != table.shape:
+    # to ask a tensor for its shape takes as long as to compare ten
+    shape, columns = x.shape, table.shape
+    if table.requires_grad or (len(tables) > 1 and _unlike(tables[1], table, columns)):
         return None
-    axis = axes.get((x.dim(), table.dim(), heads)) if heads is None or type(heads) is int else None
+    axis = axes.get((len(shape), len(columns), heads)) if heads is None or type(heads) is int else None
     result = what.results.get((x.dtype, table.dtype))
-    if axis is None or result is None or tables[-1].dtype != table.dtype:
+    if axis is None or result is None:
         return None
-    pairs = table.shape[-1] // (1 if what.tables in (ops.TABLES[2], COMPLEX_TABLE) else 2)
-    width, length = x.shape[-1], table.shape[-2]
-    if not 0 < 2 * pairs <= width or (what.part is None and 2 * pairs != width):
+    pairs = columns[-1] // (1 if what.tables in (COLUMNS[2], COMPLEX_TABLE) else 2)
+    width, length = shape[-1], columns[-2]
+    if not 0 < 2 * pairs <= width or (what.part is None and 2 * pairs != width) or shape[axis] != length:
         return None
-    if table.dim() == 3 and table.shape[0] != 1 and table.shape[0] != x.shape[0]:
+    if len(columns) == 3 and columns[0] != 1 and columns[0] != shape[0]:
         return None
-    for part in parts:
-        if part.dim() != x.dim() or part.dtype != x.dtype or part.shape[-1] != width or part.shape[axis] != length:
+    for part in parts[1:]:
+        other = part.shape
+        if len(other) != len(shape) or part.dtype != x.dtype or other[-1] != width or other[axis] != length:
             return None
-        if part.shape[0] != x.shape[0]:
+        if other[0] != shape[0]:
             return None
     if _watched(parts):
         return None
+    turned: tuple[torch.Tensor, ...] | None = None
+    if len(shape) == 4 and result == x.dtype and (what.part != "last" or 2 * pairs == width):
+        turned = _few(what, parts, tables, (columns[0] if len(columns) == 3 else 1, length, 2 * pairs), axis)
+    if turned is None:
+        each = _columns(what, tables)
+        if each is None:
+            return None
+        cos, sin = each
+        turned = _turn(parts, cos, sin if what.sign > 0 else -sin, axis, what.layout, what.part, result)
+    return tuple([part.contiguous() for part in turned]) if what.gathers[2 * pairs != width] else turned
+
+
+def _few(
+    what: Rotation, parts: list[Any], tables: list[Any], shape: tuple[int, ...], axis: int
+) -> tuple[torch.Tensor, ...] | None:
+    """The same of few tokens, whose angles are kept for the next layer; None where that is no usual call."""
+
+    def angles(dtype: Any) -> Any:
+        return made_of(tuple(tables), (what.tables, what.sign, dtype), lambda: _angles(what, tables, shape, dtype))
+
+    return by_rows(parts, shape, angles, axis % 4, what.layout)
+
+
+def _angles(what: Rotation, tables: list[Any], shape: tuple[int, ...], dtype: Any) -> Any:
+    """Cosines and sines side by side, as the kernel takes them; None where the columns of a pair differ."""
+    if what.tables == COLUMNS[0] and what.sign > 0 and all(table.is_contiguous() for table in tables):
+        cos, sin = (table.view(shape) for table in tables)
+        return side_by_side(cos, sin, dtype)
     columns = _columns(what, tables)
     if columns is None:
         return None
     cos, sin = columns
-    turned = _turn(parts, cos, sin if what.sign > 0 else -sin, axis, what.layout, what.part, result)
-    return tuple([part.contiguous() for part in turned]) if what.gathers[2 * pairs != width] else turned
+    rows = torch.cat((cos, sin if what.sign > 0 else -sin), -1).view(shape)
+    return with_plain_nans(rows.to(torch.float64 if dtype == np.float64 else torch.float32).numpy())
+
+
+def _unlike(sin: torch.Tensor, cos: torch.Tensor, shape: torch.Size) -> bool:
+    return bool(sin.requires_grad or sin.dtype != cos.dtype or sin.shape != shape)
 
 
 def _watched(parts: list[torch.Tensor]) -> bool:
     """Whether a transform, a trace or derivatives in forward mode want to see each operation."""
-    if ops.transforms() is not None or ops.trace() is not None:
+    if transforms.transforms() is not None or transforms.trace() is not None:
         return True
     # a name that torch does not promise to keep, to ask but once
     if getattr(forward_ad, "_current_level", 0) < 0:
@@ -381,7 +423,7 @@ def _columns(what: Rotation, tables: list[torch.Tensor]) -> tuple[torch.Tensor, 
         cos, sin = (table[..., : table.shape[-1] // 2] for table in tables)
     else:
         try:
-            cos, sin = (ops.pairs_of(table, what.tables, "tables") for table in tables)
+            cos, sin = (pairs_of(table, what.tables, "tables") for table in tables)
         except ValueError:
             return None
     return (cos[0], sin[0]) if cos.dim() == 3 and cos.shape[0] == 1 else (cos, sin)
