@@ -35,7 +35,8 @@ def lint(session: nox.Session) -> None:
     session.install(*nox.project.dependency_groups(PROJECT, "lint"))
     session.run("ruff", "check", ".")
     session.run("ruff", "format", "--check", ".")
-    session.run("cython-lint", "--max-line-length", "120", *map(str, Path("src").glob("*.pyx")), "src/posenc.pxd")
+    cython = [str(path) for kind in ("*.pyx", "*.pxd") for path in Path("src").glob(kind)]
+    session.run("cython-lint", "--max-line-length", "120", *cython)
     session.run("mypy")
     session.run("pyright")
     session.run("repo-review", ".")

@@ -16,10 +16,12 @@ POSENC_DOORS(avx512)
 #endif
 
 enum { WAVES = 35, WIDTH = 2 * WAVES, STRIDE = 72, ROWS = 300, BLOCK_BITS = 4, SPAN_BITS = 10 };
+enum { TURNED = 4, PAIRS = 33 };
 enum { NEAR = (1 << BLOCK_BITS) / 2 + 1, FAR = 1 << (SPAN_BITS - BLOCK_BITS) };
 
 static double high[2 * WAVES], low[2 * WAVES], largest[2], amplitude[WIDTH], ones[WIDTH];
 static double quadrature_amplitude[WIDTH], near[4 * NEAR * STRIDE], far[4 * FAR * STRIDE], origin[4 * STRIDE];
+static float far_single[TURNED * 2 * PAIRS];
 static double scratch[1 << 17], values[ROWS * WIDTH], rest[ROWS * WIDTH], positions[2 * ROWS];
 static int32_t source[WIDTH], quadrature_source[WIDTH], cosine[WIDTH], sine[WIDTH], runs[2] = {0, WIDTH};
 static const posenc_plan plan = {2, WAVES, WIDTH, high, low, largest, source, amplitude, runs, 1, 0};
@@ -58,6 +60,8 @@ static void run(const char *name, const posenc_level *level)
     level->evaluate(&plan, zero, 1, source, amplitude, origin, origin + 2 * STRIDE, 0, scratch);
     level->evaluate(&plan, zero, 1, quadrature_source, quadrature_amplitude, origin + STRIDE, origin + 3 * STRIDE, 0,
                     scratch);
+    for (int i = 0; i < TURNED * 2 * PAIRS; i++)
+        far_single[i] = (float)far[i];
     posenc_lattice lattice = {&plan, quadrature_source, quadrature_amplitude, near, far, origin, STRIDE, BLOCK_BITS, SPAN_BITS};
     for (int type = 0; type < 4; type++) {
         for (int stream = 0; stream < 2; stream++) {
@@ -74,16 +78,16 @@ static void run(const char *name, const posenc_level *level)
             r.x = (const char *)values;
             r.out = (char *)rest;
             r.shape[0] = r.shape[1] = r.shape[2] = 1;
-            r.shape[3] = 4;
+            r.shape[3] = TURNED;
             for (int k = 0; k < 4; k++)
                 r.out_strides[k] = r.x_strides[k] = WIDTH * sizes[type];
-            r.angles = far;
-            r.pairs = 33;
+            r.angles = type < POSENC_FLOAT16 ? (const char *)far : (const char *)far_single;
+            r.pairs = PAIRS;
             r.width = WIDTH;
             r.type = type;
             r.layout = layout;
             level->rotate(&r, scratch);
-            say(name, "rotate", type, rest, (size_t)(4 * WIDTH * sizes[type]));
+            say(name, "rotate", type, rest, (size_t)(TURNED * WIDTH * sizes[type]));
         }
     }
 }

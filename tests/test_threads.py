@@ -117,6 +117,21 @@ def test_interrupt_while_threads_are_started(monkeypatch):
     assert len(done) < 500
 
 
+@pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="signals are of another kind here")
+@pytest.mark.skipif(signal.getsignal(signal.SIGINT) is signal.SIG_IGN, reason="interrupts are ignored here")
+def test_interrupt_that_another_thread_hears():
+    """The system gives a process's signals to any of its threads, and the one that waits for the others sleeps on."""
+
+    def hear(i):
+        time.sleep(5e-3)
+        if i == 20:
+            signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+
+    done, error = blocks_done(2, hear)
+    assert type(error) is KeyboardInterrupt
+    assert len(done) < 500
+
+
 @pytest.mark.parametrize("possible", [0, 1])
 def test_fewer_threads_than_asked_for(possible, monkeypatch):
     """No more threads are to be had: those that are do the work, or the caller does."""
@@ -279,7 +294,8 @@ warnings.simplefilter("ignore")
 try:
     import numpy
 except ImportError as error:
-    print("refused:", error)
+    # in some lines, which are one here
+    print("refused:", repr(error))
 else:
     import posenc_fast as pf
     if not pf.isa_levels():

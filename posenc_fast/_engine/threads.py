@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import contextvars
 import os
 import threading
@@ -73,7 +74,12 @@ def run(task: Callable[[Any], Any], blocks: Iterable[Any], workers: int) -> None
                 break
         if not futures:
             work()
+        # The system may let any thread hear of an interrupt, and CPython without the GIL forgets one that comes while it
+        # is about to sleep, which takes long where others compute: so the caller never sleeps for longer than this.
         for future in futures:
+            while not future.done():
+                with contextlib.suppress(TimeoutError):
+                    future.exception(timeout=0.1)
             future.result()
     except BaseException:
         stop = True
