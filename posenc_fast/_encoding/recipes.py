@@ -61,8 +61,9 @@ def _text(value: Any, most: int | None) -> str:
         return "{" + ", ".join(f"{key!r}: {_text(each, most)}" for key, each in value.items()) + "}"
     if isinstance(value, list | tuple):
         begin, end = "[]" if isinstance(value, list) else "()"
-        left_out = most is not None and len(value) > 3 and _size(value) > most
-        some = [_text(each, most) for each in ((*value[:2], value[-1]) if left_out else value)]
+        items = list(value)
+        left_out = most is not None and len(items) > 3 and _size(value) > most
+        some = [_text(each, most) for each in ([*items[:2], items[-1]] if left_out else items)]
         if left_out:
             some.insert(2, "..")
         return begin + ", ".join(some) + ("," if len(some) == 1 and begin == "(" else "") + end
