@@ -74,7 +74,7 @@ def sums(plans: Plans, x: Any, start: int, x_scale: Any, out: Any) -> Array | No
     view, seen = total, values
     if len(shape) != 3:
         view, seen = (array.reshape(-1, *shape[-2:]) for array in (total, values))
-    lattice.table(engine.level, span, offset, view, _SINGLE, False, seen, x_scale)
+    lattice.table(engine.level, span, offset, view, _SINGLE, 0, seen, x_scale)
     return x if out is x else total
 
 
