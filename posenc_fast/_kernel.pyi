@@ -5,6 +5,7 @@ from typing import Any
 LEVELS: tuple[str, ...]
 MISSED: tuple[str, ...]
 CACHE_SIZE: int
+STORES: tuple[str, ...]
 DEBUG: bool
 KINDS: dict[str, int]
 
@@ -45,7 +46,7 @@ class Lattice:
         offset: int,
         out: Any,
         kind: int,
-        stream: bool = False,
+        stores: int = 0,
         x: Any = None,
         scale: float = 1.0,
     ) -> None: ...
@@ -53,6 +54,7 @@ class Lattice:
         self, level: int, spans: Any, offsets: Any, out: Any, kind: int, x: Any = None, scale: float = 1.0
     ) -> None: ...
 
+def stores(out: Any, x: Any, kind: int, last_level: int, given: bool) -> int: ...
 def rotate(level: int, angles: Any, x: Any, out: Any, kind: int, layout: int) -> None: ...
 def rotate_memory(
     level: int,

@@ -17,8 +17,8 @@ from guards cimport (
     check_values, require,
 )
 from posenc cimport (
-    BFLOAT16, DEBUG as GUARDED, FLOAT16, FLOAT32, FLOAT64, CLattice, CLevel, CPlan, CRotation, CSink, cache_size,
-    half_row, is_warm, row_scratch, rows_scratch, table_scratch,
+    BFLOAT16, DEBUG as GUARDED, FITS, FLOAT16, FLOAT32, FLOAT64, PAST, STORES_COUNT, CLattice, CLevel, CPlan, CResult,
+    CRotation, CSink, c_stores, cache_size, half_row, is_warm, reasons, row_scratch, rows_scratch, table_scratch,
 )
 
 cdef extern from *:
@@ -108,6 +108,8 @@ def _load():
 
 LEVELS, MISSED = _load()
 CACHE_SIZE = cache_size()
+# by what `stores` answers
+STORES = tuple([reasons[k].decode() for k in range(STORES_COUNT)])
 DEBUG = bool(GUARDED)
 # what Python calls them too: posenc_fast/_numbers/formats.py
 KINDS = {"float64": FLOAT64, "float32": FLOAT32, "float16": FLOAT16, "bfloat16": BFLOAT16}
@@ -146,17 +148,15 @@ cdef class _Target:
     cdef Py_buffer x
     cdef bint has_out, has_x
 
-    def __cinit__(self, object out, object x, double scale, int kind, bint stream):
+    def __cinit__(self, object out, object x, double scale, int kind, int stores):
         PyObject_GetBuffer(out, &self.out, PyBUF_STRIDES | PyBUF_WRITABLE)
         self.has_out = True
         self.sink.out = <char*>self.out.buf
         self.sink.row = self.out.strides[self.out.ndim - 2]
         self.sink.type = kind
         self.sink.scale = scale
-        if x is None:
-            # memory that was never written comes through the cache
-            self.sink.stream = stream and is_warm(self.out.buf, self.out.len)
-        else:
+        self.sink.stream = stores == PAST
+        if x is not None:
             PyObject_GetBuffer(x, &self.x, PyBUF_STRIDES)
             self.has_x = True
             self.sink.batch = self.out.strides[0]
@@ -164,19 +164,30 @@ cdef class _Target:
             self.sink.x = <const char*>self.x.buf
             self.sink.x_batch = self.x.strides[0]
             self.sink.x_row = self.x.strides[1]
-            self.sink.ahead = stream
-            # not in place, where lines are in the cache when they are written; nor narrow rows, of which too many lines
-            # are shared by two; nor one batch of float32, whose rows are written as they are made
-            self.sink.stream = (
-                stream and self.sink.x != self.sink.out and self.out.shape[2] * self.out.itemsize >= 256
-                and not (self.sink.batches == 1 and kind == FLOAT32)
-            )
+            self.sink.ahead = stores != FITS
 
     def __dealloc__(self):
         if self.has_out:
             PyBuffer_Release(&self.out)
         if self.has_x:
             PyBuffer_Release(&self.x)
+
+
+def stores(out, x, int kind, Py_ssize_t last_level, bint given):
+    """How a table or a sum is to be written to out: an index into ``STORES``.
+
+    last_level: bytes of the last-level cache. given: out is not new memory.
+    """
+    cdef _Target target = _Target(out, x, 1.0, kind, FITS)
+    cdef CResult result
+    result.bytes = target.out.len
+    result.row = target.out.shape[target.out.ndim - 1] * target.out.itemsize
+    result.last_level = last_level
+    result.mapped = x is None and given and is_warm(target.out.buf, target.out.len)
+    result.sum = x is not None
+    result.in_place = result.sum and target.sink.x == target.sink.out
+    result.at_once = result.sum and target.sink.batches == 1 and kind == FLOAT32
+    return c_stores(&result)
 
 
 cdef class Plan:
@@ -229,7 +240,7 @@ cdef class Plan:
             check_level(level, LEVELS)
             check_positions(positions, self.c.axes)
             check_target(out, x, kind, memoryview(positions).shape[0], self.c.width)
-        target = _Target(out, x, scale, kind, False)
+        target = _Target(out, x, scale, kind, FITS)
         if GUARDED or size > ON_STACK:
             memory = _Scratch(size)
             scratch = memory.start
@@ -364,11 +375,12 @@ cdef class Lattice:
             work.check()
         return memory
 
-    def table(self, int level, int64_t span, Py_ssize_t offset, out, int kind, bint stream=False, x=None,
+    def table(self, int level, int64_t span, Py_ssize_t offset, out, int kind, int stores=FITS, x=None,
               double scale=1.0):
         """Fill out (rows, width): consecutive integers from span * 2**span_bits + offset on.
 
-        Or write scale * x + encoding to out (batch, rows, width), which float64 does by rows alone.
+        Or write scale * x + encoding to out (batch, rows, width), which float64 does by rows alone. stores: what the
+        function of that name answers for the whole result, of which out may be a part.
         """
         cdef _Target target
         cdef _Scratch memory
@@ -378,7 +390,7 @@ cdef class Lattice:
             check_target(out, x, kind, None, self.plan.c.width)
             require(0 <= offset < 1 << self.c.span_bits, "offset", "lie in a span", offset)
             require(x is None or kind != 0, "kind", "be that of rows, for sums of float64", kind)
-        target = _Target(out, x, scale, kind, stream)
+        target = _Target(out, x, scale, kind, stores)
         memory = _Scratch(table_scratch(self.plan.c.waves, self.plan.c.width))
         rows = target.out.shape[target.out.ndim - 2]
         with nogil:
@@ -395,7 +407,7 @@ cdef class Lattice:
             check_level(level, LEVELS)
             check_points(spans, offsets, self.c.span_bits)
             check_target(out, x, kind, spans.shape[0], self.plan.c.width)
-        target = _Target(out, x, scale, kind, False)
+        target = _Target(out, x, scale, kind, FITS)
         memory = _Scratch(rows_scratch(self.plan.c.waves, self.plan.c.width))
         with nogil:
             levels[level].rows(&self.c, &spans[0], &offsets[0], spans.shape[0], &target.sink, memory.start)

@@ -25,10 +25,10 @@ object: the module's init function never runs.
 """
 
 from posenc cimport (
-    ADDED, BFLOAT16, FEW_WAVES, FLAT_WAVES, FLAT_WIDTH, FLOAT16, FLOAT32, FLOAT64, FUSES, CLattice, CLevel, CPlan,
-    CSink, bits, crdouble, crfloat, crint32, fma, from_bfloat, from_bits, from_half, oddfloat, prefetch, product_error,
-    rdouble, rfloat, roddfloat, rwidebfloat, stream, stream_end, to_bfloat, to_half, to_odd, to_wide_bfloat, two_sum,
-    widebfloat,
+    ADDED, BFLOAT16, FETCHED, FEW_WAVES, FLAT_WAVES, FLAT_WIDTH, FLOAT16, FLOAT32, FLOAT64, FUSES, NEAR_BLOCK, STRETCH,
+    TILE, CLattice, CLevel, CPlan, CSink, bits, crdouble, crfloat, crint32, fma, from_bfloat, from_bits, from_half,
+    oddfloat, prefetch, product_error, rdouble, rfloat, roddfloat, rwidebfloat, stream, stream_end, to_bfloat, to_half,
+    to_odd, to_wide_bfloat, two_sum, widebfloat,
 )
 from libc.math cimport INFINITY, NAN, fabs
 from libc.stdint cimport int32_t, int64_t, uint16_t, uint64_t, uintptr_t
@@ -41,12 +41,6 @@ ctypedef fused row_out:
     rfloat
     roddfloat
     rwidebfloat
-
-cdef enum:
-    TILE = 256  # columns that go through a buffer at a time
-    STRETCH = 64  # columns between two requests for memory
-    FETCHED = 3072  # values between a request and its use, of all arrays
-    NEAR_BLOCK = 1 << 15  # values of a block that are asked for while the block before is worked on
 
 ctypedef fused narrow_row:
     rfloat

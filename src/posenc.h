@@ -7,6 +7,7 @@
 #define POSENC_H
 
 #include "arithmetic.h"
+#include "tuning.h"
 
 #include <math.h>
 #include <stddef.h>
@@ -370,10 +371,6 @@ typedef struct {
     int stream, ahead;            /* out is written past the cache; what is added to lies beyond it: fetch early */
 } posenc_sink;
 
-/* fewer waves than this are evaluated for several rows at a time, up to so many waves and columns */
-enum { POSENC_FEW_WAVES = 65, POSENC_FLAT_WAVES = 128, POSENC_FLAT_WIDTH = 256 };
-/* doubles of rows that are made before they are added to a batch */
-enum { POSENC_ADDED = 1 << 14 };
 enum { POSENC_FLOAT64, POSENC_FLOAT32, POSENC_FLOAT16, POSENC_BFLOAT16 };
 
 /* the first half of a row of 2 * n values of a type, as doubles or floats from out[2 * n * row + first] on; 0 where the

@@ -46,6 +46,14 @@ cdef extern from "posenc.h" nogil:
 
     const bint DEBUG "POSENC_DEBUG"
     int ADDED "POSENC_ADDED"
+    int TILE "POSENC_TILE"
+    int STRETCH "POSENC_STRETCH"
+    int FETCHED "POSENC_FETCHED"
+    int NEAR_BLOCK "POSENC_NEAR_BLOCK"
+    int FITS "POSENC_FITS"
+    int PAST "POSENC_PAST"
+    int STORES_COUNT "POSENC_STORES_COUNT"
+    const char** reasons "posenc_reasons"
     int FEW_WAVES "POSENC_FEW_WAVES"
     int FLAT_WAVES "POSENC_FLAT_WAVES"
     int FLAT_WIDTH "POSENC_FLAT_WIDTH"
@@ -56,6 +64,12 @@ cdef extern from "posenc.h" nogil:
     int HALF "POSENC_HALF"
     int INTERLEAVED "POSENC_INTERLEAVED"
     int SEPARATED "POSENC_SEPARATED"
+
+    ctypedef struct CResult "posenc_result":
+        Py_ssize_t bytes, row, last_level
+        bint mapped, sum, in_place, at_once
+
+    int c_stores "posenc_stores"(const CResult*)
 
     ctypedef struct CPlan "posenc_plan":
         Py_ssize_t axes, waves, width

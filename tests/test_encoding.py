@@ -10,6 +10,7 @@ import pytest
 
 import posenc_fast as pf
 from posenc_fast import reference
+from posenc_fast._encoding import short
 
 ARRAY = np.array([3.0, 1.0, 0.5])
 BUILD = {
@@ -753,3 +754,48 @@ def test_one_position_and_bad_arguments():
         encoding.encode(one, workers=0)
     with pytest.raises(ValueError, match="axes"):
         pf.join([encoding, encoding]).encode(one)
+
+
+POSITIONS = {
+    "float64": np.array([0.0, -0.5, 1.6e9 + 0.25, 1e15]),
+    "float16": np.array([1.5, -2.0, 7.0], np.float16),
+    "NaN and infinite": np.array([1.0, np.nan, -np.inf, np.inf]),
+    # left to exact arithmetic
+    "enormous": np.array([1.0, 1e300, -1e17, 5e-324]),
+    "int64": np.arange(-3, 7),
+    "uint8": np.arange(5, dtype=np.uint8),
+    "beyond 2^53": np.array([2**53 + 1, -(2**62) - 1]),
+    "uint64": np.array([2**64 - 1, 3], np.uint64),
+    "two dimensions": np.arange(6.0).reshape(2, 3),
+    "column by column": np.asfortranarray(np.arange(12.0).reshape(3, 4) / 8),
+    "every other": np.arange(20.0)[::2],
+    "backwards": np.arange(20.0)[::-1],
+    "other byte order": np.arange(4.0).astype(">f8"),
+    "none": np.zeros((0, 2)),
+    "extended": np.array([1, 2], np.longdouble) / 3,
+}
+
+
+@pytest.mark.usefixtures("backend")
+@pytest.mark.parametrize("dtype", [None, np.float32, np.float64, np.float16], ids=str)
+@pytest.mark.parametrize("positions", POSITIONS.values(), ids=POSITIONS)
+def test_few_rows_have_the_bits_of_the_general_way(positions, dtype):
+    periodic = pf.fourier_features(pf.periodic([7.0, 24.0]))
+    shifted = pf.Encoding([0.1, 2.0, 3.0], phases=[0.1, 0.2, 0.3])
+    for encoding in (pf.sinusoidal(6), pf.sinusoidal(7, odd="zero"), periodic, shifted):
+        few = encoding.encode(positions, dtype=dtype)
+        # a number of workers leads past the short way
+        general = encoding.encode(positions, dtype=dtype, workers=1)
+        assert few.dtype == general.dtype
+        assert few.shape == general.shape == (*positions.shape, encoding.d_model)
+        assert few.flags.c_contiguous
+        assert few.tobytes() == general.tobytes()
+
+
+def test_few_rows_take_the_short_way():
+    plans = pf.sinusoidal(6)._plans
+    for dtype in (None, np.float32, np.float64):
+        assert short.rows(plans, np.arange(4.0), dtype, None) is not None
+    assert short.rows(plans, np.arange(4.0), np.float16, None) is None
+    assert short.rows(plans, [1.0, 2.0], None, None) is None
+    assert short.rows(pf.join([pf.sinusoidal(4)] * 2)._plans, np.ones((2, 2)), None, None) is None

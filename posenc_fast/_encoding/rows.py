@@ -72,12 +72,13 @@ def fill_progression(
         return
     lattice, span_bits = plans.lattice(engine, target.kind == FLOAT64.kind)
     begin_all, step = int(first), int(each)
+    stores = target.stores()
 
     def task(part: slice, out: Array, x: Array | None) -> None:
         begin, rows = begin_all + part.start * step, part.stop - part.start
         if step == 1 and (x is None or target.kind != FLOAT64.kind):
             span, offset = divmod(begin, 1 << span_bits)
-            lattice.table(engine.level, span, offset, out, target.kind, target.stream, x, target.scale)
+            lattice.table(engine.level, span, offset, out, target.kind, stores, x, target.scale)
         else:
             spans, offsets = _lattice_points(begin, step, rows, span_bits)
             lattice.rows(engine.level, spans, offsets, out, target.kind, x, target.scale)

@@ -15,8 +15,9 @@ import numpy.typing as npt
 from .._engine.blocks import WORTH_A_THREAD
 from .._numbers.formats import FLOAT32, FLOAT64, usual_type
 from .plans import Plans
+from .positions import form_of
 
-__all__ = ["row", "sums", "table"]
+__all__ = ["row", "rows", "sums", "table"]
 
 Array = npt.NDArray[Any]
 
@@ -73,7 +74,7 @@ def sums(plans: Plans, x: Any, start: int, x_scale: Any, out: Any) -> Array | No
     view, seen = total, values
     if len(shape) != 3:
         view, seen = (array.reshape(-1, *shape[-2:]) for array in (total, values))
-    lattice.table(engine.level, span, offset, view, _SINGLE, False, seen, x_scale)
+    lattice.table(engine.level, span, offset, view, _SINGLE, 0, seen, x_scale)
     return x if out is x else total
 
 
@@ -115,3 +116,25 @@ def row(plans: Plans, position: Any, out: Any) -> Array | None:
     if given is None or not plan.encode_one(engine.level, value, given.reshape(-1), _SINGLE):
         return None
     return out  # type: ignore[no-any-return]
+
+
+def rows(plans: Plans, positions: Any, dtype: Any, out: Array | None) -> Array | None:
+    """A few new rows of the real numbers of a plain array."""
+    if type(positions) is not np.ndarray or out is not None or positions.dtype not in _REAL:
+        return None
+    usual = usual_type(dtype)
+    if usual is None:
+        return None
+    count, width = positions.size, plans.width
+    if not 0 < count * width < WORTH_A_THREAD or form_of(positions) != "real":
+        return None
+    engine = plans.engine()
+    plan = plans.alone.get(engine.backend) or plans.make_alone(engine)
+    if plan is None:
+        return None
+    result = np.empty((count, width), usual[0])
+    # in the order of rows, whatever the order of the memory is
+    values = positions.astype(np.float64, "C").reshape(count, 1)
+    if plan.encode(engine.level, values, result, usual[1]) is not None:
+        return None
+    return result if positions.ndim == 1 else result.reshape(*positions.shape, width)

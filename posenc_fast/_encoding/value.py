@@ -372,8 +372,10 @@ class Encoding:
         >>> pf.sinusoidal(2).encode(np.datetime64("2026-01-01T00:00:00")).shape
         (2,)
         """
-        if precision == "exact" and workers is None and (dtype is None or dtype is np.float32):
-            row = short.row(self._plans, positions, out)
+        if precision == "exact" and workers is None:
+            row = short.row(self._plans, positions, out) if dtype is None or dtype is np.float32 else None
+            if row is None:
+                row = short.rows(self._plans, positions, dtype, out)
             if row is not None:
                 return row
         result_type = wanted_type(dtype, out, "encode")

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from .._numbers.formats import format_of
 from . import threads as _threads
-from .backend import CACHE_SIZE
+from .backend import CACHE_SIZE, kernel
 
 __all__ = ["Target", "collapse"]
 
@@ -63,10 +63,13 @@ class Target:
         self.out = out.view(form.stored)
         self.x = x if x is None else x.view(form.stored)
         self.rows, self.width = out.shape[-2:]
-        # memory that was written before is not worth its place in the cache when it fills the cache anyway; of
-        # narrow rows, too many lines are shared by two rows. What is added to is fetched early instead.
-        large = 0 < cache_size() // 3 <= out.nbytes
-        self.stream = large and (x is not None or (warm and self.width * out.itemsize >= 256))
+        self.warm = warm
+
+    def stores(self) -> int:
+        """How the kernel is to write the rows of a table, or their sum with x: see src/tuning.h."""
+        if kernel is None:
+            return 0
+        return int(kernel.stores(self.out, self.x, self.kind, cache_size(), self.warm))
 
     def some(self, out: Array, x: Array | None) -> Target:
         """The same for some rows, of which out and x are copies or views."""

@@ -343,7 +343,7 @@ class Lattice:
         offset: int,
         out: npt.NDArray[Any],
         kind: int,
-        stream: bool = False,
+        stores: int = 0,
         x: npt.NDArray[Any] | None = None,
         scale: float = 1.0,
     ) -> None:

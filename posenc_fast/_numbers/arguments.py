@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 import os
@@ -79,6 +80,12 @@ def check_precision(precision: Any) -> bool:
     return one_of(precision, "precision", PRECISIONS) == "float32"
 
 
+# the system is asked for a file each time
+@functools.cache
+def _cpus() -> int:
+    return os.cpu_count() or 1
+
+
 def check_workers(workers: Any) -> int:
     """Number of threads, as in scipy.fft: None is 1, negative numbers count back from the number of CPUs."""
     if workers is None:
@@ -86,7 +93,7 @@ def check_workers(workers: Any) -> int:
     if isinstance(workers, bool):
         raise TypeError(f"workers must be an integer or None, not {workers!r}")
     count = count_of(workers, "workers", -sys.maxsize)
-    cpus = os.cpu_count() or 1
+    cpus = _cpus()
     if count == 0:
         raise ValueError("workers=0 must not be zero; None or 1 means one thread, -1 all CPUs")
     if count < 0:

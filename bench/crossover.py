@@ -1,0 +1,63 @@
+"""From which size on a result is better written past the cache: what the constants of src/tuning.h come from.
+
+``python bench/crossover.py`` prints for tables of 1 to 128 MiB, in memory that was written before, the time past the
+cache as a ratio to that through it: of writing alone, and of writing and then reading once. The sides alternate in one
+process, each figure is the median of the ratios. ``--width`` takes rows of another width, ``--offset`` another place in a
+cache line, ``--type`` another type.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+
+import numpy as np
+from timing import Array, alternate, ratio, warm
+
+import posenc_fast as pf
+from posenc_fast._engine import backend
+from posenc_fast._engine.blocks import cache_size
+
+MIB = 1 << 20
+SIZES = (1, 2, 4, 8, 12, 16, 24, 32, 64, 128)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--width", type=int, default=512)
+    parser.add_argument("--offset", type=int, default=0, help="bytes from the start of a cache line")
+    parser.add_argument("--type", default="float32", choices=("float64", "float32", "float16"))
+    parser.add_argument("--runs", type=int, default=21)
+    arguments = parser.parse_args()
+    engine, dtype = backend.current(), np.dtype(arguments.type)
+    kernel = engine.module
+    kind = kernel.KINDS[arguments.type]
+    ways = {"through": 0, "past": kernel.STORES.index("past the cache")}
+    encoding = pf.sinusoidal(arguments.width)
+    lattice, _ = encoding._plans.lattice(engine, kind == 0)
+    print(
+        f"rows of {arguments.width} {dtype}, {arguments.offset} bytes into a line; last level {cache_size() / MIB:g} MiB"
+    )
+    print("  MiB  written  written and read")
+    for size in SIZES:
+        rows = size * MIB // dtype.itemsize // arguments.width
+        room = warm((size * MIB + 128,), np.uint8)
+        start = -room.ctypes.data % 64 + arguments.offset
+        out = np.ndarray((rows, arguments.width), dtype, room, start)
+        stored = out.view(np.uint16) if kind == 2 else out
+
+        def table(stores: int, read: int, out: Array = stored) -> None:
+            lattice.table(engine.level, 0, 0, out, kind, stores)
+            if read:
+                out.max()
+
+        sides = {
+            f"{way} {read}": functools.partial(table, stores, read) for way, stores in ways.items() for read in (0, 1)
+        }
+        times = alternate(sides, arguments.runs)
+        written, read = (ratio(times, f"past {read}", f"through {read}").median for read in (0, 1))
+        print(f"{size:5d}  {written:7.2f}  {read:7.2f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

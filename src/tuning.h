@@ -1,0 +1,68 @@
+/* What only speed depends on: constants, each with the command that measures it, and when to write past the cache. */
+#ifndef POSENC_TUNING_H
+#define POSENC_TUNING_H
+
+#include <stddef.h>
+
+enum {
+    /* columns that go through a buffer at a time: python bench/targets.py --only memset, and --only float16 */
+    POSENC_TILE = 256,
+    /* columns between two requests for memory; values between a request and its use, of all arrays; values of a block
+       that are asked for while the block before is worked on; doubles of rows that are made before they are added to a
+       batch: python bench/targets.py --only add */
+    POSENC_STRETCH = 64,
+    POSENC_FETCHED = 3072,
+    POSENC_NEAR_BLOCK = 1 << 15,
+    POSENC_ADDED = 1 << 14,
+    /* fewer waves than this are evaluated for several rows at a time, up to so many waves and columns:
+       python bench/targets.py --only encode */
+    POSENC_FEW_WAVES = 65,
+    POSENC_FLAT_WAVES = 128,
+    POSENC_FLAT_WIDTH = 256,
+    /* Bytes of a result that is written past the cache: this part of the last level, and no more than this in any case.
+       python bench/crossover.py: written and then read once, it takes no longer past the cache from 16 MiB on where a
+       processor has 32 MiB of its own (Zen 3; 11 MiB on Zen 5), from 8 MiB on where 260 MiB are shared and slow
+       (Sapphire Rapids). */
+    POSENC_PAST_PART = 2,
+    POSENC_PAST_BYTES = 1 << 24,
+    /* bytes of a row: of narrower ones too many lines are shared by two: python bench/crossover.py --width 64 */
+    POSENC_PAST_ROW = 256
+};
+
+/* How the rows of a table or a sum are written, and why. Rows of any positions, which take longer to compute than to
+   write, and grids, which NumPy writes, go through the cache. */
+#define POSENC_STORES(X)                                                                     \
+    X(FITS, "through the cache: it may still be there when it is read")                      \
+    X(PAST, "past the cache")                                                                \
+    X(FRESH, "through the cache: the system has just cleared its pages there")               \
+    X(NARROW, "through the cache: too many lines are shared by two rows")                    \
+    X(IN_PLACE, "through the cache: what is added to is there when it is written")           \
+    X(AT_ONCE, "through the cache: rows of one float32 batch are added as they are made")
+#define POSENC_NAME(name, reason) POSENC_##name,
+#define POSENC_REASON(name, reason) reason,
+enum { POSENC_STORES(POSENC_NAME) POSENC_STORES_COUNT };
+static const char *const posenc_reasons[] = {POSENC_STORES(POSENC_REASON)};
+
+typedef struct {
+    ptrdiff_t bytes, row; /* of the result, and of one of its rows */
+    ptrdiff_t last_level; /* bytes of the last-level cache, 0 where unknown */
+    int mapped;           /* the result's memory was written before */
+    int sum, in_place, at_once;
+} posenc_result;
+
+static inline int posenc_stores(const posenc_result *r)
+{
+    ptrdiff_t part = r->last_level / POSENC_PAST_PART;
+    if (part <= 0 || r->bytes < (part < POSENC_PAST_BYTES ? part : POSENC_PAST_BYTES))
+        return POSENC_FITS;
+    if (r->in_place)
+        return POSENC_IN_PLACE;
+    if (r->at_once)
+        return POSENC_AT_ONCE;
+    if (r->row < POSENC_PAST_ROW)
+        return POSENC_NARROW;
+    /* a sum waits for x in any case */
+    return r->sum || r->mapped ? POSENC_PAST : POSENC_FRESH;
+}
+
+#endif
