@@ -129,7 +129,7 @@ def rows(plans: Plans, positions: Any, dtype: Any, out: Array | None) -> Array |
     if not 0 < count * width < WORTH_A_THREAD or form_of(positions) != "real":
         return None
     engine = plans.engine()
-    plan = plans.alone.get(engine.backend) or plans.make_alone(engine)
+    plan = plans.scalar_plans.get(engine.backend) or plans.scalar_plan(engine)
     if plan is None:
         return None
     result = np.empty((count, width), usual[0])
