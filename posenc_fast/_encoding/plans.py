@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -61,10 +60,7 @@ class Plans:
 
     def __init__(self, sinusoids: Sinusoids, pinned: str | None = None) -> None:
         self.sinusoids, self.width, self.pinned = sinusoids, sinusoids.width, pinned
-        # what computes in this context: the backend that these plans are pinned to, or the chosen one
-        self.engine: Callable[[], Engine] = (
-            backend.current if pinned is None else functools.partial(backend.select, pinned)
-        )
+        self.engine = backend.pinned_to(pinned)
         self._kept: dict[tuple[Any, ...], Any] = {}
         self.scalar_plans: dict[str, Any] = {}
         self._derived: dict[str, Plans] = {}

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
+import functools
 import importlib
 import os
 import warnings
 from collections.abc import Iterator
 from types import ModuleType
-from typing import NamedTuple, get_args
+from typing import NamedTuple, Protocol, get_args
 
 from .._numbers.names import meant
 from ..typing import Backend, Isa
@@ -37,6 +38,12 @@ class Engine(NamedTuple):
     backend: Backend
     level: int
     isa: Isa | None
+
+
+class EngineOf(Protocol):
+    """What gives an engine when it is called."""
+
+    def __call__(self) -> Engine: ...
 
 
 _chosen: contextvars.ContextVar[Engine | None] = contextvars.ContextVar("posenc_fast_engine", default=None)
@@ -116,6 +123,11 @@ def current() -> Engine:
         if engine is None:
             engine = _default = _from_environment()
     return engine
+
+
+def pinned_to(name: str | None) -> EngineOf:
+    """What gives the engine: of that backend, at its best level, or for None of the context."""
+    return current if name is None else functools.partial(select, name)
 
 
 def backend() -> Backend:

@@ -7,13 +7,13 @@ been written when None is returned.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from .._engine.backend import Engine
-from .._numbers.formats import BFLOAT16, FLOAT16, kind_of
+from .._engine.backend import EngineOf
+from .._numbers.formats import BFLOAT16, FLOAT16, format_of, kind_of
 from .pairs import LAYOUTS
 from .rows import Angles, angle_rows
 
@@ -45,7 +45,8 @@ class Turning(Angles, Protocol):
 
     @property
     def _last(self) -> dict[Any, Any]: ...
-    def _engine(self) -> Engine: ...
+    @property
+    def _engine(self) -> EngineOf: ...
 
 
 def angles_type(kind: int) -> np.dtype[Any]:
@@ -58,10 +59,11 @@ def by_positions(rotary: Turning, x: Any, start: Any, seq_axis: Any, out: Any) -
     few = _usual(rotary, x, seq_axis, out)
     if few is None or type(start) is not int or abs(start) >= 2**62:
         return None
-    length = few.x.shape[2]
+    _, source, _, kind = few
+    length = source.shape[2]
     if length * rotary._key.rotary_dim > ANGLES:
         return None
-    return _turned(rotary, few, rows_kept(rotary, length, start, False, False, angles_type(few.kind)))
+    return _turned(rotary, few, rows_kept(rotary, length, start, False, False, angles_type(kind)))
 
 
 def by_tables(rotary: Turning, x: Any, cos: Any, sin: Any, seq_axis: Any, out: Any) -> Array | None:
@@ -71,10 +73,11 @@ def by_tables(rotary: Turning, x: Any, cos: Any, sin: Any, seq_axis: Any, out: A
     few = _usual(rotary, x, seq_axis, out)
     if few is None or kind_of(cos.dtype) is None or kind_of(sin.dtype) is None:
         return None
-    expected = few.x.shape[0], few.x.shape[2], rotary._key.rotary_dim // 2
+    _, source, _, kind = few
+    expected = source.shape[0], source.shape[2], rotary._key.rotary_dim // 2
     if cos.shape not in (expected, expected[1:]) or 2 * cos.size > ANGLES:
         return None
-    return _turned(rotary, few, side_by_side(cos, sin, few.kind))
+    return _turned(rotary, few, side_by_side(cos, sin, kind))
 
 
 def side_by_side(cos: Array, sin: Array, kind: int) -> Array:
@@ -115,13 +118,8 @@ def rows_kept(rotary: Turning, count: int, start: Any, single: bool, inverse: bo
     return rows[start - first : start - first + count]
 
 
-class _Few(NamedTuple):
-    """What is returned, and (batch, heads, length, head_dim) of x and of that as the engines take them."""
-
-    result: Array
-    x: Array
-    out: Array
-    kind: int
+# what is returned; x and that as (batch, heads, length, head_dim), as the engines take them; their kind
+_Few = tuple[Array, Array, Array, int]
 
 
 def _usual(rotary: Turning, x: Any, seq_axis: Any, out: Any) -> _Few | None:
@@ -130,8 +128,8 @@ def _usual(rotary: Turning, x: Any, seq_axis: Any, out: Any) -> _Few | None:
         return None
     # as they are now, whatever another thread makes of them
     few = x.view()
-    kind, key, shape = kind_of(few.dtype), rotary._key, few.shape
-    if kind is None or shape[3:] != (key.head_dim,) or 0 in shape or key.layout == LAYOUTS[2]:
+    form, key, shape = format_of(few.dtype), rotary._key, few.shape
+    if form is None or shape[3:] != (key.head_dim,) or 0 in shape or key.layout == LAYOUTS[2]:
         return None
     if not few.flags.aligned or few.strides[3] != few.itemsize:
         return None
@@ -144,17 +142,19 @@ def _usual(rotary: Turning, x: Any, seq_axis: Any, out: Any) -> _Few | None:
     # in whole memory, in this order of its axes or with heads and tokens exchanged, no two values are in one place
     if not into.flags.carray and not into.swapaxes(1, 2).flags.carray:
         return None
+    kind = form.kind
     if kind in _SIXTEEN_BITS:
         few, into = few.view(np.uint16), into.view(np.uint16)
     if seq_axis in (1, -3):
         few, into = few.swapaxes(1, 2), into.swapaxes(1, 2)
-    return _Few(result, few, into, kind)
+    return result, few, into, kind
 
 
 def _turned(rotary: Turning, few: _Few, rows: Array) -> Array:
     # groups that share angles: all batches, or each by itself
     where: Any = np.newaxis if rows.ndim == 2 else (slice(None), np.newaxis)
     rows = rows[np.newaxis] if rows.ndim == 2 else rows
+    result, source, target, kind = few
     engine, layout = rotary._engine(), LAYOUTS.index(rotary._key.layout)
-    engine.module.rotate(engine.level, rows, few.x[where], few.out[where], few.kind, layout)
-    return few.result
+    engine.module.rotate(engine.level, rows, source[where], target[where], kind, layout)
+    return result

@@ -105,12 +105,13 @@ class Rotary:
     array([[0.9093, 0.5716]], dtype=float32)
     """
 
-    __slots__ = ("__weakref__", "_cache", "_found", "_key", "_last", "_parameters")
+    __slots__ = ("__weakref__", "_cache", "_engine", "_found", "_key", "_last", "_parameters")
     _key: Settings
     _parameters: dict[str, Any]
     _found: _rope.Frequencies
     _cache: dict[Any, Encoding]
     _last: dict[Any, tuple[int, Array]]
+    _engine: _backend.EngineOf
     _pinned: str | None = None
     _encodings: type[Encoding] = Encoding
 
@@ -153,6 +154,7 @@ class Rotary:
             ("_found", found),
             ("_cache", {}),
             ("_last", {}),
+            ("_engine", _backend.pinned_to(self._pinned)),
         ):
             object.__setattr__(self, name, value)
         self._angles_of("cos")
@@ -327,9 +329,6 @@ class Rotary:
     def ndim(self) -> int:
         """Number of axes of a position."""
         return self._angles_of("cos").ndim
-
-    def _engine(self) -> _backend.Engine:
-        return _backend.current() if self._pinned is None else _backend.select(self._pinned)
 
     def _angles_of(self, *functions: Function, inverse: bool = False) -> Encoding:
         """What computes these functions of all pairs, side by side."""
