@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .._engine.blocks import WORTH_A_THREAD
+from .._engine.blocks import BLOCK, WORTH_A_THREAD, Target
 from .._numbers.formats import FLOAT32, FLOAT64, usual_type
 from .plans import Plans
 from .positions import form_of
@@ -39,9 +39,9 @@ def _contiguous_rows(out: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> 
 
 
 def table(plans: Plans, length: int, start: int, dtype: Any, out: Array | None) -> Array | None:
-    """A small table of consecutive integers."""
+    """A table of consecutive integers that is one block."""
     usual, width = usual_type(dtype, out), plans.width
-    if usual is None or not (0 < length * width < WORTH_A_THREAD) or abs(start) >= 2**62:
+    if usual is None or not (0 < length * width <= BLOCK) or abs(start) >= 2**62:
         return None
     rows = _contiguous_rows(out, (length, width), usual[0])
     if rows is None:
@@ -51,7 +51,9 @@ def table(plans: Plans, length: int, start: int, dtype: Any, out: Array | None) 
     if lattice is None:
         return None
     span, offset = divmod(start, 1 << span_bits)
-    lattice.table(engine.level, span, offset, rows, usual[1])
+    # smaller ones fit in any cache
+    stores = 0 if length * width < WORTH_A_THREAD else Target(rows, warm=out is not None).stores()
+    lattice.table(engine.level, span, offset, rows, usual[1], stores)
     return rows if out is None else out
 
 
