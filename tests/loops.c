@@ -52,8 +52,8 @@ static void run(const char *name, const posenc_level *level)
     const double *zero = positions + 2 * (ROWS - 1); /* holds zeros still */
     const ptrdiff_t sizes[4] = {8, 4, 2, 2};
     level->evaluate(&plan, positions, ROWS - 1, source, amplitude, values, rest, WIDTH, scratch);
-    say(name, "evaluate", 0, values, sizeof values);
-    say(name, "rest", 0, rest, sizeof rest);
+    say(name, "evaluate", 0, values, (ROWS - 1) * WIDTH * sizeof *values);
+    say(name, "rest", 0, rest, (ROWS - 1) * WIDTH * sizeof *rest);
 
     offsets(level, near, NEAR, 1);
     offsets(level, far, FAR, 1 << BLOCK_BITS);
