@@ -21,6 +21,7 @@ from torch.autograd import forward_ad
 
 from .._engine import backend
 from .._engine.blocks import WORTH_A_THREAD
+from .._numbers.formats import FORMATS
 from .._rotary.access import engine as engine_of
 from .._rotary.access import settings
 from .._rotary.short import ANGLES, angles_type, rows_kept
@@ -31,7 +32,7 @@ from . import _memory as memory
 
 __all__ = ["by_positions", "by_rows", "by_tables"]
 
-KINDS = {torch.float64: 0, torch.float32: 1, torch.float16: 2, torch.bfloat16: 3}
+KINDS = {getattr(torch, each.name): each.kind for each in FORMATS}
 # the tokens of (batch, heads, length, head_dim) or (batch, length, heads, head_dim)
 AXES = {-2: 2, 2: 2, 1: 1, -3: 1}
 
