@@ -678,6 +678,12 @@ ERROR = re.compile(
 )
 
 
+def test_bases_that_vanish():
+    """0.0 has no negative power: alpha ** 2 is less than any number."""
+    with pytest.raises(ValueError, match=r"rope_type 'ntk' has no frequencies for base=10000.0 and \{'alpha': 1e-300\}"):
+        pf.Rotary(4, scaling={"rope_type": "ntk", "alpha": 1e-300})
+
+
 def test_garbage(rng):
     """Whatever a config has, the answer is a Rotary, None, or an error of these two kinds that says something."""
     whole = [config for config, _ in REFUSED.values()] + [config for config, *_ in PUBLISHED.values()]

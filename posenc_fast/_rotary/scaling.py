@@ -271,7 +271,8 @@ def frequencies_of(rotary_dim: int, base: float, rope_type: str, parameters: dic
     """Frequencies of the pairs, and the attention factor."""
     values = {key: np.array(value) if isinstance(value, tuple) else value for key, value in parameters.items()}
     try:
-        return SCALINGS[rope_type].compute(rotary_dim, base, **values)
+        with np.errstate(divide="raise", over="raise", invalid="raise"):
+            return SCALINGS[rope_type].compute(rotary_dim, base, **values)
     except (ArithmeticError, ValueError) as error:
         raise ValueError(f"rope_type {rope_type!r} has no frequencies for base={base} and {parameters}") from error
 
