@@ -680,7 +680,9 @@ ERROR = re.compile(
 
 def test_bases_that_vanish():
     """0.0 has no negative power: alpha ** 2 is less than any number."""
-    with pytest.raises(ValueError, match=r"rope_type 'ntk' has no frequencies for base=10000.0 and \{'alpha': 1e-300\}"):
+    with pytest.raises(
+        ValueError, match=r"rope_type 'ntk' has no frequencies for base=10000.0 and \{'alpha': 1e-300\}"
+    ):
         pf.Rotary(4, scaling={"rope_type": "ntk", "alpha": 1e-300})
 
 
