@@ -14,7 +14,7 @@ Design
     of the offset. The row above and the row below the anchor by the same offset share both products. Anchors are
     themselves rotated from one exact evaluation per *span*. Which anchor serves a position depends on the position
     alone, and so do the bits of its row.
-(e) A *sink* says where rows go: written, or added to scale * x, in any of the four types.
+(e) A *sink* is the destination of rows: written, or added to scale * x, in any of the four types.
 (f) The bits are the same at every level. Products and sums are written out where levels without FMA compute them, too,
     and contraction is off. FMA stands in the polynomials of ``quick`` alone, where results are rounded to fewer bits: a
     level without it takes plain products and sums, whose values are within REACH, and evaluates those rows again,

@@ -102,40 +102,40 @@ def test_identify_rotary_bad_files(
 # ---- keys -----------------------------------------------------------------------------------------------------------
 
 
-def saved(kind: str, arrays: dict[str, Any]) -> str:
+def saved(suffix: str, arrays: dict[str, Any]) -> str:
     """The name of a file that has the arrays."""
-    if kind == "npz":
+    if suffix == "npz":
         np.savez("o.npz", **arrays)
     else:
         optional("safetensors.numpy").save_file(arrays, "o.safetensors")
-    return f"o.{kind}"
+    return f"o.{suffix}"
 
 
-@pytest.mark.parametrize("kind", ["npz", "safetensors"])
+@pytest.mark.parametrize("suffix", ["npz", "safetensors"])
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize("shape", [(200, 64), (1, 200, 64), (200, 1, 64)])
-def test_table_by_key(kind: str, dtype: str, shape: tuple[int, ...], capsys: pytest.CaptureFixture[str]) -> None:
+def test_table_by_key(suffix: str, dtype: str, shape: tuple[int, ...], capsys: pytest.CaptureFixture[str]) -> None:
     """Buffers of torch modules have an axis more."""
     wanted = np.dtype(dtype) if dtype == "float32" else pytest.importorskip("ml_dtypes").bfloat16
     table = pf.presets.whisper(64).table(200, dtype=wanted).reshape(shape)
-    file = saved(kind, {"encoder.pos": table, "weight": np.eye(20, dtype=np.float32)})
+    file = saved(suffix, {"encoder.pos": table, "weight": np.eye(20, dtype=np.float32)})
     assert run("identify", file, "--key", "encoder.pos") == 0
     assert "whisper" in capsys.readouterr().out.splitlines()[0]
     assert run("identify", file, "--key", "encoder.pos", "--start", "1") == 1
     assert run("identify", file, "--key", "weight") == 1
 
 
-@pytest.mark.parametrize("kind", ["npz", "safetensors"])
-def test_only_one_array_needs_no_key(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("identify", saved(kind, {"pe": pf.presets.whisper(64).table(200)})) == 0
+@pytest.mark.parametrize("suffix", ["npz", "safetensors"])
+def test_only_one_array_needs_no_key(suffix: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("identify", saved(suffix, {"pe": pf.presets.whisper(64).table(200)})) == 0
     assert "whisper" in capsys.readouterr().out
-    assert run("identify", saved(kind, {"pe": np.eye(20)})) == 1
+    assert run("identify", saved(suffix, {"pe": np.eye(20)})) == 1
 
 
-@pytest.mark.parametrize("kind", ["npz", "safetensors"])
-def test_frequencies_by_key(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("suffix", ["npz", "safetensors"])
+def test_frequencies_by_key(suffix: str, capsys: pytest.CaptureFixture[str]) -> None:
     frequencies = np.unique(pf.presets.llama(128).frequencies)[::-1].astype(np.float32)
-    file = saved(kind, {"rotary.inv_freq": frequencies, "pe": np.eye(20, dtype=np.float32)})
+    file = saved(suffix, {"rotary.inv_freq": frequencies, "pe": np.eye(20, dtype=np.float32)})
     assert run("identify", file, "--key", "rotary.inv_freq") == 0
     assert "llama" in capsys.readouterr().out.splitlines()[0]
 

@@ -442,22 +442,22 @@ def parquet(columns: dict[str, Any], name: str = "p.parquet", **settings: Any) -
     return pa
 
 
-@pytest.mark.parametrize("kind", COLUMNS)
+@pytest.mark.parametrize("column_type", COLUMNS)
 @pytest.mark.parametrize("name", ["p.parquet", "p"])
-def test_parquet(kind: str, name: str, backend: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_parquet(column_type: str, name: str, backend: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Each type exactly, what is missing as NaN; known by its first bytes, whatever its name."""
     pa = optional("pyarrow")
-    column = pa.array(COLUMNS[kind], mask=np.array([False, True, False]))
-    if "tz" in kind:
+    column = pa.array(COLUMNS[column_type], mask=np.array([False, True, False]))
+    if "tz" in column_type:
         column = column.cast(pa.timestamp("us", "Europe/Berlin"))
     parquet({"other": ["x", "y", "z"], "t": column}, name, row_group_size=2)
     assert run("encode", name, "--column", "t", "--d-model", "6", "-o", "o.npy", "--dtype", "float64") == 0
-    assert f"positions: {name}, column 't' ({kind})\n" in capsys.readouterr().out
+    assert f"positions: {name}, column 't' ({column_type})\n" in capsys.readouterr().out
     rows = np.load("o.npy")
     assert np.isnan(rows[1]).all()
     # one by one: forms of positions differ in the last place of a float64
     for i in (0, 2):
-        expected = pf.sinusoidal(6).encode(COLUMNS[kind][i : i + 1], dtype=np.float64)
+        expected = pf.sinusoidal(6).encode(COLUMNS[column_type][i : i + 1], dtype=np.float64)
         np.testing.assert_allclose(rows[i : i + 1], expected, rtol=2**-51, atol=2**-50)
 
 

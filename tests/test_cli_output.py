@@ -127,17 +127,17 @@ FORMATS = ("npy", "npz", "csv", "parquet")
 DTYPES = ("float64", "float32", "float16", "bfloat16")
 
 
-def needs(kind: str) -> None:
-    if kind == "parquet":
+def needs(suffix: str) -> None:
+    if suffix == "parquet":
         optional("pyarrow.parquet")
 
 
-def content(file: Any, kind: str, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+def content(file: Any, suffix: str, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     """The rows of a file, by those who know its format."""
-    if kind in ("npy", "npz"):
+    if suffix in ("npy", "npz"):
         rows = np.load(file)
-        return (rows["encoding"] if kind == "npz" else rows).view(dtype)
-    if kind == "csv":
+        return (rows["encoding"] if suffix == "npz" else rows).view(dtype)
+    if suffix == "csv":
         first, *lines = file.read().splitlines()
         assert first.split(b",") == [b"c%d" % i for i in range(first.count(b",") + 1)]
         cells = [[float(cell) for cell in line.split(b",")] for line in lines]
@@ -148,13 +148,17 @@ def content(file: Any, kind: str, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("kind", FORMATS)
+@pytest.mark.parametrize("suffix", FORMATS)
 @pytest.mark.parametrize("command_name", ["table", "encode"])
 def test_formats(
-    command_name: str, kind: str, dtype: str, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+    command_name: str,
+    suffix: str,
+    dtype: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capfdbinary: pytest.CaptureFixture[bytes],
 ) -> None:
     """All bits, in blocks, with missing rows; beside its suffix, by --format and on standard output."""
-    needs(kind)
+    needs(suffix)
     wanted = np.dtype(dtype) if dtype != "bfloat16" else np.dtype(pytest.importorskip("ml_dtypes").bfloat16)
     positions = np.arange(-3.0, 98.0)
     if command_name == "encode":
@@ -164,36 +168,36 @@ def test_formats(
     full = [*arguments[command_name], "--dtype", dtype]
     for module in (_table, _encode):
         monkeypatch.setattr(module, "BLOCK", 6 * 11)
-    if (kind, dtype) == ("parquet", "bfloat16"):
+    if (suffix, dtype) == ("parquet", "bfloat16"):
         assert run(*full, "-o", "o.parquet") == 2
         assert b"Parquet has no bfloat16: choose another --dtype, or another format" in capfdbinary.readouterr().err
         assert os.listdir() == ["p.npy"]
         return
-    assert run(*full, "-o", f"o.{kind.upper()}") == 0
+    assert run(*full, "-o", f"o.{suffix.upper()}") == 0
     out, err = capfdbinary.readouterr()
     assert err == b""
-    size = Path(f"o.{kind.upper()}").stat().st_size
-    assert out.decode().splitlines()[0] == f"wrote o.{kind.upper()}: shape (101, 6), {dtype}, {size} bytes"
-    assert run(*full, "-o", "other", "--format", kind) == 0
+    size = Path(f"o.{suffix.upper()}").stat().st_size
+    assert out.decode().splitlines()[0] == f"wrote o.{suffix.upper()}: shape (101, 6), {dtype}, {size} bytes"
+    assert run(*full, "-o", "other", "--format", suffix) == 0
     capfdbinary.readouterr()
-    assert run(*full, "-o", "-", "--format", kind) == 0
+    assert run(*full, "-o", "-", "--format", suffix) == 0
     out, err = capfdbinary.readouterr()
     assert err.decode().splitlines()[0] == f"wrote standard output: shape (101, 6), {dtype}"
     expected = pf.sinusoidal(6).encode(positions, dtype=wanted)
-    for data in (Path(f"o.{kind.upper()}").read_bytes(), Path("other").read_bytes(), out):
-        got = content(io.BytesIO(data), kind, wanted)
+    for data in (Path(f"o.{suffix.upper()}").read_bytes(), Path("other").read_bytes(), out):
+        got = content(io.BytesIO(data), suffix, wanted)
         np.testing.assert_array_equal(got.view(f"u{wanted.itemsize}"), expected.view(f"u{wanted.itemsize}"))
 
 
-@pytest.mark.parametrize("kind", FORMATS)
-def test_no_rows(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
-    needs(kind)
-    assert run("table", "0", "4", "-o", f"o.{kind}") == 0
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_no_rows(suffix: str, capsys: pytest.CaptureFixture[str]) -> None:
+    needs(suffix)
+    assert run("table", "0", "4", "-o", f"o.{suffix}") == 0
     Path("p.csv").write_text("t\n")
-    assert run("encode", "p.csv", "--d-model", "4", "-o", f"e.{kind}") == 0
+    assert run("encode", "p.csv", "--d-model", "4", "-o", f"e.{suffix}") == 0
     for name in ("o", "e"):
-        with open(f"{name}.{kind}", "rb") as file:
-            assert content(file, kind, np.dtype(np.float32)).shape == (0, 4)
+        with open(f"{name}.{suffix}", "rb") as file:
+            assert content(file, suffix, np.dtype(np.float32)).shape == (0, 4)
 
 
 def test_standard_output_is_npy(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
@@ -203,15 +207,15 @@ def test_standard_output_is_npy(capfdbinary: pytest.CaptureFixture[bytes]) -> No
 
 
 @posix
-@pytest.mark.parametrize(("kind", "unbuffered"), [*((kind, "") for kind in FORMATS), ("npy", "1"), ("npz", "1")])
-def test_standard_output_to_a_pipe(kind: str, unbuffered: str) -> None:
+@pytest.mark.parametrize(("suffix", "unbuffered"), [*((suffix, "") for suffix in FORMATS), ("npy", "1"), ("npz", "1")])
+def test_standard_output_to_a_pipe(suffix: str, unbuffered: str) -> None:
     """One that cannot be wound back, and that takes a part of what it is given at a time."""
-    needs(kind)
-    arguments = ("table", "5000", "16", "-o", "-", "--format", kind)
+    needs(suffix)
+    arguments = ("table", "5000", "16", "-o", "-", "--format", suffix)
     process = command(*arguments, env={"PYTHONUNBUFFERED": unbuffered})
     out, err = process.communicate(timeout=60)
     assert process.returncode == 0, err
-    got = content(io.BytesIO(out), kind, np.dtype(np.float32))
+    got = content(io.BytesIO(out), suffix, np.dtype(np.float32))
     np.testing.assert_array_equal(got, pf.sinusoidal(16).table(5000))
 
 
@@ -283,22 +287,22 @@ sys.exit(main())
 
 
 @posix
-@pytest.mark.parametrize("kind", FORMATS)
+@pytest.mark.parametrize("suffix", FORMATS)
 @pytest.mark.parametrize(
     ("arguments", "existing"), [(["table", "9999", "64"], True), (["encode", "p.csv", "--d-model", "64"], False)]
 )
-def test_disk_full(arguments: list[str], existing: bool, kind: str) -> None:
-    needs(kind)
+def test_disk_full(arguments: list[str], existing: bool, suffix: str) -> None:
+    needs(suffix)
     Path("p.csv").write_text("1\n" * 9999)
     before = {"p.csv"}
     if existing:
-        Path(f"o.{kind}").write_bytes(b"before")
-        before.add(f"o.{kind}")
-    process = command(*arguments, "-o", f"o.{kind}", code=["-c", LIMITED])
+        Path(f"o.{suffix}").write_bytes(b"before")
+        before.add(f"o.{suffix}")
+    process = command(*arguments, "-o", f"o.{suffix}", code=["-c", LIMITED])
     err = process.communicate(timeout=60)[1].decode()
-    assert (process.returncode, err) == (2, f"posenc-fast: error: o.{kind}: File too large\n")
+    assert (process.returncode, err) == (2, f"posenc-fast: error: o.{suffix}: File too large\n")
     assert set(os.listdir()) == before
-    assert not existing or Path(f"o.{kind}").read_bytes() == b"before"
+    assert not existing or Path(f"o.{suffix}").read_bytes() == b"before"
 
 
 @posix

@@ -44,22 +44,22 @@ def is_position(text: str) -> bool:
     return True
 
 
-def quickly(cells: list[str], kind: str) -> Array | None:
-    """Records of cells that are all of the most usual kinds; None where a cell needs a closer look."""
+def quickly(cells: list[str], content: str) -> Array | None:
+    """Records of cells that are all of the most usual forms; None where a cell needs a closer look."""
     together = "\n".join(cells)
     # int and float take 1_000, and a time is cut to microseconds
-    if "_" in together or (kind != "number" and _BEYOND_MICROSECONDS.search(together)):
+    if "_" in together or (content != "number" and _BEYOND_MICROSECONDS.search(together)):
         return None
     count = len(cells)
     with contextlib.suppress(ValueError, OverflowError):
-        if kind == "date":
+        if content == "date":
             return _records(MICROSECONDS, np.fromiter(map(_microseconds, cells), np.int64, count))
         return _records(INTEGER, np.fromiter(map(int, cells), np.int64, count))
-    if kind == "date":
+    if content == "date":
         return None
     with contextlib.suppress(ValueError):
         values = np.fromiter(map(float, cells), np.float64, count)
-        # NaN belongs to no kind, 1e999 is no infinity, and from 2**53 on an integer may have been rounded
+        # NaN belongs to neither, 1e999 is no infinity, and from 2**53 on an integer may have been rounded
         return None if math.isnan(values[0]) or (np.abs(values) >= 2.0**53).any() else _records(REAL, values)
     return None
 

@@ -36,7 +36,7 @@ def add(commands: Any) -> None:
     """Put the command on the parser."""
     about = "Draw an encoding of D_MODEL columns, or a preset of that width, with\nmatplotlib."
     parser = add_command(commands, _plot, "plot", "draw an encoding", about, PLOT_HELP + EXAMPLES)
-    parser.add_argument("kind", metavar="KIND", choices=PLOTS, help=", ".join(PLOTS))
+    parser.add_argument("drawing", metavar="KIND", choices=PLOTS, help=", ".join(PLOTS))
     parser.add_argument("d_model", type=int, metavar="D_MODEL", nargs="?", help="columns (default 128)")
     parser.add_argument("-o", "--output", required=True, metavar="OUT", help=".png, .svg or .pdf file, say")
     parser.add_argument("--length", type=int, help="number of positions")
@@ -56,13 +56,13 @@ def _plot(arguments: argparse.Namespace) -> None:
     # by its name where that says all, for the title
     named = arguments.preset is not None and not arguments.set and facts(arguments.preset).by_width
     d_model = 128 if arguments.d_model is None else arguments.d_model
-    draw = getattr(plot, arguments.kind)
+    draw = getattr(plot, arguments.drawing)
     taken = inspect.signature(draw).parameters
     given = {name: getattr(arguments, name) for name in ("length", "start", "position", "positions", "offset")}
     given = {name: value for name, value in given.items() if value is not None}
     for name in given:
         if name not in taken:
-            raise ValueError(f"{arguments.kind} takes no --{name} (see posenc-fast plot --help)")
+            raise ValueError(f"{arguments.drawing} takes no --{name} (see posenc-fast plot --help)")
     figure, axes = plot.new_figure(3 if "axes" in taken else 1)
     known, suffix = figure.canvas.get_supported_filetypes(), Path(arguments.output).suffix[1:].lower()
     if suffix not in known:
@@ -72,4 +72,4 @@ def _plot(arguments: argparse.Namespace) -> None:
     )
     with opened(arguments.output) as file:
         figure.savefig(file, format=suffix, dpi=arguments.dpi)
-    report_written(arguments.output, arguments.kind)
+    report_written(arguments.output, arguments.drawing)

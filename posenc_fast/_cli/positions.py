@@ -24,21 +24,21 @@ def open_positions(
     path: str, column: str | None, delimiter: str | None, spool: tuple[IO[bytes], str], meter: Meter
 ) -> Iterator[Source]:
     """The positions of a file, or of text on standard input; text is spooled to a file, which has a name for errors."""
-    kind = _kind(path)
-    if kind == "npy" and column is not None:
+    file_format = _format_of(path)
+    if file_format == "npy" and column is not None:
         raise ValueError(f"{path} is a .npy file and has no columns: leave --column out")
-    if kind != "text" and delimiter is not None:
+    if file_format != "text" and delimiter is not None:
         raise ValueError(f"{path} is no text: leave --delimiter out")
-    if kind == "npy":
+    if file_format == "npy":
         yield _npy(path)
-    elif kind == "parquet":
+    elif file_format == "parquet":
         with _parquet(path, column) as source:
             yield source
     else:
         yield open_text(path, column, delimiter, *spool, meter)
 
 
-def _kind(path: str) -> str:
+def _format_of(path: str) -> str:
     suffix = os.path.splitext(path)[1].lower()
     if suffix in (".npy", ".parquet"):
         return suffix[1:]

@@ -80,8 +80,8 @@ def _search(words: list[str], width: int) -> int:
 
     found = []
     for name, facts in sorted(FACTS.items()):
-        kind = "rotary" if facts.rotary else ""
-        text = " ".join((name, _summary(name), kind, *(part for part in facts if isinstance(part, str)))).lower()
+        family = "rotary" if facts.rotary else ""
+        text = " ".join((name, _summary(name), family, *(part for part in facts if isinstance(part, str)))).lower()
         if all(word.lower() in text for word in words):
             found.append(name)
     if not found:
@@ -123,8 +123,8 @@ def _show(name: str, width: int) -> None:
         print("\narguments:")
         _print_rows(
             [
-                (each.name, f"{kind}: {' '.join(text.split())}")
-                for each, (kind, _, text) in zip(parameters, split, strict=True)
+                (each.name, f"{of_type}: {' '.join(text.split())}")
+                for each, (of_type, _, text) in zip(parameters, split, strict=True)
             ],
             width,
         )

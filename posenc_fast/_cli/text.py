@@ -128,7 +128,7 @@ class _Column:
         self.reader, self.name = reader, name
         self.count = self.missing = 0
         # "number" or "date" and the first line that has one: a column of both is a mistake
-        self.kind, self.kind_line = "", 0
+        self.content, self.content_line = "", 0
         self.index, header = _choose(first, name, column)
         self.label = f"column {first[self.index].strip()!r}" if header else f"column {self.index}"
         self.pending = [] if header else [(reader.line_num, first)]
@@ -153,10 +153,10 @@ class _Column:
         yield from _lines(self.reader)
 
     def _parsed(self, cells: list[str], lines: list[int]) -> Array:
-        records = quickly(cells, self.kind)
+        records = quickly(cells, self.content)
         if records is None:
             records = self._one_by_one(cells, lines)
-        elif not self.kind:
+        elif not self.content:
             self._see(int(records["form"][0]), lines[0])
         if records["form"].min() == REAL:
             reals = records["bits"][records["form"] == REAL].view(np.float64)
@@ -185,12 +185,12 @@ class _Column:
         return records
 
     def _see(self, form: int, line: int) -> None:
-        kind = "date" if form >= MICROSECONDS else "number"
-        if not self.kind:
-            self.kind, self.kind_line = kind, line
-        if self.kind != kind:
+        content = "date" if form >= MICROSECONDS else "number"
+        if not self.content:
+            self.content, self.content_line = content, line
+        if self.content != content:
             raise ValueError(
-                f"a {kind}, where line {self.kind_line} has a {self.kind}; positions must all be of one kind"
+                f"a {content}, where line {self.content_line} has a {self.content}; positions must all be of one kind"
             )
 
 

@@ -154,14 +154,14 @@ class _Sample:
 
     def rows(self, call: str, name: str, x: Array) -> Array:
         """What the engine in use makes of them."""
-        kind, start = float_type(name), self.positions[0].item()
+        result_type, start = float_type(name), self.positions[0].item()
         if call == "encode":
-            return self.encoding.encode(self.positions, dtype=kind)
+            return self.encoding.encode(self.positions, dtype=result_type)
         if call == "add_to":
             return self.encoding.add_to(x, positions=self.positions, x_scale=self.x_scale)
         if isinstance(start, int):
-            return self.encoding.table(ROWS, start=start, dtype=kind)
-        return np.concatenate([self.encoding.table(1, start=p, dtype=kind) for p in self.positions.tolist()])
+            return self.encoding.table(ROWS, start=start, dtype=result_type)
+        return np.concatenate([self.encoding.table(1, start=p, dtype=result_type) for p in self.positions.tolist()])
 
     def judge(self, rows: Array, call: str, name: str) -> Finding:
         """How far rows are from the exact ones, against the bounds of docs/accuracy.md."""
