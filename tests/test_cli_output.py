@@ -348,11 +348,18 @@ def test_disk_full_of_what_is_read() -> None:
 
 
 # as nobody, where the tests run as root, who may do all
+# what a command imports must have been imported before: the packages may lie where nobody else may read
 UNPRIVILEGED = """
-import contextlib, locale, os, sys
+import contextlib, locale, os, sys, tempfile
 from posenc_fast.__main__ import main
 with contextlib.suppress(ImportError):
     import pyarrow.parquet
+with tempfile.TemporaryDirectory() as folder:
+    positions, out = os.path.join(folder, "p.csv"), os.path.join(folder, "o.npy")
+    with open(positions, "w") as file:
+        file.write("1")
+    main(["encode", positions, "--d-model", "2", "-o", out])
+    main(["table", "1", "2", "--no-compare", "-o", out])
 if os.getuid() == 0:
     os.setgid(65534), os.setuid(65534)
 sys.exit(main())
