@@ -582,7 +582,7 @@ def test_meta_device():
         assert (y.device.type, y.shape, y.dtype, y.requires_grad) == ("meta", x.shape, dtype, True)
         y.sum().backward()
         assert x.grad.shape == x.shape
-    rows = devices.rows(text.write(pf.sinusoidal(8)), 5, 3, None, torch.device("meta"), torch.float32)
+    rows = devices.rows(pf.sinusoidal(8), 5, 3, None, torch.device("meta"), torch.float32)
     assert (rows[0].device.type, rows[0].shape) == ("meta", (3, 8))
 
 

@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 
 from .._encoding.builders import FUNCTIONS, LAYOUTS, ODD, sinusoidal
 from .._encoding.value import Encoding
+from .._numbers.arguments import PRECISIONS
 from .._numbers.formats import TYPES
 from .._numbers.names import meant
 from .arrays import read_array, read_vector
@@ -62,7 +63,7 @@ def add_rows(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dtype", choices=TYPES, default="float32", help="default float32")
     parser.add_argument(
         "--precision",
-        choices=("exact", "float32"),
+        choices=PRECISIONS,
         default="exact",
         help="float32: as frameworks that compute in float32 (default exact)",
     )

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from .._encoding.value import Encoding
+from .._rotary.value import Rotary
 from ..typing import Precision
 from . import _devices as devices
 from . import _memory as memory
@@ -24,7 +25,7 @@ _ADDED = "str encoding, SymInt start, Tensor? positions, float x_scale, str prec
 def _add(
     x: torch.Tensor,
     out: torch.Tensor | None,
-    text: str,
+    encoding: Encoding | Rotary,
     start: int,
     positions: torch.Tensor | None,
     x_scale: float,
@@ -32,11 +33,11 @@ def _add(
 ) -> torch.Tensor:
     """The sum in out, which may be x, or in a new tensor."""
     if not memory.on_cpu(x):
-        (rows,) = devices.rows(text, start, x.shape[-2], positions, x.device, devices.wide(x), precision)
+        (rows,) = devices.rows(encoding, start, x.shape[-2], positions, x.device, devices.wide(x), precision)
         # one operation in the type of the rows, which rounds the sum once where that of x is narrower
         return torch.add(rows, x, alpha=x_scale, out=memory.new_like(x) if out is None else out)
-    encoding, values, out = read(text), memory.array_of(x, "x"), memory.result_for(x) if out is None else out
     assert isinstance(encoding, Encoding)
+    values, out = memory.array_of(x, "x"), memory.result_for(x) if out is None else out
     result = encoding.add_to(
         values,
         start=start,
@@ -59,7 +60,7 @@ def add_encoding(
     precision: Precision = "exact",
 ) -> torch.Tensor:
     """x_scale * x + encoding."""
-    return _add(x, None, encoding, start, positions, x_scale, precision)
+    return _add(x, None, read(encoding), start, positions, x_scale, precision)
 
 
 @torch.library.custom_op("posenc_fast::add_encoding_", mutates_args=("x",), schema=f"(Tensor(a!) x, {_ADDED}) -> ()")
@@ -77,15 +78,16 @@ def add_encoding_(
 
 def add(
     x: torch.Tensor,
-    encoding: str,
+    encoding: Encoding,
+    text: str,
     start: int,
     positions: torch.Tensor | None,
     x_scale: float,
     inplace: bool,
     precision: Precision,
 ) -> torch.Tensor:
-    """Either, without the operator where nothing but the values counts."""
-    given = encoding, start, positions, x_scale, precision
+    """Either, without the operator where nothing but the values counts. text: the encoding, written."""
+    given = encoding, text, start, positions, x_scale, precision
     return either(x, positions, inplace, _add, (add_encoding, add_encoding_), *given)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from .._encoding.value import Encoding
 from .._rotary.access import settings
 from .._rotary.value import Rotary
 from ..typing import Precision
@@ -27,7 +28,7 @@ _TURNED = "str rotary, SymInt start, Tensor? positions, int seq_axis, bool trans
 def _rotate(
     x: torch.Tensor,
     out: torch.Tensor | None,
-    text: str,
+    rotary: Encoding | Rotary,
     start: int,
     positions: torch.Tensor | None,
     seq_axis: int,
@@ -35,10 +36,9 @@ def _rotate(
     precision: Precision = "exact",
 ) -> torch.Tensor:
     """x turned into out, which may be x, or into a new tensor."""
-    rotary = read(text)
     assert isinstance(rotary, Rotary)
     if not memory.on_cpu(x):
-        cos, sin = devices.rows(text, start, x.shape[seq_axis], positions, x.device, devices.wide(x), precision)
+        cos, sin = devices.rows(rotary, start, x.shape[seq_axis], positions, x.device, devices.wide(x), precision)
         turned = devices.rotated(x, cos, sin, seq_axis, settings(rotary).layout, transposed)
         return (memory.new_like(x) if out is None else out).copy_(turned)
     values, workers, out = memory.array_of(x, "x"), memory.workers(x), memory.result_for(x) if out is None else out
@@ -75,7 +75,7 @@ def rotate(
     precision: Precision = "exact",
 ) -> torch.Tensor:
     """x turned; transposed, times the transposed matrix of that."""
-    return _rotate(x, None, rotary, start, positions, seq_axis, transposed, precision)
+    return _rotate(x, None, read(rotary), start, positions, seq_axis, transposed, precision)
 
 
 @torch.library.custom_op("posenc_fast::rotate_", mutates_args=("x",), schema=f"(Tensor(a!) x, {_TURNED}) -> ()")
@@ -94,15 +94,16 @@ def rotate_(
 
 def turn(
     x: torch.Tensor,
-    rotary: str,
+    rotary: Rotary,
+    text: str,
     start: int,
     positions: torch.Tensor | None,
     seq_axis: int,
     inplace: bool,
     precision: Precision,
 ) -> torch.Tensor:
-    """Either, without the operator where nothing but the values counts."""
-    given = rotary, start, positions, seq_axis, False, precision
+    """Either, without the operator where nothing but the values counts. text: the rotary encoding, written."""
+    given = rotary, text, start, positions, seq_axis, False, precision
     return either(x, positions, inplace, _rotate, (rotate, rotate_), *given)
 
 

@@ -12,10 +12,10 @@ from typing import Any
 import numpy.typing as npt
 import torch
 
+from .._encoding.value import Encoding
 from .._rotary.value import LAYOUTS, Rotary
 from ..typing import Precision, RotaryLayout
 from . import _memory as memory
-from ._text import read
 
 __all__ = ["rotated", "rows", "wide"]
 
@@ -27,9 +27,9 @@ def wide(x: torch.Tensor) -> torch.dtype:
 
 @functools.lru_cache(maxsize=16)
 def _kept(
-    text: str, length: int, first: int, device: torch.device, dtype: torch.dtype, precision: Precision
+    value: Encoding | Rotary, length: int, first: int, device: torch.device, dtype: torch.dtype, precision: Precision
 ) -> tuple[torch.Tensor, ...]:
-    value, result_type = read(text), memory.numpy_type(dtype, "x")
+    result_type = memory.numpy_type(dtype, "x")
     arrays: Sequence[npt.NDArray[Any]]
     if isinstance(value, Rotary):
         arrays = value.tables(length, start=first, dtype=result_type, precision=precision)
@@ -39,7 +39,7 @@ def _kept(
 
 
 def rows(
-    text: str,
+    value: Encoding | Rotary,
     start: int,
     length: int,
     positions: torch.Tensor | None,
@@ -56,9 +56,9 @@ def rows(
         block = max(1024, 1 << (length - 1).bit_length()) if length else 1024
         first = start // block * block
         last = max(-(-(start + length) // block) * block, first + block)
-        kept = _kept(text, last - first, first, device, dtype, precision)
+        kept = _kept(value, last - first, first, device, dtype, precision)
         return tuple(table[start - first :][:length] for table in kept)
-    value, result_type, where = read(text), memory.numpy_type(dtype, "x"), memory.array_of(positions.cpu(), "positions")
+    result_type, where = memory.numpy_type(dtype, "x"), memory.array_of(positions.cpu(), "positions")
     if isinstance(value, Rotary):
         return tuple(
             memory.tensor_of(array).to(device) for array in value.tables(where, dtype=result_type, precision=precision)

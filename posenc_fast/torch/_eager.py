@@ -10,8 +10,11 @@ from typing import Any
 
 import torch
 
+from .._encoding.value import Encoding
+from .._rotary.value import Rotary
 from . import _memory as memory
 from . import _transforms as transforms
+from ._text import read
 
 __all__ = ["either", "only_values", "overwrite"]
 
@@ -39,21 +42,28 @@ def either(
     inplace: bool,
     compute: Callable[..., torch.Tensor],
     operators: tuple[Callable[..., Any], Callable[..., Any]],
+    value: Encoding | Rotary,
+    text: str,
     *given: Any,
 ) -> torch.Tensor:
-    """``compute(x, out, *given)``, or the first operator of that, or the second in place, where one is needed."""
+    """``compute(x, out, value, *given)``; or an operator, where one is needed: the first, or the second in place.
+
+    Operators take the value as text.
+    """
     if not only_values(x, positions) or (inplace and memory.apart(x)):
-        made = operators[inplace](x, *given)
+        made = operators[inplace](x, text, *given)
         return x if inplace else made
-    made = compute(x, x if inplace else None, *given)
+    made = compute(x, x if inplace else None, value, *given)
     if inplace:
         torch.autograd.graph.increment_version(x)
     return made
 
 
-def overwrite(x: torch.Tensor, compute: Callable[..., Any], operator: Callable[..., Any], *given: Any) -> None:
-    """``compute(x, x, *given)``, or a copy of what the operator makes, where the kernel cannot write."""
+def overwrite(
+    x: torch.Tensor, compute: Callable[..., Any], operator: Callable[..., Any], text: str, *given: Any
+) -> None:
+    """``compute(x, x, ..)`` of what was written, or a copy of what the operator makes, where the kernel cannot write."""
     if memory.apart(x):
-        x.copy_(operator(x, *given))
+        x.copy_(operator(x, text, *given))
     else:
-        compute(x, x, *given)
+        compute(x, x, read(text), *given)

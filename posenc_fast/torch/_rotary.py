@@ -139,8 +139,8 @@ class RotaryEncoding(torch.nn.Module):
         if k is not None:
             self._check(k, "k", key_start, positions, "key_start")
         rest = positions, self.seq_axis, self.inplace, self.precision
-        turned = turn(q, self._text, start, *rest)
-        return turned if k is None else (turned, turn(k, self._text, key_start, *rest))
+        turned = turn(q, self._rotary, self._text, start, *rest)
+        return turned if k is None else (turned, turn(k, self._rotary, self._text, key_start, *rest))
 
     if TYPE_CHECKING:
 

@@ -177,7 +177,7 @@ class SinusoidalEncoding(torch.nn.Module):
                     f"{tuple(y.shape[:-1])}: (length,) or (batch, length)"
                 )
         first: Any = start
-        y = add(y, self._text, first, positions, self.x_scale, self.inplace, self.precision)
+        y = add(y, self._encoding, self._text, first, positions, self.x_scale, self.inplace, self.precision)
         return self.dropout(x if self.inplace else y.transpose(0, 1) if swapped else y)
 
     def _add_points(self, x: torch.Tensor, start: int | Sequence[int], positions: torch.Tensor | None) -> torch.Tensor:
@@ -208,7 +208,7 @@ class SinusoidalEncoding(torch.nn.Module):
         rows = (*x.shape[: -1 - axes], -1, self.d_model)
         given = where.reshape(*where.shape[: -1 - axes], -1, axes)
         at_once = self.inplace and x.is_contiguous()
-        y = add(x.reshape(rows), self._text, 0, given, self.x_scale, at_once, self.precision)
+        y = add(x.reshape(rows), self._encoding, self._text, 0, given, self.x_scale, at_once, self.precision)
         if at_once:
             return x
         return x.copy_(y.reshape(x.shape)) if self.inplace else y.reshape(x.shape)

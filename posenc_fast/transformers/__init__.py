@@ -112,7 +112,7 @@ class Report:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self, error_type: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.undo()
 
@@ -193,15 +193,15 @@ class _Work:
 
     def visit(self, name: str, module: torch.nn.Module) -> None:
         """Give a module what it needs."""
-        kind = type(module)
-        if kind not in self._of_class:
-            self._of_class[kind] = self._methods(kind)
-        methods, called = self._of_class[kind]
+        cls = type(module)
+        if cls not in self._of_class:
+            self._of_class[cls] = self._methods(cls)
+        methods, called = self._of_class[cls]
         called = list(called)
         if methods:
-            key = kind, frozenset(methods.items())
+            key = cls, frozenset(methods.items())
             if key not in _classes:
-                _classes[key] = subclass(kind, methods)
+                _classes[key] = subclass(cls, methods)
             self._exchange_class(name, module, _classes[key])
         # what was set on the object itself, as hooks do with its methods
         for attribute, value in list(vars(module).items()):
@@ -218,26 +218,26 @@ class _Work:
             self._visit_sinusoids(name, module)
         for function in dict.fromkeys(called):
             title, what = getattr(function, "__name__", type(function).__name__), _known(function)[0]
-            self.lines.append(Line(name, kind.__name__, title, isinstance(what, Rotation), str(what)))
+            self.lines.append(Line(name, cls.__name__, title, isinstance(what, Rotation), str(what)))
 
     def _visit_sinusoids(self, name: str, module: torch.nn.Module) -> None:
-        kind, what = type(module), sinusoids.encoding_of(module)
+        cls, what = type(module), sinusoids.encoding_of(module)
         if not isinstance(what, str):
-            key = kind, frozenset([what])
+            key = cls, frozenset([what])
             if key not in _classes:
-                _classes[key] = subclass(kind, {"forward": sinusoids.replacement(kind.forward, what)})
+                _classes[key] = subclass(cls, {"forward": sinusoids.replacement(cls.forward, what)})
             self._exchange_class(name, module, _classes[key])
             why = f"sines and cosines of {what.d_model} columns, in float32 arithmetic"
-            self.lines.append(Line(name, kind.__name__, "forward", True, why))
+            self.lines.append(Line(name, cls.__name__, "forward", True, why))
         else:
-            self.lines.append(Line(name, kind.__name__, "forward", False, what))
+            self.lines.append(Line(name, cls.__name__, "forward", False, what))
 
-    def _methods(self, kind: type) -> tuple[dict[str, Any], list[Any]]:
+    def _methods(self, cls: type) -> tuple[dict[str, Any], list[Any]]:
         methods: dict[str, Any] = {}
         called: list[Any] = []
         # what runs before there is an object
         seen = {"__init__", "__new__"}
-        for base in kind.__mro__:
+        for base in cls.__mro__:
             if base is torch.nn.Module:
                 break
             for attribute, value in vars(base).items():

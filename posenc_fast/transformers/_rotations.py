@@ -165,28 +165,28 @@ class _Trial(NamedTuple):
         angles = numbers(*lead, PAIRS, of=torch.float64) * 3
         return cls(parts, angles.cos().to(table_dtype), angles.sin().to(table_dtype), form)
 
-    def tables(self, kind: str) -> tuple[torch.Tensor, ...]:
-        if kind == COMPLEX_TABLE:
+    def tables(self, arrangement: str) -> tuple[torch.Tensor, ...]:
+        if arrangement == COMPLEX_TABLE:
             return (torch.complex(self.cos, self.sin),)
-        if kind == FIRST_HALF:
+        if arrangement == FIRST_HALF:
             return torch.cat((self.cos, self.sin * 0.7), -1), torch.cat((self.sin, self.cos * 0.3), -1)
-        if kind == COLUMNS[0]:
+        if arrangement == COLUMNS[0]:
             return torch.cat((self.cos, self.cos), -1), torch.cat((self.sin, self.sin), -1)
-        if kind == COLUMNS[1]:
+        if arrangement == COLUMNS[1]:
             return self.cos.repeat_interleave(2, -1), self.sin.repeat_interleave(2, -1)
         return self.cos, self.sin
 
-    def run(self, function: Any, arguments: _Arguments, kind: str) -> tuple[torch.Tensor, ...] | None:
+    def run(self, function: Any, arguments: _Arguments, arrangement: str) -> tuple[torch.Tensor, ...] | None:
         """What the function makes of it; None if it fails, or gives something else than tensors of these shapes."""
         places = (*arguments.turned, *arguments.tables)
         # copies, in case it writes into what it is given
-        tensors = [part.clone() for part in (*self.parts, *self.tables(kind))]
+        tensors = [part.clone() for part in (*self.parts, *self.tables(arrangement))]
         values: dict[str, Any] = dict(zip((arguments.names[i] for i in places), tensors, strict=True))
         if arguments.heads is not None:
             values[arguments.names[arguments.heads]] = self.form.heads
         try:
             found = function(**values)
-            if not all(map(torch.equal, tensors, (*self.parts, *self.tables(kind)))):
+            if not all(map(torch.equal, tensors, (*self.parts, *self.tables(arrangement)))):
                 return None
         except Exception:  # noqa: BLE001 - whatever a model's function may raise
             return None
@@ -234,9 +234,9 @@ def rotation_of(function: Any) -> Rotation | str:
 def _found(function: Any, arguments: _Arguments) -> Rotation | str:
     tables = TABLES[:-1] if len(arguments.tables) == 2 else TABLES[-1:]
     double, count = torch.float64, len(arguments.turned)
-    for form, kind, layout, sign in itertools.product(FORMS, tables, LAYOUTS, (1, -1)):
+    for form, arrangement, layout, sign in itertools.product(FORMS, tables, LAYOUTS, (1, -1)):
         trial = _Trial.of(form, count, 2 * PAIRS, double, double)
-        theirs = trial.run(function, arguments, kind)
+        theirs = trial.run(function, arguments, arrangement)
         if theirs is not None and _alike(theirs, trial.turned(layout, sign, None, double)):
             break
     else:
@@ -244,24 +244,24 @@ def _found(function: Any, arguments: _Arguments) -> Rotation | str:
     forms = {}
     for form in FORMS:
         trial = _Trial.of(form, count, 2 * PAIRS, double, double, 1)
-        if _alike(trial.run(function, arguments, kind), trial.turned(layout, sign, None, double)):
+        if _alike(trial.run(function, arguments, arrangement), trial.turned(layout, sign, None, double)):
             forms[form] = _seq_axis(form)
     part = None
     wide = _Trial.of(next(iter(forms)), count, 2 * PAIRS + REST, double, double, 2)
-    theirs = wide.run(function, arguments, kind)
+    theirs = wide.run(function, arguments, arrangement)
     for tried in ("first", "last"):
         if _alike(theirs, wide.turned(layout, sign, tried, double)):
             part = tried
     gathers = tuple(
-        _gathers(_Trial.of(next(iter(forms)), count, width, double, double), function, arguments, kind)
+        _gathers(_Trial.of(next(iter(forms)), count, width, double, double), function, arguments, arrangement)
         for width in (2 * PAIRS, 2 * PAIRS + REST)
     )
     results = {}
     for dtype, table_dtype in itertools.product(memory.DTYPES, repeat=2):
-        if kind == COMPLEX_TABLE and table_dtype not in (torch.float32, torch.float64):
+        if arrangement == COMPLEX_TABLE and table_dtype not in (torch.float32, torch.float64):
             continue
         trial = _Trial.of(next(iter(forms)), count, 2 * PAIRS, dtype, table_dtype, 3)
-        theirs = trial.run(function, arguments, kind)
+        theirs = trial.run(function, arguments, arrangement)
         if theirs is None or torch.promote_types(theirs[0].dtype, dtype) != theirs[0].dtype:
             continue
         try:
@@ -270,14 +270,14 @@ def _found(function: Any, arguments: _Arguments) -> Rotation | str:
             # bfloat16 without the package ml_dtypes
             continue
         if _alike(theirs, ours):
-            results[dtype, trial.tables(kind)[0].dtype] = theirs[0].dtype
-    return Rotation(arguments, layout, kind, sign, part, forms, (gathers[0], gathers[1]), results)
+            results[dtype, trial.tables(arrangement)[0].dtype] = theirs[0].dtype
+    return Rotation(arguments, layout, arrangement, sign, part, forms, (gathers[0], gathers[1]), results)
 
 
-def _gathers(trial: _Trial, function: Any, arguments: _Arguments, kind: str) -> bool:
+def _gathers(trial: _Trial, function: Any, arguments: _Arguments, arrangement: str) -> bool:
     """Whether results are contiguous where x is not: what comes after may count on that."""
     apart = [x.transpose(-3, -2).contiguous().transpose(-3, -2) for x in trial.parts]
-    found = trial._replace(parts=apart).run(function, arguments, kind)
+    found = trial._replace(parts=apart).run(function, arguments, arrangement)
     return found is not None and all(part.is_contiguous() for part in found)
 
 

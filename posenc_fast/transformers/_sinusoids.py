@@ -31,8 +31,8 @@ TINY, TRIED = 2.0**-24, (0, 1, 2, 77, 1000, 4095)
 
 def is_candidate(module: torch.nn.Module) -> bool:
     """Whether a module says that it has sines."""
-    kind = type(module)
-    return "sinusoidal" in kind.__name__.lower() and kind.__module__.startswith("transformers.")
+    cls = type(module)
+    return "sinusoidal" in cls.__name__.lower() and cls.__module__.startswith("transformers.")
 
 
 def encoding_of(module: Any) -> Encoding | str:
