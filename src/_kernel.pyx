@@ -18,7 +18,8 @@ from guards cimport (
 )
 from posenc cimport (
     BFLOAT16, DEBUG as GUARDED, FITS, FLOAT16, FLOAT32, FLOAT64, PAST, STORES_COUNT, CLattice, CLevel, CPlan, CResult,
-    CRotation, CSink, c_stores, cache_size, half_row, is_warm, reasons, row_scratch, rows_scratch, table_scratch,
+    CRotation, CSink, c_stores, cache_size, half_row, is_warm, reasons, rotation_scratch, row_scratch, rows_scratch,
+    table_scratch,
 )
 
 cdef extern from *:
@@ -425,8 +426,8 @@ cdef int _rotate(int level, object angles, CRotation* r) except -1:
     try:
         r.pairs = view.shape[2] // 2
         r.angles = <const char*>view.buf
-        if GUARDED or 2 * r.pairs > ON_STACK:
-            memory = _Scratch(2 * r.pairs)
+        if GUARDED or rotation_scratch(r.pairs) > ON_STACK:
+            memory = _Scratch(rotation_scratch(r.pairs))
             scratch = memory.start
         if r.shape[0] * r.shape[1] * r.shape[2] * r.shape[3] * r.width < SMALL:
             levels[level].rotate(r, scratch)

@@ -7,15 +7,20 @@ serve all batches and heads.
 """
 
 from posenc cimport (
-    BFLOAT16, FLOAT16, FLOAT32, FLOAT64, HALF, INTERLEAVED, SEPARATED, CLevel, CRotation, any_far, bfloat, crdouble,
-    crfloat, from_half, oddfloat, rbfloat, rdouble, rfloat, set_two_bfloats, to_half, to_nearest_bfloat,
-    to_wide_bfloat, two_bfloats, value_of_bfloat,
+    ANGLES, BFLOAT16, FLOAT16, FLOAT32, FLOAT64, HALF, INTERLEAVED, PLANE, SEPARATED, CLevel, CRotation,
+    any_far, bfloat, crdouble, crfloat, from_half, oddfloat, rbfloat, rdouble, rfloat, set_two_bfloats,
+    to_half, to_nearest_bfloat, to_wide_bfloat, two_bfloats, value_of_bfloat,
 )
 from libc.stdint cimport uint16_t, uint32_t
 from libc.string cimport memcpy
 
-cdef enum:
-    NEAR = 1 << 14  # bytes of angles
+cdef extern from *:
+    """
+    /* inlined, they would lose what restrict says, and test each row for memory that overlaps */
+    static POSENC_APART void posenc_split_within(rbfloat, Py_ssize_t, crfloat, Py_ssize_t, Py_ssize_t, Py_ssize_t);
+    static POSENC_APART void posenc_split_across(rbfloat, Py_ssize_t, rbfloat, Py_ssize_t, crfloat, Py_ssize_t,
+                                                 Py_ssize_t, Py_ssize_t);
+    """
 
 ctypedef fused turned:
     rdouble
@@ -68,6 +73,47 @@ cdef inline void turn_pairs(const plain* first, const plain* second, Py_ssize_t 
                 d = <float>second[step * j]
                 out_first[out_step * j] = c * cosine[j] - d * sine[j]
                 out_second[out_step * j] = d * cosine[j] + c * sine[j]
+
+
+cdef inline void turn_neighbours(const bfloat* first, const bfloat* second, bfloat* out_first, bfloat* out_second,
+                                 const float* angle, Py_ssize_t n) noexcept nogil:
+    """Pairs half a row apart, two at a time, by angles from `split_angles`.
+
+    One at a time, half of the loop would be shuffles between 16 and 32 bits.
+    """
+    cdef Py_ssize_t j
+    cdef uint32_t a, b
+    cdef float a0, a1, b0, b1
+    for j in range(n // 2):
+        a, b = two_bfloats(first + 2 * j), two_bfloats(second + 2 * j)
+        a0, a1, b0, b1 = value_of_bfloat(a), value_of_bfloat(a >> 16), value_of_bfloat(b), value_of_bfloat(b >> 16)
+        set_two_bfloats(out_first + 2 * j, to_nearest_bfloat(a0 * angle[j] - b0 * angle[2 * PLANE + j]),
+                        to_nearest_bfloat(a1 * angle[PLANE + j] - b1 * angle[3 * PLANE + j]))
+        set_two_bfloats(out_second + 2 * j, to_nearest_bfloat(b0 * angle[j] + a0 * angle[2 * PLANE + j]),
+                        to_nearest_bfloat(b1 * angle[PLANE + j] + a1 * angle[3 * PLANE + j]))
+    if n % 2 == 1:
+        turn_pairs(first + n - 1, second + n - 1, 1, out_first + n - 1, out_second + n - 1, 1,
+                   <crfloat>(angle + n // 2), <crfloat>(angle + 2 * PLANE + n // 2), 1)
+
+
+cdef inline Py_ssize_t row_of_plane(Py_ssize_t n) noexcept nogil:
+    """Floats of a row of angles in one of the planes."""
+    return (n + 1) // 2
+
+
+cdef void split_angles(crfloat angle, rfloat out, Py_ssize_t n) noexcept nogil:
+    """A row of n cosines and n sines in four planes: those of even pairs, of odd ones, and the same of the sines.
+
+    Planes are a known distance apart, of which compilers see that nobody else's memory lies between.
+    """
+    cdef Py_ssize_t j
+    for j in range(n // 2):
+        out[j] = angle[2 * j]
+        out[PLANE + j] = angle[2 * j + 1]
+        out[2 * PLANE + j] = angle[n + 2 * j]
+        out[3 * PLANE + j] = angle[n + 2 * j + 1]
+    if n % 2 == 1:
+        out[n // 2], out[2 * PLANE + n // 2] = angle[n - 1], angle[2 * n - 1]
 
 
 # What is the same memory and what is not is said here, and most heads have 128 values: a loop of known length has no
@@ -131,6 +177,30 @@ cdef void separated_across(turned x, Py_ssize_t step, turned out, Py_ssize_t out
             turn_pairs(x, x + 1, 2, out, out + n, 1, angle, angle + n, n)
         x, angle = <turned>(<char*>x + step), <angles>(<const char*>angle + angle_step)
         out = <turned>(<char*>out + out_step)
+
+
+cdef void split_within "posenc_split_within"(rbfloat x, Py_ssize_t step, crfloat angle, Py_ssize_t angle_step,
+                                             Py_ssize_t n, Py_ssize_t rows) noexcept nogil:
+    cdef Py_ssize_t _i
+    for _i in range(rows):
+        if n == 64:
+            turn_neighbours(x, x + 64, x, x + 64, angle, 64)
+        else:
+            turn_neighbours(x, x + n, x, x + n, angle, n)
+        x, angle = <rbfloat>(<char*>x + step), <crfloat>(<const char*>angle + angle_step)
+
+
+cdef void split_across "posenc_split_across"(rbfloat x, Py_ssize_t step, rbfloat out, Py_ssize_t out_step,
+                                             crfloat angle, Py_ssize_t angle_step, Py_ssize_t n,
+                                             Py_ssize_t rows) noexcept nogil:
+    cdef Py_ssize_t _i
+    for _i in range(rows):
+        if n == 64:
+            turn_neighbours(x, x + 64, out, out + 64, angle, 64)
+        else:
+            turn_neighbours(x, x + n, out, out + n, angle, n)
+        x, angle = <rbfloat>(<char*>x + step), <crfloat>(<const char*>angle + angle_step)
+        out = <rbfloat>(<char*>out + out_step)
 
 
 cdef inline void turn(int layout, turned x, Py_ssize_t step, turned out, Py_ssize_t out_step, angles angle,
@@ -218,9 +288,11 @@ cdef bint far_in(const CRotation* r, const char* x, Py_ssize_t step, Py_ssize_t 
 
 
 cdef void rotate_rows(const CRotation* r, const char* x, Py_ssize_t step, char* out, Py_ssize_t out_step,
-                      const char* angle, Py_ssize_t angle_step, Py_ssize_t rows, double* scratch) noexcept nogil:
-    """Rows at equal distances, and what follows the pairs in each."""
+                      const char* angle, Py_ssize_t angle_step, const float* split, Py_ssize_t rows,
+                      double* scratch) noexcept nogil:
+    """Rows at equal distances, and what follows the pairs in each. split: NULL, or the angles from `split_angles`."""
     cdef Py_ssize_t size = size_of(r.type), turning = 2 * r.pairs * size, n = r.pairs, i
+    cdef Py_ssize_t split_step = 4 * row_of_plane(n) if angle_step else 0
     cdef const float* single
     cdef const char* row
     if x != out and r.width > 2 * n:
@@ -240,26 +312,42 @@ cdef void rotate_rows(const CRotation* r, const char* x, Py_ssize_t step, char* 
                 turn_far(r.layout, <bfloat*>row, <bfloat*>(out + i * out_step), single, single + n, n)
             else:
                 turn_rows(r, row, 0, out + i * out_step, 0, angle + i * angle_step, 0, 1)
+    elif split != NULL and x == out:
+        split_within(<bfloat*>out, step, split, split_step, n, rows)
+    elif split != NULL:
+        split_across(<bfloat*>x, step, <bfloat*>out, out_step, split, split_step, n, rows)
     else:
         turn_rows(r, x, step, out, out_step, angle, angle_step, rows)
 
 
 cdef void rotate(const CRotation* r, double* scratch) noexcept nogil:
-    """Every row of (groups, batches, heads, rows), by the angles of its group and row. scratch: 2 * pairs doubles."""
+    """Every row of (groups, batches, heads, rows), by the angles of its group and row.
+
+    scratch: rotation_scratch(pairs) doubles.
+    """
     cdef Py_ssize_t g, b, i, h, s, first
     cdef Py_ssize_t heads = r.shape[2], rows = r.shape[3]
     # whichever lie closer together are taken one after the other
     cdef bint heads_inside = heads > 1 and (rows == 1 or r.out_strides[2] < r.out_strides[3])
     cdef Py_ssize_t inner = 2 if heads_inside else 3, row = row_of_angles(r)
     # so many rows of angles stay in the first-level cache for all heads
-    cdef Py_ssize_t many = max(<Py_ssize_t>1, NEAR // row), end
+    cdef Py_ssize_t many = max(<Py_ssize_t>1, ANGLES // row), end
+    # worth it where several heads have the same angles
+    cdef bint split = r.type == BFLOAT16 and r.layout == HALF and heads > 1 and row_of_plane(r.pairs) <= PLANE
+    cdef float* planes = <float*>scratch
     cdef const char* x
     cdef char* out
+    if split:
+        scratch += 2 * PLANE
+        many = min(many, PLANE // row_of_plane(r.pairs))
     for g in range(r.shape[0]):
         for b in range(r.shape[1]):
             first = 0
             while first < rows:
                 end = min(first + many, rows)
+                for i in range(end - first if split else 0):
+                    split_angles(<const float*>(r.angles + (g * rows + first + i) * row),
+                                 planes + i * row_of_plane(r.pairs), r.pairs)
                 for i in range(end - first if heads_inside else heads):
                     h = 0 if heads_inside else i
                     s = first + (i if heads_inside else 0)
@@ -267,7 +355,9 @@ cdef void rotate(const CRotation* r, double* scratch) noexcept nogil:
                     out = (r.out + g * r.out_strides[0] + b * r.out_strides[1] + h * r.out_strides[2]
                            + s * r.out_strides[3])
                     rotate_rows(r, x, r.x_strides[inner], out, r.out_strides[inner], r.angles + (g * rows + s) * row,
-                                0 if heads_inside else row, heads if heads_inside else end - first, scratch)
+                                0 if heads_inside else row,
+                                planes + (s - first) * row_of_plane(r.pairs) if split else NULL,
+                                heads if heads_inside else end - first, scratch)
                 first = end
 
 

@@ -41,6 +41,13 @@
 #define POSENC_RESTRICT __restrict__
 #endif
 
+/* a function that stays one */
+#if defined(_MSC_VER)
+#define POSENC_APART __declspec(noinline)
+#else
+#define POSENC_APART __attribute__((noinline))
+#endif
+
 typedef double *POSENC_RESTRICT rdouble;
 typedef float *POSENC_RESTRICT rfloat;
 typedef uint16_t *POSENC_RESTRICT ruint16;
@@ -254,10 +261,17 @@ static inline void posenc_set_two_bfloats(bfloat *x, bfloat first, bfloat second
 }
 
 /* whether a product with a float32 cosine or sine may leave the range of float32: of subnormal bfloat16, and of those
-   from 2^97 on */
+   from 2^97 on. Zeros are none of them, but are looked at twice: without them one comparison tells both */
 static inline int posenc_any_far(const bfloat *x, ptrdiff_t n)
 {
     uint16_t least = 0xffff, most = 0;
+    for (ptrdiff_t i = 0; i < n; i++) {
+        uint16_t above = (uint16_t)(2u * (uint16_t)x[i] - 0x100u);
+        most = above > most ? above : most;
+    }
+    if (most < 0xdf00)
+        return 0;
+    most = 0;
     for (ptrdiff_t i = 0; i < n; i++) {
         uint16_t size = (uint16_t)(x[i] & 0x7fff), less = (uint16_t)(size - 1u); /* nothing is less than zero's */
         least = less < least ? less : least;
@@ -430,6 +444,8 @@ static inline ptrdiff_t posenc_row_scratch(ptrdiff_t waves, ptrdiff_t width)
 }
 
 static inline ptrdiff_t posenc_table_scratch(ptrdiff_t waves, ptrdiff_t width) { return 10 * waves + 24 * (width + 16) + 2304; }
+/* four planes of floats, and a row */
+static inline ptrdiff_t posenc_rotation_scratch(ptrdiff_t pairs) { return 2 * POSENC_PLANE + 2 * pairs; }
 static inline ptrdiff_t posenc_rows_scratch(ptrdiff_t waves, ptrdiff_t width) { return posenc_table_scratch(waves, width) + 2 * POSENC_ADDED; }
 
 #define POSENC_DOORS(level) \

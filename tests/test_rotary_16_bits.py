@@ -147,6 +147,18 @@ def test_every_engine_gives_the_same_bits(layout, rotary_dim, inverse, dtype, rn
 
 
 @pytest.mark.usefixtures("backend")
+@pytest.mark.parametrize("head_dim", [2, 34, 130, 8400])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_head_alone_turns_as_among_others(layout, head_dim, dtype, rng):
+    # several heads may take their angles in another order
+    x, rotary = rng.normal(size=(2, 3, 5, head_dim)).astype(dtype), pf.Rotary(head_dim, layout=layout)
+    x[0, 1, 2, 0] = 1e-40
+    together = rotary.apply(x, start=77).view(np.uint16)
+    for head in range(3):
+        np.testing.assert_array_equal(rotary.apply(x[:, [head]], start=77).view(np.uint16), together[:, [head]])
+
+
+@pytest.mark.usefixtures("backend")
 def test_special_values(dtype):
     rotary = pf.Rotary(4)
     for first, second in ((np.nan, 1.0), (1.0, np.nan), (np.inf, 1.0), (0.0, -np.inf), (np.inf, np.inf)):
