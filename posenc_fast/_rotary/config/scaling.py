@@ -65,9 +65,11 @@ def scaling_of(found: Found, factor: float | None, seq_len: Any) -> dict[str, An
         _check_llama3(found, scaling)
     if "seq_len" in parameters:
         if seq_len is None:
+            key = _length_of_training(scaled_as)
+            usual = real(scaling[key], f"{found.where}: {key}", positive=True)
             raise ValueError(
                 f"{found.rope_where}['rope_type']={name!r} has other frequencies for longer sequences; give seq_len=, "
-                f"the length of yours ({scaling[_length_of_training(scaled_as)]:g} for those that are no longer)"
+                f"the length of yours ({usual:g} for those that are no longer)"
             )
         scaling["seq_len"] = seq_len
     return scaling
