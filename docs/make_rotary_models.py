@@ -40,7 +40,9 @@ assert whole == pf.Rotary(256, base=1000000.0, scaling={"rope_type": "linear", "
 - Where layers differ, `layer=` or `layer_type=` says which is meant. The result is None for a layer without rotary
   encoding.
 - `layout=` is for weights in another order, such as original files of Llama and Mistral, and makes unknown types readable.
-- dynamic and longrope depend on `seq_len=`.
+- dynamic and longrope need `seq_len=`, the length of the sequence, on which their frequencies depend.
+- What contradicts itself, or what packages read in different ways, is refused: sections that do not fit the pairs, a base or
+  a part of the width that the class does not read, null where a number is needed, keys that are misspelt.
 
 ## By model
 

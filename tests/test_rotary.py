@@ -516,7 +516,7 @@ def test_from_config(tmp_path):
         "original_max_position_embeddings": 4096,
         "rope_scaling": {"type": "su", "short_factor": [1.0] * 4, "long_factor": [3.0] * 4},
     }
-    short, long = pf.Rotary.from_config(phi), pf.Rotary.from_config(phi, seq_len=5000)
+    short, long = pf.Rotary.from_config(phi, seq_len=4096), pf.Rotary.from_config(phi, seq_len=5000)
     assert short.attention_factor == long.attention_factor == np.sqrt(1 + np.log(32) / np.log(4096))
     np.testing.assert_allclose(short.frequencies / long.frequencies, 3.0)
     scaling = {"rope_type": "dynamic", "factor": 2.0}

@@ -136,7 +136,7 @@ PUBLISHED = {
         48, [1, 0.412702084, 0.227097347, 0.140585333, 3.12297766e-06, 2.5240156e-06], 1.1902380714238083, "half",
     ),
     "phimoe": (
-        PHIMOE, {},
+        PHIMOE, {"seq_len": 4096},
         64, [1, 0.857390463, 0.735190332, 0.630467594, 8.2316139e-05, 7.08455191e-05], 1.243163121, "half",
     ),
     "phimoe-long": (
@@ -223,6 +223,36 @@ def test_published_in_the_middle():
     np.testing.assert_allclose(gemma3[:2], [1, 0.930572033], rtol=1e-6)
 
 
+def test_published_of_other_rules():
+    """What is refused because of widths or weights can be written down; diffusion models have presets."""
+
+    def compare(found, expected):
+        np.testing.assert_allclose(np.append(found[:4], found[-2:]), expected, rtol=1e-6)
+
+    # heads of 42 values, of which 21 make 11 pairs in transformers
+    odd = pf.Rotary(42, rotary_dim=22, frequencies=1e4 ** (-2 * np.arange(11) / 21)).frequencies
+    compare(odd, [1, 0.415956199, 0.173019573, 0.0719685555, 0.000372759328, 0.000155051574])
+    # weights that are 0, as those of a new model
+    yarn = {"rope_type": "yarn", "factor": 2048.0, "original_max_position_embeddings": 512, "attention_factor": 1.0}
+    scaled = pf.Rotary(64, scaling=yarn, layout="interleaved_to_half").frequencies
+    learned = pf.Rotary(64, frequencies=scaled * np.exp(np.zeros(32)), layout="interleaved_to_half").frequencies
+    compare(learned, [1, 0.749894202, 0.562341332, 0.421696514, 8.68300489e-08, 6.51133547e-08])
+    ernie = read(ERNIE).frequencies
+    assert ernie[1] == pytest.approx(0.814617217, rel=1e-6)
+    buffer = np.concatenate([ernie[0:44:2], ernie[1:44:2], ernie[44:]])
+    compare(buffer, [1, 0.663601279, 0.440366626, 0.292227834, 3.01385808e-06, 2.4551407e-06])
+    cosmos = pf.presets.cosmos().frequencies
+    compare(cosmos, [1, 0.636571274, 0.405223007, 0.257953352, 0.000240409888, 0.000155051572])
+    ltx = pf.presets.ltx(2048)
+    assert not ltx.frequencies[0]
+    rows = ltx.frequencies[1:][1::3]
+    assert len(rows) == 341
+    compare(rows, [1.57079637, 1.61392963, 1.65824735, 1.70378196, 15288.1562, 15707.9639])
+    flux2 = pf.presets.flux2()
+    found = [flux2.frequencies[:4], flux2.frequencies[-2:]]
+    compare(np.concatenate(found), [1, 0.621849972, 0.38669739, 0.240467763, 0.00129300066, 0.000804052405])
+
+
 # ---- layouts, widths, axes -------------------------------------------------------------------------------------------
 
 
@@ -247,7 +277,7 @@ def test_nanochat_turns_backwards():
     ("config", "rotary"),
     [
         (
-            {"model_type": "mistral4", "qk_rope_head_dim": 64, "head_dim": 128, "partial_rotary_factor": 0.5, "rope_theta": 1e4},
+            {"model_type": "mistral4", "qk_rope_head_dim": 64, "head_dim": 128, "rope_parameters": {"partial_rotary_factor": 0.5, "rope_theta": 1e4}},
             pf.Rotary(64, layout="interleaved_to_half"),
         ),
         (
@@ -294,7 +324,7 @@ def test_sections_of_ernie():
 
 
 def test_sections_in_turn():
-    cosmos = read({"model_type": "cosmos3_edge_text", "rope_theta": 1e8})
+    cosmos = read({"model_type": "cosmos3_edge_text", "rope_parameters": {"rope_theta": 1e8}})
     axes = np.zeros(64, int)
     axes[1:60:3], axes[2:60:3] = 1, 2
     assert cosmos == pf.Rotary(128, base=1e8, sections=axes.tolist())
@@ -615,6 +645,53 @@ REFUSED = {
     "width of no number": ({"model_type": "llama", "head_dim": 3.5}, ["head_dim", "3.5"]),
     "layer types": ({"model_type": "gemma3_text", "layer_types": "full"}, ["layer_types", "'full'"]),
     "parameters of no mapping": ({**LLAMA, "rope_parameters": "yarn"}, ["rope_parameters", "'yarn'"]),
+    "no length of sequences": ({**PHI3}, ["'longrope'", "seq_len=", "4096"]),
+    "no length, dynamic": ({**LLAMA, "max_position_embeddings": 2048, "rope_scaling": {"type": "dynamic", "factor": 2.0}}, ["'dynamic'", "seq_len=", "2048"]),
+    "null base": ({**LLAMA, "rope_theta": None}, ["rope_theta", "None", "give a number"]),
+    "null base inside": ({**LLAMA, "rope_parameters": {"rope_theta": None}}, ["rope_parameters", "rope_theta", "None"]),
+    "null base of Grok": ({"model_type": "grok-1", "head_dim": 8, "rope_theta": None}, ["rope_theta", "None"]),
+    "mscale_all_dim alone": ({**LLAMA, "rope_scaling": {"type": "yarn", "factor": 4.0, "original_max_position_embeddings": 8, "mscale_all_dim": 1.0}}, ["'mscale_all_dim'", "1.0"]),
+    "type of no string": ({**LLAMA, "rope_scaling": {"type": ["yarn"]}}, ["rope_type", "['yarn']", "string"]),
+    "number of the scaling": ({**LLAMA, "rope_scaling": {"type": "linear", "factor": "4"}}, ["config['rope_scaling']['factor']", "'4'"]),
+    "number missing": ({**LLAMA, "rope_scaling": {"type": "linear"}}, ["config['rope_scaling']", "'factor'"]),
+    "low and high": ({**LLAMA, "rope_scaling": {**LLAMA3, "low_freq_factor": 4.0, "high_freq_factor": 1.0}}, ["low_freq_factor", "4.0", "high_freq_factor", "1.0"]),
+    "xpos": ({**LLAMA, "rope_scaling": {"type": "xpos"}}, ["'xpos'", "keys"]),
+    "a part of more than all": ({**LLAMA, "rope_parameters": {"rope_type": "proportional", "partial_rotary_factor": 2.0}}, ["partial_rotary_factor", "2.0"]),
+    "misspelt scaling": ({**LLAMA, "rope_scalling": {"type": "linear"}}, ["'rope_scalling'", "rope_scaling meant"]),
+    "misspelt base": ({**LLAMA, "rope_tetha": 5e5}, ["'rope_tetha'", "500000.0", "rope_theta meant"]),
+    "misspelt part": ({"model_type": "phi", "head_dim": 8, "partial_rotary_facto": 0.25}, ["'partial_rotary_facto'", "partial_rotary_factor meant"]),
+    "misspelt width": ({"model_type": "llama", "hidden_size": 64, "num_attention_heads": 4, "head_dimm": 8}, ["'head_dimm'", "8", "head_dim meant"]),
+    "type outside": ({**LLAMA, "rope_type": "yarn"}, ["rope_type", "'yarn'", "rope_scaling"]),
+    "another base": ({**LLAMA, "theta": 5e5}, ["theta", "500000.0"]),
+    "alpha of another type": ({"model_type": "hunyuan_v1_dense", "head_dim": 8, "rope_scaling": {"type": "linear", "factor": 2.0, "alpha": 100.0}}, ["alpha", "100.0", "'linear'", "'dynamic'"]),
+    "alpha without a type": ({"model_type": "hunyuan_v1_dense", "head_dim": 8, "rope_scaling": {"alpha": 100.0}}, ["alpha", "100.0", "'dynamic'"]),
+    "a key beside alpha": ({"model_type": "hunyuan_v1_dense", "head_dim": 8, "rope_scaling": {"type": "dynamic", "alpha": 100.0, "alfa": 1}}, ["'alfa'", "dynamic"]),
+    "scaling that is not read": ({"model_type": "grok-1", "head_dim": 8, "rope_scaling": {"type": "linear", "factor": 2.0}}, ["rope_scaling", "'linear'", "grok-1"]),
+    "scaling of ChatGLM": ({"model_type": "chatglm", "kv_channels": 8, "rope_scaling": {"type": "linear", "factor": 2.0}}, ["rope_scaling", "'linear'", "chatglm"]),
+    "a base inside": ({"model_type": "gptj", "head_dim": 64, "rope_parameters": {"rope_theta": 5e5}}, ["rope_theta", "500000.0", "gptj"]),
+    "a base inside of DINOv3": ({"model_type": "dinov3_vit", "hidden_size": 64, "num_attention_heads": 1, "rope_parameters": {"rope_theta": 777.0}}, ["rope_theta", "777.0", "dinov3_vit"]),
+    "a part that is not read": ({"model_type": "bamba", "head_dim": 64, "partial_rotary_factor": 0.25}, ["partial_rotary_factor", "0.25", "bamba"]),
+    "a part of another kind": ({"model_type": "laguna", "partial_rotary_factor": 0.25, "layer_types": ["sliding_attention"]}, ["partial_rotary_factor", "0.25", "laguna"]),
+    "a part beside rotary_pct": ({"model_type": "gpt_neox", "head_dim": 64, "rotary_pct": 0.25, "partial_rotary_factor": 0.5}, ["partial_rotary_factor", "0.5", "gpt_neox"]),
+    "parts of lists": ({**LLAMA, "partial_rotary_factors": [0.5]}, ["partial_rotary_factors", "[0.5]"]),
+    "no parameters but a base": ({"model_type": "apertus", "head_dim": 64, "rope_theta": 1e4}, ["rope_parameters", "apertus"]),
+    "no base in the parameters": ({"model_type": "ministral3", "rope_parameters": {"rope_type": "linear", "factor": 2.0}}, ["rope_theta", "ministral3"]),
+    "no part in the parameters": ({"model_type": "moonshine_streaming", "head_dim": 40, "rope_parameters": {"rope_theta": 1e4}}, ["partial_rotary_factor", "moonshine_streaming"]),
+    "type beside a default": ({**GEMMA3, "layer_types": ["full_attention"], "rope_scaling": {"type": "linear", "factor": 8.0}}, ["'type'", "'linear'", "rope_type"]),
+    "flat and new": ({"model_type": "gemma3_text", "layer_types": ["full_attention"], "rope_parameters": {"rope_type": "linear", "factor": 8.0}}, ["rope_parameters", "each of", "rope_scaling"]),
+    "flat and truncate": ({"model_type": "olmo3", "head_dim": 8, "layer_types": ["full_attention"], "rope_scaling": {"rope_type": "yarn", "factor": 2.0, "truncate": False}}, ["truncate", "False", "truncates always"]),
+    "kinds that are not there": ({"model_type": "gemma3_text", "layer_types": ["full_attention"], "rope_parameters": {"global": {"rope_theta": 1e4}}}, ["'global'", "sliding_attention"]),
+    "a base of other layers": ({"model_type": "dots3_note_text", "qk_rope_head_dim": 64, "layer_types": ["sliding_attention"], "rope_scaling": {"rope_type": "linear", "factor": 2.0}}, ["rope_theta", "sliding_attention"]),
+    "two lists of bases": ({"model_type": "step3p5", "layer_types": ["full_attention"], "rope_theta": [1e4], "rope_parameters": {"full_attention": {"rope_theta": 5e4}, "sliding_attention": {}}}, ["rope_theta", "[10000.0]", "leave one out"]),
+    "many sections": ({"model_type": "qwen3_vl_text", "head_dim": 128, "rope_scaling": {"mrope_section": [2, 2, 2]}}, ["mrope_section", "[2, 2, 2]", "64"]),
+    "sections of a class": ({"model_type": "qwen2_vl_text", "head_dim": 64}, ["mrope_section", "[16, 24, 24]", "32"]),
+    "in turn, as text": ({"model_type": "qwen3_vl_text", "head_dim": 128, "rope_scaling": {"mrope_section": [24, 20, 20], "mrope_interleaved": "false"}}, ["mrope_interleaved", "'false'"]),
+    "layers of a pattern": ({"model_type": "gemma3_text", "sliding_window_pattern": 0, "num_hidden_layers": 8}, ["sliding_window_pattern", "0"]),
+    "a count as text": ({"model_type": "gemma3_text", "num_hidden_layers": "26"}, ["num_hidden_layers", "'26'"]),
+    "switch as text": ({"model_type": "deepseek_v3", "qk_rope_head_dim": 64, "rope_interleave": "false"}, ["rope_interleave", "'false'"]),
+    "global width": ({"model_type": "gemma4_text", "layer_types": ["full_attention"], "global_head_dim": None}, ["global_head_dim", "None"]),
+    "codes of no number": ({"model_type": "deepseek_v4", "qk_rope_head_dim": 64, "head_dim": 512, "compress_ratios": [[0]]}, ["compress_ratios", "[0]"]),
+    "parts of no name": ({"text_config": LLAMA, "llm_config": LLAMA}, ["unnamed", "config['text_config'] or config['llm_config']"]),
     "ignored scaling": ({"model_type": "cohere2_moe", "rope_scaling": {"type": "linear", "factor": 2.0}}, ["rope_scaling", "linear"]),
 }  # fmt: skip
 
@@ -639,6 +716,67 @@ def test_unknown_models_with_a_layout():
     assert read(nested, layout="half", layer_type="b") == pf.Rotary(8, base=5.0)
     with pytest.raises(ValueError, match="layout must be one of"):
         read(config, layout="neox")
+
+
+@pytest.mark.parametrize(
+    ("config", "options", "words"),
+    [
+        (
+            {**PHI3, "rope_scaling": {"type": "su", "short_factor": [1.0, [2.0]], "long_factor": LONG}},
+            {"seq_len": 9},
+            ["short_factor", "48", "several lengths"],
+        ),
+        (
+            {**PHI3, "rope_scaling": {"type": "su", "short_factor": [0.0] * 48, "long_factor": LONG}},
+            {"seq_len": 9},
+            ["short_factor", "0.0"],
+        ),
+        (
+            {"head_dim": 16, "rope_scaling": {"type": "openpangu", "mrope_section": [0, 4, 4]}},
+            {"layout": "half"},
+            ["mrope_section", "at least 1", "0"],
+        ),
+        (
+            {
+                "model_type": "step3p5",
+                "layer_types": ["full_attention", "sliding_attention"],
+                "rope_parameters": {"full_attention": {"rope_theta": 5e4}},
+            },
+            {"layer": 0},
+            ["'sliding_attention'", "step3p5"],
+        ),
+        (LLAMA, {"layer_type": "mamba"}, ["layer_type='mamba'", "llama", "leave it out"]),
+        (LLAMA, {"seq_len": "long"}, ["seq_len", "'long'"]),
+        ({**PHIMOE, "original_max_position_embeddings": "4096"}, {"seq_len": 5}, ["original_max_position", "'4096'"]),
+        ({"model_type": "gptj", "head_dim": 64, "n_layer": 2}, {"layer": 2}, ["layer=2", "2 layers"]),
+        ({"model_type": "gemma3_text", "layer_types": ["odd"]}, {"layer": 0}, ["'odd'", "full_attention"]),
+        ({"model_type": "qwen3_next", "layer_types": ["rwkv"]}, {"layer": 0}, ["'rwkv'", "linear_attention"]),
+        ({"model_type": "smollm3", "head_dim": 8, "no_rope_layers": ["0"]}, {"layer": 0}, ["no_rope_layers", "'0'"]),
+        ({"model_type": "llama4_text", "no_rope_layer_interval": 0}, {"layer": 0}, ["no_rope_layer_interval", "0"]),
+        (
+            {"model_type": "molmo2_text", "rope_scaling": {"type": "linear", "factor": 2.0}, "rope_scaling_layers": 1},
+            {"layer": 0},
+            ["rope_scaling_layers", "1"],
+        ),
+        ({"head_dim": 8, "alibi": True}, {"layout": "half"}, ["alibi", "True"]),
+        ({"head_dim": 8, "position_embedding_type": "nope"}, {"layout": "half"}, ["position_embedding_type", "'nope'"]),
+        (
+            {
+                "head_dim": 64,
+                "rope_scaling": {"type": "xdrope", "alpha": 2.0, "mrope_section": [32], "xdrope_section": [32]},
+            },
+            {"layout": "half"},
+            ["mrope_section", "xdrope_section", "leave one out"],
+        ),
+        ({"head_dim": 64, "rope_scaling": {"type": "openpangu"}}, {"layout": "half"}, ["openpangu", "mrope_section"]),
+    ],
+    ids=repr,
+)
+def test_refused_with_options(config, options, words):
+    options = {"seq_len": 100} | options if "rope_scaling" in config else options
+    with pytest.raises((TypeError, ValueError)) as raised:
+        read(config, **options)
+    assert all(word in str(raised.value) for word in words), raised.value
 
 
 def test_objects_and_files(tmp_path):

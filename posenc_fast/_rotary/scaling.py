@@ -227,44 +227,54 @@ _LISTS = {"short_factor", "long_factor"}
 _ANY_SIGN = {"center", "mscale", "mscale_all_dim"}
 
 
-def checked_scaling(scaling: Any, pairs: int) -> tuple[str, dict[str, Any]]:
+def checked_scaling(scaling: Any, pairs: int, where: str = "scaling") -> tuple[str, dict[str, Any]]:
     """rope_type and its parameters with all defaults, or an error that names what is missing, unknown or wrong."""
     if scaling is None:
         return "default", {}
     if not isinstance(scaling, Mapping):
-        raise TypeError(f"scaling must be a mapping with a rope_type, not {scaling!r}")
+        raise TypeError(f"{where} must be a mapping with a rope_type, not {scaling!r}")
     given: dict[str, Any] = dict(scaling)
     name = given.pop("rope_type", given.pop("type", None))
-    if name not in SCALINGS:
+    if not isinstance(name, str) or name not in SCALINGS:
         raise ValueError(
-            f"scaling has rope_type={name!r}, which is none of {', '.join(SCALINGS)}{meant(name, SCALINGS)}"
+            f"{where} has rope_type={name!r}, which is none of {', '.join(SCALINGS)}{meant(name, SCALINGS)}"
         )
     known = SCALINGS[name].parameters
-    unknown = sorted(set(given) - set(known))
+    unknown = sorted(set(given) - set(known), key=str)
     if unknown:
         advice = meant(unknown[0], known) or f"; there are {', '.join(known) or 'none'}"
-        raise ValueError(f"scaling has {unknown[0]!r}, which {name} does not take{advice}")
+        raise ValueError(f"{where} has {unknown[0]!r}, which {name} does not take{advice}")
     result: dict[str, Any] = {}
     for key, default in known.items():
         value: Any = given.get(key, default)
         if value is REQUIRED:
-            raise ValueError(f"scaling lacks {key!r}, which rope_type {name!r} needs")
+            raise ValueError(f"{where} lacks {key!r}, which rope_type {name!r} needs")
         if value is None and default is None:
             result[key] = None
         elif key in _BOOLEANS:
             if not isinstance(value, (bool, np.bool_)):
-                raise TypeError(f"scaling[{key!r}] must be True or False, not {value!r}")
+                raise TypeError(f"{where}[{key!r}] must be True or False, not {value!r}")
             result[key] = bool(value)
         elif key in _LISTS:
-            array = real_array(np.asarray(value), f"scaling[{key!r}]")
-            if array.shape != (pairs,) or (array <= 0).any():
-                raise ValueError(
-                    f"scaling[{key!r}] must have a positive number for each of {pairs} pairs, not shape {array.shape}"
-                )
-            result[key] = tuple(array.tolist())
+            result[key] = _positive_numbers(value, pairs, f"{where}[{key!r}]")
         else:
-            result[key] = real(value, f"scaling[{key!r}]", positive=key not in _ANY_SIGN)
+            result[key] = real(value, f"{where}[{key!r}]", positive=key not in _ANY_SIGN)
     return name, result
+
+
+def _positive_numbers(value: Any, pairs: int, name: str) -> tuple[float, ...]:
+    try:
+        array = np.asarray(value)
+    except ValueError:
+        raise ValueError(
+            f"{name} must have one number for each of {pairs} pairs, not lists of several lengths"
+        ) from None
+    array = real_array(array, name)
+    if array.shape != (pairs,):
+        raise ValueError(f"{name} must have a positive number for each of {pairs} pairs, not shape {array.shape}")
+    if (array <= 0).any():
+        raise ValueError(f"{name} must have positive numbers alone, not {array[array <= 0][0]}")
+    return tuple(array.tolist())
 
 
 def frequencies_of(rotary_dim: int, base: float, rope_type: str, parameters: dict[str, Any]) -> Frequencies:

@@ -208,8 +208,7 @@ class Rotary:
         layout : {"half", "interleaved", "interleaved_to_half"}, optional
             Instead of the model's own, for weights in another order; must be given where model_type is unknown.
         seq_len : int, optional
-            Length of the sequence, for the scalings that ask for it (dynamic, longrope); not given, one that is not
-            longer than those of the training.
+            Length of the sequence; must be given for the scalings whose frequencies depend on it (dynamic, longrope).
 
         Returns
         -------

@@ -9,11 +9,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from ..scaling import checked_scaling
 from .axes import axes_of
 from .families import FAMILIES, UNKNOWN, Family
 from .found import SPELLINGS, Config, Found, is_list
 from .layers import asked, for_layer, turns
-from .models import ARCHITECTURES, NEEDS_PARAMETERS, NO_ROTARY, PARTS, UNREADABLE
+from .models import ALIKE, ARCHITECTURES, BASE_KEYS, KEYS, NEEDS_PARAMETERS, NO_ROTARY, PARTS, UNREADABLE
 from .scaling import rope_type, scaling_of
 from .spectra import SPECTRA
 from .widths import base_of, factor_of, turned, width
@@ -24,6 +25,8 @@ __all__ = ["arguments_of"]
 TEXTS = ("text_config", "thinker_config", "language_config", "llm_config")
 # keys that only towers of images have
 VISUAL = ("patch_size", "depth", "spatial_merge_size")
+# keys that say which kind of position encoding a model has
+POSITIONS = ("position_embedding_type", "position_embeddings_type")
 
 _FAMILY_OF = {model: family for family in FAMILIES for model in family.models.split()}
 
@@ -68,8 +71,9 @@ def _part(config: Config) -> tuple[Config, str, str]:
             # what a whole is made of may be exchanged, and is named then
             here = {key: default for key, default in here.items() if config[key].get("model_type")}
         if len(here) > 1:
+            whole = f"a {model}, of" if model else "of an unnamed type, and has"
             raise ValueError(
-                f"{where} is a {model}, of several parts that turn; give that which is meant: "
+                f"{where} is {whole} several parts that turn; give that which is meant: "
                 + " or ".join(f"{where}[{key!r}]" for key in here)
             )
         if here:
@@ -85,7 +89,7 @@ def _part(config: Config) -> tuple[Config, str, str]:
 
 def _type_of(config: Config, default: str = "") -> str:
     names = config.get("architectures")
-    known = [ARCHITECTURES[name] for name in names if name in ARCHITECTURES] if is_list(names) else []
+    known = [ARCHITECTURES[str(name)] for name in names if str(name) in ARCHITECTURES] if is_list(names) else []
     return known[0] if known else str(config.get("model_type") or default)
 
 
@@ -121,7 +125,11 @@ def _family_of(config: Config, where: str, model: str, layout: Any) -> Found:
 
 
 def _with_parameters(config: Config, where: str, model: str, family: Family) -> Found:
+    _check_spelling(config, where, family)
     if family.parameters is not None:
+        for key in ("rope_scaling", "rope_parameters"):
+            if config.get(key):
+                raise ValueError(f"{where}[{key!r}]={config[key]!r} is nothing that {model} reads; leave it out")
         return Found(config, where, model, family, family.parameters(config), where)
     old, new = config.get("rope_scaling"), config.get("rope_parameters")
     for key, value in (("rope_scaling", old), ("rope_parameters", new)):
@@ -129,13 +137,24 @@ def _with_parameters(config: Config, where: str, model: str, family: Family) -> 
             raise TypeError(f"{where}[{key!r}] must be a mapping or null, not {value!r}")
     if old and new and dict(old) != dict(new):
         raise ValueError(f"{where} has both rope_scaling={old!r} and rope_parameters={new!r}; leave one out")
-    if model in NEEDS_PARAMETERS and not (old or new) and config.get("rope_theta") is None:
+    if model in NEEDS_PARAMETERS and not (old or new):
         raise ValueError(
-            f"{where} lacks rope_parameters (or rope_scaling), without which a {model} is scaled by values of its "
-            "class; add them, or give transformers' config object"
+            f"{where} lacks rope_parameters (or rope_scaling), without which a {model} has those of its class, whatever "
+            "stands beside; add them, or give transformers' config object"
         )
     key = "rope_scaling" if old else "rope_parameters"
     return Found(config, where, model, family, dict(old or new or {}), f"{where}[{key!r}]")
+
+
+def _check_spelling(config: Config, where: str, family: Family) -> None:
+    """An error for a key of the config that is one letter or two away from one that is read."""
+    for key, value in config.items():
+        if value is None or key in (*KEYS, *BASE_KEYS, *ALIKE, *family.factor_keys):
+            continue
+        near = difflib.get_close_matches(str(key).lower(), KEYS, 1, 0.8)
+        # widths of other parts of heads have names much like head_dim
+        if near and (near[0] != "head_dim" or difflib.get_close_matches(str(key).lower(), near, 1, 0.9)):
+            raise ValueError(f"{where}[{key!r}]={value!r} is not read; is {near[0]} meant? if not, leave it out")
 
 
 def _check_needs(found: Found) -> None:
@@ -145,6 +164,15 @@ def _check_needs(found: Found) -> None:
             raise ValueError(
                 f"{found.key(key)}={given!r} means {words} in {found.model}; from_config reads it with {value!r}"
             )
+    if found.family.parameters is None and found.config.get("rope_type") not in (None, "default"):
+        raise ValueError(
+            f"{found.key('rope_type')}={found.config['rope_type']!r} is not read by {found.model}; put it into "
+            "rope_scaling, with what it needs, or leave it out"
+        )
+    for key in POSITIONS if found.family is UNKNOWN else ():
+        given = found.config.get(key)
+        if given is not None and not any(word in str(given).lower() for word in ("rope", "rotary", "yarn")):
+            raise ValueError(f"{found.key(key)}={given!r} means no rotary encoding; from_config reads it with 'rope'")
 
 
 # ---- together --------------------------------------------------------------------------------------------------------
@@ -155,11 +183,10 @@ def _arguments(found: Found, layout: Any, seq_len: Any) -> dict[str, Any]:
     family, head = found.family, width(found)
     dim = turned(found, head)
     base, scaling = base_of(found), scaling_of(found, factor_of(found), seq_len)
+    checked_scaling(scaling, dim // 2, found.rope_where)
     axes = axes_of(found, dim // 2)
     if layout is None:
-        layout = family.layout
-        if family.switch is not None and not found.config.get(family.switch[0], True):
-            layout = family.switch[1]
+        layout = family.layout if family.switch is None or _switched(found, family.switch[0]) else family.switch[1]
     result: dict[str, Any] = {"head_dim": head, "rotary_dim": dim, "layout": layout}
     if axes is not None and any(axes):
         result["sections"] = axes
@@ -170,12 +197,21 @@ def _arguments(found: Found, layout: Any, seq_len: Any) -> dict[str, Any]:
     return result | {"base": base, "scaling": None if scaling["rope_type"] == "default" else scaling}
 
 
+def _switched(found: Found, key: str) -> bool:
+    value = found.config.get(key, True)
+    if not isinstance(value, bool):
+        raise TypeError(f"{found.key(key)} must be true or false, not {value!r}; leave it out for true")
+    return value
+
+
 def _scaled(found: Found) -> Found:
     """Without the scaling, for a layer that is left out of those that are scaled."""
     key = found.family.scaled_layers
     layers = found.config.get(key)
     if layers is None or rope_type(found) == "default":
         return found
+    if not is_list(layers):
+        raise TypeError(f"{found.key(key)} must be a sequence of indices of layers, not {layers!r}")
     if found.layer is None:
         raise ValueError(f"{found.key(key)}={layers!r} scales some layers alone; give layer=")
     return found if found.layer in layers else found._replace(rope={"rope_theta": found.rope.get("rope_theta")})

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 
 from ..._numbers.arguments import count_of
 from ..pairs import in_turn
-from .families import UNKNOWN
 from .found import Found, is_list
 
 __all__ = ["COUNTED", "RULES", "axes_of"]
@@ -59,12 +58,26 @@ def axes_of(found: Found, pairs: int) -> list[int] | None:
         if len(axes) != pairs:
             raise ValueError(f"{found.where} has heads of {2 * pairs} values that turn, which do not divide among axes")
         return axes
-    key = "mrope_section" if rope.get("mrope_section") is not None else "xdrope_section"
-    counts, flag, rule = rope.get(key, sections.default), rope.get("mrope_interleaved"), sections.rule
+    given = [key for key in ("mrope_section", "xdrope_section") if rope.get(key) is not None]
+    if len(given) > 1:
+        raise ValueError(
+            f"{found.rope_where} has both mrope_section={rope['mrope_section']!r} and "
+            f"xdrope_section={rope['xdrope_section']!r}; leave one out"
+        )
+    key = given[0] if given else "mrope_section"
+    counts = rope[key] if given else sections.default
+    flag, rule = rope.get("mrope_interleaved"), sections.rule
+    if flag is not None and not isinstance(flag, bool):
+        raise TypeError(f"{found.rope_where}['mrope_interleaved'] must be true or false, not {flag!r}")
     if rule == "flagged":
         rule = "in_turn" if flag else "contiguous"
         if "openpangu" in (rope.get("rope_type"), rope.get("type")):
             rule = "pangu"
+            if not given or flag is False:
+                raise ValueError(
+                    f"{found.rope_where} has rope_type 'openpangu', which needs mrope_section, and mrope_interleaved="
+                    f"True; it has mrope_section={counts!r} and mrope_interleaved={flag!r}"
+                )
     elif flag is not None and bool(flag) != (rule == "in_turn"):
         raise ValueError(
             f"{found.rope_where}['mrope_interleaved']={flag!r} is not what {found.model} does, whose sections are "
@@ -75,10 +88,12 @@ def axes_of(found: Found, pairs: int) -> list[int] | None:
     where = f"{found.rope_where}[{key!r}]"
     if not is_list(counts):
         raise TypeError(f"{where} must be a sequence of integers, not {counts!r}")
-    counts = [count_of(number, where, 0) for number in counts]
-    # transformers cuts what is in turn off where pairs end, and has the first axis beyond
-    if sum(counts) != pairs and (rule != "in_turn" or found.family is UNKNOWN):
-        raise ValueError(f"{where}={counts} adds up to {sum(counts)}, but {pairs} pairs turn")
+    # an order that spreads axes needs some of each
+    counts = [count_of(number, where, 1 if rule == "pangu" else 0) for number in counts]
+    # a class cuts its own that are in turn off where pairs end, and has the first axis beyond; given ones must fit
+    if sum(counts) != pairs and (given or rule != "in_turn"):
+        said = f"{where}={counts}" if given else f"{where} is missing, and {counts}, what a {found.model} has then,"
+        raise ValueError(f"{said} adds up to {sum(counts)}, but {pairs} pairs turn; give counts that add up to {pairs}")
     if sections.default is not None and len(counts) != len(sections.default):
         raise ValueError(f"{where}={counts} must have a count for each of {sections.axes}")
     return in_turn(counts, pairs) if rule == "in_turn" else COUNTED[rule](counts)

@@ -23,6 +23,8 @@ class LayerGroup(NamedTuple):
     rope_type: str = "default"
     # whether rotary parameters that name no group are for this one, and what is added to them: rope_type, key, value
     flat: bool = False
+    # whether its base is for a config without rotary parameters alone
+    unscaled_base: bool = False
     defaults: tuple[tuple[str, str, Any], ...] = ()
     # types of layers, where they do not have the name of the group; another width of heads
     layer_types: tuple[str, ...] = ()
@@ -91,6 +93,11 @@ class Family(NamedTuple):
     # layers that do not turn; a key of those that are scaled, where others are not
     without: tuple[NoRotary, ...] = ()
     scaled_layers: str = ""
+    # whether rotary parameters that name no group are added to a rope_type, so that `type` is not read
+    preset: bool = False
+    # whether a base, and a part of the width outside of it, are read in rotary parameters
+    inner_base: bool = True
+    outer_factor: bool = True
     # makes the rotary parameters of a config that has them elsewhere
     parameters: Callable[[Config], dict[str, Any]] | None = None
     # which axes pairs read; frequencies that are no progression from 1, by their name in spectra.py
@@ -106,7 +113,9 @@ class Family(NamedTuple):
 
 
 def _global_head(config: Config) -> int | None:
-    return config.get("global_head_dim", 512) if "per_layer_config" not in config else None
+    if "per_layer_config" in config:
+        return None
+    return count_of(config.get("global_head_dim", 512), "config['global_head_dim']", 2)
 
 
 def _sliding_dots(config: Config) -> int | None:
@@ -125,6 +134,8 @@ def _chatglm(config: Config) -> dict[str, Any]:
 
 
 def _grok(config: Config) -> dict[str, Any]:
+    if "rope_theta" in config and config["rope_theta"] is None:
+        raise ValueError("config['rope_theta']=None is no base; give a number, or leave it out for 10000")
     rope: dict[str, Any] = {"rope_theta": config.get("rope_theta", _SMALL)}
     if config.get("rope_rotate_half_dims"):
         rope["partial_rotary_factor"] = 0.5
@@ -184,6 +195,7 @@ UNKNOWN = Family(
     sections=Sections("flagged", None),
     also=("alpha", "xdrope_section"),
     aliases={"openpangu": "default"},
+    needs=(("alibi", False, False, "ALiBi"), ("use_rope", True, True, "no rotary encoding")),
 )
 
 FAMILIES = (
@@ -258,7 +270,7 @@ FAMILIES = (
     ),
     Family(
         "a part of the head",
-        "dots3_note_audio_encoder glm4_moe glmasr_encoder minimax_m3_vl_text nemotron "
+        "glm4_moe glmasr_encoder minimax_m3_vl_text nemotron "
         "nemotron3_5_transcribe_asr_audio nemotron3_5_transcribe_word_timestamp nemotron3_diarization_audio persimmon "
         "phi stablelm",
         "transformers: modeling_phi.py, modeling_stablelm.py, modeling_glm4_moe.py",
@@ -267,11 +279,19 @@ FAMILIES = (
         dims_read=False,
     ),
     Family(
+        "dots 3's audio",
+        "dots3_note_audio_encoder",
+        "transformers: modeling_dots3_note.py",
+        width=(),
+        factor=1.0,
+    ),
+    Family(
         "GPT-NeoX",
         "gpt_neox gpt_neox_japanese",
         "transformers: modeling_gpt_neox.py",
         factor=1.0,
         factor_keys=("rotary_pct",),
+        outer_factor=False,
         base_keys=("rotary_emb_base",),
     ),
     Family("MiniMax M2", "minimax_m2", "transformers: modeling_minimax_m2.py", factor=1.0, dims=("rotary_dim",)),
@@ -291,10 +311,18 @@ FAMILIES = (
         note="frequencies are those of short_factor at every length; cosines and sines are multiplied by short_mscale or, past the original length, long_mscale",
     ),
     Family(
-        "hybrids, a part of the head",
-        "bamba qwen3_next",
-        "transformers: modeling_bamba.py, modeling_qwen3_next.py",
+        "Bamba",
+        "bamba",
+        "transformers: modeling_bamba.py",
         factor=0.5,
+        outer_factor=False,
+        without=(_HYBRID,),
+    ),
+    Family(
+        "Qwen3-Next",
+        "qwen3_next",
+        "transformers: modeling_qwen3_next.py",
+        factor=0.25,
         without=(_HYBRID,),
     ),
     Family(
@@ -499,7 +527,9 @@ FAMILIES = (
         width=("qk_rope_head_dim",),
         per_head=None,
         groups={
-            "sliding_attention": LayerGroup(5e4, ("swa_rope_theta",), flat=True, head=_sliding_dots),
+            "sliding_attention": LayerGroup(
+                5e4, ("swa_rope_theta",), flat=True, unscaled_base=True, head=_sliding_dots
+            ),
             "indexed_attention": LayerGroup(8e7, ("rope_theta",), flat=True),
             "full_attention": LayerGroup(8e7, ("rope_theta",), flat=True),
         },
@@ -533,14 +563,16 @@ FAMILIES = (
         "gemma3_text t5gemma2_decoder t5gemma2_text",
         "transformers: modeling_gemma3.py",
         groups=_GEMMA,
+        preset=True,
         pattern=Pattern("sliding_window_pattern", 6),
     ),
-    Family("Gemma 3n", "gemma3n_text", "transformers: modeling_gemma3n.py", groups=_GEMMA),
+    Family("Gemma 3n", "gemma3n_text", "transformers: modeling_gemma3n.py", groups=_GEMMA, preset=True),
     Family(
         "ModernBERT",
         "modernbert modernbert-decoder",
         "transformers: modeling_modernbert.py",
         groups=_two(1e4, 1.6e5, ("local_rope_theta", "global_rope_theta"), "both"),
+        preset=True,
         pattern=Pattern("global_attn_every_n_layers", 3, first=True),
     ),
     Family("UltraBERT", "ultrabert", "transformers: modeling_ultrabert.py", groups=_two(1e4, 2.56e6)),
@@ -548,8 +580,10 @@ FAMILIES = (
         "OLMo 3",
         "olmo3",
         "transformers: modeling_olmo3.py",
-        groups=_two(5e5, 5e5, ("rope_theta", "rope_theta"), "full_attention"),
+        groups=_two(5e5, 5e5, ("", "rope_theta"), "full_attention"),
+        preset=True,
         pattern=Pattern("", 4),
+        note="a rope_theta outside of rotary parameters is for full_attention alone",
     ),
     Family("Mellum", "mellum", "transformers: modeling_mellum.py", groups=_two(1e4, 5e5)),
     Family(
@@ -565,6 +599,7 @@ FAMILIES = (
         "step3p5",
         "transformers: modeling_step3p7.py",
         groups=_two(1e4, 1e4, ("rope_theta", "rope_theta"), "full_attention"),
+        preset=True,
         factor=1.0,
         factor_keys=("partial_rotary_factors",),
         note="rope_theta and partial_rotary_factors may be lists, of an entry for each layer",
@@ -765,6 +800,7 @@ FAMILIES = (
         width=(),
         sections=Sections("axial", None, "2 (cell + 1/2) / cells - 1 of (row, column)"),
         spectrum="dinov3",
+        inner_base=False,
         scalable=False,
         note="a cell at c turns by 2 pi c base^(-i / pairs of an axis); class token and registers come first, and stay",
     ),
@@ -814,6 +850,7 @@ FAMILIES = (
         "esm evolla_protein_encoder",
         "transformers: modeling_esm.py",
         needs=(("position_embedding_type", "rotary", "absolute", "no rotary encoding"),),
+        inner_base=False,
         scalable=False,
     ),
     Family(
@@ -823,6 +860,7 @@ FAMILIES = (
         turned="the hidden state, cut into heads, before queries and keys are made of it",
         width=(),
         base_keys=("rotary_embedding_base",),
+        inner_base=False,
         needs=(("position_embeddings_type", "rotary", "relative", "no rotary encoding"),),
         scalable=False,
     ),
@@ -834,6 +872,7 @@ FAMILIES = (
         width=(),
         per_head=("hidden_size", "speech_encoder_attention_heads"),
         base_keys=("rotary_embedding_base",),
+        inner_base=False,
         needs=(("position_embeddings_type", "rotary", "relative", "no rotary encoding"),),
         scalable=False,
     ),

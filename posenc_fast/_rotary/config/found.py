@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, TypeGuard
 
+from ..._numbers.arguments import count_of
 from .families import Family, LayerGroup
 
 __all__ = ["SPELLINGS", "Config", "Found", "is_list"]
@@ -17,6 +18,7 @@ SPELLINGS = {
     "num_attention_heads": ("num_attention_heads", "num_heads", "n_heads", "n_head", "encoder_attention_heads"),
     "max_position_embeddings": ("max_position_embeddings", "n_positions", "max_seq_len", "model_max_length", "seq_length"),
     "layer_types": ("layer_types", "layers_block_type"),
+    "num_hidden_layers": ("num_hidden_layers", "num_layers", "n_layers", "n_layer"),
 }  # fmt: skip
 
 
@@ -56,9 +58,14 @@ class Found(NamedTuple):
             )
         return value
 
+    def depth(self) -> int | None:
+        """The number of layers, where the config has it."""
+        value = self.get("num_hidden_layers")
+        return None if value is None else count_of(value, self.key("num_hidden_layers"), 0)
+
     def types(self) -> list[Any] | None:
         """The types of all layers, where the config or the family tells."""
-        given, pattern, count = self.get("layer_types"), self.family.pattern, self.get("num_hidden_layers")
+        given, pattern, count = self.get("layer_types"), self.family.pattern, self.depth()
         if given is not None:
             if not is_list(given):
                 raise TypeError(f"{self.key('layer_types')} must be a sequence of strings, not {given!r}")
@@ -66,15 +73,14 @@ class Found(NamedTuple):
         key, names = self.family.codes
         codes = self.config.get(key)
         if is_list(codes):
-            unknown = [code for code in codes if code not in names]
+            unknown = [code for code in codes if code not in list(names)]
             if unknown:
                 raise ValueError(f"{self.key(key)} has {unknown[0]!r}, which is none of {', '.join(map(str, names))}")
             return [names[code] for code in codes]
-        if pattern is None or type(count) is not int:
+        if pattern is None or count is None:
             return None
-        every = self.config.get(pattern.key) or pattern.every
-        if type(every) is not int:
-            return None
+        every = self.config.get(pattern.key)
+        every = pattern.every if every is None else count_of(every, self.key(pattern.key), 1)
         full = [(i if pattern.first else i + 1) % every == 0 or (pattern.last and i == count - 1) for i in range(count)]
         return ["full_attention" if one else "sliding_attention" for one in full]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..._numbers.arguments import count_of
+from ..._numbers.arguments import count_of, real
 from .families import UNKNOWN, LayerGroup, NoRotary
 from .found import Found, is_list
 
@@ -24,6 +24,7 @@ def asked(found: Found, layer: Any, layer_type: Any) -> tuple[str | None, int | 
     if layer is not None and layer_type is not None:
         raise ValueError(f"layer={layer!r} and layer_type={layer_type!r} exclude each other; leave one out")
     types, groups = found.types(), found.family.groups
+    by_type = bool(groups) or any(rule.rule in BY_TYPE for rule in found.family.without)
     if layer_type is not None:
         if not isinstance(layer_type, str):
             raise TypeError(f"layer_type must be a string, not {layer_type!r}")
@@ -31,12 +32,16 @@ def asked(found: Found, layer: Any, layer_type: Any) -> tuple[str | None, int | 
         known = list(dict.fromkeys(map(str, [*(types or ()), *names, *_nested(found)])))
         if known and layer_type not in known:
             raise ValueError(f"layer_type={layer_type!r} is none of {', '.join(known)}, the types of {found.where}")
+        if not known and not by_type and found.family is not UNKNOWN:
+            raise ValueError(
+                f"layer_type={layer_type!r} is nothing that {found.model} has, whose layers are alike; leave it out"
+            )
         return layer_type, None
     index = count_of(layer, "layer", 0)
-    count = len(types) if types is not None else found.get("num_hidden_layers")
-    if type(count) is int and index >= count:
+    count = len(types) if types is not None else found.depth()
+    if count is not None and index >= count:
         raise ValueError(f"layer={index} is too large: {found.where} has {count} layers, from 0 on")
-    if types is None and (groups or any(rule.rule in BY_TYPE for rule in found.family.without)):
+    if types is None and by_type:
         found.needed("layer_types", f"layer={index} needs (or give layer_type=)")
     return (None if types is None else types[index]), index
 
@@ -51,19 +56,32 @@ def turns(found: Found, layer_type: str | None, index: int | None) -> bool:
             raise ValueError(f"{found.rope_where}['rope_theta']=None means no rotary encoding in {found.model}")
         if rule.rule == "zero" and index is not None and _is_zero(rule, found, index):
             return False
+        if rule.rule == "other" and layer_type is not None and layer_type not in NO_ATTENTION:
+            _check_turning(found, layer_type)
         if layer_type == "full_attention" and not _turns_in_full(rule, found, index):
             return False
     return layer_type not in NO_ATTENTION
 
 
+def _check_turning(found: Found, layer_type: Any) -> None:
+    """An error for a type that may or may not be of layers with attention."""
+    if not isinstance(layer_type, str) or not any(part in layer_type for part in ("attention", "hybrid")):
+        raise ValueError(
+            f"{found.key('layer_types')} has {layer_type!r}, of which it is not known whether it has attention; there "
+            f"are full_attention, {', '.join(sorted(NO_ATTENTION))}"
+        )
+
+
 def _is_zero(rule: NoRotary, found: Found, index: int) -> bool:
     values = found.config.get(rule.key)
     if not values and rule.key == "no_rope_layers":
-        every = count_of(found.get("no_rope_layer_interval") or 4, found.key("no_rope_layer_interval"), 1)
+        every = found.get("no_rope_layer_interval")
+        every = 4 if every is None else count_of(every, found.key("no_rope_layer_interval"), 1)
         return (index + 1) % every == 0
     if not is_list(values) or index >= len(values):
         raise ValueError(f"{found.key(rule.key)}={values!r} must have a number for layer={index}")
-    return not values[index]
+    value = values[index]
+    return real(int(value) if isinstance(value, bool) else value, f"{found.key(rule.key)}[{index}]") == 0
 
 
 def _turns_in_full(rule: NoRotary, found: Found, index: int | None) -> bool:
@@ -94,12 +112,23 @@ def for_layer(found: Found, layer_type: str | None, index: int | None) -> Found 
             f"{found.rope_where} has parameters for each of {', '.join(nested)}, but {found.model} has layers of one "
             "kind; give those of one of them"
         )
+    stray = [name for name in nested if family.groups and name not in family.groups]
+    if stray:
+        raise ValueError(
+            f"{found.rope_where}[{stray[0]!r}]={found.rope[stray[0]]!r} is for layers that {found.model} does not have; "
+            f"there are {', '.join(family.groups)}"
+        )
     label = found.label(layer_type) if layer_type is not None else _only(found, nested)
     if _is_null(found, label):
         return None
     group = family.groups.get(label) or (LayerGroup(10000.0) if label in nested else None)
     # a class with keys for the bases of its groups fills in what is missing, others do not
     fills = any(one.base_keys for one in family.groups.values())
+    if group is None and not nested:
+        raise ValueError(
+            f"{found.key('layer_types')} has {layer_type!r}, which {found.model} does not have; there are "
+            f"{', '.join(family.groups)}"
+        )
     if group is None or (nested and label not in nested and not fills):
         raise ValueError(f"{found.rope_where} has no parameters for {label}; it has {', '.join(nested)}")
     return _overridden(_with_parameters(found._replace(group=group, layer=index), label, nested), layer_type or label)
@@ -148,13 +177,55 @@ def _with_parameters(found: Found, label: str, nested: list[str]) -> Found:
                 f"{found.rope_where}[{label!r}]['truncate']=False is not read inside parameters for a kind of layers, "
                 "where transformers truncates always; leave it out, or build the Rotary by its arguments"
             )
+        _check_lists(found, nested)
         return found._replace(rope=own, rope_where=f"{found.rope_where}[{label!r}]")
     if not rope or (not group.flat and any(one.flat for one in groups.values())):
+        if rope:
+            _check_flat(found)
         return found._replace(rope=usual)
     if not group.flat:
         raise ValueError(f"{found.rope_where} must have parameters for each of {', '.join(groups)}, not for all")
+    _check_flat(found)
+    if group.unscaled_base and rope.get("rope_theta") is None:
+        raise ValueError(
+            f"{found.rope_where} lacks 'rope_theta', without which {found.model} has the base of other layers in those of "
+            f"{label}; add it, or give parameters for each of {', '.join(groups)}"
+        )
     name = rope.get("rope_type") or rope.get("type")
     return found._replace(rope={key: value for of, key, value in group.defaults if of == name} | rope)
+
+
+def _check_flat(found: Found) -> None:
+    """An error for rotary parameters of all layers that transformers would not read, or not all of them."""
+    rope, where, groups = found.rope, found.rope_where, ", ".join(found.family.groups)
+    if where.endswith("['rope_parameters']"):
+        raise ValueError(f"{where} must have parameters for each of {groups}, not for all; or call it rope_scaling")
+    if rope.get("truncate") is False:
+        raise ValueError(
+            f"{where}['truncate']=False is not read in {found.model}, where transformers truncates always; leave it out, "
+            "or build the Rotary by its arguments"
+        )
+    if found.family.preset and rope.get("rope_type") is None and rope.get("type") not in (None, "default"):
+        raise ValueError(
+            f"{where}['type']={rope['type']!r} is not read by {found.model}, but rope_type is; rename it if the model was "
+            "made for it, or leave the scaling out"
+        )
+
+
+def _check_lists(found: Found, nested: list[str]) -> None:
+    """An error where lists for all layers, not the parameters for kinds of them, may be read."""
+    types = found.types()
+    used = found.family.groups if types is None else set(map(found.label, types))
+    missing = sorted(name for name in used if name not in nested)
+    if missing and "partial_rotary_factors" in found.family.factor_keys:
+        raise ValueError(
+            f"{found.rope_where} lacks {missing[0]!r}, without which {found.model} reads none of it; add it"
+        )
+    for key in ("rope_theta", "partial_rotary_factors"):
+        if is_list(found.config.get(key)):
+            raise ValueError(
+                f"{found.key(key)}={found.config[key]!r} stands beside {found.rope_where} for kinds of layers; leave one out"
+            )
 
 
 def _overridden(found: Found, layer_type: str | None) -> Found:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import TypeVar
 
 __all__ = [
+    "ALIKE",
     "ARCHITECTURES",
     "BASES",
     "BASE_KEYS",
     "FACTORS",
     "HEADS",
+    "KEYS",
     "NEEDS_PARAMETERS",
     "NO_ROTARY",
     "NO_ROTATIONS",
@@ -115,25 +117,29 @@ FACTORS: dict[str, float] = _each(
             nemotron3_5_transcribe_asr_audio nemotron3_5_transcribe_word_timestamp persimmon phi
         """,
         0.25: """
-            gpt_neox qwen3_5_moe_text qwen3_5_text qwen3_next stablelm
+            gpt_neox qwen3_5_moe_text qwen3_5_text stablelm
         """,
         0.8: """
             moonshine_streaming
         """,
     }
 )
-# models that are scaled, or have another base, where a config says nothing
+# models that have other parameters where a config has none than where it has some, and read none beside these
 NEEDS_PARAMETERS = frozenset(
     [
         "apertus",
         "bailing_hybrid",
         "cohere_compass_text",
+        "cosmos3_edge_text",
         "cwm",
         "gpt_oss",
         "higgs_audio_v2",
         "ministral3",
         "mistral4",
+        "moonshine_streaming",
         "muse_spark_text",
+        "nemotron3_5_transcribe_asr_audio",
+        "nemotron3_5_transcribe_word_timestamp",
         "openai_privacy_filter",
     ]
 )
@@ -152,7 +158,23 @@ BASE_KEYS = (
     "layer_rope_theta",
     "rope_base",
     "rope_ratio",
+    "positional_embedding_theta",
+    "theta",
 )
+
+
+# other keys that are read, for errors about misspelt ones
+KEYS = (
+    "rope_scaling",
+    "rope_parameters",
+    "rope_theta",
+    "partial_rotary_factor",
+    "rotary_pct",
+    "rotary_dim",
+    "head_dim",
+)
+# and some that look like these
+ALIKE = ("rotary_emb_scale_base",)
 
 
 # ---- models of several parts -----------------------------------------------------------------------------------------
@@ -417,6 +439,8 @@ NO_ROTATIONS = {
     "pope": "angles are of the position alone and magnitudes of the content, which is no rotation of pairs",
     "hope_hyperbolic": "Lorentz boosts, which are no rotations",
     "lerope": "frequencies are multiplied by weights; give the products as Rotary(head_dim, frequencies=...)",
+    "xpos": "queries are multiplied by amplitudes that keys are divided by; give Rotary(head_dim, scaling={'rope_type': "
+    "'xpos'}) for queries, and with 'keys': True for keys",
     "mixed": "frequencies are weights; give them as Rotary(head_dim, frequencies=...)",
 }
 # types of transformers without rotary encoding

@@ -20,12 +20,18 @@ SECTIONED = ("mrope_section", "mrope_interleaved")
 # one name for what was renamed; both may stand beside one another
 RENAMED = {"su": "longrope", "mrope": "default", "xdrope": "dynamic"}
 TELECHAT = "telechat3-yarn"
+# what files have beside alpha, which decides alone
+BESIDE_ALPHA = ("factor", "max_position_embeddings", "original_max_position_embeddings", "beta_fast", "beta_slow",
+                "mscale", "mscale_all_dim")  # fmt: skip
 
 
 def scaling_of(found: Found, factor: float | None, seq_len: Any) -> dict[str, Any]:
     """rope_type and its parameters; factor: the part of the width that turns."""
     rope, name = found.rope, rope_type(found)
+    if seq_len is not None:
+        seq_len = real(seq_len, "seq_len", positive=True)
     if name == "dynamic" and "alpha" in found.family.also and rope.get("alpha"):
+        _check_keys(found, name, dict.fromkeys(BESIDE_ALPHA))
         return {"rope_type": "ntk", "alpha": rope["alpha"]}
     if name == "ntk" and rope.get("factor") is not None:
         # vLLM's, which has two formulas
@@ -35,6 +41,11 @@ def scaling_of(found: Found, factor: float | None, seq_len: Any) -> dict[str, An
         rope.pop("mixed_b", None)
         found = found._replace(rope=rope)
     scaled_as = "yarn" if name == TELECHAT else name
+    if rope.get("alpha") and "alpha" in found.family.also and name != "ntk":
+        raise ValueError(
+            f"{found.rope_where}['alpha']={rope['alpha']!r} is not read with rope_type {name!r}, but with 'dynamic'; "
+            "give that, or leave alpha out"
+        )
     parameters = _rope.SCALINGS[scaled_as].parameters
     _check_keys(found, name, parameters)
     scaling = {"rope_type": scaled_as} | {key: rope[key] for key in parameters if rope.get(key) is not None}
@@ -46,25 +57,42 @@ def scaling_of(found: Found, factor: float | None, seq_len: Any) -> dict[str, An
         stretched = real(scaling["factor"], f"{found.rope_where}['factor']", positive=True)
         scaling["attention_factor"] = 1.0 if stretched <= 1 else 0.07 * math.log(stretched) + 1.0
     if name == "proportional":
-        scaling["partial_rotary_factor"] = 1.0 if factor is None else factor
+        scaling["partial_rotary_factor"] = _checked_part(found, 1.0 if factor is None else factor)
     ratio = scaled_as == "longrope" and not {"factor", "attention_factor"} & set(scaling)
     if scaled_as == "dynamic" or ratio:
         scaling["max_position_embeddings"] = found.needed("max_position_embeddings", f"rope_type {name!r} needs")
-    if "seq_len" in parameters and seq_len is not None:
+    if name == "llama3":
+        _check_llama3(found, scaling)
+    if "seq_len" in parameters:
+        if seq_len is None:
+            key = _length_of_training(scaled_as)
+            usual = real(scaling[key], f"{found.where}: {key}", positive=True)
+            raise ValueError(
+                f"{found.rope_where}['rope_type']={name!r} has other frequencies for longer sequences; give seq_len=, "
+                f"the length of yours ({usual:g} for those that are no longer)"
+            )
         scaling["seq_len"] = seq_len
     return scaling
+
+
+def _length_of_training(name: str) -> str:
+    """The key of the length up to which frequencies are those of the training."""
+    return "max_position_embeddings" if name == "dynamic" else "original_max_position_embeddings"
 
 
 def rope_type(found: Found) -> str:
     """The name of the scaling, one of those of `Rotary` or TELECHAT."""
     rope, where, family = found.rope, found.rope_where, found.family
     names = [rope[key] for key in ("rope_type", "type") if rope.get(key) is not None]
-    known = [family.aliases.get(str(name), RENAMED.get(str(name), name)) for name in names]
-    if len(set(map(str, known))) > 1:
+    for given in names:
+        if not isinstance(given, str):
+            raise TypeError(f"{where}['rope_type'] must be a string, not {given!r}")
+    known = [family.aliases.get(name, RENAMED.get(name, name)) for name in names]
+    if len(set(known)) > 1:
         raise ValueError(f"{where} has rope_type={names[0]!r} and type={names[1]!r}; leave one out")
     name = known[0] if known else "default"
     if name in NO_ROTATIONS:
-        raise ValueError(f"{where}['rope_type']={name!r} is none that a Rotary could have: {NO_ROTATIONS[name]}")
+        raise ValueError(f"{where}['rope_type']={name!r} is no single Rotary: {NO_ROTATIONS[name]}")
     if name not in _rope.SCALINGS and name != TELECHAT:
         raise ValueError(
             f"{where}['rope_type']={name!r} is not known; there are {', '.join(_rope.SCALINGS)}, {TELECHAT}"
@@ -74,7 +102,7 @@ def rope_type(found: Found) -> str:
         raise ValueError(f"{where}['rope_type']='axial' is for towers of images; {found.model} does not take it")
     if name not in ("default", "axial") and (axial or not family.scalable):
         raise ValueError(f"{where}['rope_type']={name!r} is not taken by {found.model}, which is never scaled")
-    return "default" if axial else str(name)
+    return "default" if axial else name
 
 
 def _check_keys(found: Found, name: str, parameters: dict[str, Any]) -> None:
@@ -95,7 +123,7 @@ def _set_original(found: Found, scaling: dict[str, Any]) -> None:
     key, name = "original_max_position_embeddings", scaling["rope_type"]
     own = found.config.get(key) if found.group is None else None
     if own is not None:
-        scaling[key] = own
+        scaling[key] = real(own, found.key(key), positive=True)
     elif key not in scaling:
         why = f"rope_type {name!r} needs where no original length is given"
         scaling[key] = found.needed("max_position_embeddings", why)
@@ -111,7 +139,8 @@ def _set_yarn(found: Found, scaling: dict[str, Any]) -> None:
         original = scaling["original_max_position_embeddings"]
         scaling["factor"] = length / real(original, "original_max_position_embeddings", positive=True)
     one, other = rope.get("mscale"), rope.get("mscale_all_dim")
-    if bool(one) != bool(other) and (one or other) != 1 and "attention_factor" not in scaling:
+    # with mscale alone all agree if it is 1, with mscale_all_dim alone never
+    if bool(one) != bool(other) and one != 1 and "attention_factor" not in scaling:
         key = "mscale" if one else "mscale_all_dim"
         raise ValueError(
             f"{where}[{key!r}]={rope[key]!r} without the other of mscale and mscale_all_dim is read differently by "
@@ -121,3 +150,22 @@ def _set_yarn(found: Found, scaling: dict[str, Any]) -> None:
     for key in ("mscale", "mscale_all_dim"):
         if not rope.get(key):
             scaling.pop(key, None)
+
+
+def _checked_part(found: Found, factor: float) -> float:
+    if factor > 1:
+        raise ValueError(
+            f"{found.where} has partial_rotary_factor={factor}, which must be at most 1 with rope_type 'proportional'"
+        )
+    return factor
+
+
+def _check_llama3(found: Found, scaling: dict[str, Any]) -> None:
+    low, high = (scaling.get(f"{name}_freq_factor") for name in ("low", "high"))
+    if low is None or high is None:
+        return
+    where = found.rope_where
+    if real(low, f"{where}['low_freq_factor']") >= real(high, f"{where}['high_freq_factor']"):
+        raise ValueError(
+            f"{where}['low_freq_factor']={low!r} must be less than {where}['high_freq_factor']={high!r}; exchange them"
+        )

@@ -60,6 +60,7 @@ def _phimoe(found: Found, pairs: int, base: float, scaling: dict[str, Any], seq_
     if scaling["rope_type"] == "default":
         return {"base": base}
     original = scaling.get("original_max_position_embeddings") or found.needed("max_position_embeddings")
+    original = real(original, f"{found.rope_where}['original_max_position_embeddings']", positive=True)
     key = "long_mscale" if seq_len is not None and seq_len > original else "short_mscale"
     if found.rope.get(key) is None:
         raise ValueError(f"{found.rope_where} lacks {key!r}, which a {found.model} that is scaled needs")

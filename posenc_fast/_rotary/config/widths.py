@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from ..._numbers.arguments import count_of, real
 from .found import Found, is_list
-from .models import BASE_KEYS, BASES, FACTORS, HEADS
+from .models import BASE_KEYS, BASES, FACTORS, HEADS, NEEDS_PARAMETERS
 
 __all__ = ["base_of", "factor_of", "turned", "width"]
 
@@ -34,8 +34,9 @@ def width(found: Found) -> int:
 def factor_of(found: Found) -> float | None:
     """The part of a width that turns, where the config says so."""
     value, where = found.rope.get("partial_rotary_factor"), f"{found.rope_where}['partial_rotary_factor']"
-    for key in (*found.family.factor_keys, "partial_rotary_factor"):
-        if value is None:
+    outer = ("partial_rotary_factor",) if found.family.outer_factor else ()
+    for key in dict.fromkeys((*found.family.factor_keys, *outer)):
+        if value is None and (key != "partial_rotary_factor" or found.family.outer_factor):
             value, where = found.config.get(key), found.key(key)
     if is_list(value):
         value = found.of_layer(value, where)
@@ -65,12 +66,21 @@ def turned(found: Found, head: int) -> int:
             f"Rotary({head}, rotary_dim={dim - 1}, ..) or frequencies"
         )
     if not 2 <= dim <= head:
-        raise ValueError(f"{found.where} has partial_rotary_factor={given}, of which {dim} values of {head} would turn")
+        by = "" if given is None else f" by partial_rotary_factor={given}"
+        raise ValueError(
+            f"{found.where} has heads of {head} values, of which {dim} would turn{by}; 2 to {head} can, so give a "
+            f"config with other widths, or Rotary(head_dim, rotary_dim=..)"
+        )
     return dim
 
 
 def _check_others(found: Found, head: int, dim: int) -> None:
     """An error for another number of values, or part of them, that the model does not read."""
+    if found.config.get("rope_rotate_half_dims") and found.family.parameters is None and 2 * dim != head:
+        raise ValueError(
+            f"{found.key('rope_rotate_half_dims')} is not read by {found.model}, which turns {dim} of {head} values; "
+            f"leave it out, or give Rotary({head}, rotary_dim=..) if the model was made for it"
+        )
     for key, whole in (("rotary_dim", 1), ("rope_dim", 1), ("rotary_pct", head), ("rotary_emb_fraction", head)):
         value = found.config.get(key)
         if value is None or key in (*found.family.dims, *found.family.factor_keys):
@@ -100,13 +110,37 @@ def _whole(found: Found, head: int, given: float | None) -> int:
     )
 
 
+def _check_usual(found: Found, given: float | None) -> None:
+    """An error where it depends on what else a config has whether the class reads a part of the width, or its own."""
+    family, group, model = found.family, found.group, found.model
+    outer, missing = found.config.get("partial_rotary_factor"), found.rope.get("partial_rotary_factor") is None
+    usual = FACTORS.get(model, family.factor) if group is None or group.factor is None else group.factor
+    # parameters of one kind of layers have its name behind theirs
+    nested = group is not None and not found.rope_where.endswith(("['rope_parameters']", "['rope_scaling']"))
+    ignored = not family.outer_factor or (group is not None and not nested and not family.preset)
+    own = usual if family.outer_factor or given is None else given
+    if outer is not None and missing and ignored and outer != own:
+        raise ValueError(
+            f"{found.key('partial_rotary_factor')}={outer!r} is not read by {model} there; put it into its rotary "
+            "parameters, or leave it out"
+        )
+    if given is None and usual != 1 and (model in NEEDS_PARAMETERS or (nested and "rope_type" in found.rope)):
+        raise ValueError(
+            f"{found.rope_where} lacks 'partial_rotary_factor', without which {model} turns other parts than {usual} by "
+            "rope_type; add it"
+        )
+
+
 def _part(found: Found, head: int, given: float | None) -> int:
+    _check_usual(found, given)
     family, group = found.family, found.group
     usual = group.factor if group is not None and group.always else FACTORS.get(found.model, family.factor)
     part = usual if given is None else given
     assert part is not None
     if part > 1:
-        raise ValueError(f"{found.where} has partial_rotary_factor={part}, which must be at most 1")
+        raise ValueError(
+            f"{found.where} has partial_rotary_factor={part}, which must be at most 1; leave it out, or give rotary_dim"
+        )
     dim = int(head * part)
     for key in family.dims:
         value = found.config.get(key, family.usual_dim)
@@ -138,6 +172,12 @@ def base_of(found: Found) -> float:
     if is_list(value):
         value = found.of_layer(value, where)
     if value is None:
+        _check_null(found)
+        if found.model in NEEDS_PARAMETERS:
+            raise ValueError(
+                f"{found.rope_where} lacks 'rope_theta', without which {found.model} has another base than where it has "
+                "no parameters at all; add it"
+            )
         return BASES.get(found.model, 10000.0) if group is None else group.base
     inner = found.config.get("attn_config")
     stored = inner.get("rope_theta") if isinstance(inner, Mapping) else None
@@ -149,9 +189,29 @@ def base_of(found: Found) -> float:
     return real(value, where, positive=True)
 
 
+def _outer_base(found: Found) -> float:
+    given = (found.config.get(key) for key in found.family.base_keys)
+    base: float = next((value for value in given if value is not None), BASES.get(found.model, 10000.0))
+    return base
+
+
+def _check_null(found: Found) -> None:
+    """An error for a base that is null, of which packages make an error, too, or no rotary encoding."""
+    for config, where in ((found.rope, found.rope_where), (found.config, found.where)):
+        if "rope_theta" in config and found.family.parameters is None:
+            raise ValueError(
+                f"{where}['rope_theta']=None is no base; give a number, or leave it out for that of {found.model}'s class"
+            )
+
+
 def _check_bases(found: Found) -> None:
     """An error for a base that the model does not read, unless it is that which it reads."""
     family = found.family
+    inner, read_here = found.rope.get("rope_theta"), family.inner_base and (family.base_keys or family.groups)
+    if inner is not None and not read_here and inner != _outer_base(found):
+        raise ValueError(
+            f"{found.rope_where}['rope_theta']={inner!r} is a base that {found.model} does not read; leave it out"
+        )
     read = {*family.base_keys, family.layer_bases, *(rule.key for rule in family.without)}
     read |= {key for one in family.groups.values() for key in one.base_keys}
     used = found.rope.get("rope_theta") or BASES.get(found.model, 10000.0)
