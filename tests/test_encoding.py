@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import pickle
 
 import numpy as np
@@ -790,6 +791,19 @@ def test_few_rows_have_the_bits_of_the_general_way(positions, dtype):
         assert few.shape == general.shape == (*positions.shape, encoding.d_model)
         assert few.flags.c_contiguous
         assert few.tobytes() == general.tobytes()
+
+
+@pytest.mark.usefixtures("backend")
+@pytest.mark.parametrize("start", [0.5, -0.5, 0.1, -6.9, 1e-9, 2.0**-70, 1e9 + 0.1, 2.0**51 + 0.5])
+def test_small_tables_of_fractional_starts(start):
+    # a number of workers leads past the short way
+    periodic = pf.fourier_features(pf.periodic([7.0, 24.0]))
+    for encoding in (pf.sinusoidal(6), pf.sinusoidal(7, odd="zero"), periodic):
+        for length, dtype in itertools.product((1, 2, 13), (None, np.float64, np.float16)):
+            few, any_number = (encoding.table(length, start=start, dtype=dtype, workers=each) for each in (None, 1))
+            np.testing.assert_array_equal(few.view(np.uint8), any_number.view(np.uint8))
+    plans = pf.sinusoidal(6)._plans
+    assert (short.fractional(plans, 13, start, None) is None) == (start == 2.0**-70)
 
 
 def test_few_rows_take_the_short_way():

@@ -13,11 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from .._engine.blocks import BLOCK, WORTH_A_THREAD, Target
+from .._numbers.doubles import two_sum
 from .._numbers.formats import FLOAT32, FLOAT64, usual_type
 from .plans import Plans
-from .positions import form_of
+from .positions import EXACT_IN_FLOAT64, form_of
 
-__all__ = ["row", "rows", "sums", "table"]
+__all__ = ["fractional", "row", "rows", "sums", "table"]
 
 Array = npt.NDArray[Any]
 
@@ -55,6 +56,26 @@ def table(plans: Plans, length: int, start: int, dtype: Any, out: Array | None) 
     stores = 0 if length * width < WORTH_A_THREAD else Target(rows, warm=out is not None).stores()
     lattice.table(engine.level, span, offset, rows, usual[1], stores)
     return rows if out is None else out
+
+
+def fractional(plans: Plans, length: int, start: float, dtype: Any) -> Array | None:
+    """A small new table of start, start + 1, .. that are no integers."""
+    usual, width = usual_type(dtype), plans.width
+    if usual is None or not (0 < length * width < WORTH_A_THREAD) or not 2.0**-64 <= abs(start) < 2.0**52:
+        return None
+    numerator, denominator = start.as_integer_ratio()
+    if denominator == 1:
+        return None
+    # as `Progression` decides
+    largest = max(abs(numerator), abs(numerator + (length - 1) * denominator))
+    engine = plans.engine()
+    plan, phase = plans.plan(engine, "real" if largest <= EXACT_IN_FLOAT64 else "pair")
+    if phase or plans.lattice_impossible():
+        return None
+    high, low = two_sum(np.arange(length, dtype=np.float64), start)
+    positions = high[:, np.newaxis] if largest <= EXACT_IN_FLOAT64 else np.stack([high, low], axis=1)
+    result = np.empty((length, width), usual[0])
+    return result if plan.encode(engine.level, positions, result, usual[1]) is None else None
 
 
 def sums(plans: Plans, x: Any, start: int, x_scale: Any, out: Any) -> Array | None:

@@ -292,8 +292,12 @@ class Encoding:
         workers: int | None,
     ) -> Array:
         """`table` of a length that was checked."""
-        if precision == "exact" and workers is None and type(start) is int and type(step) is int and step == 1:
-            table = short.table(self._plans, length, start, dtype, out)
+        if precision == "exact" and workers is None and type(step) is int and step == 1:
+            table = None
+            if type(start) is int:
+                table = short.table(self._plans, length, start, dtype, out)
+            elif type(start) is float and out is None:
+                table = short.fractional(self._plans, length, start, dtype)
             if table is not None:
                 return table
         self._one_axis("table")
