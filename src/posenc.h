@@ -265,6 +265,7 @@ static inline void posenc_set_two_bfloats(bfloat *x, bfloat first, bfloat second
 static inline int posenc_any_far(const bfloat *x, ptrdiff_t n)
 {
     uint16_t least = 0xffff, most = 0;
+#pragma GCC unroll 4
     for (ptrdiff_t i = 0; i < n; i++) {
         uint16_t above = (uint16_t)(2u * (uint16_t)x[i] - 0x100u);
         most = above > most ? above : most;
