@@ -98,9 +98,9 @@ class BuildKernel(build_ext):
         objects = []
         for source in sources:
             name = Path(source).stem
-            # one door for each level, and names apart for what Cython makes global
+            # one entry for each level, and names apart for what Cython makes global
             names = [
-                ("POSENC_DOOR", f"posenc{name}_{level}"),
+                ("POSENC_ENTRY", f"posenc{name}_{level}"),
                 (f"PyInit_{name}", f"posenc_unused_init{name}_{level}"),
                 (f"__pyx_module_is_main_{name}", f"posenc_unused_main{name}_{level}"),
             ]

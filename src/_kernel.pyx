@@ -32,16 +32,16 @@ cdef extern from *:
     #define POSENC_BASE_NAME "baseline"
     #endif
     #include "cpu.h"
-    POSENC_DOORS(baseline)
+    POSENC_ENTRIES(baseline)
     /* setup.py says which levels the compiler made */
     #if defined(POSENC_AVX2)
-    POSENC_DOORS(avx2)
+    POSENC_ENTRIES(avx2)
     #else
     #define POSENC_AVX2 0
     #define posenc_level_avx2(level) ((void)(level))
     #endif
     #if defined(POSENC_AVX512)
-    POSENC_DOORS(avx512)
+    POSENC_ENTRIES(avx512)
     #else
     #define POSENC_AVX512 0
     #define posenc_level_avx512(level) ((void)(level))
@@ -305,8 +305,8 @@ cdef class Lattice:
     cdef readonly Plan plan
     cdef const int32_t[::1] _quadrature_source
     cdef const double[::1] _quadrature_amplitude
-    cdef _Scratch _near
-    cdef _Scratch _far
+    cdef _Scratch _fine
+    cdef _Scratch _coarse
     cdef _Scratch _origin
 
     def __init__(self, int level, Plan plan, quadrature_source, quadrature_amplitude, cosine, sine, int block_bits,
@@ -324,16 +324,16 @@ cdef class Lattice:
         self.c.stride = ((plan.c.width + 7) // 8 | 1) * 8
         self.c.block_bits = block_bits
         self.c.span_bits = span_bits
-        self._near = self._offsets(level, cosine, sine, 1, (1 << block_bits) // 2 + 1, wide)
-        self._far = self._offsets(level, cosine, sine, 1 << block_bits, 1 << (span_bits - block_bits), wide)
-        self.c.near = self._near.start
-        self.c.far = self._far.start
+        self._fine = self._offsets(level, cosine, sine, 1, (1 << block_bits) // 2 + 1, wide)
+        self._coarse = self._offsets(level, cosine, sine, 1 << block_bits, 1 << (span_bits - block_bits), wide)
+        self.c.fine = self._fine.start
+        self.c.coarse = self._coarse.start
         self._origin = _Scratch(4 * self.c.stride)
         self._evaluate_origin(level)
         self.c.origin = self._origin.start
         if GUARDED:
-            self._near.check()
-            self._far.check()
+            self._fine.check()
+            self._coarse.check()
             self._origin.check()
 
     cdef int _evaluate_origin(self, int level) except -1:

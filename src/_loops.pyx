@@ -933,7 +933,7 @@ cdef void find_anchor(const CLattice* lattice, Anchor* exact, Anchor* anchor, in
     """The anchor of a block, counted from the start of a span (and perhaps beyond its end)."""
     cdef int bits_ = lattice.span_bits - lattice.block_bits
     cdef Py_ssize_t plane = lattice.stride << bits_
-    cdef const double* far
+    cdef const double* coarse
     span += block >> bits_
     block &= (1 << bits_) - 1
     if anchor.block == block and anchor.span == span:
@@ -944,8 +944,8 @@ cdef void find_anchor(const CLattice* lattice, Anchor* exact, Anchor* anchor, in
     elif exact.block != 0 or exact.span != span:
         lay_out(exact, room, lattice.stride)
         exact_anchor(lattice, exact, span, scratch)
-    far = lattice.far + block * lattice.stride
-    rotate_anchor(exact, anchor, far, far + plane, plane, lattice.plan.width, wide)
+    coarse = lattice.coarse + block * lattice.stride
+    rotate_anchor(exact, anchor, coarse, coarse + plane, plane, lattice.plan.width, wide)
     anchor.span = span
     anchor.block = block
 
@@ -1141,10 +1141,10 @@ cdef void table(const CLattice* lattice, int64_t span, Py_ssize_t offset, Py_ssi
     cdef const Anchor* second
     cdef Rows at
     cdef double* room = lay_out(&exact, lay_out(&two, lay_out(&one, scratch, stride), stride), stride)
-    cdef double* trash[4]
+    cdef double* discard[4]
     exact.block = one.block = two.block = -1
     for k in range(4):
-        trash[k] = room
+        discard[k] = room
         room += stride
     scratch = room
     room = two.value_low + 2 * stride
@@ -1171,7 +1171,7 @@ cdef void table(const CLattice* lattice, int64_t span, Py_ssize_t offset, Py_ssi
                 if at.index[k] < 0 or at.index[k] >= rows or (k & 1 and j == 0) or (not k & 1 and j == half) or (
                         k >= 2 and second == &one):
                     at.index[k] = -1
-                at.to[k] = sink.out + at.index[k] * sink.row if at.index[k] >= 0 else <char*>trash[k]
+                at.to[k] = sink.out + at.index[k] * sink.row if at.index[k] >= 0 else <char*>discard[k]
             if at.index[0] < 0 and at.index[1] < 0 and at.index[2] < 0 and at.index[3] < 0:
                 continue
             if sink.stream:
@@ -1179,7 +1179,7 @@ cdef void table(const CLattice* lattice, int64_t span, Py_ssize_t offset, Py_ssi
                 for k in range(4):
                     if at.index[k] >= 0:
                         prefetch(sink.out + (at.index[k] + (-2 if k & 1 else 3)) * sink.row, 1)
-            cosine = lattice.near + j * stride
+            cosine = lattice.fine + j * stride
             if direct:
                 rotate(&one, second, cosine, cosine + plane, plane, &at, sink.type, 0, n)
             else:
@@ -1193,15 +1193,15 @@ cdef void table(const CLattice* lattice, int64_t span, Py_ssize_t offset, Py_ssi
 
 cdef void rotate_and_add(const Anchor* anchor, const double* cosine, const double* sine, const CSink* sink,
                          Py_ssize_t above, Py_ssize_t below, Py_ssize_t next_above, Py_ssize_t next_below,
-                         Py_ssize_t n, float* trash) noexcept nogil:
+                         Py_ssize_t n, float* discard) noexcept nogil:
     """Add two rows to one batch of float32, without storing them first; negative ones are not wanted.
 
     Beyond the cache, the next ones are fetched meanwhile.
     """
     cdef Py_ssize_t c = 0, m, stretch = STRETCH if sink.ahead else n
     cdef bint elsewhere = sink.x != sink.out
-    cdef char* up = sink.out + above * sink.row if above >= 0 else <char*>trash
-    cdef char* down = sink.out + below * sink.row if below >= 0 else <char*>trash
+    cdef char* up = sink.out + above * sink.row if above >= 0 else <char*>discard
+    cdef char* down = sink.out + below * sink.row if below >= 0 else <char*>discard
     # there is always something to read
     cdef const char* x_up = sink.x + (above if above >= 0 else below) * sink.x_row
     cdef const char* x_down = sink.x + (below if below >= 0 else above) * sink.x_row
@@ -1253,7 +1253,7 @@ cdef void add_table(const CLattice* lattice, int64_t span, Py_ssize_t offset, Py
     for block in range(block, last + 1):
         find_anchor(lattice, &exact, &anchor, span, block, False, room, scratch)
         for j in range(half + 1):
-            cosine = lattice.near + j * stride
+            cosine = lattice.fine + j * stride
             sine = cosine + (half + 1) * stride
             above = block * size + j - offset
             below = above - 2 * j
@@ -1304,7 +1304,7 @@ cdef void rows_of(const CLattice* lattice, const int64_t* spans, const int32_t* 
             block = (offsets[i] + half) >> lattice.block_bits
             j = offsets[i] - (block << lattice.block_bits)
             find_anchor(lattice, &exact, &anchor, spans[i], block, wide, room, scratch)
-            cosine = lattice.near + (j if j >= 0 else -j) * stride
+            cosine = lattice.fine + (j if j >= 0 else -j) * stride
             if wide:
                 rotate_accurate(anchor.value, anchor.value_low, anchor.quadrature, anchor.quadrature_low, cosine,
                                 cosine + 2 * plane, cosine + plane, cosine + 3 * plane, 1.0 if j >= 0 else -1.0, high,
@@ -1323,7 +1323,7 @@ cdef void rows_of(const CLattice* lattice, const int64_t* spans, const int32_t* 
         first += many
 
 
-cdef public void fill_level "POSENC_DOOR"(CLevel* level) noexcept nogil:
+cdef public void fill_level "POSENC_ENTRY"(CLevel* level) noexcept nogil:
     level.encode = encode
     level.evaluate = evaluate
     level.table = table

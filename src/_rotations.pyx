@@ -361,5 +361,5 @@ cdef void rotate(const CRotation* r, double* scratch) noexcept nogil:
                 first = end
 
 
-cdef public void fill_level "POSENC_DOOR"(CLevel* level) noexcept nogil:
+cdef public void fill_level "POSENC_ENTRY"(CLevel* level) noexcept nogil:
     level.rotate = rotate

@@ -351,7 +351,7 @@ static inline ptrdiff_t posenc_cache_size(void)
 #endif
 }
 
-/* ---- the loops' one door: plain structs, filled by _kernel.pyx, read by every level ---- */
+/* ---- the one entry of the loops: plain structs, filled by _kernel.pyx, read by every level ---- */
 
 typedef struct {
     ptrdiff_t axes, waves, width; /* a wave is one frequency with one residual phase: a sine and a cosine */
@@ -368,8 +368,8 @@ typedef struct {
     const posenc_plan *plan;      /* axes: multiples of 2^32, the rest, and (with residual phases) 1 */
     const int32_t *quadrature_source;
     const double *quadrature_amplitude;
-    const double *near;           /* (4, block/2 + 1, stride): cos, sin and their low parts of 0 .. block/2 steps */
-    const double *far;            /* (4, span/block, stride): the same of 0, block, .. */
+    const double *fine;           /* (4, block/2 + 1, stride): cos, sin and their low parts of 0 .. block/2 steps */
+    const double *coarse;         /* (4, span/block, stride): the same of 0, block, .. */
     const double *origin;         /* (4, stride): value, quadrature and their low parts at 0 */
     ptrdiff_t stride;
     int block_bits, span_bits;    /* block: rows around one anchor; span: rows around one exact evaluation */
@@ -449,7 +449,7 @@ static inline ptrdiff_t posenc_table_scratch(ptrdiff_t waves, ptrdiff_t width) {
 static inline ptrdiff_t posenc_rotation_scratch(ptrdiff_t pairs) { return 2 * POSENC_PLANE + 2 * pairs; }
 static inline ptrdiff_t posenc_rows_scratch(ptrdiff_t waves, ptrdiff_t width) { return posenc_table_scratch(waves, width) + 2 * POSENC_ADDED; }
 
-#define POSENC_DOORS(level) \
+#define POSENC_ENTRIES(level) \
     void posenc_loops_##level(posenc_level *); \
     void posenc_rotations_##level(posenc_level *); \
     static inline void posenc_level_##level(posenc_level *to) { posenc_loops_##level(to), posenc_rotations_##level(to); }

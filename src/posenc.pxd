@@ -89,8 +89,8 @@ cdef extern from "posenc.h" nogil:
         const CPlan* plan
         const int32_t* quadrature_source
         const double* quadrature_amplitude
-        const double* near
-        const double* far
+        const double* fine
+        const double* coarse
         const double* origin
         Py_ssize_t stride
         int block_bits, span_bits

@@ -9,19 +9,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-POSENC_DOORS(baseline)
+POSENC_ENTRIES(baseline)
 #if defined(POSENC_LEVELS)
-POSENC_DOORS(avx2)
-POSENC_DOORS(avx512)
+POSENC_ENTRIES(avx2)
+POSENC_ENTRIES(avx512)
 #endif
 
 enum { WAVES = 35, WIDTH = 2 * WAVES, STRIDE = 72, ROWS = 300, BLOCK_BITS = 4, SPAN_BITS = 10 };
 enum { TURNED = 4, PAIRS = 33 };
-enum { NEAR = (1 << BLOCK_BITS) / 2 + 1, FAR = 1 << (SPAN_BITS - BLOCK_BITS) };
+enum { FINE = (1 << BLOCK_BITS) / 2 + 1, COARSE = 1 << (SPAN_BITS - BLOCK_BITS) };
 
 static double high[2 * WAVES], low[2 * WAVES], largest[2], amplitude[WIDTH], ones[WIDTH];
-static double quadrature_amplitude[WIDTH], near[4 * NEAR * STRIDE], far[4 * FAR * STRIDE], origin[4 * STRIDE];
-static float far_single[TURNED * 2 * PAIRS];
+static double quadrature_amplitude[WIDTH], fine[4 * FINE * STRIDE], coarse[4 * COARSE * STRIDE], origin[4 * STRIDE];
+static float coarse_single[TURNED * 2 * PAIRS];
 static double scratch[1 << 17], values[ROWS * WIDTH], rest[ROWS * WIDTH], positions[2 * ROWS];
 static int32_t source[WIDTH], quadrature_source[WIDTH], cosine[WIDTH], sine[WIDTH], runs[2] = {0, WIDTH};
 static const posenc_plan plan = {2, WAVES, WIDTH, high, low, largest, source, amplitude, runs, 1, 0};
@@ -55,14 +55,14 @@ static void run(const char *name, const posenc_level *level)
     say(name, "evaluate", 0, values, (ROWS - 1) * WIDTH * sizeof *values);
     say(name, "rest", 0, rest, (ROWS - 1) * WIDTH * sizeof *rest);
 
-    offsets(level, near, NEAR, 1);
-    offsets(level, far, FAR, 1 << BLOCK_BITS);
+    offsets(level, fine, FINE, 1);
+    offsets(level, coarse, COARSE, 1 << BLOCK_BITS);
     level->evaluate(&plan, zero, 1, source, amplitude, origin, origin + 2 * STRIDE, 0, scratch);
     level->evaluate(&plan, zero, 1, quadrature_source, quadrature_amplitude, origin + STRIDE, origin + 3 * STRIDE, 0,
                     scratch);
     for (int i = 0; i < TURNED * 2 * PAIRS; i++)
-        far_single[i] = (float)far[i];
-    posenc_lattice lattice = {&plan, quadrature_source, quadrature_amplitude, near, far, origin, STRIDE, BLOCK_BITS, SPAN_BITS};
+        coarse_single[i] = (float)coarse[i];
+    posenc_lattice lattice = {&plan, quadrature_source, quadrature_amplitude, fine, coarse, origin, STRIDE, BLOCK_BITS, SPAN_BITS};
     for (int type = 0; type < 4; type++) {
         for (int stream = 0; stream < 2; stream++) {
             posenc_sink sink = {0};
@@ -81,7 +81,7 @@ static void run(const char *name, const posenc_level *level)
             r.shape[3] = TURNED;
             for (int k = 0; k < 4; k++)
                 r.out_strides[k] = r.x_strides[k] = WIDTH * sizes[type];
-            r.angles = type < POSENC_FLOAT16 ? (const char *)far : (const char *)far_single;
+            r.angles = type < POSENC_FLOAT16 ? (const char *)coarse : (const char *)coarse_single;
             r.pairs = PAIRS;
             r.width = WIDTH;
             r.type = type;
