@@ -89,6 +89,12 @@ def compilers(session: nox.Session) -> None:
 
 
 @nox.session(default=False)
+def avx512(session: nox.Session) -> None:
+    """The loops for AVX-512 by other compilers, in an emulator: ``nox -s avx512 -- gcc-11 clang-16``."""
+    session.run(".ci/avx512", *session.posargs, external=True)
+
+
+@nox.session(default=False)
 def architectures(session: nox.Session) -> None:
     """The core tests on emulated architectures: ``nox -s architectures -- arm64 armhf i386 s390x``."""
     tests = (
