@@ -434,17 +434,28 @@ def rotate(
         out[..., 2 * pairs :] = x[..., 2 * pairs :]
     with np.errstate(invalid="ignore", over="ignore", under="ignore"):
         turned = _products(first.astype(angles.dtype), second.astype(angles.dtype), cosine, sine)
+        if kind == BFLOAT16.kind:
+            turned = [_nearest_bfloat(value) for value in turned]
+        else:
+            turned = [round_once(kind, value.astype(np.float64)) for value in turned]
         if beyond_float32.any():
             doubles = _products(first, second, cosine.astype(np.float64), sine.astype(np.float64))
-            turned = [np.where(beyond_float32, *both) for both in zip(doubles, turned, strict=True)]
+            turned = [
+                np.where(beyond_float32, round_once(kind, far), near) for far, near in zip(doubles, turned, strict=True)
+            ]
         for part, value in zip(neighbours if layout == 1 else halves, turned, strict=True):
-            out[..., part] = round_once(kind, value.astype(np.float64))
+            out[..., part] = value
 
 
 def _products(
     first: npt.NDArray[Any], second: npt.NDArray[Any], cosine: npt.NDArray[Any], sine: npt.NDArray[Any]
 ) -> list[npt.NDArray[Any]]:
     return [first * cosine - second * sine, second * cosine + first * sine]
+
+
+def _nearest_bfloat(x: npt.NDArray[np.float32]) -> npt.NDArray[np.uint16]:
+    """The bits of the nearest bfloat16, the larger one of two: x was rounded itself, so that neither is nearer."""
+    return ((x.view(np.uint32) + np.uint32(0x8000)) >> np.uint32(16)).astype(np.uint16)
 
 
 def _may_leave_float32(x: npt.NDArray[np.uint16]) -> npt.NDArray[np.bool_]:

@@ -100,9 +100,9 @@ def tensor_of(array: npt.NDArray[Any]) -> torch.Tensor:
 
 def new_like(x: torch.Tensor, device: str | None = None) -> torch.Tensor:
     """A new tensor in the order of x, but with the values of a row next to each other."""
-    where = x.device if device is None else device
-    like = torch.empty_like(x, device=where)
-    return like if like.stride(-1) == 1 else torch.empty(x.shape, dtype=x.dtype, device=where)
+    # half a microsecond less where no device is said
+    like = torch.empty_like(x) if device is None else torch.empty_like(x, device=device)
+    return like if like.stride(-1) == 1 else torch.empty(x.shape, dtype=x.dtype, device=like.device)
 
 
 def result_for(x: torch.Tensor) -> torch.Tensor | None:
