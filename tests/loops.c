@@ -77,10 +77,11 @@ static void run(const char *name, const posenc_level *level)
         for (int layout = 0; layout < 3; layout++) {
             r.x = (const char *)values;
             r.out = (char *)rest;
-            r.shape[0] = r.shape[1] = r.shape[2] = 1;
-            r.shape[3] = TURNED;
+            r.shape[0] = r.shape[1] = 1;
+            r.shape[2] = 2; /* several heads may take their angles in another order */
+            r.shape[3] = TURNED / 2;
             for (int k = 0; k < 4; k++)
-                r.out_strides[k] = r.x_strides[k] = WIDTH * sizes[type];
+                r.out_strides[k] = r.x_strides[k] = (k == 2 ? TURNED / 2 : 1) * WIDTH * sizes[type];
             r.angles = type < POSENC_FLOAT16 ? (const char *)coarse : (const char *)coarse_single;
             r.pairs = PAIRS;
             r.width = WIDTH;
