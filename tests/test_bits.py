@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 
-import ml_dtypes
 import numpy as np
 import pytest
 
@@ -14,8 +13,9 @@ from posenc_fast._cli import bits
 from posenc_fast._engine import python as engine
 from posenc_fast._numbers.doubles import fma
 from support.checkout import checkout
+from support.fuzzing import DTYPES
 
-NARROW = {"float32": np.float32, "float16": np.float16, "bfloat16": ml_dtypes.bfloat16}
+NARROW = {name: dtype for name, dtype in DTYPES.items() if name != "float64"}
 
 
 def of(array):

@@ -6,16 +6,16 @@ import json
 from dataclasses import FrozenInstanceError
 from pathlib import Path
 
-import ml_dtypes
 import numpy as np
 import pytest
 
 import posenc_fast as pf
 from posenc_fast import presets
 from posenc_fast.presets._registry import FACTS
+from support.fuzzing import DTYPES
 
-TYPES = ("float64", "float32", "float16", ml_dtypes.bfloat16)
-TYPE_IDS = ("float64", "float32", "float16", "bfloat16")
+TYPES = tuple(DTYPES.values())
+TYPE_IDS = tuple(DTYPES)
 GOLDEN = Path(__file__).parent / "golden"
 every_type = pytest.mark.parametrize("dtype", TYPES, ids=TYPE_IDS)
 
