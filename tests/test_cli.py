@@ -108,7 +108,7 @@ def test_help(arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pyt
         ("identify three.npy --key pe", "three.npy has no keys.*leave --key out"),
         ("table 4 4 -o o.txt", "o.txt must end with .npy, .npz, .csv or .parquet, or --format"),
         ("table 4 4 -o o", "o must end with"),
-        ("table 4 4 -o o.npy --format txt", "'npy', 'npz', 'csv', 'parquet'"),
+        ("table 4 4 -o o.npy --format txt", "'?npy'?, '?npz'?, '?csv'?, '?parquet'?"),
         ("encode three.npy --d-model 4 -o o.csv.gz", "o.csv.gz must end with"),
         ("encode three.npy --d-model 4 -o o.npy --delimiter ;", "three.npy is no text: leave --delimiter out"),
         ("encode three.npy -o o.npy", "--d-model"),
@@ -228,11 +228,11 @@ def test_reader_leaves_in_the_middle() -> None:
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
-@pytest.mark.parametrize("name", COMMANDS)
-def test_standard_output_is_full(name: str) -> None:
+@pytest.mark.parametrize(("name", "unbuffered"), [*((name, "") for name in COMMANDS), ("npy", "1"), ("csv", "1")])
+def test_standard_output_is_full(name: str, unbuffered: str) -> None:
     arguments = arguments_of(name)
     with open("/dev/full", "wb") as full:
-        process = command(*arguments, stdout=full)
+        process = command(*arguments, stdout=full, env={"PYTHONUNBUFFERED": unbuffered})
         err = process.communicate(timeout=60)[1].decode()
     assert (process.returncode, err) == (2, "posenc-fast: error: standard output: No space left on device\n")
 

@@ -84,13 +84,12 @@ def _standard() -> Iterator[IO[bytes]]:
     sys.stdout.flush()
     file: IO[bytes] = sys.stdout.buffer
     if isinstance(file, io.RawIOBase):
-        # python -u: a raw file may write less than it is told to
-        file = io.BufferedWriter(file)
+        # python -u: a raw file may write less than it is told to; closed at once, so that nothing is tried again later
+        with open(os.dup(file.fileno()), "wb") as buffered:
+            yield buffered
+        return
     yield file
     file.flush()
-    if file is not sys.stdout.buffer:
-        # or it would be closed with its wrapper
-        file.detach()  # type: ignore[attr-defined]
 
 
 @contextlib.contextmanager
