@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import threading
 from fractions import Fraction
 
 import mpmath
@@ -9,11 +11,19 @@ import numpy as np
 
 PRECISION = 300
 TYPES = {"float64": (53, -1074), "float32": (24, -149), "float16": (11, -24), "bfloat16": (8, -133)}
+_LOCK = threading.RLock()
+
+
+@contextlib.contextmanager
+def _working(bits):
+    """So many bits, which mpmath has for all threads at once: one after the other."""
+    with _LOCK, mpmath.workprec(bits):
+        yield
 
 
 def schedule(d, base=10000.0, freq_shift=0.0, first=1.0):
     """Frequencies of ``sinusoidal(d, ...)`` as mpmath numbers, for each pair of columns; good for any float64."""
-    with mpmath.workprec(PRECISION + 1024):
+    with _working(PRECISION + 1024):
         denominator = mpmath.mpf(d) / 2 - mpmath.mpf(freq_shift)
         count = -(-d // 2)
         if denominator == 0:
@@ -24,7 +34,7 @@ def schedule(d, base=10000.0, freq_shift=0.0, first=1.0):
 def number(value):
     """An int, float or Fraction as an exact mpmath number (to 1200 bits)."""
     value = Fraction(value)
-    with mpmath.workprec(1200):
+    with _working(1200):
         return mpmath.mpf(value.numerator) / value.denominator
 
 
@@ -32,7 +42,7 @@ def sincos(position, frequency):
     """sin and cos of position * frequency, to at least 200 bits also where the angle is huge."""
     position = number(position)
     size = max(0, int(mpmath.mag(position)) + int(mpmath.mag(frequency))) if position else 0
-    with mpmath.workprec(PRECISION + size):
+    with _working(PRECISION + size):
         return mpmath.sin(position * frequency), mpmath.cos(position * frequency)
 
 
@@ -43,7 +53,7 @@ def fixed_point(positions, frequency):
     so is what is left of it after whole quarter turns; only that goes through a long double.
     """
     bits, kept = 1024, 192
-    with mpmath.workprec(PRECISION + bits):
+    with _working(PRECISION + bits):
         turns = int(mpmath.nint(frequency / (2 * mpmath.pi) * mpmath.ldexp(1, bits)))
     quarters = []
     one, half = 1 << kept, 1 << (kept - 1)
@@ -76,7 +86,7 @@ def half_ulp(value, type_name):
 
 def excess(got, exact, type_name, ulps=0.5):
     """How far beyond ``ulps`` units in the last place a result is, as a float (negative: within)."""
-    with mpmath.workprec(PRECISION):
+    with _working(PRECISION):
         error = abs(mpmath.mpf(float(got)) - exact)
         return float(error - 2 * ulps * half_ulp(exact, type_name))
 
