@@ -7,9 +7,9 @@ serve all batches and heads.
 """
 
 from posenc cimport (
-    ANGLES, BFLOAT16, FLOAT16, FLOAT32, FLOAT64, HALF, INTERLEAVED, PLANE, SEPARATED, CLevel, CRotation,
+    ANGLES, BFLOAT16, FLOAT16, FLOAT32, FLOAT64, HALF, INTERLEAVED, PLANE, SEPARATED, USUAL, CLevel, CRotation,
     any_far, bfloat, crdouble, crfloat, from_half, oddfloat, rbfloat, rdouble, rfloat, set_two_bfloats,
-    to_half, to_nearest_bfloat, to_wide_bfloat, two_bfloats, value_of_bfloat,
+    to_half, to_nearest_bfloat, to_wide_bfloat, two_bfloats, usual_bits, value_of_bfloat,
 )
 from libc.stdint cimport uint16_t, uint32_t
 from libc.string cimport memcpy
@@ -18,8 +18,8 @@ cdef extern from *:
     """
     /* inlined, they would lose what restrict says, and test each row for memory that overlaps */
     static POSENC_APART void posenc_split_within(rbfloat, Py_ssize_t, crfloat, Py_ssize_t, Py_ssize_t, Py_ssize_t);
-    static POSENC_APART void posenc_split_across(rbfloat, Py_ssize_t, rbfloat, Py_ssize_t, crfloat, Py_ssize_t,
-                                                 Py_ssize_t, Py_ssize_t);
+    static POSENC_APART int posenc_split_across(rbfloat, Py_ssize_t, rbfloat, Py_ssize_t, crfloat, Py_ssize_t,
+                                                Py_ssize_t, Py_ssize_t);
     """
 
 ctypedef fused turned:
@@ -75,25 +75,29 @@ cdef inline void turn_pairs(const plain* first, const plain* second, Py_ssize_t 
                 out_second[out_step * j] = d * cosine[j] + c * sine[j]
 
 
-cdef inline void turn_neighbours(const bfloat* first, const bfloat* second, bfloat* out_first, bfloat* out_second,
-                                 const float* angle, Py_ssize_t n) noexcept nogil:
-    """Pairs half a row apart, two at a time, by angles from `split_angles`.
+cdef inline uint32_t turn_neighbours(const bfloat* first, const bfloat* second, bfloat* out_first, bfloat* out_second,
+                                     const float* angle, Py_ssize_t n) noexcept nogil:
+    """Pairs half a row apart, two at a time, by angles from `split_angles`; returns the `usual_bits` that all have.
 
     One at a time, half of the loop would be shuffles between 16 and 32 bits.
     """
     cdef Py_ssize_t j
-    cdef uint32_t a, b
+    cdef uint32_t a, b, usual = USUAL
     cdef float a0, a1, b0, b1
     for j in range(n // 2):
         a, b = two_bfloats(first + 2 * j), two_bfloats(second + 2 * j)
+        usual &= usual_bits(a) & usual_bits(b)
         a0, a1, b0, b1 = value_of_bfloat(a), value_of_bfloat(a >> 16), value_of_bfloat(b), value_of_bfloat(b >> 16)
         set_two_bfloats(out_first + 2 * j, to_nearest_bfloat(a0 * angle[j] - b0 * angle[2 * PLANE + j]),
                         to_nearest_bfloat(a1 * angle[PLANE + j] - b1 * angle[3 * PLANE + j]))
         set_two_bfloats(out_second + 2 * j, to_nearest_bfloat(b0 * angle[j] + a0 * angle[2 * PLANE + j]),
                         to_nearest_bfloat(b1 * angle[PLANE + j] + a1 * angle[3 * PLANE + j]))
     if n % 2 == 1:
+        a, b = <uint16_t>first[n - 1], <uint16_t>second[n - 1]
+        usual &= usual_bits(a << 16 | b)
         turn_pairs(first + n - 1, second + n - 1, 1, out_first + n - 1, out_second + n - 1, 1,
                    <crfloat>(angle + n // 2), <crfloat>(angle + 2 * PLANE + n // 2), 1)
+    return usual
 
 
 cdef inline Py_ssize_t row_of_plane(Py_ssize_t n) noexcept nogil:
@@ -190,17 +194,20 @@ cdef void split_within "posenc_split_within"(rbfloat x, Py_ssize_t step, crfloat
         x, angle = <rbfloat>(<char*>x + step), <crfloat>(<const char*>angle + angle_step)
 
 
-cdef void split_across "posenc_split_across"(rbfloat x, Py_ssize_t step, rbfloat out, Py_ssize_t out_step,
+cdef bint split_across "posenc_split_across"(rbfloat x, Py_ssize_t step, rbfloat out, Py_ssize_t out_step,
                                              crfloat angle, Py_ssize_t angle_step, Py_ssize_t n,
                                              Py_ssize_t rows) noexcept nogil:
+    """Returns whether nothing was far; else out has to be written again. A look before would wait for memory twice."""
+    cdef uint32_t usual = USUAL
     cdef Py_ssize_t _i
     for _i in range(rows):
         if n == 64:
-            turn_neighbours(x, x + 64, out, out + 64, angle, 64)
+            usual &= turn_neighbours(x, x + 64, out, out + 64, angle, 64)
         else:
-            turn_neighbours(x, x + n, out, out + n, angle, n)
+            usual &= turn_neighbours(x, x + n, out, out + n, angle, n)
         x, angle = <rbfloat>(<char*>x + step), <crfloat>(<const char*>angle + angle_step)
         out = <rbfloat>(<char*>out + out_step)
+    return usual == USUAL
 
 
 cdef inline void turn(int layout, turned x, Py_ssize_t step, turned out, Py_ssize_t out_step, angles angle,
@@ -302,6 +309,9 @@ cdef void rotate_rows(const CRotation* r, const char* x, Py_ssize_t step, char* 
         for i in range(rows):
             turn_halfs(r.layout, <const uint16_t*>(x + i * step), <uint16_t*>(out + i * out_step),
                        <const float*>(angle + i * angle_step), n, <float*>scratch)
+    elif (split != NULL and x != out
+          and split_across(<bfloat*>x, step, <bfloat*>out, out_step, split, split_step, n, rows)):
+        pass
     elif x == out and r.layout == SEPARATED or r.type == BFLOAT16 and far_in(r, x, step, rows):
         for i in range(rows):
             row = x + i * step
@@ -314,9 +324,7 @@ cdef void rotate_rows(const CRotation* r, const char* x, Py_ssize_t step, char* 
                 turn_rows(r, row, 0, out + i * out_step, 0, angle + i * angle_step, 0, 1)
     elif split != NULL and x == out:
         split_within(<bfloat*>out, step, split, split_step, n, rows)
-    elif split != NULL:
-        split_across(<bfloat*>x, step, <bfloat*>out, out_step, split, split_step, n, rows)
-    else:
+    elif split == NULL:
         turn_rows(r, x, step, out, out_step, angle, angle_step, rows)
 
 

@@ -257,19 +257,21 @@ static inline void posenc_set_two_bfloats(bfloat *x, bfloat first, bfloat second
     memcpy(x, &u, sizeof u);
 }
 
+/* of two bfloat16 side by side: the bits of POSENC_USUAL are set where both are from 2^-63 to 2^65. What is added carries
+   the two highest bits of such an exponent, 01 or 10, to 1x, and those of all others to 0x */
+enum { POSENC_USUAL = 0x40004000 };
+static inline uint32_t posenc_usual_bits(uint32_t two) { return two + 0x20002000u; }
+
 /* whether a product with a float32 cosine or sine may leave the range of float32: of subnormal bfloat16, and of those
-   from 2^97 on. Zeros are none of them, but are looked at twice: without them one comparison tells both */
+   from 2^97 on. Zeros are none of them, but are not usual: they are looked at twice */
 static inline int posenc_any_far(const bfloat *x, ptrdiff_t n)
 {
-    uint16_t least = 0xffff, most = 0;
+    uint16_t least = 0xffff, most = 0, usual = 0xffff;
 #pragma GCC unroll 4
-    for (ptrdiff_t i = 0; i < n; i++) {
-        uint16_t above = (uint16_t)(2u * (uint16_t)x[i] - 0x100u);
-        most = above > most ? above : most;
-    }
-    if (most < 0xdf00)
+    for (ptrdiff_t i = 0; i < n; i++)
+        usual &= (uint16_t)posenc_usual_bits((uint16_t)x[i]);
+    if (usual & POSENC_USUAL)
         return 0;
-    most = 0;
     for (ptrdiff_t i = 0; i < n; i++) {
         uint16_t size = (uint16_t)(x[i] & 0x7fff), less = (uint16_t)(size - 1u); /* nothing is less than zero's */
         least = less < least ? less : least;

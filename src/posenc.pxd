@@ -33,6 +33,7 @@ cdef extern from "posenc.h" nogil:
     uint32_t two_bfloats "posenc_two_bfloats"(const bfloat*)
     void set_two_bfloats "posenc_set_two_bfloats"(bfloat*, bfloat, bfloat)
     bfloat to_nearest_bfloat "posenc_nearest_bfloat"(float)
+    uint32_t usual_bits "posenc_usual_bits"(uint32_t)
     bint any_far "posenc_any_far"(const bfloat*, Py_ssize_t)
     bint half_row "posenc_half_row"(const char*, int, Py_ssize_t, Py_ssize_t, char*, bint, Py_ssize_t)
     void stream "posenc_stream"(void*, const void*, Py_ssize_t)
@@ -57,6 +58,7 @@ cdef extern from "posenc.h" nogil:
     const char** reasons "posenc_reasons"
     int ANGLES "POSENC_ANGLES"
     int PLANE "POSENC_PLANE"
+    uint32_t USUAL "POSENC_USUAL"
     int FEW_WAVES "POSENC_FEW_WAVES"
     int FLAT_WAVES "POSENC_FLAT_WAVES"
     int FLAT_WIDTH "POSENC_FLAT_WIDTH"

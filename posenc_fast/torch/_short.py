@@ -47,14 +47,18 @@ def by_positions(
     if axis is None or type(start) is not int or abs(start) >= 2**62:
         return None
     key = settings(rotary)
-    dim, head_dim, layout = key.rotary_dim, key.head_dim, LAYOUTS.index(key.layout)
-    if not _usual(engine, parts, axis, dim, layout, inplace) or any(x.shape[3] != head_dim for x in parts):
+    dim, layout = key.rotary_dim, LAYOUTS.index(key.layout)
+    seen = _usual(engine, parts, axis, dim, layout, inplace)
+    if seen is None:
         return None
-    turned = []
-    for x in parts:
-        rows = rows_kept(rotary, x.shape[axis], start, False, False, angles_type(KINDS[x.dtype]))
-        turned.append(_turned(engine, rows[np.newaxis], x, axis, layout, inplace))
-    return tuple(turned)
+    made: dict[tuple[int, int], npt.NDArray[Any]] = {}
+    for _, shape, _, kind in seen:
+        if shape[3] != key.head_dim:
+            return None
+        if (shape[axis], kind) not in made:
+            rows = rows_kept(rotary, shape[axis], start, False, False, angles_type(kind))
+            made[shape[axis], kind] = rows[np.newaxis]
+    return tuple([_turned(engine, made[each[1][axis], each[3]], each, axis, layout, inplace) for each in seen])
 
 
 def by_tables(
@@ -83,11 +87,12 @@ def by_rows(
 ) -> tuple[torch.Tensor, ...] | None:
     """Queries and keys turned by angles of a shape (batch or 1, length, 2 * pairs), which are made for a type if needed."""
     engine, places = backend.current(), LAYOUTS.index(layout)
-    if math.prod(shape) > ANGLES or not _usual(engine, parts, axis, shape[2], places, False):
+    seen = _usual(engine, parts, axis, shape[2], places, False) if math.prod(shape) <= ANGLES else None
+    if seen is None:
         return None
     made: dict[np.dtype[Any], npt.NDArray[Any]] = {}
-    for x in parts:
-        lengths, dtype = x.shape, angles_type(KINDS[x.dtype])
+    for _, lengths, _, kind in seen:
+        dtype = angles_type(kind)
         if lengths[axis] != shape[1] or shape[0] not in (1, lengths[0]) or not 0 < shape[2] <= lengths[3]:
             return None
         if dtype not in made:
@@ -95,7 +100,7 @@ def by_rows(
             if rows is None:
                 return None
             made[dtype] = rows
-    return tuple([_turned(engine, made[angles_type(KINDS[x.dtype])], x, axis, places, False) for x in parts])
+    return tuple([_turned(engine, made[angles_type(each[3])], each, axis, places, False) for each in seen])
 
 
 def side_by_side(cos: torch.Tensor, sin: torch.Tensor, dtype: np.dtype[Any]) -> npt.NDArray[Any] | None:
@@ -117,35 +122,37 @@ def _plain(x: Any) -> bool:
     )
 
 
-def _usual(engine: backend.Engine, parts: Sequence[Any], axis: int, dim: int, layout: int, inplace: bool) -> bool:
+# a tensor with its shape, strides and kind: each question to a tensor takes as long as a hundred additions
+_Seen = tuple[torch.Tensor, tuple[int, ...], tuple[int, ...], int]
+
+
+def _usual(
+    engine: backend.Engine, parts: Sequence[Any], axis: int, dim: int, layout: int, inplace: bool
+) -> list[_Seen] | None:
     if engine.backend != "cython" or layout == 2 or not eager.only_values() or forward_ad._current_level >= 0:
-        return False
+        return None
+    seen: list[_Seen] = []
     for x in parts:
-        if not _plain(x) or x.dim() != 4 or x.stride(3) != 1:
-            return False
-        size = x.numel()
+        if not _plain(x):
+            return None
+        shape, strides, size = x.shape, x.stride(), x.numel()
+        if len(shape) != 4 or strides[3] != 1 or shape[axis] * dim > ANGLES:
+            return None
         if not 0 < size < WORTH_A_THREAD or size * x.element_size() >= memory.HUGE:
-            return False
-        if x.shape[axis] * dim > ANGLES or (inplace and not x.is_contiguous()):
-            return False
-    return True
+            return None
+        if inplace and not x.is_contiguous():
+            return None
+        seen.append((x, shape, strides, KINDS[x.dtype]))
+    return seen
 
 
 def _turned(
-    engine: backend.Engine, rows: npt.NDArray[Any], x: torch.Tensor, axis: int, layout: int, inplace: bool
+    engine: backend.Engine, rows: npt.NDArray[Any], seen: _Seen, axis: int, layout: int, inplace: bool
 ) -> torch.Tensor:
+    x, shape, strides, kind = seen
     out = x if inplace else memory.new_like(x)
     engine.module.rotate_memory(
-        engine.level,
-        rows,
-        x.shape,
-        x.data_ptr(),
-        x.stride(),
-        out.data_ptr(),
-        out.stride(),
-        axis,
-        KINDS[x.dtype],
-        layout,
+        engine.level, rows, shape, x.data_ptr(), strides, out.data_ptr(), out.stride(), axis, kind, layout
     )
     if inplace:
         torch.autograd.graph.increment_version(x)
