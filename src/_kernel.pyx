@@ -421,13 +421,15 @@ cdef int _rotate(int level, object angles, CRotation* r) except -1:
     cdef Py_buffer view
     cdef double on_stack[ON_STACK]
     cdef double* scratch = on_stack
+    cdef Py_ssize_t size
     cdef _Scratch memory
     PyObject_GetBuffer(angles, &view, PyBUF_STRIDES)
     try:
         r.pairs = view.shape[2] // 2
         r.angles = <const char*>view.buf
-        if GUARDED or rotation_scratch(r.pairs) > ON_STACK:
-            memory = _Scratch(rotation_scratch(r.pairs))
+        size = rotation_scratch(r)
+        if GUARDED or size > ON_STACK:
+            memory = _Scratch(size)
             scratch = memory.start
         if r.shape[0] * r.shape[1] * r.shape[2] * r.shape[3] * r.width < SMALL:
             levels[level].rotate(r, scratch)

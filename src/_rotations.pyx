@@ -7,9 +7,9 @@ serve all batches and heads.
 """
 
 from posenc cimport (
-    ANGLES, BFLOAT16, FLOAT16, FLOAT32, FLOAT64, HALF, INTERLEAVED, PLANE, SEPARATED, USUAL, CLevel, CRotation,
-    any_far, bfloat, crdouble, crfloat, from_half, oddfloat, rbfloat, rdouble, rfloat, set_two_bfloats,
-    to_half, to_nearest_bfloat, to_wide_bfloat, two_bfloats, usual_bits, value_of_bfloat,
+    BFLOAT16, FLOAT16, FLOAT32, FLOAT64, HALF, INTERLEAVED, SEPARATED, USUAL, CLevel, CRotation, any_far, bfloat,
+    crdouble, crfloat, from_half, oddfloat, rbfloat, rdouble, rfloat, rotation_rows, set_two_bfloats, splits, to_half,
+    to_nearest_bfloat, to_wide_bfloat, two_bfloats, usual_bits, value_of_bfloat,
 )
 from libc.stdint cimport uint16_t, uint32_t
 from libc.string cimport memcpy
@@ -81,46 +81,39 @@ cdef inline uint32_t turn_neighbours(const bfloat* first, const bfloat* second, 
 
     One at a time, half of the loop would be shuffles between 16 and 32 bits.
     """
-    cdef Py_ssize_t j
+    cdef Py_ssize_t j, m = (n + 1) // 2
     cdef uint32_t a, b, usual = USUAL
     cdef float a0, a1, b0, b1
     for j in range(n // 2):
         a, b = two_bfloats(first + 2 * j), two_bfloats(second + 2 * j)
         usual &= usual_bits(a) & usual_bits(b)
         a0, a1, b0, b1 = value_of_bfloat(a), value_of_bfloat(a >> 16), value_of_bfloat(b), value_of_bfloat(b >> 16)
-        set_two_bfloats(out_first + 2 * j, to_nearest_bfloat(a0 * angle[j] - b0 * angle[2 * PLANE + j]),
-                        to_nearest_bfloat(a1 * angle[PLANE + j] - b1 * angle[3 * PLANE + j]))
-        set_two_bfloats(out_second + 2 * j, to_nearest_bfloat(b0 * angle[j] + a0 * angle[2 * PLANE + j]),
-                        to_nearest_bfloat(b1 * angle[PLANE + j] + a1 * angle[3 * PLANE + j]))
+        set_two_bfloats(out_first + 2 * j, to_nearest_bfloat(a0 * angle[j] - b0 * angle[2 * m + j]),
+                        to_nearest_bfloat(a1 * angle[m + j] - b1 * angle[3 * m + j]))
+        set_two_bfloats(out_second + 2 * j, to_nearest_bfloat(b0 * angle[j] + a0 * angle[2 * m + j]),
+                        to_nearest_bfloat(b1 * angle[m + j] + a1 * angle[3 * m + j]))
     if n % 2 == 1:
         a, b = <uint16_t>first[n - 1], <uint16_t>second[n - 1]
         usual &= usual_bits(a << 16 | b)
         turn_pairs(first + n - 1, second + n - 1, 1, out_first + n - 1, out_second + n - 1, 1,
-                   <crfloat>(angle + n // 2), <crfloat>(angle + 2 * PLANE + n // 2), 1)
+                   <crfloat>(angle + m - 1), <crfloat>(angle + 3 * m - 1), 1)
     return usual
 
 
-cdef inline Py_ssize_t row_of_plane(Py_ssize_t n) noexcept nogil:
-    """Floats of a row of angles in one of the planes."""
-    return (n + 1) // 2
-
-
 cdef void split_angles(crfloat angle, rfloat out, Py_ssize_t n) noexcept nogil:
-    """A row of n cosines and n sines in four planes: those of even pairs, of odd ones, and the same of the sines.
-
-    Planes are a known distance apart, of which compilers see that nobody else's memory lies between.
-    """
-    cdef Py_ssize_t j
+    """A row of n cosines and n sines in four parts of (n + 1) // 2: the cosines of even pairs, of odd ones, and the
+    same of the sines."""
+    cdef Py_ssize_t j, m = (n + 1) // 2
     for j in range(n // 2):
         out[j] = angle[2 * j]
-        out[PLANE + j] = angle[2 * j + 1]
-        out[2 * PLANE + j] = angle[n + 2 * j]
-        out[3 * PLANE + j] = angle[n + 2 * j + 1]
+        out[m + j] = angle[2 * j + 1]
+        out[2 * m + j] = angle[n + 2 * j]
+        out[3 * m + j] = angle[n + 2 * j + 1]
     if n % 2 == 1:
-        out[n // 2], out[2 * PLANE + n // 2] = angle[n - 1], angle[2 * n - 1]
+        out[m - 1], out[3 * m - 1] = angle[n - 1], angle[2 * n - 1]
 
 
-# What is the same memory and what is not is said here, and most heads have 128 values: a loop of known length has no
+# What is the same memory and what is not is said here, and many heads have 128 values: a loop of known length has no
 # ends to look after. A row goes to where it belongs at once: one that was copied there first, and then turned, would
 # wait for its own stores. Steps from row to row are bytes; a row of angles has n cosines and n sines.
 
@@ -183,12 +176,17 @@ cdef void separated_across(turned x, Py_ssize_t step, turned out, Py_ssize_t out
         out = <turned>(<char*>out + out_step)
 
 
+# Nearly all heads have 128 or 64 values.
+
+
 cdef void split_within "posenc_split_within"(rbfloat x, Py_ssize_t step, crfloat angle, Py_ssize_t angle_step,
                                              Py_ssize_t n, Py_ssize_t rows) noexcept nogil:
     cdef Py_ssize_t _i
     for _i in range(rows):
         if n == 64:
             turn_neighbours(x, x + 64, x, x + 64, angle, 64)
+        elif n == 32:
+            turn_neighbours(x, x + 32, x, x + 32, angle, 32)
         else:
             turn_neighbours(x, x + n, x, x + n, angle, n)
         x, angle = <rbfloat>(<char*>x + step), <crfloat>(<const char*>angle + angle_step)
@@ -203,6 +201,8 @@ cdef bint split_across "posenc_split_across"(rbfloat x, Py_ssize_t step, rbfloat
     for _i in range(rows):
         if n == 64:
             usual &= turn_neighbours(x, x + 64, out, out + 64, angle, 64)
+        elif n == 32:
+            usual &= turn_neighbours(x, x + 32, out, out + 32, angle, 32)
         else:
             usual &= turn_neighbours(x, x + n, out, out + n, angle, n)
         x, angle = <rbfloat>(<char*>x + step), <crfloat>(<const char*>angle + angle_step)
@@ -299,7 +299,7 @@ cdef void rotate_rows(const CRotation* r, const char* x, Py_ssize_t step, char* 
                       double* scratch) noexcept nogil:
     """Rows at equal distances, and what follows the pairs in each. split: NULL, or the angles from `split_angles`."""
     cdef Py_ssize_t size = size_of(r.type), turning = 2 * r.pairs * size, n = r.pairs, i
-    cdef Py_ssize_t split_step = 4 * row_of_plane(n) if angle_step else 0
+    cdef Py_ssize_t split_step = 16 * ((n + 1) // 2) if angle_step else 0
     cdef const float* single
     cdef const char* row
     if x != out and r.width > 2 * n:
@@ -331,31 +331,27 @@ cdef void rotate_rows(const CRotation* r, const char* x, Py_ssize_t step, char* 
 cdef void rotate(const CRotation* r, double* scratch) noexcept nogil:
     """Every row of (groups, batches, heads, rows), by the angles of its group and row.
 
-    scratch: rotation_scratch(pairs) doubles.
+    scratch: rotation_scratch(r) doubles.
     """
-    cdef Py_ssize_t g, b, i, h, s, first
-    cdef Py_ssize_t heads = r.shape[2], rows = r.shape[3]
+    cdef Py_ssize_t g, b, i, h, s, first, end
+    cdef Py_ssize_t heads = r.shape[2], rows = r.shape[3], many = rotation_rows(r)
     # whichever lie closer together are taken one after the other
     cdef bint heads_inside = heads > 1 and (rows == 1 or r.out_strides[2] < r.out_strides[3])
     cdef Py_ssize_t inner = 2 if heads_inside else 3, row = row_of_angles(r)
-    # so many rows of angles stay in the first-level cache for all heads
-    cdef Py_ssize_t many = max(<Py_ssize_t>1, ANGLES // row), end
-    # worth it where several heads have the same angles
-    cdef bint split = r.type == BFLOAT16 and r.layout == HALF and heads > 1 and row_of_plane(r.pairs) <= PLANE
-    cdef float* planes = <float*>scratch
+    cdef Py_ssize_t split_row = 4 * ((r.pairs + 1) // 2)
+    cdef float* split = <float*>scratch if splits(r) else NULL
     cdef const char* x
     cdef char* out
-    if split:
-        scratch += 2 * PLANE
-        many = min(many, PLANE // row_of_plane(r.pairs))
+    if split != NULL:
+        scratch += split_row // 2 * many
     for g in range(r.shape[0]):
         for b in range(r.shape[1]):
             first = 0
             while first < rows:
                 end = min(first + many, rows)
-                for i in range(end - first if split else 0):
-                    split_angles(<const float*>(r.angles + (g * rows + first + i) * row),
-                                 planes + i * row_of_plane(r.pairs), r.pairs)
+                for i in range(end - first if split != NULL else 0):
+                    split_angles(<const float*>(r.angles + (g * rows + first + i) * row), split + i * split_row,
+                                 r.pairs)
                 for i in range(end - first if heads_inside else heads):
                     h = 0 if heads_inside else i
                     s = first + (i if heads_inside else 0)
@@ -364,7 +360,7 @@ cdef void rotate(const CRotation* r, double* scratch) noexcept nogil:
                            + s * r.out_strides[3])
                     rotate_rows(r, x, r.x_strides[inner], out, r.out_strides[inner], r.angles + (g * rows + s) * row,
                                 0 if heads_inside else row,
-                                planes + (s - first) * row_of_plane(r.pairs) if split else NULL,
+                                split + (s - first) * split_row if split != NULL else NULL,
                                 heads if heads_inside else end - first, scratch)
                 first = end
 

@@ -444,8 +444,27 @@ static inline ptrdiff_t posenc_row_scratch(ptrdiff_t waves, ptrdiff_t width)
 }
 
 static inline ptrdiff_t posenc_table_scratch(ptrdiff_t waves, ptrdiff_t width) { return 10 * waves + 24 * (width + 16) + 2304; }
-/* four planes of floats, and a row */
-static inline ptrdiff_t posenc_rotation_scratch(ptrdiff_t pairs) { return 2 * POSENC_PLANE + 2 * pairs; }
+
+/* rows of angles that all heads are turned by, one after the other */
+static inline ptrdiff_t posenc_rotation_rows(const posenc_rotation *r)
+{
+    ptrdiff_t row = 2 * r->pairs * (r->type == POSENC_FLOAT16 || r->type == POSENC_BFLOAT16 ? 4 : 8);
+    ptrdiff_t rows = row < POSENC_ANGLES ? POSENC_ANGLES / row : 1;
+    return rows < r->shape[3] ? rows : r->shape[3];
+}
+
+/* whether these are split first: worth it where several heads have the same ones */
+static inline int posenc_splits(const posenc_rotation *r)
+{
+    return r->type == POSENC_BFLOAT16 && r->layout == POSENC_HALF && r->shape[2] > 1;
+}
+
+/* doubles of scratch that rotate may use: a row of x, and rows of split angles, of an even number of floats each */
+static inline ptrdiff_t posenc_rotation_scratch(const posenc_rotation *r)
+{
+    return 2 * r->pairs + (posenc_splits(r) ? 2 * ((r->pairs + 1) / 2) * posenc_rotation_rows(r) : 0);
+}
+
 static inline ptrdiff_t posenc_rows_scratch(ptrdiff_t waves, ptrdiff_t width) { return posenc_table_scratch(waves, width) + 2 * POSENC_ADDED; }
 
 #define POSENC_ENTRIES(level) \

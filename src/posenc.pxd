@@ -41,7 +41,6 @@ cdef extern from "posenc.h" nogil:
     void stream_end "posenc_stream_end"()
     bint is_warm "posenc_is_warm"(const void*, Py_ssize_t)
     Py_ssize_t cache_size "posenc_cache_size"()
-    Py_ssize_t rotation_scratch "posenc_rotation_scratch"(Py_ssize_t)
     Py_ssize_t row_scratch "posenc_row_scratch"(Py_ssize_t, Py_ssize_t)
     Py_ssize_t table_scratch "posenc_table_scratch"(Py_ssize_t, Py_ssize_t)
     Py_ssize_t rows_scratch "posenc_rows_scratch"(Py_ssize_t, Py_ssize_t)
@@ -56,8 +55,6 @@ cdef extern from "posenc.h" nogil:
     int PAST "POSENC_PAST"
     int STORES_COUNT "POSENC_STORES_COUNT"
     const char** reasons "posenc_reasons"
-    int ANGLES "POSENC_ANGLES"
-    int PLANE "POSENC_PLANE"
     uint32_t USUAL "POSENC_USUAL"
     int FEW_WAVES "POSENC_FEW_WAVES"
     int FLAT_WAVES "POSENC_FLAT_WAVES"
@@ -116,6 +113,10 @@ cdef extern from "posenc.h" nogil:
         const char* angles
         Py_ssize_t pairs, width
         int type, layout
+
+    Py_ssize_t rotation_rows "posenc_rotation_rows"(const CRotation*)
+    bint splits "posenc_splits"(const CRotation*)
+    Py_ssize_t rotation_scratch "posenc_rotation_scratch"(const CRotation*)
 
     ctypedef struct CLevel "posenc_level":
         bint (*encode)(const CPlan*, const double*, Py_ssize_t, const CSink*, bint, double*,

@@ -19,10 +19,10 @@ enum {
     POSENC_FEW_WAVES = 65,
     POSENC_FLAT_WAVES = 128,
     POSENC_FLAT_WIDTH = 256,
-    /* bytes of angles that all heads are turned by, one after the other: python bench/targets.py --only rotary- */
-    POSENC_ANGLES = 1 << 14,
-    /* floats of a plane of angles: those of ANGLES, and the planes do not begin at equal places of pages */
-    POSENC_PLANE = 1040,
+    /* bytes of angles that all heads are turned by, one after the other: they stay in the second-level cache. Fewer would
+       stay in the first, but what is turned is fetched slowly wherever a head's next rows begin:
+       python bench/targets.py --only rotary- */
+    POSENC_ANGLES = 1 << 16,
     /* Bytes of a result that is written past the cache: this part of the last level, and no more than this in any case.
        python bench/crossover.py: written and then read once, it takes no longer past the cache from 16 MiB on where a
        processor has 32 MiB of its own (Zen 3; 11 MiB on Zen 5), from 8 MiB on where 260 MiB are shared and slow
