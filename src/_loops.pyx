@@ -244,46 +244,25 @@ cdef void interleave(crdouble sines, crdouble cosines, rdouble row, Py_ssize_t n
         row[2 * j + 1] = cosines[j]
 
 
-cdef inline void quick_row(double p, crdouble high, crdouble low, rdouble sines, rdouble cosines, Py_ssize_t n,
-                           bint fused) noexcept nogil:
-    """Waves at a position of one axis, at most QUICK turns: sines before cosines."""
+cdef inline void quick_products(crdouble p, Py_ssize_t step, crdouble high, crdouble low, rdouble sines,
+                                rdouble cosines, Py_ssize_t out_step, Py_ssize_t n, bint fused) noexcept nogil:
+    """n waves, each at a position of its own, or with a step of 0 all at the same one, of at most QUICK turns."""
     cdef Py_ssize_t j
     cdef double s, c
     for j in range(n):
-        quick_product(p, high[j], low[j], fused, &s, &c)
-        sines[j] = s
-        cosines[j] = c
+        quick_product(p[step * j], high[j], low[j], fused, &s, &c)
+        sines[out_step * j] = s
+        cosines[out_step * j] = c
 
 
-cdef inline void quick_row_interleaved(double p, crdouble high, crdouble low, rdouble row, Py_ssize_t n,
-                                       bint fused) noexcept nogil:
-    """The same, sine and cosine of each wave side by side."""
-    cdef Py_ssize_t j
-    cdef double s, c
-    for j in range(n):
-        quick_product(p, high[j], low[j], fused, &s, &c)
-        row[2 * j] = s
-        row[2 * j + 1] = c
-
-
-cdef void quick_flat(crdouble p, crdouble high, crdouble low, rdouble sines, rdouble cosines,
-                     Py_ssize_t n) noexcept nogil:
-    """The same for n pairs of position and wave: several rows side by side."""
-    cdef Py_ssize_t j
-    cdef double s, c
-    for j in range(n):
-        quick_product(p[j], high[j], low[j], FUSES, &s, &c)
-        sines[j] = s
-        cosines[j] = c
-
-
-cdef void quick_flat_interleaved(crdouble p, crdouble high, crdouble low, rdouble row, Py_ssize_t n) noexcept nogil:
-    cdef Py_ssize_t j
-    cdef double s, c
-    for j in range(n):
-        quick_product(p[j], high[j], low[j], FUSES, &s, &c)
-        row[2 * j] = s
-        row[2 * j + 1] = c
+cdef inline void quick_columns(const CPlan* plan, const double* p, Py_ssize_t step, double* row,
+                               bint fused) noexcept nogil:
+    """Sines before cosines, or side by side. Steps are known where loops are inlined."""
+    cdef Py_ssize_t n = plan.waves
+    if plan.planar:
+        quick_products(p, step, plan.high, plan.low, row, row + n, 1, n, fused)
+    else:
+        quick_products(p, step, plan.high, plan.low, row, row + 1, 2, n, fused)
 
 
 cdef inline void store(row_out out, Py_ssize_t c, double value) noexcept nogil:
@@ -673,13 +652,6 @@ cdef void any_row(const CPlan* plan, const double* position, bint single, bint w
             interleave(sines_low, sines_low + n, row_low, n)
 
 
-cdef inline void quick_columns(const CPlan* plan, double position, double* row, bint fused) noexcept nogil:
-    if plan.planar:
-        quick_row(position, plan.high, plan.low, row, row + plan.waves, plan.waves, fused)
-    else:
-        quick_row_interleaved(position, plan.high, plan.low, row, plan.waves, fused)
-
-
 cdef void quick_any_row(const CPlan* plan, const double* position, int kind, bint single, bint fused, double* row,
                         double* row_low, double* work) noexcept nogil:
     """A row of waves for types of at most 32 bits."""
@@ -688,9 +660,9 @@ cdef void quick_any_row(const CPlan* plan, const double* position, int kind, bin
         if single:
             settle(row, row_low, 2 * plan.waves)
     elif fused:
-        quick_columns(plan, position[0], row, True)
+        quick_columns(plan, position, 0, row, True)
     else:
-        quick_columns(plan, position[0], row, False)
+        quick_columns(plan, position, 0, row, False)
 
 
 cdef void settle(rdouble high, rdouble low, Py_ssize_t n) noexcept nogil:
@@ -790,10 +762,7 @@ cdef bint encode(const CPlan* plan, const double* positions, Py_ssize_t rows, co
                 for j in range(n):
                     flat_positions[k * n + j] = positions[i + k]
             else:
-                if flat.planar:
-                    quick_flat(flat_positions, flat.high, flat.low, flat_row, flat_row + flat.waves, flat.waves)
-                else:
-                    quick_flat_interleaved(flat_positions, flat.high, flat.low, flat_row, flat.waves)
+                quick_columns(&flat, flat_positions, 1, flat_row, FUSES)
                 if not doubtful:
                     emit(&flat, sink, i, flat_row, flat_rest)
                 if not doubtful or emit_surely(&flat_larger, &flat_smaller, sink, i, flat_row, flat_rest):
