@@ -817,23 +817,48 @@ cdef void evaluate(const CPlan* plan, const double* positions, Py_ssize_t rows, 
 cdef struct Anchor:
     int64_t span
     Py_ssize_t block
-    double* value
-    double* value_low
-    double* quadrature
-    double* quadrature_low
+    double* room  # its own memory, four rows; what is read may be elsewhere
+    const double* value
+    const double* quadrature
+    const double* value_low
+    const double* quadrature_low
+
+
+cdef inline void show(Anchor* anchor, const double* rows, Py_ssize_t stride) noexcept nogil:
+    """Let an anchor be these four rows."""
+    anchor.value, anchor.quadrature = rows, rows + stride
+    anchor.value_low, anchor.quadrature_low = rows + 2 * stride, rows + 3 * stride
 
 
 cdef double* lay_out(Anchor* anchor, double* memory, Py_ssize_t stride) noexcept nogil:
-    anchor.value = memory
-    anchor.quadrature = memory + stride
-    anchor.value_low = memory + 2 * stride
-    anchor.quadrature_low = memory + 3 * stride
+    """An anchor of no block yet; what lies behind its memory."""
+    anchor.room = memory
+    anchor.block = -1
+    show(anchor, memory, stride)
     return memory + 4 * stride
 
 
-cdef void exact_anchor(const CLattice* lattice, Anchor* anchor, int64_t span, double* scratch) noexcept nogil:
+cdef struct Offset:
+    const double* cosine
+    const double* sine
+    const double* cosine_low
+    const double* sine_low
+
+
+cdef inline Offset offset_at(const double* rows, Py_ssize_t count, Py_ssize_t row, Py_ssize_t stride) noexcept nogil:
+    """One of count rows, each in four parts: (4, count, stride)."""
+    cdef Offset offset
+    cdef Py_ssize_t plane = count * stride
+    rows += row * stride
+    offset.cosine, offset.sine = rows, rows + plane
+    offset.cosine_low, offset.sine_low = rows + 2 * plane, rows + 3 * plane
+    return offset
+
+
+cdef void exact_anchor(const CLattice* lattice, double* room, int64_t span, double* scratch) noexcept nogil:
     """Values and quadratures at span * 2**span_bits, an integer of up to 64 bits."""
     cdef const CPlan* plan = lattice.plan
+    cdef Py_ssize_t stride = lattice.stride
     cdef int shift = 32 - lattice.span_bits
     # the nearest multiple of 2**32, so that what is left is small where the position is, on both sides of zero
     cdef int64_t multiple = (span + (<int64_t>1 << (shift - 1))) >> shift
@@ -842,11 +867,9 @@ cdef void exact_anchor(const CLattice* lattice, Anchor* anchor, int64_t span, do
     # no shift to the left: of a negative number it has no meaning in C
     position[1] = <double>((span - multiple * (<int64_t>1 << shift)) * (<int64_t>1 << lattice.span_bits))
     position[2] = 1.0
-    evaluate(plan, position, 1, plan.source, plan.amplitude, anchor.value, anchor.value_low, 0, scratch)
-    evaluate(plan, position, 1, lattice.quadrature_source, lattice.quadrature_amplitude, anchor.quadrature,
-             anchor.quadrature_low, 0, scratch)
-    anchor.span = span
-    anchor.block = 0
+    evaluate(plan, position, 1, plan.source, plan.amplitude, room, room + 2 * stride, 0, scratch)
+    evaluate(plan, position, 1, lattice.quadrature_source, lattice.quadrature_amplitude, room + stride,
+             room + 3 * stride, 0, scratch)
 
 
 cdef inline double product(double a, double a_low, double b, double b_low, double* low) noexcept nogil:
@@ -886,37 +909,37 @@ cdef void rotate_accurate(crdouble v, crdouble v_low, crdouble q, crdouble q_low
         out_low[c] = low
 
 
-cdef void rotate_anchor(const Anchor* from_, Anchor* to, const double* cosine, const double* sine, Py_ssize_t plane,
-                        Py_ssize_t n, bint wide) noexcept nogil:
+cdef void rotate_anchor(const Anchor* from_, Anchor* to, const Offset* by, Py_ssize_t stride, Py_ssize_t n,
+                        bint wide) noexcept nogil:
+    cdef double* room = to.room
     if not wide:
-        rotate_both(from_.value, from_.quadrature, cosine, sine, to.value, to.quadrature, n)
+        rotate_both(from_.value, from_.quadrature, by.cosine, by.sine, room, room + stride, n)
         return
-    rotate_accurate(from_.value, from_.value_low, from_.quadrature, from_.quadrature_low, cosine, cosine + 2 * plane,
-                    sine, sine + 2 * plane, 1.0, to.value, to.value_low, n)
-    rotate_accurate(from_.quadrature, from_.quadrature_low, from_.value, from_.value_low, cosine, cosine + 2 * plane,
-                    sine, sine + 2 * plane, -1.0, to.quadrature, to.quadrature_low, n)
+    rotate_accurate(from_.value, from_.value_low, from_.quadrature, from_.quadrature_low, by.cosine, by.cosine_low,
+                    by.sine, by.sine_low, 1.0, room, room + 2 * stride, n)
+    rotate_accurate(from_.quadrature, from_.quadrature_low, from_.value, from_.value_low, by.cosine, by.cosine_low,
+                    by.sine, by.sine_low, -1.0, room + stride, room + 3 * stride, n)
 
 
 cdef void find_anchor(const CLattice* lattice, Anchor* exact, Anchor* anchor, int64_t span, Py_ssize_t block,
-                      bint wide, double* room, double* scratch) noexcept nogil:
+                      bint wide, double* scratch) noexcept nogil:
     """The anchor of a block, counted from the start of a span (and perhaps beyond its end)."""
     cdef int bits_ = lattice.span_bits - lattice.block_bits
-    cdef Py_ssize_t plane = lattice.stride << bits_
-    cdef const double* coarse
+    cdef Offset by
     span += block >> bits_
     block &= (1 << bits_) - 1
     if anchor.block == block and anchor.span == span:
         return
-    if span == 0:
-        lay_out(exact, <double*>lattice.origin, lattice.stride)
-        exact.span = exact.block = 0
-    elif exact.block != 0 or exact.span != span:
-        lay_out(exact, room, lattice.stride)
-        exact_anchor(lattice, exact, span, scratch)
-    coarse = lattice.coarse + block * lattice.stride
-    rotate_anchor(exact, anchor, coarse, coarse + plane, plane, lattice.plan.width, wide)
-    anchor.span = span
-    anchor.block = block
+    if exact.block != 0 or exact.span != span:
+        if span == 0:
+            show(exact, lattice.origin, lattice.stride)
+        else:
+            show(exact, exact.room, lattice.stride)
+            exact_anchor(lattice, exact.room, span, scratch)
+        exact.span, exact.block = span, 0
+    by = offset_at(lattice.coarse, <Py_ssize_t>1 << bits_, block, lattice.stride)
+    rotate_anchor(exact, anchor, &by, lattice.stride, lattice.plan.width, wide)
+    anchor.span, anchor.block = span, block
 
 
 cdef void rotate_pairs(crdouble v, crdouble q, crdouble v2, crdouble q2, crdouble cosine, crdouble sine,
@@ -1005,22 +1028,23 @@ cdef struct Rows:
     void* to[4]
 
 
-cdef inline void rotate_narrow(const Anchor* one, const Anchor* two, const double* cosine, const double* sine,
-                               const Rows* rows, narrow_row to, Py_ssize_t first, Py_ssize_t n) noexcept nogil:
+cdef inline void rotate_narrow(const Anchor* one, const Anchor* two, const Offset* by, const Rows* rows, narrow_row to,
+                               Py_ssize_t first, Py_ssize_t n) noexcept nogil:
+    cdef const double* cosine = by.cosine + first
+    cdef const double* sine = by.sine + first
     if rows.index[1] < 0 and rows.index[2] < 0:
         rotate_halves[narrow_row](one.value + first, one.quadrature + first, two.value + first, two.quadrature + first,
-                                  cosine + first, sine + first, to, <narrow_row>rows.to[3], n)
+                                  cosine, sine, to, <narrow_row>rows.to[3], n)
     elif rows.index[2] < 0 and rows.index[3] < 0:
-        rotate_pair[narrow_row](one.value + first, one.quadrature + first, cosine + first, sine + first, to,
-                                <narrow_row>rows.to[1], n)
+        rotate_pair[narrow_row](one.value + first, one.quadrature + first, cosine, sine, to, <narrow_row>rows.to[1], n)
     else:
         rotate_pairs[narrow_row](one.value + first, one.quadrature + first, two.value + first, two.quadrature + first,
-                                 cosine + first, sine + first, to, <narrow_row>rows.to[1], <narrow_row>rows.to[2],
+                                 cosine, sine, to, <narrow_row>rows.to[1], <narrow_row>rows.to[2],
                                  <narrow_row>rows.to[3], n)
 
 
-cdef void rotate(const Anchor* one, const Anchor* two, const double* cosine, const double* sine, Py_ssize_t plane,
-                 const Rows* rows, int type, Py_ssize_t first, Py_ssize_t n) noexcept nogil:
+cdef void rotate(const Anchor* one, const Anchor* two, const Offset* by, const Rows* rows, int type, Py_ssize_t first,
+                 Py_ssize_t n) noexcept nogil:
     """Columns first .. first + n of up to four rows at one offset, as `store` makes them for the type."""
     cdef Py_ssize_t k
     cdef const Anchor* anchor
@@ -1029,15 +1053,15 @@ cdef void rotate(const Anchor* one, const Anchor* two, const double* cosine, con
             anchor = two if k else one
             if rows.index[k] >= 0 or rows.index[k + 1] >= 0:
                 rotate_pair_accurate(anchor.value + first, anchor.value_low + first, anchor.quadrature + first,
-                                     anchor.quadrature_low + first, cosine + first, cosine + 2 * plane + first,
-                                     sine + first, sine + 2 * plane + first, <double*>rows.to[k],
+                                     anchor.quadrature_low + first, by.cosine + first, by.cosine_low + first,
+                                     by.sine + first, by.sine_low + first, <double*>rows.to[k],
                                      <double*>rows.to[k + 1], n)
     elif type == FLOAT32:
-        rotate_narrow[rfloat](one, two, cosine, sine, rows, <float*>rows.to[0], first, n)
+        rotate_narrow[rfloat](one, two, by, rows, <float*>rows.to[0], first, n)
     elif type == FLOAT16:
-        rotate_narrow[roddfloat](one, two, cosine, sine, rows, <oddfloat*>rows.to[0], first, n)
+        rotate_narrow[roddfloat](one, two, by, rows, <oddfloat*>rows.to[0], first, n)
     else:
-        rotate_narrow[rwidebfloat](one, two, cosine, sine, rows, <widebfloat*>rows.to[0], first, n)
+        rotate_narrow[rwidebfloat](one, two, by, rows, <widebfloat*>rows.to[0], first, n)
 
 
 cdef bint narrow_rows(const Rows* tile, const CSink* sink, const Flow* to, Py_ssize_t first,
@@ -1059,9 +1083,8 @@ cdef bint narrow_rows(const Rows* tile, const CSink* sink, const Flow* to, Py_ss
     return doubtful
 
 
-cdef void rotate_through(const Anchor* one, const Anchor* two, const double* cosine, const double* sine,
-                         Py_ssize_t plane, const Rows* rows, const CSink* sink, Py_ssize_t n,
-                         double* scratch) noexcept nogil:
+cdef void rotate_through(const Anchor* one, const Anchor* two, const Offset* by, const Rows* rows, const CSink* sink,
+                         Py_ssize_t n, double* scratch) noexcept nogil:
     """The rows at one offset, a few cache lines at a time through buffers: narrowed to 16 bits, or past the cache.
 
     The work on the next lines overlaps with the memory's on these.
@@ -1078,9 +1101,9 @@ cdef void rotate_through(const Anchor* one, const Anchor* two, const double* cos
         if not narrowed:
             for k in range(4):
                 tile.to[k] = to[k].buffer + to[k].filled
-        rotate(one, two, cosine, sine, plane, &tile, FLOAT32 if sink.type == BFLOAT16 else sink.type, c, m)
+        rotate(one, two, by, &tile, FLOAT32 if sink.type == BFLOAT16 else sink.type, c, m)
         if narrowed and narrow_rows(&tile, sink, to, c, m):
-            rotate(one, two, cosine, sine, plane, &tile, BFLOAT16, c, m)
+            rotate(one, two, by, &tile, BFLOAT16, c, m)
             narrow_rows(&tile, sink, to, c, m)
         if sink.stream:
             for k in range(4):
@@ -1088,6 +1111,18 @@ cdef void rotate_through(const Anchor* one, const Anchor* two, const double* cos
                     to[k].filled += m * size
                     flow(&to[k], c + m == n)
         c += m
+
+
+cdef inline bint wanted(const CLattice* lattice, Py_ssize_t block, Py_ssize_t j, Py_ssize_t offset, Py_ssize_t rows,
+                        Py_ssize_t* index) noexcept nogil:
+    """Which of the rows are j above and j below a block's anchor, -1 for none; whether there is one.
+
+    Each row is written once: the anchor's own from above, the one half a block away from below.
+    """
+    cdef Py_ssize_t size = <Py_ssize_t>1 << lattice.block_bits, above = block * size + j - offset, below = above - 2 * j
+    index[0] = above if 2 * j < size and 0 <= above < rows else -1
+    index[1] = below if j > 0 and 0 <= below < rows else -1
+    return index[0] >= 0 or index[1] >= 0
 
 
 cdef void table(const CLattice* lattice, int64_t span, Py_ssize_t offset, Py_ssize_t rows, const CSink* sink,
@@ -1099,24 +1134,21 @@ cdef void table(const CLattice* lattice, int64_t span, Py_ssize_t offset, Py_ssi
     cdef Py_ssize_t n = lattice.plan.width, stride = lattice.stride
     cdef Py_ssize_t size = 1 << lattice.block_bits
     cdef Py_ssize_t half = size >> 1
-    cdef Py_ssize_t plane = (half + 1) * stride
     cdef Py_ssize_t first = (offset + half) >> lattice.block_bits
     cdef Py_ssize_t last = (offset + rows - 1 + half) >> lattice.block_bits
     cdef Py_ssize_t block, other, j, k
-    cdef bint both, wide = sink.type == FLOAT64
+    cdef bint both, any_row, wide = sink.type == FLOAT64
     cdef bint direct = not sink.stream and (wide or sink.type == FLOAT32)
-    cdef const double* cosine
+    cdef Offset by
     cdef Anchor exact, one, two
     cdef const Anchor* second
     cdef Rows at
     cdef double* room = lay_out(&exact, lay_out(&two, lay_out(&one, scratch, stride), stride), stride)
     cdef double* discard[4]
-    exact.block = one.block = two.block = -1
     for k in range(4):
         discard[k] = room
         room += stride
     scratch = room
-    room = two.value_low + 2 * stride
     # pairs of blocks; the first and the last together when each of them is half a block
     block = first
     other = first + 1
@@ -1125,34 +1157,30 @@ cdef void table(const CLattice* lattice, int64_t span, Py_ssize_t offset, Py_ssi
         other = last
         last -= 1
     while block <= last:
-        find_anchor(lattice, &exact, &one, span, block, wide, room, scratch)
+        find_anchor(lattice, &exact, &one, span, block, wide, scratch)
         second = &one
         if both:
             second = &two
-            find_anchor(lattice, &exact, &two, span, other, wide, room, scratch)
+            find_anchor(lattice, &exact, &two, span, other, wide, scratch)
         for j in range(half + 1):
-            at.index[0] = block * size + j - offset
-            at.index[1] = block * size - j - offset
-            at.index[2] = other * size + j - offset
-            at.index[3] = other * size - j - offset
-            for k in range(4):
-                # each row is written once: the anchor's own from above, the one half a block away from below
-                if at.index[k] < 0 or at.index[k] >= rows or (k & 1 and j == 0) or (not k & 1 and j == half) or (
-                        k >= 2 and second == &one):
-                    at.index[k] = -1
-                at.to[k] = sink.out + at.index[k] * sink.row if at.index[k] >= 0 else <char*>discard[k]
-            if at.index[0] < 0 and at.index[1] < 0 and at.index[2] < 0 and at.index[3] < 0:
+            any_row = wanted(lattice, block, j, offset, rows, at.index)
+            at.index[2] = at.index[3] = -1
+            if both and wanted(lattice, other, j, offset, rows, at.index + 2):
+                any_row = True
+            if not any_row:
                 continue
+            for k in range(4):
+                at.to[k] = sink.out + at.index[k] * sink.row if at.index[k] >= 0 else <char*>discard[k]
             if sink.stream:
                 # a store that waits for a line which two rows share holds up all those behind it
                 for k in range(4):
                     if at.index[k] >= 0:
                         prefetch(sink.out + (at.index[k] + (-2 if k & 1 else 3)) * sink.row, 1)
-            cosine = lattice.fine + j * stride
+            by = offset_at(lattice.fine, half + 1, j, stride)
             if direct:
-                rotate(&one, second, cosine, cosine + plane, plane, &at, sink.type, 0, n)
+                rotate(&one, second, &by, &at, sink.type, 0, n)
             else:
-                rotate_through(&one, second, cosine, cosine + plane, plane, &at, sink, n, scratch)
+                rotate_through(&one, second, &by, &at, sink, n, scratch)
         block += 2 if other == block + 1 else 1
         other = block + 1
         both = other <= last
@@ -1160,9 +1188,8 @@ cdef void table(const CLattice* lattice, int64_t span, Py_ssize_t offset, Py_ssi
         stream_end()
 
 
-cdef void rotate_and_add(const Anchor* anchor, const double* cosine, const double* sine, const CSink* sink,
-                         Py_ssize_t above, Py_ssize_t below, Py_ssize_t next_above, Py_ssize_t next_below,
-                         Py_ssize_t n, float* discard) noexcept nogil:
+cdef void rotate_and_add(const Anchor* anchor, const Offset* by, const CSink* sink, Py_ssize_t above, Py_ssize_t below,
+                         Py_ssize_t next_above, Py_ssize_t next_below, Py_ssize_t n, float* discard) noexcept nogil:
     """Add two rows to one batch of float32, without storing them first; negative ones are not wanted.
 
     Beyond the cache, the next ones are fetched meanwhile.
@@ -1185,11 +1212,11 @@ cdef void rotate_and_add(const Anchor* anchor, const double* cosine, const doubl
                 prefetch(x_up + next_above * sink.x_row, 4 * m)
                 prefetch(x_down + next_below * sink.x_row, 4 * m)
         if elsewhere:
-            rotate_pair_sum(anchor.value + c, anchor.quadrature + c, cosine + c, sine + c, sink.scale,
+            rotate_pair_sum(anchor.value + c, anchor.quadrature + c, by.cosine + c, by.sine + c, sink.scale,
                             <const float*>x_up, <const float*>x_down, <float*>up, <float*>down, m)
         else:
-            rotate_pair_add(anchor.value + c, anchor.quadrature + c, cosine + c, sine + c, sink.scale, <float*>up,
-                            <float*>down, m)
+            rotate_pair_add(anchor.value + c, anchor.quadrature + c, by.cosine + c, by.sine + c, sink.scale,
+                            <float*>up, <float*>down, m)
         c += m
         up += 4 * m
         down += 4 * m
@@ -1207,35 +1234,28 @@ cdef void add_table(const CLattice* lattice, int64_t span, Py_ssize_t offset, Py
     cdef Py_ssize_t last = (offset + rows - 1 + half) >> lattice.block_bits
     cdef Py_ssize_t b, j, above, below, batch, ahead, distance = max(1, fetched_rows(sink, n) // 2)
     cdef Py_ssize_t down = -1
+    cdef Py_ssize_t[2] index
     cdef bint fused = sink.batches == 1 and sink.type == FLOAT32
-    cdef const double* cosine
-    cdef const double* sine
+    cdef Offset by
     cdef Anchor exact, anchor
-    cdef double* room = lay_out(&anchor, scratch, stride)
-    cdef double* row = lay_out(&exact, room, stride)
+    cdef double* row = lay_out(&exact, lay_out(&anchor, scratch, stride), stride)
     scratch = row + 2 * stride
-    exact.block = anchor.block = -1
     if size * sink.batches * n <= (NEAR_BLOCK if sink.x == sink.out else NEAR_BLOCK // 4):
         # what is fetched is then a row of the next block: up and down from its middle, too
         distance = size * sink.batches
         down = 1
     for block in range(block, last + 1):
-        find_anchor(lattice, &exact, &anchor, span, block, False, room, scratch)
+        find_anchor(lattice, &exact, &anchor, span, block, False, scratch)
         for j in range(half + 1):
-            cosine = lattice.fine + j * stride
-            sine = cosine + (half + 1) * stride
-            above = block * size + j - offset
-            below = above - 2 * j
-            # each row once: the anchor's own from above, the one half a block away from below
-            above = above if j < half and 0 <= above < rows else -1
-            below = below if j > 0 and 0 <= below < rows else -1
-            if above < 0 and below < 0:
+            if not wanted(lattice, block, j, offset, rows, index):
                 continue
+            above, below = index[0], index[1]
+            by = offset_at(lattice.fine, half + 1, j, stride)
             if fused:
-                rotate_and_add(&anchor, cosine, sine, sink, above, below, above + distance, below + down * distance, n,
+                rotate_and_add(&anchor, &by, sink, above, below, above + distance, below + down * distance, n,
                                <float*>row)
                 continue
-            rotate_pair[rdouble](anchor.value, anchor.quadrature, cosine, sine, row, row + stride, n)
+            rotate_pair[rdouble](anchor.value, anchor.quadrature, by.cosine, by.sine, row, row + stride, n)
             for b in range(sink.batches):
                 # the batches of a row come one after the other
                 batch = (b + distance) % sink.batches
@@ -1253,18 +1273,15 @@ cdef void rows_of(const CLattice* lattice, const int64_t* spans, const int32_t* 
     """Rows of integers in any order, each given as a span and an offset in it."""
     cdef Py_ssize_t n = lattice.plan.width, stride = lattice.stride, i, j, k, b, block, many, first = 0, next_k, batch
     cdef Py_ssize_t half = (1 << lattice.block_bits) >> 1
-    cdef Py_ssize_t plane = (half + 1) * stride
     cdef bint wide = sink.type == FLOAT64
     cdef Py_ssize_t distance = fetched_rows(sink, n) if sink.x == sink.out and not wide else 1
-    cdef const double* cosine
+    cdef Offset by
     cdef Anchor exact, anchor
-    cdef double* room = lay_out(&anchor, scratch, stride)
-    cdef double* row = lay_out(&exact, room, stride)
+    cdef double* row = lay_out(&exact, lay_out(&anchor, scratch, stride), stride)
     cdef double* high
     # some rows are made, then added to each batch in turn, so that x is read in order
     many = 1 if sink.x == NULL or sink.batches == 1 else max(1, ADDED // stride)
     scratch = row + many * 2 * stride
-    exact.block = anchor.block = -1
     while first < rows:
         many = min(many, rows - first)
         for k in range(many):
@@ -1272,14 +1289,13 @@ cdef void rows_of(const CLattice* lattice, const int64_t* spans, const int32_t* 
             high = row + k * 2 * stride
             block = (offsets[i] + half) >> lattice.block_bits
             j = offsets[i] - (block << lattice.block_bits)
-            find_anchor(lattice, &exact, &anchor, spans[i], block, wide, room, scratch)
-            cosine = lattice.fine + (j if j >= 0 else -j) * stride
+            find_anchor(lattice, &exact, &anchor, spans[i], block, wide, scratch)
+            by = offset_at(lattice.fine, half + 1, j if j >= 0 else -j, stride)
             if wide:
-                rotate_accurate(anchor.value, anchor.value_low, anchor.quadrature, anchor.quadrature_low, cosine,
-                                cosine + 2 * plane, cosine + plane, cosine + 3 * plane, 1.0 if j >= 0 else -1.0, high,
-                                high + stride, n)
+                rotate_accurate(anchor.value, anchor.value_low, anchor.quadrature, anchor.quadrature_low, by.cosine,
+                                by.cosine_low, by.sine, by.sine_low, 1.0 if j >= 0 else -1.0, high, high + stride, n)
             else:
-                rotate_row(anchor.value, anchor.quadrature, cosine, cosine + plane, 1.0 if j >= 0 else -1.0, high, n)
+                rotate_row(anchor.value, anchor.quadrature, by.cosine, by.sine, 1.0 if j >= 0 else -1.0, high, n)
         if sink.x == NULL:
             deliver(sink, first, row, row + stride, n, scratch)
         else:
