@@ -18,8 +18,11 @@ from guards cimport (
 )
 from posenc cimport (
     BFLOAT16, DEBUG as GUARDED, FITS, FLOAT16, FLOAT32, FLOAT64, PAST, STORES_COUNT, CLattice, CLevel, CPlan, CResult,
-    CRotation, CSink, c_stores, cache_size, half_row, is_warm, reasons, rotation_scratch, row_scratch, rows_scratch,
-    table_scratch,
+    CRotation, CSink, c_stores, cache_size, half_row, is_warm, reasons, size_of,
+)
+from work cimport (
+    EncodeWork, EvaluateWork, RotationWork, SumWork, TableWork, lay_out_encode, lay_out_evaluate, lay_out_rotation,
+    lay_out_rows, lay_out_sum, lay_out_table,
 )
 
 cdef extern from *:
@@ -234,7 +237,8 @@ cdef class Plan:
         cdef unsigned char* left = NULL
         cdef double on_stack[ON_STACK]
         cdef double* scratch = on_stack
-        cdef Py_ssize_t size = row_scratch(self.c.waves, self.c.width)
+        cdef Py_ssize_t size
+        cdef EncodeWork work
         cdef _Scratch memory
         cdef _Target target
         if GUARDED:
@@ -242,6 +246,7 @@ cdef class Plan:
             check_positions(positions, self.c.axes)
             check_target(out, x, kind, memoryview(positions).shape[0], self.c.width)
         target = _Target(out, x, scale, kind, FITS)
+        size = lay_out_encode(&self.c, &target.sink, single, &work, NULL)
         if GUARDED or size > ON_STACK:
             memory = _Scratch(size)
             scratch = memory.start
@@ -271,7 +276,8 @@ cdef class Plan:
         cdef CSink sink
         cdef double on_stack[ON_STACK]
         cdef double* scratch = on_stack
-        cdef Py_ssize_t size = row_scratch(self.c.waves, self.c.width)
+        cdef Py_ssize_t size
+        cdef EncodeWork work
         cdef _Scratch memory
         cdef unsigned char* left = NULL
         cdef bint done
@@ -279,13 +285,14 @@ cdef class Plan:
             check_level(level, LEVELS)
             require(self.c.axes == 1, "plan", "have one axis", self.c.axes)
             check_values("out", out, (self.c.width,), kind)
+        memset(&sink, 0, sizeof(sink))
+        sink.type = kind
+        size = lay_out_encode(&self.c, &sink, False, &work, NULL)
         if GUARDED or size > ON_STACK:
             memory = _Scratch(size)
             scratch = memory.start
         PyObject_GetBuffer(out, &view, PyBUF_STRIDES | PyBUF_WRITABLE)
-        memset(&sink, 0, sizeof(sink))
         sink.out = <char*>view.buf
-        sink.type = kind
         done = levels[level].encode(&self.c, &position, 1, &sink, False, scratch, &left) and left == NULL
         free(left)
         PyBuffer_Release(&view)
@@ -338,7 +345,8 @@ cdef class Lattice:
 
     cdef int _evaluate_origin(self, int level) except -1:
         # most tables begin at 0, and short ones would spend most of their time on this
-        cdef _Scratch work = _Scratch(row_scratch(self.plan.c.waves, self.plan.c.width))
+        cdef EvaluateWork places
+        cdef _Scratch work = _Scratch(lay_out_evaluate(self.plan.c.waves, &places, NULL))
         cdef double position[3]
         cdef double* value = self._origin.start
         position[0] = position[1] = 0.0
@@ -357,7 +365,8 @@ cdef class Lattice:
         cdef CPlan* plan = &self.plan.c
         cdef Py_ssize_t plane = rows * self.c.stride, i, c
         cdef _Scratch memory = _Scratch((4 if wide else 2) * plane)
-        cdef _Scratch work = _Scratch(row_scratch(plan.waves, plan.width) + 2 * plan.width)
+        cdef EvaluateWork places
+        cdef _Scratch work = _Scratch(lay_out_evaluate(plan.waves, &places, NULL) + 2 * plan.width)
         cdef double* ones = work.start
         cdef double* low = ones + plan.width
         cdef double* rest = low + plan.width
@@ -385,6 +394,8 @@ cdef class Lattice:
         """
         cdef _Target target
         cdef _Scratch memory
+        cdef TableWork table
+        cdef SumWork sum_
         cdef Py_ssize_t rows
         if GUARDED:
             check_level(level, LEVELS)
@@ -392,7 +403,10 @@ cdef class Lattice:
             require(0 <= offset < 1 << self.c.span_bits, "offset", "lie in a span", offset)
             require(x is None or kind != 0, "kind", "be that of rows, for sums of float64", kind)
         target = _Target(out, x, scale, kind, stores)
-        memory = _Scratch(table_scratch(self.plan.c.waves, self.plan.c.width))
+        if x is None:
+            memory = _Scratch(lay_out_table(&self.c, &table, NULL))
+        else:
+            memory = _Scratch(lay_out_sum(&self.c, 1, &sum_, NULL))
         rows = target.out.shape[target.out.ndim - 2]
         with nogil:
             levels[level].table(&self.c, span, offset, rows, &target.sink, memory.start)
@@ -404,12 +418,13 @@ cdef class Lattice:
         """Fill out (rows, width), or write scale * x + encoding to out (batch, rows, width): any integers."""
         cdef _Target target
         cdef _Scratch memory
+        cdef SumWork work
         if GUARDED:
             check_level(level, LEVELS)
             check_points(spans, offsets, self.c.span_bits)
             check_target(out, x, kind, spans.shape[0], self.plan.c.width)
         target = _Target(out, x, scale, kind, FITS)
-        memory = _Scratch(rows_scratch(self.plan.c.waves, self.plan.c.width))
+        memory = _Scratch(lay_out_rows(&self.c, &target.sink, spans.shape[0], &work, NULL))
         with nogil:
             levels[level].rows(&self.c, &spans[0], &offsets[0], spans.shape[0], &target.sink, memory.start)
         if GUARDED:
@@ -422,12 +437,13 @@ cdef int _rotate(int level, object angles, CRotation* r) except -1:
     cdef double on_stack[ON_STACK]
     cdef double* scratch = on_stack
     cdef Py_ssize_t size
+    cdef RotationWork work
     cdef _Scratch memory
     PyObject_GetBuffer(angles, &view, PyBUF_STRIDES)
     try:
         r.pairs = view.shape[2] // 2
         r.angles = <const char*>view.buf
-        size = rotation_scratch(r)
+        size = lay_out_rotation(r, &work, NULL)
         if GUARDED or size > ON_STACK:
             memory = _Scratch(size)
             scratch = memory.start
@@ -484,7 +500,7 @@ def rotate_memory(int level, angles, shape, uintptr_t x, x_strides, uintptr_t ou
     angles: of one group for all batches, or of one for each.
     """
     cdef CRotation r
-    cdef Py_ssize_t size = 8 if kind == 0 else 4 if kind == FLOAT32 else 2, k, place
+    cdef Py_ssize_t size = size_of(kind), k, place
     cdef bint shared = len(angles) == 1
     if GUARDED:
         check_level(level, LEVELS)

@@ -25,10 +25,14 @@ object: the module's init function never runs.
 """
 
 from posenc cimport (
-    ADDED, BFLOAT16, FETCHED, FEW_WAVES, FLAT_WAVES, FLAT_WIDTH, FLOAT16, FLOAT32, FLOAT64, FUSES, NEAR_BLOCK, STRETCH,
-    TILE, CLattice, CLevel, CPlan, CSink, bits, crdouble, crfloat, crint32, fma, from_bfloat, from_bits, from_half,
-    oddfloat, prefetch, product_error, rdouble, rfloat, roddfloat, rwidebfloat, stream, stream_end, to_bfloat, to_half,
-    to_odd, to_wide_bfloat, two_sum, widebfloat,
+    BFLOAT16, FETCHED, FLOAT16, FLOAT32, FLOAT64, FUSES, NEAR_BLOCK, STRETCH, TILE, CLattice, CLevel, CPlan, CSink,
+    bits, crdouble, crfloat, crint32, fma, from_bfloat, from_bits, from_half, oddfloat, prefetch, product_error,
+    rdouble, rfloat, roddfloat, rwidebfloat, size_of, stream, stream_end, to_bfloat, to_half, to_odd, to_wide_bfloat,
+    two_sum, widebfloat,
+)
+from work cimport (
+    EncodeWork, EvaluateWork, SumWork, TableWork, lay_out_encode, lay_out_evaluate, lay_out_rows, lay_out_sum,
+    lay_out_table,
 )
 from libc.math cimport INFINITY, NAN, fabs
 from libc.stdint cimport int32_t, int64_t, uint16_t, uint64_t, uintptr_t
@@ -276,9 +280,9 @@ cdef inline void store(row_out out, Py_ssize_t c, double value) noexcept nogil:
         out[c] = value
 
 
-cdef void scale_row(crdouble row, crdouble amplitude, row_out out, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
+cdef void scale_row(crdouble row, crdouble amplitude, row_out out, Py_ssize_t n) noexcept nogil:
     cdef Py_ssize_t c
-    for c in range(first, last):
+    for c in range(n):
         store[row_out](out, c, amplitude[c] * row[c])
 
 
@@ -296,14 +300,14 @@ cdef void columns(const CPlan* plan, const double* row, row_out out) noexcept no
         return
     for k in range(plan.nruns):
         first = plan.runs[k]
-        scale_row[row_out](row + plan.source[first] - first, plan.amplitude, out, first, plan.runs[k + 1])
+        scale_row[row_out](row + plan.source[first], plan.amplitude + first, out + first, plan.runs[k + 1] - first)
 
 
 cdef void scale_row_accurate(crdouble row, crdouble row_low, crdouble amplitude, rdouble high, rdouble low,
-                             Py_ssize_t first, Py_ssize_t last) noexcept nogil:
+                             Py_ssize_t n) noexcept nogil:
     cdef Py_ssize_t c
     cdef double p
-    for c in range(first, last):
+    for c in range(n):
         p = amplitude[c] * row[c]
         high[c] = p
         low[c] = amplitude[c] * row_low[c] + product_error(amplitude[c], row[c], p)
@@ -323,21 +327,18 @@ cdef void gather_row_accurate(crdouble row, crdouble row_low, crint32 source, cr
 cdef void columns_accurate(const CPlan* plan, const double* row, const double* row_low, double* high,
                            double* low) noexcept nogil:
     """The same as sums of two doubles."""
-    cdef Py_ssize_t k, first, back
+    cdef Py_ssize_t k, first, wave
     if plan.nruns * 8 > plan.width:
         gather_row_accurate(row, row_low, plan.source, plan.amplitude, high, low, plan.width)
         return
     for k in range(plan.nruns):
         first = plan.runs[k]
-        back = plan.source[first] - first
-        scale_row_accurate(row + back, row_low + back, plan.amplitude, high, low, first, plan.runs[k + 1])
+        wave = plan.source[first]
+        scale_row_accurate(row + wave, row_low + wave, plan.amplitude + first, high + first, low + first,
+                           plan.runs[k + 1] - first)
 
 
 # ---- sinks ------------------------------------------------------------------------------------------------------
-
-cdef inline Py_ssize_t itemsize(int type) noexcept nogil:
-    return 8 if type == FLOAT64 else 4 if type == FLOAT32 else 2
-
 
 cdef inline Py_ssize_t fetched_rows(const CSink* sink, Py_ssize_t n) noexcept nogil:
     """How many rows of n columns ahead of its use a row is asked for."""
@@ -448,10 +449,10 @@ cdef inline void add_narrow(const CSink* sink, const char* x, const double* row,
             to_bfloat(scratch, <uint16_t*>out, n)
 
 
-cdef void add_past(const CSink* sink, const char* x, const char* next_x, const double* row, char* out,
-                   const char* next_out, Py_ssize_t n, double* scratch) noexcept nogil:
+cdef void add_past(const CSink* sink, const char* x, uintptr_t next_x, const double* row, char* out,
+                   uintptr_t next_out, Py_ssize_t n, double* scratch) noexcept nogil:
     """scale * x + doubles, in at most 32 bits, past the cache; scratch: 2 * TILE doubles."""
-    cdef Py_ssize_t c = 0, m, size = itemsize(sink.type)
+    cdef Py_ssize_t c = 0, m, size = size_of(sink.type)
     cdef Flow to
     open_flow(&to, out, scratch + TILE)
     prefetch(next_out, 1)
@@ -478,11 +479,11 @@ cdef void add_to(const CSink* sink, Py_ssize_t i, Py_ssize_t batch, const double
 
     Stretch by stretch, the row that comes next is fetched: no hardware foresees where it lies. It need not exist.
     """
-    cdef Py_ssize_t size = itemsize(sink.type), c = 0, m
+    cdef Py_ssize_t size = size_of(sink.type), c = 0, m
     cdef char* out = sink.out + batch * sink.batch + i * sink.row
     cdef const char* x = sink.x + batch * sink.x_batch + i * sink.x_row
-    cdef const char* next_out = sink.out + next_batch * sink.batch + next_i * sink.row
-    cdef const char* next_x = sink.x + next_batch * sink.x_batch + next_i * sink.x_row
+    cdef uintptr_t next_out = <uintptr_t>sink.out + next_batch * sink.batch + next_i * sink.row
+    cdef uintptr_t next_x = <uintptr_t>sink.x + next_batch * sink.x_batch + next_i * sink.x_row
     # the usual case without questions in between, and loops of a length that the compiler knows
     cdef Py_ssize_t whole = n - n % STRETCH if sink.type == FLOAT32 else 0
     if sink.stream:
@@ -724,17 +725,13 @@ cdef bint encode(const CPlan* plan, const double* positions, Py_ssize_t rows, co
 
     False when there is no memory for that.
     """
-    cdef Py_ssize_t i = 0, c, k, j, step = 0, n = plan.waves, width = plan.width
-    cdef double* row = scratch
-    cdef double* row_low = row + 2 * n
-    cdef double* work = row_low + 2 * n
-    cdef double* high = work + 6 * n
-    cdef double* low = high + width
-    cdef double* rest = low + width
-    cdef double* flat_positions = NULL
-    cdef double* flat_row = NULL
-    cdef double* flat_rest = NULL
-    cdef double* flat_more
+    cdef Py_ssize_t i = 0, c, k, j, n = plan.waves, width = plan.width, step
+    cdef EncodeWork work
+    cdef double* row
+    cdef double* row_low
+    cdef double* high
+    cdef double* low
+    cdef double* rest
     cdef double* blank
     cdef const double* position
     cdef bint wide = sink.type == FLOAT64
@@ -742,30 +739,27 @@ cdef bint encode(const CPlan* plan, const double* positions, Py_ssize_t rows, co
     cdef bint fused = FUSES and sink.x == NULL, doubtful = not FUSES and sink.x == NULL and not wide
     cdef int kind
     cdef CPlan flat, larger, smaller, flat_larger, flat_smaller
+    lay_out_encode(plan, sink, single, &work, scratch)
+    row, row_low, high, low, rest = work.evaluate.row, work.evaluate.row_low, work.high, work.low, work.rest
+    step = work.step
     if doubtful:
         spread(plan, &larger, &smaller, high, low)
-    if n < FEW_WAVES and plan.axes == 1 and not (wide or single or sink.x != NULL):
-        step = min(FLAT_WAVES // n, FLAT_WIDTH // width) if sink.row == width * itemsize(sink.type) else 0
-        if step >= 2:
-            flat_positions = rest + 2 * width
-            flat_row = flat_positions + step * n
-            flat_rest = flat_row + 2 * step * n
-            flat_more = flat_rest + 2 * step * width
-            flatten(plan, step, &flat, flat_more + 2 * step * width)
-            if doubtful:
-                spread(&flat, &flat_larger, &flat_smaller, flat_more, flat_more + step * width)
+    if step >= 2:
+        flatten(plan, step, &flat, work.flat_plan)
+        if doubtful:
+            spread(&flat, &flat_larger, &flat_smaller, work.flat_more, work.flat_less)
     while i < rows:
         if step >= 2 and i + step <= rows:
             for k in range(step):
                 if difficulty(plan, positions + i + k) != QUICK_ROW:
                     break
                 for j in range(n):
-                    flat_positions[k * n + j] = positions[i + k]
+                    work.flat_positions[k * n + j] = positions[i + k]
             else:
-                quick_columns(&flat, flat_positions, 1, flat_row, FUSES)
+                quick_columns(&flat, work.flat_positions, 1, work.flat_row, FUSES)
                 if not doubtful:
-                    emit(&flat, sink, i, flat_row, flat_rest)
-                if not doubtful or emit_surely(&flat_larger, &flat_smaller, sink, i, flat_row, flat_rest):
+                    emit(&flat, sink, i, work.flat_row, work.flat_rest)
+                if not doubtful or emit_surely(&flat_larger, &flat_smaller, sink, i, work.flat_row, work.flat_rest):
                     i += step
                     continue
         position = positions + i * plan.axes
@@ -784,17 +778,17 @@ cdef bint encode(const CPlan* plan, const double* positions, Py_ssize_t rows, co
                 memset(low, 0, width * sizeof(double))
             deliver(sink, i, blank, low if wide else NULL, width, rest if wide else rest + width)
         elif wide:
-            any_row(plan, position, single, True, False, row, row_low, work)
+            any_row(plan, position, single, True, False, row, row_low, work.evaluate.rest)
             columns_accurate(plan, row, row_low, high, low)
             if single:
                 settle(high, low, width)
             deliver(sink, i, high, low, width, rest)
         else:
-            quick_any_row(plan, position, kind, single, fused, row, row_low, work)
+            quick_any_row(plan, position, kind, single, fused, row, row_low, work.evaluate.rest)
             if not doubtful:
                 emit(plan, sink, i, row, rest)
             elif not emit_surely(&larger, &smaller, sink, i, row, rest):
-                quick_any_row(plan, position, kind, single, True, row, row_low, work)
+                quick_any_row(plan, position, kind, single, True, row, row_low, work.evaluate.rest)
                 emit(plan, sink, i, row, rest)
         i += 1
     return True
@@ -804,12 +798,12 @@ cdef void evaluate(const CPlan* plan, const double* positions, Py_ssize_t rows, 
                    const double* amplitude, double* high, double* low, Py_ssize_t stride,
                    double* scratch) noexcept nogil:
     """Rows as sums of two doubles, for any choice of columns."""
-    cdef Py_ssize_t i, n = plan.waves
-    cdef double* row = scratch
-    cdef double* row_low = row + 2 * n
+    cdef Py_ssize_t i
+    cdef EvaluateWork work
+    lay_out_evaluate(plan.waves, &work, scratch)
     for i in range(rows):
-        any_row(plan, positions + i * plan.axes, False, True, False, row, row_low, row_low + 2 * n)
-        gather_row_accurate(row, row_low, source, amplitude, high + i * stride, low + i * stride, plan.width)
+        any_row(plan, positions + i * plan.axes, False, True, False, work.row, work.row_low, work.rest)
+        gather_row_accurate(work.row, work.row_low, source, amplitude, high + i * stride, low + i * stride, plan.width)
 
 
 # ---- positions on the integer lattice ---------------------------------------------------------------------------
@@ -830,12 +824,10 @@ cdef inline void show(Anchor* anchor, const double* rows, Py_ssize_t stride) noe
     anchor.value_low, anchor.quadrature_low = rows + 2 * stride, rows + 3 * stride
 
 
-cdef double* lay_out(Anchor* anchor, double* memory, Py_ssize_t stride) noexcept nogil:
-    """An anchor of no block yet; what lies behind its memory."""
-    anchor.room = memory
-    anchor.block = -1
-    show(anchor, memory, stride)
-    return memory + 4 * stride
+cdef inline void begin(Anchor* anchor, double* room, Py_ssize_t stride) noexcept nogil:
+    """An anchor of no block yet."""
+    anchor.room, anchor.block = room, -1
+    show(anchor, room, stride)
 
 
 cdef struct Offset:
@@ -1089,13 +1081,15 @@ cdef void rotate_through(const Anchor* one, const Anchor* two, const Offset* by,
 
     The work on the next lines overlaps with the memory's on these.
     """
-    cdef Py_ssize_t k, m, c = 0, size = itemsize(sink.type)
+    cdef Py_ssize_t k, m, c = 0, size = size_of(sink.type)
     cdef Rows tile = rows[0]
     cdef Flow to[4]
     cdef bint narrowed = size == 2
     for k in range(4):
         tile.to[k] = scratch + k * TILE
-        open_flow(&to[k], sink.out + rows.index[k] * sink.row, scratch + 4 * TILE + k * (TILE + 16))
+        # a row that is not wanted goes into a buffer and no further
+        open_flow(&to[k], sink.out + max(<Py_ssize_t>0, rows.index[k]) * sink.row,
+                  scratch + 4 * TILE + k * (TILE + 16))
     while c < n:
         m = min(TILE, n - c)
         if not narrowed:
@@ -1143,12 +1137,11 @@ cdef void table(const CLattice* lattice, int64_t span, Py_ssize_t offset, Py_ssi
     cdef Anchor exact, one, two
     cdef const Anchor* second
     cdef Rows at
-    cdef double* room = lay_out(&exact, lay_out(&two, lay_out(&one, scratch, stride), stride), stride)
-    cdef double* discard[4]
-    for k in range(4):
-        discard[k] = room
-        room += stride
-    scratch = room
+    cdef TableWork work
+    lay_out_table(lattice, &work, scratch)
+    begin(&one, work.one, stride)
+    begin(&two, work.two, stride)
+    begin(&exact, work.exact, stride)
     # pairs of blocks; the first and the last together when each of them is half a block
     block = first
     other = first + 1
@@ -1157,11 +1150,11 @@ cdef void table(const CLattice* lattice, int64_t span, Py_ssize_t offset, Py_ssi
         other = last
         last -= 1
     while block <= last:
-        find_anchor(lattice, &exact, &one, span, block, wide, scratch)
+        find_anchor(lattice, &exact, &one, span, block, wide, work.rest)
         second = &one
         if both:
             second = &two
-            find_anchor(lattice, &exact, &two, span, other, wide, scratch)
+            find_anchor(lattice, &exact, &two, span, other, wide, work.rest)
         for j in range(half + 1):
             any_row = wanted(lattice, block, j, offset, rows, at.index)
             at.index[2] = at.index[3] = -1
@@ -1170,17 +1163,17 @@ cdef void table(const CLattice* lattice, int64_t span, Py_ssize_t offset, Py_ssi
             if not any_row:
                 continue
             for k in range(4):
-                at.to[k] = sink.out + at.index[k] * sink.row if at.index[k] >= 0 else <char*>discard[k]
+                at.to[k] = sink.out + at.index[k] * sink.row if at.index[k] >= 0 else <char*>work.discard[k]
             if sink.stream:
                 # a store that waits for a line which two rows share holds up all those behind it
                 for k in range(4):
                     if at.index[k] >= 0:
-                        prefetch(sink.out + (at.index[k] + (-2 if k & 1 else 3)) * sink.row, 1)
+                        prefetch(<uintptr_t>sink.out + (at.index[k] + (-2 if k & 1 else 3)) * sink.row, 1)
             by = offset_at(lattice.fine, half + 1, j, stride)
             if direct:
                 rotate(&one, second, &by, &at, sink.type, 0, n)
             else:
-                rotate_through(&one, second, &by, &at, sink, n, scratch)
+                rotate_through(&one, second, &by, &at, sink, n, work.rest)
         block += 2 if other == block + 1 else 1
         other = block + 1
         both = other <= last
@@ -1206,11 +1199,11 @@ cdef void rotate_and_add(const Anchor* anchor, const Offset* by, const CSink* si
     while c < n:
         m = min(stretch, n - c)
         if sink.ahead:
-            prefetch(up + next_above * sink.row, 4 * m)
-            prefetch(down + next_below * sink.row, 4 * m)
+            prefetch(<uintptr_t>up + next_above * sink.row, 4 * m)
+            prefetch(<uintptr_t>down + next_below * sink.row, 4 * m)
             if elsewhere:
-                prefetch(x_up + next_above * sink.x_row, 4 * m)
-                prefetch(x_down + next_below * sink.x_row, 4 * m)
+                prefetch(<uintptr_t>x_up + next_above * sink.x_row, 4 * m)
+                prefetch(<uintptr_t>x_down + next_below * sink.x_row, 4 * m)
         if elsewhere:
             rotate_pair_sum(anchor.value + c, anchor.quadrature + c, by.cosine + c, by.sine + c, sink.scale,
                             <const float*>x_up, <const float*>x_down, <float*>up, <float*>down, m)
@@ -1238,14 +1231,16 @@ cdef void add_table(const CLattice* lattice, int64_t span, Py_ssize_t offset, Py
     cdef bint fused = sink.batches == 1 and sink.type == FLOAT32
     cdef Offset by
     cdef Anchor exact, anchor
-    cdef double* row = lay_out(&exact, lay_out(&anchor, scratch, stride), stride)
-    scratch = row + 2 * stride
+    cdef SumWork work
+    lay_out_sum(lattice, 1, &work, scratch)
+    begin(&anchor, work.anchor, stride)
+    begin(&exact, work.exact, stride)
     if size * sink.batches * n <= (NEAR_BLOCK if sink.x == sink.out else NEAR_BLOCK // 4):
         # what is fetched is then a row of the next block: up and down from its middle, too
         distance = size * sink.batches
         down = 1
     for block in range(block, last + 1):
-        find_anchor(lattice, &exact, &anchor, span, block, False, scratch)
+        find_anchor(lattice, &exact, &anchor, span, block, False, work.rest)
         for j in range(half + 1):
             if not wanted(lattice, block, j, offset, rows, index):
                 continue
@@ -1253,17 +1248,18 @@ cdef void add_table(const CLattice* lattice, int64_t span, Py_ssize_t offset, Py
             by = offset_at(lattice.fine, half + 1, j, stride)
             if fused:
                 rotate_and_add(&anchor, &by, sink, above, below, above + distance, below + down * distance, n,
-                               <float*>row)
+                               <float*>work.rows)
                 continue
-            rotate_pair[rdouble](anchor.value, anchor.quadrature, by.cosine, by.sine, row, row + stride, n)
+            rotate_pair[rdouble](anchor.value, anchor.quadrature, by.cosine, by.sine, work.rows, work.rows + stride,
+                                 n)
             for b in range(sink.batches):
                 # the batches of a row come one after the other
                 batch = (b + distance) % sink.batches
                 ahead = (b + distance) // sink.batches
                 if above >= 0:
-                    add_to(sink, above, b, row, NULL, n, above + ahead, batch, scratch)
+                    add_to(sink, above, b, work.rows, NULL, n, above + ahead, batch, work.rest)
                 if below >= 0:
-                    add_to(sink, below, b, row + stride, NULL, n, below + down * ahead, batch, scratch)
+                    add_to(sink, below, b, work.rows + stride, NULL, n, below + down * ahead, batch, work.rest)
     if sink.stream:
         stream_end()
 
@@ -1277,19 +1273,19 @@ cdef void rows_of(const CLattice* lattice, const int64_t* spans, const int32_t* 
     cdef Py_ssize_t distance = fetched_rows(sink, n) if sink.x == sink.out and not wide else 1
     cdef Offset by
     cdef Anchor exact, anchor
-    cdef double* row = lay_out(&exact, lay_out(&anchor, scratch, stride), stride)
     cdef double* high
-    # some rows are made, then added to each batch in turn, so that x is read in order
-    many = 1 if sink.x == NULL or sink.batches == 1 else max(1, ADDED // stride)
-    scratch = row + many * 2 * stride
+    cdef SumWork work
+    lay_out_rows(lattice, sink, rows, &work, scratch)
+    begin(&anchor, work.anchor, stride)
+    begin(&exact, work.exact, stride)
     while first < rows:
-        many = min(many, rows - first)
+        many = min(work.many, rows - first)
         for k in range(many):
             i = first + k
-            high = row + k * 2 * stride
+            high = work.rows + k * 2 * stride
             block = (offsets[i] + half) >> lattice.block_bits
             j = offsets[i] - (block << lattice.block_bits)
-            find_anchor(lattice, &exact, &anchor, spans[i], block, wide, scratch)
+            find_anchor(lattice, &exact, &anchor, spans[i], block, wide, work.rest)
             by = offset_at(lattice.fine, half + 1, j if j >= 0 else -j, stride)
             if wide:
                 rotate_accurate(anchor.value, anchor.value_low, anchor.quadrature, anchor.quadrature_low, by.cosine,
@@ -1297,14 +1293,14 @@ cdef void rows_of(const CLattice* lattice, const int64_t* spans, const int32_t* 
             else:
                 rotate_row(anchor.value, anchor.quadrature, by.cosine, by.sine, 1.0 if j >= 0 else -1.0, high, n)
         if sink.x == NULL:
-            deliver(sink, first, row, row + stride, n, scratch)
+            deliver(sink, first, work.rows, work.rows + stride, n, work.rest)
         else:
             for b in range(sink.batches):
                 for k in range(many):
                     batch = b + (k + distance) // many
                     next_k = (k + distance) % many + batch // sink.batches * many
-                    add_to(sink, first + k, b, row + k * 2 * stride, row + (k * 2 + 1) * stride, n, first + next_k,
-                           batch % sink.batches, scratch)
+                    high = work.rows + k * 2 * stride
+                    add_to(sink, first + k, b, high, high + stride, n, first + next_k, batch % sink.batches, work.rest)
         first += many
 
 

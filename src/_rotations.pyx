@@ -8,9 +8,10 @@ serve all batches and heads.
 
 from posenc cimport (
     BFLOAT16, FLOAT16, FLOAT32, FLOAT64, HALF, INTERLEAVED, SEPARATED, USUAL, CLevel, CRotation, any_far, bfloat,
-    crdouble, crfloat, from_half, oddfloat, rbfloat, rdouble, rfloat, rotation_rows, set_two_bfloats, splits, to_half,
+    crdouble, crfloat, from_half, oddfloat, rbfloat, rdouble, rfloat, set_two_bfloats, size_of, to_half,
     to_nearest_bfloat, to_wide_bfloat, two_bfloats, usual_bits, value_of_bfloat,
 )
+from work cimport RotationWork, lay_out_rotation, row_of_angles
 from libc.stdint cimport uint16_t, uint32_t
 from libc.string cimport memcpy
 
@@ -260,15 +261,6 @@ cdef void turn_halfs(int layout, const uint16_t* row, uint16_t* out, crfloat ang
     to_half(<oddfloat*>turned_row, out, 2 * n)
 
 
-cdef inline Py_ssize_t size_of(int type) noexcept nogil:
-    return 8 if type == FLOAT64 else 4 if type == FLOAT32 else 2
-
-
-cdef inline Py_ssize_t row_of_angles(const CRotation* r) noexcept nogil:
-    """Bytes of the cosines and sines of a row: doubles, but for 16-bit floats floats."""
-    return 2 * r.pairs * (4 if size_of(r.type) == 2 else 8)
-
-
 cdef void turn_rows(const CRotation* r, const char* x, Py_ssize_t step, char* out, Py_ssize_t out_step,
                     const char* angle, Py_ssize_t angle_step, Py_ssize_t rows) noexcept nogil:
     """Rows at equal distances that need nothing else. x may be out, but not for pairs that are separated."""
@@ -331,27 +323,25 @@ cdef void rotate_rows(const CRotation* r, const char* x, Py_ssize_t step, char* 
 cdef void rotate(const CRotation* r, double* scratch) noexcept nogil:
     """Every row of (groups, batches, heads, rows), by the angles of its group and row.
 
-    scratch: rotation_scratch(r) doubles.
+    scratch: what `lay_out_rotation` says.
     """
     cdef Py_ssize_t g, b, i, h, s, first, end
-    cdef Py_ssize_t heads = r.shape[2], rows = r.shape[3], many = rotation_rows(r)
+    cdef Py_ssize_t heads = r.shape[2], rows = r.shape[3]
     # whichever lie closer together are taken one after the other
     cdef bint heads_inside = heads > 1 and (rows == 1 or r.out_strides[2] < r.out_strides[3])
     cdef Py_ssize_t inner = 2 if heads_inside else 3, row = row_of_angles(r)
-    cdef Py_ssize_t split_row = 4 * ((r.pairs + 1) // 2)
-    cdef float* split = <float*>scratch if splits(r) else NULL
     cdef const char* x
     cdef char* out
-    if split != NULL:
-        scratch += split_row // 2 * many
+    cdef RotationWork work
+    lay_out_rotation(r, &work, scratch)
     for g in range(r.shape[0]):
         for b in range(r.shape[1]):
             first = 0
             while first < rows:
-                end = min(first + many, rows)
-                for i in range(end - first if split != NULL else 0):
-                    split_angles(<const float*>(r.angles + (g * rows + first + i) * row), split + i * split_row,
-                                 r.pairs)
+                end = min(first + work.rows, rows)
+                for i in range(end - first if work.splits else 0):
+                    split_angles(<const float*>(r.angles + (g * rows + first + i) * row),
+                                 work.split + i * work.split_row, r.pairs)
                 for i in range(end - first if heads_inside else heads):
                     h = 0 if heads_inside else i
                     s = first + (i if heads_inside else 0)
@@ -360,8 +350,8 @@ cdef void rotate(const CRotation* r, double* scratch) noexcept nogil:
                            + s * r.out_strides[3])
                     rotate_rows(r, x, r.x_strides[inner], out, r.out_strides[inner], r.angles + (g * rows + s) * row,
                                 0 if heads_inside else row,
-                                split + (s - first) * split_row if split != NULL else NULL,
-                                heads if heads_inside else end - first, scratch)
+                                work.split + (s - first) * work.split_row if work.splits else NULL,
+                                heads if heads_inside else end - first, work.row)
                 first = end
 
 

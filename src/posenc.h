@@ -302,12 +302,13 @@ static inline void posenc_stream(void *out, const void *x, ptrdiff_t n)
 #endif
 }
 
-/* ask for lines that will be written: hardware foresees a row, but not where the next one lies */
-static inline void posenc_prefetch(const void *start, ptrdiff_t n)
+/* ask for lines that will be written: hardware foresees a row, but not where the next one lies. An address is a number
+   here, as there need not be anything at it */
+static inline void posenc_prefetch(uintptr_t start, ptrdiff_t n)
 {
 #if defined(__GNUC__)
     for (ptrdiff_t i = 0; i < n; i += 64)
-        __builtin_prefetch((const char *)start + i, 1, 3);
+        __builtin_prefetch((const void *)(start + (uintptr_t)i), 1, 3);
 #else
     (void)start, (void)n;
 #endif
@@ -386,6 +387,7 @@ typedef struct {
 } posenc_sink;
 
 enum { POSENC_FLOAT64, POSENC_FLOAT32, POSENC_FLOAT16, POSENC_BFLOAT16 };
+static inline ptrdiff_t posenc_size_of(int type) { return type == POSENC_FLOAT64 ? 8 : type == POSENC_FLOAT32 ? 4 : 2; }
 
 /* the first half of a row of 2 * n values of a type, as doubles or floats from out[2 * n * row + first] on; 0 where the
    second half has others */
@@ -434,38 +436,6 @@ typedef struct {
                  const posenc_sink *, double *scratch);
     void (*rotate)(const posenc_rotation *, double *scratch);
 } posenc_level;
-
-/* doubles of scratch that encode and evaluate, table, or rows may use */
-static inline ptrdiff_t posenc_row_scratch(ptrdiff_t waves, ptrdiff_t width)
-{
-    ptrdiff_t flat = waves < POSENC_FEW_WAVES ? 5 * POSENC_FLAT_WAVES + 6 * POSENC_FLAT_WIDTH : 0;
-    /* a row of waves and the work on it; high and low parts of the columns, two more rows, and a stretch of a sum */
-    return 10 * waves + 4 * width + flat + 64;
-}
-
-static inline ptrdiff_t posenc_table_scratch(ptrdiff_t waves, ptrdiff_t width) { return 10 * waves + 24 * (width + 16) + 2304; }
-
-/* rows of angles that all heads are turned by, one after the other */
-static inline ptrdiff_t posenc_rotation_rows(const posenc_rotation *r)
-{
-    ptrdiff_t row = 2 * r->pairs * (r->type == POSENC_FLOAT16 || r->type == POSENC_BFLOAT16 ? 4 : 8);
-    ptrdiff_t rows = row < POSENC_ANGLES ? POSENC_ANGLES / row : 1;
-    return rows < r->shape[3] ? rows : r->shape[3];
-}
-
-/* whether these are split first: worth it where several heads have the same ones */
-static inline int posenc_splits(const posenc_rotation *r)
-{
-    return r->type == POSENC_BFLOAT16 && r->layout == POSENC_HALF && r->shape[2] > 1;
-}
-
-/* doubles of scratch that rotate may use: a row of x, and rows of split angles, of an even number of floats each */
-static inline ptrdiff_t posenc_rotation_scratch(const posenc_rotation *r)
-{
-    return 2 * r->pairs + (posenc_splits(r) ? 2 * ((r->pairs + 1) / 2) * posenc_rotation_rows(r) : 0);
-}
-
-static inline ptrdiff_t posenc_rows_scratch(ptrdiff_t waves, ptrdiff_t width) { return posenc_table_scratch(waves, width) + 2 * POSENC_ADDED; }
 
 #define POSENC_ENTRIES(level) \
     void posenc_loops_##level(posenc_level *); \

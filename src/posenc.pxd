@@ -1,5 +1,5 @@
 # What posenc.h declares, for _kernel.pyx and _loops.pyx.
-from libc.stdint cimport int16_t, int32_t, int64_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport int16_t, int32_t, int64_t, uint16_t, uint32_t, uint64_t, uintptr_t
 
 
 cdef extern from "posenc.h" nogil:
@@ -37,13 +37,11 @@ cdef extern from "posenc.h" nogil:
     bint any_far "posenc_any_far"(const bfloat*, Py_ssize_t)
     bint half_row "posenc_half_row"(const char*, int, Py_ssize_t, Py_ssize_t, char*, bint, Py_ssize_t)
     void stream "posenc_stream"(void*, const void*, Py_ssize_t)
-    void prefetch "posenc_prefetch"(const void*, Py_ssize_t)
+    void prefetch "posenc_prefetch"(uintptr_t, Py_ssize_t)
     void stream_end "posenc_stream_end"()
     bint is_warm "posenc_is_warm"(const void*, Py_ssize_t)
     Py_ssize_t cache_size "posenc_cache_size"()
-    Py_ssize_t row_scratch "posenc_row_scratch"(Py_ssize_t, Py_ssize_t)
-    Py_ssize_t table_scratch "posenc_table_scratch"(Py_ssize_t, Py_ssize_t)
-    Py_ssize_t rows_scratch "posenc_rows_scratch"(Py_ssize_t, Py_ssize_t)
+    Py_ssize_t size_of "posenc_size_of"(int)
 
     const bint DEBUG "POSENC_DEBUG"
     int ADDED "POSENC_ADDED"
@@ -55,6 +53,7 @@ cdef extern from "posenc.h" nogil:
     int PAST "POSENC_PAST"
     int STORES_COUNT "POSENC_STORES_COUNT"
     const char** reasons "posenc_reasons"
+    int ANGLES "POSENC_ANGLES"
     uint32_t USUAL "POSENC_USUAL"
     int FEW_WAVES "POSENC_FEW_WAVES"
     int FLAT_WAVES "POSENC_FLAT_WAVES"
@@ -113,10 +112,6 @@ cdef extern from "posenc.h" nogil:
         const char* angles
         Py_ssize_t pairs, width
         int type, layout
-
-    Py_ssize_t rotation_rows "posenc_rotation_rows"(const CRotation*)
-    bint splits "posenc_splits"(const CRotation*)
-    Py_ssize_t rotation_scratch "posenc_rotation_scratch"(const CRotation*)
 
     ctypedef struct CLevel "posenc_level":
         bint (*encode)(const CPlan*, const double*, Py_ssize_t, const CSink*, bint, double*,

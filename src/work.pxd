@@ -1,0 +1,138 @@
+"""Work space of the loops: what lays out an entry's memory measures it, too, where there is none yet.
+
+Each function gives the doubles that an entry needs, and the places of its arrays from base on, which may be NULL.
+"""
+
+from posenc cimport (
+    ADDED, ANGLES, BFLOAT16, FEW_WAVES, FLAT_WAVES, FLAT_WIDTH, FLOAT64, HALF, STRETCH, TILE, CLattice, CPlan,
+    CRotation, CSink, size_of,
+)
+
+
+cdef inline double* take(double* base, Py_ssize_t* used, Py_ssize_t doubles) noexcept nogil:
+    cdef Py_ssize_t start = used[0]
+    used[0] += doubles
+    return base + start if base != NULL else NULL
+
+
+cdef struct EvaluateWork:
+    double* row
+    double* row_low
+    double* rest
+
+
+cdef inline Py_ssize_t lay_out_evaluate(Py_ssize_t waves, EvaluateWork* to, double* base) noexcept nogil:
+    cdef Py_ssize_t used = 0
+    to.row = take(base, &used, 2 * waves)
+    to.row_low = take(base, &used, 2 * waves)
+    to.rest = take(base, &used, 6 * waves)
+    return used
+
+
+cdef struct EncodeWork:
+    EvaluateWork evaluate
+    double* high
+    double* low
+    double* rest  # two rows, or a row and a stretch of a sum
+    Py_ssize_t step  # several rows are evaluated side by side, if so many; then:
+    double* flat_positions
+    double* flat_row
+    double* flat_rest
+    double* flat_more
+    double* flat_less
+    double* flat_plan
+
+
+cdef inline Py_ssize_t lay_out_encode(const CPlan* plan, const CSink* sink, bint single, EncodeWork* to,
+                                      double* base) noexcept nogil:
+    cdef Py_ssize_t used = lay_out_evaluate(plan.waves, &to.evaluate, base), n = plan.waves, width = plan.width
+    to.high = take(base, &used, width)
+    to.low = take(base, &used, width)
+    to.rest = take(base, &used, width + max(width, <Py_ssize_t>STRETCH))
+    to.step = 0
+    if n < FEW_WAVES and plan.axes == 1 and sink.type != FLOAT64 and not single and sink.x == NULL:
+        if sink.row == width * size_of(sink.type):
+            to.step = min(FLAT_WAVES // n, FLAT_WIDTH // width)
+    if to.step >= 2:
+        n *= to.step
+        width *= to.step
+        to.flat_positions = take(base, &used, n)
+        to.flat_row = take(base, &used, 2 * n)
+        to.flat_rest = take(base, &used, 2 * width)
+        to.flat_more = take(base, &used, width)
+        to.flat_less = take(base, &used, width)
+        # frequencies in two parts, amplitudes, and two arrays of 32-bit integers
+        to.flat_plan = take(base, &used, 2 * n + width + width + 1)
+    return used
+
+
+cdef struct TableWork:
+    double* one  # an anchor: four rows
+    double* two
+    double* exact
+    double* discard[4]
+    double* rest  # of `evaluate`, or tiles of four rows, and buffers for what goes past the cache
+
+
+cdef inline Py_ssize_t lay_out_table(const CLattice* lattice, TableWork* to, double* base) noexcept nogil:
+    cdef Py_ssize_t used = 0, k
+    cdef EvaluateWork inner
+    to.one = take(base, &used, 4 * lattice.stride)
+    to.two = take(base, &used, 4 * lattice.stride)
+    to.exact = take(base, &used, 4 * lattice.stride)
+    for k in range(4):
+        to.discard[k] = take(base, &used, lattice.stride)
+    to.rest = take(base, &used, max(lay_out_evaluate(lattice.plan.waves, &inner, NULL), 4 * TILE + 4 * (TILE + 16)))
+    return used
+
+
+cdef struct SumWork:
+    double* anchor
+    double* exact
+    double* rows  # so many pairs of rows
+    double* rest  # of `evaluate`, two rows, or a tile and its buffer
+    Py_ssize_t many
+
+
+cdef inline Py_ssize_t lay_out_sum(const CLattice* lattice, Py_ssize_t many, SumWork* to, double* base) noexcept nogil:
+    cdef Py_ssize_t used = 0
+    cdef EvaluateWork inner
+    to.many = many
+    to.anchor = take(base, &used, 4 * lattice.stride)
+    to.exact = take(base, &used, 4 * lattice.stride)
+    to.rows = take(base, &used, many * 2 * lattice.stride)
+    to.rest = take(base, &used, max(lay_out_evaluate(lattice.plan.waves, &inner, NULL),
+                                    max(2 * lattice.plan.width, 2 * TILE)))
+    return used
+
+
+cdef inline Py_ssize_t lay_out_rows(const CLattice* lattice, const CSink* sink, Py_ssize_t rows, SumWork* to,
+                                    double* base) noexcept nogil:
+    """Some rows are made, then added to each batch in turn, so that x is read in order."""
+    cdef Py_ssize_t many = 1
+    if sink.x != NULL and sink.batches > 1:
+        many = max(<Py_ssize_t>1, min(rows, ADDED // lattice.stride))
+    return lay_out_sum(lattice, many, to, base)
+
+
+cdef struct RotationWork:
+    double* row
+    Py_ssize_t rows  # of angles, by which all heads are turned, one after the other
+    bint splits  # whether they are split first: worth it where several heads have the same ones
+    Py_ssize_t split_row
+    float* split
+
+
+cdef inline Py_ssize_t row_of_angles(const CRotation* r) noexcept nogil:
+    """Bytes of the cosines and sines of a row: doubles, but for 16-bit floats floats."""
+    return 2 * r.pairs * (4 if size_of(r.type) == 2 else 8)
+
+
+cdef inline Py_ssize_t lay_out_rotation(const CRotation* r, RotationWork* to, double* base) noexcept nogil:
+    cdef Py_ssize_t used = 0
+    to.row = take(base, &used, 2 * r.pairs)
+    to.rows = min(r.shape[3], max(<Py_ssize_t>1, ANGLES // row_of_angles(r)))
+    to.splits = r.type == BFLOAT16 and r.layout == HALF and r.shape[2] > 1
+    to.split_row = 4 * ((r.pairs + 1) // 2)
+    to.split = <float*>take(base, &used, to.split_row // 2 * to.rows if to.splits else 0)
+    return used
