@@ -21,7 +21,7 @@ from posenc cimport (
     CRotation, CSink, c_stores, cache_size, half_row, is_warm, reasons, size_of,
 )
 from work cimport (
-    EncodeWork, EvaluateWork, RotationWork, SumWork, TableWork, lay_out_encode, lay_out_evaluate, lay_out_rotation,
+    EncodeWork, EvaluateWork, RotationWork, RowsWork, TableWork, lay_out_encode, lay_out_evaluate, lay_out_rotation,
     lay_out_rows, lay_out_sum, lay_out_table,
 )
 
@@ -395,7 +395,7 @@ cdef class Lattice:
         cdef _Target target
         cdef _Scratch memory
         cdef TableWork table
-        cdef SumWork sum_
+        cdef RowsWork sum_
         cdef Py_ssize_t rows
         if GUARDED:
             check_level(level, LEVELS)
@@ -418,7 +418,7 @@ cdef class Lattice:
         """Fill out (rows, width), or write scale * x + encoding to out (batch, rows, width): any integers."""
         cdef _Target target
         cdef _Scratch memory
-        cdef SumWork work
+        cdef RowsWork work
         if GUARDED:
             check_level(level, LEVELS)
             check_points(spans, offsets, self.c.span_bits)

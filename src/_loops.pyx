@@ -25,13 +25,13 @@ object: the module's init function never runs.
 """
 
 from posenc cimport (
-    BFLOAT16, FETCHED, FLOAT16, FLOAT32, FLOAT64, FUSES, NEAR_BLOCK, STRETCH, TILE, CLattice, CLevel, CPlan, CSink,
-    bits, crdouble, crfloat, crint32, fma, from_bfloat, from_bits, from_half, oddfloat, prefetch, product_error,
-    rdouble, rfloat, roddfloat, rwidebfloat, size_of, stream, stream_end, to_bfloat, to_half, to_odd, to_wide_bfloat,
-    two_sum, widebfloat,
+    BFLOAT16, FLOAT16, FLOAT32, FLOAT64, FUSES, PREFETCH_BLOCK, PREFETCH_COLUMNS, PREFETCH_DISTANCE, TILE, CLattice,
+    CLevel, CPlan, CSink, bits, crdouble, crfloat, crint32, fma, from_bfloat, from_bits, from_half, oddfloat, prefetch,
+    product_error, rdouble, rfloat, roddfloat, rwidebfloat, size_of, stream, stream_end, to_bfloat, to_half, to_odd,
+    to_wide_bfloat, two_sum, widebfloat,
 )
 from work cimport (
-    EncodeWork, EvaluateWork, SumWork, TableWork, lay_out_encode, lay_out_evaluate, lay_out_rows, lay_out_sum,
+    EncodeWork, EvaluateWork, RowsWork, TableWork, lay_out_encode, lay_out_evaluate, lay_out_rows, lay_out_sum,
     lay_out_table,
 )
 from libc.math cimport INFINITY, NAN, fabs
@@ -342,7 +342,7 @@ cdef void columns_accurate(const CPlan* plan, const double* row, const double* r
 
 cdef inline Py_ssize_t fetched_rows(const CSink* sink, Py_ssize_t n) noexcept nogil:
     """How many rows of n columns ahead of its use a row is asked for."""
-    return max(1, FETCHED // n if sink.x == sink.out or sink.stream else FETCHED // (2 * n))
+    return max(1, PREFETCH_DISTANCE // n if sink.x == sink.out or sink.stream else PREFETCH_DISTANCE // (2 * n))
 
 
 cdef inline void add_row(crfloat x, double scale, crdouble row, narrow_row out, Py_ssize_t n) noexcept nogil:
@@ -475,7 +475,7 @@ cdef void add_to(const CSink* sink, Py_ssize_t i, Py_ssize_t batch, const double
                  Py_ssize_t n, Py_ssize_t next_i, Py_ssize_t next_batch, double* scratch) noexcept nogil:
     """scale * x + doubles (float64: sums of two), for one row of one batch.
 
-    scratch: STRETCH doubles, 2 * TILE past the cache.
+    scratch: PREFETCH_COLUMNS doubles, 2 * TILE past the cache.
 
     Stretch by stretch, the row that comes next is fetched: no hardware foresees where it lies. It need not exist.
     """
@@ -485,26 +485,26 @@ cdef void add_to(const CSink* sink, Py_ssize_t i, Py_ssize_t batch, const double
     cdef uintptr_t next_out = <uintptr_t>sink.out + next_batch * sink.batch + next_i * sink.row
     cdef uintptr_t next_x = <uintptr_t>sink.x + next_batch * sink.x_batch + next_i * sink.x_row
     # the usual case without questions in between, and loops of a length that the compiler knows
-    cdef Py_ssize_t whole = n - n % STRETCH if sink.type == FLOAT32 else 0
+    cdef Py_ssize_t whole = n - n % PREFETCH_COLUMNS if sink.type == FLOAT32 else 0
     if sink.stream:
         add_past(sink, x, next_x, high, out, next_out, n, scratch)
         return
     if x == out:
         while c < whole:
-            prefetch(next_out + 4 * c, 4 * STRETCH)
-            add_row_in_place(<float*>out + c, sink.scale, high + c, STRETCH)
-            c += STRETCH
+            prefetch(next_out + 4 * c, 4 * PREFETCH_COLUMNS)
+            add_row_in_place(<float*>out + c, sink.scale, high + c, PREFETCH_COLUMNS)
+            c += PREFETCH_COLUMNS
     while c < whole:
-        add_row[rfloat](<const float*>x + c, sink.scale, high + c, <float*>out + c, STRETCH)
-        prefetch(next_out + 4 * c, 4 * STRETCH)
-        prefetch(next_x + 4 * c, 4 * STRETCH)
-        c += STRETCH
+        add_row[rfloat](<const float*>x + c, sink.scale, high + c, <float*>out + c, PREFETCH_COLUMNS)
+        prefetch(next_out + 4 * c, 4 * PREFETCH_COLUMNS)
+        prefetch(next_x + 4 * c, 4 * PREFETCH_COLUMNS)
+        c += PREFETCH_COLUMNS
     x += c * size
     out += c * size
     next_x += c * size
     next_out += c * size
     while c < n:
-        m = min(<Py_ssize_t>STRETCH, n - c)
+        m = min(<Py_ssize_t>PREFETCH_COLUMNS, n - c)
         prefetch(next_out, m * size)
         if sink.x != sink.out:
             prefetch(next_x, m * size)
@@ -1187,7 +1187,7 @@ cdef void rotate_and_add(const Anchor* anchor, const Offset* by, const CSink* si
 
     Beyond the cache, the next ones are fetched meanwhile.
     """
-    cdef Py_ssize_t c = 0, m, stretch = STRETCH if sink.ahead else n
+    cdef Py_ssize_t c = 0, m, stretch = PREFETCH_COLUMNS if sink.ahead else n
     cdef bint elsewhere = sink.x != sink.out
     cdef char* up = sink.out + above * sink.row if above >= 0 else <char*>discard
     cdef char* down = sink.out + below * sink.row if below >= 0 else <char*>discard
@@ -1231,11 +1231,11 @@ cdef void add_table(const CLattice* lattice, int64_t span, Py_ssize_t offset, Py
     cdef bint fused = sink.batches == 1 and sink.type == FLOAT32
     cdef Offset by
     cdef Anchor exact, anchor
-    cdef SumWork work
+    cdef RowsWork work
     lay_out_sum(lattice, 1, &work, scratch)
     begin(&anchor, work.anchor, stride)
     begin(&exact, work.exact, stride)
-    if size * sink.batches * n <= (NEAR_BLOCK if sink.x == sink.out else NEAR_BLOCK // 4):
+    if size * sink.batches * n <= (PREFETCH_BLOCK if sink.x == sink.out else PREFETCH_BLOCK // 4):
         # what is fetched is then a row of the next block: up and down from its middle, too
         distance = size * sink.batches
         down = 1
@@ -1267,20 +1267,21 @@ cdef void add_table(const CLattice* lattice, int64_t span, Py_ssize_t offset, Py
 cdef void rows_of(const CLattice* lattice, const int64_t* spans, const int32_t* offsets, Py_ssize_t rows,
                   const CSink* sink, double* scratch) noexcept nogil:
     """Rows of integers in any order, each given as a span and an offset in it."""
-    cdef Py_ssize_t n = lattice.plan.width, stride = lattice.stride, i, j, k, b, block, many, first = 0, next_k, batch
+    cdef Py_ssize_t n = lattice.plan.width, stride = lattice.stride, i, j, k, b, block, first = 0
+    cdef Py_ssize_t pass_rows, next_k, batch
     cdef Py_ssize_t half = (1 << lattice.block_bits) >> 1
     cdef bint wide = sink.type == FLOAT64
     cdef Py_ssize_t distance = fetched_rows(sink, n) if sink.x == sink.out and not wide else 1
     cdef Offset by
     cdef Anchor exact, anchor
     cdef double* high
-    cdef SumWork work
+    cdef RowsWork work
     lay_out_rows(lattice, sink, rows, &work, scratch)
     begin(&anchor, work.anchor, stride)
     begin(&exact, work.exact, stride)
     while first < rows:
-        many = min(work.many, rows - first)
-        for k in range(many):
+        pass_rows = min(work.pass_rows, rows - first)
+        for k in range(pass_rows):
             i = first + k
             high = work.rows + k * 2 * stride
             block = (offsets[i] + half) >> lattice.block_bits
@@ -1296,12 +1297,12 @@ cdef void rows_of(const CLattice* lattice, const int64_t* spans, const int32_t* 
             deliver(sink, first, work.rows, work.rows + stride, n, work.rest)
         else:
             for b in range(sink.batches):
-                for k in range(many):
-                    batch = b + (k + distance) // many
-                    next_k = (k + distance) % many + batch // sink.batches * many
+                for k in range(pass_rows):
+                    batch = b + (k + distance) // pass_rows
+                    next_k = (k + distance) % pass_rows + batch // sink.batches * pass_rows
                     high = work.rows + k * 2 * stride
                     add_to(sink, first + k, b, high, high + stride, n, first + next_k, batch % sink.batches, work.rest)
-        first += many
+        first += pass_rows
 
 
 cdef public void fill_level "POSENC_ENTRY"(CLevel* level) noexcept nogil:

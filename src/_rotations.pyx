@@ -338,7 +338,7 @@ cdef void rotate(const CRotation* r, double* scratch) noexcept nogil:
         for b in range(r.shape[1]):
             first = 0
             while first < rows:
-                end = min(first + work.rows, rows)
+                end = min(first + work.pass_rows, rows)
                 for i in range(end - first if work.splits else 0):
                     split_angles(<const float*>(r.angles + (g * rows + first + i) * row),
                                  work.split + i * work.split_row, r.pairs)

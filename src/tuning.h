@@ -10,9 +10,9 @@ enum {
     /* columns between two requests for memory; values between a request and its use, of all arrays; values of a block
        that are asked for while the block before is worked on; doubles of rows that are made before they are added to a
        batch: python bench/targets.py --only add */
-    POSENC_STRETCH = 64,
-    POSENC_FETCHED = 3072,
-    POSENC_NEAR_BLOCK = 1 << 15,
+    POSENC_PREFETCH_COLUMNS = 64,
+    POSENC_PREFETCH_DISTANCE = 3072,
+    POSENC_PREFETCH_BLOCK = 1 << 15,
     POSENC_ADDED = 1 << 14,
     /* fewer waves than this are evaluated for several rows at a time, up to so many waves and columns:
        python bench/targets.py --only encode */

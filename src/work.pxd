@@ -4,8 +4,8 @@ Each function gives the doubles that an entry needs, and the places of its array
 """
 
 from posenc cimport (
-    ADDED, ANGLES, BFLOAT16, FEW_WAVES, FLAT_WAVES, FLAT_WIDTH, FLOAT64, HALF, STRETCH, TILE, CLattice, CPlan,
-    CRotation, CSink, size_of,
+    ADDED, ANGLES, BFLOAT16, FEW_WAVES, FLAT_WAVES, FLAT_WIDTH, FLOAT64, HALF, PREFETCH_COLUMNS, TILE, CLattice,
+    CPlan, CRotation, CSink, size_of,
 )
 
 
@@ -34,7 +34,7 @@ cdef struct EncodeWork:
     double* high
     double* low
     double* rest  # two rows, or a row and a stretch of a sum
-    Py_ssize_t step  # several rows are evaluated side by side, if so many; then:
+    Py_ssize_t step  # several rows are evaluated side by side, if so pass_rows; then:
     double* flat_positions
     double* flat_row
     double* flat_rest
@@ -48,7 +48,7 @@ cdef inline Py_ssize_t lay_out_encode(const CPlan* plan, const CSink* sink, bint
     cdef Py_ssize_t used = lay_out_evaluate(plan.waves, &to.evaluate, base), n = plan.waves, width = plan.width
     to.high = take(base, &used, width)
     to.low = take(base, &used, width)
-    to.rest = take(base, &used, width + max(width, <Py_ssize_t>STRETCH))
+    to.rest = take(base, &used, width + max(width, <Py_ssize_t>PREFETCH_COLUMNS))
     to.step = 0
     if n < FEW_WAVES and plan.axes == 1 and sink.type != FLOAT64 and not single and sink.x == NULL:
         if sink.row == width * size_of(sink.type):
@@ -86,38 +86,39 @@ cdef inline Py_ssize_t lay_out_table(const CLattice* lattice, TableWork* to, dou
     return used
 
 
-cdef struct SumWork:
+cdef struct RowsWork:
     double* anchor
     double* exact
-    double* rows  # so many pairs of rows
+    double* rows  # pass_rows pairs of rows
     double* rest  # of `evaluate`, two rows, or a tile and its buffer
-    Py_ssize_t many
+    Py_ssize_t pass_rows
 
 
-cdef inline Py_ssize_t lay_out_sum(const CLattice* lattice, Py_ssize_t many, SumWork* to, double* base) noexcept nogil:
+cdef inline Py_ssize_t lay_out_sum(const CLattice* lattice, Py_ssize_t pass_rows, RowsWork* to,
+                                   double* base) noexcept nogil:
     cdef Py_ssize_t used = 0
     cdef EvaluateWork inner
-    to.many = many
+    to.pass_rows = pass_rows
     to.anchor = take(base, &used, 4 * lattice.stride)
     to.exact = take(base, &used, 4 * lattice.stride)
-    to.rows = take(base, &used, many * 2 * lattice.stride)
+    to.rows = take(base, &used, pass_rows * 2 * lattice.stride)
     to.rest = take(base, &used, max(lay_out_evaluate(lattice.plan.waves, &inner, NULL),
                                     max(2 * lattice.plan.width, 2 * TILE)))
     return used
 
 
-cdef inline Py_ssize_t lay_out_rows(const CLattice* lattice, const CSink* sink, Py_ssize_t rows, SumWork* to,
+cdef inline Py_ssize_t lay_out_rows(const CLattice* lattice, const CSink* sink, Py_ssize_t rows, RowsWork* to,
                                     double* base) noexcept nogil:
     """Some rows are made, then added to each batch in turn, so that x is read in order."""
-    cdef Py_ssize_t many = 1
+    cdef Py_ssize_t pass_rows = 1
     if sink.x != NULL and sink.batches > 1:
-        many = max(<Py_ssize_t>1, min(rows, ADDED // lattice.stride))
-    return lay_out_sum(lattice, many, to, base)
+        pass_rows = max(<Py_ssize_t>1, min(rows, ADDED // lattice.stride))
+    return lay_out_sum(lattice, pass_rows, to, base)
 
 
 cdef struct RotationWork:
     double* row
-    Py_ssize_t rows  # of angles, by which all heads are turned, one after the other
+    Py_ssize_t pass_rows  # of angles, by which all heads are turned, one after the other
     bint splits  # whether they are split first: worth it where several heads have the same ones
     Py_ssize_t split_row
     float* split
@@ -131,8 +132,8 @@ cdef inline Py_ssize_t row_of_angles(const CRotation* r) noexcept nogil:
 cdef inline Py_ssize_t lay_out_rotation(const CRotation* r, RotationWork* to, double* base) noexcept nogil:
     cdef Py_ssize_t used = 0
     to.row = take(base, &used, 2 * r.pairs)
-    to.rows = min(r.shape[3], max(<Py_ssize_t>1, ANGLES // row_of_angles(r)))
+    to.pass_rows = min(r.shape[3], max(<Py_ssize_t>1, ANGLES // row_of_angles(r)))
     to.splits = r.type == BFLOAT16 and r.layout == HALF and r.shape[2] > 1
     to.split_row = 4 * ((r.pairs + 1) // 2)
-    to.split = <float*>take(base, &used, to.split_row // 2 * to.rows if to.splits else 0)
+    to.split = <float*>take(base, &used, to.split_row // 2 * to.pass_rows if to.splits else 0)
     return used
