@@ -133,7 +133,16 @@ def extensions():
     (kernel,) = cythonize([Extension("posenc_fast._kernel", ["src/_kernel.pyx"])], **options)
     kernel.sources += [source for part in loops for source in part.sources]
     kernel.include_dirs = ["src"]
-    headers = ("posenc.h", "arithmetic.h", "tuning.h", "cpu.h", "coefficients.h", "posenc.pxd", "work.pxd", "guards.pxd")
+    headers = (
+        "posenc.h",
+        "arithmetic.h",
+        "tuning.h",
+        "cpu.h",
+        "coefficients.h",
+        "posenc.pxd",
+        "work.pxd",
+        "guards.pxd",
+    )
     kernel.depends = [f"src/{name}" for name in headers]
     kernel.py_limited_api = ABI3
     if ABI3:

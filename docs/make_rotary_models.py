@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from posenc_fast._rotary.config.families import FAMILIES, Family
-from posenc_fast._rotary.config.models import BASES, FACTORS, HEADS, NO_ROTARY, NO_ROTATIONS, PARTS, UNREADABLE
+from posenc_fast._rotary.config.models import FACTORS, HEADS, NO_ROTARY, NO_ROTATIONS, PARTS, UNREADABLE, usual_base
 
 HEAD = """\
 # Which rotary does my model use?
@@ -136,7 +136,7 @@ def bases(family: Family) -> str:
             f"{name}: {ticked(group.base_keys)}{' ' if group.base_keys else ''}({number(group.base)})"
             for name, group in family.groups.items()
         )
-    usual = {model: BASES.get(model, 10000.0) for model in family.models.split()}
+    usual = {model: usual_base(model) for model in family.models.split()}
     return f"{ticked(family.base_keys)} ({grouped(usual)})" if family.base_keys else grouped(usual)
 
 

@@ -17,6 +17,7 @@ __all__ = [
     "NO_ROTATIONS",
     "PARTS",
     "UNREADABLE",
+    "usual_base",
 ]
 
 T = TypeVar("T")
@@ -109,6 +110,13 @@ BASES: dict[str, float] = _each(
         """,
     }
 )
+
+
+def usual_base(model: str) -> float:
+    """The base of a model whose config has none."""
+    return BASES.get(model, 10000.0)
+
+
 # parts of the head that turn, where it is not that of the family
 FACTORS: dict[str, float] = _each(
     {

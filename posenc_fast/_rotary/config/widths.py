@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from ..._numbers.arguments import count_of, real
 from .found import Found, is_list
-from .models import BASE_KEYS, BASES, FACTORS, HEADS, NEEDS_PARAMETERS
+from .models import BASE_KEYS, FACTORS, HEADS, NEEDS_PARAMETERS, usual_base
 
 __all__ = ["base_of", "factor_of", "turned", "width"]
 
@@ -178,7 +178,7 @@ def base_of(found: Found) -> float:
                 f"{found.rope_where} lacks 'rope_theta', without which {found.model} has another base than where it has "
                 "no parameters at all; add it"
             )
-        return BASES.get(found.model, 10000.0) if group is None else group.base
+        return usual_base(found.model) if group is None else group.base
     inner = found.config.get("attn_config")
     stored = inner.get("rope_theta") if isinstance(inner, Mapping) else None
     if stored is not None and stored != value:
@@ -191,7 +191,7 @@ def base_of(found: Found) -> float:
 
 def _outer_base(found: Found) -> float:
     given = (found.config.get(key) for key in found.family.base_keys)
-    base: float = next((value for value in given if value is not None), BASES.get(found.model, 10000.0))
+    base: float = next((value for value in given if value is not None), usual_base(found.model))
     return base
 
 
@@ -214,7 +214,7 @@ def _check_bases(found: Found) -> None:
         )
     read = {*family.base_keys, family.layer_bases, *(rule.key for rule in family.without)}
     read |= {key for one in family.groups.values() for key in one.base_keys}
-    used = found.rope.get("rope_theta") or BASES.get(found.model, 10000.0)
+    used = found.rope.get("rope_theta") or usual_base(found.model)
     for key in BASE_KEYS:
         value = found.config.get(key)
         if value is None or key in read or (key == "rope_theta" and (family.groups or value == used)):
