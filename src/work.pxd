@@ -34,7 +34,7 @@ cdef struct EncodeWork:
     double* high
     double* low
     double* rest  # two rows, or a row and a stretch of a sum
-    Py_ssize_t step  # several rows are evaluated side by side, if so pass_rows; then:
+    Py_ssize_t step  # several rows are evaluated side by side, if so many; then:
     double* flat_positions
     double* flat_row
     double* flat_rest

@@ -119,7 +119,7 @@ def test_subnormal_and_large_pairs(layout, dtype):
 
 
 @pytest.mark.parametrize("inverse", [False, True], ids=["turned", "turned-back"])
-@pytest.mark.parametrize("rotary_dim", [128, 96, 34, 2])
+@pytest.mark.parametrize("rotary_dim", [128, 96, 64, 34, 2])
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_every_engine_gives_the_same_bits(layout, rotary_dim, inverse, dtype, rng):
     x = np.concatenate(
@@ -142,6 +142,27 @@ def test_every_engine_gives_the_same_bits(layout, rotary_dim, inverse, dtype, rn
         values = [np.where(np.isnan(y.astype(np.float32)), 0x7FFF, y.view(np.uint16)) for y in (turned, inside)]
         np.testing.assert_array_equal(*values)
         results.append(values[0])
+    for one in results[1:]:
+        np.testing.assert_array_equal(one, results[0])
+
+
+@pytest.mark.parametrize("head_dim", [128, 64, 66])
+def test_large_rows_among_others(head_dim, dtype, rng):
+    # one result in 40000 tells a row that was taken for a usual one; more rows than are turned at a time, and heads
+    # that lie one behind the other, or tokens
+    x = rng.normal(size=(4, 5, 300, head_dim)).astype(dtype)
+    least, most = (0x7F00, 0x7F80) if dtype.name == "bfloat16" else (0x7800, 0x7C00)
+    rows = rng.integers(300, size=200)
+    large = rng.integers(least, most, (4, 5, 200, head_dim)) | rng.integers(2, size=(4, 5, 200, head_dim)) << 15
+    x.view(np.uint16)[:, :, rows] = large
+    rotary, results = pf.Rotary(head_dim), []
+    for name, isa in ENGINES:
+        with pf.use_backend(name, isa):
+            for seq_axis in (2, 1):
+                given = x if seq_axis == 2 else np.ascontiguousarray(x.swapaxes(1, 2))
+                turned, inside = rotary.apply(given, seq_axis=seq_axis), given.copy()
+                assert rotary.apply(inside, seq_axis=seq_axis, out=inside).tobytes() == turned.tobytes()
+                results.append(turned.view(np.uint16) if seq_axis == 2 else turned.view(np.uint16).swapaxes(1, 2))
     for one in results[1:]:
         np.testing.assert_array_equal(one, results[0])
 
