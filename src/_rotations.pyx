@@ -279,9 +279,9 @@ cdef bint far_in(const CRotation* r, const char* x, Py_ssize_t step, Py_ssize_t 
     """Rows next to each other are looked through as one."""
     cdef Py_ssize_t values = 2 * r.pairs, i
     if step == 2 * values:
-        return any_far(<bfloat*>x, rows * values)
+        return any_far(<const bfloat*>x, rows * values)
     for i in range(rows):
-        if any_far(<bfloat*>(x + i * step), values):
+        if any_far(<const bfloat*>(x + i * step), values):
             return True
     return False
 
@@ -309,7 +309,7 @@ cdef void rotate_rows(const CRotation* r, const char* x, Py_ssize_t step, char* 
             row = x + i * step
             if x == out and r.layout == SEPARATED:
                 row = <char*>memcpy(scratch, row, turning)
-            if r.type == BFLOAT16 and any_far(<bfloat*>row, 2 * n):
+            if r.type == BFLOAT16 and any_far(<const bfloat*>row, 2 * n):
                 single = <const float*>(angle + i * angle_step)
                 turn_far(r.layout, <bfloat*>row, <bfloat*>(out + i * out_step), single, single + n, n)
             else:
