@@ -52,13 +52,15 @@ def by_positions(
     if seen is None:
         return None
     made: dict[tuple[int, int], npt.NDArray[Any]] = {}
+    angles = []
     for _, shape, _, kind in seen:
         if shape[3] != key.head_dim:
             return None
-        if (shape[axis], kind) not in made:
-            rows = rows_kept(rotary, shape[axis], start, False, False, angles_type(kind))
-            made[shape[axis], kind] = rows[np.newaxis]
-    return tuple([_turned(engine, made[each[1][axis], each[3]], each, axis, layout, inplace) for each in seen])
+        same = shape[axis], kind
+        if same not in made:
+            made[same] = rows_kept(rotary, shape[axis], start, False, False, angles_type(kind))[np.newaxis]
+        angles.append(made[same])
+    return tuple([_turned(engine, rows, x, axis, layout, inplace) for rows, x in zip(angles, seen, strict=True)])
 
 
 def by_tables(
@@ -91,6 +93,7 @@ def by_rows(
     if seen is None:
         return None
     made: dict[np.dtype[Any], npt.NDArray[Any]] = {}
+    angles = []
     for _, lengths, _, kind in seen:
         dtype = angles_type(kind)
         if lengths[axis] != shape[1] or shape[0] not in (1, lengths[0]) or not 0 < shape[2] <= lengths[3]:
@@ -100,7 +103,8 @@ def by_rows(
             if rows is None:
                 return None
             made[dtype] = rows
-    return tuple([_turned(engine, made[angles_type(each[3])], each, axis, places, False) for each in seen])
+        angles.append(made[dtype])
+    return tuple([_turned(engine, rows, x, axis, places, False) for rows, x in zip(angles, seen, strict=True)])
 
 
 def side_by_side(cos: torch.Tensor, sin: torch.Tensor, dtype: np.dtype[Any]) -> npt.NDArray[Any] | None:
