@@ -22,7 +22,7 @@ from posenc cimport (
 )
 from work cimport (
     EncodeWork, EvaluateWork, RotationWork, RowsWork, TableWork, lay_out_encode, lay_out_evaluate, lay_out_rotation,
-    lay_out_rows, lay_out_sum, lay_out_table,
+    lay_out_rows, lay_out_table,
 )
 
 cdef extern from *:
@@ -406,7 +406,7 @@ cdef class Lattice:
         if x is None:
             memory = _Scratch(lay_out_table(&self.c, &table, NULL))
         else:
-            memory = _Scratch(lay_out_sum(&self.c, 1, &sum_, NULL))
+            memory = _Scratch(lay_out_rows(&self.c, &target.sink, 1, &sum_, NULL))
         rows = target.out.shape[target.out.ndim - 2]
         with nogil:
             levels[level].table(&self.c, span, offset, rows, &target.sink, memory.start)

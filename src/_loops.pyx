@@ -31,8 +31,7 @@ from posenc cimport (
     to_wide_bfloat, two_sum, widebfloat,
 )
 from work cimport (
-    EncodeWork, EvaluateWork, RowsWork, TableWork, lay_out_encode, lay_out_evaluate, lay_out_rows, lay_out_sum,
-    lay_out_table,
+    EncodeWork, EvaluateWork, RowsWork, TableWork, lay_out_encode, lay_out_evaluate, lay_out_rows, lay_out_table,
 )
 from libc.math cimport INFINITY, NAN, fabs
 from libc.stdint cimport int32_t, int64_t, uint16_t, uint64_t, uintptr_t
@@ -1232,7 +1231,7 @@ cdef void add_table(const CLattice* lattice, int64_t span, Py_ssize_t offset, Py
     cdef Offset by
     cdef Anchor exact, anchor
     cdef RowsWork work
-    lay_out_sum(lattice, 1, &work, scratch)
+    lay_out_rows(lattice, sink, 1, &work, scratch)
     begin(&anchor, work.anchor, stride)
     begin(&exact, work.exact, stride)
     if size * sink.batches * n <= (PREFETCH_BLOCK if sink.x == sink.out else PREFETCH_BLOCK // 4):

@@ -11,7 +11,7 @@ from posenc cimport (
     crdouble, crfloat, from_half, oddfloat, rbfloat, rdouble, rfloat, set_two_bfloats, size_of, to_half,
     to_nearest_bfloat, to_wide_bfloat, two_bfloats, usual_bits, value_of_bfloat,
 )
-from work cimport RotationWork, lay_out_rotation, row_of_angles
+from work cimport RotationWork, lay_out_rotation, row_of_angles, row_of_split
 from libc.stdint cimport uint16_t, uint32_t
 from libc.string cimport memcpy
 
@@ -291,7 +291,7 @@ cdef void rotate_rows(const CRotation* r, const char* x, Py_ssize_t step, char* 
                       double* scratch) noexcept nogil:
     """Rows at equal distances, and what follows the pairs in each. split: NULL, or the angles from `split_angles`."""
     cdef Py_ssize_t size = size_of(r.type), turning = 2 * r.pairs * size, n = r.pairs, i
-    cdef Py_ssize_t split_step = 16 * ((n + 1) // 2) if angle_step else 0
+    cdef Py_ssize_t split_step = 4 * row_of_split(r) if angle_step else 0
     cdef const float* single
     cdef const char* row
     if x != out and r.width > 2 * n:
@@ -317,6 +317,7 @@ cdef void rotate_rows(const CRotation* r, const char* x, Py_ssize_t step, char* 
     elif split != NULL and x == out:
         split_within(<bfloat*>out, step, split, split_step, n, rows)
     elif split == NULL:
+        # otherwise split_across has met zeros, which are not usual, and what it wrote stands
         turn_rows(r, x, step, out, out_step, angle, angle_step, rows)
 
 
@@ -335,13 +336,13 @@ cdef void rotate(const CRotation* r, double* scratch) noexcept nogil:
     cdef RotationWork work
     lay_out_rotation(r, &work, scratch)
     for g in range(r.shape[0]):
-        for b in range(r.shape[1]):
-            first = 0
-            while first < rows:
-                end = min(first + work.pass_rows, rows)
-                for i in range(end - first if work.splits else 0):
-                    split_angles(<const float*>(r.angles + (g * rows + first + i) * row),
-                                 work.split + i * work.split_row, r.pairs)
+        first = 0
+        while first < rows:
+            end = min(first + work.pass_rows, rows)
+            for i in range(end - first if work.splits else 0):
+                split_angles(<const float*>(r.angles + (g * rows + first + i) * row),
+                             work.split + i * row_of_split(r), r.pairs)
+            for b in range(r.shape[1]):
                 for i in range(end - first if heads_inside else heads):
                     h = 0 if heads_inside else i
                     s = first + (i if heads_inside else 0)
@@ -350,9 +351,9 @@ cdef void rotate(const CRotation* r, double* scratch) noexcept nogil:
                            + s * r.out_strides[3])
                     rotate_rows(r, x, r.x_strides[inner], out, r.out_strides[inner], r.angles + (g * rows + s) * row,
                                 0 if heads_inside else row,
-                                work.split + (s - first) * work.split_row if work.splits else NULL,
+                                work.split + (s - first) * row_of_split(r) if work.splits else NULL,
                                 heads if heads_inside else end - first, work.row)
-                first = end
+            first = end
 
 
 cdef public void fill_level "POSENC_ENTRY"(CLevel* level) noexcept nogil:

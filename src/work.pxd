@@ -94,33 +94,26 @@ cdef struct RowsWork:
     Py_ssize_t pass_rows
 
 
-cdef inline Py_ssize_t lay_out_sum(const CLattice* lattice, Py_ssize_t pass_rows, RowsWork* to,
-                                   double* base) noexcept nogil:
+cdef inline Py_ssize_t lay_out_rows(const CLattice* lattice, const CSink* sink, Py_ssize_t rows, RowsWork* to,
+                                    double* base) noexcept nogil:
+    """Some rows are made, then added to each batch in turn, so that x is read in order."""
     cdef Py_ssize_t used = 0
     cdef EvaluateWork inner
-    to.pass_rows = pass_rows
+    to.pass_rows = 1
+    if sink.x != NULL and sink.batches > 1:
+        to.pass_rows = max(<Py_ssize_t>1, min(rows, ADDED // lattice.stride))
     to.anchor = take(base, &used, 4 * lattice.stride)
     to.exact = take(base, &used, 4 * lattice.stride)
-    to.rows = take(base, &used, pass_rows * 2 * lattice.stride)
+    to.rows = take(base, &used, to.pass_rows * 2 * lattice.stride)
     to.rest = take(base, &used, max(lay_out_evaluate(lattice.plan.waves, &inner, NULL),
                                     max(2 * lattice.plan.width, 2 * TILE)))
     return used
 
 
-cdef inline Py_ssize_t lay_out_rows(const CLattice* lattice, const CSink* sink, Py_ssize_t rows, RowsWork* to,
-                                    double* base) noexcept nogil:
-    """Some rows are made, then added to each batch in turn, so that x is read in order."""
-    cdef Py_ssize_t pass_rows = 1
-    if sink.x != NULL and sink.batches > 1:
-        pass_rows = max(<Py_ssize_t>1, min(rows, ADDED // lattice.stride))
-    return lay_out_sum(lattice, pass_rows, to, base)
-
-
 cdef struct RotationWork:
     double* row
-    Py_ssize_t pass_rows  # of angles, by which all heads are turned, one after the other
-    bint splits  # whether they are split first: worth it where several heads have the same ones
-    Py_ssize_t split_row
+    Py_ssize_t pass_rows  # of angles, by which all batches and heads are turned, one after the other
+    bint splits  # whether they are split first: worth it where several batches or heads have the same ones
     float* split
 
 
@@ -129,11 +122,15 @@ cdef inline Py_ssize_t row_of_angles(const CRotation* r) noexcept nogil:
     return 2 * r.pairs * (4 if size_of(r.type) == 2 else 8)
 
 
+cdef inline Py_ssize_t row_of_split(const CRotation* r) noexcept nogil:
+    """Floats of a row of angles that are split: four parts, of which those of odd pairs may be shorter."""
+    return 4 * ((r.pairs + 1) // 2)
+
+
 cdef inline Py_ssize_t lay_out_rotation(const CRotation* r, RotationWork* to, double* base) noexcept nogil:
     cdef Py_ssize_t used = 0
     to.row = take(base, &used, 2 * r.pairs)
     to.pass_rows = min(r.shape[3], max(<Py_ssize_t>1, ANGLES // row_of_angles(r)))
-    to.splits = r.type == BFLOAT16 and r.layout == HALF and r.shape[2] > 1
-    to.split_row = 4 * ((r.pairs + 1) // 2)
-    to.split = <float*>take(base, &used, to.split_row // 2 * to.pass_rows if to.splits else 0)
+    to.splits = r.type == BFLOAT16 and r.layout == HALF and r.shape[1] * r.shape[2] > 1
+    to.split = <float*>take(base, &used, row_of_split(r) // 2 * to.pass_rows if to.splits else 0)
     return used
