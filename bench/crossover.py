@@ -3,7 +3,7 @@
 ``python bench/crossover.py`` prints for tables of 1 to 128 MiB, in memory that was written before, the time past the
 cache as a ratio to that through it: of writing alone, and of writing and then reading once. The sides alternate in one
 process, each figure is the median of the ratios. ``--width`` takes rows of another width, ``--offset`` another place in a
-cache line, ``--type`` another type.
+cache line, ``--type`` another type, ``--encode`` rows of any positions.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ def main() -> None:
     parser.add_argument("--width", type=int, default=512)
     parser.add_argument("--offset", type=int, default=0, help="bytes from the start of a cache line")
     parser.add_argument("--type", default="float32", choices=("float64", "float32", "float16"))
+    parser.add_argument("--encode", action="store_true", help="rows of any positions instead of a table")
     parser.add_argument("--runs", type=int, default=21)
     arguments = parser.parse_args()
     engine, dtype = backend.current(), np.dtype(arguments.type)
@@ -35,6 +36,7 @@ def main() -> None:
     ways = {"through": 0, "past": kernel.STORES.index("past the cache")}
     encoding = pf.sinusoidal(arguments.width)
     lattice, _ = encoding._plans.lattice(engine, kind == 0)
+    plan, _ = encoding._plans.plan(engine, "real")
     print(
         f"rows of {arguments.width} {dtype}, {arguments.offset} bytes into a line; last level {cache_size() / MIB:g} MiB"
     )
@@ -45,14 +47,18 @@ def main() -> None:
         start = -room.ctypes.data % 64 + arguments.offset
         out = np.ndarray((rows, arguments.width), dtype, room, start)
         stored = out.view(np.uint16) if kind == 2 else out
+        positions = np.random.default_rng(0).uniform(0, 1e6, (rows, 1))
 
-        def table(stores: int, read: int, out: Array = stored) -> None:
-            lattice.table(engine.level, 0, 0, out, kind, stores)
+        def fill(stores: int, read: int, out: Array = stored, positions: Array = positions) -> None:
+            if arguments.encode:
+                plan.encode(engine.level, positions, out, kind, False, stores)
+            else:
+                lattice.table(engine.level, 0, 0, out, kind, stores)
             if read:
                 out.max()
 
         sides = {
-            f"{way} {read}": functools.partial(table, stores, read) for way, stores in ways.items() for read in (0, 1)
+            f"{way} {read}": functools.partial(fill, stores, read) for way, stores in ways.items() for read in (0, 1)
         }
         times = alternate(sides, arguments.runs)
         written, read = (ratio(times, f"past {read}", f"through {read}").median for read in (0, 1))

@@ -20,6 +20,7 @@ class Plan:
         out: Any,
         kind: int,
         single: bool = False,
+        stores: int = 0,
         x: Any = None,
         scale: float = 1.0,
     ) -> bytes | None: ...
@@ -51,10 +52,18 @@ class Lattice:
         scale: float = 1.0,
     ) -> None: ...
     def rows(
-        self, level: int, spans: Any, offsets: Any, out: Any, kind: int, x: Any = None, scale: float = 1.0
+        self,
+        level: int,
+        spans: Any,
+        offsets: Any,
+        out: Any,
+        kind: int,
+        stores: int = 0,
+        x: Any = None,
+        scale: float = 1.0,
     ) -> None: ...
 
-def stores(out: Any, x: Any, kind: int, last_level: int, given: bool) -> int: ...
+def stores(out: Any, x: Any, kind: int, last_level: int, given: bool, each: bool = False) -> int: ...
 def rotate(level: int, angles: Any, x: Any, out: Any, kind: int, layout: int) -> None: ...
 def rotate_memory(
     level: int,

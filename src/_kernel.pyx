@@ -177,20 +177,26 @@ cdef class _Target:
             PyBuffer_Release(&self.x)
 
 
-def stores(out, x, int kind, Py_ssize_t last_level, bint given):
-    """How a table or a sum is to be written to out: an index into ``STORES``.
+def stores(out, x, int kind, Py_ssize_t last_level, bint given, bint each=False):
+    """How rows, or their sum with x, are to be written to out: an index into ``STORES``.
 
-    last_level: bytes of the last-level cache. given: out is not new memory.
+    last_level: bytes of the last-level cache. given: out is not new memory. each: for ``encode`` and ``rows``, which
+    make rows one by one.
     """
     cdef _Target target = _Target(out, x, 1.0, kind, FITS)
     cdef CResult result
     result.bytes = target.out.len
     result.row = target.out.shape[target.out.ndim - 1] * target.out.itemsize
     result.last_level = last_level
-    result.mapped = x is None and given and is_warm(target.out.buf, target.out.len)
+    result.mapped = True
+    result.each = each
     result.sum = x is not None
     result.in_place = result.sum and target.sink.x == target.sink.out
+    result.wide = kind == FLOAT64
     result.at_once = result.sum and target.sink.batches == 1 and kind == FLOAT32
+    if c_stores(&result) == PAST:
+        # the system is asked where it matters alone
+        result.mapped = given and is_warm(target.out.buf, target.out.len)
     return c_stores(&result)
 
 
@@ -225,11 +231,12 @@ cdef class Plan:
         self.c.nruns = self._runs.shape[0] - 1
         self.c.planar = planar
 
-    def encode(self, int level, positions, out, int kind, bint single=False, x=None, double scale=1.0):
+    def encode(self, int level, positions, out, int kind, bint single=False, int stores=FITS, x=None,
+               double scale=1.0):
         """Fill out (rows, width), or write scale * x + encoding to out (batch, rows, width).
 
-        positions: float64 (rows, axes). Returns None, or where rows could not be done and are left as they were a byte
-        for each row: 1 for those.
+        positions: float64 (rows, axes). stores: as of `Lattice.table`. Returns None, or where rows could not be done
+        and are left as they were a byte for each row: 1 for those.
         """
         cdef Py_buffer view
         cdef Py_ssize_t rows
@@ -245,7 +252,7 @@ cdef class Plan:
             check_level(level, LEVELS)
             check_positions(positions, self.c.axes)
             check_target(out, x, kind, memoryview(positions).shape[0], self.c.width)
-        target = _Target(out, x, scale, kind, FITS)
+        target = _Target(out, x, scale, kind, stores)
         size = lay_out_encode(&self.c, &target.sink, single, &work, NULL)
         if GUARDED or size > ON_STACK:
             memory = _Scratch(size)
@@ -413,8 +420,8 @@ cdef class Lattice:
         if GUARDED:
             memory.check()
 
-    def rows(self, int level, const int64_t[::1] spans, const int32_t[::1] offsets, out, int kind, x=None,
-             double scale=1.0):
+    def rows(self, int level, const int64_t[::1] spans, const int32_t[::1] offsets, out, int kind, int stores=FITS,
+             x=None, double scale=1.0):
         """Fill out (rows, width), or write scale * x + encoding to out (batch, rows, width): any integers."""
         cdef _Target target
         cdef _Scratch memory
@@ -423,7 +430,7 @@ cdef class Lattice:
             check_level(level, LEVELS)
             check_points(spans, offsets, self.c.span_bits)
             check_target(out, x, kind, spans.shape[0], self.plan.c.width)
-        target = _Target(out, x, scale, kind, FITS)
+        target = _Target(out, x, scale, kind, stores)
         memory = _Scratch(lay_out_rows(&self.c, &target.sink, spans.shape[0], &work, NULL))
         with nogil:
             levels[level].rows(&self.c, &spans[0], &offsets[0], spans.shape[0], &target.sink, memory.start)

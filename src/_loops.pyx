@@ -25,10 +25,10 @@ object: the module's init function never runs.
 """
 
 from posenc cimport (
-    BFLOAT16, FLOAT16, FLOAT32, FLOAT64, FUSES, PREFETCH_BLOCK, PREFETCH_COLUMNS, PREFETCH_DISTANCE, TILE, CLattice,
-    CLevel, CPlan, CSink, bits, crdouble, crfloat, crint32, fma, from_bfloat, from_bits, from_half, oddfloat, prefetch,
-    product_error, rdouble, rfloat, roddfloat, rwidebfloat, size_of, stream, stream_end, to_bfloat, to_half, to_odd,
-    to_wide_bfloat, two_sum, widebfloat,
+    BFLOAT16, FLOAT16, FLOAT32, FLOAT64, FUSES, LONG_VECTORS, PREFETCH_BLOCK, PREFETCH_COLUMNS, PREFETCH_DISTANCE,
+    TILE, CLattice, CLevel, CPlan, CSink, bits, crdouble, crfloat, crint32, fma, from_bfloat, from_bits, from_half,
+    oddfloat, prefetch, product_error, rdouble, rfloat, roddfloat, rotate_lines, rwidebfloat, size_of, stream,
+    stream_end, to_bfloat, to_half, to_odd, to_wide_bfloat, two_sum, widebfloat,
 )
 from work cimport (
     EncodeWork, EvaluateWork, RowsWork, TableWork, lay_out_encode, lay_out_evaluate, lay_out_rows, lay_out_table,
@@ -399,6 +399,11 @@ cdef void store_row(crdouble row, narrow_row out, Py_ssize_t n) noexcept nogil:
         store[narrow_row](out, c, row[c])
 
 
+cdef inline Py_ssize_t head_of(const void* row, Py_ssize_t size, Py_ssize_t n) noexcept nogil:
+    """How many of n values come before the first cache line, where vectors are to begin at one."""
+    return min(n, (-<Py_ssize_t><uintptr_t>row & 63) // size) if LONG_VECTORS else 0
+
+
 cdef struct Flow:
     char* line    # start of the cache line that the buffer's first 64 bytes stand for
     char* buffer
@@ -430,6 +435,18 @@ cdef inline void flow(Flow* to, bint last) noexcept nogil:
         memcpy(to.buffer, to.buffer + whole, 64)
     to.line += whole
     to.filled -= whole
+
+
+cdef inline char* open_row(const CSink* sink, char* out, Flow* to, double* buffer) noexcept nogil:
+    """Where a row of out is made: there, or in a buffer, of a row and a line, on its way past the cache."""
+    open_flow(to, out, buffer)
+    return to.buffer + to.filled if sink.stream else out
+
+
+cdef inline void close_row(const CSink* sink, Flow* to, Py_ssize_t n) noexcept nogil:
+    if sink.stream:
+        to.filled += n * size_of(sink.type)
+        flow(to, True)
 
 
 cdef inline void add_narrow(const CSink* sink, const char* x, const double* row, char* out, Py_ssize_t n,
@@ -528,14 +545,20 @@ cdef void add_to(const CSink* sink, Py_ssize_t i, Py_ssize_t batch, const double
 
 cdef void deliver(const CSink* sink, Py_ssize_t i, const double* high, const double* low, Py_ssize_t n,
                   double* scratch) noexcept nogil:
-    """Send a row of doubles (float64: of sums of two) to the sink; scratch: 2 * n doubles."""
+    """Send a row of doubles (float64: of sums of two) to the sink.
+
+    scratch: n doubles; past the cache n + 8 more, or 2 * TILE for a sum.
+    """
     cdef Py_ssize_t b, distance
-    cdef char* out = sink.out + i * sink.row
+    cdef Flow to
+    cdef char* out
     if sink.x != NULL:
         distance = fetched_rows(sink, n) if sink.x == sink.out and low == NULL else 1
         for b in range(sink.batches):
             add_to(sink, i, b, high, low, n, i + (b + distance) // sink.batches, (b + distance) % sink.batches, scratch)
-    elif sink.type == FLOAT64:
+        return
+    out = open_row(sink, sink.out + i * sink.row, &to, scratch + n)
+    if sink.type == FLOAT64:
         sum_row(high, low, <double*>out, n)
     elif sink.type == FLOAT32:
         store_row[rfloat](high, <float*>out, n)
@@ -547,6 +570,7 @@ cdef void deliver(const CSink* sink, Py_ssize_t i, const double* high, const dou
         if to_bfloat(scratch, <uint16_t*>out, n):
             store_row[rwidebfloat](high, <widebfloat*>scratch, n)
             to_bfloat(scratch, <uint16_t*>out, n)
+    close_row(sink, &to, n)
 
 
 # ---- any positions ----------------------------------------------------------------------------------------------
@@ -614,12 +638,18 @@ cdef void flatten(const CPlan* plan, Py_ssize_t rows, CPlan* flat, double* scrat
 
 
 cdef void emit(const CPlan* plan, const CSink* sink, Py_ssize_t i, const double* waves, double* scratch) noexcept nogil:
-    """One row of quickly evaluated waves, through the columns, to the sink. scratch: width doubles and a stretch."""
-    cdef char* out = sink.out + i * sink.row
+    """One row of quickly evaluated waves, through the columns, to the sink.
+
+    scratch: width doubles, then what `deliver` takes.
+    """
+    cdef Flow to
+    cdef char* out
     if sink.x != NULL:
         columns[rdouble](plan, waves, scratch)
         deliver(sink, i, scratch, NULL, plan.width, scratch + plan.width)
-    elif sink.type == FLOAT32:
+        return
+    out = open_row(sink, sink.out + i * sink.row, &to, scratch + 2 * plan.width)
+    if sink.type == FLOAT32:
         columns[rfloat](plan, waves, <float*>out)
     elif sink.type == FLOAT16:
         columns[roddfloat](plan, waves, <oddfloat*>scratch)
@@ -629,6 +659,7 @@ cdef void emit(const CPlan* plan, const CSink* sink, Py_ssize_t i, const double*
         if to_bfloat(scratch, <uint16_t*>out, plan.width):
             columns[rwidebfloat](plan, waves, <widebfloat*>scratch)
             to_bfloat(scratch, <uint16_t*>out, plan.width)
+    close_row(sink, &to, plan.width)
 
 
 cdef void any_row(const CPlan* plan, const double* position, bint single, bint wide, bint fused, double* row,
@@ -687,35 +718,42 @@ cdef void spread(const CPlan* plan, CPlan* larger, CPlan* smaller, double* more,
 
 cdef bint emit_surely(const CPlan* larger, const CPlan* smaller, const CSink* sink, Py_ssize_t i, const double* waves,
                       double* scratch) noexcept nogil:
-    """Emit a row of waves; whether all that lies within REACH is rounded to what was written. scratch: 2 * width."""
+    """Emit a row of waves; whether all that lies within REACH is rounded to what was written.
+
+    scratch: 2 * width doubles; past the cache width + 8 more.
+    """
     cdef Py_ssize_t n = larger.width
-    cdef char* out = sink.out + i * sink.row
+    cdef Flow to
+    cdef char* out = open_row(sink, sink.out + i * sink.row, &to, scratch + 2 * n)
     cdef void* one = scratch
     cdef void* other = scratch + n
     cdef bint same
     if sink.type == FLOAT32:
         columns[rfloat](larger, waves, <float*>out)
         columns[rfloat](smaller, waves, <float*>other)
-        return memcmp(out, other, 4 * n) == 0
-    if sink.type == FLOAT16:
+        same = memcmp(out, other, 4 * n) == 0
+    elif sink.type == FLOAT16:
         columns[roddfloat](larger, waves, <oddfloat*>one)
         columns[roddfloat](smaller, waves, <oddfloat*>other)
         to_half(<oddfloat*>one, <uint16_t*>out, n)
         # these differ when there is a float between them; seldom it is the middle of two float16
-        if memcmp(one, other, 4 * n) == 0:
-            return True
-        to_half(<oddfloat*>other, <uint16_t*>one, n)
+        same = memcmp(one, other, 4 * n) == 0
+        if not same:
+            to_half(<oddfloat*>other, <uint16_t*>one, n)
+            same = memcmp(out, one, 2 * n) == 0
     else:
         columns[rfloat](larger, waves, <float*>one)
         columns[rfloat](smaller, waves, <float*>other)
         same = memcmp(one, other, 4 * n) == 0
-        if not to_bfloat(one, <uint16_t*>out, n) and same:
-            return True
-        columns[rwidebfloat](larger, waves, <widebfloat*>one)
-        columns[rwidebfloat](smaller, waves, <widebfloat*>other)
-        to_bfloat(one, <uint16_t*>out, n)
-        to_bfloat(other, <uint16_t*>one, n)
-    return memcmp(out, one, 2 * n) == 0
+        if to_bfloat(one, <uint16_t*>out, n) or not same:
+            columns[rwidebfloat](larger, waves, <widebfloat*>one)
+            columns[rwidebfloat](smaller, waves, <widebfloat*>other)
+            to_bfloat(one, <uint16_t*>out, n)
+            to_bfloat(other, <uint16_t*>one, n)
+            same = memcmp(out, one, 2 * n) == 0
+    if same:
+        close_row(sink, &to, n)
+    return same
 
 
 cdef bint encode(const CPlan* plan, const double* positions, Py_ssize_t rows, const CSink* sink, bint single,
@@ -743,12 +781,12 @@ cdef bint encode(const CPlan* plan, const double* positions, Py_ssize_t rows, co
     step = work.step
     if doubtful:
         spread(plan, &larger, &smaller, high, low)
-    if step >= 2:
+    if step:
         flatten(plan, step, &flat, work.flat_plan)
         if doubtful:
             spread(&flat, &flat_larger, &flat_smaller, work.flat_more, work.flat_less)
     while i < rows:
-        if step >= 2 and i + step <= rows:
+        if step and i + step <= rows:
             for k in range(step):
                 if difficulty(plan, positions + i + k) != QUICK_ROW:
                     break
@@ -790,6 +828,8 @@ cdef bint encode(const CPlan* plan, const double* positions, Py_ssize_t rows, co
                 quick_any_row(plan, position, kind, single, True, row, row_low, work.evaluate.rest)
                 emit(plan, sink, i, row, rest)
         i += 1
+    if sink.stream:
+        stream_end()
     return True
 
 
@@ -1091,6 +1131,9 @@ cdef void rotate_through(const Anchor* one, const Anchor* two, const Offset* by,
                   scratch + 4 * TILE + k * (TILE + 16))
     while c < n:
         m = min(TILE, n - c)
+        if sink.stream and not narrowed and c == 0 and to[0].head:
+            # from the next line on, so that vectors are read from a buffer as they were written to it
+            m = min(n, (64 - to[0].head) // size)
         if not narrowed:
             for k in range(4):
                 tile.to[k] = to[k].buffer + to[k].filled
@@ -1104,6 +1147,35 @@ cdef void rotate_through(const Anchor* one, const Anchor* two, const Offset* by,
                     to[k].filled += m * size
                     flow(&to[k], c + m == n)
         c += m
+
+
+cdef inline bint alike(const Rows* rows, Py_ssize_t k) noexcept nogil:
+    """Whether the rows above and below an anchor are both wanted, and begin at the same place of a line."""
+    return rows.index[k] >= 0 and rows.index[k + 1] >= 0 and not (
+        (<uintptr_t>rows.to[k] ^ <uintptr_t>rows.to[k + 1]) & 63)
+
+
+cdef void rotate_past(const Anchor* anchor, const Offset* by, char* above, char* below, Py_ssize_t n,
+                      float* buffer) noexcept nogil:
+    """The two float32 rows at one offset past the cache: of the one above whole lines as they are made.
+
+    Lines of both in turn would often lie at the same place of a page, which takes some processors twice as long, so the
+    one below waits in the buffer, of TILE columns. What is no whole line is written in the ordinary way.
+    """
+    cdef Py_ssize_t c = 0, m
+    while c < n:
+        m = (-<Py_ssize_t><uintptr_t>above & 63) // 4
+        if m == 0 and n - c >= 16:
+            m = min(<Py_ssize_t>TILE, (n - c) & ~<Py_ssize_t>15)
+            rotate_lines(anchor.value + c, anchor.quadrature + c, by.cosine + c, by.sine + c, above, buffer, m)
+            stream(below, buffer, 4 * m)
+        else:
+            m = min(m, n - c) if m else n - c
+            rotate_pair[rfloat](anchor.value + c, anchor.quadrature + c, by.cosine + c, by.sine + c, <float*>above,
+                                <float*>below, m)
+        c += m
+        above += 4 * m
+        below += 4 * m
 
 
 cdef inline bint wanted(const CLattice* lattice, Py_ssize_t block, Py_ssize_t j, Py_ssize_t offset, Py_ssize_t rows,
@@ -1129,7 +1201,7 @@ cdef void table(const CLattice* lattice, int64_t span, Py_ssize_t offset, Py_ssi
     cdef Py_ssize_t half = size >> 1
     cdef Py_ssize_t first = (offset + half) >> lattice.block_bits
     cdef Py_ssize_t last = (offset + rows - 1 + half) >> lattice.block_bits
-    cdef Py_ssize_t block, other, j, k
+    cdef Py_ssize_t block, other, j, k, head
     cdef bint both, any_row, wide = sink.type == FLOAT64
     cdef bint direct = not sink.stream and (wide or sink.type == FLOAT32)
     cdef Offset by
@@ -1167,10 +1239,19 @@ cdef void table(const CLattice* lattice, int64_t span, Py_ssize_t offset, Py_ssi
                 # a store that waits for a line which two rows share holds up all those behind it
                 for k in range(4):
                     if at.index[k] >= 0:
-                        prefetch(<uintptr_t>sink.out + (at.index[k] + (-2 if k & 1 else 3)) * sink.row, 1)
+                        prefetch(<uintptr_t>sink.out + (at.index[k] + (-1 if k & 1 else 2)) * sink.row, 1)
             by = offset_at(lattice.fine, half + 1, j, stride)
             if direct:
-                rotate(&one, second, &by, &at, sink.type, 0, n)
+                head = head_of(at.to[0], size_of(sink.type), n)
+                if head:
+                    rotate(&one, second, &by, &at, sink.type, 0, head)
+                    for k in range(4):
+                        at.to[k] = <char*>at.to[k] + head * size_of(sink.type)
+                rotate(&one, second, &by, &at, sink.type, head, n - head)
+            elif sink.type == FLOAT32 and alike(&at, 0) and (not both or alike(&at, 2)):
+                rotate_past(&one, &by, <char*>at.to[0], <char*>at.to[1], n, <float*>work.rest)
+                if both:
+                    rotate_past(&two, &by, <char*>at.to[2], <char*>at.to[3], n, <float*>work.rest)
             else:
                 rotate_through(&one, second, &by, &at, sink, n, work.rest)
         block += 2 if other == block + 1 else 1
@@ -1196,7 +1277,9 @@ cdef void rotate_and_add(const Anchor* anchor, const Offset* by, const CSink* si
     next_above -= above
     next_below -= below
     while c < n:
-        m = min(stretch, n - c)
+        m = head_of(up, 4, n - c)
+        if m == 0:
+            m = min(stretch, n - c)
         if sink.ahead:
             prefetch(<uintptr_t>up + next_above * sink.row, 4 * m)
             prefetch(<uintptr_t>down + next_below * sink.row, 4 * m)
@@ -1302,6 +1385,8 @@ cdef void rows_of(const CLattice* lattice, const int64_t* spans, const int32_t* 
                     high = work.rows + k * 2 * stride
                     add_to(sink, first + k, b, high, high + stride, n, first + next_k, batch % sink.batches, work.rest)
         first += pass_rows
+    if sink.stream:
+        stream_end()
 
 
 cdef public void fill_level "POSENC_ENTRY"(CLevel* level) noexcept nogil:

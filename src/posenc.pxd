@@ -36,7 +36,9 @@ cdef extern from "posenc.h" nogil:
     uint32_t usual_bits "posenc_usual_bits"(uint32_t)
     bint any_far "posenc_any_far"(const bfloat*, Py_ssize_t)
     bint half_row "posenc_half_row"(const char*, int, Py_ssize_t, Py_ssize_t, char*, bint, Py_ssize_t)
+    bint LONG_VECTORS "POSENC_LONG_VECTORS"
     void stream "posenc_stream"(void*, const void*, Py_ssize_t)
+    void rotate_lines "posenc_rotate_lines"(crdouble, crdouble, crdouble, crdouble, char*, rfloat, Py_ssize_t)
     void prefetch "posenc_prefetch"(uintptr_t, Py_ssize_t)
     void stream_end "posenc_stream_end"()
     bint is_warm "posenc_is_warm"(const void*, Py_ssize_t)
@@ -68,7 +70,7 @@ cdef extern from "posenc.h" nogil:
 
     ctypedef struct CResult "posenc_result":
         Py_ssize_t bytes, row, last_level
-        bint mapped, sum, in_place, at_once
+        bint mapped, each, sum, in_place, wide, at_once
 
     int c_stores "posenc_stores"(const CResult*)
 

@@ -29,18 +29,21 @@ enum {
        (Sapphire Rapids). */
     POSENC_PAST_PART = 2,
     POSENC_PAST_BYTES = 1 << 24,
-    /* bytes of a row: of narrower ones too many lines are shared by two: python bench/crossover.py --width 64 */
-    POSENC_PAST_ROW = 256
+    /* bytes of a row: of narrower ones too many lines are shared by two: python bench/crossover.py --width 64. Of rows
+       that are made one by one, among which narrow ones are made side by side: python bench/crossover.py --encode */
+    POSENC_PAST_ROW = 256,
+    POSENC_PAST_ENCODED_ROW = 1024
 };
 
-/* How the rows of a table or a sum are written, and why. Rows of any positions, which take longer to compute than to
-   write, and grids, which NumPy writes, go through the cache. */
+/* How rows are written, of tables, of any positions and of sums, and why. Grids are copied by NumPy. */
 #define POSENC_STORES(X)                                                                     \
     X(FITS, "through the cache: it may still be there when it is read")                      \
     X(PAST, "past the cache")                                                                \
     X(FRESH, "through the cache: the system has just cleared its pages there")               \
     X(NARROW, "through the cache: too many lines are shared by two rows")                    \
+    X(SHORT, "through the cache: narrow rows of any positions are made several at a time")   \
     X(IN_PLACE, "through the cache: what is added to is there when it is written")           \
+    X(WIDE, "through the cache: sums in float64 take longer to compute than to write")       \
     X(AT_ONCE, "through the cache: rows of one float32 batch are added as they are made")
 #define POSENC_NAME(name, reason) POSENC_##name,
 #define POSENC_REASON(name, reason) reason,
@@ -51,7 +54,8 @@ typedef struct {
     ptrdiff_t bytes, row; /* of the result, and of one of its rows */
     ptrdiff_t last_level; /* bytes of the last-level cache, 0 where unknown */
     int mapped;           /* the result's memory was written before */
-    int sum, in_place, at_once;
+    int each;             /* rows are made one by one, and not from those of consecutive integers */
+    int sum, in_place, wide, at_once;
 } posenc_result;
 
 static inline int posenc_stores(const posenc_result *r)
@@ -61,10 +65,14 @@ static inline int posenc_stores(const posenc_result *r)
         return POSENC_FITS;
     if (r->in_place)
         return POSENC_IN_PLACE;
+    if (r->sum && r->wide)
+        return POSENC_WIDE;
     if (r->at_once)
         return POSENC_AT_ONCE;
     if (r->row < POSENC_PAST_ROW)
         return POSENC_NARROW;
+    if (r->each && r->row < POSENC_PAST_ENCODED_ROW)
+        return POSENC_SHORT;
     /* a sum waits for x in any case */
     return r->sum || r->mapped ? POSENC_PAST : POSENC_FRESH;
 }

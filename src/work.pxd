@@ -1,3 +1,4 @@
+# cython: cdivision=True
 """Work space of the loops: what lays out an entry's memory measures it, too, where there is none yet.
 
 Each function gives the doubles that an entry needs, and the places of its arrays from base on, which may be NULL.
@@ -33,8 +34,8 @@ cdef struct EncodeWork:
     EvaluateWork evaluate
     double* high
     double* low
-    double* rest  # two rows, or a row and a stretch of a sum
-    Py_ssize_t step  # several rows are evaluated side by side, if so many; then:
+    double* rest  # two rows, or a row and a stretch of a sum; past the cache a buffer, too
+    Py_ssize_t step  # so many rows are evaluated side by side, by what follows; 0: each alone
     double* flat_positions
     double* flat_row
     double* flat_rest
@@ -48,21 +49,23 @@ cdef inline Py_ssize_t lay_out_encode(const CPlan* plan, const CSink* sink, bint
     cdef Py_ssize_t used = lay_out_evaluate(plan.waves, &to.evaluate, base), n = plan.waves, width = plan.width
     to.high = take(base, &used, width)
     to.low = take(base, &used, width)
-    to.rest = take(base, &used, width + max(width, <Py_ssize_t>PREFETCH_COLUMNS))
+    to.rest = take(base, &used, width + max(width, <Py_ssize_t>PREFETCH_COLUMNS)
+                   + (width + 8 + 2 * TILE if sink.stream else 0))
     to.step = 0
     if n < FEW_WAVES and plan.axes == 1 and sink.type != FLOAT64 and not single and sink.x == NULL:
-        if sink.row == width * size_of(sink.type):
+        if sink.row == width * size_of(sink.type) and not sink.stream:
             to.step = min(FLAT_WAVES // n, FLAT_WIDTH // width)
-    if to.step >= 2:
-        n *= to.step
-        width *= to.step
-        to.flat_positions = take(base, &used, n)
-        to.flat_row = take(base, &used, 2 * n)
-        to.flat_rest = take(base, &used, 2 * width)
-        to.flat_more = take(base, &used, width)
-        to.flat_less = take(base, &used, width)
-        # frequencies in two parts, amplitudes, and two arrays of 32-bit integers
-        to.flat_plan = take(base, &used, 2 * n + width + width + 1)
+    if to.step < 2:
+        to.step = 0
+    n *= to.step
+    width *= to.step
+    to.flat_positions = take(base, &used, n)
+    to.flat_row = take(base, &used, 2 * n)
+    to.flat_rest = take(base, &used, 2 * width)
+    to.flat_more = take(base, &used, width)
+    to.flat_less = take(base, &used, width)
+    # frequencies in two parts, amplitudes, and two arrays of 32-bit integers
+    to.flat_plan = take(base, &used, 2 * n + width + width + 1)
     return used
 
 
@@ -106,7 +109,7 @@ cdef inline Py_ssize_t lay_out_rows(const CLattice* lattice, const CSink* sink, 
     to.exact = take(base, &used, 4 * lattice.stride)
     to.rows = take(base, &used, to.pass_rows * 2 * lattice.stride)
     to.rest = take(base, &used, max(lay_out_evaluate(lattice.plan.waves, &inner, NULL),
-                                    max(2 * lattice.plan.width, 2 * TILE)))
+                                    max(2 * lattice.plan.width + 8, 2 * TILE)))
     return used
 
 

@@ -44,6 +44,11 @@ def test_nothing_is_copied():
     np.testing.assert_array_equal(np.asarray(got), pf.sinusoidal(16).add_to(np.ones((3, 16), np.float32)))
 
 
+def test_large_results_are_not_copied():
+    rows = pf.sinusoidal(512).table(512)
+    assert jnp.from_dlpack(rows).unsafe_buffer_pointer() == rows.ctypes.data
+
+
 def test_arrays_of_jax_are_not_overwritten():
     """They do not change, and the memory that they show is read-only."""
     x = np.from_dlpack(jnp.zeros((3, 8)))

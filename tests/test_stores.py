@@ -1,5 +1,6 @@
 """When results are written past the cache: what the kernel answers, and that tables and sums are written so."""
 
+import inspect
 import mmap
 import sys
 
@@ -9,15 +10,16 @@ import pytest
 import posenc_fast as pf
 from posenc_fast._engine import backend as _backend
 from posenc_fast._engine import blocks as _blocks
+from posenc_fast._engine import python as _python
 
 pytestmark = pytest.mark.skipif(_backend.kernel is None, reason="the kernel is not built")
 MIB = 1 << 20
 linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="nobody else says which memory is mapped")
-FLOAT32, FLOAT16 = 1, 2
+FLOAT64, FLOAT32, FLOAT16 = 0, 1, 2
 
 
-def answer(out, x=None, kind=FLOAT32, last_level=32 * MIB, given=True):
-    return _backend.kernel.STORES[_backend.kernel.stores(out, x, kind, last_level, given)]
+def answer(out, x=None, kind=FLOAT32, last_level=32 * MIB, given=True, each=False):
+    return _backend.kernel.STORES[_backend.kernel.stores(out, x, kind, last_level, given, each)]
 
 
 def written(rows, width, dtype=np.float32):
@@ -64,38 +66,55 @@ def test_sums_go_past_the_cache_where_they_do_not_read_what_they_write():
     assert answer(out[:1].view(np.uint16), x[:1].view(np.uint16), kind=FLOAT16) == "past the cache"
     assert "may still be there" in answer(out[:, :100], x[:, :100])
     assert "shared by two rows" in answer(out[..., :60], x[..., :60], last_level=2)
+    wide = np.ones((2, 1 << 14, 256))
+    assert "sums in float64" in answer(wide, wide.copy(), kind=FLOAT64)
+
+
+@linux
+def test_of_rows_of_any_positions_those_that_are_made_side_by_side_go_through_the_cache():
+    assert answer(written(1 << 15, 256), each=True) == "past the cache"
+    assert "several at a time" in answer(written(1 << 15, 255), each=True)
+    assert "cleared" in answer(written(1 << 15, 256), each=True, given=False)
 
 
 class Seen:
-    """A lattice that keeps what its tables are told."""
+    """A plan or a lattice that keeps what it is told about stores."""
 
-    def __init__(self, lattice):
-        self.lattice, self.stores = lattice, []
+    def __init__(self, seen, stores):
+        self.seen, self.stores = seen, stores
 
-    def table(self, level, span, offset, out, kind, stores=0, x=None, scale=1.0):
-        self.stores.append(_backend.kernel.STORES[stores])
-        self.lattice.table(level, span, offset, out, kind, stores, x, scale)
+    def __getattr__(self, name):
+        method = getattr(self.seen, name)
+        place = list(inspect.signature(getattr(_python.Plan, name, None) or getattr(_python.Lattice, name)).parameters)
+
+        def call(*arguments):
+            self.stores.append(_backend.kernel.STORES[arguments[place.index("stores") - 1]])
+            return method(*arguments)
+
+        return call
 
 
 @pytest.fixture
 def seen(monkeypatch):
-    """An encoding of 64 columns whose lattice is watched, with a cache of 3 bytes and blocks of 1000 values."""
+    """An encoding of 256 columns whose engine is watched, with a cache of 3 bytes and blocks of 4000 values."""
     monkeypatch.setattr(_blocks, "cache_size", lambda: 3)
-    monkeypatch.setattr(_blocks, "BLOCK", 1000)
+    monkeypatch.setattr(_blocks, "BLOCK", 4000)
     monkeypatch.setattr(_blocks, "WORTH_A_THREAD", 1)
-    encoding = pf.sinusoidal(64)
+    encoding, stores = pf.sinusoidal(256), []
+    plans = type(encoding._plans)
+    plan, lattice = plans.plan, plans.lattice
     with pf.use_backend("cython"):
         engine = _backend.current()
-        lattice, bits = encoding._plans.lattice(engine, False)
-        watched = Seen(lattice)
-        monkeypatch.setattr(type(encoding._plans), "lattice", lambda *_: (watched, bits))
-        yield encoding, watched.stores
+        lattices = {wide: lattice(encoding._plans, engine, wide) for wide in (False, True)}
+        monkeypatch.setattr(plans, "lattice", lambda _, __, wide: (Seen(lattices[wide][0], stores), lattices[wide][1]))
+        monkeypatch.setattr(plans, "plan", lambda *given: (Seen(plan(*given)[0], stores), plan(*given)[1]))
+        yield encoding, stores
 
 
 @linux
 def test_tables_are_written_so(seen):
     encoding, stores = seen
-    out = written(100, 64)
+    out = written(100, 256)
     encoding.table(100, out=out, workers=1)
     assert set(stores) == {"past the cache"}
     assert len(stores) > 1
@@ -108,7 +127,7 @@ def test_tables_are_written_so(seen):
 
 def test_sums_are_written_so(seen):
     encoding, stores = seen
-    x = np.zeros((2, 100, 64), np.float32)
+    x = np.zeros((2, 100, 256), np.float32)
     total = encoding.add_to(x, workers=1)
     assert set(stores) == {"past the cache"}
     np.testing.assert_array_equal(total[1], encoding.table(100))
@@ -117,3 +136,50 @@ def test_sums_are_written_so(seen):
     assert stores
     assert all("added to" in each for each in stores)
     np.testing.assert_array_equal(x, total)
+
+
+@linux
+def test_rows_of_any_positions_are_written_so(seen):
+    encoding, stores = seen
+    out = written(100, 256)
+    positions = np.random.default_rng(0).uniform(0, 1e6, 100)
+    encoding.encode(positions, out=out, workers=1)
+    encoding.table(100, step=3, out=out, workers=1)
+    assert set(stores) == {"past the cache"}
+    del stores[:]
+    encoding.encode(positions, workers=1)
+    assert stores
+    assert all("cleared" in each for each in stores)
+
+
+@linux
+@pytest.mark.parametrize("level", pf.isa_levels())
+@pytest.mark.parametrize("kind", ["float64", "float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("width", [256, 515])
+def test_the_values_do_not_depend_on_stores(level, kind, width, monkeypatch):
+    """Rows that begin anywhere in a line, with what is around them."""
+    engine_kind = _backend.kernel.KINDS[kind]
+    stored = {"float64": np.float64, "float32": np.float32}.get(kind, np.uint16)
+    encoding, rows, around = pf.sinusoidal(width), 9, 5
+    positions = np.random.default_rng(1).uniform(-1e6, 1e6, (rows, 1))
+    positions[3] = np.nan
+    with pf.use_backend("cython", isa=level):
+        engine = _backend.current()
+        plan, _ = encoding._plans.plan(engine, "real")
+        lattice, _ = encoding._plans.lattice(engine, kind == "float64")
+        spans, offsets = np.arange(rows, dtype=np.int64), np.arange(rows, dtype=np.int32) * 7
+        ways = {
+            "encode": lambda out, way: plan.encode(engine.level, positions, out, engine_kind, False, way),
+            "rows": lambda out, way: lattice.rows(engine.level, spans, offsets, out, engine_kind, way),
+            "table": lambda out, way: lattice.table(engine.level, 0, 30, out, engine_kind, way),
+        }
+        for name, fill in ways.items():
+            for first in range(0, 64 // np.dtype(stored).itemsize, 3):
+                made = []
+                for way in ("through", "past"):
+                    whole = np.full(rows * (width + around) + 64, 7, stored)
+                    begin = -whole.ctypes.data % 64 // whole.itemsize + first
+                    out = whole[begin : begin + rows * (width + around)].reshape(rows, -1)[:, :width]
+                    fill(out, _backend.kernel.STORES.index("past the cache") if way == "past" else 0)
+                    made.append(whole[begin - first :][: first + rows * (width + around)].tobytes())
+                assert made[0] == made[1], (name, first)

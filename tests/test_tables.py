@@ -321,3 +321,22 @@ def test_workers_give_the_same_bits(workers, name):
 @pytest.mark.parametrize("workers", [None, 1, 2, -1, np.int64(2)], ids=repr)
 def test_workers_of_every_kind(workers):
     np.testing.assert_array_equal(pf.positional_encoding(9, 4, workers=workers), pf.positional_encoding(9, 4))
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16"])
+def test_large_new_arrays_begin_at_a_cache_line(dtype):
+    encoding, rotary = pf.sinusoidal(256), pf.Rotary(256)
+    table = encoding.table(8192, dtype=dtype)
+    made = {
+        "table": table,
+        "steps": encoding.table(8192, step=3, dtype=dtype),
+        "encode": encoding.encode(np.arange(8192), dtype=dtype),
+        "add_to": encoding.add_to(table),
+        "grid": pf.grid([128, 64], pf.join([pf.sinusoidal(128)] * 2), dtype=dtype),
+        "apply": rotary.apply(table),
+        "cosines": rotary.tables(8192, dtype=dtype)[0],
+    }
+    for name, array in made.items():
+        assert array.ctypes.data % 64 == 0, name
+        assert array.flags.c_contiguous, name
+        assert array.flags.writeable, name

@@ -550,7 +550,9 @@ def test_tables_of_other_devices(x_scale, dtype, rng):
         in_place = pt.SinusoidalEncoding(8, 0.0, batch_first=True, x_scale=x_scale, inplace=True)
         assert in_place(same, start=start) is same
         assert torch.equal(same, got)
-        assert torch.equal(module(x, positions=start + torch.arange(length)), got)
+        # float64 rows of a table and of its positions may differ in the last place
+        between = (module(x, positions=start + torch.arange(length)).double() - got.double()).abs()
+        assert (between <= (2 * half + 2.0**-53 if dtype == torch.float64 else 0.0)).all()
 
 
 @pytest.mark.usefixtures("elsewhere")

@@ -72,16 +72,17 @@ def fill_progression(
         return
     lattice, span_bits = plans.lattice(engine, target.kind == FLOAT64.kind)
     begin_all, step = int(first), int(each)
-    stores = target.stores()
+    consecutive = step == 1 and (target.x is None or target.kind != FLOAT64.kind)
+    stores = target.stores(each=not consecutive)
 
     def task(part: slice, out: Array, x: Array | None) -> None:
         begin, rows = begin_all + part.start * step, part.stop - part.start
-        if step == 1 and (x is None or target.kind != FLOAT64.kind):
+        if consecutive:
             span, offset = divmod(begin, 1 << span_bits)
             lattice.table(engine.level, span, offset, out, target.kind, stores, x, target.scale)
         else:
             spans, offsets = _lattice_points(begin, step, rows, span_bits)
-            lattice.rows(engine.level, spans, offsets, out, target.kind, x, target.scale)
+            lattice.rows(engine.level, spans, offsets, out, target.kind, stores, x, target.scale)
 
     target.run(task, threads)
 
@@ -94,10 +95,11 @@ def fill(plans: Plans, target: Target, positions: Positions, single: bool, threa
         # what a framework would be given: float64 numbers of the base unit, soon to be rounded to float32
         positions, form, unit = as_float64(positions), "real", Fraction(1)
     plan, phase = plans.plan(engine, form, unit, single)
+    stores = target.stores(each=True)
 
     def task(part: slice, out: Array, x: Array | None) -> None:
         components = plans.components(positions, part, phase, single)
-        left = plan.encode(engine.level, components, out, target.kind, single, x, target.scale)
+        left = plan.encode(engine.level, components, out, target.kind, single, stores, x, target.scale)
         if left is not None:
             rows = np.flatnonzero(np.frombuffer(left, np.bool_))
             _fill_exactly(plans, target, positions, single, part.start + rows, rows, components, out, x)

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._engine.blocks import BLOCK, WORTH_A_THREAD, Target
+from .._numbers.arrays import empty
 from .._numbers.doubles import two_sum
 from .._numbers.formats import FLOAT32, FLOAT64, usual_type
 from .plans import Plans
@@ -32,7 +33,7 @@ _REAL = frozenset(np.dtype(code) for code in "bBhHiIlLqQefd")
 def _contiguous_rows(out: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array | None:
     """New memory, or out seen as a plain array as `check_out` sees it; None for all but the most usual arrays."""
     if out is None:
-        return np.empty(shape, dtype)
+        return empty(shape, dtype)
     if type(out) is not np.ndarray:
         return None
     rows = out.view()
@@ -74,7 +75,7 @@ def fractional(plans: Plans, length: int, start: float, dtype: Any) -> Array | N
         return None
     high, low = two_sum(np.arange(length, dtype=np.float64), start)
     positions = high[:, np.newaxis] if largest <= EXACT_IN_FLOAT64 else np.stack([high, low], axis=1)
-    result = np.empty((length, width), usual[0])
+    result = empty((length, width), usual[0])
     return result if plan.encode(engine.level, positions, result, usual[1]) is None else None
 
 
@@ -92,7 +93,7 @@ def sums(plans: Plans, x: Any, start: int, x_scale: Any, out: Any) -> Array | No
     lattice, span_bits = plans.lattice(engine, False)
     if lattice is None:
         return None
-    total = values if out is x else np.empty(shape, _FLOAT32)
+    total = values if out is x else empty(shape, _FLOAT32)
     span, offset = divmod(start, 1 << span_bits)
     view, seen = total, values
     if len(shape) != 3:
@@ -155,7 +156,7 @@ def rows(plans: Plans, positions: Any, dtype: Any, out: Array | None) -> Array |
     plan = plans.scalar_plans.get(engine.backend) or plans.scalar_plan(engine)
     if plan is None:
         return None
-    result = np.empty((count, width), usual[0])
+    result = empty((count, width), usual[0])
     # in the order of rows, whatever the order of the memory is
     values = positions.astype(np.float64, "C").reshape(count, 1)
     if plan.encode(engine.level, values, result, usual[1]) is not None:

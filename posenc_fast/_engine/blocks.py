@@ -65,11 +65,11 @@ class Target:
         self.rows, self.width = out.shape[-2:]
         self.warm = warm
 
-    def stores(self) -> int:
-        """How the kernel is to write the rows of a table, or their sum with x: see src/tuning.h."""
+    def stores(self, each: bool = False) -> int:
+        """How the kernel is to write rows, or their sum with x: see src/tuning.h. each: rows are made one by one."""
         if kernel is None:
             return 0
-        return int(kernel.stores(self.out, self.x, self.kind, cache_size(), self.warm))
+        return int(kernel.stores(self.out, self.x, self.kind, cache_size(), self.warm, each))
 
     def some(self, out: Array, x: Array | None) -> Target:
         """The same for some rows, of which out and x are copies or views."""

@@ -180,6 +180,7 @@ class Plan:
         out: npt.NDArray[Any],
         kind: int,
         single: bool = False,
+        stores: int = 0,
         x: npt.NDArray[Any] | None = None,
         scale: float = 1.0,
     ) -> bytes | None:
@@ -353,7 +354,7 @@ class Lattice:
         """
         offsets = offset + np.arange(out.shape[-2], dtype=np.int64)
         mask = (1 << self.span_bits) - 1
-        self.rows(level, span + (offsets >> self.span_bits), offsets & mask, out, kind, x, scale)
+        self.rows(level, span + (offsets >> self.span_bits), offsets & mask, out, kind, stores, x, scale)
 
     def rows(
         self,
@@ -362,6 +363,7 @@ class Lattice:
         offsets: npt.NDArray[Any],
         out: npt.NDArray[Any],
         kind: int,
+        stores: int = 0,
         x: npt.NDArray[Any] | None = None,
         scale: float = 1.0,
     ) -> None:

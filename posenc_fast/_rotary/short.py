@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._engine.backend import EngineOf
+from .._numbers.arrays import empty
 from .._numbers.formats import BFLOAT16, FLOAT16, format_of, kind_of
 from .pairs import LAYOUTS
 from .rows import Angles, angle_rows
@@ -133,7 +134,7 @@ def _usual(rotary: Turning, x: Any, seq_axis: Any, out: Any) -> _Few | None:
         return None
     if not few.flags.aligned or few.strides[3] != few.itemsize:
         return None
-    result = np.empty(shape, few.dtype) if out is None else out
+    result = empty(shape, few.dtype) if out is None else out
     if type(result) is not np.ndarray:
         return None
     into = few if out is x else result.view()

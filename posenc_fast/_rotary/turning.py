@@ -13,7 +13,7 @@ from .._encoding.conversion import convert
 from .._engine import threads as _threads
 from .._engine.blocks import WORTH_A_THREAD
 from .._numbers.arguments import check_precision, check_workers, count_of, progression
-from .._numbers.arrays import base_array, check_out
+from .._numbers.arrays import base_array, check_out, empty
 from .._numbers.formats import TYPES, Format, float_type, format_of, kind_of
 from . import short
 from .pairs import LAYOUTS
@@ -120,7 +120,7 @@ def _turned(
     threads: int,
     inverse: bool,
 ) -> Array:
-    result = np.empty(x.shape, x.dtype) if out is None else check_out(out, x.shape, x.dtype, "rotate")
+    result = empty(x.shape, x.dtype) if out is None else check_out(out, x.shape, x.dtype, "rotate")
     same = result.strides == x.strides and result.ctypes.data == x.ctypes.data
     if out is not None and not same and np.may_share_memory(x, result):
         raise ValueError("out and x overlap without being the same array; give out=x, or memory of its own")
