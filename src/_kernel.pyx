@@ -18,11 +18,11 @@ from guards cimport (
 )
 from posenc cimport (
     BFLOAT16, DEBUG as GUARDED, FITS, FLOAT16, FLOAT32, FLOAT64, PAST, STORES_COUNT, CLattice, CLevel, CPlan, CResult,
-    CRotation, CSink, c_stores, cache_size, half_row, is_warm, reasons, size_of,
+    CRotation, CRow, CSink, c_stores, cache_size, half_row, is_warm, reasons, size_of,
 )
 from work cimport (
-    EncodeWork, EvaluateWork, RotationWork, RowsWork, TableWork, lay_out_encode, lay_out_evaluate, lay_out_rotation,
-    lay_out_rows, lay_out_table,
+    EncodeWork, EvaluateWork, RotationWork, RowsWork, TableWork, anchor_rows, lay_out_encode, lay_out_evaluate,
+    lay_out_rotation, lay_out_rows, lay_out_table,
 )
 
 cdef extern from *:
@@ -70,6 +70,7 @@ cdef bint _is_sound(CLevel* level):
     """Whether the sine of one radian comes out as a sum of two doubles: it does not where sums were reordered."""
     cdef double turns = 0.15915494309189535, turns_low = -9.839338337591243e-18  # 1 / (2 pi)
     cdef double one = 1.0, largest = turns, high = 0.0, low = 0.0
+    cdef CRow two[2]
     cdef double scratch[ON_STACK]
     cdef int32_t source = 0
     cdef CPlan plan
@@ -80,7 +81,9 @@ cdef bint _is_sound(CLevel* level):
     plan.largest = &largest
     plan.source = &source
     plan.amplitude = &one
-    level.evaluate(&plan, &one, 1, &source, &one, &high, &low, 0, scratch)
+    two[0].source, two[0].amplitude, two[0].high, two[0].low = &source, &one, &high, &low
+    two[1] = two[0]
+    level.evaluate(&plan, &one, two, scratch)
     return -1e-18 < (high - 0.8414709848078965) + (low - 1.776845092935536e-18) < 1e-18
 
 
@@ -354,14 +357,12 @@ cdef class Lattice:
         # most tables begin at 0, and short ones would spend most of their time on this
         cdef EvaluateWork places
         cdef _Scratch work = _Scratch(lay_out_evaluate(self.plan.c.waves, &places, NULL))
+        cdef CRow two[2]
         cdef double position[3]
-        cdef double* value = self._origin.start
         position[0] = position[1] = 0.0
         position[2] = 1.0
-        levels[level].evaluate(&self.plan.c, position, 1, self.plan.c.source, self.plan.c.amplitude, value,
-                               value + 2 * self.c.stride, 0, work.start)
-        levels[level].evaluate(&self.plan.c, position, 1, self.c.quadrature_source, self.c.quadrature_amplitude,
-                               value + self.c.stride, value + 3 * self.c.stride, 0, work.start)
+        anchor_rows(&self.c, self._origin.start, two)
+        levels[level].evaluate(&self.plan.c, position, two, work.start)
         if GUARDED:
             work.check()
         return 0
@@ -370,6 +371,7 @@ cdef class Lattice:
                            Py_ssize_t rows, bint wide):
         """Cosines and sines of 0, step, 2 * step .., and if wide their low parts, row by row."""
         cdef CPlan* plan = &self.plan.c
+        cdef CRow two[2]
         cdef Py_ssize_t plane = rows * self.c.stride, i, c
         cdef _Scratch memory = _Scratch((4 if wide else 2) * plane)
         cdef EvaluateWork places
@@ -385,9 +387,10 @@ cdef class Lattice:
         for i in range(rows):
             position[1] = <double>(i * step)
             for c in range(2):
-                levels[level].evaluate(plan, position, 1, &sine[0] if c else &cosine[0], ones,
-                                       memory.start + c * plane + i * self.c.stride,
-                                       memory.start + (c + 2) * plane + i * self.c.stride if wide else low, 0, rest)
+                two[c].source, two[c].amplitude = &sine[0] if c else &cosine[0], ones
+                two[c].high = memory.start + c * plane + i * self.c.stride
+                two[c].low = memory.start + (c + 2) * plane + i * self.c.stride if wide else low
+            levels[level].evaluate(plan, position, two, rest)
         if GUARDED:
             work.check()
         return memory

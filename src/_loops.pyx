@@ -26,12 +26,13 @@ object: the module's init function never runs.
 
 from posenc cimport (
     BFLOAT16, FLOAT16, FLOAT32, FLOAT64, FUSES, LONG_VECTORS, PREFETCH_BLOCK, PREFETCH_COLUMNS, PREFETCH_DISTANCE,
-    TILE, CLattice, CLevel, CPlan, CSink, bits, crdouble, crfloat, crint32, fma, from_bfloat, from_bits, from_half,
-    oddfloat, prefetch, product_error, rdouble, rfloat, roddfloat, rotate_lines, rwidebfloat, size_of, stream,
-    stream_end, to_bfloat, to_half, to_odd, to_wide_bfloat, two_sum, widebfloat,
+    TILE, CLattice, CLevel, CPlan, CRow, CSink, bits, crdouble, crfloat, crint32, fma, from_bfloat, from_bits,
+    from_half, oddfloat, prefetch, product_error, rdouble, rfloat, roddfloat, rotate_lines, rwidebfloat, size_of,
+    stream, stream_end, to_bfloat, to_half, to_odd, to_wide_bfloat, two_sum, widebfloat,
 )
 from work cimport (
-    EncodeWork, EvaluateWork, RowsWork, TableWork, lay_out_encode, lay_out_evaluate, lay_out_rows, lay_out_table,
+    EncodeWork, EvaluateWork, RowsWork, TableWork, anchor_rows, lay_out_encode, lay_out_evaluate, lay_out_rows,
+    lay_out_table,
 )
 from libc.math cimport INFINITY, NAN, fabs
 from libc.stdint cimport int32_t, int64_t, uint16_t, uint64_t, uintptr_t
@@ -833,16 +834,16 @@ cdef bint encode(const CPlan* plan, const double* positions, Py_ssize_t rows, co
     return True
 
 
-cdef void evaluate(const CPlan* plan, const double* positions, Py_ssize_t rows, const int32_t* source,
-                   const double* amplitude, double* high, double* low, Py_ssize_t stride,
-                   double* scratch) noexcept nogil:
-    """Rows as sums of two doubles, for any choice of columns."""
-    cdef Py_ssize_t i
+cdef void evaluate(const CPlan* plan, const double* position, const CRow* two, double* scratch) noexcept nogil:
+    """Two rows at a position, of any choices of columns, as sums of two doubles."""
     cdef EvaluateWork work
+    cdef const CRow* row
+    cdef int k
     lay_out_evaluate(plan.waves, &work, scratch)
-    for i in range(rows):
-        any_row(plan, positions + i * plan.axes, False, True, False, work.row, work.row_low, work.rest)
-        gather_row_accurate(work.row, work.row_low, source, amplitude, high + i * stride, low + i * stride, plan.width)
+    any_row(plan, position, False, True, False, work.row, work.row_low, work.rest)
+    for k in range(2):
+        row = &two[k]
+        gather_row_accurate(work.row, work.row_low, row.source, row.amplitude, row.high, row.low, plan.width)
 
 
 # ---- positions on the integer lattice ---------------------------------------------------------------------------
@@ -888,8 +889,7 @@ cdef inline Offset offset_at(const double* rows, Py_ssize_t count, Py_ssize_t ro
 
 cdef void exact_anchor(const CLattice* lattice, double* room, int64_t span, double* scratch) noexcept nogil:
     """Values and quadratures at span * 2**span_bits, an integer of up to 64 bits."""
-    cdef const CPlan* plan = lattice.plan
-    cdef Py_ssize_t stride = lattice.stride
+    cdef CRow two[2]
     cdef int shift = 32 - lattice.span_bits
     # the nearest multiple of 2**32, so that what is left is small where the position is, on both sides of zero
     cdef int64_t multiple = (span + (<int64_t>1 << (shift - 1))) >> shift
@@ -898,9 +898,8 @@ cdef void exact_anchor(const CLattice* lattice, double* room, int64_t span, doub
     # no shift to the left: of a negative number it has no meaning in C
     position[1] = <double>((span - multiple * (<int64_t>1 << shift)) * (<int64_t>1 << lattice.span_bits))
     position[2] = 1.0
-    evaluate(plan, position, 1, plan.source, plan.amplitude, room, room + 2 * stride, 0, scratch)
-    evaluate(plan, position, 1, lattice.quadrature_source, lattice.quadrature_amplitude, room + stride,
-             room + 3 * stride, 0, scratch)
+    anchor_rows(lattice, room, two)
+    evaluate(lattice.plan, position, two, scratch)
 
 
 cdef inline double product(double a, double a_low, double b, double b_low, double* low) noexcept nogil:

@@ -449,11 +449,17 @@ typedef struct {
 /* how the two values of a pair lie: half a row apart, side by side, or side by side in x and half a row apart in out */
 enum { POSENC_HALF, POSENC_INTERLEAVED, POSENC_SEPARATED };
 
+/* a row of any choice of a plan's columns, as a sum of two doubles */
+typedef struct {
+    const int32_t *source;        /* (width,) */
+    const double *amplitude;
+    double *high, *low;
+} posenc_row;
+
 typedef struct {
     int (*encode)(const posenc_plan *, const double *positions, ptrdiff_t rows, const posenc_sink *, int single,
                   double *scratch, unsigned char **left);
-    void (*evaluate)(const posenc_plan *, const double *positions, ptrdiff_t rows, const int32_t *source,
-                     const double *amplitude, double *high, double *low, ptrdiff_t stride, double *scratch);
+    void (*evaluate)(const posenc_plan *, const double *position, const posenc_row two[2], double *scratch);
     void (*table)(const posenc_lattice *, int64_t span, ptrdiff_t offset, ptrdiff_t rows, const posenc_sink *,
                   double *scratch);
     void (*rows)(const posenc_lattice *, const int64_t *spans, const int32_t *offsets, ptrdiff_t rows,

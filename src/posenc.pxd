@@ -115,11 +115,16 @@ cdef extern from "posenc.h" nogil:
         Py_ssize_t pairs, width
         int type, layout
 
+    ctypedef struct CRow "posenc_row":
+        const int32_t* source
+        const double* amplitude
+        double* high
+        double* low
+
     ctypedef struct CLevel "posenc_level":
         bint (*encode)(const CPlan*, const double*, Py_ssize_t, const CSink*, bint, double*,
                        unsigned char**) noexcept nogil
-        void (*evaluate)(const CPlan*, const double*, Py_ssize_t, const int32_t*, const double*, double*, double*,
-                         Py_ssize_t, double*) noexcept nogil
+        void (*evaluate)(const CPlan*, const double*, const CRow*, double*) noexcept nogil
         void (*table)(const CLattice*, int64_t, Py_ssize_t, Py_ssize_t, const CSink*, double*) noexcept nogil
         void (*rows)(const CLattice*, const int64_t*, const int32_t*, Py_ssize_t, const CSink*,
                      double*) noexcept nogil

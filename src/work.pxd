@@ -6,7 +6,7 @@ Each function gives the doubles that an entry needs, and the places of its array
 
 from posenc cimport (
     ADDED, ANGLES, BFLOAT16, FEW_WAVES, FLAT_WAVES, FLAT_WIDTH, FLOAT64, HALF, PREFETCH_COLUMNS, TILE, CLattice,
-    CPlan, CRotation, CSink, size_of,
+    CPlan, CRotation, CRow, CSink, size_of,
 )
 
 
@@ -28,6 +28,14 @@ cdef inline Py_ssize_t lay_out_evaluate(Py_ssize_t waves, EvaluateWork* to, doub
     to.row_low = take(base, &used, 2 * waves)
     to.rest = take(base, &used, 6 * waves)
     return used
+
+
+cdef inline void anchor_rows(const CLattice* lattice, double* room, CRow* two) noexcept nogil:
+    """An anchor's four rows: value and quadrature, and then their low parts."""
+    two[0].source, two[0].amplitude = lattice.plan.source, lattice.plan.amplitude
+    two[1].source, two[1].amplitude = lattice.quadrature_source, lattice.quadrature_amplitude
+    two[0].high, two[0].low = room, room + 2 * lattice.stride
+    two[1].high, two[1].low = room + lattice.stride, room + 3 * lattice.stride
 
 
 cdef struct EncodeWork:

@@ -35,15 +35,21 @@ static void say(const char *level, const char *what, int type, const void *data,
     printf("%s %s %d %08x%08x\n", level, what, type, (unsigned)(hash >> 32), (unsigned)hash);
 }
 
+static void evaluate(const posenc_level *level, const double *position, const int32_t *first, const double *first_amplitude,
+                     const int32_t *second, const double *second_amplitude, double *to, ptrdiff_t plane)
+{
+    posenc_row two[2] = {{first, first_amplitude, to, to + 2 * plane},
+                         {second, second_amplitude, to + plane, to + 3 * plane}};
+    level->evaluate(&plan, position, two, scratch);
+}
+
 static void offsets(const posenc_level *level, double *to, int rows, int step)
 {
     double position[2] = {0, 0};
     ptrdiff_t plane = (ptrdiff_t)rows * STRIDE;
     for (int i = 0; i < rows; i++) {
         position[1] = (double)i * step;
-        for (int c = 0; c < 2; c++)
-            level->evaluate(&plan, position, 1, c ? sine : cosine, ones, to + c * plane + (ptrdiff_t)i * STRIDE,
-                            to + (c + 2) * plane + (ptrdiff_t)i * STRIDE, 0, scratch);
+        evaluate(level, position, cosine, ones, sine, ones, to + (ptrdiff_t)i * STRIDE, plane);
     }
 }
 
@@ -51,15 +57,17 @@ static void run(const char *name, const posenc_level *level)
 {
     const double *zero = positions + 2 * (ROWS - 1); /* holds zeros still */
     const ptrdiff_t sizes[4] = {8, 4, 2, 2};
-    level->evaluate(&plan, positions, ROWS - 1, source, amplitude, values, rest, WIDTH, scratch);
+    for (int i = 0; i < ROWS - 1; i++) {
+        evaluate(level, positions + 2 * i, source, amplitude, quadrature_source, quadrature_amplitude, origin, STRIDE);
+        memcpy(values + i * WIDTH, origin, WIDTH * sizeof *values);
+        memcpy(rest + i * WIDTH, origin + 2 * STRIDE, WIDTH * sizeof *rest);
+    }
     say(name, "evaluate", 0, values, (ROWS - 1) * WIDTH * sizeof *values);
     say(name, "rest", 0, rest, (ROWS - 1) * WIDTH * sizeof *rest);
 
     offsets(level, fine, FINE, 1);
     offsets(level, coarse, COARSE, 1 << BLOCK_BITS);
-    level->evaluate(&plan, zero, 1, source, amplitude, origin, origin + 2 * STRIDE, 0, scratch);
-    level->evaluate(&plan, zero, 1, quadrature_source, quadrature_amplitude, origin + STRIDE, origin + 3 * STRIDE, 0,
-                    scratch);
+    evaluate(level, zero, source, amplitude, quadrature_source, quadrature_amplitude, origin, STRIDE);
     for (int i = 0; i < TURNED * 2 * PAIRS; i++)
         coarse_single[i] = (float)coarse[i];
     posenc_lattice lattice = {&plan, quadrature_source, quadrature_amplitude, fine, coarse, origin, STRIDE, BLOCK_BITS, SPAN_BITS};
