@@ -12,7 +12,7 @@ import argparse
 import functools
 
 import numpy as np
-from timing import Array, alternate, ratio, warm
+from timing import Array, alternate, ratio, warm_at
 
 import posenc_fast as pf
 from posenc_fast._engine import backend
@@ -43,9 +43,7 @@ def main() -> None:
     print("  MiB  written  written and read")
     for size in SIZES:
         rows = size * MIB // dtype.itemsize // arguments.width
-        room = warm((size * MIB + 128,), np.uint8)
-        start = -room.ctypes.data % 64 + arguments.offset
-        out = np.ndarray((rows, arguments.width), dtype, room, start)
+        out = warm_at((rows, arguments.width), dtype, arguments.offset)
         stored = out.view(np.uint16) if kind == 2 else out
         positions = np.random.default_rng(0).uniform(0, 1e6, (rows, 1))
 

@@ -22,6 +22,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import bare
 import numpy as np
 import peers
 import tables
@@ -80,6 +81,28 @@ def table_and_memset(shape: tuple[int, int], dtype: Any, runs: int) -> Measured:
     sides["table"]()
     values.check_table(out, encoding)
     return compare(times, "table", "memset", out.size)
+
+
+def better(times: Times, above: str, below: tuple[str, ...], elements: int) -> Measured:
+    """The ratio to the faster of several sides."""
+    medians = timing.medians(times)
+    return compare(times, above, min(below, key=medians.__getitem__), elements)
+
+
+def table_and_bare(shape: tuple[int, int], offset: int, runs: int) -> Measured:
+    """Beside the bare loops, through the cache and past it; out begins so many bytes behind the start of a cache line."""
+    if not bare.found():
+        raise Skipped("there is no C compiler")
+    encoding, out = pf.sinusoidal(shape[1]), timing.warm_at(shape, np.float32, offset)
+    sides = {
+        "table": lambda: encoding.table(shape[0], out=out),
+        "bare": bare.table(out, past=False),
+        "bare, past the cache": bare.table(out, past=True),
+    }
+    times = timing.alternate(sides, runs)
+    sides["table"]()
+    values.check_table(out, encoding)
+    return better(times, "table", ("bare", "bare, past the cache"), out.size)
 
 
 def types(narrow: str, shape: tuple[int, int], runs: int) -> Measured:
@@ -217,11 +240,11 @@ def two_workers(runs: int) -> Measured:
     return compare(times, "one worker", "two workers", out.size)
 
 
-def levels(slow: str, fast: str, runs: int) -> Measured:
-    if not {slow, fast} <= set(pf.isa_levels()):
+def levels(first: str, second: str, offset: int, runs: int) -> Measured:
+    if not {first, second} <= set(pf.isa_levels()):
         raise Skipped(f"the levels are {', '.join(pf.isa_levels())}")
     encoding = pf.sinusoidal(512)
-    outs = {level: timing.warm((2048, 512)) for level in (slow, fast)}
+    outs = {level: timing.warm_at((2048, 512), np.float32, offset) for level in (first, second)}
 
     def side(level: str) -> Array:
         with pf.use_backend("cython", level):
@@ -230,15 +253,15 @@ def levels(slow: str, fast: str, runs: int) -> Measured:
     times = timing.alternate({level: partial(side, level) for level in outs}, runs)
     for out in outs.values():
         values.check_table(out, encoding)
-    return compare(times, slow, fast, 2048 * 512)
+    return compare(times, first, second, 2048 * 512)
 
 
 # ---- tables as new arrays -------------------------------------------------------------------------------------------
 
 
-def tutorial(shape: tuple[int, int], runs: int) -> Measured:
-    encoding = pf.sinusoidal(shape[1])
-    sides = {"tutorial": lambda: vaswani_numpy(*shape), "table": lambda: encoding.table(shape[0])}
+def tutorial(shape: tuple[int, int], warm: bool, runs: int) -> Measured:
+    encoding, out = pf.sinusoidal(shape[1]), timing.warm(shape) if warm else None
+    sides = {"tutorial": lambda: vaswani_numpy(*shape), "table": lambda: encoding.table(shape[0], out=out)}
     times = timing.alternate(sides, runs)
     values.check_table(sides["table"](), encoding)
     values.check_near(sides["tutorial"](), encoding, 1e-9)
@@ -277,6 +300,25 @@ def fresh_table(shape: tuple[int, int], runs: int) -> Measured:
 def timestamps() -> Array:
     """Seconds since 1970 with their fractions, in no order."""
     return np.random.default_rng(1706).uniform(0, 2e9, 1_000_000)
+
+
+def encode_and_bare(rows: int, width: int, runs: int) -> Measured:
+    if not bare.found():
+        raise Skipped("there is no C compiler")
+    encoding, positions, out = pf.sinusoidal(width), timestamps()[:rows], timing.warm((rows, width))
+    sides = {
+        "encode": lambda: encoding.encode(positions, out=out),
+        "bare": bare.encode(positions, encoding.frequencies[::2], out),
+    }
+    times = timing.alternate(sides, runs)
+    sides["bare"]()
+    expected = out.copy()
+    sides["encode"]()
+    for part in values.blocks(*out.shape):
+        values.check_rows(out[part], encoding, positions[part])
+    # turns of 3e8 in one double
+    assert np.abs(out - expected).max() < 1e-6
+    return compare(times, "encode", "bare", out.size)
 
 
 def encode_and_memset(runs: int) -> Measured:
@@ -479,23 +521,37 @@ def shown(name: str, what: str, measure: Callable[..., Measured], *given: Any) -
 
 
 def table_targets() -> list[Target]:
-    memset, narrow = "table, float32, `out=` warm / memset", "table / float32 table, `out=` warm"
+    memset, narrow = "table, float64, `out=` warm / memset", "table / float32 table, `out=` warm"
     peer = "fastest peer / table, float32, new array"
+    loops, line = "table, float32, `out=` warm, {} bytes into a line / the better bare loop", "{} bytes into a line"
     return [
-        bar("memset-256x512", memset, "<=", 2.3, table_and_memset, (256, 512), np.float32),
-        bar("memset-2048x512", memset, "<=", 1.25, table_and_memset, SEQUENCE, np.float32),
-        bar("memset-8192x1024", memset, "<=", 1.5, table_and_memset, LARGE, np.float32),
-        bar("memset-131072x512", memset, "<=", 0.65, table_and_memset, HUGE, np.float32),
-        bar("tutorial-2048x512", "tutorial NumPy / table, float32, new array", ">=", 40, tutorial, SEQUENCE),
+        *(
+            bar(f"bare-{rows}x{d}+{offset}", loops.format(offset), "<=", 1.15, table_and_bare, (rows, d), offset)
+            for rows, d in ((256, 512), SEQUENCE, LARGE, HUGE)
+            for offset in (0, 16)
+        ),
+        bar("tutorial-2048x512", "tutorial NumPy / table, float32, `out=` warm", ">=", 18, tutorial, SEQUENCE, True),
         bar("peers-2048x512", peer, ">=", 4, fastest_peer, SEQUENCE, "interleaved"),
         bar("peers-8192x1024", peer, ">=", 4, fastest_peer, LARGE, "interleaved"),
         bar("float16-2048x512", narrow, "<=", 1.2, types, "float16", SEQUENCE),
         bar("float16-8192x1024", narrow, "<=", 1.2, types, "float16", LARGE),
         bar("bfloat16-2048x512", narrow, "<=", 1.2, types, "bfloat16", SEQUENCE),
         bar("bfloat16-8192x1024", narrow, "<=", 1.2, types, "bfloat16", LARGE),
-        bar("float64-65536x512", memset.replace("32", "64"), "<=", 1.6, table_and_memset, (65536, 512), np.float64),
-        bar("workers-131072x512", "one worker / two, `out=` warm", ">=", 1.8, two_workers),
-        bar("avx2-2048x512", "avx2 / avx512, `out=` warm", "<=", 1.5, levels, "avx2", "avx512"),
+        bar("float64-65536x512", memset, "<=", 1.6, table_and_memset, (65536, 512), np.float64),
+        bar("workers-131072x512", "one worker / two, `out=` warm", ">=", 1.7, two_workers),
+        *(
+            bar(
+                f"levels-2048x512+{offset}",
+                "avx512 / avx2, `out=` warm, " + line.format(offset),
+                "<=",
+                1,
+                levels,
+                "avx512",
+                "avx2",
+                offset,
+            )
+            for offset in (0, 16, 32, 48)
+        ),
     ]
 
 
@@ -505,9 +561,12 @@ def other_targets(most: int) -> list[Target]:
     grows = f"ns an element from 1e3 to {most:.0e} rows of 128: worst / best"
     first = "first sinusoidal(512) and its first row / 128 rows by NumPy"
     return [
-        bar("encode-numpy", "NumPy formula / encode, 1e6 timestamps x 64, `out=` warm", ">=", 50, encode_and_numpy),
-        bar("encode-memset", "encode, 1e6 timestamps x 64, `out=` warm / memset", "<=", 1.4, encode_and_memset),
-        bar("add-32x512x768", added, "<=", 0.7, add, LAYER),
+        *(
+            bar(f"bare-encode-{rows}x{d}", "encode, `out=` warm / bare loop", "<=", 1.05, encode_and_bare, rows, d)
+            for rows, d in ((1_000_000, 64), (100_000, 512), (2000, 128))
+        ),
+        bar("encode-numpy", "NumPy formula / encode, 1e6 timestamps x 64, `out=` warm", ">=", 30, encode_and_numpy),
+        bar("add-32x512x768", added, "<=", 0.95, add, LAYER),
         bar("add-1x131072x512", added, "<=", 0.95, add, (1, *HUGE)),
         bar("module-32x512x768", "x * sqrt(d) + " + cached, ">=", 1, module, LAYER, LAYER[2] ** 0.5, False),
         bar("module-plain-32x512x768", "x + " + cached, ">=", 1, module, LAYER, 1.0, False),
@@ -516,7 +575,7 @@ def other_targets(most: int) -> list[Target]:
             "grid-512x512x256",
             "grid / copy of the array, both into the same warm memory",
             "<=",
-            1.5,
+            1.25,
             grid_and_copy,
             (512, 512),
             256,
@@ -546,7 +605,7 @@ def other_targets(most: int) -> list[Target]:
         ),
         bar("rotary-token", "microseconds of a call: one token, 32 heads of 128", "<=", 5, rotary_token),
         *rotary_cells(),
-        bar("timestep-320", "encode of one timestep, new array / NumPy, ready frequencies", "<=", 0.5, one_timestep),
+        bar("timestep-320", "encode of one timestep, new array / NumPy, ready frequencies", "<=", 0.75, one_timestep),
         bar("linear-table", "table, " + grows, "<=", 2, linear, table_blocks, most),
         bar("linear-encode", "encode, " + grows, "<=", 2, linear, encode_blocks, most),
         bar("first-building", first, "<=", 1, first_building, lambda encoding: encoding.encode(0)),
@@ -581,12 +640,18 @@ def reported(long: bool) -> list[Target]:
     joined, one_sine = peer + ", sines before cosines", peer + "; the peers rewritten to one sine with a phase"
     first = "first sinusoidal(512) and 128 rows / 128 rows by NumPy"
     cached = "table in torch, in the cache / module"
+    memset = "table, float32, `out=` warm / memset"
     found = [
+        *(
+            shown(f"memset-{rows}x{d}", memset, table_and_memset, (rows, d), np.float32)
+            for rows, d in ((256, 512), SEQUENCE, LARGE, HUGE)
+        ),
+        shown("encode-memset", "encode, 1e6 timestamps x 64, `out=` warm / memset", encode_and_memset),
         shown("first-table", first, first_building, lambda encoding: encoding.table(128)),
         shown("fixed-cost", "encode of one position, width 2 / np.sin of two values", fixed_cost),
         shown("fresh-2048x512", "table / memset, fresh memory", fresh_table, SEQUENCE),
         shown("fresh-131072x512", "table / memset, fresh memory", fresh_table, HUGE),
-        shown("tutorial-8192x1024", "tutorial NumPy / table, float32, new array", tutorial, LARGE),
+        shown("tutorial-8192x1024", "tutorial NumPy / table, float32, new array", tutorial, LARGE, False),
         shown("module-scaled-8x128x768", "x * sqrt(d) + " + cached, module, (8, 128, 768), 768**0.5, False),
         shown("module-8x128x768", "x + " + cached, module, (8, 128, 768), 1.0, False),
         shown("module-token", "x + " + cached + ", (1, 1, 768)", module, (1, 1, 768), 1.0, False),

@@ -65,6 +65,13 @@ def warm(shape: tuple[int, ...], dtype: npt.DTypeLike = np.float32) -> Array:
     return array
 
 
+def warm_at(shape: tuple[int, ...], dtype: npt.DTypeLike, offset: int) -> Array:
+    """The same, so many bytes behind the start of a cache line."""
+    size = math.prod(shape) * np.dtype(dtype).itemsize
+    room = warm((size + 128,), np.uint8)
+    return np.ndarray(shape, dtype, room, -room.ctypes.data % 64 + offset)
+
+
 def fresh(shape: tuple[int, ...], dtype: npt.DTypeLike = np.float32) -> Array:
     """Memory that nobody has touched: the first write of each page is a fault.
 

@@ -218,6 +218,7 @@ cdef class Plan:
     cdef const double[::1] _largest
 
     def __init__(self, frequencies, largest, source, amplitude, runs, bint planar):
+        cdef Py_ssize_t c
         self._frequencies, self._largest = frequencies, largest
         self._source, self._amplitude, self._runs = source, amplitude, runs
         if GUARDED:
@@ -233,6 +234,9 @@ cdef class Plan:
         self.c.runs = &self._runs[0]
         self.c.nruns = self._runs.shape[0] - 1
         self.c.planar = planar
+        self.c.straight = self.c.width == 2 * self.c.waves
+        for c in range(self.c.width):
+            self.c.straight = self.c.straight and self._source[c] == c and self._amplitude[c] == 1.0
 
     def encode(self, int level, positions, out, int kind, bint single=False, int stores=FITS, x=None,
                double scale=1.0):

@@ -248,27 +248,6 @@ cdef void interleave(crdouble sines, crdouble cosines, rdouble row, Py_ssize_t n
         row[2 * j + 1] = cosines[j]
 
 
-cdef inline void quick_products(crdouble p, Py_ssize_t step, crdouble high, crdouble low, rdouble sines,
-                                rdouble cosines, Py_ssize_t out_step, Py_ssize_t n, bint fused) noexcept nogil:
-    """n waves, each at a position of its own, or with a step of 0 all at the same one, of at most QUICK turns."""
-    cdef Py_ssize_t j
-    cdef double s, c
-    for j in range(n):
-        quick_product(p[step * j], high[j], low[j], fused, &s, &c)
-        sines[out_step * j] = s
-        cosines[out_step * j] = c
-
-
-cdef inline void quick_columns(const CPlan* plan, const double* p, Py_ssize_t step, double* row,
-                               bint fused) noexcept nogil:
-    """Sines before cosines, or side by side. Steps are known where loops are inlined."""
-    cdef Py_ssize_t n = plan.waves
-    if plan.planar:
-        quick_products(p, step, plan.high, plan.low, row, row + n, 1, n, fused)
-    else:
-        quick_products(p, step, plan.high, plan.low, row, row + 1, 2, n, fused)
-
-
 cdef inline void store(row_out out, Py_ssize_t c, double value) noexcept nogil:
     if row_out is roddfloat:
         out[c] = to_odd(value)
@@ -278,6 +257,27 @@ cdef inline void store(row_out out, Py_ssize_t c, double value) noexcept nogil:
         out[c] = <float>value
     else:
         out[c] = value
+
+
+cdef inline void quick_products(crdouble p, Py_ssize_t step, crdouble high, crdouble low, row_out sines,
+                                row_out cosines, Py_ssize_t out_step, Py_ssize_t n, bint fused) noexcept nogil:
+    """n waves, each at a position of its own, or with a step of 0 all at the same one, of at most QUICK turns."""
+    cdef Py_ssize_t j
+    cdef double s, c
+    for j in range(n):
+        quick_product(p[step * j], high[j], low[j], fused, &s, &c)
+        store[row_out](sines, out_step * j, s)
+        store[row_out](cosines, out_step * j, c)
+
+
+cdef inline void quick_columns(const CPlan* plan, const double* p, Py_ssize_t step, row_out row,
+                               bint fused) noexcept nogil:
+    """Sines before cosines, or side by side. Steps are known where loops are inlined."""
+    cdef Py_ssize_t n = plan.waves
+    if plan.planar:
+        quick_products[row_out](p, step, plan.high, plan.low, row, row + n, 1, n, fused)
+    else:
+        quick_products[row_out](p, step, plan.high, plan.low, row, row + 1, 2, n, fused)
 
 
 cdef void scale_row(crdouble row, crdouble amplitude, row_out out, Py_ssize_t n) noexcept nogil:
@@ -643,14 +643,11 @@ cdef void emit(const CPlan* plan, const CSink* sink, Py_ssize_t i, const double*
 
     scratch: width doubles, then what `deliver` takes.
     """
-    cdef Flow to
-    cdef char* out
+    cdef char* out = sink.out + i * sink.row
     if sink.x != NULL:
         columns[rdouble](plan, waves, scratch)
         deliver(sink, i, scratch, NULL, plan.width, scratch + plan.width)
-        return
-    out = open_row(sink, sink.out + i * sink.row, &to, scratch + 2 * plan.width)
-    if sink.type == FLOAT32:
+    elif sink.type == FLOAT32:
         columns[rfloat](plan, waves, <float*>out)
     elif sink.type == FLOAT16:
         columns[roddfloat](plan, waves, <oddfloat*>scratch)
@@ -660,7 +657,22 @@ cdef void emit(const CPlan* plan, const CSink* sink, Py_ssize_t i, const double*
         if to_bfloat(scratch, <uint16_t*>out, plan.width):
             columns[rwidebfloat](plan, waves, <widebfloat*>scratch)
             to_bfloat(scratch, <uint16_t*>out, plan.width)
-    close_row(sink, &to, plan.width)
+
+
+cdef void emit_straight(const CPlan* plan, const double* position, const CSink* sink, Py_ssize_t i,
+                        double* scratch) noexcept nogil:
+    """A row of columns that are the waves, each rounded as soon as it is made; with FMA alone. scratch: width."""
+    cdef char* out = sink.out + i * sink.row
+    if sink.type == FLOAT32:
+        quick_columns[rfloat](plan, position, 0, <float*>out, True)
+    elif sink.type == FLOAT16:
+        quick_columns[roddfloat](plan, position, 0, <oddfloat*>scratch, True)
+        to_half(<oddfloat*>scratch, <uint16_t*>out, plan.width)
+    else:
+        quick_columns[rfloat](plan, position, 0, <float*>scratch, True)
+        if to_bfloat(scratch, <uint16_t*>out, plan.width):
+            quick_columns[rwidebfloat](plan, position, 0, <widebfloat*>scratch, True)
+            to_bfloat(scratch, <uint16_t*>out, plan.width)
 
 
 cdef void any_row(const CPlan* plan, const double* position, bint single, bint wide, bint fused, double* row,
@@ -692,9 +704,9 @@ cdef void quick_any_row(const CPlan* plan, const double* position, int kind, bin
         if single:
             settle(row, row_low, 2 * plan.waves)
     elif fused:
-        quick_columns(plan, position, 0, row, True)
+        quick_columns[rdouble](plan, position, 0, row, True)
     else:
-        quick_columns(plan, position, 0, row, False)
+        quick_columns[rdouble](plan, position, 0, row, False)
 
 
 cdef void settle(rdouble high, rdouble low, Py_ssize_t n) noexcept nogil:
@@ -719,42 +731,35 @@ cdef void spread(const CPlan* plan, CPlan* larger, CPlan* smaller, double* more,
 
 cdef bint emit_surely(const CPlan* larger, const CPlan* smaller, const CSink* sink, Py_ssize_t i, const double* waves,
                       double* scratch) noexcept nogil:
-    """Emit a row of waves; whether all that lies within REACH is rounded to what was written.
-
-    scratch: 2 * width doubles; past the cache width + 8 more.
-    """
+    """Emit a row of waves; whether all that lies within REACH is rounded to what was written. scratch: 2 * width."""
     cdef Py_ssize_t n = larger.width
-    cdef Flow to
-    cdef char* out = open_row(sink, sink.out + i * sink.row, &to, scratch + 2 * n)
+    cdef char* out = sink.out + i * sink.row
     cdef void* one = scratch
     cdef void* other = scratch + n
     cdef bint same
     if sink.type == FLOAT32:
         columns[rfloat](larger, waves, <float*>out)
         columns[rfloat](smaller, waves, <float*>other)
-        same = memcmp(out, other, 4 * n) == 0
-    elif sink.type == FLOAT16:
+        return memcmp(out, other, 4 * n) == 0
+    if sink.type == FLOAT16:
         columns[roddfloat](larger, waves, <oddfloat*>one)
         columns[roddfloat](smaller, waves, <oddfloat*>other)
         to_half(<oddfloat*>one, <uint16_t*>out, n)
         # these differ when there is a float between them; seldom it is the middle of two float16
-        same = memcmp(one, other, 4 * n) == 0
-        if not same:
-            to_half(<oddfloat*>other, <uint16_t*>one, n)
-            same = memcmp(out, one, 2 * n) == 0
+        if memcmp(one, other, 4 * n) == 0:
+            return True
+        to_half(<oddfloat*>other, <uint16_t*>one, n)
     else:
         columns[rfloat](larger, waves, <float*>one)
         columns[rfloat](smaller, waves, <float*>other)
         same = memcmp(one, other, 4 * n) == 0
-        if to_bfloat(one, <uint16_t*>out, n) or not same:
-            columns[rwidebfloat](larger, waves, <widebfloat*>one)
-            columns[rwidebfloat](smaller, waves, <widebfloat*>other)
-            to_bfloat(one, <uint16_t*>out, n)
-            to_bfloat(other, <uint16_t*>one, n)
-            same = memcmp(out, one, 2 * n) == 0
-    if same:
-        close_row(sink, &to, n)
-    return same
+        if not to_bfloat(one, <uint16_t*>out, n) and same:
+            return True
+        columns[rwidebfloat](larger, waves, <widebfloat*>one)
+        columns[rwidebfloat](smaller, waves, <widebfloat*>other)
+        to_bfloat(one, <uint16_t*>out, n)
+        to_bfloat(other, <uint16_t*>one, n)
+    return memcmp(out, one, 2 * n) == 0
 
 
 cdef bint encode(const CPlan* plan, const double* positions, Py_ssize_t rows, const CSink* sink, bint single,
@@ -779,7 +784,7 @@ cdef bint encode(const CPlan* plan, const double* positions, Py_ssize_t rows, co
     cdef CPlan flat, larger, smaller, flat_larger, flat_smaller
     lay_out_encode(plan, sink, single, &work, scratch)
     row, row_low, high, low, rest = work.evaluate.row, work.evaluate.row_low, work.high, work.low, work.rest
-    step = work.step
+    step = 0 if fused and plan.straight else work.step
     if doubtful:
         spread(plan, &larger, &smaller, high, low)
     if step:
@@ -794,7 +799,7 @@ cdef bint encode(const CPlan* plan, const double* positions, Py_ssize_t rows, co
                 for j in range(n):
                     work.flat_positions[k * n + j] = positions[i + k]
             else:
-                quick_columns(&flat, work.flat_positions, 1, work.flat_row, FUSES)
+                quick_columns[rdouble](&flat, work.flat_positions, 1, work.flat_row, FUSES)
                 if not doubtful:
                     emit(&flat, sink, i, work.flat_row, work.flat_rest)
                 if not doubtful or emit_surely(&flat_larger, &flat_smaller, sink, i, work.flat_row, work.flat_rest):
@@ -821,6 +826,8 @@ cdef bint encode(const CPlan* plan, const double* positions, Py_ssize_t rows, co
             if single:
                 settle(high, low, width)
             deliver(sink, i, high, low, width, rest)
+        elif fused and plan.straight and kind == QUICK_ROW and not single:
+            emit_straight(plan, position, sink, i, rest)
         else:
             quick_any_row(plan, position, kind, single, fused, row, row_low, work.evaluate.rest)
             if not doubtful:

@@ -386,6 +386,7 @@ typedef struct {
     const int32_t *runs;          /* (nruns + 1,): first columns of the stretches of consecutive sources */
     ptrdiff_t nruns;
     int planar;                   /* sines before cosines, or sine and cosine of each wave side by side */
+    int straight;                 /* the columns are that row, all of it and in its order, with amplitudes of 1 */
 } posenc_plan;
 
 typedef struct {

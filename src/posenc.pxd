@@ -83,7 +83,7 @@ cdef extern from "posenc.h" nogil:
         const double* amplitude
         const int32_t* runs
         Py_ssize_t nruns
-        bint planar
+        bint planar, straight
 
     ctypedef struct CLattice "posenc_lattice":
         const CPlan* plan

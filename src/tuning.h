@@ -29,10 +29,8 @@ enum {
        (Sapphire Rapids). */
     POSENC_PAST_PART = 2,
     POSENC_PAST_BYTES = 1 << 24,
-    /* bytes of a row: of narrower ones too many lines are shared by two: python bench/crossover.py --width 64. Of rows
-       that are made one by one, among which narrow ones are made side by side: python bench/crossover.py --encode */
-    POSENC_PAST_ROW = 256,
-    POSENC_PAST_ENCODED_ROW = 1024
+    /* bytes of a row: of narrower ones too many lines are shared by two: python bench/crossover.py --width 64 */
+    POSENC_PAST_ROW = 256
 };
 
 /* How rows are written, of tables, of any positions and of sums, and why. Grids are copied by NumPy. */
@@ -41,7 +39,7 @@ enum {
     X(PAST, "past the cache")                                                                \
     X(FRESH, "through the cache: the system has just cleared its pages there")               \
     X(NARROW, "through the cache: too many lines are shared by two rows")                    \
-    X(SHORT, "through the cache: narrow rows of any positions are made several at a time")   \
+    X(SLOW, "through the cache: rows of any positions take longer to compute than to write") \
     X(IN_PLACE, "through the cache: what is added to is there when it is written")           \
     X(WIDE, "through the cache: sums in float64 take longer to compute than to write")       \
     X(AT_ONCE, "through the cache: rows of one float32 batch are added as they are made")
@@ -71,8 +69,9 @@ static inline int posenc_stores(const posenc_result *r)
         return POSENC_AT_ONCE;
     if (r->row < POSENC_PAST_ROW)
         return POSENC_NARROW;
-    if (r->each && r->row < POSENC_PAST_ENCODED_ROW)
-        return POSENC_SHORT;
+    /* python bench/crossover.py --encode; float64 goes through a buffer of doubles in any case */
+    if (r->each && !r->sum && !r->wide)
+        return POSENC_SLOW;
     /* a sum waits for x in any case */
     return r->sum || r->mapped ? POSENC_PAST : POSENC_FRESH;
 }

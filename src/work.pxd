@@ -58,10 +58,10 @@ cdef inline Py_ssize_t lay_out_encode(const CPlan* plan, const CSink* sink, bint
     to.high = take(base, &used, width)
     to.low = take(base, &used, width)
     to.rest = take(base, &used, width + max(width, <Py_ssize_t>PREFETCH_COLUMNS)
-                   + (width + 8 + 2 * TILE if sink.stream else 0))
+                   + (8 + 2 * TILE if sink.stream else 0))
     to.step = 0
     if n < FEW_WAVES and plan.axes == 1 and sink.type != FLOAT64 and not single and sink.x == NULL:
-        if sink.row == width * size_of(sink.type) and not sink.stream:
+        if sink.row == width * size_of(sink.type):
             to.step = min(FLAT_WAVES // n, FLAT_WIDTH // width)
     if to.step < 2:
         to.step = 0

@@ -71,10 +71,14 @@ def test_sums_go_past_the_cache_where_they_do_not_read_what_they_write():
 
 
 @linux
-def test_of_rows_of_any_positions_those_that_are_made_side_by_side_go_through_the_cache():
-    assert answer(written(1 << 15, 256), each=True) == "past the cache"
-    assert "several at a time" in answer(written(1 << 15, 255), each=True)
-    assert "cleared" in answer(written(1 << 15, 256), each=True, given=False)
+def test_of_rows_of_any_positions_sums_and_float64_alone_go_past_the_cache():
+    assert "longer to compute" in answer(written(1 << 15, 256), each=True)
+    wide = written(1 << 14, 256, np.float64)
+    assert answer(wide, kind=FLOAT64, each=True) == "past the cache"
+    assert "cleared" in answer(wide, kind=FLOAT64, each=True, given=False)
+    assert answer(
+        written(1 << 15, 256)[np.newaxis].repeat(2, 0), np.ones((2, 1 << 15, 256), np.float32), each=True
+    ) == ("past the cache")
 
 
 class Seen:
@@ -141,15 +145,19 @@ def test_sums_are_written_so(seen):
 @linux
 def test_rows_of_any_positions_are_written_so(seen):
     encoding, stores = seen
-    out = written(100, 256)
+    out = written(100, 256, np.float64)
     positions = np.random.default_rng(0).uniform(0, 1e6, 100)
     encoding.encode(positions, out=out, workers=1)
     encoding.table(100, step=3, out=out, workers=1)
     assert set(stores) == {"past the cache"}
     del stores[:]
-    encoding.encode(positions, workers=1)
+    encoding.encode(positions, dtype=np.float64, workers=1)
     assert stores
     assert all("cleared" in each for each in stores)
+    del stores[:]
+    encoding.encode(positions, workers=1)
+    assert stores
+    assert all("longer to compute" in each for each in stores)
 
 
 @linux

@@ -1,0 +1,73 @@
+"""The loops of bare.c, compiled for this machine: what its arithmetic and its memory take, whatever calls them."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from timing import Array
+
+__all__ = ["encode", "found", "table"]
+
+# rows above and below an anchor
+HALF = 32
+FLAGS = ["-O3", "-march=native", "-ffp-contract=off", "-shared", "-fPIC"]
+
+
+def found() -> bool:
+    return shutil.which("cc") is not None
+
+
+@functools.cache
+def _library() -> Any:
+    with tempfile.TemporaryDirectory() as directory:
+        file = Path(directory) / "bare.so"
+        subprocess.run(["cc", *FLAGS, "-o", str(file), str(Path(__file__).with_suffix(".c"))], check=True)
+        library = ctypes.CDLL(str(file))
+    number, pointer = ctypes.c_ssize_t, ctypes.c_void_p
+    library.bare_table.argtypes = [pointer, *[number] * 4, pointer, pointer, ctypes.c_int]
+    library.bare_encode.argtypes = [pointer, number, number, *[pointer] * 3]
+    library.bare_table.restype = library.bare_encode.restype = None
+    return library
+
+
+def _lines(count: int) -> Array:
+    """Doubles from the start of a cache line on."""
+    memory = np.empty(count + 8)
+    return memory[-memory.ctypes.data % 64 // 8 :][:count]
+
+
+def table(out: Array, past: bool) -> Callable[[], None]:
+    """Writes all of out, whose rows are a multiple of 128; the values are of no encoding."""
+    (rows, d), library = out.shape, _library()
+    assert rows % (4 * HALF) == 0
+    # an odd number of lines from row to row, as in the kernel
+    stride = ((d + 7) // 8 | 1) * 8
+    anchors, offsets = _lines(4 * d), _lines(2 * HALF * stride)
+    anchors[:], offsets[:] = 0.6, 0.8
+    given = out.ctypes.data, rows, d, HALF, stride, anchors.ctypes.data, offsets.ctypes.data, int(past)
+
+    def fill(_: tuple[Array, ...] = (out, anchors, offsets)) -> None:  # the default keeps the memory alive
+        library.bare_table(*given)
+
+    return fill
+
+
+def encode(positions: Array, frequencies: Array, out: Array) -> Callable[[], None]:
+    """Sines and cosines of positions times frequencies, those in radians: low parts of their turns are left out."""
+    library, waves = _library(), len(frequencies)
+    assert out.shape == (len(positions), 2 * waves)
+    high, low = frequencies / (2 * np.pi), np.zeros(waves)
+    given = out.ctypes.data, len(positions), waves, positions.ctypes.data, high.ctypes.data, low.ctypes.data
+
+    def fill(_: tuple[Array, ...] = (positions, high, low, out)) -> None:
+        library.bare_encode(*given)
+
+    return fill
