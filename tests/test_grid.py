@@ -223,3 +223,14 @@ def test_bad_arguments(axes, options, error, words):
 def test_an_encoding_is_needed():
     with pytest.raises(TypeError, match="encoding must be an Encoding, not int"):
         pf.grid([3], 4)
+
+
+@pytest.mark.parametrize("none", [np.nan, np.inf, -np.inf])
+def test_no_position_in_extended_precision_beside_integers(none):
+    """Columns that read both axes take them as exact numbers, which such a one is not."""
+    encoding = pf.fourier_features([[0.5, 0.25], [1.0, -2.0]])
+    axis = np.array([1.5, none, 3.0], np.longdouble)
+    got = pf.grid([axis, 4], encoding)
+    assert np.isnan(got[1]).all()
+    expected = pf.grid([axis[[0, 2]].astype(np.float64), 4], encoding)
+    np.testing.assert_array_equal(got[[0, 2]], expected)

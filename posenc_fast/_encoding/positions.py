@@ -146,7 +146,8 @@ def _pairs(values: npt.NDArray[Any]) -> tuple[npt.NDArray[np.float64], npt.NDArr
             return high, (values - high).astype(np.float64)
     low = np.zeros_like(high)
     for i, value in enumerate(values.flat):
-        if not isinstance(value, float):
+        # floats of more than 64 bits among them may be no numbers
+        if not isinstance(value, float) and math.isfinite(high.flat[i]):
             low.flat[i] = float(_exact(value) - Fraction(high.flat[i]))
     return high, low
 
