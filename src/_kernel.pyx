@@ -197,8 +197,8 @@ def stores(out, x, int kind, Py_ssize_t last_level, bint given, bint each=False)
     result.in_place = result.sum and target.sink.x == target.sink.out
     result.wide = kind == FLOAT64
     result.at_once = result.sum and target.sink.batches == 1 and kind == FLOAT32
-    if c_stores(&result) == PAST:
-        # the system is asked where it matters alone
+    # the system is asked where it matters alone
+    if not result.sum and c_stores(&result) == PAST:
         result.mapped = given and is_warm(target.out.buf, target.out.len)
     return c_stores(&result)
 

@@ -400,9 +400,14 @@ cdef void store_row(crdouble row, narrow_row out, Py_ssize_t n) noexcept nogil:
         store[narrow_row](out, c, row[c])
 
 
+cdef inline Py_ssize_t before_line(const void* row, Py_ssize_t size) noexcept nogil:
+    """How many values come before the first cache line."""
+    return (-<Py_ssize_t><uintptr_t>row & 63) // size
+
+
 cdef inline Py_ssize_t head_of(const void* row, Py_ssize_t size, Py_ssize_t n) noexcept nogil:
-    """How many of n values come before the first cache line, where vectors are to begin at one."""
-    return min(n, (-<Py_ssize_t><uintptr_t>row & 63) // size) if LONG_VECTORS else 0
+    """How many of n values those are, where vectors are to begin at a line."""
+    return min(n, before_line(row, size)) if LONG_VECTORS else 0
 
 
 cdef struct Flow:
@@ -436,18 +441,6 @@ cdef inline void flow(Flow* to, bint last) noexcept nogil:
         memcpy(to.buffer, to.buffer + whole, 64)
     to.line += whole
     to.filled -= whole
-
-
-cdef inline char* open_row(const CSink* sink, char* out, Flow* to, double* buffer) noexcept nogil:
-    """Where a row of out is made: there, or in a buffer, of a row and a line, on its way past the cache."""
-    open_flow(to, out, buffer)
-    return to.buffer + to.filled if sink.stream else out
-
-
-cdef inline void close_row(const CSink* sink, Flow* to, Py_ssize_t n) noexcept nogil:
-    if sink.stream:
-        to.filled += n * size_of(sink.type)
-        flow(to, True)
 
 
 cdef inline void add_narrow(const CSink* sink, const char* x, const double* row, char* out, Py_ssize_t n,
@@ -546,20 +539,23 @@ cdef void add_to(const CSink* sink, Py_ssize_t i, Py_ssize_t batch, const double
 
 cdef void deliver(const CSink* sink, Py_ssize_t i, const double* high, const double* low, Py_ssize_t n,
                   double* scratch) noexcept nogil:
-    """Send a row of doubles (float64: of sums of two) to the sink.
+    """Send a row of doubles (float64: of sums of two) to the sink; scratch: 2 * n doubles, 2 * TILE for a sum.
 
-    scratch: n doubles; past the cache n + 8 more, or 2 * TILE for a sum.
+    Of rows that are no sums those of float64 alone go past the cache.
     """
     cdef Py_ssize_t b, distance
     cdef Flow to
-    cdef char* out
+    cdef char* out = sink.out + i * sink.row
     if sink.x != NULL:
         distance = fetched_rows(sink, n) if sink.x == sink.out and low == NULL else 1
         for b in range(sink.batches):
             add_to(sink, i, b, high, low, n, i + (b + distance) // sink.batches, (b + distance) % sink.batches, scratch)
-        return
-    out = open_row(sink, sink.out + i * sink.row, &to, scratch + n)
-    if sink.type == FLOAT64:
+    elif sink.type == FLOAT64 and sink.stream:
+        open_flow(&to, out, scratch)
+        sum_row(high, low, <double*>(to.buffer + to.filled), n)
+        to.filled += n * sizeof(double)
+        flow(&to, True)
+    elif sink.type == FLOAT64:
         sum_row(high, low, <double*>out, n)
     elif sink.type == FLOAT32:
         store_row[rfloat](high, <float*>out, n)
@@ -571,7 +567,6 @@ cdef void deliver(const CSink* sink, Py_ssize_t i, const double* high, const dou
         if to_bfloat(scratch, <uint16_t*>out, n):
             store_row[rwidebfloat](high, <widebfloat*>scratch, n)
             to_bfloat(scratch, <uint16_t*>out, n)
-    close_row(sink, &to, n)
 
 
 # ---- any positions ----------------------------------------------------------------------------------------------
@@ -638,8 +633,18 @@ cdef void flatten(const CPlan* plan, Py_ssize_t rows, CPlan* flat, double* scrat
     flat.runs = runs
 
 
-cdef void emit(const CPlan* plan, const CSink* sink, Py_ssize_t i, const double* waves, double* scratch) noexcept nogil:
-    """One row of quickly evaluated waves, through the columns, to the sink.
+cdef inline void round_columns(const CPlan* plan, const double* waves, const double* position,
+                               narrow_row out) noexcept nogil:
+    """The columns of waves; without those (NULL) the waves at a position, which are the columns, as they are made."""
+    if waves == NULL:
+        quick_columns[narrow_row](plan, position, 0, out, True)
+    else:
+        columns[narrow_row](plan, waves, out)
+
+
+cdef void emit(const CPlan* plan, const CSink* sink, Py_ssize_t i, const double* waves, const double* position,
+               double* scratch) noexcept nogil:
+    """One row of quickly evaluated waves to the sink; or of a position, see `round_columns`, with FMA, and no sum.
 
     scratch: width doubles, then what `deliver` takes.
     """
@@ -648,30 +653,14 @@ cdef void emit(const CPlan* plan, const CSink* sink, Py_ssize_t i, const double*
         columns[rdouble](plan, waves, scratch)
         deliver(sink, i, scratch, NULL, plan.width, scratch + plan.width)
     elif sink.type == FLOAT32:
-        columns[rfloat](plan, waves, <float*>out)
+        round_columns[rfloat](plan, waves, position, <float*>out)
     elif sink.type == FLOAT16:
-        columns[roddfloat](plan, waves, <oddfloat*>scratch)
+        round_columns[roddfloat](plan, waves, position, <oddfloat*>scratch)
         to_half(<oddfloat*>scratch, <uint16_t*>out, plan.width)
     else:
-        columns[rfloat](plan, waves, <float*>scratch)
+        round_columns[rfloat](plan, waves, position, <float*>scratch)
         if to_bfloat(scratch, <uint16_t*>out, plan.width):
-            columns[rwidebfloat](plan, waves, <widebfloat*>scratch)
-            to_bfloat(scratch, <uint16_t*>out, plan.width)
-
-
-cdef void emit_straight(const CPlan* plan, const double* position, const CSink* sink, Py_ssize_t i,
-                        double* scratch) noexcept nogil:
-    """A row of columns that are the waves, each rounded as soon as it is made; with FMA alone. scratch: width."""
-    cdef char* out = sink.out + i * sink.row
-    if sink.type == FLOAT32:
-        quick_columns[rfloat](plan, position, 0, <float*>out, True)
-    elif sink.type == FLOAT16:
-        quick_columns[roddfloat](plan, position, 0, <oddfloat*>scratch, True)
-        to_half(<oddfloat*>scratch, <uint16_t*>out, plan.width)
-    else:
-        quick_columns[rfloat](plan, position, 0, <float*>scratch, True)
-        if to_bfloat(scratch, <uint16_t*>out, plan.width):
-            quick_columns[rwidebfloat](plan, position, 0, <widebfloat*>scratch, True)
+            round_columns[rwidebfloat](plan, waves, position, <widebfloat*>scratch)
             to_bfloat(scratch, <uint16_t*>out, plan.width)
 
 
@@ -801,7 +790,7 @@ cdef bint encode(const CPlan* plan, const double* positions, Py_ssize_t rows, co
             else:
                 quick_columns[rdouble](&flat, work.flat_positions, 1, work.flat_row, FUSES)
                 if not doubtful:
-                    emit(&flat, sink, i, work.flat_row, work.flat_rest)
+                    emit(&flat, sink, i, work.flat_row, NULL, work.flat_rest)
                 if not doubtful or emit_surely(&flat_larger, &flat_smaller, sink, i, work.flat_row, work.flat_rest):
                     i += step
                     continue
@@ -827,14 +816,14 @@ cdef bint encode(const CPlan* plan, const double* positions, Py_ssize_t rows, co
                 settle(high, low, width)
             deliver(sink, i, high, low, width, rest)
         elif fused and plan.straight and kind == QUICK_ROW and not single:
-            emit_straight(plan, position, sink, i, rest)
+            emit(plan, sink, i, NULL, position, rest)
         else:
             quick_any_row(plan, position, kind, single, fused, row, row_low, work.evaluate.rest)
             if not doubtful:
-                emit(plan, sink, i, row, rest)
+                emit(plan, sink, i, row, NULL, rest)
             elif not emit_surely(&larger, &smaller, sink, i, row, rest):
                 quick_any_row(plan, position, kind, single, True, row, row_low, work.evaluate.rest)
-                emit(plan, sink, i, row, rest)
+                emit(plan, sink, i, row, NULL, rest)
         i += 1
     if sink.stream:
         stream_end()
@@ -1170,7 +1159,7 @@ cdef void rotate_past(const Anchor* anchor, const Offset* by, char* above, char*
     """
     cdef Py_ssize_t c = 0, m
     while c < n:
-        m = (-<Py_ssize_t><uintptr_t>above & 63) // 4
+        m = before_line(above, 4)
         if m == 0 and n - c >= 16:
             m = min(<Py_ssize_t>TILE, (n - c) & ~<Py_ssize_t>15)
             rotate_lines(anchor.value + c, anchor.quadrature + c, by.cosine + c, by.sine + c, above, buffer, m)

@@ -42,7 +42,7 @@ cdef struct EncodeWork:
     EvaluateWork evaluate
     double* high
     double* low
-    double* rest  # two rows, or a row and a stretch of a sum; past the cache a buffer, too
+    double* rest  # two rows, or a row and a stretch of a sum; past the cache its tiles, too
     Py_ssize_t step  # so many rows are evaluated side by side, by what follows; 0: each alone
     double* flat_positions
     double* flat_row
@@ -58,7 +58,7 @@ cdef inline Py_ssize_t lay_out_encode(const CPlan* plan, const CSink* sink, bint
     to.high = take(base, &used, width)
     to.low = take(base, &used, width)
     to.rest = take(base, &used, width + max(width, <Py_ssize_t>PREFETCH_COLUMNS)
-                   + (8 + 2 * TILE if sink.stream else 0))
+                   + (2 * TILE if sink.stream else 0))
     to.step = 0
     if n < FEW_WAVES and plan.axes == 1 and sink.type != FLOAT64 and not single and sink.x == NULL:
         if sink.row == width * size_of(sink.type):
@@ -117,7 +117,7 @@ cdef inline Py_ssize_t lay_out_rows(const CLattice* lattice, const CSink* sink, 
     to.exact = take(base, &used, 4 * lattice.stride)
     to.rows = take(base, &used, to.pass_rows * 2 * lattice.stride)
     to.rest = take(base, &used, max(lay_out_evaluate(lattice.plan.waves, &inner, NULL),
-                                    max(2 * lattice.plan.width + 8, 2 * TILE)))
+                                    max(2 * lattice.plan.width, 2 * TILE)))
     return used
 
 
