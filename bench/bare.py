@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import platform
 import shutil
 import subprocess
 import tempfile
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from timing import Array
+from timing import Array, warm_at
 
 __all__ = ["encode", "found", "table"]
 
@@ -22,7 +23,8 @@ FLAGS = ["-O3", "-march=native", "-ffp-contract=off", "-shared", "-fPIC"]
 
 
 def found() -> bool:
-    return shutil.which("cc") is not None
+    """Whether there is a compiler, for a machine that the loops are written for."""
+    return shutil.which("cc") is not None and platform.machine() in ("x86_64", "AMD64")
 
 
 @functools.cache
@@ -38,19 +40,13 @@ def _library() -> Any:
     return library
 
 
-def _lines(count: int) -> Array:
-    """Doubles from the start of a cache line on."""
-    memory = np.empty(count + 8)
-    return memory[-memory.ctypes.data % 64 // 8 :][:count]
-
-
 def table(out: Array, past: bool) -> Callable[[], None]:
     """Writes all of out, whose rows are a multiple of 128; the values are of no encoding."""
     (rows, d), library = out.shape, _library()
     assert rows % (4 * HALF) == 0
     # an odd number of lines from row to row, as in the kernel
     stride = ((d + 7) // 8 | 1) * 8
-    anchors, offsets = _lines(4 * d), _lines(2 * HALF * stride)
+    anchors, offsets = (warm_at((count,), np.float64, 0) for count in (4 * d, 2 * HALF * stride))
     anchors[:], offsets[:] = 0.6, 0.8
     given = out.ctypes.data, rows, d, HALF, stride, anchors.ctypes.data, offsets.ctypes.data, int(past)
 

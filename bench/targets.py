@@ -83,16 +83,10 @@ def table_and_memset(shape: tuple[int, int], dtype: Any, runs: int) -> Measured:
     return compare(times, "table", "memset", out.size)
 
 
-def better(times: Times, above: str, below: tuple[str, ...], elements: int) -> Measured:
-    """The ratio to the faster of several sides."""
-    medians = timing.medians(times)
-    return compare(times, above, min(below, key=medians.__getitem__), elements)
-
-
 def table_and_bare(shape: tuple[int, int], offset: int, runs: int) -> Measured:
     """Beside the bare loops, through the cache and past it; out begins so many bytes behind the start of a cache line."""
     if not bare.found():
-        raise Skipped("there is no C compiler")
+        raise Skipped("there is no C compiler for x86-64")
     encoding, out = pf.sinusoidal(shape[1]), timing.warm_at(shape, np.float32, offset)
     sides = {
         "table": lambda: encoding.table(shape[0], out=out),
@@ -102,7 +96,8 @@ def table_and_bare(shape: tuple[int, int], offset: int, runs: int) -> Measured:
     times = timing.alternate(sides, runs)
     sides["table"]()
     values.check_table(out, encoding)
-    return better(times, "table", ("bare", "bare, past the cache"), out.size)
+    medians = timing.medians(times)
+    return compare(times, "table", min("bare", "bare, past the cache", key=medians.__getitem__), out.size)
 
 
 def types(narrow: str, shape: tuple[int, int], runs: int) -> Measured:
@@ -304,7 +299,7 @@ def timestamps() -> Array:
 
 def encode_and_bare(rows: int, width: int, runs: int) -> Measured:
     if not bare.found():
-        raise Skipped("there is no C compiler")
+        raise Skipped("there is no C compiler for x86-64")
     encoding, positions, out = pf.sinusoidal(width), timestamps()[:rows], timing.warm((rows, width))
     sides = {
         "encode": lambda: encoding.encode(positions, out=out),
@@ -523,7 +518,7 @@ def shown(name: str, what: str, measure: Callable[..., Measured], *given: Any) -
 def table_targets() -> list[Target]:
     memset, narrow = "table, float64, `out=` warm / memset", "table / float32 table, `out=` warm"
     peer = "fastest peer / table, float32, new array"
-    loops, line = "table, float32, `out=` warm, {} bytes into a line / the better bare loop", "{} bytes into a line"
+    loops = "table, float32, `out=` warm, {} bytes into a line / the better bare loop"
     return [
         *(
             bar(f"bare-{rows}x{d}+{offset}", loops.format(offset), "<=", 1.15, table_and_bare, (rows, d), offset)
@@ -542,7 +537,7 @@ def table_targets() -> list[Target]:
         *(
             bar(
                 f"levels-2048x512+{offset}",
-                "avx512 / avx2, `out=` warm, " + line.format(offset),
+                f"avx512 / avx2, `out=` warm, {offset} bytes into a line",
                 "<=",
                 1,
                 levels,
