@@ -129,7 +129,7 @@ def extensions():
     from Cython.Build import cythonize
 
     options = {"include_path": ["src"], "build_dir": "build"}
-    loops = cythonize([Extension(name, [f"src/{name}.pyx"]) for name in ("_loops", "_rotations")], **options)
+    loops = cythonize([Extension(name, [f"src/{name}.pyx"]) for name in ("_loops", "_rotations", "_grids")], **options)
     (kernel,) = cythonize([Extension("posenc_fast._kernel", ["src/_kernel.pyx"])], **options)
     kernel.sources += [source for part in loops for source in part.sources]
     kernel.include_dirs = ["src"]

@@ -3,7 +3,7 @@
 ``python bench/crossover.py`` prints for tables of 1 to 128 MiB, in memory that was written before, the time past the
 cache as a ratio to that through it: of writing alone, and of writing and then reading once. The sides alternate in one
 process, each figure is the median of the ratios. ``--width`` takes rows of another width, ``--offset`` another place in a
-cache line, ``--type`` another type, ``--encode`` rows of any positions.
+cache line, ``--type`` another type, ``--encode`` rows of any positions, ``--grid`` a grid, from two tables.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ def main() -> None:
     parser.add_argument("--offset", type=int, default=0, help="bytes from the start of a cache line")
     parser.add_argument("--type", default="float32", choices=("float64", "float32", "float16"))
     parser.add_argument("--encode", action="store_true", help="rows of any positions instead of a table")
+    parser.add_argument("--grid", action="store_true", help="a grid of 64 points by as many as there is room for")
     parser.add_argument("--runs", type=int, default=21)
     arguments = parser.parse_args()
     engine, dtype = backend.current(), np.dtype(arguments.type)
@@ -46,9 +47,20 @@ def main() -> None:
         out = warm_at((rows, arguments.width), dtype, arguments.offset)
         stored = out.view(np.uint16) if kind == 2 else out
         positions = np.random.default_rng(0).uniform(0, 1e6, (rows, 1))
+        grid = out.view(np.uint16)[: rows // 64 * 64].reshape(rows // 64, 64, -1)
+        axes = [np.zeros((n, grid.shape[2]), np.uint16) for n in grid.shape[:2]]
 
-        def fill(stores: int, read: int, out: Array = stored, positions: Array = positions) -> None:
-            if arguments.encode:
+        def fill(
+            stores: int,
+            read: int,
+            out: Array = stored,
+            positions: Array = positions,
+            axes: list[Array] = axes,
+            grid: Array = grid,
+        ) -> None:
+            if arguments.grid:
+                kernel.merge(engine.level, *axes, grid, stores)
+            elif arguments.encode:
                 plan.encode(engine.level, positions, out, kind, False, stores)
             else:
                 lattice.table(engine.level, 0, 0, out, kind, stores)

@@ -566,14 +566,17 @@ def other_targets(most: int) -> list[Target]:
         bar("module-32x512x768", "x * sqrt(d) + " + cached, ">=", 1, module, LAYER, LAYER[2] ** 0.5, False),
         bar("module-plain-32x512x768", "x + " + cached, ">=", 1, module, LAYER, 1.0, False),
         bar("module-inplace-32x512x768", "x.add_(table in torch) / module in place", ">=", 1, module, LAYER, 1.0, True),
-        bar(
-            "grid-512x512x256",
-            "grid / copy of the array, both into the same warm memory",
-            "<=",
-            1.25,
-            grid_and_copy,
-            (512, 512),
-            256,
+        *(
+            bar(
+                f"grid-{rows}x{rows}x{d}",
+                "grid / copy of the array, both into the same warm memory",
+                "<=",
+                1.25,
+                grid_and_copy,
+                (rows, rows),
+                d,
+            )
+            for rows, d in ((512, 256), (64, 768))
         ),
         bar(
             "rotary-multiply",

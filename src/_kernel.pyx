@@ -8,21 +8,21 @@ A ``level`` is an index into ``LEVELS``. Arrays of 16-bit floats come as uint16,
 
 from cpython.buffer cimport PyBUF_STRIDES, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_FromStringAndSize
-from libc.stdint cimport int32_t, int64_t, uintptr_t
+from libc.stdint cimport int32_t, int64_t, uint16_t, uintptr_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
 from guards cimport (
-    check_lattice, check_level, check_memory, check_plan, check_points, check_positions, check_rotation, check_target,
-    check_values, require,
+    check_grid, check_lattice, check_level, check_memory, check_plan, check_points, check_positions, check_rotation,
+    check_target, check_values, require,
 )
 from posenc cimport (
     BFLOAT16, DEBUG as GUARDED, FITS, FLOAT16, FLOAT32, FLOAT64, PAST, STORES_COUNT, CLattice, CLevel, CPlan, CResult,
     CRotation, CRow, CSink, c_stores, cache_size, half_row, is_warm, reasons, size_of,
 )
 from work cimport (
-    EncodeWork, EvaluateWork, RotationWork, RowsWork, TableWork, anchor_rows, lay_out_encode, lay_out_evaluate,
-    lay_out_rotation, lay_out_rows, lay_out_table,
+    EncodeWork, EvaluateWork, GridWork, RotationWork, RowsWork, TableWork, anchor_rows, lay_out_encode,
+    lay_out_evaluate, lay_out_grid, lay_out_rotation, lay_out_rows, lay_out_table,
 )
 
 cdef extern from *:
@@ -471,6 +471,29 @@ cdef int _rotate(int level, object angles, CRotation* r) except -1:
     if GUARDED:
         memory.check()
     return 0
+
+
+def merge(int level, const uint16_t[:, ::1] outer, const uint16_t[:, ::1] inner, uint16_t[:, :, :] out,
+          int stores=FITS):
+    """Fill out (batch, rows, width) with outer (batch, width) | inner (rows, width): pieces of values of any type.
+
+    stores: as of `Lattice.table`.
+    """
+    cdef CSink sink
+    cdef GridWork work
+    cdef _Scratch memory
+    if GUARDED:
+        check_level(level, LEVELS)
+        check_grid(outer, inner, out)
+    memset(&sink, 0, sizeof(sink))
+    sink.out = <char*>&out[0, 0, 0]
+    sink.batches, sink.batch, sink.row = out.shape[0], out.strides[0], out.strides[1]
+    sink.stream = stores == PAST
+    memory = _Scratch(lay_out_grid(out.shape[1], out.shape[2], &sink, &work, NULL))
+    with nogil:
+        levels[level].merge(&outer[0, 0], &inner[0, 0], out.shape[1], out.shape[2], &sink, memory.start)
+    if GUARDED:
+        memory.check()
 
 
 def rotate(int level, angles, x, out, int kind, int layout):

@@ -26,9 +26,9 @@ object: the module's init function never runs.
 
 from posenc cimport (
     BFLOAT16, FLOAT16, FLOAT32, FLOAT64, FUSES, LONG_VECTORS, PREFETCH_BLOCK, PREFETCH_COLUMNS, PREFETCH_DISTANCE,
-    TILE, CLattice, CLevel, CPlan, CRow, CSink, bits, crdouble, crfloat, crint32, fma, from_bfloat, from_bits,
-    from_half, oddfloat, prefetch, product_error, rdouble, rfloat, roddfloat, rotate_lines, rwidebfloat, size_of,
-    stream, stream_end, to_bfloat, to_half, to_odd, to_wide_bfloat, two_sum, widebfloat,
+    TILE, CLattice, CLevel, CPlan, CRow, CSink, before_line, bits, crdouble, crfloat, crint32, fma, from_bfloat,
+    from_bits, from_half, oddfloat, prefetch, product_error, rdouble, rfloat, roddfloat, rotate_lines, rwidebfloat,
+    size_of, stream, stream_end, to_bfloat, to_half, to_odd, to_wide_bfloat, two_sum, widebfloat,
 )
 from work cimport (
     EncodeWork, EvaluateWork, RowsWork, TableWork, anchor_rows, lay_out_encode, lay_out_evaluate, lay_out_rows,
@@ -400,25 +400,20 @@ cdef void store_row(crdouble row, narrow_row out, Py_ssize_t n) noexcept nogil:
         store[narrow_row](out, c, row[c])
 
 
-cdef inline Py_ssize_t before_line(const void* row, Py_ssize_t size) noexcept nogil:
-    """How many values come before the first cache line."""
-    return (-<Py_ssize_t><uintptr_t>row & 63) // size
-
-
 cdef inline Py_ssize_t head_of(const void* row, Py_ssize_t size, Py_ssize_t n) noexcept nogil:
     """How many of n values those are, where vectors are to begin at a line."""
     return min(n, before_line(row, size)) if LONG_VECTORS else 0
 
 
 cdef struct Flow:
-    char* line    # start of the cache line that the buffer's first 64 bytes stand for
+    uintptr_t line  # of the cache line that the buffer's first 64 bytes stand for, where the row may not begin yet
     char* buffer
     Py_ssize_t head, filled  # the row begins at head of its first line; so many bytes of the buffer are filled
 
 
 cdef inline void open_flow(Flow* to, char* out, double* buffer) noexcept nogil:
     to.head = <uintptr_t>out & 63
-    to.line = out - to.head
+    to.line = <uintptr_t>out - to.head
     to.filled = to.head
     to.buffer = <char*>buffer
 
@@ -431,12 +426,12 @@ cdef inline void flow(Flow* to, bint last) noexcept nogil:
     cdef Py_ssize_t whole = to.filled & ~<Py_ssize_t>63, first = 0
     if to.head and (whole or last):
         first = min(<Py_ssize_t>64, to.filled)
-        memcpy(to.line + to.head, to.buffer + to.head, first - to.head)
+        memcpy(<char*>(to.line + to.head), to.buffer + to.head, first - to.head)
         to.head = 0
     if whole > first:
-        stream(to.line + first, to.buffer + first, whole - first)
+        stream(<char*>(to.line + first), to.buffer + first, whole - first)
     if last and to.filled > max(whole, first):
-        memcpy(to.line + whole, to.buffer + whole, to.filled - whole)
+        memcpy(<char*>(to.line + whole), to.buffer + whole, to.filled - whole)
     elif not last:
         memcpy(to.buffer, to.buffer + whole, 64)
     to.line += whole

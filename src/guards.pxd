@@ -85,6 +85,14 @@ cdef inline int check_points(object spans, object offsets, int span_bits) except
                    (min(offsets), max(offsets)))
 
 
+cdef inline int check_grid(object outer, object inner, object out) except -1:
+    check_values("out", out, (None, None, None), 2)
+    cdef object batches = out.shape[0], rows = out.shape[1], width = out.shape[2]
+    require(batches > 0 and rows > 0 and width > 0, "out", "have a row", (batches, rows, width))
+    check_values("outer", outer, (batches, width), 2)
+    return check_values("inner", inner, (rows, width), 2)
+
+
 cdef inline int check_rotation(object angles, object x, object out, int kind, int layout) except -1:
     cdef object shape = memoryview(x).shape, view = memoryview(angles), groups, rows, turned
     check_values("angles", angles, (None, None, None), 0 if kind < 2 else 1)

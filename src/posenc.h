@@ -1,6 +1,6 @@
 /* What Cython cannot say: restrict, bits of a double, exact products, half precision, streaming stores.
  *
- * Included once by _kernel.pyx and once for each instruction-set level by _loops.pyx. Everything is static inline,
+ * Included once by _kernel.pyx and once for each instruction-set level by the files of loops. Everything is static inline,
  * so that each level gets its own code from its own compiler flags.
  */
 #ifndef POSENC_H
@@ -288,6 +288,9 @@ static inline int posenc_any_far(const bfloat *x, ptrdiff_t n)
 #define POSENC_LONG_VECTORS 0
 #endif
 
+/* how many values of a size come before the first cache line */
+static inline ptrdiff_t posenc_before_line(const void *row, ptrdiff_t size) { return (ptrdiff_t)(-(uintptr_t)row & 63u) / size; }
+
 /* copy whole cache lines past the cache: right for memory that is mapped already and will not be read soon */
 static inline void posenc_stream(void *out, const void *x, ptrdiff_t n)
 {
@@ -307,6 +310,27 @@ static inline void posenc_stream(void *out, const void *x, ptrdiff_t n)
     }
 #else
     memcpy(out, x, (size_t)n);
+#endif
+}
+
+/* x | y, of n 16-bit pieces, a multiple of 32, as whole lines past the cache */
+static inline void posenc_merge_lines(cruint16 x, cruint16 y, ruint16 out, ptrdiff_t n)
+{
+    ptrdiff_t i = 0;
+#if defined(__AVX512F__)
+    for (; i < n; i += 32)
+        _mm512_stream_si512((void *)(out + i), _mm512_or_si512(_mm512_loadu_si512(x + i), _mm512_loadu_si512(y + i)));
+#elif defined(__AVX2__)
+    for (; i < n; i += 16)
+        _mm256_stream_si256((__m256i *)(out + i), _mm256_or_si256(_mm256_loadu_si256((const __m256i *)(x + i)),
+                                                                  _mm256_loadu_si256((const __m256i *)(y + i))));
+#elif defined(POSENC_X86)
+    for (; i < n; i += 8)
+        _mm_stream_si128((__m128i *)(out + i), _mm_or_si128(_mm_loadu_si128((const __m128i *)(x + i)),
+                                                            _mm_loadu_si128((const __m128i *)(y + i))));
+#else
+    for (; i < n; i++)
+        out[i] = (uint16_t)(x[i] | y[i]);
 #endif
 }
 
@@ -466,11 +490,17 @@ typedef struct {
     void (*rows)(const posenc_lattice *, const int64_t *spans, const int32_t *offsets, ptrdiff_t rows,
                  const posenc_sink *, double *scratch);
     void (*rotate)(const posenc_rotation *, double *scratch);
+    void (*merge)(const uint16_t *outer, const uint16_t *inner, ptrdiff_t rows, ptrdiff_t width, const posenc_sink *,
+                  double *scratch);
 } posenc_level;
 
 #define POSENC_ENTRIES(level) \
     void posenc_loops_##level(posenc_level *); \
     void posenc_rotations_##level(posenc_level *); \
-    static inline void posenc_level_##level(posenc_level *to) { posenc_loops_##level(to), posenc_rotations_##level(to); }
+    void posenc_grids_##level(posenc_level *); \
+    static inline void posenc_level_##level(posenc_level *to) \
+    { \
+        posenc_loops_##level(to), posenc_rotations_##level(to), posenc_grids_##level(to); \
+    }
 
 #endif

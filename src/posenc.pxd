@@ -1,4 +1,4 @@
-# What posenc.h declares, for _kernel.pyx and _loops.pyx.
+# What posenc.h declares.
 from libc.stdint cimport int16_t, int32_t, int64_t, uint16_t, uint32_t, uint64_t, uintptr_t
 
 
@@ -37,7 +37,9 @@ cdef extern from "posenc.h" nogil:
     bint any_far "posenc_any_far"(const bfloat*, Py_ssize_t)
     bint half_row "posenc_half_row"(const char*, int, Py_ssize_t, Py_ssize_t, char*, bint, Py_ssize_t)
     bint LONG_VECTORS "POSENC_LONG_VECTORS"
+    Py_ssize_t before_line "posenc_before_line"(const void*, Py_ssize_t)
     void stream "posenc_stream"(void*, const void*, Py_ssize_t)
+    void merge_lines "posenc_merge_lines"(cruint16, cruint16, ruint16, Py_ssize_t)
     void rotate_lines "posenc_rotate_lines"(crdouble, crdouble, crdouble, crdouble, char*, rfloat, Py_ssize_t)
     void prefetch "posenc_prefetch"(uintptr_t, Py_ssize_t)
     void stream_end "posenc_stream_end"()
@@ -47,6 +49,7 @@ cdef extern from "posenc.h" nogil:
 
     const bint DEBUG "POSENC_DEBUG"
     int ADDED "POSENC_ADDED"
+    int MERGED "POSENC_MERGED"
     int TILE "POSENC_TILE"
     int PREFETCH_COLUMNS "POSENC_PREFETCH_COLUMNS"
     int PREFETCH_DISTANCE "POSENC_PREFETCH_DISTANCE"
@@ -129,3 +132,4 @@ cdef extern from "posenc.h" nogil:
         void (*rows)(const CLattice*, const int64_t*, const int32_t*, Py_ssize_t, const CSink*,
                      double*) noexcept nogil
         void (*rotate)(const CRotation*, double*) noexcept nogil
+        void (*merge)(const uint16_t*, const uint16_t*, Py_ssize_t, Py_ssize_t, const CSink*, double*) noexcept nogil

@@ -23,6 +23,9 @@ enum {
        stay in the first, but what is turned is fetched slowly wherever a head's next rows begin:
        python bench/targets.py --only rotary- */
     POSENC_ANGLES = 1 << 16,
+    /* 16-bit pieces of one axis' row that are merged with those of another at a time, narrow rows again and again:
+       python bench/targets.py --only grid */
+    POSENC_MERGED = 512,
     /* Bytes of a result that is written past the cache: this part of the last level, and no more than this in any case.
        python bench/crossover.py: written and then read once, it takes no longer past the cache from 16 MiB on where a
        processor has 32 MiB of its own (Zen 3; 11 MiB on Zen 5), from 8 MiB on where 260 MiB are shared and slow
@@ -33,7 +36,7 @@ enum {
     POSENC_PAST_ROW = 256
 };
 
-/* How rows are written, of tables, of any positions and of sums, and why. Grids are copied by NumPy. */
+/* How rows are written, of tables, of any positions, of sums and of grids, and why. */
 #define POSENC_STORES(X)                                                                     \
     X(FITS, "through the cache: it may still be there when it is read")                      \
     X(PAST, "past the cache")                                                                \

@@ -5,9 +5,10 @@ Each function gives the doubles that an entry needs, and the places of its array
 """
 
 from posenc cimport (
-    ADDED, ANGLES, BFLOAT16, FEW_WAVES, FLAT_WAVES, FLAT_WIDTH, FLOAT64, HALF, PREFETCH_COLUMNS, TILE, CLattice,
-    CPlan, CRotation, CRow, CSink, size_of,
+    ADDED, ANGLES, BFLOAT16, FEW_WAVES, FLAT_WAVES, FLAT_WIDTH, FLOAT64, HALF, MERGED, PREFETCH_COLUMNS, TILE,
+    CLattice, CPlan, CRotation, CRow, CSink, size_of,
 )
+from libc.stdint cimport uint16_t
 
 
 cdef inline double* take(double* base, Py_ssize_t* used, Py_ssize_t doubles) noexcept nogil:
@@ -144,4 +145,24 @@ cdef inline Py_ssize_t lay_out_rotation(const CRotation* r, RotationWork* to, do
     to.pass_rows = min(r.shape[3], max(<Py_ssize_t>1, ANGLES // row_of_angles(r)))
     to.splits = r.type == BFLOAT16 and r.layout == HALF and r.shape[1] * r.shape[2] > 1
     to.split = <float*>take(base, &used, row_of_split(r) // 2 * to.pass_rows if to.splits else 0)
+    return used
+
+
+cdef enum:
+    LINE = 32  # 16-bit pieces
+
+
+cdef struct GridWork:
+    Py_ssize_t stretch  # so many rows lie side by side, and are merged as if they were one
+    Py_ssize_t period
+    uint16_t* row  # of one table, again and again, period pieces and a line more
+
+
+cdef inline Py_ssize_t lay_out_grid(Py_ssize_t rows, Py_ssize_t width, const CSink* sink, GridWork* to,
+                                    double* base) noexcept nogil:
+    cdef Py_ssize_t used = 0
+    to.stretch = rows if sink.row == width * <Py_ssize_t>sizeof(uint16_t) else 1
+    # narrow rows several times, so that a loop over them has some way to go
+    to.period = width * min(to.stretch, 1 + (MERGED - 1) // width)
+    to.row = <uint16_t*>take(base, &used, (to.period + LINE + 3) // 4)
     return used

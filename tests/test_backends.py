@@ -445,6 +445,9 @@ def test_chosen_engine_holds_in_worker_threads(monkeypatch):
 # ---- vector code ------------------------------------------------------------------------------------------------
 
 
+FILES = ("loops", "rotations", "grids")
+
+
 @pytest.fixture(scope="module")
 def code():
     """The instructions of each level in the built module, disassembled."""
@@ -455,7 +458,7 @@ def code():
     command = ["objdump", "-d", "--no-show-raw-insn", str(_backend.kernel.__file__)]
     listing = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     # the one exported function of a file and level stands behind the loops that it hands out
-    parts = re.split(r"<posenc_(loops|rotations)_(\w+)>:", listing)
+    parts = re.split(rf"<posenc_({'|'.join(FILES)})_(\w+)>:", listing)
     return {(file, isa): part for part, file, isa in zip(parts[0::3], parts[1::3], parts[2::3], strict=False)}
 
 
@@ -475,11 +478,14 @@ def test_loops_are_vector_code(code, isa, register):
     # products and sums that are written out stay so
     assert not re.search(r"\tvfn?m", code["rotations", isa])
     assert count(code["rotations", isa], r"vcvt\w+", register) > 12
+    # one loop that writes through the cache, one that writes past it
+    assert count(code["grids", isa], r"vp?or\w*", register) >= 2
+    assert count(code["grids", isa], r"vmovntdq", register) > 0
 
 
 def test_levels_keep_to_their_registers(code):
-    assert set(code) == {(file, isa) for file in ("loops", "rotations") for isa in ("baseline", "avx2", "avx512")}
-    for file in ("loops", "rotations"):
+    assert set(code) == {(file, isa) for file in FILES for isa in ("baseline", "avx2", "avx512")}
+    for file in FILES:
         assert not re.search("%[yz]mm", code[file, "baseline"])
         assert "%zmm" not in code[file, "avx2"]
     assert count(code["loops", "baseline"], "(?:mul|add)pd", "xmm") > 100

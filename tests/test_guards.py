@@ -75,6 +75,8 @@ def test_what_is_right_passes(engine):
     encoding.add_to(x)
     encoding.add_to(x, positions=np.arange(40.0))
     pf.Rotary(6).apply(x)
+    pf.grid([3, 4, 5], pf.join([encoding] * 3))
+    pf.grid([3, 4], pf.join([fresh(200)] * 2), out=np.ones((3, 9, 400), np.float32)[:, 2:6])
 
 
 def calls(engine):
@@ -84,6 +86,7 @@ def calls(engine):
     ints = np.zeros(3, np.int64), np.zeros(3, np.int32)
     at, rows = np.zeros((3, 1)), np.zeros((3, 6), np.float32)
     x, angles = np.zeros((1, 1, 1, 3, 6), np.float32), np.zeros((1, 3, 6))
+    bits = [np.zeros(shape, np.uint16) for shape in ((2, 6), (4, 6), (2, 4, 6))]
     frequencies, six = np.zeros((2, 1, 3)), np.arange(6, dtype=np.int32)
     runs, kernel = np.array([0, 6], np.int32), engine.module
     return {
@@ -105,6 +108,10 @@ def calls(engine):
         "rows number": (lambda: lattice.rows(0, *ints, rows[:2], 1), "out"),
         "rows offsets": (lambda: lattice.rows(0, ints[0], ints[1] - 1, rows, 1), "offsets"),
         "rows offsets number": (lambda: lattice.rows(0, ints[0], ints[1][:2], rows, 1), "offsets"),
+        "merge level": (lambda: kernel.merge(9, *bits), "level"),
+        "merge outer": (lambda: kernel.merge(0, bits[0][:1], bits[1], bits[2]), "outer"),
+        "merge inner": (lambda: kernel.merge(0, bits[0], bits[1][:3], bits[2]), "inner"),
+        "merge out": (lambda: kernel.merge(0, *bits[:2], bits[2][..., ::2]), "out"),
         "rotate level": (lambda: kernel.rotate(9, angles, x, x, 1, 0), "level"),
         "rotate layout": (lambda: kernel.rotate(0, angles, x, x, 1, 3), "layout"),
         "rotate angles": (lambda: kernel.rotate(0, angles[:, :2].copy(), x, x, 1, 0), "x"),

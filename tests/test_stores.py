@@ -160,6 +160,60 @@ def test_rows_of_any_positions_are_written_so(seen):
     assert all("longer to compute" in each for each in stores)
 
 
+class Merging:
+    """The kernel, which keeps what `merge` is told about stores."""
+
+    def __init__(self):
+        self.stores = []
+
+    def __getattr__(self, name):
+        return getattr(_backend.kernel, name)
+
+    def merge(self, level, outer, inner, out, way):
+        self.stores.append(_backend.kernel.STORES[way])
+        _backend.kernel.merge(level, outer, inner, out, way)
+
+
+@linux
+def test_grids_are_written_so(monkeypatch):
+    monkeypatch.setattr(_blocks, "cache_size", lambda: 3)
+    encoding = pf.join([pf.sinusoidal(128), pf.sinusoidal(128)])
+    mixed = pf.join([pf.fourier_features(np.ones((64, 2))), pf.sinusoidal(128)], axes=[(0, 1), 1])
+    merging, out = Merging(), np.ones((5, 7, 256), np.float32)
+    with pf.use_backend("cython"):
+        expected = pf.grid([5, 7], encoding)
+        _backend._chosen.set(_backend.current()._replace(module=merging))
+        np.testing.assert_array_equal(pf.grid([5, 7], encoding, out=out), expected)
+        assert merging.stores.pop() == "past the cache"
+        pf.grid([5, 7], encoding)
+        assert "cleared" in merging.stores.pop()
+        # the columns that read both axes are written to what was merged
+        pf.grid([5, 7], mixed, out=out)
+        assert "may still be there" in merging.stores.pop()
+    assert not merging.stores
+
+
+@linux
+@pytest.mark.parametrize("level", range(len(pf.isa_levels())), ids=pf.isa_levels())
+@pytest.mark.parametrize("way", ["through the cache", "past the cache"])
+@pytest.mark.parametrize(
+    ("batches", "rows", "width", "around"),
+    [(3, 5, 6, 0), (2, 700, 3, 0), (2, 9, 512, 0), (2, 7, 515, 0), (2, 7, 1024, 5), (3, 4, 40, 8), (4, 1, 1, 0)],
+)
+def test_merged_rows_begin_anywhere(level, way, batches, rows, width, around, rng):
+    """Whatever is around them stays."""
+    stores = 0 if way == "through the cache" else _backend.kernel.STORES.index(way)
+    outer, inner = (rng.integers(0, 1 << 16, (n, width), np.uint16) for n in (batches, rows))
+    for first in range(33):
+        whole = [np.full(batches * rows * (width + around) + 64, 7, np.uint16) for _ in range(2)]
+        for memory, merge in zip(whole, (_python.merge, _backend.kernel.merge), strict=True):
+            begin = -memory.ctypes.data % 64 // 2 + first
+            out = memory[begin : begin + batches * rows * (width + around)].reshape(batches, rows, -1)[..., :width]
+            merge(level, outer, inner, out, stores)
+            memory[:] = np.roll(memory, -begin)
+        np.testing.assert_array_equal(*whole, err_msg=str(first))
+
+
 @linux
 @pytest.mark.parametrize("level", pf.isa_levels())
 @pytest.mark.parametrize("kind", ["float64", "float32", "float16", "bfloat16"])

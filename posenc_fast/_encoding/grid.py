@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
@@ -12,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._engine import threads as _threads
-from .._engine.blocks import BLOCK, WORTH_A_THREAD
+from .._engine.blocks import BLOCK, WORTH_A_THREAD, Target, collapse
 from .._numbers.arguments import check_workers, count_of
 from .._numbers.arrays import check_out, new
 from .._numbers.formats import wanted_type
@@ -155,6 +154,9 @@ def filled(
 ) -> Array:
     """The encodings of all points of coordinates that were checked."""
     shape = (*(length_of(coordinates[a]) for a in order), encoding.d_model)
+    if len(order) == 1:
+        return _rows(encoding, coordinates[0], result_type, threads, result)
+    given = result is not None
     if result is None:
         result = new(shape, result_type)
     if result.size == 0:
@@ -165,19 +167,25 @@ def filled(
     tables = []
     for place, a in enumerate(order):
         part = parts[a]
+        table = np.zeros((shape[place], encoding.d_model), result_type)
         if part is not None:
-            table = np.zeros((shape[place], encoding.d_model), result_type)
             table[:, part.columns] = _rows(part.encoding, coordinates[a], result_type, threads)
-            tables.append(_along(_bits(table), place, len(order)))
+        tables.append(table.view(np.uint16))
+    engine = encoding._plans.engine()
+    # columns that read several axes are written afterwards, to what is there best still in the cache
+    stores = Target(result, warm=given).stores() if mixed is None else 0
 
     def fill(rows: slice) -> None:
-        target = _bits(result[rows])
+        target = result[rows].view(np.uint16)
         # a column is all zero bits in every table but its own, so its own bits are kept, a minus of zero included
-        some = [table if table.shape[0] == 1 else table[rows] for table in tables]
-        if len(some) > 1:
-            np.bitwise_or(functools.reduce(np.bitwise_or, some[:-1]), some[-1], out=target)
-        elif some:
-            target[...] = some[0]
+        outer = tables[0][rows]
+        for table in tables[1:-1]:
+            outer = outer[..., np.newaxis, :] | table
+        flat = collapse(target, 3) if result.flags.aligned else None
+        made = np.empty((math.prod(target.shape[:-2]), *target.shape[-2:]), np.uint16) if flat is None else flat
+        engine.module.merge(engine.level, outer.reshape(-1, outer.shape[-1]), tables[-1], made, stores)
+        if flat is None:
+            target[...] = made.reshape(target.shape)
         if mixed is not None and unit is not None:
             where = np.empty((*target.shape[:-1], len(order)), points[0].dtype)
             for place, a in enumerate(order):
@@ -246,10 +254,12 @@ def length_of(axis: range | Given) -> int:
     return len(axis)
 
 
-def _rows(encoding: Encoding, axis: range | Given, result_type: np.dtype[Any], threads: int) -> Array:
+def _rows(
+    encoding: Encoding, axis: range | Given, result_type: np.dtype[Any], threads: int, out: Array | None = None
+) -> Array:
     if isinstance(axis, range):
-        return encoding.table(len(axis), start=axis.start, step=axis.step, dtype=result_type, workers=threads)
-    return encode(encoding._plans, axis, result_type, threads=threads)
+        return encoding.table(len(axis), start=axis.start, step=axis.step, dtype=result_type, workers=threads, out=out)
+    return encode(encoding._plans, axis, result_type, out, threads=threads)
 
 
 def _missing(axis: range | Given) -> npt.NDArray[np.bool_] | None:
@@ -265,10 +275,6 @@ def _points(coordinates: list[range | Given]) -> tuple[list[Array], Fraction, st
 def _along(array: Array, place: int, dims: int) -> Array:
     """The array's first dimension as dimension ``place`` of ``dims``, those behind it at the end."""
     return array.reshape(*[1] * place, len(array), *[1] * (dims - place - 1), *array.shape[1:])
-
-
-def _bits(array: Array) -> Array:
-    return array.view(f"u{array.itemsize}")
 
 
 def _parts(encoding: Encoding) -> tuple[list[_Part | None], _Part | None]:

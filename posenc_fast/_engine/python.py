@@ -18,7 +18,7 @@ from .._numbers.doubles import Floats, Pair, fma, product, total, two_product, t
 from .._numbers.formats import BFLOAT16, FLOAT64
 from .._numbers.rounding import HUGE, add_rounded, round_into, round_once, rows_left_out, values_of
 
-__all__ = ["Lattice", "Plan", "rotate"]
+__all__ = ["Lattice", "Plan", "merge", "rotate"]
 
 Bits = npt.NDArray[np.uint64]
 
@@ -415,6 +415,17 @@ class Lattice:
         a, a_low = product(*value, cosine, cosine_low)
         b, b_low = product(*quadrature, sine, sine_low)
         return total(a, a_low, sign * b, sign * b_low)
+
+
+def merge(
+    level: int,
+    outer: npt.NDArray[np.uint16],
+    inner: npt.NDArray[np.uint16],
+    out: npt.NDArray[np.uint16],
+    stores: int = 0,
+) -> None:
+    """Fill out (batch, rows, width) with outer (batch, width) | inner (rows, width): pieces of values of any type."""
+    np.bitwise_or(outer[:, np.newaxis], inner, out=out)
 
 
 def rotate(
