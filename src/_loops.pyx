@@ -806,10 +806,11 @@ cdef bint encode(const CPlan* plan, const double* positions, Py_ssize_t rows, co
             deliver(sink, i, blank, low if wide else NULL, width, rest if wide else rest + width)
         elif wide:
             any_row(plan, position, single, True, False, row, row_low, work.evaluate.rest)
-            columns_accurate(plan, row, row_low, high, low)
+            if not plan.straight:
+                columns_accurate(plan, row, row_low, high, low)
             if single:
-                settle(high, low, width)
-            deliver(sink, i, high, low, width, rest)
+                settle(row if plan.straight else high, row_low if plan.straight else low, width)
+            deliver(sink, i, row if plan.straight else high, row_low if plan.straight else low, width, rest)
         elif fused and plan.straight and kind == QUICK_ROW and not single:
             emit(plan, sink, i, NULL, position, rest)
         else:
