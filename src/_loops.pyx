@@ -6,10 +6,9 @@ Design
 (a) A *wave* is a frequency, in turns per unit of position, kept as the sum of two doubles. A column of the output is
     amplitude * (sine or cosine of a wave). Waves are evaluated once, however many columns share them.
 (b) ``reduce``: position * turns is a product and its exact error; whole quarter turns are subtracted, which is exact;
-    what is left is at most an eighth of a turn, with a low part. No tables, no branches, no Payne-Hanek: two doubles
-    of turns lose |angle| * 2^-106.
-(c) ``quick``: sine and cosine of it to 2^-51, for results that are rounded to 32 or 16 bits.
-    ``accurate``: the same as sums of two doubles, to 2^-65, for float64 results and for (d).
+    what is left is at most an eighth of a turn, with a low part. No tables, no branches, no Payne-Hanek.
+(c) ``quick``: sine and cosine of it in doubles, for results that are rounded to 32 or 16 bits.
+    ``accurate``: the same as sums of two doubles, for float64 results and for (d).
 (d) Consecutive positions are not evaluated but rotated: value and quadrature of an anchor row, times cosine and sine
     of the offset. The row above and the row below the anchor by the same offset share both products. Anchors are
     themselves rotated from one exact evaluation per *span*. Which anchor serves a position depends on the position
@@ -19,6 +18,12 @@ Design
     and contraction is off. FMA stands in the polynomials of ``quick`` alone, where results are rounded to fewer bits: a
     level without it takes plain products and sums, whose values are within REACH, and evaluates those rows again,
     with products and sums that are rounded once, in which a value lies so close to the middle of two.
+(g) Range: angles of up to 2^49 turns at positions of up to 2^990. A row beyond (a HARD_ROW), or of so few turns that
+    errors of products are subnormal, is left to exact arithmetic in Python; one without a position is not a number.
+    Rows of integers of 64 bits are rotated, whatever their angles.
+(h) Worst errors, as ``python bench/steps.py --samples 1048576`` measures them: ``reduce`` 2^-105.9 of the angle, ``quick``
+    2^-52.5 with FMA and 2^-52.1 without, ``accurate`` 2^-66.9 of the value, rotated rows 2^-50.5 in doubles and
+    2^-67.0 as sums of two.
 
 Nothing here is checked: ``_kernel.pyx`` and the Python wrapper have done that. Nothing here may touch a Python
 object: the module's init function never runs.

@@ -614,8 +614,8 @@ def test_add_to_start_and_step(start, step, rng):
 def test_small_sums_are_those_of_the_long_way(shape, start, rng):
     encoding, x = pf.sinusoidal(shape[-1]), rng.normal(size=shape).astype(np.float32)
     for x_scale in (1.0, -0.3, 2, np.float64(3)):
-        # whoever asks for threads is led through all checks
-        expected = encoding.add_to(x, start=start, x_scale=x_scale, workers=1)
+        # a negative number of workers is led through all checks
+        expected = encoding.add_to(x, start=start, x_scale=x_scale, workers=-1)
         got = encoding.add_to(x, start=start, x_scale=x_scale)
         np.testing.assert_array_equal(got, expected)
         assert got.flags.owndata
@@ -785,22 +785,44 @@ def test_few_rows_have_the_bits_of_the_general_way(positions, dtype):
     shifted = pf.Encoding([0.1, 2.0, 3.0], phases=[0.1, 0.2, 0.3])
     for encoding in (pf.sinusoidal(6), pf.sinusoidal(7, odd="zero"), periodic, shifted):
         few = encoding.encode(positions, dtype=dtype)
-        # a number of workers leads past the short way
-        general = encoding.encode(positions, dtype=dtype, workers=1)
+        # a negative number of workers leads past the short way
+        general = encoding.encode(positions, dtype=dtype, workers=-1)
         assert few.dtype == general.dtype
         assert few.shape == general.shape == (*positions.shape, encoding.d_model)
         assert few.flags.c_contiguous
         assert few.tobytes() == general.tobytes()
+        out = np.ones_like(general)
+        assert encoding.encode(positions, dtype=dtype, out=out) is out
+        assert out.tobytes() == general.tobytes()
+
+
+@pytest.mark.usefixtures("backend")
+def test_few_positions_in_their_own_out():
+    """Of which some are beyond what the kernel does by itself, and are looked at again."""
+    encoding = pf.sinusoidal(2)
+    out = np.array([[1e300, 0.5], [2.0**60, -3.0], [1e-300, 1e18]])
+    positions = out[:, 0]
+    expected = encoding.encode(positions.copy(), dtype=np.float64, workers=-1)
+    assert encoding.encode(positions, out=out) is out
+    np.testing.assert_array_equal(out, expected)
+
+
+@pytest.mark.parametrize("shape", [(3, 6), (4, 5), (4, 6, 1), (24,)])
+def test_few_rows_do_not_go_where_they_do_not_fit(shape):
+    out = np.ones(shape, np.float32)
+    with pytest.raises(ValueError, match=r"out has shape .* must have \(4, 6\)"):
+        pf.sinusoidal(6).encode(np.arange(4.0), out=out)
+    assert (out == 1).all()
 
 
 @pytest.mark.usefixtures("backend")
 @pytest.mark.parametrize("start", [0.5, -0.5, 0.1, -6.9, 1e-9, 2.0**-70, 1e9 + 0.1, 2.0**51 + 0.5])
 def test_small_tables_of_fractional_starts(start):
-    # a number of workers leads past the short way
+    # a negative number of workers leads past the short way
     periodic = pf.fourier_features(pf.periodic([7.0, 24.0]))
     for encoding in (pf.sinusoidal(6), pf.sinusoidal(7, odd="zero"), periodic):
         for length, dtype in itertools.product((1, 2, 13), (None, np.float64, np.float16)):
-            few, any_number = (encoding.table(length, start=start, dtype=dtype, workers=each) for each in (None, 1))
+            few, any_number = (encoding.table(length, start=start, dtype=dtype, workers=each) for each in (None, -1))
             np.testing.assert_array_equal(few.view(np.uint8), any_number.view(np.uint8))
     plans = pf.sinusoidal(6)._plans
     assert (short.fractional(plans, 13, start, None) is None) == (start == 2.0**-70)
@@ -810,6 +832,11 @@ def test_few_rows_take_the_short_way():
     plans = pf.sinusoidal(6)._plans
     for dtype in (None, np.float32, np.float64):
         assert short.rows(plans, np.arange(4.0), dtype, None) is not None
+        out = np.ones((4, 6), dtype or np.float32)
+        assert short.rows(plans, np.arange(4.0), dtype, out) is out
+        assert short.rows(plans, out[:, 0], dtype, out) is None
+        assert short.rows(plans, np.arange(4.0), dtype, out[:, ::-1]) is None
+    assert short.rows(plans, np.arange(4.0), np.float64, np.ones((4, 6), np.float32)) is None
     assert short.rows(plans, np.arange(4.0), np.float16, None) is None
     assert short.rows(plans, [1.0, 2.0], None, None) is None
     assert short.rows(pf.join([pf.sinusoidal(4)] * 2)._plans, np.ones((2, 2)), None, None) is None

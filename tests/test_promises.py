@@ -385,8 +385,8 @@ def test_past_the_cache(dtype, width, padding, monkeypatch):
         out = np.ndarray(
             (rows, width), number_type, room, begin, ((width + padding) * number_type.itemsize, number_type.itemsize)
         )
-        # a number of workers leads past the short way of small tables
-        encoding.table(rows, start=start, dtype=number_type, out=out, workers=1)
+        # a negative number of workers leads past the short way of small tables
+        encoding.table(rows, start=start, dtype=number_type, out=out, workers=-1)
         np.testing.assert_array_equal(out.view(f"u{number_type.itemsize}"), expected.view(f"u{number_type.itemsize}"))
         out.view(f"u{number_type.itemsize}")[...] = np.frombuffer(
             b"\xa5" * number_type.itemsize, f"u{number_type.itemsize}"
@@ -408,11 +408,11 @@ def test_sums_from_beyond_the_cache(dtype, width, batches, monkeypatch):
         for size in (1 << 40, 3):
             monkeypatch.setattr(_target, "cache_size", lambda size=size: size)
             there = x.copy()
-            # a number of workers leads past the short way of small arrays
-            sums += [encoding.add_to(there, start=start, out=there, workers=1)]
-            sums += [encoding.add_to(x, start=start, workers=1)]
+            # a negative number of workers leads past the short way of small arrays
+            sums += [encoding.add_to(there, start=start, out=there, workers=-1)]
+            sums += [encoding.add_to(x, start=start, workers=-1)]
             room = np.full((batches, rows, width + 5), 7, number_type)
-            sums += [encoding.add_to(x, start=start, out=room[..., 2:-3], workers=1)]
+            sums += [encoding.add_to(x, start=start, out=room[..., 2:-3], workers=-1)]
             assert (room[..., :2] == 7).all()
             assert (room[..., -3:] == 7).all()
         for total in sums:

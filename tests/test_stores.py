@@ -119,12 +119,12 @@ def seen(monkeypatch):
 def test_tables_are_written_so(seen):
     encoding, stores = seen
     out = written(100, 256)
-    encoding.table(100, out=out, workers=1)
+    encoding.table(100, out=out, workers=-1)
     assert set(stores) == {"past the cache"}
     assert len(stores) > 1
     np.testing.assert_array_equal(out, encoding.table(100))
     del stores[:]
-    encoding.table(100, workers=1)
+    encoding.table(100, workers=-1)
     assert len(stores) > 1
     assert all("cleared" in each for each in stores)
 
@@ -132,11 +132,11 @@ def test_tables_are_written_so(seen):
 def test_sums_are_written_so(seen):
     encoding, stores = seen
     x = np.zeros((2, 100, 256), np.float32)
-    total = encoding.add_to(x, workers=1)
+    total = encoding.add_to(x, workers=-1)
     assert set(stores) == {"past the cache"}
     np.testing.assert_array_equal(total[1], encoding.table(100))
     del stores[:]
-    encoding.add_to(x, out=x, workers=1)
+    encoding.add_to(x, out=x, workers=-1)
     assert stores
     assert all("added to" in each for each in stores)
     np.testing.assert_array_equal(x, total)
@@ -147,15 +147,15 @@ def test_rows_of_any_positions_are_written_so(seen):
     encoding, stores = seen
     out = written(100, 256, np.float64)
     positions = np.random.default_rng(0).uniform(0, 1e6, 100)
-    encoding.encode(positions, out=out, workers=1)
-    encoding.table(100, step=3, out=out, workers=1)
+    encoding.encode(positions, out=out, workers=-1)
+    encoding.table(100, step=3, out=out, workers=-1)
     assert set(stores) == {"past the cache"}
     del stores[:]
-    encoding.encode(positions, dtype=np.float64, workers=1)
+    encoding.encode(positions, dtype=np.float64, workers=-1)
     assert stores
     assert all("cleared" in each for each in stores)
     del stores[:]
-    encoding.encode(positions, workers=1)
+    encoding.encode(positions, workers=-1)
     assert stores
     assert all("longer to compute" in each for each in stores)
 

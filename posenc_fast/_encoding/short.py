@@ -1,7 +1,7 @@
 """The short way of small calls, whose checks would take longer than their rows.
 
 Each function gives the bits of the general way, or None where something about the call is not the most usual; the general
-way then takes all its checks. Nothing has been written when None is returned.
+way then takes all its checks. What has been written when None is returned, it writes again.
 """
 
 from __future__ import annotations
@@ -70,11 +70,12 @@ def fractional(plans: Plans, length: int, start: float, dtype: Any) -> Array | N
     # as `Progression` decides
     largest = max(abs(numerator), abs(numerator + (length - 1) * denominator))
     engine = plans.engine()
-    plan, phase = plans.plan(engine, "real" if largest <= EXACT_IN_FLOAT64 else "pair")
+    exact = largest <= EXACT_IN_FLOAT64
+    plan, phase = plans.plan(engine, "real" if exact else "pair")
     if phase or plans.lattice_impossible():
         return None
-    high, low = two_sum(np.arange(length, dtype=np.float64), start)
-    positions = high[:, np.newaxis] if largest <= EXACT_IN_FLOAT64 else np.stack([high, low], axis=1)
+    whole = np.arange(length, dtype=np.float64)
+    positions = (whole + start)[:, np.newaxis] if exact else np.stack(two_sum(whole, start), axis=1)
     result = empty((length, width), usual[0])
     return result if plan.encode(engine.level, positions, result, usual[1]) is None else None
 
@@ -143,10 +144,10 @@ def row(plans: Plans, position: Any, out: Any) -> Array | None:
 
 
 def rows(plans: Plans, positions: Any, dtype: Any, out: Array | None) -> Array | None:
-    """A few new rows of the real numbers of a plain array."""
-    if type(positions) is not np.ndarray or out is not None or positions.dtype not in _REAL:
+    """A few rows of the real numbers of a plain array."""
+    if type(positions) is not np.ndarray or positions.dtype not in _REAL:
         return None
-    usual = usual_type(dtype)
+    usual = usual_type(dtype, out)
     if usual is None:
         return None
     count, width = positions.size, plans.width
@@ -156,9 +157,12 @@ def rows(plans: Plans, positions: Any, dtype: Any, out: Array | None) -> Array |
     plan = plans.scalar_plans.get(engine.backend) or plans.scalar_plan(engine)
     if plan is None:
         return None
-    result = empty((count, width), usual[0])
+    result = _contiguous_rows(out, (*positions.shape, width), usual[0])
+    # rows that are left are for the general way, which then needs the positions as they were
+    if result is None or (out is not None and np.may_share_memory(positions, result)):
+        return None
     # in the order of rows, whatever the order of the memory is
     values = positions.astype(np.float64, "C").reshape(count, 1)
-    if plan.encode(engine.level, values, result, usual[1]) is not None:
+    if plan.encode(engine.level, values, result.reshape(count, width), usual[1]) is not None:
         return None
-    return result if positions.ndim == 1 else result.reshape(*positions.shape, width)
+    return result if out is None else out

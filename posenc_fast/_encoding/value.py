@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self, Unpack, overload
 import numpy as np
 import numpy.typing as npt
 
-from .._engine.blocks import Target, collapse
+from .._engine.blocks import Target, collapse, one_thread
 from .._numbers.arguments import check_precision, check_size, check_workers, count_of, progression, real, real_array
 from .._numbers.arrays import base_array, check_out, new
 from .._numbers.formats import float_type, wanted_type
@@ -292,7 +292,8 @@ class Encoding:
         workers: int | None,
     ) -> Array:
         """`table` of a length that was checked."""
-        if precision == "exact" and workers is None and type(step) is int and step == 1:
+        usual = precision == "exact" and type(step) is int and step == 1
+        if usual and one_thread(workers, length * self._plans.width):
             table = None
             if type(start) is int:
                 table = short.table(self._plans, length, start, dtype, out)
@@ -376,7 +377,8 @@ class Encoding:
         >>> pf.sinusoidal(2).encode(np.datetime64("2026-01-01T00:00:00")).shape
         (2,)
         """
-        if precision == "exact" and workers is None:
+        # of no more rows than one thread makes
+        if precision == "exact" and one_thread(workers, 0):
             row = short.row(self._plans, positions, out) if dtype is None or dtype is np.float32 else None
             if row is None:
                 row = short.rows(self._plans, positions, dtype, out)
@@ -435,7 +437,8 @@ class Encoding:
         array([1., 2., 1., 2.], dtype=float32)
         """
         if type(start) is int and type(step) is int and step == 1:
-            usual = positions is None and precision == "exact" and workers is None
+            # no more than one thread adds
+            usual = positions is None and precision == "exact" and one_thread(workers, 0)
             total = short.sums(self._plans, x, start, x_scale, out) if usual else None
             if total is not None:
                 return total

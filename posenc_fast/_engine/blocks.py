@@ -15,7 +15,7 @@ from .._numbers.formats import format_of
 from . import threads as _threads
 from .backend import CACHE_SIZE, kernel
 
-__all__ = ["Target", "collapse"]
+__all__ = ["Target", "collapse", "one_thread"]
 
 Array = npt.NDArray[Any]
 
@@ -35,6 +35,11 @@ def cache_size() -> int:
             text = file.read_text().strip()
             sizes.append(int(text.rstrip("KM")) << {"K": 10, "M": 20}.get(text[-1:], 0))
     return max(sizes, default=CACHE_SIZE)
+
+
+def one_thread(workers: Any, size: int) -> bool:
+    """Whether a call of so many values takes one thread, as far as that is seen without a closer look at workers."""
+    return workers is None or (type(workers) is int and workers > 0 and size < WORTH_A_THREAD)
 
 
 def collapse(array: Array, dims: int) -> Array | None:

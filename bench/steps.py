@@ -1,0 +1,104 @@
+"""Print the worst error of each step of the arithmetic: what the design in ``src/_loops.pyx`` states.
+
+``python bench/steps.py`` (``--samples``, ``--seed``; it needs mpmath) draws arguments from all that a step may be given
+and holds what it gives against mpmath. It asks the engine in Python, whose bits are those of the kernel, for the steps
+by themselves.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import mpmath
+import numpy as np
+import numpy.typing as npt
+
+import posenc_fast as pf
+from posenc_fast._engine import backend, python
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+from support import exact
+
+Floats = npt.NDArray[np.float64]
+# of what `sincos` is given, in turns; see src/coefficients.py
+FOLDED = 0.1255
+# bits of mpmath's numbers: 2^64 turns, and 150 bits behind the point
+BITS = 220
+
+
+def worst(errors: Iterable[mpmath.mpf]) -> str:
+    """The largest error, as a power of two."""
+    return f"2^{float(mpmath.log(max(errors), 2)):.1f}"
+
+
+def turns_of(rng: np.random.Generator, count: int) -> Floats:
+    """Frequencies as sums of two doubles, (2, 1, count)."""
+    high = 2.0 ** rng.uniform(-40, 0, count)
+    return np.stack([high, high * rng.uniform(-(2.0**-54), 2.0**-54, count)])[:, np.newaxis]
+
+
+def reduction(rng: np.random.Generator, samples: int) -> Iterator[mpmath.mpf]:
+    """Of an angle of up to 2^49 turns, in parts of that angle."""
+    positions, turns = 2.0 ** rng.uniform(0, 49, (samples, 1)), turns_of(rng, 1)
+    high, low = python.angles(positions, turns)
+    for position, *angle in zip(positions[:, 0], high[:, 0], low[:, 0], strict=True):
+        whole = mpmath.mpf(position) * mpmath.fsum(map(mpmath.mpf, turns[:, 0, 0]))
+        error = mpmath.fsum(map(mpmath.mpf, angle)) - whole
+        yield abs(error - mpmath.nint(error)) / whole
+
+
+def quick(rng: np.random.Generator, samples: int, fused: bool) -> Iterator[mpmath.mpf]:
+    x = rng.uniform(-FOLDED, FOLDED, samples)
+    sine, cosine = python.sincos(x, np.zeros(samples, np.uint64), fused)
+    for angle, *values in zip(x, sine, cosine, strict=True):
+        for value, true in zip(values, exact.sincos(angle, 2 * mpmath.pi), strict=True):
+            yield abs(value - true)
+
+
+def accurate(rng: np.random.Generator, samples: int) -> Iterator[mpmath.mpf]:
+    """In parts of the sine or cosine."""
+    x = rng.uniform(-0.5, 0.5, samples)
+    x_low = x * rng.uniform(-(2.0**-54), 2.0**-54, samples)
+    for i, parts in enumerate(python.sincos_dd(x, x_low)):
+        for *angle, high, low in zip(x, x_low, *parts, strict=True):
+            true = (mpmath.sin, mpmath.cos)[i](2 * mpmath.pi * mpmath.fsum(map(mpmath.mpf, angle)))
+            yield abs(mpmath.mpf(high) + mpmath.mpf(low) - true) / abs(true)
+
+
+def rotation(rng: np.random.Generator, samples: int, wide: bool) -> Iterator[mpmath.mpf]:
+    """Of rows of 64 columns, turned twice: from a span to an anchor, and from that to the row."""
+    encoding = pf.sinusoidal(64)
+    with pf.use_backend("python"):
+        lattice, span_bits = encoding._plans.lattice(backend.current(), wide)
+    positions = rng.integers(0, 2**31, samples // 64)
+    high, low = lattice._rotated(positions >> span_bits, positions & ((1 << span_bits) - 1))
+    frequencies = exact.schedule(64)
+    for position, *parts in zip(positions, high, low if wide else np.zeros_like(high), strict=True):
+        true = [value for frequency in frequencies for value in exact.sincos(int(position), frequency)]
+        for *value, expected in zip(*parts, true, strict=True):
+            yield abs(mpmath.fsum(map(mpmath.mpf, value)) - expected)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--samples", type=int, default=1 << 16)
+    parser.add_argument("--seed", type=int, default=1)
+    arguments = parser.parse_args()
+    rng, samples = np.random.default_rng(arguments.seed), arguments.samples
+    with mpmath.workprec(BITS):
+        for name, errors in {
+            "reduce, of the angle": reduction(rng, samples),
+            "quick, with FMA": quick(rng, samples, True),
+            "quick, without": quick(rng, samples, False),
+            "accurate, of the value": accurate(rng, samples),
+            "rotated, doubles": rotation(rng, samples, False),
+            "rotated, sums of two": rotation(rng, samples, True),
+        }.items():
+            print(f"{name:24}{worst(errors)}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
