@@ -208,20 +208,22 @@ static inline void posenc_from_half(cruint16 x, rfloat out, ptrdiff_t n)
         out[i] = posenc_half_value(x[i]);
 }
 
-/* float or widebfloat -> bfloat16. 1: a float that was rounded from a double may have been rounded to the wrong side
-   by this second rounding, since it lies in the middle of two bfloat16 or is subnormal; from widebfloats all is well */
+/* float or widebfloat -> bfloat16, of two that are as near the larger one, as of posenc_nearest_bfloat, and what holds there
+   for NaN. 1: a float that was rounded from a double may have been rounded to the wrong side by this second rounding, since
+   it lies in the middle of two bfloat16 or is subnormal; from widebfloats all is well */
 static inline int posenc_to_bfloat(const void *POSENC_RESTRICT x, ruint16 out, ptrdiff_t n)
 {
-    uint32_t doubtful = 0;
+    uint32_t nearest = 0xffffffffu, least = 0xffffffffu;
     for (ptrdiff_t i = 0; i < n; i++) {
-        uint32_t u, size, rounded;
+        uint32_t u, distance, size;
         memcpy(&u, (const char *)x + 4 * i, sizeof u);
-        size = u & 0x7fffffffu;
-        rounded = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
-        out[i] = (uint16_t)(size > 0x7f800000u ? (u >> 16) | 0x40u : rounded);
-        doubtful |= (uint32_t)((u & 0xffffu) == 0x8000u) | (uint32_t)(size - 1u < 0x7fffffu);
+        out[i] = (uint16_t)((u + 0x8000u) >> 16);
+        distance = (u << 16) ^ 0x80000000u; /* from the middle */
+        nearest = distance < nearest ? distance : nearest;
+        size = (u << 1) - 1u; /* nothing is less than zero's */
+        least = size < least ? size : least;
     }
-    return doubtful != 0;
+    return nearest == 0 || least < 0xffffffu;
 }
 
 static inline void posenc_from_bfloat(cruint16 x, rfloat out, ptrdiff_t n)
