@@ -196,7 +196,7 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         d = self.encoding_.d_model
-        made = [f"{('sin', 'cos')[f]}{i}" for f, i in columns_of([-(-d // 2), d // 2], self.layout)]
+        made = [f"{('sin', 'cos')[f]}{i}" for f, i in columns_of([-(-d // 2), d // 2], self.layout).T]
         names = _check_feature_names_in(self, input_features)
         return np.array([f"{name}_{each}" for name in names for each in made], dtype=object)
 

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 __all__ = ["fourier_features", "join", "positional_encoding", "sinusoidal"]
 
+Floats = npt.NDArray[np.float64]
+
 LAYOUTS: tuple[Layout, ...] = get_args(Layout)
 ODD: tuple[Odd, ...] = get_args(Odd)
 # phase in turns and sign of the amplitude
@@ -62,11 +64,17 @@ def _schedule_of(frequencies: Any, name: str) -> Schedule:
     return Explicit(values)
 
 
-def columns_of(counts: Sequence[int], layout: Layout) -> list[tuple[int, int]]:
-    """(function, frequency) of each column, for so many frequencies a function."""
-    if layout == "concatenated":
-        return [(f, i) for f, count in enumerate(counts) for i in range(count)]
-    return [(f, i) for i in range(max(counts)) for f, count in enumerate(counts) if i < count]
+def columns_of(counts: Sequence[int], layout: Layout) -> npt.NDArray[np.intp]:
+    """Function and frequency of each column, (2, d), for so many frequencies a function."""
+    columns = np.stack([np.repeat(np.arange(len(counts)), counts), np.concatenate([np.arange(n) for n in counts])])
+    return columns if layout == "concatenated" else columns[:, np.argsort(columns[1], kind="stable")]
+
+
+def _phases_and_amplitudes(
+    functions: npt.NDArray[np.intp], names: Sequence[Function], factor: float
+) -> tuple[Floats, Floats]:
+    phases, signs = np.array([FUNCTIONS[name] for name in names]).T
+    return phases[functions], factor * signs[functions]
 
 
 @overload
@@ -288,16 +296,15 @@ def _build(
         formula = {"frequencies": dict(zip(names, schedules, strict=True)) if len(needed) == 2 else schedules[0]}
     if len(schedules) == 2 and counts[1] == 0:
         schedules.pop()
-    bases = [0, len(schedules[0]) if len(schedules) == 2 else 0]
-    placed = columns_of(counts, layout)
-    index = [bases[f] + i for f, i in placed]
-    phases = [FUNCTIONS[names[f]][0] for f, i in placed]
-    amplitudes = [factor * FUNCTIONS[names[f]][1] for f, i in placed]
+    function, index = columns_of(counts, layout)
+    if len(schedules) == 2:
+        index = index + function * len(schedules[0])
+    phases, amplitudes = _phases_and_amplitudes(function, names, factor)
     if paired < d:
-        index, phases, amplitudes = [*index, -1], [*phases, 0.0], [*amplitudes, 0.0]
+        index, phases, amplitudes = np.append(index, -1), np.append(phases, 0.0), np.append(amplitudes, 0.0)
     options = formula | {"layout": layout, "functions": names, "odd": odd, "scale": factor}
     return Encoding._of(
-        Sinusoids(schedules, np.array(index)[:, np.newaxis], np.array(phases), np.array(amplitudes)),
+        Sinusoids(schedules, index[:, np.newaxis], phases, amplitudes),
         recipe_of("sinusoidal", d, usual=_USUAL, **options),
     )
 
@@ -357,14 +364,9 @@ def fourier_features(
         if values.ndim not in (1, 2) or values.size == 0:
             raise ValueError(f"frequencies has shape {values.shape}, but must have (k,) or (k, axes), none of them 0")
         (schedule, index), given = explicit(values), values.copy()
-    placed = columns_of([len(index)] * len(names), layout)
+    function, row = columns_of([len(index)] * len(names), layout)
     return Encoding._of(
-        Sinusoids(
-            (schedule,),
-            index[[i for f, i in placed]],
-            np.array([FUNCTIONS[names[f]][0] for f, i in placed]),
-            np.array([factor * FUNCTIONS[names[f]][1] for f, i in placed]),
-        ),
+        Sinusoids((schedule,), index[row], *_phases_and_amplitudes(function, names, factor)),
         recipe_of("fourier_features", given, usual=_USUAL_FEATURES, functions=names, layout=layout, scale=factor),
     )
 

@@ -87,8 +87,9 @@ class Plans:
                 return places.astype(np.int32)
 
             def runs(source: Array) -> npt.NDArray[np.int32]:
-                breaks = np.flatnonzero(np.diff(source) != 1) + 1
-                return np.concatenate([[0], breaks, [len(source)]]).astype(np.int32)
+                begins = np.ones(len(source) + 1, np.bool_)
+                np.not_equal(source[1:], source[:-1] + 1, out=begins[1:-1])
+                return np.flatnonzero(begins).astype(np.int32)
 
             planar = min((False, True), key=lambda p: len(runs(place(waves.quadrant, p))))
             source, following = place(waves.quadrant, planar), waves.quadrant + 1

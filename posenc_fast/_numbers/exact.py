@@ -13,7 +13,7 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Real", "divide", "multiply", "power_ratio", "sincos_turns", "split", "two_pi"]
+__all__ = ["Real", "divide", "multiply", "power_ratio", "powers", "sincos_turns", "split", "two_pi"]
 
 Real = tuple[int, int]
 
@@ -30,6 +30,21 @@ def multiply(a: Real, b: Real, bits: int) -> Real:
     mantissa = a[0] * b[0]
     excess = mantissa.bit_length() - bits
     return (mantissa >> excess, a[1] + b[1] + excess) if excess > 0 else (mantissa, a[1] + b[1])
+
+
+def powers(first: Real, ratio: Real, count: int, bits: int) -> list[Real]:
+    """first, first * ratio, first * ratio**2, .., each cut to ``bits`` bits."""
+    numbers = []
+    mantissa, exponent = first
+    for _ in range(count):
+        numbers.append((mantissa, exponent))
+        mantissa *= ratio[0]
+        exponent += ratio[1]
+        excess = mantissa.bit_length() - bits
+        if excess > 0:
+            mantissa >>= excess
+            exponent += excess
+    return numbers
 
 
 def divide(numerator: int, denominator: int, bits: int) -> Real:
@@ -73,17 +88,12 @@ def power_ratio(base: float, exponent: Fraction, bits: int) -> Real:
 
 def split(numbers: Sequence[Real]) -> npt.NDArray[np.float64]:
     """(2, n): high and low parts of the sums of two doubles nearest to real numbers; infinite where out of range."""
-    highs, lows, exponents = [], [], []
-    for mantissa, exponent in numbers:
-        if mantissa.bit_length() > 400:
-            mantissa, exponent = _trim(mantissa, exponent, 400)
-        high = float(mantissa)
-        highs.append(high)
-        lows.append(float(mantissa - int(high)))
-        exponents.append(exponent)
+    short = [number if number[0].bit_length() <= 400 else _trim(*number, 400) for number in numbers]
+    highs = [float(mantissa) for mantissa, _ in short]
+    lows = [float(mantissa - int(high)) for (mantissa, _), high in zip(short, highs, strict=True)]
     with np.errstate(over="ignore", under="ignore"):
         parts: npt.NDArray[np.float64] = np.ldexp(
-            np.array([highs, lows]).reshape(2, -1), np.array(exponents, dtype=np.int64)
+            np.array([highs, lows]), np.array([exponent for _, exponent in short], np.int64)
         )
     return parts
 
