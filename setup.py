@@ -133,17 +133,7 @@ def extensions():
     (kernel,) = cythonize([Extension("posenc_fast._kernel", ["src/_kernel.pyx"])], **options)
     kernel.sources += [source for part in loops for source in part.sources]
     kernel.include_dirs = ["src"]
-    headers = (
-        "posenc.h",
-        "arithmetic.h",
-        "tuning.h",
-        "cpu.h",
-        "coefficients.h",
-        "posenc.pxd",
-        "work.pxd",
-        "guards.pxd",
-    )
-    kernel.depends = [f"src/{name}" for name in headers]
+    kernel.depends = sorted(str(path) for kind in ("h", "pxd", "pxi") for path in Path("src").glob(f"*.{kind}"))
     kernel.py_limited_api = ABI3
     if ABI3:
         kernel.define_macros = [("Py_LIMITED_API", "0x030B0000")]

@@ -1,0 +1,272 @@
+# Included by _loops.pyx: rows of any positions, each evaluated for itself.
+
+cdef enum:
+    QUICK_ROW
+    ANY_ROW
+    HARD_ROW
+    NO_ROW
+
+
+cdef inline int difficulty(const CPlan* plan, const double* position) noexcept nogil:
+    """Which way a row can go; a HARD_ROW is left to exact arithmetic, a NO_ROW has no position."""
+    cdef Py_ssize_t a
+    cdef double turns = 0.0
+    cdef bint hard = False
+    cdef int answer = QUICK_ROW if plan.axes == 1 else ANY_ROW
+    for a in range(plan.axes):
+        turns = fabs(position[a]) * plan.largest[a]
+        # an infinite frequency at a position of zero is no number, and hard too
+        if not turns <= QUICK or fabs(position[a]) > HUGE:
+            answer = ANY_ROW
+            if not fabs(position[a]) < INFINITY:
+                return NO_ROW
+            hard = hard or not turns <= MOST or fabs(position[a]) > HUGE
+    if hard:
+        return HARD_ROW
+    if plan.axes == 1 and turns < TINY and position[0] != 0:
+        return HARD_ROW
+    return answer
+
+
+cdef void flatten(const CPlan* plan, Py_ssize_t rows, CPlan* flat, double* scratch) noexcept nogil:
+    """A plan whose one row is several rows of the given plan, side by side."""
+    cdef Py_ssize_t i, j, c, k, n = plan.waves, width = plan.width
+    cdef double* high = scratch
+    cdef double* low = high + rows * n
+    cdef double* amplitude = low + rows * n
+    cdef int32_t* source = <int32_t*>(amplitude + rows * width)
+    cdef int32_t* runs = source + rows * width
+    flat[0] = plan[0]
+    flat.waves = rows * n
+    flat.width = rows * width
+    flat.nruns = 0
+    for i in range(rows):
+        for j in range(n):
+            high[i * n + j] = plan.high[j]
+            low[i * n + j] = plan.low[j]
+        for c in range(width):
+            k = plan.source[c]
+            amplitude[i * width + c] = plan.amplitude[c]
+            # planar: the sines of all rows, then the cosines of all rows
+            k += i * 2 * n if not plan.planar else i * n if k < n else (rows - 1 + i) * n
+            c += i * width
+            source[c] = <int32_t>k
+            if c == 0 or k != source[c - 1] + 1:
+                runs[flat.nruns] = <int32_t>c
+                flat.nruns += 1
+    runs[flat.nruns] = <int32_t>flat.width
+    flat.high = high
+    flat.low = low
+    flat.amplitude = amplitude
+    flat.source = source
+    flat.runs = runs
+
+
+cdef inline void round_columns(const CPlan* plan, const double* waves, const double* position,
+                               narrow_row out) noexcept nogil:
+    """The columns of waves; without those (NULL) the waves at a position, which are the columns, as they are made."""
+    if waves == NULL:
+        quick_columns[narrow_row](plan, position, 0, out, True)
+    else:
+        columns[narrow_row](plan, waves, out)
+
+
+cdef void emit(const CPlan* plan, const CSink* sink, Py_ssize_t i, const double* waves, const double* position,
+               double* scratch) noexcept nogil:
+    """One row of quickly evaluated waves to the sink; or of a position, see `round_columns`, with FMA, and no sum.
+
+    scratch: width doubles, then what `deliver` takes.
+    """
+    cdef char* out = sink.out + i * sink.row
+    if sink.x != NULL:
+        columns[rdouble](plan, waves, scratch)
+        deliver(sink, i, scratch, NULL, plan.width, scratch + plan.width)
+    elif sink.type == FLOAT32:
+        round_columns[rfloat](plan, waves, position, <float*>out)
+    elif sink.type == FLOAT16:
+        round_columns[roddfloat](plan, waves, position, <oddfloat*>scratch)
+        to_half(<oddfloat*>scratch, <uint16_t*>out, plan.width)
+    else:
+        round_columns[rfloat](plan, waves, position, <float*>scratch)
+        if to_bfloat(scratch, <uint16_t*>out, plan.width):
+            round_columns[rwidebfloat](plan, waves, position, <widebfloat*>scratch)
+            to_bfloat(scratch, <uint16_t*>out, plan.width)
+
+
+cdef void any_row(const CPlan* plan, const double* position, bint single, bint wide, bint fused, double* row,
+                  double* row_low, double* scratch) noexcept nogil:
+    """A row of waves at any position, if wide as sums of two doubles. scratch: 6 * waves."""
+    cdef Py_ssize_t n = plan.waves
+    cdef double* turns = scratch
+    cdef double* turns_low = scratch + n
+    cdef double* sines = row if plan.planar else scratch + 2 * n
+    cdef double* sines_low = row_low if plan.planar else scratch + 4 * n
+    angles(plan, position, single, turns, turns_low)
+    if wide:
+        accurate_waves(turns, turns_low, sines, sines + n, sines_low, sines_low + n, n)
+    elif fused:
+        quick_waves(turns, turns_low, sines, sines + n, n, True)
+    else:
+        quick_waves(turns, turns_low, sines, sines + n, n, False)
+    if not plan.planar:
+        interleave(sines, sines + n, row, n)
+        if wide:
+            interleave(sines_low, sines_low + n, row_low, n)
+
+
+cdef void quick_any_row(const CPlan* plan, const double* position, int kind, bint single, bint fused, double* row,
+                        double* row_low, double* work) noexcept nogil:
+    """A row of waves for types of at most 32 bits."""
+    if kind == ANY_ROW or single:
+        any_row(plan, position, single, False, fused, row, row_low, work)
+        if single:
+            settle(row, row_low, 2 * plan.waves)
+    elif fused:
+        quick_columns[rdouble](plan, position, 0, row, True)
+    else:
+        quick_columns[rdouble](plan, position, 0, row, False)
+
+
+cdef void settle(rdouble high, rdouble low, Py_ssize_t n) noexcept nogil:
+    """One NaN for all: which one comes of infinite angles, and of which sign, is up to the processor and compiler."""
+    cdef Py_ssize_t c
+    for c in range(n):
+        if high[c] != high[c]:
+            high[c] = NAN
+            low[c] = 0.0
+
+
+cdef void spread(const CPlan* plan, CPlan* larger, CPlan* smaller, double* more, double* less) noexcept nogil:
+    """Plans whose amplitudes are REACH larger and smaller."""
+    cdef Py_ssize_t c
+    for c in range(plan.width):
+        more[c] = plan.amplitude[c] * (1.0 + REACH)
+        less[c] = plan.amplitude[c] * (1.0 - REACH)
+    larger[0] = smaller[0] = plan[0]
+    larger.amplitude = more
+    smaller.amplitude = less
+
+
+cdef bint emit_surely(const CPlan* larger, const CPlan* smaller, const CSink* sink, Py_ssize_t i, const double* waves,
+                      double* scratch) noexcept nogil:
+    """Emit a row of waves; whether all that lies within REACH is rounded to what was written. scratch: 2 * width."""
+    cdef Py_ssize_t n = larger.width
+    cdef char* out = sink.out + i * sink.row
+    cdef void* one = scratch
+    cdef void* other = scratch + n
+    cdef bint same
+    if sink.type == FLOAT32:
+        columns[rfloat](larger, waves, <float*>out)
+        columns[rfloat](smaller, waves, <float*>other)
+        return memcmp(out, other, 4 * n) == 0
+    if sink.type == FLOAT16:
+        columns[roddfloat](larger, waves, <oddfloat*>one)
+        columns[roddfloat](smaller, waves, <oddfloat*>other)
+        to_half(<oddfloat*>one, <uint16_t*>out, n)
+        # these differ when there is a float between them; seldom it is the middle of two float16
+        if memcmp(one, other, 4 * n) == 0:
+            return True
+        to_half(<oddfloat*>other, <uint16_t*>one, n)
+    else:
+        columns[rfloat](larger, waves, <float*>one)
+        columns[rfloat](smaller, waves, <float*>other)
+        same = memcmp(one, other, 4 * n) == 0
+        if not to_bfloat(one, <uint16_t*>out, n) and same:
+            return True
+        columns[rwidebfloat](larger, waves, <widebfloat*>one)
+        columns[rwidebfloat](smaller, waves, <widebfloat*>other)
+        to_bfloat(one, <uint16_t*>out, n)
+        to_bfloat(other, <uint16_t*>one, n)
+    return memcmp(out, one, 2 * n) == 0
+
+
+cdef bint encode(const CPlan* plan, const double* positions, Py_ssize_t rows, const CSink* sink, bint single,
+                 double* scratch, unsigned char** left) noexcept nogil:
+    """Rows of any positions. left: where HARD_ROWs are left out, a byte for each row, to be freed: 1 for those.
+
+    False when there is no memory for that.
+    """
+    cdef Py_ssize_t i = 0, c, k, j, n = plan.waves, width = plan.width, step
+    cdef EncodeWork work
+    cdef double* row
+    cdef double* row_low
+    cdef double* high
+    cdef double* low
+    cdef double* rest
+    cdef double* blank
+    cdef const double* position
+    cdef bint wide = sink.type == FLOAT64
+    # sums, of which x is gone once they are written, are made without FMA at every level
+    cdef bint fused = FUSES and sink.x == NULL, doubtful = not FUSES and sink.x == NULL and not wide
+    cdef int kind
+    cdef CPlan flat, larger, smaller, flat_larger, flat_smaller
+    lay_out_encode(plan, sink, single, &work, scratch)
+    row, row_low, high, low, rest = work.evaluate.row, work.evaluate.row_low, work.high, work.low, work.rest
+    step = 0 if fused and plan.straight else work.step
+    if doubtful:
+        spread(plan, &larger, &smaller, high, low)
+    if step:
+        flatten(plan, step, &flat, work.flat_plan)
+        if doubtful:
+            spread(&flat, &flat_larger, &flat_smaller, work.flat_more, work.flat_less)
+    while i < rows:
+        if step and i + step <= rows:
+            for k in range(step):
+                if difficulty(plan, positions + i + k) != QUICK_ROW:
+                    break
+                for j in range(n):
+                    work.flat_positions[k * n + j] = positions[i + k]
+            else:
+                quick_columns[rdouble](&flat, work.flat_positions, 1, work.flat_row, FUSES)
+                if not doubtful:
+                    emit(&flat, sink, i, work.flat_row, NULL, work.flat_rest)
+                if not doubtful or emit_surely(&flat_larger, &flat_smaller, sink, i, work.flat_row, work.flat_rest):
+                    i += step
+                    continue
+        position = positions + i * plan.axes
+        kind = difficulty(plan, position)
+        if kind == HARD_ROW:
+            if left[0] == NULL:
+                left[0] = <unsigned char*>calloc(rows, 1)
+                if left[0] == NULL:
+                    return False
+            left[0][i] = 1
+        elif kind == NO_ROW:
+            blank = high if wide else rest
+            for c in range(width):
+                blank[c] = NAN
+            if wide:
+                memset(low, 0, width * sizeof(double))
+            deliver(sink, i, blank, low if wide else NULL, width, rest if wide else rest + width)
+        elif wide:
+            any_row(plan, position, single, True, False, row, row_low, work.evaluate.rest)
+            if not plan.straight:
+                columns_accurate(plan, row, row_low, high, low)
+            if single:
+                settle(row if plan.straight else high, row_low if plan.straight else low, width)
+            deliver(sink, i, row if plan.straight else high, row_low if plan.straight else low, width, rest)
+        elif fused and plan.straight and kind == QUICK_ROW and not single:
+            emit(plan, sink, i, NULL, position, rest)
+        else:
+            quick_any_row(plan, position, kind, single, fused, row, row_low, work.evaluate.rest)
+            if not doubtful:
+                emit(plan, sink, i, row, NULL, rest)
+            elif not emit_surely(&larger, &smaller, sink, i, row, rest):
+                quick_any_row(plan, position, kind, single, True, row, row_low, work.evaluate.rest)
+                emit(plan, sink, i, row, NULL, rest)
+        i += 1
+    if sink.stream:
+        stream_end()
+    return True
+
+
+cdef void evaluate(const CPlan* plan, const double* position, const CRow* two, double* scratch) noexcept nogil:
+    """Two rows at a position, of any choices of columns, as sums of two doubles."""
+    cdef EvaluateWork work
+    cdef const CRow* row
+    cdef int k
+    lay_out_evaluate(plan.waves, &work, scratch)
+    any_row(plan, position, False, True, False, work.row, work.row_low, work.rest)
+    for k in range(2):
+        row = &two[k]
+        gather_row_accurate(work.row, work.row_low, row.source, row.amplitude, row.high, row.low, plan.width)
