@@ -13,6 +13,7 @@ import numpy.typing as npt
 import torch
 
 from .._engine.blocks import WORTH_A_THREAD
+from .._numbers.arrays import empty
 from .._numbers.formats import TYPES, float_type, kind_of
 from ._transforms import is_transformed
 
@@ -112,7 +113,7 @@ def result_for(x: torch.Tensor) -> torch.Tensor | None:
     if x.numel() * x.element_size() < HUGE:
         return new_like(x)
     like = new_like(x, "meta")
-    memory = torch.from_numpy(np.empty(x.numel() * x.element_size(), np.uint8))
+    memory = torch.from_numpy(empty((x.numel() * x.element_size(),), np.dtype(np.uint8)))
     return memory.view(x.dtype).as_strided(like.shape, like.stride())
 
 
