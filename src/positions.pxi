@@ -71,26 +71,30 @@ cdef inline void round_columns(const CPlan* plan, const double* waves, const dou
         columns[narrow_row](plan, waves, out)
 
 
-cdef void emit(const CPlan* plan, const CSink* sink, Py_ssize_t i, const double* waves, const double* position,
-               double* scratch) noexcept nogil:
-    """One row of quickly evaluated waves to the sink; or of a position, see `round_columns`, with FMA, and no sum.
+cdef void emit(const CPlan* plan, const CSink* sink, Py_ssize_t i, const double* waves, const double* positions,
+               Py_ssize_t rows, double* scratch) noexcept nogil:
+    """One row of quickly evaluated waves to the sink; or rows of positions, see `round_columns`, with FMA, and no sum.
 
     scratch: width doubles, then what `deliver` takes.
     """
+    cdef Py_ssize_t k, n = plan.width
     cdef char* out = sink.out + i * sink.row
     if sink.x != NULL:
         columns[rdouble](plan, waves, scratch)
-        deliver(sink, i, scratch, NULL, plan.width, scratch + plan.width)
+        deliver(sink, i, scratch, NULL, n, scratch + n)
     elif sink.type == FLOAT32:
-        round_columns[rfloat](plan, waves, position, <float*>out)
+        for k in range(rows):
+            round_columns[rfloat](plan, waves, positions + k, <float*>(out + k * sink.row))
     elif sink.type == FLOAT16:
-        round_columns[roddfloat](plan, waves, position, <oddfloat*>scratch)
-        to_half(<oddfloat*>scratch, <uint16_t*>out, plan.width)
+        for k in range(rows):
+            round_columns[roddfloat](plan, waves, positions + k, <oddfloat*>scratch)
+            to_half(<oddfloat*>scratch, <uint16_t*>(out + k * sink.row), n)
     else:
-        round_columns[rfloat](plan, waves, position, <float*>scratch)
-        if to_bfloat(scratch, <uint16_t*>out, plan.width):
-            round_columns[rwidebfloat](plan, waves, position, <widebfloat*>scratch)
-            to_bfloat(scratch, <uint16_t*>out, plan.width)
+        for k in range(rows):
+            round_columns[rfloat](plan, waves, positions + k, <float*>scratch)
+            if to_bfloat(scratch, <uint16_t*>(out + k * sink.row), n):
+                round_columns[rwidebfloat](plan, waves, positions + k, <widebfloat*>scratch)
+                to_bfloat(scratch, <uint16_t*>(out + k * sink.row), n)
 
 
 cdef void any_row(const CPlan* plan, const double* position, bint single, bint wide, bint fused, double* row,
@@ -219,7 +223,7 @@ cdef bint encode(const CPlan* plan, const double* positions, Py_ssize_t rows, co
             else:
                 quick_columns[rdouble](&flat, work.flat_positions, 1, work.flat_row, FUSES)
                 if not doubtful:
-                    emit(&flat, sink, i, work.flat_row, NULL, work.flat_rest)
+                    emit(&flat, sink, i, work.flat_row, NULL, 1, work.flat_rest)
                 if not doubtful or emit_surely(&flat_larger, &flat_smaller, sink, i, work.flat_row, work.flat_rest):
                     i += step
                     continue
@@ -246,14 +250,18 @@ cdef bint encode(const CPlan* plan, const double* positions, Py_ssize_t rows, co
                 settle(row if plan.straight else high, row_low if plan.straight else low, width)
             deliver(sink, i, row if plan.straight else high, row_low if plan.straight else low, width, rest)
         elif fused and plan.straight and kind == QUICK_ROW and not single:
-            emit(plan, sink, i, NULL, position, rest)
+            k = 1
+            while i + k < rows and difficulty(plan, position + k) == QUICK_ROW:
+                k += 1
+            emit(plan, sink, i, NULL, position, k, rest)
+            i += k - 1
         else:
             quick_any_row(plan, position, kind, single, fused, row, row_low, work.evaluate.rest)
             if not doubtful:
-                emit(plan, sink, i, row, NULL, rest)
+                emit(plan, sink, i, row, NULL, 1, rest)
             elif not emit_surely(&larger, &smaller, sink, i, row, rest):
                 quick_any_row(plan, position, kind, single, True, row, row_low, work.evaluate.rest)
-                emit(plan, sink, i, row, NULL, rest)
+                emit(plan, sink, i, row, NULL, 1, rest)
         i += 1
     if sink.stream:
         stream_end()
