@@ -99,23 +99,23 @@ cdef void emit(const CPlan* plan, const CSink* sink, Py_ssize_t i, const double*
 
 cdef void any_row(const CPlan* plan, const double* position, bint single, bint wide, bint fused, double* row,
                   double* row_low, double* scratch) noexcept nogil:
-    """A row of waves at any position, if wide as sums of two doubles. scratch: 6 * waves."""
+    """A row of waves at any position, if wide as sums of two doubles. scratch: 2 * waves."""
     cdef Py_ssize_t n = plan.waves
     cdef double* turns = scratch
-    cdef double* turns_low = scratch + n
-    cdef double* sines = row if plan.planar else scratch + 2 * n
-    cdef double* sines_low = row_low if plan.planar else scratch + 4 * n
-    angles(plan, position, single, turns, turns_low)
-    if wide:
-        accurate_waves(turns, turns_low, sines, sines + n, sines_low, sines_low + n, n)
+    cdef double* low = scratch + n
+    angles(plan, position, single, turns, low)
+    if wide and plan.planar:
+        accurate_waves(turns, low, row, row + n, row_low, row_low + n, 1, n)
+    elif wide:
+        accurate_waves(turns, low, row, row + 1, row_low, row_low + 1, 2, n)
+    elif fused and plan.planar:
+        quick_waves(turns, low, row, row + n, 1, n, True)
     elif fused:
-        quick_waves(turns, turns_low, sines, sines + n, n, True)
+        quick_waves(turns, low, row, row + 1, 2, n, True)
+    elif plan.planar:
+        quick_waves(turns, low, row, row + n, 1, n, False)
     else:
-        quick_waves(turns, turns_low, sines, sines + n, n, False)
-    if not plan.planar:
-        interleave(sines, sines + n, row, n)
-        if wide:
-            interleave(sines_low, sines_low + n, row_low, n)
+        quick_waves(turns, low, row, row + 1, 2, n, False)
 
 
 cdef void quick_any_row(const CPlan* plan, const double* position, int kind, bint single, bint fused, double* row,

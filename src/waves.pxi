@@ -136,37 +136,31 @@ cdef void angles(const CPlan* plan, const double* position, bint single, double*
 
 # ---- one row of waves, then one row of columns ------------------------------------------------------------------
 
-cdef inline void quick_waves(crdouble turns, crdouble turns_low, rdouble sines, rdouble cosines, Py_ssize_t n,
-                             bint fused) noexcept nogil:
+cdef inline void quick_waves(crdouble turns, crdouble turns_low, rdouble sines, rdouble cosines, Py_ssize_t step,
+                             Py_ssize_t n, bint fused) noexcept nogil:
+    """step: from sine to sine, known where this is inlined, as in `accurate_waves`."""
     cdef Py_ssize_t j
     cdef double x, low, s, c
     cdef uint64_t quadrant
     for j in range(n):
         x = reduce(turns[j], turns_low[j], &low, &quadrant)
         quick(x + low, quadrant, fused, &s, &c)
-        sines[j] = s
-        cosines[j] = c
+        sines[step * j] = s
+        cosines[step * j] = c
 
 
-cdef void accurate_waves(crdouble turns, crdouble turns_low, rdouble sines, rdouble cosines, rdouble sines_low,
-                         rdouble cosines_low, Py_ssize_t n) noexcept nogil:
+cdef inline void accurate_waves(crdouble turns, crdouble turns_low, rdouble sines, rdouble cosines, rdouble sines_low,
+                                rdouble cosines_low, Py_ssize_t step, Py_ssize_t n) noexcept nogil:
     cdef Py_ssize_t j
     cdef double x, x_low, s, c, s_low, c_low
     cdef uint64_t quadrant
     for j in range(n):
         x = reduce(turns[j], turns_low[j], &x_low, &quadrant)
         accurate(x, x_low, quadrant, &s, &s_low, &c, &c_low)
-        sines[j] = s
-        cosines[j] = c
-        sines_low[j] = s_low
-        cosines_low[j] = c_low
-
-
-cdef void interleave(crdouble sines, crdouble cosines, rdouble row, Py_ssize_t n) noexcept nogil:
-    cdef Py_ssize_t j
-    for j in range(n):
-        row[2 * j] = sines[j]
-        row[2 * j + 1] = cosines[j]
+        sines[step * j] = s
+        cosines[step * j] = c
+        sines_low[step * j] = s_low
+        cosines_low[step * j] = c_low
 
 
 cdef inline void store(row_out out, Py_ssize_t c, double value) noexcept nogil:

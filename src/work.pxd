@@ -27,7 +27,7 @@ cdef inline Py_ssize_t lay_out_evaluate(Py_ssize_t waves, EvaluateWork* to, doub
     cdef Py_ssize_t used = 0
     to.row = take(base, &used, 2 * waves)
     to.row_low = take(base, &used, 2 * waves)
-    to.rest = take(base, &used, 6 * waves)
+    to.rest = take(base, &used, 2 * waves)
     return used
 
 
