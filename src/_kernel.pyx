@@ -260,7 +260,7 @@ cdef class Plan:
             check_positions(positions, self.c.axes)
             check_target(out, x, kind, memoryview(positions).shape[0], self.c.width)
         target = _Target(out, x, scale, kind, stores)
-        size = lay_out_encode(&self.c, &target.sink, single, &work, NULL)
+        size = lay_out_encode(&self.c, &target.sink, &work, NULL)
         if GUARDED or size > ON_STACK:
             memory = _Scratch(size)
             scratch = memory.start
@@ -301,7 +301,7 @@ cdef class Plan:
             check_values("out", out, (self.c.width,), kind)
         memset(&sink, 0, sizeof(sink))
         sink.type = kind
-        size = lay_out_encode(&self.c, &sink, False, &work, NULL)
+        size = lay_out_encode(&self.c, &sink, &work, NULL)
         if GUARDED or size > ON_STACK:
             memory = _Scratch(size)
             scratch = memory.start

@@ -28,73 +28,44 @@ cdef inline int difficulty(const CPlan* plan, const double* position) noexcept n
     return answer
 
 
-cdef void flatten(const CPlan* plan, Py_ssize_t rows, CPlan* flat, double* scratch) noexcept nogil:
-    """A plan whose one row is several rows of the given plan, side by side."""
-    cdef Py_ssize_t i, j, c, k, n = plan.waves, width = plan.width
-    cdef double* high = scratch
-    cdef double* low = high + rows * n
-    cdef double* amplitude = low + rows * n
-    cdef int32_t* source = <int32_t*>(amplitude + rows * width)
-    cdef int32_t* runs = source + rows * width
-    flat[0] = plan[0]
-    flat.waves = rows * n
-    flat.width = rows * width
-    flat.nruns = 0
-    for i in range(rows):
-        for j in range(n):
-            high[i * n + j] = plan.high[j]
-            low[i * n + j] = plan.low[j]
-        for c in range(width):
-            k = plan.source[c]
-            amplitude[i * width + c] = plan.amplitude[c]
-            # planar: the sines of all rows, then the cosines of all rows
-            k += i * 2 * n if not plan.planar else i * n if k < n else (rows - 1 + i) * n
-            c += i * width
-            source[c] = <int32_t>k
-            if c == 0 or k != source[c - 1] + 1:
-                runs[flat.nruns] = <int32_t>c
-                flat.nruns += 1
-    runs[flat.nruns] = <int32_t>flat.width
-    flat.high = high
-    flat.low = low
-    flat.amplitude = amplitude
-    flat.source = source
-    flat.runs = runs
-
-
-cdef inline void round_columns(const CPlan* plan, const double* waves, const double* position,
+cdef inline void round_columns(const CPlan* plan, double* waves, const double* positions, Py_ssize_t k,
                                narrow_row out) noexcept nogil:
-    """The columns of waves; without those (NULL) the waves at a position, which are the columns, as they are made."""
-    if waves == NULL:
-        quick_columns[narrow_row](plan, position, 0, out, True)
-    else:
-        columns[narrow_row](plan, waves, out)
+    """The columns of waves: of those at a position, with FMA, or where there is none (NULL) as they are."""
+    if positions != NULL and plan.straight:
+        # as they are made
+        quick_columns[narrow_row](plan, positions[k], out, True)
+        return
+    if positions != NULL:
+        quick_columns[rdouble](plan, positions[k], waves, True)
+    columns[narrow_row](plan, waves, out)
 
 
-cdef void emit(const CPlan* plan, const CSink* sink, Py_ssize_t i, const double* waves, const double* positions,
-               Py_ssize_t rows, double* scratch) noexcept nogil:
-    """One row of quickly evaluated waves to the sink; or rows of positions, see `round_columns`, with FMA, and no sum.
+cdef void emit(const CPlan* plan, const CSink* sink, Py_ssize_t i, Py_ssize_t rows, double* waves,
+               const double* positions, double* scratch) noexcept nogil:
+    """Rows of quickly evaluated waves to the sink, as `round_columns` makes them; without positions, and of a sum, one.
 
     scratch: width doubles, then what `deliver` takes.
     """
     cdef Py_ssize_t k, n = plan.width
     cdef char* out = sink.out + i * sink.row
+    cdef uint16_t* narrow
     if sink.x != NULL:
         columns[rdouble](plan, waves, scratch)
         deliver(sink, i, scratch, NULL, n, scratch + n)
     elif sink.type == FLOAT32:
         for k in range(rows):
-            round_columns[rfloat](plan, waves, positions + k, <float*>(out + k * sink.row))
+            round_columns[rfloat](plan, waves, positions, k, <float*>(out + k * sink.row))
     elif sink.type == FLOAT16:
         for k in range(rows):
-            round_columns[roddfloat](plan, waves, positions + k, <oddfloat*>scratch)
+            round_columns[roddfloat](plan, waves, positions, k, <oddfloat*>scratch)
             to_half(<oddfloat*>scratch, <uint16_t*>(out + k * sink.row), n)
     else:
         for k in range(rows):
-            round_columns[rfloat](plan, waves, positions + k, <float*>scratch)
-            if to_bfloat(scratch, <uint16_t*>(out + k * sink.row), n):
-                round_columns[rwidebfloat](plan, waves, positions + k, <widebfloat*>scratch)
-                to_bfloat(scratch, <uint16_t*>(out + k * sink.row), n)
+            narrow = <uint16_t*>(out + k * sink.row)
+            round_columns[rfloat](plan, waves, positions, k, <float*>scratch)
+            if to_bfloat(scratch, narrow, n):
+                round_columns[rwidebfloat](plan, waves, positions, k, <widebfloat*>scratch)
+                to_bfloat(scratch, narrow, n)
 
 
 cdef void any_row(const CPlan* plan, const double* position, bint single, bint wide, bint fused, double* row,
@@ -126,9 +97,9 @@ cdef void quick_any_row(const CPlan* plan, const double* position, int kind, bin
         if single:
             settle(row, row_low, 2 * plan.waves)
     elif fused:
-        quick_columns[rdouble](plan, position, 0, row, True)
+        quick_columns[rdouble](plan, position[0], row, True)
     else:
-        quick_columns[rdouble](plan, position, 0, row, False)
+        quick_columns[rdouble](plan, position[0], row, False)
 
 
 cdef void settle(rdouble high, rdouble low, Py_ssize_t n) noexcept nogil:
@@ -190,7 +161,7 @@ cdef bint encode(const CPlan* plan, const double* positions, Py_ssize_t rows, co
 
     False when there is no memory for that.
     """
-    cdef Py_ssize_t i = 0, c, k, j, n = plan.waves, width = plan.width, step
+    cdef Py_ssize_t i = 0, c, k, width = plan.width
     cdef EncodeWork work
     cdef double* row
     cdef double* row_low
@@ -203,30 +174,12 @@ cdef bint encode(const CPlan* plan, const double* positions, Py_ssize_t rows, co
     # sums, of which x is gone once they are written, are made without FMA at every level
     cdef bint fused = FUSES and sink.x == NULL, doubtful = not FUSES and sink.x == NULL and not wide
     cdef int kind
-    cdef CPlan flat, larger, smaller, flat_larger, flat_smaller
-    lay_out_encode(plan, sink, single, &work, scratch)
+    cdef CPlan larger, smaller
+    lay_out_encode(plan, sink, &work, scratch)
     row, row_low, high, low, rest = work.evaluate.row, work.evaluate.row_low, work.high, work.low, work.rest
-    step = 0 if fused and plan.straight else work.step
     if doubtful:
         spread(plan, &larger, &smaller, high, low)
-    if step:
-        flatten(plan, step, &flat, work.flat_plan)
-        if doubtful:
-            spread(&flat, &flat_larger, &flat_smaller, work.flat_more, work.flat_less)
     while i < rows:
-        if step and i + step <= rows:
-            for k in range(step):
-                if difficulty(plan, positions + i + k) != QUICK_ROW:
-                    break
-                for j in range(n):
-                    work.flat_positions[k * n + j] = positions[i + k]
-            else:
-                quick_columns[rdouble](&flat, work.flat_positions, 1, work.flat_row, FUSES)
-                if not doubtful:
-                    emit(&flat, sink, i, work.flat_row, NULL, 1, work.flat_rest)
-                if not doubtful or emit_surely(&flat_larger, &flat_smaller, sink, i, work.flat_row, work.flat_rest):
-                    i += step
-                    continue
         position = positions + i * plan.axes
         kind = difficulty(plan, position)
         if kind == HARD_ROW:
@@ -249,19 +202,19 @@ cdef bint encode(const CPlan* plan, const double* positions, Py_ssize_t rows, co
             if single:
                 settle(row if plan.straight else high, row_low if plan.straight else low, width)
             deliver(sink, i, row if plan.straight else high, row_low if plan.straight else low, width, rest)
-        elif fused and plan.straight and kind == QUICK_ROW and not single:
+        elif fused and kind == QUICK_ROW and not single:
             k = 1
             while i + k < rows and difficulty(plan, position + k) == QUICK_ROW:
                 k += 1
-            emit(plan, sink, i, NULL, position, k, rest)
+            emit(plan, sink, i, k, row, position, rest)
             i += k - 1
         else:
             quick_any_row(plan, position, kind, single, fused, row, row_low, work.evaluate.rest)
             if not doubtful:
-                emit(plan, sink, i, row, NULL, 1, rest)
+                emit(plan, sink, i, 1, row, NULL, rest)
             elif not emit_surely(&larger, &smaller, sink, i, row, rest):
                 quick_any_row(plan, position, kind, single, True, row, row_low, work.evaluate.rest)
-                emit(plan, sink, i, row, NULL, 1, rest)
+                emit(plan, sink, i, 1, row, NULL, rest)
         i += 1
     if sink.stream:
         stream_end()

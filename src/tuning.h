@@ -14,11 +14,6 @@ enum {
     POSENC_PREFETCH_DISTANCE = 3072,
     POSENC_PREFETCH_BLOCK = 1 << 15,
     POSENC_ADDED = 1 << 14,
-    /* fewer waves than this are evaluated for several rows at a time, up to so many waves and columns:
-       python bench/targets.py --only encode */
-    POSENC_FEW_WAVES = 65,
-    POSENC_FLAT_WAVES = 128,
-    POSENC_FLAT_WIDTH = 256,
     /* bytes of angles that all heads are turned by, one after the other: they stay in the second-level cache. Fewer would
        stay in the first, but what is turned is fetched slowly wherever a head's next rows begin:
        python bench/targets.py --only rotary- */

@@ -174,25 +174,23 @@ cdef inline void store(row_out out, Py_ssize_t c, double value) noexcept nogil:
         out[c] = value
 
 
-cdef inline void quick_products(crdouble p, Py_ssize_t step, crdouble high, crdouble low, row_out sines,
-                                row_out cosines, Py_ssize_t out_step, Py_ssize_t n, bint fused) noexcept nogil:
-    """n waves, each at a position of its own, or with a step of 0 all at the same one, of at most QUICK turns."""
+cdef inline void quick_products(double p, crdouble high, crdouble low, row_out sines, row_out cosines, Py_ssize_t step,
+                                Py_ssize_t n, bint fused) noexcept nogil:
     cdef Py_ssize_t j
     cdef double s, c
     for j in range(n):
-        quick_product(p[step * j], high[j], low[j], fused, &s, &c)
-        store[row_out](sines, out_step * j, s)
-        store[row_out](cosines, out_step * j, c)
+        quick_product(p, high[j], low[j], fused, &s, &c)
+        store[row_out](sines, step * j, s)
+        store[row_out](cosines, step * j, c)
 
 
-cdef inline void quick_columns(const CPlan* plan, const double* p, Py_ssize_t step, row_out row,
-                               bint fused) noexcept nogil:
-    """Sines before cosines, or side by side. Steps are known where loops are inlined."""
+cdef inline void quick_columns(const CPlan* plan, double p, row_out row, bint fused) noexcept nogil:
+    """Waves at a position of at most QUICK turns: sines before cosines, or side by side."""
     cdef Py_ssize_t n = plan.waves
     if plan.planar:
-        quick_products[row_out](p, step, plan.high, plan.low, row, row + n, 1, n, fused)
+        quick_products[row_out](p, plan.high, plan.low, row, row + n, 1, n, fused)
     else:
-        quick_products[row_out](p, step, plan.high, plan.low, row, row + 1, 2, n, fused)
+        quick_products[row_out](p, plan.high, plan.low, row, row + 1, 2, n, fused)
 
 
 cdef void scale_row(crdouble row, crdouble amplitude, row_out out, Py_ssize_t n) noexcept nogil:

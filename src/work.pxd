@@ -5,8 +5,7 @@ Each function gives the doubles that an entry needs, and the places of its array
 """
 
 from posenc cimport (
-    ADDED, ANGLES, BFLOAT16, FEW_WAVES, FLAT_WAVES, FLAT_WIDTH, FLOAT64, HALF, MERGED, PREFETCH_COLUMNS, TILE,
-    CLattice, CPlan, CRotation, CRow, CSink, size_of,
+    ADDED, ANGLES, BFLOAT16, HALF, MERGED, PREFETCH_COLUMNS, TILE, CLattice, CPlan, CRotation, CRow, CSink, size_of,
 )
 from libc.stdint cimport uint16_t
 
@@ -44,37 +43,15 @@ cdef struct EncodeWork:
     double* high
     double* low
     double* rest  # two rows, or a row and a stretch of a sum; past the cache its tiles, too
-    Py_ssize_t step  # so many rows are evaluated side by side, by what follows; 0: each alone
-    double* flat_positions
-    double* flat_row
-    double* flat_rest
-    double* flat_more
-    double* flat_less
-    double* flat_plan
 
 
-cdef inline Py_ssize_t lay_out_encode(const CPlan* plan, const CSink* sink, bint single, EncodeWork* to,
+cdef inline Py_ssize_t lay_out_encode(const CPlan* plan, const CSink* sink, EncodeWork* to,
                                       double* base) noexcept nogil:
-    cdef Py_ssize_t used = lay_out_evaluate(plan.waves, &to.evaluate, base), n = plan.waves, width = plan.width
+    cdef Py_ssize_t used = lay_out_evaluate(plan.waves, &to.evaluate, base), width = plan.width
     to.high = take(base, &used, width)
     to.low = take(base, &used, width)
     to.rest = take(base, &used, width + max(width, <Py_ssize_t>PREFETCH_COLUMNS)
                    + (2 * TILE if sink.stream else 0))
-    to.step = 0
-    if n < FEW_WAVES and plan.axes == 1 and sink.type != FLOAT64 and not single and sink.x == NULL:
-        if sink.row == width * size_of(sink.type):
-            to.step = min(FLAT_WAVES // n, FLAT_WIDTH // width)
-    if to.step < 2:
-        to.step = 0
-    n *= to.step
-    width *= to.step
-    to.flat_positions = take(base, &used, n)
-    to.flat_row = take(base, &used, 2 * n)
-    to.flat_rest = take(base, &used, 2 * width)
-    to.flat_more = take(base, &used, width)
-    to.flat_less = take(base, &used, width)
-    # frequencies in two parts, amplitudes, and two arrays of 32-bit integers
-    to.flat_plan = take(base, &used, 2 * n + width + width + 1)
     return used
 
 
