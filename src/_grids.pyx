@@ -11,6 +11,7 @@ from work cimport LINE, GridWork, lay_out_grid
 from libc.stdint cimport uint16_t
 from libc.string cimport memcpy
 
+
 cdef void merge_values(cruint16 x, cruint16 y, ruint16 out, Py_ssize_t n) noexcept nogil:
     cdef Py_ssize_t c
     for c in range(n):
@@ -30,12 +31,14 @@ cdef void merge_stretch(const uint16_t* x, Py_ssize_t period, const uint16_t* y,
     """n values of y, each with that of x at its place in the period, of which a line more is there."""
     cdef Py_ssize_t head = min(n, before_line(out, sizeof(uint16_t))), end = n - (n - head) % LINE
     cdef Py_ssize_t i = 0, place = 0, m
+    cdef bint lines
     while i < n:
-        if head <= i < end:
+        lines = head <= i < end
+        if lines:
             m = min(end - i, (period - place + LINE - 1) // LINE * LINE)
         else:
-            m = head - i if i < head else n - i
-        if past and head <= i < end:
+            m = (head if i < head else n) - i
+        if lines and past:
             merge_lines(x + place, y + i, out + i, m)
         else:
             merge_values(x + place, y + i, out + i, m)

@@ -208,16 +208,21 @@ static inline void posenc_from_half(cruint16 x, rfloat out, ptrdiff_t n)
         out[i] = posenc_half_value(x[i]);
 }
 
-/* float or widebfloat -> bfloat16, of two that are as near the larger one, as of posenc_nearest_bfloat, and what holds there
-   for NaN. 1: a float that was rounded from a double may have been rounded to the wrong side by this second rounding, since
-   it lies in the middle of two bfloat16 or is subnormal; from widebfloats all is well */
+/* float -> bfloat16, to nearest. The float was rounded itself: where it lies in the middle, either side is as near to what
+   is meant, and the larger one takes a third of the operations that the even one does. A NaN must have zeros in its last
+   15 bits, as those of arithmetic have with numbers: looking for others would double the time of a loop */
+static inline bfloat posenc_nearest_bfloat(float x) { return (bfloat)((posenc_bits32(x) + 0x8000u) >> 16); }
+
+/* floats or widebfloats -> bfloat16, each by posenc_nearest_bfloat. 1: a float that was rounded from a double may have been
+   rounded to the wrong side by this second rounding, since it lies in the middle of two bfloat16 or is subnormal; from
+   widebfloats all is well */
 static inline int posenc_to_bfloat(const void *POSENC_RESTRICT x, ruint16 out, ptrdiff_t n)
 {
     uint32_t nearest = 0xffffffffu, least = 0xffffffffu;
     for (ptrdiff_t i = 0; i < n; i++) {
         uint32_t u, distance, size;
         memcpy(&u, (const char *)x + 4 * i, sizeof u);
-        out[i] = (uint16_t)((u + 0x8000u) >> 16);
+        out[i] = (uint16_t)posenc_nearest_bfloat(posenc_float(u));
         distance = (u << 16) ^ 0x80000000u; /* from the middle */
         nearest = distance < nearest ? distance : nearest;
         size = (u << 1) - 1u; /* nothing is less than zero's */
@@ -233,11 +238,6 @@ static inline void posenc_from_bfloat(cruint16 x, rfloat out, ptrdiff_t n)
 }
 
 static inline float posenc_bfloat_value(uint32_t x) { return posenc_float(x << 16); }
-
-/* float -> bfloat16, to nearest. The float was rounded itself: where it lies in the middle, either side is as near to what
-   is meant, and the larger one takes a third of the operations that the even one does. A NaN must have zeros in its last
-   15 bits, as those of arithmetic have with numbers: looking for others would double the time of a loop */
-static inline bfloat posenc_nearest_bfloat(float x) { return (bfloat)((posenc_bits32(x) + 0x8000u) >> 16); }
 
 /* two bfloat16 side by side as one number, the first in its lower half: no shuffles of vectors where they are a pair */
 static inline uint32_t posenc_two_bfloats(const bfloat *x)

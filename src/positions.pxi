@@ -168,6 +168,8 @@ cdef bint encode(const CPlan* plan, const double* positions, Py_ssize_t rows, co
     cdef double* high
     cdef double* low
     cdef double* rest
+    cdef double* value
+    cdef double* value_low
     cdef double* blank
     cdef const double* position
     cdef bint wide = sink.type == FLOAT64
@@ -177,6 +179,9 @@ cdef bint encode(const CPlan* plan, const double* positions, Py_ssize_t rows, co
     cdef CPlan larger, smaller
     lay_out_encode(plan, sink, &work, scratch)
     row, row_low, high, low, rest = work.evaluate.row, work.evaluate.row_low, work.high, work.low, work.rest
+    # of sums of two doubles: waves, where they are the columns
+    value = row if plan.straight else high
+    value_low = row_low if plan.straight else low
     if doubtful:
         spread(plan, &larger, &smaller, high, low)
     while i < rows:
@@ -200,8 +205,8 @@ cdef bint encode(const CPlan* plan, const double* positions, Py_ssize_t rows, co
             if not plan.straight:
                 columns_accurate(plan, row, row_low, high, low)
             if single:
-                settle(row if plan.straight else high, row_low if plan.straight else low, width)
-            deliver(sink, i, row if plan.straight else high, row_low if plan.straight else low, width, rest)
+                settle(value, value_low, width)
+            deliver(sink, i, value, value_low, width, rest)
         elif fused and kind == QUICK_ROW and not single:
             k = 1
             while i + k < rows and difficulty(plan, position + k) == QUICK_ROW:

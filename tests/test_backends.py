@@ -313,10 +313,12 @@ def test_engines_call_the_formats_alike():
 
 
 @needs_kernel
-def test_engines_rotate_alike():
-    assert parameters(numpy_engine.rotate) == parameters(_backend.kernel.rotate)
+@pytest.mark.parametrize("name", ["merge", "rotate"])
+def test_engines_have_the_same_functions(name):
+    ours, theirs = getattr(numpy_engine, name), getattr(_backend.kernel, name)
+    assert parameters(ours) == parameters(theirs)
     # from 3.13 on Python takes the indentation off
-    assert inspect.getdoc(numpy_engine.rotate) == inspect.getdoc(_backend.kernel.rotate)
+    assert inspect.getdoc(ours) == inspect.getdoc(theirs)
 
 
 @pytest.mark.parametrize("name", ["Plan", "Lattice"])

@@ -377,7 +377,7 @@ class Encoding:
         >>> pf.sinusoidal(2).encode(np.datetime64("2026-01-01T00:00:00")).shape
         (2,)
         """
-        # of no more rows than one thread makes
+        # the short way takes no more rows than one thread makes
         if precision == "exact" and one_thread(workers, 0):
             row = short.row(self._plans, positions, out) if dtype is None or dtype is np.float32 else None
             if row is None:
@@ -437,7 +437,7 @@ class Encoding:
         array([1., 2., 1., 2.], dtype=float32)
         """
         if type(start) is int and type(step) is int and step == 1:
-            # no more than one thread adds
+            # nor more than one thread adds
             usual = positions is None and precision == "exact" and one_thread(workers, 0)
             total = short.sums(self._plans, x, start, x_scale, out) if usual else None
             if total is not None:

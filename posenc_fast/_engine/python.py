@@ -424,7 +424,10 @@ def merge(
     out: npt.NDArray[np.uint16],
     stores: int = 0,
 ) -> None:
-    """Fill out (batch, rows, width) with outer (batch, width) | inner (rows, width): pieces of values of any type."""
+    """Fill out (batch, rows, width) with outer (batch, width) | inner (rows, width): pieces of values of any type.
+
+    stores: as of `Lattice.table`.
+    """
     np.bitwise_or(outer[:, np.newaxis], inner, out=out)
 
 

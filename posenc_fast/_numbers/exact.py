@@ -13,7 +13,7 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Real", "divide", "multiply", "power_ratio", "powers", "sincos_turns", "split", "two_pi"]
+__all__ = ["Real", "divide", "multiply", "power_ratio", "sincos_turns", "split", "two_pi"]
 
 Real = tuple[int, int]
 
@@ -30,21 +30,6 @@ def multiply(a: Real, b: Real, bits: int) -> Real:
     mantissa = a[0] * b[0]
     excess = mantissa.bit_length() - bits
     return (mantissa >> excess, a[1] + b[1] + excess) if excess > 0 else (mantissa, a[1] + b[1])
-
-
-def powers(first: Real, ratio: Real, count: int, bits: int) -> list[Real]:
-    """first, first * ratio, first * ratio**2, .., each cut to ``bits`` bits."""
-    numbers = []
-    mantissa, exponent = first
-    for _ in range(count):
-        numbers.append((mantissa, exponent))
-        mantissa *= ratio[0]
-        exponent += ratio[1]
-        excess = mantissa.bit_length() - bits
-        if excess > 0:
-            mantissa >>= excess
-            exponent += excess
-    return numbers
 
 
 def divide(numerator: int, denominator: int, bits: int) -> Real:

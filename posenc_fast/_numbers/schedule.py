@@ -70,8 +70,13 @@ class Geometric(Schedule):
     def _radians(self, bits: int) -> list[Real]:
         count, base, denominator, first = self._key
         numerator, divisor = first.as_integer_ratio()
+        value = _exact.divide(numerator, divisor, bits)
         ratio = _exact.power_ratio(base, -1 / denominator, bits + 16) if count > 1 else (1, 0)
-        return _exact.powers(_exact.divide(numerator, divisor, bits), ratio, count, bits)
+        values = []
+        for _ in range(count):
+            values.append(value)
+            value = _exact.multiply(value, ratio, bits)
+        return values
 
     def _last(self, bits: int) -> Real:
         count, base, denominator, first = self._key
