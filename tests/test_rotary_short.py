@@ -91,9 +91,22 @@ def test_arrays(layout, seq_axis, call, dtype, rng, monkeypatch):
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_usual_arrays_take_it(layout, seq_axis, dtype, rng):
     rotary, x = pf.Rotary(24, layout=layout), rng.normal(size=(2, 3, 3, 24)).astype(dtype)
-    for out in (None, x, np.empty_like(x)):
-        assert short.by_positions(rotary, x, 5, seq_axis, out) is not None
-        assert short.by_tables(rotary, x, *rotary.tables(3), seq_axis, out) is not None
+    tables = rotary.tables(3)
+    for out, workers in itertools.product((None, x, np.empty_like(x)), (None, 1, 8)):
+        assert short.by_positions(rotary, x, 5, seq_axis, out, workers) is not None
+        assert short.by_tables(rotary, x, *tables, seq_axis, out, workers) is not None
+
+
+@pytest.mark.usefixtures("backend")
+@pytest.mark.parametrize("workers", [1, 2, -1, True, 0, "2"], ids=repr)
+def test_workers_are_not_forgotten(workers):
+    """Not where each has enough to do, nor where they are more than a plain number above zero."""
+    rotary, x = pf.Rotary(128), np.ones((64, 1, 128, 128), np.float32)
+    assert short.by_positions(rotary, x, 5, -2, None, workers) is None
+    assert short.by_tables(rotary, x, *rotary.tables(128), -2, None, workers) is None
+    few = short.by_positions(rotary, x[:, :, :2], 5, -2, None, workers)
+    assert (few is None) == (workers not in (1, 2) or workers is True)
+    assert short.by_positions(rotary, x, 5, -2, None, None) is not None
 
 
 @pytest.mark.usefixtures("backend")

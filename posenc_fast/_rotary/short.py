@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._engine.backend import EngineOf
+from .._engine.blocks import one_thread
 from .._numbers.arrays import empty
 from .._numbers.formats import BFLOAT16, FLOAT16, format_of, kind_of
 from .pairs import LAYOUTS
@@ -55,9 +56,9 @@ def angles_type(kind: int) -> np.dtype[Any]:
     return _TYPES[kind]
 
 
-def by_positions(rotary: Turning, x: Any, start: Any, seq_axis: Any, out: Any) -> Array | None:
+def by_positions(rotary: Turning, x: Any, start: Any, seq_axis: Any, out: Any, workers: Any) -> Array | None:
     """x turned for consecutive positions, into new memory, in place or into plain memory of the caller."""
-    few = _usual(rotary, x, seq_axis, out)
+    few = _usual(rotary, x, seq_axis, out, workers)
     if few is None or type(start) is not int or abs(start) >= 2**62:
         return None
     _, source, _, kind = few
@@ -67,11 +68,11 @@ def by_positions(rotary: Turning, x: Any, start: Any, seq_axis: Any, out: Any) -
     return _turned(rotary, few, rows_kept(rotary, length, start, False, False, angles_type(kind)))
 
 
-def by_tables(rotary: Turning, x: Any, cos: Any, sin: Any, seq_axis: Any, out: Any) -> Array | None:
+def by_tables(rotary: Turning, x: Any, cos: Any, sin: Any, seq_axis: Any, out: Any, workers: Any) -> Array | None:
     """x turned by given cosines and sines, for all batches or for each."""
     if type(cos) is not np.ndarray or type(sin) is not np.ndarray or cos.shape != sin.shape:
         return None
-    few = _usual(rotary, x, seq_axis, out)
+    few = _usual(rotary, x, seq_axis, out, workers)
     if few is None or kind_of(cos.dtype) is None or kind_of(sin.dtype) is None:
         return None
     _, source, _, kind = few
@@ -123,9 +124,11 @@ def rows_kept(rotary: Turning, count: int, start: Any, single: bool, inverse: bo
 _Few = tuple[Array, Array, Array, int]
 
 
-def _usual(rotary: Turning, x: Any, seq_axis: Any, out: Any) -> _Few | None:
+def _usual(rotary: Turning, x: Any, seq_axis: Any, out: Any, workers: Any) -> _Few | None:
     """x of four axes and where it goes, where nothing has to be copied; None for all but the most usual."""
-    if type(x) is not np.ndarray or x.ndim != 4 or type(seq_axis) is not int or seq_axis not in (-2, 2, 1, -3):
+    if type(x) is not np.ndarray or x.ndim != 4 or not one_thread(workers, x.size):
+        return None
+    if type(seq_axis) is not int or seq_axis not in (-2, 2, 1, -3):
         return None
     # as they are now, whatever another thread makes of them
     few = x.view()

@@ -473,8 +473,8 @@ class Rotary:
         >>> bool(np.abs(rotary.apply(turned, start=100, inverse=True) - key).max() < 2e-7)
         True
         """
-        if positions is None and workers is None and precision == "exact" and inverse is False:
-            turned = short.by_positions(self, x, start, seq_axis, out)
+        if positions is None and precision == "exact" and inverse is False:
+            turned = short.by_positions(self, x, start, seq_axis, out, workers)
             if turned is not None:
                 return turned
         return turning.by_positions(self, x, positions, start, seq_axis, inverse, precision, out, workers)
@@ -514,10 +514,9 @@ class Rotary:
         >>> bool(np.allclose(rotary.apply_tables(x, *rotary.tables(3)), rotary.apply(x), atol=1e-7))
         True
         """
-        if workers is None:
-            turned = short.by_tables(self, x, cos, sin, seq_axis, out)
-            if turned is not None:
-                return turned
+        turned = short.by_tables(self, x, cos, sin, seq_axis, out, workers)
+        if turned is not None:
+            return turned
         return turning.by_tables(self, x, cos, sin, seq_axis, out, workers)
 
 
