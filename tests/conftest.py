@@ -78,11 +78,13 @@ def seed() -> int:
     return SEED
 
 
-def pytest_report_header() -> list[str]:
-    return [
-        f"posenc_fast {pf.__version__}: backends {', '.join(BACKENDS)}",
-        f"POSENC_FAST_SEED={SEED}",
-    ]
+def pytest_report_header() -> str:
+    return f"posenc_fast {pf.__version__}: backends {', '.join(BACKENDS)}"
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    # a quiet run has no header, and must be repeated all the more
+    terminalreporter.write_line(f"POSENC_FAST_SEED={SEED}")
 
 
 @pytest.fixture

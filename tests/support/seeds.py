@@ -1,4 +1,4 @@
-"""The seed of all random draws: POSENC_FAST_SEED, or a new one, which the header of the run prints."""
+"""The seed of all random draws: POSENC_FAST_SEED, or a new one, which each run prints at its end."""
 
 from __future__ import annotations
 
