@@ -218,6 +218,31 @@ cdef inline void rotate_narrow(const Anchor* one, const Anchor* two, const Offse
                                  <narrow_row>rows.to[3], n)
 
 
+cdef void rotate_run(const CLattice* lattice, const Anchor* one, const Anchor* two, const CSink* sink,
+                     Py_ssize_t first, Py_ssize_t second) noexcept nogil:
+    """All float32 rows of two blocks that lie less than half a block from the anchors, whose own rows are given.
+
+    Of narrow rows, to ask at each offset what is wanted would take as long as the rows.
+    """
+    cdef Py_ssize_t n = lattice.plan.width, half = <Py_ssize_t>1 << lattice.block_bits >> 1, j, head
+    cdef char* above
+    cdef char* below
+    cdef char* above2
+    cdef char* below2
+    cdef Offset by
+    for j in range(1, half):
+        by = offset_at(lattice.fine, half + 1, j, lattice.stride)
+        above, below = sink.out + (first + j) * sink.row, sink.out + (first - j) * sink.row
+        above2, below2 = sink.out + (second + j) * sink.row, sink.out + (second - j) * sink.row
+        head = head_of(above, 4, n)
+        if head:
+            rotate_pairs[rfloat](one.value, one.quadrature, two.value, two.quadrature, by.cosine, by.sine,
+                                 <float*>above, <float*>below, <float*>above2, <float*>below2, head)
+        rotate_pairs[rfloat](one.value + head, one.quadrature + head, two.value + head, two.quadrature + head,
+                             by.cosine + head, by.sine + head, <float*>above + head, <float*>below + head,
+                             <float*>above2 + head, <float*>below2 + head, n - head)
+
+
 cdef void rotate(const Anchor* one, const Anchor* two, const Offset* by, const Rows* rows, int type, Py_ssize_t first,
                  Py_ssize_t n) noexcept nogil:
     """Columns first .. first + n of up to four rows at one offset, as `store` makes them for the type."""
@@ -320,6 +345,13 @@ cdef void rotate_past(const Anchor* anchor, const Offset* by, char* above, char*
         c += m
         above += 4 * m
         below += 4 * m
+
+
+cdef inline void reach(Py_ssize_t anchor, Py_ssize_t rows, Py_ssize_t half, Py_ssize_t* nearest,
+                       Py_ssize_t* farthest) noexcept nogil:
+    """Widen the two to how far the wanted rows of a block are from its anchor, whose own row is given."""
+    nearest[0] = min(nearest[0], max(<Py_ssize_t>0, max(-anchor, anchor - rows + 1)))
+    farthest[0] = max(farthest[0], min(half, max(anchor, rows - 1 - anchor)))
 
 
 cdef inline bint wanted(const CLattice* lattice, Py_ssize_t block, Py_ssize_t j, Py_ssize_t offset, Py_ssize_t rows,

@@ -11,7 +11,7 @@ cdef void table(const CLattice* lattice, int64_t span, Py_ssize_t offset, Py_ssi
     cdef Py_ssize_t half = size >> 1
     cdef Py_ssize_t first = (offset + half) >> lattice.block_bits
     cdef Py_ssize_t last = (offset + rows - 1 + half) >> lattice.block_bits
-    cdef Py_ssize_t block, other, j, k, head
+    cdef Py_ssize_t block, other, nearest, farthest, step, j, k, head
     cdef bint both, any_row, wide = sink.type == FLOAT64
     cdef bint direct = not sink.stream and (wide or sink.type == FLOAT32)
     cdef Offset by
@@ -36,7 +36,17 @@ cdef void table(const CLattice* lattice, int64_t span, Py_ssize_t offset, Py_ssi
         if both:
             second = &two
             find_anchor(lattice, &exact, &two, span, other, wide, work.rest)
-        for j in range(half + 1):
+        nearest, farthest, step = half, 0, 1
+        reach(block * size - offset, rows, half, &nearest, &farthest)
+        if both:
+            reach(other * size - offset, rows, half, &nearest, &farthest)
+        if (direct and not wide and both and offset <= block * size - half
+                and other * size + half <= offset + rows):
+            rotate_run(lattice, &one, &two, sink, block * size - offset, other * size - offset)
+            step = half
+        j = nearest - step
+        while j < farthest:
+            j += step
             any_row = wanted(lattice, block, j, offset, rows, at.index)
             at.index[2] = at.index[3] = -1
             if both and wanted(lattice, other, j, offset, rows, at.index + 2):
@@ -117,7 +127,7 @@ cdef void add_table(const CLattice* lattice, int64_t span, Py_ssize_t offset, Py
     cdef Py_ssize_t half = size >> 1
     cdef Py_ssize_t block = (offset + half) >> lattice.block_bits
     cdef Py_ssize_t last = (offset + rows - 1 + half) >> lattice.block_bits
-    cdef Py_ssize_t b, j, above, below, batch, ahead, distance = max(1, fetched_rows(sink, n) // 2)
+    cdef Py_ssize_t b, j, nearest, farthest, above, below, batch, ahead, distance = max(1, fetched_rows(sink, n) // 2)
     cdef Py_ssize_t down = -1
     cdef Py_ssize_t[2] index
     cdef bint fused = sink.batches == 1 and sink.type == FLOAT32
@@ -133,7 +143,9 @@ cdef void add_table(const CLattice* lattice, int64_t span, Py_ssize_t offset, Py
         down = 1
     for block in range(block, last + 1):
         find_anchor(lattice, &exact, &anchor, span, block, False, work.rest)
-        for j in range(half + 1):
+        nearest, farthest = half, 0
+        reach(block * size - offset, rows, half, &nearest, &farthest)
+        for j in range(nearest, farthest + 1):
             if not wanted(lattice, block, j, offset, rows, index):
                 continue
             above, below = index[0], index[1]
