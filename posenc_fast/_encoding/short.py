@@ -151,7 +151,7 @@ def rows(plans: Plans, positions: Any, dtype: Any, out: Array | None) -> Array |
     if usual is None:
         return None
     count, width = positions.size, plans.width
-    if not 0 < count * width < WORTH_A_THREAD or form_of(positions) != "real":
+    if not 0 < count * width < WORTH_A_THREAD or (positions.dtype.kind != "f" and form_of(positions) != "real"):
         return None
     engine = plans.engine()
     plan = plans.scalar_plans.get(engine.backend) or plans.scalar_plan(engine)
@@ -163,6 +163,7 @@ def rows(plans: Plans, positions: Any, dtype: Any, out: Array | None) -> Array |
         return None
     # in the order of rows, whatever the order of the memory is
     values = positions.astype(np.float64, "C").reshape(count, 1)
-    if plan.encode(engine.level, values, result.reshape(count, width), usual[1]) is not None:
+    target = result if result.ndim == 2 else result.reshape(count, width)
+    if plan.encode(engine.level, values, target, usual[1]) is not None:
         return None
     return result if out is None else out

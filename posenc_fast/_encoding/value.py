@@ -278,7 +278,6 @@ class Encoding:
                [0.84147096, 0.5403023 , 0.09983341, 0.9950042 ]], dtype=float32)
         """
         length = count_of(length, "length", 0)
-        check_size("length", length, (length, self.d_model), 2)
         return self._table(length, start, step, dtype, precision, out, workers)
 
     def _table(
@@ -291,7 +290,7 @@ class Encoding:
         out: Array | None,
         workers: int | None,
     ) -> Array:
-        """`table` of a length that was checked."""
+        """`table` of an integer length."""
         usual = precision == "exact" and type(step) is int and step == 1
         if usual and one_thread(workers, length * self._plans.width):
             table = None
@@ -301,6 +300,7 @@ class Encoding:
                 table = short.fractional(self._plans, length, start, dtype)
             if table is not None:
                 return table
+        check_size("length", length, (length, self.d_model), 2)
         self._one_axis("table")
         result_type = wanted_type(dtype, out, "table")
         check_size("length", length, (length, self.d_model), result_type.itemsize)

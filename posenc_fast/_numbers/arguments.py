@@ -64,6 +64,8 @@ def real_array(value: npt.ArrayLike, name: str) -> npt.NDArray[np.float64]:
 
 def count_of(value: Any, name: str, least: int) -> int:
     """An integer of at least ``least``, or an error that names the argument."""
+    if type(value) is int and value >= least:
+        return value
     if isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{name} must be an integer, not {value!r}")
     try:

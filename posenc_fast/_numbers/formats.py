@@ -94,7 +94,9 @@ def wanted_type(dtype: Any, out: Any = None, twin: str = "") -> np.dtype[Any]:
 def usual_type(dtype: Any, out: Any = None) -> tuple[np.dtype[Any], int] | None:
     """float32 or float64, with its kind, when asked for as such or that of out; None means: look closer."""
     if dtype is None:
-        dtype = np.float32 if out is None else getattr(out, "dtype", None)
+        if out is None:
+            return _USUAL[np.float32]
+        dtype = getattr(out, "dtype", None)
     return _USUAL.get(dtype) if isinstance(dtype, (type, np.dtype)) else None
 
 
