@@ -126,14 +126,14 @@ _Few = tuple[Array, Array, Array, int]
 
 def _usual(rotary: Turning, x: Any, seq_axis: Any, out: Any, workers: Any) -> _Few | None:
     """x of four axes and where it goes, where nothing has to be copied; None for all but the most usual."""
-    if type(x) is not np.ndarray or x.ndim != 4 or not one_thread(workers, x.size):
+    if type(x) is not np.ndarray or x.ndim != 4 or not (workers is None or one_thread(workers, x.size)):
         return None
     if type(seq_axis) is not int or seq_axis not in (-2, 2, 1, -3):
         return None
     # as they are now, whatever another thread makes of them
     few = x.view()
     form, key, shape = format_of(few.dtype), rotary._key, few.shape
-    if form is None or shape[3:] != (key.head_dim,) or 0 in shape or key.layout == LAYOUTS[2]:
+    if form is None or shape[3] != key.head_dim or 0 in shape or key.layout == LAYOUTS[2]:
         return None
     if not few.flags.aligned or few.strides[3] != few.itemsize:
         return None
@@ -151,7 +151,8 @@ def _usual(rotary: Turning, x: Any, seq_axis: Any, out: Any, workers: Any) -> _F
         few, into = few.view(np.uint16), into.view(np.uint16)
     if seq_axis in (1, -3):
         few, into = few.swapaxes(1, 2), into.swapaxes(1, 2)
-    return result, few, into, kind
+    # in place one view is both
+    return result, few, few if out is x else into, kind
 
 
 def _turned(rotary: Turning, few: _Few, rows: Array) -> Array:
@@ -160,5 +161,6 @@ def _turned(rotary: Turning, few: _Few, rows: Array) -> Array:
     rows = rows[np.newaxis] if rows.ndim == 2 else rows
     result, source, target, kind = few
     engine, layout = rotary._engine(), LAYOUTS.index(rotary._key.layout)
-    engine.module.rotate(engine.level, rows, source[where], target[where], kind, layout)
+    grouped = source[where]
+    engine.module.rotate(engine.level, rows, grouped, grouped if target is source else target[where], kind, layout)
     return result
