@@ -43,6 +43,7 @@ cdef void table(const CLattice* lattice, int64_t span, Py_ssize_t offset, Py_ssi
         if (direct and not wide and both and offset <= block * size - half
                 and other * size + half <= offset + rows):
             rotate_run(lattice, &one, &two, sink, block * size - offset, other * size - offset)
+            # what is left are the anchors' own rows, and those half a block away
             step = half
         j = nearest - step
         while j < farthest:
