@@ -354,13 +354,13 @@ cdef inline void reach(Py_ssize_t anchor, Py_ssize_t rows, Py_ssize_t half, Py_s
     farthest[0] = max(farthest[0], min(half, max(anchor, rows - 1 - anchor)))
 
 
-cdef inline bint wanted(const CLattice* lattice, Py_ssize_t block, Py_ssize_t j, Py_ssize_t offset, Py_ssize_t rows,
+cdef inline bint wanted(Py_ssize_t anchor, Py_ssize_t j, Py_ssize_t rows, Py_ssize_t half,
                         Py_ssize_t* index) noexcept nogil:
-    """Which of the rows are j above and j below a block's anchor, -1 for none; whether there is one.
+    """Which of the rows are j above and j below an anchor, whose own row is given, -1 for none; whether there is one.
 
     Each row is written once: the anchor's own from above, the one half a block away from below.
     """
-    cdef Py_ssize_t size = <Py_ssize_t>1 << lattice.block_bits, above = block * size + j - offset, below = above - 2 * j
-    index[0] = above if 2 * j < size and 0 <= above < rows else -1
+    cdef Py_ssize_t above = anchor + j, below = anchor - j
+    index[0] = above if j < half and 0 <= above < rows else -1
     index[1] = below if j > 0 and 0 <= below < rows else -1
     return index[0] >= 0 or index[1] >= 0

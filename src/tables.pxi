@@ -11,7 +11,7 @@ cdef void table(const CLattice* lattice, int64_t span, Py_ssize_t offset, Py_ssi
     cdef Py_ssize_t half = size >> 1
     cdef Py_ssize_t first = (offset + half) >> lattice.block_bits
     cdef Py_ssize_t last = (offset + rows - 1 + half) >> lattice.block_bits
-    cdef Py_ssize_t block, other, nearest, farthest, step, j, k, head
+    cdef Py_ssize_t block, other, row, other_row, nearest, farthest, step, j, k, head
     cdef bint both, any_row, wide = sink.type == FLOAT64
     cdef bint direct = not sink.stream and (wide or sink.type == FLOAT32)
     cdef Offset by
@@ -37,20 +37,20 @@ cdef void table(const CLattice* lattice, int64_t span, Py_ssize_t offset, Py_ssi
             second = &two
             find_anchor(lattice, &exact, &two, span, other, wide, work.rest)
         nearest, farthest, step = half, 0, 1
-        reach(block * size - offset, rows, half, &nearest, &farthest)
+        row, other_row = block * size - offset, other * size - offset
+        reach(row, rows, half, &nearest, &farthest)
         if both:
-            reach(other * size - offset, rows, half, &nearest, &farthest)
-        if (direct and not wide and both and offset <= block * size - half
-                and other * size + half <= offset + rows):
-            rotate_run(lattice, &one, &two, sink, block * size - offset, other * size - offset)
+            reach(other_row, rows, half, &nearest, &farthest)
+        if direct and not wide and both and half <= row and other_row + half <= rows:
+            rotate_run(lattice, &one, &two, sink, row, other_row)
             # what is left are the anchors' own rows, and those half a block away
             step = half
         j = nearest - step
         while j < farthest:
             j += step
-            any_row = wanted(lattice, block, j, offset, rows, at.index)
+            any_row = wanted(row, j, rows, half, at.index)
             at.index[2] = at.index[3] = -1
-            if both and wanted(lattice, other, j, offset, rows, at.index + 2):
+            if both and wanted(other_row, j, rows, half, at.index + 2):
                 any_row = True
             if not any_row:
                 continue
@@ -128,7 +128,8 @@ cdef void add_table(const CLattice* lattice, int64_t span, Py_ssize_t offset, Py
     cdef Py_ssize_t half = size >> 1
     cdef Py_ssize_t block = (offset + half) >> lattice.block_bits
     cdef Py_ssize_t last = (offset + rows - 1 + half) >> lattice.block_bits
-    cdef Py_ssize_t b, j, nearest, farthest, above, below, batch, ahead, distance = max(1, fetched_rows(sink, n) // 2)
+    cdef Py_ssize_t b, row, j, nearest, farthest, above, below, batch, ahead
+    cdef Py_ssize_t distance = max(1, fetched_rows(sink, n) // 2)
     cdef Py_ssize_t down = -1
     cdef Py_ssize_t[2] index
     cdef bint fused = sink.batches == 1 and sink.type == FLOAT32
@@ -145,9 +146,10 @@ cdef void add_table(const CLattice* lattice, int64_t span, Py_ssize_t offset, Py
     for block in range(block, last + 1):
         find_anchor(lattice, &exact, &anchor, span, block, False, work.rest)
         nearest, farthest = half, 0
-        reach(block * size - offset, rows, half, &nearest, &farthest)
+        row = block * size - offset
+        reach(row, rows, half, &nearest, &farthest)
         for j in range(nearest, farthest + 1):
-            if not wanted(lattice, block, j, offset, rows, index):
+            if not wanted(row, j, rows, half, index):
                 continue
             above, below = index[0], index[1]
             by = offset_at(lattice.fine, half + 1, j, stride)

@@ -151,7 +151,7 @@ def rows(plans: Plans, positions: Any, dtype: Any, out: Array | None) -> Array |
     if usual is None:
         return None
     count, width = positions.size, plans.width
-    if not 0 < count * width < WORTH_A_THREAD or (positions.dtype.kind != "f" and form_of(positions) != "real"):
+    if not 0 < count * width < WORTH_A_THREAD or form_of(positions) != "real":
         return None
     engine = plans.engine()
     plan = plans.scalar_plans.get(engine.backend) or plans.scalar_plan(engine)
