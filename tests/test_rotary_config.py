@@ -817,11 +817,13 @@ ERROR = re.compile(
 
 
 def test_bases_that_vanish():
-    """0.0 has no negative power: alpha ** 2 is less than any number."""
+    """alpha ** 2 is less than any float64, the frequency that it makes is one; beyond float64 there is none."""
+    rotary = pf.Rotary(4, scaling={"rope_type": "ntk", "alpha": 1e-300})
+    assert rotary.frequencies.tolist() == [1.0, 1e298]
     with pytest.raises(
-        ValueError, match=r"rope_type 'ntk' has no frequencies for base=10000.0 and \{'alpha': 1e-300\}"
+        ValueError, match=r"rope_type 'ntk' has no frequencies for base=10000.0 and \{'alpha': 1e-320\}"
     ):
-        pf.Rotary(4, scaling={"rope_type": "ntk", "alpha": 1e-300})
+        pf.Rotary(4, scaling={"rope_type": "ntk", "alpha": 1e-320})
 
 
 def test_garbage(rng):

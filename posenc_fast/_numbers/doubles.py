@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import functools
+import math
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Floats", "Pair", "fma", "product", "total", "two_product", "two_sum"]
+from .exact import working
+
+__all__ = ["Floats", "Pair", "exp2", "fma", "product", "total", "two_product", "two_sum"]
 
 Floats = npt.NDArray[np.float64]
 Pair = tuple[Floats, Floats]
@@ -53,3 +58,26 @@ def total(a: Any, a_low: Any, b: Any, b_low: Any) -> Pair:
     e = e + (a_low + b_low)
     r = s + e
     return r, e - (r - s)
+
+
+@functools.cache
+def _powers_of_ln2() -> list[float]:
+    """ln(2)^n / n!: 2^x is their power series; for |x| up to 1/2 what follows the last is below 2^-64."""
+    with working():
+        ln2 = Decimal(2).ln()
+        return [float(ln2**n / math.factorial(n)) for n in range(15)]
+
+
+def exp2(high: Any, low: Any) -> Floats:
+    """2^(high + low), to two units in the last place: sums and products alone, so that machines agree on its bits."""
+    # beyond these it is zero or infinite, whatever is added
+    high, low = np.clip(high, -2e3, 2e3), np.where(np.abs(high) < 2e3, low, 0.0)
+    whole = np.rint(high)
+    rest = (high - whole) + low
+    series = _powers_of_ln2()
+    value: Floats = np.full(np.shape(rest), series[-1])
+    for coefficient in series[-2::-1]:
+        value = value * rest + coefficient
+    with np.errstate(over="ignore", under="ignore"):
+        result: Floats = np.ldexp(value, np.nan_to_num(whole).astype(np.int64))
+    return result

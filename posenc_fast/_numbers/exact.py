@@ -1,23 +1,43 @@
-"""Real numbers in integers: pi, powers, and the sine and cosine of a fraction of a turn, to any precision.
+"""Real numbers to any precision: pi, powers, logarithms, and the sine and cosine of a fraction of a turn.
 
-A number is a pair (mantissa, exponent) of integers and means mantissa * 2**exponent.
+A number is a pair (mantissa, exponent) of integers and means mantissa * 2**exponent; or, where a formula is longer than
+a product, a `decimal.Decimal` in the context of `working`. Both are integer arithmetic, so that their results are the
+same on every machine, which those of a mathematical library's exp, log and pow are not.
 """
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
+from contextlib import AbstractContextManager
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, getcontext, localcontext
 from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Real", "divide", "multiply", "power_ratio", "sincos_turns", "split", "two_pi"]
+__all__ = [
+    "Real",
+    "decimal_two_pi",
+    "divide",
+    "exp",
+    "log",
+    "multiply",
+    "power",
+    "power_ratio",
+    "real_of",
+    "sincos_turns",
+    "split",
+    "two_pi",
+    "working",
+]
 
 Real = tuple[int, int]
 
 _FAR = 20000
+# of a number that is rounded once to a double, and the 30 digits of `_context`: what no exponential, power or logarithm
+# of doubles comes nearer to the middle of two doubles than
+_BITS = 64
 
 
 def _trim(mantissa: int, exponent: int, bits: int) -> Real:
@@ -55,13 +75,58 @@ def two_pi(bits: int) -> Real:
     return 8 * (4 * arctan_of_inverse(5) - arctan_of_inverse(239)), -(bits + 16)
 
 
+def _context(bits: int) -> Context:
+    return Context(prec=int(bits * 0.302) + 30, Emax=MAX_EMAX, Emin=MIN_EMIN)
+
+
+def working(bits: int = _BITS) -> AbstractContextManager[Context]:
+    """Within it, operations of Decimals keep ``bits`` bits, and 30 digits for their errors."""
+    return localcontext(_context(bits))
+
+
+def decimal_two_pi() -> Decimal:
+    """2 pi to the digits of the context that is set."""
+    mantissa, exponent = two_pi(4 * getcontext().prec)
+    return Decimal(mantissa) / (1 << -exponent)
+
+
+def exp(x: float) -> Decimal:
+    """e ** x."""
+    with working():
+        return Decimal(x).exp()
+
+
+def log(x: float) -> Decimal:
+    """The natural logarithm of x > 0."""
+    with working():
+        return Decimal(x).ln()
+
+
+def power(base: float | Fraction, exponent: float | Fraction) -> Decimal:
+    """base ** exponent for base >= 0; both are taken as they are. 0 ** 0 is 1."""
+    with working():
+        if base == 0 or exponent == 0:
+            return Decimal(int(exponent == 0))
+        of, to = (Decimal(each.numerator) / each.denominator for each in (Fraction(base), Fraction(exponent)))
+        return of**to
+
+
+def real_of(value: Decimal, bits: int) -> Real:
+    """A Decimal, cut to ``bits`` bits."""
+    if abs(value.adjusted()) * 3 > _FAR:
+        # no float64 but zero or infinity; as an integer it would have as many digits as its exponent says
+        return (0, 0) if value.adjusted() < 0 or not value else (-1 if value < 0 else 1, 2 * _FAR)
+    numerator, denominator = value.as_integer_ratio()
+    mantissa, exponent = divide(abs(numerator), denominator, bits)
+    return (-mantissa if numerator < 0 else mantissa), exponent
+
+
 @functools.lru_cache(maxsize=64)
 def power_ratio(base: float, exponent: Fraction, bits: int) -> Real:
     """base ** exponent for a float base > 0 and a rational exponent."""
     if base == 1 or exponent == 0:
         return 1, 0
-    digits = int(bits * 0.302) + 30
-    context = Context(prec=digits, Emax=MAX_EMAX, Emin=MIN_EMIN)
+    context = _context(bits)
     logarithm = context.ln(Decimal(base))
     power = context.divide(context.multiply(logarithm, Decimal(exponent.numerator)), Decimal(exponent.denominator))
     if abs(power) > _FAR:

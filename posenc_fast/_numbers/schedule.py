@@ -24,7 +24,7 @@ class Schedule:
     """A finite sequence of frequencies in radians per unit of position, each an exact real number.
 
     Two schedules are equal when they are written alike. ``len`` counts the frequencies; ``numpy.asarray`` gives them
-    rounded to float64.
+    rounded to float64; a slice of a schedule is a schedule.
     """
 
     __slots__ = ("_key",)
@@ -35,6 +35,16 @@ class Schedule:
 
     def _radians(self, bits: int) -> list[Real]:
         raise NotImplementedError
+
+    def __getitem__(self, chosen: slice) -> Schedule:
+        if not isinstance(chosen, slice):
+            raise TypeError(f"a schedule has slices alone, not [{chosen!r}]; numpy.asarray gives its numbers")
+        if not range(len(self))[chosen]:
+            raise ValueError(f"{chosen!r} leaves none of {len(self)} frequencies")
+        return self._slice(chosen)
+
+    def _slice(self, chosen: slice) -> Schedule:
+        return Part(self, *chosen.indices(len(self)))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Schedule) and type(self) is type(other) and self._key == other._key
@@ -135,6 +145,9 @@ class Explicit(Schedule):
     def __len__(self) -> int:
         return len(self._key[0]) // 8
 
+    def _slice(self, chosen: slice) -> Schedule:
+        return Explicit(self.values[chosen])
+
     def _radians(self, bits: int) -> list[Real]:
         ratios = (value.as_integer_ratio() for value in self.values.tolist())
         # every denominator is a power of two
@@ -144,7 +157,33 @@ class Explicit(Schedule):
         return np.array2string(self.values, separator=", ", threshold=8)
 
 
-def parts_of(schedule: Schedule) -> list[str | int | float]:
+class Part(Schedule):
+    """A slice of a schedule, its numbers as `slice.indices` gives them."""
+
+    __slots__ = ()
+
+    def __init__(self, whole: Schedule, start: int, stop: int, step: int) -> None:
+        self._key = (whole, start, stop, step)
+
+    def _chosen(self) -> slice:
+        _, start, stop, step = self._key
+        # going down, a stop of -1 is before the first, not the last
+        return slice(start, None if stop < 0 else stop, step)
+
+    def __len__(self) -> int:
+        return len(range(len(self._key[0]))[self._chosen()])
+
+    def _radians(self, bits: int) -> list[Real]:
+        whole: Schedule = self._key[0]
+        return whole._radians(bits)[self._chosen()]
+
+    def __repr__(self) -> str:
+        chosen = self._chosen()
+        bounds = ("" if chosen.stop is None else chosen.stop), ("" if chosen.step == 1 else f":{chosen.step}")
+        return f"{self._key[0]!r}[{chosen.start}:{bounds[0]}{bounds[1]}]"
+
+
+def parts_of(schedule: Schedule) -> list[Any]:
     """The name of its class, and its numbers: a fraction has a stroke, bytes are written as digits."""
     return [
         type(schedule).__name__,
@@ -153,20 +192,28 @@ def parts_of(schedule: Schedule) -> list[str | int | float]:
             if isinstance(part, Fraction)
             else part.hex()
             if isinstance(part, bytes)
+            else parts_of(part)
+            if isinstance(part, Schedule)
             else part
             for part in schedule._key
         ),
     ]
 
 
-def schedule_of(name: str, *parts: str | float) -> Schedule:
+def schedule_of(name: str, *parts: Any) -> Schedule:
     """What parts were taken of."""
     (cls,) = (each for each in Schedule.__subclasses__() if each.__name__ == name)
     schedule = cls.__new__(cls)
-    schedule._key = tuple(
-        part if not isinstance(part, str) else Fraction(part) if "/" in part else bytes.fromhex(part) for part in parts
-    )
+    schedule._key = tuple(map(_part_of, parts))
     return schedule
+
+
+def _part_of(part: Any) -> Any:
+    if isinstance(part, (list, tuple)):
+        return schedule_of(*part)
+    if isinstance(part, str):
+        return Fraction(part) if "/" in part else bytes.fromhex(part)
+    return part
 
 
 class Periodic(Schedule):
@@ -183,6 +230,9 @@ class Periodic(Schedule):
 
     def __len__(self) -> int:
         return len(self._key)
+
+    def _slice(self, chosen: slice) -> Schedule:
+        return Periodic(self.periods[chosen])
 
     def _radians(self, bits: int) -> list[Real]:
         two_pi, exponent = _exact.two_pi(bits + 32)
@@ -206,11 +256,17 @@ def explicit(values: npt.NDArray[np.float64]) -> tuple[Explicit, npt.NDArray[np.
 
 
 @functools.lru_cache(maxsize=64)
+def _evaluated(schedule: Schedule, bits: int) -> list[Real]:
+    """The frequencies in radians, once for radians and turns: formulas with logarithms take milliseconds."""
+    return schedule._radians(bits)
+
+
+@functools.lru_cache(maxsize=64)
 def turns(schedule: Schedule, unit: Fraction = Fraction(1), bits: int = _BITS) -> list[Real]:
     """The schedule's frequencies in turns per ``unit`` units of position."""
     mantissa, exponent = _exact.two_pi(bits + 32)
     per_radian = _exact.divide(unit.numerator << -exponent, mantissa * unit.denominator, bits + 32)
-    return [_exact.multiply(value, per_radian, bits) for value in schedule._radians(bits)]
+    return [_exact.multiply(value, per_radian, bits) for value in _evaluated(schedule, bits)]
 
 
 def exact_turns(schedule: Schedule, bits: int) -> list[Fraction]:
@@ -242,7 +298,7 @@ def _fraction(mantissa: int, exponent: int) -> Real:
 @functools.lru_cache(maxsize=64)
 def radians(schedule: Schedule) -> npt.NDArray[np.float64]:
     """The frequencies rounded to float64."""
-    values: npt.NDArray[np.float64] = _exact.split(schedule._radians(_BITS))[0].copy()
+    values: npt.NDArray[np.float64] = _exact.split(_evaluated(schedule, _BITS))[0].copy()
     values.setflags(write=False)
     return values
 

@@ -13,7 +13,7 @@ from .._encoding.builders import FUNCTIONS
 from .._encoding.sinusoids import Sinusoids
 from .._encoding.value import Encoding
 from .._numbers.arguments import count_of, real_array
-from .._numbers.schedule import Explicit, Schedule, explicit
+from .._numbers.schedule import Explicit, Schedule, explicit, geometric
 from ..typing import Function, RotaryLayout
 
 __all__ = ["LAYOUTS", "angles_of", "axial", "checked_axes", "checked_frequencies", "in_turn", "written"]
@@ -82,14 +82,9 @@ def in_turn(counts: Sequence[int], pairs: int) -> list[int]:
     return axes
 
 
-def axial(base: float, axes: Sequence[int]) -> Floats:
-    """For each pair its frequency among those of its axis."""
-    values = np.empty(len(axes))
-    for a in range(max(axes) + 1):
-        where = np.array(axes) == a
-        count = int(where.sum())
-        values[where] = base ** (-np.arange(count) / count)
-    return values
+def axial(base: float, axes: Sequence[int]) -> tuple[Schedule, ...]:
+    """For each axis the frequencies of the pairs that read it."""
+    return tuple(geometric(count, base=base) for count in np.bincount(axes).tolist())
 
 
 def angles_of(

@@ -1,17 +1,20 @@
-"""Frequencies of rotary encodings: the known ways to stretch them to longer sequences, each by its formula in float64."""
+"""Frequencies of rotary encodings: the known ways to stretch them to longer sequences, each by its formula."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from .._numbers.arguments import count_of, real, real_array
+from .._numbers.doubles import exp2, product
+from .._numbers.exact import Real, decimal_two_pi, real_of, split, working
 from .._numbers.names import meant
-from .._numbers.schedule import Schedule, geometric
+from .._numbers.schedule import Schedule, geometric, radians
 
 __all__ = ["SCALINGS", "Frequencies", "checked_scaling", "frequencies_of"]
 
@@ -21,145 +24,200 @@ REQUIRED = object()
 
 
 class Frequencies(NamedTuple):
-    """Radians per unit of position, exact real numbers where nothing scales them; a factor of cosines and sines."""
+    """Radians per unit of position, exact real numbers; a factor of cosines and sines, rounded once."""
 
-    values: Schedule | Floats
+    values: Schedule
     attention_factor: float
 
 
+# of a formula in real numbers: frequencies of the pairs, and the factor
+Formula = tuple[Sequence[Decimal], Decimal]
+
+
 class Scaling(NamedTuple):
-    """parameters: name and default of each; compute: from rotary_dim, base and the parameters."""
+    """parameters: name and default of each; compute: from rotary_dim, base and the parameters, all of them Decimals."""
 
     parameters: dict[str, Any]
-    compute: Callable[..., Frequencies]
+    compute: Callable[..., Formula]
 
 
-def _unscaled(dim: int, base: float) -> Floats:
-    return base ** (-np.arange(0, dim, 2) / dim)
+class Scaled(Schedule):
+    """Frequencies by the formula of a rope_type. parameters: names and values, sorted by name."""
+
+    __slots__ = ()
+
+    def __init__(self, dim: int, base: float, rope_type: str, parameters: tuple[tuple[str, Any], ...]) -> None:
+        self._key = (dim, base, rope_type, parameters)
+
+    def __len__(self) -> int:
+        return int(self._key[0]) // 2
+
+    def _formula(self) -> Formula:
+        """Frequencies and factor, in the context that is set."""
+        dim, base, rope_type, parameters = self._key
+        numbers = {name: _decimals(value) for name, value in parameters}
+        return SCALINGS[rope_type].compute(dim, Decimal(base), **numbers)
+
+    def _radians(self, bits: int) -> list[Real]:
+        with working(bits):
+            return [real_of(value, bits) for value in self._formula()[0]]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Scaled, self._key
+
+    def __repr__(self) -> str:
+        dim, base, rope_type, parameters = self._key
+        return f"{rope_type}({dim}, base={base!r}, {', '.join(f'{name}={value!r}' for name, value in parameters)})"
 
 
-def _default(dim: int, base: float) -> Frequencies:
-    return Frequencies(geometric(dim // 2, base=base), 1.0)
+def _decimals(value: Any) -> Any:
+    """A parameter's numbers as Decimals, exactly."""
+    if isinstance(value, tuple):
+        return [Decimal(number) for number in value]
+    return value if value is None or isinstance(value, bool) else Decimal(value)
 
 
-def _linear(dim: int, base: float, factor: float) -> Frequencies:
-    return Frequencies(_unscaled(dim, base) / factor, 1.0)
+def _unscaled(dim: int, base: Decimal) -> list[Decimal]:
+    values, ratio = [Decimal(1)], base ** (Decimal(-2) / dim)
+    for _ in range(dim // 2 - 1):
+        values.append(values[-1] * ratio)
+    return values
 
 
-def _ntk(dim: int, base: float, alpha: float) -> Frequencies:
-    return Frequencies(_unscaled(dim, base * alpha ** (dim / (dim - 2)) if dim > 2 else base), 1.0)
+def _clipped(value: Decimal) -> Decimal:
+    return min(max(value, Decimal(0)), Decimal(1))
 
 
-def _ntk_fixed(dim: int, base: float, factor: float) -> Frequencies:
-    return Frequencies(_unscaled(dim, base * factor) / factor ** (2 / dim), 1.0)
+def _default(dim: int, base: Decimal) -> Formula:
+    return _unscaled(dim, base), Decimal(1)
 
 
-def _ntk_mixed(dim: int, base: float, factor: float, b: float) -> Frequencies:
-    exponents = np.arange(1, dim // 2 + 1) ** b / (dim / 2) ** b
-    return Frequencies(_unscaled(dim, base) / factor**exponents, 1.0)
+def _linear(dim: int, base: Decimal, factor: Decimal) -> Formula:
+    return [value / factor for value in _unscaled(dim, base)], Decimal(1)
+
+
+def _ntk(dim: int, base: Decimal, alpha: Decimal) -> Formula:
+    return _default(dim, base * alpha ** (Decimal(dim) / (dim - 2)) if dim > 2 else base)
+
+
+def _ntk_fixed(dim: int, base: Decimal, factor: Decimal) -> Formula:
+    divisor = factor ** (Decimal(2) / dim)
+    return [value / divisor for value in _unscaled(dim, base * factor)], Decimal(1)
+
+
+def _ntk_mixed(dim: int, base: Decimal, factor: Decimal, b: Decimal) -> Formula:
+    exponents = ((Decimal(2 * i + 2) / dim) ** b for i in range(dim // 2))
+    return [value / factor**e for value, e in zip(_unscaled(dim, base), exponents, strict=True)], Decimal(1)
 
 
 def _dynamic(
-    dim: int, base: float, factor: float, max_position_embeddings: float, seq_len: float | None
-) -> Frequencies:
-    length = max(seq_len or 0.0, max_position_embeddings)
+    dim: int, base: Decimal, factor: Decimal, max_position_embeddings: Decimal, seq_len: Decimal | None
+) -> Formula:
+    length = max(seq_len or Decimal(0), max_position_embeddings)
     return _ntk(dim, base, factor * length / max_position_embeddings - (factor - 1))
 
 
-def _yarn_ramp(dim: int, base: float, original: float, fast: float, slow: float, truncate: bool) -> Floats:
+def _yarn_ramp(
+    dim: int, base: Decimal, original: Decimal, fast: Decimal, slow: Decimal, truncate: bool
+) -> list[Decimal]:
     """From 0, for pairs that turn more often than ``fast`` over the original length, to 1, fewer than ``slow``."""
 
-    def index(turns: float) -> float:
+    def index(turns: Decimal) -> Decimal:
         """Of the pair that turns so often over the original length."""
-        return dim * math.log(original / (turns * 2 * math.pi)) / (2 * math.log(base))
+        return dim * (original / (turns * decimal_two_pi())).ln() / (2 * base.ln())
 
     low, high = index(fast), index(slow)
     if truncate:
-        low, high = math.floor(low), math.ceil(high)
-    low, high = max(low, 0), min(high, dim - 1)
-    ramp = np.clip((np.arange(dim // 2, dtype=np.float64) - low) / (high - low if high != low else 0.001), 0.0, 1.0)
-    return ramp
+        low, high = low.to_integral_value(ROUND_FLOOR), high.to_integral_value(ROUND_CEILING)
+    low, high = max(low, Decimal(0)), min(high, Decimal(dim - 1))
+    width = high - low if high != low else Decimal("0.001")
+    return [_clipped((i - low) / width) for i in range(dim // 2)]
 
 
 def _yarn(
     dim: int,
-    base: float,
-    factor: float,
-    original_max_position_embeddings: float,
-    beta_fast: float,
-    beta_slow: float,
+    base: Decimal,
+    factor: Decimal,
+    original_max_position_embeddings: Decimal,
+    beta_fast: Decimal,
+    beta_slow: Decimal,
     truncate: bool,
-    attention_factor: float | None,
-    mscale: float | None,
-    mscale_all_dim: float | None,
-) -> Frequencies:
-    def attention(scale: float) -> float:
-        return 1.0 if factor <= 1 else 0.1 * scale * math.log(factor) + 1.0
+    attention_factor: Decimal | None,
+    mscale: Decimal | None,
+    mscale_all_dim: Decimal | None,
+) -> Formula:
+    def attention(scale: Decimal) -> Decimal:
+        return Decimal(1) if factor <= 1 else scale * factor.ln() / 10 + 1
 
     ramp = _yarn_ramp(dim, base, original_max_position_embeddings, beta_fast, beta_slow, truncate)
-    unscaled = _unscaled(dim, base)
     if attention_factor is None:
         both = mscale and mscale_all_dim
-        attention_factor = attention(mscale) / attention(mscale_all_dim) if both else attention(1.0)  # type: ignore[arg-type]
-    return Frequencies(unscaled / factor * ramp + unscaled * (1 - ramp), attention_factor)
+        attention_factor = attention(mscale) / attention(mscale_all_dim) if both else attention(Decimal(1))  # type: ignore[arg-type]
+    unscaled = zip(_unscaled(dim, base), ramp, strict=True)
+    return [value * (part / factor + (1 - part)) for value, part in unscaled], attention_factor
 
 
 def _yarn_log(
     dim: int,
-    base: float,
-    factor: float,
-    original_max_position_embeddings: float,
-    beta_fast: float,
-    beta_slow: float,
-    extrapolation_factor: float,
-) -> Frequencies:
+    base: Decimal,
+    factor: Decimal,
+    original_max_position_embeddings: Decimal,
+    beta_fast: Decimal,
+    beta_slow: Decimal,
+    extrapolation_factor: Decimal,
+) -> Formula:
     ramp = _yarn_ramp(dim, base, original_max_position_embeddings, beta_fast, beta_slow, True)
-    return Frequencies(_unscaled(dim, base) / factor ** (1 - (1 - ramp) * extrapolation_factor), 1.0)
+    unscaled = zip(_unscaled(dim, base), ramp, strict=True)
+    return [value / factor ** (1 - (1 - part) * extrapolation_factor) for value, part in unscaled], Decimal(1)
 
 
-def _theta_scale(dim: int, base: float, factor: float, original_max_position_embeddings: float) -> Frequencies:
-    turns = original_max_position_embeddings / (2 * math.pi)
-    return Frequencies(_unscaled(dim, base ** (math.log(turns * factor) / math.log(turns))), 1.0)
+def _theta_scale(dim: int, base: Decimal, factor: Decimal, original_max_position_embeddings: Decimal) -> Formula:
+    turns = original_max_position_embeddings / decimal_two_pi()
+    return _default(dim, base ** ((turns * factor).ln() / turns.ln()))
 
 
 def _longrope(
     dim: int,
-    base: float,
-    short_factor: Floats,
-    long_factor: Floats,
-    original_max_position_embeddings: float,
-    max_position_embeddings: float | None,
-    factor: float | None,
-    attention_factor: float | None,
-    seq_len: float | None,
-) -> Frequencies:
+    base: Decimal,
+    short_factor: list[Decimal],
+    long_factor: list[Decimal],
+    original_max_position_embeddings: Decimal,
+    max_position_embeddings: Decimal | None,
+    factor: Decimal | None,
+    attention_factor: Decimal | None,
+    seq_len: Decimal | None,
+) -> Formula:
     original = original_max_position_embeddings
     if factor is None:
-        factor = 1.0 if max_position_embeddings is None else max_position_embeddings / original
+        factor = Decimal(1) if max_position_embeddings is None else max_position_embeddings / original
     if attention_factor is None:
-        attention_factor = 1.0 if factor <= 1 else math.sqrt(1 + math.log(factor) / math.log(original))
+        attention_factor = Decimal(1) if factor <= 1 else (1 + factor.ln() / original.ln()).sqrt()
     divisors = long_factor if seq_len is not None and seq_len > original else short_factor
-    return Frequencies(_unscaled(dim, base) / divisors, attention_factor)
+    return [value / divisor for value, divisor in zip(_unscaled(dim, base), divisors, strict=True)], attention_factor
 
 
 def _llama3(
     dim: int,
-    base: float,
-    factor: float,
-    low_freq_factor: float,
-    high_freq_factor: float,
-    original_max_position_embeddings: float,
-) -> Frequencies:
-    unscaled = _unscaled(dim, base)
-    turns = original_max_position_embeddings * unscaled / (2 * np.pi)
-    smooth = np.clip((turns - low_freq_factor) / (high_freq_factor - low_freq_factor), 0, 1)
-    return Frequencies((1 - smooth) * unscaled / factor + smooth * unscaled, 1.0)
+    base: Decimal,
+    factor: Decimal,
+    low_freq_factor: Decimal,
+    high_freq_factor: Decimal,
+    original_max_position_embeddings: Decimal,
+) -> Formula:
+    per_radian, width = original_max_position_embeddings / decimal_two_pi(), high_freq_factor - low_freq_factor
+    values = []
+    for value in _unscaled(dim, base):
+        # by how often the pair turns over the original length
+        smooth = _clipped((value * per_radian - low_freq_factor) / width)
+        values.append(value * ((1 - smooth) / factor + smooth))
+    return values, Decimal(1)
 
 
-def _proportional(dim: int, base: float, factor: float, partial_rotary_factor: float) -> Frequencies:
-    values = _unscaled(dim, base) / factor
-    values[int(partial_rotary_factor * dim // 2) :] = 0.0
-    return Frequencies(values, 1.0)
+def _proportional(dim: int, base: Decimal, factor: Decimal, partial_rotary_factor: Decimal) -> Formula:
+    # as the source counts them, in a double
+    count = int(float(partial_rotary_factor) * dim // 2)
+    values = [value / factor for value in _unscaled(dim, base)]
+    return [value if i < count else Decimal(0) for i, value in enumerate(values)], Decimal(1)
 
 
 _XPOS = {"scale_base": 512.0, "center": 0.0, "smoothing": 0.4, "keys": False}
@@ -220,7 +278,7 @@ SCALINGS = {
     "proportional": Scaling({"factor": 1.0, "partial_rotary_factor": 1.0}, _proportional),
     # the frequencies of each section begin anew; and amplitudes that fall with the position
     "axial": Scaling({}, _default),
-    "xpos": Scaling(_XPOS, lambda dim, base, **_: _default(dim, base)),
+    "xpos": Scaling(_XPOS, _default),
 }
 _BOOLEANS = {"truncate", "keys"}
 _LISTS = {"short_factor", "long_factor"}
@@ -277,23 +335,36 @@ def _positive_numbers(value: Any, pairs: int, name: str) -> tuple[float, ...]:
     return tuple(array.tolist())
 
 
-def frequencies_of(rotary_dim: int, base: float, rope_type: str, parameters: dict[str, Any]) -> Frequencies:
+def frequencies_of(rotary_dim: int, base: float, rope_type: str, parameters: Mapping[str, Any]) -> Frequencies:
     """Frequencies of the pairs, and the attention factor."""
-    values = {key: np.array(value) if isinstance(value, tuple) else value for key, value in parameters.items()}
+    if SCALINGS[rope_type].compute is _default:
+        return Frequencies(geometric(rotary_dim // 2, base=base), 1.0)
+    schedule = Scaled(rotary_dim, base, rope_type, tuple(sorted(parameters.items())))
     try:
-        with np.errstate(divide="raise", over="raise", invalid="raise"):
-            return SCALINGS[rope_type].compute(rotary_dim, base, **values)
-    except (ArithmeticError, ValueError) as error:
-        raise ValueError(f"rope_type {rope_type!r} has no frequencies for base={base} and {parameters}") from error
+        with working():
+            factor = float(schedule._formula()[1])
+        finite = np.isfinite(radians(schedule)).all() and np.isfinite(factor)
+    except ArithmeticError:
+        finite = False
+    if not finite:
+        raise ValueError(f"rope_type {rope_type!r} has no frequencies for base={base} and {parameters}")
+    return Frequencies(schedule, factor)
 
 
 def xpos_amplitudes(positions: Floats, pairs: int, parameters: dict[str, Any]) -> Floats:
     """(..., pairs): zeta[i] ** ((position - center) / scale_base), its reciprocal for keys."""
-    smoothing = parameters["smoothing"]
-    zeta = (np.arange(pairs) / pairs + smoothing) / (1 + smoothing)
+    high, low = _xpos_logarithms(pairs, parameters["smoothing"])
     power = (positions - parameters["center"]) / parameters["scale_base"]
-    amplitudes: Floats = zeta ** (-power if parameters["keys"] else power)[..., np.newaxis]
-    return amplitudes
+    return exp2(*product((-power if parameters["keys"] else power)[..., np.newaxis], 0.0, high, low))
+
+
+@functools.lru_cache(maxsize=64)
+def _xpos_logarithms(pairs: int, smoothing: float) -> Floats:
+    """(2, pairs): high and low parts of log2(zeta), zeta[i] = (i / pairs + smoothing) / (1 + smoothing)."""
+    with working():
+        added, two = Decimal(smoothing), Decimal(2).ln()
+        zetas = ((Decimal(i) / pairs + added) / (1 + added) for i in range(pairs))
+        return split([real_of(zeta.ln() / two, 128) for zeta in zetas])
 
 
 def count_pairs(rotary_dim: Any, head_dim: int) -> int:

@@ -15,7 +15,7 @@ from .._encoding.value import Encoding
 from .._engine import backend as _backend
 from .._numbers.arguments import count_of, real
 from .._numbers.names import one_of
-from .._numbers.schedule import Explicit, Schedule
+from .._numbers.schedule import Schedule
 from .._numbers.signatures import DType, Float, TablesOptions
 from ..typing import Function, Precision, RotaryLayout
 from . import pairs as _pairs
@@ -76,8 +76,8 @@ class Rotary:
 
     Notes
     -----
-    Schedules and unscaled frequencies are exact real numbers, scaled ones the float64 results of their formulas. Tables are rounded
-    once from the exact value; x is turned in doubles and rounded once, so that a value is within half a unit in its
+    Frequencies are exact real numbers, those of a base, of its scaling and of schedules; numbers that are given are taken as they
+    are. An attention factor is rounded to float64. Tables are rounded once from the exact value; x is turned in doubles and rounded once, so that a value is within half a unit in its
     last place and 2^-51 of the length of its pair (float64: 2^-51 of it in all). float16 and bfloat16 are turned in
     float32, by cosines and sines rounded once to that, and a value is within half a unit and 2^-20 of the length. Nothing limits the position. Keys
     that were turned for other positions are turned by the difference; with an attention factor they are turned back
@@ -333,12 +333,12 @@ class Rotary:
         """What computes these functions of all pairs, side by side."""
         found = self._cache.get((functions, inverse))
         if found is None:
-            key, values = self._key, self._found.values
+            key = self._key
             factor = 1 / self.attention_factor if inverse else self.attention_factor
+            schedules = key.frequencies or (self._found.values,)
             if key.rope_type == "axial":
                 assert key.axes is not None
-                values = _pairs.axial(key.base, key.axes)
-            schedules = key.frequencies or (values if isinstance(values, Schedule) else Explicit(values),)
+                schedules = _pairs.axial(key.base, key.axes)
             found = bound(self._encodings, _pairs.angles_of(schedules, key.axes, functions, factor))
             self._cache[functions, inverse] = found
         return found

@@ -41,7 +41,7 @@ def number(value):
 def sincos(position, frequency):
     """sin and cos of position * frequency, to at least 200 bits also where the angle is huge."""
     position = number(position)
-    size = max(0, int(mpmath.mag(position)) + int(mpmath.mag(frequency))) if position else 0
+    size = max(0, int(mpmath.mag(position)) + int(mpmath.mag(frequency))) if position and frequency else 0
     with _working(PRECISION + size):
         return mpmath.sin(position * frequency), mpmath.cos(position * frequency)
 

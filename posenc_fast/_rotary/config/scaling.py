@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import difflib
-import math
 from typing import Any
 
 from ..._numbers.arguments import real
+from ..._numbers.exact import log
 from .. import scaling as _rope
 from .families import UNKNOWN
 from .found import Found
@@ -55,7 +55,7 @@ def scaling_of(found: Found, factor: float | None, seq_len: Any) -> dict[str, An
         _set_yarn(found, scaling)
     if name == TELECHAT and "attention_factor" not in scaling:
         stretched = real(scaling["factor"], f"{found.rope_where}['factor']", positive=True)
-        scaling["attention_factor"] = 1.0 if stretched <= 1 else 0.07 * math.log(stretched) + 1.0
+        scaling["attention_factor"] = 1.0 if stretched <= 1 else 0.07 * float(log(stretched)) + 1.0
     if name == "proportional":
         scaling["partial_rotary_factor"] = _checked_part(found, 1.0 if factor is None else factor)
     ratio = scaled_as == "longrope" and not {"factor", "attention_factor"} & set(scaling)

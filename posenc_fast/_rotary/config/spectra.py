@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -30,12 +31,12 @@ def _backwards(found: Found, pairs: int, base: float, scaling: dict[str, Any], s
 
 
 def _pixtral(found: Found, pairs: int, base: float, scaling: dict[str, Any], seq_len: Any) -> Arguments:
-    unscaled = base ** (-np.arange(pairs) / pairs)
-    return {"frequencies": np.concatenate([unscaled[0::2], unscaled[1::2]])}
+    unscaled = geometric(pairs, base=base)
+    return {"frequencies": [unscaled[0::2], unscaled[1::2]]}
 
 
 def _dinov3(found: Found, pairs: int, base: float, scaling: dict[str, Any], seq_len: Any) -> Arguments:
-    return {"frequencies": np.tile(2 * np.pi * base ** (-2 * np.arange(pairs // 2) / pairs), 2)}
+    return {"frequencies": [geometric(pairs // 2, base=base, first=2 * math.pi)] * 2}
 
 
 def _atoms(found: Found, pairs: int, base: float, scaling: dict[str, Any], seq_len: Any) -> Arguments:
@@ -50,9 +51,10 @@ def _atoms(found: Found, pairs: int, base: float, scaling: dict[str, Any], seq_l
     rest = pairs - sum(counts)
     if rest < 0:
         raise ValueError(f"{found.where} has {sum(counts)} pairs that turn, more than the {pairs} of its heads")
-    values = [one ** (-np.arange(n) / n) for one, n in zip((near, near, near, far), counts, strict=True) if n]
+    schedules = [geometric(n, base=one) for one, n in zip((near, near, near, far), counts, strict=True) if n]
     axes = np.repeat(np.arange(4), [*counts[:3], names + rest])
-    return {"frequencies": np.concatenate([*values, np.zeros(rest)]), "sections": axes.tolist()}
+    # an axis has one schedule, or all pairs have numbers: those that stay have none of a schedule
+    return {"frequencies": np.concatenate([*map(np.asarray, schedules), np.zeros(rest)]), "sections": axes.tolist()}
 
 
 def _phimoe(found: Found, pairs: int, base: float, scaling: dict[str, Any], seq_len: Any) -> Arguments:
@@ -65,6 +67,8 @@ def _phimoe(found: Found, pairs: int, base: float, scaling: dict[str, Any], seq_
     if found.rope.get(key) is None:
         raise ValueError(f"{found.rope_where} lacks {key!r}, which a {found.model} that is scaled needs")
     scaling = {name: value for name, value in scaling.items() if name != "seq_len"}
+    if "attention_factor" in _rope.SCALINGS[scaling["rope_type"]].parameters:
+        return {"base": base, "scaling": {**scaling, "attention_factor": found.rope[key]}}
     return {"frequencies": np.asarray(_stretched(pairs, base, scaling).values), "attention_factor": found.rope[key]}
 
 
