@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy.typing as npt
 from .._encoding.access import take
 from .._encoding.builders import fourier_features, join, sinusoidal
 from .._encoding.value import Encoding
+from .._numbers import exact
 from .._numbers.arguments import PRECISIONS, count_of, real
 from .._numbers.names import one_of
 from .._numbers.schedule import Schedule, geometric
@@ -26,6 +28,7 @@ __all__ = [
     "multiple",
     "per_axis",
     "positive",
+    "power",
     "sinusoids",
     "spectrum",
 ]
@@ -58,6 +61,11 @@ def multiple(value: Any, name: str, of: int, axes: int) -> int:
 def positive(value: Any, name: str) -> float:
     """A positive number."""
     return real(value, name, positive=True)
+
+
+def power(base: float | Fraction, exponent: float | Fraction) -> float:
+    """base ** exponent, rounded once: a mathematical library's pow has other last bits on other machines."""
+    return float(exact.power(base, exponent))
 
 
 def _single(frequencies: Any) -> bool:

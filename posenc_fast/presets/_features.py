@@ -10,7 +10,7 @@ from .._encoding.builders import fourier_features, sinusoidal
 from .._encoding.value import Encoding
 from .._numbers.arguments import count_of, real
 from .._numbers.schedule import Schedule, geometric, linear
-from ._build import TWO_PI, arranged, ascending, even, positive, sinusoids
+from ._build import TWO_PI, arranged, ascending, even, positive, power, sinusoids
 from ._registry import preset
 
 __all__ = [
@@ -53,7 +53,7 @@ def nerf(
     n = count_of(num_freqs, "num_freqs", 1)
     last = float(n - 1) if max_freq_log2 is None else real(max_freq_log2, "max_freq_log2")
     if not log_sampling:
-        bands = linear(n, 1.0, 2.0**last)
+        bands = linear(n, 1.0, power(2.0, last))
     else:
         # integers stay powers of two
         bands = ascending(n, 2.0, per=(n - 1) / last) if n > 1 and last else geometric(n, base=1.0)
@@ -134,7 +134,7 @@ def nerfstudio(in_dim: int, num_frequencies: int, min_freq_exp: float, max_freq_
     """
     n, low = count_of(num_frequencies, "num_frequencies", 1), real(min_freq_exp, "min_freq_exp")
     span = real(max_freq_exp, "max_freq_exp") - low
-    first = TWO_PI * 2.0**low
+    first = TWO_PI * power(2.0, low)
     bands = (
         ascending(n, 2.0, per=(n - 1) / span, first=first) if n > 1 and span else geometric(n, base=1.0, first=first)
     )

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from .._encoding.builders import join
 from .._encoding.value import Encoding
 from .._numbers.arguments import count_of, real
+from .._numbers.exact import exp, log
 from .._numbers.schedule import geometric, linear
 from ..typing import Precision
 from . import _recipes
@@ -249,7 +250,7 @@ def loftr(d_model: int, *, temp_bug_fix: bool = True) -> Encoding:
 
 def _loftr_base(d: int) -> float:
     """What -log(10000) / d // 2 makes of the base: the quotient is rounded down to an integer."""
-    return math.exp(-2 * (-math.log(10000.0) / d // 2))
+    return float(exp(-2 * (-float(log(10000.0)) / d // 2)))
 
 
 @preset(

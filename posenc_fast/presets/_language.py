@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 
 from .._encoding.builders import sinusoidal
 from .._encoding.value import Encoding
@@ -11,7 +12,7 @@ from .._numbers.names import one_of
 from .._numbers.schedule import linear
 from ..typing import Function, FunnelPart, Precision
 from . import _recipes
-from ._build import TWO_PI, even, positive, sinusoids
+from ._build import TWO_PI, even, positive, power, sinusoids
 from ._registry import preset
 
 __all__ = [
@@ -203,7 +204,7 @@ def sockeye(depth: int, *, scale_down_positions: bool = False) -> Encoding:
     array([0. , 0. , 0.5, 0.5], dtype=float32)
     """
     d = even(depth, "depth")
-    return sinusoids(d, scale=d**-0.5 if scale_down_positions else 1.0)
+    return sinusoids(d, scale=power(d, -0.5) if scale_down_positions else 1.0)
 
 
 @preset(
@@ -267,7 +268,7 @@ def x_transformers(
     array([0. , 0. , 0.5, 0.5], dtype=float32)
     """
     d = even(dim, "dim")
-    factor = d**-0.5 if scale is None else scale
+    factor = power(d, -0.5) if scale is None else scale
     return sinusoids(d, frequencies, _recipes.power_negative, base=positive(theta, "theta"), scale=factor)
 
 
@@ -304,5 +305,5 @@ def mlx(
         shift=1,
         first=high * TWO_PI if full_turns else high,
         functions=("cos", "sin") if cos_first else ("sin", "cos"),
-        scale=(2 / d) ** 0.5 if scale is None else scale,
+        scale=power(Fraction(2, d), 0.5) if scale is None else scale,
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy.typing as npt
 
 from .._encoding.builders import fourier_features
@@ -85,7 +87,7 @@ def mp_fourier(weights: npt.ArrayLike) -> Encoding:
     >>> pf.presets.mp_fourier([0.25]).encode(0).round(4)
     array([0.    , 1.4142], dtype=float32)
     """
-    return fourier_features(TWO_PI * real_array(weights, "weights"), scale=2**0.5)
+    return fourier_features(TWO_PI * real_array(weights, "weights"), scale=math.sqrt(2))
 
 
 @preset(

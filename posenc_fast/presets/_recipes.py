@@ -1,17 +1,21 @@
 """Frequencies as float32 frameworks compute them: the same operations in the same order, each rounded to float32.
 
-The exponential and the power of a float32 number are rounded once, from float64. Frameworks' own are not always: a few
-of their frequencies differ by one unit in the last place.
+Exponentials, powers and logarithms are those of real numbers, rounded once: the same on every machine. Frameworks' own
+are not always rounded correctly: a few of their frequencies differ by one unit in the last place.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from .._numbers import exact
 
 __all__ = ["Recipe", "exp_divided", "exp_of_even", "exp_of_index", "power", "power_negative", "power_of_inverse"]
 
@@ -20,12 +24,32 @@ Float32 = npt.NDArray[np.float32]
 Recipe = Callable[[int, float, float], Float32]
 
 
+def _rounded(values: Iterable[Decimal]) -> Float32:
+    """Real numbers, rounded once to float32."""
+    return np.array([_to_odd(value) for value in values], np.float64).astype(np.float32)
+
+
+def _to_odd(value: Decimal) -> float:
+    """A double that float32 rounds as it would the value: of the two beside it, the one whose last bit is set."""
+    nearest = float(value)
+    with exact.working():
+        rest = value - Decimal(nearest)
+    if rest and not np.float64(nearest).view(np.int64) & 1:
+        nearest = math.nextafter(nearest, math.inf if rest > 0 else -math.inf)
+    return nearest
+
+
 def _exp(x: Float32) -> Float32:
-    return np.exp(x.astype(np.float64)).astype(np.float32)
+    return _rounded(map(exact.exp, x.tolist()))
 
 
 def _power(base: float, x: Float32) -> Float32:
-    return np.power(float(np.float32(base)), x.astype(np.float64)).astype(np.float32)
+    single = float(np.float32(base))
+    return _rounded(exact.power(single, Fraction(exponent)) for exponent in x.tolist())
+
+
+def _log(base: float) -> float:
+    return float(exact.log(base))
 
 
 def _indices(count: int, step: int = 1) -> Float32:
@@ -34,17 +58,17 @@ def _indices(count: int, step: int = 1) -> Float32:
 
 def exp_of_index(count: int, base: float, denominator: float) -> Float32:
     """``exp(i * -(log(base) / denominator))``."""
-    return _exp(_indices(count) * np.float32(-(math.log(base) / denominator)))
+    return _exp(_indices(count) * np.float32(-(_log(base) / denominator)))
 
 
 def exp_of_even(count: int, base: float, denominator: float) -> Float32:
     """``exp(2i * -(log(base) / d))`` with d = 2 denominator."""
-    return _exp(_indices(count, 2) * np.float32(-(math.log(base) / (2 * denominator))))
+    return _exp(_indices(count, 2) * np.float32(-(_log(base) / (2 * denominator))))
 
 
 def exp_divided(count: int, base: float, denominator: float) -> Float32:
     """``exp(-log(base) * i / denominator)``, from left to right."""
-    return _exp(np.float32(-math.log(base)) * _indices(count) / np.float32(denominator))
+    return _exp(np.float32(-_log(base)) * _indices(count) / np.float32(denominator))
 
 
 def power(count: int, base: float, denominator: float) -> Float32:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +13,7 @@ from .._numbers.schedule import geometric
 from .._rotary.pairs import in_turn
 from .._rotary.value import Rotary
 from ..typing import Precision
-from ._build import positive
+from ._build import positive, power
 from ._recipes import exp_divided
 from ._registry import rotary_preset
 from ._rotary_build import (
@@ -314,7 +315,7 @@ def cosmos(head_dim: int = 128, *, rope_scale: Sequence[float] = (2.0, 1.0, 1.0)
     if side < 4 or len(rope_scale) != 3:
         raise ValueError(f"head_dim={d} must be at least 12, and rope_scale={rope_scale!r} three numbers")
     spectra = [
-        geometric(dim // 2, base=10000.0 * positive(scale, "rope_scale") ** (dim / (dim - 2)))
+        geometric(dim // 2, base=10000.0 * power(positive(scale, "rope_scale"), Fraction(dim, dim - 2)))
         for dim, scale in zip(dims, rope_scale, strict=True)
     ]
     return by_axis(d, spectra)

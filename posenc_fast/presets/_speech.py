@@ -12,7 +12,7 @@ from .._numbers.arguments import count_of, real
 from .._numbers.schedule import linear
 from ..typing import Function, Precision
 from . import _recipes
-from ._build import TWO_PI, even, positive, sinusoids
+from ._build import TWO_PI, even, positive, power, sinusoids
 from ._registry import preset
 
 __all__ = [
@@ -120,7 +120,7 @@ def nemo_fixed(hidden_size: int, *, frequencies: Precision = "exact") -> Encodin
     array([0. , 0.5, 0. , 0.5], dtype=float32)
     """
     d = even(hidden_size, "hidden_size")
-    return sinusoids(d, frequencies, _recipes.exp_of_even, layout="interleaved", scale=d**-0.5)
+    return sinusoids(d, frequencies, _recipes.exp_of_even, layout="interleaved", scale=power(d, -0.5))
 
 
 @preset(

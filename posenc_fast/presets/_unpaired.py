@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 
 from .._encoding.builders import fourier_features
 from .._encoding.value import Encoding
 from .._numbers.arguments import count_of, real
 from .._numbers.schedule import Schedule, geometric
-from ._build import even
+from ._build import even, power
 from ._registry import preset
 
 __all__ = ["evans_unpaired", "maxjcohen_unpaired", "positional_embeddings_pytorch_precedence", "wavegrad_swapped"]
@@ -80,8 +82,8 @@ def wavegrad_swapped(dim: int, *, scale: float = 5000.0) -> Encoding:
     >>> pf.presets.wavegrad_swapped(6, scale=1.0).frequencies[:3].round(4)
     array([0.    , 0.9999, 1.    ])
     """
-    n = even(dim, "dim") // 2
-    return fourier_features(real(scale, "scale") * (np.arange(n) / n) ** 1e-4)
+    n, factor = even(dim, "dim") // 2, real(scale, "scale")
+    return fourier_features([factor * power(Fraction(i, n), 1e-4) for i in range(n)])
 
 
 @preset(

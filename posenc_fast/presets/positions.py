@@ -12,6 +12,7 @@ Examples
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -539,7 +540,7 @@ def mochi(frames: int, rows: int, columns: int, *, base_height: int = 192, base_
     """
     sizes = [count_of(n, "rows and columns", 1) for n in (rows, columns)]
     area = count_of(base_height, "base_height", 1) * count_of(base_width, "base_width", 1)
-    scale = (area / (sizes[0] * sizes[1])) ** 0.5
+    scale = math.sqrt(area / (sizes[0] * sizes[1]))
     return grid(frames, *(scale * (np.arange(n) + 0.5 - n / 2) for n in sizes)).astype(np.float64)
 
 
