@@ -11,7 +11,7 @@ from ._encoding.periods import periodic
 from ._encoding.value import Encoding
 from ._encoding.value import encoding_of as _encoding_of
 from ._engine.backend import backend, isa, isa_levels, use_backend
-from ._numbers.schedule import Schedule, geometric, linear
+from ._numbers.schedule import Schedule, float32_frequencies, geometric, linear
 from ._numbers.schedule import schedule_of as _schedule_of
 from ._rotary.value import Rotary
 from ._rotary.value import rotary_of as _rotary_of
@@ -39,6 +39,7 @@ __all__ = [
     "Schedule",
     "__version__",
     "backend",
+    "float32_frequencies",
     "fourier_features",
     "geometric",
     "grid",

@@ -32,6 +32,7 @@ from ._rotary import weights as _weights
 __all__ = [
     "Encoding",
     "Rotary",
+    "float32_frequencies",
     "fourier_features",
     "geometric",
     "grid",
@@ -149,6 +150,7 @@ def _bound(function: Callable[P, _encoding.Encoding]) -> Callable[P, Encoding]:
 sinusoidal = _bound(_api.sinusoidal)
 fourier_features = _bound(_api.fourier_features)
 join = _bound(_api.join)
+float32_frequencies = _schedule.float32_frequencies
 geometric = _schedule.geometric
 permute_rotary = _weights.permute_rotary
 linear = _schedule.linear

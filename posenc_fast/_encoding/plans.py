@@ -136,20 +136,24 @@ class Plans:
         return found
 
     def scalar_plan(self, engine: Engine) -> Any:
-        """The Plan that takes one float64 at a time; None with several axes, or phases that are no quarter turns."""
+        """The Plan that takes one float64 at a time; None with several axes, phases that are no quarter turns, or
+        products in float32."""
         plan, phase = self.plan(engine, "real")
-        if phase or self.sinusoids.axes != 1 or self.sinusoids.periods():
+        if phase or self.sinusoids.single_products or self.sinusoids.axes != 1 or self.sinusoids.periods():
             return None
         self.scalar_plans[engine.backend] = plan
         return plan
 
     def lattice_impossible(self) -> bool:
-        """Whether there is no lattice: several axes, a step of very many turns, or whole turns that are to be exact."""
+        """Whether there is no lattice: several axes, a step of very many turns, whole turns that are to be exact, or
+        products in float32."""
         if self._lattice_impossible is None:
             sinusoids = self.sinusoids
             turns = sinusoids.turns(Fraction(1), 1)[0]
             beyond = (np.abs(turns[sinusoids.index]) > MOST).any()
-            self._lattice_impossible = bool(sinusoids.axes != 1 or beyond or sinusoids.periods())
+            self._lattice_impossible = bool(
+                sinusoids.axes != 1 or beyond or sinusoids.periods() or sinusoids.single_products
+            )
         return self._lattice_impossible
 
     def components(self, positions: Positions, part: slice, phase: bool, single: bool) -> Floats:

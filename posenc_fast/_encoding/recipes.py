@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .._numbers.schedule import Explicit
+from .._numbers.schedule import Explicit, Single
 
 __all__ = ["Recipe", "option", "recipe_of", "shown", "written"]
 
@@ -53,6 +53,8 @@ def _text(value: Any, most: int | None) -> str:
         parts = [_text(each, most) for each in arguments]
         parts += [f"{key}={_text(each, most)}" for key, each in options.items()]
         return f"{name}({', '.join(parts)})"
+    if isinstance(value, Single):
+        return f"float32_frequencies({_text(value.values, most)})"
     if isinstance(value, Explicit):
         value = value.values
     if isinstance(value, np.ndarray):

@@ -91,6 +91,7 @@ def fill(plans: Plans, target: Target, positions: Positions, single: bool, threa
     """Rows of any positions."""
     engine = plans.engine()
     form, unit = positions.form, positions.unit
+    single = single or plans.sinusoids.single_products
     if single:
         # what a framework would be given: float64 numbers of the base unit, soon to be rounded to float32
         positions, form, unit = as_float64(positions), "real", Fraction(1)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from .._numbers import schedule as schedules_of
 from .._numbers.arguments import MOST_AMPLITUDE, check_width
-from .._numbers.schedule import Periodic, Schedule
+from .._numbers.schedule import Periodic, Schedule, Single
 
 __all__ = ["Partners", "Sinusoids", "Waves"]
 
@@ -54,11 +54,12 @@ class Sinusoids:
         Turns, and factors.
     """
 
-    __slots__ = ("_known", "amplitudes", "index", "phases", "schedules")
+    __slots__ = ("_known", "amplitudes", "index", "phases", "schedules", "single_products")
     schedules: tuple[Schedule, ...]
     index: npt.NDArray[np.intp]
     phases: Floats
     amplitudes: Floats
+    single_products: bool
 
     def __init__(self, schedules: Sequence[Schedule], index: Array, phases: Array, amplitudes: Array) -> None:
         check_width(len(index))
@@ -71,6 +72,14 @@ class Sinusoids:
             begins = np.cumsum([0, *map(len, different)])
             places = [begins[different.index(schedule)] + np.arange(len(schedule)) for schedule in schedules]
             index = np.concatenate([*places, [-1]])[index]
+        kinds = {isinstance(schedule, Single) for schedule in different}
+        if len(kinds) > 1:
+            raise ValueError(
+                "frequencies of a float32 program stand beside exact ones, whose angles would be rounded to float32 as well; "
+                "give all of them to float32_frequencies, or none, or use two encodings"
+            )
+        # whether products with positions are rounded to float32, whatever precision a call asks for
+        self.single_products = kinds == {True}
         self.schedules = different
         self.index, self.phases, self.amplitudes = (
             np.array(index, np.intp),

@@ -11,10 +11,20 @@ import numpy as np
 import numpy.typing as npt
 
 from . import exact as _exact
-from .arguments import MOST_COLUMNS, count_of, real
+from .arguments import MOST_COLUMNS, count_of, real, real_array
 from .exact import Real
 
-__all__ = ["Explicit", "Geometric", "Linear", "Periodic", "Schedule", "geometric", "linear"]
+__all__ = [
+    "Explicit",
+    "Geometric",
+    "Linear",
+    "Periodic",
+    "Schedule",
+    "Single",
+    "float32_frequencies",
+    "geometric",
+    "linear",
+]
 
 # enough for two doubles with a margin for the errors of a few thousand multiplications
 _BITS = 192
@@ -146,7 +156,7 @@ class Explicit(Schedule):
         return len(self._key[0]) // 8
 
     def _slice(self, chosen: slice) -> Schedule:
-        return Explicit(self.values[chosen])
+        return type(self)(self.values[chosen])
 
     def _radians(self, bits: int) -> list[Real]:
         ratios = (value.as_integer_ratio() for value in self.values.tolist())
@@ -155,6 +165,15 @@ class Explicit(Schedule):
 
     def __repr__(self) -> str:
         return np.array2string(self.values, separator=", ", threshold=8)
+
+
+class Single(Explicit):
+    """Numbers of float32, whose products with positions are rounded to float32 too."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"float32_frequencies({super().__repr__()})"
 
 
 class Part(Schedule):
@@ -202,7 +221,8 @@ def parts_of(schedule: Schedule) -> list[Any]:
 
 def schedule_of(name: str, *parts: Any) -> Schedule:
     """What parts were taken of."""
-    (cls,) = (each for each in Schedule.__subclasses__() if each.__name__ == name)
+    known: list[type[Schedule]] = [*Schedule.__subclasses__(), Single]
+    (cls,) = (each for each in known if each.__name__ == name)
     schedule = cls.__new__(cls)
     schedule._key = tuple(map(_part_of, parts))
     return schedule
@@ -365,6 +385,53 @@ def linear(count: int, first: float, last: float) -> Schedule:
     array([1. , 1.5, 2. ])
     """
     return Linear(_count(count), real(first, "first"), real(last, "last"))
+
+
+def float32_frequencies(values: npt.ArrayLike) -> Schedule:
+    """Return the frequencies of a program that computes in float32, and whose tables are wanted.
+
+    What is computed with them is what such a program computes: a position is rounded to float32, and so is its product
+    with a frequency; the sine and cosine of that angle are exact, and rounded once. `presets` take such frequencies with
+    ``frequencies="float32"``.
+
+    Parameters
+    ----------
+    values : array_like of shape (k,)
+        Radians per unit of position; rounded to float32.
+
+    Returns
+    -------
+    Schedule
+        To be given as ``frequencies``. Calls with ``precision="exact"`` and ``precision="float32"`` are the same.
+
+    Raises
+    ------
+    TypeError, ValueError
+        When values are not finite real numbers in one dimension.
+
+    Notes
+    -----
+    An error of an angle in float32 is 2^-25 of it: 0.03 radians at position 10^6, for a frequency of 1. With the program's
+    own frequencies a table is the program's, but for its sine: that of torch 2.13 on x86-64 differs in one of twenty
+    values, by one unit in the last place.
+
+    Examples
+    --------
+    >>> import numpy as np, posenc_fast as pf
+    >>> theirs = np.exp(np.arange(4, dtype=np.float32) * np.float32(-np.log(10000.0) / 4))
+    >>> encoding = pf.sinusoidal(8, frequencies=pf.float32_frequencies(theirs))
+    >>> angle = np.float32(12345) * theirs[1]
+    >>> bool(encoding.encode(12345)[2] == np.float32(np.sin(np.float64(angle))))
+    True
+    """
+    numbers = real_array(values, "values")
+    with np.errstate(over="ignore", under="ignore"):
+        rounded = numbers.astype(np.float32).astype(np.float64)
+    if rounded.ndim != 1 or rounded.size == 0:
+        raise ValueError(f"values has shape {rounded.shape}, but must have (k,), a number for each frequency")
+    if not np.isfinite(rounded).all():
+        raise ValueError(f"values must be finite in float32, not {numbers[~np.isfinite(rounded)][0]!r}")
+    return Single(rounded)
 
 
 def checked(schedule: Geometric) -> Geometric:

@@ -95,7 +95,7 @@ def angles_of(
     places = []
     for schedule in schedules:
         # equal frequencies share their sines
-        one, place = explicit(schedule.values[:, np.newaxis]) if isinstance(schedule, Explicit) else (schedule, None)
+        one, place = explicit(schedule.values[:, np.newaxis]) if type(schedule) is Explicit else (schedule, None)
         begin = sum(map(len, used))
         places.append(begin + (np.arange(len(one)) if place is None else place[:, 0]))
         used.append(one)
@@ -116,7 +116,7 @@ def angles_of(
 
 def written(schedules: tuple[Schedule, ...]) -> Any:
     """What to give as frequencies for these: schedules, or lists of numbers."""
-    if not all(isinstance(one, Explicit) for one in schedules):
+    if not all(type(one) is Explicit for one in schedules):
         return schedules[0] if len(schedules) == 1 else schedules
     values = np.stack([one.values for one in schedules if isinstance(one, Explicit)], axis=1)
     return (values[:, 0] if len(schedules) == 1 else values).tolist()

@@ -7,7 +7,6 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from .._encoding.access import take
 from .._encoding.builders import fourier_features, join, sinusoidal
@@ -15,7 +14,7 @@ from .._encoding.value import Encoding
 from .._numbers import exact
 from .._numbers.arguments import PRECISIONS, count_of, real
 from .._numbers.names import one_of
-from .._numbers.schedule import Schedule, geometric
+from .._numbers.schedule import Schedule, float32_frequencies, geometric
 from ..typing import Function, Layout, Odd, Precision
 from ._recipes import Recipe
 
@@ -35,8 +34,6 @@ __all__ = [
 
 # the float64 number: a factor of frequencies, which are exact multiples of it
 TWO_PI = 6.283185307179586
-
-Spectrum = Schedule | npt.NDArray[np.float64]
 
 
 def even(value: Any, name: str) -> int:
@@ -74,13 +71,13 @@ def _single(frequencies: Any) -> bool:
 
 def spectrum(
     frequencies: Precision, recipe: Recipe, count: int, *, base: float = 10000.0, shift: float = 0.0, first: float = 1.0
-) -> Spectrum:
+) -> Schedule:
     """Frequencies ``first * base ** (-i / (count - shift))``, exact, or by the float32 operations of a recipe."""
     schedule = geometric(count, base=base, freq_shift=shift, first=first)
     if not _single(frequencies):
         return schedule
     rounded = recipe(count, float(base), float(count - shift)) if count > 1 else np.ones(count, np.float32)
-    return (rounded * np.float32(first)).astype(np.float64)
+    return float32_frequencies(rounded * np.float32(first))
 
 
 def sinusoids(
@@ -118,7 +115,7 @@ def fitted(encoding: Encoding, d: int) -> Encoding:
     return encoding if have == d else take(encoding, [c if c < have else -1 for c in range(d)])
 
 
-def arranged(spectra: Sequence[Spectrum], order: str, functions: Sequence[Function] = ("sin", "cos")) -> Encoding:
+def arranged(spectra: Sequence[Schedule], order: str, functions: Sequence[Function] = ("sin", "cos")) -> Encoding:
     """As many frequencies for each axis; ``order`` has a(xis), f(requency) and s(ine or cosine), slowest first."""
     encoding = join([fourier_features(given, functions=functions) for given in spectra])
     index = np.arange(encoding.d_model).reshape(len(spectra), len(functions), -1)

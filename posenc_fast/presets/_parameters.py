@@ -58,7 +58,7 @@ PARAMETERS = {
     "factor": "float\n    By how much slow pairs are slowed down.",
     "flip_sin_to_cos": "bool\n    Whether cosines come before sines.",
     "frequencies": '{"exact", "float32"}\n    Real numbers, or what the float32 operations of the source give.'
-    ' With "float32",\n    tables of ``precision="float32"`` are those of the source.',
+    ' With "float32"\n    products with positions are rounded to float32 too, as by `float32_frequencies`: the\n    tables of the source, at any position.',
     "frequency_num": "int\n    Number of frequencies.",
     "full_turns": "bool\n    Whether frequencies count turns in place of radians.",
     "functions": 'sequence of two of {"sin", "cos", "-sin", "-cos"}\n    Which of the tables of sines and cosines.',

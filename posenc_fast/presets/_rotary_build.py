@@ -13,7 +13,7 @@ from .._numbers.schedule import Schedule
 from .._rotary.value import Rotary
 from ..typing import LayerType, Precision, RotaryLayout
 from . import _recipes
-from ._build import Spectrum, ascending, positive, spectrum
+from ._build import ascending, positive, spectrum
 
 __all__ = [
     "YARN",
@@ -79,33 +79,26 @@ def of_theta(
     options: dict[str, Any] = {"rotary_dim": rotary_dim, "layout": layout, "sections": sections}
     base, dim = positive(theta, "theta"), head if rotary_dim is None else rotary_dim
     given = spectrum(frequencies, _recipes.power, max(dim // 2, 1), base=base)
-    if isinstance(given, Schedule):
-        return Rotary(head, base=base, **options)
-    return Rotary(head, frequencies=given, **options)
+    return Rotary(head, base=base, **options) if frequencies == "exact" else Rotary(head, frequencies=given, **options)
 
 
 def per_axis_spectra(
     dims: Sequence[int], theta: float, frequencies: Precision = "exact", recipe: _recipes.Recipe = _recipes.power
-) -> list[Spectrum]:
+) -> list[Schedule]:
     """``theta ** (-2i / dim)`` for each width."""
     base = positive(theta, "theta")
     return [spectrum(frequencies, recipe, dim // 2, base=base) for dim in dims]
 
 
 def by_axis(
-    head_dim: int, spectra: Sequence[Spectrum], *, axes: Sequence[int] | None = None, layout: RotaryLayout = "half"
+    head_dim: int, spectra: Sequence[Schedule], *, axes: Sequence[int] | None = None, layout: RotaryLayout = "half"
 ) -> Rotary:
     """Pairs with the frequencies of each axis: side by side, or axis by pair."""
     counts = [len(one) for one in spectra]
-    options: dict[str, Any] = {"rotary_dim": 2 * sum(counts), "layout": layout}
     where = np.repeat(np.arange(len(spectra)), counts) if axes is None else np.asarray(axes)
-    schedules = [one for one in spectra if isinstance(one, Schedule)]
-    if len(schedules) == len(counts):
-        return Rotary(head_dim, frequencies=schedules, sections=where.tolist(), **options)
-    values = np.empty(sum(counts))
-    for a, one in enumerate(spectra):
-        values[where == a] = np.asarray(one)
-    return Rotary(head_dim, frequencies=values, sections=where.tolist(), **options)
+    return Rotary(
+        head_dim, frequencies=list(spectra), sections=where.tolist(), rotary_dim=2 * sum(counts), layout=layout
+    )
 
 
 def by_turns(count: int, axes: int) -> list[int]:

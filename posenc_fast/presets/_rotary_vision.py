@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import numpy.typing as npt
 
 from .._numbers.arguments import real_array
@@ -71,8 +70,8 @@ def pixtral(head_dim: int = 64, *, theta: float = 10000.0, layout: RotaryLayout 
     array([1.  , 0.75])
     """
     d = whole_pairs(head_dim, "head_dim", 2)
-    values = np.asarray(geometric(d // 2, base=positive(theta, "theta")))
-    return by_axis(d, [values[0::2], values[1::2]], layout=layout)
+    unscaled = geometric(d // 2, base=positive(theta, "theta"))
+    return by_axis(d, [unscaled[0::2], unscaled[1::2]], layout=layout)
 
 
 @rotary_preset(

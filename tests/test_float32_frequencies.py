@@ -1,0 +1,127 @@
+"""Frequencies of float32 programs: products in float32 in every call, by one switch; nothing of it beside exact ones."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+
+import posenc_fast as pf
+
+THEIRS = np.exp(np.arange(8, dtype=np.float32) * np.float32(-0.7))
+# where products are far from the exact ones
+FAR = 123457
+
+
+def program(positions):
+    """Sine and cosine of the rounded products, themselves rounded once."""
+    angles = (np.asarray(positions, np.float32)[..., np.newaxis] * THEIRS).astype(np.float64)
+    return np.concatenate([np.sin(angles), np.cos(angles)], axis=-1).astype(np.float32)
+
+
+@pytest.fixture
+def encoding():
+    return pf.sinusoidal(16, frequencies=pf.float32_frequencies(THEIRS), layout="concatenated")
+
+
+@pytest.mark.usefixtures("backend")
+class TestCalls:
+    """Each way into the kernel, the short ones included."""
+
+    def test_table(self, encoding):
+        for length in (1, 7, 5000):
+            np.testing.assert_array_equal(encoding.table(length, start=FAR), program(np.arange(FAR, FAR + length)))
+        np.testing.assert_array_equal(encoding.table(5, start=0.5), program(np.arange(5) + 0.5))
+        np.testing.assert_array_equal(encoding.table(5, step=3), program(np.arange(0, 15, 3)))
+
+    def test_encode(self, encoding):
+        np.testing.assert_array_equal(encoding.encode(FAR), program(FAR))
+        np.testing.assert_array_equal(encoding.encode(FAR + 0.25), program(FAR + 0.25))
+        for count in (1, 9, 6000):
+            positions = np.linspace(-FAR, FAR, count)
+            np.testing.assert_array_equal(encoding.encode(positions), program(positions))
+            np.testing.assert_array_equal(encoding.encode(positions.astype(np.int64)), program(positions.astype(int)))
+
+    def test_sums(self, encoding):
+        x = np.zeros((2, 9, 16), np.float32)
+        np.testing.assert_array_equal(encoding.add_to(x, start=FAR)[1], program(np.arange(FAR, FAR + 9)))
+        np.testing.assert_array_equal(encoding.add_to(x, positions=np.arange(9.0))[0], program(np.arange(9)))
+
+    def test_grid(self, encoding):
+        both = pf.join([encoding, encoding], axes=[0, 1])
+        made = pf.grid([np.array([FAR, 3]), 5], both)
+        np.testing.assert_array_equal(made[0, 4], np.concatenate([program(FAR), program(4)]))
+
+    def test_precision_asks_for_the_same(self, encoding):
+        one, two = (encoding.table(99, start=FAR, precision=each) for each in ("exact", "float32"))
+        np.testing.assert_array_equal(one, two)
+
+    @pytest.mark.parametrize("length", [1, 300])
+    def test_rotary(self, length, rng):
+        rotary = pf.Rotary(16, frequencies=pf.float32_frequencies(THEIRS))
+        cosines, sines = rotary.tables(length, start=FAR)
+        np.testing.assert_array_equal(
+            np.concatenate([sines, cosines], axis=1), program(np.arange(FAR, FAR + length)), strict=True
+        )
+        x = rng.normal(size=(1, 2, length, 16)).astype(np.float32)
+        turned = rotary.apply(x, start=FAR)
+        np.testing.assert_array_equal(turned, rotary.apply(x, start=FAR, precision="float32"))
+        np.testing.assert_array_equal(turned, rotary.apply(x, positions=np.arange(FAR, FAR + length)))
+
+    @pytest.mark.parametrize("name", ["fairseq", "diffusers_timesteps", "whisper", "llama"])
+    def test_presets(self, name):
+        value = getattr(pf.presets, name)(64, frequencies="float32")
+        made = value.table if isinstance(value, pf.Encoding) else value.tables
+        np.testing.assert_array_equal(made(9, start=FAR), made(9, start=FAR, precision="float32"))
+
+
+def test_other_numbers_are_rounded(encoding):
+    wide = THEIRS.astype(np.float64) * (1 + 2.0**-30)
+    assert pf.sinusoidal(16, frequencies=pf.float32_frequencies(wide), layout="concatenated") == encoding
+
+
+def test_is_a_value(encoding):
+    for value in (encoding, pf.Rotary(16, frequencies=pf.float32_frequencies(THEIRS))):
+        assert pickle.loads(pickle.dumps(value)) == value
+        assert eval(value.recipe, vars(pf)) == value
+    exact = pf.sinusoidal(16, frequencies=THEIRS, layout="concatenated")
+    assert encoding != exact
+    np.testing.assert_array_equal(encoding.frequencies, exact.frequencies)
+    part = pf.float32_frequencies(THEIRS)[1:4]
+    assert part == pf.float32_frequencies(THEIRS[1:4])
+
+
+def test_not_beside_exact_ones(encoding):
+    with pytest.raises(ValueError, match=r"float32_frequencies.*two encodings"):
+        pf.join([encoding, pf.sinusoidal(4)])
+
+
+@pytest.mark.parametrize(
+    ("values", "error", "says"),
+    [
+        ([1.0, 1e39], ValueError, r"finite in float32, not .*1e\+39"),
+        ([np.nan], ValueError, "finite"),
+        (1.0, ValueError, r"shape \(\), but must have \(k,\)"),
+        ([], ValueError, r"shape \(0,\)"),
+        (["a"], TypeError, "values must be real numbers"),
+    ],
+    ids=["too large", "nan", "scalar", "none", "text"],
+)
+def test_refused(values, error, says):
+    with pytest.raises(error, match=says):
+        pf.float32_frequencies(values)
+
+
+def test_schedules_are_cut():
+    schedule = pf.geometric(9)
+    for chosen in (slice(1, None, 2), slice(None, None, -2), slice(0, 4), slice(-3, None)):
+        part = schedule[chosen]
+        np.testing.assert_array_equal(np.asarray(part), np.asarray(schedule)[chosen])
+        assert len(part) == len(np.asarray(schedule)[chosen])
+        assert eval(repr(part), vars(pf)) == part == pickle.loads(pickle.dumps(part))
+    assert pf.periodic([7, 24, 365])[1:] == pf.periodic([24, 365])
+    with pytest.raises(TypeError, match=r"slices alone, not \[3\]; numpy.asarray"):
+        schedule[3]
+    with pytest.raises(ValueError, match="leaves none of 9 frequencies"):
+        schedule[9:]
