@@ -14,9 +14,10 @@ from .axes import axes_of
 from .families import FAMILIES, UNKNOWN, Family
 from .found import SPELLINGS, Config, Found, is_list
 from .layers import asked, for_layer, turns
-from .models import ALIKE, ARCHITECTURES, BASE_KEYS, KEYS, NEEDS_PARAMETERS, NO_ROTARY, PARTS, UNREADABLE
+from .models import ARCHITECTURES, NEEDS_PARAMETERS, NO_ROTARY, PARTS, UNREADABLE
 from .scaling import rope_type, scaling_of
 from .spectra import SPECTRA
+from .spelling import check_spelling
 from .widths import base_of, factor_of, turned, width
 
 __all__ = ["arguments_of"]
@@ -25,8 +26,6 @@ __all__ = ["arguments_of"]
 TEXTS = ("text_config", "thinker_config", "language_config", "llm_config")
 # keys that only towers of images have
 VISUAL = ("patch_size", "depth", "spatial_merge_size")
-# keys that say which kind of position encoding a model has
-POSITIONS = ("position_embedding_type", "position_embeddings_type")
 
 _FAMILY_OF = {model: family for family in FAMILIES for model in family.models.split()}
 
@@ -35,13 +34,17 @@ def arguments_of(
     config: Any, layer: Any = None, layer_type: Any = None, layout: Any = None, seq_len: Any = None
 ) -> dict[str, Any] | None:
     """Of the `Rotary` that a config means; None for layers that have none."""
-    found = _family_of(*_part(_read(config)), layout)
-    _check_needs(found)
-    layer_type, index = asked(found, layer, layer_type)
-    if not turns(found, layer_type, index):
-        return None
-    mine = for_layer(found, layer_type, index)
-    return None if mine is None else _arguments(mine, layout, seq_len)
+    try:
+        found = _family_of(*_part(_read(config)), layout)
+        _check_needs(found)
+        layer_type, index = asked(found, layer, layer_type)
+        if not turns(found, layer_type, index):
+            return None
+        mine = for_layer(found, layer_type, index)
+        return None if mine is None else _arguments(mine, layout, seq_len)
+    except RecursionError:
+        where = os.fspath(config) if isinstance(config, (str, os.PathLike)) else "config"
+        raise ValueError(f"{where} is nested too deeply to be a model's config") from None
 
 
 # ---- which part of a config ------------------------------------------------------------------------------------------
@@ -49,7 +52,7 @@ def arguments_of(
 
 def _read(config: Any) -> Config:
     if isinstance(config, (str, os.PathLike)):
-        config = json.loads(Path(config).read_text(encoding="utf-8"))
+        config = _loaded(Path(config))
     elif not isinstance(config, Mapping) and callable(getattr(config, "to_dict", None)):
         # transformers leaves some empty model types out of a part's own dictionary
         config = {"model_type": getattr(config, "model_type", None), **config.to_dict()}
@@ -59,6 +62,24 @@ def _read(config: Any) -> Config:
             f"{type(config).__name__}"
         )
     return config
+
+
+def _loaded(path: Path) -> Any:
+    text = path.read_bytes()
+    try:
+        # which knows UTF-8, UTF-16 and UTF-32 from one another
+        return json.loads(text, object_pairs_hook=_unique)
+    except ValueError as error:
+        raise ValueError(f"{path} is no config.json: {error}") from None
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    result = dict(pairs)
+    if len(result) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the key {twice!r} stands twice in one object; leave one out")
+    return result
 
 
 def _part(config: Config) -> tuple[Config, str, str]:
@@ -84,6 +105,11 @@ def _part(config: Config) -> tuple[Config, str, str]:
             return config, where, _flat(config, where, model)
         else:
             break
+    beside = [key for key in TEXTS if isinstance(config.get(key), Mapping) and config[key]]
+    if model in _FAMILY_OF and beside:
+        raise ValueError(
+            f"{where} is a {model}, which turns, and has {beside[0]}; give {where}[{beside[0]!r}], or leave one out"
+        )
     return config, where, model
 
 
@@ -125,7 +151,7 @@ def _family_of(config: Config, where: str, model: str, layout: Any) -> Found:
 
 
 def _with_parameters(config: Config, where: str, model: str, family: Family) -> Found:
-    _check_spelling(config, where, family)
+    check_spelling(config, where, model, family)
     if family.parameters is not None:
         for key in ("rope_scaling", "rope_parameters"):
             if config.get(key):
@@ -146,17 +172,6 @@ def _with_parameters(config: Config, where: str, model: str, family: Family) -> 
     return Found(config, where, model, family, dict(old or new or {}), f"{where}[{key!r}]")
 
 
-def _check_spelling(config: Config, where: str, family: Family) -> None:
-    """An error for a key of the config that is one letter or two away from one that is read."""
-    for key, value in config.items():
-        if value is None or key in (*KEYS, *BASE_KEYS, *ALIKE, *family.factor_keys):
-            continue
-        near = difflib.get_close_matches(str(key).lower(), KEYS, 1, 0.8)
-        # widths of other parts of heads have names much like head_dim
-        if near and (near[0] != "head_dim" or difflib.get_close_matches(str(key).lower(), near, 1, 0.9)):
-            raise ValueError(f"{where}[{key!r}]={value!r} is not read; is {near[0]} meant? if not, leave it out")
-
-
 def _check_needs(found: Found) -> None:
     for key, value, default, words in found.family.needs:
         given = found.get(key)
@@ -169,7 +184,7 @@ def _check_needs(found: Found) -> None:
             f"{found.key('rope_type')}={found.config['rope_type']!r} is not read by {found.model}; put it into "
             "rope_scaling, with what it needs, or leave it out"
         )
-    for key in POSITIONS if found.family is UNKNOWN else ():
+    for key in UNKNOWN.keys if found.family is UNKNOWN else ():
         given = found.config.get(key)
         if given is not None and not any(word in str(given).lower() for word in ("rope", "rotary", "yarn")):
             raise ValueError(f"{found.key(key)}={given!r} means no rotary encoding; from_config reads it with 'rope'")

@@ -107,6 +107,8 @@ class Family(NamedTuple):
     also: tuple[str, ...] = ()
     aliases: Mapping[str, str] = {}
     scalable: bool = True
+    # further keys that the functions of this row, of its groups, and of its rules and frequencies read
+    keys: tuple[str, ...] = ()
     # what a config must have: a key, its value, the value where it is missing, and what another means
     needs: tuple[tuple[str, Any, Any, str], ...] = ()
     note: str = ""
@@ -133,6 +135,9 @@ def _chatglm(config: Config) -> dict[str, Any]:
     return {"rope_theta": _SMALL * (1.0 if ratio is None else real(ratio, "config['rope_ratio']", positive=True))}
 
 
+_GROK = ("beta_fast", "beta_slow", "extrapolation_factor")
+
+
 def _grok(config: Config) -> dict[str, Any]:
     if "rope_theta" in config and config["rope_theta"] is None:
         raise ValueError("config['rope_theta']=None is no base; give a number, or leave it out for 10000")
@@ -146,8 +151,7 @@ def _grok(config: Config) -> dict[str, Any]:
     if rope["rope_type"] == "yarn":
         rope["attention_factor"] = 1.0
     if name != "theta_scale":
-        names = ("beta_fast", "beta_slow", "extrapolation_factor")
-        rope |= {key: config[key] for key in names if config.get(key) is not None}
+        rope |= {key: config[key] for key in _GROK if config.get(key) is not None}
     if rope["rope_type"] == "yarn" and rope.get("extrapolation_factor") == 1:
         del rope["extrapolation_factor"]
     return rope
@@ -195,6 +199,7 @@ UNKNOWN = Family(
     sections=Sections("flagged", None),
     also=("alpha", "xdrope_section"),
     aliases={"openpangu": "default"},
+    keys=("position_embedding_type", "position_embeddings_type"),
     needs=(("alibi", False, False, "ALiBi"), ("use_rope", True, True, "no rotary encoding")),
 )
 
@@ -202,17 +207,23 @@ FAMILIES = (
     Family(
         "Llama",
         "apertus arcee aria_text bitnet chameleon csm csm_depth_decoder_model cwm dbrx deepseek deepseek_ocr2_encoder "
-        "deepseek_ocr2_text dia_decoder dia_encoder diffllama doge dots1 emu3_text_model esmc eurobert evolla exaone "
+        "dia_decoder dia_encoder diffllama doge dots1 emu3_text_model esmc eurobert evolla exaone "
         "flex_olmo gemma gemma2 gradium_phonon_tts granite granite4_vision_text granite_docling_text granitemoe "
         "granitemoeshared gte higgs_audio_v2 hrm_text hy_v3 hyperclovax idefics internlm2 internlm3 iquestcoder jais2 "
         "jina_embeddings_v3 kyutai_speech_to_text lasr_encoder llama mimi mimi_decoder mimi_encoder ministral mistral "
         "mixtral mllama_text_model moshi muse_glimmer_assistant neucodec nomic_bert olmo olmo2 olmoe pocket_tts "
         "pocket_tts_audio_tokenizer pocket_tts_audio_tokenizer_decoder pocket_tts_audio_tokenizer_encoder qwen2 "
         "qwen2_moe qwen3 qwen3_moe qwen3_omni_moe_code2wav qwen3_omni_moe_talker_code_predictor seed_oss solar_open starcoder2 "
-        "t5_gemma_module timesfm2_5 unlimited_ocr_text vaultgemma voxtral_realtime_encoder voxtral_realtime_text "
+        "t5_gemma_module timesfm2_5 vaultgemma voxtral_realtime_encoder voxtral_realtime_text "
         "xcodec2",
         _LLAMA,
         note="original files of Llama and Mistral have pairs side by side: layout='interleaved'",
+    ),
+    Family(
+        "OCR",
+        "deepseek_ocr2_text unlimited_ocr_text",
+        "transformers: modeling_deepseek_ocr2.py, modeling_unlimited_ocr.py",
+        width=(),
     ),
     Family("Falcon", "falcon", "transformers: modeling_falcon.py", needs=(("alibi", False, False, "ALiBi"),)),
     Family(
@@ -362,6 +373,7 @@ FAMILIES = (
                 words="layers of full_attention have none, unless their MLP is dense and prefix_dense_sliding_window_pattern is 1",
             ),
         ),
+        keys=("mlp_layer_types", "prefix_dense_sliding_window_pattern"),
         needs=(("rope_scaling", None, None, "a scaling that transformers does not read"),),
     ),
     Family(
@@ -457,6 +469,7 @@ FAMILIES = (
         "sglang: models/grok.py",
         factor=1.0,
         parameters=_grok,
+        keys=("scaling_factor", *_GROK),
         note="cosines and sines are not multiplied by yarn's factor",
     ),
     # ---- latent attention
@@ -533,6 +546,7 @@ FAMILIES = (
             "indexed_attention": LayerGroup(8e7, ("rope_theta",), flat=True),
             "full_attention": LayerGroup(8e7, ("rope_theta",), flat=True),
         },
+        keys=("swa_qk_rope_head_dim", "swa_head_dim", "swa_qk_nope_head_dim"),
     ),
     Family(
         "DeepSeek V4",
@@ -618,12 +632,14 @@ FAMILIES = (
         "transformers: modeling_gemma4.py",
         groups=_GEMMA4,
         pattern=Pattern("", 6, last=True),
+        keys=("global_head_dim",),
     ),
     Family(
         "EmbeddingGemma 2",
         "embedding_gemma2_text",
         "transformers: modeling_embedding_gemma2.py",
         groups={"sliding_attention": LayerGroup(1e4), "full_attention": LayerGroup(1e6, head=_global_head)},
+        keys=("global_head_dim",),
     ),
     Family(
         "LFM 3",
@@ -825,6 +841,12 @@ FAMILIES = (
         base_keys=(),
         sections=Sections("atoms", None, "(x, y, z, identity)"),
         spectrum="atoms",
+        keys=(
+            "num_spatial_rope_pairs_per_axis",
+            "num_uid_rope_pairs",
+            "spatial_rope_base_frequency",
+            "uid_rope_base_frequency",
+        ),
         scalable=False,
     ),
     Family(
@@ -840,6 +862,7 @@ FAMILIES = (
         "transformers: modeling_clvp.py",
         width=(),
         rotary_dim=lambda get, head: max(get("projection_dim") // (2 * get("num_attention_heads")), 32),
+        keys=("projection_dim",),
         base_keys=(),
         scalable=False,
         needs=(("use_rotary_embedding", True, False, "no rotary encoding"),),

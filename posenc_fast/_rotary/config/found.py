@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeGuard
 from ..._numbers.arguments import count_of
 from .families import Family, LayerGroup
 
-__all__ = ["SPELLINGS", "Config", "Found", "is_list"]
+__all__ = ["SPELLINGS", "Config", "Found", "check_same", "is_list"]
 
 Config = Mapping[str, Any]
 
@@ -22,8 +22,19 @@ SPELLINGS = {
 }  # fmt: skip
 
 
+# more layers than any model has; their types are told one by one
+MOST_LAYERS = 100_000
+
+
 def is_list(value: Any) -> TypeGuard[Sequence[Any]]:
     return isinstance(value, Sequence) and not isinstance(value, str)
+
+
+def check_same(given: Sequence[tuple[str, Any]], words: str) -> None:
+    """An error for places, with their values, that mean the same and have two of them; words: what they are."""
+    for where, value in given[1:]:
+        if value != given[0][1]:
+            raise ValueError(f"{given[0][0]}={given[0][1]!r} and {where}={value!r} are two {words}; leave one out")
 
 
 class Found(NamedTuple):
@@ -46,8 +57,10 @@ class Found(NamedTuple):
 
     def get(self, key: str) -> Any:
         """The value of a key that is there and not null, in any of its spellings."""
-        found = (self.config.get(name) for name in SPELLINGS.get(key, (key,)))
-        return next((value for value in found if value is not None), None)
+        found = {name: self.config.get(name) for name in SPELLINGS.get(key, (key,))}
+        given = [(self.key(name), value) for name, value in found.items() if value is not None]
+        check_same(given, "spellings of one key")
+        return given[0][1] if given else None
 
     def needed(self, key: str, why: str = "is needed") -> Any:
         value = self.get(key)
@@ -61,7 +74,10 @@ class Found(NamedTuple):
     def depth(self) -> int | None:
         """The number of layers, where the config has it."""
         value = self.get("num_hidden_layers")
-        return None if value is None else count_of(value, self.key("num_hidden_layers"), 0)
+        count = None if value is None else count_of(value, self.key("num_hidden_layers"), 0)
+        if count is not None and count > MOST_LAYERS:
+            raise ValueError(f"{self.key('num_hidden_layers')}={count} must be at most {MOST_LAYERS}")
+        return count
 
     def types(self) -> list[Any] | None:
         """The types of all layers, where the config or the family tells."""

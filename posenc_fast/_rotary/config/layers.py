@@ -8,6 +8,7 @@ from typing import Any
 from ..._numbers.arguments import count_of, real
 from .families import UNKNOWN, LayerGroup, NoRotary
 from .found import Found, is_list
+from .spelling import check_spelling, keys_of
 
 __all__ = ["asked", "for_layer", "turns"]
 
@@ -172,6 +173,11 @@ def _with_parameters(found: Found, label: str, nested: list[str]) -> Found:
                 "it into those that it is for"
             )
         own = dict(rope.get(label) or usual)
+        if label in nested and own.get("rope_theta") is None and not any(one.base_keys for one in groups.values()):
+            raise ValueError(
+                f"{found.rope_where}[{label!r}] lacks 'rope_theta', without which {found.model} has the base of its class "
+                "for all layers; add it"
+            )
         if own.get("truncate") is False:
             raise ValueError(
                 f"{found.rope_where}[{label!r}]['truncate']=False is not read inside parameters for a kind of layers, "
@@ -235,11 +241,16 @@ def _overridden(found: Found, layer_type: str | None) -> Found:
         return found
     if not isinstance(overrides, Mapping) or not all(isinstance(one, Mapping) for one in overrides.values()):
         raise TypeError(f"{where} must be a mapping of mappings, not {overrides!r}")
-    if index is None:
-        label, types = found.label(layer_type), found.types() or ()
+    if index is None and keys_of(found.family.name) & {key for one in overrides.values() for key in one}:
+        types = found.types()
+        if types is None or layer_type is None:
+            raise ValueError(f"{where} is for some layers alone; give layer=, or layer_types in {found.where} as well")
+        label = found.label(layer_type)
         index = next((i for i, one in enumerate(types) if found.label(one) == label), None)
     # keys may have zeros in front
     mine = [value for key, value in overrides.items() if index is not None and _number(key) == index]
+    if mine:
+        check_spelling(mine[0], where, found.model, found.family)
     return found._replace(config={**found.config, **(mine[0] if mine else {})})
 
 

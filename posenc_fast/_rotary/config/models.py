@@ -5,18 +5,21 @@ from __future__ import annotations
 from typing import TypeVar
 
 __all__ = [
-    "ALIKE",
     "ARCHITECTURES",
     "BASES",
     "BASE_KEYS",
+    "BY_HEAD_DIM",
+    "DIVIDING",
     "FACTORS",
+    "FOREIGN",
     "HEADS",
-    "KEYS",
     "NEEDS_PARAMETERS",
     "NO_ROTARY",
     "NO_ROTATIONS",
+    "ORIGINAL_LENGTHS",
     "PARTS",
     "UNREADABLE",
+    "UNRELATED",
     "usual_base",
 ]
 
@@ -60,6 +63,19 @@ HEADS: dict[str, int] = _each(
         """,
     }
 )
+# of these, the models whose class reads a head_dim of null as hidden_size // num_attention_heads, which others do not take
+DIVIDING = frozenset(_names("afmoe ernie4_5 glm higgs_audio_v2 internlm3 iquestcoder paddleocr_vl_text seed_oss"))
+# models of latent attention whose class has frequencies for head_dim, not qk_rope_head_dim; and what the class has where a
+# config has none, 0 for qk_rope_head_dim
+BY_HEAD_DIM: dict[str, int] = _each(
+    {
+        0: "axk1 deepseek_v3 glm4_moe_lite youtu",
+        64: "longcat_flash",
+        128: "mistral4",
+    }
+)
+# lengths before stretching that a class has, outside of the rotary parameters, so that it reads none inside
+ORIGINAL_LENGTHS = {"phi3": 4096, "phi4_multimodal": 4096}
 # bases that are not 10000
 BASES: dict[str, float] = _each(
     {
@@ -171,18 +187,27 @@ BASE_KEYS = (
 )
 
 
-# other keys that are read, for errors about misspelt ones
-KEYS = (
-    "rope_scaling",
-    "rope_parameters",
-    "rope_theta",
-    "partial_rotary_factor",
-    "rotary_pct",
-    "rotary_dim",
-    "head_dim",
+# keys of the configs of models that turn, which look like others that are read
+UNRELATED = frozenset(
+    _names(
+        """
+        _sliding_window_pattern compress_rates emb_dim encoder_num_attention_heads memory_attention_rope_dropout
+        memory_attention_rope_feat_sizes memory_attention_rope_k_sizes num_kv_heads qk_nope_head_dim
+        rotary_emb_scale_base rotary_scaling_factor v_head_dim
+        """
+    )
 )
-# and some that look like these
-ALIKE = ("rotary_emb_scale_base",)
+# keys that other packages have for what is read under another name
+FOREIGN: dict[str, str] = _each(
+    {
+        "head_dim": """
+            attention_head_dim attention_head_size d_head dim_head dim_per_head head_size head_width size_per_head
+        """,
+        "rope_theta": """
+            base_freq base_frequency freq_base
+        """,
+    }
+)
 
 
 # ---- models of several parts -----------------------------------------------------------------------------------------

@@ -9,8 +9,9 @@ from ..._numbers.arguments import real
 from ..._numbers.exact import log
 from .. import scaling as _rope
 from .families import UNKNOWN
-from .found import Found
-from .models import NO_ROTATIONS
+from .found import Found, check_same
+from .models import NO_ROTATIONS, ORIGINAL_LENGTHS
+from .widths import usual_factor
 
 __all__ = ["rope_type", "scaling_of"]
 
@@ -20,6 +21,8 @@ SECTIONED = ("mrope_section", "mrope_interleaved")
 # one name for what was renamed; both may stand beside one another
 RENAMED = {"su": "longrope", "mrope": "default", "xdrope": "dynamic"}
 TELECHAT = "telechat3-yarn"
+# of which the second is the larger
+ORDERED = (("low_freq_factor", "high_freq_factor"), ("beta_slow", "beta_fast"))
 # what files have beside alpha, which decides alone
 BESIDE_ALPHA = ("factor", "max_position_embeddings", "original_max_position_embeddings", "beta_fast", "beta_slow",
                 "mscale", "mscale_all_dim")  # fmt: skip
@@ -57,12 +60,14 @@ def scaling_of(found: Found, factor: float | None, seq_len: Any) -> dict[str, An
         stretched = real(scaling["factor"], f"{found.rope_where}['factor']", positive=True)
         scaling["attention_factor"] = 1.0 if stretched <= 1 else 0.07 * float(log(stretched)) + 1.0
     if name == "proportional":
-        scaling["partial_rotary_factor"] = _checked_part(found, 1.0 if factor is None else factor)
+        usual = usual_factor(found) if found.group is None else None
+        scaling["partial_rotary_factor"] = _checked_part(found, factor or usual or 1.0)
     ratio = scaled_as == "longrope" and not {"factor", "attention_factor"} & set(scaling)
     if scaled_as == "dynamic" or ratio:
         scaling["max_position_embeddings"] = found.needed("max_position_embeddings", f"rope_type {name!r} needs")
-    if name == "llama3":
-        _check_llama3(found, scaling)
+    for least, most in ORDERED:
+        if least in parameters:
+            _check_order(found, scaling, parameters, least, most)
     if "seq_len" in parameters:
         if seq_len is None:
             key = _length_of_training(scaled_as)
@@ -119,11 +124,15 @@ def _check_keys(found: Found, name: str, parameters: dict[str, Any]) -> None:
 
 
 def _set_original(found: Found, scaling: dict[str, Any]) -> None:
-    """The length before stretching: the config's own wins over that of its rotary parameters, unless these are nested."""
+    """The length before stretching: of the config, or of its rotary parameters, if these are nested or it has none."""
     key, name = "original_max_position_embeddings", scaling["rope_type"]
     own = found.config.get(key) if found.group is None else None
     if own is not None:
+        inner = [(f"{found.rope_where}[{key!r}]", scaling[key])] if key in scaling else []
+        check_same([(found.key(key), own), *inner], "lengths before stretching")
         scaling[key] = real(own, found.key(key), positive=True)
+    elif found.model in ORIGINAL_LENGTHS:
+        scaling[key] = ORIGINAL_LENGTHS[found.model]
     elif key not in scaling:
         why = f"rope_type {name!r} needs where no original length is given"
         scaling[key] = found.needed("max_position_embeddings", why)
@@ -160,12 +169,12 @@ def _checked_part(found: Found, factor: float) -> float:
     return factor
 
 
-def _check_llama3(found: Found, scaling: dict[str, Any]) -> None:
-    low, high = (scaling.get(f"{name}_freq_factor") for name in ("low", "high"))
-    if low is None or high is None:
+def _check_order(found: Found, scaling: dict[str, Any], parameters: dict[str, Any], least: str, most: str) -> None:
+    """An error for two numbers between which frequencies change over, in the wrong order."""
+    low, high = (scaling.get(key, parameters[key]) for key in (least, most))
+    if not isinstance(low, (int, float)) or not isinstance(high, (int, float)):
         return
-    where = found.rope_where
-    if real(low, f"{where}['low_freq_factor']") >= real(high, f"{where}['high_freq_factor']"):
-        raise ValueError(
-            f"{where}['low_freq_factor']={low!r} must be less than {where}['high_freq_factor']={high!r}; exchange them"
-        )
+    # frequencies of llama3 are divided by the difference
+    if low > high or (low == high and scaling["rope_type"] == "llama3"):
+        where = found.rope_where
+        raise ValueError(f"{where}[{least!r}]={low!r} must be less than {where}[{most!r}]={high!r}; exchange them")

@@ -2,17 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from ..._numbers.arguments import count_of, real
-from .found import Found, is_list
-from .models import BASE_KEYS, FACTORS, HEADS, NEEDS_PARAMETERS, usual_base
+from .found import Found, check_same, is_list
+from .models import BASE_KEYS, BY_HEAD_DIM, DIVIDING, FACTORS, HEADS, NEEDS_PARAMETERS, usual_base
 
-__all__ = ["base_of", "factor_of", "turned", "width"]
+__all__ = ["base_of", "factor_of", "turned", "usual_factor", "width"]
+
+# wider heads than any model has, whose frequencies still fit into memory
+MOST_VALUES = 2**20
 
 
 def width(found: Found) -> int:
     """The number of values that turn, or of which a part turns."""
+    head, given = _width(found), found.config.get("head_dim")
+    if head > MOST_VALUES:
+        raise ValueError(f"{found.where} has heads of {head} values, from {_sizes(found)}; at most {MOST_VALUES} can turn")
+    read = {"head_dim", "qk_rope_head_dim"} & set(found.family.width)
+    if not read and given is not None and given != head:
+        raise ValueError(
+            f"{found.key('head_dim')}={given!r} is not read by {found.model}, whose heads have {head} values; leave it out"
+        )
+    return head
+
+
+def _sizes(found: Found) -> str:
+    """What the width is made of, for an error."""
+    keys = (*found.family.width, *(found.family.per_head or ()))
+    return ", ".join(f"{key}={found.get(key)!r}" for key in keys if found.get(key) is not None)
+
+
+def _width(found: Found) -> int:
     family, group = found.family, found.group
     own = None if group is None or group.head is None else group.head(found.config)
     if own is not None:
@@ -22,7 +44,13 @@ def width(found: Found) -> int:
         if value is not None:
             return count_of(value, found.key(key), 2)
     if "head_dim" in family.width and found.model in HEADS:
-        return HEADS[found.model]
+        if "head_dim" not in found.config:
+            return HEADS[found.model]
+        if found.model not in DIVIDING:
+            raise ValueError(
+                f"{found.key('head_dim')}=None is no width; give a number, or leave it out for the {HEADS[found.model]} of "
+                f"{found.model}'s class"
+            )
     if family.per_head is None:
         return count_of(found.needed(family.width[0], f"has the width that a {found.model} turns"), "", 2)
     of, heads = family.per_head
@@ -33,14 +61,28 @@ def width(found: Found) -> int:
 
 def factor_of(found: Found) -> float | None:
     """The part of a width that turns, where the config says so."""
-    value, where = found.rope.get("partial_rotary_factor"), f"{found.rope_where}['partial_rotary_factor']"
-    outer = ("partial_rotary_factor",) if found.family.outer_factor else ()
-    for key in dict.fromkeys((*found.family.factor_keys, *outer)):
-        if value is None and (key != "partial_rotary_factor" or found.family.outer_factor):
-            value, where = found.config.get(key), found.key(key)
+    keys = dict.fromkeys((*found.family.factor_keys, "partial_rotary_factor"))
+    read = [key for key in keys if key != "partial_rotary_factor" or found.family.outer_factor]
+    value, where = _one_of(found, "partial_rotary_factor", read, "parts of one width")
     if is_list(value):
         value = found.of_layer(value, where)
     return None if value is None else real(value, where, positive=True)
+
+
+def _one_of(found: Found, inner: str, keys: Iterable[str], words: str) -> tuple[Any, str]:
+    """The value of a rotary parameter, or else of one of the keys outside of these, and where it is."""
+    places = [(f"{found.rope_where}[{inner!r}]", found.rope.get(inner))]
+    places += [(found.key(key), found.config.get(key)) for key in keys]
+    given = [(where, value) for where, value in places if value is not None]
+    # lists have a value for each layer
+    check_same([one for one in given if not is_list(one[1])], words)
+    return (given[0][1], given[0][0]) if given else (None, places[-1][0])
+
+
+def usual_factor(found: Found) -> float | None:
+    """The part that turns where a config says nothing; None where the class reads none."""
+    group = found.group
+    return FACTORS.get(found.model, found.family.factor) if group is None or group.factor is None else group.factor
 
 
 def turned(found: Found, head: int) -> int:
@@ -94,10 +136,11 @@ def _check_others(found: Found, head: int, dim: int) -> None:
 
 def _whole(found: Found, head: int, given: float | None) -> int:
     """All, where a class reads no factor."""
+    latent, whole = "qk_rope_head_dim" in found.family.width, found.config.get("head_dim")
+    _check_latent(found, head, 1.0 if given is None else given)
     if given is None or given == found.family.only:
         return head
-    if "qk_rope_head_dim" in found.family.width:
-        whole = found.config.get("head_dim")
+    if latent:
         if given == 1 or (given < 1 and type(whole) is int and int(whole * given) == head):
             return head
         raise ValueError(
@@ -110,11 +153,25 @@ def _whole(found: Found, head: int, given: float | None) -> int:
     )
 
 
+def _check_latent(found: Found, head: int, part: float) -> None:
+    """An error where a class that has frequencies for head_dim has others than for qk_rope_head_dim."""
+    own, usual = found.config.get("head_dim"), BY_HEAD_DIM.get(found.model)
+    if usual is None or (own is None and not usual):
+        return
+    whole = usual if own is None else count_of(own, found.key("head_dim"), 1)
+    if int(whole * part) != head:
+        said = f"{whole}, from its class" if own is None else whole
+        raise ValueError(
+            f"{found.where} has head_dim={said}, of which {found.model} turns {part:g}, and qk_rope_head_dim={head}; give "
+            "those that agree"
+        )
+
+
 def _check_usual(found: Found, given: float | None) -> None:
     """An error where it depends on what else a config has whether the class reads a part of the width, or its own."""
     family, group, model = found.family, found.group, found.model
     outer, missing = found.config.get("partial_rotary_factor"), found.rope.get("partial_rotary_factor") is None
-    usual = FACTORS.get(model, family.factor) if group is None or group.factor is None else group.factor
+    usual = usual_factor(found)
     # parameters of one kind of layers have its name behind theirs
     nested = group is not None and not found.rope_where.endswith(("['rope_parameters']", "['rope_scaling']"))
     ignored = not family.outer_factor or (group is not None and not nested and not family.preset)
@@ -160,17 +217,24 @@ def _part(found: Found, head: int, given: float | None) -> int:
 
 
 def base_of(found: Found) -> float:
-    _check_bases(found)
+    base = _base_of(found)
+    _check_bases(found, base)
+    return base
+
+
+def _base_of(found: Found) -> float:
     family, group = found.family, found.group
-    value, where = found.rope.get("rope_theta"), f"{found.rope_where}['rope_theta']"
-    for key in family.base_keys if group is None else group.base_keys:
-        if value is None:
-            value, where = found.config.get(key), found.key(key)
+    keys = () if family.parameters is not None else family.base_keys if group is None else group.base_keys
+    value, where = _one_of(found, "rope_theta", keys, "bases")
     of_layers = found.config.get(family.layer_bases)
     if of_layers is not None:
         value, where = of_layers, found.key(family.layer_bases)
     if is_list(value):
         value = found.of_layer(value, where)
+    inner = found.config.get("attn_config")
+    stored = inner.get("rope_theta") if isinstance(inner, Mapping) else None
+    if value is None and stored is not None:
+        value, where = stored, f"{found.key('attn_config')}['rope_theta']"
     if value is None:
         _check_null(found)
         if found.model in NEEDS_PARAMETERS:
@@ -179,11 +243,9 @@ def base_of(found: Found) -> float:
                 "no parameters at all; add it"
             )
         return usual_base(found.model) if group is None else group.base
-    inner = found.config.get("attn_config")
-    stored = inner.get("rope_theta") if isinstance(inner, Mapping) else None
     if stored is not None and stored != value:
         raise ValueError(
-            f"{found.where}['attn_config']['rope_theta']={stored!r} and {where}={value!r} are two bases; transformers "
+            f"{found.key('attn_config')}['rope_theta']={stored!r} and {where}={value!r} are two bases; transformers "
             "reads the second, the model's own code the first; leave one out"
         )
     return real(value, where, positive=True)
@@ -204,7 +266,7 @@ def _check_null(found: Found) -> None:
             )
 
 
-def _check_bases(found: Found) -> None:
+def _check_bases(found: Found, base: float) -> None:
     """An error for a base that the model does not read, unless it is that which it reads."""
     family = found.family
     inner, read_here = found.rope.get("rope_theta"), family.inner_base and (family.base_keys or family.groups)
@@ -214,9 +276,8 @@ def _check_bases(found: Found) -> None:
         )
     read = {*family.base_keys, family.layer_bases, *(rule.key for rule in family.without)}
     read |= {key for one in family.groups.values() for key in one.base_keys}
-    used = found.rope.get("rope_theta") or usual_base(found.model)
     for key in BASE_KEYS:
         value = found.config.get(key)
-        if value is None or key in read or (key == "rope_theta" and (family.groups or value == used)):
+        if value is None or key in read or value == base or (key == "rope_theta" and family.groups):
             continue
         raise ValueError(f"{found.key(key)}={value!r} is a base that {found.model} does not read; leave it out")

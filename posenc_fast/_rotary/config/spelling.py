@@ -1,0 +1,104 @@
+"""Keys of a config that are misspelt: those that a model does not read, but that are much like one that it reads."""
+
+from __future__ import annotations
+
+import difflib
+import functools
+from collections.abc import Iterator
+from typing import Any
+
+from ..scaling import SCALINGS
+from .families import FAMILIES, UNKNOWN, Family
+from .found import SPELLINGS, Config, is_list
+from .models import BASE_KEYS, FOREIGN, UNRELATED
+
+__all__ = ["check_spelling", "keys_of"]
+
+# read in every model's config, if only to see that they agree with what is computed
+ALWAYS = (
+    "model_type", "architectures", "rope_scaling", "rope_parameters", "rope_type", "partial_rotary_factor", "rotary_pct",
+    "rotary_dim", "rope_dim", "rotary_emb_fraction", "rope_rotate_half_dims", "attn_config", "head_dim", "layer_types",
+    "num_hidden_layers", "per_layer_config", "max_position_embeddings", "original_max_position_embeddings", *BASE_KEYS,
+)  # fmt: skip
+# words that keys have that are about rotary encodings
+WORDS = {"rope", "rotary", "theta"}
+_FAMILIES = {family.name: family for family in (*FAMILIES, UNKNOWN)}
+
+
+def check_spelling(config: Config, where: str, model: str, family: Family) -> None:
+    """An error for a key that the model does not read, where another one is meant."""
+    known = keys_of(family.name)
+    for key, value in config.items():
+        if value is None or key in known or key in UNRELATED:
+            continue
+        near = _meant(str(key), family.name)
+        if near is None and _has_meaning(key, value):
+            near = _alike(str(key), family.name)
+        if near is not None:
+            advice = f"is {near} meant? if not, leave it out" if near else "leave it out"
+            raise ValueError(f"{where}[{key!r}]={value!r} is not read by {model or 'models of this type'}; {advice}")
+
+
+@functools.cache
+def keys_of(name: str) -> frozenset[str]:
+    """All keys of a config that the models of a family read, by the name of the family."""
+    return frozenset(spelling for key in _keys(_FAMILIES[name]) if key for spelling in SPELLINGS.get(key, (key,)))
+
+
+def _keys(family: Family) -> Iterator[str]:
+    yield from ALWAYS
+    yield from (*family.width, *(family.per_head or ()), *family.factor_keys, *family.dims, *family.base_keys)
+    yield from (family.layer_bases, family.codes[0], family.scaled_layers, *family.keys)
+    yield from (key for key, *_ in family.needs)
+    yield from (key for group in family.groups.values() for key in group.base_keys)
+    for rule in family.without:
+        yield from (rule.key, "no_rope_layer_interval" if rule.key == "no_rope_layers" else "")
+    if family.switch is not None:
+        yield family.switch[0]
+    if family.pattern is not None:
+        yield family.pattern.key
+
+
+@functools.lru_cache(maxsize=8192)
+def _meant(key: str, name: str) -> str | None:
+    """The key of a family that another is a misspelling of: one or two letters away, or with the words of another package."""
+    known, letters = keys_of(name), _letters(key)
+    if FOREIGN.get(key) in known:
+        return FOREIGN[key]
+    for one in sorted(known):
+        wanted = _letters(one)
+        most = 2 if len(wanted) >= 8 else 1
+        if abs(len(letters) - len(wanted)) <= most and _distance(letters, wanted) <= most:
+            return one
+    return None
+
+
+def _letters(key: str) -> str:
+    return "".join(letter for letter in key.lower() if letter.isalnum())
+
+
+def _distance(one: str, other: str) -> int:
+    """How many letters must be added, left out, replaced or exchanged with the next to make one word of another."""
+    before, last = [0] * (len(other) + 1), list(range(len(other) + 1))
+    for i, letter in enumerate(one, 1):
+        row = [i]
+        for j, wanted in enumerate(other, 1):
+            best = min(last[j] + 1, row[-1] + 1, last[j - 1] + (letter != wanted))
+            if i > 1 < j and letter == other[j - 2] and one[i - 2] == wanted:
+                best = min(best, before[j - 2] + 1)
+            row.append(best)
+        before, last = last, row
+    return last[-1]
+
+
+def _has_meaning(key: Any, value: Any) -> bool:
+    """Whether a key is about a rotary encoding, and more than a switch."""
+    words = str(key).lower().replace("-", "_").split("_")
+    said = is_list(value) or isinstance(value, (int, float, dict)) or (value in SCALINGS and value != "default")
+    return bool(WORDS & set(words)) and said and not isinstance(value, bool)
+
+
+def _alike(key: str, name: str) -> str:
+    """That of the keys about rotary encodings which looks most like a key; empty if there is none."""
+    known = (one for one in keys_of(name) if WORDS & set(one.split("_")))
+    return next(iter(difflib.get_close_matches(key.lower(), sorted(known), 1)), "")
