@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -16,7 +17,7 @@ import pytest
 import posenc_fast as pf
 from posenc_fast._rotary import scaling as _rope
 from posenc_fast._rotary.config import axes as rules_of_axes
-from posenc_fast._rotary.config import families, spectra
+from posenc_fast._rotary.config import arguments, families, spectra, spelling
 from posenc_fast._rotary.config import models as types
 from posenc_fast._rotary.value import LAYOUTS
 from support.checkout import checkout
@@ -341,6 +342,13 @@ def test_wide_global_layers():
         assert read({**config, **more}, layer=1).head_dim == 256
 
 
+@pytest.mark.parametrize("model", ["afmoe", "ernie4_5", "internlm3", "iquestcoder", "seed_oss", "pocket_tts"])
+def test_widths_of_null(model):
+    """Some classes divide, where others have a width of their own."""
+    config = {"model_type": model, "hidden_size": 256, "num_attention_heads": 4, "head_dim": None}
+    assert read(config).head_dim == 64
+
+
 def test_widths_of_other_keys():
     sizes = {"hidden_size": 2048, "num_attention_heads": 32}
     assert read({"model_type": "jetmoe", "kv_channels": 128, **sizes}) == pf.Rotary(128)
@@ -377,6 +385,14 @@ def test_remote_code():
     assert read(chatglm) == pf.Rotary(128, rotary_dim=64, layout="interleaved")
     assert read({**chatglm, "rope_ratio": 50}) == pf.Rotary(128, base=5e5, rotary_dim=64, layout="interleaved")
     assert read({**chatglm, "original_rope": False}) == pf.Rotary(128, rotary_dim=64)
+    # ChatGLM 2 has one of 32k, which divides positions
+    second = {**chatglm, "rope_ratio": 4, "_name_or_path": "THUDM/chatglm2-6b-32k"}
+    linear = {"rope_type": "linear", "factor": 4.0}
+    assert read(second) == pf.Rotary(128, rotary_dim=64, layout="interleaved", scaling=linear)
+    dbrx = {"model_type": "dbrx", "d_model": 6144, "n_heads": 48, "attn_config": {"kv_n_heads": 8, "rope_theta": 5e5}}
+    assert read(dbrx) == pf.Rotary(128, base=5e5)
+    phi3_small = {"model_type": "phi3small", "hidden_size": 4096, "num_attention_heads": 32, "rope_position_scale": 1.0}
+    assert read({**phi3_small, "rope_embedding_base": 1e6}, layout="half") == pf.Rotary(128, base=1e6)
     kimi = {"model_type": "kimi_k2", "qk_rope_head_dim": 64, "rope_theta": 5e4}
     assert read(kimi) == pf.Rotary(64, base=5e4, layout="interleaved_to_half")
     assert read({"model_type": "kimi_k25", "text_config": kimi}) == read(kimi)
@@ -565,6 +581,21 @@ def test_proportional():
     rope = {"rope_type": "proportional", "partial_rotary_factor": 0.25, "rope_theta": 1e6}
     rotary = read({"model_type": "llama", "head_dim": 64, "rope_parameters": rope})
     assert rotary == pf.Rotary(64, base=1e6, scaling={"rope_type": "proportional", "partial_rotary_factor": 0.25})
+    # a class that turns a part has it here, too
+    for model, part in (("phi", 0.5), ("gpt_neox", 0.25), ("bamba", 0.5), ("llama", 1.0)):
+        given = read({"model_type": model, "head_dim": 64, "rope_scaling": {"rope_type": "proportional"}})
+        assert given == pf.Rotary(64, scaling={"rope_type": "proportional", "partial_rotary_factor": part})
+
+
+@pytest.mark.parametrize("model", ["phi3", "phi4_multimodal"])
+def test_original_length_of_a_class(model):
+    """Which has one outside of the rotary parameters, and reads none inside."""
+    lists = {"short_factor": SHORT, "long_factor": LONG}
+    scaling = {"rope_type": "longrope", **lists, "original_max_position_embeddings": 1024}
+    config = {"model_type": model, "head_dim": 96, "max_position_embeddings": 8192, "rope_scaling": scaling}
+    expected = {"rope_type": "longrope", **lists, "original_max_position_embeddings": 4096}
+    expected |= {"max_position_embeddings": 8192, "seq_len": 3000}
+    assert read(config, seq_len=3000) == pf.Rotary(96, scaling=expected)
 
 
 def test_a_factor_of_null_is_the_ratio_of_lengths():
@@ -657,6 +688,31 @@ REFUSED = {
     "low and high": ({**LLAMA, "rope_scaling": {**LLAMA3, "low_freq_factor": 4.0, "high_freq_factor": 1.0}}, ["low_freq_factor", "4.0", "high_freq_factor", "1.0"]),
     "xpos": ({**LLAMA, "rope_scaling": {"type": "xpos"}}, ["'xpos'", "keys"]),
     "a part of more than all": ({**LLAMA, "rope_parameters": {"rope_type": "proportional", "partial_rotary_factor": 2.0}}, ["partial_rotary_factor", "2.0"]),
+    "two spellings of a width": ({"model_type": "llama", "hidden_size": 256, "n_embd": 512, "num_attention_heads": 4}, ["hidden_size", "256", "n_embd", "512"]),
+    "two spellings of heads": ({"model_type": "llama", "hidden_size": 256, "num_attention_heads": 4, "n_head": 8}, ["num_attention_heads", "4", "n_head", "8"]),
+    "two spellings of a length": ({**LLAMA, "max_position_embeddings": 8192, "n_positions": 64, "rope_scaling": {"type": "yarn", "factor": 4.0}}, ["max_position_embeddings", "8192", "n_positions", "64"]),
+    "two bases of llama": ({**LLAMA, "rope_theta": 777.0, "rope_parameters": {"rope_theta": 5e5}}, ["'rope_theta'", "777.0", "rope_parameters", "500000.0"]),
+    "two bases of a kind": ({**GEMMA3, "rope_scaling": None, "layer_types": ["full_attention"], "rope_parameters": {"full_attention": {"rope_theta": 777.0}}}, ["777.0", "1000000.0", "full_attention"]),
+    "two parts": ({"model_type": "phi", "head_dim": 64, "partial_rotary_factor": 0.5, "rope_parameters": {"partial_rotary_factor": 0.25}}, ["partial_rotary_factor", "0.5", "0.25"]),
+    "two original lengths": ({**LLAMA, "original_max_position_embeddings": 64, "rope_scaling": {**LLAMA3, "original_max_position_embeddings": 128}}, ["original_max_position_embeddings", "64", "128"]),
+    "two widths, latent": ({"model_type": "deepseek_v3", "qk_rope_head_dim": 32, "head_dim": 64}, ["qk_rope_head_dim", "32", "head_dim=64"]),
+    "two widths, latent and a part": ({"model_type": "mistral4", "qk_rope_head_dim": 32, "head_dim": 64, "rope_parameters": {"rope_theta": 1e4}}, ["qk_rope_head_dim", "32", "head_dim=64"]),
+    "width of a class, latent": ({"model_type": "longcat_flash", "qk_rope_head_dim": 32}, ["qk_rope_head_dim", "32", "head_dim=64"]),
+    "two widths, kv_channels": ({"model_type": "jetmoe", "kv_channels": 128, "head_dim": 64}, ["kv_channels=128", "head_dim=64"]),
+    "a width that is not read": ({"model_type": "unlimited_ocr_text", "hidden_size": 256, "num_attention_heads": 4, "head_dim": 48}, ["head_dim", "48", "64"]),
+    "null width": ({"model_type": "qwen3", "hidden_size": 256, "num_attention_heads": 4, "head_dim": None}, ["head_dim", "None", "128", "qwen3"]),
+    "null width beside another": ({"model_type": "deepseek_v3", "qk_rope_head_dim": 64, "head_dim": None}, ["head_dim", "None"]),
+    "huge width": ({"model_type": "llama", "hidden_size": 10**30, "num_attention_heads": 4}, ["hidden_size=1000000", "num_attention_heads=4", "at most"]),
+    "huge head": ({"model_type": "llama", "head_dim": 10**30}, ["head_dim=1000000", "at most"]),
+    "many layers": ({"model_type": "gemma3_text", "num_hidden_layers": 10**12}, ["num_hidden_layers", "1000000000000", "at most"]),
+    "text inside text": ({**LLAMA, "text_config": LLAMA}, ["llama", "text_config"]),
+    "fast and slow": ({**LLAMA, "rope_scaling": {"type": "yarn", "factor": 4.0, "original_max_position_embeddings": 64, "beta_fast": 1.0, "beta_slow": 32.0}}, ["beta_slow", "32.0", "beta_fast", "1.0"]),
+    "slow and no fast": ({**LLAMA, "rope_scaling": {"type": "yarn", "factor": 4.0, "original_max_position_embeddings": 64, "beta_slow": 40}}, ["beta_slow", "40", "beta_fast", "32.0"]),
+    "no base for a kind": ({"model_type": "ultrabert", "hidden_size": 64, "num_attention_heads": 1, "layer_types": ["full_attention"], "rope_parameters": {"full_attention": {"rope_type": "default"}}}, ["rope_theta", "'full_attention'", "ultrabert"]),
+    "type of a kind": ({"model_type": "neomme", "layer_types": ["full_attention"], "rope_parameters": {"full_attention": {"type": "linear", "factor": 2.0}}}, ["'type'", "'linear'", "neomme"]),
+    "layers of their own": ({"model_type": "embedding_gemma2_text", "head_dim": 256, "rope_parameters": {"full_attention": {"rope_theta": 1e6}}, "per_layer_config": {"1": {"head_dim": 64}}}, ["per_layer_config", "layer="]),
+    "lists of bases": ({**LLAMA, "rope_theta": [[1e4], [1e4]]}, ["rope_theta", "[10000.0]"]),
+    "positions that are scaled": ({"model_type": "llama", "head_dim": 8, "rope_position_scale": 2.0}, ["rope_position_scale", "2.0", "not read"]),
     "misspelt scaling": ({**LLAMA, "rope_scalling": {"type": "linear"}}, ["'rope_scalling'", "rope_scaling meant"]),
     "misspelt base": ({**LLAMA, "rope_tetha": 5e5}, ["'rope_tetha'", "500000.0", "rope_theta meant"]),
     "misspelt part": ({"model_type": "phi", "head_dim": 8, "partial_rotary_facto": 0.25}, ["'partial_rotary_facto'", "partial_rotary_factor meant"]),
@@ -702,6 +758,148 @@ def test_refused(name):
     with pytest.raises((TypeError, ValueError)) as raised:
         read(config)
     assert all(word in str(raised.value) for word in words), raised.value
+
+
+NEOX = {"model_type": "gpt_neox", "hidden_size": 512, "num_attention_heads": 8}
+QWEN3 = {"model_type": "qwen3", "hidden_size": 1024, "num_attention_heads": 16}
+MODERN = {"model_type": "modernbert", "hidden_size": 768, "num_attention_heads": 12, "num_hidden_layers": 6}
+V3 = {"model_type": "deepseek_v3", "qk_rope_head_dim": 64}
+YARN = {"rope_type": "yarn", "factor": 4.0}
+MISSPELT = [
+    (QWEN3, {"head-dim": 64}, "head_dim"),
+    (QWEN3, {"head_din": 64}, "head_dim"),
+    (QWEN3, {"haed_dim": 64}, "head_dim"),
+    (QWEN3, {"headDim": 64}, "head_dim"),
+    (QWEN3, {"head_size": 64}, "head_dim"),
+    (QWEN3, {"hidden-size": 512}, "hidden_size"),
+    (NEOX, {"rotary_emb_bas": 777.0}, "rotary_emb_base"),
+    (NEOX, {"rotary_base": 777.0}, "rotary_emb_base"),
+    (GEMMA3, {"sliding_window_patern": 2}, "sliding_window_pattern"),
+    (GEMMA3, {"rope_local_base_frequency": 777.0}, "rope_local_base_freq"),
+    (MODERN, {"global_rope_thetha": 777.0}, "global_rope_theta"),
+    (V3, {"rope_interleaved": False}, "rope_interleave"),
+    ({"model_type": "smollm3", "head_dim": 8}, {"no_rope_layer": [1] * 6}, "no_rope_layers"),
+    ({"model_type": "chatglm", "kv_channels": 128}, {"rope_ration": 500}, "rope_ratio"),
+    ({"model_type": "falcon", "head_dim": 64}, {"alibii": True}, "alibi"),
+    ({**LLAMA, "max_position_embeddings": 131072, "rope_scaling": YARN}, {"original_max_position_embedding": 32768}, "original_max_position_embeddings"),
+    (LLAMA, {"max_position_embedings": 4096}, "max_position_embeddings"),
+    (LLAMA, {"rotary_scaling": {"rope_type": "linear", "factor": 4.0}}, "rope_scaling"),
+    (LLAMA, {"rope": {"rope_type": "linear", "factor": 4.0}}, "leave it out"),
+    (LLAMA, {"rope_factor": 4.0}, "leave it out"),
+    (LLAMA, {"rope_mode": "yarn"}, "rope_.* meant"),
+    (LLAMA, {"rope_freq_base": 5e5}, "rope_.* meant"),
+    (LLAMA, {"freq_base": 5e5}, "rope_theta"),
+    ({"model_type": "wav2vec2-bert", "hidden_size": 64, "num_attention_heads": 1, "position_embeddings_type": "rotary"}, {"rotary_embeding_base": 777}, "rotary_embedding_base"),
+    (GEMMA3, {"layer_type": ["full_attention"]}, "layer_types"),
+    ({"model_type": "bamba", "head_dim": 8}, {"layer_block_type": ["mamba"]}, "layers_block_type"),
+    ({"model_type": "gemma4_text"}, {"per_layer_configs": {"0": {"head_dim": 64}}}, "per_layer_config"),
+    ({"model_type": "gemma4_text", "layer_types": ["full_attention"]}, {"per_layer_config": {"0": {"head_dimm": 64}}}, "head_dim"),
+    ({"model_type": "esm", "hidden_size": 64, "num_attention_heads": 1}, {"position_embeding_type": "rotary"}, "position_embedding_type"),
+    ({"model_type": "new", "head_dim": 8}, {"use_ropes": False}, "use_rope"),
+    ({"model_type": "new", "head_dim": 8}, {"position_embeding_type": "alibi"}, "position_embedding_type"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("config", "more", "meant"), MISSPELT, ids=[next(iter(one[1])) for one in MISSPELT])
+def test_misspelt_keys(config, more, meant):
+    options = {"layout": "half"} if config["model_type"] == "new" else {}
+    if config["model_type"] in ("gemma3_text", "modernbert", "smollm3", "bamba", "gemma4_text"):
+        options["layer"] = 0
+    ((key, value),) = more.items()
+    if key == "per_layer_config":
+        ((key, value),) = value["0"].items()
+    with pytest.raises(ValueError, match=rf"\[{key!r}\]={re.escape(repr(value))} is not read.*{meant}"):
+        read(config | more, **options)
+
+
+def with_a_mistake(key, rng):
+    letter, at = "abcdefghijklmnopqrstuvwxyz"[rng.integers(26)], int(rng.integers(len(key) - 1))
+    made = (
+        key.replace("_", "-"),
+        key.replace("_", ""),
+        key.title(),
+        key[:at] + letter + key[at:],
+        key[:at] + key[at + 1 :],
+        key[:at] + letter + key[at + 1 :],
+        key[:at] + key[at + 1] + key[at] + key[at + 2 :],
+    )
+    return made[rng.integers(len(made))]
+
+
+@pytest.mark.parametrize("family", [*families.FAMILIES, families.UNKNOWN], ids=lambda family: family.name)
+def test_every_key_with_a_mistake(family, rng):
+    """Whatever a type reads, its keys with one letter too many, too few, replaced or exchanged are refused by name."""
+    known = spelling.keys_of(family.name)
+    config = {"model_type": family.models.split()[0] if family.models else "new"}
+    for key in sorted(known):
+        one = with_a_mistake(key, rng)
+        if one not in known and one not in types.UNRELATED:
+            with pytest.raises(ValueError, match=rf"{re.escape(repr(one))}\]=64 is not read"):
+                read({one: 64} | config, layout="half")
+
+
+class Recording(dict):
+    """A config that knows which of its keys were looked up."""
+
+    def __init__(self, *given):
+        super().__init__(*given)
+        self.keys_read = set()
+
+    def get(self, key, default=None):
+        self.keys_read.add(key)
+        return super().get(key, default)
+
+    def __getitem__(self, key):
+        self.keys_read.add(key)
+        return super().__getitem__(key)
+
+    def __contains__(self, key):
+        self.keys_read.add(key)
+        return super().__contains__(key)
+
+
+@pytest.mark.parametrize("family", families.FAMILIES, ids=lambda family: family.name)
+def test_keys_that_are_read_are_known(family):
+    """None is looked up that a misspelling is not looked for."""
+    sizes = {"hidden_size": 64, "num_attention_heads": 4, "qk_rope_head_dim": 16, "num_hidden_layers": 4}
+    dims = {"projection_dim": 64, "kv_channels": 16, "attention_head_dim": 16, "memory_attention_hidden_size": 64}
+    scaling = {"rope_scaling": {"type": "yarn", "factor": 2.0}, "max_position_embeddings": 64}
+    needs = {key: value for key, value, *_ in family.needs}
+    read_keys = set()
+    for model in family.models.split():
+        for more in ({}, sizes | dims, sizes | scaling, {"rope_type": "yarn", "head_dim": 16}):
+            for options in ({}, {"layer": 1}, {"layer_type": "full_attention"}, {"layer_type": "sliding_attention"}):
+                config = Recording(more | needs | {"model_type": model})
+                with contextlib.suppress(TypeError, ValueError):
+                    read(config, **options)
+                read_keys |= config.keys_read
+    assert "model_type" in read_keys
+    assert read_keys - {*arguments.TEXTS} <= spelling.keys_of(family.name)
+
+
+def test_what_is_alike_and_right():
+    """Keys that look like others, but are of other things, or say nothing."""
+    beside = {
+        "num_key_value_heads": 2,
+        "v_head_dim": 8,
+        "rotary": True,
+        "use_rotary_pos_emb": True,
+        "rope_scalling": None,
+    }
+    assert read(LLAMA | beside) == pf.Rotary(128)
+    nomic = {"model_type": "nomic_bert", "hidden_size": 768, "num_attention_heads": 12, "rotary_emb_interleaved": False}
+    nomic |= {
+        "rotary_emb_base": 1000,
+        "rotary_emb_fraction": 1.0,
+        "rotary_emb_scale_base": None,
+        "rotary_scaling_factor": 2,
+    }
+    assert read(nomic) == pf.Rotary(64, base=1000.0)
+    # one base under two names
+    assert read({**LLAMA, "rope_theta": 1e6, "theta": 1e6}) == pf.Rotary(128, base=1e6)
+    # and one number under two
+    same = {"model_type": "llama", "hidden_size": 256, "n_embd": 256, "num_attention_heads": 4, "n_head": 4}
+    assert read(same) == pf.Rotary(64)
 
 
 def test_unknown_models_with_a_layout():
@@ -787,6 +985,46 @@ def test_objects_and_files(tmp_path):
     assert read(path) == read(str(path)) == pf.Rotary(128)
     with pytest.raises(TypeError, match=r"config must be a mapping.*not list"):
         read([1])
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32"])
+def test_encodings_of_files(tmp_path, encoding):
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(LLAMA), encoding=encoding)
+    assert read(path) == pf.Rotary(128)
+
+
+BROKEN = {
+    "deep": (b"[" * 200000, "nested too deeply"),
+    "deep inside": (
+        b'{"model_type": "llama", "head_dim": ' + b"[" * 200000 + b"]" * 200000 + b"}",
+        "nested too deeply",
+    ),
+    "cut": (b'{"model_type": "llama"', "line 1 column"),
+    "empty": (b"", "line 1 column"),
+    "no text": (b"\x89PNG\r\n\xff\xfe", "decode"),
+    "a key twice": (b'{"model_type": "llama", "head_dim": 8, "head_dim": 16}', "'head_dim' stands twice"),
+    "a key twice inside": (b'{"rope_scaling": {"factor": 2.0, "factor": 4.0}}', "'factor' stands twice"),
+    "digits": (b'{"model_type": "llama", "head_dim": 8, "rope_theta": 1' + b"0" * 5000 + b"}", "digits"),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_broken_files(tmp_path, name):
+    contents, words = BROKEN[name]
+    path = tmp_path / "config.json"
+    path.write_bytes(contents)
+    with pytest.raises(ValueError, match=words) as raised:
+        read(path)
+    assert str(path) in str(raised.value)
+
+
+def test_deep_mappings():
+    deep = []
+    for _ in range(100_000):
+        deep = [deep]
+    with pytest.raises(ValueError, match="config is nested too deeply"):
+        read({**LLAMA, "rope_theta": deep})
 
 
 GARBAGE = [

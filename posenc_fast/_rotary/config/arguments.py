@@ -222,7 +222,7 @@ def _switched(found: Found, key: str) -> bool:
 def _scaled(found: Found) -> Found:
     """Without the scaling, for a layer that is left out of those that are scaled."""
     key = found.family.scaled_layers
-    layers = found.config.get(key)
+    layers = found.config.get(key) if key else None
     if layers is None or rope_type(found) == "default":
         return found
     if not is_list(layers):

@@ -131,8 +131,12 @@ def _sliding_dots(config: Config) -> int | None:
 
 
 def _chatglm(config: Config) -> dict[str, Any]:
-    ratio = config.get("rope_ratio")
-    return {"rope_theta": _SMALL * (1.0 if ratio is None else real(ratio, "config['rope_ratio']", positive=True))}
+    given = config.get("rope_ratio")
+    ratio = 1.0 if given is None else real(given, "config['rope_ratio']", positive=True)
+    # the code of chatglm2-6b-32k divides positions by what later models multiply the base by
+    if ratio != 1 and "chatglm2" in str(config.get("_name_or_path")).lower():
+        return {"rope_theta": _SMALL, "rope_type": "linear", "factor": ratio}
+    return {"rope_theta": _SMALL * ratio}
 
 
 _GROK = ("beta_fast", "beta_slow", "extrapolation_factor")
@@ -195,12 +199,16 @@ UNKNOWN = Family(
     factor=1.0,
     factor_keys=("partial_rotary_factor", "rotary_pct"),
     dims=("rotary_dim",),
-    base_keys=("rope_theta", "rotary_emb_base"),
+    base_keys=("rope_theta", "rotary_emb_base", "rope_embedding_base"),
     sections=Sections("flagged", None),
     also=("alpha", "xdrope_section"),
     aliases={"openpangu": "default"},
     keys=("position_embedding_type", "position_embeddings_type"),
-    needs=(("alibi", False, False, "ALiBi"), ("use_rope", True, True, "no rotary encoding")),
+    needs=(
+        ("alibi", False, False, "ALiBi"),
+        ("use_rope", True, True, "no rotary encoding"),
+        ("rope_position_scale", 1, 1, "positions that are scaled"),
+    ),
 )
 
 FAMILIES = (
@@ -409,8 +417,8 @@ FAMILIES = (
         factor=0.5,
         base_keys=("rope_ratio",),
         parameters=_chatglm,
-        scalable=False,
-        note="the base is 10000 * rope_ratio",
+        keys=("_name_or_path",),
+        note="the base is 10000 * rope_ratio; a ChatGLM 2, by its _name_or_path, has a linear scaling by rope_ratio instead",
     ),
     Family(
         "GPT-J",
@@ -616,6 +624,7 @@ FAMILIES = (
         preset=True,
         factor=1.0,
         factor_keys=("partial_rotary_factors",),
+        outer_factor=False,
         note="rope_theta and partial_rotary_factors may be lists, of an entry for each layer",
     ),
     Family(

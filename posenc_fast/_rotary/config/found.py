@@ -15,6 +15,7 @@ Config = Mapping[str, Any]
 # other spellings of a key, in the order in which they are looked for
 SPELLINGS = {
     "hidden_size": ("hidden_size", "embed_dim", "n_embd", "d_model"),
+    "decoder_num_attention_heads": ("decoder_num_attention_heads", "num_attention_heads"),
     "num_attention_heads": ("num_attention_heads", "num_heads", "n_heads", "n_head", "encoder_attention_heads"),
     "max_position_embeddings": ("max_position_embeddings", "n_positions", "max_seq_len", "model_max_length", "seq_length"),
     "layer_types": ("layer_types", "layers_block_type"),
@@ -87,7 +88,7 @@ class Found(NamedTuple):
                 raise TypeError(f"{self.key('layer_types')} must be a sequence of strings, not {given!r}")
             return list(given)
         key, names = self.family.codes
-        codes = self.config.get(key)
+        codes = self.config.get(key) if key else None
         if is_list(codes):
             unknown = [code for code in codes if code not in list(names)]
             if unknown:
@@ -95,7 +96,7 @@ class Found(NamedTuple):
             return [names[code] for code in codes]
         if pattern is None or count is None:
             return None
-        every = self.config.get(pattern.key)
+        every = self.config.get(pattern.key) if pattern.key else None
         every = pattern.every if every is None else count_of(every, self.key(pattern.key), 1)
         full = [(i if pattern.first else i + 1) % every == 0 or (pattern.last and i == count - 1) for i in range(count)]
         return ["full_attention" if one else "sliding_attention" for one in full]
@@ -115,7 +116,7 @@ class Found(NamedTuple):
         if self.group is not None:
             types = self.types() or ()
             mine = [value for value, one in zip(values, types, strict=False) if self.is_mine(one)]
-        if len(set(mine)) != 1:
+        if not mine or any(value != mine[0] for value in mine):
             raise ValueError(f"{where} has a value for each layer; give layer=")
         return mine[0]
 

@@ -173,7 +173,14 @@ def _with_parameters(found: Found, label: str, nested: list[str]) -> Found:
                 "it into those that it is for"
             )
         own = dict(rope.get(label) or usual)
-        if label in nested and own.get("rope_theta") is None and not any(one.base_keys for one in groups.values()):
+        # a class that always has a part of the width always has a rope_type
+        if group.always and own.get("rope_type") is None and own.get("type") not in (None, "default"):
+            raise ValueError(
+                f"{found.rope_where}[{label!r}]['type']={own['type']!r} is not read by {found.model}, but rope_type is; "
+                "rename it if the model was made for it, or leave the scaling out"
+            )
+        filled = not group.unscaled_base and any(one.base_keys for one in groups.values())
+        if label in nested and own.get("rope_theta") is None and not filled:
             raise ValueError(
                 f"{found.rope_where}[{label!r}] lacks 'rope_theta', without which {found.model} has the base of its class "
                 "for all layers; add it"

@@ -13,6 +13,7 @@ __all__ = [
     "FACTORS",
     "FOREIGN",
     "HEADS",
+    "INNER_BASE",
     "NEEDS_PARAMETERS",
     "NO_ROTARY",
     "NO_ROTATIONS",
@@ -52,8 +53,8 @@ HEADS: dict[str, int] = _each(
             t5gemma2_decoder t5gemma2_text vaultgemma
         """,
         64: """
-            gpt_oss gradium_phonon_tts muse_spark_text neomme neucodec openai_privacy_filter pocket_tts
-            qwen2_5_omni_dit voxtral_realtime_encoder xcodec2
+            gpt_oss muse_spark_text neomme neucodec openai_privacy_filter qwen2_5_omni_dit voxtral_realtime_encoder
+            xcodec2
         """,
         192: """
             mimo_v2_flash
@@ -65,15 +66,17 @@ HEADS: dict[str, int] = _each(
 )
 # of these, the models whose class reads a head_dim of null as hidden_size // num_attention_heads, which others do not take
 DIVIDING = frozenset(_names("afmoe ernie4_5 glm higgs_audio_v2 internlm3 iquestcoder paddleocr_vl_text seed_oss"))
-# models of latent attention whose class has frequencies for head_dim, not qk_rope_head_dim; and what the class has where a
-# config has none, 0 for qk_rope_head_dim
+# models whose class has frequencies for head_dim, not for the key that has the width of what turns; and what the class has
+# where a config has none, 0 for that width
 BY_HEAD_DIM: dict[str, int] = _each(
     {
-        0: "axk1 deepseek_v3 glm4_moe_lite youtu",
+        0: "axk1 deepseek_v3 glm4_moe_lite jetmoe youtu zamba2",
         64: "longcat_flash",
         128: "mistral4",
     }
 )
+# models with a base outside of the rotary parameters which is that of the class, if these have another
+INNER_BASE = frozenset(_names("bailing_hybrid cohere2_moe"))
 # lengths before stretching that a class has, outside of the rotary parameters, so that it reads none inside
 ORIGINAL_LENGTHS = {"phi3": 4096, "phi4_multimodal": 4096}
 # bases that are not 10000
@@ -182,6 +185,7 @@ BASE_KEYS = (
     "layer_rope_theta",
     "rope_base",
     "rope_ratio",
+    "rope_embedding_base",
     "positional_embedding_theta",
     "theta",
 )

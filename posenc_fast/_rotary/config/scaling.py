@@ -60,7 +60,7 @@ def scaling_of(found: Found, factor: float | None, seq_len: Any) -> dict[str, An
         stretched = real(scaling["factor"], f"{found.rope_where}['factor']", positive=True)
         scaling["attention_factor"] = 1.0 if stretched <= 1 else 0.07 * float(log(stretched)) + 1.0
     if name == "proportional":
-        usual = usual_factor(found) if found.group is None else None
+        usual = usual_factor(found) if found.group is None or found.group.always else None
         scaling["partial_rotary_factor"] = _checked_part(found, factor or usual or 1.0)
     ratio = scaled_as == "longrope" and not {"factor", "attention_factor"} & set(scaling)
     if scaled_as == "dynamic" or ratio:

@@ -62,15 +62,21 @@ def _keys(family: Family) -> Iterator[str]:
 @functools.lru_cache(maxsize=8192)
 def _meant(key: str, name: str) -> str | None:
     """The key of a family that another is a misspelling of: one or two letters away, or with the words of another package."""
-    known, letters = keys_of(name), _letters(key)
-    if FOREIGN.get(key) in known:
+    if FOREIGN.get(key) in keys_of(name):
         return FOREIGN[key]
-    for one in sorted(known):
-        wanted = _letters(one)
+    letters = _letters(key)
+    for one, wanted in _spelled(name):
         most = 2 if len(wanted) >= 8 else 1
-        if abs(len(letters) - len(wanted)) <= most and _distance(letters, wanted) <= most:
+        # a letter replaced by another is two that only one of both words may have
+        possible = abs(len(letters) - len(wanted)) <= most and len(set(letters) ^ set(wanted)) <= 2 * most
+        if possible and _distance(letters, wanted) <= most:
             return one
     return None
+
+
+@functools.cache
+def _spelled(name: str) -> tuple[tuple[str, str], ...]:
+    return tuple((key, _letters(key)) for key in sorted(keys_of(name)))
 
 
 def _letters(key: str) -> str:

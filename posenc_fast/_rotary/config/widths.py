@@ -7,7 +7,7 @@ from typing import Any
 
 from ..._numbers.arguments import count_of, real
 from .found import Found, check_same, is_list
-from .models import BASE_KEYS, BY_HEAD_DIM, DIVIDING, FACTORS, HEADS, NEEDS_PARAMETERS, usual_base
+from .models import BASE_KEYS, BY_HEAD_DIM, DIVIDING, FACTORS, HEADS, INNER_BASE, NEEDS_PARAMETERS, usual_base
 
 __all__ = ["base_of", "factor_of", "turned", "usual_factor", "width"]
 
@@ -19,8 +19,10 @@ def width(found: Found) -> int:
     """The number of values that turn, or of which a part turns."""
     head, given = _width(found), found.config.get("head_dim")
     if head > MOST_VALUES:
-        raise ValueError(f"{found.where} has heads of {head} values, from {_sizes(found)}; at most {MOST_VALUES} can turn")
-    read = {"head_dim", "qk_rope_head_dim"} & set(found.family.width)
+        raise ValueError(
+            f"{found.where} has heads of {head} values, from {_sizes(found)}; at most {MOST_VALUES} can turn"
+        )
+    read = {"head_dim", "qk_rope_head_dim"} & set(found.family.width) or found.model in BY_HEAD_DIM
     if not read and given is not None and given != head:
         raise ValueError(
             f"{found.key('head_dim')}={given!r} is not read by {found.model}, whose heads have {head} values; leave it out"
@@ -88,11 +90,17 @@ def usual_factor(found: Found) -> float | None:
 def turned(found: Found, head: int) -> int:
     """How many values of heads of a width turn."""
     family, given = found.family, factor_of(found)
-    if "proportional" in (found.rope.get("rope_type"), found.rope.get("type")):
-        if found.config.get("head_dim", head) != head and "qk_rope_head_dim" in family.width:
+    proportional = "proportional" in (found.rope.get("rope_type"), found.rope.get("type"))
+    _check_head_dim(found, head, 1.0 if given is None or proportional else given)
+    if proportional:
+        if family.factor is not None:
+            _check_usual(found, given)
+        # a class with groups of layers has a head_dim where a config has none
+        whole = found.config.get("head_dim", "the class's" if found.group is not None else head)
+        if whole != head and "qk_rope_head_dim" in family.width:
             raise ValueError(
-                f"{found.rope_where}['rope_type']='proportional' is for all of head_dim={found.config['head_dim']!r}, of "
-                f"which {found.model} turns {head} values"
+                f"{found.rope_where}['rope_type']='proportional' is for all of head_dim={whole!r}, of which {found.model} "
+                f"turns {head} values"
             )
         dim = head
     elif family.rotary_dim is not None:
@@ -137,7 +145,6 @@ def _check_others(found: Found, head: int, dim: int) -> None:
 def _whole(found: Found, head: int, given: float | None) -> int:
     """All, where a class reads no factor."""
     latent, whole = "qk_rope_head_dim" in found.family.width, found.config.get("head_dim")
-    _check_latent(found, head, 1.0 if given is None else given)
     if given is None or given == found.family.only:
         return head
     if latent:
@@ -153,17 +160,17 @@ def _whole(found: Found, head: int, given: float | None) -> int:
     )
 
 
-def _check_latent(found: Found, head: int, part: float) -> None:
-    """An error where a class that has frequencies for head_dim has others than for qk_rope_head_dim."""
-    own, usual = found.config.get("head_dim"), BY_HEAD_DIM.get(found.model)
-    if usual is None or (own is None and not usual):
+def _check_head_dim(found: Found, head: int, part: float) -> None:
+    """An error where a class that has frequencies for head_dim has others than for the width of what turns."""
+    usual = BY_HEAD_DIM.get(found.model)
+    if usual is None or ("head_dim" not in found.config and not usual):
         return
-    whole = usual if own is None else count_of(own, found.key("head_dim"), 1)
+    whole = count_of(found.config.get("head_dim", usual), found.key("head_dim"), 1)
     if int(whole * part) != head:
-        said = f"{whole}, from its class" if own is None else whole
+        said = whole if "head_dim" in found.config else f"{whole}, from its class"
         raise ValueError(
-            f"{found.where} has head_dim={said}, of which {found.model} turns {part:g}, and qk_rope_head_dim={head}; give "
-            "those that agree"
+            f"{found.where} has head_dim={said}, of which {found.model} turns {part:g}, and "
+            f"{found.family.width[0]}={head}; give those that agree"
         )
 
 
@@ -225,8 +232,10 @@ def base_of(found: Found) -> float:
 def _base_of(found: Found) -> float:
     family, group = found.family, found.group
     keys = () if family.parameters is not None else family.base_keys if group is None else group.base_keys
+    if found.model in INNER_BASE and found.rope.get("rope_theta") is not None:
+        keys = ()
     value, where = _one_of(found, "rope_theta", keys, "bases")
-    of_layers = found.config.get(family.layer_bases)
+    of_layers = found.config.get(family.layer_bases) if family.layer_bases else None
     if of_layers is not None:
         value, where = of_layers, found.key(family.layer_bases)
     if is_list(value):
