@@ -16,8 +16,8 @@ import pytest
 
 import posenc_fast as pf
 from posenc_fast._rotary import scaling as _rope
-from posenc_fast._rotary.config import axes as rules_of_axes
 from posenc_fast._rotary.config import arguments, families, spectra, spelling
+from posenc_fast._rotary.config import axes as rules_of_axes
 from posenc_fast._rotary.config import models as types
 from posenc_fast._rotary.value import LAYOUTS
 from support.checkout import checkout

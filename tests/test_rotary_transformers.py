@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 
 import posenc_fast as pf
-from posenc_fast._rotary.config import families
+from posenc_fast._rotary.config import families, spelling
 from posenc_fast._rotary.config import models as types
 from support.optional import optional
 
@@ -520,6 +520,22 @@ def test_every_type_is_known(configs):
     assert not missing, sorted(missing)
 
 
+def test_keys_that_transformers_has_are_no_mistakes(configs):
+    """Of no type of theirs, whether a config has all keys or those that are not as usual; and none is excused in vain."""
+    excused = set()
+    for family in families.FAMILIES:
+        known = spelling.keys_of(family.name)
+        for model in set(family.models.split()) & set(configs):
+            config = configs[model](**NEEDED.get(model, {}))
+            for given in (config.to_dict(), config.to_diff_dict()):
+                spelling.check_spelling(given, "config", model, family)
+            names = {*config.to_dict(), *inspect.signature(type(config).__init__).parameters, *config.attribute_map}
+            excused |= names & types.UNRELATED - known
+            spelling.check_spelling(dict.fromkeys(names - known - types.UNRELATED, True), "config", model, family)
+    # files of nomic_bert that are made for its own code
+    assert excused == types.UNRELATED - {"rotary_emb_scale_base", "rotary_scaling_factor"}
+
+
 def test_every_rotary_class_is_compared(transformers, configs):
     """By name, in the sources: none is left out."""
     pattern = re.compile(r"^class (\w*(?:Rotary|Rope|RoPE)\w*)\(", re.MULTILINE)
@@ -675,6 +691,7 @@ def test_layers(model, configs):
 
 YARN = {"type": "yarn", "factor": 8.0, "original_max_position_embeddings": 1024}
 NEW = {"rope_type": "default", "rope_theta": 777.0}
+LONG = {"rope_type": "longrope", "short_factor": [1.5] * 16, "long_factor": [2.5] * 16}
 FILES = [
     {"partial_rotary_factor": 0.5},
     {"rotary_pct": 0.5},
@@ -700,6 +717,11 @@ FILES = [
     {"local_rope_theta": 5e3},
     {"rotary_emb_base": 5e3},
     {"rotary_embedding_base": 5e3},
+    {"head_dim": None},
+    {"head_dim": 48, "qk_rope_head_dim": 32, "kv_channels": 64},
+    {"rope_scaling": {"rope_type": "proportional"}},
+    {"rope_parameters": {"full_attention": {"rope_type": "default"}, "sliding_attention": {"rope_type": "default"}}},
+    {"rope_scaling": {**LONG, "original_max_position_embeddings": 1024}, "head_dim": 32},
 ]
 # the class is given one base, the layers of its model others
 BY_LAYERS = ("granite_swa", "granitemoe_swa")
