@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,8 @@ import numpy as np
 import pytest
 
 import posenc_fast as pf
-from support.command_line import run
+from posenc_fast._cli.arrays import open_archive
+from support.command_line import run, safetensors
 from support.optional import optional
 
 pytestmark = pytest.mark.usefixtures("inside")
@@ -23,7 +25,7 @@ def test_identify(dtype: str, capsys: pytest.CaptureFixture[str]) -> None:
     if dtype == "bfloat16":
         optional("ml_dtypes")
     arguments = ["40", "64", "-o", "o.npy", "--layout", "concatenated", "--start", "2", "--dtype", dtype]
-    assert run("table", *arguments, "--no-compare") == 0
+    assert run("table", *arguments) == 0
     capsys.readouterr()
     assert run("identify", "o.npy") == 0
     out, err = capsys.readouterr()
@@ -155,22 +157,115 @@ def test_written_npz_is_identified(capsys: pytest.CaptureFixture[str]) -> None:
     assert "fairseq" in capsys.readouterr().out
 
 
-def test_bad_safetensors(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_safetensors(capsys: pytest.CaptureFixture[str]) -> None:
     file = saved("safetensors", {"a": np.zeros((9, 4))})
     whole = Path(file).read_bytes()
-    for content in (b"", b"short", b"\xff" * 100, whole[:-9]):
+    deep = len("[" * 100_000).to_bytes(8, "little") + b"[" * 100_000
+    for content in (b"", b"short", b"\xff" * 100, b"\xff" * 7 + b"\x7f" + bytes(100), whole[:-9], deep):
         Path("bad.safetensors").write_bytes(content)
         assert run("identify", "bad.safetensors") == 2
         assert "error: bad.safetensors cannot be read as a safetensors file" in capsys.readouterr().err
     assert run("identify", "missing.safetensors") == 2
     assert "error: missing.safetensors: No such file or directory\n" in capsys.readouterr().err
-    monkeypatch.setitem(sys.modules, "safetensors", None)
-    assert run("identify", file) == 2
-    assert "pip install 'posenc-fast[safetensors]'" in capsys.readouterr().err
 
 
-def test_type_that_numpy_has_not(capsys: pytest.CaptureFixture[str]) -> None:
-    ml_dtypes = pytest.importorskip("ml_dtypes")
-    file = saved("safetensors", {"f8": np.zeros((9, 4), ml_dtypes.float8_e4m3fn), "b": np.zeros(4)})
-    assert run("identify", file, "--key", "f8") == 2
-    assert "o.safetensors cannot be read as numbers of NumPy, in 'f8'" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("kind", "shape", "size", "words"),
+    [
+        ("F8_E4M3", (9, 4), 36, "its type is F8_E4M3"),
+        ("F32", (9, 5), 144, r"shape \(9, 5\) and type float32 need 180 bytes, and 144 are there"),
+        ("F32", (10**30,), 144, "need 4000000000000000000000000000000 bytes"),
+        ("F32", (-9, -4), 144, r"its shape is \(-9, -4\)"),
+        ("F32", ("9", 4), 144, "."),
+    ],
+)
+def test_bad_arrays_of_safetensors(
+    kind: str, shape: Any, size: int, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    safetensors("o.safetensors", {"a": (kind, shape, bytes(size)), "b": ("F64", (4,), bytes(32))})
+    assert run("identify", "o.safetensors", "--key", "a") == 2
+    err = capsys.readouterr().err
+    assert re.match(rf"posenc-fast: error: o.safetensors cannot be read as numbers of NumPy, in 'a': .*{words}", err)
+
+
+@pytest.mark.parametrize("kind", ["F64", "F32", "F16"])
+def test_types_of_safetensors(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Read as the format says, without the package of that name."""
+    dtype = np.dtype(f"<f{int(kind[1:]) // 8}")
+    table = pf.presets.whisper(64).table(200, dtype=dtype)
+    safetensors("o.safetensors", {"first": ("I64", (3,), bytes(24)), "pe": (kind, table.shape, table.tobytes())})
+    assert run("identify", "o.safetensors", "--key", "pe") == 0
+    assert "whisper" in capsys.readouterr().out.splitlines()[0]
+
+
+@pytest.mark.parametrize("installed", [True, False], ids=["ml_dtypes", "no-ml_dtypes"])
+def test_bfloat16_is_exact(installed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if installed:
+        optional("ml_dtypes")
+    else:
+        monkeypatch.setitem(sys.modules, "ml_dtypes", None)
+    # all of them: NaN, infinities and subnormal numbers as well
+    halves = np.arange(2**16, dtype="<u2")
+    safetensors("o.safetensors", {"a": ("BF16", (256, 256), halves.tobytes())})
+    np.savez("o.npz", a=halves.view("V2").reshape(256, 256))
+    expected = (halves.astype(np.uint32) << 16).view(np.float32).reshape(256, 256)
+    for file in ("o.safetensors", "o.npz"):
+        with open_archive(file) as archive:
+            np.testing.assert_array_equal(archive.read("a").astype(np.float32), expected)
+
+
+# ---- archives that are broken ---------------------------------------------------------------------------------------
+
+
+def npy(shape: str, data: bytes = b"", descr: str = "<f8", version: int = 1) -> bytes:
+    """The bytes of a .npy file with any header."""
+    header = f"{{'descr': {descr!r}, 'fortran_order': False, 'shape': {shape}, }}\n".encode()
+    return b"\x93NUMPY" + bytes([version, 0]) + len(header).to_bytes(2 if version == 1 else 4, "little") + header + data
+
+
+BROKEN = {
+    "huge": (npy(f"({10**30},)"), "need 8000000000000000000000000000000 bytes, and 0 are there"),
+    "overflowing": (npy(f"({2**61}, 8)"), "need 147573952589676412928 bytes"),
+    "short": (npy("(9, 4)", bytes(280)), r"shape \(9, 4\) and type float64 need 288 bytes, and 280 are there"),
+    "negative": (npy("(-3, -3)", bytes(72)), r"its shape is \(-3, -3\)"),
+    "deep": (npy("-" * 9000 + "1"), "header"),
+    "records": (npy("(3,)", bytes(24), "f4,f4"), "."),
+    "version": (npy("(3,)", bytes(24), version=3), r"version \(3, 0\) of the format is not for numbers"),
+}
+
+
+@pytest.mark.parametrize("suffix", ["npy", "npz"])
+@pytest.mark.parametrize(("content", "words"), BROKEN.values(), ids=BROKEN)
+def test_bad_headers(suffix: str, content: bytes, words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    if suffix == "npy":
+        Path("o.npy").write_bytes(content)
+    else:
+        with zipfile.ZipFile("o.npz", "w") as archive:
+            archive.writestr("a.npy", content)
+    assert run("identify", f"o.{suffix}") == 2
+    article = "a" if suffix == "npy" else "an"
+    pattern = (
+        rf"posenc-fast: error: o.{suffix} cannot be read as {article} .{suffix} file of numbers: [^\n]*{words}[^\n]*\n"
+    )
+    assert re.fullmatch(pattern, capsys.readouterr().err)
+
+
+@pytest.mark.parametrize("damage", ["encrypted", "compression", "checksum", "cut"])
+def test_bad_archives(damage: str, capsys: pytest.CaptureFixture[str]) -> None:
+    method = zipfile.ZIP_BZIP2 if damage == "compression" else zipfile.ZIP_STORED
+    with zipfile.ZipFile("o.npz", "w", method) as archive:
+        archive.writestr("a.npy", npy("(9, 4)", bytes(288)))
+    content = bytearray(Path("o.npz").read_bytes())
+    if damage == "encrypted":
+        # a bit of the flags, in front of the member and in the directory
+        content[6] |= 1
+        content[content.index(b"PK\1\2") + 8] |= 1
+    elif damage == "checksum":
+        content[150] ^= 1
+    elif damage == "cut":
+        del content[-30:]
+    Path("o.npz").write_bytes(content)
+    assert run("identify", "o.npz") == 2
+    assert re.fullmatch(
+        r"posenc-fast: error: o.npz cannot be read as an .npz file of numbers: [^\n]+\n", capsys.readouterr().err
+    )

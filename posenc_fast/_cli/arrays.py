@@ -1,40 +1,137 @@
-"""Arrays of files by name: .npy, .npz and safetensors."""
+"""Arrays of files by name: .npy, .npz and safetensors.
+
+Files are read, not mapped into memory: one that is cut meanwhile is an error, and not the end of the process. What their
+headers say is compared with their size before there is memory for it.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import json
+import math
+import os
+import struct
 import tokenize
+import warnings
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from .._numbers.formats import float_type
+from .._numbers.formats import float_type, types_here
+from .output import named
 
-__all__ = ["Archive", "as_bfloat16", "open_archive", "read_array", "read_vector"]
+__all__ = ["Archive", "Vector", "as_bfloat16", "open_archive", "open_vector", "read_array", "read_vector"]
 
 Array = npt.NDArray[Any]
 
-# what NumPy, zipfile and the parser of headers raise for files that are broken
-_BROKEN = (AttributeError, EOFError, TypeError, ValueError, tokenize.TokenError, zipfile.BadZipFile, zlib.error)
+# what NumPy, zipfile, json and the parser of headers raise for files that are broken
+_BROKEN = (
+    AttributeError,
+    EOFError,
+    KeyError,
+    OverflowError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+    struct.error,
+    tokenize.TokenError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+_SAFETENSORS = {
+    **{f"F{8 * size}": np.dtype(f"<f{size}") for size in (8, 4, 2)},
+    **{f"{kind}{8 * size}": np.dtype(f"<{kind.lower()}{size}") for kind in "IU" for size in (8, 4, 2, 1)},
+    "BF16": np.dtype("V2"),
+    "BOOL": np.dtype("?"),
+}
+
+
+# ---- .npy -----------------------------------------------------------------------------------------------------------
+
+
+class Vector(NamedTuple):
+    """The one-dimensional array of a .npy file, whose next values ``take`` reads."""
+
+    length: int
+    dtype: np.dtype[Any]
+    take: Callable[[int], Array]
+
+
+@contextlib.contextmanager
+def open_vector(path: str) -> Iterator[Vector]:
+    with open(path, "rb") as file:
+        with _reading(path, "a .npy file of numbers"):
+            shape, _, dtype = _header(file, os.fstat(file.fileno()).st_size)
+        if len(shape) != 1:
+            raise ValueError(f"{path} has shape {shape}, but must have one dimension")
+
+        def take(count: int) -> Array:
+            with _reading(path, "a .npy file of numbers"):
+                return _values(file, dtype, count)
+
+        yield Vector(shape[0], dtype, take)
 
 
 def read_vector(path: str) -> Array:
-    """The one-dimensional array of a .npy file, read from the disk as it is used."""
-    array = read_array(path)
-    if array.ndim != 1:
-        raise ValueError(f"{path} has shape {array.shape}, but must have one dimension")
-    return array
+    """The one-dimensional array of a .npy file."""
+    with open_vector(path) as vector:
+        return vector.take(vector.length)
 
 
 def read_array(path: str) -> Array:
-    """The array of a .npy file, read from the disk as it is used."""
-    with _reading(path, "a .npy file of numbers"):
-        array: Array = np.lib.format.open_memmap(path, mode="r")
-        return array
+    """The array of a .npy file."""
+    with open(path, "rb") as file, _reading(path, "a .npy file of numbers"):
+        return _array(file, os.fstat(file.fileno()).st_size)
+
+
+def _array(file: IO[bytes], size: int) -> Array:
+    shape, fortran, dtype = _header(file, size)
+    return _values(file, dtype, math.prod(shape)).reshape(shape, order="F" if fortran else "C")
+
+
+def _header(file: IO[bytes], size: int) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Shape, order and type of the array in a .npy file of so many bytes."""
+    version = np.lib.format.read_magic(file)
+    if version not in ((1, 0), (2, 0)):
+        raise ValueError(f"version {version} of the format is not for numbers")
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    # of an old header that is read all the same, and of an expression that is none
+    with warnings.catch_warnings(action="ignore"):
+        try:
+            shape, fortran, dtype = read(file)
+        except MemoryError:
+            raise ValueError("its header is too deep to be parsed") from None
+    if dtype.hasobject or dtype.subdtype or dtype.names or not dtype.itemsize:
+        raise ValueError(f"its type is {dtype}")
+    _check_room(shape, dtype, size - file.tell())
+    return shape, fortran, dtype
+
+
+def _check_room(shape: tuple[int, ...], dtype: np.dtype[Any], there: int) -> None:
+    if min(shape, default=0) < 0:
+        raise ValueError(f"its shape is {shape}")
+    needed = math.prod(shape) * dtype.itemsize
+    if needed > there:
+        raise ValueError(f"shape {shape} and type {dtype} need {needed} bytes, and {there} are there")
+
+
+def _values(file: IO[bytes], dtype: np.dtype[Any], count: int) -> Array:
+    """The next values of a file."""
+    values = np.empty(count, dtype)
+    left = memoryview(values.view(np.uint8))
+    while left:
+        got = file.readinto(left)  # type: ignore[attr-defined]
+        if not got:
+            raise EOFError("it ends too early, or was cut while it was read")
+        left = left[got:]
+    return values
+
+
+# ---- archives -------------------------------------------------------------------------------------------------------
 
 
 class Archive(NamedTuple):
@@ -47,56 +144,68 @@ class Archive(NamedTuple):
 @contextlib.contextmanager
 def open_archive(path: str) -> Iterator[Archive]:
     """The arrays of an .npz file or of a .safetensors file."""
-    with (_safetensors if path.lower().endswith(".safetensors") else _npz)(path) as archive:
-        yield archive
+    with open(path, "rb") as file:
+        yield (_safetensors if path.lower().endswith(".safetensors") else _npz)(path, file)
+
+
+def _npz(path: str, file: IO[bytes]) -> Archive:
+    what = "an .npz file of numbers"
+    with _reading(path, what):
+        archive = zipfile.ZipFile(file)
+        members = {member.filename.removesuffix(".npy"): member for member in archive.infolist()}
+
+    def read(name: str) -> Array:
+        with _reading(path, what):
+            if members[name].compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                raise ValueError(f"{name!r} is compressed in a way that NumPy does not write")
+            with archive.open(members[name]) as member:
+                return as_bfloat16(_array(member, members[name].file_size))
+
+    return Archive(tuple(members), read)
+
+
+def _safetensors(path: str, file: IO[bytes]) -> Archive:
+    """The arrays that a header in JSON lists, with their place behind it."""
+    with _reading(path, "a safetensors file"):
+        size = os.fstat(file.fileno()).st_size
+        begin = 8 + int.from_bytes(file.read(8), "little")
+        if not 8 < begin <= size:
+            raise ValueError("its header is not there")
+        entries = json.loads(_values(file, np.dtype(np.uint8), begin - 8).tobytes())
+        entries.pop("__metadata__", None)
+        for name, entry in entries.items():
+            first, end = entry["data_offsets"]
+            if not 0 <= first <= end <= size - begin:
+                raise ValueError(f"{name!r} is not there")
+
+    def read(name: str) -> Array:
+        entry = entries[name]
+        with _reading(path, f"numbers of NumPy, in {name!r}"):
+            dtype, shape, (first, end) = _SAFETENSORS.get(entry["dtype"]), entry["shape"], entry["data_offsets"]
+            if dtype is None:
+                raise ValueError(f"its type is {entry['dtype']}")
+            _check_room(tuple(shape), dtype, end - first)
+            file.seek(begin + first)
+            return as_bfloat16(_values(file, dtype, math.prod(shape)).reshape(shape))
+
+    return Archive(tuple(entries), read)
 
 
 @contextlib.contextmanager
-def _npz(path: str) -> Iterator[Archive]:
-    with contextlib.ExitStack() as stack:
-        with _reading(path, "an .npz file of numbers"):
-            file = np.load(path, allow_pickle=False)
-            if not isinstance(file, np.lib.npyio.NpzFile):
-                raise TypeError("it is a .npy file")
-            stack.enter_context(file)
-
-        def read(name: str) -> Array:
-            with _reading(path, "an .npz file of numbers"):
-                return as_bfloat16(file[name])
-
-        yield Archive(tuple(file.files), read)
-
-
-@contextlib.contextmanager
-def _safetensors(path: str) -> Iterator[Archive]:
+def _reading(path: str, what: str) -> Iterator[None]:
     try:
-        from safetensors import SafetensorError, safe_open
-    except ImportError:
-        raise ImportError(f"{path} needs safetensors: pip install 'posenc-fast[safetensors]'") from None
-    # which alone gives errors of files their names
-    with open(path, "rb"):
-        pass
-    with contextlib.ExitStack() as stack:
-        with _reading(path, "a safetensors file", SafetensorError):
-            file = stack.enter_context(safe_open(path, framework="numpy"))
-
-        def read(name: str) -> Array:
-            # types that NumPy has not are attributes that it has not
-            with _reading(path, f"numbers of NumPy, in {name!r}", SafetensorError):
-                array: Array = file.get_tensor(name)
-                return array
-
-        yield Archive(tuple(file.keys()), read)
-
-
-@contextlib.contextmanager
-def _reading(path: str, what: str, more: type[Exception] = ValueError) -> Iterator[None]:
-    try:
-        yield
-    except (*_BROKEN, more) as error:
+        with named(path):
+            yield
+    except _BROKEN as error:
         raise ValueError(f"{path} cannot be read as {what}: {error}") from None
 
 
 def as_bfloat16(array: Array) -> Array:
-    """Raw bytes of two, in which NumPy stores bfloat16, as such."""
-    return array.view(float_type("bfloat16")) if array.dtype == np.dtype("V2") else array
+    """Raw bytes of two, in which NumPy stores bfloat16, as such; as the same numbers in float32 without ml_dtypes."""
+    if array.dtype != np.dtype("V2"):
+        return array
+    if "bfloat16" in types_here():
+        return array.view(float_type("bfloat16"))
+    # the upper half of a float32
+    halves = array.view("<u2").astype(np.uint32)
+    return np.left_shift(halves, 16, out=halves).view(np.float32)

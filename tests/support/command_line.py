@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,3 +33,14 @@ def command(*arguments: str, code: Sequence[str] = ("-m", "posenc_fast"), **more
 
 def same(file: str, expected: np.ndarray[Any, Any]) -> None:
     np.testing.assert_array_equal(np.load(file), expected, strict=True)
+
+
+def safetensors(file: str, arrays: Mapping[str, tuple[str, Sequence[int], bytes]]) -> None:
+    """Write a file of arrays, each with its type, its shape and its bytes, as the format says."""
+    header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
+    begin = 0
+    for name, (kind, shape, data) in arrays.items():
+        header[name] = {"dtype": kind, "shape": list(shape), "data_offsets": [begin, begin + len(data)]}
+        begin += len(data)
+    text = json.dumps(header).encode()
+    Path(file).write_bytes(len(text).to_bytes(8, "little") + text + b"".join(data for _, _, data in arrays.values()))
