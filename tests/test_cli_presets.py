@@ -93,10 +93,20 @@ def test_search(words: list[str], names: set[str], capsys: pytest.CaptureFixture
     assert names <= set(found)
     assert len(found) < 20
     for name, text in found.items():
-        assert (pf.presets.get(name).__doc__ or "").startswith(text.removesuffix(" …"))
+        assert (pf.presets.get(name).__doc__ or "").partition("\n")[0] == text
+
+
+def test_search_for_programs(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Whole lines, however narrow the terminal is."""
+    monkeypatch.setenv("COLUMNS", "40")
+    assert run("presets", "--search", "embedding") == 0
+    for line in capsys.readouterr().out.splitlines():
+        name, text = line.split(None, 1)
+        assert text == (pf.presets.get(name).__doc__ or "").partition("\n")[0]
 
 
 def test_search_fits_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     monkeypatch.setenv("COLUMNS", "60")
     assert run("presets", "--search", "embedding") == 0
     lines = capsys.readouterr().out.splitlines()
@@ -147,7 +157,7 @@ def test_preset(arguments: str, expected: Any, capsys: pytest.CaptureFixture[str
     np.save("b.npy", LEARNED[1])
     np.save("p.npy", np.linspace(-5, 90, 40))
     encoding = expected()
-    assert run("table", "40", *arguments.split(), "-o", "o.npy", "--start", "3") == 0
+    assert run("table", "40", *arguments.split(), "-o", "o.npy", "--start", "3", "--compare") == 0
     same("o.npy", encoding.table(40, start=3))
     # with any phases, as the formula has them
     assert float(capsys.readouterr().out.split()[-1]) < 3e-7 * max(1, np.abs(encoding.amplitudes).max())

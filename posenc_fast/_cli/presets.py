@@ -90,7 +90,8 @@ def _search(words: list[str], width: int) -> int:
     cell = max(map(len, found)) + 2
     for name in found:
         line = name.ljust(cell) + _summary(name)
-        print(line if len(line) <= width else line[: width - 2].rstrip() + " …")
+        # for programs: whole lines
+        print(line if len(line) <= width or not is_terminal(sys.stdout) else line[: width - 2].rstrip() + " …")
     return 0
 
 
