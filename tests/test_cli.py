@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import signal
@@ -10,12 +11,13 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import posenc_fast as pf
-from support.command_line import command, posix, run
+from support.command_line import command, posix, run, safetensors
 from support.optional import optional
 
 pytestmark = pytest.mark.usefixtures("inside")
@@ -72,10 +74,8 @@ def test_help(arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pyt
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ("", "COMMAND"),
         ("tabel 4 4 -o o.npy", "tabel"),
         ("table 4 -o o.npy", "D_MODEL"),
-        ("table 4 4", "-o"),
         ("table four 4 -o o.npy", "four"),
         ("table -4 4 -o o.npy", "length must be at least 0, not -4"),
         ("table 4 0 -o o.npy", "d_model must be at least 1"),
@@ -95,9 +95,11 @@ def test_help(arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pyt
         ("table 4 6 -o o.npy --frequencies three.npy --base 2", "excludes base"),
         ("table 9 98 -o o.npy --frequencies nan.npy", "frequencies must be finite"),
         ("table 4 4 -o no/o.npy", "no: there is no such directory"),
+        ("table 4 4 --workers 0", "workers=0 must not be zero"),
+        ("table 4 4 -o o.npy --no-compare", "--no-compare"),
         ("table 4 4 -o .", "no regular file"),
         (f"table 4 4 -o {os.devnull}", "no regular file .- is standard output"),
-        ("table 99999999999999999 64 -o o.npy", "larger than any file"),
+        ("table 99999999999999999 64 -o o.npy", "99999999999999999 rows of d_model=64 .* larger than any file"),
         ("identify", "TABLE"),
         ("identify missing.npy", "missing.npy: No such file"),
         ("identify three.npy", r"table has shape \(3,\), but must have \(rows, columns\)"),
@@ -116,6 +118,9 @@ def test_help(arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pyt
         ("encode three.npy --d-model 4 -o o.npy --workers 0", "workers=0 must not be zero"),
         ("encode missing.npy --d-model 4 -o o.npy", "missing.npy: No such file"),
         ("encode missing.csv --d-model 4 -o o.npy", "missing.csv: No such file"),
+        ("encode three.npy --d-model 4 --keep -o o.csv", "three.npy is a .npy file and has no columns: leave --keep"),
+        ("encode three.npy --d-model 4 --keep -o o.npy", "--keep needs .*, and .npy has none: choose .csv or .parquet"),
+        ("encode three.npy --d-model 4 --keep -o - --format npz", "and .npz has none: choose .csv or .parquet"),
         ("encode . --d-model 4 -o o.npy", "Is a directory|Permission denied"),
         ("encode three.npy --d-model 4 -o no/o.npy", "no: there is no such directory"),
     ],
@@ -129,6 +134,22 @@ def test_bad_arguments(arguments: str, words: str, inside: Path, capsys: pytest.
     assert re.fullmatch(r"posenc-fast: error: [^\n]+\n", err)
     assert re.search(words, err)
     assert sorted(os.listdir()) == ["nan.npy", "three.npy"]
+
+
+def test_no_command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """The help, as with --help."""
+    assert run() == 0
+    printed = capsys.readouterr()
+    with pytest.raises(SystemExit):
+        run("--help")
+    assert printed == capsys.readouterr()
+    assert printed.out.startswith("usage: posenc-fast ")
+
+
+def test_link_to_a_missing_directory(inside: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (inside / "o.npy").symlink_to(inside / "no" / "x.npy")
+    assert run("table", "4", "4", "-o", "o.npy") == 2
+    assert capsys.readouterr().err == f"posenc-fast: error: {inside / 'no'}: there is no such directory\n"
 
 
 def test_bad_environment(capsys: pytest.CaptureFixture[str]) -> None:
@@ -150,6 +171,15 @@ def encode_long(inside: Path) -> list[str]:
     return ["encode", str(inside / "p.npy"), "--d-model", "64", "--dtype", "float16"]
 
 
+def writes_to(process: int, folder: Path) -> bool:
+    """Whether a file is open there that has no name, or one that is hidden."""
+    opened = []
+    for each in Path(f"/proc/{process}/fd").glob("*"):
+        with contextlib.suppress(OSError):
+            opened.append(os.readlink(each))
+    return any(name.startswith(f"{folder}/#") for name in opened) or bool(list(folder.glob(".posenc-fast-*")))
+
+
 @posix
 @pytest.mark.skipif(signal.getsignal(signal.SIGINT) is signal.SIG_IGN, reason="interrupts are ignored here")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -163,13 +193,42 @@ def test_signal(arguments: Callable[[Path], list[str]], number: signal.Signals, 
     # slow enough to be caught in the act
     process = command(*arguments(inside), "-o", "out/o.npy", env={"POSENC_FAST_BACKEND": "python"})
     deadline = time.monotonic() + 60
-    while not list(target.glob(".posenc-fast-*")) and process.poll() is None and time.monotonic() < deadline:
+    while not writes_to(process.pid, target) and process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.005)
     process.send_signal(number)
     out, err = process.communicate(timeout=60)
     words = "interrupted" if number == signal.SIGINT else "stopped by SIGTERM"
     assert (process.returncode, out, err.decode()) == (128 + number, b"", f"posenc-fast: error: {words}\n")
     assert [(file.name, file.read_bytes()) for file in target.iterdir()] == [("o.npy", b"before")] * existing
+
+
+@pytest.mark.skipif(not hasattr(os, "O_TMPFILE"), reason="files have names here")
+def test_nothing_stays_of_a_process_that_is_killed(inside: Path) -> None:
+    (inside / "out").mkdir()
+    process = command(*table_long(inside), "-o", "out/o.npy", env={"POSENC_FAST_BACKEND": "python"})
+    deadline = time.monotonic() + 60
+    while not writes_to(process.pid, inside / "out") and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.005)
+    process.kill()
+    process.communicate(timeout=60)
+    assert process.returncode == -signal.SIGKILL
+    assert os.listdir("out") == []
+
+
+@posix
+@pytest.mark.skipif(signal.getsignal(signal.SIGTERM) is signal.SIG_IGN, reason="SIGTERM is ignored here")
+def test_signal_after_all_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Too late to be interrupted: the status is that of a file that is there."""
+    replace = os.replace
+
+    def replacing(*names: Any) -> None:
+        replace(*names)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr(os, "replace", replacing)
+    assert run("table", "4", "4", "-o", "o.npy") == 0
+    assert os.listdir() == ["o.npy"]
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
 
 
 @posix
@@ -190,9 +249,10 @@ def test_signal_while_reading(inside: Path) -> None:
 
 COMMANDS = {
     "text": ["info"],
-    "npy": ["table", "20000", "64", "-o", "-"],
+    "npy": ["table", "20000", "64", "--format", "npy"],
     "npz": ["table", "20000", "64", "-o", "-", "--format", "npz"],
-    "csv": ["encode", "p.csv", "--d-model", "8", "-o", "-", "--format", "csv"],
+    "help": ["encode", "--help"],
+    "csv": ["encode", "p.csv", "--d-model", "8", "-o", "-"],
     "parquet": ["table", "20000", "64", "-o", "-", "--format", "parquet"],
 }
 
@@ -228,13 +288,62 @@ def test_reader_leaves_in_the_middle() -> None:
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
-@pytest.mark.parametrize(("name", "unbuffered"), [*((name, "") for name in COMMANDS), ("npy", "1"), ("csv", "1")])
+@pytest.mark.parametrize(
+    ("name", "unbuffered"), [*((name, "") for name in COMMANDS), ("npy", "1"), ("csv", "1"), ("help", "1")]
+)
 def test_standard_output_is_full(name: str, unbuffered: str) -> None:
     arguments = arguments_of(name)
     with open("/dev/full", "wb") as full:
         process = command(*arguments, stdout=full, env={"PYTHONUNBUFFERED": unbuffered})
         err = process.communicate(timeout=60)[1].decode()
     assert (process.returncode, err) == (2, "posenc-fast: error: standard output: No space left on device\n")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("existing", [True, False])
+def test_no_room_for_the_report(existing: bool, unbuffered: str) -> None:
+    """An error, and so the file stays as it was."""
+    if existing:
+        Path("o.npy").write_bytes(b"before")
+    with open("/dev/full", "wb") as full:
+        process = command("table", "3", "4", "-o", "o.npy", stdout=full, env={"PYTHONUNBUFFERED": unbuffered})
+        err = process.communicate(timeout=60)[1].decode()
+    assert (process.returncode, err) == (2, "posenc-fast: error: standard output: No space left on device\n")
+    assert os.listdir() == ["o.npy"] * existing
+    assert not existing or Path("o.npy").read_bytes() == b"before"
+
+
+@posix
+def test_nobody_reads_the_report() -> None:
+    read, write = os.pipe()
+    os.close(read)
+    process = command("table", "3", "4", "-o", "o.npy", stdout=write)
+    os.close(write)
+    assert (process.communicate(timeout=60)[1], process.returncode) == (b"", 0)
+    assert os.listdir() == ["o.npy"]
+
+
+def test_names_that_the_terminal_has_not() -> None:
+    process = command("table", "3", "4", "-o", "ö.npy", env={"PYTHONIOENCODING": "ascii"})
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (0, b"")
+    assert out.splitlines() == [rb"wrote \xf6.npy: shape (3, 4), float32, 176 bytes"]
+    assert os.listdir() == ["ö.npy"]
+
+
+@posix
+def test_standard_input_is_closed() -> None:
+    closed = (
+        "import os, sys; os.close(0); os.execv(sys.executable, [sys.executable, '-m', 'posenc_fast', *sys.argv[1:]])"
+    )
+    for more, words in (
+        ([], "give INPUT, a file of positions (- is standard input)"),
+        (["-"], "standard input is closed"),
+    ):
+        process = command("encode", *more, "--d-model", "4", "-o", "o.npy", code=["-c", closed])
+        err = process.communicate(timeout=60)[1].decode()
+        assert (process.returncode, err) == (2, f"posenc-fast: error: {words}\n")
 
 
 @posix
@@ -261,7 +370,48 @@ def test_standard_error_is_closed(monkeypatch: pytest.MonkeyPatch, capfdbinary: 
 
 def test_terminals_get_no_bytes(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    assert run("table", "4", "4", "-o", "-") == 2
+    assert run("table", "4", "4", "-o", "-", "--format", "npy") == 2
     assert "standard output is a terminal" in capsys.readouterr().err
-    assert run("table", "2", "2", "-o", "-", "--format", "csv") == 0
+    assert run("table", "2", "2") == 0
     assert capsys.readouterr().out == "c0,c1\n0,1\n0.841470957,0.540302277\n"
+
+
+# what a terminal obeys, and how it is printed: the title of the window, backspace, the screen, directions, a lone half
+HOSTILE = "\x1b]0;owned\x07a\x08\x9b2J\u202eb\u2066c\x7f"
+ESCAPED = r"\x1b]0;owned\x07a\x08\x9b2J\u202eb\u2066c\x7f"
+
+
+def harmless(text: str) -> None:
+    assert not [each for each in text if not each.isprintable() and each != "\n"]
+
+
+@pytest.mark.parametrize("suffix", ["npz", "safetensors"])
+def test_names_of_arrays_are_escaped(suffix: str, capsys: pytest.CaptureFixture[str]) -> None:
+    if suffix == "npz":
+        np.savez("o.npz", **{HOSTILE: np.zeros((2, 2)), "b": np.zeros((2, 2))})
+    else:
+        safetensors("o.safetensors", {HOSTILE: ("F32", (2, 2), bytes(16)), "b": ("F32", (2, 2), bytes(16))})
+    assert run("identify", f"o.{suffix}") == 2
+    err = capsys.readouterr().err
+    harmless(err)
+    assert f"the keys are {ESCAPED}, b" in err
+
+
+def test_titles_of_columns_are_escaped(capsys: pytest.CaptureFixture[str]) -> None:
+    pa, parquet = optional("pyarrow"), optional("pyarrow.parquet")
+    fields = [pa.field(HOSTILE, pa.int64()), pa.field("s", pa.struct([(HOSTILE, pa.int64())]))]
+    parquet.write_table(pa.table([[1], [{HOSTILE: 1}]], pa.schema(fields)), "p.parquet")
+    for column in ("0", "1", "2"):
+        run("encode", "p.parquet", "--column", column, "--d-model", "4", "-o", "o.npy")
+        harmless("".join(capsys.readouterr()))
+
+
+@posix
+def test_names_that_are_no_text_are_escaped(capsys: pytest.CaptureFixture[str]) -> None:
+    name = os.fsdecode(b"\x1b[2J\xff.npy")
+    assert run("table", "3", "4", "-o", name) == 0
+    out = capsys.readouterr().out
+    harmless(out)
+    assert out.startswith(r"wrote \x1b[2J\udcff.npy: ")
+    assert run("identify", name) == 2
+    harmless(capsys.readouterr().err)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import io
 import os
@@ -111,6 +112,7 @@ def zipped() -> bytes:
         (saved(np.array([True])), "positions must be"),
         (saved(np.array([1j])), "positions must be"),
         (saved(np.zeros(2, "V2")), "positions must be"),
+        (saved(np.zeros(2, "f4,f4")), "cannot be read as a .npy file of numbers: its type is"),
         (saved(np.array([1, 2], "m8[M]")), "months|M, which"),
     ],
 )
@@ -123,6 +125,29 @@ def test_bad_npy(content: bytes, words: str, capsys: pytest.CaptureFixture[str])
     assert re.search(words, err)
     assert sorted(os.listdir()) == ["o.npy", "p.npy"]
     assert Path("o.npy").read_bytes() == b"before"
+
+
+@pytest.mark.parametrize("existing", [True, False])
+def test_npy_that_is_cut_meanwhile(
+    existing: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An error, where a map into memory would end the process."""
+    np.save("p.npy", np.arange(500_000.0))
+    if existing:
+        Path("o.npy").write_bytes(b"before")
+    encode = pf.Encoding.encode
+
+    def cutting(self: pf.Encoding, positions: Any, **settings: Any) -> Any:
+        if len(positions):
+            os.truncate("p.npy", 4096)
+        return encode(self, positions, **settings)
+
+    monkeypatch.setattr(pf.Encoding, "encode", cutting)
+    monkeypatch.setattr(_encode, "BLOCK", 4 * 100_000)
+    assert run("encode", "p.npy", "--d-model", "4", "-o", "o.npy") == 2
+    assert "error: p.npy cannot be read as a .npy file of numbers: it ends too early" in capsys.readouterr().err
+    assert sorted(os.listdir()) == ["o.npy", "p.npy"][not existing :]
+    assert not existing or Path("o.npy").read_bytes() == b"before"
 
 
 # ---- encode: CSV ------------------------------------------------------------------------------------------------------
@@ -160,7 +185,18 @@ def test_columns(text: str, options: str, backend: str) -> None:
 
 
 def test_header_alone() -> None:
-    assert encoded("t\n").shape == (0, 6)
+    assert encoded("t\n", "--column", "t").shape == (0, 6)
+
+
+@pytest.mark.parametrize("text", ["hello", "hello\n\n", "a,hello\n"])
+def test_one_line_is_no_header(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Unless it is said to be one, it may as well be a mistake."""
+    Path("p.csv").write_text(text)
+    column = ["--column", "1"] if "," in text else []
+    assert run("encode", "p.csv", "--d-model", "4", "-o", "o.npy", *column) == 2
+    assert "p.csv has no line but one, whose 'hello' is neither a number nor an ISO date" in capsys.readouterr().err
+    assert os.listdir() == ["p.csv"]
+    assert run("encode", "p.csv", "--d-model", "4", "-o", "o.npy", "--column", "hello") == 0
 
 
 @pytest.mark.parametrize("empty", ["nan", "NaN", '""', '" "', "-nan"])
@@ -318,6 +354,28 @@ def test_bad_csv(text: str, options: str, words: str, capsys: pytest.CaptureFixt
     assert re.search(words, err)
     assert sorted(os.listdir()) == ["o.npy", "p.csv"]
     assert Path("o.npy").read_bytes() == b"before"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["1" * 100, "1,2\n" + "1," * 50, "a,b\n" + '"\n",' * 50, "\0" * 100],
+    ids=["line", "cells", "lines", "zeros"],
+)
+def test_rows_without_end(text: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """A row is read as far as the limit, whatever the file is."""
+    monkeypatch.setattr(_text, "ROW", 20)
+    Path("p.csv").write_text(text)
+    assert run("encode", "p.csv", "--d-model", "4", "-o", "o.npy", "--column", "0") == 2
+    assert re.search(r"p.csv, line \d+: more than 20 characters in a row are no CSV", capsys.readouterr().err)
+    # a limit of rows, not of files
+    Path("p.csv").write_text("1,2\n" * 100)
+    assert run("encode", "p.csv", "--d-model", "4", "-o", "o.npy", "--column", "0") == 0
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/zero"), reason="no /dev/zero here")
+def test_a_file_without_end(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("encode", "/dev/zero", "--d-model", "4", "-o", "o.npy") == 2
+    assert "/dev/zero, line 1: more than 16777216 characters in a row" in capsys.readouterr().err
 
 
 def test_bad_cell_in_a_late_chunk(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -536,6 +594,128 @@ def test_standard_input_in_process(monkeypatch: pytest.MonkeyPatch) -> None:
     same("o.npy", pf.sinusoidal(6).encode([1, 2]))
     # left open for whoever comes next
     assert not sys.stdin.buffer.closed
+
+
+def test_input_may_be_left_out(monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"0\n1\n")))
+    assert run("encode", "--d-model", "2") == 0
+    assert capfdbinary.readouterr().out == b"c0,c1\n0,1\n0.841470957,0.540302277\n"
+    # of a terminal nobody knows that it waits
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
+    assert run("encode", "--d-model", "2") == 2
+    assert b"give INPUT, a file of positions (- is standard input)" in capfdbinary.readouterr().err
+
+
+# ---- columns that are kept ------------------------------------------------------------------------------------------
+
+ROWS = [["id", "t", "x y"], ["007", " 1.50 ", 'q"u'], ["", "2e0", "a,b;c"], ["line\nbreak\r", "nan", "é "]]
+
+
+def text_of(rows: list[list[str]], delimiter: str) -> str:
+    file = io.StringIO()
+    csv.writer(file, delimiter=delimiter, lineterminator="\r\n").writerows(rows)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("delimiter", [",", ";"])
+@pytest.mark.parametrize("block", [2, 100])
+def test_kept_columns_of_csv(block: int, delimiter: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The text of all cells as it was, in front of what is written without --keep."""
+    monkeypatch.setattr(_encode, "BLOCK", block)
+    Path("p.csv").write_text(text_of(ROWS, delimiter), newline="")
+    options = ["--column", "t", "--d-model", "2", "--delimiter", delimiter]
+    assert run("encode", "p.csv", *options, "-o", "plain.csv") == 0
+    assert run("encode", "p.csv", *options, "-o", "o.csv", "--keep") == 0
+    encoded_rows = Path("plain.csv").read_text().splitlines()
+    expected = [[*row, *line.split(",")] for row, line in zip(ROWS, encoded_rows, strict=True)]
+    with open("o.csv", newline="") as file:
+        assert list(csv.reader(file, strict=True)) == expected
+
+
+def test_kept_columns_in_parquet(backend: str) -> None:
+    parquet_file = optional("pyarrow.parquet")
+    Path("p.csv").write_text(text_of(ROWS, ","), newline="")
+    assert run("encode", "p.csv", "--column", "t", "--d-model", "4", "-o", "o.parquet", "--keep") == 0
+    table = parquet_file.read_table("o.parquet")
+    assert table.column_names == ["id", "t", "x y", "c0", "c1", "c2", "c3"]
+    assert [list(row.values())[:3] for row in table.to_pylist()] == ROWS[1:]
+    rows = np.stack([table[f"c{i}"].to_numpy() for i in range(4)], 1)
+    np.testing.assert_array_equal(rows, pf.sinusoidal(4).encode([1.5, 2.0, np.nan]))
+
+
+def test_kept_columns_without_a_header(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    Path("p.csv").write_text("a,0\nb,1\n")
+    assert run("encode", "p.csv", "--column", "1", "--d-model", "2", "--keep") == 0
+    assert capfdbinary.readouterr().out == b"column0,column1,c0,c1\na,0,0,1\nb,1,0.841470957,0.540302277\n"
+
+
+def test_kept_columns_of_standard_input(
+    monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"id,t\n01,0\n02,0\n")))
+    assert run("encode", "--column", "t", "--d-model", "2", "--keep") == 0
+    assert capfdbinary.readouterr().out == b"id,t,c0,c1\n01,0,0,1\n02,0,0,1\n"
+
+
+@pytest.mark.parametrize("block", [6, 1000])
+def test_kept_columns_of_parquet(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In Parquet with their types, in CSV as text."""
+    monkeypatch.setattr(_encode, "BLOCK", block)
+    pa = optional("pyarrow")
+    columns = {
+        "name": pa.array(["a,b", None, "c"]),
+        "t": pa.array([1, 2, None]),
+        "when": pa.array(np.array(["2026-01-01T06:00", "NaT", "1969-01-01"], "M8[ms]")),
+        "kind": pa.array(["x", "y", "x"]).dictionary_encode(),
+        "parts": pa.array([[1], [], None]),
+    }
+    parquet(columns, row_group_size=2)
+    options = ["encode", "p.parquet", "--column", "t", "--d-model", "2", "--keep"]
+    assert run(*options, "-o", "o.parquet") == 0
+    table = optional("pyarrow.parquet").read_table("o.parquet")
+    assert table.select(list(columns)).equals(pa.table(columns))
+    assert table.column_names == [*columns, "c0", "c1"]
+    del columns["parts"]
+    parquet(columns)
+    assert run(*options, "-o", "o.csv") == 0
+    with open("o.csv", newline="") as file:
+        rows = [row[:4] for row in csv.reader(file)]
+    assert rows == [
+        ["name", "t", "when", "kind"],
+        ["a,b", "1", "2026-01-01 06:00:00.000", "x"],
+        ["", "2", "", "y"],
+        ["c", "", "1969-01-01 00:00:00.000", "x"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("c1,t\n1,2\n", "--keep would make 2 columns 'c1' of OUT: give that of INPUT another name"),
+        (" c0 ,t\n1,2\n", "2 columns 'c0'"),
+        ("a,t,a\n1,2,3\n", "2 columns 'a'"),
+        ("a,t\n1,2\n3,4,5\n", "p.csv, line 3: cells: 3, and 2 in the first line; --keep needs as many in each"),
+        ("t,a\n1,2\n3\n", "p.csv, line 3: cells: 1, and 2 in the first line"),
+    ],
+)
+@pytest.mark.parametrize("out", ["o.csv", "o.parquet", "-"])
+def test_columns_that_cannot_be_kept(out: str, text: str, words: str, capfd: pytest.CaptureFixture[str]) -> None:
+    if out == "o.parquet":
+        optional("pyarrow.parquet")
+    Path("p.csv").write_text(text)
+    assert run("encode", "p.csv", "--column", "t", "--d-model", "4", "--keep", "-o", out) == 2
+    printed, err = capfd.readouterr()
+    assert printed == ""
+    assert words in err
+    assert os.listdir() == ["p.csv"]
+
+
+def test_columns_that_csv_has_not(capfd: pytest.CaptureFixture[str]) -> None:
+    parquet({"t": [1, 2], "parts": [[1], [2]]})
+    assert run("encode", "p.parquet", "--column", "t", "--d-model", "4", "--keep") == 2
+    printed, err = capfd.readouterr()
+    assert printed == ""
+    assert re.search("--keep: column 'parts' has list<.*>, which CSV has not: choose .parquet", err)
 
 
 @pytest.mark.parametrize("installed", [True, False], ids=["tqdm", "no tqdm"])

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import errno
 import io
+import itertools
 import os
 import re
 import stat
 import tempfile
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,7 @@ import pytest
 import posenc_fast as pf
 from posenc_fast import reference
 from posenc_fast._cli import encode as _encode
+from posenc_fast._cli import output as _output
 from posenc_fast._cli import table as _table
 from posenc_fast._cli.speed import formula
 from support.command_line import command, posix, run, same
@@ -55,13 +58,13 @@ def test_table(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     np.save("f.npy", [1.0, 0.3, 1e-3])
-    assert run("table", "31", str(d), "-o", "o.npy", *options.split()) == 0
+    assert run("table", "31", str(d), "-o", "o.npy", "--compare", *options.split()) == 0
     expected = pf.sinusoidal(d, **encoding).table(31, **progression)
     same("o.npy", expected)
     wrote, kernel, tutorial, largest = capsys.readouterr().out.splitlines()
     assert wrote == f"wrote o.npy: shape (31, {d}), {expected.dtype.name}, {Path('o.npy').stat().st_size} bytes"
     assert re.fullmatch(rf"kernel \({backend}.*\): [0-9.e+-]+ m?s; .*", kernel)
-    assert re.fullmatch(r"tutorial's formula \(NumPy float64\): [0-9.e+-]+ m?s, [0-9.e+-]+ times as long", tutorial)
+    assert re.fullmatch(r"tutorial's formula \(NumPy float64\): [0-9.e+-]+ m?s(, [0-9.e+-]+ times as long)?", tutorial)
     # positions of up to 32 and frequencies of up to 2 leave float64 with about 1e-14
     if progression.get("start", 0) < 2**53 and progression.get("precision") is None:
         assert (
@@ -79,7 +82,7 @@ def test_tutorial(d: int) -> None:
 
 
 def test_largest_difference(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("table", "300", "16", "-o", "o.npy", "--dtype", "float16") == 0
+    assert run("table", "300", "16", "-o", "o.npy", "--dtype", "float16", "--compare") == 0
     largest = capsys.readouterr().out.split()[-1]
     assert largest == f"{np.abs(np.load('o.npy') - reference.vaswani_numpy(300, 16)).max():.3g}"
     assert float(largest) > 1e-4
@@ -90,23 +93,35 @@ def test_largest_difference(capsys: pytest.CaptureFixture[str]) -> None:
 def test_table_in_blocks(
     length: int, options: str, backend: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run("table", str(length), "4", "-o", "whole.npy", *options.split()) == 0
+    assert run("table", str(length), "4", "-o", "whole.npy", "--compare", *options.split()) == 0
     monkeypatch.setattr(_table, "BLOCK", 48)
-    assert run("table", str(length), "4", "-o", "blocks.npy", *options.split()) == 0
+    assert run("table", str(length), "4", "-o", "blocks.npy", "--compare", *options.split()) == 0
     same("blocks.npy", np.load("whole.npy"))
-    differences = re.findall(r"difference: (\S+)", capsys.readouterr().out)
+    differences = re.findall(r"difference between the two: (\S+)", capsys.readouterr().out)
     assert differences[0] == differences[1]
 
 
 def test_empty_table(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("table", "0", "4", "-o", "o.npy") == 0
+    assert run("table", "0", "4", "-o", "o.npy", "--compare") == 0
     same("o.npy", np.empty((0, 4), np.float32))
-    assert "largest difference: 0\n" in capsys.readouterr().out
+    assert "largest difference between the two: 0\n" in capsys.readouterr().out
 
 
-def test_no_compare(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("table", "9", "4", "-o", "o.npy", "--no-compare") == 0
-    assert "tutorial" not in capsys.readouterr().out
+def test_only_on_request_is_there_a_race(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(_table._Trial, "_run_tutorial", None)
+    assert run("table", "9", "4", "-o", "o.npy") == 0
+    assert capsys.readouterr() == ("wrote o.npy: shape (9, 4), float32, 272 bytes\n", "")
+
+
+@pytest.mark.parametrize(("seconds", "words"), [(1e-5, "0.02 ms\n"), (0.1, "200 ms, 1 times as long\n")])
+def test_short_times_have_no_ratio(
+    seconds: float, words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A call begins and ends at times that are twice as far apart as seconds says."""
+    clock = itertools.count()
+    monkeypatch.setattr(_table, "time", SimpleNamespace(perf_counter=lambda: 2 * seconds * next(clock)))
+    assert run("table", "9", "4", "-o", "o.npy", "--compare") == 0
+    assert f"tutorial's formula (NumPy float64): {words}" in capsys.readouterr().out
 
 
 def test_bfloat16(capsys: pytest.CaptureFixture[str]) -> None:
@@ -194,16 +209,20 @@ def test_no_rows(suffix: str, capsys: pytest.CaptureFixture[str]) -> None:
     needs(suffix)
     assert run("table", "0", "4", "-o", f"o.{suffix}") == 0
     Path("p.csv").write_text("t\n")
-    assert run("encode", "p.csv", "--d-model", "4", "-o", f"e.{suffix}") == 0
+    assert run("encode", "p.csv", "--column", "t", "--d-model", "4", "-o", f"e.{suffix}") == 0
     for name in ("o", "e"):
         with open(f"{name}.{suffix}", "rb") as file:
             assert content(file, suffix, np.dtype(np.float32)).shape == (0, 4)
 
 
-def test_standard_output_is_npy(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
-    assert run("table", "9", "4", "-o", "-") == 0
-    assert run("table", "9", "4", "-o", "o.npy") == 0
-    assert capfdbinary.readouterr().out.startswith(Path("o.npy").read_bytes() + b"wrote o.npy")
+@pytest.mark.parametrize("options", [[], ["-o", "-"]], ids=["none", "-"])
+def test_standard_output_is_csv(options: list[str], capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    assert run("table", "9", "4", "-o", "o.csv") == 0
+    capfdbinary.readouterr()
+    np.save("p.npy", np.arange(9))
+    for arguments in (["table", "9", "4"], ["encode", "p.npy", "--d-model", "4"]):
+        assert run(*arguments, *options) == 0
+        assert capfdbinary.readouterr().out == Path("o.csv").read_bytes()
 
 
 @posix
@@ -248,11 +267,20 @@ def test_mode_and_link_of_output(inside: Path) -> None:
     assert os.listdir("elsewhere") == ["real.npy"]
 
 
+@pytest.mark.parametrize("nameless", [True, False], ids=["nameless", "named"])
 @pytest.mark.parametrize("existing", [True, False])
 @pytest.mark.parametrize("error", [ValueError("broken"), MemoryError("broken"), KeyboardInterrupt()])
 def test_failure_in_the_middle(
-    error: BaseException, existing: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    error: BaseException,
+    existing: bool,
+    nameless: bool,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
+    if nameless and not hasattr(os, "O_TMPFILE"):
+        pytest.skip("files have names here")
+    if not nameless:
+        monkeypatch.setattr(_output, "_created", lambda part: part.open("xb"))
     np.save("p.npy", np.arange(100.0))
     if existing:
         Path("o.npy").write_bytes(b"before")
@@ -271,11 +299,25 @@ def test_failure_in_the_middle(
     assert run("encode", "p.npy", "--d-model", "4", "-o", "o.npy") == (
         130 if isinstance(error, KeyboardInterrupt) else 2
     )
-    # there was a file to be cleaned up
-    assert len(calls[-1]) == len(before) + 1
+    # there was a file to be cleaned up, if it had a name
+    assert len(calls[-1]) == len(before) + (not nameless)
     assert sorted(os.listdir()) == before
     assert not existing or Path("o.npy").read_bytes() == b"before"
     assert capsys.readouterr().err.startswith("posenc-fast: error: ")
+
+
+@pytest.mark.parametrize("there", ["file", "folder"])
+def test_without_nameless_files(there: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On systems, and in folders, that have no files without a name."""
+    if there == "file":
+        monkeypatch.delattr(os, "O_TMPFILE", raising=False)
+    else:
+        # refused by open, as file systems do that know no such thing
+        monkeypatch.setattr(os, "O_TMPFILE", os.O_CREAT | os.O_EXCL, raising=False)
+    for _ in range(2):
+        assert run("table", "3", "4", "-o", "o.npy") == 0
+        same("o.npy", pf.sinusoidal(4).table(3))
+        assert os.listdir() == ["o.npy"]
 
 
 LIMITED = """
@@ -359,7 +401,7 @@ with tempfile.TemporaryDirectory() as folder:
     with open(positions, "w") as file:
         file.write("1")
     main(["encode", positions, "--d-model", "2", "-o", out])
-    main(["table", "1", "2", "--no-compare", "-o", out])
+    main(["table", "1", "2", "-o", out])
 if os.getuid() == 0:
     os.setgid(65534), os.setuid(65534)
 sys.exit(main())
@@ -370,14 +412,14 @@ sys.exit(main())
 @pytest.mark.parametrize(
     ("arguments", "name", "modes", "words"),
     [
-        (["table", "3", "4", "--no-compare", "-o"], "new", {".": 0o555}, "Permission denied in its directory"),
+        (["table", "3", "4", "-o"], "new", {".": 0o555}, "Permission denied in its directory"),
         (
-            ["table", "3", "4", "--no-compare", "-o"],
+            ["table", "3", "4", "-o"],
             "o",
             {".": 0o555, "o": 0o666},
             "Permission denied in its directory",
         ),
-        (["table", "3", "4", "--no-compare", "-o"], "o", {".": 0o777, "o": 0o444}, "Permission denied"),
+        (["table", "3", "4", "-o"], "o", {".": 0o777, "o": 0o444}, "Permission denied"),
         (
             ["encode", "p.csv", "--d-model", "4", "-o"],
             "o",

@@ -31,6 +31,10 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         raise ValueError(f"{message} (see {self.prog} --help)")
 
+    def _print_message(self, message: str, file: Any = None) -> None:
+        # argparse passes over a disk that is full
+        print(message, end="", file=file)
+
 
 def add_command(
     commands: Any, run: Callable[[argparse.Namespace], int | None], name: str, help: str, about: str = "", end: str = ""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import sys
 from typing import Any
 
 import numpy as np
@@ -10,7 +12,7 @@ import numpy as np
 from .._numbers.formats import float_type
 from .arguments import add_command, add_encoding, add_progress, add_rows, encoding_of
 from .formats import BFLOAT16_HELP, BLOCK, OUTPUT_HELP, add_output, check_output, write_rows
-from .output import report, scratch
+from .output import is_terminal, scratch
 from .positions import open_positions
 from .progress import meter
 
@@ -21,8 +23,8 @@ MOST_ROWS = 1 << 18
 
 ABOUT = """\
 Write a row for each position in INPUT: a .npy file of one dimension, a .parquet
-file, a CSV file (.gz or not), or - for CSV on standard input. INPUT and OUT may
-be larger than memory.
+file, a CSV file (.gz or not), or - for CSV on standard input, which is read
+where INPUT is left out. INPUT and OUT may be larger than memory.
 
 A cell is a number or an ISO date or time. Dates count seconds since
 1970-01-01T00:00Z, and are UTC unless they say otherwise. Integers are exact
@@ -38,7 +40,8 @@ examples:
     -o visits.parquet
   posenc-fast encode steps.npy --preset diffusers_timesteps --d-model 320 \\
     --set flip_sin_to_cos=true -o steps.npz
-  seq 0 0.5 10 | posenc-fast encode - --d-model 4 -o - --format csv
+  posenc-fast encode visits.csv --column time --d-model 8 --keep -o joined.csv
+  seq 0 0.5 10 | posenc-fast encode --d-model 4
 """
 
 
@@ -53,13 +56,19 @@ def add(commands: Any) -> None:
         OUTPUT_HELP + BFLOAT16_HELP + EXAMPLES,
     )
     parser.add_argument(
-        "input", metavar="INPUT", help=".npy, .parquet or CSV file (.gz too), - for CSV on standard input"
+        "input",
+        metavar="INPUT",
+        nargs="?",
+        help=".npy, .parquet or CSV file (.gz too), - for CSV on standard input (default, but on a terminal)",
     )
     parser.add_argument("--d-model", type=int, metavar="D", help="number of columns; a preset may have its own")
     parser.add_argument(
         "--column", type=str.strip, metavar="NAME_OR_NUMBER", help="name of the column, or its number from 0"
     )
     parser.add_argument("--delimiter", metavar="CHAR", help="what stands between cells: ';', '|', tab (default ',')")
+    parser.add_argument(
+        "--keep", action="store_true", help="copy all columns of INPUT before the encoded ones, to CSV or Parquet"
+    )
     add_output(parser)
     add_rows(parser)
     add_progress(parser)
@@ -72,18 +81,25 @@ def _encode(arguments: argparse.Namespace) -> None:
     settings: dict[str, Any] = {"dtype": dtype, "precision": arguments.precision, "workers": arguments.workers}
     # what is wrong with the settings is said before a long input is read
     encoding.encode(np.zeros(0), **settings)
-    check_output(arguments, dtype)
+    if arguments.input is None and (sys.stdin is None or is_terminal(sys.stdin)):
+        raise ValueError("give INPUT, a file of positions (- is standard input)")
+    check_output(arguments, dtype, arguments.keep)
     shown = meter(arguments.progress)
-    with (
-        scratch(arguments.output) as spool,
-        open_positions(arguments.input, arguments.column, arguments.delimiter, spool, shown) as source,
-    ):
+    with contextlib.ExitStack() as stack:
+        spool = stack.enter_context(scratch(arguments.output))
+        kept = stack.enter_context(scratch(arguments.output))[0] if arguments.keep else None
+        source = stack.enter_context(
+            open_positions(arguments.input or "-", arguments.column, arguments.delimiter, spool, kept, shown)
+        )
         rows = max(1, min(BLOCK // encoding.d_model, MOST_ROWS))
         buffer = np.empty((min(rows, source.length), encoding.d_model), dtype)
         shape = (source.length, encoding.d_model)
-        with write_rows(arguments, shape, dtype) as write, shown("encoding", source.length, " rows") as done:
+        with (
+            write_rows(arguments, shape, dtype, [f"positions: {source.label}"], source.kept) as write,
+            shown("encoding", source.length, " rows") as done,
+        ):
             first = 0
-            for parts in source.blocks(rows):
+            for parts, cells in source.blocks(rows):
                 block = buffer[: sum(len(positions) for _, positions in parts)]
                 try:
                     for where, positions in parts:
@@ -93,7 +109,6 @@ def _encode(arguments: argparse.Namespace) -> None:
                             block[where] = encoding.encode(positions, **settings)
                 except (TypeError, ValueError) as error:
                     raise ValueError(f"{source.label}: {error}") from None
-                write(block)
+                write(block, cells)
                 first += len(block)
                 done(first)
-        report(arguments.output, f"positions: {source.label}")

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import collections
 import contextlib
+import csv
 import errno
 import math
 import os
 import sys
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import IO, Any
 
 import numpy as np
@@ -23,8 +26,11 @@ from .output import STANDARD, is_terminal, opened, report_written, usable_target
 __all__ = ["BFLOAT16_HELP", "BLOCK", "OUTPUT_HELP", "add_output", "check_output", "write_rows"]
 
 Array = npt.NDArray[Any]
-Write = Callable[[Array], object]
 Shape = tuple[int, int]
+# names of the columns before the encoded ones, and their fields in Arrow; None for text
+Kept = Sequence[tuple[str, Any]]
+# takes rows, and the cells of each of those columns
+Write = Callable[[Array, Sequence[Any]], object]
 
 # output values that are computed, compared and written at a time
 BLOCK = 1 << 22
@@ -33,7 +39,8 @@ OUTPUT_HELP = """\
 OUT is written beside its place, then renamed: what was there stays until all is
 well. Its suffix says the format, unless --format does. An .npz file has one
 array, "encoding"; CSV and Parquet have columns c0, c1, .. (CSV with all digits
-that the type needs, Parquet by pyarrow). On standard output, .npy is usual.
+that the type needs, Parquet by pyarrow). Standard output is CSV, unless
+--format says otherwise.
 """
 BFLOAT16_HELP = """\
 NumPy stores bfloat16 as raw bytes, of type |V2: read it with
@@ -45,15 +52,15 @@ numpy.load(OUT).view(ml_dtypes.bfloat16).
 
 
 @contextlib.contextmanager
-def _npy(file: IO[bytes], shape: Shape, dtype: np.dtype[Any]) -> Iterator[Write]:
+def _npy(file: IO[bytes], shape: Shape, dtype: np.dtype[Any], kept: Kept = ()) -> Iterator[Write]:
     descr = np.lib.format.dtype_to_descr(np.dtype("V2") if dtype.name == "bfloat16" else dtype)
     np.lib.format.write_array_header_1_0(file, {"descr": descr, "fortran_order": False, "shape": shape})
     # as bytes: types that are not NumPy's own have no buffers
-    yield lambda block: file.write(block.view(np.uint8).data)
+    yield lambda block, cells: file.write(block.view(np.uint8).data)
 
 
 @contextlib.contextmanager
-def _npz(file: IO[bytes], shape: Shape, dtype: np.dtype[Any]) -> Iterator[Write]:
+def _npz(file: IO[bytes], shape: Shape, dtype: np.dtype[Any], kept: Kept) -> Iterator[Write]:
     # without the time, so that equal arrays make equal files
     member = zipfile.ZipInfo("encoding.npy")
     with (
@@ -65,31 +72,64 @@ def _npz(file: IO[bytes], shape: Shape, dtype: np.dtype[Any]) -> Iterator[Write]
 
 
 @contextlib.contextmanager
-def _csv(file: IO[bytes], shape: Shape, dtype: np.dtype[Any]) -> Iterator[Write]:
+def _csv(file: IO[bytes], shape: Shape, dtype: np.dtype[Any], kept: Kept) -> Iterator[Write]:
     known = format_of(dtype)
     assert known is not None
     # as many digits as tell two numbers of the type apart
     form = f"%.{1 + math.ceil(known.bits * math.log10(2))}g"
-    file.write(",".join(_names(shape)).encode() + b"\n")
-    yield lambda block: np.savetxt(file, block.astype(np.float64), form, ",")
+    row_form = f"%s{',' if kept else ''}{','.join([form] * shape[1])}\n"
+    (header,) = _quoted([_names(kept, shape)])
+    file.write(f"{header}\n".encode())
+
+    def write(block: Array, cells: Sequence[Any]) -> None:
+        before = _quoted(zip(*map(_texts, cells), strict=True)) if kept else [""] * len(block)
+        for first, row in zip(before, block.astype(np.float64), strict=True):
+            file.write((row_form % (first, *row)).encode())
+
+    yield write
+
+
+def _texts(column: Any) -> Sequence[str | None]:
+    """The cells of a column as text, as they are or by Arrow."""
+    if isinstance(column, tuple):
+        return column
+    import pyarrow as pa
+
+    texts: list[str | None] = column.cast(pa.string()).to_pylist()
+    return texts
+
+
+def _quoted(rows: Iterable[Sequence[str | None]]) -> list[str]:
+    """Lines of CSV, without their ends."""
+    lines: list[str] = []
+    # with both characters, so that csv quotes each of them in cells
+    csv.writer(SimpleNamespace(write=lines.append), lineterminator="\r\n").writerows(rows)
+    return [line[:-2] for line in lines]
 
 
 @contextlib.contextmanager
-def _parquet(file: IO[bytes], shape: Shape, dtype: np.dtype[Any]) -> Iterator[Write]:
+def _parquet(file: IO[bytes], shape: Shape, dtype: np.dtype[Any], kept: Kept) -> Iterator[Write]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    schema = pa.schema([(name, pa.from_numpy_dtype(dtype)) for name in _names(shape)])
-    # there are hardly two equal numbers
-    with pq.ParquetWriter(file, schema, use_dictionary=False) as writer:
-        yield lambda block: writer.write_table(pa.table([column.copy() for column in block.T], schema))
+    number, text = pa.from_numpy_dtype(dtype), pa.string()
+    fields = [pa.field(name, text) if field is None else field for name, field in kept]
+    schema = pa.schema([*fields, *((name, number) for name in _names((), shape))])
+
+    def write(block: Array, cells: Sequence[Any]) -> None:
+        before = [pa.array(column, text) if isinstance(column, tuple) else column for column in cells]
+        writer.write_table(pa.table([*before, *(column.copy() for column in block.T)], schema))
+
+    # of encoded numbers hardly two are equal
+    with pq.ParquetWriter(file, schema, use_dictionary=[name for name, _ in kept] or False) as writer:
+        yield write
 
 
-def _names(shape: Shape) -> list[str]:
-    return [f"c{i}" for i in range(shape[1])]
+def _names(kept: Kept, shape: Shape) -> list[str]:
+    return [*(name for name, _ in kept), *(f"c{i}" for i in range(shape[1]))]
 
 
-_FORMATS: dict[str, Callable[[IO[bytes], Shape, np.dtype[Any]], AbstractContextManager[Write]]] = {
+_FORMATS: dict[str, Callable[[IO[bytes], Shape, np.dtype[Any], Kept], AbstractContextManager[Write]]] = {
     "npy": _npy,
     "npz": _npz,
     "csv": _csv,
@@ -104,24 +144,26 @@ def add_output(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o",
         "--output",
-        required=True,
+        default=STANDARD,
         metavar="OUT",
-        help=f"{_listed()} file, or - for standard output; appears when it is complete",
+        help=f"{_listed()} file, which appears when it is complete, or - for standard output (default)",
     )
-    parser.add_argument("--format", choices=tuple(_FORMATS), help="of OUT (default: its suffix; npy for -)")
+    parser.add_argument("--format", choices=tuple(_FORMATS), help="of OUT (default: its suffix; csv for -)")
 
 
-def check_output(arguments: argparse.Namespace, dtype: np.dtype[Any]) -> None:
-    """Settle the format, with an error for an OUT that cannot be written in it."""
+def check_output(arguments: argparse.Namespace, dtype: np.dtype[Any], keep: bool = False) -> None:
+    """Settle the format, with an error for an OUT that cannot be written in it, or not with columns that are kept."""
     path = arguments.output
     if path != STANDARD:
         usable_target(path)
     if arguments.format is None:
-        arguments.format = "npy" if path == STANDARD else Path(path).suffix[1:].lower()
+        arguments.format = "csv" if path == STANDARD else Path(path).suffix[1:].lower()
         if arguments.format not in _FORMATS:
             raise ValueError(f"{path} must end with {_listed()}, or --format must say what it is")
     if path == STANDARD and arguments.format != "csv" and is_terminal(sys.stdout):
-        raise ValueError("standard output is a terminal: send it to a file or a program, or add --format csv")
+        raise ValueError("standard output is a terminal: send it to a file or a program, or leave --format out")
+    if keep and arguments.format not in ("csv", "parquet"):
+        raise ValueError(f"--keep needs columns with names, and .{arguments.format} has none: choose .csv or .parquet")
     if arguments.format == "parquet":
         if dtype.name == "bfloat16":
             raise ValueError("Parquet has no bfloat16: choose another --dtype, or another format")
@@ -137,17 +179,44 @@ def _listed() -> str:
 
 
 @contextlib.contextmanager
-def write_rows(arguments: argparse.Namespace, shape: Shape, dtype: np.dtype[Any]) -> Iterator[Write]:
-    """What takes the rows, a block at a time; OUT is there, and said to be, when all have been taken."""
+def write_rows(
+    arguments: argparse.Namespace, shape: Shape, dtype: np.dtype[Any], notes: Iterable[str], kept: Kept = ()
+) -> Iterator[Write]:
+    """What takes the rows, a block at a time; OUT is there when all have been taken, and was said to be, with notes."""
     path = arguments.output
     size = math.prod(shape) * dtype.itemsize
     if size > sys.maxsize - 4096:
-        raise ValueError(f"an array of shape {shape} and type {dtype.name} is larger than any file")
-    with opened(path) as file, _FORMATS[arguments.format](file, shape, dtype) as write:
-        if path != STANDARD and arguments.format == "npy":
-            _reserve(file, size)
-        yield write
-    report_written(path, f"shape {shape}, {dtype.name}")
+        raise ValueError(
+            f"{shape[0]} rows of d_model={shape[1]} columns, {dtype.name}, are {size} bytes, larger than any file"
+        )
+    _check_kept(kept, shape, arguments.format)
+    with opened(path) as file:
+        with _FORMATS[arguments.format](file, shape, dtype, kept) as write:
+            if path != STANDARD and arguments.format == "npy":
+                _reserve(file, size)
+            yield write
+        report_written(path, file, f"shape {shape}, {dtype.name}", *notes)
+
+
+def _check_kept(kept: Kept, shape: Shape, file_format: str) -> None:
+    if not kept:
+        return
+    name, count = collections.Counter(_names(kept, shape)).most_common(1)[0]
+    if count > 1:
+        raise ValueError(f"--keep would make {count} columns {name!r} of OUT: give that of INPUT another name")
+    if file_format == "csv":
+        for name, field in kept:
+            if field is not None:
+                _check_text(name, field.type)
+
+
+def _check_text(name: str, of_type: Any) -> None:
+    import pyarrow as pa
+
+    try:
+        pa.array([], of_type).cast(pa.string())
+    except pa.ArrowException:
+        raise ValueError(f"--keep: column {name!r} has {of_type}, which CSV has not: choose .parquet") from None
 
 
 def _reserve(file: IO[bytes], size: int) -> None:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from .._numbers.names import meant
 from .arguments import add_command, number
 from .arrays import Archive, as_bfloat16, open_archive, read_array
+from .output import say
 
 __all__ = ["add"]
 
@@ -70,7 +71,7 @@ def _identify(arguments: argparse.Namespace) -> int:
         found = identify_rotary(**rotary) if rotary else identify(_rows(table), start=arguments.start)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{path}: {error}") from None
-    print(found)
+    say(str(found))
     return 0 if found else 1
 
 

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import os
+import io
 import signal
 import sys
-import threading
 from collections.abc import Iterator, Sequence
-from typing import Any, NoReturn
 
 from .. import __version__
 from . import encode, identify, machine, plot, presets, table
 from .arguments import Parser, shielded
-from .output import complain
+from .output import complain, give_up_output
+from .signals import Stopped, interruptible
 
 __all__ = ["main"]
 
@@ -46,17 +45,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     given = sys.argv[1:] if argv is None else argv
     try:
-        with _interruptible():
+        with interruptible(), _any_character():
             return _run([shielded(argument) for argument in given])
     except KeyboardInterrupt as error:
-        number = error.number if isinstance(error, _Stopped) else signal.SIGINT
+        number = error.number if isinstance(error, Stopped) else signal.SIGINT
         return _fail("interrupted" if number == signal.SIGINT else f"stopped by {number.name}", 128 + number)
     except BrokenPipeError:
         # whoever read the output has seen enough
-        _give_up_output()
+        give_up_output()
         return 1
     except OSError as error:
-        _give_up_output()
+        give_up_output()
         # all files have their names: what has none is what print writes to
         return _fail(f"{error.filename or 'standard output'}: {error.strerror}" if error.strerror else str(error))
     except MemoryError as error:
@@ -76,11 +75,29 @@ def _run(given: list[str]) -> int:
             sys.stdout.flush()
 
 
+@contextlib.contextmanager
+def _any_character() -> Iterator[None]:
+    """Standard output escapes what its encoding has not, as standard error does: a name must not become an error."""
+    stream = sys.stdout
+    if not isinstance(stream, io.TextIOWrapper):
+        yield
+        return
+    before = stream.errors
+    stream.reconfigure(errors="backslashreplace")
+    try:
+        yield
+    finally:
+        # to flush is not its business, and not possible where the disk is full
+        with contextlib.suppress(OSError):
+            stream.reconfigure(errors=before)
+
+
 def _parser() -> Parser:
     about = "Sinusoidal position encodings, rounded once from the exact value."
     parser = Parser(prog="posenc-fast", description=about, epilog=EXAMPLES)
     parser.add_argument("--version", action="version", version=f"posenc_fast {__version__}")
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    parser.set_defaults(run=lambda arguments: parser.print_help())
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     for module in (table, encode, presets, identify, plot, machine):
         module.add(commands)
     return parser
@@ -90,43 +107,3 @@ def _fail(message: str, status: int = 2) -> int:
     # one line, even where the message shows an array
     complain(f"posenc-fast: error: {' '.join(message.splitlines())}")
     return status
-
-
-def _give_up_output() -> None:
-    """If standard output does not take what is left for it, the interpreter must not try again."""
-    try:
-        sys.stdout.flush()
-    except OSError:
-        # in a test there is no file behind it
-        with contextlib.suppress(OSError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-class _Stopped(KeyboardInterrupt):
-    def __init__(self, number: int) -> None:
-        super().__init__()
-        self.number = signal.Signals(number)
-
-
-@contextlib.contextmanager
-def _interruptible() -> Iterator[None]:
-    """SIGTERM and SIGHUP raise KeyboardInterrupt, as Ctrl-C does; a second signal does not disturb the cleaning up."""
-    handled: dict[signal.Signals, Any] = {}
-
-    def interrupt(number: int, frame: object) -> NoReturn:
-        for other in handled:
-            signal.signal(other, signal.SIG_IGN)
-        raise _Stopped(number)
-
-    try:
-        if threading.current_thread() is threading.main_thread():
-            for name in ("SIGINT", "SIGTERM", "SIGHUP"):
-                number = getattr(signal, name, None)
-                # nohup, and a shell for its background jobs, have them ignored
-                if number is not None and signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
-                    handled[number] = signal.getsignal(number)
-                    signal.signal(number, interrupt)
-        yield
-    finally:
-        for number, handler in handled.items():
-            signal.signal(number, handler)

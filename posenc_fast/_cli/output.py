@@ -14,14 +14,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
+from .signals import complete
+
 __all__ = [
     "STANDARD",
     "complain",
+    "give_up_output",
     "is_terminal",
     "named",
     "opened",
-    "report",
     "report_written",
+    "say",
     "scratch",
     "usable_target",
 ]
@@ -47,7 +50,8 @@ def usable_target(path: str) -> Path:
     if target.exists() and not target.is_file():
         raise ValueError(f"{path} is there already, and is no regular file (- is standard output)")
     if not target.parent.is_dir():
-        raise FileNotFoundError(errno.ENOENT, "there is no such directory", str(Path(path).parent))
+        shown = target if os.path.islink(path) else Path(path)
+        raise FileNotFoundError(errno.ENOENT, "there is no such directory", str(shown.parent))
     # a rename does not ask whether what it replaces may be written to
     if target.exists() and not os.access(target, os.W_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
@@ -67,14 +71,46 @@ def opened(path: str) -> Iterator[IO[bytes]]:
     part = target.with_name(f".posenc-fast-{secrets.token_hex(8)}.tmp")
     with named(path, part):
         try:
-            with open(part, "xb") as file:
+            with _created(part) as file:
                 yield file
+                file.flush()
+                _link(file, part)
             if target.exists():
                 shutil.copymode(target, part)
+            complete()
             os.replace(part, target)
         except BaseException:
             part.unlink(missing_ok=True)
             raise
+
+
+def _created(part: Path) -> IO[bytes]:
+    """A file that has no name yet, so that nothing of a process that is killed stays; where that cannot be, ``part``."""
+    if hasattr(os, "O_TMPFILE"):
+        # file systems without such files have several errors for it
+        with contextlib.suppress(OSError):
+            number = os.open(part.parent, os.O_TMPFILE | os.O_RDWR, 0o666)
+            if os.path.exists(_path_of(number)):
+                return open(number, "w+b")
+            os.close(number)
+    return open(part, "xb")
+
+
+def _link(file: IO[bytes], part: Path) -> None:
+    """Name a file that has no name: a rename, which alone replaces a file at once, needs one."""
+    if os.fstat(file.fileno()).st_nlink == 0:
+        folder = os.open(part.parent, os.O_RDONLY)
+        try:
+            # only with a folder does Python follow the link that /proc has
+            os.link(_path_of(file.fileno()), part.name, src_dir_fd=folder, dst_dir_fd=folder)
+        except OSError as error:
+            raise OSError(error.errno, error.strerror) from None
+        finally:
+            os.close(folder)
+
+
+def _path_of(number: int) -> str:
+    return f"/proc/self/fd/{number}"
 
 
 @contextlib.contextmanager
@@ -105,18 +141,35 @@ def scratch(path: str) -> Iterator[tuple[IO[bytes], str]]:
         yield file, name
 
 
-def report(path: str, text: str) -> None:
-    """Say what was done: beside the data, where that goes to standard output."""
-    if path == STANDARD:
-        complain(text)
-    else:
-        print(text)
+# ---- words ----------------------------------------------------------------------------------------------------------
+
+
+def _printable(text: str) -> str:
+    """The text with escapes for what a terminal would obey: control characters, directions, halves of characters."""
+    return "".join(each if each.isprintable() or each == "\n" else repr(each)[1:-1] for each in text)
+
+
+def say(text: str) -> None:
+    """Print what may have words of a file in it."""
+    print(_printable(text))
 
 
 def complain(text: str) -> None:
     """Print to standard error, if there is any: print itself would take standard output."""
     if sys.stderr is not None:
-        print(text, file=sys.stderr)
+        # whom else to tell that it cannot be told
+        with contextlib.suppress(OSError):
+            print(_printable(text), file=sys.stderr)
+
+
+def give_up_output() -> None:
+    """If standard output does not take what is left for it, the interpreter must not try again."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        # in a test there is no file behind it
+        with contextlib.suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def is_terminal(file: IO[str] | None) -> bool:
@@ -124,9 +177,22 @@ def is_terminal(file: IO[str] | None) -> bool:
     return file is not None and file.isatty()
 
 
-def report_written(path: str, what: str) -> None:
-    """Say that ``path`` is there."""
+def report_written(path: str, file: IO[bytes], *lines: str) -> None:
+    """Say that ``path`` is there, and what is in it; beside the data, where that goes to standard output.
+
+    To be called before `opened` ends: where there is no room for the words, the file is left as it was.
+    """
+    first, *more = lines
     if path == STANDARD:
-        report(path, f"wrote standard output: {what}")
-    else:
-        report(path, f"wrote {path}: {what}, {os.stat(path).st_size} bytes")
+        complain("\n".join((f"wrote standard output: {first}", *more)))
+        return
+    file.flush()
+    size = os.fstat(file.fileno()).st_size
+    try:
+        with named("standard output"):
+            say("\n".join((f"wrote {path}: {first}, {size} bytes", *more)))
+            if sys.stdout is not None:
+                sys.stdout.flush()
+    except BrokenPipeError:
+        # nobody wants to read it
+        give_up_output()

@@ -72,4 +72,4 @@ def _plot(arguments: argparse.Namespace) -> None:
     )
     with opened(arguments.output) as file:
         figure.savefig(file, format=suffix, dpi=arguments.dpi)
-    report_written(arguments.output, arguments.drawing)
+        report_written(arguments.output, file, arguments.drawing)

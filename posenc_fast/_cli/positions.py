@@ -8,7 +8,7 @@ import stat
 from collections.abc import Iterator
 from typing import IO, Any
 
-from .arrays import read_vector
+from .arrays import open_vector
 from .columns import column_index
 from .progress import Meter
 from .source import Block, Source
@@ -21,21 +21,32 @@ _MAGIC = {b"\x93NUM": "npy", b"PAR1": "parquet"}
 
 @contextlib.contextmanager
 def open_positions(
-    path: str, column: str | None, delimiter: str | None, spool: tuple[IO[bytes], str], meter: Meter
+    path: str,
+    column: str | None,
+    delimiter: str | None,
+    spool: tuple[IO[bytes], str],
+    kept: IO[bytes] | None,
+    meter: Meter,
 ) -> Iterator[Source]:
-    """The positions of a file, or of text on standard input; text is spooled to a file, which has a name for errors."""
+    """The positions of a file, or of text on standard input; text is spooled to a file, which has a name for errors.
+
+    With ``kept``, another such file, all columns are there as well.
+    """
     file_format = _format_of(path)
     if file_format == "npy" and column is not None:
         raise ValueError(f"{path} is a .npy file and has no columns: leave --column out")
     if file_format != "text" and delimiter is not None:
         raise ValueError(f"{path} is no text: leave --delimiter out")
+    if file_format == "npy" and kept is not None:
+        raise ValueError(f"{path} is a .npy file and has no columns: leave --keep out")
     if file_format == "npy":
-        yield _npy(path)
+        with _npy(path) as source:
+            yield source
     elif file_format == "parquet":
-        with _parquet(path, column) as source:
+        with _parquet(path, column, kept is not None) as source:
             yield source
     else:
-        yield open_text(path, column, delimiter, *spool, meter)
+        yield open_text(path, column, delimiter, *spool, kept, meter)
 
 
 def _format_of(path: str) -> str:
@@ -48,18 +59,19 @@ def _format_of(path: str) -> str:
         return _MAGIC.get(file.read(4), "text")
 
 
-def _npy(path: str) -> Source:
-    array = read_vector(path)
+@contextlib.contextmanager
+def _npy(path: str) -> Iterator[Source]:
+    with open_vector(path) as vector:
 
-    def blocks(rows: int) -> Iterator[Block]:
-        for i in range(0, len(array), rows):
-            yield [(slice(None), array[i : i + rows])]
+        def blocks(rows: int) -> Iterator[Block]:
+            for i in range(0, vector.length, rows):
+                yield Block([(slice(None), vector.take(min(rows, vector.length - i)))])
 
-    return Source(len(array), f"{path} ({array.dtype})", blocks)
+        yield Source(vector.length, f"{path} ({vector.dtype})", blocks)
 
 
 @contextlib.contextmanager
-def _parquet(path: str, column: str | None) -> Iterator[Source]:
+def _parquet(path: str, column: str | None, keep: bool) -> Iterator[Source]:
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -78,17 +90,21 @@ def _parquet(path: str, column: str | None) -> Iterator[Source]:
     with open(path, "rb") as raw:
         with reading():
             file = pq.ParquetFile(raw)
-        field = file.schema_arrow.field(column_index(file.schema_arrow.names, column, path))
+        schema = file.schema_arrow
+        index = column_index(schema.names, column, path)
+        field = schema.field(index)
         if pa.types.is_nested(field.type):
             raise ValueError(f"{path}: column {field.name!r} has {field.type}, not one position a row")
 
         def blocks(rows: int) -> Iterator[Block]:
-            batches = file.iter_batches(rows, columns=[field.name])
+            batches = file.iter_batches(rows, columns=None if keep else [field.name])
             while True:
                 with reading():
                     batch: Any = next(batches, None)
                 if batch is None:
                     return
-                yield [(slice(None), batch.column(0))]
+                kept = batch.columns if keep else ()
+                yield Block([(slice(None), batch.column(index if keep else 0))], kept)
 
-        yield Source(file.metadata.num_rows, f"{path}, column {field.name!r} ({field.type})", blocks)
+        titles = [(each.name, each) for each in schema] if keep else []
+        yield Source(file.metadata.num_rows, f"{path}, column {field.name!r} ({field.type})", blocks, titles)

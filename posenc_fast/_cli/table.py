@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import functools
 import time
 from typing import Any
 
@@ -18,7 +17,6 @@ from .._numbers.formats import float_type
 from .arguments import add_command, add_encoding, add_rows, encoding_of, number
 from .formats import BFLOAT16_HELP, BLOCK, OUTPUT_HELP, add_output, check_output, write_rows
 from .machine import engine
-from .output import report
 
 __all__ = ["add"]
 
@@ -26,8 +24,7 @@ Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
 
 ABOUT = """\
-Write the rows of positions START + i * STEP, and compare them with the
-tutorial's NumPy formula.
+Write the rows of positions START + i * STEP.
 """
 EXAMPLES = """
 examples:
@@ -35,7 +32,7 @@ examples:
   posenc-fast table 1500 384 --preset whisper -o whisper.npz
   posenc-fast table 512 64 --preset mlx --set cos_first=true --set scale=2 \\
     --dtype float16 -o mlx.parquet
-  posenc-fast table 5 4 -o - --format csv
+  posenc-fast table 5 4
 """
 
 
@@ -57,7 +54,7 @@ def add(commands: Any) -> None:
     parser.add_argument("--start", type=number, default=0, help="first position (default 0)")
     parser.add_argument("--step", type=number, default=1, help="distance of positions (default 1)")
     parser.add_argument(
-        "--no-compare", action="store_true", help="leave the comparison with the tutorial's formula out"
+        "--compare", action="store_true", help="time the tutorial's NumPy formula beside it, and print the difference"
     )
     add_rows(parser)
     add_encoding(parser)
@@ -69,22 +66,19 @@ def _table(arguments: argparse.Namespace) -> None:
     length = count_of(arguments.length, "length", 0)
     check_output(arguments, dtype)
     trial = _Trial(encoding, dtype, arguments)
-    with write_rows(arguments, (length, encoding.d_model), dtype) as write:
+    notes: list[str] = []
+    with write_rows(arguments, (length, encoding.d_model), dtype, notes) as write:
         for i in range(0, length, trial.count):
-            write(trial.block(i))
-    say = functools.partial(report, arguments.output)
-    say(f"kernel ({engine()}): {_time(trial.kernel)}; its first call, with its constants: {_time(trial.first_call)}")
-    if trial.compare:
-        ratio = f", {trial.tutorial / trial.kernel:.3g} times as long" if trial.kernel else ""
-        say(f"tutorial's formula (NumPy float64): {_time(trial.tutorial)}{ratio}")
-        say(f"largest difference: {trial.largest:.3g}")
+            write(trial.block(i), ())
+        if trial.compare:
+            notes += trial.notes()
 
 
 class _Trial:
-    """Blocks of a table, and beside them the same rows by the tutorial's formula; the seconds that each took."""
+    """Blocks of a table; to compare, the same rows by the tutorial's formula, and the seconds that each took."""
 
     def __init__(self, encoding: Encoding, dtype: np.dtype[Any], arguments: argparse.Namespace) -> None:
-        self.encoding, self.length, self.compare = encoding, arguments.length, not arguments.no_compare
+        self.encoding, self.length, self.compare = encoding, arguments.length, arguments.compare
         self.start, self.step = progression(arguments.start, arguments.step, arguments.length)
         self.settings: dict[str, Any] = {"precision": arguments.precision, "workers": arguments.workers}
         self.count = max(1, min(BLOCK // encoding.d_model, self.length))
@@ -92,11 +86,24 @@ class _Trial:
         self.buffer = np.empty((min(self.count, self.length), encoding.d_model), dtype)
         plain = self.start == 0 and self.step == 1 and encoding == sinusoidal(encoding.d_model)
         self.whole = plain and len(self.buffer) == self.length
-        # both once before: for memory that is touched first, and for what is kept for further calls
-        self.first_call = self._run(self.buffer, 0)
-        if self.compare and self.length:
-            self._run_tutorial(self.buffer, 0)
-        self.kernel = self.tutorial = self.largest = 0.0
+        self.kernel = self.tutorial = self.largest = self.first_call = 0.0
+        # what is wrong with the settings is said before anything is written
+        self._run(self.buffer[:0], 0)
+        if self.compare:
+            # both once before: for memory that is touched first, and for what is kept for further calls
+            self.first_call = self._run(self.buffer, 0)
+            if self.length:
+                self._run_tutorial(self.buffer, 0)
+
+    def notes(self) -> list[str]:
+        """What the comparison showed."""
+        # shorter times say more of the clock than of the two
+        ratio = f", {self.tutorial / self.kernel:.3g} times as long" if min(self.tutorial, self.kernel) > 1e-4 else ""
+        return [
+            f"kernel ({engine()}): {_time(self.kernel)}; its first call, with its constants: {_time(self.first_call)}",
+            f"tutorial's formula (NumPy float64): {_time(self.tutorial)}{ratio}",
+            f"largest difference between the two: {self.largest:.3g}",
+        ]
 
     def block(self, i: int) -> Array:
         """Rows from i on, valid until the next call."""

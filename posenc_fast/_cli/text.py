@@ -6,6 +6,7 @@ import contextlib
 import csv
 import gzip
 import io
+import itertools
 import math
 import os
 import stat
@@ -29,14 +30,25 @@ Array = npt.NDArray[Any]
 
 # cells that are parsed together
 CELLS = 1 << 14
+# characters of a row; csv alone has a limit, for a cell
+ROW = 1 << 24
 # what else may stand between cells, and how a shell says it
 _DELIMITERS = {",": "','", ";": "';'", "\t": "tab", "|": "'|'"}
 
 
 def open_text(
-    path: str, column: str | None, delimiter: str | None, spool: IO[bytes], where: str, meter: Meter
+    path: str,
+    column: str | None,
+    delimiter: str | None,
+    spool: IO[bytes],
+    where: str,
+    kept: IO[bytes] | None,
+    meter: Meter,
 ) -> Source:
-    """The positions in a column of a file, or of standard input for -, spooled to a file that is called ``where``."""
+    """The positions in a column of a file, or of standard input for -, spooled to a file that is called ``where``.
+
+    All columns are spooled to ``kept``, on the same disk, where they are wanted.
+    """
     separator = {None: ",", "tab": "\t", "\\t": "\t"}.get(delimiter, delimiter)
     assert separator is not None
     if len(separator) != 1 or separator in '"\r\n':
@@ -44,6 +56,8 @@ def open_text(
     name = "standard input" if path == "-" else path
     with contextlib.ExitStack() as stack:
         if path == "-":
+            if sys.stdin is None:
+                raise ValueError("standard input is closed")
             # through a wrapper of its own: what a terminal's encoding is does not matter
             raw = packed = sys.stdin.buffer
         else:
@@ -53,13 +67,14 @@ def open_text(
         text = io.TextIOWrapper(packed, encoding="utf-8-sig", newline="")
         # what is not ours stays open
         stack.callback(text.detach)
-        reader = csv.reader(text, delimiter=separator)
-        with _broken(name, reader):
-            first = next(_lines(reader), (0, []))[1]
+        reader = _Reader(text, separator, name)
+        with _broken(reader):
+            first = next(iter(reader), (0, []))[1]
             if not first:
                 raise ValueError(f"{name} is empty")
-        with _broken(name, reader, _hint(first, separator)):
-            return _spooled(_Column(reader, first, name, column), raw, spool, where, meter)
+        with _broken(reader, _hint(first, separator)):
+            columns = None if kept is None else _Columns(kept, where, len(first))
+            return _spooled(_Column(reader, first, column, columns), raw, spool, where, meter)
 
 
 def _spooled(column: _Column, raw: IO[bytes], spool: IO[bytes], where: str, meter: Meter) -> Source:
@@ -74,10 +89,12 @@ def _spooled(column: _Column, raw: IO[bytes], spool: IO[bytes], where: str, mete
     def blocks(rows: int) -> Iterator[Block]:
         with named(where):
             spool.seek(0)
+            kept = column.columns.blocks(rows) if column.columns else itertools.repeat(())
             while block := spool.read(rows * RECORD.itemsize):
-                yield list(parts(np.frombuffer(block, RECORD)))
+                yield Block(list(parts(np.frombuffer(block, RECORD))), next(kept))
 
-    return Source(column.count, f"{column.name}, {column.label}{missing}", blocks)
+    titles = [(title, None) for title in column.titles] if column.columns else []
+    return Source(column.count, f"{column.name}, {column.label}{missing}", blocks, titles)
 
 
 def _size(file: IO[bytes]) -> int | None:
@@ -89,21 +106,63 @@ def _size(file: IO[bytes]) -> int | None:
     return status.st_size if stat.S_ISREG(status.st_mode) and status.st_size else None
 
 
-def _lines(reader: Any) -> Iterator[tuple[int, list[str]]]:
-    """Lines with their numbers; empty ones are no rows."""
-    for row in reader:
-        if row:
-            yield reader.line_num, row
+class _Reader:
+    """Rows of CSV text with the numbers of their last lines; empty lines are no rows."""
+
+    def __init__(self, text: IO[str], separator: str, name: str) -> None:
+        self.text, self.name, self.left = text, name, ROW
+        self.rows = csv.reader(self._lines(), delimiter=separator)
+
+    def _lines(self) -> Iterator[str]:
+        # a line may be as long as the file, and a row have any number of them
+        while line := self.text.readline(self.left + 1):
+            self.left -= len(line)
+            if self.left < 0:
+                raise ValueError(f"{self.name}, line {self.line + 1}: more than {ROW} characters in a row are no CSV")
+            yield line
+
+    @property
+    def line(self) -> int:
+        """Number of lines that were read."""
+        return self.rows.line_num
+
+    def __iter__(self) -> Iterator[tuple[int, list[str]]]:
+        for row in self.rows:
+            self.left = ROW
+            if row:
+                yield self.rows.line_num, row
+
+
+class _Columns:
+    """The cells of all columns, as CSV in a file without a name."""
+
+    def __init__(self, file: IO[bytes], where: str, count: int) -> None:
+        self.text, self.where, self.count = io.TextIOWrapper(file, "utf-8", newline=""), where, count
+        # with both characters, so that csv quotes each of them in cells
+        self.writer = csv.writer(self.text, lineterminator="\r\n")
+
+    def write(self, row: list[str]) -> None:
+        if len(row) != self.count:
+            raise ValueError(f"cells: {len(row)}, and {self.count} in the first line; --keep needs as many in each")
+        with named(self.where):
+            self.writer.writerow(row)
+
+    def blocks(self, rows: int) -> Iterator[list[tuple[str, ...]]]:
+        self.text.seek(0)
+        reader = csv.reader(self.text)
+        while block := list(itertools.islice(reader, rows)):
+            yield list(zip(*block, strict=True))
 
 
 @contextlib.contextmanager
-def _broken(name: str, reader: Any, hint: str = "") -> Iterator[None]:
+def _broken(reader: _Reader, hint: str = "") -> Iterator[None]:
     """Say of each error which file it is in."""
+    name = reader.name
     try:
         with named(name):
             yield
     except csv.Error as error:
-        raise ValueError(f"{name}, line {reader.line_num}: {error}{hint}") from None
+        raise ValueError(f"{name}, line {reader.line}: {error}{hint}") from None
     except UnicodeDecodeError as error:
         raise ValueError(f"{name} is neither a .npy or .parquet file nor text in UTF-8: {error}") from None
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
@@ -122,24 +181,33 @@ def _hint(first: list[str], separator: str) -> str:
 
 
 class _Column:
-    """One column of a CSV reader, as records."""
+    """One column of CSV text, as records; all of them go to ``columns`` as well, where that is given."""
 
-    def __init__(self, reader: Any, first: list[str], name: str, column: str | None) -> None:
-        self.reader, self.name = reader, name
+    def __init__(self, reader: _Reader, first: list[str], column: str | None, columns: _Columns | None) -> None:
+        self.reader, self.name, self.columns = reader, reader.name, columns
         self.count = self.missing = 0
         # "number" or "date" and the first line that has one: a column of both is a mistake
         self.content, self.content_line = "", 0
-        self.index, header = _choose(first, name, column)
-        self.label = f"column {first[self.index].strip()!r}" if header else f"column {self.index}"
-        self.pending = [] if header else [(reader.line_num, first)]
+        self.index, header = _choose(first, self.name, column)
+        title = first[self.index].strip()
+        self.label = f"column {title!r}" if header else f"column {self.index}"
+        self.titles = [cell.strip() if header else f"column{i}" for i, cell in enumerate(first)]
+        self.pending = [] if header else [(reader.line, first)]
+        # what no line follows may as well be a broken position
+        self.alone = title if header and not by_name(column) else None
 
     def records(self) -> Iterator[Array]:
         """Records of a few cells at a time; empty lines are no rows."""
         cells: list[str] = []
         lines: list[int] = []
-        for line, row in self._rows():
+        for line, row in itertools.chain(self.pending, self.reader):
             if len(row) <= self.index:
                 raise ValueError(f"{self.name}, line {line}: no column {self.index}, the line has {len(row)}")
+            if self.columns:
+                try:
+                    self.columns.write(row)
+                except ValueError as error:
+                    raise ValueError(f"{self.name}, line {line}: {error}") from None
             cells.append(row[self.index])
             lines.append(line)
             if len(cells) == CELLS:
@@ -147,10 +215,11 @@ class _Column:
                 cells, lines = [], []
         if cells:
             yield self._parsed(cells, lines)
-
-    def _rows(self) -> Iterator[tuple[int, list[str]]]:
-        yield from self.pending
-        yield from _lines(self.reader)
+        if not self.count and self.alone is not None:
+            raise ValueError(
+                f"{self.name} has no line but one, whose {self.alone!r} is neither a number nor an ISO date; "
+                f"if it is a header, give its name with --column"
+            )
 
     def _parsed(self, cells: list[str], lines: list[int]) -> Array:
         records = quickly(cells, self.content)

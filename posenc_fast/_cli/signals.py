@@ -1,0 +1,50 @@
+"""Signals that stop a command, as long as what it was asked for is not complete."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+from collections.abc import Iterator
+from typing import Any, NoReturn
+
+__all__ = ["Stopped", "complete", "interruptible"]
+
+# signals that are handled now, and what handled them before
+_handled: dict[signal.Signals, Any] = {}
+
+
+class Stopped(KeyboardInterrupt):
+    """A signal came; ``number`` says which."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number = signal.Signals(number)
+
+
+@contextlib.contextmanager
+def interruptible() -> Iterator[None]:
+    """SIGTERM and SIGHUP raise KeyboardInterrupt, as Ctrl-C does; a second signal does not disturb the cleaning up."""
+
+    def interrupt(number: int, frame: object) -> NoReturn:
+        complete()
+        raise Stopped(number)
+
+    try:
+        if threading.current_thread() is threading.main_thread():
+            for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+                number = getattr(signal, name, None)
+                # nohup, and a shell for its background jobs, have them ignored
+                if number is not None and signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
+                    _handled[number] = signal.getsignal(number)
+                    signal.signal(number, interrupt)
+        yield
+    finally:
+        while _handled:
+            signal.signal(*_handled.popitem())
+
+
+def complete() -> None:
+    """From here on nothing interrupts: a status that says so must not come with a file that is there."""
+    for number in _handled:
+        signal.signal(number, signal.SIG_IGN)
