@@ -152,6 +152,22 @@ def test_link_to_a_missing_directory(inside: Path, capsys: pytest.CaptureFixture
     assert capsys.readouterr().err == f"posenc-fast: error: {inside / 'no'}: there is no such directory\n"
 
 
+@pytest.mark.parametrize(
+    "words", ["", "Unable to allocate 3 GiB for an array with shape (4000, 9) and data type uint8"]
+)
+def test_out_of_memory(words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """In the numbers that were given, not in the shapes of what is within."""
+
+    def full(*arguments: Any, **settings: Any) -> None:
+        raise MemoryError(words)
+
+    monkeypatch.setattr(pf.Encoding, "table", full)
+    assert run("table", "4000", "8", "-o", "o.npy") == 2
+    much = "Unable to allocate 3 GiB for " if words else ""
+    expected = f"posenc-fast: error: out of memory: {much}length=4000 and d_model=8\n"
+    assert capsys.readouterr() == ("", expected)
+
+
 def test_bad_environment(capsys: pytest.CaptureFixture[str]) -> None:
     process = command("info", env={"POSENC_FAST_BACKEND": "fortran"})
     err = process.communicate(timeout=60)[1].decode()

@@ -333,7 +333,20 @@ def test_command_takes_the_options_of_its_kind(tmp_path, monkeypatch):
         (["clocks", "8", "-o", "a.png", "--length", "3"], ["clocks takes no --length"]),
         (["heatmap", "8", "-o", "a.png", "--preset", "wisper"], ["wisper", "perhaps whisper"]),
         (["heatmap", "8", "-o", "a.png", "--preset", "whisper", "--freq-shift", "1"], ["--preset", "--freq-shift"]),
-        (["heatmap", "8", "-o", "a.png", "--dpi", "0"], ["dpi"]),
+        (["heatmap", "8", "-o", "a.png", "--dpi", "0"], ["--dpi 0 must be from 10 to 9362"]),
+        (
+            ["shift", "8", "-o", "a.png", "--dpi", "1e9"],
+            ["--dpi 1e+09 must be from 10 to 5461: a side has 65535 pixels"],
+        ),
+        (["heatmap", "8", "-o", "a.png", "--dpi", "nan"], ["--dpi must be a finite number, not nan"]),
+        (["heatmap", "8", "-o", "a.png", "--start", "1e300"], ["--start 1e+300 is beyond 2^53"]),
+        (["shift", "8", "-o", "a.png", "--offset", "-9007199254740994"], ["--offset -9007199254740994 is beyond 2^53"]),
+        (["similarity", "8", "-o", "a.png", "--position", "inf"], ["--position must be a finite number, not inf"]),
+        (["clocks", "8", "-o", "a.png", "--positions", "1", "nan"], ["--positions must be a finite number, not nan"]),
+        (
+            ["heatmap", "8", "-o", "a.png", "--length", "100000000000000"],
+            ["out of memory: Unable to allocate", "iB for length=100000000000000 and d_model=8"],
+        ),
         (["pie", "8", "-o", "a.png"], ["pie", "heatmap"]),
         (["heatmap", "0", "-o", "a.png"], ["d_model", "0"]),
     ],
@@ -348,6 +361,17 @@ def test_command_says_what_is_wrong(arguments, words, tmp_path, monkeypatch, cap
     assert len(message.splitlines()) == 1
     # what was there is there, and nothing else
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("a.png", "mine")]
+
+
+def test_picture_that_does_not_fit(tmp_path, monkeypatch, capsys):
+    def full(*arguments, **settings):
+        raise MemoryError("std::bad_alloc")
+
+    monkeypatch.setattr("matplotlib.figure.Figure.savefig", full)
+    assert main(["plot", "heatmap", "8", "--dpi", "9000", "-o", str(tmp_path / "a.png")]) == 2
+    words = "out of memory: --dpi 9000 makes a picture of 63000 x 37800 pixels for d_model=8"
+    assert capsys.readouterr().err == f"posenc-fast: error: {words}\n"
+    assert not list(tmp_path.iterdir())
 
 
 def test_without_matplotlib():

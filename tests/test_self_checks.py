@@ -257,12 +257,32 @@ def test_bench(capsys, monkeypatch):
     assert main(["bench"]) == 0
     lines = capsys.readouterr().out.splitlines()
     names = [side.name for side in _speed.sides()]
-    assert [line[:54].rstrip() for line in lines[2:]] == names
-    for line in lines[2:]:
-        ours, numpy, ratio, low, _, high = line[54:].replace("(", " ").replace(")", " ").split()
+    lines, more = lines[2 : 2 + len(names)], lines[2 + len(names) :]
+    assert [line[:54].rstrip() for line in lines] == names
+    for line in lines:
+        ours, numpy, ratio, low, high, noisy = re.fullmatch(
+            r" +(\S+) +(\S+)  (\S+) \((\S+) to (\S+)\)(, noisy)?", line[54:]
+        ).groups()
         assert float(ours) > 0
         assert float(numpy) > 0
-        assert 0 < float(low) <= float(ratio) <= float(high)
+        # of the times beside it, but for their last digit
+        assert float(ratio) == pytest.approx(float(numpy) / float(ours), rel=0.02)
+        assert 0 < float(low) <= float(high)
+        assert noisy or float(low) <= 1.01 * float(ratio) <= 1.03 * float(high)
+    noisy = sum(line.endswith("noisy") for line in lines)
+    assert len(more) == (noisy > 0)
+    assert not noisy or f"The runs of {noisy} of these differ widely" in more[0]
+
+
+@pytest.mark.parametrize(
+    ("numpy", "low", "high", "noisy"),
+    [(20.0, 1.9, 2.1, False), (20.0, 1.5, 2.5, True), (20.0, 2.1, 2.2, True), (20.0, 1.8, 1.9, True)],
+)
+def test_bench_says_where_it_is_noisy(numpy, low, high, noisy):
+    """Where the runs differ widely, or the medians of times and of ratios say different things."""
+    one = _speed.Comparison("", 10.0, numpy, low, high)
+    assert one.ratio == 2
+    assert one.noisy == noisy
 
 
 def test_bench_looks_at_the_values(monkeypatch, capsys):

@@ -91,8 +91,12 @@ def _bench(arguments: argparse.Namespace) -> None:
     from .speed import compare, sides
 
     print(f"{engine()}; NumPy {np.__version__}; nanoseconds a value, medians")
-    print(f"{'':54} {'posenc_fast':>11} {'NumPy':>8}  times as long (middle half)")
+    print(f"{'':54} {'posenc_fast':>11} {'NumPy':>8}  times as long (middle half of the runs)")
+    noisy = 0
     for side in sides():
         one = compare(side)
-        spread = f"{one.ratio.median:.3g} ({one.ratio.low:.3g} to {one.ratio.high:.3g})"
+        noisy += one.noisy
+        spread = f"{one.ratio:.3g} ({one.low:.3g} to {one.high:.3g}){', noisy' * one.noisy}"
         print(f"{one.name:54} {one.ours:11.3g} {one.numpy:8.3g}  {spread}", flush=True)
+    if noisy:
+        print(f"The runs of {noisy} of these differ widely: the machine does something else; run it again.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import io
 import signal
@@ -59,7 +60,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         # all files have their names: what has none is what print writes to
         return _fail(f"{error.filename or 'standard output'}: {error.strerror}" if error.strerror else str(error))
     except MemoryError as error:
-        return _fail(f"out of memory: {error}")
+        return _fail(": ".join(filter(None, ("out of memory", str(error)))))
     except (ValueError, TypeError, OverflowError, ImportError, RuntimeError) as error:
         return _fail(str(error))
 
@@ -67,12 +68,23 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(given: list[str]) -> int:
     try:
         arguments = _parser().parse_args(given)
-        status: int = arguments.run(arguments) or 0
+        try:
+            status: int = arguments.run(arguments) or 0
+        except MemoryError as error:
+            raise MemoryError(_what_for(error, arguments)) from None
         return status
     finally:
         # the help, too, may meet a full disk or nobody who reads it
         if sys.stdout is not None:
             sys.stdout.flush()
+
+
+def _what_for(error: MemoryError, arguments: argparse.Namespace) -> str:
+    """How much memory there is not, and what it was for: the shape of an array within says nothing to anybody."""
+    sizes = {name: getattr(arguments, name, None) for name in ("length", "d_model")}
+    given = " and ".join(f"{name}={size}" for name, size in sizes.items() if size is not None)
+    much = str(error).partition(" for an array")[0]
+    return " for ".join(filter(None, (much, given)))
 
 
 @contextlib.contextmanager

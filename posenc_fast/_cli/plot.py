@@ -7,12 +7,17 @@ import inspect
 from pathlib import Path
 from typing import Any
 
+from .._numbers.arguments import real
 from .arguments import add_command, add_encoding, encoding_of, number
 from .output import opened, report_written
 
 __all__ = ["add"]
 
 PLOTS = ("angles", "clocks", "heatmap", "shift", "similarity", "sinusoids", "wavelengths")
+# pixels of a side that matplotlib draws at most, pixels an inch that its letters need at least
+_PIXELS, _DPI = 2**16 - 1, 10
+# positions up to which an axis of float64 tells neighbours apart
+_POSITIONS = 2**53
 PLOT_HELP = """\
 angles       the angle of each column at each position, in colours that close a
              circle (--length, --start)
@@ -63,7 +68,13 @@ def _plot(arguments: argparse.Namespace) -> None:
     for name in given:
         if name not in taken:
             raise ValueError(f"{arguments.drawing} takes no --{name} (see posenc-fast plot --help)")
+        _check_positions(name, given[name] if name == "positions" else [given[name]])
     figure, axes = plot.new_figure(3 if "axes" in taken else 1)
+    most = _PIXELS / max(figure.get_size_inches())
+    if not _DPI <= real(arguments.dpi, "--dpi") <= most:
+        raise ValueError(
+            f"--dpi {arguments.dpi:g} must be from {_DPI} to {most:.0f}: a side has {_PIXELS} pixels at most"
+        )
     known, suffix = figure.canvas.get_supported_filetypes(), Path(arguments.output).suffix[1:].lower()
     if suffix not in known:
         raise ValueError(f"{arguments.output} must end with one of {', '.join(f'.{name}' for name in sorted(known))}")
@@ -71,5 +82,15 @@ def _plot(arguments: argparse.Namespace) -> None:
         arguments.preset if named else encoding, d_model=d_model, **given, **{"axes" if "axes" in taken else "ax": axes}
     )
     with opened(arguments.output) as file:
-        figure.savefig(file, format=suffix, dpi=arguments.dpi)
+        try:
+            figure.savefig(file, format=suffix, dpi=arguments.dpi)
+        except MemoryError:
+            wide, high = figure.get_size_inches() * arguments.dpi
+            raise MemoryError(f"--dpi {arguments.dpi:g} makes a picture of {wide:.0f} x {high:.0f} pixels") from None
         report_written(arguments.output, file, arguments.drawing)
+
+
+def _check_positions(name: str, values: list[Any]) -> None:
+    for value in values:
+        if abs(real(value, f"--{name}")) > _POSITIONS:
+            raise ValueError(f"--{name} {value} is beyond 2^53, where the axes of pictures tell no positions apart")

@@ -34,12 +34,23 @@ class Side(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """Nanoseconds a value of both calls, and how many times as long NumPy's takes."""
+    """Nanoseconds a value of both calls, medians of runs, and the quartiles of how many times as long NumPy's took."""
 
     name: str
     ours: float
     numpy: float
-    ratio: _timing.Ratio
+    low: float
+    high: float
+
+    @property
+    def ratio(self) -> float:
+        """How many times as long NumPy's takes: that of the two times that stand beside it."""
+        return self.numpy / self.ours
+
+    @property
+    def noisy(self) -> bool:
+        """Whether the machine did so much else that the figures say little."""
+        return self.high > 1.5 * self.low or not self.low <= self.ratio <= self.high
 
 
 def compare(side: Side) -> Comparison:
@@ -51,7 +62,8 @@ def compare(side: Side) -> Comparison:
     times = _timing.alternate({"ours": side.ours, "numpy": side.numpy}, RUNS)
     middle = _timing.medians(times)
     ours, numpy = (1e9 * middle[name] / got.size for name in ("ours", "numpy"))
-    return Comparison(side.name, ours, numpy, _timing.ratio(times, "numpy", "ours"))
+    spread = _timing.ratio(times, "numpy", "ours")
+    return Comparison(side.name, ours, numpy, spread.low, spread.high)
 
 
 def sides() -> Iterator[Side]:
