@@ -168,6 +168,17 @@ def test_out_of_memory(words: str, monkeypatch: pytest.MonkeyPatch, capsys: pyte
     assert capsys.readouterr() == ("", expected)
 
 
+def test_warnings_that_are_errors(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """One line for them, too."""
+
+    def warn(*arguments: Any, **settings: Any) -> None:
+        raise RuntimeWarning("overflow")
+
+    monkeypatch.setattr(pf.Encoding, "table", warn)
+    assert run("table", "4", "8", "-o", "o.npy") == 2
+    assert capsys.readouterr() == ("", "posenc-fast: error: overflow\n")
+
+
 def test_bad_environment(capsys: pytest.CaptureFixture[str]) -> None:
     process = command("info", env={"POSENC_FAST_BACKEND": "fortran"})
     err = process.communicate(timeout=60)[1].decode()
@@ -404,7 +415,8 @@ def harmless(text: str) -> None:
 @pytest.mark.parametrize("suffix", ["npz", "safetensors"])
 def test_names_of_arrays_are_escaped(suffix: str, capsys: pytest.CaptureFixture[str]) -> None:
     if suffix == "npz":
-        np.savez("o.npz", **{HOSTILE: np.zeros((2, 2)), "b": np.zeros((2, 2))})
+        arrays: Any = {HOSTILE: np.zeros((2, 2)), "b": np.zeros((2, 2))}
+        np.savez("o.npz", **arrays)
     else:
         safetensors("o.safetensors", {HOSTILE: ("F32", (2, 2), bytes(16)), "b": ("F32", (2, 2), bytes(16))})
     assert run("identify", f"o.{suffix}") == 2

@@ -37,6 +37,16 @@ def test_identify(dtype: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert 0 <= float(lines["error"]) < 3e-3
 
 
+@pytest.mark.filterwarnings("error")
+def test_signalling_nan(capsys: pytest.CaptureFixture[str]) -> None:
+    """NumPy warns where it is converted."""
+    table = pf.sinusoidal(8).table(40)
+    table.view(np.uint32)[3, 3] = 0x7F800001
+    np.save("o.npy", table)
+    assert run("identify", "o.npy") == 2
+    assert re.fullmatch("posenc-fast: error: o.npy: table has values that are not finite.*\n", capsys.readouterr().err)
+
+
 def test_identify_padding(capsys: pytest.CaptureFixture[str]) -> None:
     table = pf.presets.fairseq(16).table(40)
     table[1] = 0

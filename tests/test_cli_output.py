@@ -306,10 +306,16 @@ def test_failure_in_the_middle(
     assert capsys.readouterr().err.startswith("posenc-fast: error: ")
 
 
-@pytest.mark.parametrize("there", ["file", "folder"])
+@pytest.mark.parametrize("there", ["system", "folder", "link"])
 def test_without_nameless_files(there: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On systems, and in folders, that have no files without a name."""
-    if there == "file":
+    """On systems, and in folders, that have no files without a name, or give them none."""
+
+    def link(*names: Any, **folders: Any) -> None:
+        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+
+    if there == "link":
+        monkeypatch.setattr(os, "link", link)
+    elif there == "system":
         monkeypatch.delattr(os, "O_TMPFILE", raising=False)
     else:
         # refused by open, as file systems do that know no such thing
@@ -380,12 +386,14 @@ def test_file_systems_that_reserve_nothing(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @posix
-def test_disk_full_of_what_is_read() -> None:
-    """The copy of the positions on the disk of the output has no name of its own."""
-    Path("p.csv").write_text("1\n" * 20000)
-    process = command("encode", "p.csv", "--d-model", "1", "-o", "o.npy", code=["-c", LIMITED])
+@pytest.mark.parametrize("more", [["-o", "o.npy"], ["-o", "o.csv", "--keep"]], ids=["positions", "columns"])
+def test_disk_full_of_what_is_read(more: list[str]) -> None:
+    """The copy of what is read on the disk of the output has no name of its own."""
+    line = f"1,{'text' * 20}\n" if "--keep" in more else "1,\n"
+    Path("p.csv").write_text(line * (2000 if "--keep" in more else 20000))
+    process = command("encode", "p.csv", "--column", "0", "--d-model", "1", *more, code=["-c", LIMITED])
     err = process.communicate(timeout=60)[1].decode()
-    assert (process.returncode, err) == (2, "posenc-fast: error: o.npy: File too large\n")
+    assert (process.returncode, err) == (2, f"posenc-fast: error: {more[1]}: File too large\n")
     assert os.listdir() == ["p.csv"]
 
 
@@ -477,17 +485,19 @@ sys.exit(status)
 
 
 @posix
-@pytest.mark.parametrize("column", ["number", "date"])
+@pytest.mark.parametrize("column", ["number", "date", "kept"])
 def test_memory_is_bounded(column: str) -> None:
     """A million rows take no more memory than a few thousand, but for the pages of the output."""
     peaks = {}
-    for count in (50_000, 1_000_000):
+    few, many = (150_000, 600_000) if column == "kept" else (50_000, 1_000_000)
+    out = ["o.csv", "--keep"] if column == "kept" else ["o.npy"]
+    for count in (few, many):
         with open("p.csv", "w") as file:
             file.write("name,time\n")
             for i in range(count):
                 cell = (
                     f"{1.7e9 + i / 8}"
-                    if column == "number"
+                    if column != "date"
                     else f"2026-01-01T{i % 24:02d}:{i % 60:02d}:00.{i % 10**6:06d}Z"
                 )
                 file.write(f"some text beside it,{cell}\n")
@@ -501,16 +511,17 @@ def test_memory_is_bounded(column: str) -> None:
             "--dtype",
             "float16",
             "-o",
-            "o.npy",
+            *out,
             code=["-c", PEAK],
         )
         err = process.communicate(timeout=60)[1]
         assert process.returncode == 0, err
         peaks[count] = int(err)
-        assert np.load("o.npy", mmap_mode="r").shape == (count, 2)
-    output = Path("o.npy").stat().st_size // 1024
+        if column != "kept":
+            assert np.load("o.npy", mmap_mode="r").shape == (count, 2)
+    output = Path(out[0]).stat().st_size // 1024 if column != "kept" else 0
     # the cells alone, as a list of strings, would be 70 MB
-    assert peaks[1_000_000] - peaks[50_000] < output + 25_000
+    assert peaks[many] - peaks[few] < output + 25_000
 
 
 @posix

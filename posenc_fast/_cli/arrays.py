@@ -122,7 +122,7 @@ def _check_room(shape: tuple[int, ...], dtype: np.dtype[Any], there: int) -> Non
 def _values(file: IO[bytes], dtype: np.dtype[Any], count: int) -> Array:
     """The next values of a file."""
     values = np.empty(count, dtype)
-    left = memoryview(values.view(np.uint8))
+    left = values.view(np.uint8).data
     while left:
         got = file.readinto(left)  # type: ignore[attr-defined]
         if not got:

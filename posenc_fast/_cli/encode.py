@@ -18,8 +18,8 @@ from .progress import meter
 
 __all__ = ["add"]
 
-# rows of one column take more for their positions than for their encodings
-MOST_ROWS = 1 << 18
+# rows of one column take more for their positions than for their encodings; cells of other columns more again
+MOST_ROWS, MOST_CELLS = 1 << 18, 1 << 18
 
 ABOUT = """\
 Write a row for each position in INPUT: a .npy file of one dimension, a .parquet
@@ -91,7 +91,7 @@ def _encode(arguments: argparse.Namespace) -> None:
         source = stack.enter_context(
             open_positions(arguments.input or "-", arguments.column, arguments.delimiter, spool, kept, shown)
         )
-        rows = max(1, min(BLOCK // encoding.d_model, MOST_ROWS))
+        rows = max(1, min(BLOCK // encoding.d_model, MOST_ROWS, MOST_CELLS // max(1, len(source.kept))))
         buffer = np.empty((min(rows, source.length), encoding.d_model), dtype)
         shape = (source.length, encoding.d_model)
         with (

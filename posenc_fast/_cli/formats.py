@@ -14,7 +14,6 @@ import zipfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from types import SimpleNamespace
 from typing import IO, Any
 
 import numpy as np
@@ -99,11 +98,18 @@ def _texts(column: Any) -> Sequence[str | None]:
     return texts
 
 
+class _Lines(list[str]):
+    """What csv writes, which is a line at a time."""
+
+    def write(self, line: str) -> None:
+        self.append(line)
+
+
 def _quoted(rows: Iterable[Sequence[str | None]]) -> list[str]:
     """Lines of CSV, without their ends."""
-    lines: list[str] = []
+    lines = _Lines()
     # with both characters, so that csv quotes each of them in cells
-    csv.writer(SimpleNamespace(write=lines.append), lineterminator="\r\n").writerows(rows)
+    csv.writer(lines, lineterminator="\r\n").writerows(rows)
     return [line[:-2] for line in lines]
 
 

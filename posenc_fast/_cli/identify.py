@@ -68,7 +68,9 @@ def _identify(arguments: argparse.Namespace) -> int:
     if rotary and arguments.start is not None:
         raise ValueError("--start is for a table; for a rotary encoding, give an array of positions in the .npz file")
     try:
-        found = identify_rotary(**rotary) if rotary else identify(_rows(table), start=arguments.start)
+        # NumPy warns of some kinds of NaN where they are converted, which the check of finite values reports
+        with np.errstate(invalid="ignore"):
+            found = identify_rotary(**rotary) if rotary else identify(_rows(table), start=arguments.start)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{path}: {error}") from None
     say(str(found))

@@ -61,7 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _fail(f"{error.filename or 'standard output'}: {error.strerror}" if error.strerror else str(error))
     except MemoryError as error:
         return _fail(": ".join(filter(None, ("out of memory", str(error)))))
-    except (ValueError, TypeError, OverflowError, ImportError, RuntimeError) as error:
+    except (ValueError, TypeError, OverflowError, ImportError, RuntimeError, Warning) as error:
         return _fail(str(error))
 
 

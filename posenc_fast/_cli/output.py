@@ -103,8 +103,11 @@ def _link(file: IO[bytes], part: Path) -> None:
         try:
             # only with a folder does Python follow the link that /proc has
             os.link(_path_of(file.fileno()), part.name, src_dir_fd=folder, dst_dir_fd=folder)
-        except OSError as error:
-            raise OSError(error.errno, error.strerror) from None
+        except OSError:
+            # what rules of the system forbid, a copy does as well, but for its time and room
+            file.seek(0)
+            with open(part, "xb") as copy:
+                shutil.copyfileobj(file, copy, 1 << 20)
         finally:
             os.close(folder)
 

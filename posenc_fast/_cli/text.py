@@ -142,10 +142,10 @@ class _Columns:
         self.writer = csv.writer(self.text, lineterminator="\r\n")
 
     def write(self, row: list[str]) -> None:
-        if len(row) != self.count:
-            raise ValueError(f"cells: {len(row)}, and {self.count} in the first line; --keep needs as many in each")
-        with named(self.where):
+        try:
             self.writer.writerow(row)
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, self.where) from None
 
     def blocks(self, rows: int) -> Iterator[list[tuple[str, ...]]]:
         self.text.seek(0)
@@ -198,16 +198,19 @@ class _Column:
 
     def records(self) -> Iterator[Array]:
         """Records of a few cells at a time; empty lines are no rows."""
+        # of the other cells of a row nothing stays in memory
         cells: list[str] = []
         lines: list[int] = []
         for line, row in itertools.chain(self.pending, self.reader):
             if len(row) <= self.index:
                 raise ValueError(f"{self.name}, line {line}: no column {self.index}, the line has {len(row)}")
             if self.columns:
-                try:
-                    self.columns.write(row)
-                except ValueError as error:
-                    raise ValueError(f"{self.name}, line {line}: {error}") from None
+                if len(row) != self.columns.count:
+                    raise ValueError(
+                        f"{self.name}, line {line}: cells: {len(row)}, and {self.columns.count} in the first line; "
+                        f"--keep needs as many in each"
+                    )
+                self.columns.write(row)
             cells.append(row[self.index])
             lines.append(line)
             if len(cells) == CELLS:
