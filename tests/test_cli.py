@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 import posenc_fast as pf
+from posenc_fast.__main__ import main
 from support.command_line import command, posix, run, safetensors
 from support.optional import optional
 
@@ -256,6 +257,20 @@ def test_signal_after_all_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
     assert run("table", "4", "4", "-o", "o.npy") == 0
     assert os.listdir() == ["o.npy"]
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+
+
+@posix
+@pytest.mark.parametrize("arguments", [["info"], ["nonsense"]])
+def test_signal_at_the_end_of_the_process(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The status is settled, and a signal does not take its place while the interpreter goes down."""
+    monkeypatch.setattr(sys, "argv", ["posenc-fast", *arguments])
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    try:
+        main()
+        assert {signal.getsignal(number) for number in before} == {signal.SIG_IGN}
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @posix

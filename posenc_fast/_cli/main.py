@@ -36,7 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     Parameters
     ----------
     argv : sequence of str, optional
-        Arguments; those of the process if not given.
+        Arguments; those of the process if not given, which is expected to end then: signals are ignored from there on.
 
     Returns
     -------
@@ -46,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     given = sys.argv[1:] if argv is None else argv
     try:
-        with interruptible(), _any_character():
+        with interruptible(last=argv is None), _any_character():
             return _run([shielded(argument) for argument in given])
     except KeyboardInterrupt as error:
         number = error.number if isinstance(error, Stopped) else signal.SIGINT

@@ -74,10 +74,11 @@ def opened(path: str) -> Iterator[IO[bytes]]:
             with _created(part) as file:
                 yield file
                 file.flush()
+                if target.exists():
+                    shutil.copymode(target, part if part.exists() else _path_of(file.fileno()))
+                # one after another: of a process that is killed in between a hidden file stays
                 _link(file, part)
-            if target.exists():
-                shutil.copymode(target, part)
-            complete()
+                complete()
             os.replace(part, target)
         except BaseException:
             part.unlink(missing_ok=True)

@@ -23,8 +23,11 @@ class Stopped(KeyboardInterrupt):
 
 
 @contextlib.contextmanager
-def interruptible() -> Iterator[None]:
-    """SIGTERM and SIGHUP raise KeyboardInterrupt, as Ctrl-C does; a second signal does not disturb the cleaning up."""
+def interruptible(last: bool) -> Iterator[None]:
+    """SIGTERM and SIGHUP raise KeyboardInterrupt, as Ctrl-C does; a second signal does not disturb the cleaning up.
+
+    Nor does any signal disturb the end of the process, if this is the last that it does: its status is settled.
+    """
 
     def interrupt(number: int, frame: object) -> NoReturn:
         complete()
@@ -40,8 +43,12 @@ def interruptible() -> Iterator[None]:
                     signal.signal(number, interrupt)
         yield
     finally:
+        if last:
+            complete()
         while _handled:
-            signal.signal(*_handled.popitem())
+            number, before = _handled.popitem()
+            if not last:
+                signal.signal(number, before)
 
 
 def complete() -> None:
