@@ -25,6 +25,9 @@ from posenc_fast._engine import backend as _backend
 from posenc_fast._engine import python as numpy_engine
 from posenc_fast._numbers.formats import FORMATS
 
+needs_other_level = pytest.mark.skipif(
+    "neon" in pf.isa_levels() or not pf.isa_levels(), reason="neon is no other level here"
+)
 needs_kernel = pytest.mark.skipif(not pf.isa_levels(), reason="this build has no compiled kernel")
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 HIDE_KERNEL = "import sys; sys.modules['posenc_fast._kernel'] = None\n"
@@ -118,9 +121,11 @@ def test_tasks_do_not_affect_each_other():
         (("rust",), ValueError, "'rust'"),
         ((None,), ValueError, "None"),
         (("python", "avx2"), ValueError, "'avx2'"),
-        pytest.param(("cython", "sse9"), RuntimeError, "'sse9'", marks=needs_kernel),
+        (("cython", "sse9"), ValueError, "isa must be one of .*'sse9'"),
+        (("cython", 5), ValueError, "isa must be one of .*5"),
+        pytest.param(("cython", "neon"), RuntimeError, "'neon'", marks=needs_other_level),
     ],
-    ids=["unknown", "none", "level-of-python", "unknown-level"],
+    ids=["unknown", "none", "level-of-python", "unknown-level", "level-that-is-no-name", "level-of-another-machine"],
 )
 def test_choice_that_cannot_be_had(choice, error, message):
     outside = pf.backend()
@@ -153,7 +158,7 @@ def test_isa_variable(isa, name):
 @pytest.mark.parametrize(
     ("environment", "because"),
     [
-        ({"POSENC_FAST_BACKEND": "rust"}, "POSENC_FAST_BACKEND.*'rust'; choose one of 'auto', 'cython', 'python'"),
+        ({"POSENC_FAST_BACKEND": "rust"}, "POSENC_FAST_BACKEND.*'auto', 'cython', 'python', not 'rust'"),
         ({"POSENC_FAST_BACKEND": "PYTHON"}, "POSENC_FAST_BACKEND.*'PYTHON'"),
         ({"POSENC_FAST_ISA": "sse9"}, "POSENC_FAST_ISA.*('sse9'|cannot be had)"),
         ({"POSENC_FAST_BACKEND": "python", "POSENC_FAST_ISA": "avx2"}, "POSENC_FAST_ISA.*'avx2'"),

@@ -20,6 +20,9 @@ E = pf.sinusoidal(4)
 TWO = pf.join([E, E])
 NAN, INF = float("nan"), float("inf")
 HUGE = 10**400
+DIGITS = 10**5000
+LOOP: list[object] = []
+LOOP.append(LOOP)
 # the byte order that is not this machine's
 SWAPPED = ">" if sys.byteorder == "little" else "<"
 
@@ -44,6 +47,17 @@ def add_to(x=None, **options):
     return lambda: E.add_to(rows() if x is None else x, **options)
 
 
+def turn(**options):
+    return lambda: pf.Rotary(4).apply(rows(), **options)
+
+
+def nested(depth):
+    given = [1]
+    for _ in range(depth):
+        given = [given]
+    return given
+
+
 # call, error, and what the message must contain: the argument's name and its value
 CASES = {
     # length
@@ -65,6 +79,7 @@ CASES = {
     "d_model-numpy-bool": (sinusoidal(np.True_), TypeError, "d_model", "True"),
     "d_model-text": (sinusoidal("4"), TypeError, "d_model", "'4'"),
     "d_model-of-shortcut": (lambda: pf.positional_encoding(3, 0), ValueError, "d_model", "0"),
+    "d_model-of-shortcut-huge": (lambda: pf.positional_encoding(2, 2**63), ValueError, "d_model", str(2**63)),
     "base-zero": (sinusoidal(base=0), ValueError, "base", "0"),
     "base-negative": (sinusoidal(base=-2.5), ValueError, "base", "-2.5"),
     "base-nan": (sinusoidal(base=NAN), ValueError, "base", "nan"),
@@ -125,7 +140,10 @@ CASES = {
     "periods-text": (lambda: pf.periodic(["1 fortnight"]), ValueError, "periods", "'1 fortnight'"),
     "periods-year": (lambda: pf.periodic(["1Y"]), ValueError, "periods", "'1Y'"),
     "periods-huge": (lambda: pf.periodic([HUGE]), ValueError, "periods", ""),
+    "periods-huge-fraction": (lambda: pf.periodic([Fraction(HUGE)]), ValueError, "periods", "2**500"),
     # Encoding, fourier_features, join
+    "Encoding-ragged": (lambda: pf.Encoding([[1.0], [1.0, 2.0]]), ValueError, "frequencies", "[[1.0], [1.0, 2.0]]"),
+    "phases-ragged": (lambda: pf.Encoding([1.0], [[1.0], [1.0, 2.0]]), ValueError, "phases", "[[1.0], [1.0, 2.0]]"),
     "Encoding-empty": (lambda: pf.Encoding([]), ValueError, "frequencies", "(0,)"),
     "Encoding-scalar": (lambda: pf.Encoding(1.0), ValueError, "frequencies", "()"),
     "Encoding-infinite": (lambda: pf.Encoding([INF]), ValueError, "frequencies", "inf"),
@@ -179,6 +197,7 @@ CASES = {
     "workers-bool": (table(workers=True), TypeError, "workers", "True"),
     "workers-below": (table(workers=-(10**6)), ValueError, "workers", "-1000000"),
     "workers-text": (table(workers="2"), TypeError, "workers", "'2'"),
+    "precision-array": (table(precision=np.zeros(0)), ValueError, "precision", "array([]"),
     "table-of-two-axes": (lambda: TWO.table(3), ValueError, "table", "2"),
     # encode
     "positions-bool": (encode([True]), TypeError, "positions", "bool"),
@@ -203,6 +222,12 @@ CASES = {
     "positions-times-and-spans": (encode([datetime(2026, 1, 1), timedelta(1)]), TypeError, "positions", "mixture"),
     "positions-bool-beside-none": (encode([True, None]), TypeError, "positions", "True"),
     "positions-years-beyond": (encode(np.array([2**60], "M8[Y]")), ValueError, "positions", "64 bits of seconds"),
+    "positions-bool-beside-integers": (encode([True, 2]), TypeError, "positions", "True"),
+    "positions-bool-beside-reals": (encode([[2.5], [np.False_]]), TypeError, "positions", "bool"),
+    "positions-bools-in-an-array": (encode([np.array([True]), np.array([2])]), TypeError, "positions", "bool"),
+    "positions-bytearray": (encode(bytearray(b"ab")), TypeError, "positions", "b'ab'"),
+    "positions-deep": (encode(nested(3000)), ValueError, "positions", "64 deep"),
+    "positions-in-themselves": (encode(LOOP), ValueError, "positions", "64 deep"),
     "positions-record": (encode(np.zeros(2, "i4,i4")), TypeError, "positions", "i4"),
     "positions-ragged": (encode([[1, 2], [3]]), ValueError, "positions", ""),
     "positions-beyond-uint64": (encode([2**64]), ValueError, "positions", ""),
@@ -213,6 +238,7 @@ CASES = {
     "positions-no-unit": (encode(np.zeros((), "m8")), TypeError, "positions", "timedelta64"),
     "positions-one-axis": (lambda: TWO.encode(1.0), ValueError, "positions", "()"),
     "positions-three-axes": (lambda: TWO.encode([[1, 2, 3]]), ValueError, "positions", "(1, 3)"),
+    "encode-precision-array": (lambda: E.encode(1, precision=np.zeros(2)), ValueError, "precision", "array"),
     "encode-dtype": (lambda: E.encode(1, dtype="i4"), TypeError, "dtype", "i4"),
     "encode-precision": (lambda: E.encode(1, precision="half"), ValueError, "precision", "'half'"),
     "encode-workers": (lambda: E.encode(1, workers=0), ValueError, "workers", "0"),
@@ -231,6 +257,26 @@ CASES = {
     "add-positions-and-start": (add_to(positions=[1, 2, 3], start=5), ValueError, "start", "5"),
     "add-without-positions": (lambda: TWO.add_to(np.ones((3, 8))), ValueError, "positions", "2"),
     "add-without-positions-float32": (lambda: TWO.add_to(np.ones((3, 8), np.float32)), ValueError, "positions", "2"),
+    "add-precision-array": (add_to(precision=np.zeros(2)), ValueError, "precision", "array"),
+    # grid
+    "grid-beyond-all-memory": (lambda: pf.grid([2**63], E), ValueError, "axes", str(2**63)),
+    # Rotary
+    "head_dim-huge": (lambda: pf.Rotary(2**63), ValueError, "head_dim", str(2**63)),
+    "inverse-text": (turn(inverse="no"), TypeError, "inverse", "'no'"),
+    "inverse-list": (turn(inverse=[]), TypeError, "inverse", "[]"),
+    "inverse-none": (turn(inverse=None), TypeError, "inverse", "None"),
+    "rotary-precision-array": (turn(precision=np.zeros(0)), ValueError, "precision", "array([]"),
+    # integers of so many digits that Python does not write them
+    "positions-many-digits": (encode([DIGITS]), ValueError, "positions", "16610 bits"),
+    "positions-fraction-of-many-digits": (encode(Fraction(DIGITS, 3)), ValueError, "positions", "Fraction"),
+    "start-many-digits": (table(start=DIGITS), ValueError, "start", "16610 bits"),
+    "start-fraction-of-many-digits": (table(start=Fraction(DIGITS, 3)), ValueError, "start", "Fraction"),
+    "length-many-digits": (lambda: E.table(DIGITS), ValueError, "length", "16610 bits"),
+    "d_model-many-digits": (sinusoidal(DIGITS), ValueError, "d_model", "16610 bits"),
+    "base-many-digits": (sinusoidal(base=DIGITS), ValueError, "base", "16610 bits"),
+    "periods-many-digits": (lambda: pf.periodic([DIGITS]), ValueError, "periods", "16610 bits"),
+    "workers-many-digits": (table(workers=-DIGITS), ValueError, "workers", "16610 bits"),
+    "axes-many-digits": (lambda: pf.grid([DIGITS], E), ValueError, "axes", "list"),
     # angle addition
     "encoded-list": (lambda: E.shift([1.0] * 4, 1), TypeError, "encoded", "list"),
     "encoded-integer": (lambda: E.shift(np.ones((2, 4), int), 1), TypeError, "encoded", "int64"),
@@ -264,6 +310,29 @@ def test_message_names_argument_and_value(call, error, name, value):
         call()
     assert re.search(rf"\b{name}\b", str(caught.value))
     assert value in str(caught.value)
+
+
+@pytest.mark.parametrize("call", ["table", "encode"])
+def test_out_of_memory_names_what_was_asked_for(call):
+    with pytest.raises(MemoryError, match=r"\(1000000000000, 4\) and data type float64"):
+        E.table(10**12, dtype="f8") if call == "table" else E.encode(np.broadcast_to(1.0, 10**12), dtype="f8")
+
+
+def test_columns_that_are_not_computed_yet():
+    pl = optional("polars")
+    for given, kind in ((pl.col("a"), "Expr"), (pl.LazyFrame({"a": [1]}), "LazyFrame")):
+        with pytest.raises(TypeError, match=rf"positions .*{kind} .*collect"):
+            E.encode(given)
+
+
+def test_sparse_tensors():
+    torch = optional("torch")
+    with pytest.raises(ValueError, match=r"positions .*sparse_coo.*positions\.to_dense"):
+        E.encode(torch.eye(2).to_sparse())
+
+
+def test_no_positions_at_all():
+    assert E.encode(np.array([], object)).shape == E.encode([]).shape == (0, 4)
 
 
 def test_long_double_beyond_float64():

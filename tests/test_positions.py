@@ -92,6 +92,9 @@ def columns():
         "polars": pl.Series(values),
         "polars-128": pl.Series(values, dtype=pl.Int128),
         "pyarrow": pa.array(values),
+        "pyarrow-dictionary": pa.array(values).dictionary_encode(),
+        "pyarrow-dictionary-chunks": pa.chunked_array([pa.array(values).dictionary_encode()]),
+        "pyarrow-runs": pa.RunEndEncodedArray.from_arrays([1, 2, 3], pa.array(values)),
         "pyarrow-chunks": pa.chunked_array([[LARGE], [None, 3]]),
         "pyarrow-scalars": [pa.scalar(LARGE), pa.scalar(None), 3],
     }
@@ -109,6 +112,63 @@ def test_columns_with_nulls_keep_all_digits(door):
         got = call(column)
         assert np.isnan(got[1]).all(), name
         np.testing.assert_array_equal(got[[0, 2]], call([LARGE, 3, 3])[[0, 2]], err_msg=name)
+
+
+def test_nested_columns_with_nulls_keep_all_digits():
+    pd, pl, pa = optional("pandas"), optional("polars"), optional("pyarrow")
+    values = [LARGE, None, 3]
+    for column in (
+        pl.Series([values], dtype=pl.Array(pl.Int64, 3)),
+        pl.Series([{"a": value} for value in values]),
+        [pd.Series([value], dtype="Int64") for value in values],
+        [pl.Series([value], dtype=pl.Int64) for value in values],
+        [pa.array([value], pa.int64()) for value in values],
+        [[np.ma.array([LARGE, 1], mask=[False, True])], [np.ma.array([3, 3])]],
+    ):
+        got = E.encode(column).reshape(-1, 8)[[0, 1, -1]]
+        np.testing.assert_array_equal(got, rows(*values), err_msg=repr(column))
+    for column in (
+        pa.array([values], pa.list_(pa.int64(), 3)),
+        pl.Series([values]),
+        pl.Series([[LARGE], None], dtype=pl.Array(pl.Int64, 1)),
+    ):
+        with pytest.raises((TypeError, ValueError), match="positions"):
+            E.encode(column)
+
+
+@pytest.mark.parametrize("kind", ["M8", "m8"])
+@pytest.mark.parametrize("unit", ["s", "us", "ns", "ps", "fs", "as"])
+def test_lists_of_arrays_of_times(kind, unit):
+    """NumPy makes integers of arrays of times, where it is asked for objects and Python has no times as fine."""
+    t = np.array([5, -7, 2**60 + 1], f"{kind}[{unit}]")
+    expected, x = E.encode(t, dtype="f8"), np.zeros((2, 3, 8))
+    assert abs(expected[0, 0]) < 1e-5 or unit == "s"
+    for given in ([t, t], (t, t), [list(t), t], [t, np.ma.array(t)], [np.array(t[0]), t[0]]):
+        same(E.encode(given, dtype="f8").reshape(2, -1, 8), np.stack([expected, expected])[:, : np.size(given) // 2])
+    same(E.encode([[t], [t]], dtype="f8"), np.stack([expected, expected])[:, np.newaxis])
+    same(E.add_to(x, positions=[t, t]), np.stack([expected, expected]))
+    x[...] = 1
+    same(pf.Rotary(8).apply(x, positions=[t, t]), pf.Rotary(8).apply(x, positions=np.stack([t, t])))
+    same(pf.join([E, E]).encode([t[:2]]), pf.join([E, E]).encode(t[np.newaxis, :2]))
+    # of several units, each is exact
+    seconds = np.array([1, 2, 3], f"{kind}[s]")
+    same(E.encode([t, seconds], dtype="f8"), np.stack([expected, E.encode(seconds, dtype="f8")]))
+
+
+@pytest.mark.parametrize("package", ["pandas", "polars", "pyarrow"])
+def test_lists_of_columns_of_times(package):
+    t = np.array([5, 10**18 + 1, "NaT"], "M8[ns]")
+    make = {"pandas": "Series", "polars": "Series", "pyarrow": "array"}[package]
+    column = getattr(optional(package), make)(t)
+    same(E.encode([column, column], dtype="f8"), np.stack([E.encode(t, dtype="f8")] * 2))
+
+
+def test_dictionaries_of_times_and_reals():
+    pa = optional("pyarrow")
+    for values, kind in (([2.5, None], pa.float64()), ([5, None], pa.timestamp("ns")), ([7, None], pa.duration("us"))):
+        plain = pa.array(values, kind)
+        for column in (plain.dictionary_encode(), pa.chunked_array([plain.dictionary_encode()])):
+            same(E.encode(column), E.encode(plain))
 
 
 def test_frames_of_several_types():

@@ -159,8 +159,8 @@ def positional_encoding(
           dtype=float32)
     """
     rows, columns = count_of(length, "length", 0), count_of(d_model, "d_model", 1)
-    check_size("length", rows, (rows, columns), 2)
     check_width(columns)
+    check_size("length", rows, (rows, columns), 2)
     one_of(layout, "layout", LAYOUTS)
     encoding = _geometric(columns, real(base, "base", positive=True), 0.0, 1.0, layout, ("sin", "cos"), "crop", 1.0)
     return encoding._table(rows, start, step, dtype, "exact", out, workers)

@@ -14,7 +14,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from .._numbers.arguments import LEAST, MOST, progression
+from .._numbers.arguments import LEAST, MOST, progression, shown
 from .._numbers.foreign import as_array
 from .frames import column_values
 from .positions import EXACT_IN_FLOAT64, Given, form_of
@@ -24,6 +24,8 @@ __all__ = ["check_type", "checked_integer", "convert", "counted", "number", "of_
 
 _LARGEST = np.finfo(np.float64).max
 _FLOAT64: np.dtype[Any] = np.dtype(np.float64)
+# of NumPy's arrays
+_MOST_DIMENSIONS = 64
 
 
 def convert(positions: Any, axes: int, name: str = "positions") -> Given:
@@ -84,64 +86,89 @@ _Values = tuple[npt.NDArray[Any], Fraction, npt.NDArray[np.bool_] | None]
 
 
 def _values(positions: Any, name: str) -> _Values:
-    missing: npt.NDArray[np.bool_] | None = None
-    if isinstance(positions, np.ndarray):
-        values: npt.NDArray[Any] = positions
-    elif isinstance(positions, (list, tuple)):
+    if isinstance(positions, (list, tuple)):
         return _of_list(positions, name)
-    elif positions is None:
+    if positions is None:
         raise TypeError(f"{name} must be an array, not None; in a list, None is a missing one")
-    else:
-        column = column_values(positions, name)
-        if column is not None:
-            values, missing = column
-        else:
-            values = as_array(positions, name)
-    if isinstance(values, np.ma.MaskedArray):
-        missing = np.ma.getmaskarray(values)
-        values = np.ma.getdata(values)
-    counts, unit, nothing = _of_array(np.asarray(values), name, missing)
+    if isinstance(positions, (bytes, bytearray)):
+        raise _is_text(positions, name)
+    values, missing = _held_by(positions, name)
+    counts, unit, nothing = _of_array(values, name, missing)
     if missing is not None and nothing is not None:
         missing = np.asarray(missing | nothing)
     return counts, unit, nothing if missing is None or not missing.any() else missing
 
 
+def _held_by(array: Any, name: str) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_] | None]:
+    """An array, column or frame of any package as an array, and which of its values are missing where these do not say it."""
+    missing: npt.NDArray[np.bool_] | None = None
+    if isinstance(array, np.ndarray):
+        values: npt.NDArray[Any] = array
+    else:
+        values, missing = column_values(array, name) or (as_array(array, name), None)
+    if isinstance(values, np.ma.MaskedArray):
+        missing = np.ma.getmaskarray(values)
+        values = np.ma.getdata(values)
+    return np.asarray(values), missing
+
+
 def _of_list(positions: Any, name: str) -> _Values:
     """Lists, whose numbers NumPy would make one type of that may not hold them."""
-    types = _types_in(positions)
+    types = _types_in(positions, name)
     if types == {float}:
         return np.array(positions), Fraction(1), None
+    if bool in types or np.bool_ in types:
+        raise TypeError(f"{name} must be integers, real numbers or times, not a list with a bool (True or False) in it")
+    arrays = {each for each in types if hasattr(each, "__array__") and not issubclass(each, np.generic)}
     values = None
-    if type(np.ma.masked) not in types:
-        if any(issubclass(each, np.ma.MaskedArray) for each in types):
-            return _values(np.ma.array(positions), name)
+    # of other arrays than its own NumPy does not see what is missing
+    if arrays <= {np.ndarray}:
         with contextlib.suppress(TypeError, ValueError, OverflowError):
             values = np.asarray(positions)
     letter = "O" if values is None else values.dtype.kind
     if values is not None and values.size == 0 and letter == "f":
         return values, Fraction(1), None
     # smaller types are made of nothing that they do not hold
-    if values is not None and letter in "iufbc":
+    if values is not None and letter in "iufc":
         wide = letter == "f" and values.dtype.itemsize >= 8
         if not (wide and (np.abs(values) >= EXACT_IN_FLOAT64).any()):
             return _of_array(values, name)
     try:
-        objects = np.array(positions, dtype=object)
+        objects = np.array(_opened(positions, name) if arrays else positions, dtype=object)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} must be an array, not {positions!r}: {error}") from None
     return _of_objects(objects, name)
 
 
-def _types_in(numbers: Any) -> set[type]:
+def _types_in(numbers: Any, name: str, depth: int = 1) -> set[type]:
+    """The types in nested lists, and those of the values of arrays in them."""
+    if depth > _MOST_DIMENSIONS:
+        raise ValueError(f"{name} must be an array, not lists that are nested more than {_MOST_DIMENSIONS} deep")
     types = set(map(type, numbers))
     if list in types or tuple in types:
-        types.update(*(_types_in(inner) for inner in numbers if isinstance(inner, (list, tuple))))
+        types.update(*(_types_in(inner, name, depth + 1) for inner in numbers if isinstance(inner, (list, tuple))))
+    if np.ndarray in types:
+        types.update(inner.dtype.type for inner in numbers if isinstance(inner, np.ndarray))
     return types
+
+
+def _opened(value: Any, name: str) -> Any:
+    """Arrays in nested lists as arrays of single positions: as a whole, NumPy makes integers of times of nanoseconds."""
+    if isinstance(value, (list, tuple)):
+        return [_opened(each, name) for each in value]
+    if isinstance(value, np.generic) or not hasattr(value, "__array__"):
+        return value
+    values, missing = _held_by(value, name)
+    objects = np.empty(values.shape, object)
+    objects.reshape(-1)[:] = list(values.reshape(-1))
+    if missing is not None:
+        objects[missing] = None
+    return objects if objects.shape else objects[()]
 
 
 def _of_array(values: npt.NDArray[Any], name: str, missing: npt.NDArray[np.bool_] | None = None) -> _Values:
     letter = values.dtype.kind
-    if letter == "O" and values.size:
+    if letter == "O":
         return _of_objects(values, name, missing)
     if letter in "US" and values.size:
         raise _is_text(values.flat[0], name)
@@ -189,7 +216,7 @@ def _one_type(values: list[Any], name: str) -> npt.NDArray[Any]:
             return np.array(filled, np.float64)
     except OverflowError:
         largest = max(filled, key=abs)
-        raise ValueError(f"{name} has {largest}, outside of float64") from None
+        raise ValueError(f"{name} has {shown(largest)}, outside of float64") from None
     result = np.empty(len(filled), object)
     result[:] = filled
     return result
@@ -211,7 +238,7 @@ def _leaf(value: Any, name: str) -> int | float | Fraction | Time | None:
         return value
     if isinstance(value, (list, tuple)):
         raise ValueError(f"{name} must be an array, not one of numbers beside {value!r}")  # noqa: TRY004
-    if isinstance(value, (str, bytes)):
+    if isinstance(value, (str, bytes, bytearray)):
         raise _is_text(value, name)
     if isinstance(value, (np.datetime64, np.timedelta64)) and np.isnat(value):
         return None
@@ -229,7 +256,7 @@ def checked_integer(value: int, name: str) -> int:
     """An integer of 64 bits, or an error."""
     if not LEAST <= value <= MOST:
         raise ValueError(
-            f"{name} has {value}, which is too {'large' if value > 0 else 'small'}: integers must be int64 or uint64; "
+            f"{name} has {shown(value)}, which is too {'large' if value > 0 else 'small'}: integers must be int64 or uint64; "
             "give float64 numbers if they are meant"
         )
     return value

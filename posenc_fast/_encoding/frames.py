@@ -58,12 +58,20 @@ def _polars(given: Any, name: str) -> Column | None:
         return _side_by_side(given.get_columns(), given.height, name)
     if not hasattr(given, "null_count"):
         return None
-    if not given.dtype.is_integer():
-        return given.to_numpy(), None
+    dtype: Any = getattr(given, "dtype", None)
+    if dtype is None:
+        raise TypeError(
+            f"{name} must be a column or a frame, not {type(given).__name__} of polars, which has no values before it is "
+            "computed: give frame.collect(), or frame.select(column)"
+        )
+    if hasattr(dtype, "fields"):
+        return _polars(given.struct.unnest(), name)
+    if not dtype.is_integer():
+        return _with_all_digits(given.to_numpy(), dtype, "inner", given.to_list), None
     missing = _some(given.is_null())
     filled = given if missing is None else given.fill_null(0)
     # NumPy has no integers of 128 bits
-    values = np.array(filled.to_list(), object) if "128" in str(given.dtype) else filled.to_numpy()
+    values = np.array(filled.to_list(), object) if "128" in str(dtype) else filled.to_numpy()
     return values, missing
 
 
@@ -72,14 +80,25 @@ def _pyarrow(given: Any, name: str) -> Column | None:
         return _side_by_side(list(given.itercolumns()), given.num_rows, name)
     if not hasattr(given, "null_count"):
         return None
+    if hasattr(given.type, "index_type"):
+        # of a dictionary in chunks, NumPy is given the first value for one that is missing
+        given = given.cast(given.type.value_type)
     missing = None
     if str(given.type).startswith(("int", "uint")):
         missing = _some(given.is_null())
         given = given if missing is None else given.fill_null(0)
-    return np.asarray(given), missing
+    return _with_all_digits(np.asarray(given), given.type, "value_type", given.to_pylist), missing
 
 
 _READERS: dict[str, Callable[[Any, str], Column | None]] = {"pandas": _pandas, "polars": _polars, "pyarrow": _pyarrow}
+
+
+def _with_all_digits(values: Array, dtype: Any, inner: str, to_list: Callable[[], list[Any]]) -> Array:
+    """The values, one by one where integers beside missing ones became real numbers: in lists, dictionaries and runs."""
+    while hasattr(dtype, inner):
+        dtype = getattr(dtype, inner)
+    rounded = values.dtype.kind == "f" and str(dtype).lower().startswith(("int", "uint"))
+    return np.array(to_list(), object) if rounded else values
 
 
 def _some(missing: Any) -> npt.NDArray[np.bool_] | None:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from .._engine import threads as _threads
 from .._engine.blocks import BLOCK, WORTH_A_THREAD, Target, collapse
-from .._numbers.arguments import check_workers, count_of
+from .._numbers.arguments import check_size, check_workers, count_of
 from .._numbers.arrays import check_out, new
 from .._numbers.formats import wanted_type
 from .._numbers.names import one_of
@@ -136,10 +136,9 @@ def grid(
     coordinates = coordinates_of(axes, encoding.ndim)
     order = order_of(indexing, encoding.ndim)
     result_type, threads = wanted_type(dtype, out), check_workers(workers)
-    result = None
-    if out is not None:
-        shape = (*(length_of(coordinates[a]) for a in order), encoding.d_model)
-        result = check_out(out, shape, result_type)
+    shape = (*(length_of(coordinates[a]) for a in order), encoding.d_model)
+    check_size("axes", axes, shape, result_type.itemsize)
+    result = None if out is None else check_out(out, shape, result_type)
     made = filled(coordinates, encoding, order, result_type, result, threads)
     return made if out is None else out
 

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._numbers import exact as _exact
+from .._numbers.arguments import shown
 from .._numbers.doubles import Floats, Pair, product, two_product, two_sum
 from .._numbers.schedule import Periodic, Schedule
 from .positions import Positions, Progression, pair
@@ -86,9 +87,9 @@ def exact_period(period: Any) -> Fraction:
     """A period in units of position, or in seconds; or an error."""
     value = _exactly(period)
     if value <= 0:
-        raise ValueError(f"periods must be positive, not {period!r}")
+        raise ValueError(f"periods must be positive, not {shown(period)}")
     if not _LEAST <= value <= _MOST:
-        raise ValueError(f"periods must lie between 2**-500 and 2**500, not {period!r}")
+        raise ValueError(f"periods must lie between 2**-500 and 2**500, not {shown(period)}")
     return value
 
 
@@ -114,7 +115,9 @@ def _exactly(period: Any) -> Fraction:
         raise TypeError(f"periods must be real numbers, timedeltas or text such as '1D', not {period!r}")
     if isinstance(period, (int, np.integer)):
         return Fraction(int(period))
-    if not (math.isfinite(period) and isinstance(period, (float, Fraction, Decimal, np.floating))):
+    if isinstance(period, Fraction):
+        return period
+    if not (math.isfinite(period) and isinstance(period, (float, Decimal, np.floating))):
         raise ValueError(f"periods must be finite, not {period!r}")
     return Fraction(*period.as_integer_ratio())
 

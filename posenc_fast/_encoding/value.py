@@ -291,7 +291,7 @@ class Encoding:
         workers: int | None,
     ) -> Array:
         """`table` of an integer length."""
-        usual = precision == "exact" and type(step) is int and step == 1
+        usual = type(precision) is str and precision == "exact" and type(step) is int and step == 1
         if usual and one_thread(workers, length * self._plans.width):
             table = None
             if type(start) is int:
@@ -378,7 +378,7 @@ class Encoding:
         (2,)
         """
         # the short way takes no more rows than one thread makes
-        if precision == "exact" and one_thread(workers, 0):
+        if type(precision) is str and precision == "exact" and one_thread(workers, 0):
             row = short.row(self._plans, positions, out) if dtype is None or dtype is np.float32 else None
             if row is None:
                 row = short.rows(self._plans, positions, dtype, out)
@@ -438,8 +438,8 @@ class Encoding:
         """
         if type(start) is int and type(step) is int and step == 1:
             # nor more than one thread adds
-            usual = positions is None and precision == "exact" and one_thread(workers, 0)
-            total = short.sums(self._plans, x, start, x_scale, out) if usual else None
+            usual = positions is None and type(precision) is str and precision == "exact"
+            total = short.sums(self._plans, x, start, x_scale, out) if usual and one_thread(workers, 0) else None
             if total is not None:
                 return total
         given_x, x = x, base_array(x, "x", "add_to")

@@ -12,13 +12,14 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import NamedTuple, Protocol, get_args
 
-from .._numbers.names import meant
+from .._numbers.names import one_of
 from ..typing import Backend, Isa
 from . import python
 
 __all__ = ["Engine", "backend", "current", "isa", "isa_levels", "use_backend"]
 
 BACKENDS: tuple[Backend, ...] = get_args(Backend)
+ISAS: tuple[Isa, ...] = get_args(Isa)
 VARIABLE, ISA_VARIABLE = "POSENC_FAST_BACKEND", "POSENC_FAST_ISA"
 
 kernel: ModuleType | None = None
@@ -69,16 +70,15 @@ def isa_levels() -> tuple[Isa, ...]:
 
 def select(name: str, isa: str | None = None, *, origin: str = "use_backend") -> Engine:
     """The engine of that name, or an error that says why it cannot be had."""
+    one_of(name, f"{origin}: the backend", BACKENDS if origin == "use_backend" else ("auto", *BACKENDS))
+    if isa is not None:
+        one_of(isa, f"{origin}: isa", ISAS)
     if name == "python":
         if isa is not None:
             raise ValueError(
                 f"{origin}: the python backend has no instruction-set levels, so isa={isa!r} cannot be had"
             )
         return Engine(python, "python", 0, None)
-    if name != "cython":
-        choices = BACKENDS if origin == "use_backend" else ("auto", *BACKENDS)
-        known = ", ".join(map(repr, choices))
-        raise ValueError(f"{origin}: unknown backend {name!r}; choose one of {known}{meant(name, choices)}")
     if kernel is None:
         raise RuntimeError(
             f"{origin}: the cython backend cannot be had: {reason}. Build it with a C compiler: pip install ."
@@ -177,7 +177,7 @@ def use_backend(name: Backend, isa: Isa | None = None) -> Iterator[None]:
     Raises
     ------
     ValueError
-        When there is no such backend, or it has no levels.
+        When there is no such backend or level, or the backend has no levels.
     RuntimeError
         When the backend or the level cannot be had here, with the reason.
 

@@ -27,6 +27,7 @@ __all__ = [
     "progression",
     "real",
     "real_array",
+    "shown",
 ]
 
 PRECISIONS: tuple[Precision, ...] = get_args(Precision)
@@ -36,6 +37,15 @@ LEAST, MOST = -(2**63), 2**64 - 1
 MOST_COLUMNS = 2**30 - 1
 # products with larger ones could not be made exact
 MOST_AMPLITUDE = 2.0**960
+
+
+def shown(value: Any) -> str:
+    """The repr of a value in an error; of an integer of so many digits that Python writes none, its size."""
+    try:
+        return repr(value)
+    except ValueError:
+        size = f" of {math.ceil(value).bit_length()} bits" if isinstance(value, (int, Fraction)) else ""
+        return f"<{type(value).__name__}{size}>"
 
 
 def real(value: Any, name: str, *, positive: bool = False) -> float:
@@ -49,12 +59,15 @@ def real(value: Any, name: str, *, positive: bool = False) -> float:
     except OverflowError:
         number = math.inf
     if not math.isfinite(number) or (positive and number <= 0):
-        raise ValueError(f"{name} must be a finite{' positive' if positive else ''} number, not {value!r}")
+        raise ValueError(f"{name} must be a finite{' positive' if positive else ''} number, not {shown(value)}")
     return number
 
 
 def real_array(value: npt.ArrayLike, name: str) -> npt.NDArray[np.float64]:
-    array = np.asarray(value)
+    try:
+        array = np.asarray(value)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{name} must be an array of numbers, not {shown(value)}: {error}") from None
     if array.dtype.kind not in "iuf" or array.dtype.itemsize > 8:
         raise TypeError(f"{name} must be real numbers of at most 64 bits, not {array.dtype}")
     if not np.isfinite(array).all():
@@ -73,7 +86,7 @@ def count_of(value: Any, name: str, least: int) -> int:
     except TypeError:
         raise TypeError(f"{name} must be an integer, not {value!r}") from None
     if number < least:
-        raise ValueError(f"{name} must be at least {least}, not {value!r}")
+        raise ValueError(f"{name} must be at least {least}, not {shown(value)}")
     return number
 
 
@@ -100,27 +113,28 @@ def check_workers(workers: Any) -> int:
         raise ValueError("workers=0 must not be zero; None or 1 means one thread, -1 all CPUs")
     if count < 0:
         if count < -cpus:
-            raise ValueError(f"workers={count} is less than -{cpus}, the number of CPUs here")
+            raise ValueError(f"workers={shown(count)} is less than -{cpus}, the number of CPUs here")
         count += 1 + cpus
     # more threads than CPUs would only wait for one another
     return min(count, cpus)
 
 
-def check_size(name: str, value: int, shape: tuple[int, ...], itemsize: int) -> None:
+def check_size(name: str, value: Any, shape: tuple[int, ...], itemsize: int) -> None:
     """A ValueError where an array would exceed the address space."""
     size = itemsize
     for n in shape:
         size *= n
     if size > sys.maxsize:
         raise ValueError(
-            f"{name}={value} is too large: {shape} values would take {size} bytes, more than can be addressed"
+            f"{name}={shown(value)} is too large: {shown(shape)} values would take {shown(size)} bytes, "
+            "more than can be addressed"
         )
 
 
-def check_width(d_model: int) -> None:
+def check_width(width: int, name: str = "d_model") -> None:
     """A ValueError where the engines could not count the columns: they do so in 32 bits, twice as many for the waves."""
-    if d_model > MOST_COLUMNS:
-        raise ValueError(f"d_model={d_model} is too large, the most is {MOST_COLUMNS}; use several encodings")
+    if width > MOST_COLUMNS:
+        raise ValueError(f"{name}={shown(width)} is too large, the most is {MOST_COLUMNS}; use several encodings")
 
 
 def exact_number(value: Any, name: str) -> Fraction | int:
@@ -149,9 +163,10 @@ def progression(start: Any, step: Any, length: int) -> tuple[Fraction | int, Fra
             return first.numerator, each.numerator
         if isinstance(first, int) and isinstance(each, int):
             raise ValueError(
-                f"start={start!r} and step={step!r} lead from position {first} to {last}, outside of int64 and uint64; "
+                f"start={shown(start)} and step={shown(step)} lead from position {shown(first)} to {shown(last)}, outside "
+                "of int64 and uint64; "
                 "give real (float) numbers if float64 positions are meant"
             )
     if max(abs(Fraction(first)), abs(Fraction(last))) > sys.float_info.max:
-        raise ValueError(f"start={start!r} and step={step!r} lead to a position outside of float64")
+        raise ValueError(f"start={shown(start)} and step={shown(step)} lead to a position outside of float64")
     return Fraction(first), Fraction(each)

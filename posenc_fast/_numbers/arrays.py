@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import sys
 from typing import Any
@@ -32,8 +33,11 @@ def empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     size = math.prod(shape) * dtype.itemsize
     if size < _LARGE:
         return np.empty(shape, dtype)
-    memory = np.empty(size + _LINE, np.uint8)
-    return np.ndarray(shape, dtype, memory, -memory.ctypes.data % _LINE)
+    with contextlib.suppress(MemoryError):
+        memory = np.empty(size + _LINE, np.uint8)
+        return np.ndarray(shape, dtype, memory, -memory.ctypes.data % _LINE)
+    # NumPy's error names the shape and the type that were asked for
+    return np.empty(shape, dtype)
 
 
 def new(shape: tuple[int, ...], dtype: np.dtype[Any]) -> npt.NDArray[Any]:

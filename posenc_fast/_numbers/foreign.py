@@ -29,6 +29,8 @@ def as_array(value: Any, name: str, *, keep_type: bool = False) -> npt.NDArray[A
         raise ValueError(f"{name} requires gradients, which would end here; give {name}.detach()")
     if not value.is_cpu:
         raise ValueError(f"{name} is on {value.device}, but must be on the CPU: give {name}.cpu()")
+    if str(value.layout) != "torch.strided":
+        raise ValueError(f"{name} has the layout {value.layout}, but must be dense: give {name}.to_dense()")
     if str(value.dtype) != "torch.bfloat16":
         return value.numpy(force=True)  # type: ignore[no-any-return]
     if not keep_type:

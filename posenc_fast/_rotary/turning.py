@@ -38,6 +38,9 @@ def by_positions(
 ) -> Array:
     """`Rotary.apply`."""
     single, threads = check_precision(precision), check_workers(workers)
+    if not isinstance(inverse, (bool, np.bool_)):
+        raise TypeError(f"inverse must be True or False, not {inverse!r}")
+    inverse = bool(inverse)
     x, form, axis, lead, length = _checked_x(rotary, x, seq_axis)
     dtype = short.angles_type(form.kind)
     if positions is None:

@@ -13,7 +13,7 @@ from .._encoding.access import bound, figure
 from .._encoding.recipes import Recipe, recipe_of
 from .._encoding.value import Encoding
 from .._engine import backend as _backend
-from .._numbers.arguments import count_of, real
+from .._numbers.arguments import check_width, count_of, real
 from .._numbers.names import one_of
 from .._numbers.schedule import Schedule
 from .._numbers.signatures import DType, Float, TablesOptions
@@ -128,6 +128,7 @@ class Rotary:
         attention_factor: float = 1.0,
     ) -> None:
         head = count_of(head_dim, "head_dim", 2)
+        check_width(head, "head_dim")
         dim = _rope.count_pairs(head if rotary_dim is None else rotary_dim, head)
         number = real(base, "base", positive=True)
         one_of(layout, "layout", LAYOUTS)
@@ -473,7 +474,7 @@ class Rotary:
         >>> bool(np.abs(rotary.apply(turned, start=100, inverse=True) - key).max() < 2e-7)
         True
         """
-        if positions is None and precision == "exact" and inverse is False:
+        if positions is None and type(precision) is str and precision == "exact" and inverse is False:
             turned = short.by_positions(self, x, start, seq_axis, out, workers)
             if turned is not None:
                 return turned
