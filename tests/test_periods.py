@@ -171,6 +171,66 @@ def test_mirrored(backend, rng):
         np.testing.assert_array_equal(back, np.concatenate([-ahead[:, :6], ahead[:, 6:]], axis=1))
 
 
+KINDS = ["int64", "float64", "longdouble", "fractions", "M8[ns]"]
+
+
+@pytest.mark.parametrize("given_as", KINDS)
+@pytest.mark.parametrize("build", ["straight", "interleaved", "all-quadrants", "beside-others", "reversed"])
+@dtypes
+def test_zeros_have_the_signs_of_ieee_754(backend, dtype, build, given_as):
+    """As of sinPi and cosPi: so ``encode(-p)`` has the bits of ``encode(p)``, mirrored."""
+    day = pf.periodic([4])
+    encoding, odd = {
+        "straight": lambda: (pf.fourier_features(day), [-1, 1]),
+        "interleaved": lambda: (pf.fourier_features(day, layout="interleaved", scale=0.5), [-1, 1]),
+        "all-quadrants": lambda: (pf.Encoding(pf.periodic([4] * 4), [0, 0.25, 0.5, 0.75]), [-1, 1, -1, 1]),
+        "beside-others": lambda: (
+            pf.join([pf.sinusoidal(3), pf.fourier_features(day)], axes=[0, 0]),
+            [-1, 1, -1, -1, 1],
+        ),
+        "reversed": lambda: (pf.fourier_features(day, functions=("-cos", "-sin")), [1, -1]),
+    }[build]()
+    if given_as == "fractions":
+        positions = np.array([Fraction(n * 10**20 + n) for n in range(1, 10)])
+        encoding = pf.Encoding(pf.periodic([4 * (10**20 + 1)] * 2), [0, 0.25])
+        odd = [-1, 1]
+    elif given_as == "M8[ns]":
+        positions = np.arange(10**9, 10**10, 10**9).astype("m8[ns]")
+    else:
+        positions = np.arange(1, 10).astype(given_as)
+    ahead = encoding.encode(positions, dtype=kind_of(dtype))
+    back = encoding.encode(-positions, dtype=kind_of(dtype))
+    assert back.tobytes() == (ahead * np.array(odd, kind_of(dtype))).tobytes()
+    if build == "straight" or given_as == "fractions":
+        expected = np.array([[1.0, 0.0], [0.0, -1.0], [-1.0, 0.0], [0.0, 1.0]], kind_of(dtype))
+        assert ahead.tobytes() == np.tile(expected, (3, 1))[:9].tobytes()
+    elif build == "reversed":
+        expected = np.array([[-0.0, -1.0], [1.0, -0.0], [-0.0, 1.0], [-1.0, -0.0]], kind_of(dtype))
+        assert ahead.tobytes() == np.tile(expected, (3, 1))[:9].tobytes()
+
+
+@dtypes
+def test_zeros_of_tables_and_sums(backend, dtype):
+    encoding, kind = pf.fourier_features(pf.periodic([4, Fraction(8, 3)])), kind_of(dtype)
+    table = encoding.table(17, start=-8, dtype=kind)
+    assert table.tobytes() == encoding.encode(np.arange(-8, 9), dtype=kind).tobytes()
+    assert table.tobytes() == encoding.table(17, start=8, step=-1, dtype=kind)[::-1].tobytes()
+    assert pf.grid([np.arange(-8, 9)], encoding, dtype=kind).tobytes() == table.tobytes()
+    below = (np.arange(-8, 9) < 0)[:, np.newaxis] & [True, True, False, False]
+    np.testing.assert_array_equal(np.signbit(table.astype("f8")), (table < 0) | ((table == 0) & below))
+    for x in (np.zeros((17, 4), kind), np.full((17, 4), -0.0, kind)):
+        total = encoding.add_to(x, start=-8)
+        np.testing.assert_array_equal(total, table)
+        assert not np.signbit(total[total == 0].astype("f8")).any()
+
+
+def test_what_rounds_to_zero_keeps_its_sign(backend):
+    encoding = pf.fourier_features(pf.periodic([4]))
+    rows = encoding.encode(np.array([1e-12, -1e-12, 2 + 1e-12, 1 + 1e-12]), dtype="f2")
+    assert np.signbit(rows[:3, 0]).tolist() == [False, True, True]
+    assert np.signbit(rows[3, 1])
+
+
 def test_no_numbers(backend):
     rows = CLOCK.encode([np.nan, np.inf, -np.inf, 0.0])
     assert np.isnan(rows[:3]).all()

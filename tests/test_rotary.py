@@ -697,3 +697,18 @@ def test_bad_permutations(weight, options, error, words):
     with pytest.raises(error) as raised:
         pf.permute_rotary(weight, 8, **{"source": "half", "target": "interleaved", **options})
     assert all(word in str(raised.value) for word in words), raised.value
+
+
+@pytest.mark.parametrize("which", ["cos", "sin", "both"])
+@pytest.mark.usefixtures("backend")
+def test_tables_in_the_memory_of_out(which):
+    """They are read before anything is written over them, however many blocks that takes."""
+    rotary, length = pf.Rotary(64), 4000
+    cos, sin = rotary.tables(length, dtype="f8")
+    x = np.ones((1, 1, length, 64))
+    expected = rotary.apply_tables(x, cos, sin)
+    memory = np.zeros(length * 64)
+    parts = memory[: length * 32].reshape(length, 32), memory[length * 32 :].reshape(length, 32)
+    parts[0][...], parts[1][...] = cos, sin
+    given = parts[0] if which != "sin" else cos, parts[1] if which != "cos" else sin
+    np.testing.assert_array_equal(rotary.apply_tables(x, *given, out=memory.reshape(x.shape)), expected)

@@ -358,6 +358,34 @@ def test_out_of_memory(name):
 
 
 @needs_linux
+@pytest.mark.parametrize("call", ["locate(row, low=0, high=500)", "similarity(np.arange(2000.0))"])
+def test_no_room_for_matrix_products(call):
+    """OpenBLAS takes its work space at the first product, and would end the process where it finds none."""
+    code = f"""if True:
+    import os, resource
+    import numpy as np
+    import posenc_fast as pf
+    encoding = pf.sinusoidal(64)
+    row = encoding.table(100)
+    size = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+    ends = set()
+    for room in (1, 4, 16, 33, 48, 66, 100, 200):
+        child = os.fork()
+        if child == 0:
+            resource.setrlimit(resource.RLIMIT_AS, (size + (room << 20), resource.RLIM_INFINITY))
+            try:
+                encoding.{call}
+            except MemoryError:
+                os._exit(17)
+            os._exit(16)
+        ends.add(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    print(*sorted(ends))
+    """
+    result = python(code)
+    assert result.stdout == "16 17\n", result.stderr
+
+
+@needs_linux
 @needs_kernel
 def test_work_space_of_the_kernel_may_be_refused():
     """In an address space that ends a little later each time, so that one allocation after another finds no room."""

@@ -28,7 +28,16 @@ Array = npt.NDArray[Any]
 # values of a block of rows, and of the grid that locate searches
 _BLOCK, _GRID = 1 << 18, 1 << 36
 _STEPS_PER_WAVE = 8
+# bytes: twice what OpenBLAS takes for its work space
+_WORK_SPACE = 1 << 26
 _FLOAT32, _FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
+
+
+def _product(a: Array, b: Array) -> Array:
+    """The matrix product; or a MemoryError, as OpenBLAS ends the process where it finds no room for its work space."""
+    np.empty(_WORK_SPACE, np.uint8)
+    product: Array = a @ b
+    return product
 
 
 def _offset(plans: Plans, offset: Any) -> Given:
@@ -101,7 +110,7 @@ def similarity(plans: Plans, partners: Partners, offsets: Any) -> Array:
     step = max(1, _BLOCK // plans.width)
     for first in range(0, len(given), step):
         cosine, _ = _cosines_and_sines(plans, given.rows(slice(first, first + step)))
-        result[first : first + step] = cosine @ weights + still
+        result[first : first + step] = _product(cosine, weights) + still
     return result.reshape(given.shape)[()]
 
 
@@ -161,7 +170,7 @@ def _coarse(plans: Plans, rows: Floats, begin: float, end: float, count: int) ->
         grid = begin + step * np.arange(first, min(first + block, count))
         table = _rows(plans, grid, _FLOAT32)
         # |row - table|^2 without the part that is the row's alone, over the row's size
-        distance = (table**2).sum(axis=1) / size[:, np.newaxis] - 2 * (narrow @ table.T)
+        distance = (table**2).sum(axis=1) / size[:, np.newaxis] - 2 * _product(narrow, table.T)
         nearest = distance.argmin(axis=1)
         value = distance[np.arange(len(rows)), nearest]
         better = value < best

@@ -163,7 +163,7 @@ def _opened(value: Any, name: str) -> Any:
     objects.reshape(-1)[:] = list(values.reshape(-1))
     if missing is not None:
         objects[missing] = None
-    return objects if objects.shape else objects[()]
+    return objects if values.ndim else objects[()]
 
 
 def _of_array(values: npt.NDArray[Any], name: str, missing: npt.NDArray[np.bool_] | None = None) -> _Values:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from .._engine import backend
 from .._engine.backend import Engine
-from .._numbers.rounding import HUGE, MOST, rows_left_out
+from .._numbers.rounding import HUGE, MOST, round_once, rows_left_out, values_of
 from .periods import Turns
 from .positions import Positions
 from .sinusoids import Sinusoids
@@ -24,6 +24,8 @@ Floats = npt.NDArray[np.float64]
 _ONE = np.ones(1)
 # offset rows should stay in a second-level cache
 _OFFSET_VALUES = 1 << 16
+# rows whose temporaries stay in the cache
+_ROWS = 1 << 13
 
 
 class _Columns(NamedTuple):
@@ -169,6 +171,41 @@ class Plans:
         high = angles[:, : len(periods)]
         high[rows_left_out(high.reshape(-1, 1), _ONE).reshape(high.shape)] = 2 * HUGE
         return np.concatenate([positions.components(part, False), angles, *[np.ones((len(angles), 1))] * phase], axis=1)
+
+    def sign_zeros(self, components: Floats, out: Array, kind: int, added: bool) -> None:
+        """Give zeros at whole quarter turns about periods the signs that IEEE 754 has for sinPi and cosPi.
+
+        The engines know the quarter turn, but not on which side of zero the position is: a zero of a sine has its sign
+        for ``encode(-p)`` to mirror ``encode(p)``, one of a cosine has none. In a sum (added) both add nothing.
+        """
+        periods, sinusoids, waves = self.sinusoids.periods(), self.sinusoids, self.sinusoids.waves()
+        if not periods:
+            return
+        count, axes = len(periods), sinusoids.axes
+        first = components.shape[1] - 2 * count - bool(waves.residual.any())
+        alone = ((sinusoids.index >= 0).sum(axis=1) == 1) & (waves.residual[waves.wave] == 0)
+        columns = [np.flatnonzero(alone & (sinusoids.index[:, a] == k)).tolist() for a, k, _ in periods]
+        for begin in range(0, len(components), _ROWS):
+            some = components[begin : begin + _ROWS]
+            # whole quarters have no low part, and few others
+            exact = some[:, first + count : first + 2 * count] == 0
+            for i in np.flatnonzero(exact.any(axis=0)).tolist():
+                rows = np.flatnonzero(exact[:, i])
+                quarters, position = 4 * some[rows, first + i], some[rows, :first]
+                side = np.sign(position[:, periods[i].axis :: axes].sum(axis=1))
+                # rows that have no position stay NaN
+                whole = (quarters == np.rint(quarters)) & np.isfinite(position).all(axis=1)
+                whole &= side != 0
+                for c in columns[i]:
+                    quadrant, amplitude = int(waves.quadrant[c]), sinusoids.amplitudes[c]
+                    zero = np.flatnonzero(whole & ((quarters + quadrant) % 2 == 0))
+                    where = (..., begin + rows[zero], c)
+                    sign = -amplitude if quadrant >= 2 else amplitude
+                    signs = np.ones(1) if added else sign * (side[zero] if quadrant % 2 == 0 else np.ones(1))
+                    zeros = round_once(kind, 0.0 * signs)
+                    # an angle that underflows has a sine of its own
+                    values = out[where]
+                    out[where] = np.where(values_of(kind, values) == 0, zeros, values)
 
     def lattice(self, engine: Engine, double_double: bool) -> tuple[Any, int]:
         """The Lattice, and the binary logarithm of its span; None where there can be none."""

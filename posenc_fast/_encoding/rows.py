@@ -104,6 +104,8 @@ def fill(plans: Plans, target: Target, positions: Positions, single: bool, threa
         if left is not None:
             rows = np.flatnonzero(np.frombuffer(left, np.bool_))
             _fill_exactly(plans, target, positions, single, part.start + rows, rows, components, out, x)
+        if not single:
+            plans.sign_zeros(components, out, target.kind, x is not None)
 
     target.run(task, threads)
 

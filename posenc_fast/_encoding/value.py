@@ -8,7 +8,16 @@ import numpy as np
 import numpy.typing as npt
 
 from .._engine.blocks import Target, collapse, one_thread
-from .._numbers.arguments import check_precision, check_size, check_workers, count_of, progression, real, real_array
+from .._numbers.arguments import (
+    check_precision,
+    check_size,
+    check_workers,
+    count_of,
+    is_exact,
+    progression,
+    real,
+    real_array,
+)
 from .._numbers.arrays import base_array, check_out, new
 from .._numbers.formats import float_type, wanted_type
 from .._numbers.schedule import Schedule, explicit
@@ -291,7 +300,7 @@ class Encoding:
         workers: int | None,
     ) -> Array:
         """`table` of an integer length."""
-        usual = type(precision) is str and precision == "exact" and type(step) is int and step == 1
+        usual = is_exact(precision) and type(step) is int and step == 1
         if usual and one_thread(workers, length * self._plans.width):
             table = None
             if type(start) is int:
@@ -378,7 +387,7 @@ class Encoding:
         (2,)
         """
         # the short way takes no more rows than one thread makes
-        if type(precision) is str and precision == "exact" and one_thread(workers, 0):
+        if is_exact(precision) and one_thread(workers, 0):
             row = short.row(self._plans, positions, out) if dtype is None or dtype is np.float32 else None
             if row is None:
                 row = short.rows(self._plans, positions, dtype, out)
@@ -438,7 +447,7 @@ class Encoding:
         """
         if type(start) is int and type(step) is int and step == 1:
             # nor more than one thread adds
-            usual = positions is None and type(precision) is str and precision == "exact"
+            usual = positions is None and is_exact(precision)
             total = short.sums(self._plans, x, start, x_scale, out) if usual and one_thread(workers, 0) else None
             if total is not None:
                 return total

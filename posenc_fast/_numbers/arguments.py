@@ -24,6 +24,7 @@ __all__ = [
     "check_workers",
     "count_of",
     "exact_number",
+    "is_exact",
     "progression",
     "real",
     "real_array",
@@ -88,6 +89,11 @@ def count_of(value: Any, name: str, least: int) -> int:
     if number < least:
         raise ValueError(f"{name} must be at least {least}, not {shown(value)}")
     return number
+
+
+def is_exact(precision: Any) -> bool:
+    """Whether it is the usual "exact"; what is no name at all, such as an array, is left to `check_precision`."""
+    return isinstance(precision, str) and precision == "exact"
 
 
 def check_precision(precision: Any) -> bool:

@@ -87,6 +87,10 @@ def by_tables(rotary: Turning, x: Any, cos: Any, sin: Any, seq_axis: Any, out: A
                 f"{name} has shape {part.shape}, but must have {expected[-2:]}, or the first axes of x before that"
             )
 
+    if isinstance(out, np.ndarray):
+        # block by block, tables in the memory of out would be overwritten before they are read
+        parts = [part.copy() if np.may_share_memory(part, out) else part for part in parts]
+
     def angles(part: slice) -> Array:
         cosines, sines = (one[(slice(None),) * groups + (part,)] for one in parts)
         return short.side_by_side(cosines, sines, form.kind)

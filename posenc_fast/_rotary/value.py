@@ -13,7 +13,7 @@ from .._encoding.access import bound, figure
 from .._encoding.recipes import Recipe, recipe_of
 from .._encoding.value import Encoding
 from .._engine import backend as _backend
-from .._numbers.arguments import check_width, count_of, real
+from .._numbers.arguments import check_width, count_of, is_exact, real
 from .._numbers.names import one_of
 from .._numbers.schedule import Schedule
 from .._numbers.signatures import DType, Float, TablesOptions
@@ -474,7 +474,7 @@ class Rotary:
         >>> bool(np.abs(rotary.apply(turned, start=100, inverse=True) - key).max() < 2e-7)
         True
         """
-        if positions is None and type(precision) is str and precision == "exact" and inverse is False:
+        if positions is None and is_exact(precision) and inverse is False:
             turned = short.by_positions(self, x, start, seq_axis, out, workers)
             if turned is not None:
                 return turned
