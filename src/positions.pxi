@@ -10,7 +10,7 @@ cdef enum:
 cdef inline int difficulty(const CPlan* plan, const double* position) noexcept nogil:
     """Which way a row can go; a HARD_ROW is left to exact arithmetic, a NO_ROW has no position."""
     cdef Py_ssize_t a
-    cdef double turns = 0.0
+    cdef double turns
     cdef bint hard = False
     cdef int answer = QUICK_ROW if plan.axes == 1 else ANY_ROW
     for a in range(plan.axes):
@@ -21,11 +21,8 @@ cdef inline int difficulty(const CPlan* plan, const double* position) noexcept n
             if not fabs(position[a]) < INFINITY:
                 return NO_ROW
             hard = hard or not turns <= MOST or fabs(position[a]) > HUGE
-    if hard:
-        return HARD_ROW
-    if plan.axes == 1 and turns < TINY and position[0] != 0:
-        return HARD_ROW
-    return answer
+        hard = hard or (turns < TINY and position[a] != 0)
+    return HARD_ROW if hard else answer
 
 
 cdef inline void round_columns(const CPlan* plan, double* waves, const double* positions, Py_ssize_t k,

@@ -82,6 +82,55 @@ def test_positions_as_large_as_float64(position):
     assert_exact(encoding.table(2, start=-position, step=position, dtype=np.float64), [-position, 0], 1e-300)
 
 
+TINY_BESIDE_LARGER = {
+    "subnormal-frequency": ([1e-282, 5e-324], 1e296),
+    "subnormal-frequency-alone": ([5e-324], 1e300),
+    "smallest-normal-frequency": ([1.0, 2.2250738585072014e-308], 5.0),
+    "frequencies-far-apart": ([1.0, 1e-300, 3e-260, 1e-200], 1e-20),
+    "subnormal-product": ([1.0, 1e-300], 1e-10),
+    "integers": ([1.0, 1e-300, 5e-324], 2**60 + 1),
+    "spans-of-time": ([1.0, 1e-290], np.timedelta64(3, "as")),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("call", ["encode", "encode one", "add_to", "table"])
+@pytest.mark.parametrize("name", TINY_BESIDE_LARGER)
+def test_tiny_angles_beside_larger_ones(name, call, dtype):
+    """The error of a product underflows where the angle is still a number."""
+    frequencies, position = TINY_BESIDE_LARGER[name]
+    encoding = pf.fourier_features(frequencies)
+    if call == "table":
+        if isinstance(position, np.timedelta64):
+            pytest.skip("a table counts numbers")
+        got = encoding.table(1, start=position, dtype=dtype)[0]
+    elif call == "add_to":
+        got = encoding.add_to(np.zeros((1, encoding.d_model), dtype), positions=np.array([position]))[0]
+    else:
+        got = encoding.encode(position if call == "encode one" else np.array([position]), dtype=dtype).reshape(-1)
+    exactly = Fraction(3, 10**18) if isinstance(position, np.timedelta64) else Fraction(position)
+    for c, frequency in enumerate(frequencies):
+        for value, true in zip(
+            got[[c, c + len(frequencies)]], exact.sincos(exactly, exact.number(frequency)), strict=True
+        ):
+            beyond = exact.excess(value, true, dtype, 1.0 if dtype == "float64" else 0.5)
+            assert beyond <= 2.0**-50 * min(1, abs(float(exactly * Fraction(frequency)))), (frequency, value)
+
+
+def test_tables_of_subnormal_frequencies():
+    table = pf.Encoding([5e-324, 1e-310]).table(4, start=-1, dtype=np.float64)
+    np.testing.assert_array_equal(table, np.outer([-1, 0, 1, 2], [5e-324, 1e-310]))
+
+
+@pytest.mark.parametrize("position", [[5e-324, 0.0], [0.0, -1e-310], [1e-310, 2.0]], ids=str)
+def test_tiny_angles_on_several_axes(position):
+    row = pf.fourier_features([[1.0, 0.0], [0.0, 1.0]]).encode([position], dtype=np.float64)
+    one = pf.fourier_features([1.0])
+    np.testing.assert_array_equal(row.reshape(2, 2), np.stack([one.encode(p, dtype=np.float64) for p in position], 1))
+    shifted = pf.Encoding([1.0, 1.0], phases=[0, 0.1]).encode(position[0], dtype=np.float64)
+    assert shifted[0] == position[0]
+
+
 def test_beyond_float32_there_is_no_sine_in_float32():
     assert np.isnan(pf.sinusoidal(4).encode([1e300, 1e40], precision="float32")).all()
 

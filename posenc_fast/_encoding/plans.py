@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from .._engine import backend
 from .._engine.backend import Engine
-from .._numbers.rounding import HUGE, MOST, round_once, rows_left_out, values_of
+from .._numbers.rounding import HUGE, MOST, TINY, round_once, rows_left_out, values_of
 from .periods import Turns
 from .positions import Positions
 from .sinusoids import Sinusoids
@@ -24,6 +24,8 @@ Floats = npt.NDArray[np.float64]
 _ONE = np.ones(1)
 # offset rows should stay in a second-level cache
 _OFFSET_VALUES = 1 << 16
+# from here on what is far smaller than another frequency may have products that underflow: 2**-969 is far from TINY
+_FAR_APART = 2.0**70
 # rows whose temporaries stay in the cache
 _ROWS = 1 << 13
 
@@ -52,6 +54,7 @@ class Plans:
         "_derived",
         "_kept",
         "_lattice_impossible",
+        "_least",
         "_turns",
         "engine",
         "pinned",
@@ -67,6 +70,7 @@ class Plans:
         self.scalar_plans: dict[str, Any] = {}
         self._derived: dict[str, Plans] = {}
         self._turns: dict[Fraction, Turns] = {}
+        self._least: dict[Fraction, Floats | None] = {}
         self._columns_found: _Columns | None = None
         self._lattice_impossible: bool | None = None
 
@@ -141,28 +145,52 @@ class Plans:
         """The Plan that takes one float64 at a time; None with several axes, phases that are no quarter turns, or
         products in float32."""
         plan, phase = self.plan(engine, "real")
-        if phase or self.sinusoids.single_products or self.sinusoids.axes != 1 or self.sinusoids.periods():
+        sinusoids = self.sinusoids
+        if phase or sinusoids.axes != 1 or sinusoids.periods() or sinusoids.single_products:
+            return None
+        if self.least(Fraction(1)) is not None:
             return None
         self.scalar_plans[engine.backend] = plan
         return plan
 
+    def least(self, unit: Fraction) -> Floats | None:
+        """The least turns on each axis that are not zero, where products with them may underflow beside larger ones.
+
+        0 for those that are too small for two doubles to hold; None where the largest tell the engine enough.
+        """
+        if unit not in self._least:
+            sinusoids, index = self.sinusoids, self.sinusoids.waves().frequency
+            turns = np.abs(sinusoids.turns(unit, 1)[0])[index]
+            reads = sinusoids.radians()[index] != 0
+            for period in sinusoids.periods():
+                reads[index[:, period.axis] == period.frequency, period.axis] = False
+            least = np.where(reads, turns, np.inf).min(axis=0)
+            least[least < TINY] = 0.0
+            far_apart = least < turns.max(axis=0) / _FAR_APART
+            self._least[unit] = least if far_apart.any() or not least.all() else None
+        return self._least[unit]
+
     def lattice_impossible(self) -> bool:
-        """Whether there is no lattice: several axes, a step of very many turns, whole turns that are to be exact, or
+        """Whether there is no lattice: several axes, a step of very many turns or next to none, exact whole turns, or
         products in float32."""
         if self._lattice_impossible is None:
             sinusoids = self.sinusoids
             turns = sinusoids.turns(Fraction(1), 1)[0]
             beyond = (np.abs(turns[sinusoids.index]) > MOST).any()
+            least = self.least(Fraction(1))
+            lost = least is not None and not least.all()
             self._lattice_impossible = bool(
-                sinusoids.axes != 1 or beyond or sinusoids.periods() or sinusoids.single_products
+                sinusoids.axes != 1 or beyond or lost or sinusoids.periods() or sinusoids.single_products
             )
         return self._lattice_impossible
 
     def components(self, positions: Positions, part: slice, phase: bool, single: bool) -> Floats:
         """What a Plan multiplies its frequencies with: rows ``part`` of the positions, and their turns about periods."""
         periods = self.sinusoids.periods()
-        if single or not periods:
+        if single:
             return positions.components(part, phase)
+        if not periods:
+            return self._without_tiny(positions.components(part, phase), positions)
         turns = self._turns.get(positions.unit)
         if turns is None:
             turns = self._turns[positions.unit] = Turns(periods, positions.unit)
@@ -170,7 +198,22 @@ class Plans:
         # so small an angle is left to exact arithmetic, as if it were enormous
         high = angles[:, : len(periods)]
         high[rows_left_out(high.reshape(-1, 1), _ONE).reshape(high.shape)] = 2 * HUGE
-        return np.concatenate([positions.components(part, False), angles, *[np.ones((len(angles), 1))] * phase], axis=1)
+        result = np.concatenate(
+            [positions.components(part, False), angles, *[np.ones((len(angles), 1))] * phase], axis=1
+        )
+        return self._without_tiny(result, positions)
+
+    def _without_tiny(self, components: Floats, positions: Positions) -> Floats:
+        """What the engine leaves to exact arithmetic where it would not see that the least of the angles is tiny."""
+        least = self.least(positions.unit)
+        if least is None:
+            return components
+        sizes = np.abs(components[:, : len(least)])
+        if positions.form == "integer":
+            sizes += np.abs(components[:, len(least) : 2 * len(least)])
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            tiny = ((sizes > 0) & (sizes * least < TINY)).any(axis=1) & np.isfinite(components).all(axis=1)
+        return np.where(tiny[:, np.newaxis], 2 * HUGE, components)
 
     def sign_zeros(self, components: Floats, out: Array, kind: int, added: bool) -> None:
         """Give zeros at whole quarter turns about periods the signs that IEEE 754 has for sinPi and cosPi.

@@ -13,6 +13,7 @@ from .formats import BFLOAT16, FLOAT16, FLOAT32, FLOAT64
 __all__ = [
     "HUGE",
     "MOST",
+    "TINY",
     "add_rounded",
     "round_into",
     "round_once",
@@ -89,9 +90,6 @@ def rows_left_out(positions: Floats, largest: Floats) -> npt.NDArray[np.bool_]:
     """Which rows the engine leaves out: too many turns, or so few that the error of a product underflows."""
     with np.errstate(invalid="ignore", over="ignore", under="ignore"):
         turns = np.abs(positions) * largest
-        beyond = ~(turns <= MOST) | (np.abs(positions) > HUGE)
+        beyond = ~(turns <= MOST) | (np.abs(positions) > HUGE) | ((turns < TINY) & (positions != 0))
         # rows of positions that are not finite become NaN in the engine
-        left: Any = beyond.any(axis=1) & np.isfinite(positions).all(axis=1)
-        if positions.shape[1] == 1:
-            left = left | ((turns[:, 0] < TINY) & (positions[:, 0] != 0))
-    return np.asarray(left)
+        return np.asarray(beyond.any(axis=1) & np.isfinite(positions).all(axis=1))
