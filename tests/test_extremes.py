@@ -179,6 +179,28 @@ def test_adding_what_is_enormous_only_before_it_is_scaled():
     np.testing.assert_allclose(got, [[1.0, -1700 + 1]], rtol=2.0**-52)
 
 
+@pytest.mark.parametrize("position", [1.5, 0.1, -3.0], ids=str)
+@pytest.mark.parametrize(
+    ("x", "x_scale"), [(0.0, 1e300), (1e-300, 1e300), (-1e305, 1e-305), (0.0, -1.7e308)], ids="{:g}".format
+)
+def test_sums_beyond_what_can_be_exact(x, x_scale, position):
+    """The bound that docs/accuracy.md gives beyond 2**989."""
+    got = pf.fourier_features([np.pi]).add_to(np.full((1, 2), x), x_scale=x_scale, positions=[position])[0]
+    term = Fraction(x) * Fraction(x_scale)
+    for value, true in zip(got, exact.sincos(position, exact.number(np.pi)), strict=True):
+        assert abs(value - (true + exact.number(term))) <= 2.0**-51 * max(1, abs(float(term)))
+
+
+@pytest.mark.parametrize("amplitude", [5e-324, 1e-310, 1e-300, 2.0**-960], ids="{:g}".format)
+def test_products_with_amplitudes_that_underflow(amplitude):
+    """The bound that docs/accuracy.md gives below 2**-960."""
+    positions = np.array([-1.0, 0.1, 1e-20, 1e-200, 3.0, -(2.0**40) - 0.5])
+    rows = pf.fourier_features([1.0], scale=amplitude).encode(positions, dtype=np.float64)
+    for row, position in zip(rows, positions, strict=True):
+        for got, true in zip(row, exact.sincos(position, mpmath.mpf(1)), strict=True):
+            assert abs(got - exact.number(amplitude) * true) <= 2.0**-1070 + 2.0**-52 * abs(got)
+
+
 def test_rounding_to_infinity_does_not_warn():
     encoding = pf.sinusoidal(4, scale=1e6)
     assert np.isinf(encoding.encode(2.0**60, dtype=np.float16)).any()
