@@ -33,13 +33,6 @@ _WORK_SPACE = 1 << 26
 _FLOAT32, _FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 
 
-def _product(a: Array, b: Array) -> Array:
-    """The matrix product; or a MemoryError, as OpenBLAS ends the process where it finds no room for its work space."""
-    np.empty(_WORK_SPACE, np.uint8)
-    product: Array = a @ b
-    return product
-
-
 def _offset(plans: Plans, offset: Any) -> Given:
     """An offset of one position."""
     given = _finite(plans, offset, "offset")
@@ -103,14 +96,14 @@ def similarity(plans: Plans, partners: Partners, offsets: Any) -> Array:
     given, sinusoids = _finite(plans, offsets, "offsets"), plans.sinusoids
     squares = sinusoids.amplitudes**2
     # each pair has the square of its amplitude once; a constant column its own value squared
-    constant = sinusoids.amplitudes * np.sin(2 * np.pi * sinusoids.phases)
-    still = float((constant[ahead == 0] ** 2).sum())
+    anywhere = encode(plans, Given(np.zeros((1, sinusoids.axes))), _FLOAT64)[0]
+    still = float((anywhere[ahead == 0] ** 2).sum())
     weights = np.where(ahead == 0, 0.0, squares / 2)
     result = np.empty(len(given))
     step = max(1, _BLOCK // plans.width)
     for first in range(0, len(given), step):
         cosine, _ = _cosines_and_sines(plans, given.rows(slice(first, first + step)))
-        result[first : first + step] = _product(cosine, weights) + still
+        result[first : first + step] = (cosine * weights).sum(axis=1) + still
     return result.reshape(given.shape)[()]
 
 
@@ -145,7 +138,8 @@ def locate(plans: Plans, encoded: Any, low: Any, high: Any) -> tuple[Floats, Flo
     if fine.any():
         positions[fine] = _refine(plans, flat[fine], _coarse(plans, flat[fine], begin, end, count), begin, end)
     size = _size(flat)
-    residual = size * np.linalg.norm((_rows(plans, positions) - flat) / size[:, np.newaxis], axis=1)
+    difference = (_rows(plans, positions) - flat) / size[:, np.newaxis]
+    residual = size * np.sqrt((difference**2).sum(axis=1))
     return positions.reshape(rows.shape[:-1])[()], residual.reshape(rows.shape[:-1])[()]
 
 
@@ -176,6 +170,13 @@ def _coarse(plans: Plans, rows: Floats, begin: float, end: float, count: int) ->
         better = value < best
         best[better], where[better] = value[better], grid[nearest[better]]
     return where
+
+
+def _product(a: Array, b: Array) -> Array:
+    """The matrix product; or a MemoryError, as OpenBLAS ends the process where it finds no room for its work space."""
+    np.empty(_WORK_SPACE, np.uint8)
+    product: Array = a @ b
+    return product
 
 
 def _refine(plans: Plans, rows: Floats, positions: Floats, begin: float, end: float) -> Floats:

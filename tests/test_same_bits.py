@@ -1,0 +1,112 @@
+"""No value depends on a mathematical library: its exp, log, pow and sin have other last bits on other machines.
+
+NumPy's are vectorised where the CPU has the instructions, and the C library's elsewhere. Sums, products, quotients and
+square roots are rounded correctly by every IEEE machine.
+"""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import posenc_fast
+
+PACKAGE = Path(posenc_fast.__file__).parent
+
+FUNCTIONS = """
+exp exp2 expm1 power float_power pow log log2 log10 log1p sin cos tan sinh cosh tanh arcsin arccos arctan arctan2 asin acos
+atan atan2 arcsinh arccosh arctanh hypot cbrt sinc angle unwrap geomspace logspace erf gamma lgamma linalg dot vdot inner
+matmul tensordot vander polyval
+"""
+MODULES = {"np", "numpy", "math", "cmath"}
+# where such a function is called, or a power or matrix product stands; and why that is no value of an encoding
+ALLOWED = {
+    "_encoding/algebra.py: a @ b": "chooses where locate begins to search",
+    "_cli/formats.py": "counts the digits of a format",
+    "_cli/oracle.py": "powers of Decimals",
+    "_cli/speed.py": "the tutorial's program, which is timed",
+    "_cli/verify.py": "draws positions; powers of two in bounds",
+    "_identify/angles.py": "measures what was given",
+    "_identify/encoding.py": "measures what was given",
+    "_identify/rotary.py": "measures what was given",
+    "_identify/rotations.py": "measures what was given",
+    "_numbers/exact.py": "powers of Decimals",
+    "_numbers/doubles.py": "powers of Decimals",
+    "_numbers/schedule.py": "a rough size, before a closer look",
+    "_rotary/scaling.py": "powers of Decimals",
+    "plot.py": "pictures",
+    "reference.py": "the tutorials' programs",
+}
+
+
+def is_exact_power(node: ast.BinOp) -> bool:
+    """Integers, powers of two, squares: their results are exact, or a product."""
+    base, exponent = node.left, node.right
+    if isinstance(exponent, ast.Constant) and exponent.value == 2:
+        return True
+    if isinstance(base, ast.UnaryOp):
+        base = base.operand
+    return isinstance(base, ast.Constant) and (isinstance(base.value, int) or base.value == 2.0)
+
+
+def found_in(tree: ast.AST) -> list[str]:
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            if node.value.id in MODULES and node.attr in FUNCTIONS.split():
+                found.append(f"{node.lineno}: {ast.unparse(node)}")
+        elif isinstance(node, ast.ImportFrom) and node.module in ("numpy", "math", "cmath"):
+            found += [
+                f"{node.lineno}: from {node.module} import {a.name}" for a in node.names if a.name in FUNCTIONS.split()
+            ]
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "pow":
+            # three arguments are integers
+            if len(node.args) == 3:
+                continue
+            found.append(f"{node.lineno}: {ast.unparse(node)}")
+        elif (
+            isinstance(node, (ast.BinOp, ast.AugAssign))
+            and isinstance(node.op, (ast.Pow, ast.MatMult))
+            and not (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow) and is_exact_power(node))
+        ):
+            found.append(f"{node.lineno}: {ast.unparse(node)}")
+    return found
+
+
+def test_sources():
+    wrong, used = [], set()
+    for path in sorted(PACKAGE.rglob("*.py")):
+        name = path.relative_to(PACKAGE).as_posix()
+        lines = found_in(ast.parse(path.read_text(encoding="utf-8")))
+        for line in lines:
+            where = {name, f"{name}: {line.partition(': ')[2]}"} & set(ALLOWED)
+            used |= where
+            wrong += [] if where else [f"{name}:{line}"]
+    assert not wrong, "\n".join(wrong)
+    assert used == set(ALLOWED)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "np.exp(x)",
+        "math.log(x)",
+        "base ** (-np.arange(4) / 4)",
+        "10.0**x",
+        "d**-0.5",
+        "x **= 3",
+        "pow(x, y)",
+        "a @ b",
+        "np.linalg.norm(a)",
+        "from math import sin",
+    ],
+)
+def test_is_found(source):
+    assert found_in(ast.parse(source))
+
+
+@pytest.mark.parametrize("source", ["2**31", "x**2", "2.0**-n", "10**9", "math.sqrt(x)", "np.sqrt(x)", "f(**how)"])
+def test_is_exact(source):
+    assert not found_in(ast.parse(source))
