@@ -1,4 +1,27 @@
-"""Every sinusoidal position encoding, rounded once from the exact value, at the speed of memory."""
+"""Every sinusoidal position encoding, rounded once from the exact value, at the speed of memory.
+
+================================  ====================================================
+`positional_encoding`             the table of a sequence, in one call
+`sinusoidal`, `fourier_features`  an `Encoding`: of one formula, or of any frequencies
+`Encoding.table`, `.encode`       rows of 0, 1, ..; of any positions or times
+`Encoding.add_to`                 rows added to an array, without a table
+`periodic`                        cycles, such as the day and the week, as frequencies
+`join`, `grid`                    encodings of several axes, and all points of a grid
+`Rotary`                          queries and keys turned: RoPE
+`presets`                         some 150 published encodings by name
+`identify`, `identify_rotary`     which encoding made a table, or turned vectors
+`use_backend`                     pure Python, or the kernel of one kind of CPU
+================================  ====================================================
+
+In other packages' shapes, each imported by its own name: `posenc_fast.torch`, `posenc_fast.transformers`,
+`posenc_fast.dask`, `posenc_fast.sklearn`; `posenc_fast.plot` draws.
+
+Examples
+--------
+>>> import posenc_fast as pf
+>>> pf.positional_encoding(2048, 512).shape
+(2048, 512)
+"""
 
 from typing import TYPE_CHECKING, Any
 
@@ -87,12 +110,16 @@ if not TYPE_CHECKING:
             globals()[name] = found if name == module else getattr(found, name)
             return globals()[name]
         if name in SUBMODULES:
-            # as if it had been imported, or the error that says what to install
-            return import_module(f".{name}", __name__)
+            try:
+                return import_module(f".{name}", __name__)
+            except ImportError as error:
+                # for hasattr, help and others that look; `from posenc_fast import` still has the ImportError
+                raise AttributeError(f"module {__name__!r} has no attribute {name!r} here: {error}", name=name) from error
         raise AttributeError(
             f"module {__name__!r} has no attribute {name!r}{meant(name, (*__all__, *SUBMODULES))}", name=name
         )
 
 
 def __dir__() -> list[str]:
-    return sorted({*__all__, *SUBMODULES, "typing"})
+    # help and others ask for all that is named here, which should not import other packages
+    return sorted({*__all__, *(name for name in SUBMODULES if name in globals()), "typing"})

@@ -9,6 +9,7 @@ import inspect
 import pickle
 import re
 import struct
+import sys
 import xml.etree.ElementTree
 import zlib
 from fractions import Fraction
@@ -19,7 +20,11 @@ import pytest
 import posenc_fast as pf
 from posenc_fast._encoding.access import take
 from support.optional import optional
+from support.processes import python
 
+# modules of other packages, and what these are
+OPTIONAL = ("dask", "plot", "sklearn", "torch", "transformers")
+PACKAGES = {"dask", "matplotlib", "sklearn", "torch", "transformers"}
 # modules, and what they need
 MODULES = {
     "": "",
@@ -44,10 +49,58 @@ def test_dir_has_public_names_alone(name):
     assert set(module.__all__) <= set(found)
     assert not [each for each in found if each.startswith("_") and each != "__version__"]
     # all of them are there to be had, and none was only imported
-    more = {"dask", "plot", "sklearn", "torch", "transformers", "typing"} if name == "" else set()
+    more = {"typing", *(each for each in OPTIONAL if f"posenc_fast.{each}" in sys.modules)} if name == "" else set()
     assert set(found) == set(module.__all__) | more
-    for each in set(found) - more:
+    for each in found:
         getattr(module, each)
+
+
+# ---- programs that look at the whole package ----
+
+LOOKS = {
+    "help": "help(pf)",
+    "pydoc": "import pydoc; pydoc.doc('posenc_fast')",
+    "getmembers": "import inspect; print(pf.__doc__, dict(inspect.getmembers(pf))['grid'], 'table(')",
+    "autospec": "from unittest import mock; mock.create_autospec(pf); print(pf.__doc__, 'table(')",
+}
+
+
+@pytest.mark.parametrize("look", LOOKS.values(), ids=LOOKS)
+@pytest.mark.parametrize("there", [False, True], ids=["without", "with"])
+def test_looking_imports_no_optional_package(look, there):
+    """With none of them installed, and with all of those that are here."""
+    hide = "" if there else f"sys.modules.update(dict.fromkeys({PACKAGES}))\n"
+    after = f"\nassert not {PACKAGES} & {{name for name, module in sys.modules.items() if module}}"
+    run = python(f"import sys\n{hide}import posenc_fast as pf\n{look}{after}")
+    assert run.returncode == 0, run.stderr
+    # the slogan, a function of the summary, and (but for objects) the members
+    for words in ("Every sinusoidal position encoding", "positional_encoding", "table("):
+        assert words in run.stdout
+
+
+@pytest.mark.parametrize("name", OPTIONAL)
+def test_what_is_not_installed_is_no_attribute(name):
+    run = python(f"""if True:
+        import sys
+        sys.modules.update(dict.fromkeys({PACKAGES}))
+        import posenc_fast as pf
+        assert not hasattr(pf, {name!r})
+        assert getattr(pf, {name!r}, None) is None
+        try:
+            pf.{name}
+        except AttributeError as error:
+            print(error)
+        for program in ("from posenc_fast import {name}", "import posenc_fast.{name}"):
+            try:
+                exec(program)
+            except ImportError as error:
+                print(error)
+    """)
+    attribute, *imports = run.stdout.splitlines()
+    assert attribute == f"module 'posenc_fast' has no attribute {name!r} here: {imports[0]}", run.stderr
+    assert len(imports) == 2
+    for each in imports:
+        assert re.fullmatch(rf"posenc_fast\.{name} needs .*: pip install .*", each)
 
 
 # ---- what rebuilds a value ------------------------------------------------------------------------------------------
