@@ -114,7 +114,9 @@ if not TYPE_CHECKING:
                 return import_module(f".{name}", __name__)
             except ImportError as error:
                 # for hasattr, help and others that look; `from posenc_fast import` still has the ImportError
-                raise AttributeError(f"module {__name__!r} has no attribute {name!r} here: {error}", name=name) from error
+                raise AttributeError(
+                    f"module {__name__!r} has no attribute {name!r} here: {error}", name=name
+                ) from error
         raise AttributeError(
             f"module {__name__!r} has no attribute {name!r}{meant(name, (*__all__, *SUBMODULES))}", name=name
         )

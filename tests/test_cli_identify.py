@@ -58,6 +58,9 @@ def test_identify_padding(capsys: pytest.CaptureFixture[str]) -> None:
 def test_identify_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     np.save("o.npy", np.eye(20))
     assert run("identify", "o.npy") == 1
+    assert capsys.readouterr().out == "no known encoding, and no preset comes near\n"
+    np.save("o.npy", pf.sinusoidal(64).table(40) + 0.1)
+    assert run("identify", "o.npy") == 1
     assert re.fullmatch(r"no known encoding; the closest is \w+, off by [0-9.e-]+\n", capsys.readouterr().out)
     np.save("o.npy", pf.sinusoidal(4).table(40, start=1000))
     assert run("identify", "o.npy", "--start", "1000") == 0
@@ -96,7 +99,7 @@ def test_identify_rotary_nothing(capsys: pytest.CaptureFixture[str]) -> None:
         ({"a": np.ones(4), "pos_embed": np.ones(4)}, [], "choose one with --key; the keys are pos_embed, a"),
         ({"a": np.ones(4), "pe": np.ones(4)}, ["--key", "PE"], "no key 'PE'; is 'pe' meant?; the keys are a, pe"),
         ({}, ["--key", "pe"], "o.npz has no key 'pe'; the keys are none"),
-        ({"a": np.ones((2, 3, 4))}, [], "o.npz: table has shape (2, 3, 4)"),
+        ({"a": np.ones((2, 3, 4))}, [], "o.npz: table has 3 rows"),
         ({"frequencies": np.ones(4)}, ["--start", "3"], "--start is for a table"),
         ({"x": np.ones((4, 4))}, [], "x needs turned"),
         ({"frequencies": np.array([None])}, [], "o.npz cannot be read as an .npz file of numbers"),

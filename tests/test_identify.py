@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import FrozenInstanceError
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import posenc_fast as pf
 from posenc_fast import presets
 from posenc_fast.presets._registry import FACTS
 from support.fuzzing import DTYPES
+from support.optional import optional
 
 TYPES = tuple(DTYPES.values())
 TYPE_IDS = tuple(DTYPES)
@@ -198,6 +200,113 @@ def test_published_outputs(key, name, start):
     assert found.start == start
 
 
+# ---- tables as they lie in checkpoints --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shape", [(50, 1, 64), (1, 50, 64), (1, 1, 50, 64), (50, 1, 1, 64), (1, 50, 1, 64)], ids=str)
+def test_axes_of_length_one(shape):
+    table = pf.positional_encoding(50, 64)
+    assert pf.identify(table.reshape(shape)) == pf.identify(table)
+    assert pf.identify(table[:, :1].reshape(50, 1, 1)) == pf.identify(table[:, :1])
+    assert pf.identify(np.broadcast_to(table, (3, 2, 50, 64))) == pf.identify(table)
+
+
+TENSORS = {
+    "gradients": lambda torch, table: torch.tensor(table).requires_grad_(),
+    "parameter": lambda torch, table: torch.nn.Parameter(torch.tensor(table)[None]),
+    "embedding": lambda torch, table: torch.nn.Embedding.from_pretrained(torch.tensor(table), freeze=False).weight,
+    "float16": lambda torch, table: torch.tensor(table).half(),
+    "bfloat16": lambda torch, table: torch.nn.Parameter(torch.tensor(table)[:, None].bfloat16()),
+}
+
+
+@pytest.mark.parametrize("make", TENSORS.values(), ids=TENSORS)
+def test_tensors(make, monkeypatch):
+    torch = optional("torch")
+    # nothing here needs it
+    monkeypatch.setitem(sys.modules, "ml_dtypes", None)
+    given = make(torch, pf.positional_encoding(50, 64))
+    found = pf.identify(given)
+    assert found.encoding == pf.sinusoidal(64)
+    # the numbers' own type says how far they may be off
+    assert found.error < {"float16": 3e-4, "bfloat16": 2e-3}.get(str(given.dtype)[6:], 1e-7)
+    assert given.requires_grad == (given.dtype != torch.float16)
+
+
+def test_bad_tensors():
+    torch = optional("torch")
+    with pytest.raises(TypeError, match=r"table must be one of float64, .*, not dtype\('int64'"):
+        pf.identify(torch.ones((20, 8), dtype=torch.int64))
+    with pytest.raises(TypeError, match=r"table must be one of float64, .*, not dtype\('complex64'"):
+        pf.identify(torch.ones((20, 8), dtype=torch.complex64))
+    with pytest.raises(ValueError, match="not finite"):
+        pf.identify(torch.full((20, 8), torch.nan, dtype=torch.bfloat16))
+
+
+# ---- grids ------------------------------------------------------------------------------------------------------
+
+GRIDS = {
+    "mae": ([14, 14], lambda: presets.mae(64)),
+    "mae-wide": ([4, 30], lambda: presets.mae(48)),
+    "timm": ([12, 8], lambda: presets.timm(64)),
+    "simple_vit": ([7, 7], lambda: presets.simple_vit(64)),
+    "praxis_2d": ([range(-5, 5), range(-4, 5)], lambda: presets.praxis_2d(64)),
+    "loftr": ([range(1, 7), range(1, 10)], lambda: presets.loftr(64)),
+    "detr": ([range(1, 7), range(1, 10)], lambda: presets.detr(32)),
+    "tensor2tensor_nd": ([5, 6], lambda: presets.tensor2tensor_nd(64, 2)),
+    "tatp22": ([5, 6, 7], lambda: presets.tatp22(48, 3)),
+    "diffusers_3d": ([4, 8, 6], lambda: presets.diffusers_3d(96)),
+    "simple_vit_3d": ([3, 6, 6], lambda: presets.simple_vit_3d(96)),
+    "monai": ([6, 6, 6], lambda: presets.monai(96)),
+}
+
+
+@every_type
+@pytest.mark.parametrize(("name", "axes", "build"), [(name, *given) for name, given in GRIDS.items()], ids=GRIDS)
+def test_grids(name, axes, build, dtype):
+    table = pf.grid(axes, build(), dtype=np.float64).astype(dtype)
+    rows = table.reshape(-1, table.shape[-1])
+    # the shape is known, or is found; rows as they are in buffers, and with class tokens before them
+    for given, zeros in ((table, 0), (rows, 0), (rows[None], 0), (np.pad(rows, ((2, 0), (0, 0))), 2)):
+        found = pf.identify(given)
+        assert name.removesuffix("-wide") in found.presets
+        assert (found.axes, found.zero_rows) == (tuple(axes), tuple(range(zeros)))
+        again = pf.grid(found.axes, found.encoding, dtype=np.float64).reshape(-1, rows.shape[-1])
+        assert np.abs(again - rows.astype(np.float64)).max() == pytest.approx(found.error, rel=1e-6, abs=1e-14)
+        # what is printed makes it too
+        text = next(line for line in str(found).splitlines() if line.startswith("positions"))
+        called = eval(text.partition("grid")[2].join(["pf.grid", ""]), {"pf": pf, "encoding": found.encoding})
+        assert called.shape == rows.shape
+
+
+def test_scaled_grids_and_given_starts():
+    table = 0.02 * pf.grid([6, 8], presets.mae(64), dtype=np.float64).reshape(48, 64)
+    found = pf.identify(table)
+    assert (found.axes, found.scale) == ((6, 8), pytest.approx(0.02))
+    assert np.abs(pf.grid(found.axes, found.encoding, dtype=np.float64).reshape(48, 64) - table).max() < 1e-15
+    assert pf.identify(table, start=0).axes == (6, 8)
+    assert not pf.identify(table, start=1)
+    assert not pf.identify(table, start=0.5)
+    shifted = pf.grid([range(7, 13), range(7, 15)], presets.mae(64)).reshape(48, 64)
+    assert not pf.identify(shifted)
+    found = pf.identify(shifted, start=7)
+    assert (found.axes, found.start) == ((range(7, 13), range(7, 15)), 7)
+
+
+def test_what_only_resembles_a_grid():
+    table = pf.grid([14, 14], presets.mae(64)).reshape(196, 64)
+    for changed in (table[:-1], table[1:], np.roll(table, 1, axis=0), table[::-1], table.reshape(2, 98, 64)):
+        assert not pf.identify(changed)
+    wrong = table.copy()
+    wrong[123, 45] += 0.01
+    assert not pf.identify(wrong)
+    wrong[123] = 0
+    # a row of zeros within is no part of a grid
+    assert not pf.identify(wrong)
+    # nor is anything near it
+    assert pf.identify(wrong).closest is None
+
+
 # ---- nothing ----------------------------------------------------------------------------------------------------
 
 
@@ -208,8 +317,9 @@ def test_random_matrices(dtype, d, rng):
         found = pf.identify(table.astype(dtype))
         assert not found
         assert (found.encoding, found.presets, found.base) == (None, (), None)
-        assert found.closest in presets.names() or d == 1
+        assert (found.closest, found.axes) == (None, ())
         assert found.error > 0
+        assert str(found) == "no known encoding, and no preset comes near"
 
 
 @every_type
@@ -225,7 +335,9 @@ def test_learned_tables(dtype, rng):
 
 def test_other_encodings_are_none():
     for table in (
-        presets.mae(16).encode(np.stack(np.meshgrid(range(6), range(6)), -1).reshape(-1, 2)),
+        presets.mae(16).encode(
+            np.random.default_rng(0).permutation(np.stack(np.meshgrid(range(6), range(6)), -1).reshape(-1, 2))
+        ),
         np.eye(20),
         np.ones((30, 8)),
         np.tile(pf.sinusoidal(8).table(1), (30, 1)),
@@ -240,8 +352,11 @@ def test_other_encodings_are_none():
 @pytest.mark.parametrize(
     ("table", "error", "words"),
     [
-        (np.ones(20), ValueError, r"table has shape \(20,\), but must have \(rows, columns\)"),
-        (np.ones((2, 20, 8)), ValueError, r"table has shape \(2, 20, 8\)"),
+        (np.ones(20), ValueError, r"table has shape \(20,\), but must have \(rows, columns\), or that of a grid"),
+        (np.ones(()), ValueError, r"table has shape \(\)"),
+        (np.ones((1, 1, 8)), ValueError, r"table has shape \(1, 1, 8\)"),
+        (np.arange(1280.0).reshape(2, 2, 2, 20, 8), ValueError, r"table has shape \(2, 2, 2, 20, 8\)"),
+        (np.ones((0, 20, 8)), ValueError, "table has 0 rows"),
         (np.ones((20, 0)), ValueError, r"table has shape \(20, 0\)"),
         (np.ones((7, 8)), ValueError, "table has 7 rows, 7 of them not zero, but must have at least 8"),
         (np.ones((0, 8)), ValueError, "table has 0 rows"),

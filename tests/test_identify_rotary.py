@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,7 @@ import posenc_fast as pf
 from posenc_fast._identify import rotary as _identify_rotary
 from posenc_fast.presets import positions
 from posenc_fast.presets._registry import FACTS
+from support.optional import optional
 
 DTYPES = ["float32", "float16", "bfloat16"]
 # their frequencies are a checkpoint's
@@ -220,7 +223,33 @@ def test_closest():
     assert found.closest == "llama"
     assert 0.005 < found.error < 0.05
     assert str(found).startswith("no known rotary encoding; the closest is llama, off by 0.0")
-    assert str(pf.identify_rotary(frequencies=np.ones((2, 5)))) == "no known rotary encoding"
+    assert str(pf.identify_rotary(frequencies=np.ones((2, 5)))) == "no known rotary encoding, and no preset comes near"
+
+
+def test_far_ones_are_not_close(rng):
+    far = pf.identify_rotary(cos=-pf.Rotary(64).tables(16)[0], sin=rng.uniform(-1, 1, (16, 32)))
+    assert (bool(far), far.closest) == (False, None)
+    assert far.error > 0.5
+    assert pf.identify_rotary(frequencies=5 + rng.random(32)).closest is None
+    x = 100 * rng.normal(size=(16, 64))
+    near = pf.Rotary(64).apply(x) + 1
+    assert not pf.identify_rotary(x=x, turned=near)
+    assert pf.identify_rotary(x=x, turned=near).closest is not None
+    assert pf.identify_rotary(x=x, turned=100 * rng.normal(size=x.shape)).closest is None
+
+
+@pytest.mark.parametrize("ml_dtypes", [True, False], ids=["ml_dtypes", "without"])
+def test_tensors(ml_dtypes, monkeypatch):
+    torch = optional("torch")
+    if not ml_dtypes:
+        monkeypatch.setitem(sys.modules, "ml_dtypes", None)
+    rotary = pf.Rotary(64)
+    cos, sin = (torch.tensor(each).bfloat16().requires_grad_() for each in rotary.tables(32))
+    assert pf.identify_rotary(cos=cos, sin=sin).rotary == rotary
+    turns = torch.polar(torch.ones(32, 32), torch.outer(torch.arange(32.0), torch.tensor(rotary.frequencies).float()))
+    assert pf.identify_rotary(cos=turns.requires_grad_()).base == 10000.0
+    with pytest.raises(TypeError, match="cos must be one of float64"):
+        pf.identify_rotary(cos=torch.ones(4, 4, dtype=torch.int64), sin=sin)
 
 
 def test_text():

@@ -12,11 +12,26 @@ import numpy.typing as npt
 from .._numbers.formats import Format
 from ..typing import Function, Layout, Odd
 
-__all__ = ["BASES", "FIRSTS", "Angles", "Table", "measure", "odd_of", "schedules", "start_of"]
+__all__ = [
+    "BASES",
+    "FIRSTS",
+    "NEAR",
+    "Angles",
+    "Table",
+    "factor",
+    "measure",
+    "odd_of",
+    "schedules",
+    "start_of",
+    "tolerated",
+]
 
 Floats = npt.NDArray[np.float64]
 
-# half a unit in the last place of 1, by the engines' kinds
+# what float32 angles of sources differ by from exact ones: a constant, and a part of the angle
+_CONSTANT, _PER_ANGLE = 2e-6, 1e-6
+# difference of the closest preset, as a part of its largest value: that of a cosine from another is up to 2
+NEAR = 0.5
 # the more usual come first
 BASES = (10000.0, 1000.0, 100.0, 500000.0, 1000000.0, 100000.0, 20.0, 10.0, 2.0)
 _SHIFTS = (0.0, 1.0, 0.5)
@@ -42,6 +57,21 @@ class Angles(NamedTuple):
     phases: Floats
     rounding: Floats
     step: int
+
+
+def factor(given: Table, values: Floats, expected: Floats) -> float:
+    """The number that times what is expected comes nearest to the values; a usual one where it is about that."""
+    scale = float((values * expected).sum() / max((expected**2).sum(), 1e-300))
+    d = values.shape[1]
+    usual = (1.0, d**-0.5, (2 / d) ** 0.5, 2**0.5, d**0.5)
+    return next((one for one in usual if abs(scale / one - 1) < given.form.rounding / 2 + 1e-6), scale)
+
+
+def tolerated(given: Table, values: Floats, angles: Floats, scale: float) -> Floats:
+    """How far values of a source may be from what it means, at these angles."""
+    allowed = 2 * given.form.rounding * np.abs(values) + abs(scale) * (_CONSTANT + _PER_ANGLE * np.abs(angles))
+    result: Floats = np.maximum(allowed, 1e-300)
+    return result
 
 
 def odd_of(given: Table) -> Odd:

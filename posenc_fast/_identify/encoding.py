@@ -21,12 +21,13 @@ from .._encoding.access import scaled
 from .._encoding.builders import LAYOUTS, sinusoidal
 from .._encoding.value import Encoding
 from .._numbers.arguments import real
-from .._numbers.foreign import as_array
-from .._numbers.formats import float_type, format_of
+from .._numbers.foreign import numbers_of
+from .._numbers.formats import float_type
 from ..presets import names
 from ..presets._registry import facts
 from ..typing import Function, Layout
-from .angles import BASES, FIRSTS, Angles, Table, measure, odd_of, schedules, start_of
+from .angles import BASES, FIRSTS, NEAR, Angles, Table, factor, measure, odd_of, schedules, start_of, tolerated
+from .grids import Over, over_axes
 
 __all__ = ["Identification", "identify"]
 
@@ -36,8 +37,6 @@ LEAST_ROWS = 8
 # rows that angles are measured on, and half of those that candidates are tried on; the answer is compared with all
 # rows, so many values at a time
 _ROWS, _SAMPLE, _BLOCK = 1024, 32, 1 << 20
-# what float32 angles of sources differ by from exact ones: a constant, and a part of the angle
-_CONSTANT, _PER_ANGLE = 2e-6, 1e-6
 _STARTS = (0, 1, 2)
 _BASE_NAMES = (
     "base",
@@ -72,11 +71,14 @@ class Identification:
     scale : float
         Factor of all columns.
     zero_rows : tuple of int
-        Rows of zeros: padding.
+        Rows of zeros: padding, or class tokens before a grid.
     error : float
-        Largest difference from the table.
+        Largest difference from the table; of the nearest preset where nothing was found.
     closest : str or None
-        Where nothing was found, the preset with the least error.
+        Where nothing was found, the nearest preset, if it differs by at most half its largest value.
+    axes : tuple of int or range
+        Of a table over several axes, what `grid` is given: the rows but for zero rows are those of
+        ``grid(axes, encoding).reshape(-1, d)``. Empty for one axis. start and step are those of the first axis.
     """
 
     presets: tuple[str, ...] = ()
@@ -92,18 +94,23 @@ class Identification:
     zero_rows: tuple[int, ...] = ()
     error: float = math.inf
     closest: str | None = None
+    axes: tuple[int | range, ...] = ()
 
     def __bool__(self) -> bool:
         return self.encoding is not None
 
     def __str__(self) -> str:
         if self.encoding is None:
-            near = f"; the closest is {self.closest}, off by {self.error:.3g}" if self.closest else ""
-            return f"no known encoding{near}"
+            if self.closest:
+                return f"no known encoding; the closest is {self.closest}, off by {self.error:.3g}"
+            return "no known encoding, and no preset comes near"
+        places = f"{self.start:g}, {self.start + self.step:g}, .."
+        if self.axes:
+            places = f"grid([{', '.join(map(str, self.axes))}], encoding).reshape(-1, {self.encoding.d_model})"
         lines = [
             f"presets     {', '.join(self.presets) or 'none'}",
             f"encoding    {self.encoding!r}",
-            f"positions   {self.start:g}, {self.start + self.step:g}, ..",
+            f"positions   {places}",
         ]
         if self.zero_rows:
             lines.append(f"zero rows   {', '.join(map(str, self.zero_rows[:8]))}{', ..' if self.zero_rows[8:] else ''}")
@@ -147,15 +154,17 @@ def identify(table: npt.ArrayLike, *, start: float | None = None) -> Identificat
     Parameters
     ----------
     table : array_like of shape (n, d)
-        float64, float32, float16 or bfloat16 (of ml_dtypes, torch or jax); rows of consecutive positions, at least 8.
-        Rows of zeros are taken for padding.
+        float64, float32, float16 or bfloat16 (of ml_dtypes or jax), or a tensor or parameter of torch; rows of
+        consecutive positions, or of the points of a grid, at least 8. Rows of zeros are taken for padding. Axes of
+        length 1 before the last are left out, and further ones in front along which all is alike; otherwise a shape
+        (n0, n1, d) or (n0, n1, n2, d) is that of a grid.
     start : float, optional
-        Position of the first row. Found out if not given.
+        Position of the first row, on each axis of a grid. Found out if not given.
 
     Returns
     -------
     Identification
-        Presets, parameters and an encoding, or the closest preset.
+        Presets, parameters and an encoding; or the closest preset, where one comes near.
 
     Raises
     ------
@@ -168,6 +177,10 @@ def identify(table: npt.ArrayLike, *, start: float | None = None) -> Identificat
     and 1e-6 of the angle, the errors that sources make when they compute angles in float32. Of several sets of
     parameters that do, the more usual is taken: 100 to the power of -i and 10000 to the power of -i/2 are the same.
     The start is found up to half the longest wavelength either side of 0; of three columns the base is not found.
+    Tables over two and three axes are compared with the presets of so many, with their defaults, for each shape that has
+    as many points and the last two sides of which are up to 16 times as long as one another; positions count from 0,
+    from 1 or from the middle. The closest preset is named if it differs by at most half its largest value: any two
+    cosines differ by at most 2.
 
     Examples
     --------
@@ -176,10 +189,16 @@ def identify(table: npt.ArrayLike, *, start: float | None = None) -> Identificat
     >>> found = pf.identify(table)
     >>> "whisper" in found.presets, found.start, found.base
     (True, 1, 10000.0)
+    >>> found = pf.identify(np.pad(pf.grid([14, 14], pf.presets.mae(64)).reshape(196, 64), ((1, 0), (0, 0))))
+    >>> "mae" in found.presets, found.axes, found.zero_rows
+    (True, (14, 14), (0,))
     >>> bool(pf.identify(np.random.default_rng(0).normal(size=(100, 64))))
     False
     """
-    first, given = None if start is None else real(start, "start"), _checked(table)
+    first = None if start is None else real(start, "start")
+    given, shape = _checked(table)
+    if len(shape) > 1:
+        return _over_axes(given, first, shape) or Identification(zero_rows=given.zero_rows)
     fits = []
     orders: tuple[tuple[Function, ...], ...] = ("sin", "cos"), ("cos", "sin")
     for layout, functions in itertools.product(LAYOUTS, orders):
@@ -198,15 +217,27 @@ def identify(table: npt.ArrayLike, *, start: float | None = None) -> Identificat
                 found = _found(given, fit, encoding, _makers(encoding, settings))
                 if found is not None:
                     return found
-    return _by_name(given, first)
+    compared = _by_name(given, first)
+    if compared:
+        return compared
+    return _over_axes(given, first, None) or compared
 
 
-def _checked(table: npt.ArrayLike) -> Table:
-    array = as_array(table, "table", keep_type=True)
-    form = format_of(float_type(array.dtype, "table"))
-    assert form is not None
-    if array.ndim != 2 or array.shape[1] == 0:
-        raise ValueError(f"table has shape {array.shape}, but must have (rows, columns)")
+def _checked(table: npt.ArrayLike) -> tuple[Table, tuple[int, ...]]:
+    """The table, and its shape without columns, batches that are all alike, and axes of length one as buffers have them."""
+    array, form = numbers_of(table, "table")
+    float_type(array.dtype, "table")
+    given = array.shape
+    if array.ndim > 2:
+        array = array.reshape(*(n for n in given[:-1] if n != 1), given[-1])
+        while array.ndim > 2 and len(array) and (array == array[:1]).all():
+            array = array[0]
+    shape = array.shape[:-1]
+    if not 0 < len(shape) < 4 or given[-1] == 0:
+        raise ValueError(
+            f"table has shape {given}, but must have (rows, columns), or that of a grid of two or three axes"
+        )
+    array = array.reshape(math.prod(shape), given[-1])
     values = array[:_ROWS].astype(np.float64)
     for i in range(0, len(array), _ROWS):
         if not np.isfinite(array[i : i + _ROWS].astype(np.float64)).all():
@@ -217,7 +248,7 @@ def _checked(table: npt.ArrayLike) -> Table:
         raise ValueError(
             f"table has {len(array)} rows, {len(rows)} of them not zero, but must have at least {LEAST_ROWS}"
         )
-    return Table(array, values, rows, tuple(np.flatnonzero(zero).tolist()), form)
+    return Table(array, values, rows, tuple(np.flatnonzero(zero).tolist()), form), shape
 
 
 def _candidates(
@@ -252,19 +283,15 @@ def _fit(given: Table, candidate: _Candidate) -> _Fit:
     """How well a candidate and a factor make the first and the last of the rows that were measured."""
     kept = given.rows if len(given.rows) <= 2 * _SAMPLE else np.r_[given.rows[:_SAMPLE], given.rows[-_SAMPLE:]]
     values, expected = given.values[kept], candidate.rows(candidate.start + kept * float(candidate.step))
-    scale = float((values * expected).sum() / max((expected**2).sum(), 1e-300))
-    usual = (1.0, values.shape[1] ** -0.5, (2 / values.shape[1]) ** 0.5, 2**0.5, values.shape[1] ** 0.5)
-    scale = next((one for one in usual if abs(scale / one - 1) < given.form.rounding / 2 + 1e-6), scale)
+    scale = factor(given, values, expected)
     difference = np.abs(values - scale * expected)
     misfit = float((difference / _tolerated(given, candidate, scale, values, kept)).max())
     return _Fit(misfit, float(difference.max()), scale, candidate)
 
 
 def _tolerated(given: Table, candidate: _Candidate, scale: float, values: Floats, rows: npt.NDArray[np.intp]) -> Floats:
-    angles = np.abs(candidate.start + rows * candidate.step)[:, np.newaxis] * np.abs(candidate.frequencies)
-    tolerated = 2 * given.form.rounding * np.abs(values) + abs(scale) * (_CONSTANT + _PER_ANGLE * angles)
-    result: Floats = np.maximum(tolerated, 1e-300)
-    return result
+    positions = candidate.start + rows * float(candidate.step)
+    return tolerated(given, values, positions[:, np.newaxis] * candidate.frequencies, scale)
 
 
 def _compare(given: Table, fit: _Fit, encoding: Encoding) -> tuple[float, float]:
@@ -362,12 +389,30 @@ def _by_name(given: Table, start: float | None) -> Identification:
             return found
     fit, encoding = min(fits, key=lambda pair: (round(pair[0].error, 6), abs(math.log(abs(pair[0].scale) or 1e-300))))
     error, _ = _compare(given, fit, _times(encoding, fit.scale))
+    near = error <= NEAR * abs(fit.scale) * np.abs(encoding.amplitudes).max()
     return Identification(
         start=fit.candidate.start,
         scale=fit.scale,
         zero_rows=given.zero_rows,
         error=error,
-        closest=makers[encoding][0],
+        closest=makers[encoding][0] if near else None,
+    )
+
+
+def _over_axes(given: Table, start: float | None, shape: tuple[int, ...] | None) -> Identification | None:
+    """The presets of several axes, on the grid of this shape or on all that have as many points."""
+    found: Over | None = over_axes(given, start, shape)
+    if found is None:
+        return None
+    first = found.axes[0]
+    return Identification(
+        presets=found.presets,
+        encoding=_times(found.encoding, found.scale),
+        start=first.start if isinstance(first, range) else 0,
+        scale=found.scale,
+        zero_rows=given.zero_rows,
+        error=found.error,
+        axes=found.axes,
     )
 
 

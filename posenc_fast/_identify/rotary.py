@@ -18,11 +18,12 @@ import numpy.typing as npt
 
 from .._encoding.conversion import convert
 from .._numbers.arguments import count_of
-from .._numbers.formats import FLOAT32, FLOAT64, float_type, format_of
+from .._numbers.foreign import numbers_of
 from .._rotary.access import angles, arguments, scaling, settings
 from .._rotary.value import LAYOUTS, Rotary
 from ..presets._registry import FACTS
 from ..typing import RotaryLayout
+from .angles import NEAR
 from .rotations import Sample, frequencies_in, guesses
 
 __all__ = ["RotaryIdentification", "identify_rotary"]
@@ -61,7 +62,7 @@ class RotaryIdentification:
     error : float
         Largest difference: from frequencies, as a part of them; else from the cosines and sines, or turned values.
     closest : str or None
-        Where nothing was found, the preset with the least error.
+        Where nothing was found, the nearest preset, if it differs by at most half its largest value.
     """
 
     presets: tuple[str, ...] = ()
@@ -81,8 +82,9 @@ class RotaryIdentification:
 
     def __str__(self) -> str:
         if self.rotary is None:
-            near = f"; the closest is {self.closest}, off by {self.error:.3g}" if self.closest else ""
-            return f"no known rotary encoding{near}"
+            if self.closest:
+                return f"no known rotary encoding; the closest is {self.closest}, off by {self.error:.3g}"
+            return "no known rotary encoding, and no preset comes near"
         direction = {1: "forwards", -1: "backwards", 0: "not all pairs in one"}[self.direction]
         return "\n".join(
             [
@@ -141,7 +143,8 @@ def identify_rotary(
     Returns
     -------
     RotaryIdentification
-        Presets, layout, direction, base, scaling, sections and widths, and a Rotary; or the closest preset.
+        Presets, layout, direction, base, scaling, sections and widths, and a Rotary; or the closest preset, where
+        one comes near.
 
     Raises
     ------
@@ -195,17 +198,12 @@ def identify_rotary(
 
 def _array(given: Any, name: str) -> tuple[Array, int]:
     """A finite array, and the kind of its numbers."""
-    array = np.asarray(given)
-    if array.dtype.kind == "c":
-        kind = (FLOAT64 if array.dtype.itemsize == 16 else FLOAT32).kind
-    else:
-        form = format_of(float_type(array.dtype, name))
-        assert form is not None
-        kind = form.kind
+    array, form = numbers_of(given, name)
+    if array.dtype.kind != "c":
         array = array.astype(np.float64)
     if not np.isfinite(array).all():
         raise ValueError(f"{name} has values that are not finite; leave their tokens out")
-    return array, kind
+    return array, form.kind
 
 
 def _checked_positions(positions: Any, tokens: int) -> Floats:
@@ -449,7 +447,9 @@ def _closest(compared: list[tuple[str, _Fit]]) -> RotaryIdentification:
     if not compared:
         return RotaryIdentification()
     name, fit = min(compared, key=lambda one: one[1].error)
-    return RotaryIdentification(closest=name, error=fit.error)
+    before = fit.sample.before
+    largest = fit.rotary.attention_factor * (1.0 if before is None else float(np.abs(before).max()))
+    return RotaryIdentification(closest=name if fit.error <= NEAR * largest else None, error=fit.error)
 
 
 # ---- frequencies that are no preset's -------------------------------------------------------------------------------

@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from .arrays import is_tensor
-from .formats import float_type
+from .formats import BFLOAT16, Format, float_type, format_of
 
-__all__ = ["as_array"]
+__all__ = ["as_array", "numbers_of"]
 
 
 def as_array(value: Any, name: str, *, keep_type: bool = False) -> npt.NDArray[Any]:
@@ -37,3 +37,19 @@ def as_array(value: Any, name: str, *, keep_type: bool = False) -> npt.NDArray[A
         return value.float().numpy(force=True)  # type: ignore[no-any-return]
     torch = sys.modules["torch"]
     return value.view(torch.int16).numpy(force=True).view(float_type("bfloat16", name))  # type: ignore[no-any-return]
+
+
+def numbers_of(value: Any, name: str) -> tuple[npt.NDArray[Any], Format]:
+    """What is only looked at, such as weights, as an array, and the format of its numbers, or of their two parts.
+
+    Gradients and devices of tensors do not count; bfloat16 ones become float32, so that ml_dtypes need not be there.
+    """
+    rounded = False
+    if is_tensor(value):
+        value = value.detach().cpu()
+        rounded = str(value.dtype) == "torch.bfloat16"
+    array = as_array(value, name)
+    parts = array.real if array.dtype.kind == "c" else array
+    form = BFLOAT16 if rounded else format_of(float_type(parts.dtype, name))
+    assert form is not None
+    return array, form

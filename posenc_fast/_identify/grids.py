@@ -1,0 +1,121 @@
+"""Which preset of two or three axes made a table: of every shape that a grid of so many points may have."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from .._encoding.value import Encoding
+from ..presets._registry import FACTS
+from .angles import Table, factor, tolerated
+
+__all__ = ["Over", "over_axes"]
+
+Floats = npt.NDArray[np.float64]
+
+# rows that are tried first, and values that are compared at a time
+_SAMPLE, _BLOCK = 8, 1 << 20
+# how many times as long as the other one of the last two axes is taken to be
+_LONGEST = 16
+# first arguments of presets that are told the width, and how much of it
+_WIDTHS = {"num_pos_feats": 2, "channels": 1}
+
+
+class Over(NamedTuple):
+    """Presets that are one encoding, the axes of its grid, the factor of all columns, and the largest difference."""
+
+    presets: tuple[str, ...]
+    encoding: Encoding
+    axes: tuple[int | range, ...]
+    scale: float
+    error: float
+
+
+def over_axes(given: Table, start: float | None, shape: tuple[int, ...] | None) -> Over | None:
+    """The first preset and grid that make the table below its leading rows of zeros; None if none does."""
+    skipped = next(i for i, row in enumerate((*given.zero_rows, -1)) if row != i)
+    points = len(given.whole) - skipped
+    if shape is not None and skipped:
+        return None
+    makers: dict[Encoding, list[str]] = {}
+    for name, encoding in _presets(given.whole.shape[1]):
+        makers.setdefault(encoding, []).append(name)
+    picked = np.unique(np.linspace(0, points - 1, _SAMPLE).astype(np.intp))
+    sample = given.whole[skipped + picked].astype(np.float64)
+    shapes = {ndim: list(_shapes(points, ndim)) if shape is None else [shape] for ndim in (2, 3)}
+    for encoding, names in makers.items():
+        for lengths in shapes[encoding.ndim] if shape is None or encoding.ndim == len(shape) else ():
+            cells = np.stack(np.unravel_index(picked, lengths), -1)
+            for firsts in _firsts(lengths, start):
+                angles = (cells + firsts) @ encoding.frequencies.T
+                expected = _values(encoding, angles)
+                scale = factor(given, sample, expected)
+                if scale == 0 or (np.abs(sample - scale * expected) > tolerated(given, sample, angles, scale)).any():
+                    continue
+                error = _compared(given, skipped, encoding, lengths, firsts, scale)
+                if error is not None:
+                    axes = tuple(n if f == 0 else range(f, f + n) for f, n in zip(firsts, lengths, strict=True))
+                    return Over(tuple(names), encoding, axes, scale, error)
+    return None
+
+
+def _presets(d: int) -> Iterator[tuple[str, Encoding]]:
+    """Presets of two and three axes and this width, with their defaults."""
+    for name, found in sorted(FACTS.items()):
+        parameters = list(inspect.signature(found.build).parameters)
+        if found.rotary or found.axes == "1" or not (found.by_width or parameters[0] in _WIDTHS):
+            continue
+        counts = [each for each in parameters if each in ("ndim", "spatial_dims")]
+        for given in [{counts[0]: ndim} for ndim in (2, 3)] if counts else [{}]:
+            build: Any = found.build
+            try:
+                encoding = build(d // _WIDTHS.get(parameters[0], 1), **given)
+            except ValueError:
+                # a width that its source does not have
+                continue
+            if encoding.ndim in (2, 3) and encoding.d_model == d:
+                yield name, encoding
+
+
+def _shapes(points: int, ndim: int) -> Iterator[tuple[int, ...]]:
+    """Lengths, at least 2, of axes with so many points; of the last two, those that are about as long come first."""
+    sides = [n for n in range(2, math.isqrt(points) + 1) if points % n == 0]
+    divisors = sorted({*sides, *(points // n for n in sides)})
+    if ndim == 2:
+        found = [(n, points // n) for n in divisors if 1 / _LONGEST <= n * n / points <= _LONGEST]
+    else:
+        found = [(t, *rest) for t in divisors for rest in _shapes(points // t, 2)]
+    return iter(sorted(found, key=lambda lengths: abs(math.log(lengths[-2] / lengths[-1]))))
+
+
+def _firsts(lengths: tuple[int, ...], start: float | None) -> list[tuple[Any, ...]]:
+    """Positions of the first cell."""
+    if start is not None:
+        return [(int(start),) * len(lengths)] if start == int(start) else []
+    return [(0,) * len(lengths), (1,) * len(lengths), tuple(-(n // 2) for n in lengths)]
+
+
+def _values(encoding: Encoding, angles: Floats) -> Floats:
+    result: Floats = encoding.amplitudes * np.sin(angles + 2 * np.pi * encoding.phases)
+    return result
+
+
+def _compared(
+    given: Table, skipped: int, encoding: Encoding, lengths: tuple[int, ...], firsts: tuple[int, ...], scale: float
+) -> float | None:
+    """The largest difference over all rows; None if one contradicts. Rows of zeros are no part of a grid."""
+    rows, count, largest = len(given.whole) - skipped, max(1, _BLOCK // encoding.d_model), 0.0
+    for first in range(0, rows, count):
+        last = min(first + count, rows)
+        values = given.whole[skipped + first : skipped + last].astype(np.float64)
+        cells = np.stack(np.unravel_index(np.arange(first, last), lengths), -1) + firsts
+        difference = np.abs(values - scale * encoding.encode(cells, dtype=np.float64))
+        if (difference > tolerated(given, values, cells @ encoding.frequencies.T, scale)).any():
+            return None
+        largest = max(largest, float(difference.max()))
+    return largest
