@@ -31,6 +31,15 @@ def test_mask_positions():
     assert pf.mask_positions(np.ones(300, np.uint8)).max() == 301
 
 
+def test_mask_positions_from_a_start():
+    """Left padding, right padding, none, and nothing but padding."""
+    mask = np.array([[0, 0, 1, 1], [1, 1, 0, 0], [1, 1, 1, 1], [0, 0, 0, 0]])
+    expected = np.array([[0, 0, 0, 1], [0, 1, 0, 0], [0, 1, 2, 3], [0, 0, 0, 0]])
+    np.testing.assert_array_equal(pf.mask_positions(mask, start=0), expected, strict=True)
+    np.testing.assert_array_equal(pf.mask_positions(mask, start=7), expected + 7)
+    assert pf.mask_positions(np.zeros((2, 0), bool), start=0).shape == (2, 0)
+
+
 def test_mask_coordinates_cell_by_cell(rng):
     mask = rng.random((3, 5, 7)) < 0.7
     got = pf.mask_coordinates(mask, offset=-0.5, scale=3.0, eps=1e-3)
@@ -89,6 +98,10 @@ def test_reorder_weights(rng):
         (lambda: pf.mask_positions([1, 2]), ValueError, "mask must have no integers but 0 and 1"),
         (lambda: pf.mask_positions(True), ValueError, r"mask has shape \(\), but must have at least 1"),
         (lambda: pf.mask_positions([1], padding_idx=-1), ValueError, "padding_idx must be at least 0, not -1"),
+        (lambda: pf.mask_positions([1], start=-1), ValueError, "start must be at least 0, not -1"),
+        (lambda: pf.mask_positions([1], start=None, padding_idx=True), TypeError, "padding_idx must be an integer"),
+        (lambda: pf.mask_positions([1], start="0"), TypeError, "start must be an integer, not '0'"),
+        (lambda: pf.mask_positions([1], start=0, padding_idx=1), ValueError, "start=0 excludes padding_idx=1; leave"),
         (lambda: pf.mask_positions([1], padding_idx=0.5), TypeError, "padding_idx must be an integer, not 0.5"),
         (lambda: pf.mask_coordinates([1, 1]), ValueError, r"mask has shape \(2,\), but must have at least 2"),
         (lambda: pf.mask_coordinates([[1]], eps=0), ValueError, "eps must be a finite positive number, not 0"),

@@ -21,15 +21,20 @@ def _mask(mask: npt.ArrayLike, least: int) -> npt.NDArray[np.bool_]:
     return array.astype(np.bool_)
 
 
-def mask_positions(mask: npt.ArrayLike, *, padding_idx: int = 1) -> npt.NDArray[np.int64]:
-    """Positions of tokens among padding, as fairseq counts them.
+def mask_positions(
+    mask: npt.ArrayLike, *, start: int | None = None, padding_idx: int | None = None
+) -> npt.NDArray[np.int64]:
+    """Count the tokens among padding: from start, or else as fairseq does, from 2 on.
 
     Parameters
     ----------
     mask : array_like of bool or of 0 and 1, shape (..., L)
         Where there are tokens; False is padding.
-    padding_idx : int
-        Position of all padding. The first token has padding_idx + 1.
+    start : int, optional
+        Position of the first token of each sequence, and of all padding: 0 for models that count from 0. At least 0.
+    padding_idx : int, optional
+        In place of start, as in fairseq: position of all padding; the first token has padding_idx + 1. It is 1, as there,
+        if neither is given.
 
     Returns
     -------
@@ -38,12 +43,12 @@ def mask_positions(mask: npt.ArrayLike, *, padding_idx: int = 1) -> npt.NDArray[
     Raises
     ------
     TypeError, ValueError
-        When an argument does not fit.
+        When an argument does not fit, or both are given.
 
     Notes
     -----
-    ``cumsum(mask) * mask + padding_idx``, along the last axis. Rows of padding are zero in the source's tables:
-    ``rows[~mask] = 0``.
+    With start, ``(cumsum(mask) - 1) * mask + start``, along the last axis; for fairseq,
+    ``cumsum(mask) * mask + padding_idx``. Rows of padding are zero in fairseq's tables: ``rows[~mask] = 0``.
 
     References
     ----------
@@ -52,12 +57,18 @@ def mask_positions(mask: npt.ArrayLike, *, padding_idx: int = 1) -> npt.NDArray[
     Examples
     --------
     >>> import posenc_fast as pf
-    >>> pf.mask_positions([True, True, True, False])
+    >>> pf.mask_positions([False, True, True, True], start=0)
+    array([0, 0, 1, 2])
+    >>> pf.mask_positions([True, True, True, False], padding_idx=1)
     array([2, 3, 4, 1])
     """
     tokens = _mask(mask, 1)
-    padding = count_of(padding_idx, "padding_idx", 0)
-    return np.cumsum(tokens, axis=-1, dtype=np.int64) * tokens + padding
+    counted = np.cumsum(tokens, axis=-1, dtype=np.int64)
+    if start is None:
+        return counted * tokens + count_of(1 if padding_idx is None else padding_idx, "padding_idx", 0)
+    if padding_idx is not None:
+        raise ValueError(f"start={start!r} excludes padding_idx={padding_idx!r}; leave one of them out")
+    return (counted - 1) * tokens + count_of(start, "start", 0)
 
 
 def mask_coordinates(
