@@ -192,3 +192,30 @@ def test_a_table_that_changes_is_looked_at_again(rng):
         cos[..., 3] = 7
         with pytest.raises(ValueError, match="cos must have the same values in both halves"):
             pt.apply_rotary_pos_emb(q, q, cos, sin)
+
+
+# ---- TorchScript ----------------------------------------------------------------------------------------------------
+
+TRACED = {
+    "sinusoidal": (lambda: pt.SinusoidalEncoding(8, dropout=0.5, batch_first=True), (2, 5, 8), (3, 9, 8)),
+    "image": (lambda: pt.SinusoidalEncoding(10, dropout=0, encoding=IMAGE), (2, 3, 5, 10), (1, 4, 7, 10)),
+    "rotary": (lambda: pt.RotaryEncoding(8), (2, 3, 5, 8), (1, 2, 9, 8)),
+}
+
+
+@pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning")
+@pytest.mark.parametrize(("make", "shape", "other"), TRACED.values(), ids=TRACED)
+def test_traces_take_other_sizes_and_are_saved(make, shape, other, rng, tmp_path):
+    module = make().eval()
+    traced = torch.jit.trace(module, random(rng, *shape))
+    torch.jit.save(traced, tmp_path / "module.pt")
+    for each in (traced, torch.jit.load(tmp_path / "module.pt")):
+        for x in (random(rng, *shape), random(rng, *other), random(rng, *other, dtype=torch.float16)):
+            assert torch.equal(each(x), module(x))
+
+
+@pytest.mark.parametrize("make", [given[0] for given in TRACED.values()], ids=TRACED)
+def test_scripts_are_refused_by_torch(make):
+    """As the page says; should torch take them some day, the page changes."""
+    with pytest.raises(torch.jit.frontend.NotSupportedError, match="use keyword-only arguments with defaults"):
+        torch.jit.script(make())
