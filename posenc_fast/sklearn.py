@@ -61,9 +61,10 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
     base, freq_shift, first : float
         Frequencies, as in `posenc_fast.sinusoidal`: those of the transformer by default.
     periods : sequence of shape (k,), optional
-        Lengths of k cycles, as in `posenc_fast.periodic`: numbers in units of the column, or times such as "1D". Of a
-        time column, "1D", 86400 and ``numpy.timedelta64(1, "D")`` are a day. They replace d_model, base, freq_shift and
-        first, and each column becomes 2 k. Whole periods are whole turns: the sine of midnight is 0.
+        Lengths of k cycles, as in `posenc_fast.periodic`: numbers in units of the column, or times such as "1D"; all
+        of one sort. Of a time column, numbers are seconds: "1D", 86400 and ``numpy.timedelta64(1, "D")`` are a day, and
+        24 is 24 seconds. They replace d_model, base, freq_shift and first, and each column becomes 2 k. Whole periods
+        are whole turns: the sine of midnight is 0.
     layout : {"interleaved", "concatenated"}
         Sine and cosine of one frequency next to each other, or all sines of a column before all cosines.
     dtype : dtype, optional

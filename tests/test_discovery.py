@@ -115,7 +115,7 @@ SHORT = {
     "features": lambda: pf.fourier_features([1.0, 1.0, 0.1], functions=("cos",), layout="interleaved", scale=2),
     "dense": lambda: pf.fourier_features([[1.0, -0.0], [0.0, 2.0]]),
     "schedule": lambda: pf.fourier_features(pf.linear(5, 1, 3)),
-    "periods": lambda: pf.fourier_features(pf.periodic(["1D", Fraction(1, 3)])),
+    "periods": lambda: pf.fourier_features(pf.periodic([86400, Fraction(1, 3)])),
     "Encoding": lambda: pf.Encoding([1.0, 0.3], [0.0, 0.25], [1.0, -0.5]),
     "one-phase": lambda: pf.Encoding(pf.geometric(3), 0.25, 2),
     "axes": lambda: pf.Encoding([[1.0, 0.0], [1.0, 2.0]], amplitudes=[0.0, 1.0]),

@@ -278,6 +278,18 @@ def test_arrays_of_periods():
     )
     assert pf.periodic([0.1]) != pf.periodic([Decimal("0.1")])
     assert len(pf.periodic((1, 2, 3))) == 3
+    # times in several spellings have units all the same
+    assert pf.periodic(["1D", np.timedelta64(12, "h"), datetime.timedelta(days=7)]) == pf.periodic(
+        [DAY, DAY / 2, 7 * DAY]
+    )
+
+
+def test_numbers_count_seconds_of_times():
+    """As the docstring says: 24 is no day."""
+    clock = pf.fourier_features(pf.periodic([24]))
+    np.testing.assert_array_equal(clock.encode(np.datetime64("1970-01-01T00:00:06")), [1, 0])
+    np.testing.assert_array_equal(clock.encode(np.datetime64("2026-01-01T05")), [0, 1])
+    np.testing.assert_array_equal(clock.encode(6), [1, 0])
 
 
 def test_pandas_timedelta():

@@ -142,7 +142,7 @@ def test_private_attributes_stay_in_their_folder(folder):
         pf.reference.sinusoidal(6),
         pf.geometric(4, base=7.0),
         pf.linear(3, 1.0, 2.0),
-        pf.periodic(["1D", 7]),
+        pf.periodic(["1D", "7s"]),
         pf.Rotary(8, scaling={"rope_type": "linear", "factor": 2.0}),
         pf.Rotary(8, frequencies=pf.geometric(4)),
         pf.reference.Rotary(8),

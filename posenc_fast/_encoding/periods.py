@@ -47,9 +47,9 @@ def periodic(periods: Any) -> Schedule:
     ----------
     periods : sequence of shape (k,)
         Lengths of a turn in units of position: real numbers (int, float, Fraction, Decimal), each taken as exactly what
-        it is; or, for positions that are times or count seconds, timedelta64, `datetime.timedelta`, `pandas.Timedelta`
-        and text such as "1D", "12h" or "365.2425D", a decimal number before one of W, D, h, min (or m), s, ms, us, ns,
-        ps, fs and as.
+        it is; of times these are seconds, so that 24 is no day but 24 seconds. Or, for positions that are times or count
+        seconds, timedelta64, `datetime.timedelta`, `pandas.Timedelta` and text such as "1D", "12h" or "365.2425D", a
+        decimal number before one of W, D, h, min (or m), s, ms, us, ns, ps, fs and as.
 
     Returns
     -------
@@ -59,7 +59,7 @@ def periodic(periods: Any) -> Schedule:
     Raises
     ------
     TypeError, ValueError
-        When a period is no positive number or time of a known length, or there is none.
+        When a period is no positive number or time of a known length, when numbers and times are mixed, or there is none.
 
     Notes
     -----
@@ -80,7 +80,14 @@ def periodic(periods: Any) -> Schedule:
     given = list(periods)
     if not given:
         raise ValueError(f"periods must be at least one, not {periods!r}")
-    return Periodic(tuple(exact_period(period) for period in given))
+    lengths = tuple(exact_period(period) for period in given)
+    times, numbers = ([each for each in given if _has_unit(each) is wanted] for wanted in (True, False))
+    if times and numbers:
+        raise ValueError(
+            f"periods has {numbers[0]!r} without a unit beside {times[0]!r}: give all of them one, as in '24h', or none, "
+            "if positions are no times or periods count seconds"
+        )
+    return Periodic(lengths)
 
 
 def exact_period(period: Any) -> Fraction:
@@ -91,6 +98,10 @@ def exact_period(period: Any) -> Fraction:
     if not _LEAST <= value <= _MOST:
         raise ValueError(f"periods must lie between 2**-500 and 2**500, not {shown(period)}")
     return value
+
+
+def _has_unit(period: Any) -> bool:
+    return isinstance(period, (str, datetime.timedelta, np.timedelta64)) or np.asarray(period).dtype.kind == "m"
 
 
 def _exactly(period: Any) -> Fraction:
