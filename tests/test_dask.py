@@ -495,3 +495,27 @@ def test_a_killed_worker_loses_nothing(client, tmp_path, to):
     assert len(os.listdir(begun)) == 40
     client.wait_for_workers(2, timeout=SECONDS)
     assert pids[victim] not in client.run(os.getpid).values()
+
+
+# ---- where arrays of NumPy are expected -----------------------------------------------------------------------------
+
+
+def test_lazy_positions_are_not_computed_as_a_whole():
+    """Neither an array nor a column, in any function that takes positions."""
+    encoding, rotary = pf.sinusoidal(8), pf.Rotary(8)
+    pd, dd = optional("pandas"), optional("dask.dataframe")
+    frame = dd.from_pandas(pd.DataFrame({"t": [1, 2, 3]}), npartitions=2)
+    way = r"use posenc_fast\.dask\.encode for lazy rows, or positions\.compute\(\)"
+    for lazy in (da.arange(3, chunks=2), frame["t"], frame[["t"]], frame.index):
+        with pytest.raises(TypeError, match=rf"positions is lazy, a Dask {type(lazy).__name__}, .*; {way}"):
+            encoding.encode(lazy)
+        with pytest.raises(TypeError, match=way):
+            rotary.tables(lazy)
+    with pytest.raises(TypeError, match=r"axes\[0\] is lazy, a Dask Array, .*; give axes\[0\]\.compute\(\)"):
+        pf.grid([da.arange(3)], encoding)
+    x = np.zeros((3, 8))
+    with pytest.raises(TypeError, match=way):
+        encoding.add_to(x, positions=da.arange(3), out=x)
+    assert not x.any()
+    with pytest.raises(TypeError, match=r"x must be a numpy array, not Array; give numpy\.asarray\(x\)"):
+        encoding.add_to(da.zeros((3, 8)))

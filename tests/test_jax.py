@@ -56,6 +56,19 @@ def test_arrays_of_jax_are_not_overwritten():
         pf.sinusoidal(8).add_to(x, out=x)
 
 
+def test_what_must_be_an_array_of_numpy_says_so():
+    encoding, x = pf.sinusoidal(8), jnp.ones((2, 8))
+    for call in (encoding.add_to, pf.Rotary(8).apply):
+        with pytest.raises(TypeError, match=r"x must be a numpy array, not \w+; give numpy\.asarray\(x\)$"):
+            call(x)
+        np.testing.assert_array_equal(call(np.asarray(x)), call(np.ones((2, 8), np.float32)))
+    # nothing would be written to a copy
+    with pytest.raises(TypeError, match=r"out must be a numpy array, not \w+$"):
+        encoding.add_to(np.ones((2, 8)), out=x)
+    with pytest.raises(TypeError, match=r"positions has no values yet, as jax traces it; jax\.pure_callback calls"):
+        jax.jit(encoding.encode)(jnp.arange(3))
+
+
 def test_bfloat16():
     optional("ml_dtypes")
     x = jnp.ones((3, 8), jnp.bfloat16)

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .._numbers.foreign import check_eager
+
 __all__ = ["column_values"]
 
 Array = npt.NDArray[Any]
@@ -56,6 +58,7 @@ def _pandas(given: Any, name: str) -> Column | None:
 def _polars(given: Any, name: str) -> Column | None:
     if hasattr(given, "get_columns"):
         return _side_by_side(given.get_columns(), given.height, name)
+    check_eager(given, name)
     if not hasattr(given, "null_count"):
         return None
     dtype: Any = getattr(given, "dtype", None)

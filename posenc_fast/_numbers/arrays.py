@@ -47,9 +47,10 @@ def new(shape: tuple[int, ...], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
 
 
 def _way_out(array: Any, name: str, twin: str) -> str:
-    if not is_tensor(array):
-        return ""
-    return f"; posenc_fast.torch.{twin} takes tensors" if twin else f"; give {name}.numpy()"
+    if is_tensor(array):
+        return f"; posenc_fast.torch.{twin} takes tensors" if twin else f"; give {name}.numpy()"
+    # what is written to must be that memory itself
+    return "" if name == "out" or array is None else f"; give numpy.asarray({name})"
 
 
 def base_array(array: Any, name: str, twin: str = "") -> npt.NDArray[Any]:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from .arrays import is_tensor
 from .formats import BFLOAT16, Format, float_type, format_of
 
-__all__ = ["as_array", "numbers_of"]
+__all__ = ["as_array", "check_eager", "numbers_of"]
 
 
 def as_array(value: Any, name: str, *, keep_type: bool = False) -> npt.NDArray[Any]:
@@ -21,10 +21,17 @@ def as_array(value: Any, name: str, *, keep_type: bool = False) -> npt.NDArray[A
     ml_dtypes.
     """
     if not is_tensor(value):
+        check_eager(value, name)
         try:
             return np.asarray(value)
         except ValueError as error:
             raise ValueError(f"{name} must be an array, not {value!r}: {error}") from None
+        except TypeError as error:
+            if package_of(value) != "jax":
+                raise
+            raise TypeError(
+                f"{name} has no values yet, as jax traces it; jax.pure_callback calls a function of arrays with them"
+            ) from error
     if value.requires_grad:
         raise ValueError(f"{name} requires gradients, which would end here; give {name}.detach()")
     if not value.is_cpu:
@@ -39,6 +46,26 @@ def as_array(value: Any, name: str, *, keep_type: bool = False) -> npt.NDArray[A
     return value.view(torch.int16).numpy(force=True).view(float_type("bfloat16", name))  # type: ignore[no-any-return]
 
 
+def package_of(value: Any) -> str:
+    """The package that a value's class is of."""
+    return type(value).__module__.partition(".")[0]
+
+
+def check_eager(value: Any, name: str) -> None:
+    """A TypeError for what has no values yet, and what would be computed as a whole only to be read here."""
+    package, kind = package_of(value), type(value).__name__
+    if package == "dask":
+        way = "use posenc_fast.dask.encode for lazy rows, or" if name == "positions" else "give"
+        raise TypeError(f"{name} is lazy, a Dask {kind}, and would be computed as a whole; {way} {name}.compute()")
+    if package == "polars" and kind == "LazyFrame":
+        raise TypeError(f"{name} is lazy, a LazyFrame of polars; give {name}.collect()")
+    if package == "polars" and kind == "Expr":
+        raise TypeError(
+            f"{name} is an expression of polars, which has no values yet; give a column of a frame, or in an expression "
+            "map_batches with a function that calls this one"
+        )
+
+
 def numbers_of(value: Any, name: str) -> tuple[npt.NDArray[Any], Format]:
     """What is only looked at, such as weights, as an array, and the format of its numbers, or of their two parts.
 
@@ -46,7 +73,8 @@ def numbers_of(value: Any, name: str) -> tuple[npt.NDArray[Any], Format]:
     """
     rounded = False
     if is_tensor(value):
-        value = value.detach().cpu()
+        # a meta tensor has no values to move
+        value = value.detach() if value.is_meta else value.detach().cpu()
         rounded = str(value.dtype) == "torch.bfloat16"
     array = as_array(value, name)
     parts = array.real if array.dtype.kind == "c" else array
