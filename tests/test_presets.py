@@ -15,7 +15,7 @@ import pytest
 
 import posenc_fast as pf
 from posenc_fast import presets
-from posenc_fast.presets import _registry
+from posenc_fast.presets import _other_names, _registry
 from posenc_fast.presets._registry import FACTS
 from support.checkout import checkout
 from support.preset_formulas import ONE_AXIS, SEVERAL_AXES, WITH_ARGUMENTS
@@ -242,9 +242,36 @@ def test_never_nan():
 # ---- look-up ----------------------------------------------------------------------------------------------------
 
 
+def test_other_names_lead_to_presets():
+    """None of them is a preset's, and every call makes one."""
+    known = {*_other_names.OTHER_NAMES, *_other_names.LEARNED, *_other_names.ELSEWHERE}
+    assert len(known) == sum(map(len, (_other_names.OTHER_NAMES, _other_names.LEARNED, _other_names.ELSEWHERE)))
+    assert not known & set(presets.names())
+    for calls in _other_names.OTHER_NAMES.values():
+        for call in calls:
+            assert eval(f"presets.{call if '(' in call else f'get({call!r})'}", {"presets": presets})
+    for text in _other_names.ELSEWHERE.values():
+        for name in re.findall(r"\b[a-z]+_[a-z0-9_]+\b|\b(?:mae|roformer|llama)\b", text.replace("posenc_fast.", "")):
+            assert name in presets.names()
+
+
+def test_search():
+    assert "diffusers_timesteps" in presets.search("stable diffusion")
+    assert presets.search("stable", "DIFFUSION") == presets.search("Stable  Diffusion")
+    assert presets.search("pytorch tutorial")[0] == "annotated_transformer"
+    assert {name for name in presets.names() if FACTS[name].rotary} < set(presets.search("rotary"))
+    assert presets.search("whisper", "flux2") == ()
+    assert presets.search("e") == presets.names()
+    for words in ((), ("",), (" ", "")):
+        with pytest.raises(ValueError, match="words must be at least one"):
+            presets.search(*words)
+    with pytest.raises(TypeError, match="words must be strings, not 3"):
+        presets.search("whisper", 3)
+
+
 def test_names_are_sorted_and_complete():
     assert list(presets.names()) == sorted(presets.names())
-    assert sorted(presets.__all__) == sorted([*presets.names(), "get", "names", "positions", "table"])
+    assert sorted(presets.__all__) == sorted([*presets.names(), "get", "names", "positions", "search", "table"])
     assert all(presets.get(name) is getattr(presets, name) for name in presets.names())
 
 
@@ -256,6 +283,20 @@ def test_names_are_sorted_and_complete():
         ("BERT4Keras", "perhaps annotated_transformer"),
         ("qqqqqq", r"no preset 'qqqqqq'; posenc_fast.presets.names\(\) lists them"),
         ("", r"no preset ''; posenc_fast"),
+        # many mention it: the first of them, and where the others are
+        ("diffusers", r"perhaps diffusers_3d, .* and others that search\('diffusers'\) finds"),
+        ("stable_diffusion", r"; that is diffusers_timesteps\(320, flip_sin_to_cos=True, downscale_freq_shift=0\)$"),
+        ("Stable-Diffusion XL", r"; that is diffusers_timesteps\("),
+        ("sdxl", r"; that is diffusers_timesteps\("),
+        ("pytorch_tutorial", "; that is annotated_transformer$"),
+        ("tutorial", "; that is annotated_transformer$"),
+        ("vaswani", "; that is annotated_transformer$"),
+        ("transformer", "; that is annotated_transformer$"),
+        ("vit", "; ViT's positions are learned, .* mae and simple_vit"),
+        ("bert", "; that model's positions are learned, and have no formula$"),
+        ("gpt2", "; that model's positions are learned"),
+        ("GPT-2", "; that model's positions are learned"),
+        ("rope", r"; posenc_fast\.Rotary is RoPE"),
     ],
 )
 def test_unknown_names(name, words):

@@ -76,20 +76,15 @@ def _columns(names: list[str], width: int) -> list[str]:
 
 
 def _search(words: list[str], width: int) -> int:
-    from ..presets._registry import FACTS
+    from ..presets._registry import search, summary
 
-    found = []
-    for name, facts in sorted(FACTS.items()):
-        family = "rotary" if facts.rotary else ""
-        text = " ".join((name, _summary(name), family, *(part for part in facts if isinstance(part, str)))).lower()
-        if all(word.lower() in text for word in words):
-            found.append(name)
+    found = search(*words)
     if not found:
         complain(f"no preset mentions {' and '.join(map(repr, words))}")
         return 1
     cell = max(map(len, found)) + 2
     for name in found:
-        line = name.ljust(cell) + _summary(name)
+        line = name.ljust(cell) + summary(name)
         # for programs: whole lines
         print(line if len(line) <= width or not is_terminal(sys.stdout) else line[: width - 2].rstrip() + " …")
     return 0
@@ -98,6 +93,7 @@ def _search(words: list[str], width: int) -> int:
 def _show(name: str, width: int) -> None:
     from ..presets._parameters import PARAMETERS
     from ..presets._registry import facts as facts_of
+    from ..presets._registry import summary
 
     try:
         facts = facts_of(name)
@@ -106,7 +102,7 @@ def _show(name: str, width: int) -> None:
     signature = inspect.signature(facts.build)
     parameters = [each.replace(annotation=each.empty) for each in signature.parameters.values()]
     print(f"{name}{signature.replace(parameters=parameters, return_annotation=signature.empty)}")
-    print(f"{_summary(name)}\n")
+    print(f"{summary(name)}\n")
     rows = [
         ("frequency i", facts.frequency),
         ("pairs" if facts.rotary else "columns", facts.layout),
@@ -144,9 +140,3 @@ def _print_rows(rows: list[tuple[str, str]], width: int) -> None:
         plain = re.sub("``?", "", text)
         first = title.ljust(cell)
         print("\n".join(wrap(plain, width, initial_indent=first, subsequent_indent=" " * cell, break_on_hyphens=False)))
-
-
-def _summary(name: str) -> str:
-    from ..presets._registry import FACTS
-
-    return (FACTS[name].build.__doc__ or "").partition("\n")[0]

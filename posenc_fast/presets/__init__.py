@@ -1,7 +1,7 @@
 """Every known encoding by name: one function a source, each returns an `Encoding` or a `Rotary`.
 
 A preset is named after the source that it reproduces, has that source's parameters, and says in its docstring where
-positions start and in what it differs from the paper. `names` lists them, `table` shows them all.
+positions start and in what it differs from the paper. `names` lists them, `search` finds some, `table` shows them all.
 
 Examples
 --------
@@ -38,7 +38,7 @@ from ._features import *
 from ._images import *
 from ._language import *
 from ._random import *
-from ._registry import get, names, table
+from ._registry import get, names, search, table
 from ._rotary_diffusion import *
 from ._rotary_language import *
 from ._rotary_multimodal import *
@@ -48,7 +48,7 @@ from ._timesteps import *
 from ._tutorials import *
 from ._unpaired import *
 
-__all__ = ["get", "names", "positions", "table"]
+__all__ = ["get", "names", "positions", "search", "table"]
 __all__ += _axes.__all__
 __all__ += _detection.__all__
 __all__ += _features.__all__

@@ -13,9 +13,22 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar
 from .._encoding.access import named
 from .._encoding.value import Encoding
 from .._rotary.value import Rotary
+from ._other_names import ELSEWHERE, LEARNED, OTHER_NAMES
 from ._parameters import PARAMETERS
 
-__all__ = ["FACTS", "Facts", "encoding_preset", "facts", "get", "names", "preset", "rotary_preset", "table"]
+__all__ = [
+    "FACTS",
+    "Facts",
+    "encoding_preset",
+    "facts",
+    "get",
+    "names",
+    "preset",
+    "rotary_preset",
+    "search",
+    "summary",
+    "table",
+]
 
 P = ParamSpec("P")
 Value = TypeVar("Value", Encoding, Rotary)
@@ -37,6 +50,8 @@ class Facts(NamedTuple):
     rotary: bool = False
 
 
+# names in an error
+_MOST_NEAR = 8
 # filled by the decorator, in the order of the modules
 FACTS: dict[str, Facts] = {}
 
@@ -204,15 +219,77 @@ def facts(name: str) -> Facts:
         raise TypeError(f"name must be a string, not {name!r}")
     found = FACTS.get(name)
     if found is None:
-        mentioned = [
-            other
-            for other, facts in FACTS.items()
-            if len(name) > 2 and name.lower() in (facts.source + facts.also).lower()
-        ]
-        near = list(dict.fromkeys(mentioned + difflib.get_close_matches(name, FACTS, n=3, cutoff=0.5)))
-        advice = f"perhaps {', '.join(near)}" if near else "posenc_fast.presets.names() lists them"
-        raise AttributeError(f"there is no preset {name!r}; {advice}", name=name)
+        raise AttributeError(f"there is no preset {name!r}; {_advice(name)}", name=name)
     return found
+
+
+def _advice(name: str) -> str:
+    """What may be meant by a name that no preset has."""
+    plain = re.sub("[^a-z0-9]+", "_", name.lower()).strip("_")
+    if plain in ELSEWHERE:
+        return ELSEWHERE[plain]
+    if plain in LEARNED:
+        return "that model's positions are learned, and have no formula"
+    if plain in OTHER_NAMES:
+        return f"that is {', '.join(OTHER_NAMES[plain])}"
+    mentioned = [
+        other for other, facts in FACTS.items() if len(name) > 2 and name.lower() in (facts.source + facts.also).lower()
+    ]
+    near = list(dict.fromkeys(mentioned + difflib.get_close_matches(name, FACTS, n=3, cutoff=0.5)))
+    if not near:
+        return "posenc_fast.presets.names() lists them"
+    more = f" and others that search({name!r}) finds" if len(near) > _MOST_NEAR else ""
+    return f"perhaps {', '.join(near[:_MOST_NEAR])}{more}"
+
+
+def search(*words: str) -> tuple[str, ...]:
+    """Find the presets that mention all of some words.
+
+    Parameters
+    ----------
+    *words : str
+        In upper or lower case, several in one string or apart. They may stand in the name, in the first line of the
+        docstring, in the facts of `table`, or in another name of the model.
+
+    Returns
+    -------
+    tuple of str
+        Names, sorted; empty where none does.
+
+    Raises
+    ------
+    TypeError, ValueError
+        When a word is no string, or there is none.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.search("stable diffusion")
+    ('diffusers_timesteps', 'guided_diffusion')
+    """
+    for each in words:
+        if not isinstance(each, str):
+            raise TypeError(f"words must be strings, not {each!r}")
+    wanted = " ".join(words).lower().split()
+    if not wanted:
+        raise ValueError(f"words must be at least one, not {words!r}; names() lists all presets")
+    others: dict[str, str] = {}
+    for other, meant in OTHER_NAMES.items():
+        for call in meant:
+            name = call.partition("(")[0]
+            others[name] = f"{others.get(name, '')} {other.replace('_', ' ')}"
+    found = []
+    for name, facts in FACTS.items():
+        family = "rotary" if facts.rotary else ""
+        text = (name, summary(name), family, others.get(name, ""), *(part for part in facts if isinstance(part, str)))
+        if all(word in " ".join(text).lower() for word in wanted):
+            found.append(name)
+    return tuple(sorted(found))
+
+
+def summary(name: str) -> str:
+    """The first line of a preset's docstring."""
+    return (FACTS[name].build.__doc__ or "").partition("\n")[0]
 
 
 def get(name: str) -> Callable[..., Any]:

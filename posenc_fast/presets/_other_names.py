@@ -1,0 +1,36 @@
+"""What people type who look for a preset under another name than that of its source."""
+
+from __future__ import annotations
+
+__all__ = ["ELSEWHERE", "LEARNED", "OTHER_NAMES"]
+
+_TUTORIALS = "attention_is_all_you_need original paper pytorch pytorch_tutorial transformer transformer_tutorial tutorial vaswani"
+_STABLE_DIFFUSION = "sd sd15 sd_xl sdxl stable_diffusion stable_diffusion_xl"
+# of each name the presets, the first of them the one that is probably meant, with what it is called with
+OTHER_NAMES: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(_TUTORIALS.split(), ("annotated_transformer",)),
+    **dict.fromkeys(
+        _STABLE_DIFFUSION.split(), ("diffusers_timesteps(320, flip_sin_to_cos=True, downscale_freq_shift=0)",)
+    ),
+    "distilbert": ("xlm",),
+    "llama2": ("llama",),
+    "mae_vit": ("mae",),
+    "masked_autoencoder": ("mae",),
+    "vit_mae": ("mae",),
+}
+# models that read their positions from weights
+_LEARNED = """
+    albert bart beit bert blip clip deberta deit dinov2 electra gpt gpt1 gpt2 gpt_2 gpt3 mbart mpnet openai_gpt opt
+    roberta siglip swin xlm_roberta
+"""
+LEARNED = frozenset(_LEARNED.split())
+# what is found in another place, or is no sinusoid
+ELSEWHERE = {
+    "alibi": "ALiBi adds distances to the scores of attention, without sines and cosines",
+    "rope": "posenc_fast.Rotary is RoPE; roformer is that of its paper, and llama that of most language models",
+    "rotary": "posenc_fast.Rotary is RoPE; roformer is that of its paper, and llama that of most language models",
+    "sinusoidal": "posenc_fast.sinusoidal has all of its parameters; annotated_transformer is the paper's",
+    "t5": "T5 has learned biases of distances, which have no formula",
+    "vit": "ViT's positions are learned, and have no formula; mae and simple_vit are its sinusoidal relatives",
+    "wav2vec2": "wav2vec 2.0 learns its positions as a convolution, which has no formula",
+}
