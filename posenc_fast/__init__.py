@@ -96,6 +96,19 @@ _LATE = {
     "presets": "presets",
 }
 
+# names in other libraries
+_OTHERS = {
+    "accelerate": "posenc_fast.transformers.accelerate",
+    "apply_rotary_pos_emb": "posenc_fast.torch.apply_rotary_pos_emb",
+    "positionalencoder": "posenc_fast.sklearn.PositionalEncoder",
+    "positionalembedding": "posenc_fast.torch.SinusoidalEncoding, or positional_encoding,",
+    "rope": "Rotary",
+    "rotary_embedding": "Rotary, or posenc_fast.torch.RotaryEncoding,",
+    "rotaryembedding": "Rotary, or posenc_fast.torch.RotaryEncoding,",
+    "rotaryencoding": "posenc_fast.torch.RotaryEncoding, or Rotary,",
+    "sinusoidalencoding": "posenc_fast.torch.SinusoidalEncoding, or sinusoidal,",
+}
+
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
@@ -117,9 +130,9 @@ if not TYPE_CHECKING:
                 raise AttributeError(
                     f"module {__name__!r} has no attribute {name!r} here: {error}", name=name
                 ) from error
-        raise AttributeError(
-            f"module {__name__!r} has no attribute {name!r}{meant(name, (*__all__, *SUBMODULES))}", name=name
-        )
+        other = _OTHERS.get(name.lower())
+        hint = f"; is {other} meant?" if other else meant(name, (*__all__, *SUBMODULES))
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}", name=name)
 
 
 def __dir__() -> list[str]:

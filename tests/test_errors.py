@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import re
 import subprocess
 import sys
@@ -532,6 +534,75 @@ def test_nothing_is_suggested_for_what_is_like_nothing():
         pf.sinusoidal(4, layout=3)
     with pytest.raises(AttributeError, match=r"has no attribute 'zzz'$"):
         pf.zzz  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: pf.sinusoidal(64, theta=5e5), "'theta'; is 'base' meant?"),
+        (lambda: pf.sinusoidal(dim=64), "'dim'; is 'd_model' meant?"),
+        (lambda: pf.sinusoidal(64, max_period=1e3), "'max_period'; is 'base' meant?"),
+        (lambda: pf.sinusoidal(64, seq_len=9), "'seq_len'; Encoding.table and Rotary.tables take the length"),
+        (lambda: pf.positional_encoding(seq_len=9, d_model=4), "'seq_len'; is 'length' meant?"),
+        (lambda: pf.positional_encoding(9, 4, n=100), "'n'; is 'base' meant?"),
+        (lambda: pf.positional_encoding(9, 4, offset=100), "'offset'; is 'start' meant?"),
+        (lambda: pf.positional_encoding(9, 4, layuot="concatenated"), "'layout'"),
+        (lambda: pf.fourier_features([1.0], interleaved=True), "'interleaved'; is 'layout' meant?"),
+        (lambda: pf.geometric(4, theta=5), "'theta'; is 'base' meant?"),
+        (lambda: pf.linear(n=4, first=1, last=2), "'n'; is 'count' meant?"),
+        (lambda: pf.grid(shape=[3], encoding=pf.sinusoidal(4)), "'shape'; is 'axes' meant?"),
+        (lambda: pf.join([pf.sinusoidal(4)], dims=[0]), "'dims'; is 'axes' meant?"),
+        (lambda: pf.reference.sinusoidal(64, theta=5), "'theta'; is 'base' meant?"),
+    ],
+)
+def test_arguments_of_other_libraries(call, words):
+    with pytest.raises(TypeError, match=re.escape(words)):
+        call()
+
+
+def test_other_type_errors_stay_as_they_are():
+    with pytest.raises(TypeError, match=r"^sinusoidal\(\) missing 1 required positional argument: 'd_model'$"):
+        pf.sinusoidal()
+    with pytest.raises(TypeError, match=r"^d_model must be an integer, not 'x'$"):
+        pf.sinusoidal("x")
+    with pytest.raises(TypeError, match=r"unexpected keyword argument 'zzz'$"):
+        pf.sinusoidal(4, zzz=1)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("rope", "; is Rotary meant?"),
+        ("RoPE", "; is Rotary meant?"),
+        ("RotaryEmbedding", "; is Rotary, or posenc_fast.torch.RotaryEncoding, meant?"),
+        ("PositionalEncoding", "; is 'positional_encoding' meant?"),
+        ("SinusoidalEncoding", "; is posenc_fast.torch.SinusoidalEncoding, or sinusoidal, meant?"),
+    ],
+)
+def test_names_of_other_libraries(name, words):
+    with pytest.raises(AttributeError, match=re.escape(f"module 'posenc_fast' has no attribute {name!r}{words}")):
+        getattr(pf, name)
+
+
+def test_names_of_other_libraries_in_torch():
+    optional("torch")
+    for name, words in (("RotaryEmbedding", "is 'RotaryEncoding' meant?"), ("addto", "is 'add_to' meant?"), ("qq", "")):
+        with pytest.raises(AttributeError, match=f"has no attribute {name!r}.*{re.escape(words)}$"):
+            getattr(pf.torch, name)
+    with pytest.raises(TypeError, match="'theta'; is 'base' meant"):
+        pf.torch.SinusoidalEncoding(64, theta=5)
+
+
+def test_a_schedule_says_what_has_rows():
+    for schedule in (pf.periodic(["1D"]), pf.geometric(4), pf.linear(2, 1, 2)):
+        for name in ("encode", "table"):
+            with pytest.raises(
+                AttributeError, match=f"no attribute {name!r}; give it to fourier_features or sinusoidal"
+            ):
+                getattr(schedule, name)
+        with pytest.raises(AttributeError, match=r"has no attribute 'shape'$"):
+            schedule.shape  # noqa: B018
+        assert pickle.loads(pickle.dumps(schedule)) == copy.copy(schedule) == schedule
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._numbers.arguments import check_size, check_width, count_of, real, real_array
-from .._numbers.names import one_of
+from .._numbers.names import hinted, one_of
 from .._numbers.schedule import Explicit, Geometric, Schedule, checked, explicit
 from .._numbers.signatures import DType, Float, FormulaOptions
 from ..typing import Function, Layout, Odd
@@ -100,6 +100,7 @@ def positional_encoding(
 ) -> Out: ...
 
 
+@hinted
 def positional_encoding(
     length: int,
     d_model: int,
@@ -166,6 +167,7 @@ def positional_encoding(
     return encoding._table(rows, start, step, dtype, "exact", out, workers)
 
 
+@hinted
 def sinusoidal(
     d_model: int,
     *,
@@ -309,6 +311,7 @@ def _build(
     )
 
 
+@hinted
 def fourier_features(
     frequencies: npt.ArrayLike | Schedule,
     *,
@@ -371,6 +374,7 @@ def fourier_features(
     )
 
 
+@hinted
 def join(encodings: Sequence[Encoding], *, axes: Sequence[int | Sequence[int]] | None = None) -> Encoding:
     """Columns of several encodings side by side, over several axes.
 

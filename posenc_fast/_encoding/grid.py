@@ -15,7 +15,7 @@ from .._engine.blocks import BLOCK, WORTH_A_THREAD, Target, collapse
 from .._numbers.arguments import check_size, check_workers, count_of
 from .._numbers.arrays import check_out, new
 from .._numbers.formats import wanted_type
-from .._numbers.names import one_of
+from .._numbers.names import hinted, one_of
 from .._numbers.signatures import DType, Float, GridOptions
 from ..typing import Indexing
 from .conversion import checked_integer, convert, of_range, together
@@ -75,6 +75,7 @@ def grid(
 ) -> Out: ...
 
 
+@hinted
 def grid(
     axes: Sequence[int | npt.ArrayLike],
     encoding: Encoding,

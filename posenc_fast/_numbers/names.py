@@ -3,12 +3,29 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
-from typing import Any, TypeVar
+import functools
+import inspect
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar, cast
 
-__all__ = ["meant", "one_of"]
+__all__ = ["hinted", "meant", "one_of"]
 
 Choice = TypeVar("Choice", bound=str)
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+# what other libraries call an argument; of several that a function has, the first is meant
+_SYNONYMS = {
+    "count": "k n num num_bands num_freqs",
+    "base": "max_period max_timescale max_wavelength n rope_base rope_theta rotary_base temperature theta wavelength",
+    "d_model": "channels d depth d_hid dim embed_dim embedding_dim emb_dim hidden_dim hidden_size num_hiddens",
+    "head_dim": "d dim dim_head d_head embed_dim head_size",
+    "rotary_dim": "rot_dim rotary_ndims",
+    "length": "len max_len max_length max_seq_len n_positions num_positions seq_len sequence_length",
+    "start": "offset past_length position_offset start_pos",
+    "layout": "concat interleave interleaved is_neox neox_style traditional",
+    "axes": "dims shape size sizes",
+    "scaling": "rope_scaling rope_parameters",
+}
 
 
 def meant(name: Any, known: Iterable[str]) -> str:
@@ -24,3 +41,39 @@ def one_of(value: Any, name: str, choices: Iterable[Choice]) -> Choice:
     if not isinstance(value, str) or value not in known:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, known))}, not {value!r}{meant(value, known)}")
     return value  # pyright: ignore[reportReturnType]
+
+
+def hinted(function: Function) -> Function:
+    """The function, whose errors about unknown arguments say which one was probably meant."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except TypeError as error:
+            # what was raised further down is not about how this function was called
+            if error.__traceback__ is None or error.__traceback__.tb_next is not None:
+                raise
+            hint = _hint(kwargs, inspect.signature(function).parameters)
+            # newer Pythons name what is spelt alike themselves
+            if not hint or "Did you mean" in str(error):
+                raise
+            raise TypeError(f"{error}{hint}") from None
+
+    return cast(Function, call)
+
+
+def _hint(given: Iterable[str], known: Iterable[str]) -> str:
+    """What is probably meant by the first of the given arguments that are not known."""
+    parameters = tuple(known)
+    for name in given:
+        if name in parameters:
+            continue
+        for parameter, others in _SYNONYMS.items():
+            if name in others.split():
+                if parameter in parameters:
+                    return f"; is {parameter!r} meant?"
+                if parameter == "length":
+                    return "; Encoding.table and Rotary.tables take the length, and there is no longest one"
+        return meant(name, parameters)
+    return ""

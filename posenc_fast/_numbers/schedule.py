@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,7 @@ import numpy.typing as npt
 from . import exact as _exact
 from .arguments import MOST_COLUMNS, count_of, real, real_array
 from .exact import Real
+from .names import hinted
 
 __all__ = [
     "Explicit",
@@ -28,6 +29,9 @@ __all__ = [
 
 # enough for two doubles with a margin for the errors of a few thousand multiplications
 _BITS = 192
+
+# what people ask a schedule for
+_OF_ENCODINGS = ("add_to", "d_model", "encode", "table")
 
 
 class Schedule:
@@ -55,6 +59,13 @@ class Schedule:
 
     def _slice(self, chosen: slice) -> Schedule:
         return Part(self, *chosen.indices(len(self)))
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Raise the usual error, and say what has rows."""
+            way = "; give it to fourier_features or sinusoidal, which make an Encoding" if name in _OF_ENCODINGS else ""
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{way}", name=name, obj=self)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Schedule) and type(self) is type(other) and self._key == other._key
@@ -323,6 +334,7 @@ def radians(schedule: Schedule) -> npt.NDArray[np.float64]:
     return values
 
 
+@hinted
 def geometric(count: int, *, base: float = 10000.0, freq_shift: float = 0.0, first: float = 1.0) -> Schedule:
     """Frequencies in geometric progression: ``first * base ** (-i / (count - freq_shift))``.
 
@@ -358,6 +370,7 @@ def geometric(count: int, *, base: float = 10000.0, freq_shift: float = 0.0, fir
     return checked(Geometric(n, real(base, "base", positive=True), n - shift, real(first, "first")))
 
 
+@hinted
 def linear(count: int, first: float, last: float) -> Schedule:
     """Equally spaced frequencies.
 

@@ -16,6 +16,9 @@ try:
 except ImportError as error:
     raise ImportError("posenc_fast.torch needs the package torch: pip install torch") from error
 
+from typing import TYPE_CHECKING, Any
+
+from .._numbers.names import meant
 from ._apply import apply_rotary_pos_emb
 from ._functions import add_to, encode, grid, rotate, table
 from ._rotary import RotaryEncoding
@@ -35,6 +38,15 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        # what other libraries call the modules
+        other = {"rotaryembedding": "RotaryEncoding", "positionalencoding": "SinusoidalEncoding"}.get(name.lower())
+        hint = f"; is {other!r} meant?" if other else meant(name, __all__)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}", name=name)
 
 
 # what pickles name
