@@ -298,8 +298,9 @@ def sinusoids(
     chosen = _spread(encoding, rows) if columns is None else [count_of(c, "columns", 0) for c in columns]
     if max(chosen, default=0) >= encoding.d_model:
         raise ValueError(f"columns has {max(chosen)}, but the encoding has columns 0 to {encoding.d_model - 1}")
+    dots = encoding.table(rows, start=start)
     fine = start + np.linspace(0, rows - 1, min(20 * rows, 4000))
-    smooth, dots = encoding.encode(fine), encoding.table(rows, start=start)
+    smooth = encoding.encode(fine)
     axes = _axes(ax)
     for c, colour in zip(chosen, plt.get_cmap("viridis")(np.linspace(0, 0.85, len(chosen))), strict=True):
         label = f"column {c}: {_wavelength(encoding.frequencies[c])}"
@@ -388,7 +389,7 @@ def clocks(
     ----------
     encoding, d_model, ax
         As in `heatmap`.
-    positions : sequence of float
+    positions : sequence of float, or of datetime64
         What time the clocks show.
     pairs : int
         How many frequencies at most, equally spaced among all, the fastest first.
@@ -430,7 +431,7 @@ def clocks(
             axes.add_patch(Circle((x, y), 1.0, fill=False, color="0.7"))
             axes.plot([x, x + right], [y, y + up], color="C0", linewidth=2, solid_capstyle="round")
     axes.set_xticks(across * np.arange(shown), [_wavelength(w) for w in frequencies])
-    axes.set_yticks(-down * np.arange(len(times)), [f"{p:.15g}" for p in times])
+    axes.set_yticks(-down * np.arange(len(times)), _labels(positions, times))
     axes.set(
         title=f"{_name(what, encoding)}: {shown} of {len(every)} pairs",
         xlabel="wavelength (positions)",
@@ -442,6 +443,12 @@ def clocks(
     axes.spines[:].set_visible(False)
     axes.tick_params(length=0)
     return axes
+
+
+def _labels(positions: Any, numbers: npt.NDArray[np.float64]) -> list[str]:
+    """Positions as they were given: times as times, and not as seconds."""
+    given = np.asarray(positions).reshape(-1)
+    return [str(time) for time in given] if given.dtype.kind in "mM" else [f"{number:.15g}" for number in numbers]
 
 
 def _spacing(axes: Axes, columns: int, rows: int) -> tuple[float, float]:
@@ -467,7 +474,7 @@ def shift(
     encoding, length, d_model
         As in `heatmap`; the encoding has pairs of columns, as `Encoding.shift` needs them.
     offset : float
-        How far to move.
+        How far to move; a timedelta64 is as many seconds.
     axes : sequence of three matplotlib.axes.Axes, optional
         Where to draw; a new figure if not given.
 
@@ -490,6 +497,9 @@ def shift(
     """
     what, encoding = encoding, _encoding(encoding, d_model)
     matrix = encoding.transition_matrix(offset)
+    # the matrix has taken the offset, so it is a number or a time
+    moved = float(convert(offset, 1, "offset").rounded())
+    by = f"{offset:.6g}" if isinstance(offset, (int, float)) else str(offset)
     table = encoding.table(count_of(length, "length", 1), dtype=np.float64)
     if axes is None:
         _, axes = plt.subplots(1, 3, figsize=(12, 3.5), layout="constrained")
@@ -501,8 +511,8 @@ def shift(
     part = "" if len(chosen) == encoding.d_model else f", {len(chosen)} of {encoding.d_model} columns"
     parts = (
         (table, 0, largest, "position", _name(what, encoding)),
-        (matrix[np.ix_(chosen, chosen)], 0, 1.0, "column", f"transition matrix of {offset:.6g}{part}"),
-        (table @ matrix, offset, largest, "position", f"table times matrix: moved by {offset:.6g}"),
+        (matrix[np.ix_(chosen, chosen)], 0, 1.0, "column", f"transition matrix of {by}{part}"),
+        (table @ matrix, moved, largest, "position", f"table times matrix: moved by {by}"),
     )
     for ax, (values, first, most, label, title) in zip(result, parts, strict=True):
         _picture(ax, values, first, most)

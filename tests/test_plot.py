@@ -250,6 +250,21 @@ def test_nothing_is_cut_off(drawing):
     assert min(seen.x0 - whole.x0, seen.y0 - whole.y0, whole.x1 - seen.x1, whole.y1 - seen.y1) >= 0
 
 
+def test_times_are_labelled_as_times():
+    """And not as the seconds that they count."""
+    times = np.array(["2026-01-01T06", "NaT", "2026-07-01T00"], "M8[h]")
+    axes = plot.clocks(pf.fourier_features(pf.periodic(["1D", "7D"])), times)
+    assert [text.get_text() for text in axes.get_yticklabels()] == ["2026-01-01T06", "NaT", "2026-07-01T00"]
+    axes = plot.clocks(LINE, [0, 1.5])
+    assert [text.get_text() for text in axes.get_yticklabels()] == ["0", "1.5"]
+    parts = plot.shift(LINE, 20, np.timedelta64(2, "m"))
+    assert [ax.get_title() for ax in parts[1:]] == [
+        "transition matrix of 2 minutes",
+        "table times matrix: moved by 2 minutes",
+    ]
+    assert parts[2].get_ylim() == (139.5, 119.5)
+
+
 # ---- how it is called -------------------------------------------------------------------------------------------
 
 
@@ -279,6 +294,11 @@ def test_presets_and_places(drawing):
         (lambda: plot.sinusoids(LINE, columns=[12]), ValueError, ["columns", "12", "11"]),
         (lambda: plot.sinusoids(LINE, columns=[-1]), ValueError, ["columns", "-1"]),
         (lambda: plot.similarity(LINE, float("nan")), ValueError, ["position", "nan"]),
+        (lambda: plot.sinusoids(LINE, start="x"), TypeError, ["start must be a real number, not 'x'"]),
+        (lambda: plot.sinusoids(LINE, start=None), TypeError, ["start must be a real number, not None"]),
+        (lambda: plot.sinusoids(LINE, start=np.datetime64("2026-01-01")), TypeError, ["start must be", "2026-01-01"]),
+        (lambda: plot.heatmap(LINE, 10**13), MemoryError, ["(10000000000000, 12)", "float32"]),
+        (lambda: plot.shift(LINE, offset="x"), TypeError, ["offset", "'x'"]),
         (lambda: plot.similarity(LINE, span=0), ValueError, ["span", "0"]),
         (lambda: plot.clocks(LINE, pairs=0), ValueError, ["pairs", "0"]),
         (lambda: plot.shift(pf.sinusoidal(3)), ValueError, ["column 2", "partner"]),

@@ -320,7 +320,7 @@ def _found(given: Table, fit: _Fit, encoding: Encoding, makers: tuple[str, ...])
     if misfit > 1:
         return None
     settings = fit.candidate.settings
-    known = {name: settings.get(name) for name in ("base", "freq_shift", "first", "layout")}
+    known: dict[str, Any] = {name: settings.get(name) for name in ("base", "freq_shift", "first", "layout")}
     return Identification(
         presets=makers,
         encoding=encoding,

@@ -87,7 +87,9 @@ def _shapes(points: int, ndim: int) -> Iterator[tuple[int, ...]]:
     sides = [n for n in range(2, math.isqrt(points) + 1) if points % n == 0]
     divisors = sorted({*sides, *(points // n for n in sides)})
     if ndim == 2:
-        found = [(n, points // n) for n in divisors if 1 / _LONGEST <= n * n / points <= _LONGEST]
+        found: list[tuple[int, ...]] = [
+            (n, points // n) for n in divisors if 1 / _LONGEST <= n * n / points <= _LONGEST
+        ]
     else:
         found = [(t, *rest) for t in divisors for rest in _shapes(points // t, 2)]
     return iter(sorted(found, key=lambda lengths: abs(math.log(lengths[-2] / lengths[-1]))))

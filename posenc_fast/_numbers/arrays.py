@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import sys
 from typing import Any
@@ -33,11 +32,12 @@ def empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     size = math.prod(shape) * dtype.itemsize
     if size < _LARGE:
         return np.empty(shape, dtype)
-    with contextlib.suppress(MemoryError):
+    try:
         memory = np.empty(size + _LINE, np.uint8)
-        return np.ndarray(shape, dtype, memory, -memory.ctypes.data % _LINE)
-    # NumPy's error names the shape and the type that were asked for
-    return np.empty(shape, dtype)
+    except MemoryError:
+        # so that the error has the shape and the type that were asked for
+        return np.empty(shape, dtype)
+    return np.ndarray(shape, dtype, memory, -memory.ctypes.data % _LINE)
 
 
 def new(shape: tuple[int, ...], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
