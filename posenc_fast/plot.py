@@ -462,7 +462,7 @@ def _spacing(axes: Axes, columns: int, rows: int) -> tuple[float, float]:
 def shift(
     encoding: Encoding | str,
     length: int = 100,
-    offset: float = 10,
+    offset: float | np.timedelta64 = 10,
     *,
     d_model: int = 128,
     axes: Sequence[Axes] | None = None,
@@ -473,7 +473,7 @@ def shift(
     ----------
     encoding, length, d_model
         As in `heatmap`; the encoding has pairs of columns, as `Encoding.shift` needs them.
-    offset : float
+    offset : float or timedelta64
         How far to move; a timedelta64 is as many seconds.
     axes : sequence of three matplotlib.axes.Axes, optional
         Where to draw; a new figure if not given.
@@ -496,7 +496,8 @@ def shift(
     3
     """
     what, encoding = encoding, _encoding(encoding, d_model)
-    matrix = encoding.transition_matrix(offset)
+    given: Any = offset
+    matrix = encoding.transition_matrix(given)
     # the matrix has taken the offset, so it is a number or a time
     moved = float(convert(offset, 1, "offset").rounded())
     by = f"{offset:.6g}" if isinstance(offset, (int, float)) else str(offset)

@@ -77,7 +77,7 @@ def numbers_of(value: Any, name: str) -> tuple[npt.NDArray[Any], Format]:
         value = value.detach() if value.is_meta else value.detach().cpu()
         rounded = str(value.dtype) == "torch.bfloat16"
     array = as_array(value, name)
-    parts = array.real if array.dtype.kind == "c" else array
-    form = BFLOAT16 if rounded else format_of(float_type(parts.dtype, name))
+    dtype = np.dtype(f"f{array.dtype.itemsize // 2}") if array.dtype.kind == "c" else array.dtype
+    form = BFLOAT16 if rounded else format_of(float_type(dtype, name))
     assert form is not None
     return array, form
