@@ -279,6 +279,22 @@ def test_grids(name, axes, build, dtype):
         assert called.shape == rows.shape
 
 
+@pytest.mark.parametrize(
+    ("side", "options"),
+    [(24, {"base_size": 8}), (24, {}), (20, {"base_size": 20, "interpolation_scale": 2}), (96, {"base_size": 64})],
+    ids=["unknown", "usual", "interpolated", "larger"],
+)
+def test_grids_of_diffusers(side, options):
+    """Steps that are parts of a cell, as of Stable Diffusion 3 and PixArt."""
+    encoding = presets.diffusers_2d(32, side, **options)
+    found = pf.identify(pf.grid([side, side], encoding).reshape(1, -1, 32))
+    if options == {"base_size": 8}:
+        assert not found
+        return
+    assert (found.presets, found.axes) == (("diffusers_2d",), (side, side))
+    np.testing.assert_allclose(found.encoding.frequencies, encoding.frequencies, rtol=1e-15)
+
+
 def test_scaled_grids_and_given_starts():
     table = 0.02 * pf.grid([6, 8], presets.mae(64), dtype=np.float64).reshape(48, 64)
     found = pf.identify(table)

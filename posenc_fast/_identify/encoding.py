@@ -179,8 +179,8 @@ def identify(table: npt.ArrayLike, *, start: float | None = None) -> Identificat
     The start is found up to half the longest wavelength either side of 0; of three columns the base is not found.
     Tables over two and three axes are compared with the presets of so many, with their defaults, for each shape that has
     as many points and the last two sides of which are up to 16 times as long as one another; positions count from 0,
-    from 1 or from the middle. The closest preset is named if it differs by at most half its largest value: any two
-    cosines differ by at most 2.
+    from 1 or from the middle; on squares, in the steps of Stable Diffusion 3 and PixArt too. The closest preset is named
+    if it differs by at most half its largest value: any two cosines differ by at most 2.
 
     Examples
     --------

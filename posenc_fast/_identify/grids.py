@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._encoding.value import Encoding
+from ..presets._images import diffusers_2d
 from ..presets._registry import FACTS
 from .angles import Table, factor, tolerated
 
@@ -47,20 +48,23 @@ def over_axes(given: Table, start: float | None, shape: tuple[int, ...] | None) 
         makers.setdefault(encoding, []).append(name)
     picked = np.unique(np.linspace(0, points - 1, _SAMPLE).astype(np.intp))
     sample = given.whole[skipped + picked].astype(np.float64)
-    shapes = {ndim: list(_shapes(points, ndim)) if shape is None else [shape] for ndim in (2, 3)}
-    for encoding, names in makers.items():
-        for lengths in shapes[encoding.ndim] if shape is None or encoding.ndim == len(shape) else ():
-            cells = np.stack(np.unravel_index(picked, lengths), -1)
-            for firsts in _firsts(lengths, start):
-                angles = (cells + firsts) @ encoding.frequencies.T
-                expected = _values(encoding, angles)
-                scale = factor(given, sample, expected)
-                if scale == 0 or (np.abs(sample - scale * expected) > tolerated(given, sample, angles, scale)).any():
-                    continue
-                error = _compared(given, skipped, encoding, lengths, firsts, scale)
-                if error is not None:
-                    axes = tuple(n if f == 0 else range(f, f + n) for f, n in zip(firsts, lengths, strict=True))
-                    return Over(tuple(names), encoding, axes, scale, error)
+    lengths_of = {ndim: list(_shapes(points, ndim)) if shape is None else [] for ndim in (2, 3)}
+    if shape is not None:
+        lengths_of[len(shape)] = [shape]
+    tried = [(one, encoding, names) for encoding, names in makers.items() for one in lengths_of[encoding.ndim]]
+    tried += [(one, encoding, ["diffusers_2d"]) for one in lengths_of[2] for encoding in _stretched(one, given)]
+    for lengths, encoding, names in tried:
+        cells = np.stack(np.unravel_index(picked, lengths), -1)
+        for firsts in _firsts(lengths, start):
+            angles = (cells + firsts) @ encoding.frequencies.T
+            expected = _values(encoding, angles)
+            scale = factor(given, sample, expected)
+            if scale == 0 or (np.abs(sample - scale * expected) > tolerated(given, sample, angles, scale)).any():
+                continue
+            error = _compared(given, skipped, encoding, lengths, firsts, scale)
+            if error is not None:
+                axes = tuple(n if f == 0 else range(f, f + n) for f, n in zip(firsts, lengths, strict=True))
+                return Over(tuple(names), encoding, axes, scale, error)
     return None
 
 
@@ -80,6 +84,14 @@ def _presets(d: int) -> Iterator[tuple[str, Encoding]]:
                 continue
             if encoding.ndim in (2, 3) and encoding.d_model == d:
                 yield name, encoding
+
+
+def _stretched(lengths: tuple[int, ...], given: Table) -> Iterator[Encoding]:
+    """Those of diffusers whose steps are parts of a cell: of squares, with the settings of PixArt and Stable Diffusion 3."""
+    side, d = lengths[0], given.whole.shape[1]
+    if side == lengths[1] and d % 4 == 0:
+        for base_size, scale in ((16, 1), (32, 1), (64, 1), (side, 2), (side, 4)):
+            yield diffusers_2d(d, side, base_size=base_size, interpolation_scale=scale)
 
 
 def _shapes(points: int, ndim: int) -> Iterator[tuple[int, ...]]:
