@@ -212,8 +212,8 @@ class Plans:
         if positions.form == "integer":
             sizes += np.abs(components[:, len(least) : 2 * len(least)])
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            tiny = ((sizes > 0) & (sizes * least < TINY)).any(axis=1) & np.isfinite(components).all(axis=1)
-        return np.where(tiny[:, np.newaxis], 2 * HUGE, components)
+            tiny = ((sizes > 0) & (sizes * least < TINY)).any(axis=1, keepdims=True)
+        return np.where(tiny & np.isfinite(components).all(axis=1, keepdims=True), 2 * HUGE, components)
 
     def sign_zeros(self, components: Floats, out: Array, kind: int, added: bool) -> None:
         """Give zeros at whole quarter turns about periods the signs that IEEE 754 has for sinPi and cosPi.
