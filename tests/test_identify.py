@@ -414,3 +414,11 @@ def test_answers_are_values():
     with pytest.raises(FrozenInstanceError):
         one.start = 3
     assert str(one).splitlines()[1:3] == ["encoding    sinusoidal(16)", "positions   1, 2, .."]
+
+
+def test_bfloat16_that_went_to_float32():
+    """As readers of checkpoints without that type give it: the upper halves of float32 numbers."""
+    rows = pf.presets.whisper(384).table(400)
+    bits = rows.view(np.uint32)
+    rounded = ((bits + 0x7FFF + ((bits >> 16) & 1)) & np.uint32(0xFFFF0000)).view(np.float32)
+    assert "whisper" in pf.identify(rounded).presets

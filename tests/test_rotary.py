@@ -501,7 +501,7 @@ def test_from_config(tmp_path):
     assert pf.Rotary.from_config(whole, layout="half") == pf.Rotary(64, base=1e6, rotary_dim=32)
     vision = {"head_dim": 128, "rope_scaling": {"type": "mrope", "mrope_section": [16, 24, 24]}}
     assert pf.Rotary.from_config(vision, layout="half") == pf.Rotary(128, sections=[16, 24, 24])
-    deepseek = {"model_type": "deepseek_v3", "qk_rope_head_dim": 64, "head_dim": 192, "rope_interleave": True}
+    deepseek = {"model_type": "deepseek_v3", "qk_rope_head_dim": 64, "head_dim": 64, "rope_interleave": True}
     assert pf.Rotary.from_config(deepseek) == pf.Rotary(64, layout="interleaved_to_half")
     for model, layout in (("llama", "half"), ("cohere2", "interleaved"), ("qwen2_5_omni_dit", "interleaved_to_half")):
         assert pf.Rotary.from_config({"model_type": model, "head_dim": 8}) == pf.Rotary(8, layout=layout)
@@ -712,3 +712,17 @@ def test_tables_in_the_memory_of_out(which):
     parts[0][...], parts[1][...] = cos, sin
     given = parts[0] if which != "sin" else cos, parts[1] if which != "cos" else sin
     np.testing.assert_array_equal(rotary.apply_tables(x, *given, out=memory.reshape(x.shape)), expected)
+
+
+def test_one_start_for_each_sequence():
+    """The error says what to give; and what it says is right."""
+    rotary, x = pf.Rotary(8), np.ones((2, 3, 5, 8), np.float32)
+    with pytest.raises(TypeError, match=r"start must be one number, not \[5, 9\].*numpy.add.outer\(start, range\(5\)\)"):
+        rotary.apply(x, start=[5, 9])
+    turned = rotary.apply(x, positions=np.add.outer([5, 9], range(5)))
+    np.testing.assert_array_equal(turned[1], rotary.apply(x[1], start=9))
+
+
+def test_names_of_other_libraries():
+    with pytest.raises(TypeError, match="is 'base' meant"):
+        pf.Rotary(64, theta=1e6)

@@ -70,7 +70,7 @@ def _identify(arguments: argparse.Namespace) -> int:
     try:
         # NumPy warns of some kinds of NaN where they are converted, which the check of finite values reports
         with np.errstate(invalid="ignore"):
-            found = identify_rotary(**rotary) if rotary else identify(_rows(table), start=arguments.start)
+            found = identify_rotary(**rotary) if rotary else identify(table, start=arguments.start)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{path}: {error}") from None
     say(str(found))
@@ -92,8 +92,3 @@ def _key(archive: Archive, key: str | None, path: str, known: tuple[str, ...]) -
     if key not in archive.names:
         raise ValueError(f"{path} has no key {key!r}{meant(key, names)}; the keys are {listed}")
     return key
-
-
-def _rows(table: Array) -> Array:
-    """Without the axes of length one that buffers of torch modules have."""
-    return table.reshape([n for n in table.shape if n != 1]) if table.ndim > 2 else table

@@ -89,7 +89,7 @@ def _values(positions: Any, name: str) -> _Values:
     if isinstance(positions, (list, tuple)):
         return _of_list(positions, name)
     if positions is None:
-        raise TypeError(f"{name} must be an array, not None; in a list, None is a missing one")
+        raise TypeError(f"{name} must be an array, not None; within a list, None stands for a missing position")
     if isinstance(positions, (bytes, bytearray)):
         raise _is_text(positions, name)
     values, missing = _held_by(positions, name)

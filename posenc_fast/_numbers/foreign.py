@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .arrays import is_tensor
-from .formats import BFLOAT16, Format, float_type, format_of
+from .formats import BFLOAT16, FLOAT32, Format, float_type, format_of
 
 __all__ = ["as_array", "check_eager", "numbers_of"]
 
@@ -69,7 +69,8 @@ def check_eager(value: Any, name: str) -> None:
 def numbers_of(value: Any, name: str) -> tuple[npt.NDArray[Any], Format]:
     """What is only looked at, such as weights, as an array, and the format of its numbers, or of their two parts.
 
-    Gradients and devices of tensors do not count; bfloat16 ones become float32, so that ml_dtypes need not be there.
+    Gradients and devices of tensors do not count; bfloat16 ones become float32, so that ml_dtypes need not be there. The
+    format of float32 numbers that bfloat16 holds is bfloat16.
     """
     rounded = False
     if is_tensor(value):
@@ -80,4 +81,8 @@ def numbers_of(value: Any, name: str) -> tuple[npt.NDArray[Any], Format]:
     dtype = np.dtype(f"f{array.dtype.itemsize // 2}") if array.dtype.kind == "c" else array.dtype
     form = BFLOAT16 if rounded else format_of(float_type(dtype, name))
     assert form is not None
+    if form is FLOAT32 and array.dtype.kind == "f" and array.size:
+        # bfloat16 is the upper half of a float32, and what a program without the type makes of it
+        bits = np.ascontiguousarray(array, np.float32).view(np.uint32)
+        form = form if (bits & np.uint32(0xFFFF)).any() else BFLOAT16
     return array, form

@@ -44,6 +44,11 @@ def by_positions(
     x, form, axis, lead, length = _checked_x(rotary, x, seq_axis)
     dtype = short.angles_type(form.kind)
     if positions is None:
+        if isinstance(start, (list, tuple, np.ndarray)):
+            raise TypeError(
+                f"start must be one number, not {start!r}; for one a sequence give positions=numpy.add.outer(start, "
+                f"range({length}))"
+            )
         if length:
             progression(start, 1, length)
 

@@ -14,7 +14,7 @@ from .._encoding.recipes import Recipe, recipe_of
 from .._encoding.value import Encoding
 from .._engine import backend as _backend
 from .._numbers.arguments import check_width, count_of, is_exact, real
-from .._numbers.names import one_of
+from .._numbers.names import hinted, one_of
 from .._numbers.schedule import Schedule
 from .._numbers.signatures import DType, Float, TablesOptions
 from ..typing import Function, Precision, RotaryLayout
@@ -115,6 +115,7 @@ class Rotary:
     _pinned: str | None = None
     _encodings: type[Encoding] = Encoding
 
+    @hinted
     def __init__(
         self,
         head_dim: int,
