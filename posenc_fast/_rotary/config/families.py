@@ -614,6 +614,7 @@ FAMILIES = (
         "transformers: modeling_laguna.py",
         groups={"sliding_attention": LayerGroup(1e4), "full_attention": LayerGroup(5e5, factor=0.5)},
         factor=1.0,
+        outer_factor=False,
     ),
     Family("MiMo V2", "mimo_v2_flash", "transformers: modeling_mimo_v2_flash.py", groups=_two(1e4, 5e6), factor=0.334),
     Family(

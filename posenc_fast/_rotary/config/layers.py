@@ -227,10 +227,10 @@ def _check_flat(found: Found) -> None:
 
 def _check_lists(found: Found, nested: list[str]) -> None:
     """An error where lists for all layers, not the parameters for kinds of them, may be read."""
-    types = found.types()
-    used = found.family.groups if types is None else set(map(found.label, types))
+    types, codes = found.types(), found.family.codes[0]
+    used = found.family.groups if types is None or codes else set(map(found.label, types))
     missing = sorted(name for name in used if name not in nested)
-    if missing and "partial_rotary_factors" in found.family.factor_keys:
+    if missing and (codes or "partial_rotary_factors" in found.family.factor_keys):
         raise ValueError(
             f"{found.rope_where} lacks {missing[0]!r}, without which {found.model} reads none of it; add it"
         )

@@ -188,7 +188,7 @@ def _check_usual(found: Found, given: float | None) -> None:
             f"{found.key('partial_rotary_factor')}={outer!r} is not read by {model} there; put it into its rotary "
             "parameters, or leave it out"
         )
-    if given is None and usual != 1 and (model in NEEDS_PARAMETERS or (nested and "rope_type" in found.rope)):
+    if given is None and usual != 1 and (model in NEEDS_PARAMETERS or nested):
         raise ValueError(
             f"{found.rope_where} lacks 'partial_rotary_factor', without which {model} turns other parts than {usual} by "
             "rope_type; add it"
