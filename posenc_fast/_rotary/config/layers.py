@@ -179,7 +179,8 @@ def _with_parameters(found: Found, label: str, nested: list[str]) -> Found:
                 f"{found.rope_where}[{label!r}]['type']={own['type']!r} is not read by {found.model}, but rope_type is; "
                 "rename it if the model was made for it, or leave the scaling out"
             )
-        filled = not group.unscaled_base and any(one.base_keys for one in groups.values())
+        special = group.unscaled_base or found.family.codes[0]
+        filled = not special and any(one.base_keys for one in groups.values())
         if label in nested and own.get("rope_theta") is None and not filled:
             raise ValueError(
                 f"{found.rope_where}[{label!r}] lacks 'rope_theta', without which {found.model} has the base of its class "
