@@ -327,7 +327,8 @@ FAMILIES = (
         "transformers: modeling_phimoe.py",
         also=("short_mscale", "long_mscale"),
         spectrum="phimoe",
-        note="frequencies are those of short_factor at every length; cosines and sines are multiplied by short_mscale or, past the original length, long_mscale",
+        note="cosines and sines are multiplied by short_mscale or, past the original length, long_mscale; transformers 5.0 to "
+        "5.23 have the frequencies of short_factor at every length, other than Microsoft's code",
     ),
     Family(
         "Bamba",

@@ -58,7 +58,7 @@ def _atoms(found: Found, pairs: int, base: float, scaling: dict[str, Any], seq_l
 
 
 def _phimoe(found: Found, pairs: int, base: float, scaling: dict[str, Any], seq_len: Any) -> Arguments:
-    """The short list at every length, and a factor by the length."""
+    """The list and a factor of its own by the length, as Microsoft's and transformers' code until 4.57 have them."""
     if scaling["rope_type"] == "default":
         return {"base": base}
     original = scaling.get("original_max_position_embeddings") or found.needed("max_position_embeddings")
@@ -66,7 +66,6 @@ def _phimoe(found: Found, pairs: int, base: float, scaling: dict[str, Any], seq_
     key = "long_mscale" if seq_len is not None and seq_len > original else "short_mscale"
     if found.rope.get(key) is None:
         raise ValueError(f"{found.rope_where} lacks {key!r}, which a {found.model} that is scaled needs")
-    scaling = {name: value for name, value in scaling.items() if name != "seq_len"}
     if "attention_factor" in _rope.SCALINGS[scaling["rope_type"]].parameters:
         return {"base": base, "scaling": {**scaling, "attention_factor": found.rope[key]}}
     return {"frequencies": np.asarray(_stretched(pairs, base, scaling).values), "attention_factor": found.rope[key]}

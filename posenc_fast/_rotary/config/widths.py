@@ -166,7 +166,7 @@ def _check_head_dim(found: Found, head: int, part: float) -> None:
     if usual is None or ("head_dim" not in found.config and not usual):
         return
     whole = count_of(found.config.get("head_dim", usual), found.key("head_dim"), 1)
-    if int(whole * part) != head:
+    if whole > MOST_VALUES or int(min(whole * part, MOST_VALUES)) != head:
         said = whole if "head_dim" in found.config else f"{whole}, from its class"
         raise ValueError(
             f"{found.where} has head_dim={said}, of which {found.model} turns {part:g}, and "
