@@ -21,7 +21,8 @@ cdef inline int difficulty(const CPlan* plan, const double* position) noexcept n
             if not fabs(position[a]) < INFINITY:
                 return NO_ROW
             hard = hard or not turns <= MOST or fabs(position[a]) > HUGE
-        hard = hard or (turns < TINY and position[a] != 0)
+        # of an axis that no wave reads, nothing is lost
+        hard = hard or (turns < TINY and position[a] != 0 and plan.largest[a] > 0)
     return HARD_ROW if hard else answer
 
 

@@ -316,3 +316,14 @@ def test_torch_operators_carry_it():
     text = optional("posenc_fast.torch._text")
     encoding = pf.fourier_features(pf.periodic([DAY, 0.1, Fraction(1, 3)]))
     assert text.read(text.write(encoding)) == encoding
+
+
+@pytest.mark.usefixtures("backend")
+def test_usual_times_need_no_exact_arithmetic(monkeypatch):
+    """A row by exact arithmetic takes a hundred times as long: it is for tiny and enormous angles alone."""
+    monkeypatch.setattr("posenc_fast._encoding.rows.exact_row", lambda *given: pytest.fail(f"exact row of {given[1]}"))
+    encoding = pf.fourier_features(pf.periodic(["1D", "7D"]))
+    encoding.encode(np.datetime64("2026-01-01", "s") + np.arange(1000) * 3607)
+    encoding.encode(np.arange(1000.0) + 0.25)
+    both = pf.join([encoding, pf.sinusoidal(8)])
+    both.encode(np.stack([np.arange(1000.0), np.arange(1000.0)], axis=1))

@@ -90,6 +90,6 @@ def rows_left_out(positions: Floats, largest: Floats) -> npt.NDArray[np.bool_]:
     """Which rows the engine leaves out: too many turns, or so few that the error of a product underflows."""
     with np.errstate(invalid="ignore", over="ignore", under="ignore"):
         turns = np.abs(positions) * largest
-        beyond = ~(turns <= MOST) | (np.abs(positions) > HUGE) | ((turns < TINY) & (positions != 0))
+        beyond = ~(turns <= MOST) | (np.abs(positions) > HUGE) | ((turns < TINY) & (positions != 0) & (largest > 0))
         # rows of positions that are not finite become NaN in the engine
         return np.asarray(beyond.any(axis=1) & np.isfinite(positions).all(axis=1))
