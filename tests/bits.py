@@ -1,8 +1,12 @@
 """The hashes of `posenc_fast/_cli/bits.py`: ``python tests/bits.py`` prints them for each engine of this machine.
 
+``python tests/bits.py --write`` puts into the repository what the engines agree on: after every change of a frequency, of
+another value, or of what is asked for. ``--long --write`` does it for 2^27 values of a type in place of 2^20 (minutes, for
+Python), which a change of `calls` asks for.
+
 ``python tests/bits.py FILE`` compares them with those that another machine or compiler has printed, ``--check`` with
-those in the repository, ``--write`` puts there what the engines agree on. ``--long`` takes 2^27 values of a type in place
-of 2^20 (minutes, for Python), ``--engines baseline,python`` not all engines. No compiler, flag or architecture may change them.
+those in the repository; ``--engines baseline,python`` takes not all engines. No compiler, flag or architecture may
+change them.
 """
 
 from __future__ import annotations
@@ -17,41 +21,57 @@ from posenc_fast._cli import bits
 from posenc_fast._cli.verify import engines
 
 
+def made(long: bool, loops: bool) -> dict[str, dict[str, str]]:
+    """Parts of the file, each with its hashes by name, of the engine in use."""
+    if long:
+        return {str(bits.LONG): dict(bits.hashes(bits.LONG))}
+    parts = {str(bits.SHORT): dict(bits.hashes(bits.SHORT)), "frequencies": dict(bits.hashes_of_frequencies())}
+    return parts | ({"loops": dict(bits.hashes_of_loops())} if loops else {})
+
+
+def joined(parts: dict[str, dict[str, str]]) -> dict[str, str]:
+    return {f"{part}: {name}": digest for part, found in parts.items() for name, digest in found.items()}
+
+
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file", nargs="?")
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--long", action="store_true")
     parser.add_argument("--engines", default=",".join(engines()))
     arguments = parser.parse_args()
-    times = bits.LONG if arguments.long else bits.SHORT
-    made, wrong = {}, False
+    found, parts, wrong = {}, {}, False
     for engine in arguments.engines.split(","):
         begin = time.monotonic()
         with pf.use_backend(*engines()[engine]):
-            made[engine] = dict(bits.hashes(times))
-        print(f"{engine}: {len(made[engine])} hashes in {time.monotonic() - begin:.0f} s", file=sys.stderr)
-    first = next(iter(made.values()))
+            # Python has no loops: what NumPy's are is asked where the kernel's are to be the same
+            each = made(arguments.long, arguments.write or engine != "python")
+        found[engine], parts = joined(each), parts | each
+        print(f"{engine}: {len(found[engine])} hashes in {time.monotonic() - begin:.0f} s", file=sys.stderr)
+    together = {
+        name: {each[name] for each in found.values() if name in each} for each in found.values() for name in each
+    }
     if arguments.write:
-        if any(each != first for each in made.values()):
-            sys.exit("the engines do not agree")
+        other = [name for name, digests in together.items() if len(digests) > 1]
+        if other:
+            sys.exit("\n  ".join(["the engines do not agree:", *other]))
         stored = json.loads(bits.FILE.read_text("utf-8")) if bits.FILE.exists() else {}
-        bits.FILE.write_text(json.dumps(stored | {str(times): first}, indent=0) + "\n", "utf-8")
+        bits.FILE.write_text(json.dumps(stored | parts, indent=0) + "\n", "utf-8")
         return 0
     if arguments.check or arguments.file:
         if arguments.check:
-            right = bits.expected(times)
+            right = joined({part: bits.expected(part) for part in parts})
         else:
             with open(arguments.file, encoding="utf-8") as file:
                 right = dict(line.rstrip("\n").rsplit(": ", 1) for line in file)
-        for engine, found in made.items():
-            other = [name for name, digest in found.items() if right.get(name) != digest]
-            wrong = wrong or bool(other) or not found
-            print(f"{engine}: {len(found) - len(other)} of {len(found)} hashes are the same", *other, sep="\n  ")
+        for engine, each in found.items():
+            other = [name for name, digest in each.items() if right.get(name) != digest]
+            wrong = wrong or bool(other) or not each
+            print(f"{engine}: {len(each) - len(other)} of {len(each)} hashes are the same", *other, sep="\n  ")
         return int(wrong)
-    for name in first:
-        for digest in dict.fromkeys(each[name] for each in made.values()):
+    for name, digests in together.items():
+        for digest in sorted(digests):
             print(f"{name}: {digest}")
     return 0
 

@@ -9,9 +9,13 @@ import numpy as np
 import pytest
 
 import posenc_fast as pf
-from posenc_fast._cli import bits
+from posenc_fast._cli import bits, frequencies
 from posenc_fast._engine import python as engine
+from posenc_fast._numbers import rounding
 from posenc_fast._numbers.doubles import fma
+from posenc_fast._rotary.config.families import FAMILIES
+from posenc_fast._rotary.config.spectra import SPECTRA
+from posenc_fast._rotary.scaling import SCALINGS
 from support.checkout import checkout
 from support.fuzzing import DTYPES
 
@@ -25,6 +29,52 @@ def of(array):
 def test_stored_hashes(backend):
     found = dict(bits.hashes(bits.SHORT))
     assert found == {name: digest for name, digest in bits.expected(bits.SHORT).items() if name in found}
+
+
+@pytest.mark.parametrize("level", pf.isa_levels())
+def test_stored_hashes_at_all_widths(level):
+    with pf.use_backend("cython", level):
+        found = dict(bits.hashes_of_loops())
+    assert found == {name: digest for name, digest in bits.expected("loops").items() if name in found}
+
+
+@pytest.mark.slow
+def test_stored_hashes_at_all_widths_without_the_kernel():
+    with pf.use_backend("python"):
+        found = dict(bits.hashes_of_loops())
+    assert found == {name: digest for name, digest in bits.expected("loops").items() if name in found}
+
+
+def test_the_loops_meet_the_ends_of_vectors():
+    """Widths of every remainder, below and above those that have loops of their own."""
+    for lanes in (4, 8, 16, 32):
+        assert {width % lanes for width in bits.WIDTHS} >= {0, 1, lanes - 1}
+    assert max(bits.WIDTHS) > 256 + 32
+
+
+def test_stored_hashes_of_frequencies():
+    found, right = dict(bits.hashes_of_frequencies()), bits.expected("frequencies")
+    assert found.keys() == right.keys()
+    assert [name for name, digest in found.items() if right[name] != digest] == []
+
+
+def test_the_stored_frequencies_are_of_every_kind():
+    """All presets, each kind of scaling, each rule of a config that is more than a scaling, and exact periods."""
+    names = frequencies.sets().keys()
+    assert {name.split()[1].rstrip(",") for name in names if name.startswith("preset ")} == set(pf.presets.names())
+    assert frequencies.SCALINGS.keys() == SCALINGS.keys()
+    models = {config["model_type"] for config, _ in frequencies.CONFIGS.values()}
+    assert {family.spectrum for family in FAMILIES if models & set(family.models.split())} >= SPECTRA.keys()
+    assert any("periods" in name for name in names)
+
+
+def test_one_frequency_changes_its_hash(monkeypatch):
+    right = pf.Rotary.frequencies.fget
+    monkeypatch.setattr(pf.Rotary, "frequencies", property(lambda self: np.nextafter(right(self), 2.0)))
+    found, expected = dict(bits.hashes_of_frequencies()), bits.expected("frequencies")
+    other = {name for name in found if found[name] != expected[name]}
+    assert {name for name in found if name.startswith(("scaling", "config"))} <= other
+    assert "preset whisper" not in other
 
 
 def test_the_calls_have_as_many_values_as_promised():
@@ -86,6 +136,20 @@ def test_one_polynomial_in_two_files():
     defined = dict(re.findall(r"^#define (\S+) (\S+)$", header, re.MULTILINE))
     for letter, coefficients in (("S", engine.SINE), ("C", engine.COSINE)):
         assert [float.fromhex(defined[f"{letter}{k}"]) for k in range(7)] == coefficients
+
+
+def test_one_set_of_limits_in_two_files():
+    """From where on a row is left to exact arithmetic, or looked at twice: no value shows that it is done too late."""
+    defined = dict(
+        re.findall(r"^ *#define (\w+) (\S+)$", (checkout() / "src" / "_loops.pyx").read_text(), re.MULTILINE)
+    )
+    assert float(defined["ROUNDER"]) == engine.ROUNDER
+    assert float(defined["QUARTERS"]) == engine.QUARTERS
+    assert float(defined["QUICK"]) == engine.MOST_DIRECT
+    assert float.fromhex(defined["REACH"]) == engine.REACH
+    assert float(defined["MOST"]) == rounding.MOST
+    assert float(defined["TINY"]) == rounding.TINY
+    assert float.fromhex(defined["POSENC_HUGE"]) == rounding.HUGE
 
 
 @pytest.mark.parametrize("dtype", [np.float64, *NARROW.values()], ids=["float64", *NARROW])

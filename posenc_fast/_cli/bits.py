@@ -1,14 +1,18 @@
 """The promise of the same bits everywhere, held against hashes: calls, and the SHA-256 of what each makes of each type.
 
 The arguments are integers and short binary fractions of a generator of its own, since functions and random numbers of
-NumPy may differ between machines and versions. `bits.json` has what is expected, for a part of the results and for many.
+NumPy may differ between machines and versions. `bits.json` has what is expected: of the calls, for a part of the results
+("1") and for many ("128"); of the kernel's loops at all widths ("loops"); of the sets of `frequencies.py` ("frequencies").
+After a change of what is asked for, or of a value, ``python tests/bits.py --write`` makes it again.
 """
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +25,11 @@ from .._encoding.value import Encoding
 from .._engine import backend as _backend
 from .._numbers.formats import float_type, types_here
 from .._rotary.value import Rotary
+from ..typing import Function, Layout, RotaryLayout
+from .frequencies import sets
 from .verify import engines
 
-__all__ = ["LONG", "SHORT", "calls", "expected", "hashes", "report"]
+__all__ = ["LONG", "SHORT", "calls", "expected", "hashes", "hashes_of_frequencies", "hashes_of_loops", "report"]
 
 Array = npt.NDArray[Any]
 
@@ -98,34 +104,243 @@ def calls() -> dict[str, Callable[[np.dtype[Any], int], Array]]:
     }
 
 
+def _digest(results: Iterable[Array]) -> str:
+    digest = hashlib.sha256()
+    for values in results:
+        size = values.itemsize
+        digest.update(np.ascontiguousarray(values).view(f"u{size}").astype(f"<u{size}", copy=False))
+    return digest.hexdigest()
+
+
 def hashes(times: int) -> Iterator[tuple[str, str]]:
     """Name and SHA-256 of each call's results of each type, from the engine in use; times: SHORT or LONG."""
     for name in types_here():
         dtype = float_type(name)
         for call, make in calls().items():
-            digest = hashlib.sha256()
-            for k in range(times):
-                values = np.ascontiguousarray(make(dtype, k))
-                size = values.itemsize
-                digest.update(values.view(f"u{size}").astype(f"<u{size}", copy=False).tobytes())
-            yield f"{call}, {name}", digest.hexdigest()
+            yield f"{call}, {name}", _digest(make(dtype, k) for k in range(times))
 
 
-def expected(times: int) -> dict[str, str]:
-    """The hashes that all machines have."""
-    found: dict[str, str] = json.loads(FILE.read_text("utf-8"))[str(times)]
+# ---- the loops of the kernel ----------------------------------------------------------------------------------------
+
+# around all multiples of the numbers of values that vectors hold: each loop has ends of every length
+WIDTHS = sorted({n + near for n in range(8, 301, 8) for near in (-1, 0, 1)})
+# the columns that have loops of their own: as waves are made, side by side or apart; negative; in any order
+_ORDERS: tuple[tuple[Layout, tuple[Function, Function]], ...] = (
+    ("interleaved", ("sin", "cos")),
+    ("concatenated", ("sin", "cos")),
+    ("concatenated", ("-sin", "-cos")),
+    ("interleaved", ("cos", "-sin")),
+)
+# bytes that are written past the cache wherever anything is
+_PAST = 1 << 24
+# from quick to enormous angles, and what is no position; zeros have signs
+_NEAR = [
+    0.0,
+    -0.0,
+    0.5,
+    -0.375,
+    1000.125,
+    -(2.0**19) - 0.0625,
+    2.0**39 + 0.25,
+    -(2.0**43) - 3,
+    np.nan,
+    2.0**47 + 1,
+    -np.inf,
+]
+_FAR = [(1 if k % 2 else -1) * (2.0**49 + 2.0**47 * k + k) for k in range(1, 70)]
+
+
+@functools.cache
+def _by_width() -> list[list[Encoding]]:
+    """Of each width one for each order, with the plans that it has kept."""
+    return [
+        [sinusoidal(width, layout=layout, functions=functions) for layout, functions in _ORDERS] for width in WIDTHS
+    ]
+
+
+@functools.cache
+def _rotaries() -> list[Rotary]:
+    layouts: tuple[RotaryLayout, ...] = ("half", "interleaved", "interleaved_to_half")
+    pairs = sorted({n // 2 + near for n in range(8, 301, 8) for near in (-1, 0, 1)})
+    return [Rotary(2 * n, layout=layout) for n in pairs for layout in layouts]
+
+
+@functools.cache
+def _images() -> list[Encoding]:
+    return [join([sinusoidal(width, functions=("-sin", "cos")), sinusoidal(5)]) for width in WIDTHS[::4]]
+
+
+@functools.cache
+def _pool(dtype: np.dtype[Any]) -> Array:
+    return _values((1 << 16,), dtype, 5)
+
+
+def _some(shape: tuple[int, ...], dtype: np.dtype[Any], seed: int) -> Array:
+    """Values of `_pool`, in an array of their own."""
+    first = 61 * seed % 32768
+    return _pool(dtype)[first : first + math.prod(shape)].reshape(shape).copy()
+
+
+def _of_each_width() -> Iterator[tuple[int, Encoding]]:
+    """Width and encoding, of one order and the other in turn: rows that are rotated are the same loops for both."""
+    return ((width, encodings[i % 2]) for i, (width, encodings) in enumerate(zip(WIDTHS, _by_width(), strict=True)))
+
+
+def _tables(t: np.dtype[Any]) -> Iterator[Array]:
+    """Across the ends of spans, and from half a block to half a block."""
+    for width, encoding in _of_each_width():
+        yield encoding.table(200, start=4096 * (1 + width % 3) - 131, dtype=t)
+        yield encoding.table(192, start=8192, dtype=t)
+
+
+def _far_tables(t: np.dtype[Any]) -> Iterator[Array]:
+    encoding = sinusoidal(40)
+    for bits in (*range(12, 63), 63.25):
+        middle = int(2**bits)
+        yield encoding.table(70, start=middle - 35, dtype=t)
+        yield encoding.table(70, start=max(-middle - 35, -(2**63)), dtype=t)
+
+
+def _reals(t: np.dtype[Any]) -> Iterator[Array]:
+    for encodings in _by_width():
+        for encoding in encodings:
+            yield encoding.encode(_NEAR, dtype=t)
+    # left to exact arithmetic, or nearly so
+    for layout, functions in _ORDERS:
+        yield sinusoidal(9, layout=layout, functions=functions).encode(_FAR, dtype=t)
+
+
+def _integers_in_any_order(t: np.dtype[Any]) -> Iterator[Array]:
+    for width, encoding in _of_each_width():
+        yield encoding.encode(_integers(6, width, 40), dtype=t)
+
+
+def _sums(t: np.dtype[Any]) -> Iterator[Array]:
+    for width, encoding in _of_each_width():
+        x = _some((2, 7, width), t, width)
+        # what cancels, and zeros with a sign
+        x[:, 3] = -encoding.encode(4096.0, dtype=t)
+        x[:, 4] = -0.0
+        yield encoding.add_to(x, start=4093)
+        yield encoding.add_to(x[0], start=-3)
+        yield encoding.add_to(x, x_scale=8.0, positions=_integers(7, width, 30) / 2.0**8)
+        yield encoding.add_to(x[1], x_scale=1.5, out=x[1])
+        yield encoding.add_to(x, out=x, start=100 * width)
+
+
+def _middles(t: np.dtype[Any]) -> Iterator[Array]:
+    """Values as near to the middle of two numbers of the type as a double can be, of float64 any."""
+    places = {8: 53, 4: 24, 2: 11 if t == np.float16 else 8}[t.itemsize]
+    for k in range(40):
+        frequencies = (1 + np.abs(_integers(100, 2 * k, 30))) / 2.0**30
+        position = float(_integers(1, k, 18)[0]) / 2.0**8
+        phases = np.arange(200) % 2 / 4
+        values = Encoding(np.repeat(frequencies, 2), phases).encode(position, dtype=np.float64)
+        between = np.abs(_integers(200, 2 * k + 1, places - 1)) + 2.0 ** (places - 1) + 0.5
+        amplitudes = between / 2.0**places / values
+        yield Encoding(np.repeat(frequencies, 2), phases, amplitudes).encode([position] * 3, dtype=t)
+
+
+def _rotations(t: np.dtype[Any]) -> Iterator[Array]:
+    single = np.dtype(np.float32)
+    for rotary in _rotaries():
+        d = rotary.head_dim
+        x = _some((2, 3, d), t, d)
+        # signs of zeros, and what is far from 1
+        x[0, 1, ::3], x[1, 1, 1::4] = -0.0, 0.0
+        x[1, 2] = _some((d,), single, d) * np.float32(2.0**11 if t == np.float16 else 2.0**118)
+        cosines, sines = (_some((3, d // 2), single, d + k) / np.float32(16) for k in (1, 2))
+        yield rotary.apply_tables(x, cosines, sines)
+        yield rotary.apply_tables(x, cosines, sines, out=x)
+
+
+def _grids(t: np.dtype[Any]) -> Iterator[Array]:
+    for encoding in _images():
+        yield grid([3, np.array([0.0, 0.5, 3.25])], encoding, dtype=t)
+
+
+def _past_the_cache(t: np.dtype[Any]) -> Iterator[Array]:
+    """Rows that begin anywhere in a line of the cache."""
+    encoding = _by_width()[-1][1]
+    rows = 2 * (_PAST // (2 * encoding.d_model * t.itemsize) + 1)
+    out = np.ones((rows, encoding.d_model), t)
+    yield encoding.table(rows, start=-rows // 2, out=out)
+    if t == np.float64:
+        yield encoding.encode(np.arange(rows) / 8, out=out)
+    x = out.reshape(2, rows // 2, -1)
+    yield encoding.add_to(x, start=5, out=np.ones_like(x))
+    images = join([sinusoidal(250), sinusoidal(47)])
+    yield grid([30, rows // 30 + 1], images, out=np.ones((30, rows // 30 + 1, 297), t))
+
+
+def _loops() -> dict[str, Callable[[np.dtype[Any]], Iterator[Array]]]:
+    return {
+        "tables": _tables,
+        "tables, far": _far_tables,
+        "reals": _reals,
+        "integers": _integers_in_any_order,
+        "sums": _sums,
+        "middles": _middles,
+        "rotations": _rotations,
+        "grids": _grids,
+        "past the cache": _past_the_cache,
+    }
+
+
+def hashes_of_loops() -> Iterator[tuple[str, str]]:
+    """Name and SHA-256 of what the engine in use makes of each type at all WIDTHS."""
+    for name in types_here():
+        for loop, make in _loops().items():
+            yield f"{loop}, {name}", _digest(make(float_type(name)))
+
+
+# ---- frequencies ----------------------------------------------------------------------------------------------------
+
+
+def _numbers(value: Encoding | Rotary) -> Iterator[Array]:
+    """Frequencies, the other numbers that make a value what it is, and some rows."""
+    yield value.frequencies
+    positions = np.array([0.0, 1.0, 77.0, 100003.0])
+    if value.ndim > 1:
+        positions = positions[:, np.newaxis] + np.arange(value.ndim)
+    if isinstance(value, Rotary):
+        yield np.array([value.attention_factor])
+        yield value.apply(np.ones((4, value.head_dim)), positions=positions)
+    else:
+        yield value.phases
+        yield value.amplitudes
+        yield value.encode(positions, dtype=np.float64)
+
+
+def hashes_of_frequencies() -> Iterator[tuple[str, str]]:
+    """Name and SHA-256 of each of `sets`, its rows from the engine in use."""
+    for name, make in sets().items():
+        yield name, _digest(_numbers(make()))
+
+
+# ---- what is expected -----------------------------------------------------------------------------------------------
+
+
+def expected(part: int | str) -> dict[str, str]:
+    """The hashes that all machines have; part: SHORT, LONG, "loops" or "frequencies"."""
+    found: dict[str, str] = json.loads(FILE.read_text("utf-8"))[str(part)]
     return found
 
 
 def report() -> bool:
     """Print whether every engine of this machine has the bits that all machines have."""
-    right, same = expected(SHORT), True
+    calls, loops, same = expected(SHORT), expected("loops"), True
     for engine, (backend, isa) in engines().items():
         with _backend.use_backend(backend, isa):
-            found = dict(hashes(SHORT))
-        other = [name for name, digest in found.items() if right[name] != digest]
-        same = same and not other
-        print(f"{engine:9} {len(found) - len(other)} of {len(found)} hashes are those of all machines")
-        for name in other:
-            print(f"BROKEN: engine {engine}, {name}: other bits than on other machines")
-    return same
+            same &= _compare(engine, f"engine {engine}, ", dict(hashes(SHORT)), calls)
+            if isa is not None:
+                same &= _compare(f"{engine} at all widths", f"engine {engine}, loops, ", dict(hashes_of_loops()), loops)
+    return _compare("frequencies", "", dict(hashes_of_frequencies()), expected("frequencies")) and same
+
+
+def _compare(title: str, where: str, found: dict[str, str], right: dict[str, str]) -> bool:
+    other = [name for name, digest in found.items() if right.get(name) != digest]
+    print(f"{title:21} {len(found) - len(other):3} of {len(found):3} hashes are those of all machines")
+    for name in other:
+        print(f"BROKEN: {where}{name}: other bits than on other machines")
+    return not other

@@ -1,0 +1,232 @@
+"""Sets of frequencies that have the same bits on all machines: presets, scalings, configs of models, exact periods.
+
+Each is made anew where it is asked for, with numbers that are integers or short fractions.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from .._encoding.builders import fourier_features, sinusoidal
+from .._encoding.periods import periodic
+from .._encoding.value import Encoding
+from .._rotary.value import Rotary
+from ..presets import get, names
+from ..presets._registry import facts
+
+__all__ = ["CONFIGS", "SCALINGS", "sets"]
+
+# a width that all presets have
+WIDTH = 96
+# of presets without defaults
+_WEIGHTS = np.arange(1, 25).reshape(12, 2) / 8
+_ARGUMENTS: dict[str, tuple[Any, ...]] = {
+    "diffusers_2d": (WIDTH, 24),
+    "esmfold2": (_WEIGHTS[:, 0], _WEIGHTS[:, 1]),
+    "geoclip": (_WEIGHTS,),
+    "geoclip_positional": (16.0, 10),
+    "hyena": (9, 100),
+    "k_diffusion_fourier": (_WEIGHTS,),
+    "lightglue": (_WEIGHTS,),
+    "lingvo_harmonics": (WIDTH, 100),
+    "mochi": (np.arange(72).reshape(3, 2, 12) / 8,),
+    "mp_fourier": (_WEIGHTS[:, 0],),
+    "nerfstudio": (3, 10, 0.0, 9.0),
+    "perceiver": (10,),
+    "sam": (_WEIGHTS.T,),
+    "score_sde_fourier": (_WEIGHTS[:, 0],),
+    "tancik": (_WEIGHTS,),
+    "tensor2tensor_nd": (WIDTH,),
+}
+
+_FACTORS = {"factor": 8.0, "original_max_position_embeddings": 4096}
+_LISTS = {"short_factor": [1 + i / 64 for i in range(32)], "long_factor": [1.0 + i for i in range(32)]}
+# rope_type: parameters of 64 values a head
+SCALINGS: dict[str, tuple[dict[str, Any], ...]] = {
+    "default": ({},),
+    "linear": ({"factor": 3.0}, {"factor": 4.0}),
+    "dynamic": (
+        {"factor": 2.0, "max_position_embeddings": 2048, "seq_len": 5000},
+        {"factor": 2.0, "max_position_embeddings": 2048},
+    ),
+    "ntk": ({"alpha": 7.0}, {"alpha": 1000.0}),
+    "ntk_fixed": ({"factor": 6.0},),
+    "ntk_mixed": ({"factor": 6.0, "b": 0.625}, {"factor": 6.0, "b": 1.5}),
+    "yarn": (
+        _FACTORS,
+        {**_FACTORS, "truncate": False, "beta_fast": 24.0, "beta_slow": 1.5},
+        {**_FACTORS, "mscale": 0.75, "mscale_all_dim": 1.25},
+    ),
+    "yarn_log": ({**_FACTORS, "extrapolation_factor": 0.875}, _FACTORS),
+    "theta_scale": (_FACTORS,),
+    "longrope": (
+        {**_LISTS, "original_max_position_embeddings": 4096, "factor": 32.0},
+        {**_LISTS, "original_max_position_embeddings": 4096, "max_position_embeddings": 131072, "seq_len": 4097},
+    ),
+    "llama3": ({**_FACTORS, "low_freq_factor": 1.0, "high_freq_factor": 4.0},),
+    "proportional": ({"factor": 3.0, "partial_rotary_factor": 0.25},),
+    "axial": ({},),
+    "xpos": ({}, {"center": 100.5, "keys": True}),
+}
+BASES = (10000.0, 500000.0, 1234567.0)
+
+_DEEPSEEK = {"type": "yarn", "factor": 40.0, "original_max_position_embeddings": 4096, "mscale": 0.75}
+_PHI3 = {"max_position_embeddings": 131072, "original_max_position_embeddings": 4096, "head_dim": 64}
+# config, and options of `Rotary.from_config`
+CONFIGS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "atoms": (
+        {
+            "model_type": "esmfold2_atom_encoder",
+            "head_dim": 64,
+            "num_spatial_rope_pairs_per_axis": 7,
+            "num_uid_rope_pairs": 9,
+            "spatial_rope_base_frequency": 100.0,
+            "uid_rope_base_frequency": 300.0,
+        },
+        {},
+    ),
+    "clvp_encoder": (
+        {
+            "model_type": "clvp_encoder",
+            "projection_dim": 768,
+            "hidden_size": 768,
+            "num_attention_heads": 12,
+            "use_rotary_embedding": True,
+        },
+        {},
+    ),
+    "deepseek_v3": (
+        {
+            "model_type": "deepseek_v3",
+            "qk_rope_head_dim": 64,
+            "rope_scaling": {**_DEEPSEEK, "mscale_all_dim": 1.0},
+        },
+        {},
+    ),
+    "dinov3_vit": ({"model_type": "dinov3_vit", "hidden_size": 384, "num_attention_heads": 6}, {}),
+    "gemma3_text": (
+        {
+            "model_type": "gemma3_text",
+            "num_hidden_layers": 26,
+            "rope_theta": 1e6,
+            "rope_local_base_freq": 1e4,
+            "rope_scaling": {"rope_type": "linear", "factor": 8.0},
+        },
+        {"layer_type": "full_attention"},
+    ),
+    "gemma4_text": ({"model_type": "gemma4_text", "head_dim": 256, "num_hidden_layers": 6}, {"layer": 5}),
+    "gpt_neox": (
+        {"model_type": "gpt_neox", "hidden_size": 6144, "num_attention_heads": 64, "rotary_pct": 0.25},
+        {},
+    ),
+    "gpt_oss": (
+        {
+            "model_type": "gpt_oss",
+            "head_dim": 64,
+            "rope_theta": 150000.0,
+            "rope_scaling": {
+                "rope_type": "yarn",
+                "factor": 32.0,
+                "truncate": False,
+                "original_max_position_embeddings": 4096,
+            },
+        },
+        {},
+    ),
+    "hunyuan_v1_dense": (
+        {
+            "model_type": "hunyuan_v1_dense",
+            "head_dim": 128,
+            "rope_scaling": {"type": "dynamic", "alpha": 1000.0},
+        },
+        {},
+    ),
+    "llama": (
+        {
+            "model_type": "llama",
+            "head_dim": 128,
+            "rope_theta": 500000.0,
+            "rope_scaling": {
+                "rope_type": "llama3",
+                "factor": 8.0,
+                "low_freq_factor": 1.0,
+                "high_freq_factor": 4.0,
+                "original_max_position_embeddings": 8192,
+            },
+        },
+        {},
+    ),
+    "minimax_m3_vl_vision": ({"model_type": "minimax_m3_vl_vision", "head_dim": 80}, {}),
+    "ministral3": (
+        {
+            "model_type": "ministral3",
+            "head_dim": 128,
+            "rope_parameters": {
+                "type": "yarn",
+                "rope_theta": 1e6,
+                "factor": 16.0,
+                "original_max_position_embeddings": 16384,
+                "mscale": 1.0,
+                "mscale_all_dim": 1.0,
+                "llama_4_scaling_beta": 0.1,
+            },
+        },
+        {},
+    ),
+    "nanochat": (
+        {"model_type": "nanochat", "head_dim": 64, "rope_scaling": {"rope_type": "linear", "factor": 3.0}},
+        {},
+    ),
+    "phi3": ({"model_type": "phi3", **_PHI3, "rope_scaling": {"type": "su", **_LISTS}}, {"seq_len": 4097}),
+    "phimoe": (
+        {
+            "model_type": "phimoe",
+            **_PHI3,
+            "rope_scaling": {"type": "longrope", **_LISTS, "short_mscale": 1.25, "long_mscale": 1.5},
+        },
+        {"seq_len": 4097},
+    ),
+    "pixtral": ({"model_type": "pixtral", "head_dim": 64}, {}),
+}
+
+_DAY = 86400
+_PERIODS: dict[str, list[Any]] = {
+    "days and weeks": ["1D", "7D", "365.2425D"],
+    "numbers": [_DAY, 7, 24, 1],
+    "fractions": [Fraction(1, 3), 2.5, Fraction(10**12 + 1, 10**6)],
+}
+
+
+def sets() -> dict[str, Callable[[], Encoding | Rotary]]:
+    """What makes each Encoding or Rotary, by name."""
+    made: dict[str, Callable[[], Encoding | Rotary]] = {}
+    for name in names():
+        build = get(name)
+        given = _ARGUMENTS.get(name, (WIDTH,) if facts(name).by_width else ())
+        made[f"preset {name}"] = functools.partial(build, *given)
+        if "frequencies" in inspect.signature(build).parameters:
+            made[f"preset {name}, float32"] = functools.partial(build, *given, frequencies="float32")
+    for name, cases in SCALINGS.items():
+        for i, parameters in enumerate(cases):
+            for base in BASES:
+                made[f"scaling {name} {i}, base {base:g}"] = functools.partial(
+                    Rotary,
+                    64,
+                    base=base,
+                    scaling={"rope_type": name, **parameters},
+                    **({"sections": [12, 10, 10]} if name == "axial" else {}),
+                )
+    for name, (config, options) in CONFIGS.items():
+        made[f"config {name}"] = functools.partial(Rotary.from_config, config, **options)
+    for name, periods in _PERIODS.items():
+        made[f"periods, {name}"] = lambda periods=periods: fourier_features(periodic(periods))
+        made[f"periods, {name}, interleaved"] = lambda periods=periods: sinusoidal(
+            2 * len(periods), frequencies=periodic(periods)
+        )
+    return made
