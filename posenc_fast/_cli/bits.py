@@ -108,7 +108,7 @@ def _digest(results: Iterable[Array]) -> str:
     digest = hashlib.sha256()
     for values in results:
         size = values.itemsize
-        digest.update(np.ascontiguousarray(values).view(f"u{size}").astype(f"<u{size}", copy=False))
+        digest.update(np.ascontiguousarray(values).view(f"u{size}").astype(f"<u{size}", copy=False).data)
     return digest.hexdigest()
 
 
@@ -193,7 +193,10 @@ def _tables(t: np.dtype[Any]) -> Iterator[Array]:
         yield encoding.table(192, start=8192, dtype=t)
 
 
-def _far_tables(t: np.dtype[Any]) -> Iterator[Array]:
+def _long_tables(t: np.dtype[Any]) -> Iterator[Array]:
+    """Through more than one span at a time, and at positions of any size."""
+    for width in (6, 33):
+        yield sinusoidal(width).table(9000, start=-50, dtype=t)
     encoding = sinusoidal(40)
     for bits in (*range(12, 63), 63.25):
         middle = int(2**bits)
@@ -276,7 +279,7 @@ def _past_the_cache(t: np.dtype[Any]) -> Iterator[Array]:
 def _loops() -> dict[str, Callable[[np.dtype[Any]], Iterator[Array]]]:
     return {
         "tables": _tables,
-        "tables, far": _far_tables,
+        "tables, long": _long_tables,
         "reals": _reals,
         "integers": _integers_in_any_order,
         "sums": _sums,

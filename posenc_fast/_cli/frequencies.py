@@ -220,13 +220,13 @@ def sets() -> dict[str, Callable[[], Encoding | Rotary]]:
                     64,
                     base=base,
                     scaling={"rope_type": name, **parameters},
-                    **({"sections": [12, 10, 10]} if name == "axial" else {}),
+                    sections=[12, 10, 10] if name == "axial" else None,
                 )
     for name, (config, options) in CONFIGS.items():
         made[f"config {name}"] = functools.partial(Rotary.from_config, config, **options)
     for name, periods in _PERIODS.items():
-        made[f"periods, {name}"] = lambda periods=periods: fourier_features(periodic(periods))
-        made[f"periods, {name}, interleaved"] = lambda periods=periods: sinusoidal(
-            2 * len(periods), frequencies=periodic(periods)
+        made[f"periods, {name}"] = functools.partial(fourier_features, periodic(periods))
+        made[f"periods, {name}, interleaved"] = functools.partial(
+            sinusoidal, 2 * len(periods), frequencies=periodic(periods)
         )
     return made
