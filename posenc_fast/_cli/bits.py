@@ -122,8 +122,8 @@ def hashes(times: int) -> Iterator[tuple[str, str]]:
 
 # ---- the loops of the kernel ----------------------------------------------------------------------------------------
 
-# around all multiples of the numbers of values that vectors hold: each loop has ends of every length
-WIDTHS = sorted({n + near for n in range(8, 301, 8) for near in (-1, 0, 1)})
+# few values, and around all multiples of those that vectors hold, with one of each other remainder in turn
+WIDTHS = sorted({*range(1, 34), *(8 * k + near for k in range(4, 38) for near in (-1, 0, 1, 2 + k % 5))})
 # the columns that have loops of their own: as waves are made, side by side or apart; negative; in any order
 _ORDERS: tuple[tuple[Layout, tuple[Function, Function]], ...] = (
     ("interleaved", ("sin", "cos")),
@@ -135,17 +135,9 @@ _ORDERS: tuple[tuple[Layout, tuple[Function, Function]], ...] = (
 _PAST = 1 << 24
 # from quick to enormous angles, and what is no position; zeros have signs
 _NEAR = [
-    0.0,
-    -0.0,
-    0.5,
-    -0.375,
-    1000.125,
-    -(2.0**19) - 0.0625,
-    2.0**39 + 0.25,
-    -(2.0**43) - 3,
-    np.nan,
-    2.0**47 + 1,
-    -np.inf,
+    *(0.0, -0.0, 0.5, 1000.125, 2.0**39 + 0.25, -(2.0**43) - 3, 2.0**47 + 1, np.nan, -np.inf),
+    # with all their digits
+    *((-1) ** k * (1 + (2 * k + 1) / 11) * 2.0 ** (9 * k - 40) for k in range(9)),
 ]
 _FAR = [(1 if k % 2 else -1) * (2.0**49 + 2.0**47 * k + k) for k in range(1, 70)]
 
@@ -161,8 +153,7 @@ def _by_width() -> list[list[Encoding]]:
 @functools.cache
 def _rotaries() -> list[Rotary]:
     layouts: tuple[RotaryLayout, ...] = ("half", "interleaved", "interleaved_to_half")
-    pairs = sorted({n // 2 + near for n in range(8, 301, 8) for near in (-1, 0, 1)})
-    return [Rotary(2 * n, layout=layout) for n in pairs for layout in layouts]
+    return [Rotary(2 * pairs, layout=layout) for pairs in WIDTHS if pairs <= 150 for layout in layouts]
 
 
 @functools.cache
@@ -227,7 +218,7 @@ def _sums(t: np.dtype[Any]) -> Iterator[Array]:
         yield encoding.add_to(x, start=4093)
         yield encoding.add_to(x[0], start=-3)
         yield encoding.add_to(x, x_scale=8.0, positions=_integers(7, width, 30) / 2.0**8)
-        yield encoding.add_to(x[1], x_scale=1.5, out=x[1])
+        yield encoding.add_to(x[1], x_scale=1.7, out=x[1])
         yield encoding.add_to(x, out=x, start=100 * width)
 
 
