@@ -24,4 +24,7 @@ collect_ignore = [path for module in MISSING for path in (f"posenc_fast/{module}
 
 
 def pytest_report_header() -> list[str]:
-    return [f"examples of posenc_fast.{module} skipped: no {package}" for module, package in MISSING.items()]
+    return [
+        f"skipped: {package} is not installed: the examples of posenc_fast.{module}"
+        for module, package in MISSING.items()
+    ]

@@ -24,9 +24,9 @@ def install(session: nox.Session, *groups: str) -> None:
 
 @nox.session(python=["3.11", "3.12", "3.13", "3.14"])
 def tests(session: nox.Session) -> None:
-    """The tests, and the examples of the docstrings."""
+    """All tests, and the examples of the docstrings: some minutes."""
     install(session, "test")
-    session.run("pytest", *session.posargs)
+    session.run("pytest", "-m", "", *session.posargs)
 
 
 @nox.session

@@ -5,6 +5,7 @@ the one extension module; the module asks the CPU which of them to use.
 """
 
 import os
+import re
 import sys
 import sysconfig
 from pathlib import Path
@@ -145,8 +146,19 @@ def extensions():
     return [kernel]
 
 
+def description():
+    """README.md as a package index can show it: without what only a checkout has, pictures and links into it."""
+    text = Path("README.md").read_text("utf-8")
+    text = re.sub(r"<!-- checkout -->.*?<!-- /checkout -->\n+", "", text, flags=re.DOTALL)
+    text = re.sub(r" \(\[[^]]*\]\((?!https?:)[^)]*\)\)", "", text)
+    text = re.sub(r"!\[[^]]*\]\([^)]*\)\n+", "", text)
+    return re.sub(r"\[([^]]*)\]\((?!https?:)[^)]*\)", r"\1", text)
+
+
 ext_modules = extensions()
 setup(
+    long_description=description(),
+    long_description_content_type="text/markdown",
     ext_modules=ext_modules,
     cmdclass={"build_ext": BuildKernel},
     options={"bdist_wheel": {"py_limited_api": "cp311"}} if ext_modules and ABI3 else {},

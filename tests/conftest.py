@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,7 +18,7 @@ BACKENDS = {"python": ("python", None)} | {f"cython-{isa}": ("cython", isa) for 
 
 # no tests: some need optional packages, some are wrong by intent
 collect_ignore = ["support", "typed"]
-# modules that take long, or look at other packages: ``pytest -m "not slow"`` leaves them out
+# modules that take long, or look at other packages: ``pytest`` leaves them out, ``pytest -m ""`` runs all
 SLOW = [
     "test_big",
     "test_cli",
@@ -82,9 +84,31 @@ def pytest_report_header() -> str:
     return f"posenc_fast {pf.__version__}: backends {', '.join(BACKENDS)}"
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    for reason, counts in skips(terminalreporter.stats.get("skipped", [])).items():
+        numbers = ", ".join(
+            f"{count} {kind}{'s' * (count > 1)}" for kind, count in sorted(counts.items(), reverse=True)
+        )
+        terminalreporter.write_line(f"skipped: {reason}: {numbers}")
+    if config.option.markexpr == "not slow" and terminalreporter.stats.get("deselected"):
+        count = len(terminalreporter.stats["deselected"])
+        terminalreporter.write_line(
+            f"left out: {count} tests that take longer, or look at other packages; pytest -m '' runs all"
+        )
     # a quiet run has no header, and must be repeated all the more
     terminalreporter.write_line(f"POSENC_FAST_SEED={SEED}")
+
+
+def skips(reports: list[pytest.TestReport | pytest.CollectReport]) -> dict[str, Counter[str]]:
+    """How many tests, or whole files, were skipped for each reason."""
+    found: dict[str, Counter[str]] = {}
+    for report in reports:
+        reason = str(report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr)
+        # in the words of `optional`, where pytest.importorskip has its own
+        reason = re.sub(r"^could not import '(\w+).*", r"\1 is not installed", reason.removeprefix("Skipped: "))
+        kind = "file" if isinstance(report, pytest.CollectReport) else "test"
+        found.setdefault(reason, Counter())[kind] += 1
+    return dict(sorted(found.items(), key=lambda item: -item[1].total()))
 
 
 @pytest.fixture

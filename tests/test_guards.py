@@ -18,6 +18,7 @@ import pytest
 import posenc_fast as pf
 from posenc_fast._encoding.access import bound
 from posenc_fast._engine import backend as _backend
+from support.checkout import checkout
 
 ROOT = Path(__file__).parents[1]
 pytestmark = pytest.mark.skipif(not pf.isa_levels(), reason="this build has no compiled kernel")
@@ -28,8 +29,9 @@ def kernel(tmp_path_factory):
     """A kernel with the guards: the one of this build, or one that is built for this test."""
     if _backend.kernel.DEBUG:
         return _backend.kernel
-    if not (ROOT / "setup.py").exists() or importlib.util.find_spec("Cython") is None:
-        pytest.skip("the sources, or Cython, are not there")
+    checkout()
+    if importlib.util.find_spec("Cython") is None:
+        pytest.skip("Cython is not installed")
     folder = tmp_path_factory.mktemp("debug")
     for name in ("src", "setup.py", "pyproject.toml", "README.md", "LICENSE", "posenc_fast"):
         copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy

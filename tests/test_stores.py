@@ -2,6 +2,10 @@
 
 import inspect
 import mmap
+import platform
+import re
+import shutil
+import subprocess
 import sys
 
 import numpy as np
@@ -245,3 +249,65 @@ def test_the_values_do_not_depend_on_stores(level, kind, width, around):
                     fill(out, _backend.kernel.STORES.index("past the cache") if way == "past" else 0)
                     made.append(whole[begin - first :][: first + rows * (width + around)].tobytes())
                 assert made[0] == made[1], (name, first)
+
+
+# ---- fences: without one another thread may read what is not there yet, which no test of values sees -----------------
+
+
+# the entries of the loops, of which a compiler makes parts
+ENTRY = re.compile(r"_(table|add_table|rows_of|encode|merge)(\.[\w.]+)?$")
+
+
+def open_ends(listing):
+    """Functions that write past the cache; and the entries that do, themselves or by what they call, without a fence."""
+    code = {}
+    for line in listing.splitlines():
+        if found := re.fullmatch(r"([0-9a-f]+) <(.*)>:", line):
+            name, address = found[2], int(found[1], 16)
+            code[address] = (name, lines := [])
+        elif "\t" in line:
+            lines.append(line.split("\t", 1)[1])
+    calls = {
+        address: {
+            int(target, 16) for target in re.findall(r"^(?:call|jmp)q? +([0-9a-f]+) <[^+>]*>", "\n".join(lines), re.MULTILINE)
+        }
+        for address, (_, lines) in code.items()
+    }
+    fenced = {address for address, (_, lines) in code.items() if any(line.startswith("sfence") for line in lines)}
+    past = {address for address, (_, lines) in code.items() if re.search(r"^v?movnt", "\n".join(lines), re.MULTILINE)}
+    unfenced, more = set(), past - fenced
+    while more:
+        unfenced |= more
+        more = {address for address in code if calls[address] & unfenced} - unfenced - fenced
+    called = set().union(*calls.values())
+    names = {address: code[address][0] for address in unfenced}
+    return past, {name for address, name in names.items() if ENTRY.search(name) or address not in called}
+
+
+@pytest.fixture(scope="module")
+def listing():
+    if platform.machine() not in ("x86_64", "AMD64"):
+        pytest.skip("stores past the cache are those of x86-64")
+    if shutil.which("objdump") is None:
+        pytest.skip("objdump is not installed")
+    command = ["objdump", "-d", "--no-show-raw-insn", str(_backend.kernel.__file__)]
+    found = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    if "posenc_stream" not in found and "rotate_past" not in found:
+        pytest.skip("the kernel's symbols were stripped")
+    return found
+
+
+def test_what_goes_past_the_cache_is_fenced(listing):
+    past, unfenced = open_ends(listing)
+    # of every level: tables, sums, rows of any positions, and grids
+    assert len(past) >= 2 * len(pf.isa_levels())
+    assert not unfenced
+
+
+def test_a_missing_fence_is_found(listing):
+    assert open_ends(re.sub(r"\tsfence.*", "\tnop", listing))[1]
+    # and one of one function, at one level
+    functions = re.findall(r"^[0-9a-f]+ <.*>:\n(?:.+\n)*", listing, re.MULTILINE)
+    function = next(function for function in functions if "\tsfence" in function)
+    found = open_ends(listing.replace(function, re.sub(r"\tsfence.*", "\tnop", function)))[1]
+    assert found == {re.match(r"\w+ <(.*)>:", function)[1]}

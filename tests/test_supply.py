@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import importlib.metadata
+import re
 
 import pytest
 
 import posenc_fast as pf
+from support.checkout import checkout
 from support.processes import python
 
 CODE = """if True:
@@ -51,3 +53,32 @@ def test_numpy_is_all_that_is_required():
     except importlib.metadata.PackageNotFoundError:
         pytest.skip("the package is not installed here, only imported")
     assert [r.split(">")[0] for r in required if "extra ==" not in r] == ["numpy"]
+
+
+@pytest.fixture
+def metadata():
+    try:
+        return importlib.metadata.metadata("posenc-fast")
+    except importlib.metadata.PackageNotFoundError:
+        pytest.skip("the package is not installed here, only imported")
+
+
+def test_the_description_stands_by_itself(metadata):
+    """On a package index there are neither the files of the checkout nor its pictures."""
+    text = metadata["Description"] or metadata.get_payload()
+    assert metadata["Description-Content-Type"].startswith("text/markdown")
+    assert "# posenc_fast" in text
+    assert re.findall(r"\]\((?!https?:)[^)]*\)", text) == []
+    assert "![" not in text
+    assert "pip install -e" not in text
+    assert "import posenc_fast as pf" in text
+
+
+def test_somebody_stands_for_it(metadata):
+    citation = checkout() / "CITATION.cff"
+    assert f'name: "{metadata["Author"]}"' in citation.read_text("utf-8")
+
+
+def test_a_source_distribution_has_what_stands_beside_the_package():
+    included = (checkout() / "MANIFEST.in").read_text("utf-8").split()
+    assert {"CITATION.cff", "CHANGELOG.md", "CONTRIBUTING.md", "conftest.py", "noxfile.py"} <= set(included)

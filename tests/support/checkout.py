@@ -12,5 +12,5 @@ ROOT = Path(__file__).parents[2]
 def checkout(*, whole_file: bool = False) -> Path:
     """The root of the checkout; skips the test, or the whole file, where there is none."""
     if not (ROOT / "setup.py").is_file():
-        pytest.skip("these tests stand outside of a checkout", allow_module_level=whole_file)
+        pytest.skip("this is no checkout", allow_module_level=whole_file)
     return ROOT

@@ -8,9 +8,23 @@ from typing import Any
 
 import pytest
 
+# where a package's name is not that of its module
+PACKAGES = {"sklearn": "scikit-learn"}
+
 
 def optional(name: str) -> Any:
-    """The module; skips by name where it is not installed, and fails with POSENC_FAST_REQUIRE_EXTRAS=1."""
-    if os.environ.get("POSENC_FAST_REQUIRE_EXTRAS"):
+    """The module; skips by the name of the package that is not installed, and fails with POSENC_FAST_REQUIRE_EXTRAS=1."""
+    try:
         return importlib.import_module(name)
-    return pytest.importorskip(name, reason=f"{name} is not installed", exc_type=ImportError)
+    except ImportError as error:
+        if os.environ.get("POSENC_FAST_REQUIRE_EXTRAS"):
+            raise
+        pytest.skip(f"{missing(error, name)} is not installed", allow_module_level=True)
+
+
+def missing(error: BaseException, name: str) -> str:
+    """Of what was to be imported by a name, the package that is not there: the first error of those that led to this one."""
+    while error.__cause__ or error.__context__:
+        error = error.__cause__ or error.__context__  # type: ignore[assignment]
+    module = (getattr(error, "name", None) or name).partition(".")[0]
+    return PACKAGES.get(module, module)
