@@ -158,7 +158,7 @@ def _rotaries() -> list[Rotary]:
 
 @functools.cache
 def _images() -> list[Encoding]:
-    return [join([sinusoidal(width, functions=("-sin", "cos")), sinusoidal(5)]) for width in WIDTHS[::4]]
+    return [join([sinusoidal(5), sinusoidal(width, functions=("cos", "-sin"))]) for width in WIDTHS[::4]]
 
 
 @functools.cache
@@ -199,6 +199,9 @@ def _reals(t: np.dtype[Any]) -> Iterator[Array]:
     for encodings in _by_width():
         for encoding in encodings:
             yield encoding.encode(_NEAR, dtype=t)
+    # zeros with a sign in rows that are rounded once more, as they have subnormal numbers
+    blank = Encoding([1.0] * 20, np.arange(20) % 2 / 4, [1.0, 0.0, 0.0, -0.0] * 5)
+    yield blank.encode([-(2.0**-130), 2.0**-130, -(2.0**-15), 0.0, -0.0], dtype=t)
     # left to exact arithmetic, or nearly so
     for layout, functions in _ORDERS:
         yield sinusoidal(9, layout=layout, functions=functions).encode(_FAR, dtype=t)
@@ -207,6 +210,8 @@ def _reals(t: np.dtype[Any]) -> Iterator[Array]:
 def _integers_in_any_order(t: np.dtype[Any]) -> Iterator[Array]:
     for width, encoding in _of_each_width():
         yield encoding.encode(_integers(6, width, 40), dtype=t)
+    # of a bfloat16 one in 2^17 shows that it is rounded once
+    yield sinusoidal(256).encode(_integers(4096, 9, 40), dtype=t)
 
 
 def _sums(t: np.dtype[Any]) -> Iterator[Array]:
@@ -242,7 +247,7 @@ def _rotations(t: np.dtype[Any]) -> Iterator[Array]:
         x = _some((2, 3, d), t, d)
         # signs of zeros, and what is far from 1
         x[0, 1, ::3], x[1, 1, 1::4] = -0.0, 0.0
-        x[1, 2] = _some((d,), single, d) * np.float32(2.0**11 if t == np.float16 else 2.0**118)
+        x[1, 2] = _some((d,), single, d) * np.float32(2.0 ** (11 if t == np.float16 else 118 if d % 4 else 95))
         cosines, sines = (_some((3, d // 2), single, d + k) / np.float32(16) for k in (1, 2))
         yield rotary.apply_tables(x, cosines, sines)
         yield rotary.apply_tables(x, cosines, sines, out=x)
@@ -294,12 +299,13 @@ def hashes_of_loops() -> Iterator[tuple[str, str]]:
 def _numbers(value: Encoding | Rotary) -> Iterator[Array]:
     """Frequencies, the other numbers that make a value what it is, and some rows."""
     yield value.frequencies
-    positions = np.array([0.0, 1.0, 77.0, 100003.0])
+    # quarters of a day among them, whose zeros have signs
+    positions = np.array([0.0, 1.0, 77.0, 100003.0, 21600.0, -43200.0])
     if value.ndim > 1:
         positions = positions[:, np.newaxis] + np.arange(value.ndim)
     if isinstance(value, Rotary):
         yield np.array([value.attention_factor])
-        yield value.apply(np.ones((4, value.head_dim)), positions=positions)
+        yield value.apply(np.ones((len(positions), value.head_dim)), positions=positions)
     else:
         yield value.phases
         yield value.amplitudes
