@@ -269,7 +269,8 @@ def open_ends(listing):
             lines.append(line.split("\t", 1)[1])
     calls = {
         address: {
-            int(target, 16) for target in re.findall(r"^(?:call|jmp)q? +([0-9a-f]+) <[^+>]*>", "\n".join(lines), re.MULTILINE)
+            int(target, 16)
+            for target in re.findall(r"^(?:call|jmp)q? +([0-9a-f]+) <[^+>]*>", "\n".join(lines), re.MULTILINE)
         }
         for address, (_, lines) in code.items()
     }
