@@ -717,7 +717,9 @@ def test_tables_in_the_memory_of_out(which):
 def test_one_start_for_each_sequence():
     """The error says what to give; and what it says is right."""
     rotary, x = pf.Rotary(8), np.ones((2, 3, 5, 8), np.float32)
-    with pytest.raises(TypeError, match=r"start must be one number, not \[5, 9\].*numpy.add.outer\(start, range\(5\)\)"):
+    with pytest.raises(
+        TypeError, match=r"start must be one number, not \[5, 9\].*numpy.add.outer\(start, range\(5\)\)"
+    ):
         rotary.apply(x, start=[5, 9])
     turned = rotary.apply(x, positions=np.add.outer([5, 9], range(5)))
     np.testing.assert_array_equal(turned[1], rotary.apply(x[1], start=9))

@@ -13,14 +13,16 @@ import hashlib
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from .._encoding.builders import join, sinusoidal
+from .._encoding.builders import fourier_features, join, sinusoidal
 from .._encoding.grid import grid
+from .._encoding.periods import periodic
 from .._encoding.value import Encoding
 from .._engine import backend as _backend
 from .._numbers.formats import float_type, types_here
@@ -259,6 +261,17 @@ def _grids(t: np.dtype[Any]) -> Iterator[Array]:
         yield grid([3, np.array([0.0, 0.5, 3.25])], encoding, dtype=t)
 
 
+def _cycles(t: np.dtype[Any]) -> Iterator[Array]:
+    """Turns about exact periods, whose quarters are zeros with signs."""
+    days = fourier_features(periodic(["1D", "12h", "7D"]))
+    negative = fourier_features(periodic([7, 24, Fraction(365, 3)]), functions=("-sin", "-cos"), layout="interleaved")
+    for encoding in (days, negative):
+        yield encoding.encode(np.arange(-500, 500) * 10800, dtype=t)
+        yield encoding.encode(np.arange(-300, 300) * 5.25, dtype=t)
+        yield encoding.table(100, start=-50, dtype=t)
+        yield encoding.add_to(_some((60, encoding.d_model), t, 3), start=-30)
+
+
 def _past_the_cache(t: np.dtype[Any]) -> Iterator[Array]:
     """Rows that begin anywhere in a line of the cache."""
     encoding = _by_width()[-1][1]
@@ -283,6 +296,7 @@ def _loops() -> dict[str, Callable[[np.dtype[Any]], Iterator[Array]]]:
         "middles": _middles,
         "rotations": _rotations,
         "grids": _grids,
+        "cycles": _cycles,
         "past the cache": _past_the_cache,
     }
 
