@@ -30,6 +30,7 @@ ALLOWED = {
     "_cli/verify.py": "draws positions; powers of two in bounds",
     "_identify/angles.py": "measures what was given",
     "_identify/encoding.py": "measures what was given",
+    "_identify/grids.py": "measures what was given",
     "_identify/rotary.py": "measures what was given",
     "_identify/rotations.py": "measures what was given",
     "_numbers/exact.py": "powers of Decimals",

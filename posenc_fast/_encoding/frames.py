@@ -61,12 +61,7 @@ def _polars(given: Any, name: str) -> Column | None:
     check_eager(given, name)
     if not hasattr(given, "null_count"):
         return None
-    dtype: Any = getattr(given, "dtype", None)
-    if dtype is None:
-        raise TypeError(
-            f"{name} must be a column or a frame, not {type(given).__name__} of polars, which has no values before it is "
-            "computed: give frame.collect(), or frame.select(column)"
-        )
+    dtype = given.dtype
     if hasattr(dtype, "fields"):
         return _polars(given.struct.unnest(), name)
     if not dtype.is_integer():
