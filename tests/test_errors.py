@@ -289,6 +289,7 @@ CASES = {
     "length-many-digits": (lambda: E.table(DIGITS), ValueError, "length", "16610 bits"),
     "d_model-many-digits": (sinusoidal(DIGITS), ValueError, "d_model", "16610 bits"),
     "base-many-digits": (sinusoidal(base=DIGITS), ValueError, "base", "16610 bits"),
+    "count-many-digits": (lambda: pf.geometric(DIGITS), ValueError, "count", "16610 bits"),
     "periods-many-digits": (lambda: pf.periodic([DIGITS]), ValueError, "periods", "16610 bits"),
     "workers-many-digits": (table(workers=-DIGITS), ValueError, "workers", "16610 bits"),
     "axes-many-digits": (lambda: pf.grid([DIGITS], E), ValueError, "axes", "list"),

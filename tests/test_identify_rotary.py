@@ -289,6 +289,7 @@ def test_text():
         ({"frequencies": np.ones((2, 2, 2))}, ValueError, r"\(2, 2, 2\), but must have \(pairs,\) or \(pairs, axes\)"),
         ({"frequencies": [1.0], "positions": [1]}, ValueError, "frequencies excludes positions"),
         ({"frequencies": [1.0], "head_dim": 1}, ValueError, "head_dim must be at least 2"),
+        ({"frequencies": [1.0], "head_dim": 2**64}, ValueError, "head_dim=18446744073709551616 is too large"),
     ],
 )
 def test_bad_arguments(options, error, words):

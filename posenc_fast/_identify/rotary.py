@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._encoding.conversion import convert
-from .._numbers.arguments import count_of
+from .._numbers.arguments import check_width, count_of
 from .._numbers.foreign import numbers_of
 from .._rotary.access import angles, arguments, scaling, settings
 from .._rotary.value import LAYOUTS, Rotary
@@ -180,6 +180,8 @@ def identify_rotary(
         if has and not ways[other]:
             raise ValueError(f"{one} needs {other}")
     head = None if head_dim is None else count_of(head_dim, "head_dim", 2)
+    if head is not None:
+        check_width(head, "head_dim")
     if frequencies is not None:
         samples = [_of_frequencies(frequencies, positions, head)]
     elif cos is not None:

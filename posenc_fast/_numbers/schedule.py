@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import exact as _exact
-from .arguments import MOST_COLUMNS, count_of, real, real_array
+from .arguments import MOST_COLUMNS, count_of, real, real_array, shown
 from .exact import Real
 from .names import hinted
 
@@ -457,5 +457,5 @@ def checked(schedule: Geometric) -> Geometric:
 def _count(count: int) -> int:
     n = count_of(count, "count", 1)
     if n > MOST_COLUMNS:
-        raise ValueError(f"count={n} is too large, the most is {MOST_COLUMNS}")
+        raise ValueError(f"count={shown(n)} is too large, the most is {MOST_COLUMNS}")
     return n
