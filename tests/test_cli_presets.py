@@ -159,8 +159,9 @@ def test_preset(arguments: str, expected: Any, capsys: pytest.CaptureFixture[str
     encoding = expected()
     assert run("table", "40", *arguments.split(), "-o", "o.npy", "--start", "3", "--compare") == 0
     same("o.npy", encoding.table(40, start=3))
-    # with any phases, as the formula has them
-    assert float(capsys.readouterr().out.split()[-1]) < 3e-7 * max(1, np.abs(encoding.amplitudes).max())
+    # with any phases, as the formula has them; products in float32 are half a unit of the angle off
+    allowed = 43 * 2.0**-24 if "float32" in arguments else 3e-7
+    assert float(capsys.readouterr().out.split()[-1]) < allowed * max(1, np.abs(encoding.amplitudes).max())
     options = arguments if arguments.startswith("--") else f"--d-model {arguments}"
     assert run("encode", "p.npy", *options.split(), "-o", "o.npy", "--dtype", "float64") == 0
     same("o.npy", encoding.encode(np.linspace(-5, 90, 40), dtype=np.float64))
