@@ -358,7 +358,7 @@ def test_out_of_memory(name):
 
 
 @needs_linux
-def test_no_room_for_matrix_products():
+def test_out_of_memory_of_matrix_products():
     """OpenBLAS takes its work space at the first product, and would end the process where it finds none."""
     code = """if True:
     import os, resource
