@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from posenc_fast._cli.timing import Ratio, Times, alternate, medians, no_collection, ratio, seconds
+from posenc_fast._selfcheck.timing import Ratio, Times, alternate, medians, no_collection, ratio, seconds
 
 __all__ = ["Array", "Ratio", "Times", "alternate", "medians", "ratio"]
 

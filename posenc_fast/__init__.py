@@ -29,13 +29,13 @@ from . import reference
 from ._encoding.builders import fourier_features, join, positional_encoding, sinusoidal
 from ._encoding.columns import reorder_columns
 from ._encoding.grid import grid
-from ._encoding.masks import mask_coordinates, mask_positions, relative_positions
 from ._encoding.periods import periodic
 from ._encoding.value import Encoding
 from ._encoding.value import encoding_of as _encoding_of
 from ._engine.backend import backend, isa, isa_levels, use_backend
 from ._numbers.schedule import Schedule, float32_frequencies, geometric, linear
 from ._numbers.schedule import schedule_of as _schedule_of
+from ._positions.masks import mask_coordinates, mask_positions, relative_positions
 from ._rotary.value import Rotary
 from ._rotary.value import rotary_of as _rotary_of
 from ._rotary.weights import permute_rotary

@@ -29,11 +29,12 @@ import numpy.typing as npt
 
 from ._encoding import grid as _grid
 from ._encoding.access import one_axis
-from ._encoding.conversion import check_type
-from ._encoding.positions import Given
 from ._encoding.value import Encoding
 from ._numbers.arguments import check_precision, count_of, progression
+from ._numbers.arrays import Array
 from ._numbers.formats import wanted_type
+from ._positions.conversion import check_type
+from ._positions.positions import Given
 from .typing import Indexing, Precision
 
 try:
@@ -47,9 +48,6 @@ __all__ = ["encode", "grid", "table"]
 
 def __dir__() -> list[str]:
     return sorted(__all__)
-
-
-Array = npt.NDArray[Any]
 
 
 def table(

@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ._encoding.access import rows
-from ._encoding.conversion import convert
 from ._encoding.value import Encoding
 from ._numbers.arguments import count_of, real
+from ._positions.conversion import convert
 from .presets._registry import encoding_preset
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from ._encoding import value as _encoding
 from ._encoding.access import bound
 from ._engine import backend as _backend
 from ._numbers import schedule as _schedule
-from ._numbers.doubles import Floats
+from ._numbers.arrays import Floats
 from ._rotary import value as _rotary
 from ._rotary import weights as _weights
 

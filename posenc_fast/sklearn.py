@@ -24,12 +24,13 @@ import numpy.typing as npt
 
 from ._encoding.access import rows
 from ._encoding.builders import LAYOUTS, columns_of, fourier_features, sinusoidal
-from ._encoding.conversion import convert
 from ._encoding.periods import periodic
-from ._encoding.positions import Given
 from ._encoding.value import Encoding
+from ._numbers.arrays import Array
 from ._numbers.formats import wanted_type
 from ._numbers.names import one_of
+from ._positions.conversion import convert
+from ._positions.positions import Given
 from .typing import Layout
 
 try:
@@ -44,8 +45,6 @@ __all__ = ["PositionalEncoder"]
 def __dir__() -> list[str]:
     return sorted(__all__)
 
-
-Array = npt.NDArray[Any]
 
 # what periods take the place of, with the defaults
 _SCHEDULE = {"d_model": 16, "base": 10000.0, "freq_shift": 0.0, "first": 1.0}

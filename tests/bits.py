@@ -1,4 +1,4 @@
-"""The hashes of `posenc_fast/_cli/bits.py`: ``python tests/bits.py`` prints them for each engine of this machine.
+"""The hashes of `posenc_fast/_selfcheck/bits.py`: ``python tests/bits.py`` prints them for each engine of this machine.
 
 ``python tests/bits.py --write`` puts into the repository what the engines agree on: after every change of a frequency, of
 another value, or of what is asked for. ``--long --write`` does it for 2^27 values of a type in place of 2^20 (minutes, for
@@ -17,8 +17,8 @@ import sys
 import time
 
 import posenc_fast as pf
-from posenc_fast._cli import bits
-from posenc_fast._cli.verify import engines
+from posenc_fast._selfcheck import bits
+from posenc_fast._selfcheck.accuracy import engines
 
 
 def made(long: bool, loops: bool) -> dict[str, dict[str, str]]:

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 import posenc_fast as pf
-from posenc_fast._cli import bits, frequencies
 from posenc_fast._engine import python as engine
 from posenc_fast._numbers import rounding
 from posenc_fast._numbers.doubles import fma
 from posenc_fast._rotary.config.families import FAMILIES
 from posenc_fast._rotary.config.spectra import SPECTRA
 from posenc_fast._rotary.scaling import SCALINGS
+from posenc_fast._selfcheck import bits, frequencies
 from support.checkout import checkout
 from support.fuzzing import DTYPES
 

@@ -21,7 +21,7 @@ from posenc_fast import reference
 from posenc_fast._cli import encode as _encode
 from posenc_fast._cli import output as _output
 from posenc_fast._cli import table as _table
-from posenc_fast._cli.speed import formula
+from posenc_fast._selfcheck.speed import formula
 from support.command_line import command, posix, run, same
 from support.optional import optional
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import posenc_fast as pf
-from posenc_fast._cli.speed import formula
+from posenc_fast._selfcheck.speed import formula
 from posenc_fast.presets._registry import FACTS
 from support.command_line import run, same
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import posenc_fast as pf
-from posenc_fast._cli import bits
+from posenc_fast._selfcheck import bits
 
 # fenv.h of glibc
 MODES = {

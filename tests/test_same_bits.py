@@ -25,9 +25,9 @@ MODULES = {"np", "numpy", "math", "cmath"}
 ALLOWED = {
     "_encoding/algebra.py: a @ b": "chooses where locate begins to search",
     "_cli/formats.py": "counts the digits of a format",
-    "_cli/oracle.py": "powers of Decimals",
-    "_cli/speed.py": "the tutorial's program, which is timed",
-    "_cli/verify.py": "draws positions; powers of two in bounds",
+    "_selfcheck/oracle.py": "powers of Decimals",
+    "_selfcheck/speed.py": "the tutorial's program, which is timed",
+    "_selfcheck/accuracy.py": "draws positions; powers of two in bounds",
     "_identify/angles.py": "measures what was given",
     "_identify/encoding.py": "measures what was given",
     "_identify/grids.py": "measures what was given",

@@ -16,13 +16,13 @@ import pytest
 
 import posenc_fast as pf
 from posenc_fast.__main__ import main
-from posenc_fast._cli import oracle as _oracle
-from posenc_fast._cli import speed as _speed
-from posenc_fast._cli import timing as _timing
-from posenc_fast._cli import verify as _verify
 from posenc_fast._engine import backend as _backend
 from posenc_fast._engine import python as numpy_engine
 from posenc_fast._numbers.formats import FLOAT16, FLOAT32
+from posenc_fast._selfcheck import accuracy as _verify
+from posenc_fast._selfcheck import oracle as _oracle
+from posenc_fast._selfcheck import speed as _speed
+from posenc_fast._selfcheck import timing as _timing
 from support import exact
 from support.processes import python
 
@@ -112,10 +112,12 @@ def test_it_shares_nothing_with_the_engines():
         package = types.ModuleType("posenc_fast")
         package.__path__ = [sys.argv[1]]
         sys.modules["posenc_fast"] = package
-        import posenc_fast._cli.oracle
+        import posenc_fast._selfcheck.oracle
         print(sorted(name for name in sys.modules if name.startswith("posenc_fast.")))
     """
-    assert python(code, Path(pf.__file__).parent).stdout.strip() == "['posenc_fast._cli', 'posenc_fast._cli.oracle']"
+    assert (
+        python(code, Path(pf.__file__).parent).stdout.strip() == "['posenc_fast._cli', 'posenc_fast._selfcheck.oracle']"
+    )
 
 
 def test_it_draws_from_everywhere():

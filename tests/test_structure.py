@@ -17,6 +17,7 @@ ROOT = Path(pf.__file__).parent
 LEVELS = (
     ("_version", "_kernel", "typing"),
     ("_numbers",),
+    ("_positions",),
     ("_engine",),
     ("_encoding",),
     ("_rotary",),
@@ -26,6 +27,7 @@ LEVELS = (
     ("_identify",),
     ("torch", "dask", "sklearn", "plot"),
     ("transformers",),
+    ("_selfcheck",),
     ("_cli",),
     ("__main__",),
 )

@@ -19,14 +19,13 @@ from collections.abc import Callable, Iterator
 from typing import IO, Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from .._numbers.arrays import Array
 from .._numbers.formats import float_type, types_here
 from .output import named
 
 __all__ = ["Archive", "Vector", "as_bfloat16", "open_archive", "open_vector", "read_array", "read_vector"]
 
-Array = npt.NDArray[Any]
 
 # what NumPy, zipfile, json and the parser of headers raise for files that are broken
 _BROKEN = (

@@ -10,13 +10,12 @@ from datetime import datetime
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from .._encoding.times import microseconds
+from .._numbers.arrays import Array
+from .._positions.times import microseconds
 
 __all__ = ["INTEGER", "MICROSECONDS", "REAL", "RECORD", "UNSIGNED", "is_position", "parse", "parts", "quickly"]
 
-Array = npt.NDArray[Any]
 
 REAL, INTEGER, UNSIGNED, MICROSECONDS, NANOSECONDS = range(5)
 FORMS = tuple(np.dtype(name) for name in ("f8", "i8", "u8", "M8[us]", "M8[ns]"))

@@ -17,14 +17,13 @@ from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from .._numbers.arrays import Array
 from .._numbers.formats import format_of
 from .output import STANDARD, is_terminal, opened, report_written, usable_target
 
 __all__ = ["BFLOAT16_HELP", "BLOCK", "OUTPUT_HELP", "add_output", "check_output", "write_rows"]
 
-Array = npt.NDArray[Any]
 Shape = tuple[int, int]
 # names of the columns before the encoded ones, and their fields in Arrow; None for text
 Kept = Sequence[tuple[str, Any]]

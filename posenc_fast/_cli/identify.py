@@ -7,7 +7,6 @@ import inspect
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from .._numbers.names import meant
 from .arguments import add_command, number
@@ -16,7 +15,6 @@ from .output import say
 
 __all__ = ["add"]
 
-Array = npt.NDArray[Any]
 
 ABOUT = """\
 Print the presets and the encoding that made TABLE. Exit status 1 if none did.

@@ -54,8 +54,8 @@ def _info(arguments: argparse.Namespace) -> None:
 
 
 def _verify(arguments: argparse.Namespace) -> int:
-    from .bits import report
-    from .verify import CALLS, RANGES, engines, verify
+    from .._selfcheck.accuracy import CALLS, RANGES, engines, verify
+    from .._selfcheck.bits import report
 
     seconds = real(arguments.seconds, "seconds", positive=True)
     seed = int(np.random.SeedSequence().entropy) % 2**32 if arguments.seed is None else arguments.seed  # type: ignore[arg-type]
@@ -88,7 +88,7 @@ def _verify(arguments: argparse.Namespace) -> int:
 
 
 def _bench(arguments: argparse.Namespace) -> None:
-    from .speed import compare, sides
+    from .._selfcheck.speed import compare, sides
 
     print(f"{engine()}; NumPy {np.__version__}; nanoseconds a value, medians")
     print(f"{'':54} {'posenc_fast':>11} {'NumPy':>8}  times as long (middle half of the runs)")

@@ -7,12 +7,12 @@ import time
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from .. import reference
 from .._encoding.builders import sinusoidal
 from .._encoding.value import Encoding
 from .._numbers.arguments import count_of, progression
+from .._numbers.arrays import Array, Floats
 from .._numbers.formats import float_type
 from .arguments import add_command, add_encoding, add_rows, encoding_of, number
 from .formats import BFLOAT16_HELP, BLOCK, OUTPUT_HELP, add_output, check_output, write_rows
@@ -20,8 +20,6 @@ from .machine import engine
 
 __all__ = ["add"]
 
-Array = npt.NDArray[Any]
-Floats = npt.NDArray[np.float64]
 
 ABOUT = """\
 Write the rows of positions START + i * STEP.
@@ -124,7 +122,7 @@ class _Trial:
         return time.perf_counter() - begin
 
     def _run_tutorial(self, block: Array, i: int) -> tuple[Floats, float]:
-        from .speed import formula
+        from .._selfcheck.speed import formula
 
         begin = time.perf_counter()
         if self.whole:

@@ -13,11 +13,11 @@ import stat
 import sys
 import zlib
 from collections.abc import Iterator
-from typing import IO, Any
+from typing import IO
 
 import numpy as np
-import numpy.typing as npt
 
+from .._numbers.arrays import Array
 from .cells import MICROSECONDS, REAL, RECORD, UNSIGNED, is_position, parse, parts, quickly
 from .columns import by_name, column_index
 from .output import named
@@ -26,7 +26,6 @@ from .source import Block, Source
 
 __all__ = ["open_text"]
 
-Array = npt.NDArray[Any]
 
 # cells that are parsed together
 CELLS = 1 << 14

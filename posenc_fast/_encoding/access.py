@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._numbers.schedule import parts_of, schedule_of
-from .positions import Given
+from .._positions.positions import Given
 from .recipes import recipe_of
 from .rows import encode
 from .sinusoids import Sinusoids

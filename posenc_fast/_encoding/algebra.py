@@ -8,22 +8,19 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from .._numbers.arrays import base_array, check_out, new
-from .._numbers.foreign import as_array
+from .._numbers.arrays import Array, Floats, base_array, check_out, new
 from .._numbers.formats import float_type, kind_of
 from .._numbers.rounding import rounded
-from .conversion import convert, number
+from .._positions.conversion import convert, number
+from .._positions.foreign import as_array
+from .._positions.positions import Given
 from .plans import Plans
-from .positions import Given
 from .rows import encode
 from .sinusoids import Partners
 
 __all__ = ["locate", "shift", "similarity", "transition_matrix"]
 
-Floats = npt.NDArray[np.float64]
-Array = npt.NDArray[Any]
 
 # values of a block of rows, and of the grid that locate searches
 _BLOCK, _GRID = 1 << 18, 1 << 36

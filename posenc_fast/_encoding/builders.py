@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._numbers.arguments import check_size, check_width, count_of, real, real_array
+from .._numbers.arrays import Floats
 from .._numbers.names import hinted, one_of
 from .._numbers.schedule import Explicit, Geometric, Schedule, checked, explicit
 from .._numbers.signatures import DType, Float, FormulaOptions
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
 __all__ = ["fourier_features", "join", "positional_encoding", "sinusoidal"]
 
-Floats = npt.NDArray[np.float64]
 
 LAYOUTS: tuple[Layout, ...] = get_args(Layout)
 ODD: tuple[Odd, ...] = get_args(Odd)

@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from .._numbers.arguments import count_of
-from .._numbers.foreign import as_array
 from .._numbers.names import one_of
 from .._numbers.signatures import Scalar
+from .._positions.foreign import as_array
 from ..typing import ColumnOrder, LastColumn
 
 __all__ = ["reorder_columns"]

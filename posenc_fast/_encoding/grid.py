@@ -13,13 +13,13 @@ import numpy.typing as npt
 from .._engine import threads as _threads
 from .._engine.blocks import BLOCK, WORTH_A_THREAD, Target, collapse
 from .._numbers.arguments import check_size, check_workers, count_of
-from .._numbers.arrays import check_out, new
+from .._numbers.arrays import Array, check_out, new
 from .._numbers.formats import wanted_type
 from .._numbers.names import hinted, one_of
 from .._numbers.signatures import DType, Float, GridOptions
+from .._positions.conversion import checked_integer, convert, of_range, together
+from .._positions.positions import Given
 from ..typing import Indexing
-from .conversion import checked_integer, convert, of_range, together
-from .positions import Given
 from .rows import encode
 from .value import Encoding
 
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 __all__ = ["grid"]
 
-Array = npt.NDArray[Any]
 
 INDEXINGS: tuple[Indexing, ...] = get_args(Indexing)
 # for columns that read several axes, whose points are written down

@@ -20,11 +20,12 @@ import numpy.typing as npt
 
 from .._numbers import exact as _exact
 from .._numbers.arguments import shown
-from .._numbers.doubles import Floats, Pair, product, two_product, two_sum
+from .._numbers.arrays import Floats
+from .._numbers.doubles import Pair, product, two_product, two_sum
 from .._numbers.schedule import Periodic, Schedule
-from .positions import Positions, Progression, pair
+from .._positions.positions import Positions, Progression, pair
+from .._positions.times import SECONDS, time_of
 from .sinusoids import Period
-from .times import SECONDS, time_of
 
 __all__ = ["Turns", "exact_period", "periodic"]
 

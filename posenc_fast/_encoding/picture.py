@@ -9,7 +9,7 @@ import zlib
 
 import numpy as np
 
-from .conversion import convert
+from .._positions.conversion import convert
 from .plans import Plans
 from .rows import encode
 from .sinusoids import Sinusoids

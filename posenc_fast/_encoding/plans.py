@@ -11,15 +11,14 @@ import numpy.typing as npt
 
 from .._engine import backend
 from .._engine.backend import Engine
+from .._numbers.arrays import Array, Floats
 from .._numbers.rounding import HUGE, MOST, TINY, round_once, rows_left_out, values_of
+from .._positions.positions import Positions
 from .periods import Turns
-from .positions import Positions
 from .sinusoids import Sinusoids
 
 __all__ = ["Plans"]
 
-Array = npt.NDArray[Any]
-Floats = npt.NDArray[np.float64]
 
 _ONE = np.ones(1)
 # offset rows should stay in a second-level cache

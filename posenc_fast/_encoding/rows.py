@@ -12,17 +12,14 @@ import numpy.typing as npt
 
 from .._engine.blocks import Target, collapse
 from .._numbers.arguments import MOST
-from .._numbers.arrays import check_out, new
+from .._numbers.arrays import Array, Floats, check_out, new
 from .._numbers.formats import FLOAT64
 from .._numbers.rounding import round_into
+from .._positions.positions import Given, Positions, Progression, as_float64
 from .exact_rows import exact_row
 from .plans import Plans
-from .positions import Given, Positions, Progression, as_float64
 
 __all__ = ["encode", "fill", "fill_progression"]
-
-Array = npt.NDArray[Any]
-Floats = npt.NDArray[np.float64]
 
 
 def encode(

@@ -10,18 +10,16 @@ import math
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from .._engine.blocks import BLOCK, WORTH_A_THREAD, Target
-from .._numbers.arrays import empty
+from .._numbers.arrays import Array, empty
 from .._numbers.doubles import two_sum
 from .._numbers.formats import FLOAT32, FLOAT64, usual_type
+from .._positions.positions import EXACT_IN_FLOAT64, form_of
 from .plans import Plans
-from .positions import EXACT_IN_FLOAT64, form_of
 
 __all__ = ["fractional", "row", "rows", "sums", "table"]
 
-Array = npt.NDArray[Any]
 
 _FLOAT32 = np.dtype(np.float32)
 _SINGLE, _DOUBLE = FLOAT32.kind, FLOAT64.kind

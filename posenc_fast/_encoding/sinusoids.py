@@ -11,12 +11,10 @@ import numpy.typing as npt
 
 from .._numbers import schedule as schedules_of
 from .._numbers.arguments import MOST_AMPLITUDE, check_width
+from .._numbers.arrays import Array, Floats
 from .._numbers.schedule import Periodic, Schedule, Single
 
 __all__ = ["Partners", "Sinusoids", "Waves"]
-
-Array = npt.NDArray[Any]
-Floats = npt.NDArray[np.float64]
 
 
 class Waves(NamedTuple):

@@ -18,14 +18,14 @@ from .._numbers.arguments import (
     real,
     real_array,
 )
-from .._numbers.arrays import base_array, check_out, new
+from .._numbers.arrays import Array, Floats, base_array, check_out, new
 from .._numbers.formats import float_type, wanted_type
 from .._numbers.schedule import Schedule, explicit
 from .._numbers.signatures import DType, EncodeOptions, Float, TableOptions
+from .._positions.conversion import convert
 from ..typing import Layout, Precision
 from . import algebra as _algebra
 from . import recipes, short
-from .conversion import convert
 from .plans import Plans
 from .recipes import Recipe, recipe_of
 from .rows import encode, fill, fill_progression
@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Encoding"]
 
-Array = npt.NDArray[Any]
-Floats = npt.NDArray[np.float64]
 
 # arguments beside frequencies, as they usually are
 _COLUMNS = {"phases": 0.0, "amplitudes": 1.0}

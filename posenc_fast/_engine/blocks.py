@@ -9,15 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from .._numbers.arrays import Array
 from .._numbers.formats import format_of
 from . import threads as _threads
 from .backend import CACHE_SIZE, kernel
 
 __all__ = ["Target", "collapse", "one_thread"]
 
-Array = npt.NDArray[Any]
 
 # output values: below, a thread costs more than it gives
 WORTH_A_THREAD = 1 << 20

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .._numbers.doubles import Floats, Pair, fma, product, total, two_product, two_sum
+from .._numbers.arrays import Floats
+from .._numbers.doubles import Pair, fma, product, total, two_product, two_sum
 from .._numbers.formats import BFLOAT16, FLOAT64
 from .._numbers.rounding import HUGE, add_rounded, round_into, round_once, rows_left_out, values_of
 

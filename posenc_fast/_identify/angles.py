@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from .._numbers.arrays import Floats
 from .._numbers.formats import Format
 from ..typing import Function, Layout, Odd
 
@@ -26,7 +27,6 @@ __all__ = [
     "tolerated",
 ]
 
-Floats = npt.NDArray[np.float64]
 
 # what float32 angles of sources differ by from exact ones: a constant, and a part of the angle
 _CONSTANT, _PER_ANGLE = 2e-6, 1e-6

@@ -21,8 +21,9 @@ from .._encoding.access import scaled
 from .._encoding.builders import LAYOUTS, sinusoidal
 from .._encoding.value import Encoding
 from .._numbers.arguments import real
-from .._numbers.foreign import numbers_of
+from .._numbers.arrays import Floats
 from .._numbers.formats import float_type
+from .._positions.foreign import numbers_of
 from ..presets import names
 from ..presets._registry import facts
 from ..typing import Function, Layout
@@ -31,7 +32,6 @@ from .grids import Over, over_axes
 
 __all__ = ["Identification", "identify"]
 
-Floats = npt.NDArray[np.float64]
 
 LEAST_ROWS = 8
 # rows that angles are measured on, and half of those that candidates are tried on; the answer is compared with all

@@ -8,16 +8,15 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from .._encoding.value import Encoding
+from .._numbers.arrays import Floats
 from ..presets._images import diffusers_2d
 from ..presets._registry import FACTS
 from .angles import Table, factor, tolerated
 
 __all__ = ["Over", "over_axes"]
 
-Floats = npt.NDArray[np.float64]
 
 # rows that are tried first, and values that are compared at a time
 _SAMPLE, _BLOCK = 8, 1 << 20

@@ -16,9 +16,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from .._encoding.conversion import convert
 from .._numbers.arguments import check_width, count_of
-from .._numbers.foreign import numbers_of
+from .._numbers.arrays import Array, Floats
+from .._positions.conversion import convert
+from .._positions.foreign import numbers_of
 from .._rotary.access import angles, arguments, scaling, settings
 from .._rotary.value import LAYOUTS, Rotary
 from ..presets._registry import FACTS
@@ -28,8 +29,6 @@ from .rotations import Sample, frequencies_in, guesses
 
 __all__ = ["RotaryIdentification", "identify_rotary"]
 
-Array = npt.NDArray[Any]
-Floats = npt.NDArray[np.float64]
 
 # tokens that are looked at
 _MOST_TOKENS = 1024

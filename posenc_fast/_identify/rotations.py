@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from .._numbers.arrays import Floats
 from .._numbers.formats import FORMATS
 from .._numbers.schedule import geometric
 from .._rotary.scaling import checked_scaling, frequencies_of
@@ -19,7 +20,6 @@ from ..typing import RotaryLayout
 
 __all__ = ["Found", "Guess", "Sample", "frequencies_in", "guesses"]
 
-Floats = npt.NDArray[np.float64]
 Complex = npt.NDArray[np.complex128]
 
 # what float32 angles differ by from exact ones, as a part of the largest; and products, as a part of a pair's length

@@ -1,4 +1,4 @@
-"""Arrays that are to be written to: new ones, or given ones, checked."""
+"""Types of arrays, and arrays that are to be written to: new ones, or those of the caller, checked."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ import numpy.typing as npt
 
 from .arguments import check_size
 
-__all__ = ["base_array", "check_out", "empty", "is_tensor", "new"]
+__all__ = ["Array", "Floats", "base_array", "check_out", "empty", "is_tensor", "new"]
+
+Array = npt.NDArray[Any]
+Floats = npt.NDArray[np.float64]
 
 # bytes of a cache line, and of arrays that are worth the two microseconds that it takes to begin at one
 _LINE = 64
@@ -24,7 +27,7 @@ def is_tensor(value: Any) -> bool:
     return torch is not None and isinstance(value, torch.Tensor)
 
 
-def empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+def empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     """A new array; a large one begins at a cache line.
 
     No vector then lies across two lines, and jax takes the array by DLPack without a copy.
@@ -40,7 +43,7 @@ def empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     return np.ndarray(shape, dtype, memory, -memory.ctypes.data % _LINE)
 
 
-def new(shape: tuple[int, ...], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+def new(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     """A new array, or a ValueError where it would exceed the address space."""
     check_size("shape", shape[0] if shape else 1, shape, dtype.itemsize)
     return empty(shape, dtype)
@@ -53,7 +56,7 @@ def _way_out(array: Any, name: str, twin: str) -> str:
     return "" if name == "out" or array is None else f"; give numpy.asarray({name})"
 
 
-def base_array(array: Any, name: str, twin: str = "") -> npt.NDArray[Any]:
+def base_array(array: Any, name: str, twin: str = "") -> Array:
     """The array, seen through an ndarray of our own: what is checked then stays as it is.
 
     A subclass may show another shape than its memory has, and another thread may set the shape of an array. ``twin`` is
@@ -64,7 +67,7 @@ def base_array(array: Any, name: str, twin: str = "") -> npt.NDArray[Any]:
     return np.ndarray.view(array, np.ndarray)
 
 
-def check_out(out: Any, shape: tuple[int, ...], dtype: np.dtype[Any], twin: str = "") -> npt.NDArray[Any]:
+def check_out(out: Any, shape: tuple[int, ...], dtype: np.dtype[Any], twin: str = "") -> Array:
     """The array to write rows to, seen as a plain one, or an error."""
     array = base_array(out, "out", twin)
     if array.dtype != dtype:

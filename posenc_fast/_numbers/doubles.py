@@ -8,13 +8,12 @@ from decimal import Decimal
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from .arrays import Floats
 from .exact import working
 
-__all__ = ["Floats", "Pair", "exp2", "fma", "product", "total", "two_product", "two_sum"]
+__all__ = ["Pair", "exp2", "fma", "product", "total", "two_product", "two_sum"]
 
-Floats = npt.NDArray[np.float64]
 Pair = tuple[Floats, Floats]
 
 

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any, get_args
 
 import numpy as np
-import numpy.typing as npt
 
 from .._encoding.access import of_sinusoids
 from .._encoding.builders import FUNCTIONS
@@ -18,7 +17,6 @@ from ..typing import Function, RotaryLayout
 
 __all__ = ["LAYOUTS", "angles_of", "axial", "checked_axes", "checked_frequencies", "in_turn", "written"]
 
-Floats = npt.NDArray[np.float64]
 
 # in the order of the engines; in the last, pairs lie side by side in x and half a row apart in the result
 LAYOUTS: tuple[RotaryLayout, ...] = get_args(RotaryLayout)

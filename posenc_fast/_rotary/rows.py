@@ -5,24 +5,21 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from .._encoding.access import rows as rows_of
-from .._encoding.conversion import convert, counted
-from .._encoding.positions import Given
 from .._encoding.value import Encoding
 from .._numbers.arguments import check_precision, check_workers, count_of, progression
-from .._numbers.arrays import check_out
+from .._numbers.arrays import Array, Floats, check_out
 from .._numbers.formats import wanted_type
 from .._numbers.rounding import rounded
+from .._positions.conversion import convert, counted
+from .._positions.positions import Given
 from ..typing import Function, Precision
 from . import scaling as _rope
 from .settings import Settings
 
 __all__ = ["Angles", "angle_rows", "tables"]
 
-Array = npt.NDArray[Any]
-Floats = npt.NDArray[np.float64]
 
 _FLOAT64 = np.dtype(np.float64)
 

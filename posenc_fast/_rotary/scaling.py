@@ -8,9 +8,9 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from .._numbers.arguments import count_of, real, real_array
+from .._numbers.arrays import Floats
 from .._numbers.doubles import exp2, product
 from .._numbers.exact import Real, decimal_two_pi, real_of, split, working
 from .._numbers.names import meant
@@ -18,7 +18,6 @@ from .._numbers.schedule import Schedule, geometric, radians
 
 __all__ = ["SCALINGS", "Frequencies", "checked_scaling", "frequencies_of"]
 
-Floats = npt.NDArray[np.float64]
 
 REQUIRED = object()
 

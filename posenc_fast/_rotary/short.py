@@ -10,11 +10,10 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from .._engine.backend import EngineOf
 from .._engine.blocks import one_thread
-from .._numbers.arrays import empty
+from .._numbers.arrays import Array, empty
 from .._numbers.formats import BFLOAT16, FLOAT16, format_of, kind_of
 from .pairs import LAYOUTS
 from .rows import Angles, angle_rows
@@ -30,7 +29,6 @@ __all__ = [
     "with_plain_nans",
 ]
 
-Array = npt.NDArray[Any]
 
 # angles that are made at a time, so that they stay in the second-level cache
 ANGLES = 1 << 15

@@ -7,22 +7,19 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from .._encoding.conversion import convert
 from .._engine import threads as _threads
 from .._engine.blocks import WORTH_A_THREAD
 from .._numbers.arguments import check_precision, check_workers, count_of, progression
-from .._numbers.arrays import base_array, check_out, empty
+from .._numbers.arrays import Array, base_array, check_out, empty
 from .._numbers.formats import TYPES, Format, float_type, format_of, kind_of
+from .._positions.conversion import convert
 from . import short
 from .pairs import LAYOUTS
 from .rows import angle_rows
 from .short import Turning
 
 __all__ = ["by_positions", "by_tables"]
-
-Array = npt.NDArray[Any]
 
 
 def by_positions(

@@ -14,6 +14,7 @@ from .._encoding.recipes import Recipe, recipe_of
 from .._encoding.value import Encoding
 from .._engine import backend as _backend
 from .._numbers.arguments import check_width, count_of, is_exact, real
+from .._numbers.arrays import Array, Floats
 from .._numbers.names import hinted, one_of
 from .._numbers.schedule import Schedule
 from .._numbers.signatures import DType, Float, TablesOptions
@@ -29,9 +30,6 @@ if TYPE_CHECKING:
     from .._numbers.signatures import Out
 
 __all__ = ["LAYOUTS", "Rotary"]
-
-Array = npt.NDArray[Any]
-Floats = npt.NDArray[np.float64]
 
 
 class Rotary:

@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._numbers.arguments import count_of, real, real_array
+from .._numbers.arrays import Floats
 
 __all__ = [
     "cogvideox",
@@ -48,7 +49,6 @@ def __dir__() -> list[str]:
 
 
 Integers = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 
 def grid(*axes: int | npt.ArrayLike) -> npt.NDArray[Any]:

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._numbers.arguments import LEAST, MOST, progression, shown
-from .._numbers.foreign import as_array
+from .foreign import as_array
 from .frames import column_values
 from .positions import EXACT_IN_FLOAT64, Given, form_of
 from .times import Time, common_unit, counts_of, time_of

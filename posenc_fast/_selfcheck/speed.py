@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from .._encoding.builders import sinusoidal
 from .._encoding.value import Encoding
-from .._numbers.doubles import Floats
+from .._numbers.arrays import Array, Floats
 from .._numbers.formats import float_type, types_here
 from .._rotary.value import Rotary
 from ..reference import vaswani_numpy
@@ -19,7 +19,6 @@ from . import timing as _timing
 
 __all__ = ["Comparison", "Side", "compare", "formula", "sides"]
 
-Array = npt.NDArray[Any]
 
 RUNS = 41
 

@@ -25,15 +25,15 @@ from .._encoding.grid import grid
 from .._encoding.periods import periodic
 from .._encoding.value import Encoding
 from .._engine import backend as _backend
+from .._numbers.arrays import Array
 from .._numbers.formats import float_type, types_here
 from .._rotary.value import Rotary
 from ..typing import Function, Layout, RotaryLayout
+from .accuracy import engines
 from .frequencies import sets
-from .verify import engines
 
 __all__ = ["LONG", "SHORT", "calls", "expected", "hashes", "hashes_of_frequencies", "hashes_of_loops", "report"]
 
-Array = npt.NDArray[Any]
 
 FILE = Path(__file__).with_name("bits.json")
 # values of one call and type at a time, and how many times: 2^20 and 2^27 values of a type at least

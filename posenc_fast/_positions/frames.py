@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .._numbers.foreign import check_eager
+from .._numbers.arrays import Array
+from .foreign import check_eager
 
 __all__ = ["column_values"]
 
-Array = npt.NDArray[Any]
 # values, and which of them are missing where the values cannot say it themselves
 Column = tuple[Array, npt.NDArray[np.bool_] | None]
 

@@ -12,19 +12,17 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from .._encoding.builders import sinusoidal
 from .._encoding.value import Encoding
 from .._engine import backend as _backend
+from .._numbers.arrays import Array
 from .._numbers.formats import FORMATS, float_type, types_here
 from ..typing import Backend, Isa
 from . import oracle as _oracle
 
 __all__ = ["CALLS", "RANGES", "Finding", "Worst", "engines", "verify"]
 
-Array = npt.NDArray[Any]
-Floats = npt.NDArray[np.float64]
 
 CALLS = ("table", "encode", "add_to")
 # rows that are drawn, and computed exactly, at a time

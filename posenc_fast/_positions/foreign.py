@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .arrays import is_tensor
-from .formats import BFLOAT16, FLOAT32, Format, float_type, format_of
+from .._numbers.arrays import is_tensor
+from .._numbers.formats import BFLOAT16, FLOAT32, Format, float_type, format_of
 
 __all__ = ["as_array", "check_eager", "numbers_of"]
 

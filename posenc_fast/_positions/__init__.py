@@ -1,0 +1,1 @@
+"""From anything that may be positions to numbers: conversion, times, columns of frames, masks, foreign arrays."""

@@ -1,0 +1,1 @@
+"""What the package holds itself against: exact values, hashes of bits, and the speed of NumPy programs."""
