@@ -21,7 +21,7 @@ import posenc_fast.typing
 from support.optional import optional
 from support.processes import python
 
-HERE = Path(__file__).parent / "typed"
+HERE = Path(__file__).parents[1] / "typed"
 ROOT = Path(pf.__file__).parents[1]
 MARK = "# mistake"
 HAS_TORCH = importlib.util.find_spec("torch") is not None

@@ -11,7 +11,7 @@ import pytest
 
 import posenc_fast as pf
 
-GOLDEN = Path(__file__).parent / "golden"
+GOLDEN = Path(__file__).parents[1] / "golden"
 ENTRIES = json.loads((GOLDEN / "golden.json").read_text(encoding="utf-8"))["parametrised"]
 PHASE_AND_SIGN = {"sin": (0.0, 1.0), "cos": (0.25, 1.0), "-sin": (0.0, -1.0), "-cos": (0.25, -1.0)}
 KNOWN = {"order", "funcs", "axes", "width", "fit", "scale", "zero_rows", "include_input", "mix", "unpaired"}

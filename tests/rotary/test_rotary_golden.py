@@ -10,7 +10,7 @@ import pytest
 
 import posenc_fast as pf
 
-GOLDEN = Path(__file__).parent / "golden"
+GOLDEN = Path(__file__).parents[1] / "golden"
 NAMES = {
     entry["key"]: entry["name"]
     for part in json.loads((GOLDEN / "golden.json").read_text(encoding="utf-8")).values()

@@ -20,7 +20,7 @@ from posenc_fast._encoding.access import bound
 from posenc_fast._engine import backend as _backend
 from support.checkout import checkout
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.skipif(not pf.isa_levels(), reason="this build has no compiled kernel")
 
 

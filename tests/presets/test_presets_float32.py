@@ -51,7 +51,7 @@ SAME_RECIPE = {
 
 @pytest.fixture(scope="module")
 def arrays():
-    with np.load(Path(__file__).parent / "golden" / "float32.npz") as file:
+    with np.load(Path(__file__).parents[1] / "golden" / "float32.npz") as file:
         return dict(file)
 
 

@@ -14,7 +14,7 @@ import pytest
 import posenc_fast as pf
 from posenc_fast import presets
 
-GOLDEN = Path(__file__).parent / "golden"
+GOLDEN = Path(__file__).parents[1] / "golden"
 CASES = json.loads((GOLDEN / "golden.json").read_text(encoding="utf-8"))
 NAMES = {entry["key"]: entry["name"] for part in CASES.values() for entry in part}
 PI, TWO_PI = np.pi, 2 * np.pi

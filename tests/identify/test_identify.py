@@ -18,7 +18,7 @@ from support.optional import optional
 
 TYPES = tuple(DTYPES.values())
 TYPE_IDS = tuple(DTYPES)
-GOLDEN = Path(__file__).parent / "golden"
+GOLDEN = Path(__file__).parents[1] / "golden"
 every_type = pytest.mark.parametrize("dtype", TYPES, ids=TYPE_IDS)
 
 
