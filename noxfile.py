@@ -97,9 +97,7 @@ def avx512(session: nox.Session) -> None:
 @nox.session(default=False)
 def architectures(session: nox.Session) -> None:
     """The core tests on emulated architectures: ``nox -s architectures -- arm64 armhf i386 s390x``."""
-    tests = (
-        "tests/values/test_golden.py tests/rotary/test_rotary_golden.py tests/core/test_tables.py tests/values/test_grid.py tests/core/test_errors.py"
-    )
+    tests = "tests/values/test_golden.py tests/rotary/test_rotary_golden.py tests/core/test_tables.py tests/values/test_grid.py tests/core/test_errors.py"
     machines = session.posargs or ["arm64", "armhf", "i386", "s390x"]
     session.run(".ci/architectures", *machines, env={"TESTS": tests}, external=True)
 

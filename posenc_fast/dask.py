@@ -28,7 +28,6 @@ import numpy as np
 import numpy.typing as npt
 
 from ._encoding import grid as _grid
-from ._encoding.access import one_axis
 from ._encoding.value import Encoding
 from ._numbers.arguments import check_precision, count_of, progression
 from ._numbers.arrays import Array
@@ -98,7 +97,7 @@ def table(
     True
     """
     _check_encoding(encoding)
-    one_axis(encoding, "table")
+    encoding._one_axis("table")
     rows = count_of(length, "length", 0)
     result_type = wanted_type(dtype)
     check_precision(precision)

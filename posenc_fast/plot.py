@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ._encoding.access import rows
+from ._encoding.rows import encode
 from ._encoding.value import Encoding
 from ._numbers.arguments import count_of, real
 from ._positions.conversion import convert
@@ -422,7 +422,7 @@ def clocks(
     frequencies = every[np.linspace(0, len(every) - 1, shown).round().astype(int)]
     given = convert(positions, 1)
     times = given.rounded().reshape(-1)
-    hands = rows(_hands(frequencies), given, times.dtype)
+    hands = encode(_hands(frequencies)._plans, given, times.dtype)
     axes = _axes(ax)
     across, down = _spacing(axes, shown, len(times))
     for i, row in enumerate(hands.reshape(len(times), shown, 2)):

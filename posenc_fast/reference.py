@@ -22,7 +22,6 @@ from ._encoding import builders as _api
 from ._encoding import grid as _grid
 from ._encoding import periods as _periods
 from ._encoding import value as _encoding
-from ._encoding.access import bound
 from ._engine import backend as _backend
 from ._numbers import schedule as _schedule
 from ._numbers.arrays import Floats
@@ -142,7 +141,8 @@ def _bound(function: Callable[P, _encoding.Encoding]) -> Callable[P, Encoding]:
 
     @functools.wraps(function)
     def build(*args: P.args, **kwargs: P.kwargs) -> Encoding:
-        return bound(Encoding, function(*args, **kwargs))
+        encoding = function(*args, **kwargs)
+        return Encoding._of(encoding._sinusoids, encoding._recipe)
 
     return build
 

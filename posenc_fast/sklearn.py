@@ -22,9 +22,9 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from ._encoding.access import rows
 from ._encoding.builders import LAYOUTS, columns_of, fourier_features, sinusoidal
 from ._encoding.periods import periodic
+from ._encoding.rows import encode
 from ._encoding.value import Encoding
 from ._numbers.arrays import Array
 from ._numbers.formats import wanted_type
@@ -174,7 +174,7 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
         d, result_type = self.encoding_.d_model, wanted_type(self.dtype)
         result = np.empty((len(columns[0]), len(columns) * d), result_type)
         for i, given in enumerate(columns):
-            rows(self.encoding_, given, result_type, result[:, i * d : (i + 1) * d])
+            encode(self.encoding_._plans, given, result_type, result[:, i * d : (i + 1) * d])
         return result
 
     def get_feature_names_out(self, input_features: Any = None) -> Array:

@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from .._encoding.access import scaled
 from .._encoding.builders import LAYOUTS, sinusoidal
 from .._encoding.value import Encoding
 from .._numbers.arguments import real
@@ -419,4 +418,4 @@ def _over_axes(given: Table, start: float | None, shape: tuple[int, ...] | None)
 def _times(encoding: Encoding, scale: float) -> Encoding:
     if scale == 1:
         return encoding
-    return scaled(encoding, scale)
+    return Encoding._of(encoding._sinusoids.with_(amplitudes=scale * encoding.amplitudes))

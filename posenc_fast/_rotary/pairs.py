@@ -7,7 +7,6 @@ from typing import Any, get_args
 
 import numpy as np
 
-from .._encoding.access import of_sinusoids
 from .._encoding.builders import FUNCTIONS
 from .._encoding.sinusoids import Sinusoids
 from .._encoding.value import Encoding
@@ -109,7 +108,7 @@ def angles_of(
                 index[where == a, a] = place
     count = len(index)
     phases, amplitudes = np.repeat([FUNCTIONS[name] for name in functions], count, axis=0).T
-    return of_sinusoids(Sinusoids(used, np.tile(index, (len(functions), 1)), phases, factor * amplitudes))
+    return Encoding._of(Sinusoids(used, np.tile(index, (len(functions), 1)), phases, factor * amplitudes))
 
 
 def written(schedules: tuple[Schedule, ...]) -> Any:

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from .._encoding.access import rows as rows_of
+from .._encoding.rows import encode
 from .._encoding.value import Encoding
 from .._numbers.arguments import check_precision, check_workers, count_of, progression
 from .._numbers.arrays import Array, Floats, check_out
@@ -106,13 +106,13 @@ def _rows(
             return rounded(rows, result_type)
         out[...] = rounded(rows, result_type)
         return out  # type: ignore[no-any-return]
-    return rows_of(encoding, given, result_type, out, single=single, threads=threads)
+    return encode(encoding._plans, given, result_type, out, single=single, threads=threads)
 
 
 def _xpos_rows(
     rotary: Angles, encoding: Encoding, given: Given, single: bool = False, threads: int = 1, inverse: bool = False
 ) -> Floats:
-    rows = rows_of(encoding, given, _FLOAT64, single=single, threads=threads)
+    rows = encode(encoding._plans, given, _FLOAT64, single=single, threads=threads)
     pairs = rotary._key.rotary_dim // 2
     amplitudes = _rope.xpos_amplitudes(given.rounded(), pairs, rotary._parameters)
     tiled = np.tile(amplitudes, encoding.d_model // pairs)

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._encoding import recipes
-from .._encoding.access import bound, figure
+from .._encoding.picture import figure
 from .._encoding.recipes import Recipe, recipe_of
 from .._encoding.value import Encoding
 from .._engine import backend as _backend
@@ -276,7 +276,7 @@ class Rotary:
         return recipes.shown(self._call())
 
     def _repr_html_(self) -> str:
-        return figure(self._angles_of("cos"), repr(self), f"cosines of {self.rotary_dim // 2} pairs")
+        return figure(self._angles_of("cos")._sinusoids, repr(self), f"cosines of {self.rotary_dim // 2} pairs")
 
     def __reduce__(self) -> tuple[Any, ...]:
         cls = None if type(self) is Rotary else type(self)
@@ -339,7 +339,7 @@ class Rotary:
             if key.rope_type == "axial":
                 assert key.axes is not None
                 schedules = _pairs.axial(key.base, key.axes)
-            found = bound(self._encodings, _pairs.angles_of(schedules, key.axes, functions, factor))
+            found = self._encodings._of(_pairs.angles_of(schedules, key.axes, functions, factor)._sinusoids)
             self._cache[functions, inverse] = found
         return found
 

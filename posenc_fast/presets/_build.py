@@ -7,8 +7,8 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from .._encoding.access import take
 from .._encoding.builders import fourier_features, join, sinusoidal
 from .._encoding.value import Encoding
 from .._numbers import exact
@@ -112,16 +112,21 @@ def ascending(count: int, ratio: float, *, per: float = 1.0, first: float = 1.0)
 def fitted(encoding: Encoding, d: int) -> Encoding:
     """The first d columns, and columns of zeros where there are fewer."""
     have = encoding.d_model
-    return encoding if have == d else take(encoding, [c if c < have else -1 for c in range(d)])
+    return encoding if have == d else _taken(encoding, [c if c < have else -1 for c in range(d)])
 
 
 def arranged(spectra: Sequence[Schedule], order: str, functions: Sequence[Function] = ("sin", "cos")) -> Encoding:
     """As many frequencies for each axis; ``order`` has a(xis), f(requency) and s(ine or cosine), slowest first."""
     encoding = join([fourier_features(given, functions=functions) for given in spectra])
     index = np.arange(encoding.d_model).reshape(len(spectra), len(functions), -1)
-    return take(encoding, index.transpose(["asf".index(letter) for letter in order]).ravel())
+    return _taken(encoding, index.transpose(["asf".index(letter) for letter in order]).ravel())
 
 
 def per_axis(parts: Sequence[Encoding], axes: Sequence[int]) -> Encoding:
     """Encodings of one axis side by side, each with the axis of a position that it reads."""
     return join(parts, axes=list(axes))
+
+
+def _taken(encoding: Encoding, columns: npt.ArrayLike) -> Encoding:
+    """Return some columns in any order; -1 is a column of zeros."""
+    return Encoding._of(encoding._sinusoids.take(columns))

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from textwrap import dedent, fill
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
-from .._encoding.access import named
+from .._encoding.recipes import recipe_of
 from .._encoding.value import Encoding
 from .._rotary.value import Rotary
 from ._other_names import ELSEWHERE, LEARNED, OTHER_NAMES
@@ -101,7 +101,10 @@ def preset(
         @functools.wraps(build)
         def whole(*args: P.args, **kwargs: P.kwargs) -> Encoding:
             """With the call as its recipe, where no simpler one makes it."""
-            return named(build(*args, **kwargs), f"presets.{build.__name__}", *args, **kwargs)
+            encoding = build(*args, **kwargs)
+            if encoding._recipe:
+                return encoding
+            return encoding._of(encoding._sinusoids, recipe_of(f"presets.{build.__name__}", *args, **kwargs))
 
         return _registered(
             whole, Facts(whole, source, frequency, layout, positions, odd, differs, also, axes, by_width)

@@ -6,8 +6,11 @@ import functools
 import json
 from typing import Any
 
-from .._encoding import access
+import numpy as np
+
+from .._encoding.sinusoids import Sinusoids
 from .._encoding.value import Encoding
+from .._numbers.schedule import parts_of, schedule_of
 from .._rotary.access import read as rotary_read
 from .._rotary.access import written as rotary_written
 from .._rotary.value import Rotary
@@ -17,7 +20,7 @@ __all__ = ["options_of", "read", "write"]
 
 def write(value: Encoding | Rotary) -> str:
     """An encoding as text: equal ones are written alike, and what is read equals what was written."""
-    written = rotary_written(value) if isinstance(value, Rotary) else access.written(value)
+    written = rotary_written(value) if isinstance(value, Rotary) else _columns(value)
     return json.dumps(written, separators=(",", ":"))
 
 
@@ -25,7 +28,18 @@ def write(value: Encoding | Rotary) -> str:
 def read(text: str) -> Encoding | Rotary:
     """What was written."""
     found = json.loads(text)
-    return rotary_read(found) if isinstance(found, dict) else access.read(*found)
+    return rotary_read(found) if isinstance(found, dict) else _encoding(*found)
+
+
+def _columns(encoding: Encoding) -> list[Any]:
+    sinusoids = encoding._sinusoids
+    columns = (sinusoids.index, sinusoids.phases + 0.0, sinusoids.amplitudes + 0.0)
+    return [[parts_of(schedule) for schedule in sinusoids.schedules], *(array.tolist() for array in columns)]
+
+
+def _encoding(schedules: list[Any], index: Any, phases: Any, amplitudes: Any) -> Encoding:
+    parts = [schedule_of(*parts) for parts in schedules]
+    return Encoding._of(Sinusoids(parts, np.array(index), np.array(phases), np.array(amplitudes)))
 
 
 def options_of(module: Any) -> str:

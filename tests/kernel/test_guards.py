@@ -16,7 +16,6 @@ import numpy as np
 import pytest
 
 import posenc_fast as pf
-from posenc_fast._encoding.access import bound
 from posenc_fast._engine import backend as _backend
 from support.checkout import checkout
 
@@ -60,7 +59,7 @@ def engine(kernel, monkeypatch):
 
 def fresh(width=6):
     """Not that which the builder keeps: later tests would find plans of the debug kernel there."""
-    return bound(pf.Encoding, pf.sinusoidal(width))
+    return pf.Encoding._of(pf.sinusoidal(width)._sinusoids)
 
 
 def test_what_is_right_passes(engine):

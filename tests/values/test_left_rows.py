@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import posenc_fast as pf
-from posenc_fast._encoding.access import bound
 from posenc_fast._encoding.plans import Plans
 from posenc_fast._engine import backend as _backend
 
@@ -50,7 +49,7 @@ def test_whichever_rows_it_leaves_are_done(largest, dtype):
         encoding.add_to(np.ones((71, 6), dtype), positions=positions),
     )
     # not that which the builder keeps
-    doctored = bound(pf.Encoding, pf.sinusoidal(6, base=50.0, scale=-1.0))
+    doctored = pf.Encoding._of(pf.sinusoidal(6, base=50.0, scale=-1.0)._sinusoids)
     plan, _ = plan_of(doctored, largest=np.array([largest]))
     doctored._plans._kept[_backend.current().backend, "real"] = plan, False
     out = np.full((71, 6), np.nan, dtype)
