@@ -20,7 +20,6 @@ from .._numbers.arguments import check_width, count_of
 from .._numbers.arrays import Array, Floats
 from .._positions.conversion import convert
 from .._positions.foreign import numbers_of
-from .._rotary.access import angles, arguments, scaling, settings
 from .._rotary.value import LAYOUTS, Rotary
 from ..presets._registry import FACTS
 from ..typing import RotaryLayout
@@ -108,7 +107,7 @@ class _Fit(NamedTuple):
         return (
             rotary.ndim > self.sample.positions.shape[1],
             rotary.rotary_dim < rotary.head_dim,
-            scaling(rotary) is not None,
+            "scaling" in rotary._arguments(),
         )
 
 
@@ -362,11 +361,11 @@ def _matrix(rotary: Rotary, axes: int, by_pair: bool) -> Floats | None:
 
     One axis is that of a text, whose tokens have the same position on every one.
     """
-    values = angles(rotary, "cos").frequencies
+    values = rotary._angles_of("cos").frequencies
     values = values.reshape(len(values), -1)
     if values.shape[1] == axes:
         return values
-    if axes == 1 and (not by_pair or settings(rotary).axes is not None):
+    if axes == 1 and (not by_pair or rotary._settings.axes is not None):
         return np.asarray(values.sum(axis=1, keepdims=True))
     return None
 
@@ -379,7 +378,7 @@ def _fitting(samples: list[Sample], known: tuple[tuple[str, Rotary], ...]) -> li
             if rotary.rotary_dim != 2 * sample.pairs or sample.head_dim not in (None, rotary.head_dim):
                 continue
             # tables of DeepSeek are those of its layout before it moves the values
-            if sample.before is not None and sample.layout != settings(rotary).layout:
+            if sample.before is not None and sample.layout != rotary._settings.layout:
                 continue
             matrix = _matrix(rotary, sample.positions.shape[1], sample.frequencies is not None)
             if matrix is not None:
@@ -407,10 +406,10 @@ def _named(compared: list[tuple[str, _Fit]]) -> RotaryIdentification | None:
 
 
 def _described(fit: _Fit) -> RotaryIdentification:
-    rotary, key = fit.rotary, settings(fit.rotary)
+    rotary, key = fit.rotary, fit.rotary._settings
     layout = fit.sample.layout
     if layout is not None and layout != key.layout and fit.sample.before is None:
-        rotary = type(rotary)(rotary.head_dim, **{**arguments(rotary), "layout": layout})
+        rotary = type(rotary)(rotary.head_dim, **{**rotary._arguments(), "layout": layout})
     values = rotary.frequencies
     signs = {int(sign) for sign in np.sign(values).reshape(-1)} - {0}
     return RotaryIdentification(
@@ -418,7 +417,7 @@ def _described(fit: _Fit) -> RotaryIdentification:
         layout=layout,
         direction=signs.pop() if len(signs) == 1 else 0,
         base=_base_of(rotary),
-        scaling=scaling(rotary),
+        scaling=rotary._arguments().get("scaling"),
         sections=key.axes,
         rotary_dim=rotary.rotary_dim,
         attention_factor=rotary.attention_factor,
@@ -428,9 +427,9 @@ def _described(fit: _Fit) -> RotaryIdentification:
 
 def _base_of(rotary: Rotary) -> float | None:
     """The number whose powers the frequencies are, on every axis."""
-    schedules = settings(rotary).frequencies
+    schedules = rotary._settings.frequencies
     if schedules is None:
-        return settings(rotary).base
+        return rotary._settings.base
     bases = set()
     for schedule in schedules:
         values = np.abs(np.asarray(schedule))

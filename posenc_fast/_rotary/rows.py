@@ -28,7 +28,7 @@ class Angles(Protocol):
     """What is asked of a Rotary here. _parameters: those of its scaling."""
 
     @property
-    def _key(self) -> Settings: ...
+    def _settings(self) -> Settings: ...
     @property
     def _parameters(self) -> dict[str, Any]: ...
     @property
@@ -57,7 +57,7 @@ def tables(
     single, threads = check_precision(precision), check_workers(workers)
     outs: tuple[Any, Any] = (None, None)
     if out is not None:
-        pairs = rotary._key.rotary_dim // 2
+        pairs = rotary._settings.rotary_dim // 2
         outs = check_out(pair[0], (*shape, pairs), result_type), check_out(pair[1], (*shape, pairs), result_type)
         if np.may_share_memory(*outs):
             raise ValueError("out has two arrays that share memory; give cosines and sines memory of their own")
@@ -77,7 +77,7 @@ def angle_rows(
 ) -> Array:
     """Cosines and sines side by side, of a number of positions or of given ones."""
     encoding = rotary._angles_of("cos", "-sin" if inverse else "sin", inverse=inverse)
-    if inverse and rotary._key.rope_type == "xpos":
+    if inverse and rotary._settings.rope_type == "xpos":
         if not isinstance(given, Given):
             given = counted(start, given, encoding.ndim)
         return rounded(_xpos_rows(rotary, encoding, given, single, inverse=True), dtype)
@@ -96,11 +96,11 @@ def _rows(
 ) -> Array:
     """Rows of an encoding of the angles at a number of positions, or at given ones; xPos's amplitudes included."""
     if not isinstance(given, Given):
-        if encoding.ndim == 1 and rotary._key.rope_type != "xpos":
+        if encoding.ndim == 1 and rotary._settings.rope_type != "xpos":
             precision: Precision = "float32" if single else "exact"
             return encoding.table(given, start=start, dtype=result_type, out=out, precision=precision, workers=threads)
         given = counted(start, given, encoding.ndim)
-    if rotary._key.rope_type == "xpos":
+    if rotary._settings.rope_type == "xpos":
         rows = _xpos_rows(rotary, encoding, given, single, threads)
         if out is None:
             return rounded(rows, result_type)
@@ -113,7 +113,7 @@ def _xpos_rows(
     rotary: Angles, encoding: Encoding, given: Given, single: bool = False, threads: int = 1, inverse: bool = False
 ) -> Floats:
     rows = encode(encoding._plans, given, _FLOAT64, single=single, threads=threads)
-    pairs = rotary._key.rotary_dim // 2
+    pairs = rotary._settings.rotary_dim // 2
     amplitudes = _rope.xpos_amplitudes(given.rounded(), pairs, rotary._parameters)
     tiled = np.tile(amplitudes, encoding.d_model // pairs)
     return rows / tiled if inverse else rows * tiled

@@ -61,7 +61,7 @@ def by_positions(rotary: Turning, x: Any, start: Any, seq_axis: Any, out: Any, w
         return None
     _, source, _, kind = few
     length = source.shape[2]
-    if length * rotary._key.rotary_dim > ANGLES:
+    if length * rotary._settings.rotary_dim > ANGLES:
         return None
     return _turned(rotary, few, rows_kept(rotary, length, start, False, False, angles_type(kind)))
 
@@ -74,7 +74,7 @@ def by_tables(rotary: Turning, x: Any, cos: Any, sin: Any, seq_axis: Any, out: A
     if few is None or kind_of(cos.dtype) is None or kind_of(sin.dtype) is None:
         return None
     _, source, _, kind = few
-    expected = source.shape[0], source.shape[2], rotary._key.rotary_dim // 2
+    expected = source.shape[0], source.shape[2], rotary._settings.rotary_dim // 2
     if cos.shape not in (expected, expected[1:]) or 2 * cos.size > ANGLES:
         return None
     return _turned(rotary, few, side_by_side(cos, sin, kind))
@@ -102,7 +102,7 @@ def rows_kept(rotary: Turning, count: int, start: Any, single: bool, inverse: bo
 
     Every layer of a model asks for the same ones, and the next token for the next: a few are made ahead and kept.
     """
-    width = rotary._key.rotary_dim
+    width = rotary._settings.rotary_dim
     if type(start) is not int or abs(start) >= 2**62 or count * width > ANGLES:
         return angle_rows(rotary, count, start, single, inverse, dtype)
     engine = rotary._engine()
@@ -130,7 +130,7 @@ def _usual(rotary: Turning, x: Any, seq_axis: Any, out: Any, workers: Any) -> _F
         return None
     # as they are now, whatever another thread makes of them
     few = x.view()
-    form, key, shape = format_of(few.dtype), rotary._key, few.shape
+    form, key, shape = format_of(few.dtype), rotary._settings, few.shape
     if form is None or shape[3] != key.head_dim or 0 in shape or key.layout == LAYOUTS[2]:
         return None
     if not few.flags.aligned or few.strides[3] != few.itemsize:
@@ -158,7 +158,7 @@ def _turned(rotary: Turning, few: _Few, rows: Array) -> Array:
     where: Any = np.newaxis if rows.ndim == 2 else (slice(None), np.newaxis)
     rows = rows[np.newaxis] if rows.ndim == 2 else rows
     result, source, target, kind = few
-    engine, layout = rotary._engine(), LAYOUTS.index(rotary._key.layout)
+    engine, layout = rotary._engine(), LAYOUTS.index(rotary._settings.layout)
     grouped = source[where]
     engine.module.rotate(engine.level, rows, grouped, grouped if target is source else target[where], kind, layout)
     return result

@@ -82,7 +82,7 @@ def by_tables(rotary: Turning, x: Any, cos: Any, sin: Any, seq_axis: Any, out: A
         if kind_of(part.dtype) is None:
             raise TypeError(f"{name} must have real numbers of one of {', '.join(TYPES)}, not {part.dtype}")
     groups = parts[0].ndim - 2
-    expected = (*lead[: max(groups, 0)], length, rotary._key.rotary_dim // 2)
+    expected = (*lead[: max(groups, 0)], length, rotary._settings.rotary_dim // 2)
     for name, part in zip(("cos", "sin"), parts, strict=True):
         if groups < 0 or part.shape != expected:
             raise ValueError(
@@ -108,8 +108,8 @@ def _checked_x(
     form = format_of(float_type(x.dtype, "x"))
     assert form is not None
     shape, dims = x.shape, x.ndim
-    if dims < 2 or shape[-1] != rotary._key.head_dim:
-        raise ValueError(f"x has shape {shape}, but must have (.., {rotary._key.head_dim}), the head_dim last")
+    if dims < 2 or shape[-1] != rotary._settings.head_dim:
+        raise ValueError(f"x has shape {shape}, but must have (.., {rotary._settings.head_dim}), the head_dim last")
     axis = seq_axis if type(seq_axis) is int else count_of(seq_axis, "seq_axis", -dims)
     if not -dims <= axis < dims - 1 or axis == -1:
         raise ValueError(f"seq_axis={axis} must be one of the axes of x, which has shape {shape}, but the last")
@@ -138,7 +138,7 @@ def _turned(
     # the engines take whole numbers of values, side by side
     source = x if x.flags.aligned and x.strides[-1] == x.itemsize else np.array(x, order="C")
     target = result if result.flags.aligned else np.empty(x.shape, x.dtype)
-    length, pairs, layout = x.shape[axis], rotary._key.rotary_dim // 2, LAYOUTS.index(rotary._key.layout)
+    length, pairs, layout = x.shape[axis], rotary._settings.rotary_dim // 2, LAYOUTS.index(rotary._settings.layout)
     back = inverse and layout == 2
     from_, to = (_arranged(array.view(form.stored), axis, groups) for array in (source, target))
     engine = rotary._engine()

@@ -103,8 +103,8 @@ class Rotary:
     array([[0.9093, 0.5716]], dtype=float32)
     """
 
-    __slots__ = ("__weakref__", "_cache", "_engine", "_found", "_key", "_last", "_parameters")
-    _key: Settings
+    __slots__ = ("__weakref__", "_cache", "_engine", "_found", "_last", "_parameters", "_settings")
+    _settings: Settings
     _parameters: dict[str, Any]
     _found: _rope.Frequencies
     _cache: dict[Any, Encoding]
@@ -149,7 +149,7 @@ class Rotary:
             found = _rope.Frequencies(given[0], factor)
         key = Settings(head, number, dim, layout, rope_type, tuple(sorted(parameters.items())), axes, given, factor)
         for name, value in (
-            ("_key", key),
+            ("_settings", key),
             ("_parameters", parameters),
             ("_found", found),
             ("_cache", {}),
@@ -247,13 +247,13 @@ class Rotary:
         raise AttributeError(f"a Rotary is frozen: {name} cannot be deleted")
 
     def __eq__(self, other: object) -> bool:
-        return self._key == other._key if isinstance(other, Rotary) else NotImplemented
+        return self._settings == other._settings if isinstance(other, Rotary) else NotImplemented
 
     def __hash__(self) -> int:
-        return hash(self._key)
+        return hash(self._settings)
 
     def _arguments(self) -> dict[str, Any]:
-        key = self._key
+        key = self._settings
         sections = key.axes
         if key.axes is not None and list(key.axes) == sorted(key.axes):
             sections = tuple(np.bincount(key.axes).tolist())
@@ -293,22 +293,22 @@ class Rotary:
     @property
     def base(self) -> float | None:
         """The base of its frequencies, before any scaling; None where frequencies were given."""
-        return self._key.base if self._key.frequencies is None else None
+        return self._settings.base if self._settings.frequencies is None else None
 
     @property
     def layout(self) -> RotaryLayout:
         """Which values are a pair."""
-        return self._key.layout
+        return self._settings.layout
 
     @property
     def head_dim(self) -> int:
         """Width of a head."""
-        return self._key.head_dim
+        return self._settings.head_dim
 
     @property
     def rotary_dim(self) -> int:
         """How many of the first values turn."""
-        return self._key.rotary_dim
+        return self._settings.rotary_dim
 
     @property
     def frequencies(self) -> Floats:
@@ -316,7 +316,7 @@ class Rotary:
 
         (rotary_dim/2,), or (rotary_dim/2, axes); after scaling.
         """
-        values, axes = self._angles_of("cos").frequencies, self._key.axes
+        values, axes = self._angles_of("cos").frequencies, self._settings.axes
         return values if axes is None or values.ndim == 1 else values[np.arange(len(values)), axes]
 
     @property
@@ -333,7 +333,7 @@ class Rotary:
         """What computes these functions of all pairs, side by side."""
         found = self._cache.get((functions, inverse))
         if found is None:
-            key = self._key
+            key = self._settings
             factor = 1 / self.attention_factor if inverse else self.attention_factor
             schedules = key.frequencies or (self._found.values,)
             if key.rope_type == "axial":

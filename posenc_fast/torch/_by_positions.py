@@ -11,7 +11,6 @@ import numpy as np
 import torch
 
 from .._encoding.value import Encoding
-from .._rotary.access import settings
 from .._rotary.value import Rotary
 from ..typing import Precision
 from . import _devices as devices
@@ -39,7 +38,7 @@ def _rotate(
     assert isinstance(rotary, Rotary)
     if not memory.on_cpu(x):
         cos, sin = devices.rows(rotary, start, x.shape[seq_axis], positions, x.device, devices.wide(x), precision)
-        turned = devices.rotated(x, cos, sin, seq_axis, settings(rotary).layout, transposed)
+        turned = devices.rotated(x, cos, sin, seq_axis, rotary._settings.layout, transposed)
         return (memory.new_like(x) if out is None else out).copy_(turned)
     values, workers, out = memory.array_of(x, "x"), memory.workers(x), memory.result_for(x) if out is None else out
     into = values if out is x else None if out is None else memory.array_of(out, "out")
@@ -60,7 +59,7 @@ def _rotate(
         tables = rotary.tables(x.shape[seq_axis], start=start, dtype=np.float64, precision=precision)
     else:
         tables = rotary.tables(where, dtype=np.float64, precision=precision)
-    result = turned_by(values, into, *tables, seq_axis, settings(rotary).layout, True, workers)
+    result = turned_by(values, into, *tables, seq_axis, rotary._settings.layout, True, workers)
     return memory.tensor_of(result) if out is None else out
 
 

@@ -22,8 +22,6 @@ from torch.autograd import forward_ad
 from .._engine import backend
 from .._engine.blocks import WORTH_A_THREAD
 from .._numbers.formats import FORMATS
-from .._rotary.access import engine as engine_of
-from .._rotary.access import settings
 from .._rotary.short import ANGLES, angles_type, rows_kept
 from .._rotary.value import LAYOUTS, Rotary
 from ..typing import RotaryLayout
@@ -43,10 +41,10 @@ def by_positions(
     """Queries and keys turned for consecutive positions."""
     if torch.compiler.is_compiling():
         return None
-    axis, engine = AXES.get(seq_axis), engine_of(rotary)
+    axis, engine = AXES.get(seq_axis), rotary._engine()
     if axis is None or type(start) is not int or abs(start) >= 2**62:
         return None
-    key = settings(rotary)
+    key = rotary._settings
     dim, layout = key.rotary_dim, LAYOUTS.index(key.layout)
     seen = _usual(engine, parts, axis, dim, layout, inplace)
     if seen is None:

@@ -11,8 +11,6 @@ import numpy as np
 from .._encoding.sinusoids import Sinusoids
 from .._encoding.value import Encoding
 from .._numbers.schedule import parts_of, schedule_of
-from .._rotary.access import read as rotary_read
-from .._rotary.access import written as rotary_written
 from .._rotary.value import Rotary
 
 __all__ = ["options_of", "read", "write"]
@@ -20,7 +18,7 @@ __all__ = ["options_of", "read", "write"]
 
 def write(value: Encoding | Rotary) -> str:
     """An encoding as text: equal ones are written alike, and what is read equals what was written."""
-    written = rotary_written(value) if isinstance(value, Rotary) else _columns(value)
+    written = _arguments(value) if isinstance(value, Rotary) else _columns(value)
     return json.dumps(written, separators=(",", ":"))
 
 
@@ -28,7 +26,20 @@ def write(value: Encoding | Rotary) -> str:
 def read(text: str) -> Encoding | Rotary:
     """What was written."""
     found = json.loads(text)
-    return rotary_read(found) if isinstance(found, dict) else _encoding(*found)
+    return _rotary(found) if isinstance(found, dict) else _encoding(*found)
+
+
+def _arguments(rotary: Rotary) -> dict[str, Any]:
+    arguments = {"head_dim": rotary.head_dim, **rotary._arguments()}
+    if rotary._settings.frequencies is not None:
+        arguments["frequencies"] = [parts_of(schedule) for schedule in rotary._settings.frequencies]
+    return arguments
+
+
+def _rotary(arguments: dict[str, Any]) -> Rotary:
+    if "frequencies" in arguments:
+        arguments = arguments | {"frequencies": [schedule_of(*parts) for parts in arguments["frequencies"]]}
+    return Rotary(**arguments)
 
 
 def _columns(encoding: Encoding) -> list[Any]:

@@ -32,8 +32,8 @@ LEVELS = (
     ("__main__",),
 )
 MODULES = sorted(ROOT.rglob("*.py"))
-# of Encoding, private to the package and not to a folder: columns, plans for an engine, the call that made it
-SHARED = {"_of", "_one_axis", "_plans", "_recipe", "_sinusoids"}
+# of Encoding and Rotary, private to the package and not to a folder: what they are made of, and what computes them
+SHARED = {"_of", "_one_axis", "_plans", "_recipe", "_sinusoids", "_angles_of", "_arguments", "_engine", "_settings"}
 
 
 @functools.cache

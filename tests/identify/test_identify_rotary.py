@@ -60,7 +60,7 @@ def test_vectors_of_presets(preset, dtype, rng):
     where, x = sixteen(name, rotary, rng), rng.normal(size=(2, 16, rotary.head_dim)).astype(number_type(dtype))
     found = pf.identify_rotary(x=x, turned=rotary.apply(x, positions=where), positions=where)
     assert name in found.presets
-    assert found.layout == rotary._key.layout
+    assert found.layout == rotary._settings.layout
     assert found.rotary.head_dim == rotary.head_dim
 
 
@@ -158,12 +158,12 @@ def test_measured(rotary, rng):
         assert found, options
         np.testing.assert_allclose(found.rotary.frequencies, rotary.frequencies, rtol=1e-5, atol=1e-12)
         assert found.attention_factor == pytest.approx(rotary.attention_factor, rel=1e-5)
-        assert found.rotary._key.axes == rotary._key.axes == found.sections
+        assert found.rotary._settings.axes == rotary._settings.axes == found.sections
         assert found.direction == np.sign(rotary.frequencies[0])
         if "x" in options:
-            assert found.layout == rotary._key.layout
-        if rotary._key.rope_type != "default":
-            assert found.scaling["rope_type"] == rotary._key.rope_type
+            assert found.layout == rotary._settings.layout
+        if rotary._settings.rope_type != "default":
+            assert found.scaling["rope_type"] == rotary._settings.rope_type
             factor = rotary._parameters.get("factor")
             assert found.scaling.get("factor") == factor
 
