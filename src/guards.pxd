@@ -2,6 +2,9 @@
 
 The wrapper has checked what its caller gave; these find a wrapper that hands the loops something else. They take the
 arguments of the kernel's methods and raise an AssertionError that names the one which is wrong.
+
+Values are read by ``memoryview(array).tolist()``: to iterate over a memoryview of Cython's ends in an IndexError that is
+made and dropped, and with it a KeyboardInterrupt that came in between.
 """
 
 
@@ -16,24 +19,25 @@ cdef inline int check_level(int level, object levels) except -1:
 
 
 cdef inline int check_plan(object frequencies, object largest, object source, object amplitude, object runs) except -1:
-    cdef object shape = frequencies.shape, width = source.shape[0], given, i
+    cdef object shape = frequencies.shape, width = source.shape[0], i
+    cdef list given = memoryview(runs).tolist(), columns = memoryview(source).tolist()
     require(shape[0] == 2 and shape[1] > 0 and shape[2] > 0, "frequencies", "have shape (2, axes, waves)", shape)
     require(width > 0, "source", "name a column", width)
     require(largest.shape[0] == shape[1], "largest", f"have {shape[1]} numbers", largest.shape[0])
     check_columns("", source, amplitude, width, shape[2])
-    given = list(runs)
     require(len(given) > 1 and given[0] == 0 and given[len(given) - 1] == width and given == sorted(set(given)),
             "runs", f"ascend from 0 to {width}", given)
     for i in range(len(given) - 1):
-        require(source[given[i + 1] - 1] - source[given[i]] == given[i + 1] - 1 - given[i], "runs",
+        require(columns[given[i + 1] - 1] - columns[given[i]] == given[i + 1] - 1 - given[i], "runs",
                 "part consecutive sources", given)
     return 0
 
 
 cdef inline int check_columns(str which, object source, object amplitude, object width, object waves) except -1:
-    require(source.shape[0] == width, f"{which}source", f"have {width} columns", source.shape[0])
-    require(min(source) >= 0 and max(source) < 2 * waves, f"{which}source", f"lie in a row of {2 * waves}",
-            (min(source), max(source)))
+    cdef list columns = memoryview(source).tolist()
+    require(len(columns) == width, f"{which}source", f"have {width} columns", len(columns))
+    require(min(columns) >= 0 and max(columns) < 2 * waves, f"{which}source", f"lie in a row of {2 * waves}",
+            (min(columns), max(columns)))
     if amplitude is not None:
         require(amplitude.shape[0] == width, f"{which}amplitude", f"have {width} columns", amplitude.shape[0])
     return 0
@@ -79,10 +83,11 @@ cdef inline int check_lattice(object axes, object width, object waves, object qu
 
 
 cdef inline int check_points(object spans, object offsets, int span_bits) except -1:
+    cdef list values = memoryview(offsets).tolist()
     require(spans.shape[0] > 0, "spans", "name a row", spans.shape[0])
-    require(spans.shape[0] == offsets.shape[0], "offsets", f"have {spans.shape[0]} rows", offsets.shape[0])
-    return require(min(offsets) >= 0 and max(offsets) < 1 << span_bits, "offsets", "lie in a span",
-                   (min(offsets), max(offsets)))
+    require(spans.shape[0] == len(values), "offsets", f"have {spans.shape[0]} rows", len(values))
+    return require(min(values) >= 0 and max(values) < 1 << span_bits, "offsets", "lie in a span",
+                   (min(values), max(values)))
 
 
 cdef inline int check_grid(object outer, object inner, object out) except -1:
