@@ -33,19 +33,13 @@ __all__ = [
     odd="ValueError unless 16 divides it",
     differs="three axes of unequal width",
     axes="3",
+    example="pf.presets.diffusers_3d(16).encode([0, 0, 0])"
+    " -> array([0., 0., 1., 1., 0., 0., 0., 1., 1., 1., 0., 0., 0., 1., 1., 1.],\n      dtype=float32)",
 )
 def diffusers_3d(
     embed_dim: int, *, spatial_interpolation_scale: float = 1.0, temporal_interpolation_scale: float = 1.0
 ) -> Encoding:
-    """Position embedding of video patches in diffusers (CogVideoX and others).
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.diffusers_3d(16).encode([0, 0, 0])
-    array([0., 0., 1., 1., 0., 0., 0., 1., 1., 1., 0., 0., 0., 1., 1., 1.],
-          dtype=float32)
-    """
+    """Position embedding of video patches in diffusers (CogVideoX and others)."""
     d = multiple(embed_dim, "embed_dim", 16, 3)
     time = 1 / positive(temporal_interpolation_scale, "temporal_interpolation_scale")
     space = 1 / positive(spatial_interpolation_scale, "spatial_interpolation_scale")
@@ -61,16 +55,10 @@ def diffusers_3d(
     odd="zero columns for all that 6 does not divide",
     differs="three axes, x first; the exponent reaches exactly 1",
     axes="3",
+    example="pf.presets.simple_vit_3d(7).encode([0, 0, 0]) -> array([0., 1., 0., 1., 0., 1., 0.], dtype=float32)",
 )
 def simple_vit_3d(dim: int, *, temperature: float = 10000.0, frequencies: Precision = "exact") -> Encoding:
-    """Position embedding of the simple ViT for video.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.simple_vit_3d(7).encode([0, 0, 0])
-    array([0., 1., 0., 1., 0., 1., 0.], dtype=float32)
-    """
+    """Position embedding of the simple ViT for video."""
     d = count_of(dim, "dim", 6)
     part = sinusoids(d // 6 * 2, frequencies, _recipes.power, base=positive(temperature, "temperature"), shift=1)
     return fitted(per_axis([part] * 3, (2, 1, 0)), d)
@@ -85,16 +73,10 @@ def simple_vit_3d(dim: int, *, temperature: float = 10000.0, frequencies: Precis
     differs="an encoding of each axis, side by side; an odd width has the frequencies of the even one",
     also="Summer adds them to its input: `x + rows`",
     axes="ndim",
+    example="pf.presets.tatp22(6, 2).encode([0, 0]) -> array([0., 1., 0., 1., 0., 1.], dtype=float32)",
 )
 def tatp22(channels: int, ndim: int = 1, *, frequencies: Precision = "exact") -> Encoding:
-    """Positional encodings of tatp22 over one, two or three axes.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.tatp22(6, 2).encode([0, 0])
-    array([0., 1., 0., 1., 0., 1.], dtype=float32)
-    """
+    """Positional encodings of tatp22 over one, two or three axes."""
     d, axes = count_of(channels, "channels", 1), count_of(ndim, "ndim", 1)
     pairs = -(-d // (2 * axes))
     if d <= 2 * pairs * (axes - 1):
@@ -111,18 +93,13 @@ def tatp22(channels: int, ndim: int = 1, *, frequencies: Precision = "exact") ->
     odd="ValueError unless 2 spatial_dims divides it",
     differs="two or three axes, x first",
     axes="2 or 3",
+    example="pf.presets.monai(6).encode([0, 1, 0]).round(2)"
+    " -> array([0.84, 0.54, 0.  , 1.  , 0.  , 1.  ], dtype=float32)",
 )
 def monai(
     embed_dim: int, *, spatial_dims: int = 3, temperature: float = 10000.0, frequencies: Precision = "exact"
 ) -> Encoding:
-    """Position embedding of images and volumes in MONAI.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.monai(6).encode([0, 1, 0]).round(2)
-    array([0.84, 0.54, 0.  , 1.  , 0.  , 1.  ], dtype=float32)
-    """
+    """Position embedding of images and volumes in MONAI."""
     if count_of(spatial_dims, "spatial_dims", 2) > 3:
         raise ValueError(f"spatial_dims must be 2 or 3, not {spatial_dims!r}")
     d = multiple(embed_dim, "embed_dim", 2 * spatial_dims, spatial_dims)
@@ -135,19 +112,12 @@ def monai(
     frequency="10000^(-2i/n), n = 2 ceil(d/4) for each axis",
     layout="of y: sines, then cosines; of x: the same, the last ones cut off where 4 does not divide the width",
     positions="(y, x), the cells of a grid; for other sizes of the grid the source interpolates the table",
-    odd="ValueError",
     differs="two axes, y first",
     axes="2",
+    example="pf.presets.fairseq2_2d(6).encode([0, 0]) -> array([0., 0., 1., 1., 0., 0.], dtype=float32)",
 )
 def fairseq2_2d(encoding_dim: int) -> Encoding:
-    """Position encoder of images in fairseq2.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.fairseq2_2d(6).encode([0, 0])
-    array([0., 0., 1., 1., 0., 0.], dtype=float32)
-    """
+    """Position encoder of images in fairseq2."""
     d = even(encoding_dim, "encoding_dim")
     return _fairseq2(d, [-(-d // 4)] * 2)
 
@@ -157,19 +127,12 @@ def fairseq2_2d(encoding_dim: int) -> Encoding:
     frequency="10000^(-2i/n), n = 2 ceil(d/4) of depth, 2 ceil(d/8) of y and of x; 2 ceil(d/6) with uniform_power",
     layout="of depth: sines, then cosines; of y and of x: the same, the last ones cut off where nothing divides",
     positions="(depth, y, x); for other sizes of the grid the source interpolates the table",
-    odd="ValueError",
     differs="three axes, the first with half of the columns",
     axes="3",
+    example="pf.presets.fairseq2_3d(8).encode([0, 0, 0]) -> array([0., 0., 1., 1., 0., 1., 0., 1.], dtype=float32)",
 )
 def fairseq2_3d(encoding_dim: int, *, uniform_power: bool = False) -> Encoding:
-    """Position encoder of video in fairseq2.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.fairseq2_3d(8).encode([0, 0, 0])
-    array([0., 0., 1., 1., 0., 1., 0., 1.], dtype=float32)
-    """
+    """Position encoder of video in fairseq2."""
     d = even(encoding_dim, "encoding_dim")
     return _fairseq2(d, [-(-d // 6)] * 3 if uniform_power else [-(-d // 4), -(-d // 8), -(-d // 8)])
 
@@ -189,16 +152,10 @@ def _fairseq2(d: int, pairs: Sequence[int]) -> Encoding:
     differs="three calendar numbers, side by side; computed in float64",
     axes="3",
     by_width=False,
+    example="pf.presets.satmae_temporal(4).encode([18, 5, 11]).shape -> (12,)",
 )
 def satmae_temporal(embed_dim: int = 128) -> Encoding:
-    """Encoding of calendar numbers in SatMAE.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.satmae_temporal(4).encode([18, 5, 11]).shape
-    (12,)
-    """
+    """Encoding of calendar numbers in SatMAE."""
     d = even(embed_dim, "embed_dim")
     return per_axis([sinusoids(d)] * 3, range(3))
 
@@ -213,6 +170,8 @@ def satmae_temporal(embed_dim: int = 128) -> Encoding:
     also="add_timing_signals_given_positions of the same file",
     axes="ndim",
     by_width=False,
+    example="pf.presets.tensor2tensor_nd(9, 2).encode([[0, 0]])"
+    " -> array([[0., 0., 1., 1., 0., 0., 1., 1., 0.]], dtype=float32)",
 )
 def tensor2tensor_nd(
     channels: int,
@@ -222,14 +181,7 @@ def tensor2tensor_nd(
     max_timescale: float = 1.0e4,
     frequencies: Precision = "exact",
 ) -> Encoding:
-    """Timing signal of tensor2tensor over several axes.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.tensor2tensor_nd(9, 2).encode([[0, 0]])
-    array([[0., 0., 1., 1., 0., 0., 1., 1., 0.]], dtype=float32)
-    """
+    """Timing signal of tensor2tensor over several axes."""
     d, axes = count_of(channels, "channels", 1), count_of(ndim, "ndim", 1)
     if d < 2 * axes:
         raise ValueError(f"channels={d} leaves no pair for each of {axes} axes; give at least {2 * axes}")

@@ -22,18 +22,12 @@ __all__ = ["dab_detr", "dab_detr_boxes", "deformable_detr", "deformable_detr_pro
     also="Conditional DETR, MaskFormer, Mask2Former, Table Transformer, mmdet SinePositionalEncoding (offset);"
     " Mask2Former for video adds `annotated_transformer(2 num_pos_feats)` of the frame to it",
     axes="2",
-    by_width=False,
+    example="mask = [[True, True, True], [True, True, True]]\n"
+    "pf.presets.detr(2).encode(pf.mask_coordinates(mask)).shape"
+    " -> (2, 3, 4)",
 )
 def detr(num_pos_feats: int = 64, *, temperature: float = 10000.0) -> Encoding:
-    """Sine position embedding of DETR.
-
-    Examples
-    --------
-    >>> import numpy as np, posenc_fast as pf
-    >>> mask = np.ones((2, 3), bool)
-    >>> pf.presets.detr(2).encode(pf.mask_coordinates(mask)).shape
-    (2, 3, 4)
-    """
+    """Sine position embedding of DETR."""
     d = even(num_pos_feats, "num_pos_feats")
     return per_axis([sinusoids(d, base=positive(temperature, "temperature"), layout="interleaved")] * 2, YX)
 
@@ -47,17 +41,10 @@ def detr(num_pos_feats: int = 64, *, temperature: float = 10000.0) -> Encoding:
     differs="as `detr`, with positions at the centres of the cells",
     also="Grounding DINO, RT-DETR's encoder, Hugging Face DeformableDetrSinePositionEmbedding",
     axes="2",
-    by_width=False,
+    example="pf.presets.deformable_detr(64) == pf.presets.detr(64) -> True",
 )
 def deformable_detr(num_pos_feats: int = 64, *, temperature: float = 10000.0) -> Encoding:
-    """Sine position embedding of Deformable DETR.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.deformable_detr(64) == pf.presets.detr(64)
-    True
-    """
+    """Sine position embedding of Deformable DETR."""
     return detr(num_pos_feats, temperature=temperature)
 
 
@@ -69,19 +56,12 @@ def deformable_detr(num_pos_feats: int = 64, *, temperature: float = 10000.0) ->
     odd="ValueError; 2 num_pos_feats columns",
     differs="as `detr`, with a base of 20",
     axes="2",
-    by_width=False,
+    example="pf.presets.dab_detr(4).frequencies[[0, 2], 0].round(4) -> array([1.    , 0.2236])",
 )
 def dab_detr(
     num_pos_feats: int = 128, *, temperature_height: float = 20.0, temperature_width: float = 20.0
 ) -> Encoding:
-    """Sine position embedding of DAB-DETR.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.dab_detr(4).frequencies[[0, 2], 0].round(4)
-    array([1.    , 0.2236])
-    """
+    """Sine position embedding of DAB-DETR."""
     d = even(num_pos_feats, "num_pos_feats")
     bases = positive(temperature_height, "temperature_height"), positive(temperature_width, "temperature_width")
     parts = [sinusoids(d, base=base, layout="interleaved") for base in bases]
@@ -97,17 +77,11 @@ def dab_detr(
     differs="four axes, y first; positions are multiplied by 2 pi",
     also="Conditional DETR and Grounding DINO (of two coordinates: the first 2 num_pos_feats columns)",
     axes="4",
-    by_width=False,
+    example="pf.presets.dab_detr_boxes(2).encode([0.25, 0.0, 0.0, 0.0]).round(6)"
+    " -> array([0., 1., 1., 0., 0., 1., 0., 1.], dtype=float32)",
 )
 def dab_detr_boxes(num_pos_feats: int = 128, *, temperature: float = 10000.0) -> Encoding:
-    """Encoding of boxes in DAB-DETR.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.dab_detr_boxes(2).encode([0.25, 0.0, 0.0, 0.0]).round(6)
-    array([0., 1., 1., 0., 0., 1., 0., 1.], dtype=float32)
-    """
+    """Encoding of boxes in DAB-DETR."""
     d = even(num_pos_feats, "num_pos_feats")
     return per_axis(
         [sinusoids(d, base=positive(temperature, "temperature"), first=TWO_PI, layout="interleaved")] * 4, (*XY, 2, 3)
@@ -122,16 +96,10 @@ def dab_detr_boxes(num_pos_feats: int = 128, *, temperature: float = 10000.0) ->
     odd="ValueError; 4 num_pos_feats columns",
     differs="four axes, x first; positions are multiplied by 2 pi",
     axes="4",
-    by_width=False,
+    example="pf.presets.deformable_detr_proposals(2).encode([0.25, 0.0, 0.0, 0.0]).round(6)"
+    " -> array([1., 0., 0., 1., 0., 1., 0., 1.], dtype=float32)",
 )
 def deformable_detr_proposals(num_pos_feats: int = 128, *, temperature: float = 10000.0) -> Encoding:
-    """Encoding of proposals in Deformable DETR.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.deformable_detr_proposals(2).encode([0.25, 0.0, 0.0, 0.0]).round(6)
-    array([1., 0., 0., 1., 0., 1., 0., 1.], dtype=float32)
-    """
+    """Encoding of proposals in Deformable DETR."""
     d = even(num_pos_feats, "num_pos_feats")
     return arranged([geometric(d // 2, base=positive(temperature, "temperature"), first=TWO_PI)] * 4, "afs")

@@ -41,16 +41,10 @@ YX, XY = (0, 1), (1, 0)
     also="DiT, MoCo v3 and OmDet-Turbo (the same columns, but cells in column-major order), MONAI"
     " build_sincos_position_embedding in 2-D, Scale-MAE (positions multiplied by its resolution)",
     axes="2",
+    example="pf.presets.mae(4).encode([0, 1]).round(2) -> array([0.84, 0.54, 0.  , 1.  ], dtype=float32)",
 )
 def mae(embed_dim: int) -> Encoding:
-    """Position embedding of the masked autoencoder.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.mae(4).encode([0, 1]).round(2)
-    array([0.84, 0.54, 0.  , 1.  ], dtype=float32)
-    """
+    """Position embedding of the masked autoencoder."""
     d = multiple(embed_dim, "embed_dim", 4, 2)
     return per_axis([sinusoids(d // 2)] * 2, XY)
 
@@ -63,19 +57,13 @@ def mae(embed_dim: int) -> Encoding:
     odd="ValueError unless 4 divides it",
     differs="as `mae`, with cells scaled to a grid of base_size",
     axes="2",
-    by_width=False,
+    example="pf.presets.diffusers_2d(8, 32).encode([0, 2]) == pf.presets.mae(8).encode([0, 1])"
+    " -> array([ True,  True,  True,  True,  True,  True,  True,  True])",
 )
 def diffusers_2d(
     embed_dim: int, grid_size: int | Sequence[int], *, interpolation_scale: float = 1.0, base_size: int = 16
 ) -> Encoding:
-    """Position embedding of patches in diffusers (PixArt and others).
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.diffusers_2d(8, 32).encode([0, 2]) == pf.presets.mae(8).encode([0, 1])
-    array([ True,  True,  True,  True,  True,  True,  True,  True])
-    """
+    """Position embedding of patches in diffusers (PixArt and others)."""
     d = multiple(embed_dim, "embed_dim", 4, 2)
     sides = list(grid_size) if isinstance(grid_size, Sequence) else [grid_size, grid_size]
     if len(sides) != 2:
@@ -94,16 +82,10 @@ def diffusers_2d(
     differs="two axes, y first",
     also="Hugging Face build_2d_sinusoidal_position_embedding (RT-DETR, AIMv2, ViT-MAE; cells from 0)",
     axes="2",
+    example="pf.presets.praxis_2d(4).encode([1, 0]).round(2) -> array([0.84, 0.54, 0.  , 1.  ], dtype=float32)",
 )
 def praxis_2d(embedding_dims: int, *, temperature: float = 10000.0) -> Encoding:
-    """Positional embedding of praxis in two dimensions.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.praxis_2d(4).encode([1, 0]).round(2)
-    array([0.84, 0.54, 0.  , 1.  ], dtype=float32)
-    """
+    """Positional embedding of praxis in two dimensions."""
     d = multiple(embedding_dims, "embedding_dims", 4, 2)
     return per_axis([sinusoids(d // 2, base=positive(temperature, "temperature"))] * 2, YX)
 
@@ -117,16 +99,11 @@ def praxis_2d(embedding_dims: int, *, temperature: float = 10000.0) -> Encoding:
     differs="two axes, x first; the exponent reaches exactly 1",
     also="google-research/big_vision models/vit.py posemb_sincos_2d",
     axes="2",
+    example="pf.presets.simple_vit(8).frequencies[:, 1]"
+    " -> array([1.e+00, 1.e-04, 1.e+00, 1.e-04, 0.e+00, 0.e+00, 0.e+00, 0.e+00])",
 )
 def simple_vit(dim: int, *, temperature: float = 10000.0, frequencies: Precision = "exact") -> Encoding:
-    """Position embedding of the simple ViT.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.simple_vit(8).frequencies[:, 1]
-    array([1.e+00, 1.e-04, 1.e+00, 1.e-04, 0.e+00, 0.e+00, 0.e+00, 0.e+00])
-    """
+    """Position embedding of the simple ViT."""
     d = multiple(dim, "dim", 4, 2)
     return per_axis(
         [sinusoids(d // 2, frequencies, _recipes.power, base=positive(temperature, "temperature"), shift=1)] * 2, XY
@@ -142,6 +119,7 @@ def simple_vit(dim: int, *, temperature: float = 10000.0, frequencies: Precision
     odd="ValueError unless 4 divides it",
     differs="two axes; all sines before all cosines",
     axes="2",
+    example="pf.presets.timm(4).encode([1, 0]).round(2) -> array([0.84, 0.  , 0.54, 1.  ], dtype=float32)",
 )
 def timm(
     dim: int = 64,
@@ -151,14 +129,7 @@ def timm(
     interleave_sin_cos: bool = False,
     frequencies: Precision = "exact",
 ) -> Encoding:
-    """Position embedding of images in timm.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.timm(4).encode([1, 0]).round(2)
-    array([0.84, 0.  , 0.54, 1.  ], dtype=float32)
-    """
+    """Position embedding of images in timm."""
     d = multiple(dim, "dim", 4, 2)
     part = spectrum(frequencies, _recipes.power, d // 4, base=positive(temperature, "temperature"))
     encoding = arranged([part, part], "asf" if interleave_sin_cos else "saf")
@@ -174,7 +145,7 @@ def timm(
     odd="4 columns for each frequency",
     differs="two axes; frequencies of pixels ascend",
     axes="2",
-    by_width=False,
+    example="pf.presets.timm_fourier(2).encode([[-1.0, 1.0]]).shape -> (1, 8)",
 )
 def timm_fourier(
     num_bands: int = 64,
@@ -184,14 +155,7 @@ def timm_fourier(
     linear_bands: bool = False,
     in_pixels: bool = True,
 ) -> Encoding:
-    """Fourier position embedding of images in timm.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.timm_fourier(2).encode([[-1.0, 1.0]]).shape
-    (1, 8)
-    """
+    """Fourier position embedding of images in timm."""
     n, pi = count_of(num_bands, "num_bands", 1), math.pi
     half = positive(max_res, "max_res") / 2
     if not in_pixels:
@@ -211,16 +175,10 @@ def timm_fourier(
     odd="ValueError unless 4 divides it",
     differs="two axes, x first",
     axes="2",
+    example="pf.presets.wzlxjtu(4).encode([0, 1]).round(2) -> array([0.84, 0.54, 0.  , 1.  ], dtype=float32)",
 )
 def wzlxjtu(d_model: int, *, frequencies: Precision = "exact") -> Encoding:
-    """Position encoding of images with sines and cosines in turn.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.wzlxjtu(4).encode([0, 1]).round(2)
-    array([0.84, 0.54, 0.  , 1.  ], dtype=float32)
-    """
+    """Position encoding of images with sines and cosines in turn."""
     d = multiple(d_model, "d_model", 4, 2)
     return per_axis([sinusoids(d // 2, frequencies, _recipes.exp_of_even, layout="interleaved")] * 2, XY)
 
@@ -233,16 +191,11 @@ def wzlxjtu(d_model: int, *, frequencies: Precision = "exact") -> Encoding:
     odd="ValueError unless 4 divides it",
     differs="two axes in turn; positions start at 1",
     axes="2",
+    example="pf.presets.loftr(8, temp_bug_fix=False).frequencies[:, 1].round(4)"
+    " -> array([1.    , 1.    , 0.    , 0.    , 0.1353, 0.1353, 0.    , 0.    ])",
 )
 def loftr(d_model: int, *, temp_bug_fix: bool = True) -> Encoding:
-    """Position encoding of LoFTR.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.loftr(8, temp_bug_fix=False).frequencies[:, 1].round(4)
-    array([1.    , 1.    , 0.    , 0.    , 0.1353, 0.1353, 0.    , 0.    ])
-    """
+    """Position encoding of LoFTR."""
     d = multiple(d_model, "d_model", 4, 2)
     part = geometric(d // 4) if temp_bug_fix else geometric(d // 4, base=_loftr_base(d), freq_shift=d // 4 - 1)
     return join([arranged([part, part], "fas")], axes=[XY])
@@ -262,16 +215,10 @@ def _loftr_base(d: int) -> float:
     differs="the exponent is divided by the width once more, so that all frequencies are nearly gsd",
     also="torchgeo",
     axes="2",
+    example="pf.presets.clay(32, gsd=10.0).frequencies[[0, 7], 1].round(2) -> array([10.  ,  5.62])",
 )
 def clay(dim: int, *, gsd: float = 1.0, temperature: float = 10000.0) -> Encoding:
-    """Position embedding of Clay, with the ground sample distance.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.clay(32, gsd=10.0).frequencies[[0, 7], 1].round(2)
-    array([10.  ,  5.62])
-    """
+    """Position embedding of Clay, with the ground sample distance."""
     n = multiple(dim, "dim", 4, 2) // 4
     part = geometric(
         n, base=positive(temperature, "temperature"), freq_shift=n - (n - 1) * 2 * n, first=real(gsd, "gsd")
@@ -288,17 +235,10 @@ def clay(dim: int, *, gsd: float = 1.0, temperature: float = 10000.0) -> Encodin
     odd="2 columns for each frequency of each axis",
     differs="frequencies are equally spaced up to the pixels' own",
     axes="A",
-    by_width=False,
+    example="pf.presets.perceiver(3, max_resolution=(4, 6)).d_model -> 12",
 )
 def perceiver(num_bands: int, *, max_resolution: Sequence[int] = (224, 224)) -> Encoding:
-    """Fourier features of the Perceiver.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.perceiver(3, max_resolution=(4, 6)).d_model
-    12
-    """
+    """Fourier features of the Perceiver."""
     n = count_of(num_bands, "num_bands", 1)
     pi, sizes = math.pi, [count_of(size, "max_resolution", 1) for size in max_resolution]
     return arranged([linear(n, pi, pi * size / 2) for size in sizes], "saf")

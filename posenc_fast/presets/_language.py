@@ -47,18 +47,12 @@ FUNNEL: dict[FunnelPart, tuple[Function, Function]] = {
     also="get_timing_signal of common_layers (width 2 num_timescales), praxis and maxtext PositionalEmbedding, lingvo"
     " PositionalEmbeddingLayer, flax sinusoidal_init (wmt, lm1b), flaxformer sinusoidal, AllenNLP"
     " add_positional_features, tensorflow/models RelativePositionEmbedding (an odd width has no zero column there)",
+    example="pf.presets.tensor2tensor(4, max_timescale=100.0).frequencies -> array([1.  , 0.01, 1.  , 0.01])",
 )
 def tensor2tensor(
     channels: int, *, min_timescale: float = 1.0, max_timescale: float = 1.0e4, frequencies: Precision = "exact"
 ) -> Encoding:
-    """Timing signal of tensor2tensor.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.tensor2tensor(4, max_timescale=100.0).frequencies
-    array([1.  , 0.01, 1.  , 0.01])
-    """
+    """Timing signal of tensor2tensor."""
     d, low = count_of(channels, "channels", 1), positive(min_timescale, "min_timescale")
     ratio = positive(max_timescale, "max_timescale") / low
     return sinusoids(d, frequencies, _recipes.exp_of_index, base=ratio, shift=1, first=low, odd="zero")
@@ -69,19 +63,11 @@ def tensor2tensor(
     frequency="2 pi (i + 1) / length",
     layout="sines, then cosines",
     positions="0, 1, .. length - 1",
-    odd="ValueError",
     differs="frequencies are harmonics of the length, equally spaced",
-    by_width=False,
+    example="pf.presets.lingvo_harmonics(4, 8).wavelengths -> array([8., 4., 8., 4.])",
 )
 def lingvo_harmonics(embedding_dim: int, length: int) -> Encoding:
-    """Integer harmonics of the sequence length.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.lingvo_harmonics(4, 8).wavelengths
-    array([8., 4., 8., 4.])
-    """
+    """Integer harmonics of the sequence length."""
     d, step = even(embedding_dim, "embedding_dim"), TWO_PI / count_of(length, "length", 1)
     return sinusoidal(d, frequencies=linear(d // 2, step, d // 2 * step), layout="concatenated")
 
@@ -90,9 +76,8 @@ def lingvo_harmonics(embedding_dim: int, length: int) -> Encoding:
     source="google/flaxformer: components/embedding.py, generate_fixed_pos_embedding",
     frequency="(max_timescale / min_timescale)^(-2i/d) / min_timescale",
     layout="the sines twice, for the rotary table of sines",
-    positions="0, 1, ..",
-    odd="ValueError",
     differs="one function in both halves; functions=('cos', 'cos') gives the table of cosines",
+    example="pf.presets.flaxformer_rotary(4).encode(1).round(2) -> array([0.84, 0.01, 0.84, 0.01], dtype=float32)",
 )
 def flaxformer_rotary(
     features: int,
@@ -101,14 +86,7 @@ def flaxformer_rotary(
     min_timescale: float = 1.0,
     max_timescale: float = 10000.0,
 ) -> Encoding:
-    """One of the two tables of flaxformer's rotary embedding.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.flaxformer_rotary(4).encode(1).round(2)
-    array([0.84, 0.01, 0.84, 0.01], dtype=float32)
-    """
+    """One of the two tables of flaxformer's rotary embedding."""
     d, low = even(features, "features"), positive(min_timescale, "min_timescale")
     ratio = positive(max_timescale, "max_timescale") / low
     return sinusoids(d, base=ratio, first=1 / low, functions=functions)
@@ -124,18 +102,12 @@ def flaxformer_rotary(
     differs="the exponent reaches exactly 1; sines come first; positions start behind padding_idx",
     also="Hugging Face M2M100, SpeechToText, SpeechT5, TrOCR, NLLB-MoE, XGLM, Kosmos-2, SeamlessM4T, FSMT; fairseq2"
     " SinusoidalPositionEncoder (starts at 1 + _legacy_pad_idx)",
+    example="padding_idx = 1\n"
+    "pf.presets.fairseq(4).table(2, start=padding_idx + 1).round(2)"
+    " -> array([[ 0.91,  0.  , -0.42,  1.  ],\n       [ 0.14,  0.  , -0.99,  1.  ]], dtype=float32)",
 )
 def fairseq(embedding_dim: int, *, frequencies: Precision = "exact") -> Encoding:
-    """Sinusoidal positional embedding of fairseq.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> padding_idx = 1
-    >>> pf.presets.fairseq(4).table(2, start=padding_idx + 1).round(2)
-    array([[ 0.91,  0.  , -0.42,  1.  ],
-           [ 0.14,  0.  , -0.99,  1.  ]], dtype=float32)
-    """
+    """Sinusoidal positional embedding of fairseq."""
     d = count_of(embedding_dim, "embedding_dim", 1)
     return sinusoids(d, frequencies, _recipes.exp_of_index, shift=1, odd="zero")
 
@@ -149,16 +121,10 @@ def fairseq(embedding_dim: int, *, frequencies: Precision = "exact") -> Encoding
     differs="sines come first; computed in float64 and rounded",
     also="Pegasus, RoFormer, Informer, Autoformer and TimeSeriesTransformer of Hugging Face, CTRL positional_encoding"
     " (float32), CTranslate2's Marian converter",
+    example="pf.presets.marian(5).encode(0) -> array([0., 0., 0., 1., 1.], dtype=float32)",
 )
 def marian(embedding_dim: int) -> Encoding:
-    """Sinusoidal positional embedding of Marian.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.marian(5).encode(0)
-    array([0., 0., 0., 1., 1.], dtype=float32)
-    """
+    """Sinusoidal positional embedding of Marian."""
     return sinusoidal(count_of(embedding_dim, "embedding_dim", 1), layout="concatenated")
 
 
@@ -167,22 +133,15 @@ def marian(embedding_dim: int) -> Encoding:
     frequency="base^(-2i/d)",
     layout="sines, then cosines",
     positions="n - 1, .., 0: `.table(n, start=n - 1, step=-1)`, or `.encode(np.minimum(positions, clamp_len))`",
-    odd="ValueError",
     differs="sines come first; positions are distances, and descend",
     also="XLNet relative_positional_encoding (klen down to 1 - qlen), GPT-J and CodeGen create_sinusoidal_positions,"
     " VideoPrism, fairseq FixedPositionalEmbedding, NeMo TTS PositionalEmbedding, GPT-NeoX"
     " SinusoidalPositionalEmbedding, GluonTS, torchscale xPos, trax SinCosPositionalEncoding, Funnel (relative)",
+    example="pf.presets.transformer_xl(4).table(2, start=1, step=-1).round(2)"
+    " -> array([[0.84, 0.01, 0.54, 1.  ],\n       [0.  , 0.  , 1.  , 1.  ]], dtype=float32)",
 )
 def transformer_xl(demb: int, *, base: float = 10000.0, frequencies: Precision = "exact") -> Encoding:
-    """Positional embedding of Transformer-XL.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.transformer_xl(4).table(2, start=1, step=-1).round(2)
-    array([[0.84, 0.01, 0.54, 1.  ],
-           [0.  , 0.  , 1.  , 1.  ]], dtype=float32)
-    """
+    """Positional embedding of Transformer-XL."""
     return sinusoids(even(demb, "demb"), frequencies, _recipes.power, base=base)
 
 
@@ -191,18 +150,11 @@ def transformer_xl(demb: int, *, base: float = 10000.0, frequencies: Precision =
     frequency="10000^(-2i/d)",
     layout="sines, then cosines",
     positions="0, 1, .., the last one repeated beyond the longest length",
-    odd="ValueError",
     differs="sines come first; scale_down_positions divides all by sqrt(d)",
+    example="pf.presets.sockeye(4, scale_down_positions=True).encode(0) -> array([0. , 0. , 0.5, 0.5], dtype=float32)",
 )
 def sockeye(depth: int, *, scale_down_positions: bool = False) -> Encoding:
-    """Positional embeddings of Sockeye.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.sockeye(4, scale_down_positions=True).encode(0)
-    array([0. , 0. , 0.5, 0.5], dtype=float32)
-    """
+    """Positional embeddings of Sockeye."""
     d = even(depth, "depth")
     return sinusoids(d, scale=power(d, -0.5) if scale_down_positions else 1.0)
 
@@ -212,18 +164,11 @@ def sockeye(depth: int, *, scale_down_positions: bool = False) -> Encoding:
     frequency="10000^(-i / (d/2 - 1))",
     layout="sines, then cosines",
     positions="1, 2, ..: `.table(n, start=1)`",
-    odd="ValueError",
     differs="the exponent reaches exactly 1; sines come first; positions start at 1",
+    example="pf.presets.ctranslate2(4).table(1, start=1).round(2) -> array([[0.84, 0.  , 0.54, 1.  ]], dtype=float32)",
 )
 def ctranslate2(depth: int, *, frequencies: Precision = "exact") -> Encoding:
-    """Sinusoidal position encoder of CTranslate2.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.ctranslate2(4).table(1, start=1).round(2)
-    array([[0.84, 0.  , 0.54, 1.  ]], dtype=float32)
-    """
+    """Sinusoidal position encoder of CTranslate2."""
     return sinusoids(even(depth, "depth"), frequencies, _recipes.exp_of_index, shift=1)
 
 
@@ -231,19 +176,11 @@ def ctranslate2(depth: int, *, frequencies: Precision = "exact") -> Encoding:
     source="huggingface/transformers: models/funnel, get_position_embeds",
     frequency="10000^(-2i/d)",
     layout="phi: sines, sines; pi: cosines, cosines; psi: cosines, sines; omega: negative sines, cosines",
-    positions="0, 1, ..",
-    odd="ValueError",
     differs="four tables whose products are the attention; the relative variant is `transformer_xl`",
+    example='pf.presets.funnel(4, part="omega").encode(0) -> array([-0., -0.,  1.,  1.], dtype=float32)',
 )
 def funnel(d_model: int, *, part: FunnelPart = "phi") -> Encoding:
-    """One of the four factors of the Funnel Transformer's attention.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.funnel(4, part="omega").encode(0)
-    array([-0., -0.,  1.,  1.], dtype=float32)
-    """
+    """One of the four factors of the Funnel Transformer's attention."""
     d = even(d_model, "d_model")
     return sinusoids(d, functions=FUNNEL[one_of(part, "part", FUNNEL)])
 
@@ -253,20 +190,13 @@ def funnel(d_model: int, *, part: FunnelPart = "phi") -> Encoding:
     frequency="theta^(-2i/d)",
     layout="sines, then cosines",
     positions="0, 1, ..; `.table(n, start=offset)`",
-    odd="ValueError",
     differs="sines come first; a learned factor, which begins as 1 / sqrt(d)",
+    example="pf.presets.x_transformers(4).encode(0) -> array([0. , 0. , 0.5, 0.5], dtype=float32)",
 )
 def x_transformers(
     dim: int, *, theta: float = 10000.0, scale: float | None = None, frequencies: Precision = "exact"
 ) -> Encoding:
-    """Scaled sinusoidal embedding of x-transformers.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.x_transformers(4).encode(0)
-    array([0. , 0. , 0.5, 0.5], dtype=float32)
-    """
+    """Scaled sinusoidal embedding of x-transformers."""
     d = even(dim, "dim")
     factor = power(d, -0.5) if scale is None else scale
     return sinusoids(d, frequencies, _recipes.power_negative, base=positive(theta, "theta"), scale=factor)
@@ -277,8 +207,8 @@ def x_transformers(
     frequency="max_freq * (max_freq / min_freq)^(-i / (d/2 - 1)), times 2 pi with full_turns",
     layout="sines, then cosines; cosines first with cos_first",
     positions="the values of x: `.encode(x)`",
-    odd="ValueError",
     differs="the exponent reaches exactly 1; sines come first; all is multiplied by sqrt(2/d), or by scale",
+    example="pf.presets.mlx(8).encode(0) -> array([0. , 0. , 0. , 0. , 0.5, 0.5, 0.5, 0.5], dtype=float32)",
 )
 def mlx(
     dims: int,
@@ -289,14 +219,7 @@ def mlx(
     cos_first: bool = False,
     full_turns: bool = False,
 ) -> Encoding:
-    """Sinusoidal positional encoding of MLX.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.mlx(8).encode(0)
-    array([0. , 0. , 0. , 0. , 0.5, 0.5, 0.5, 0.5], dtype=float32)
-    """
+    """Sinusoidal positional encoding of MLX."""
     d, high = even(dims, "dims"), positive(max_freq, "max_freq")
     ratio = high / positive(min_freq, "min_freq")
     return sinusoids(

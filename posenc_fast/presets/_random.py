@@ -32,17 +32,10 @@ __all__ = [
     differs="frequencies are random, from a checkpoint",
     also="diffusers GaussianFourierProjection, lucidrains RandomOrLearnedSinusoidalPosEmb (with x itself before the"
     " columns: `np.column_stack([x, rows])`)",
-    by_width=False,
+    example="pf.presets.score_sde_fourier([0.25]).encode(1).round(6) -> array([1., 0.], dtype=float32)",
 )
 def score_sde_fourier(weights: npt.ArrayLike) -> Encoding:
-    """Gaussian Fourier projection of score-based models.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.score_sde_fourier([0.25]).encode(1).round(6)
-    array([1., 0.], dtype=float32)
-    """
+    """Gaussian Fourier projection of score-based models."""
     return fourier_features(TWO_PI * real_array(weights, "weights"))
 
 
@@ -55,17 +48,10 @@ def score_sde_fourier(weights: npt.ArrayLike) -> Encoding:
     differs="frequencies are random, from a checkpoint; cosines come first",
     also="NVlabs/edm FourierEmbedding (freqs), diffusers GaussianFourierProjection with flip_sin_to_cos",
     axes="A",
-    by_width=False,
+    example="pf.presets.k_diffusion_fourier([0.25]).encode(2).round(6) -> array([-1.,  0.], dtype=float32)",
 )
 def k_diffusion_fourier(weights: npt.ArrayLike) -> Encoding:
-    """Fourier features of k-diffusion and EDM.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.k_diffusion_fourier([0.25]).encode(2).round(6)
-    array([-1.,  0.], dtype=float32)
-    """
+    """Fourier features of k-diffusion and EDM."""
     return fourier_features(TWO_PI * real_array(weights, "weights"), functions=("cos", "sin"))
 
 
@@ -76,17 +62,10 @@ def k_diffusion_fourier(weights: npt.ArrayLike) -> Encoding:
     positions="noise levels: `.encode(x)`",
     odd="2 columns for each weight",
     differs="frequencies are random, from a checkpoint; all is multiplied by sqrt(2)",
-    by_width=False,
+    example="pf.presets.mp_fourier([0.25]).encode(0).round(4) -> array([0.    , 1.4142], dtype=float32)",
 )
 def mp_fourier(weights: npt.ArrayLike) -> Encoding:
-    """Magnitude-preserving Fourier embedding.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.mp_fourier([0.25]).encode(0).round(4)
-    array([0.    , 1.4142], dtype=float32)
-    """
+    """Magnitude-preserving Fourier embedding."""
     return fourier_features(TWO_PI * real_array(weights, "weights"), scale=math.sqrt(2))
 
 
@@ -99,17 +78,10 @@ def mp_fourier(weights: npt.ArrayLike) -> Encoding:
     differs="frequencies are random vectors (arXiv:2006.10739)",
     also="nerfstudio RFFEncoding, rff",
     axes="A",
-    by_width=False,
+    example="pf.presets.tancik([[0.25, 0.5]]).encode([1.0, 0.5]).round(6) -> array([ 0., -1.], dtype=float32)",
 )
 def tancik(weights: npt.ArrayLike) -> Encoding:
-    """Random Fourier features.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.tancik([[0.25, 0.5]]).encode([1.0, 0.5]).round(6)
-    array([ 0., -1.], dtype=float32)
-    """
+    """Random Fourier features."""
     return fourier_features(TWO_PI * real_array(weights, "weights"))
 
 
@@ -122,17 +94,10 @@ def tancik(weights: npt.ArrayLike) -> Encoding:
     odd="2 columns for each column of the matrix",
     differs="frequencies are random vectors, from a checkpoint",
     axes="A",
-    by_width=False,
+    example="pf.presets.sam([[0.25], [0.5]]).encode([1.0, 0.5]).round(6) -> array([ 0., -1.], dtype=float32)",
 )
 def sam(gaussian_matrix: npt.ArrayLike) -> Encoding:
-    """Position embedding of Segment Anything.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.sam([[0.25], [0.5]]).encode([1.0, 0.5]).round(6)
-    array([ 0., -1.], dtype=float32)
-    """
+    """Position embedding of Segment Anything."""
     matrix = real_array(gaussian_matrix, "gaussian_matrix")
     if matrix.ndim != 2:
         raise ValueError(f"gaussian_matrix has shape {matrix.shape}, but must have (axes, k)")
@@ -148,17 +113,10 @@ def sam(gaussian_matrix: npt.ArrayLike) -> Encoding:
     differs="frequencies are random vectors, from a checkpoint; cosines come first",
     also="random-fourier-features-pytorch gaussian_encoding",
     axes="A",
-    by_width=False,
+    example="pf.presets.geoclip([[0.25, 0.5]]).encode([1.0, 0.5]).round(6) -> array([-1.,  0.], dtype=float32)",
 )
 def geoclip(weights: npt.ArrayLike) -> Encoding:
-    """Random Fourier features of GeoCLIP.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.geoclip([[0.25, 0.5]]).encode([1.0, 0.5]).round(6)
-    array([-1.,  0.], dtype=float32)
-    """
+    """Random Fourier features of GeoCLIP."""
     return fourier_features(TWO_PI * real_array(weights, "weights"), functions=("cos", "sin"))
 
 
@@ -169,15 +127,8 @@ def geoclip(weights: npt.ArrayLike) -> Encoding:
     positions="times: `.encode(t)`",
     odd="1 column for each weight",
     differs="frequencies and phases are random, from a checkpoint",
-    by_width=False,
+    example="pf.presets.esmfold2([0.5], [0.25]).encode(0.5).round(6) -> array([-1.], dtype=float32)",
 )
 def esmfold2(weights: npt.ArrayLike, biases: npt.ArrayLike) -> Encoding:
-    """Fourier embedding with random phases.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.esmfold2([0.5], [0.25]).encode(0.5).round(6)
-    array([-1.], dtype=float32)
-    """
+    """Fourier embedding with random phases."""
     return Encoding(TWO_PI * real_array(weights, "weights"), real_array(biases, "biases") + 0.25)

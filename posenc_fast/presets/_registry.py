@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import difflib
 import functools
-import inspect
 import re
 from collections.abc import Callable
-from textwrap import dedent, fill
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from .._encoding.recipes import recipe_of
 from .._encoding.value import Encoding
 from .._rotary.value import Rotary
+from ._docstrings import docstring, names_of_parameters
 from ._other_names import ELSEWHERE, LEARNED, OTHER_NAMES
-from ._parameters import PARAMETERS
+from ._parameters import PARAMETERS, WIDTHS
 
 __all__ = [
     "FACTS",
@@ -35,7 +34,33 @@ Value = TypeVar("Value", Encoding, Rotary)
 
 
 class Facts(NamedTuple):
-    """What a docstring and a row of the table say of a preset."""
+    """What a docstring and a row of the table say of a preset.
+
+    Attributes
+    ----------
+    build : callable
+        The preset.
+    source : str
+        Repository, file and function.
+    frequency : str
+        Frequency i in radians per unit of position, or the frequencies.
+    layout : str
+        Order of the columns; of a Rotary, which values of a head turn together, and by which axis.
+    positions : str
+        Where they start or what they count, what is done to them, and the call that gives it.
+    odd : str
+        What an odd width does.
+    differs : str
+        In what it differs from the paper; of a Rotary, from RoFormer.
+    also : str
+        Other sources of the same function.
+    axes : str
+        Number of axes of a position.
+    by_width : bool
+        Whether the first argument is the number of columns, and all others have defaults.
+    rotary : bool
+        Whether it makes a Rotary.
+    """
 
     build: Callable[..., Encoding | Rotary]
     source: str
@@ -52,7 +77,7 @@ class Facts(NamedTuple):
 
 # names in an error
 _MOST_NEAR = 8
-# filled by the decorator, in the order of the modules
+# filled by the decorators, in the order of the modules
 FACTS: dict[str, Facts] = {}
 
 
@@ -61,147 +86,92 @@ def preset(
     source: str,
     frequency: str,
     layout: str,
-    positions: str,
-    odd: str,
     differs: str,
+    example: str,
+    positions: str = "0, 1, ..",
+    odd: str = "ValueError",
     also: str = "",
     axes: str = "1",
-    by_width: bool = True,
+    by_width: bool | None = None,
 ) -> Callable[[Callable[P, Encoding]], Callable[P, Encoding]]:
-    """Register a preset with its facts, which become sections of its docstring and a row of the table.
+    """Register an Encoding's preset with its `Facts`, which become its docstring and a row of the table.
 
-    Parameters
-    ----------
-    source : str
-        Repository, file and function.
-    frequency : str
-        Frequency i in radians per unit of position, or the frequencies.
-    layout : str
-        Order of the columns.
-    positions : str
-        Where positions start, what is done to them, and the call that gives it.
-    odd : str
-        What an odd width does.
-    differs : str
-        In what it differs from the paper.
-    also : str
-        Other sources of the same function.
-    axes : str
-        Number of axes of a position.
-    by_width : bool
-        Whether the first argument is the number of columns, and all others have defaults.
-
-    Returns
-    -------
-    callable
-        The decorator, which returns the function, whose results know their recipe.
+    The example is that of `docstring`; by_width, where it is not given, is read from the signature. The results of the
+    function that is returned know the call as their recipe, where no simpler one makes them.
     """
 
     def register(build: Callable[P, Encoding]) -> Callable[P, Encoding]:
         @functools.wraps(build)
-        def whole(*args: P.args, **kwargs: P.kwargs) -> Encoding:
-            """With the call as its recipe, where no simpler one makes it."""
+        def recorded(*args: P.args, **kwargs: P.kwargs) -> Encoding:
             encoding = build(*args, **kwargs)
             if encoding._recipe:
                 return encoding
             return encoding._of(encoding._sinusoids, recipe_of(f"presets.{build.__name__}", *args, **kwargs))
 
-        return _registered(
-            whole, Facts(whole, source, frequency, layout, positions, odd, differs, also, axes, by_width)
-        )
+        width = _takes_a_width(build) if by_width is None else by_width
+        known = Facts(recorded, source, frequency, layout, positions, odd, differs, also, axes, width)
+        return _registered(recorded, known, example)
 
     return register
 
 
 def rotary_preset(
-    *, source: str, frequency: str, pairs: str, positions: str, differs: str, also: str = "", axes: str = "1"
+    *,
+    source: str,
+    frequency: str,
+    pairs: str,
+    differs: str,
+    example: str,
+    positions: str = "the token's index from 0",
+    also: str = "",
+    axes: str = "1",
 ) -> Callable[[Callable[P, Rotary]], Callable[P, Rotary]]:
-    """Register a preset that is a Rotary, all of whose arguments have defaults or come from a checkpoint.
+    """Register a Rotary's preset with its `Facts`, of which ``pairs`` is the layout; see `preset`.
 
-    Parameters
-    ----------
-    source, frequency, also, axes
-        As for `preset`.
-    pairs : str
-        Which values of a head turn together, and by which axis.
-    positions : str
-        What they count, and the call that gives them.
-    differs : str
-        In what it differs from RoFormer.
-
-    Returns
-    -------
-    callable
-        The decorator, which returns the function itself.
+    All of its arguments have defaults, or come from a checkpoint. The function itself is returned.
     """
 
     def register(build: Callable[P, Rotary]) -> Callable[P, Rotary]:
-        return _registered(
-            build, Facts(build, source, frequency, pairs, positions, "ValueError", differs, also, axes, False, True)
-        )
+        known = Facts(build, source, frequency, pairs, positions, "ValueError", differs, also, axes, False, True)
+        return _registered(build, known, example)
 
     return register
 
 
-def _registered(build: Callable[P, Value], found: Facts) -> Callable[P, Value]:
-    FACTS[build.__name__] = found
+def _takes_a_width(build: Any) -> bool:
+    """Whether a preset's first parameter is a number of columns, and all others have defaults."""
+    parameters = names_of_parameters(build)
+    defaults = len(build.__defaults__ or ()) + len(build.__kwdefaults__ or ())
+    return parameters[:1] != () and parameters[0] in WIDTHS and defaults >= len(parameters) - 1
+
+
+def _registered(build: Callable[P, Value], known: Facts, example: str) -> Callable[P, Value]:
+    FACTS[build.__name__] = known
+    # python -OO has none
     if build.__doc__:
-        build.__doc__ = _docstring(build, found)
+        made, columns, paper = ("Rotary", "pairs", "RoFormer") if known.rotary else ("Encoding", "columns", "the paper")
+        notes = [
+            f"frequency i, in radians per unit of position: {known.frequency}",
+            f"{columns}: {known.layout}",
+            f"positions: {known.positions}",
+            f"odd widths: {known.odd}",
+            f"differs from {paper}: {known.differs}",
+        ]
+        if known.also:
+            notes.append(f"the same function: {known.also}")
+        build.__doc__ = docstring(
+            build.__doc__,
+            parameters=((name, PARAMETERS[name]) for name in names_of_parameters(build)),
+            returns=f"{made}\n    Over {'one axis' if known.axes == '1' else known.axes + ' axes'}.",
+            notes=notes,
+            references=known.source,
+            example=example,
+        )
     return build
 
 
-def _docstring(build: Callable[..., Any], found: Facts) -> str:
-    """Without margins, which Python itself takes away since 3.13."""
-    summary, _, examples = (build.__doc__ or "").partition("\n\n")
-    code = inspect.unwrap(build).__code__
-    parameters = "\n".join(
-        f"{name} : {PARAMETERS[name]}" for name in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-    )
-    notes = [
-        f"frequency i, in radians per unit of position: {found.frequency}",
-        f"{'pairs' if found.rotary else 'columns'}: {found.layout}",
-        f"positions: {found.positions}",
-        f"odd widths: {found.odd}",
-        f"differs from {'RoFormer' if found.rotary else 'the paper'}: {found.differs}",
-    ]
-    if found.also:
-        notes.append(f"the same function: {found.also}")
-    listed = "\n".join(_wrapped(note, "- ", "  ") for note in notes)
-    return f"""{summary}
-
-Parameters
-----------
-{parameters}
-
-Returns
--------
-{"Rotary" if found.rotary else "Encoding"}
-    Over {"one axis" if found.axes == "1" else found.axes + " axes"}.
-
-Raises
-------
-TypeError, ValueError
-    When an argument does not fit.
-
-Notes
------
-{listed}
-
-References
-----------
-{_wrapped(found.source, "", "")}
-
-{dedent(examples)}"""
-
-
-def _wrapped(text: str, first: str, others: str) -> str:
-    """Lines of a docstring; what is code stays in one piece."""
-    whole = re.sub("`([^`]*)`", lambda code: "``" + code[1].replace(" ", "\0") + "``", text)
-    return fill(whole, 108, initial_indent=first, subsequent_indent=others, break_on_hyphens=False).replace("\0", " ")
-
-
 def names() -> tuple[str, ...]:
-    """Names of all presets, sorted.
+    """Return the names of all presets, sorted.
 
     Returns
     -------
@@ -217,17 +187,17 @@ def names() -> tuple[str, ...]:
 
 
 def facts(name: str) -> Facts:
-    """What is known of the preset of a name, or an error that lists the nearest names."""
+    """Return the facts of the preset of a name, or raise an error that lists the nearest names."""
     if not isinstance(name, str):
         raise TypeError(f"name must be a string, not {name!r}")
-    found = FACTS.get(name)
-    if found is None:
+    known = FACTS.get(name)
+    if known is None:
         raise AttributeError(f"there is no preset {name!r}; {_advice(name)}", name=name)
-    return found
+    return known
 
 
 def _advice(name: str) -> str:
-    """What may be meant by a name that no preset has."""
+    """Say what may be meant by a name that no preset has."""
     plain = re.sub("[^a-z0-9]+", "_", name.lower()).strip("_")
     if plain in ELSEWHERE:
         return ELSEWHERE[plain]
@@ -273,30 +243,30 @@ def search(*words: str) -> tuple[str, ...]:
     for each in words:
         if not isinstance(each, str):
             raise TypeError(f"words must be strings, not {each!r}")
-    wanted = " ".join(words).lower().split()
-    if not wanted:
+    lowered = " ".join(words).lower().split()
+    if not lowered:
         raise ValueError(f"words must be at least one, not {words!r}; names() lists all presets")
     others: dict[str, str] = {}
     for other, meant in OTHER_NAMES.items():
         for call in meant:
             name = call.partition("(")[0]
             others[name] = f"{others.get(name, '')} {other.replace('_', ' ')}"
-    found = []
+    matching = []
     for name, facts in FACTS.items():
         family = "rotary" if facts.rotary else ""
         text = (name, summary(name), family, others.get(name, ""), *(part for part in facts if isinstance(part, str)))
-        if all(word in " ".join(text).lower() for word in wanted):
-            found.append(name)
-    return tuple(sorted(found))
+        if all(word in " ".join(text).lower() for word in lowered):
+            matching.append(name)
+    return tuple(sorted(matching))
 
 
 def summary(name: str) -> str:
-    """The first line of a preset's docstring."""
+    """Return the first line of a preset's docstring."""
     return (FACTS[name].build.__doc__ or "").partition("\n")[0]
 
 
 def get(name: str) -> Callable[..., Any]:
-    """The preset of a name.
+    """Return the preset of a name.
 
     Parameters
     ----------
@@ -323,16 +293,16 @@ def get(name: str) -> Callable[..., Any]:
 
 
 def encoding_preset(name: str) -> Callable[..., Encoding]:
-    """The preset of a name, which must be an Encoding's."""
-    found = facts(name)
-    if found.rotary:
+    """Return the preset of a name, which must be an Encoding's."""
+    known = facts(name)
+    if known.rotary:
         raise ValueError(f"the preset {name!r} is a Rotary, not an Encoding; posenc_fast.presets.{name}() makes it")
-    build: Callable[..., Any] = found.build
+    build: Callable[..., Any] = known.build
     return build
 
 
 def table(*, rotary: bool | None = None) -> str:
-    """All presets as a Markdown table.
+    """Return all presets as a Markdown table.
 
     Parameters
     ----------
@@ -364,11 +334,11 @@ def table(*, rotary: bool | None = None) -> str:
     )
     rows = [heading, ("---",) * len(heading)]
     for name in names():
-        found = FACTS[name]
-        if rotary is not None and found.rotary != rotary:
+        known = FACTS[name]
+        if rotary is not None and known.rotary != rotary:
             continue
-        source = found.source + (f"; also {found.also}" if found.also else "")
+        source = known.source + (f"; also {known.also}" if known.also else "")
         rows.append(
-            (f"`{name}`", source, found.frequency, found.layout, found.axes, found.positions, found.odd, found.differs)
+            (f"`{name}`", source, known.frequency, known.layout, known.axes, known.positions, known.odd, known.differs)
         )
     return "\n".join("| " + " | ".join(cell.replace("|", "∥") for cell in row) + " |" for row in rows)

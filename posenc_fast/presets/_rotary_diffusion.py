@@ -66,16 +66,10 @@ __all__ = [
     differs="three axes",
     axes="3",
     also="Chroma, Bria, LongCat-Image and Ovis-Image (each with its text positions)",
+    example="pf.presets.flux().tables(pf.presets.positions.flux(2, 3, text=4))[0].shape -> (10, 64)",
 )
 def flux(axes_dim: Sequence[int] = (16, 56, 56), *, theta: float = 10000.0) -> Rotary:
-    """Rotary embedding of Flux.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.flux().tables(pf.presets.positions.flux(2, 3, text=4))[0].shape
-    (10, 64)
-    """
+    """Rotary embedding of Flux."""
     return axis_by_axis(axes_dim, 3, theta)
 
 
@@ -87,16 +81,10 @@ def flux(axes_dim: Sequence[int] = (16, 56, 56), *, theta: float = 10000.0) -> R
     differs="four axes",
     axes="4",
     also="Flux 3 (theta 10000)",
+    example="pf.presets.flux2().tables(pf.presets.positions.flux2(2, 3, text=4))[0].shape -> (10, 64)",
 )
 def flux2(axes_dim: Sequence[int] = (32, 32, 32, 32), *, theta: float = 2000.0) -> Rotary:
-    """Rotary embedding of Flux.2.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.flux2().tables(pf.presets.positions.flux2(2, 3, text=4))[0].shape
-    (10, 64)
-    """
+    """Rotary embedding of Flux.2."""
     return axis_by_axis(axes_dim, 4, theta)
 
 
@@ -107,16 +95,10 @@ def flux2(axes_dim: Sequence[int] = (32, 32, 32, 32), *, theta: float = 2000.0) 
     positions="as for `flux`",
     differs="three axes",
     axes="3",
+    example="pf.presets.krea2().head_dim -> 128",
 )
 def krea2(axes_dim: Sequence[int] = (32, 48, 48), *, theta: float = 1000.0) -> Rotary:
-    """Rotary embedding of Krea 2.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.krea2().head_dim
-    128
-    """
+    """Rotary embedding of Krea 2."""
     return axis_by_axis(axes_dim, 3, theta)
 
 
@@ -129,16 +111,10 @@ def krea2(axes_dim: Sequence[int] = (32, 48, 48), *, theta: float = 1000.0) -> R
     differs="three axes",
     axes="3",
     also="Bria Fibo 2",
+    example="pf.presets.z_image().tables(pf.presets.positions.z_image(2, 3, text=4))[0].shape -> (64, 64)",
 )
 def z_image(axes_dim: Sequence[int] = (32, 48, 48), *, theta: float = 256.0) -> Rotary:
-    """Rotary embedding of Z-Image.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.z_image().tables(pf.presets.positions.z_image(2, 3, text=4))[0].shape
-    (64, 64)
-    """
+    """Rotary embedding of Z-Image."""
     return axis_by_axis(axes_dim, 3, theta)
 
 
@@ -149,16 +125,10 @@ def z_image(axes_dim: Sequence[int] = (32, 48, 48), *, theta: float = 256.0) -> 
     positions="(text, row, column), and (index, 0, 0) for text: `positions.lumina2(rows, columns, text)`",
     differs="three axes",
     axes="3",
+    example="pf.presets.lumina2().tables(pf.presets.positions.lumina2(2, 3, text=4))[0].shape -> (10, 48)",
 )
 def lumina2(axes_dim: Sequence[int] = (32, 32, 32), *, theta: float = 10000.0) -> Rotary:
-    """Rotary embedding of Lumina-Image 2.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.lumina2().tables(pf.presets.positions.lumina2(2, 3, text=4))[0].shape
-    (10, 48)
-    """
+    """Rotary embedding of Lumina-Image 2."""
     return axis_by_axis(axes_dim, 3, theta)
 
 
@@ -170,16 +140,10 @@ def lumina2(axes_dim: Sequence[int] = (32, 32, 32), *, theta: float = 10000.0) -
     positions="as for `flux`",
     differs="three axes",
     axes="3",
+    example="pf.presets.hidream().head_dim -> 128",
 )
 def hidream(axes_dim: Sequence[int] = (64, 32, 32), *, theta: float = 10000.0) -> Rotary:
-    """Rotary embedding of HiDream-I1.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.hidream().head_dim
-    128
-    """
+    """Rotary embedding of HiDream-I1."""
     return axis_by_axis(axes_dim, 3, theta)
 
 
@@ -190,16 +154,10 @@ def hidream(axes_dim: Sequence[int] = (64, 32, 32), *, theta: float = 10000.0) -
     positions="(row, column): `positions.grid(rows, columns)`, and zeros for text",
     differs="two axes",
     axes="2",
+    example="pf.presets.prx().head_dim -> 64",
 )
 def prx(axes_dim: Sequence[int] = (32, 32), *, theta: float = 10000.0) -> Rotary:
-    """Rotary embedding of PRX.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.prx().head_dim
-    64
-    """
+    """Rotary embedding of PRX."""
     return axis_by_axis(axes_dim, 2, theta)
 
 
@@ -211,18 +169,12 @@ def prx(axes_dim: Sequence[int] = (32, 32), *, theta: float = 10000.0) -> Rotary
     differs="three axes",
     axes="3",
     also="NucleusMoE-Image",
+    example="pf.presets.qwen_image().tables(pf.presets.positions.qwen_image(2, 3, text=4))[0].shape -> (10, 64)",
 )
 def qwen_image(
     axes_dim: Sequence[int] = (16, 56, 56), *, theta: float = 10000.0, frequencies: Precision = "exact"
 ) -> Rotary:
-    """Rotary embedding of Qwen-Image.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.qwen_image().tables(pf.presets.positions.qwen_image(2, 3, text=4))[0].shape
-    (10, 64)
-    """
+    """Rotary embedding of Qwen-Image."""
     return axis_by_axis(axes_dim, 3, theta, frequencies)
 
 
@@ -234,18 +186,12 @@ def qwen_image(
     differs="three axes",
     axes="3",
     also="HunyuanVideo 1.5, FramePack (frames by their own indices), Motif-Video",
+    example="pf.presets.hunyuan_video().head_dim -> 128",
 )
 def hunyuan_video(
     axes_dim: Sequence[int] = (16, 56, 56), *, theta: float = 256.0, frequencies: Precision = "exact"
 ) -> Rotary:
-    """Rotary embedding of HunyuanVideo.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.hunyuan_video().head_dim
-    128
-    """
+    """Rotary embedding of HunyuanVideo."""
     return axis_by_axis(axes_dim, 3, theta, frequencies)
 
 
@@ -256,18 +202,12 @@ def hunyuan_video(
     positions="(row, column): `positions.grid(rows, columns)`; text stays",
     differs="two axes",
     axes="2",
+    example="pf.presets.hunyuan_image().head_dim -> 128",
 )
 def hunyuan_image(
     axes_dim: Sequence[int] = (64, 64), *, theta: float = 256.0, frequencies: Precision = "exact"
 ) -> Rotary:
-    """Rotary embedding of HunyuanImage 2.1.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.hunyuan_image().head_dim
-    128
-    """
+    """Rotary embedding of HunyuanImage 2.1."""
     return axis_by_axis(axes_dim, 2, theta, frequencies)
 
 
@@ -279,16 +219,10 @@ def hunyuan_image(
     differs="three axes",
     axes="3",
     also="SkyReels-V2, ChronoEdit (two frames are at 0 and 7), AnyFlow, SANA-Video, Helios, Wan-Animate",
+    example="pf.presets.wan().head_dim -> 128",
 )
 def wan(axes_dim: Sequence[int] = (44, 42, 42), *, theta: float = 10000.0) -> Rotary:
-    """Rotary embedding of Wan.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.wan().head_dim
-    128
-    """
+    """Rotary embedding of Wan."""
     return axis_by_axis(axes_dim, 3, theta)
 
 
@@ -299,16 +233,10 @@ def wan(axes_dim: Sequence[int] = (44, 42, 42), *, theta: float = 10000.0) -> Ro
     positions="(frame * 24 / fps, row, column): `positions.cosmos(frames, rows, columns, fps)`",
     differs="the pairs; three axes, each with its base",
     axes="3",
+    example="pf.presets.cosmos().tables(pf.presets.positions.cosmos(2, 3, 4, fps=30))[0].shape -> (24, 64)",
 )
 def cosmos(head_dim: int = 128, *, rope_scale: Sequence[float] = (2.0, 1.0, 1.0)) -> Rotary:
-    """Rotary embedding of Cosmos.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.cosmos().tables(pf.presets.positions.cosmos(2, 3, 4, fps=30))[0].shape
-    (24, 64)
-    """
+    """Rotary embedding of Cosmos."""
     d = whole_pairs(head_dim, "head_dim")
     side = d // 6 * 2
     dims = (d - 2 * side, side, side)
@@ -328,16 +256,10 @@ def cosmos(head_dim: int = 128, *, rope_scale: Sequence[float] = (2.0, 1.0, 1.0)
     positions="(t, h, w): `positions.mrope`, with the time of frames by fps",
     differs="the pairs; three axes that share the frequencies",
     axes="3",
+    example="pf.presets.cosmos3() == pf.presets.qwen3_vl() -> True",
 )
 def cosmos3(head_dim: int = 128, *, theta: float = 5000000.0, rope_axes_dim: Sequence[int] = (24, 20, 20)) -> Rotary:
-    """Rotary embedding of Cosmos 3.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.cosmos3() == pf.presets.qwen3_vl()
-    True
-    """
+    """Rotary embedding of Cosmos 3."""
     return of_theta(head_dim, theta, sections=in_turn(sections(rope_axes_dim, head_dim), head_dim // 2))
 
 
@@ -348,16 +270,10 @@ def cosmos3(head_dim: int = 128, *, theta: float = 5000000.0, rope_axes_dim: Seq
     positions="(t, h, w); those of images begin at 65536",
     differs="the pairs; three axes that share the frequencies",
     axes="3",
+    example="pf.presets.ideogram4().ndim -> 3",
 )
 def ideogram4(head_dim: int = 256, *, theta: float = 5000000.0, mrope_section: Sequence[int] = (24, 20, 20)) -> Rotary:
-    """Rotary embedding of Ideogram 4.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.ideogram4().ndim
-    3
-    """
+    """Rotary embedding of Ideogram 4."""
     _, h, w = (count_of(one, "mrope_section", 1) for one in mrope_section)
     pairs = whole_pairs(head_dim, "head_dim") // 2
     if 3 * max(h, w) > pairs:
@@ -374,16 +290,10 @@ def ideogram4(head_dim: int = 256, *, theta: float = 5000000.0, mrope_section: S
     "columns)`",
     differs="three axes; rising frequencies; heads have frequencies of their own",
     axes="3",
+    example="pf.presets.ltx().tables(pf.presets.positions.ltx(2, 3, 4))[0].shape -> (24, 1024)",
 )
 def ltx(dim: int = 2048, *, theta: float = 10000.0) -> Rotary:
-    """Rotary embedding of LTX-Video, over all heads at once.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.ltx().tables(pf.presets.positions.ltx(2, 3, 4))[0].shape
-    (24, 1024)
-    """
+    """Rotary embedding of LTX-Video, over all heads at once."""
     d = whole_pairs(dim, "dim")
     return Rotary(d, layout="interleaved", **ltx_angles(d, 3, theta))
 
@@ -397,16 +307,10 @@ def ltx(dim: int = 2048, *, theta: float = 10000.0) -> Rotary:
     "`positions.ltx2(frames, rows, columns)`, `positions.ltx2_audio(frames)`",
     differs="rising frequencies; heads have frequencies of their own",
     axes="1 or 3",
+    example="pf.presets.ltx2(2048, axes=1).tables(pf.presets.positions.ltx2_audio(5))[0].shape -> (5, 1024)",
 )
 def ltx2(dim: int = 4096, *, theta: float = 10000.0, axes: int = 3) -> Rotary:
-    """Rotary embedding of LTX-2, over all heads at once; that of audio with one axis.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.ltx2(2048, axes=1).tables(pf.presets.positions.ltx2_audio(5))[0].shape
-    (5, 1024)
-    """
+    """Rotary embedding of LTX-2, over all heads at once; that of audio with one axis."""
     d = whole_pairs(dim, "dim")
     return Rotary(d, layout="interleaved", **ltx_angles(d, count_of(axes, "axes", 1), theta))
 
@@ -419,16 +323,10 @@ def ltx2(dim: int = 4096, *, theta: float = 10000.0, axes: int = 3) -> Rotary:
     positions="as for `ltx2`",
     differs="the pairs; rising frequencies; heads have frequencies of their own",
     axes="1 or 3",
+    example="pf.presets.ltx2_split(head=31).head_dim -> 128",
 )
 def ltx2_split(dim: int = 4096, *, head: int = 0, heads: int = 32, theta: float = 10000.0, axes: int = 3) -> Rotary:
-    """Rotary embedding of one head of LTX-2, of checkpoints with split pairs.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.ltx2_split(head=31).head_dim
-    128
-    """
+    """Rotary embedding of one head of LTX-2, of checkpoints with split pairs."""
     d, count, which = whole_pairs(dim, "dim"), count_of(heads, "heads", 1), count_of(head, "head", 0)
     if d % (2 * count) or which >= count:
         raise ValueError(f"dim={d} must be pairs for each of heads={count}, and head={which} one of them")
@@ -448,17 +346,12 @@ def ltx2_split(dim: int = 4096, *, head: int = 0, heads: int = 32, theta: float 
     "`positions.mochi(frames, rows, columns)`",
     differs="three axes, all in each angle; learned; heads have frequencies of their own",
     axes="3",
+    example="rotary = pf.presets.mochi([[[1.0, 0.5]], [[0.25, -2.0]], [[0.0, 1.0]]])\n"
+    "rotary.tables(pf.presets.positions.mochi(1, 2, 2))[0].shape"
+    " -> (4, 2)",
 )
 def mochi(pos_frequencies: npt.ArrayLike) -> Rotary:
-    """Rotary embedding of Mochi, whose frequencies are learned, over all heads at once.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> rotary = pf.presets.mochi([[[1.0, 0.5]], [[0.25, -2.0]], [[0.0, 1.0]]])
-    >>> rotary.tables(pf.presets.positions.mochi(1, 2, 2))[0].shape
-    (4, 2)
-    """
+    """Rotary embedding of Mochi, whose frequencies are learned, over all heads at once."""
     values = real_array(pos_frequencies, "pos_frequencies")
     if values.ndim != 3 or len(values) != 3:
         raise ValueError(f"pos_frequencies has shape {values.shape}, but must have (3, heads, head_dim/2)")
@@ -475,16 +368,10 @@ def mochi(pos_frequencies: npt.ArrayLike) -> Rotary:
     differs="three axes; positions are no integers",
     also="ConsisID, EasyAnimate (scaled into 30 by 45 as well)",
     axes="3",
+    example="pf.presets.cogvideox().tables(pf.presets.positions.cogvideox(2, 30, 45))[0].shape -> (2700, 32)",
 )
 def cogvideox(head_dim: int = 64, *, theta: float = 10000.0, frequencies: Precision = "exact") -> Rotary:
-    """Rotary embedding of CogVideoX.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.cogvideox().tables(pf.presets.positions.cogvideox(2, 30, 45))[0].shape
-    (2700, 32)
-    """
+    """Rotary embedding of CogVideoX."""
     d = count_of(head_dim, "head_dim", 16)
     if d % 16:
         raise ValueError(f"head_dim={d} must be a multiple of 16, of which a quarter is for frames")
@@ -499,16 +386,11 @@ def cogvideox(head_dim: int = 64, *, theta: float = 10000.0, frequencies: Precis
     "base_rows=32, base_columns=32)`",
     differs="two axes; positions are no integers",
     axes="2",
+    example="pf.presets.hunyuan_dit().tables(pf.presets.positions.cropped(4, 6, base_rows=32, "
+    "base_columns=32))[0].shape -> (24, 44)",
 )
 def hunyuan_dit(head_dim: int = 88, *, frequencies: Precision = "exact") -> Rotary:
-    """Rotary embedding of Hunyuan-DiT.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.hunyuan_dit().tables(pf.presets.positions.cropped(4, 6, base_rows=32, base_columns=32))[0].shape
-    (24, 44)
-    """
+    """Rotary embedding of Hunyuan-DiT."""
     d = whole_pairs(head_dim, "head_dim", 2)
     return by_axis(d, per_axis_spectra([d // 2] * 2, 1e4, frequencies), axes=columns_first(d), layout="interleaved")
 
@@ -521,16 +403,10 @@ def hunyuan_dit(head_dim: int = 88, *, frequencies: Precision = "exact") -> Rota
     differs="the pairs; two axes",
     also="GLM-Image (`positions.grid`)",
     axes="2",
+    example="pf.presets.cogview4().tables(pf.presets.positions.cogview4(4, 6))[0].shape -> (24, 64)",
 )
 def cogview4(head_dim: int = 128, *, theta: float = 10000.0, frequencies: Precision = "exact") -> Rotary:
-    """Rotary embedding of CogView4.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.cogview4().tables(pf.presets.positions.cogview4(4, 6))[0].shape
-    (24, 64)
-    """
+    """Rotary embedding of CogView4."""
     d = whole_pairs(head_dim, "head_dim", 2)
     return axis_by_axis((d // 2, d // 2), 2, theta, frequencies, layout="half")
 
@@ -542,16 +418,10 @@ def cogview4(head_dim: int = 128, *, theta: float = 10000.0, frequencies: Precis
     positions="(row, column) from 0: `positions.grid(rows, columns)`",
     differs="two axes; early steps of the diffusion have a linear_factor, later ones an ntk_factor",
     axes="2",
+    example="pf.presets.lumina_next(8).frequencies -> array([1.  , 1.  , 0.01, 0.01])",
 )
 def lumina_next(head_dim: int = 96, *, linear_factor: float = 1.0, ntk_factor: float = 1.0) -> Rotary:
-    """Rotary embedding of Lumina-Next.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.lumina_next(8).frequencies
-    array([1.  , 1.  , 0.01, 0.01])
-    """
+    """Rotary embedding of Lumina-Next."""
     d = whole_pairs(head_dim, "head_dim", 2)
     base, factor = 10000.0 * positive(ntk_factor, "ntk_factor"), positive(linear_factor, "linear_factor")
     one = geometric(d // 4, base=base, first=1 / factor)
@@ -567,18 +437,12 @@ def lumina_next(head_dim: int = 96, *, linear_factor: float = 1.0, ntk_factor: f
     differs="three axes; positions are no integers",
     also="Kandinsky 6 (axes_dim 32, 48, 48)",
     axes="3",
+    example="pf.presets.kandinsky5().head_dim -> 64",
 )
 def kandinsky5(
     axes_dim: Sequence[int] = (16, 24, 24), *, theta: float = 10000.0, frequencies: Precision = "exact"
 ) -> Rotary:
-    """Rotary embedding of Kandinsky 5.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.kandinsky5().head_dim
-    64
-    """
+    """Rotary embedding of Kandinsky 5."""
     return axis_by_axis(axes_dim, 3, theta, frequencies, recipe=exp_divided)
 
 
@@ -589,18 +453,12 @@ def kandinsky5(
     positions="(t, row, column)",
     differs="the pairs; three axes; the rest of a head stays",
     axes="3",
+    example="pf.presets.minimax_h3().rotary_dim -> 96",
 )
 def minimax_h3(
     head_dim: int = 128, *, rope_freq_dim: int = 16, theta: float = 10000.0, frequencies: Precision = "exact"
 ) -> Rotary:
-    """Rotary embedding of MiniMax-H3.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.minimax_h3().rotary_dim
-    96
-    """
+    """Rotary embedding of MiniMax-H3."""
     dim = 2 * count_of(rope_freq_dim, "rope_freq_dim", 1)
     return by_axis(count_of(head_dim, "head_dim", 3 * dim), per_axis_spectra([dim] * 3, theta, frequencies))
 
@@ -612,14 +470,8 @@ def minimax_h3(
     positions="the token's index from 0, the global ones before the audio included",
     differs="the pairs; the rest of a head stays",
     also="Stable Audio 3, MiniMax-Music (with their rotary widths)",
+    example="pf.presets.stable_audio().rotary_dim -> 32",
 )
 def stable_audio(head_dim: int = 64, *, theta: float = 10000.0, frequencies: Precision = "exact") -> Rotary:
-    """Rotary embedding of Stable Audio Open.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.stable_audio().rotary_dim
-    32
-    """
+    """Rotary embedding of Stable Audio Open."""
     return of_theta(head_dim, theta, frequencies, rotary_dim=part(head_dim, 0.5))

@@ -42,20 +42,13 @@ __all__ = [
     source="huggingface/transformers: models/llama/modeling_llama.py, LlamaRotaryEmbedding",
     frequency="theta^(-2i/head_dim)",
     pairs="half a head apart",
-    positions="the token's index from 0",
     differs="the pairs, which RoFormer has side by side",
     also="Mistral, Mixtral, Qwen2, Qwen3, OLMo, Falcon, Gemma and StarCoder2, each with its theta; CSM, Mimi "
     "and Dia; ACE-Step and Anima of diffusers",
+    example="pf.presets.llama(64, theta=1e6) == pf.Rotary(64, base=1e6) -> True",
 )
 def llama(head_dim: int = 128, *, theta: float = 10000.0, frequencies: Precision = "exact") -> Rotary:
-    """Rotary embedding of Llama in Hugging Face, and of most models after it.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.llama(64, theta=1e6) == pf.Rotary(64, base=1e6)
-    True
-    """
+    """Rotary embedding of Llama in Hugging Face, and of most models after it."""
     return of_theta(head_dim, theta, frequencies)
 
 
@@ -64,19 +57,12 @@ def llama(head_dim: int = 128, *, theta: float = 10000.0, frequencies: Precision
     frequency="theta^(-2i/head_dim), divided by factor where a turn takes more than 8192 positions, less where more"
     " than 2048",
     pairs="half a head apart",
-    positions="the token's index from 0",
     differs="the pairs; frequencies beyond the trained length are divided",
     also="Llama 3.2 with factor 32",
+    example="round(float(pf.presets.llama3().frequencies[-1]), 9) -> 3.07e-07",
 )
 def llama3(head_dim: int = 128, *, theta: float = 500000.0, factor: float = 8.0) -> Rotary:
-    """Rotary embedding of Llama 3.1, whose slow pairs are stretched.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> round(float(pf.presets.llama3().frequencies[-1]), 9)
-    3.07e-07
-    """
+    """Rotary embedding of Llama 3.1, whose slow pairs are stretched."""
     scaling = {
         "rope_type": "llama3",
         "factor": factor,
@@ -94,16 +80,10 @@ def llama3(head_dim: int = 128, *, theta: float = 500000.0, factor: float = 8.0)
     positions="the token's index from 0; every fourth layer has no rotary encoding",
     differs="theta",
     also="meta-llama/llama (theta 10000)",
+    example='pf.presets.llama4(64) == pf.Rotary(64, base=5e5, layout="interleaved") -> True',
 )
 def llama4(head_dim: int = 128, *, theta: float = 500000.0, frequencies: Precision = "exact") -> Rotary:
-    """Rotary embedding of Llama 4's text, as of the original Llama code.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.llama4(64) == pf.Rotary(64, base=5e5, layout="interleaved")
-    True
-    """
+    """Rotary embedding of Llama 4's text, as of the original Llama code."""
     return of_theta(head_dim, theta, frequencies, layout="interleaved")
 
 
@@ -111,19 +91,12 @@ def llama4(head_dim: int = 128, *, theta: float = 500000.0, frequencies: Precisi
     source="huggingface/transformers: models/gpt_neox/modeling_gpt_neox.py, GPTNeoXRotaryEmbedding",
     frequency="theta^(-2i/D), D = partial_rotary_factor * head_dim",
     pairs="half of D apart, among the first D values",
-    positions="the token's index from 0",
     differs="the pairs; the rest of a head stays",
     also="Pythia; StableLM",
+    example="pf.presets.gpt_neox(96).rotary_dim -> 24",
 )
 def gpt_neox(head_dim: int = 96, *, partial_rotary_factor: float = 0.25, theta: float = 10000.0) -> Rotary:
-    """Rotary embedding of GPT-NeoX, which turns the first quarter of a head.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.gpt_neox(96).rotary_dim
-    24
-    """
+    """Rotary embedding of GPT-NeoX, which turns the first quarter of a head."""
     return of_theta(head_dim, theta, rotary_dim=part(head_dim, partial_rotary_factor))
 
 
@@ -131,19 +104,12 @@ def gpt_neox(head_dim: int = 96, *, partial_rotary_factor: float = 0.25, theta: 
     source="huggingface/transformers: models/gptj/modeling_gptj.py, create_sinusoidal_positions",
     frequency="10000^(-2i/rotary_dim)",
     pairs="side by side, among the first rotary_dim values",
-    positions="the token's index from 0",
     differs="the rest of a head stays",
     also="CodeGen",
+    example="pf.presets.gptj().rotary_dim -> 64",
 )
 def gptj(head_dim: int = 256, *, rotary_dim: int = 64) -> Rotary:
-    """Rotary embedding of GPT-J.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.gptj().rotary_dim
-    64
-    """
+    """Rotary embedding of GPT-J."""
     return of_theta(head_dim, rotary_dim=whole_pairs(rotary_dim, "rotary_dim"), layout="interleaved")
 
 
@@ -151,19 +117,12 @@ def gptj(head_dim: int = 256, *, rotary_dim: int = 64) -> Rotary:
     source="huggingface/transformers: models/phi/modeling_phi.py, PhiRotaryEmbedding",
     frequency="theta^(-2i/D), D = partial_rotary_factor * head_dim",
     pairs="half of D apart, among the first D values",
-    positions="the token's index from 0",
     differs="the pairs; the rest of a head stays",
     also="Persimmon, Nemotron, Bamba; Stable Audio Open in diffusers",
+    example="pf.presets.phi(64).rotary_dim -> 32",
 )
 def phi(head_dim: int = 64, *, partial_rotary_factor: float = 0.5, theta: float = 10000.0) -> Rotary:
-    """Rotary embedding of Phi, which turns the first half of a head.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.phi(64).rotary_dim
-    32
-    """
+    """Rotary embedding of Phi, which turns the first half of a head."""
     return of_theta(head_dim, theta, rotary_dim=part(head_dim, partial_rotary_factor))
 
 
@@ -171,18 +130,11 @@ def phi(head_dim: int = 64, *, partial_rotary_factor: float = 0.5, theta: float 
     source="huggingface/transformers: models/roformer/modeling_roformer.py, RoFormerSinusoidalPositionalEmbedding",
     frequency="10000^(-2i/head_dim)",
     pairs="side by side",
-    positions="the token's index from 0",
     differs="nothing",
+    example='pf.presets.roformer(64) == pf.Rotary(64, layout="interleaved") -> True',
 )
 def roformer(head_dim: int = 64) -> Rotary:
-    """Rotary embedding of RoFormer, the first.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.roformer(64) == pf.Rotary(64, layout="interleaved")
-    True
-    """
+    """Rotary embedding of RoFormer, the first."""
     return of_theta(head_dim, layout="interleaved")
 
 
@@ -190,19 +142,12 @@ def roformer(head_dim: int = 64) -> Rotary:
     source="huggingface/transformers: models/glm4/modeling_glm4.py, Glm4RotaryEmbedding",
     frequency="theta^(-2i/D), D = partial_rotary_factor * head_dim",
     pairs="side by side, among the first D values",
-    positions="the token's index from 0",
     differs="the rest of a head stays",
     also="ChatGLM2 and 3, which Kolors has for text",
+    example="pf.presets.glm4(128).rotary_dim -> 64",
 )
 def glm4(head_dim: int = 128, *, partial_rotary_factor: float = 0.5, theta: float = 10000.0) -> Rotary:
-    """Rotary embedding of GLM-4, which turns the first half of a head.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.glm4(128).rotary_dim
-    64
-    """
+    """Rotary embedding of GLM-4, which turns the first half of a head."""
     return of_theta(head_dim, theta, rotary_dim=part(head_dim, partial_rotary_factor), layout="interleaved")
 
 
@@ -210,19 +155,12 @@ def glm4(head_dim: int = 128, *, partial_rotary_factor: float = 0.5, theta: floa
     source="huggingface/transformers: models/cohere/modeling_cohere.py, CohereRotaryEmbedding",
     frequency="theta^(-2i/head_dim)",
     pairs="side by side",
-    positions="the token's index from 0",
     differs="theta",
     also="Command R7B, Ernie 4.5",
+    example="pf.presets.cohere() == pf.presets.llama4() -> True",
 )
 def cohere(head_dim: int = 128, *, theta: float = 500000.0, frequencies: Precision = "exact") -> Rotary:
-    """Rotary embedding of Command R.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.cohere() == pf.presets.llama4()
-    True
-    """
+    """Rotary embedding of Command R."""
     return of_theta(head_dim, theta, frequencies, layout="interleaved")
 
 
@@ -230,18 +168,11 @@ def cohere(head_dim: int = 128, *, theta: float = 500000.0, frequencies: Precisi
     source="huggingface/transformers: models/helium/modeling_helium.py, HeliumRotaryEmbedding",
     frequency="theta^(-2i/head_dim)",
     pairs="side by side",
-    positions="the token's index from 0",
     differs="theta",
+    example='pf.presets.helium() == pf.Rotary(128, base=1e5, layout="interleaved") -> True',
 )
 def helium(head_dim: int = 128, *, theta: float = 100000.0, frequencies: Precision = "exact") -> Rotary:
-    """Rotary embedding of Helium.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.helium() == pf.Rotary(128, base=1e5, layout="interleaved")
-    True
-    """
+    """Rotary embedding of Helium."""
     return of_theta(head_dim, theta, frequencies, layout="interleaved")
 
 
@@ -249,18 +180,11 @@ def helium(head_dim: int = 128, *, theta: float = 100000.0, frequencies: Precisi
     source="huggingface/transformers: models/nanochat/modeling_nanochat.py, NanoChatRotaryEmbedding",
     frequency="-theta^(-2i/head_dim)",
     pairs="half a head apart",
-    positions="the token's index from 0",
     differs="the pairs, and the direction",
+    example="pf.presets.nanochat(4).tables(2)[1][1].round(4) -> array([-0.8415, -0.01  ], dtype=float32)",
 )
 def nanochat(head_dim: int = 128, *, theta: float = 10000.0) -> Rotary:
-    """Rotary embedding of nanochat, which turns backwards.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.nanochat(4).tables(2)[1][1].round(4)
-    array([-0.8415, -0.01  ], dtype=float32)
-    """
+    """Rotary embedding of nanochat, which turns backwards."""
     head = count_of(head_dim, "head_dim", 2)
     return Rotary(head, frequencies=geometric(max(head // 2, 1), base=positive(theta, "theta"), first=-1.0))
 
@@ -270,18 +194,11 @@ def nanochat(head_dim: int = 128, *, theta: float = 10000.0) -> Rotary:
     "parameters of the checkpoint's config.json",
     frequency="10000^(-2i/head_dim), divided by factor for slow pairs (YaRN, original length 4096)",
     pairs="side by side, in the last qk_rope_head_dim values of a query, and in the key part that all heads share",
-    positions="the token's index from 0",
     differs="slow pairs are divided; scores are multiplied by (0.1 * mscale * ln(factor) + 1)^2 besides",
+    example="pf.presets.deepseek_v2().attention_factor -> 1.0",
 )
 def deepseek_v2(head_dim: int = 64, *, factor: float = 40.0, mscale: float = 0.707) -> Rotary:
-    """Rotary embedding of DeepSeek-V2, of the rotary part of its heads.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.deepseek_v2().attention_factor
-    1.0
-    """
+    """Rotary embedding of DeepSeek-V2, of the rotary part of its heads."""
     scaling = {**YARN, "factor": factor, "mscale": mscale, "mscale_all_dim": mscale}
     return Rotary(head_dim, scaling=scaling, layout="interleaved")
 
@@ -291,20 +208,13 @@ def deepseek_v2(head_dim: int = 64, *, factor: float = 40.0, mscale: float = 0.7
     "apply_rotary_pos_emb_interleave; parameters of the checkpoint's config.json",
     frequency="10000^(-2i/head_dim), divided by factor for slow pairs (YaRN, original length 4096)",
     pairs="side by side in x, half a head apart in the result; in the last qk_rope_head_dim values of a query",
-    positions="the token's index from 0",
     differs="slow pairs are divided; the order of the result; scores are multiplied by (0.1 * ln(factor) + 1)^2 "
     "besides",
     also="Kimi K2 (factor 32, theta 50000)",
+    example="round(float(pf.presets.deepseek_v3().frequencies[-1]), 9) -> 3.334e-06",
 )
 def deepseek_v3(head_dim: int = 64, *, factor: float = 40.0) -> Rotary:
-    """Rotary embedding of DeepSeek-V3 and R1, of the rotary part of their heads.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> round(float(pf.presets.deepseek_v3().frequencies[-1]), 9)
-    3.334e-06
-    """
+    """Rotary embedding of DeepSeek-V3 and R1, of the rotary part of their heads."""
     scaling = {**YARN, "factor": factor, "mscale": 1.0, "mscale_all_dim": 1.0}
     return Rotary(head_dim, scaling=scaling, layout="interleaved_to_half")
 
@@ -316,16 +226,10 @@ def deepseek_v3(head_dim: int = 64, *, factor: float = 40.0) -> Rotary:
     pairs="side by side, in the last eighth of a head: apply to `x[..., -64:]`; the attention's output is turned back",
     positions="the token's index from 0; of a compressed key, that of its window",
     differs="slow pairs are divided; sliding layers have theta 10000 and no YaRN",
+    example="pf.presets.deepseek_v4().attention_factor -> 1.0",
 )
 def deepseek_v4(head_dim: int = 64, *, theta: float = 160000.0, factor: float = 16.0) -> Rotary:
-    """Rotary embedding of DeepSeek-V4's compressed layers, of the end of their heads.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.deepseek_v4().attention_factor
-    1.0
-    """
+    """Rotary embedding of DeepSeek-V4's compressed layers, of the end of their heads."""
     scaling = {
         "rope_type": "yarn",
         "factor": factor,
@@ -339,18 +243,11 @@ def deepseek_v4(head_dim: int = 64, *, theta: float = 160000.0, factor: float = 
     source="huggingface/transformers: models/gpt_oss/modeling_gpt_oss.py, GptOssRotaryEmbedding",
     frequency="theta^(-2i/head_dim), divided by factor for slow pairs (YaRN without rounding, original length 4096)",
     pairs="half a head apart",
-    positions="the token's index from 0",
     differs="the pairs; slow ones are divided, and tables multiplied by 0.1 * ln(factor) + 1",
+    example="round(pf.presets.gpt_oss().attention_factor, 4) -> 1.3466",
 )
 def gpt_oss(head_dim: int = 64, *, theta: float = 150000.0, factor: float = 32.0) -> Rotary:
-    """Rotary embedding of gpt-oss.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> round(pf.presets.gpt_oss().attention_factor, 4)
-    1.3466
-    """
+    """Rotary embedding of gpt-oss."""
     return Rotary(head_dim, base=theta, scaling={**YARN, "factor": factor, "truncate": False})
 
 
@@ -358,18 +255,11 @@ def gpt_oss(head_dim: int = 64, *, theta: float = 150000.0, factor: float = 32.0
     source="huggingface/transformers: models/ministral3/modeling_ministral3.py, Ministral3RotaryEmbedding",
     frequency="theta^(-2i/head_dim), divided by factor for slow pairs (YaRN, original length 16384)",
     pairs="half a head apart",
-    positions="the token's index from 0",
     differs="the pairs; slow ones are divided; queries are multiplied by 1 + 0.1 * ln(1 + position // 16384) besides",
+    example="pf.presets.ministral3().attention_factor -> 1.0",
 )
 def ministral3(head_dim: int = 128, *, theta: float = 1000000.0, factor: float = 16.0) -> Rotary:
-    """Rotary embedding of Ministral 3.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.ministral3().attention_factor
-    1.0
-    """
+    """Rotary embedding of Ministral 3."""
     scaling = {
         **YARN,
         "original_max_position_embeddings": 16384,
@@ -385,18 +275,11 @@ def ministral3(head_dim: int = 128, *, theta: float = 1000000.0, factor: float =
     "HunYuanDenseV1RotaryEmbedding; alpha of the checkpoint's config.json",
     frequency="(theta * alpha^(D/(D-2)))^(-2i/D), D = head_dim",
     pairs="half a head apart",
-    positions="the token's index from 0",
     differs="the pairs, and the base",
+    example="round(float(pf.presets.hunyuan().frequencies[1]), 6) -> 0.776034",
 )
 def hunyuan(head_dim: int = 128, *, theta: float = 10000.0, alpha: float = 1000.0) -> Rotary:
-    """Rotary embedding of HunYuan, whose base is stretched for all lengths.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> round(float(pf.presets.hunyuan().frequencies[1]), 6)
-    0.776034
-    """
+    """Rotary embedding of HunYuan, whose base is stretched for all lengths."""
     return Rotary(head_dim, base=theta, scaling={"rope_type": "ntk", "alpha": alpha})
 
 
@@ -404,19 +287,12 @@ def hunyuan(head_dim: int = 128, *, theta: float = 10000.0, alpha: float = 1000.
     source="huggingface/transformers: models/gemma3/modeling_gemma3.py, Gemma3RotaryEmbedding",
     frequency="10000^(-2i/head_dim) in sliding layers, 1000000^(-2i/head_dim) / factor in full ones",
     pairs="half a head apart",
-    positions="the token's index from 0",
     differs="the pairs; two bases",
     also="Gemma 3n, T5Gemma 2; released checkpoints of 4B and more have factor 8",
+    example='pf.presets.gemma3(layer_type="sliding_attention") == pf.Rotary(256) -> True',
 )
 def gemma3(head_dim: int = 256, *, layer_type: LayerType = "full_attention", factor: float = 1.0) -> Rotary:
-    """Rotary embedding of Gemma 3, of one kind of its layers.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.gemma3(layer_type="sliding_attention") == pf.Rotary(256)
-    True
-    """
+    """Rotary embedding of Gemma 3, of one kind of its layers."""
     if layer(layer_type) == "sliding_attention":
         return of_theta(head_dim)
     if factor == 1:
@@ -429,19 +305,11 @@ def gemma3(head_dim: int = 256, *, layer_type: LayerType = "full_attention", fac
     frequency="10000^(-2i/256) in sliding layers; in full ones 1000000^(-2i/512) for the first 64 pairs, 0 for the "
     "rest",
     pairs="half a head apart",
-    positions="the token's index from 0",
     differs="the pairs; full layers have heads of 512, three quarters of whose pairs stay",
+    example="rotary = pf.presets.gemma4()\nrotary.head_dim, int((rotary.frequencies > 0).sum()) -> (512, 64)",
 )
 def gemma4(*, layer_type: LayerType = "full_attention") -> Rotary:
-    """Rotary embedding of Gemma 4's text, of one kind of its layers.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> rotary = pf.presets.gemma4()
-    >>> rotary.head_dim, int((rotary.frequencies > 0).sum())
-    (512, 64)
-    """
+    """Rotary embedding of Gemma 4's text, of one kind of its layers."""
     if layer(layer_type) == "sliding_attention":
         return of_theta(256)
     return Rotary(512, base=1e6, scaling={"rope_type": "proportional", "partial_rotary_factor": 0.25})
@@ -453,16 +321,10 @@ def gemma4(*, layer_type: LayerType = "full_attention") -> Rotary:
     pairs="half a head apart",
     positions="the token's index from 0 in its own sequence",
     differs="the pairs; two bases",
+    example="pf.presets.modernbert() == pf.Rotary(64, base=160000.0) -> True",
 )
 def modernbert(head_dim: int = 64, *, layer_type: LayerType = "full_attention") -> Rotary:
-    """Rotary embedding of ModernBERT, of one kind of its layers.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.modernbert() == pf.Rotary(64, base=160000.0)
-    True
-    """
+    """Rotary embedding of ModernBERT, of one kind of its layers."""
     return of_theta(head_dim, 1e4 if layer(layer_type) == "sliding_attention" else 1.6e5)
 
 
@@ -471,18 +333,11 @@ def modernbert(head_dim: int = 64, *, layer_type: LayerType = "full_attention") 
     frequency="theta^(-2i/D), D = 0.334 * head_dim rounded down, theta 10000 in sliding layers and 5000000 in full "
     "ones",
     pairs="half of D apart, among the first D values",
-    positions="the token's index from 0",
     differs="the pairs; two bases; the rest of a head stays",
+    example="pf.presets.mimo_v2_flash().rotary_dim -> 64",
 )
 def mimo_v2_flash(head_dim: int = 192, *, layer_type: LayerType = "full_attention") -> Rotary:
-    """Rotary embedding of MiMo-V2-Flash, of one kind of its layers.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.mimo_v2_flash().rotary_dim
-    64
-    """
+    """Rotary embedding of MiMo-V2-Flash, of one kind of its layers."""
     theta = 1e4 if layer(layer_type) == "sliding_attention" else 5e6
     return of_theta(head_dim, theta, rotary_dim=part(head_dim, 0.334))
 
@@ -492,18 +347,11 @@ def mimo_v2_flash(head_dim: int = 192, *, layer_type: LayerType = "full_attentio
     "rotary_dim of the checkpoint's config.json",
     frequency="theta^(-2i/rotary_dim)",
     pairs="half of rotary_dim apart, among the first rotary_dim values",
-    positions="the token's index from 0",
     differs="the pairs; the rest of a head stays",
+    example="pf.presets.minimax_m2() == pf.Rotary(128, base=5e6, rotary_dim=64) -> True",
 )
 def minimax_m2(head_dim: int = 128, *, rotary_dim: int = 64, theta: float = 5000000.0) -> Rotary:
-    """Rotary embedding of MiniMax-M2.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.minimax_m2() == pf.Rotary(128, base=5e6, rotary_dim=64)
-    True
-    """
+    """Rotary embedding of MiniMax-M2."""
     return of_theta(head_dim, theta, rotary_dim=whole_pairs(rotary_dim, "rotary_dim"))
 
 
@@ -512,18 +360,11 @@ def minimax_m2(head_dim: int = 128, *, rotary_dim: int = 64, theta: float = 5000
     "of the checkpoint's config.json",
     frequency="theta^(-2i/D), D = head_dim / 4",
     pairs="half of D apart, among the first D values",
-    positions="the token's index from 0",
     differs="the pairs; the rest of a head stays",
+    example="pf.presets.qwen3_next().rotary_dim -> 64",
 )
 def qwen3_next(head_dim: int = 256, *, theta: float = 10000000.0) -> Rotary:
-    """Rotary embedding of Qwen3-Next, in its layers with attention.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.qwen3_next().rotary_dim
-    64
-    """
+    """Rotary embedding of Qwen3-Next, in its layers with attention."""
     return of_theta(head_dim, theta, rotary_dim=part(head_dim, 0.25))
 
 
@@ -531,16 +372,9 @@ def qwen3_next(head_dim: int = 256, *, theta: float = 10000000.0) -> Rotary:
     source="huggingface/transformers: models/nomic_bert/modeling_nomic_bert.py, NomicBertRotaryEmbedding",
     frequency="theta^(-2i/head_dim)",
     pairs="half a head apart",
-    positions="the token's index from 0",
     differs="the pairs, and the base",
+    example="pf.presets.nomic_bert() == pf.Rotary(64, base=1000.0) -> True",
 )
 def nomic_bert(head_dim: int = 64, *, theta: float = 1000.0) -> Rotary:
-    """Rotary embedding of Nomic Embed.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.nomic_bert() == pf.Rotary(64, base=1000.0)
-    True
-    """
+    """Rotary embedding of Nomic Embed."""
     return of_theta(head_dim, theta)

@@ -27,16 +27,10 @@ __all__ = [
     pairs="side by side, among the first D values",
     positions="the frame's or the token's index from 0; not in cross attention",
     differs="the rest of a head stays",
+    example="pf.presets.moonshine(36).rotary_dim -> 32",
 )
 def moonshine(head_dim: int = 36, *, partial_rotary_factor: float = 0.9) -> Rotary:
-    """Rotary embedding of Moonshine, for speech.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.moonshine(36).rotary_dim
-    32
-    """
+    """Rotary embedding of Moonshine, for speech."""
     return of_theta(head_dim, rotary_dim=part(head_dim, partial_rotary_factor), layout="interleaved")
 
 
@@ -48,16 +42,10 @@ def moonshine(head_dim: int = 36, *, partial_rotary_factor: float = 0.9) -> Rota
     positions="the frame's index from 0; hidden states are turned, head by head, before they are projected",
     differs="the pairs, and where they are turned",
     also="Wav2Vec2-BERT, SeamlessM4T; ESM and ESM-2 (queries and keys, as usual)",
+    example="pf.presets.wav2vec2_conformer() == pf.Rotary(64) -> True",
 )
 def wav2vec2_conformer(head_dim: int = 64, *, theta: float = 10000.0) -> Rotary:
-    """Rotary embedding of Wav2Vec2-Conformer, for speech.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.wav2vec2_conformer() == pf.Rotary(64)
-    True
-    """
+    """Rotary embedding of Wav2Vec2-Conformer, for speech."""
     return of_theta(head_dim, theta)
 
 
@@ -68,16 +56,10 @@ def wav2vec2_conformer(head_dim: int = 64, *, theta: float = 10000.0) -> Rotary:
     pairs="side by side",
     positions="the frame's index from 0",
     differs="theta",
+    example='pf.presets.pe_audio() == pf.Rotary(128, base=2e4, layout="interleaved") -> True',
 )
 def pe_audio(head_dim: int = 128, *, theta: float = 20000.0) -> Rotary:
-    """Rotary embedding of the Perception Encoder for audio and video.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.pe_audio() == pf.Rotary(128, base=2e4, layout="interleaved")
-    True
-    """
+    """Rotary embedding of the Perception Encoder for audio and video."""
     return of_theta(head_dim, theta, layout="interleaved")
 
 
@@ -89,17 +71,12 @@ def pe_audio(head_dim: int = 128, *, theta: float = 20000.0) -> Rotary:
     differs="the pairs; three axes, each with its part of the frequencies",
     also="Qwen2.5-VL, Qwen2.5-Omni, PaddleOCR-VL (theta 500000)",
     axes="3",
+    example="positions = pf.presets.positions.mrope([3, (1, 2, 2), 2])\n"
+    "pf.presets.qwen2_vl().tables(positions)[0].shape"
+    " -> (9, 64)",
 )
 def qwen2_vl(head_dim: int = 128, *, theta: float = 1000000.0, mrope_section: Sequence[int] = (16, 24, 24)) -> Rotary:
-    """Multimodal rotary embedding of Qwen2-VL's text.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> positions = pf.presets.positions.mrope([3, (1, 2, 2), 2])
-    >>> pf.presets.qwen2_vl().tables(positions)[0].shape
-    (9, 64)
-    """
+    """Multimodal rotary embedding of Qwen2-VL's text."""
     return of_theta(head_dim, theta, sections=sections(mrope_section, head_dim))
 
 
@@ -112,16 +89,10 @@ def qwen2_vl(head_dim: int = 128, *, theta: float = 1000000.0, mrope_section: Se
     differs="the pairs; three axes that share the frequencies",
     also="Qwen3-Omni (theta 1000000), Cohere Compass",
     axes="3",
+    example="pf.presets.qwen3_vl().ndim -> 3",
 )
 def qwen3_vl(head_dim: int = 128, *, theta: float = 5000000.0, mrope_section: Sequence[int] = (24, 20, 20)) -> Rotary:
-    """Multimodal rotary embedding of Qwen3-VL's text.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.qwen3_vl().ndim
-    3
-    """
+    """Multimodal rotary embedding of Qwen3-VL's text."""
     return of_theta(head_dim, theta, sections=in_turn(sections(mrope_section, head_dim), head_dim // 2))
 
 
@@ -133,16 +104,10 @@ def qwen3_vl(head_dim: int = 128, *, theta: float = 5000000.0, mrope_section: Se
     positions="(t, h, w): `positions.mrope([text, (frames, rows, columns), text])`",
     differs="the pairs; three axes that share the frequencies; the rest of a head stays",
     axes="3",
+    example="pf.presets.qwen3_5().rotary_dim -> 64",
 )
 def qwen3_5(head_dim: int = 256, *, theta: float = 10000000.0, mrope_section: Sequence[int] = (11, 11, 10)) -> Rotary:
-    """Multimodal rotary embedding of Qwen3.5, in its layers with attention.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.qwen3_5().rotary_dim
-    64
-    """
+    """Multimodal rotary embedding of Qwen3.5, in its layers with attention."""
     dim = part(head_dim, 0.25)
     return of_theta(head_dim, theta, rotary_dim=dim, sections=in_turn(sections(mrope_section, dim), dim // 2))
 
@@ -155,16 +120,10 @@ def qwen3_5(head_dim: int = 256, *, theta: float = 10000000.0, mrope_section: Se
     differs="three axes, each with its part of the frequencies; the rest of a head stays",
     also="GLM-OCR",
     axes="3",
+    example="pf.presets.glm4v().rotary_dim -> 64",
 )
 def glm4v(head_dim: int = 128, *, theta: float = 10000.0, mrope_section: Sequence[int] = (8, 12, 12)) -> Rotary:
-    """Multimodal rotary embedding of GLM-4V's text.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.glm4v().rotary_dim
-    64
-    """
+    """Multimodal rotary embedding of GLM-4V's text."""
     dim = part(head_dim, 0.5)
     return of_theta(head_dim, theta, rotary_dim=dim, layout="interleaved", sections=sections(mrope_section, dim))
 
@@ -177,16 +136,10 @@ def glm4v(head_dim: int = 128, *, theta: float = 10000.0, mrope_section: Sequenc
     positions="(t, h, w): `positions.mrope([text, (frames, rows, columns), text])`",
     differs="three axes, of which t has the slowest frequencies",
     axes="3",
+    example="pf.presets.ernie4_5_vl().ndim -> 3",
 )
 def ernie4_5_vl(head_dim: int = 128, *, theta: float = 500000.0, mrope_section: Sequence[int] = (22, 22, 20)) -> Rotary:
-    """Multimodal rotary embedding of ERNIE 4.5 VL's text.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.ernie4_5_vl().ndim
-    3
-    """
+    """Multimodal rotary embedding of ERNIE 4.5 VL's text."""
     h, w, t = sections(mrope_section, head_dim)
     if h != w:
         raise ValueError(f"mrope_section={tuple(mrope_section)} must have as many pairs of h as of w: they alternate")

@@ -37,16 +37,10 @@ __all__ = [
     also="Qwen2.5-VL, Qwen3-VL, GLM-4V, PaddleOCR-VL, VideoLLaMA 3 and ERNIE 4.5 VL, each with its head_dim; "
     "LFM3-VL (theta 1000000)",
     axes="2",
+    example="pf.presets.qwen2_vl_vision().tables(pf.presets.positions.qwen2_vl_vision(4, 6))[0].shape -> (24, 40)",
 )
 def qwen2_vl_vision(head_dim: int = 80, *, theta: float = 10000.0, frequencies: Precision = "exact") -> Rotary:
-    """Rotary embedding of Qwen2-VL's vision tower, and of most towers after it.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.qwen2_vl_vision().tables(pf.presets.positions.qwen2_vl_vision(4, 6))[0].shape
-    (24, 40)
-    """
+    """Rotary embedding of Qwen2-VL's vision tower, and of most towers after it."""
     d = whole_pairs(head_dim, "head_dim", 2)
     return by_axis(d, per_axis_spectra([d // 2] * 2, theta, frequencies))
 
@@ -59,16 +53,10 @@ def qwen2_vl_vision(head_dim: int = 80, *, theta: float = 10000.0, frequencies: 
     differs="the pairs; two axes that share one list of frequencies",
     also="the vision tower of Mistral Small 3.1",
     axes="2",
+    example="pf.presets.pixtral().frequencies[[0, 16]].round(3) -> array([1.  , 0.75])",
 )
 def pixtral(head_dim: int = 64, *, theta: float = 10000.0, layout: RotaryLayout = "half") -> Rotary:
-    """Rotary embedding of Pixtral's vision tower.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.pixtral().frequencies[[0, 16]].round(3)
-    array([1.  , 0.75])
-    """
+    """Rotary embedding of Pixtral's vision tower."""
     d = whole_pairs(head_dim, "head_dim", 2)
     unscaled = geometric(d // 2, base=positive(theta, "theta"))
     return by_axis(d, [unscaled[0::2], unscaled[1::2]], layout=layout)
@@ -83,16 +71,10 @@ def pixtral(head_dim: int = 64, *, theta: float = 10000.0, layout: RotaryLayout 
     differs="the pairs; two axes; positions are parts of the image",
     also="Sapiens 2, EoMT",
     axes="2",
+    example="pf.presets.dinov3().tables(pf.presets.positions.dinov3(2, 3))[0].shape -> (6, 32)",
 )
 def dinov3(head_dim: int = 64, *, theta: float = 100.0, frequencies: Precision = "exact") -> Rotary:
-    """Rotary embedding of DINOv3.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.dinov3().tables(pf.presets.positions.dinov3(2, 3))[0].shape
-    (6, 32)
-    """
+    """Rotary embedding of DINOv3."""
     d = whole_pairs(head_dim, "head_dim", 2)
     base = positive(theta, "theta")
     return by_axis(d, [spectrum(frequencies, power, d // 4, base=base, first=TWO_PI)] * 2)
@@ -106,16 +88,10 @@ def dinov3(head_dim: int = 64, *, theta: float = 100.0, frequencies: Precision =
     "columns)`",
     differs="two axes",
     axes="2",
+    example="pf.presets.llama4_vision().tables(pf.presets.positions.llama4_vision(2, 3))[0].shape -> (7, 44)",
 )
 def llama4_vision(head_dim: int = 88, *, theta: float = 10000.0, frequencies: Precision = "exact") -> Rotary:
-    """Rotary embedding of Llama 4's vision tower.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.llama4_vision().tables(pf.presets.positions.llama4_vision(2, 3))[0].shape
-    (7, 44)
-    """
+    """Rotary embedding of Llama 4's vision tower."""
     d = whole_pairs(head_dim, "head_dim", 2)
     return by_axis(d, per_axis_spectra([d // 2] * 2, theta, frequencies), axes=columns_first(d), layout="interleaved")
 
@@ -129,16 +105,10 @@ def llama4_vision(head_dim: int = 88, *, theta: float = 10000.0, frequencies: Pr
     differs="two axes",
     also="SAM 3 (head_dim 64; positions times 24/72 in its global layers), EdgeTAM; rope-vit with theta 100",
     axes="2",
+    example="pf.presets.sam2().ndim -> 2",
 )
 def sam2(head_dim: int = 256, *, theta: float = 10000.0, frequencies: Precision = "exact") -> Rotary:
-    """Rotary embedding of SAM 2's memory attention.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.sam2().ndim
-    2
-    """
+    """Rotary embedding of SAM 2's memory attention."""
     d = whole_pairs(head_dim, "head_dim", 2)
     return by_axis(d, per_axis_spectra([d // 2] * 2, theta, frequencies), axes=columns_first(d), layout="interleaved")
 
@@ -150,16 +120,10 @@ def sam2(head_dim: int = 256, *, theta: float = 10000.0, frequencies: Precision 
     positions="(row, column), as for `qwen2_vl_vision`",
     differs="the pairs; two axes",
     axes="2",
+    example="pf.presets.kimi_vision().ndim -> 2",
 )
 def kimi_vision(head_dim: int = 72, *, theta: float = 10000.0, frequencies: Precision = "exact") -> Rotary:
-    """Rotary embedding of the vision tower of Kimi K2.5.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.kimi_vision().ndim
-    2
-    """
+    """Rotary embedding of the vision tower of Kimi K2.5."""
     d = whole_pairs(head_dim, "head_dim", 2)
     return by_axis(d, per_axis_spectra([d // 2] * 2, theta, frequencies), axes=[1, 0] * (d // 4))
 
@@ -171,16 +135,10 @@ def kimi_vision(head_dim: int = 72, *, theta: float = 10000.0, frequencies: Prec
     positions="(row, column) from 1: `1 + positions.grid(rows, columns)`; class and padding tokens are at (0, 0)",
     differs="two axes",
     axes="2",
+    example="pf.presets.inkling_vision() == pf.presets.sam2(64) -> True",
 )
 def inkling_vision(head_dim: int = 64, *, theta: float = 10000.0, frequencies: Precision = "exact") -> Rotary:
-    """Rotary embedding of Inkling 2's vision tower.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.inkling_vision() == pf.presets.sam2(64)
-    True
-    """
+    """Rotary embedding of Inkling 2's vision tower."""
     d = whole_pairs(head_dim, "head_dim", 2)
     return by_axis(d, per_axis_spectra([d // 2] * 2, theta, frequencies), axes=columns_first(d), layout="interleaved")
 
@@ -192,16 +150,10 @@ def inkling_vision(head_dim: int = 64, *, theta: float = 10000.0, frequencies: P
     positions="(t, row, column), the patches of a merged one next to each other",
     differs="the pairs; three axes; the rest of a head stays",
     axes="3",
+    example="pf.presets.minimax_m3_vision().rotary_dim -> 78",
 )
 def minimax_m3_vision(head_dim: int = 80, *, theta: float = 10000.0, frequencies: Precision = "exact") -> Rotary:
-    """Rotary embedding of the vision tower of MiniMax-M3-VL.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.minimax_m3_vision().rotary_dim
-    78
-    """
+    """Rotary embedding of the vision tower of MiniMax-M3-VL."""
     d = whole_pairs(head_dim, "head_dim")
     return by_axis(d, per_axis_spectra([2 * (d // 3 // 2)] * 3, theta, frequencies))
 
@@ -213,16 +165,10 @@ def minimax_m3_vision(head_dim: int = 80, *, theta: float = 10000.0, frequencies
     positions="(row, column) from 1: `1 + positions.grid(rows, columns)`",
     differs="two axes; heads have frequencies of their own",
     axes="2",
+    example="pf.presets.efficient_loftr().head_dim -> 256",
 )
 def efficient_loftr(hidden_size: int = 256, *, theta: float = 10000.0, frequencies: Precision = "exact") -> Rotary:
-    """Rotary embedding of Efficient LoFTR, over all heads at once.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.efficient_loftr().head_dim
-    256
-    """
+    """Rotary embedding of Efficient LoFTR, over all heads at once."""
     d = whole_pairs(hidden_size, "hidden_size", 2)
     return by_axis(
         d, per_axis_spectra([d // 2] * 2, theta, frequencies), axes=by_turns(d // 4, 2), layout="interleaved"
@@ -237,16 +183,10 @@ def efficient_loftr(hidden_size: int = 256, *, theta: float = 10000.0, frequenci
     differs="two axes, both in each angle; learned",
     also="RoPE-Mixed of rope-vit, with the frequencies of one layer and head, (axes, pairs), transposed",
     axes="2",
+    example="pf.presets.lightglue([[1.0, 0.5], [0.25, -2.0]]).ndim -> 2",
 )
 def lightglue(weights: npt.ArrayLike) -> Rotary:
-    """Rotary embedding of LightGlue, whose frequencies are learned.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.lightglue([[1.0, 0.5], [0.25, -2.0]]).ndim
-    2
-    """
+    """Rotary embedding of LightGlue, whose frequencies are learned."""
     values = real_array(weights, "weights")
     if values.ndim != 2:
         raise ValueError(f"weights has shape {values.shape}, but must have (pairs, axes)")

@@ -31,21 +31,13 @@ __all__ = [
     source="openai/whisper: whisper/model.py, sinusoids",
     frequency="max_timescale^(-i / (d/2 - 1))",
     layout="sines, then cosines",
-    positions="0, 1, ..",
-    odd="ValueError",
     differs="the exponent reaches exactly 1; sines come first",
     also="Hugging Face Whisper and Qwen2.5-Omni SinusoidsPositionEmbedding, WeNet WhisperPositionalEncoding, OpenNMT-py"
     " SinusoidalConcat, Pegasus-X (max_scale), vit-pytorch posemb_sincos_1d, Gemma 4 audio (positions descend to 0)",
+    example="pf.presets.whisper(6).frequencies -> array([1.e+00, 1.e-02, 1.e-04, 1.e+00, 1.e-02, 1.e-04])",
 )
 def whisper(channels: int, *, max_timescale: float = 10000.0, frequencies: Precision = "exact") -> Encoding:
-    """Sinusoids of Whisper's audio encoder.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.whisper(6).frequencies
-    array([1.e+00, 1.e-02, 1.e-04, 1.e+00, 1.e-02, 1.e-04])
-    """
+    """Sinusoids of Whisper's audio encoder."""
     d = even(channels, "channels")
     return sinusoids(d, frequencies, _recipes.exp_of_index, base=positive(max_timescale, "max_timescale"), shift=1)
 
@@ -54,20 +46,13 @@ def whisper(channels: int, *, max_timescale: float = 10000.0, frequencies: Preci
     source="huggingface/transformers: models/musicgen, MusicgenSinusoidalPositionalEmbedding",
     frequency="max_period^(-i / (d//2 - 1))",
     layout="cosines, then sines",
-    positions="0, 1, ..",
     odd="zero column",
     differs="the exponent reaches exactly 1; cosines come first",
     also="audiocraft create_sin_embedding (it divides positions by float32 periods)",
+    example="pf.presets.musicgen(5).encode(0) -> array([1., 1., 0., 0., 0.], dtype=float32)",
 )
 def musicgen(embedding_dim: int, *, max_period: float = 10000.0, frequencies: Precision = "exact") -> Encoding:
-    """Sinusoidal positional embedding of MusicGen.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.musicgen(5).encode(0)
-    array([1., 1., 0., 0., 0.], dtype=float32)
-    """
+    """Sinusoidal positional embedding of MusicGen."""
     d = count_of(embedding_dim, "embedding_dim", 1)
     return sinusoids(
         d,
@@ -84,20 +69,12 @@ def musicgen(embedding_dim: int, *, max_period: float = 10000.0, frequencies: Pr
     source="espnet/espnet: nets/pytorch_backend/transformer/embedding.py, ScaledPositionalEncoding",
     frequency="10000^(-2i/d)",
     layout="sine and cosine in turn",
-    positions="0, 1, ..",
-    odd="ValueError",
     differs="a learned factor alpha, which begins as 1",
     also="Hugging Face SpeechT5ScaledPositionalEncoding",
+    example="pf.presets.espnet_scaled(4, alpha=0.5).encode(0) -> array([0. , 0.5, 0. , 0.5], dtype=float32)",
 )
 def espnet_scaled(d_model: int, *, alpha: float = 1.0, frequencies: Precision = "exact") -> Encoding:
-    """Scaled positional encoding of ESPnet.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.espnet_scaled(4, alpha=0.5).encode(0)
-    array([0. , 0.5, 0. , 0.5], dtype=float32)
-    """
+    """Scaled positional encoding of ESPnet."""
     d = even(d_model, "d_model")
     return sinusoids(d, frequencies, _recipes.exp_of_even, layout="interleaved", scale=real(alpha, "alpha"))
 
@@ -107,18 +84,11 @@ def espnet_scaled(d_model: int, *, alpha: float = 1.0, frequencies: Precision = 
     frequency="10000^(-2i/d)",
     layout="sine and cosine in turn",
     positions="0, 1, .., or given",
-    odd="ValueError",
     differs="all is divided by sqrt(d)",
+    example="pf.presets.nemo_fixed(4).encode(0) -> array([0. , 0.5, 0. , 0.5], dtype=float32)",
 )
 def nemo_fixed(hidden_size: int, *, frequencies: Precision = "exact") -> Encoding:
-    """Fixed positional encoding of NeMo's transformer.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.nemo_fixed(4).encode(0)
-    array([0. , 0.5, 0. , 0.5], dtype=float32)
-    """
+    """Fixed positional encoding of NeMo's transformer."""
     d = even(hidden_size, "hidden_size")
     return sinusoids(d, frequencies, _recipes.exp_of_even, layout="interleaved", scale=power(d, -0.5))
 
@@ -128,23 +98,15 @@ def nemo_fixed(hidden_size: int, *, frequencies: Precision = "exact") -> Encodin
     frequency="10000^(-2i/d)",
     layout="sine and cosine in turn",
     positions="n - 1, .., -(n - 1): `.encode(relative_positions(n))`",
-    odd="ValueError",
     differs="positions are distances, from the farthest past to the farthest future",
     also="NeMo RelPositionalEncoding and LocalAttRelPositionalEncoding (left, .., -right), WeNet, fairseq, Hugging Face"
     " FastSpeech2Conformer, Wav2Vec2Conformer and Parakeet; SpeechBrain RelPosEncXL with the past and the future"
     " confused: `.encode(abs(relative_positions(n)))`",
+    example="pf.presets.conformer_relative(2).encode(pf.relative_positions(2)).round(2)"
+    " -> array([[ 0.84,  0.54],\n       [ 0.  ,  1.  ],\n       [-0.84,  0.54]], dtype=float32)",
 )
 def conformer_relative(d_model: int, *, frequencies: Precision = "exact") -> Encoding:
-    """Relative positional encoding of the Conformer.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.conformer_relative(2).encode(pf.relative_positions(2)).round(2)
-    array([[ 0.84,  0.54],
-           [ 0.  ,  1.  ],
-           [-0.84,  0.54]], dtype=float32)
-    """
+    """Relative positional encoding of the Conformer."""
     return sinusoids(even(d_model, "d_model"), frequencies, _recipes.exp_of_even, layout="interleaved")
 
 
@@ -156,17 +118,10 @@ def conformer_relative(d_model: int, *, frequencies: Precision = "exact") -> Enc
     " `np.column_stack([np.linspace(0, 1, seq_len), table])`",
     odd="emb_dim is odd: emb_dim - 1 columns and the time",
     differs="frequencies are equally spaced; a complex exponential of a negative angle",
-    by_width=False,
+    example="pf.presets.hyena(5, 8).encode(0) -> array([ 1.,  1., -0., -0.], dtype=float32)",
 )
 def hyena(emb_dim: int, seq_len: int) -> Encoding:
-    """Positional embedding of the Hyena filter, without its column of times.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.hyena(5, 8).encode(0)
-    array([ 1.,  1., -0., -0.], dtype=float32)
-    """
+    """Positional embedding of the Hyena filter, without its column of times."""
     d = count_of(emb_dim, "emb_dim", 3)
     if d % 2 == 0:
         raise ValueError(f"emb_dim={d} must be odd: a column of times and pairs; give {d - 1} or {d + 1}")
@@ -178,19 +133,11 @@ def hyena(emb_dim: int, seq_len: int) -> Encoding:
     source="speechbrain/speechbrain: nnet/attention.py, PrecomputedRoPESinusoids",
     frequency="10000^(-2i/d)",
     layout="the negative sine and the sine in turn, for the rotary table of sines",
-    positions="0, 1, ..",
-    odd="ValueError",
     differs="both columns of a pair have the sine; functions=('cos', 'cos') gives the table of cosines",
+    example="pf.presets.speechbrain_rotary(2).encode(1).round(2) -> array([-0.84,  0.84], dtype=float32)",
 )
 def speechbrain_rotary(input_size: int, *, functions: Sequence[Function] = ("-sin", "sin")) -> Encoding:
-    """One of the two tables of SpeechBrain's rotary embedding.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.speechbrain_rotary(2).encode(1).round(2)
-    array([-0.84,  0.84], dtype=float32)
-    """
+    """One of the two tables of SpeechBrain's rotary embedding."""
     return sinusoidal(even(input_size, "input_size"), functions=functions)
 
 
@@ -200,18 +147,11 @@ def speechbrain_rotary(input_size: int, *, functions: Sequence[Function] = ("-si
     layout="cosine and sine in turn, but 1 in the last column",
     positions="angles: for p = -(n - 1), .., n - 1 and s = sqrt(d),"
     " `.encode(np.arctan(2 pi s / (length_factor d) * np.sign(p) * np.log1p(np.abs(p) / s)))`",
-    odd="ValueError",
     differs="harmonics of a logarithmic position; the cosine comes first; the last sine is replaced by 1",
+    example="pf.presets.zipformer(4).encode(0) -> array([1., 0., 1., 1.], dtype=float32)",
 )
 def zipformer(embed_dim: int) -> Encoding:
-    """Compact relative positional encoding of the Zipformer.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.zipformer(4).encode(0)
-    array([1., 0., 1., 1.], dtype=float32)
-    """
+    """Compact relative positional encoding of the Zipformer."""
     d = even(embed_dim, "embed_dim")
     harmonics = np.repeat(np.arange(1.0, d // 2 + 1), 2)
     harmonics[-1] = 0.0

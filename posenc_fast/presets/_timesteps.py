@@ -34,6 +34,8 @@ __all__ = [
     positions="timesteps: `.encode(t)`; in float32 the source multiplies by scale after the product is rounded",
     odd="zero column",
     differs="any real shift of the denominator, 1 if not given; a factor of the angles",
+    example="pf.presets.diffusers_timesteps(4, flip_sin_to_cos=True, downscale_freq_shift=0).encode([0.0, 999.0]).shape"
+    " -> (2, 4)",
 )
 def diffusers_timesteps(
     embedding_dim: int,
@@ -44,14 +46,7 @@ def diffusers_timesteps(
     max_period: float = 10000.0,
     frequencies: Precision = "exact",
 ) -> Encoding:
-    """Timestep embedding of diffusers.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.diffusers_timesteps(4, flip_sin_to_cos=True, downscale_freq_shift=0).encode([0.0, 999.0]).shape
-    (2, 4)
-    """
+    """Timestep embedding of diffusers."""
     return sinusoids(
         count_of(embedding_dim, "embedding_dim", 1),
         frequencies,
@@ -73,16 +68,10 @@ def diffusers_timesteps(
     differs="cosines come first",
     also="DiT, latent-diffusion, MONAI get_timestep_embedding, ggml_timestep_embedding, VibeVoice, Pocket TTS; Wan,"
     " DiffSynth and sglang sinusoidal_embedding_1d (float64)",
+    example="pf.presets.guided_diffusion(5).encode(0) -> array([1., 1., 0., 0., 0.], dtype=float32)",
 )
 def guided_diffusion(dim: int, *, max_period: float = 10000.0, frequencies: Precision = "exact") -> Encoding:
-    """Timestep embedding of guided diffusion, DiT and Stable Diffusion.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.guided_diffusion(5).encode(0)
-    array([1., 1., 0., 0., 0.], dtype=float32)
-    """
+    """Timestep embedding of guided diffusion, DiT and Stable Diffusion."""
     d = count_of(dim, "dim", 1)
     return sinusoids(
         d,
@@ -102,18 +91,12 @@ def guided_diffusion(dim: int, *, max_period: float = 10000.0, frequencies: Prec
     " time_factor=1",
     odd="zero column",
     differs="cosines come first; positions are multiplied by 1000",
+    example="pf.presets.flux_timesteps(4).frequencies -> array([1000.,   10., 1000.,   10.])",
 )
 def flux_timesteps(
     dim: int, *, max_period: float = 10000.0, time_factor: float = 1000.0, frequencies: Precision = "exact"
 ) -> Encoding:
-    """Timestep embedding of FLUX.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.flux_timesteps(4).frequencies
-    array([1000.,   10., 1000.,   10.])
-    """
+    """Timestep embedding of FLUX."""
     return sinusoids(
         count_of(dim, "dim", 1),
         frequencies,
@@ -133,16 +116,10 @@ def flux_timesteps(
     odd="zero column",
     differs="the exponent reaches exactly 1; sines come first",
     also="ermongroup/ddim, yang-song/score_sde (max_positions), CSDI and SSSD calc_diffusion_step_embedding",
+    example="pf.presets.ddpm(5).encode(0) -> array([0., 0., 1., 1., 0.], dtype=float32)",
 )
 def ddpm(embedding_dim: int, *, max_positions: float = 10000.0, frequencies: Precision = "exact") -> Encoding:
-    """Timestep embedding of DDPM.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.ddpm(5).encode(0)
-    array([0., 0., 1., 1., 0.], dtype=float32)
-    """
+    """Timestep embedding of DDPM."""
     d = count_of(embedding_dim, "embedding_dim", 1)
     return sinusoids(
         d, frequencies, _recipes.exp_of_index, base=positive(max_positions, "max_positions"), shift=1, odd="zero"
@@ -156,16 +133,10 @@ def ddpm(embedding_dim: int, *, max_positions: float = 10000.0, frequencies: Pre
     positions="timesteps: `.encode(t)`",
     odd="one column fewer than asked for",
     differs="the exponent reaches exactly 1; sines come first",
+    example="pf.presets.denoising_diffusion_pytorch(5).d_model -> 4",
 )
 def denoising_diffusion_pytorch(dim: int, *, theta: float = 10000.0, frequencies: Precision = "exact") -> Encoding:
-    """Timestep embedding of denoising-diffusion-pytorch.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.denoising_diffusion_pytorch(5).d_model
-    4
-    """
+    """Timestep embedding of denoising-diffusion-pytorch."""
     d = count_of(dim, "dim", 2) // 2 * 2
     return sinusoids(d, frequencies, _recipes.exp_of_index, base=positive(theta, "theta"), shift=1)
 
@@ -175,20 +146,13 @@ def denoising_diffusion_pytorch(dim: int, *, theta: float = 10000.0, frequencies
     frequency="max_positions^(-i / (d/2 - endpoint))",
     layout="cosines, then sines",
     positions="timesteps or noise labels: `.encode(t)`",
-    odd="ValueError",
     differs="cosines come first; endpoint=True lets the exponent reach exactly 1",
+    example="pf.presets.edm(4, endpoint=True).frequencies -> array([1.e+00, 1.e-04, 1.e+00, 1.e-04])",
 )
 def edm(
     num_channels: int, *, max_positions: float = 10000.0, endpoint: bool = False, frequencies: Precision = "exact"
 ) -> Encoding:
-    """Positional embedding of EDM.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.edm(4, endpoint=True).frequencies
-    array([1.e+00, 1.e-04, 1.e+00, 1.e-04])
-    """
+    """Positional embedding of EDM."""
     return sinusoids(
         even(num_channels, "num_channels"),
         frequencies,
@@ -204,19 +168,12 @@ def edm(
     frequency="2 pi / min_period * (max_period / min_period)^(-i / (d/2 - 1))",
     layout="sines, then cosines",
     positions="times in [0, 1]: `.encode(t)`",
-    odd="ValueError",
     differs="wavelengths from min_period to max_period, both reached exactly; computed in float64",
     also="LeRobot pi0 and pi0.5; Hugging Face PI0TimestepEmbeddings (float32)",
+    example="pf.presets.pi0(6).wavelengths[:3].round(6) -> array([0.004   , 0.126491, 4.      ])",
 )
 def pi0(dimension: int, *, min_period: float = 4e-3, max_period: float = 4.0) -> Encoding:
-    """Flow time embedding of pi0.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.pi0(6).wavelengths[:3].round(6)
-    array([0.004   , 0.126491, 4.      ])
-    """
+    """Flow time embedding of pi0."""
     d, low = even(dimension, "dimension"), positive(min_period, "min_period")
     ratio = positive(max_period, "max_period") / low
     return sinusoids(d, base=ratio, shift=1, first=TWO_PI / low)
@@ -227,18 +184,11 @@ def pi0(dimension: int, *, min_period: float = 4e-3, max_period: float = 4.0) ->
     frequency="scale * 10000^(-i / (d/2 - 1))",
     layout="sines, then cosines",
     positions="times: `.encode(t)`; in float32 the source rounds scale * t: give that and scale=1",
-    odd="ValueError",
     differs="the exponent reaches exactly 1; positions are multiplied by 1000",
+    example="pf.presets.qwen_omni_timesteps(4).frequencies -> array([1.e+03, 1.e-01, 1.e+03, 1.e-01])",
 )
 def qwen_omni_timesteps(dim: int, *, scale: float = 1000.0, frequencies: Precision = "exact") -> Encoding:
-    """Time embedding of Qwen2.5-Omni.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.qwen_omni_timesteps(4).frequencies
-    array([1.e+03, 1.e-01, 1.e+03, 1.e-01])
-    """
+    """Time embedding of Qwen2.5-Omni."""
     return sinusoids(even(dim, "dim"), frequencies, _recipes.exp_of_index, shift=1, first=real(scale, "scale"))
 
 
@@ -247,18 +197,11 @@ def qwen_omni_timesteps(dim: int, *, scale: float = 1000.0, frequencies: Precisi
     frequency="pi / max_len^(2i/d)",
     layout="sines, then cosines",
     positions="residue indices: `.encode(indices)`",
-    odd="ValueError",
     differs="all frequencies are multiplied by pi; the base is 2056",
+    example="float(pf.presets.framediff_index(4).wavelengths[0]) -> 2.0",
 )
 def framediff_index(embed_dim: int, *, max_len: float = 2056.0) -> Encoding:
-    """Residue index embedding of FrameDiff.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> float(pf.presets.framediff_index(4).wavelengths[0])
-    2.0
-    """
+    """Residue index embedding of FrameDiff."""
     return sinusoids(even(embed_dim, "embed_dim"), base=positive(max_len, "max_len"), first=TWO_PI / 2)
 
 
@@ -269,16 +212,10 @@ def framediff_index(embed_dim: int, *, max_len: float = 2056.0) -> Encoding:
     positions="times in [0, 1]: `.encode(t)`",
     odd="zero column",
     differs="positions are multiplied by max_positions",
+    example="pf.presets.framediff_timesteps(4).frequencies -> array([1.e+04, 1.e+00, 1.e+04, 1.e+00])",
 )
 def framediff_timesteps(embedding_dim: int, *, max_positions: float = 10000.0) -> Encoding:
-    """Timestep embedding of FrameDiff.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.framediff_timesteps(4).frequencies
-    array([1.e+04, 1.e+00, 1.e+04, 1.e+00])
-    """
+    """Timestep embedding of FrameDiff."""
     d = count_of(embedding_dim, "embedding_dim", 1)
     return sinusoids(
         d,
@@ -296,17 +233,10 @@ def framediff_timesteps(embedding_dim: int, *, max_positions: float = 10000.0) -
     positions="0, 1, .. steps - 1; fractions are interpolated between rows",
     odd="always 128 columns",
     differs="frequencies ascend, from 1 to 10000",
-    by_width=False,
+    example="pf.presets.diffwave().frequencies[[0, 63]].round(6) -> array([1.e+00, 1.e+04])",
 )
 def diffwave() -> Encoding:
-    """Diffusion step embedding of DiffWave.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.diffwave().frequencies[[0, 63]].round(6)
-    array([1.e+00, 1.e+04])
-    """
+    """Diffusion step embedding of DiffWave."""
     return fourier_features(ascending(64, 10.0, per=63 / 4))
 
 
@@ -315,19 +245,12 @@ def diffwave() -> Encoding:
     frequency="scale * 10000^(-2i/d)",
     layout="sines, then cosines",
     positions="noise levels in [0, 1]: `.encode(levels)`",
-    odd="ValueError",
     differs="sines come first; positions are multiplied by 5000",
     also="SR3 PositionalEncoding (scale=1)",
+    example="pf.presets.wavegrad(4).frequencies -> array([5000.,   50., 5000.,   50.])",
 )
 def wavegrad(dim: int, *, scale: float = 5000.0) -> Encoding:
-    """Noise level encoding of WaveGrad.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.wavegrad(4).frequencies
-    array([5000.,   50., 5000.,   50.])
-    """
+    """Noise level encoding of WaveGrad."""
     return sinusoids(even(dim, "dim"), first=real(scale, "scale"))
 
 
@@ -339,16 +262,9 @@ def wavegrad(dim: int, *, scale: float = 5000.0) -> Encoding:
     odd="8 embed_dim columns, for any embed_dim",
     differs="frequencies ascend; four axes",
     axes="4",
-    by_width=False,
+    example="pf.presets.gligen(8).encode([0.1, 0.2, 0.5, 0.9]).shape -> (64,)",
 )
 def gligen(num_freqs: int = 8) -> Encoding:
-    """Fourier embedding of bounding boxes in GLIGEN.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.gligen(8).encode([0.1, 0.2, 0.5, 0.9]).shape
-    (64,)
-    """
+    """Fourier embedding of bounding boxes in GLIGEN."""
     n = count_of(num_freqs, "num_freqs", 1)
     return arranged([ascending(n, 100.0, per=n)] * 4, "fsa")

@@ -23,8 +23,6 @@ __all__ = [
     source="harvardnlp/annotated-transformer: the_annotated_transformer.py, PositionalEncoding",
     frequency="base^(-2i/d)",
     layout="sine and cosine in turn",
-    positions="0, 1, ..",
-    odd="ValueError",
     differs="it is the paper's (arXiv:1706.03762, section 3.5)",
     also="PyTorch's word_language_model and tutorials, d2l, Informer2020 PositionalEmbedding and FixedEmbedding"
     " (calendar numbers as positions), Time-Series-Library, ESPnet and WeNet PositionalEncoding (reverse=True:"
@@ -32,16 +30,10 @@ __all__ = [
     " flax nlp_seq, trax PositionalEncoding, burn generate_sinusoids, bert4keras and keras-pos-embd, simplepe,"
     " position-encoding, THP temporal_enc (event times as positions), PatchTST (which then takes (t - t.mean()) / (10"
     " t.std(ddof=1)) of the table)",
+    example="pf.presets.annotated_transformer(4) == pf.sinusoidal(4) -> True",
 )
 def annotated_transformer(d_model: int, *, base: float = 10000.0, frequencies: Precision = "exact") -> Encoding:
-    """The paper's encoding, as The Annotated Transformer has it.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.annotated_transformer(4) == pf.sinusoidal(4)
-    True
-    """
+    """The paper's encoding, as The Annotated Transformer has it."""
     return sinusoids(
         even(d_model, "d_model"), frequencies, _recipes.exp_of_even, base=base, layout="interleaved", odd="error"
     )
@@ -51,22 +43,15 @@ def annotated_transformer(d_model: int, *, base: float = 10000.0, frequencies: P
     source="huggingface/transformers: models/xlm, create_sinusoidal_embeddings",
     frequency="10000^(-2i/d)",
     layout="sine and cosine in turn",
-    positions="0, 1, ..",
     odd="crop: one sine more",
     differs="odd widths are allowed; computed in float64 and rounded",
     also="Flaubert, DistilBERT, VideoMAE, jadore801120/attention-is-all-you-need-pytorch since 2017-11, the TensorFlow"
     " tutorial of 2019 to 2022, FastSpeech2 get_sinusoid_encoding_table (row padding_idx is zero:"
     " `table[padding_idx] = 0`)",
+    example="pf.presets.xlm(5).encode(0) -> array([0., 1., 0., 1., 0.], dtype=float32)",
 )
 def xlm(dim: int) -> Encoding:
-    """The paper's encoding for any width, as XLM has it.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.xlm(5).encode(0)
-    array([0., 1., 0., 1., 0.], dtype=float32)
-    """
+    """The paper's encoding for any width, as XLM has it."""
     return sinusoidal(count_of(dim, "dim", 1))
 
 
@@ -74,19 +59,12 @@ def xlm(dim: int) -> Encoding:
     source="tensorflow/text: docs/tutorials/transformer.ipynb, positional_encoding",
     frequency="10000^(-2i/d)",
     layout="sines, then cosines",
-    positions="0, 1, ..",
     odd="one column more than asked for",
     differs="sines come first; ceil(d/2) of both functions",
+    example="pf.presets.tensorflow_text(5).d_model -> 6",
 )
 def tensorflow_text(depth: int) -> Encoding:
-    """The TensorFlow tutorial's encoding since 2022.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.tensorflow_text(5).d_model
-    6
-    """
+    """The TensorFlow tutorial's encoding since 2022."""
     d = count_of(depth, "depth", 1)
     count = -(-d // 2)
     return sinusoidal(2 * count, freq_shift=count - d / 2, layout="concatenated")
@@ -96,19 +74,12 @@ def tensorflow_text(depth: int) -> Encoding:
     source="Keras time-series examples: positional encoding with min_freq=1e-4",
     frequency="10000^(-2i/d)",
     layout="cosine and sine in turn",
-    positions="0, 1, ..",
     odd="crop: one cosine more",
     differs="the cosine comes first",
+    example="pf.presets.keras_blog(4).encode(0) -> array([1., 0., 1., 0.], dtype=float32)",
 )
 def keras_blog(d_model: int) -> Encoding:
-    """Cosines in even columns, sines in odd ones.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.keras_blog(4).encode(0)
-    array([1., 0., 1., 0.], dtype=float32)
-    """
+    """Cosines in even columns, sines in odd ones."""
     return sinusoidal(count_of(d_model, "d_model", 1), functions=("cos", "sin"))
 
 
@@ -119,16 +90,10 @@ def keras_blog(d_model: int) -> Encoding:
     positions="0, 1, ..; `.table(n, start=start_index)`",
     odd="crop: one sine more",
     differs="odd widths are allowed; positions are of the compute type, bfloat16 under a mixed policy",
+    example="pf.presets.keras_hub(5, max_wavelength=100.0).d_model -> 5",
 )
 def keras_hub(hidden_size: int, *, max_wavelength: float = 10000.0, frequencies: Precision = "exact") -> Encoding:
-    """Sine position encoding of KerasHub.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.keras_hub(5, max_wavelength=100.0).d_model
-    5
-    """
+    """Sine position encoding of KerasHub."""
     d = count_of(hidden_size, "hidden_size", 1)
     return sinusoids(
         d, frequencies, _recipes.power_of_inverse, base=positive(max_wavelength, "max_wavelength"), layout="interleaved"

@@ -30,16 +30,11 @@ def _column_by_column(schedule: Schedule) -> Encoding:
     differs="the exponent takes the column for the index of its pair, so that no two columns share a frequency",
     also="jadore801120/attention-is-all-you-need-pytorch before 2017-11, DeepCTR before 0.8.7, Kyubyong/transformer,"
     " YutaroOgawa/pytorch_advanced",
+    example="[round(float(value), 4) for value in pf.presets.evans_unpaired(4).encode(2)]"
+    " -> [0.9093, 0.9998, 0.0002, 1.0]",
 )
 def evans_unpaired(d_model: int) -> Encoding:
-    """The encoding with 2c/d in place of 2i/d.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> [round(float(value), 4) for value in pf.presets.evans_unpaired(4).encode(2)]
-    [0.9093, 0.9998, 0.0002, 1.0]
-    """
+    """The encoding with 2c/d in place of 2i/d."""
     d = count_of(d_model, "d_model", 1)
     return _column_by_column(geometric(d, freq_shift=d / 2))
 
@@ -48,20 +43,13 @@ def evans_unpaired(d_model: int) -> Encoding:
     source="maxjcohen/transformer: tst/utils.py, generate_original_PE (early versions)",
     frequency="base^(-c/d) for each column c",
     layout="sine and cosine in turn",
-    positions="0, 1, ..",
     odd="crop: one sine more",
     differs="the exponent takes half the column without rounding; the base is 1000",
     also="copies with i/2 in place of i//2 (base=10000)",
+    example="pf.presets.maxjcohen_unpaired(3).frequencies.round(4) -> array([1.  , 0.1 , 0.01])",
 )
 def maxjcohen_unpaired(d_model: int, *, base: float = 1000.0) -> Encoding:
-    """The encoding with c/d in place of 2i/d.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.maxjcohen_unpaired(3).frequencies.round(4)
-    array([1.  , 0.1 , 0.01])
-    """
+    """The encoding with c/d in place of 2i/d."""
     return _column_by_column(geometric(count_of(d_model, "d_model", 1), base=base))
 
 
@@ -70,18 +58,11 @@ def maxjcohen_unpaired(d_model: int, *, base: float = 1000.0) -> Encoding:
     frequency="scale * (i / (d/2))^0.0001",
     layout="sines, then cosines",
     positions="noise levels in [0, 1]",
-    odd="ValueError",
     differs="base and exponent are swapped, so that all frequencies but the first, 0, are nearly one",
+    example="pf.presets.wavegrad_swapped(6, scale=1.0).frequencies[:3].round(4) -> array([0.    , 0.9999, 1.    ])",
 )
 def wavegrad_swapped(dim: int, *, scale: float = 5000.0) -> Encoding:
-    """The noise level encoding with base and exponent swapped.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.wavegrad_swapped(6, scale=1.0).frequencies[:3].round(4)
-    array([0.    , 0.9999, 1.    ])
-    """
+    """The noise level encoding with base and exponent swapped."""
     n, factor = even(dim, "dim") // 2, real(scale, "scale")
     return fourier_features([factor * power(Fraction(i, n), 1e-4) for i in range(n)])
 
@@ -91,17 +72,10 @@ def wavegrad_swapped(dim: int, *, scale: float = 5000.0) -> Encoding:
     frequency="10000^(-2i/d - 1)",
     layout="d/2 + 1 sines, then as many cosines",
     positions="given",
-    odd="ValueError",
     differs="a missing bracket divides all frequencies by 10000 and adds two columns",
+    example="pf.presets.positional_embeddings_pytorch_precedence(4).frequencies[:3] -> array([1.e-04, 1.e-06, 1.e-08])",
 )
 def positional_embeddings_pytorch_precedence(dim: int) -> Encoding:
-    """The encoding with i/n + 1 in place of i/(n + 1).
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.positional_embeddings_pytorch_precedence(4).frequencies[:3]
-    array([1.e-04, 1.e-06, 1.e-08])
-    """
+    """The encoding with i/n + 1 in place of i/(n + 1)."""
     d = even(dim, "dim")
     return fourier_features(geometric(d // 2 + 1, freq_shift=1, first=1e-4))
