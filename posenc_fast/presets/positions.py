@@ -13,14 +13,15 @@ Examples
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from .._numbers.arguments import count_of, real, real_array
 from .._numbers.arrays import Floats
+from ._docstrings import docstring, names_of_parameters
 
 __all__ = [
     "cogvideox",
@@ -49,6 +50,59 @@ def __dir__() -> list[str]:
 
 
 Integers = npt.NDArray[np.int64]
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+# type and meaning of the parameters
+_TEXTS = {
+    **dict.fromkeys(("rows", "columns", "frames"), "int: Size of the grid of {grid}."),
+    **dict.fromkeys(("base_rows", "base_columns"), "int: Size of the base grid."),
+    **dict.fromkeys(("base_height", "base_width"), "int: Whose product is the area."),
+    "fps": "float: Frames a second.",
+    "image": "int: Index of the image among several.",
+    "merge": "int: Side of a square, of which rows and columns are multiples.",
+    "sizes": "sequence of int: Rows and columns of the table.",
+    "text": "int: Number of tokens of text.",
+}
+
+
+def _tokens(
+    shape: str, *, example: str, grid: str = "patches", references: str = "", **texts: str
+) -> Callable[[Function], Function]:
+    """Make the docstring of a function that has the first line of one.
+
+    Parameters
+    ----------
+    shape : str
+        Shape and type of its result.
+    example, references : str
+        As `docstring` takes them.
+    grid : str
+        Of what rows, columns and frames are the size.
+    **texts : str
+        Type and meaning of the parameters that differ from the others of their name.
+
+    Returns
+    -------
+    callable
+        The decorator, which returns the function itself.
+    """
+
+    def documented(function: Function) -> Function:
+        # python -OO has none
+        if function.__doc__:
+            sharing: dict[str, list[str]] = {}
+            for name in names_of_parameters(function):
+                sharing.setdefault((_TEXTS | texts)[name].format(grid=grid), []).append(name)
+            function.__doc__ = docstring(
+                function.__doc__,
+                parameters=((", ".join(names), text.replace(": ", "\n    ", 1)) for text, names in sharing.items()),
+                returns=f"ndarray of shape {shape}",
+                references=references,
+                example=example,
+            )
+        return function
+
+    return documented
 
 
 def grid(*axes: int | npt.ArrayLike) -> npt.NDArray[Any]:
@@ -78,10 +132,10 @@ def grid(*axes: int | npt.ArrayLike) -> npt.NDArray[Any]:
     if not axes:
         raise ValueError("axes is empty, but a grid has at least one")
     coordinates = []
-    for given in axes:
-        one: npt.NDArray[Any] = np.asarray(given)
+    for axis in axes:
+        one: npt.NDArray[Any] = np.asarray(axis)
         if one.ndim == 0:
-            one = np.arange(count_of(given, "axes", 0))
+            one = np.arange(count_of(axis, "axes", 0))
         if one.ndim != 1:
             raise ValueError(f"axes has coordinates of shape {one.shape}, but an axis must have one dimension")
         if one.dtype.kind not in "iu":
@@ -125,7 +179,7 @@ def mrope(parts: Sequence[int | Sequence[int]], *, start: int = 0, time_step: fl
     """
     step = real(time_step, "time_step", positive=True)
     following: Any = count_of(start, "start", -(2**62))
-    found = []
+    blocks: list[npt.NDArray[Any]] = []
     for part in parts:
         if isinstance(part, Sequence):
             if len(part) != 3:
@@ -136,13 +190,13 @@ def mrope(parts: Sequence[int | Sequence[int]], *, start: int = 0, time_step: fl
         else:
             block = np.repeat(np.arange(count_of(part, "parts", 0))[:, np.newaxis], 3, axis=1)
         if len(block):
-            found.append(following + block)
-            following = found[-1].max() + 1
-    return np.concatenate(found) if found else np.empty((0, 3), np.int64)
+            blocks.append(following + block)
+            following = blocks[-1].max() + 1
+    return np.concatenate(blocks) if blocks else np.empty((0, 3), np.int64)
 
 
 def _with_text(text: Any, image: npt.NDArray[Any], row: npt.ArrayLike) -> npt.NDArray[Any]:
-    """Tokens of text, at their index times a row, before those of an image."""
+    """Return tokens of text, at their index times a row, before those of an image."""
     before = np.arange(count_of(text, "text", 0))[:, np.newaxis] * np.asarray(row)
     return np.concatenate([before, image])
 
@@ -150,31 +204,13 @@ def _with_text(text: Any, image: npt.NDArray[Any], row: npt.ArrayLike) -> npt.ND
 # ---- language and vision ----------------------------------------------------------------------------------------
 
 
+@_tokens(
+    "(frames * rows * columns, 2), int64",
+    grid="patches; every frame has the same positions",
+    example="pf.presets.positions.qwen2_vl_vision(2, 4)[:5].tolist() -> [[0, 0], [0, 1], [1, 0], [1, 1], [0, 2]]",
+)
 def qwen2_vl_vision(rows: int, columns: int, *, frames: int = 1, merge: int = 2) -> Integers:
-    """Patches of vision towers that merge squares of them: (row, column), square after square.
-
-    Parameters
-    ----------
-    rows, columns, frames : int
-        Size of the grid of patches; every frame has the same positions.
-    merge : int
-        Side of a square.
-
-    Returns
-    -------
-    ndarray of shape (frames * rows * columns, 2), int64
-
-    Raises
-    ------
-    TypeError, ValueError
-        When rows or columns are no multiple of merge.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.positions.qwen2_vl_vision(2, 4)[:5].tolist()
-    [[0, 0], [0, 1], [1, 0], [1, 1], [0, 2]]
-    """
+    """Patches of vision towers that merge squares of them: (row, column), square after square."""
     side = count_of(merge, "merge", 1)
     for name, size in (("rows", rows), ("columns", columns)):
         if count_of(size, name, 1) % side:
@@ -183,396 +219,156 @@ def qwen2_vl_vision(rows: int, columns: int, *, frames: int = 1, merge: int = 2)
     return np.tile(squares.transpose(0, 2, 1, 3, 4).reshape(-1, 2), (count_of(frames, "frames", 1), 1))
 
 
+@_tokens(
+    "(rows * columns, 2), float64",
+    example="pf.presets.positions.dinov3(1, 2).tolist() -> [[0.0, -0.5], [0.0, 0.5]]",
+)
 def dinov3(rows: int, columns: int) -> Floats:
-    """Centres of DINOv3's patches: (row, column) as parts of the image, in [-1, 1].
-
-    Parameters
-    ----------
-    rows, columns : int
-        Size of the grid of patches.
-
-    Returns
-    -------
-    ndarray of shape (rows * columns, 2), float64
-
-    Raises
-    ------
-    TypeError, ValueError
-        When an argument is no positive number.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.positions.dinov3(1, 2).tolist()
-    [[0.0, -0.5], [0.0, 0.5]]
-    """
+    """Centres of DINOv3's patches: (row, column) as parts of the image, in [-1, 1]."""
     return grid(*(2 * (np.arange(count_of(n, "rows and columns", 1)) + 0.5) / n - 1 for n in (rows, columns)))
 
 
+@_tokens(
+    "(rows * columns + 1, 2), int64",
+    example="pf.presets.positions.llama4_vision(1, 2).tolist() -> [[1, 1], [1, 2], [0, 0]]",
+)
 def llama4_vision(rows: int, columns: int) -> Integers:
-    """Patches of Llama 4's vision tower: (row, column) from 1, then the class token at (0, 0).
-
-    Parameters
-    ----------
-    rows, columns : int
-        Size of the grid of patches.
-
-    Returns
-    -------
-    ndarray of shape (rows * columns + 1, 2), int64
-
-    Raises
-    ------
-    TypeError, ValueError
-        When an argument is no number from 0 on.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.positions.llama4_vision(1, 2).tolist()
-    [[1, 1], [1, 2], [0, 0]]
-    """
+    """Patches of Llama 4's vision tower: (row, column) from 1, then the class token at (0, 0)."""
     return np.concatenate([1 + grid(rows, columns), np.zeros((1, 2), np.int64)])
 
 
 # ---- diffusion --------------------------------------------------------------------------------------------------
 
 
+@_tokens(
+    "(text + rows * columns, 3), int64",
+    example="pf.presets.positions.flux(1, 2, text=1).tolist() -> [[0, 0, 0], [0, 0, 0], [0, 0, 1]]",
+)
 def flux(rows: int, columns: int, text: int = 0) -> Integers:
-    """Flux: text at (0, 0, 0), then (0, row, column).
-
-    Parameters
-    ----------
-    rows, columns : int
-        Size of the grid of patches.
-    text : int
-        Number of tokens of text.
-
-    Returns
-    -------
-    ndarray of shape (text + rows * columns, 3), int64
-
-    Raises
-    ------
-    TypeError, ValueError
-        When an argument is no number from 0 on.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.positions.flux(1, 2, text=1).tolist()
-    [[0, 0, 0], [0, 0, 0], [0, 0, 1]]
-    """
+    """Flux: text at (0, 0, 0), then (0, row, column)."""
     return _with_text(text, grid([0], rows, columns), [0, 0, 0])
 
 
+@_tokens(
+    "(text + rows * columns, 4), int64",
+    image="int: Index of the image; that of a reference is 10, 20, ...",
+    example="pf.presets.positions.flux2(1, 2, text=2).tolist()"
+    " -> [[0, 0, 0, 0], [0, 0, 0, 1], [0, 0, 0, 0], [0, 0, 1, 0]]",
+)
 def flux2(rows: int, columns: int, text: int = 0, *, image: int = 0) -> Integers:
-    """Flux.2: text at (0, 0, 0, index), then (image, row, column, 0).
-
-    Parameters
-    ----------
-    rows, columns : int
-        Size of the grid of patches.
-    text : int
-        Number of tokens of text.
-    image : int
-        Index of the image; that of a reference is 10, 20, ...
-
-    Returns
-    -------
-    ndarray of shape (text + rows * columns, 4), int64
-
-    Raises
-    ------
-    TypeError, ValueError
-        When an argument is no number from 0 on.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.positions.flux2(1, 2, text=2).tolist()
-    [[0, 0, 0, 0], [0, 0, 0, 1], [0, 0, 0, 0], [0, 0, 1, 0]]
-    """
+    """Flux.2: text at (0, 0, 0, index), then (image, row, column, 0)."""
     return _with_text(text, grid([count_of(image, "image", 0)], rows, columns, [0]), [0, 0, 0, 1])
 
 
+@_tokens(
+    "(text + rows * columns, 3), int64",
+    example="pf.presets.positions.lumina2(1, 2, text=2).tolist() -> [[0, 0, 0], [1, 0, 0], [2, 0, 0], [2, 0, 1]]",
+)
 def lumina2(rows: int, columns: int, text: int) -> Integers:
-    """Lumina-Image 2: text at (index, 0, 0), then (text, row, column).
-
-    Parameters
-    ----------
-    rows, columns : int
-        Size of the grid of patches.
-    text : int
-        Number of tokens of text.
-
-    Returns
-    -------
-    ndarray of shape (text + rows * columns, 3), int64
-
-    Raises
-    ------
-    TypeError, ValueError
-        When an argument is no number from 0 on.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.positions.lumina2(1, 2, text=2).tolist()
-    [[0, 0, 0], [1, 0, 0], [2, 0, 0], [2, 0, 1]]
-    """
+    """Lumina-Image 2: text at (index, 0, 0), then (text, row, column)."""
     return _with_text(text, grid([text], rows, columns), [1, 0, 0])
 
 
+@_tokens(
+    "(tokens, 3), int64",
+    grid="patches; what fills it up is at (0, 0, 0)",
+    text="int: Number of tokens of text; what fills it up is counted as text is.",
+    example="where = pf.presets.positions.z_image(1, 2, text=5)\n"
+    "where.shape, where[:3].tolist(), where[32:34].tolist()"
+    " -> ((64, 3), [[33, 0, 0], [33, 0, 1], [0, 0, 0]], [[1, 0, 0], [2, 0, 0]])",
+)
 def z_image(rows: int, columns: int, text: int, *, frames: int = 1) -> Integers:
-    """Z-Image: (1 + text + frame, row, column), then text at (1 + index, 0, 0), both filled up to multiples of 32 tokens.
-
-    Parameters
-    ----------
-    rows, columns, frames : int
-        Size of the grid of patches; what fills it up is at (0, 0, 0).
-    text : int
-        Number of tokens of text; what fills it up is counted as text is.
-
-    Returns
-    -------
-    ndarray of shape (tokens, 3), int64
-
-    Raises
-    ------
-    TypeError, ValueError
-        When an argument is no number from 0 on.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> where = pf.presets.positions.z_image(1, 2, text=5)
-    >>> where.shape, where[:3].tolist(), where[32:34].tolist()
-    ((64, 3), [[33, 0, 0], [33, 0, 1], [0, 0, 0]], [[1, 0, 0], [2, 0, 0]])
-    """
+    """Z-Image: (1 + text + frame, row, column), then text at (1 + index, 0, 0), both filled up to multiples of 32 tokens."""
     words = -(-count_of(text, "text", 0) // 32) * 32
     image = grid(1 + words + np.arange(count_of(frames, "frames", 0)), rows, columns)
     filled = np.zeros((-len(image) % 32, 3), np.int64)
     return np.concatenate([image, filled, grid(1 + np.arange(words), [0], [0])])
 
 
+@_tokens(
+    "(text + frames * rows * columns, 3), int64\n    Text comes first, as in the source's attention.",
+    example="pf.presets.positions.qwen_image(2, 3, text=1).tolist()[:3] -> [[1, 1, 1], [0, -1, -2], [0, -1, -1]]",
+)
 def qwen_image(rows: int, columns: int, text: int = 0, *, frames: int = 1, image: int = 0) -> Integers:
-    """Qwen-Image: (image + frame, row, column), rows and columns about the centre; text after the largest, on all axes.
-
-    Parameters
-    ----------
-    rows, columns, frames : int
-        Size of the grid of patches.
-    text : int
-        Number of tokens of text.
-    image : int
-        Index of the image among several.
-
-    Returns
-    -------
-    ndarray of shape (text + frames * rows * columns, 3), int64
-        Text comes first, as in the source's attention.
-
-    Raises
-    ------
-    TypeError, ValueError
-        When an argument is no number from 0 on.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.positions.qwen_image(2, 3, text=1).tolist()[:3]
-    [[1, 1, 1], [0, -1, -2], [0, -1, -1]]
-    """
+    """Qwen-Image: (image + frame, row, column), rows and columns about the centre; text after the largest, on all axes."""
     times = count_of(image, "image", 0) + np.arange(count_of(frames, "frames", 0))
     centred = [np.arange(count_of(n, "rows and columns", 0)) - (n - n // 2) for n in (rows, columns)]
     words = np.arange(count_of(text, "text", 0))[:, np.newaxis] + max(rows // 2, columns // 2)
     return np.concatenate([np.repeat(words, 3, axis=1), grid(times, *centred)])
 
 
+@_tokens(
+    "(frames * rows * columns, 3)\n    float64; int64 without fps.",
+    fps="float, optional: Frames a second; not given, frames count as they are.",
+    example="pf.presets.positions.cosmos(2, 1, 1, fps=16).tolist() -> [[0.0, 0.0, 0.0], [1.5, 0.0, 0.0]]",
+)
 def cosmos(frames: int, rows: int, columns: int, *, fps: float | None = None) -> npt.NDArray[Any]:
-    """Cosmos: (frame * 24 / fps, row, column).
-
-    Parameters
-    ----------
-    frames, rows, columns : int
-        Size of the grid of patches.
-    fps : float, optional
-        Frames a second; not given, frames count as they are.
-
-    Returns
-    -------
-    ndarray of shape (frames * rows * columns, 3)
-        float64; int64 without fps.
-
-    Raises
-    ------
-    TypeError, ValueError
-        When an argument does not fit.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.positions.cosmos(2, 1, 1, fps=16).tolist()
-    [[0.0, 0.0, 0.0], [1.5, 0.0, 0.0]]
-    """
+    """Cosmos: (frame * 24 / fps, row, column)."""
     times: npt.NDArray[Any] = np.arange(count_of(frames, "frames", 0))
     if fps is not None:
         times = times / real(fps, "fps", positive=True) * 24
     return grid(times, rows, columns)
 
 
+@_tokens(
+    "(frames * rows * columns, 3), float64",
+    grid="latents, each of 8 frames and 32 by 32 pixels",
+    example="pf.presets.positions.ltx(1, 1, 2).tolist() -> [[-1.0, -1.0, -1.0], [-1.0, -1.0, -0.96875]]",
+)
 def ltx(frames: int, rows: int, columns: int, *, fps: float = 25.0) -> Floats:
-    """LTX-Video: (seconds over 20, pixels over 2048, pixels over 2048) of latents, from -1 to 1.
-
-    Parameters
-    ----------
-    frames, rows, columns : int
-        Size of the grid of latents, each of 8 frames and 32 by 32 pixels.
-    fps : float
-        Frames a second.
-
-    Returns
-    -------
-    ndarray of shape (frames * rows * columns, 3), float64
-
-    Raises
-    ------
-    TypeError, ValueError
-        When an argument does not fit.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.positions.ltx(1, 1, 2).tolist()
-    [[-1.0, -1.0, -1.0], [-1.0, -1.0, -0.96875]]
-    """
+    """LTX-Video: (seconds over 20, pixels over 2048, pixels over 2048) of latents, from -1 to 1."""
     scales = 8 / real(fps, "fps", positive=True) / 20, 32 / 2048, 32 / 2048
     return np.asarray(2 * grid(frames, rows, columns) * np.array(scales) - 1, np.float64)
 
 
 def _causal_middles(count: Any, name: str) -> Floats:
-    """Middles of latents of eight each, but for the first, which is one."""
+    """Return the middles of latents of eight each, but for the first, which is one."""
     edges = np.maximum(8 * np.arange(count_of(count, name, 0) + 1) - 7, 0)
     return (edges[:-1] + edges[1:]) / 2
 
 
+@_tokens(
+    "(frames * rows * columns, 3), float64",
+    grid="latents, each of 8 frames (the first of one) and 32 by 32 pixels",
+    example="pf.presets.positions.ltx2(2, 1, 1, fps=25)[:, 0].round(3).tolist() -> [-0.998, -0.98]",
+)
 def ltx2(frames: int, rows: int, columns: int, *, fps: float = 24.0) -> Floats:
-    """LTX-2: the middles of latents, (seconds over 20, pixels over 2048, pixels over 2048), from -1 to 1.
-
-    Parameters
-    ----------
-    frames, rows, columns : int
-        Size of the grid of latents, each of 8 frames (the first of one) and 32 by 32 pixels.
-    fps : float
-        Frames a second.
-
-    Returns
-    -------
-    ndarray of shape (frames * rows * columns, 3), float64
-
-    Raises
-    ------
-    TypeError, ValueError
-        When an argument does not fit.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.positions.ltx2(2, 1, 1, fps=25)[:, 0].round(3).tolist()
-    [-0.998, -0.98]
-    """
+    """LTX-2: the middles of latents, (seconds over 20, pixels over 2048, pixels over 2048), from -1 to 1."""
     times = _causal_middles(frames, "frames") / real(fps, "fps", positive=True) / 20
     sides = [(np.arange(count_of(n, "rows and columns", 0)) + 0.5) * 32 / 2048 for n in (rows, columns)]
     return 2 * grid(times, *sides) - 1
 
 
+@_tokens(
+    "(frames,), float64",
+    frames="int: Number of latents, each of 8 steps (the first of one) of a hundredth of a second.",
+    example="pf.presets.positions.ltx2_audio(2).tolist() -> [-0.9995, -0.995]",
+)
 def ltx2_audio(frames: int) -> Floats:
-    """LTX-2's audio: the middles of latents, in seconds over 20, from -1 to 1.
-
-    Parameters
-    ----------
-    frames : int
-        Number of latents, each of 8 steps (the first of one) of a hundredth of a second.
-
-    Returns
-    -------
-    ndarray of shape (frames,), float64
-
-    Raises
-    ------
-    TypeError, ValueError
-        When frames is no number from 0 on.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.positions.ltx2_audio(2).tolist()
-    [-0.9995, -0.995]
-    """
+    """LTX-2's audio: the middles of latents, in seconds over 20, from -1 to 1."""
     return 2 * (_causal_middles(frames, "frames") * 0.01 / 20) - 1
 
 
+@_tokens(
+    "(frames * rows * columns, 3), float64",
+    example="pf.presets.positions.mochi(1, 1, 2, base_height=2, base_width=4).tolist()"
+    " -> [[0.0, 0.0, -1.0], [0.0, 0.0, 1.0]]",
+)
 def mochi(frames: int, rows: int, columns: int, *, base_height: int = 192, base_width: int = 192) -> Floats:
-    """Mochi: (frame, row, column), rows and columns about the centre, scaled to the area of the base.
-
-    Parameters
-    ----------
-    frames, rows, columns : int
-        Size of the grid of patches.
-    base_height, base_width : int
-        Whose product is the area.
-
-    Returns
-    -------
-    ndarray of shape (frames * rows * columns, 3), float64
-
-    Raises
-    ------
-    TypeError, ValueError
-        When an argument is no positive number.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.positions.mochi(1, 1, 2, base_height=2, base_width=4).tolist()
-    [[0.0, 0.0, -1.0], [0.0, 0.0, 1.0]]
-    """
+    """Mochi: (frame, row, column), rows and columns about the centre, scaled to the area of the base."""
     sizes = [count_of(n, "rows and columns", 1) for n in (rows, columns)]
     area = count_of(base_height, "base_height", 1) * count_of(base_width, "base_width", 1)
     scale = math.sqrt(area / (sizes[0] * sizes[1]))
     return grid(frames, *(scale * (np.arange(n) + 0.5 - n / 2) for n in sizes)).astype(np.float64)
 
 
+@_tokens(
+    "(rows * columns, 2), float64",
+    references="huggingface/diffusers: pipelines/cogvideo/pipeline_cogvideox.py, get_resize_crop_region_for_grid.",
+    example="pf.presets.positions.cropped(1, 2, base_rows=4, base_columns=4).tolist() -> [[1.0, 0.0], [1.0, 2.0]]",
+)
 def cropped(rows: int, columns: int, *, base_rows: int, base_columns: int) -> Floats:
-    """A grid that is scaled into a base grid, and put into its middle: (row, column).
-
-    Parameters
-    ----------
-    rows, columns : int
-        Size of the grid of patches.
-    base_rows, base_columns : int
-        Size of the base grid.
-
-    Returns
-    -------
-    ndarray of shape (rows * columns, 2), float64
-
-    Raises
-    ------
-    TypeError, ValueError
-        When an argument is no positive number.
-
-    References
-    ----------
-    huggingface/diffusers: pipelines/cogvideo/pipeline_cogvideox.py, get_resize_crop_region_for_grid.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.positions.cropped(1, 2, base_rows=4, base_columns=4).tolist()
-    [[1.0, 0.0], [1.0, 2.0]]
-    """
+    """A grid that is scaled into a base grid, and put into its middle: (row, column)."""
     return grid(*_cropped(rows, columns, base_rows, base_columns))
 
 
@@ -588,59 +384,21 @@ def _cropped(rows: int, columns: int, base_rows: int, base_columns: int) -> list
     ]
 
 
+@_tokens(
+    "(frames * rows * columns, 3), float64",
+    example="pf.presets.positions.cogvideox(1, 30, 45)[-1].tolist() -> [0.0, 29.0, 44.0]",
+)
 def cogvideox(frames: int, rows: int, columns: int, *, base_rows: int = 30, base_columns: int = 45) -> Floats:
-    """CogVideoX: (frame, row, column), rows and columns scaled into the base grid.
-
-    Parameters
-    ----------
-    frames, rows, columns : int
-        Size of the grid of patches.
-    base_rows, base_columns : int
-        Size of the base grid, that of the sample size.
-
-    Returns
-    -------
-    ndarray of shape (frames * rows * columns, 3), float64
-
-    Raises
-    ------
-    TypeError, ValueError
-        When an argument is no positive number.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.positions.cogvideox(1, 30, 45)[-1].tolist()
-    [0.0, 29.0, 44.0]
-    """
+    """CogVideoX: (frame, row, column), rows and columns scaled into the base grid, that of the sample size."""
     return grid(frames, *_cropped(rows, columns, base_rows, base_columns)).astype(np.float64)
 
 
+@_tokens(
+    "(rows * columns, 2), int64",
+    example="pf.presets.positions.cogview4(1, 3).tolist() -> [[0, 0], [0, 85], [0, 170]]",
+)
 def cogview4(rows: int, columns: int, *, sizes: Sequence[int] = (256, 256)) -> Integers:
-    """CogView4: (row, column) scaled to a table and rounded down.
-
-    Parameters
-    ----------
-    rows, columns : int
-        Size of the grid of patches.
-    sizes : sequence of int
-        Rows and columns of the table.
-
-    Returns
-    -------
-    ndarray of shape (rows * columns, 2), int64
-
-    Raises
-    ------
-    TypeError, ValueError
-        When an argument is no positive number.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.positions.cogview4(1, 3).tolist()
-    [[0, 0], [0, 85], [0, 170]]
-    """
+    """CogView4: (row, column) scaled to a table and rounded down."""
     high, wide = (count_of(one, "sizes", 1) for one in sizes)
     n, m = count_of(rows, "rows", 1), count_of(columns, "columns", 1)
     return grid(np.arange(n) * high // n, np.arange(m) * wide // m)
