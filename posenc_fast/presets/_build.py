@@ -1,4 +1,4 @@
-"""What presets are made of: checked widths, spectra exact or in float32, and columns in any order."""
+"""Parts of presets: checked widths, spectra exact or in float32, and columns in any order."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ TWO_PI = 6.283185307179586
 
 
 def even(value: Any, name: str) -> int:
-    """An even width."""
+    """Return a width that must be even."""
     d = count_of(value, name, 1)
     if d % 2:
         raise ValueError(f"{name}={d} is odd, but its source has even widths only; give {d + 1} or {d - 1}")
@@ -45,7 +45,7 @@ def even(value: Any, name: str) -> int:
 
 
 def multiple(value: Any, name: str, of: int, axes: int) -> int:
-    """A width that gives each axis its pairs of a sine and a cosine."""
+    """Return a width that gives each axis its pairs of a sine and a cosine."""
     d = count_of(value, name, 1)
     if d % of:
         raise ValueError(
@@ -56,12 +56,12 @@ def multiple(value: Any, name: str, of: int, axes: int) -> int:
 
 
 def positive(value: Any, name: str) -> float:
-    """A positive number."""
+    """Return a number that must be positive."""
     return real(value, name, positive=True)
 
 
 def power(base: float | Fraction, exponent: float | Fraction) -> float:
-    """base ** exponent, rounded once: a mathematical library's pow has other last bits on other machines."""
+    """Return base ** exponent, rounded once: a mathematical library's pow has other last bits on other machines."""
     return float(exact.power(base, exponent))
 
 
@@ -72,7 +72,7 @@ def _single(frequencies: Any) -> bool:
 def spectrum(
     frequencies: Precision, recipe: Recipe, count: int, *, base: float = 10000.0, shift: float = 0.0, first: float = 1.0
 ) -> Schedule:
-    """Frequencies ``first * base ** (-i / (count - shift))``, exact, or by the float32 operations of a recipe."""
+    """Return frequencies ``first * base ** (-i / (count - shift))``, exact, or by the float32 operations of a recipe."""
     schedule = geometric(count, base=base, freq_shift=shift, first=first)
     if not _single(frequencies):
         return schedule
@@ -93,37 +93,37 @@ def sinusoids(
     odd: Odd = "crop",
     scale: float = 1.0,
 ) -> Encoding:
-    """`sinusoidal`, or the same with the frequencies of a recipe."""
+    """Return an Encoding of `sinusoidal`, or the same with the frequencies of a recipe."""
     settings: Any = {"layout": layout, "functions": functions, "odd": odd, "scale": scale}
     count = d // 2 if odd == "zero" else -(-d // 2)
     if not _single(frequencies) or recipe is None or count == 0:
         return sinusoidal(d, base=base, freq_shift=shift, first=first, **settings)
     pairs = count if odd == "zero" else d / 2
-    given = spectrum(frequencies, recipe, count, base=base, shift=count - pairs + shift, first=first)
-    return sinusoidal(d, frequencies=given, **settings)
+    rounded = spectrum(frequencies, recipe, count, base=base, shift=count - pairs + shift, first=first)
+    return sinusoidal(d, frequencies=rounded, **settings)
 
 
 def ascending(count: int, ratio: float, *, per: float = 1.0, first: float = 1.0) -> Schedule:
-    """Frequencies ``first * ratio ** (i / per)``."""
+    """Return frequencies ``first * ratio ** (i / per)``."""
     # a freq_shift beyond the count turns the sign of the exponent
     return geometric(count, base=ratio, freq_shift=count + per, first=first)
 
 
 def fitted(encoding: Encoding, d: int) -> Encoding:
-    """The first d columns, and columns of zeros where there are fewer."""
+    """Return an Encoding of the first d columns, and of columns of zeros where there are fewer."""
     have = encoding.d_model
     return encoding if have == d else _taken(encoding, [c if c < have else -1 for c in range(d)])
 
 
 def arranged(spectra: Sequence[Schedule], order: str, functions: Sequence[Function] = ("sin", "cos")) -> Encoding:
-    """As many frequencies for each axis; ``order`` has a(xis), f(requency) and s(ine or cosine), slowest first."""
-    encoding = join([fourier_features(given, functions=functions) for given in spectra])
+    """Return an Encoding with as many frequencies for each axis; ``order`` has a(xis), f(requency) and s(ine or cosine), slowest first."""
+    encoding = join([fourier_features(schedule, functions=functions) for schedule in spectra])
     index = np.arange(encoding.d_model).reshape(len(spectra), len(functions), -1)
     return _taken(encoding, index.transpose(["asf".index(letter) for letter in order]).ravel())
 
 
 def per_axis(parts: Sequence[Encoding], axes: Sequence[int]) -> Encoding:
-    """Encodings of one axis side by side, each with the axis of a position that it reads."""
+    """Return encodings of one axis side by side, each with the axis of a position that it reads."""
     return join(parts, axes=list(axes))
 
 

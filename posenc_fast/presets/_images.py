@@ -202,7 +202,7 @@ def loftr(d_model: int, *, temp_bug_fix: bool = True) -> Encoding:
 
 
 def _loftr_base(d: int) -> float:
-    """What -log(10000) / d // 2 makes of the base: the quotient is rounded down to an integer."""
+    """Return the base that -log(10000) / d // 2 stands for: the quotient is rounded down to an integer."""
     return float(exp(-2 * (-float(log(10000.0)) / d // 2)))
 
 

@@ -1,12 +1,14 @@
-"""What people type who look for a preset under another name than that of its source."""
+"""Other names of presets than those of their sources, as people type them."""
 
 from __future__ import annotations
 
 __all__ = ["ELSEWHERE", "LEARNED", "OTHER_NAMES"]
 
-_TUTORIALS = "attention_is_all_you_need original paper pytorch pytorch_tutorial transformer transformer_tutorial tutorial vaswani"
+_TUTORIALS = """
+    attention_is_all_you_need original paper pytorch pytorch_tutorial transformer transformer_tutorial tutorial vaswani
+"""
 _STABLE_DIFFUSION = "sd sd15 sd_xl sdxl stable_diffusion stable_diffusion_xl"
-# of each name the presets, the first of them the one that is probably meant, with what it is called with
+# calls of the presets that a name may mean, the likeliest first
 OTHER_NAMES: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(_TUTORIALS.split(), ("annotated_transformer",)),
     **dict.fromkeys(
@@ -24,7 +26,7 @@ _LEARNED = """
     roberta siglip swin xlm_roberta
 """
 LEARNED = frozenset(_LEARNED.split())
-# what is found in another place, or is no sinusoid
+# kinds of encoding that have another place, or no sinusoids
 ELSEWHERE = {
     "alibi": "ALiBi adds distances to the scores of attention, without sines and cosines",
     "rope": "posenc_fast.Rotary is RoPE; roformer is that of its paper, and llama that of most language models",

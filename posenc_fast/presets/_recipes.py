@@ -25,12 +25,12 @@ Recipe = Callable[[int, float, float], Float32]
 
 
 def _rounded(values: Iterable[Decimal]) -> Float32:
-    """Real numbers, rounded once to float32."""
+    """Return real numbers, rounded once to float32."""
     return np.array([_to_odd(value) for value in values], np.float64).astype(np.float32)
 
 
 def _to_odd(value: Decimal) -> float:
-    """A double that float32 rounds as it would the value: of the two beside it, the one whose last bit is set."""
+    """Return a double that float32 rounds as it would the value: of the two beside it, the one whose last bit is set."""
     nearest = float(value)
     with exact.working():
         rest = value - Decimal(nearest)
@@ -57,31 +57,31 @@ def _indices(count: int, step: int = 1) -> Float32:
 
 
 def exp_of_index(count: int, base: float, denominator: float) -> Float32:
-    """``exp(i * -(log(base) / denominator))``."""
+    """Return ``exp(i * -(log(base) / denominator))``."""
     return _exp(_indices(count) * np.float32(-(_log(base) / denominator)))
 
 
 def exp_of_even(count: int, base: float, denominator: float) -> Float32:
-    """``exp(2i * -(log(base) / d))`` with d = 2 denominator."""
+    """Return ``exp(2i * -(log(base) / d))`` with d = 2 denominator."""
     return _exp(_indices(count, 2) * np.float32(-(_log(base) / (2 * denominator))))
 
 
 def exp_divided(count: int, base: float, denominator: float) -> Float32:
-    """``exp(-log(base) * i / denominator)``, from left to right."""
+    """Return ``exp(-log(base) * i / denominator)``, from left to right."""
     return _exp(np.float32(-_log(base)) * _indices(count) / np.float32(denominator))
 
 
 def power(count: int, base: float, denominator: float) -> Float32:
-    """``1 / base ** (2i / d)`` with d = 2 denominator; the same as ``1 / base ** (i / denominator)``."""
+    """Return ``1 / base ** (2i / d)`` with d = 2 denominator; the same as ``1 / base ** (i / denominator)``."""
     result: Any = np.float32(1) / _power(base, _indices(count) / np.float32(denominator))
     return np.asarray(result, np.float32)
 
 
 def power_negative(count: int, base: float, denominator: float) -> Float32:
-    """``base ** -(i / denominator)``."""
+    """Return ``base ** -(i / denominator)``."""
     return _power(base, -(_indices(count) / np.float32(denominator)))
 
 
 def power_of_inverse(count: int, base: float, denominator: float) -> Float32:
-    """``(1 / base) ** (i / denominator)``."""
+    """Return ``(1 / base) ** (i / denominator)``."""
     return _power(1 / base, _indices(count) / np.float32(denominator))

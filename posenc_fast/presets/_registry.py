@@ -1,4 +1,4 @@
-"""What is known of each preset, kept beside it: for its docstring, the table of all, and the look-up by name."""
+"""Facts of each preset, kept beside it: for its docstring, the table of all, and the look-up by name."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Value = TypeVar("Value", Encoding, Rotary)
 
 
 class Facts(NamedTuple):
-    """What a docstring and a row of the table say of a preset.
+    """Hold the facts that a docstring and a row of the table state of a preset.
 
     Attributes
     ----------
@@ -197,7 +197,7 @@ def facts(name: str) -> Facts:
 
 
 def _advice(name: str) -> str:
-    """Say what may be meant by a name that no preset has."""
+    """Return the advice of the error for a name that no preset has."""
     plain = re.sub("[^a-z0-9]+", "_", name.lower()).strip("_")
     if plain in ELSEWHERE:
         return ELSEWHERE[plain]

@@ -1,4 +1,4 @@
-"""What rotary presets are made of: widths in pairs, frequencies of each axis, and which axis each pair reads."""
+"""Parts of rotary presets: widths in pairs, frequencies of each axis, and which axis each pair reads."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ YARN: dict[str, Any] = {"rope_type": "yarn", "original_max_position_embeddings":
 
 
 def whole_pairs(value: Any, name: str, axes: int = 1) -> int:
-    """A width that gives each axis whole pairs."""
+    """Return a width that gives each axis whole pairs."""
     d = count_of(value, name, 2 * axes)
     if d % (2 * axes):
         near = (d // (2 * axes) + 1) * 2 * axes
@@ -43,13 +43,13 @@ def whole_pairs(value: Any, name: str, axes: int = 1) -> int:
 
 
 def part(head_dim: Any, factor: Any) -> int:
-    """Width of the part of a head that turns."""
+    """Return the width of the part of a head that turns."""
     head = count_of(head_dim, "head_dim", 2)
     return whole_pairs(int(head * positive(factor, "partial_rotary_factor")), "partial_rotary_factor * head_dim")
 
 
 def layer(layer_type: Any) -> LayerType:
-    """Kind of a layer."""
+    """Return the kind of a layer."""
     known: tuple[LayerType, ...] = get_args(LayerType)
     for one in known:
         if layer_type == one:
@@ -58,7 +58,7 @@ def layer(layer_type: Any) -> LayerType:
 
 
 def sections(mrope_section: Any, dim: int) -> list[int]:
-    """Numbers of pairs of three axes, that are all the pairs."""
+    """Return the numbers of pairs of three axes, that are all the pairs."""
     numbers = [count_of(one, "mrope_section", 1) for one in mrope_section]
     if len(numbers) != 3 or 2 * sum(numbers) != dim:
         raise ValueError(f"mrope_section={tuple(numbers)} must be three numbers of pairs that add up to {dim // 2}")
@@ -74,18 +74,20 @@ def of_theta(
     layout: RotaryLayout = "half",
     sections: Sequence[int] | None = None,
 ) -> Rotary:
-    """One schedule ``theta ** (-2i / rotary_dim)`` over all pairs."""
+    """Return a Rotary with one schedule ``theta ** (-2i / rotary_dim)`` over all pairs."""
     head = count_of(head_dim, "head_dim", 2)
     options: dict[str, Any] = {"rotary_dim": rotary_dim, "layout": layout, "sections": sections}
     base, dim = positive(theta, "theta"), head if rotary_dim is None else rotary_dim
-    given = spectrum(frequencies, _recipes.power, max(dim // 2, 1), base=base)
-    return Rotary(head, base=base, **options) if frequencies == "exact" else Rotary(head, frequencies=given, **options)
+    schedule = spectrum(frequencies, _recipes.power, max(dim // 2, 1), base=base)
+    if frequencies == "exact":
+        return Rotary(head, base=base, **options)
+    return Rotary(head, frequencies=schedule, **options)
 
 
 def per_axis_spectra(
     dims: Sequence[int], theta: float, frequencies: Precision = "exact", recipe: _recipes.Recipe = _recipes.power
 ) -> list[Schedule]:
-    """``theta ** (-2i / dim)`` for each width."""
+    """Return ``theta ** (-2i / dim)`` for each width."""
     base = positive(theta, "theta")
     return [spectrum(frequencies, recipe, dim // 2, base=base) for dim in dims]
 
@@ -93,7 +95,7 @@ def per_axis_spectra(
 def by_axis(
     head_dim: int, spectra: Sequence[Schedule], *, axes: Sequence[int] | None = None, layout: RotaryLayout = "half"
 ) -> Rotary:
-    """Pairs with the frequencies of each axis: side by side, or axis by pair."""
+    """Return a Rotary of pairs with the frequencies of each axis: side by side, or axis by pair."""
     counts = [len(one) for one in spectra]
     where = np.repeat(np.arange(len(spectra)), counts) if axes is None else np.asarray(axes)
     return Rotary(
@@ -102,12 +104,12 @@ def by_axis(
 
 
 def by_turns(count: int, axes: int) -> list[int]:
-    """Axes 0, 1, .., 0, 1, .. of as many pairs of each."""
+    """Return axes 0, 1, .., 0, 1, .. of as many pairs of each."""
     return list(range(axes)) * count
 
 
 def columns_first(head_dim: int) -> list[int]:
-    """Columns, axis 1, for the first half of the pairs, and rows, axis 0, for the rest."""
+    """Return columns, axis 1, for the first half of the pairs, and rows, axis 0, for the rest."""
     return [1] * (head_dim // 4) + [0] * (head_dim // 4)
 
 
@@ -120,7 +122,7 @@ def axis_by_axis(
     layout: RotaryLayout = "interleaved",
     recipe: _recipes.Recipe = _recipes.power,
 ) -> Rotary:
-    """A head of parts, one for each axis, each with ``theta ** (-2i / its width)``."""
+    """Return a Rotary for a head of parts, one for each axis, each with ``theta ** (-2i / its width)``."""
     if not isinstance(axes_dim, Sequence) or isinstance(axes_dim, str) or len(axes_dim) != axes:
         raise ValueError(f"axes_dim must be {axes} even numbers, one for each axis, not {axes_dim!r}")
     dims = [whole_pairs(one, "axes_dim") for one in axes_dim]
@@ -128,13 +130,16 @@ def axis_by_axis(
 
 
 def ltx_angles(dim: int, axes: int, theta: float) -> dict[str, Any]:
-    """Frequencies that rise from pi/2 by a factor of theta, and sections: pairs of axes in turn, after those that stay."""
+    """Return frequencies that rise from pi/2 by a factor of theta, and sections.
+
+    Pairs read the axes in turn, after those that stay.
+    """
     count = dim // (2 * axes)
     if count < 2:
         raise ValueError(f"dim={dim} must have two pairs for each of {axes} axes; give at least {4 * axes}")
     rising = np.asarray(ascending(count, positive(theta, "theta"), per=count - 1, first=math.pi / 2))
     rest = dim // 2 - count * axes
-    found: dict[str, Any] = {"frequencies": np.concatenate([np.zeros(rest), np.repeat(rising, axes)])}
+    angles: dict[str, Any] = {"frequencies": np.concatenate([np.zeros(rest), np.repeat(rising, axes)])}
     if axes > 1:
-        found["sections"] = [0] * rest + by_turns(count, axes)
-    return found
+        angles["sections"] = [0] * rest + by_turns(count, axes)
+    return angles

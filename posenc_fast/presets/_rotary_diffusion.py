@@ -330,11 +330,11 @@ def ltx2_split(dim: int = 4096, *, head: int = 0, heads: int = 32, theta: float 
     d, count, which = whole_pairs(dim, "dim"), count_of(heads, "heads", 1), count_of(head, "head", 0)
     if d % (2 * count) or which >= count:
         raise ValueError(f"dim={d} must be pairs for each of heads={count}, and head={which} one of them")
-    found = ltx_angles(d, count_of(axes, "axes", 1), theta)
+    angles = ltx_angles(d, count_of(axes, "axes", 1), theta)
     width = d // count
     mine = slice(which * width // 2, (which + 1) * width // 2)
     dense = np.zeros((d // 2, axes))
-    dense[np.arange(d // 2), found.get("sections", 0)] = found["frequencies"]
+    dense[np.arange(d // 2), angles.get("sections", 0)] = angles["frequencies"]
     return Rotary(width, frequencies=dense[mine])
 
 
