@@ -13,6 +13,7 @@ import pytest
 
 import posenc_fast as pf
 from posenc_fast import presets
+from support.preset_formulas import RECORDED
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 CASES = json.loads((GOLDEN / "golden.json").read_text(encoding="utf-8"))
@@ -325,3 +326,4 @@ def test_every_output_is_covered():
     assert set().union(*parts) == set(NAMES)
     assert sum(map(len, parts)) == len(NAMES) == 155 + 64
     assert set(NAMED) | set(BUILDERS) <= {entry["key"] for entry in CASES["named"]}
+    assert {build.__name__ for build in WEIGHTS.values()} == set(RECORDED)

@@ -1,4 +1,4 @@
-"""The formula of every preset, written out anew from its source in plain float64 NumPy.
+"""The formulas of presets, written out anew from their sources in plain float64 NumPy.
 
 Each function takes positions, of shape (n,) or (n, axes), and the preset's arguments, and returns (n, columns); None
 where the source has no such width. Where the formula's source is, the preset's docstring says.
@@ -6,14 +6,36 @@ where the source has no such width. Where the formula's source is, the preset's 
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 PI = np.pi
+
+# ---- families of frequencies ------------------------------------------------------------------------------------
 
 
 def down(count, base, denominator):
     """base^(-i/denominator); a single frequency is 1."""
     return np.array([1.0]) if count == 1 else np.array([base ** (-(i / denominator)) for i in range(count)])
+
+
+def vaswani(d, base=10000.0):
+    """base^(-2i/d), of odd widths too."""
+    return np.array([base ** (-2 * i / d) for i in range((d + 1) // 2)])
+
+
+def endpoint(d, base=10000.0):
+    """From 1 to exactly 1/base."""
+    return down(d // 2, base, d // 2 - 1)
+
+
+def half(d, base=10000.0):
+    """base^(-i/(d//2))."""
+    return down(d // 2, base, d // 2) if d > 3 else np.ones(d // 2)
+
+
+# ---- columns ----------------------------------------------------------------------------------------------------
 
 
 def outer(p, w):
@@ -29,9 +51,12 @@ def cos_sin(p, w):
     return np.hstack([np.cos(outer(p, w)), np.sin(outer(p, w))])
 
 
-def in_turn(p, w):
+def in_turn(p, w, first=np.sin, second=np.cos):
     """sin, cos, sin, cos, .."""
-    return np.stack([np.sin(outer(p, w)), np.cos(outer(p, w))], axis=2).reshape(len(p), -1)
+    return np.stack([first(outer(p, w)), second(outer(p, w))], axis=2).reshape(len(p), -1)
+
+
+FUNCTIONS = {"sin": np.sin, "-sin": lambda angles: -np.sin(angles), "cos": np.cos}
 
 
 def zeros(rows, d):
@@ -39,22 +64,21 @@ def zeros(rows, d):
     return np.hstack([rows, np.zeros((len(rows), d - rows.shape[1]))])
 
 
-def vaswani(d):
-    return np.array([10000.0 ** (-2 * i / d) for i in range((d + 1) // 2)])
-
-
-def endpoint(d, base=10000.0):
-    return down(d // 2, base, d // 2 - 1)
-
-
 def only(divisor, formula):
     """No other widths than multiples."""
-    return lambda p, d, **more: None if d % divisor else formula(p, d, **more)
+    return lambda p, *widths, **options: None if widths and widths[0] % divisor else formula(p, *widths, **options)
 
 
-def beside(p, *blocks):
-    """Blocks (axis, function of one axis' positions) side by side."""
-    return np.hstack([block(p[:, axis]) for axis, block in blocks])
+def beside(p, columns, w, axes):
+    """The columns of some axes side by side, with frequencies of all or of each."""
+    w = w if isinstance(w, list) else [w] * len(axes)
+    return np.hstack([columns(p[:, axis], own) for axis, own in zip(axes, w, strict=True)])
+
+
+def bands(p, w, order):
+    """Sines and cosines of every axis and frequency in an order of a(xis), f(requency) and s(ine or cosine)."""
+    values = np.stack([np.sin(p[:, :, None] * w), np.cos(p[:, :, None] * w)], axis=3)
+    return values.transpose(0, *("afs".index(letter) + 1 for letter in order)).reshape(len(p), -1)
 
 
 # ---- one axis, by width -----------------------------------------------------------------------------------------
@@ -64,36 +88,14 @@ def tensor2tensor(p, d, min_timescale=1.0, max_timescale=1e4):
     return zeros(sin_cos(p, min_timescale * endpoint(d, max_timescale / min_timescale)), d)
 
 
-def xlm(p, d):
-    return in_turn(p, vaswani(d))[:, :d]
-
-
-def marian(p, d):
-    w = vaswani(d)
-    return np.hstack([np.sin(outer(p, w)), np.cos(outer(p, w[: d // 2]))])
-
-
-def keras_blog(p, d):
-    w = vaswani(d)
-    return np.stack([np.cos(outer(p, w)), np.sin(outer(p, w))], axis=2).reshape(len(p), -1)[:, :d]
-
-
 def column_by_column(p, d, exponent, base=10000.0):
     columns = [(np.cos if c % 2 else np.sin)(p * base ** -(exponent * c / d)) for c in range(d)]
     return np.stack(columns, axis=1)
 
 
-def half_frequencies(d, base=10000.0):
-    return down(d // 2, base, d // 2) if d > 3 else np.ones(d // 2)
-
-
 def zipformer(p, d):
     columns = [function(p * (c // 2 + 1)) for c, function in zip(range(d), (np.cos, np.sin) * d, strict=False)]
     return np.stack([*columns[:-1], np.ones(len(p))], axis=1)
-
-
-def graphmixer(p, d):
-    return np.cos(outer(p, np.sqrt(d) ** -np.linspace(0, np.sqrt(d), d)))
 
 
 def depthcharge(p, d, min_wavelength=0.001, max_wavelength=10000.0):
@@ -114,26 +116,25 @@ def diffusers(p, d, flip_sin_to_cos=False, downscale_freq_shift=1.0, scale=1.0, 
 
 
 def tatp22(p, d, ndim=1):
-    if ndim == 1:
-        p = p.reshape(-1, 1)
-    c = 2 * -(-d // (2 * ndim))
-    w = np.array([10000.0 ** (-2 * i / c) for i in range(c // 2)])
-    return np.hstack([in_turn(p[:, a], w) for a in range(ndim)])[:, :d]
+    return beside(p.reshape(-1, ndim), in_turn, vaswani(2 * -(-d // (2 * ndim))), range(ndim))[:, :d]
 
 
 def pi0(p, d, min_period=4e-3, max_period=4.0):
-    fraction = np.linspace(0, 1, d // 2)
-    return sin_cos(p, 2 * PI / (min_period * (max_period / min_period) ** fraction))
+    return sin_cos(p, 2 * PI / (min_period * (max_period / min_period) ** np.linspace(0, 1, d // 2)))
 
 
-def speechbrain(p, d, functions=("-sin", "sin")):
-    angles = outer(p, vaswani(d))
-    values = {"sin": np.sin(angles), "-sin": -np.sin(angles), "cos": np.cos(angles)}
-    return np.stack([values[f] for f in functions], axis=2).reshape(-1, d)
+def flaxformer(p, d, min_timescale=1.0, functions=("sin", "sin")):
+    angles = outer(p, vaswani(d, 10000.0 / min_timescale) / min_timescale)
+    return np.hstack([FUNCTIONS[f](angles) for f in functions])
+
+
+def funnel(p, d, part="phi"):
+    functions = {"phi": "sin sin", "pi": "cos cos", "psi": "cos sin", "omega": "-sin cos"}[part].split()
+    return flaxformer(p, d, functions=functions)
 
 
 ONE_AXIS = {
-    "annotated_transformer": only(2, lambda p, d, base=10000.0: in_turn(p, down(d // 2, base, d / 2))),
+    "annotated_transformer": only(2, lambda p, d, base=10000.0: in_turn(p, vaswani(d, base))),
     "conformer_relative": only(2, lambda p, d: in_turn(p, vaswani(d))),
     "ctranslate2": only(2, lambda p, d: sin_cos(p, endpoint(d))),
     "ddpm": lambda p, d, max_positions=10000.0: zeros(sin_cos(p, endpoint(d, max_positions)), d),
@@ -145,34 +146,16 @@ ONE_AXIS = {
     "espnet_scaled": only(2, lambda p, d, alpha=1.0: alpha * in_turn(p, vaswani(d))),
     "evans_unpaired": lambda p, d: column_by_column(p, d, 2),
     "fairseq": tensor2tensor,
-    "flaxformer_rotary": only(
-        2,
-        lambda p, d, min_timescale=1.0, functions=("sin",) * 2: np.hstack(
-            [
-                getattr(np, f)(
-                    outer(p, [(10000.0 / min_timescale) ** (-2 * i / d) / min_timescale for i in range(d // 2)])
-                )
-                for f in functions
-            ]
-        ),
-    ),
-    "flux_timesteps": lambda p, d, time_factor=1000.0: zeros(cos_sin(p * time_factor, half_frequencies(d)), d),
+    "flaxformer_rotary": only(2, flaxformer),
+    "flux_timesteps": lambda p, d, time_factor=1000.0: zeros(cos_sin(p * time_factor, half(d)), d),
     "framediff_index": only(2, lambda p, d: sin_cos(p, [PI / 2056 ** (2 * i / d) for i in range(d // 2)])),
     "framediff_timesteps": lambda p, d: zeros(sin_cos(10000.0 * p, endpoint(d)), d),
-    "funnel": only(
-        2,
-        lambda p, d, part="phi": {
-            "phi": lambda s, c: np.hstack([s, s]),
-            "pi": lambda s, c: np.hstack([c, c]),
-            "psi": lambda s, c: np.hstack([c, s]),
-            "omega": lambda s, c: np.hstack([-s, c]),
-        }[part](np.sin(outer(p, vaswani(d))), np.cos(outer(p, vaswani(d)))),
-    ),
-    "graphmixer": graphmixer,
-    "guided_diffusion": lambda p, d, max_period=10000.0: zeros(cos_sin(p, half_frequencies(d, max_period)), d),
-    "keras_blog": keras_blog,
-    "keras_hub": lambda p, d: xlm(p, d),
-    "marian": marian,
+    "funnel": only(2, funnel),
+    "graphmixer": lambda p, d: np.cos(outer(p, np.sqrt(d) ** -np.linspace(0, np.sqrt(d), d))),
+    "guided_diffusion": lambda p, d, max_period=10000.0: zeros(cos_sin(p, half(d, max_period)), d),
+    "keras_blog": lambda p, d: in_turn(p, vaswani(d), np.cos, np.sin)[:, :d],
+    "keras_hub": lambda p, d: in_turn(p, vaswani(d))[:, :d],
+    "marian": lambda p, d: sin_cos(p, vaswani(d), vaswani(d)[: d // 2]),
     "maxjcohen_unpaired": lambda p, d, base=1000.0: column_by_column(p, d, 1, base),
     "mlx": only(2, mlx),
     "musicgen": lambda p, d: zeros(cos_sin(p, endpoint(d)), d),
@@ -187,150 +170,117 @@ ONE_AXIS = {
     ),
     "qwen_omni_timesteps": only(2, lambda p, d, scale=1000.0: sin_cos(scale * p, endpoint(d))),
     "sockeye": only(
-        2,
-        lambda p, d, scale_down_positions=False: sin_cos(p, vaswani(d)) * (d**-0.5 if scale_down_positions else 1),
+        2, lambda p, d, scale_down_positions=False: sin_cos(p, vaswani(d)) * (d**-0.5 if scale_down_positions else 1)
     ),
-    "speechbrain_rotary": only(2, speechbrain),
+    "speechbrain_rotary": only(
+        2, lambda p, d, functions=("-sin", "sin"): in_turn(p, vaswani(d), *(FUNCTIONS[f] for f in functions))
+    ),
     "tatp22": tatp22,
     "tensor2tensor": tensor2tensor,
     "tensorflow_text": lambda p, d: sin_cos(p, vaswani(d)),
-    "transformer_xl": only(2, lambda p, d, base=10000.0: sin_cos(p, down(d // 2, base, d / 2))),
+    "transformer_xl": only(2, lambda p, d, base=10000.0: sin_cos(p, vaswani(d, base))),
     "wavegrad": only(2, lambda p, d, scale=5000.0: sin_cos(scale * p, vaswani(d))),
     "wavegrad_swapped": only(
         2, lambda p, d, scale=5000.0: sin_cos(scale * p, [(i / (d // 2)) ** 1e-4 for i in range(d // 2)])
     ),
     "whisper": only(2, lambda p, d, max_timescale=10000.0: sin_cos(p, endpoint(d, max_timescale))),
     "x_transformers": only(2, lambda p, d, scale=None: sin_cos(p, vaswani(d)) * (scale or 1 / np.sqrt(d))),
-    "xlm": xlm,
+    "xlm": lambda p, d: in_turn(p, vaswani(d))[:, :d],
     "zipformer": only(2, zipformer),
 }
 
 
 # ---- several axes, by width -------------------------------------------------------------------------------------
 
+YX, XY = (0, 1), (1, 0)
+
 
 def loftr(p, d, temp_bug_fix=True):
     step = -np.log(10000.0) / (d // 2) if temp_bug_fix else -np.log(10000.0) / d // 2
-    columns = []
-    for i in range(0, d // 2, 2):
-        w = np.exp(i * step)
-        columns += [np.sin(p[:, 1] * w), np.cos(p[:, 1] * w), np.sin(p[:, 0] * w), np.cos(p[:, 0] * w)]
-    return np.stack(columns, axis=1)
+    return bands(p[:, ::-1], np.exp(np.arange(0, d // 2, 2) * step), "fas")
 
 
 def simple_vit_3d(p, d):
-    if d < 6:
-        return None
-    w = down(d // 6, 10000.0, d // 6 - 1)
-    return zeros(beside(p, *((axis, lambda x: sin_cos(x, w)) for axis in (2, 1, 0))), d)
+    return None if d < 6 else zeros(beside(p, sin_cos, down(d // 6, 10000.0, d // 6 - 1), (2, 1, 0)), d)
 
 
 def diffusers_3d(p, d, spatial_interpolation_scale=1.0, temporal_interpolation_scale=1.0):
-    t, y, x = p.T / np.array(
-        [[temporal_interpolation_scale], [spatial_interpolation_scale], [spatial_interpolation_scale]]
-    )
-    return np.hstack([sin_cos(t, vaswani(d // 4)), sin_cos(x, vaswani(3 * d // 8)), sin_cos(y, vaswani(3 * d // 8))])
+    time, space = vaswani(d // 4) / temporal_interpolation_scale, vaswani(3 * d // 8) / spatial_interpolation_scale
+    return beside(p, sin_cos, [time, space, space], (0, 2, 1))
 
 
-def fairseq2(p, d, widths):
+def fairseq2(p, d, *parts):
+    widths = [2 * -(-d // part) for part in parts]
     if sum(widths[:-1]) >= d:
         return None
-    return np.hstack([sin_cos(p[:, a], vaswani(n)) for a, n in enumerate(widths)])[:, :d]
-
-
-def up4(d, by):
-    return 2 * -(-d // by)
+    return beside(p, sin_cos, [vaswani(n) for n in widths], range(len(widths)))[:, :d]
 
 
 def fairseq2_3d(p, d, uniform_power=False):
-    return fairseq2(p, d, [up4(d, 6)] * 3 if uniform_power else [up4(d, 4), up4(d, 8), up4(d, 8)])
+    return fairseq2(p, d, *((6, 6, 6) if uniform_power else (4, 8, 8)))
 
 
 def clay(p, d, gsd=1.0):
     n = d // 4
-    w = gsd * np.array([10000.0 ** (-2 * (i / max(n - 1, 1)) / d) for i in range(n)])
-    return np.hstack([sin_cos(p[:, 1], w), sin_cos(p[:, 0], w)])
+    return beside(p, sin_cos, gsd * np.array([10000.0 ** (-2 * (i / max(n - 1, 1)) / d) for i in range(n)]), XY)
 
 
 def timm(p, d, reverse_coord=False, interleave_sin_cos=False):
-    w = down(d // 4, 10000.0, d // 4)
-    y, x = (outer(p[:, a], w) for a in ((1, 0) if reverse_coord else (0, 1)))
-    order = [np.sin(y), np.cos(y), np.sin(x), np.cos(x)]
-    return np.hstack(order if interleave_sin_cos else [order[0], order[2], order[1], order[3]])
+    return bands(p[:, ::-1] if reverse_coord else p, half(d // 2), "asf" if interleave_sin_cos else "saf")
 
 
 def monai(p, d, spatial_dims=3):
     if d % (2 * spatial_dims):
         return None
-    w = vaswani(d // spatial_dims)
-    return np.hstack([sin_cos(p[:, a], w) for a in (1, 0, 2)[:spatial_dims]])
+    return beside(p, sin_cos, vaswani(d // spatial_dims), (1, 0, 2)[:spatial_dims])
 
 
 # number of axes, and the formula
 SEVERAL_AXES = {
     "clay": (2, only(4, clay)),
     "diffusers_3d": (3, only(16, diffusers_3d)),
-    "fairseq2_2d": (2, only(2, lambda p, d: fairseq2(p, d, [up4(d, 4)] * 2))),
+    "fairseq2_2d": (2, only(2, lambda p, d: fairseq2(p, d, 4, 4))),
     "fairseq2_3d": (3, only(2, fairseq2_3d)),
     "loftr": (2, only(4, loftr)),
-    "mae": (2, only(4, lambda p, d: np.hstack([sin_cos(p[:, a], vaswani(d // 2)) for a in (1, 0)]))),
+    "mae": (2, only(4, lambda p, d: beside(p, sin_cos, vaswani(d // 2), XY))),
     "monai": (3, monai),
-    "praxis_2d": (2, only(4, lambda p, d: np.hstack([sin_cos(p[:, a], vaswani(d // 2)) for a in (0, 1)]))),
-    "simple_vit": (2, only(4, lambda p, d: np.hstack([sin_cos(p[:, a], endpoint(d // 2)) for a in (1, 0)]))),
+    "praxis_2d": (2, only(4, lambda p, d: beside(p, sin_cos, vaswani(d // 2), YX))),
+    "simple_vit": (2, only(4, lambda p, d: beside(p, sin_cos, endpoint(d // 2), XY))),
     "simple_vit_3d": (3, simple_vit_3d),
     "timm": (2, only(4, timm)),
-    "wzlxjtu": (2, only(4, lambda p, d: np.hstack([in_turn(p[:, a], vaswani(d // 2)) for a in (1, 0)]))),
+    "wzlxjtu": (2, only(4, lambda p, d: beside(p, in_turn, vaswani(d // 2), XY))),
 }
 
 
-# ---- given arguments --------------------------------------------------------------------------------------------
+# ---- other arguments --------------------------------------------------------------------------------------------
 
 RNG = np.random.default_rng(20260101)
 WEIGHTS, PLANE = RNG.normal(size=6), RNG.normal(size=(6, 2))
-
-
-def bands(p, w, order):
-    """Sines and cosines of every axis and frequency in an order of a(xis), f(requency) and s(ine or cosine)."""
-    values = np.stack([np.sin(p[:, :, None] * w), np.cos(p[:, :, None] * w)], axis=3)
-    return values.transpose(0, *("afs".index(letter) + 1 for letter in order)).reshape(len(p), -1)
 
 
 def tensor2tensor_nd(p, d, ndim=2, min_timescale=1.0):
     if d < 2 * ndim:
         return None
     n = d // (2 * ndim)
-    w = min_timescale * down(n, 10000.0 / min_timescale, n - 1)
-    return zeros(np.hstack([sin_cos(p[:, a], w) for a in range(ndim)]), d)
+    return zeros(beside(p, sin_cos, min_timescale * down(n, 10000.0 / min_timescale, n - 1), range(ndim)), d)
 
 
-def boxes(p, d, axes):
-    return np.hstack([in_turn(2 * PI * p[:, a], vaswani(d)) for a in axes])
+def diffusers_2d(p, d, g, interpolation_scale=1.0, base_size=16):
+    rows, columns = (vaswani(d // 2) * base_size / side / interpolation_scale for side in np.broadcast_to(g, 2))
+    return beside(p, sin_cos, [columns, rows], XY)
 
 
-def theory(p, n=16, max_radius=10000.0, min_radius=1000.0):
-    columns = []
-    for i in range(n):
-        w = 1 / (min_radius * (max_radius / min_radius) ** (i / max(n - 1, 1)))
-        for degrees in (0, 120, 240):
-            along = p @ [np.cos(np.radians(degrees)), np.sin(np.radians(degrees))]
-            columns += [np.sin(along * w), np.cos(along * w)]
-    return np.stack(columns, axis=1)
+def detr(p, n=64, *, temperature=10000.0, temperature_height=None, temperature_width=None):
+    rows, columns = (vaswani(n, base or temperature) for base in (temperature_height, temperature_width))
+    return beside(p, in_turn, [rows, columns], YX)
 
 
-def perceiver(p, n, max_resolution=(224, 224)):
-    angles = np.hstack([outer(p[:, a], PI * np.linspace(1, size / 2, n)) for a, size in enumerate(max_resolution)])
-    return np.hstack([np.sin(angles), np.cos(angles)])
+def dab_detr(p, n=128, **temperatures):
+    return detr(p, n, temperature=20.0, **temperatures)
 
 
-def detr(p, n=64, temperature_height=10000.0, temperature_width=10000.0):
-    if n % 2:
-        return None
-    rows = []
-    for a, base in enumerate((temperature_height, temperature_width)):
-        period = base ** (2 * (np.arange(n) // 2) / n)
-        angles = p[:, a, None] / period
-        rows.append(np.stack([np.sin(angles[:, 0::2]), np.cos(angles[:, 1::2])], axis=2).reshape(len(p), n))
-    return np.hstack(rows)
+def boxes(p, d=128, axes=(0, 1, 2, 3)):
+    return beside(p, in_turn, 2 * PI * vaswani(d), axes)
 
 
 def hyena(p, emb_dim, seq_len):
@@ -341,147 +291,105 @@ def hyena(p, emb_dim, seq_len):
     return np.hstack([z.real, z.imag])
 
 
-def grid_cell(p, n=16, max_radius=10000.0, min_radius=10.0):
+def nerf(p, n=10, log_sampling=True, max_freq_log2=None):
+    last = n - 1 if max_freq_log2 is None else max_freq_log2
+    return bands(p, 2.0 ** np.linspace(0, last, n) if log_sampling else np.linspace(1, 2.0**last, n), "fsa")
+
+
+def perceiver(p, n, max_resolution=(224, 224)):
+    angles = np.hstack([outer(p[:, a], PI * np.linspace(1, size / 2, n)) for a, size in enumerate(max_resolution)])
+    return np.hstack([np.sin(angles), np.cos(angles)])
+
+
+def pytorch3d(p, n=6, omega_0=1.0, logspace=True):
+    return bands(p, omega_0 * (2.0 ** np.arange(n) if logspace else np.linspace(1, 2.0 ** (n - 1), n)), "saf")
+
+
+def grid_cells(p, n=16, max_radius=10000.0, min_radius=10.0):
     return bands(p, down(n, max_radius / min_radius, n - 1) / min_radius, "afs")
+
+
+def theory(p, n=16, max_radius=10000.0, min_radius=1000.0):
+    degrees = np.radians([0, 120, 240])
+    along = p @ [np.cos(degrees), np.sin(degrees)]
+    return bands(along, down(n, max_radius / min_radius, n - 1) / min_radius, "fas")
+
+
+def timm_fourier(p, n=64, max_res=224, linear_bands=False, in_pixels=True):
+    pixels = np.linspace(1, max_res / 2, n) if linear_bands else 2.0 ** np.linspace(0, np.log2(max_res) - 1, n)
+    return bands(p, PI * pixels if in_pixels else down(n, 10000.0, n), "saf")
+
+
+def call(*arguments, **options):
+    return arguments, options
 
 
 # axes, formula, and arguments to call both with; an argument list whose formula is None must be refused
 WITH_ARGUMENTS = {
     "dab_detr": (
         2,
-        lambda p, n=128, temperature_height=20.0, temperature_width=20.0: detr(
-            p, n, temperature_height, temperature_width
-        ),
-        [((), {}), ((7,), {}), ((8,), {"temperature_width": 30.0})],
+        only(2, dab_detr),
+        [call(), call(7), call(8, temperature_width=30.0)],
     ),
-    "dab_detr_boxes": (
-        4,
-        lambda p, d=128: boxes(p, d, (1, 0, 2, 3)) if d % 2 == 0 else None,
-        [((), {}), ((2,), {}), ((3,), {})],
-    ),
-    "deformable_detr": (
-        2,
-        lambda p, n=64, temperature=10000.0: detr(p, n, temperature, temperature),
-        [((), {}), ((2,), {"temperature": 20.0}), ((3,), {})],
-    ),
-    "deformable_detr_proposals": (
-        4,
-        lambda p, d=128: boxes(p, d, range(4)) if d % 2 == 0 else None,
-        [((), {}), ((2,), {}), ((5,), {})],
-    ),
-    "detr": (
-        2,
-        lambda p, n=64, temperature=10000.0: detr(p, n, temperature, temperature),
-        [((), {}), ((2,), {}), ((5,), {}), ((6,), {"temperature": 20.0})],
-    ),
+    "dab_detr_boxes": (4, only(2, partial(boxes, axes=(1, 0, 2, 3))), [call(), call(2), call(3)]),
+    "deformable_detr": (2, only(2, detr), [call(), call(2, temperature=20.0), call(3)]),
+    "deformable_detr_proposals": (4, only(2, boxes), [call(), call(2), call(5)]),
+    "detr": (2, only(2, detr), [call(), call(2), call(5), call(6, temperature=20.0)]),
     "diffusers_2d": (
         2,
-        lambda p, d, g, interpolation_scale=1.0, base_size=16: (
-            None
-            if d % 4
-            else np.hstack(
-                [
-                    sin_cos(p[:, a] / (np.broadcast_to(g, 2)[a] / base_size) / interpolation_scale, vaswani(d // 2))
-                    for a in (1, 0)
-                ]
-            )
-        ),
-        [
-            ((16, (5, 9)), {}),
-            ((16, 5), {"interpolation_scale": 2.0}),
-            ((4, 16), {}),
-            ((6, 16), {}),
-            ((8, 64), {"base_size": 32}),
-        ],
+        only(4, diffusers_2d),
+        [call(16, (5, 9)), call(16, 5, interpolation_scale=2.0), call(4, 16), call(6, 16), call(8, 64, base_size=32)],
     ),
-    "diffwave": (1, lambda p: sin_cos(p, 10.0 ** (np.arange(64) * 4 / 63)), [((), {})]),
-    "esmfold2": (1, lambda p, w, b: np.cos(2 * PI * (outer(p, w) + b)), [((WEIGHTS, WEIGHTS[::-1]), {})]),
-    "geoclip": (2, lambda p, b: np.hstack([np.cos(2 * PI * p @ b.T), np.sin(2 * PI * p @ b.T)]), [((PLANE,), {})]),
+    "diffwave": (1, lambda p: sin_cos(p, 10.0 ** (np.arange(64) * 4 / 63)), [call()]),
+    "esmfold2": (1, lambda p, w, b: np.cos(2 * PI * (outer(p, w) + b)), [call(WEIGHTS, WEIGHTS[::-1])]),
     "geoclip_positional": (
         2,
-        lambda p, sigma, m: np.hstack([cos_sin(p[:, a], 2 * PI * sigma ** (np.arange(m) / m)) for a in (0, 1)]),
-        [((10.0, 6), {}), ((0.5, 1), {})],
+        lambda p, sigma, m: beside(p, cos_sin, 2 * PI * sigma ** (np.arange(m) / m), YX),
+        [call(10.0, 6), call(0.5, 1)],
     ),
-    "gligen": (4, lambda p, n=8: bands(p, 100.0 ** (np.arange(n) / n), "fsa"), [((), {}), ((1,), {}), ((3,), {})]),
-    "hyena": (1, hyena, [((9, 40), {}), ((3, 5), {}), ((8, 40), {})]),
-    "k_diffusion_fourier": (
-        2,
-        lambda p, b: np.hstack([np.cos(2 * PI * p @ b.T), np.sin(2 * PI * p @ b.T)]),
-        [((PLANE,), {})],
-    ),
+    "gligen": (4, lambda p, n=8: bands(p, 100.0 ** (np.arange(n) / n), "fsa"), [call(), call(1), call(3)]),
+    "hyena": (1, hyena, [call(9, 40), call(3, 5), call(8, 40)]),
     "lingvo_harmonics": (
         1,
-        lambda p, d, n: None if d % 2 else sin_cos(p, 2 * PI / n * np.arange(1, d // 2 + 1)),
-        [((16, 40), {}), ((2, 1), {}), ((3, 7), {})],
+        only(2, lambda p, d, n: sin_cos(p, 2 * PI / n * np.arange(1, d // 2 + 1))),
+        [call(16, 40), call(2, 1), call(3, 7)],
     ),
     "mip_nerf": (
         3,
         lambda p, low=0, high=16: bands(p, 2.0 ** np.arange(low, high), "sfa"),
-        [((), {}), ((-2, 3), {}), ((4, 5), {})],
+        [call(), call(-2, 3), call(4, 5)],
     ),
-    "mp_fourier": (1, lambda p, w: np.sqrt(2) * sin_cos(p, 2 * PI * w), [((WEIGHTS,), {})]),
     "nerf": (
         3,
-        lambda p, n=10, log_sampling=True, max_freq_log2=None: bands(
-            p,
-            2.0 ** np.linspace(0, n - 1 if max_freq_log2 is None else max_freq_log2, n)
-            if log_sampling
-            else np.linspace(1, 2.0 ** (n - 1 if max_freq_log2 is None else max_freq_log2), n),
-            "fsa",
-        ),
-        [
-            ((), {}),
-            ((4,), {"log_sampling": False}),
-            ((1,), {}),
-            ((5,), {"max_freq_log2": 8}),
-            ((2,), {"max_freq_log2": 0}),
-        ],
+        nerf,
+        [call(), call(4, log_sampling=False), call(1), call(5, max_freq_log2=8), call(2, max_freq_log2=0)],
     ),
     "nerfstudio": (
         3,
         lambda p, axes, n, low, high: bands(p, 2 * PI * 2.0 ** np.linspace(low, high, n), "saf"),
-        [((3, 5, 0, 4), {}), ((3, 1, 1, 3), {}), ((3, 2, -1, -1), {})],
+        [call(3, 5, 0, 4), call(3, 1, 1, 3), call(3, 2, -1, -1)],
     ),
-    "perceiver": (2, perceiver, [((3,), {"max_resolution": (4, 6)}), ((1,), {}), ((8,), {})]),
-    "pytorch3d": (
-        3,
-        lambda p, n=6, omega_0=1.0, logspace=True: bands(
-            p, omega_0 * (2.0 ** np.arange(n) if logspace else np.linspace(1, 2.0 ** (n - 1), n)), "saf"
-        ),
-        [((), {}), ((5,), {"omega_0": 0.3}), ((4,), {"logspace": False, "omega_0": 2.0}), ((1,), {})],
-    ),
-    "sam": (
-        2,
-        lambda p, g: (
-            sin_cos(np.ones(1), [0])[:0] if g is None else np.hstack([np.sin(2 * PI * p @ g), np.cos(2 * PI * p @ g)])
-        ),
-        [((PLANE.T,), {})],
-    ),
+    "perceiver": (2, perceiver, [call(3, max_resolution=(4, 6)), call(1), call(8)]),
+    "pytorch3d": (3, pytorch3d, [call(), call(5, omega_0=0.3), call(4, logspace=False, omega_0=2.0), call(1)]),
+    "sam": (2, lambda p, g: np.hstack([np.sin(2 * PI * p @ g), np.cos(2 * PI * p @ g)]), [call(PLANE.T)]),
     "satmae_temporal": (
         3,
-        lambda p, d=128: None if d % 2 else np.hstack([sin_cos(p[:, a], vaswani(d)) for a in range(3)]),
-        [((), {}), ((2,), {}), ((3,), {})],
+        only(2, lambda p, d=128: beside(p, sin_cos, vaswani(d), range(3))),
+        [call(), call(2), call(3)],
     ),
-    "score_sde_fourier": (1, lambda p, w: sin_cos(p, 2 * PI * w), [((WEIGHTS,), {})]),
-    "space2vec_grid": (2, grid_cell, [((), {}), ((1,), {}), ((4,), {"min_radius": 1.0, "max_radius": 360.0})]),
-    "space2vec_theory": (2, theory, [((), {}), ((1,), {}), ((4,), {"min_radius": 10.0, "max_radius": 1000.0})]),
-    "tancik": (2, lambda p, b: np.hstack([np.sin(2 * PI * p @ b.T), np.cos(2 * PI * p @ b.T)]), [((PLANE,), {})]),
+    "space2vec_grid": (2, grid_cells, [call(), call(1), call(4, min_radius=1.0, max_radius=360.0)]),
+    "space2vec_theory": (2, theory, [call(), call(1), call(4, min_radius=10.0, max_radius=1000.0)]),
     "tensor2tensor_nd": (
         2,
         tensor2tensor_nd,
-        [((d,), {}) for d in (1, 3, 4, 7, 8, 16, 19)] + [((16,), {"min_timescale": 2.0})],
+        [*(call(d) for d in (1, 3, 4, 7, 8, 16, 19)), call(16, min_timescale=2.0)],
     ),
     "timm_fourier": (
         2,
-        lambda p, n=64, max_res=224, linear_bands=False, in_pixels=True: bands(
-            p,
-            down(n, 10000.0, n)
-            if not in_pixels
-            else PI
-            * (np.linspace(1, max_res / 2, n) if linear_bands else 2.0 ** np.linspace(0, np.log2(max_res) - 1, n)),
-            "saf",
-        ),
-        [((), {}), ((4,), {"max_res": 16, "linear_bands": True}), ((1,), {}), ((5,), {"in_pixels": False})],
+        timm_fourier,
+        [call(), call(4, max_res=16, linear_bands=True), call(1), call(5, in_pixels=False)],
     ),
-    "tiny_cuda_nn": (3, lambda p, n=12: bands(p, PI * 2.0 ** np.arange(n), "afs"), [((), {}), ((1,), {})]),
+    "tiny_cuda_nn": (3, lambda p, n=12: bands(p, PI * 2.0 ** np.arange(n), "afs"), [call(), call(1)]),
 }
+# all that they do is in the recorded outputs
+RECORDED = ("geoclip", "k_diffusion_fourier", "mp_fourier", "score_sde_fourier", "tancik")
