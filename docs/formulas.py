@@ -1,214 +1,133 @@
 """Typeset the frequencies that the facts of presets state in plain text: ``10000^(-2i/d)`` becomes LaTeX.
 
-Formulas stand among words, as in "of time 10000^(-8i/d), of space ..". What reads as a formula is typeset, the names of
-arguments that stand alone become code, and everything else stays as it is.
+Formulas stand among words, as in "of time 10000^(-8i/d), of space ..". The longest runs of tokens that Python's own
+parser reads as formulas are typeset, names of arguments that stand alone become code, and everything else stays.
 """
 
 from __future__ import annotations
 
+import ast
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from itertools import pairwise
 
-TOKEN = re.compile(r"\w+=(?:True|False)|\d+(?:\.\d+)?(?:e-?\d+)?|[A-Za-z_]\w*|//|\.\.|\S")
+FLAG, NAME, NUMBER = r"\w+=(?:True|False)", r"[A-Za-z_]\w*", r"\d+(?:\.\d+)?(?:e-?\d+)?"
+TOKEN = re.compile(rf"{FLAG}|{NUMBER}|{NAME}|//|\.\.|\S")
 SYMBOLS = {"pi": r"\pi", "theta": r"\theta", "sigma": r"\sigma", "omega_0": r"\omega_0"}
-FUNCTIONS = {"exp": r"\exp", "linspace": r"\operatorname{linspace}", "log": r"\ln"}
-# a tree: its tag, and its parts
-Node = tuple
+FUNCTIONS = {
+    "exp": r"\exp({})",
+    "linspace": r"\operatorname{{linspace}}({})",
+    "log": r"\ln({})",
+    "sqrt": r"\sqrt{{{}}}",
+    "ceil": r"\lceil {} \rceil",
+}
+# in Python; "@" stands between factors side by side
+SPELLINGS = {"^": "**", "=": "==", "..": "<<"}
+
+
+class NoFormulaError(Exception):
+    """A run of tokens that is something else."""
 
 
 def typeset(text: str, arguments: Collection[str] = ()) -> str:
-    """The text with its formulas between dollar signs; ``arguments`` are names that may stand for numbers."""
-    return Reader(text, frozenset(arguments)).read()
+    """Return the text with its formulas between dollar signs; ``arguments`` are names that may stand for numbers."""
+    tokens = list(TOKEN.finditer(text))
+    parts, written, first = [], 0, 0
+    while first < len(tokens):
+        for last in range(len(tokens), first, -1):
+            if shown := formula([token.group() for token in tokens[first:last]], frozenset(arguments)):
+                parts += [text[written : tokens[first].start()], shown]
+                written, first = tokens[last - 1].end(), last
+                break
+        else:
+            first += 1
+    return "".join(parts) + text[written:]
 
 
-class Reader:
-    """Recursive descent over the tokens; a method returns None where what comes is no formula."""
-
-    def __init__(self, text: str, arguments: frozenset[str]) -> None:
-        found = list(TOKEN.finditer(text))
-        self.text, self.arguments = text, arguments
-        self.tokens = [match.group() for match in found] + [""]
-        self.starts = [match.start() for match in found] + [len(text)]
-        self.ends = [match.end() for match in found] + [len(text)]
-        self.at = self.calls = 0
-
-    def read(self) -> str:
-        parts, written = [], 0
-        while self.at < len(self.tokens) - 1:
-            first = self.at
-            tree = self.equation()
-            if tree is None or not (shown := self.shown(tree, first)):
-                self.at = first + 1
-                continue
-            parts += [self.text[written : self.starts[first]], shown]
-            written = self.ends[self.at - 1]
-        return "".join(parts) + self.text[written:]
-
-    def shown(self, tree: Node, first: int) -> str:
-        """A formula, code, or nothing where it is no more than a word or a number."""
-        tag, *rest = tree
-        if tag == "flag" or (tag == "name" and len(rest[0]) > 1 and rest[0] not in SYMBOLS):
-            return f"`{rest[0]}`"
-        return "" if tag == "number" else f"${latex(tree)}$"
-
-    @property
-    def token(self) -> str:
-        return self.tokens[self.at]
-
-    def take(self, *wanted: str) -> str:
-        if self.token in wanted:
-            self.at += 1
-            return self.tokens[self.at - 1]
+def formula(tokens: Sequence[str], arguments: frozenset[str]) -> str:
+    """Return a run of tokens as a formula, as code, or nothing where it is no more than words or a number."""
+    if len(tokens) == 1 and re.fullmatch(FLAG, tokens[0]):
+        return f"`{tokens[0]}`"
+    try:
+        tree = ast.parse(in_python(tokens), mode="eval").body
+        shown = latex(tree, arguments)
+    except (SyntaxError, NoFormulaError):
         return ""
-
-    def is_symbol(self) -> bool:
-        token, after = self.token, self.tokens[self.at + 1] if self.token else ""
-        if not re.fullmatch(r"[A-Za-z_]\w*", token) or token == "a":
-            return False
-        return (
-            bool(self.calls)
-            or len(token) == 1
-            or token in SYMBOLS
-            or token in self.arguments
-            or "_" in token
-            or after in ("^", "[")
-        )
-
-    def equation(self) -> Node | None:
-        if "=" in self.token and len(self.token) > 1:
-            self.at += 1
-            return ("flag", self.tokens[self.at - 1])
-        left = self.sum()
-        for sign in ("=", ".."):
-            before = self.at
-            if left is not None and self.take(sign):
-                right = self.sum()
-                if right is None:
-                    self.at = before
-                else:
-                    left = (sign, left, right)
-        return left
-
-    def sum(self) -> Node | None:
-        left = self.product()
-        while left is not None and self.token in ("+", "-"):
-            before, sign = self.at, self.take("+", "-")
-            right = self.product()
-            if right is None:
-                self.at = before
-                break
-            left = (sign, left, right)
-        return left
-
-    def product(self) -> Node | None:
-        left = self.juxtaposed()
-        while left is not None and self.token in ("*", "/", "//"):
-            before, sign = self.at, self.take("*", "/", "//")
-            right = self.juxtaposed()
-            if right is None:
-                self.at = before
-                break
-            left = (sign, left, right)
-        return left
-
-    def juxtaposed(self) -> Node | None:
-        left = self.power()
-        while left is not None and (self.is_symbol() or self.token == "(" or self.is_call()):
-            before = self.at
-            right = self.power()
-            if right is None:
-                self.at = before
-                break
-            left = ("times", left, right)
-        return left
-
-    def power(self) -> Node | None:
-        if self.take("-"):
-            # -2i/d is one fraction with a sign
-            below = self.juxtaposed()
-            return below and ("minus", below)
-        base = self.atom()
-        if base is not None and self.take("^"):
-            exponent = self.power()
-            return exponent and ("^", base, exponent)
-        return base
-
-    def is_call(self) -> bool:
-        return self.token in {*FUNCTIONS, "sqrt", "ceil"} and self.tokens[self.at + 1] == "("
-
-    def atom(self) -> Node | None:
-        if self.is_call():
-            function = self.take(self.token)
-            self.take("(")
-            # whatever has a name is a number there
-            self.calls += 1
-            inside = [self.sum()]
-            while self.take(","):
-                inside.append(self.sum())
-            self.calls -= 1
-            return None if None in inside or not self.take(")") else ("call", function, *inside)
-        if self.take("("):
-            inner = self.sum()
-            return None if inner is None or not self.take(")") else ("()", inner)
-        if re.match(r"\d", self.token):
-            return ("number", self.take(self.token))
-        if not self.is_symbol():
-            return None
-        name = ("name", self.take(self.token))
-        if self.take("["):
-            index = []
-            while self.token and self.token != "]":
-                index.append(self.take(self.token))
-            self.take("]")
-            return ("[]", name, "".join(index))
-        return name
+    if isinstance(tree, ast.Name) and len(tree.id) > 1 and tree.id not in SYMBOLS:
+        return f"`{tree.id}`"
+    return "" if isinstance(tree, ast.Constant) else f"${shown}$"
 
 
-def latex(tree: Node, small: bool = False) -> str:
-    """The formula; ``small`` is for exponents, where fractions stay in the line."""
+def in_python(tokens: Sequence[str]) -> str:
+    """Return the expression that Python reads as the formula."""
+    words = []
+    for token, following in pairwise([*tokens, ""]):
+        mantissa, _, exponent = token.partition("e") if re.fullmatch(NUMBER, token) else (token, "", "")
+        words.append(f"{mantissa} * 10 ** {exponent}".removeprefix("1 * ") if exponent else SPELLINGS.get(token, token))
+        if re.fullmatch(rf"{NUMBER}|{NAME}|[)\]]", token) and re.fullmatch(rf"{NAME}|\(", following):
+            words.append("" if token in FUNCTIONS else "@")
+    return " ".join(words)
+
+
+def tree_names(tree: ast.AST) -> set[str]:
+    """Return the names in a formula."""
+    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+
+
+def strength(tree: ast.AST) -> int:
+    """Return how strongly the parts of a formula hang together: those that hang less than asked for get brackets."""
     match tree:
-        case ("number", digits):
-            mantissa, _, exponent = digits.partition("e")
-            power = f"10^{{{exponent}}}"
-            return mantissa if not exponent else power if mantissa == "1" else rf"{mantissa} \cdot {power}"
-        case ("name", name):
+        case ast.Compare() | ast.BinOp(op=ast.LShift()):
+            return 0
+        case ast.BinOp(op=ast.Add() | ast.Sub()):
+            return 1
+        case ast.BinOp(op=ast.Mult() | ast.Div() | ast.MatMult()) | ast.UnaryOp():
+            return 2
+        case ast.BinOp(op=ast.Pow()):
+            return 3
+    return 4
+
+
+def latex(tree: ast.AST, known: frozenset[str], small: bool = False, least: int = 0) -> str:
+    """Return the formula as LaTeX; ``small`` is for exponents, where fractions stay in the line."""
+    if strength(tree) < least:
+        inner = latex(tree, known, small)
+        return f"({inner})" if small else rf"\left({inner}\right)"
+
+    def part(each: ast.AST, least: int = 0, small: bool = small) -> str:
+        return latex(each, known, small, least)
+
+    match tree:
+        case ast.Constant(int() | float() as number):
+            return str(number)
+        case ast.Name(name) if name != "a" and (len(name) == 1 or name in SYMBOLS or name in known or "_" in name):
             return SYMBOLS.get(name, name if len(name) == 1 else rf"\text{{{name}}}")
-        case ("[]", name, index):
-            return f"{latex(name)}_{{{index}}}"
-        case ("()", ("//", _, _) as floor):
-            return latex(floor, small)
-        case ("()", inner) if small:
-            return f"({latex(inner, True)})"
-        case ("()", inner):
-            return rf"\left({latex(inner)}\right)"
-        case ("minus", inner):
-            return f"-{latex(inner, small)}"
-        case ("^", base, exponent):
-            return f"{latex(base, small)}^{{{latex(bare(exponent), True)}}}"
-        case ("call", "sqrt", inner):
-            return rf"\sqrt{{{latex(inner, small)}}}"
-        case ("call", "ceil", inner):
-            return rf"\lceil {latex(inner, True)} \rceil"
-        case ("call", function, *inside):
-            return rf"{FUNCTIONS[function]}({', '.join(latex(each, True) for each in inside)})"
-        case ("//", left, right):
-            return rf"\lfloor {latex(left, True)}/{latex(right, True)} \rfloor"
-        case ("/", left, right) if small:
-            return f"{latex(left, True)}/{latex(right, True)}"
-        case ("/", left, right):
-            return rf"\frac{{{latex(bare(left))}}}{{{latex(bare(right))}}}"
-        case ("*", left, right):
-            return rf"{latex(left, small)} \cdot {latex(right, small)}"
-        case ("times", ("number", digits), right) if right[0] != "name" or len(right[1]) == 1 or right[1] in SYMBOLS:
-            return digits + latex(right, small)
-        case ("times", left, right):
-            return rf"{latex(left, small)}\,{latex(right, small)}"
-        case ("..", left, right):
-            return rf"{latex(left, small)}, \ldots, {latex(right, small)}"
-        case (sign, left, right):
-            return f"{latex(left, small)} {sign} {latex(right, small)}"
-    raise AssertionError(tree)
-
-
-def bare(tree: Node) -> Node:
-    return tree[1] if tree[0] == "()" else tree
+        case ast.Subscript(ast.Name(name) as value):
+            written = ast.unparse(tree)[len(name) + 1 : -1].replace(" ", "")
+            return f"{latex(value, known | {name})}_{{{written}}}"
+        case ast.UnaryOp(ast.USub(), operand):
+            return f"-{part(operand, 2)}"
+        case ast.BinOp(base, ast.Pow(), exponent):
+            known |= {base.id} if isinstance(base, ast.Name) else set()
+            return f"{part(base, 4)}^{{{part(exponent, small=True)}}}"
+        case ast.BinOp(left, ast.FloorDiv(), right):
+            return rf"\lfloor {part(left, 2, True)}/{part(right, 3, True)} \rfloor"
+        case ast.BinOp(left, ast.Div(), right):
+            return f"{part(left, 2)}/{part(right, 3)}" if small else rf"\frac{{{part(left)}}}{{{part(right)}}}"
+        case ast.BinOp(left, ast.Mult(), right):
+            return rf"{part(left, 2)} \cdot {part(right, 3)}"
+        case ast.BinOp(left, ast.MatMult(), right):
+            digits = part(left, 2)
+            word = isinstance(right, ast.Name) and len(right.id) > 1 and right.id not in SYMBOLS
+            return digits + (r"\," if word or not re.fullmatch(rf"-?{NUMBER}", digits) else "") + part(right, 3)
+        case ast.BinOp(left, ast.Add() | ast.Sub() as sign, right):
+            return f"{part(left, 1)} {'+' if isinstance(sign, ast.Add) else '-'} {part(right, 2)}"
+        case ast.BinOp(left, ast.LShift(), right):
+            return rf"{part(left)}, \ldots, {part(right)}"
+        case ast.Compare(left, [ast.Eq()], [right]):
+            return f"{part(left)} = {part(right)}"
+        case ast.Call(ast.Name(name), [_, *_] as inside, []) if name in FUNCTIONS:
+            # whatever has a name is a number there
+            known |= tree_names(tree)
+            return FUNCTIONS[name].format(", ".join(part(each, small=small or name != "sqrt") for each in inside))
+    raise NoFormulaError

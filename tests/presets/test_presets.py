@@ -440,6 +440,7 @@ def test_page_has_a_section_for_each(name):
     [
         ("10000^(-2i/d)", "$10000^{-2i/d}$"),
         ("theta^(-i / (d//2 - 1))", r"$\theta^{-i/(\lfloor d/2 \rfloor - 1)}$"),
+        ("3/8 x of all", r"$\frac{3}{8}\,x$ of all"),
         ("2 pi / base * x", r"$\frac{2\pi}{\text{base}} \cdot x$"),
         ("of time 2^i, of space 3^i", "of time $2^{i}$, of space $3^{i}$"),
         ("i = 0 .. 63", r"$i = 0, \ldots, 63$"),
@@ -451,7 +452,7 @@ def test_page_has_a_section_for_each(name):
         ("(((", "((("),
         ("2^", "2^"),
         ("a ( b / ) c", "a ( $b$ / ) $c$"),
-        ("x[", "$x_{}$"),
+        ("x[", "$x$["),
         ("", ""),
     ],
     ids=repr,
