@@ -54,13 +54,13 @@ TAIL = """
 
 
 def family(name: str) -> str:
-    """What the module of a preset is about, by the first line of its text."""
+    """Return the subject of a preset's module, from the first line of its docstring."""
     text = inspect.getdoc(sys.modules[FACTS[name].build.__module__]) or ""
     return text.splitlines()[0].removeprefix("Presets of ").rstrip(".")
 
 
 def families() -> list[tuple[str, list[str]]]:
-    """Families and their presets, both in alphabetical order."""
+    """Return families and their presets, both in alphabetical order."""
     by_family = sorted(presets.names(), key=lambda name: (heading(family(name)).lower(), name))
     return [(about, list(names)) for about, names in groupby(by_family, family)]
 
@@ -71,22 +71,21 @@ def heading(about: str) -> str:
 
 
 def slug(title: str) -> str:
-    """The anchor of a heading."""
+    """Return the anchor of a heading."""
     return re.sub(r"[^\w\s-]", "", title.lower()).replace(" ", "-")
 
 
 def coded(text: str) -> str:
-    """Names with underscores as code, wherever they are not already."""
+    """Return a text with its names with underscores as code."""
     parts = text.split("`")
     parts[0::2] = [re.sub(r"\b\w+_\w+(?:=\w+)?", r"`\g<0>`", part) for part in parts[0::2]]
     return "`".join(parts)
 
 
 def entry(name: str, facts: Facts) -> Iterator[str]:
-    """One preset, as a section."""
+    """Yield the lines of a preset's section."""
     summary = (facts.build.__doc__ or "").splitlines()[0]
     signature = inspect.signature(facts.build)
-    rotary = signature.return_annotation == "Rotary"
     # short, as it is read and not called
     shown = str(signature.replace(return_annotation=signature.empty))
     for parameter in signature.parameters.values():
@@ -96,8 +95,8 @@ def entry(name: str, facts: Facts) -> Iterator[str]:
     yield f"{summary}\n"
     yield f"{{py:func}}`{name}{shown} <posenc_fast.presets.{name}>`\n"
     yield f"- frequency *i*: {typeset(facts.frequency, arguments)}"
-    yield f"- {'pairs' if rotary else 'columns'}: {coded(facts.layout)}"
-    yield f"- differs from {'RoFormer' if rotary else 'the paper'}: {coded(facts.differs)}"
+    yield f"- {'pairs' if facts.rotary else 'columns'}: {coded(facts.layout)}"
+    yield f"- differs from {'RoFormer' if facts.rotary else 'the paper'}: {coded(facts.differs)}"
     if facts.axes != "1":
         yield f"- axes of a position: {coded(facts.axes)}"
     yield f"- positions: {coded(facts.positions)}"
@@ -123,7 +122,7 @@ def page() -> str:
 
 
 def reference() -> str:
-    """The presets in the API reference: a page for each."""
+    """Return the index of the presets in the API reference, where each has a page."""
     lines = ["# Presets, one by one\n", "Written by `make_presets.py`. [The list](presets.md) can be searched.\n"]
     for about, names in families():
         lines += [f"## {heading(about)}\n", "```{eval-rst}", ".. currentmodule:: posenc_fast.presets\n"]
@@ -136,9 +135,9 @@ PAGES = {"presets.md": page, "api-presets.md": reference}
 
 
 def counted(text: str) -> str:
-    """A text with the number of presets as it is, wherever it tells one."""
+    """Return a text with the number of presets brought up to date, wherever it states one."""
     all_of_them = r"\b\d+(?=\s+published)|(?<=encodings of )\d+(?= models)|(?<=tells )\d+(?= of them)"
-    rotary = str(sum(found.rotary for found in FACTS.values()))
+    rotary = str(sum(facts.rotary for facts in FACTS.values()))
     return re.sub(r"\b\d+(?= of them rotary)", rotary, re.sub(all_of_them, str(len(FACTS)), text))
 
 

@@ -192,6 +192,11 @@ def test_facts_are_those_of_the_function(name):
         assert f"\n{section}\n{'-' * len(section)}\n" in document
     for parameter in parameters:
         assert re.search(rf"^{parameter.name} : ", document, re.MULTILINE)
+    calls = document.partition("\nExamples\n--------\n>>> import posenc_fast as pf\n>>> ")[2]
+    assert f"pf.presets.{name}(" in calls
+    last, _, result = calls.rpartition(">>> ")[2].partition("\n")
+    assert last
+    assert result
 
 
 @pytest.mark.parametrize("name", sorted(name for name in presets.names() if FACTS[name].by_width))
