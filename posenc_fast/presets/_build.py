@@ -72,7 +72,7 @@ def _single(frequencies: Any) -> bool:
 def spectrum(
     frequencies: Precision, recipe: Recipe, count: int, *, base: float = 10000.0, shift: float = 0.0, first: float = 1.0
 ) -> Schedule:
-    """Return frequencies ``first * base ** (-i / (count - shift))``, exact, or by the float32 operations of a recipe."""
+    """Return frequencies ``first * base ** (-i / (count - shift))``, exact or by a recipe's float32 operations."""
     schedule = geometric(count, base=base, freq_shift=shift, first=first)
     if not _single(frequencies):
         return schedule
@@ -116,7 +116,10 @@ def fitted(encoding: Encoding, d: int) -> Encoding:
 
 
 def arranged(spectra: Sequence[Schedule], order: str, functions: Sequence[Function] = ("sin", "cos")) -> Encoding:
-    """Return an Encoding with as many frequencies for each axis; ``order`` has a(xis), f(requency) and s(ine or cosine), slowest first."""
+    """Return an Encoding with as many frequencies for each axis.
+
+    ``order`` has a(xis), f(requency) and s(ine or cosine), slowest first.
+    """
     encoding = join([fourier_features(schedule, functions=functions) for schedule in spectra])
     index = np.arange(encoding.d_model).reshape(len(spectra), len(functions), -1)
     return _taken(encoding, index.transpose(["asf".index(letter) for letter in order]).ravel())

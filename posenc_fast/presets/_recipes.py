@@ -30,7 +30,7 @@ def _rounded(values: Iterable[Decimal]) -> Float32:
 
 
 def _to_odd(value: Decimal) -> float:
-    """Return a double that float32 rounds as it would the value: of the two beside it, the one whose last bit is set."""
+    """Return a double that rounds to the value's float32: of the two beside it, the one whose last bit is set."""
     nearest = float(value)
     with exact.working():
         rest = value - Decimal(nearest)
