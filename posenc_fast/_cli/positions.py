@@ -9,10 +9,8 @@ from collections.abc import Iterator
 from typing import IO, Any
 
 from .arrays import open_vector
-from .columns import column_index
+from .csv import Block, Source, column_index, open_csv
 from .progress import Meter
-from .source import Block, Source
-from .text import open_text
 
 __all__ = ["open_positions"]
 
@@ -46,7 +44,7 @@ def open_positions(
         with _parquet(path, column, kept is not None) as source:
             yield source
     else:
-        yield open_text(path, column, delimiter, *spool, kept, meter)
+        yield open_csv(path, column, delimiter, *spool, kept, meter)
 
 
 def _format_of(path: str) -> str:

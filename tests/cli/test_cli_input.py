@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 import posenc_fast as pf
+from posenc_fast._cli import csv as _csv
 from posenc_fast._cli import encode as _encode
-from posenc_fast._cli import text as _text
 from support.command_line import command, run, same
 from support.optional import optional
 
@@ -250,7 +250,7 @@ def test_timestamps(text: str, utc: str, backend: str) -> None:
 @pytest.mark.parametrize("cells", [3, 4, 100])
 def test_mixed_numbers_are_exact(cells: int, backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Integers beyond float64 beside floats and unsigned ones, over the borders of chunks and blocks."""
-    monkeypatch.setattr(_text, "CELLS", cells)
+    monkeypatch.setattr(_csv, "CELLS", cells)
     monkeypatch.setattr(_encode, "BLOCK", 24)
     numbers: list[Any] = [
         2**53 + 1,
@@ -289,7 +289,7 @@ def test_one_large_integer_among_floats(number: int) -> None:
 
 @pytest.mark.parametrize("column", ["int", "float", "date", "nanoseconds"])
 def test_many_chunks(column: str, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_text, "CELLS", 1000)
+    monkeypatch.setattr(_csv, "CELLS", 1000)
     monkeypatch.setattr(_encode, "BLOCK", 700 * 4)
     count = 5003
     positions: np.ndarray[Any, Any]
@@ -363,7 +363,7 @@ def test_bad_csv(text: str, options: str, words: str, capsys: pytest.CaptureFixt
 )
 def test_rows_without_end(text: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """A row is read as far as the limit, whatever the file is."""
-    monkeypatch.setattr(_text, "ROW", 20)
+    monkeypatch.setattr(_csv, "ROW", 20)
     Path("p.csv").write_text(text)
     assert run("encode", "p.csv", "--d-model", "4", "-o", "o.npy", "--column", "0") == 2
     assert re.search(r"p.csv, line \d+: more than 20 characters in a row are no CSV", capsys.readouterr().err)
@@ -379,7 +379,7 @@ def test_a_file_without_end(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_bad_cell_in_a_late_chunk(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(_text, "CELLS", 5)
+    monkeypatch.setattr(_csv, "CELLS", 5)
     cells = [str(i) for i in range(23)]
     cells[17] = "oops"
     for text in (

@@ -1,0 +1,422 @@
+"""Positions in a column of CSV text: each cell becomes a record, spooled to a file, of its form and its 64 bits."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import gzip
+import io
+import itertools
+import math
+import os
+import re
+import stat
+import sys
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
+from typing import IO, Any, NamedTuple
+
+import numpy as np
+
+from .._numbers.arrays import Array
+from .._numbers.names import meant
+from .._positions.times import microseconds
+from .output import named
+from .progress import Meter
+
+__all__ = ["Block", "Source", "column_index", "open_csv"]
+
+# cells that are parsed together
+CELLS = 1 << 14
+# characters of a row; csv alone has a limit, for a cell
+ROW = 1 << 24
+# other characters between cells, and how a shell says them
+_DELIMITERS = {",": "','", ";": "';'", "\t": "tab", "|": "'|'"}
+
+# forms of a record, and the type of the positions that its bits are
+REAL, INTEGER, UNSIGNED, MICROSECONDS, NANOSECONDS = range(5)
+FORMS = tuple(np.dtype(name) for name in ("f8", "i8", "u8", "M8[us]", "M8[ns]"))
+RECORD = np.dtype([("form", "u1"), ("bits", "u8")])
+
+_WHOLE = re.compile(r"[+-]?[0-9]+")
+_INFINITY = re.compile(r"[+-]?inf(inity)?", re.IGNORECASE)
+_BEYOND_MICROSECONDS = re.compile(r"[.,][0-9]{6}([0-9]+)")
+
+
+class Block(NamedTuple):
+    """Some rows of INPUT.
+
+    parts: which of the rows, and their positions. kept: the cells of each column that is kept.
+    """
+
+    parts: list[tuple[Any, Any]]
+    kept: Sequence[Any] = ()
+
+
+class Source(NamedTuple):
+    """``length`` positions, what they are, and ``blocks(n)``, which has them n at a time: they need not fit in memory.
+
+    kept: names of the columns that are kept, and their fields in Arrow; None for text.
+    """
+
+    length: int
+    label: str
+    blocks: Callable[[int], Iterator[Block]]
+    kept: Sequence[tuple[str, Any]] = ()
+
+
+def open_csv(
+    path: str,
+    column: str | None,
+    delimiter: str | None,
+    spool: IO[bytes],
+    where: str,
+    kept: IO[bytes] | None,
+    meter: Meter,
+) -> Source:
+    """Return the positions in a column of a file, or of standard input for -, spooled to a file that is called ``where``.
+
+    All columns are spooled to ``kept``, on the same disk, where they are wanted.
+    """
+    separator = {None: ",", "tab": "\t", "\\t": "\t"}.get(delimiter, delimiter)
+    assert separator is not None
+    if len(separator) != 1 or separator in '"\r\n':
+        raise ValueError(f"--delimiter must be one character, or tab, not {delimiter!r}")
+    name = "standard input" if path == "-" else path
+    with contextlib.ExitStack() as stack:
+        if path == "-":
+            if sys.stdin is None:
+                raise ValueError("standard input is closed")
+            # through a wrapper of its own: what a terminal's encoding is does not matter
+            raw = packed = sys.stdin.buffer
+        else:
+            raw = packed = stack.enter_context(open(path, "rb"))
+            if raw.peek(2)[:2] == b"\x1f\x8b":
+                packed = stack.enter_context(gzip.GzipFile(fileobj=raw))
+        text = io.TextIOWrapper(packed, encoding="utf-8-sig", newline="")
+        # what is not ours stays open
+        stack.callback(text.detach)
+        reader = _Reader(text, separator, name)
+        with _broken(reader):
+            first = next(iter(reader), (0, []))[1]
+            if not first:
+                raise ValueError(f"{name} is empty")
+        with _broken(reader, _hint(first, separator)):
+            columns = None if kept is None else _Columns(kept, where, len(first))
+            return _spooled(_Column(reader, first, column, columns), raw, spool, where, meter)
+
+
+def _spooled(column: _Column, raw: IO[bytes], spool: IO[bytes], where: str, meter: Meter) -> Source:
+    size = _size(raw)
+    with meter("reading", size, "B" if size else " rows") as done:
+        for records in column.records():
+            with named(where):
+                spool.write(records.tobytes())
+            done(raw.tell() if size else column.count)
+
+    def blocks(rows: int) -> Iterator[Block]:
+        with named(where):
+            spool.seek(0)
+            kept = column.columns.blocks(rows) if column.columns else itertools.repeat(())
+            while block := spool.read(rows * RECORD.itemsize):
+                yield Block(list(_parts(np.frombuffer(block, RECORD))), next(kept))
+
+    missing = f", {column.missing} missing" if column.missing else ""
+    titles = [(title, None) for title in column.titles] if column.columns else []
+    return Source(column.count, f"{column.name}, {column.label}{missing}", blocks, titles)
+
+
+def _parts(records: Array) -> Iterator[tuple[Any, Array]]:
+    """Yield the positions of records, those of one form together: (which of the rows, their positions)."""
+    forms = np.unique(records["form"])
+    for form in forms:
+        where = slice(None) if len(forms) == 1 else np.flatnonzero(records["form"] == form)
+        yield where, records["bits"][where].copy().view(FORMS[form])
+
+
+def _size(file: IO[bytes]) -> int | None:
+    """Return the bytes of a regular file, None for a pipe."""
+    try:
+        status = os.fstat(file.fileno())
+    except OSError:
+        return None
+    return status.st_size if stat.S_ISREG(status.st_mode) and status.st_size else None
+
+
+@contextlib.contextmanager
+def _broken(reader: _Reader, hint: str = "") -> Iterator[None]:
+    """Say of each error which file it is in."""
+    name = reader.name
+    try:
+        with named(name):
+            yield
+    except csv.Error as error:
+        raise ValueError(f"{name}, line {reader.rows.line_num}: {error}{hint}") from None
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{name} is neither a .npy or .parquet file nor text in UTF-8: {error}") from None
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise ValueError(f"{name} cannot be read as gzip: {error}") from None
+    except ValueError as error:
+        raise ValueError(f"{error}{hint}") from None
+
+
+def _hint(first: list[str], separator: str) -> str:
+    """Return the hint for errors where the first line has more of another delimiter, or as many."""
+    for other, shown in _DELIMITERS.items():
+        count = sum(cell.count(other) for cell in first)
+        if other != separator and count and count >= len(first) - 1:
+            return f"; its first line has {shown}: perhaps --delimiter {shown}"
+    return ""
+
+
+# ---- rows and columns -----------------------------------------------------------------------------------------------
+
+
+class _Reader:
+    """Rows of CSV text with the numbers of their last lines; empty lines are no rows."""
+
+    def __init__(self, text: IO[str], separator: str, name: str) -> None:
+        self.text, self.name, self.left = text, name, ROW
+        self.rows = csv.reader(self._lines(), delimiter=separator)
+
+    def _lines(self) -> Iterator[str]:
+        # a line may be as long as the file, and a row have any number of them
+        while line := self.text.readline(self.left + 1):
+            self.left -= len(line)
+            if self.left < 0:
+                number = self.rows.line_num + 1
+                raise ValueError(f"{self.name}, line {number}: more than {ROW} characters in a row are no CSV")
+            yield line
+
+    def __iter__(self) -> Iterator[tuple[int, list[str]]]:
+        for row in self.rows:
+            self.left = ROW
+            if row:
+                yield self.rows.line_num, row
+
+
+class _Columns:
+    """The cells of all columns, as CSV in a file without a name."""
+
+    def __init__(self, file: IO[bytes], where: str, count: int) -> None:
+        self.text, self.where, self.count = io.TextIOWrapper(file, "utf-8", newline=""), where, count
+        # with both characters, so that csv quotes each of them in cells
+        self.writer = csv.writer(self.text, lineterminator="\r\n")
+
+    def write(self, row: list[str]) -> None:
+        try:
+            self.writer.writerow(row)
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, self.where) from None
+
+    def blocks(self, rows: int) -> Iterator[list[tuple[str, ...]]]:
+        self.text.seek(0)
+        reader = csv.reader(self.text)
+        while block := list(itertools.islice(reader, rows)):
+            yield list(zip(*block, strict=True))
+
+
+class _Column:
+    """One column of CSV text, as records; all of them go to ``columns`` as well, where they are kept."""
+
+    def __init__(self, reader: _Reader, first: list[str], column: str | None, columns: _Columns | None) -> None:
+        self.reader, self.name, self.columns = reader, reader.name, columns
+        self.count = self.missing = 0
+        # "number" or "date" and the first line that has one: a column of both is a mistake
+        self.content, self.content_line = "", 0
+        titles = [cell.strip() for cell in first]
+        self.index = column_index(titles, column, self.name)
+        title, header = titles[self.index], _by_name(column) or _is_header(titles, self.index)
+        self.label = f"column {title!r}" if header else f"column {self.index}"
+        self.titles = titles if header else [f"column{i}" for i in range(len(first))]
+        self.pending = [] if header else [(reader.rows.line_num, first)]
+        # what no line follows may as well be a broken position
+        self.alone = title if header and not _by_name(column) else None
+
+    def records(self) -> Iterator[Array]:
+        """Yield the records of CELLS cells at a time."""
+        # of the other cells of a row nothing stays in memory
+        cells: list[str] = []
+        lines: list[int] = []
+        for line, row in itertools.chain(self.pending, self.reader):
+            if len(row) <= self.index:
+                raise ValueError(f"{self.name}, line {line}: no column {self.index}, the line has {len(row)}")
+            if self.columns:
+                if len(row) != self.columns.count:
+                    raise ValueError(
+                        f"{self.name}, line {line}: cells: {len(row)}, and {self.columns.count} in the first line; "
+                        f"--keep needs as many in each"
+                    )
+                self.columns.write(row)
+            cells.append(row[self.index])
+            lines.append(line)
+            if len(cells) == CELLS:
+                yield self._parsed(cells, lines)
+                cells, lines = [], []
+        if cells:
+            yield self._parsed(cells, lines)
+        if not self.count and self.alone is not None:
+            raise ValueError(
+                f"{self.name} has no line but one, whose {self.alone!r} is neither a number nor an ISO date; "
+                f"if it is a header, give its name with --column"
+            )
+
+    def _parsed(self, cells: list[str], lines: list[int]) -> Array:
+        records = _of_one_form(cells, self.content)
+        if records is None:
+            records = self._one_by_one(cells, lines)
+        elif not self.content:
+            self._see(int(records["form"][0]), lines[0])
+        reals = records["bits"][records["form"] == REAL].view(np.float64)
+        self.missing += int(np.count_nonzero(np.isnan(reals)))
+        self.count += len(cells)
+        return records
+
+    def _one_by_one(self, cells: list[str], lines: list[int]) -> Array:
+        parsed = []
+        for cell, line in zip(cells, lines, strict=True):
+            try:
+                form, value = _parse(cell)
+                # NaN goes with numbers and with dates
+                if not math.isnan(value):
+                    self._see(form, line)
+            except ValueError as error:
+                raise ValueError(f"{self.name}, line {line}: {error}") from None
+            parsed.append((form, value))
+        forms = np.array([form for form, _ in parsed])
+        records = np.empty(len(cells), RECORD)
+        for form in np.unique(forms).tolist():
+            records[forms == form] = _records(form, [value for each, value in parsed if each == form])
+        return records
+
+    def _see(self, form: int, line: int) -> None:
+        content = "date" if form >= MICROSECONDS else "number"
+        if not self.content:
+            self.content, self.content_line = content, line
+        if self.content != content:
+            raise ValueError(
+                f"a {content}, where line {self.content_line} has a {self.content}; positions must all be of one kind"
+            )
+
+
+def _by_name(column: str | None) -> bool:
+    """Whether a column is given by its name, which is no number."""
+    return column is not None and not re.fullmatch(r"[0-9]+", column)
+
+
+def column_index(titles: Sequence[str], column: str | None, name: str) -> int:
+    """Return the index of the column that is given by name or by number, or that is the only one."""
+    shown = [f"{i} ({title[:40]!r})" for i, title in enumerate(titles[:20])]
+    there = f"there are {', '.join(shown)}{', ..' if len(titles) > 20 else ''}"
+    if column is None:
+        if len(titles) != 1:
+            raise ValueError(f"{name} has {len(titles)} columns: choose one with --column; {there}")
+        return 0
+    if _by_name(column):
+        if titles.count(column) != 1:
+            many = "has several columns" if column in titles else "has no column"
+            raise ValueError(f"{name} {many} {column!r}{meant(column, titles)}; {there}")
+        return titles.index(column)
+    if int(column) >= len(titles):
+        raise ValueError(f"{name} has no column {int(column)}; {there}")
+    return int(column)
+
+
+def _is_header(titles: list[str], index: int) -> bool:
+    """Whether the first row names the columns, the one of that index by a title that is no position."""
+    if titles[index]:
+        return not _is_position(titles[index])
+    # an index column often has no title: then the other titles tell
+    return any(titles) and not any(title and _is_position(title) for title in titles)
+
+
+# ---- cells ----------------------------------------------------------------------------------------------------------
+
+
+def _of_one_form(cells: list[str], content: str) -> Array | None:
+    """Return records of cells in one of three simple forms, in a third of the time; None where one needs `_parse`."""
+    together = "\n".join(cells)
+    # int and float take 1_000, and a time is cut to microseconds
+    if "_" in together or (content != "number" and _BEYOND_MICROSECONDS.search(together)):
+        return None
+    with contextlib.suppress(ValueError, OverflowError):
+        if content == "date":
+            return _records(MICROSECONDS, np.fromiter(map(_microseconds, cells), np.int64, len(cells)))
+        return _records(INTEGER, np.fromiter(map(int, cells), np.int64, len(cells)))
+    if content == "date":
+        return None
+    with contextlib.suppress(ValueError):
+        values = np.fromiter(map(float, cells), np.float64, len(cells))
+        # NaN belongs to neither, 1e999 is no infinity, and from 2**53 on an integer may have been rounded
+        return None if math.isnan(values[0]) or (np.abs(values) >= 2.0**53).any() else _records(REAL, values)
+    return None
+
+
+def _records(form: int, values: Sequence[float] | Array) -> Array:
+    records = np.empty(len(values), RECORD)
+    bits = np.asarray(values, np.int64 if form >= MICROSECONDS else FORMS[form]).view(np.uint64)
+    records["form"], records["bits"] = form, bits
+    return records
+
+
+def _is_position(text: str) -> bool:
+    """Whether a title is a position, or begins like a number or date that went wrong."""
+    try:
+        _parse(text)
+    except ValueError:
+        return text[:1] in "+-.0123456789"
+    return True
+
+
+def _parse(cell: str) -> tuple[int, float]:
+    """Return form and value of one cell; a date's value counts since 1970."""
+    text = cell.strip()
+    if _WHOLE.fullmatch(text):
+        return _whole(text)
+    try:
+        value = float(text or "nan")
+    except ValueError:
+        return _date(text)
+    if "_" in text:
+        raise ValueError(f"{text[:80]!r} is no number")
+    if math.isinf(value) and not _INFINITY.fullmatch(text):
+        raise ValueError(f"{text[:80]} is outside of float64")
+    return REAL, value
+
+
+def _whole(text: str) -> tuple[int, int]:
+    # int refuses thousands of digits
+    value = int(text) if abs(float(text)) < 2.0**65 else 2**65
+    if -(2**63) <= value < 2**63:
+        return INTEGER, value
+    if 0 <= value < 2**64:
+        return UNSIGNED, value
+    raise ValueError(f"{text[:80]} is outside of int64 and uint64; write {text[:80]}.0 if a float64 is meant")
+
+
+def _date(text: str) -> tuple[int, int]:
+    try:
+        count = _microseconds(text)
+    except ValueError as error:
+        reason = f" ({error})" if text[4:5] == "-" and "isoformat" not in str(error) else ""
+        raise ValueError(f"{text[:80]!r} is neither a number nor an ISO date{reason}") from None
+    match = _BEYOND_MICROSECONDS.search(text)
+    digits = match[1].rstrip("0") if match else ""
+    if not digits:
+        return MICROSECONDS, count
+    if len(digits) > 3:
+        raise ValueError(f"{text[:80]!r} is finer than nanoseconds")
+    nanoseconds = 1000 * count + int(digits.ljust(3, "0"))
+    # the least number stands for a missing time
+    if not -(2**63) < nanoseconds < 2**63:
+        raise ValueError(f"{text[:80]!r} is outside of the years 1678 to 2261, those that nanoseconds reach")
+    return NANOSECONDS, nanoseconds
+
+
+def _microseconds(text: str) -> int:
+    """Return the microseconds since 1970 of an ISO date or time, UTC if it does not say; further digits are cut off."""
+    # with hyphens only: 20260101 is a number
+    if text[4:5] != "-" or text[10:11] not in " T":
+        raise ValueError("not an isoformat string")
+    return microseconds(datetime.fromisoformat(text))
