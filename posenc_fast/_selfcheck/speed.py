@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import functools
+import time
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from fractions import Fraction
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +19,7 @@ from .._rotary.value import Rotary
 from ..reference import vaswani_numpy
 from . import timing as _timing
 
-__all__ = ["Comparison", "Side", "compare", "formula", "sides"]
+__all__ = ["Comparison", "Race", "Side", "compare", "formula", "sides", "tutorial"]
 
 
 RUNS = 41
@@ -91,6 +93,45 @@ def sides() -> Iterator[Side]:
         functools.partial(rotary.apply, queries, out=turned),
         lambda: queries * cos + np.concatenate([-queries[..., 64:], queries[..., :64]], -1) * sin,
         2e-6,
+    )
+
+
+class Race:
+    """The blocks of a table against the same rows by NumPy: the seconds that each take, and the largest difference."""
+
+    def __init__(self, ours: Callable[[Array, int], object], numpy: Callable[[int, int], Floats], block: Array) -> None:
+        """Take ``ours(block, first)``, which fills a block from row first on, and ``numpy(n, first)``, n rows from there."""
+        self._ours, self._numpy = ours, numpy
+        self.ours = self.numpy = self.largest = 0.0
+        # both once before: for memory that is touched first, and for what is kept for further calls
+        self.first_call = _timed(ours, block, 0)[1]
+        if len(block):
+            numpy(len(block), 0)
+
+    def run(self, block: Array, first: int) -> None:
+        """Fill a block from row ``first`` on."""
+        _, seconds = _timed(self._ours, block, first)
+        self.ours += seconds
+        expected, seconds = _timed(self._numpy, len(block), first)
+        self.numpy += seconds
+        expected -= block.astype(np.float64)
+        self.largest = max(self.largest, float(np.abs(expected, out=expected).max()))
+
+
+def _timed(call: Callable[..., Any], *arguments: Any) -> tuple[Any, float]:
+    begin = time.perf_counter()
+    result = call(*arguments)
+    return result, time.perf_counter() - begin
+
+
+def tutorial(
+    encoding: Encoding, start: int | Fraction, step: int | Fraction, whole: bool
+) -> Callable[[int, int], Floats]:
+    """Return n rows from a first on by the formula; the tutorials' own program, where it has them and they are whole."""
+    if whole and start == 0 and step == 1 and encoding == sinusoidal(encoding.d_model):
+        return lambda n, first: vaswani_numpy(n, encoding.d_model)
+    return lambda n, first: formula(
+        encoding, float(start + first * step) + float(step) * np.arange(n, dtype=np.float64)
     )
 
 

@@ -21,6 +21,7 @@ from posenc_fast import reference
 from posenc_fast._cli import encode as _encode
 from posenc_fast._cli import output as _output
 from posenc_fast._cli import table as _table
+from posenc_fast._selfcheck import speed as _speed
 from posenc_fast._selfcheck.speed import formula
 from support.command_line import command, posix, run, same
 from support.optional import optional
@@ -108,7 +109,7 @@ def test_empty_table(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_only_on_request_is_there_a_race(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(_table._Trial, "_run_tutorial", None)
+    monkeypatch.setattr(_speed, "Race", None)
     assert run("table", "9", "4", "-o", "o.npy") == 0
     assert capsys.readouterr() == ("wrote o.npy: shape (9, 4), float32, 272 bytes\n", "")
 
@@ -119,7 +120,7 @@ def test_short_times_have_no_ratio(
 ) -> None:
     """A call begins and ends at times that are twice as far apart as seconds says."""
     clock = itertools.count()
-    monkeypatch.setattr(_table, "time", SimpleNamespace(perf_counter=lambda: 2 * seconds * next(clock)))
+    monkeypatch.setattr(_speed, "time", SimpleNamespace(perf_counter=lambda: 2 * seconds * next(clock)))
     assert run("table", "9", "4", "-o", "o.npy", "--compare") == 0
     assert f"tutorial's formula (NumPy float64): {words}" in capsys.readouterr().out
 
@@ -364,11 +365,11 @@ def test_disk_full_is_known_before_the_work(
         asked.append(begin + size)
         raise OSError(code, os.strerror(code))
 
-    def block(*arguments: Any) -> None:
-        pytest.fail("rows were made for a disk without room for them")
+    def table(self: pf.Encoding, length: int, **settings: Any) -> None:
+        assert length == 0, "rows were made for a disk without room for them"
 
     monkeypatch.setattr(os, "posix_fallocate", allocate, raising=False)
-    monkeypatch.setattr(_table._Trial, "block", block)
+    monkeypatch.setattr(pf.Encoding, "table", table)
     assert run("table", "1000", "64", "-o", "o.npy") == 2
     assert capsys.readouterr() == ("", f"posenc-fast: error: o.npy: {os.strerror(code)}\n")
     assert asked == [128 + 1000 * 64 * 4]
