@@ -85,21 +85,22 @@ def sanitize(session: nox.Session) -> None:
 @nox.session(default=False)
 def compilers(session: nox.Session) -> None:
     """The kernel by other compilers, with bad flags, for other systems: ``nox -s compilers -- gcc-11 clang-16``."""
-    session.run(".ci/compilers", *session.posargs, external=True)
+    session.run(".ci/emulated/compilers", *session.posargs, external=True)
 
 
 @nox.session(default=False)
 def avx512(session: nox.Session) -> None:
     """The loops for AVX-512 by other compilers, in an emulator: ``nox -s avx512 -- gcc-11 clang-16``."""
-    session.run(".ci/avx512", *session.posargs, external=True)
+    session.run(".ci/emulated/avx512", *session.posargs, external=True)
 
 
 @nox.session(default=False)
 def architectures(session: nox.Session) -> None:
     """The core tests on emulated architectures: ``nox -s architectures -- arm64 armhf i386 s390x``."""
-    tests = "tests/values/test_golden.py tests/rotary/test_rotary_golden.py tests/core/test_tables.py tests/values/test_grid.py tests/core/test_errors.py"
+    tests = "values/test_golden rotary/test_rotary_golden core/test_tables values/test_grid core/test_errors".split()
+    chosen = " ".join(f"tests/{name}.py" for name in tests)
     machines = session.posargs or ["arm64", "armhf", "i386", "s390x"]
-    session.run(".ci/architectures", *machines, env={"TESTS": tests}, external=True)
+    session.run(".ci/emulated/architectures", *machines, env={"TESTS": chosen}, external=True)
 
 
 @nox.session(default=False)
