@@ -97,7 +97,13 @@ def avx512(session: nox.Session) -> None:
 @nox.session(default=False)
 def architectures(session: nox.Session) -> None:
     """The core tests on emulated architectures: ``nox -s architectures -- arm64 armhf i386 s390x``."""
-    tests = "values/test_golden rotary/test_rotary_golden core/test_tables values/test_grid core/test_errors".split()
+    tests = [
+        "values/test_golden",
+        "rotary/test_rotary_golden",
+        "core/test_tables",
+        "values/test_grid",
+        "core/test_errors",
+    ]
     chosen = " ".join(f"tests/{name}.py" for name in tests)
     machines = session.posargs or ["arm64", "armhf", "i386", "s390x"]
     session.run(".ci/emulated/architectures", *machines, env={"TESTS": chosen}, external=True)
