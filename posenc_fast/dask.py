@@ -5,8 +5,8 @@ is lost with its worker is made again. Chunks divide the rows: the columns of a 
 share their sines and cosines. Needs Dask: ``pip install 'dask[array]'``.
 
 The backend and level (`posenc_fast.backend`, `posenc_fast.isa`) are those of the thread that computes a chunk, for
-which ``POSENC_FAST_BACKEND`` and ``POSENC_FAST_ISA`` choose, and not `posenc_fast.use_backend` around the call. Workers
-on CPUs of different levels may differ in the last bit of a value.
+which ``POSENC_FAST_BACKEND`` and ``POSENC_FAST_ISA`` choose, and not `posenc_fast.use_backend` around the call. Whichever
+they are, a chunk has the same bits.
 
 Examples
 --------

@@ -1,32 +1,43 @@
-"""What is computed: the definition, the tutorials' programs, and the package's names bound to NumPy.
+"""What is computed: the definition in decimal numbers, the tutorials' programs, and the package's names bound to NumPy.
 
 Every encoding is a row of independent sinusoids::
 
     out[n, c] = amplitude[c] * sin(sum_a position[n, a] * frequency[c, a] + 2 pi phase[c])
 
 A cosine is a phase of a quarter turn, a layout is an order of the columns, and a rotary encoding turns pairs of values
-by the same angles. The functions and classes here have the names, signatures and accuracy of the package's own, and
-compute in pure Python and NumPy, whatever backend is chosen: they are what the compiled kernel is compared with.
+by the same angles. Three functions say so below, to more digits than any type has; the package's values are theirs,
+rounded once, and tests and ``posenc-fast verify`` hold every engine against them. They use nothing else of the package.
+
+The other functions and classes here have the names, signatures and accuracy of the package's own, and compute in pure
+Python and NumPy, whatever backend is chosen: they are what the compiled kernel is compared with.
 """
 
 from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
-from typing import Any, ParamSpec, TypeVar
+from collections.abc import Iterable, Sequence
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, localcontext
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
-from ._encoding import builders as _api
-from ._encoding import grid as _grid
-from ._encoding import periods as _periods
-from ._encoding import value as _encoding
-from ._engine import backend as _backend
-from ._numbers import schedule as _schedule
-from ._numbers.arrays import Floats
-from ._rotary import value as _rotary
-from ._rotary import weights as _weights
+if TYPE_CHECKING:
+    from ._pinned import (
+        Encoding,
+        Rotary,
+        float32_frequencies,
+        fourier_features,
+        geometric,
+        grid,
+        join,
+        linear,
+        periodic,
+        permute_rotary,
+        positional_encoding,
+        sinusoidal,
+    )
 
 __all__ = [
     "Encoding",
@@ -50,9 +61,102 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-P = ParamSpec("P")
-# a function of several signatures keeps them
-Tabled = TypeVar("Tabled", bound=Callable[..., Any])
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        if name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
+        # the definition does without what it is to judge
+        from . import _pinned
+
+        globals()[name] = getattr(_pinned, name)
+        return globals()[name]
+
+
+# ---- the definition ---------------------------------------------------------------------------------------------
+
+# int, float or Decimal; for several axes a tuple of them
+Number = Any
+Floats = npt.NDArray[np.float64]
+
+# digits: 20 before the point, as many as a double has after it, and twice as many again to be sure of them
+CONTEXT = Context(prec=100, Emax=MAX_EMAX, Emin=MIN_EMIN)
+# digits of a sine, whose angle has been reduced
+SINE_DIGITS = 60
+
+
+def exact_frequencies(d_model: int, base: float = 10000.0, freq_shift: float = 0.0) -> list[Decimal]:
+    """Return the frequency of each pair of columns: base ** (-i / (d_model / 2 - freq_shift))."""
+    with localcontext(CONTEXT):
+        denominator = Decimal(d_model) / 2 - Decimal(freq_shift)
+        # of a single pair, which has frequency 1 whatever the exponent is
+        if denominator == 0:
+            return [Decimal(1)]
+        return [Decimal(base) ** (-i / denominator) for i in range(-(-d_model // 2))]
+
+
+def exact_row(
+    position: Number, frequencies: Iterable[Number], phases: Iterable[float], amplitudes: Iterable[float]
+) -> list[Decimal]:
+    """Return amplitude * sin(position * frequency + 2 pi phase) of each column; of several axes, products are summed."""
+    with localcontext(CONTEXT):
+        columns = zip(frequencies, phases, amplitudes, strict=True)
+        return [Decimal(a) * sine(product(position, f), Decimal(phase)) for f, phase, a in columns]
+
+
+def exact_rotation(
+    x: Sequence[float], position: Number, frequencies: Sequence[Number], layout: str = "half"
+) -> list[Decimal]:
+    """Return x with each pair of values turned by position * frequency: of two halves, or of neighbours."""
+    with localcontext(CONTEXT):
+        turned = [Decimal(value) for value in x]
+        for i, frequency in enumerate(frequencies):
+            first, second = (i, i + len(frequencies)) if layout == "half" else (2 * i, 2 * i + 1)
+            angle = product(position, frequency)
+            cos, sin = sine(angle, Decimal("0.25")), sine(angle, Decimal(0))
+            a, b = turned[first], turned[second]
+            turned[first], turned[second] = a * cos - b * sin, a * sin + b * cos
+        return turned
+
+
+def product(position: Number, frequency: Number) -> Decimal:
+    """Return the exact angle, the sum over axes."""
+    if not isinstance(position, tuple):
+        return Decimal(position) * Decimal(frequency)
+    return sum((Decimal(p) * Decimal(f) for p, f in zip(position, frequency, strict=True)), Decimal(0))
+
+
+def sine(angle: Decimal, phase: Decimal) -> Decimal:
+    """Return sin(angle + 2 pi phase), by Taylor's series about the nearest quarter turn."""
+    quarters = int((2 * angle / pi() + 4 * phase).to_integral_value())
+    x = angle - (quarters - 4 * phase) * pi() / 2
+    with localcontext() as context:
+        context.prec = SINE_DIGITS
+        # quarter by quarter it is sin x, cos x, -sin x, -cos x
+        term, n = (Decimal(1), 0) if quarters % 2 else (+x, 1)
+        total, square = term, -x * x
+        while abs(term) > abs(total).scaleb(-SINE_DIGITS):
+            term, n = term * square / ((n + 1) * (n + 2)), n + 2
+            total += term
+    return -total if quarters % 4 >= 2 else total
+
+
+@functools.cache
+def pi() -> Decimal:
+    """Return pi by Machin's formula, 16 atan(1/5) - 4 atan(1/239)."""
+    with localcontext(CONTEXT) as context:
+        context.prec += 10
+
+        def arctan_of_inverse(x: int) -> Decimal:
+            power = total = Decimal(1) / x
+            n = 1
+            while abs(power) > Decimal(10) ** -context.prec:
+                power, n = -power / (x * x), n + 2
+                total += power / n
+            return total
+
+        return 16 * arctan_of_inverse(5) - 4 * arctan_of_inverse(239)
+
 
 # ---- the two programs of the tutorials --------------------------------------------------------------------------
 
@@ -118,55 +222,3 @@ def vaswani_numpy(length: int, d_model: int) -> Floats:
     table[:, 0::2] = np.sin(positions * frequencies)
     table[:, 1::2] = np.cos(positions * frequencies[: d_model // 2])
     return table
-
-
-# ---- the package's public names, bound to this implementation ---------------------------------------------------
-
-
-class Encoding(_encoding.Encoding):
-    __doc__ = _encoding.Encoding.__doc__
-    __slots__ = ()
-    _pinned = "python"
-
-
-class Rotary(_rotary.Rotary):
-    __doc__ = _rotary.Rotary.__doc__
-    __slots__ = ()
-    _pinned = "python"
-    _encodings = Encoding
-
-
-def _bound(function: Callable[P, _encoding.Encoding]) -> Callable[P, Encoding]:
-    """The same builder, for an Encoding that computes here."""
-
-    @functools.wraps(function)
-    def build(*args: P.args, **kwargs: P.kwargs) -> Encoding:
-        encoding = function(*args, **kwargs)
-        return Encoding._of(encoding._sinusoids, encoding._recipe)
-
-    return build
-
-
-sinusoidal = _bound(_api.sinusoidal)
-fourier_features = _bound(_api.fourier_features)
-join = _bound(_api.join)
-float32_frequencies = _schedule.float32_frequencies
-geometric = _schedule.geometric
-permute_rotary = _weights.permute_rotary
-linear = _schedule.linear
-periodic = _periods.periodic
-
-
-def _here(function: Tabled) -> Tabled:
-    """The same function, computing here."""
-
-    @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        with _backend.use_backend("python"):
-            return function(*args, **kwargs)
-
-    return call  # type: ignore[return-value]
-
-
-positional_encoding = _here(_api.positional_encoding)
-grid = _here(_grid.grid)

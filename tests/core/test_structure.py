@@ -21,6 +21,7 @@ LEVELS = (
     ("_engine",),
     ("_encoding",),
     ("_rotary",),
+    ("_pinned",),
     ("reference",),
     ("",),
     ("presets",),

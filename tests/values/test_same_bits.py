@@ -38,7 +38,7 @@ ALLOWED = {
     "_numbers/schedule.py": "a rough size, before a closer look",
     "_rotary/scaling.py": "powers of Decimals",
     "plot.py": "pictures",
-    "reference.py": "the tutorials' programs",
+    "reference.py": "powers of Decimals, and the tutorials' programs",
 }
 
 

@@ -1,0 +1,76 @@
+"""The definition in `posenc_fast/reference.py`: its digits, and what every engine makes of it."""
+
+from __future__ import annotations
+
+from decimal import Decimal, localcontext
+
+import numpy as np
+import pytest
+
+import posenc_fast as pf
+from posenc_fast import reference
+
+SIN_1 = Decimal("0.84147098480789650665250232163029899962256306079837106567275170999191040439")
+COS_1 = Decimal("0.54030230586813971740093660744297660373231042061792222767009725538110039477")
+SCHEDULE = reference.exact_frequencies(6)
+
+
+@pytest.fixture(autouse=True)
+def many_digits():
+    with localcontext(reference.CONTEXT):
+        yield
+
+
+def test_digits():
+    assert SCHEDULE[0] == 1
+    assert abs(SCHEDULE[1] - Decimal("0.04641588833612778892410076350919446576551")) < Decimal("1e-40")
+    row = reference.exact_row(1, [1, 1, 1, 1], [0, 0.25, 0.5, 0.75], [1, 1, 1, 2])
+    for value, expected in zip(row, [SIN_1, COS_1, -SIN_1, -2 * COS_1], strict=True):
+        assert abs(value - expected) < Decimal("1e-58")
+    assert reference.exact_row(0, [1, 1, 1], [0, 0.25, 0.5], [1, 1, 1]) == [0, 1, 0]
+
+
+def test_axes_are_summed():
+    assert reference.exact_row((2, 3), [(5, 7)], [0.125], [4]) == reference.exact_row(31, [1], [0.125], [4])
+
+
+@pytest.mark.parametrize("angle", [Decimal(10) ** 20, Decimal("-1e20"), Decimal("1e-320"), Decimal("-3.7")])
+def test_both_quarters_make_one(angle):
+    sine, cosine = reference.exact_row(angle, [1, 1], [0, 0.25], [1, 1])
+    assert abs(sine * sine + cosine * cosine - 1) < Decimal("1e-58")
+
+
+def assert_rounded(got, exact, dtype):
+    """Half a unit in the last place, and what the promise leaves beside it."""
+    for value, true in zip(np.ravel(got), exact, strict=True):
+        unit = Decimal(float(np.spacing(np.abs(dtype(float(true))))))
+        allowed = unit * (1 if dtype is np.float64 else Decimal("0.5"))
+        assert abs(Decimal(float(value)) - true) <= allowed + Decimal(2) ** -50
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16])
+@pytest.mark.parametrize("position", [0, 1, -7, 12345, 0.1, 2**40 + 1])
+def test_rows(position, dtype, backend):
+    columns = [(frequency, phase) for frequency in SCHEDULE for phase in (0, 0.25)]
+    exact = reference.exact_row(position, *zip(*columns, strict=True), [1] * 6)
+    assert_rounded(pf.sinusoidal(6).encode(position, dtype=dtype), exact, dtype)
+    assert_rounded(pf.sinusoidal(6).table(1, start=position, dtype=dtype), exact, dtype)
+
+
+def test_any_frequencies_phases_and_axes(backend):
+    encoding = pf.Encoding([[0.5, 3.0], [1e-3, 7.0], [2.0, 0.0]], [0.1, 0.625, 0.25], [1.0, -2.0, 0.5])
+    frequencies = map(tuple, encoding.frequencies.tolist())
+    exact = reference.exact_row((3, -0.3), frequencies, encoding.phases.tolist(), encoding.amplitudes.tolist())
+    assert_rounded(encoding.encode([3, -0.3]), exact, np.float32)
+
+
+@pytest.mark.parametrize("layout", ["half", "interleaved"])
+def test_rotation(layout, backend):
+    x = np.random.default_rng(5).standard_normal(8)
+    rotary = pf.Rotary(8, rotary_dim=6, layout=layout)
+    exact = reference.exact_rotation(x.tolist(), 100, SCHEDULE, layout)
+    got = rotary.apply(x[np.newaxis], start=100)[0]
+    for value, true in zip(got.tolist(), exact, strict=True):
+        assert abs(Decimal(value) - true) <= Decimal(2) ** -51 * Decimal(float(np.abs(x).max()))
+    # what is not turned stays
+    assert exact[6:] == [Decimal(value) for value in x[6:].tolist()]
