@@ -1,0 +1,87 @@
+"""Calls whose cost is not that of their rows: first ones, small ones; and the cost against the number of rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+import timing
+import values
+from timing import Array, Ratio
+
+import posenc_fast as pf
+from posenc_fast._encoding import builders as _api
+from posenc_fast._numbers import exact as _exact
+from posenc_fast._numbers import schedule as _schedule
+from posenc_fast.reference import vaswani_numpy
+
+from . import Measured, compare
+
+
+def forget() -> None:
+    """Everything that was ever computed for a schedule, pi included."""
+    for module in (_api, _schedule, _exact):
+        for function in vars(module).values():
+            if hasattr(function, "cache_clear"):
+                function.cache_clear()
+
+
+def first_building(last: Callable[[pf.Encoding], Array], runs: int) -> Measured:
+    """From nothing to a first result, so that no work can hide behind laziness."""
+    sides = {
+        "first building": lambda _: last(pf.sinusoidal(512)),
+        "128 rows by NumPy": lambda _: vaswani_numpy(128, 512),
+    }
+    times = timing.alternate_prepared(sides, forget, 5 * runs)
+    values.check_rows(np.atleast_2d(sides["first building"](None))[:1], pf.sinusoidal(512), np.array([0]))
+    return compare(times, *sides, 1)
+
+
+def fixed_cost(runs: int) -> Measured:
+    """Calls that have next to nothing to compute; beside them what NumPy takes to do nothing much."""
+    encoding, x, two, row = pf.sinusoidal(2), np.zeros((1, 2), np.float32), np.ones(2), np.empty((1, 2), np.float32)
+    position = np.array([5.0])
+    sides: dict[str, Callable[[], Any]] = {
+        "encode(5.0)": lambda: encoding.encode(5.0),
+        "np.sin of two values": lambda: np.sin(two),
+        "table(1)": lambda: encoding.table(1),
+        "table(1, out=)": lambda: encoding.table(1, out=row),
+        "encode of an array, out=": lambda: encoding.encode(position, out=row),
+        "add_to(x, out=x)": lambda: encoding.add_to(x, out=x),
+        "sinusoidal(2), again": lambda: pf.sinusoidal(2),
+    }
+    times = timing.alternate(sides, 10 * runs)
+    values.check_rows(encoding.encode(5.0), encoding, np.array(5.0))
+    return compare(times, "encode(5.0)", "np.sin of two values", 1)
+
+
+def in_blocks(write: Callable[[Array, int], Any], block: Array, rows: int) -> None:
+    """So many rows, in parts where the memory for all of them would be too large."""
+    for first in range(0, rows, len(block)):
+        write(block[: rows - first], first)
+
+
+def linear(write_of: Callable[[pf.Encoding], Callable[[Array, int], Any]], most: int, runs: int) -> Measured:
+    """Nanoseconds of an element from 1e3 rows on: the worst over the best."""
+    encoding, width = pf.sinusoidal(128), 128
+    write, block = write_of(encoding), timing.warm((1 << 20, width))
+    lengths = [10**n for n in range(3, round(math.log10(most)) + 1)]
+    sides = {f"{rows:.0e} rows": partial(in_blocks, write, block, rows) for rows in lengths}
+    medians = timing.medians(timing.alternate(sides, runs))
+    each = {name: medians[name] / rows / width * 1e9 for name, rows in zip(sides, lengths, strict=True)}
+    write(block[:1000], 0)
+    values.check_rows(block[:1000], encoding, np.arange(1000))
+    spread = max(each.values()) / min(each.values())
+    return Measured(Ratio(spread, spread, spread), each, width)
+
+
+def table_blocks(encoding: pf.Encoding) -> Callable[[Array, int], Any]:
+    return lambda out, first: encoding.table(len(out), start=first, out=out)
+
+
+def encode_blocks(encoding: pf.Encoding) -> Callable[[Array, int], Any]:
+    positions = np.arange(1 << 20, dtype=np.float64)
+    return lambda out, first: encoding.encode(positions[: len(out)], out=out)

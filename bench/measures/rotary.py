@@ -1,0 +1,97 @@
+"""Rotations of queries and keys, beside those of other packages."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+import peers
+import timing
+from timing import Array, Ratio
+
+import posenc_fast as pf
+
+from . import Measured, Skipped, compare
+
+QUERIES = (1, 32, 2048, 128)
+
+
+def rotary_sides(shape: tuple[int, ...]) -> tuple[Array, Array, Callable[[], Any]]:
+    """Random queries, the same turned, and the call that turns others in place."""
+    rotary, rng = pf.Rotary(shape[-1]), np.random.default_rng(0)
+    x = rng.standard_normal(shape, dtype=np.float32)
+    warm = x.copy()
+    turned = rotary.apply(x)
+    half = shape[-1] // 2
+    angles = np.outer(np.arange(shape[-2]), rotary.frequencies)
+    first, second = x[..., :half].astype(np.float64), x[..., half:].astype(np.float64)
+    exact = first * np.cos(angles) - second * np.sin(angles)
+    assert np.abs(turned[..., :half] - exact).max() < 2.0**-24 * np.abs(x).max() * 2
+    return x, turned, partial(rotary.apply, warm, out=warm)
+
+
+def rotary_and_multiply(runs: int) -> Measured:
+    x, _, apply = rotary_sides(QUERIES)
+    factor = np.float32(-1)
+    sides = {"apply in place": apply, "np.multiply": lambda: np.multiply(x, factor, out=x)}
+    return compare(timing.alternate(sides, runs), *sides, x.size)
+
+
+def rotary_and_peer(package: str, runs: int) -> Measured:
+    missing = [
+        name for name in {"onnx": ("onnx", "onnxruntime")}.get(package, ("torch", package)) if not peers.found(name)
+    ]
+    if missing:
+        raise Skipped(f"{' and '.join(missing)} not installed")
+    x, turned, apply = rotary_sides(QUERIES)
+    cos, sin = pf.Rotary(QUERIES[-1]).tables(QUERIES[-2])
+    theirs = {"onnx": peers.onnx_rotary, "transformers": peers.transformers_rotary}[package](x, cos, sin)
+    result = theirs()
+    first = np.asarray(result[0] if isinstance(result, tuple) else result)
+    assert np.abs(first - turned).max() < 1e-5
+    # transformers turns queries and keys at once
+    times = 2 if isinstance(result, tuple) else 1
+    sides = {package: getattr(theirs, "timed", theirs), "apply in place": lambda: [apply() for _ in range(times)]}
+    return compare(timing.alternate(sides, runs), *sides, times * x.size)
+
+
+def rotary_cell(dtype: str, tokens: int, ours: str, runs: int) -> Measured:
+    """Queries of 32 heads and keys of 8, 128 wide, in new tensors, one thread; as in every layer but a model's first."""
+    for package in ("torch", "transformers", *(["ml_dtypes"] if dtype == "bfloat16" else [])):
+        if not peers.found(package):
+            raise Skipped(f"{package} is not installed")
+    torch, rotary = peers.one_thread(), pf.Rotary(128)
+    theirs = importlib.import_module("transformers.models.llama.modeling_llama").apply_rotary_pos_emb
+    package = importlib.import_module("posenc_fast.torch")
+    number_type, source = getattr(torch, dtype), torch.Generator().manual_seed(0)
+    q, k = (torch.randn(1, heads, tokens, 128, generator=source).to(number_type) for heads in (32, 8))
+    exact = [torch.from_numpy(table).repeat(1, 2)[None] for table in rotary.tables(tokens, start=1000)]
+    cos, sin = (table.to(number_type) for table in exact)
+    module = package.RotaryEncoding(rotary)
+    calls = {
+        "module": lambda: module(q, k, start=1000),
+        "function": lambda: package.apply_rotary_pos_emb(q, k, cos, sin),
+    }
+    sides = {ours: calls[ours], "Hugging Face": lambda: theirs(q, k, cos, sin)}
+    with torch.no_grad():
+        given = exact if ours == "module" else (cos, sin)
+        expected = theirs(q.double(), k.double(), *(table.double() for table in given))
+        for got, true in zip(sides[ours](), expected, strict=True):
+            assert (got.double() - true).abs().max() < torch.finfo(number_type).eps * true.abs().max()
+        return compare(timing.alternate(sides, runs), ours, "Hugging Face", 1)
+
+
+def rotary_token(runs: int) -> Measured:
+    """Microseconds of a call, in the place of a ratio; each token has a position of its own."""
+    rotary, x = pf.Rotary(128), np.ones((1, 32, 1, 128), np.float32)
+    position = iter(range(10**9))
+    sides = {
+        "a new position": lambda: rotary.apply(x, start=next(position), out=x),
+        "the same position": lambda: rotary.apply(x, start=1000, out=x),
+    }
+    times = {name: timing.alternate({name: side}, 10 * runs)[name] for name, side in sides.items()}
+    micro = np.percentile(times["a new position"] * 1e6, [50, 25, 75])
+    return Measured(Ratio(*micro.tolist()), {name: float(np.median(t)) * 1e9 for name, t in times.items()}, 1)
