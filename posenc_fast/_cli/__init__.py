@@ -1,1 +1,1 @@
-"""The command line: a module a command, the files that they read and write, what `verify` and `bench` do."""
+"""The command line: a module a command, and the files that they read and write."""

@@ -1,1 +1,1 @@
-"""What the package holds itself against: exact values, hashes of bits, and the speed of NumPy programs."""
+"""Self-checks, which `verify` and `bench` run: exact values, hashes of bits, and speed beside NumPy programs."""
