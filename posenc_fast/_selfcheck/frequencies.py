@@ -46,6 +46,7 @@ _ARGUMENTS: dict[str, tuple[Any, ...]] = {
 }
 
 _FACTORS = {"factor": 8.0, "original_max_position_embeddings": 4096}
+_LLAMA3 = {**_FACTORS, "low_freq_factor": 1.0, "high_freq_factor": 4.0}
 _LISTS = {"short_factor": [1 + i / 64 for i in range(32)], "long_factor": [1.0 + i for i in range(32)]}
 # rope_type: parameters of 64 values a head
 SCALINGS: dict[str, tuple[dict[str, Any], ...]] = {
@@ -69,131 +70,80 @@ SCALINGS: dict[str, tuple[dict[str, Any], ...]] = {
         {**_LISTS, "original_max_position_embeddings": 4096, "factor": 32.0},
         {**_LISTS, "original_max_position_embeddings": 4096, "max_position_embeddings": 131072, "seq_len": 4097},
     ),
-    "llama3": ({**_FACTORS, "low_freq_factor": 1.0, "high_freq_factor": 4.0},),
+    "llama3": (_LLAMA3,),
     "proportional": ({"factor": 3.0, "partial_rotary_factor": 0.25},),
     "axial": ({},),
     "xpos": ({}, {"center": 100.5, "keys": True}),
 }
 BASES = (10000.0, 500000.0, 1234567.0)
 
-_DEEPSEEK = {"type": "yarn", "factor": 40.0, "original_max_position_embeddings": 4096, "mscale": 0.75}
 _PHI3 = {"max_position_embeddings": 131072, "original_max_position_embeddings": 4096, "head_dim": 64}
-# config, and options of `Rotary.from_config`
-CONFIGS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
-    "atoms": (
-        {
-            "model_type": "esmfold2_atom_encoder",
-            "head_dim": 64,
-            "num_spatial_rope_pairs_per_axis": 7,
-            "num_uid_rope_pairs": 9,
-            "spatial_rope_base_frequency": 100.0,
-            "uid_rope_base_frequency": 300.0,
-        },
-        {},
-    ),
-    "clvp_encoder": (
-        {
-            "model_type": "clvp_encoder",
-            "projection_dim": 768,
-            "hidden_size": 768,
-            "num_attention_heads": 12,
-            "use_rotary_embedding": True,
-        },
-        {},
-    ),
-    "deepseek_v3": (
-        {
-            "model_type": "deepseek_v3",
-            "qk_rope_head_dim": 64,
-            "rope_scaling": {**_DEEPSEEK, "mscale_all_dim": 1.0},
-        },
-        {},
-    ),
-    "dinov3_vit": ({"model_type": "dinov3_vit", "hidden_size": 384, "num_attention_heads": 6}, {}),
-    "gemma3_text": (
-        {
-            "model_type": "gemma3_text",
-            "num_hidden_layers": 26,
+# what the config of a model_type says beside it
+_CONFIGS: dict[str, dict[str, Any]] = {
+    "atoms": {
+        "model_type": "esmfold2_atom_encoder",
+        "head_dim": 64,
+        "num_spatial_rope_pairs_per_axis": 7,
+        "num_uid_rope_pairs": 9,
+        "spatial_rope_base_frequency": 100.0,
+        "uid_rope_base_frequency": 300.0,
+    },
+    "clvp_encoder": {
+        "projection_dim": 768,
+        "hidden_size": 768,
+        "num_attention_heads": 12,
+        "use_rotary_embedding": True,
+    },
+    "deepseek_v3": {
+        "qk_rope_head_dim": 64,
+        "rope_scaling": {**_FACTORS, "type": "yarn", "factor": 40.0, "mscale": 0.75, "mscale_all_dim": 1.0},
+    },
+    "dinov3_vit": {"hidden_size": 384, "num_attention_heads": 6},
+    "gemma3_text": {
+        "num_hidden_layers": 26,
+        "rope_theta": 1e6,
+        "rope_local_base_freq": 1e4,
+        "rope_scaling": {"rope_type": "linear", "factor": 8.0},
+    },
+    "gemma4_text": {"head_dim": 256, "num_hidden_layers": 6},
+    "gpt_neox": {"hidden_size": 6144, "num_attention_heads": 64, "rotary_pct": 0.25},
+    "gpt_oss": {
+        "head_dim": 64,
+        "rope_theta": 150000.0,
+        "rope_scaling": {**_FACTORS, "rope_type": "yarn", "factor": 32.0, "truncate": False},
+    },
+    "hunyuan_v1_dense": {"head_dim": 128, "rope_scaling": {"type": "dynamic", "alpha": 1000.0}},
+    "llama": {
+        "head_dim": 128,
+        "rope_theta": 500000.0,
+        "rope_scaling": {"rope_type": "llama3", **_LLAMA3, "original_max_position_embeddings": 8192},
+    },
+    "minimax_m3_vl_vision": {"head_dim": 80},
+    "ministral3": {
+        "head_dim": 128,
+        "rope_parameters": {
+            "type": "yarn",
             "rope_theta": 1e6,
-            "rope_local_base_freq": 1e4,
-            "rope_scaling": {"rope_type": "linear", "factor": 8.0},
+            "factor": 16.0,
+            "original_max_position_embeddings": 16384,
+            "mscale": 1.0,
+            "mscale_all_dim": 1.0,
+            "llama_4_scaling_beta": 0.1,
         },
-        {"layer_type": "full_attention"},
-    ),
-    "gemma4_text": ({"model_type": "gemma4_text", "head_dim": 256, "num_hidden_layers": 6}, {"layer": 5}),
-    "gpt_neox": (
-        {"model_type": "gpt_neox", "hidden_size": 6144, "num_attention_heads": 64, "rotary_pct": 0.25},
-        {},
-    ),
-    "gpt_oss": (
-        {
-            "model_type": "gpt_oss",
-            "head_dim": 64,
-            "rope_theta": 150000.0,
-            "rope_scaling": {
-                "rope_type": "yarn",
-                "factor": 32.0,
-                "truncate": False,
-                "original_max_position_embeddings": 4096,
-            },
-        },
-        {},
-    ),
-    "hunyuan_v1_dense": (
-        {
-            "model_type": "hunyuan_v1_dense",
-            "head_dim": 128,
-            "rope_scaling": {"type": "dynamic", "alpha": 1000.0},
-        },
-        {},
-    ),
-    "llama": (
-        {
-            "model_type": "llama",
-            "head_dim": 128,
-            "rope_theta": 500000.0,
-            "rope_scaling": {
-                "rope_type": "llama3",
-                "factor": 8.0,
-                "low_freq_factor": 1.0,
-                "high_freq_factor": 4.0,
-                "original_max_position_embeddings": 8192,
-            },
-        },
-        {},
-    ),
-    "minimax_m3_vl_vision": ({"model_type": "minimax_m3_vl_vision", "head_dim": 80}, {}),
-    "ministral3": (
-        {
-            "model_type": "ministral3",
-            "head_dim": 128,
-            "rope_parameters": {
-                "type": "yarn",
-                "rope_theta": 1e6,
-                "factor": 16.0,
-                "original_max_position_embeddings": 16384,
-                "mscale": 1.0,
-                "mscale_all_dim": 1.0,
-                "llama_4_scaling_beta": 0.1,
-            },
-        },
-        {},
-    ),
-    "nanochat": (
-        {"model_type": "nanochat", "head_dim": 64, "rope_scaling": {"rope_type": "linear", "factor": 3.0}},
-        {},
-    ),
-    "phi3": ({"model_type": "phi3", **_PHI3, "rope_scaling": {"type": "su", **_LISTS}}, {"seq_len": 4097}),
-    "phimoe": (
-        {
-            "model_type": "phimoe",
-            **_PHI3,
-            "rope_scaling": {"type": "longrope", **_LISTS, "short_mscale": 1.25, "long_mscale": 1.5},
-        },
-        {"seq_len": 4097},
-    ),
-    "pixtral": ({"model_type": "pixtral", "head_dim": 64}, {}),
+    },
+    "nanochat": {"head_dim": 64, "rope_scaling": {"rope_type": "linear", "factor": 3.0}},
+    "phi3": {**_PHI3, "rope_scaling": {"type": "su", **_LISTS}},
+    "phimoe": {**_PHI3, "rope_scaling": {"type": "longrope", **_LISTS, "short_mscale": 1.25, "long_mscale": 1.5}},
+    "pixtral": {"head_dim": 64},
 }
+_OPTIONS: dict[str, dict[str, Any]] = {
+    "gemma3_text": {"layer_type": "full_attention"},
+    "gemma4_text": {"layer": 5},
+    "phi3": {"seq_len": 4097},
+    "phimoe": {"seq_len": 4097},
+}
+# config, and options of `Rotary.from_config`
+CONFIGS = {name: ({"model_type": name, **config}, _OPTIONS.get(name, {})) for name, config in _CONFIGS.items()}
 
 _DAY = 86400
 _PERIODS: dict[str, list[Any]] = {
