@@ -48,10 +48,10 @@ def table(out: Array, past: bool) -> Callable[[], None]:
     stride = ((d + 7) // 8 | 1) * 8
     anchors, offsets = (warm_at((count,), np.float64, 0) for count in (4 * d, 2 * HALF * stride))
     anchors[:], offsets[:] = 0.6, 0.8
-    given = out.ctypes.data, rows, d, HALF, stride, anchors.ctypes.data, offsets.ctypes.data, int(past)
+    arguments = out.ctypes.data, rows, d, HALF, stride, anchors.ctypes.data, offsets.ctypes.data, int(past)
 
     def fill(_: tuple[Array, ...] = (out, anchors, offsets)) -> None:  # the default keeps the memory alive
-        library.bare_table(*given)
+        library.bare_table(*arguments)
 
     return fill
 
@@ -61,9 +61,9 @@ def encode(positions: Array, frequencies: Array, out: Array) -> Callable[[], Non
     library, waves = _library(), len(frequencies)
     assert out.shape == (len(positions), 2 * waves)
     high, low = frequencies / (2 * np.pi), np.zeros(waves)
-    given = out.ctypes.data, len(positions), waves, positions.ctypes.data, high.ctypes.data, low.ctypes.data
+    arguments = out.ctypes.data, len(positions), waves, positions.ctypes.data, high.ctypes.data, low.ctypes.data
 
     def fill(_: tuple[Array, ...] = (positions, high, low, out)) -> None:
-        library.bare_encode(*given)
+        library.bare_encode(*arguments)
 
     return fill

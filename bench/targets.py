@@ -57,13 +57,13 @@ class Target(NamedTuple):
 # ---- the list -------------------------------------------------------------------------------------------------------
 
 
-def bar(name: str, what: str, sense: str, bound: float, measure: Callable[..., Measured], *given: Any) -> Target:
-    return Target(name, what, sense, bound, partial(measure, *given))
+def bar(name: str, what: str, sense: str, bound: float, measure: Callable[..., Measured], *arguments: Any) -> Target:
+    return Target(name, what, sense, bound, partial(measure, *arguments))
 
 
-def shown(name: str, what: str, measure: Callable[..., Measured], *given: Any) -> Target:
-    """What has no bar, and is reported beside them."""
-    return Target(name, what, "", math.nan, partial(measure, *given))
+def shown(name: str, what: str, measure: Callable[..., Measured], *arguments: Any) -> Target:
+    """Return a target without a bar, which is reported beside them."""
+    return Target(name, what, "", math.nan, partial(measure, *arguments))
 
 
 def table_targets() -> list[Target]:
@@ -162,7 +162,8 @@ def other_targets(most: int) -> list[Target]:
 
 
 def rotary_cells() -> list[Target]:
-    """The bounds of bfloat16 are those of the rotary CPU kernel published for transformers, and 0.6 of it, for many tokens."""
+    """Return the targets of rotation in torch, by type and number of tokens."""
+    # of the rotary CPU kernel published for transformers, and 0.6 of it for many tokens
     bounds = {("bfloat16", 1): 25 / 39, ("bfloat16", 128): 220 / 1200, ("bfloat16", 2048): 5200 / 37000}
     cells = [(dtype, tokens) for dtype in ("bfloat16", "float16", "float32") for tokens in (1, 128, 2048)]
     what = " / Hugging Face eager, queries and keys, tokens: "
@@ -190,7 +191,7 @@ def reported(long: bool) -> list[Target]:
     first = "first sinusoidal(512) and 128 rows / 128 rows by NumPy"
     cached = "table in torch, in the cache / module"
     memset = "table, float32, `out=` warm / memset"
-    found = [
+    targets = [
         *(
             shown(f"memset-{rows}x{d}", memset, table_and_memset, (rows, d), np.float32)
             for rows, d in ((256, 512), SEQUENCE, LARGE, HUGE)
@@ -209,7 +210,7 @@ def reported(long: bool) -> list[Target]:
         shown("one-sine-2048x512", one_sine, fastest_peer, SEQUENCE, "one sine"),
         shown("one-sine-8192x1024", one_sine, fastest_peer, LARGE, "one sine"),
     ]
-    return found + ([shown("memory-map", "table into a file of 1 GiB / fill of it", memory_map)] if long else [])
+    return targets + ([shown("memory-map", "table into a file of 1 GiB / fill of it", memory_map)] if long else [])
 
 
 # ---- running and printing -------------------------------------------------------------------------------------------
@@ -225,10 +226,10 @@ def held(target: Target, measured: Measured) -> str:
 HEADING = "| name | ratio | target | measured | middle half of the runs | verdict |\n|---|---|---|---|---|---|"
 
 
-def row(found: dict[str, Any]) -> str:
-    ratio = found["ratio"]
-    cells = [found["name"], found["what"], found["target"] or "-", f"{ratio['median']:.3g}"]
-    cells += [f"{ratio['low']:.3g} to {ratio['high']:.3g}", found["verdict"]]
+def row(result: dict[str, Any]) -> str:
+    ratio = result["ratio"]
+    cells = [result["name"], result["what"], result["target"] or "-", f"{ratio['median']:.3g}"]
+    cells += [f"{ratio['low']:.3g} to {ratio['high']:.3g}", result["verdict"]]
     return f"| {' | '.join(cells)} |"
 
 
@@ -254,7 +255,7 @@ def machine() -> str:
 
 
 def load() -> str:
-    """Others on the same machine spoil the comparison of one worker with two first of all."""
+    """Return the load: others on the same machine spoil the comparison of one worker with two first of all."""
     return f"{os.getloadavg()[0]:.2f}" if hasattr(os, "getloadavg") else "unknown"
 
 
@@ -303,7 +304,7 @@ def main() -> None:
     print(f"\nSkipped, because not installed: {absent or 'none'}.")
     print(f"Load average of the last minute: {before} before, {load()} after; 1 is this program alone.")
     if options.write:
-        rows = [row(found) for found in records if found["target"]]
+        rows = [row(result) for result in records if result["target"]]
         tables.put("bench/README.md", "targets", "\n".join([f"Measured on {machine()}.\n", HEADING, *rows]))
     if options.json:
         options.json.write_text(

@@ -205,9 +205,9 @@ def rotary(name: str, tokens: int, start: int, dtype: str) -> Task:
             return turn(queries, keys, start=start)[0]
 
     frequencies, half, true = exact.schedule(width, base), width // 2, []
-    given = queries.double().numpy()
+    doubles = queries.double().numpy()
     for p, head, c in drawn(tokens, 32, width):
-        first, second = (exact.number(float(given[0, head, p, k])) for k in (c % half, c % half + half))
+        first, second = (exact.number(float(doubles[0, head, p, k])) for k in (c % half, c % half + half))
         sine, cosine = exact.sincos(start + p, frequencies[c % half])
         with mpmath.workprec(exact.PRECISION):
             value = first * cosine - second * sine if c < half else second * cosine + first * sine

@@ -33,10 +33,10 @@ def shape(request: pytest.FixtureRequest) -> tuple[int, int]:
     return request.param
 
 
-def timed(benchmark: Any, group: str, slow: bool, call: Any, *given: Any) -> Any:
+def timed(benchmark: Any, group: str, slow: bool, call: Any, *arguments: Any) -> Any:
     """Many rounds, or three of what takes a second or so."""
     benchmark.group = group
-    return benchmark.pedantic(call, given, rounds=3, warmup_rounds=1) if slow else benchmark(call, *given)
+    return benchmark.pedantic(call, arguments, rounds=3, warmup_rounds=1) if slow else benchmark(call, *arguments)
 
 
 def test_one_token(benchmark: Any, backend: str) -> None:

@@ -1,4 +1,4 @@
-"""What the benchmarks add to the package's own way of measuring: memory whose state is known, and calls made anew."""
+"""Add to the package's own way of measuring: memory whose state is known, and calls made anew."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
 
 
 def alternate_prepared(sides: Mapping[str, Callable[[Any], Any]], prepare: Callable[[], Any], runs: int) -> Times:
-    """As `alternate`, for calls of what has to be made anew each time: a sample is one call, of what ``prepare`` returned."""
+    """Do as `alternate`, for calls of what is made anew: a sample is one call, of what ``prepare`` returned."""
     times: Times = {name: np.empty(runs) for name in sides}
     with no_collection():
         for i in range(-1, runs):  # the first run, to be overwritten by the last, warms up
@@ -36,7 +36,7 @@ def alternate_prepared(sides: Mapping[str, Callable[[Any], Any]], prepare: Calla
 
 
 def memset(array: Array, byte: int = 0) -> Callable[[], Any]:
-    """A call of libc's memset over the array's bytes."""
+    """Return a call of libc's memset over the array's bytes."""
     assert array.flags.c_contiguous
     address, size = array.ctypes.data, array.nbytes
 
@@ -47,7 +47,7 @@ def memset(array: Array, byte: int = 0) -> Callable[[], Any]:
 
 
 def steady_malloc() -> None:
-    """New arrays of less than 16 MiB are recycled memory, larger ones come fresh from the system.
+    """Let new arrays of less than 16 MiB be recycled memory, and larger ones come fresh from the system.
 
     So it is in a young process anyway; later glibc moves the border, and a ratio would depend on what ran before it.
     """
@@ -59,21 +59,21 @@ def steady_malloc() -> None:
 
 
 def warm(shape: tuple[int, ...], dtype: npt.DTypeLike = np.float32) -> Array:
-    """Memory that has been written before: its pages are there."""
+    """Return memory that has been written before: its pages are there."""
     array = np.empty(shape, dtype)
     array.fill(1)
     return array
 
 
 def warm_at(shape: tuple[int, ...], dtype: npt.DTypeLike, offset: int) -> Array:
-    """The same, so many bytes behind the start of a cache line."""
+    """Return the same, ``offset`` bytes behind the start of a cache line."""
     size = math.prod(shape) * np.dtype(dtype).itemsize
     room = warm((size + 128,), np.uint8)
     return np.ndarray(shape, dtype, room, -room.ctypes.data % 64 + offset)
 
 
 def fresh(shape: tuple[int, ...], dtype: npt.DTypeLike = np.float32) -> Array:
-    """Memory that nobody has touched: the first write of each page is a fault.
+    """Return memory that nobody has touched: the first write of each page is a fault.
 
     With huge pages where they are to be had, as NumPy asks for.
     """

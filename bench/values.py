@@ -1,4 +1,4 @@
-"""Are the values that were timed the right ones? Every benchmark asks, of blocks of rows where a table is large."""
+"""Check the values that were timed: every benchmark does, in blocks of rows where a table is large."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ COMPARED = 1 << 17
 
 
 def dtype_of(name: str) -> np.dtype[Any]:
-    """bfloat16 as well, which NumPy has no name for."""
+    """Return a dtype by name, of bfloat16 as well, which NumPy has none for."""
     return np.dtype(getattr(importlib.import_module("ml_dtypes"), name) if name == "bfloat16" else name)
 
 
 def bound(exact: Array, dtype: np.dtype[Any]) -> Array:
-    """Half a unit in the last place and a little for results rounded from an exact value; one and a little for float64."""
+    """Return half a unit in the last place and a little for results rounded once; one and a little for float64."""
     format_ = format_of(dtype)
     assert format_ is not None
     bits, least = format_.bits, format_.least
@@ -34,7 +34,7 @@ def bound(exact: Array, dtype: np.dtype[Any]) -> Array:
 
 
 def blocks(length: int, width: int) -> list[slice]:
-    """First rows, some about the middle, last rows: all of a small table."""
+    """Return the first rows, some about the middle, last rows: all of a small table."""
     rows = max(1, COMPARED // width)
     if length <= rows:
         return [slice(0, length)]
@@ -43,13 +43,13 @@ def blocks(length: int, width: int) -> list[slice]:
 
 
 def true_rows(encoding: pf.Encoding, positions: Array) -> Array:
-    """float64 rows by the reference."""
+    """Return float64 rows by the reference."""
     with pf.use_backend("python"):
         return reference.Encoding._of(encoding._sinusoids).encode(positions, dtype=np.float64)
 
 
 def check_rows(values: Array, encoding: pf.Encoding, positions: Array, added: Array | float = 0.0) -> None:
-    """The rows (..., len(positions), d) are those of the encoding, plus what was added, within the promise."""
+    """Check that rows (..., len(positions), d) are those of the encoding, plus what was added, within the promise."""
     exact = true_rows(encoding, positions) + added
     error = np.abs(values.astype(np.float64) - exact)
     excess = error - bound(exact, values.dtype)
@@ -59,13 +59,13 @@ def check_rows(values: Array, encoding: pf.Encoding, positions: Array, added: Ar
 
 
 def check_table(table: Array, encoding: pf.Encoding, start: int = 0) -> None:
-    """A table of posenc_fast keeps its promise."""
+    """Check that a table of posenc_fast keeps its promise."""
     for part in blocks(*table.shape):
         check_rows(table[part], encoding, start + np.arange(part.start, part.stop))
 
 
 def check_near(table: Array, encoding: pf.Encoding, tolerance: float) -> None:
-    """Another program's table has the right values, as well as its arithmetic allows."""
+    """Check that another program's table is right, as well as its arithmetic allows."""
     assert table.shape[1] == encoding.d_model
     for part in blocks(*table.shape):
         difference = np.abs(np.asarray(table[part]) - true_rows(encoding, np.arange(part.start, part.stop))).max()
@@ -73,5 +73,5 @@ def check_near(table: Array, encoding: pf.Encoding, tolerance: float) -> None:
 
 
 def single_tolerance(length: int) -> float:
-    """What float32 angles cost: a frequency, a product and an exponential are each rounded."""
+    """Return what float32 angles cost: a frequency, a product and an exponential are each rounded."""
     return 1e-6 + length * 2.0**-21

@@ -9,7 +9,7 @@ from timing import Ratio, Times
 
 
 class Skipped(Exception):
-    """Why a target cannot be measured here."""
+    """The reason why a target cannot be measured here."""
 
 
 class Measured(NamedTuple):
@@ -20,6 +20,6 @@ class Measured(NamedTuple):
 
 
 def compare(times: Times, above: str, below: str, elements: int) -> Measured:
-    """The ratio of two sides, and the medians of all."""
+    """Return the ratio of two sides, and the medians of all."""
     sides = {name: median / elements * 1e9 for name, median in timing.medians(times).items()}
     return Measured(timing.ratio(times, above, below), sides, elements)

@@ -22,7 +22,7 @@ from . import Measured, compare
 
 
 def forget() -> None:
-    """Everything that was ever computed for a schedule, pi included."""
+    """Forget all that was computed for a schedule, pi included."""
     for module in (_api, _schedule, _exact):
         for function in vars(module).values():
             if hasattr(function, "cache_clear"):
@@ -30,7 +30,7 @@ def forget() -> None:
 
 
 def first_building(last: Callable[[pf.Encoding], Array], runs: int) -> Measured:
-    """From nothing to a first result, so that no work can hide behind laziness."""
+    """Measure from nothing to a first result, so that no work can hide behind laziness."""
     sides = {
         "first building": lambda _: last(pf.sinusoidal(512)),
         "128 rows by NumPy": lambda _: vaswani_numpy(128, 512),
@@ -41,7 +41,7 @@ def first_building(last: Callable[[pf.Encoding], Array], runs: int) -> Measured:
 
 
 def fixed_cost(runs: int) -> Measured:
-    """Calls that have next to nothing to compute; beside them what NumPy takes to do nothing much."""
+    """Measure calls that have next to nothing to compute; beside them what NumPy takes to do nothing much."""
     encoding, x, two, row = pf.sinusoidal(2), np.zeros((1, 2), np.float32), np.ones(2), np.empty((1, 2), np.float32)
     position = np.array([5.0])
     sides: dict[str, Callable[[], Any]] = {
@@ -59,13 +59,13 @@ def fixed_cost(runs: int) -> Measured:
 
 
 def in_blocks(write: Callable[[Array, int], Any], block: Array, rows: int) -> None:
-    """So many rows, in parts where the memory for all of them would be too large."""
+    """Write rows, in parts where the memory for all of them would be too large."""
     for first in range(0, rows, len(block)):
         write(block[: rows - first], first)
 
 
 def linear(write_of: Callable[[pf.Encoding], Callable[[Array, int], Any]], most: int, runs: int) -> Measured:
-    """Nanoseconds of an element from 1e3 rows on: the worst over the best."""
+    """Measure nanoseconds of an element from 1e3 rows on: the worst over the best."""
     encoding, width = pf.sinusoidal(128), 128
     write, block = write_of(encoding), timing.warm((1 << 20, width))
     lengths = [10**n for n in range(3, round(math.log10(most)) + 1)]

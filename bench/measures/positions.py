@@ -16,7 +16,7 @@ from . import Measured, Skipped, compare
 
 
 def timestamps() -> Array:
-    """Seconds since 1970 with their fractions, in no order."""
+    """Return seconds since 1970 with their fractions, in no order."""
     return np.random.default_rng(1706).uniform(0, 2e9, 1_000_000)
 
 
@@ -74,7 +74,7 @@ def encode_and_numpy(runs: int) -> Measured:
 
 
 def one_timestep(runs: int) -> Measured:
-    """A new row as diffusion models want it; NumPy in the faster of float64 and float32, with ready frequencies."""
+    """Measure a new row as diffusion models want it; NumPy in the faster of two types, with ready frequencies."""
     encoding = pf.sinusoidal(320, layout="concatenated")
     double = encoding.frequencies[:160].copy()
     single = double.astype(np.float32)

@@ -20,7 +20,7 @@ QUERIES = (1, 32, 2048, 128)
 
 
 def rotary_sides(shape: tuple[int, ...]) -> tuple[Array, Array, Callable[[], Any]]:
-    """Random queries, the same turned, and the call that turns others in place."""
+    """Return random queries, the same turned, and the call that turns others in place."""
     rotary, rng = pf.Rotary(shape[-1]), np.random.default_rng(0)
     x = rng.standard_normal(shape, dtype=np.float32)
     warm = x.copy()
@@ -59,7 +59,7 @@ def rotary_and_peer(package: str, runs: int) -> Measured:
 
 
 def rotary_cell(dtype: str, tokens: int, ours: str, runs: int) -> Measured:
-    """Queries of 32 heads and keys of 8, 128 wide, in new tensors, one thread; as in every layer but a model's first."""
+    """Measure queries of 32 heads and keys of 8, in new tensors, one thread: as in every layer but a model's first."""
     for package in ("torch", "transformers", *(["ml_dtypes"] if dtype == "bfloat16" else [])):
         if not peers.found(package):
             raise Skipped(f"{package} is not installed")
@@ -77,15 +77,15 @@ def rotary_cell(dtype: str, tokens: int, ours: str, runs: int) -> Measured:
     }
     sides = {ours: calls[ours], "Hugging Face": lambda: theirs(q, k, cos, sin)}
     with torch.no_grad():
-        given = exact if ours == "module" else (cos, sin)
-        expected = theirs(q.double(), k.double(), *(table.double() for table in given))
+        tables = exact if ours == "module" else (cos, sin)
+        expected = theirs(q.double(), k.double(), *(table.double() for table in tables))
         for got, true in zip(sides[ours](), expected, strict=True):
             assert (got.double() - true).abs().max() < torch.finfo(number_type).eps * true.abs().max()
         return compare(timing.alternate(sides, runs), ours, "Hugging Face", 1)
 
 
 def rotary_token(runs: int) -> Measured:
-    """Microseconds of a call, in the place of a ratio; each token has a position of its own."""
+    """Measure microseconds of a call, in the place of a ratio; each token has a position of its own."""
     rotary, x = pf.Rotary(128), np.ones((1, 32, 1, 128), np.float32)
     position = iter(range(10**9))
     sides = {

@@ -15,7 +15,7 @@ from . import Measured, Skipped, compare
 
 
 def add(shape: tuple[int, int, int], runs: int) -> Measured:
-    """In place, both on the same x; the other side has its table ready."""
+    """Measure sums in place, both on the same x; the other side has its table ready."""
     encoding = pf.sinusoidal(shape[2])
     table, x = encoding.table(shape[1]), timing.warm(shape)
     sides = {"add_to": lambda: encoding.add_to(x, out=x), "np.add": lambda: np.add(x, table, out=x)}
@@ -28,7 +28,7 @@ def add(shape: tuple[int, int, int], runs: int) -> Measured:
 
 
 def module(shape: tuple[int, int, int], x_scale: float, inplace: bool, runs: int) -> Measured:
-    """torch's module beside a tutorial's line with the table ready, (batch, length, d_model); in evaluation."""
+    """Measure the module of torch, in evaluation, beside a tutorial's line with the table ready."""
     if not peers.found("torch"):
         raise Skipped("torch is not installed")
     torch = peers.one_thread()

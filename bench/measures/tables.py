@@ -27,7 +27,7 @@ HUGE = (131072, 512)
 
 
 def table_and_memset(shape: tuple[int, int], dtype: Any, runs: int) -> Measured:
-    """Both write the same warm buffer; beside them another byte than zero, which some processors store more slowly."""
+    """Measure both into the same warm buffer; beside them memset of ones, which some processors store more slowly."""
     encoding, out = pf.sinusoidal(shape[1]), timing.warm(shape, dtype)
     sides = {
         "table": lambda: encoding.table(shape[0], dtype=dtype, out=out),
@@ -41,7 +41,7 @@ def table_and_memset(shape: tuple[int, int], dtype: Any, runs: int) -> Measured:
 
 
 def table_and_bare(shape: tuple[int, int], offset: int, runs: int) -> Measured:
-    """Beside the bare loops, through the cache and past it; out begins so many bytes behind the start of a cache line."""
+    """Measure a table beside the bare loops, through and past the cache; out begins ``offset`` bytes into a line."""
     if not bare.found():
         raise Skipped("there is no C compiler for x86-64")
     encoding, out = pf.sinusoidal(shape[1]), timing.warm_at(shape, np.float32, offset)
@@ -92,7 +92,7 @@ def tutorial(shape: tuple[int, int], warm: bool, runs: int) -> Measured:
 
 
 def fastest_peer(shape: tuple[int, int], layout: str, runs: int) -> Measured:
-    """The smallest ratio of any peer; all of them alternate with the table of the same layout."""
+    """Measure the smallest ratio of any peer; all of them alternate with the table of the same layout."""
     length, width = shape
     columns = "interleaved" if layout == "one sine" else layout
     encoding = pf.sinusoidal(width, layout=columns)
@@ -106,7 +106,7 @@ def fastest_peer(shape: tuple[int, int], layout: str, runs: int) -> Measured:
 
 
 def fresh_table(shape: tuple[int, int], runs: int) -> Measured:
-    """Memory straight from the system: what is left of the difference once every page has to be had first."""
+    """Measure memory straight from the system: what is left of the difference once every page has to be had first."""
     encoding = pf.sinusoidal(shape[1])
     sides = {
         "table, fresh memory": lambda out: encoding.table(shape[0], out=out),
@@ -118,7 +118,7 @@ def fresh_table(shape: tuple[int, int], runs: int) -> Measured:
 
 
 def processors() -> float:
-    """How many processors two threads of pure computing get at this moment."""
+    """Return how many processors two threads of pure computing get at this moment."""
     block = bytes(1 << 24)
     begin, cpu = time.perf_counter(), time.process_time()
     with ThreadPoolExecutor(2) as pool:
@@ -163,7 +163,7 @@ def levels(first: str, second: str, offset: int, runs: int) -> Measured:
 
 
 def memory_map(runs: int) -> Measured:
-    """1 GiB of a file: the same table, beside a fill of the same map."""
+    """Measure 1 GiB of a file: the same table, beside a fill of the same map."""
     encoding, shape = pf.sinusoidal(128), (1 << 21, 128)
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory, "table.npy")

@@ -1,4 +1,4 @@
-"""What commands say on the parser, and what several of them take: numbers, and the options of an encoding."""
+"""Put commands on the parser, and read what several of them take: numbers, and the options of an encoding."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .arrays import read_array, read_vector
 
 __all__ = ["Parser", "add_command", "add_encoding", "add_progress", "add_rows", "encoding_of", "number", "shielded"]
 
-# those of `sinusoidal`; what is not given is not there
+# arguments of `sinusoidal`; an option that is absent keeps its default
 _OPTIONS = ("base", "freq_shift", "first", "frequencies", "layout", "functions", "odd", "scale")
 _WORDS = {"true": True, "false": False, "none": None}
 
@@ -39,14 +39,14 @@ class Parser(argparse.ArgumentParser):
 def add_command(
     commands: Any, run: Callable[[argparse.Namespace], int | None], name: str, help: str, about: str = "", end: str = ""
 ) -> argparse.ArgumentParser:
-    """The parser of one command, which ``run`` carries out."""
+    """Return the parser of one command, which ``run`` carries out."""
     parser: argparse.ArgumentParser = commands.add_parser(name, help=help, description=about, epilog=end)
     parser.set_defaults(run=run)
     return parser
 
 
 def shielded(argument: str) -> str:
-    """The argument, with a space before it where argparse would take a value for an option: -sin, -1e3."""
+    """Return the argument, with a space before it where argparse would take a value for an option: -sin, -1e3."""
     if argument.startswith("-"):
         with contextlib.suppress(ValueError):
             float(argument)
@@ -55,7 +55,7 @@ def shielded(argument: str) -> str:
 
 
 def number(text: str) -> int | float:
-    """An integer as an int: exact, however large."""
+    """Return a number, an integer as an int: exact, however large."""
     try:
         return int(text)
     except ValueError:
@@ -63,7 +63,7 @@ def number(text: str) -> int | float:
 
 
 def add_rows(parser: argparse.ArgumentParser) -> None:
-    """How rows are computed."""
+    """Add the options of how rows are computed."""
     parser.add_argument("--dtype", choices=TYPES, default="float32", help="default float32")
     parser.add_argument(
         "--precision",
@@ -115,10 +115,10 @@ def add_encoding(parser: argparse.ArgumentParser) -> None:
 
 
 def encoding_of(arguments: argparse.Namespace, width: str, usual: int | None = None) -> Encoding:
-    """The encoding that the options say; ``width`` is how the command calls d_model, ``usual`` what it is if not given."""
-    given = {name: getattr(arguments, name) for name in _OPTIONS if hasattr(arguments, name)}
+    """Return the encoding that the options say; ``width`` is the command's name of d_model, ``usual`` its default."""
+    options = {name: getattr(arguments, name) for name in _OPTIONS if hasattr(arguments, name)}
     if arguments.preset is not None:
-        for name in given:
+        for name in options:
             raise ValueError(
                 f"--preset excludes --{name.replace('_', '-')}; leave one of them out (--set has what a preset takes)"
             )
@@ -128,9 +128,9 @@ def encoding_of(arguments: argparse.Namespace, width: str, usual: int | None = N
     d_model = usual if arguments.d_model is None else arguments.d_model
     if d_model is None:
         raise ValueError(f"give {width}, the number of columns, or a --preset that has one")
-    if "frequencies" in given:
-        given["frequencies"] = read_vector(given["frequencies"])
-    return sinusoidal(d_model, **given)
+    if "frequencies" in options:
+        options["frequencies"] = read_vector(options["frequencies"])
+    return sinusoidal(d_model, **options)
 
 
 def _preset(arguments: argparse.Namespace, width: str, usual: int | None) -> Encoding:

@@ -76,13 +76,13 @@ def open_vector(path: str) -> Iterator[Vector]:
 
 
 def read_vector(path: str) -> Array:
-    """The one-dimensional array of a .npy file."""
+    """Return the one-dimensional array of a .npy file."""
     with open_vector(path) as vector:
         return vector.take(vector.length)
 
 
 def read_array(path: str) -> Array:
-    """The array of a .npy file."""
+    """Return the array of a .npy file."""
     with open(path, "rb") as file, _reading(path, "a .npy file of numbers"):
         return _array(file, os.fstat(file.fileno()).st_size)
 
@@ -93,7 +93,7 @@ def _array(file: IO[bytes], size: int) -> Array:
 
 
 def _header(file: IO[bytes], size: int) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Shape, order and type of the array in a .npy file of so many bytes."""
+    """Return shape, order and type of the array in a .npy file of ``size`` bytes."""
     version = np.lib.format.read_magic(file)
     if version not in ((1, 0), (2, 0)):
         raise ValueError(f"version {version} of the format is not for numbers")
@@ -119,7 +119,7 @@ def _check_room(shape: tuple[int, ...], dtype: np.dtype[Any], there: int) -> Non
 
 
 def _values(file: IO[bytes], dtype: np.dtype[Any], count: int) -> Array:
-    """The next values of a file."""
+    """Return the next values of a file."""
     values = np.empty(count, dtype)
     left = values.view(np.uint8).data
     while left:
@@ -142,7 +142,7 @@ class Archive(NamedTuple):
 
 @contextlib.contextmanager
 def open_archive(path: str) -> Iterator[Archive]:
-    """The arrays of an .npz file or of a .safetensors file."""
+    """Return the arrays of an .npz file or of a .safetensors file."""
     with open(path, "rb") as file:
         yield (_safetensors if path.lower().endswith(".safetensors") else _npz)(path, file)
 
@@ -164,7 +164,7 @@ def _npz(path: str, file: IO[bytes]) -> Archive:
 
 
 def _safetensors(path: str, file: IO[bytes]) -> Archive:
-    """The arrays that a header in JSON lists, with their place behind it."""
+    """Return the arrays that a header in JSON lists, with their place behind it."""
     with _reading(path, "a safetensors file"):
         size = os.fstat(file.fileno()).st_size
         begin = 8 + int.from_bytes(file.read(8), "little")
@@ -200,7 +200,7 @@ def _reading(path: str, what: str) -> Iterator[None]:
 
 
 def as_bfloat16(array: Array) -> Array:
-    """Raw bytes of two, in which NumPy stores bfloat16, as such; as the same numbers in float32 without ml_dtypes."""
+    """Return the bfloat16 numbers of bytes that NumPy stores; without ml_dtypes the same numbers in float32."""
     if array.dtype != np.dtype("V2"):
         return array
     if "bfloat16" in types_here():

@@ -301,12 +301,12 @@ class _Column:
 
 
 def _by_name(column: str | None) -> bool:
-    """Whether a column is given by its name, which is no number."""
+    """Whether a column is chosen by its name, which is no number."""
     return column is not None and not re.fullmatch(r"[0-9]+", column)
 
 
 def column_index(titles: Sequence[str], column: str | None, name: str) -> int:
-    """Return the index of the column that is given by name or by number, or that is the only one."""
+    """Return the index of the column that is chosen by name or by number, or that is the only one."""
     shown = [f"{i} ({title[:40]!r})" for i, title in enumerate(titles[:20])]
     there = f"there are {', '.join(shown)}{', ..' if len(titles) > 20 else ''}"
     if column is None:

@@ -88,7 +88,7 @@ def _csv(file: IO[bytes], shape: Shape, dtype: np.dtype[Any], kept: Kept) -> Ite
 
 
 def _texts(column: Any) -> Sequence[str | None]:
-    """The cells of a column as text, as they are or by Arrow."""
+    """Return the cells of a column as text, as they are or by Arrow."""
     if isinstance(column, tuple):
         return column
     import pyarrow as pa
@@ -98,14 +98,14 @@ def _texts(column: Any) -> Sequence[str | None]:
 
 
 class _Lines(list[str]):
-    """What csv writes, which is a line at a time."""
+    """A list of lines, to which csv writes one at a time."""
 
     def write(self, line: str) -> None:
         self.append(line)
 
 
 def _quoted(rows: Iterable[Sequence[str | None]]) -> list[str]:
-    """Lines of CSV, without their ends."""
+    """Return lines of CSV, without their ends."""
     lines = _Lines()
     # with both characters, so that csv quotes each of them in cells
     csv.writer(lines, lineterminator="\r\n").writerows(rows)
@@ -187,7 +187,7 @@ def _listed() -> str:
 def write_rows(
     arguments: argparse.Namespace, shape: Shape, dtype: np.dtype[Any], notes: Iterable[str], kept: Kept = ()
 ) -> Iterator[Write]:
-    """What takes the rows, a block at a time; OUT is there when all have been taken, and was said to be, with notes."""
+    """Yield what writes a block of rows; OUT is there when all are written, and is reported with notes."""
     path = arguments.output
     size = math.prod(shape) * dtype.itemsize
     if size > sys.maxsize - 4096:

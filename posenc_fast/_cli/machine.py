@@ -40,7 +40,7 @@ def add(commands: Any) -> None:
 
 
 def engine() -> str:
-    """Which backend and level computes."""
+    """Return the backend and level that compute."""
     return ", ".join(filter(None, (_backend.backend(), _backend.isa())))
 
 
@@ -64,18 +64,18 @@ def _verify(arguments: argparse.Namespace) -> int:
     print(f"positions: {', '.join(RANGES)}")
     total = int(100 * seconds)
     with meter(arguments.progress)("verifying", total, " cs") as done:
-        found = verify(seconds, seed, lambda passed: done(int(100 * passed)))
+        findings = verify(seconds, seed, lambda passed: done(int(100 * passed)))
         done(total)
     print("Of what is promised, the largest errors take up, by engine:")
     print(f"{'type':9} {'call':7} {'values':>9}  {'  '.join(f'{name:>8}' for name in engines())}  ")
-    for name in dict.fromkeys(name for name, _, _ in found):
+    for name in dict.fromkeys(name for name, _, _ in findings):
         for call in CALLS:
-            row = [found[name, call, engine] for engine in engines()]
+            row = [findings[name, call, engine] for engine in engines()]
             errors = [finding.worst.share for finding in row]
             shares = "  ".join(f"{share:8.4f}" if share < 100 else f"{share:8.1e}" for share in errors)
             verdict = "held" if all(finding.held for finding in row) else "BROKEN"
             print(f"{name:9} {call:7} {row[0].values:9}  {shares}  {verdict}")
-    broken = {key: finding.worst for key, finding in found.items() if not finding.held}
+    broken = {key: finding.worst for key, finding in findings.items() if not finding.held}
     for (name, call, engine), worst in broken.items():
         backend, level = engines()[engine]
         print(

@@ -44,10 +44,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         Exit status: 0, 1 where nothing was found, 2 for bad arguments or input, 128 and the number of the signal for an
         interruption.
     """
-    given = sys.argv[1:] if argv is None else argv
+    words = sys.argv[1:] if argv is None else argv
     try:
         with interruptible(last=argv is None), _any_character():
-            return _run([shielded(argument) for argument in given])
+            return _run([shielded(argument) for argument in words])
     except KeyboardInterrupt as error:
         number = error.number if isinstance(error, Stopped) else signal.SIGINT
         return _fail("interrupted" if number == signal.SIGINT else f"stopped by {number.name}", 128 + number)
@@ -65,9 +65,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _fail(str(error))
 
 
-def _run(given: list[str]) -> int:
+def _run(words: list[str]) -> int:
     try:
-        arguments = _parser().parse_args(given)
+        arguments = _parser().parse_args(words)
         try:
             status: int = arguments.run(arguments) or 0
         except MemoryError as error:
@@ -80,16 +80,16 @@ def _run(given: list[str]) -> int:
 
 
 def _what_for(error: MemoryError, arguments: argparse.Namespace) -> str:
-    """How much memory there is not, and what it was for: the shape of an array within says nothing to anybody."""
+    """Return how much memory is missing, and for which sizes: the shape of an array within says nothing to anybody."""
     sizes = {name: getattr(arguments, name, None) for name in ("length", "d_model")}
-    given = " and ".join(f"{name}={size}" for name, size in sizes.items() if size is not None)
+    shape = " and ".join(f"{name}={size}" for name, size in sizes.items() if size is not None)
     much = str(error).partition(" for an array")[0]
-    return " for ".join(filter(None, (much, given)))
+    return " for ".join(filter(None, (much, shape)))
 
 
 @contextlib.contextmanager
 def _any_character() -> Iterator[None]:
-    """Standard output escapes what its encoding has not, as standard error does: a name must not become an error."""
+    """Escape on standard output what its encoding has not, as standard error does: a name must not become an error."""
     stream = sys.stdout
     if not isinstance(stream, io.TextIOWrapper):
         yield

@@ -34,7 +34,7 @@ STANDARD = "-"
 
 @contextlib.contextmanager
 def named(name: str, hidden: Path | None = None) -> Iterator[None]:
-    """Give errors without a file's name, or with one that nobody knows, that which the user knows."""
+    """Give errors the file's name that the user knows, where they have none or another."""
     try:
         yield
     except OSError as error:
@@ -44,7 +44,7 @@ def named(name: str, hidden: Path | None = None) -> Iterator[None]:
 
 
 def usable_target(path: str) -> Path:
-    """The regular file behind a path, whether it is there yet or not; an error for what cannot be written."""
+    """Return the regular file behind a path, whether it is there yet or not; an error for what cannot be written."""
     target = Path(os.path.realpath(path))
     # a rename would put a file in the place of a device or of a named pipe
     if target.exists() and not target.is_file():
@@ -62,7 +62,7 @@ def usable_target(path: str) -> Path:
 
 @contextlib.contextmanager
 def opened(path: str) -> Iterator[IO[bytes]]:
-    """A binary file that becomes ``path`` at the end, if there is no error; standard output for -."""
+    """Yield a binary file that becomes ``path`` at the end, if there is no error; standard output for -."""
     if path == STANDARD:
         with named("standard output"), _standard() as file:
             yield file
@@ -86,7 +86,7 @@ def opened(path: str) -> Iterator[IO[bytes]]:
 
 
 def _created(part: Path) -> IO[bytes]:
-    """A file that has no name yet, so that nothing of a process that is killed stays; where that cannot be, ``part``."""
+    """Yield a file that has no name yet, so that a killed process leaves nothing; where that cannot be, ``part``."""
     if hasattr(os, "O_TMPFILE"):
         # file systems without such files have several errors for it
         with contextlib.suppress(OSError):
@@ -134,7 +134,7 @@ def _standard() -> Iterator[IO[bytes]]:
 
 @contextlib.contextmanager
 def scratch(path: str) -> Iterator[tuple[IO[bytes], str]]:
-    """A nameless file on the disk that ``path`` is on, and what to call it."""
+    """Yield a nameless file on the disk that ``path`` is on, and its name for errors."""
     directory = tempfile.gettempdir() if path == STANDARD else str(usable_target(path).parent)
     name = directory if path == STANDARD else path
     try:
@@ -149,12 +149,12 @@ def scratch(path: str) -> Iterator[tuple[IO[bytes], str]]:
 
 
 def _printable(text: str) -> str:
-    """The text with escapes for what a terminal would obey: control characters, directions, halves of characters."""
+    """Escape what a terminal would obey in a text: control characters, directions, halves of characters."""
     return "".join(each if each.isprintable() or each == "\n" else repr(each)[1:-1] for each in text)
 
 
 def say(text: str) -> None:
-    """Print what may have words of a file in it."""
+    """Print a line that may have words of a file in it."""
     print(_printable(text))
 
 
@@ -167,7 +167,7 @@ def complain(text: str) -> None:
 
 
 def give_up_output() -> None:
-    """If standard output does not take what is left for it, the interpreter must not try again."""
+    """Keep the interpreter from writing again what standard output does not take."""
     try:
         sys.stdout.flush()
     except OSError:

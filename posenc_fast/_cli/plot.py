@@ -63,12 +63,12 @@ def _plot(arguments: argparse.Namespace) -> None:
     d_model = 128 if arguments.d_model is None else arguments.d_model
     draw = getattr(plot, arguments.drawing)
     taken = inspect.signature(draw).parameters
-    given = {name: getattr(arguments, name) for name in ("length", "start", "position", "positions", "offset")}
-    given = {name: value for name, value in given.items() if value is not None}
-    for name in given:
+    settings = {name: getattr(arguments, name) for name in ("length", "start", "position", "positions", "offset")}
+    settings = {name: value for name, value in settings.items() if value is not None}
+    for name in settings:
         if name not in taken:
             raise ValueError(f"{arguments.drawing} takes no --{name} (see posenc-fast plot --help)")
-        _check_positions(name, given[name] if name == "positions" else [given[name]])
+        _check_positions(name, settings[name] if name == "positions" else [settings[name]])
     figure, axes = plot.new_figure(3 if "axes" in taken else 1)
     most = _PIXELS / max(figure.get_size_inches())
     if not _DPI <= real(arguments.dpi, "--dpi") <= most:
@@ -79,7 +79,10 @@ def _plot(arguments: argparse.Namespace) -> None:
     if suffix not in known:
         raise ValueError(f"{arguments.output} must end with one of {', '.join(f'.{name}' for name in sorted(known))}")
     draw(
-        arguments.preset if named else encoding, d_model=d_model, **given, **{"axes" if "axes" in taken else "ax": axes}
+        arguments.preset if named else encoding,
+        d_model=d_model,
+        **settings,
+        **{"axes" if "axes" in taken else "ax": axes},
     )
     with opened(arguments.output) as file:
         try:

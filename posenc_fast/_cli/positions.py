@@ -26,7 +26,7 @@ def open_positions(
     kept: IO[bytes] | None,
     meter: Meter,
 ) -> Iterator[Source]:
-    """The positions of a file, or of text on standard input; text is spooled to a file, which has a name for errors.
+    """Yield the positions of a file or of standard input; text is spooled to a file, which has a name for errors.
 
     With ``kept``, another such file, all columns are there as well.
     """

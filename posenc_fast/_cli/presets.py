@@ -56,14 +56,14 @@ def _list(width: int) -> None:
         print("\n".join(sorted(FACTS)))
         return
     for rotary, title in ((False, "encodings"), (True, "rotary encodings")):
-        names = sorted(name for name, found in FACTS.items() if found.rotary == rotary)
+        names = sorted(name for name, facts in FACTS.items() if facts.rotary == rotary)
         print(f"{len(names)} {title}:")
         print("\n".join(_columns(names, width)), end="\n\n")
     print("posenc-fast presets NAME shows one; posenc-fast presets --search WORD finds some")
 
 
 def _columns(names: list[str], width: int) -> list[str]:
-    """Lines of names, sorted downwards, in as few lines as there is room for."""
+    """Return lines of names, sorted downwards, in as few lines as there is room for."""
     lines = 1
     while True:
         columns = [names[i : i + lines] for i in range(0, len(names), lines)]
@@ -78,12 +78,12 @@ def _columns(names: list[str], width: int) -> list[str]:
 def _search(words: list[str], width: int) -> int:
     from ..presets._registry import search, summary
 
-    found = search(*words)
-    if not found:
+    matches = search(*words)
+    if not matches:
         complain(f"no preset mentions {' and '.join(map(repr, words))}")
         return 1
-    cell = max(map(len, found)) + 2
-    for name in found:
+    cell = max(map(len, matches)) + 2
+    for name in matches:
         line = name.ljust(cell) + summary(name)
         # for programs: whole lines
         print(line if len(line) <= width or not is_terminal(sys.stdout) else line[: width - 2].rstrip() + " …")
@@ -134,7 +134,7 @@ def _show(name: str, width: int) -> None:
 
 
 def _print_rows(rows: list[tuple[str, str]], width: int) -> None:
-    """Titles in a column, and beside each its text, which may be long."""
+    """Print titles in a column, and beside each its text, which may be long."""
     cell = max(len(title) for title, _ in rows) + 2
     for title, text in rows:
         plain = re.sub("``?", "", text)

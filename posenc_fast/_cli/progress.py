@@ -1,4 +1,4 @@
-"""How much is done: bars or lines on standard error."""
+"""Show how much is done: bars or lines on standard error."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Meter = Callable[[str, int | None, str], contextlib.AbstractContextManager[Calla
 
 
 def meter(shown: bool | None) -> Meter:
-    """Progress bars of tqdm, or lines where it is not installed; if not told, nothing unless on a terminal."""
+    """Return bars of tqdm, or lines where it is not installed; by default nothing unless on a terminal."""
     if sys.stderr is None or not (is_terminal(sys.stderr) if shown is None else shown):
         return lambda label, total, unit: contextlib.nullcontext(lambda done: None)
     try:
@@ -33,7 +33,7 @@ def meter(shown: bool | None) -> Meter:
 
 @contextlib.contextmanager
 def _lines(label: str, total: int | None, unit: str) -> Iterator[Callable[[int], object]]:
-    """One line on a terminal, else a line for each per cent (each million, where the total is unknown)."""
+    """Show one line on a terminal, else a line for each per cent (each million, where the total is unknown)."""
     begin, end = ("\r", "") if is_terminal(sys.stderr) else ("", "\n")
     before = -1
 

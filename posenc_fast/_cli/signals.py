@@ -24,7 +24,7 @@ class Stopped(KeyboardInterrupt):
 
 @contextlib.contextmanager
 def interruptible(last: bool) -> Iterator[None]:
-    """SIGTERM and SIGHUP raise KeyboardInterrupt, as Ctrl-C does; a second signal does not disturb the cleaning up.
+    """Raise KeyboardInterrupt at SIGTERM and SIGHUP, as at Ctrl-C; a second signal does not disturb the cleaning up.
 
     Nor does any signal disturb the end of the process, if this is the last that it does: its status is settled.
     """
@@ -52,6 +52,6 @@ def interruptible(last: bool) -> Iterator[None]:
 
 
 def complete() -> None:
-    """From here on nothing interrupts: a status that says so must not come with a file that is there."""
+    """Ignore signals from here on: a status that says so must not come with a file that is there."""
     for number in _handled:
         signal.signal(number, signal.SIG_IGN)

@@ -1,4 +1,4 @@
-"""The promises about accuracy, held against exact values on the machine at hand: ``posenc-fast verify``.
+"""Hold the promises about accuracy against exact values on the machine at hand: ``posenc-fast verify``.
 
 The exact values, their schedules included, come from `oracle.py` and the definition in `reference.py`, which share nothing
 with the engines but the formula.
@@ -36,7 +36,7 @@ _FORMATS = {each.name: (each.bits, each.least) for each in FORMATS}
 
 
 def _subnormal(rng: np.random.Generator) -> float:
-    """Close to the middle of two subnormal numbers of one of the types, where its sine is as well."""
+    """Return a position close to the middle of two subnormal numbers of one of the types, where its sine is as well."""
     bits, least = list(_FORMATS.values())[rng.integers(len(_FORMATS))]
     middle = rng.integers(0, 2 ** (bits - 1)) + 0.5 * rng.integers(0, 2)
     near = 1 + math.ldexp(rng.uniform(-1, 1), -int(rng.integers(bits, 60)))
@@ -81,16 +81,16 @@ class Finding(NamedTuple):
         return self.worst.share <= 1
 
     def with_(self, other: Finding) -> Finding:
-        """Both together."""
+        """Return both together."""
         return Finding(self.values + other.values, max(self.worst, other.worst, key=lambda worst: worst.share))
 
 
 def engines() -> dict[str, tuple[Backend, Isa | None]]:
-    """Backend and level of every engine of this machine."""
-    found: dict[str, tuple[Backend, Isa | None]] = {"python": ("python", None)}
+    """Return backend and level of every engine of this machine, by name."""
+    by_name: dict[str, tuple[Backend, Isa | None]] = {"python": ("python", None)}
     for isa in _backend.isa_levels():
-        found[isa] = "cython", isa
-    return found
+        by_name[isa] = "cython", isa
+    return by_name
 
 
 def verify(
@@ -105,7 +105,7 @@ def verify(
         (sinusoidal(d, base=base, freq_shift=shift), exact_frequencies(d, base, shift)) for d, base, shift in _SCHEDULES
     ]
     names = types_here()
-    found: dict[tuple[str, str, str], Finding] = {}
+    findings: dict[tuple[str, str, str], Finding] = {}
     begin, rounds = time.monotonic(), 0
     while rounds < len(RANGES) * len(encodings) or time.monotonic() - begin < seconds:
         draw = list(RANGES.values())[rounds % len(RANGES)]
@@ -121,14 +121,14 @@ def verify(
                     with _backend.use_backend(backend, isa):
                         finding = sample.judge(sample.rows(call, name, x), call, name)
                     key = name, call, engine
-                    found[key] = found[key].with_(finding) if key in found else finding
+                    findings[key] = findings[key].with_(finding) if key in findings else finding
         rounds += 1
         done(min(time.monotonic() - begin, seconds))
-    return found
+    return findings
 
 
 class _Sample:
-    """Some positions, and their exact rows."""
+    """Positions, and their exact rows."""
 
     def __init__(
         self, encoding: Encoding, frequencies: Sequence[Decimal], positions: Array, rng: np.random.Generator
@@ -146,13 +146,13 @@ class _Sample:
         self.noise[1] = 0
 
     def add(self, x: Array) -> None:
-        """Have the sums with x as well."""
+        """Compute the exact sums with x as well."""
         self.exact["add_to"] = _oracle.sums(self.exact["encode"], x, self.x_scale)
         self.scaled["add_to"] = _oracle.scaled(self.exact["add_to"])
         self.largest = np.maximum(1.0, np.abs(x.astype(np.float64) * self.x_scale))
 
     def rows(self, call: str, name: str, x: Array) -> Array:
-        """What the engine in use makes of them."""
+        """Return what the engine in use makes of the positions."""
         result_type, start = float_type(name), self.positions[0].item()
         if call == "encode":
             return self.encoding.encode(self.positions, dtype=result_type)
@@ -163,7 +163,7 @@ class _Sample:
         return np.concatenate([self.encoding.table(1, start=p, dtype=result_type) for p in self.positions.tolist()])
 
     def judge(self, rows: Array, call: str, name: str) -> Finding:
-        """How far rows are from the exact ones, against the bounds of docs/accuracy.md."""
+        """Return how far rows are from the exact ones, against the bounds of docs/accuracy.md."""
         up, exact, exact_low = self.scaled[call]
         values = rows.astype(np.float64)
         # all of this is scaled up by the same power of two, so that nothing is lost of what is subnormal

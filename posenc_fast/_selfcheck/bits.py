@@ -1,4 +1,4 @@
-"""The promise of the same bits everywhere, held against hashes: calls, and the SHA-256 of what each makes of each type.
+"""Hold the promise of the same bits everywhere against hashes: the SHA-256 of what each call makes of each type.
 
 The arguments are integers and short binary fractions of a generator of its own, since functions and random numbers of
 NumPy may differ between machines and versions. `bits.json` has what is expected: of the calls, for a part of the results
@@ -42,7 +42,7 @@ SHORT, LONG = 1, 128
 
 
 def _integers(count: int, seed: int, bits: int) -> npt.NDArray[np.int64]:
-    """Integers of so many bits, with sign: the sequence of splitmix64."""
+    """Return integers of ``bits`` bits and a sign: the sequence of splitmix64."""
     z = np.arange(1, count + 1, dtype=np.uint64) + np.uint64(seed << 32)
     z *= np.uint64(0x9E3779B97F4A7C15)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):
@@ -51,14 +51,14 @@ def _integers(count: int, seed: int, bits: int) -> npt.NDArray[np.int64]:
 
 
 def _values(shape: tuple[int, ...], dtype: np.dtype[Any], seed: int) -> Array:
-    """Numbers of every type."""
+    """Return numbers of any type, with about as many digits as it has."""
     # a float64 has more digits than the others to lose
     fine = _integers(int(np.prod(shape)), seed, 40 if dtype.itemsize == 8 else 10).reshape(shape)
     return (fine / 2.0 ** (36 if dtype.itemsize == 8 else 6)).astype(dtype)
 
 
 def calls() -> dict[str, Callable[[np.dtype[Any], int], Array]]:
-    """Calls that reach every way to the rows, by name: some 65536 values of a type, different for each number."""
+    """Return by name the calls that reach every way to the rows: 65536 values of a type, others for each number."""
     wide, usual, narrow = sinusoidal(512), sinusoidal(64), sinusoidal(6)
     gaps = sinusoidal(33, layout="concatenated", freq_shift=1.0, odd="zero")
     phases = Encoding([1.0, 0.3125, 5.0, 0.0], [0.1, 0.2, 0.25, 0.125], [1.0, 2.0, -0.75, 3.0])
@@ -115,7 +115,7 @@ def _digest(results: Iterable[Array]) -> str:
 
 
 def hashes(times: int) -> Iterator[tuple[str, str]]:
-    """Name and SHA-256 of each call's results of each type, from the engine in use; times: SHORT or LONG."""
+    """Yield name and SHA-256 of each call's results of each type, from the engine in use; times: SHORT or LONG."""
     for name in types_here():
         dtype = float_type(name)
         for call, make in calls().items():
@@ -146,7 +146,7 @@ _FAR = [(1 if k % 2 else -1) * (2.0**49 + 2.0**47 * k + k) for k in range(1, 70)
 
 @functools.cache
 def _by_width() -> list[list[Encoding]]:
-    """Of each width one for each order, with the plans that it has kept."""
+    """Return the encodings of each width, one for each order, with the plans that they keep."""
     return [
         [sinusoidal(width, layout=layout, functions=functions) for layout, functions in _ORDERS] for width in WIDTHS
     ]
@@ -169,25 +169,25 @@ def _pool(dtype: np.dtype[Any]) -> Array:
 
 
 def _some(shape: tuple[int, ...], dtype: np.dtype[Any], seed: int) -> Array:
-    """Values of `_pool`, in an array of their own."""
+    """Return values of `_pool`, in an array of their own."""
     first = 61 * seed % 32768
     return _pool(dtype)[first : first + math.prod(shape)].reshape(shape).copy()
 
 
 def _of_each_width() -> Iterator[tuple[int, Encoding]]:
-    """Width and encoding, of one order and the other in turn: rows that are rotated are the same loops for both."""
+    """Yield width and encoding, of two orders in turn: rows that are rotated are the same loops for both."""
     return ((width, encodings[i % 2]) for i, (width, encodings) in enumerate(zip(WIDTHS, _by_width(), strict=True)))
 
 
 def _tables(t: np.dtype[Any]) -> Iterator[Array]:
-    """Across the ends of spans, and from half a block to half a block."""
+    """Yield tables across the ends of spans, and from half a block to half a block."""
     for width, encoding in _of_each_width():
         yield encoding.table(200, start=4096 * (1 + width % 3) - 131, dtype=t)
         yield encoding.table(192, start=8192, dtype=t)
 
 
 def _long_tables(t: np.dtype[Any]) -> Iterator[Array]:
-    """Through more than one span at a time, and at positions of any size."""
+    """Yield tables through more than one span at a time, and at positions of any size."""
     for width in (6, 33):
         yield sinusoidal(width).table(9000, start=-50, dtype=t)
     encoding = sinusoidal(40)
@@ -231,7 +231,7 @@ def _sums(t: np.dtype[Any]) -> Iterator[Array]:
 
 
 def _middles(t: np.dtype[Any]) -> Iterator[Array]:
-    """Values as near to the middle of two numbers of the type as a double can be, of float64 any."""
+    """Yield values as near to the middle of two numbers of the type as a double can be, of float64 any."""
     places = {8: 53, 4: 24, 2: 11 if t == np.float16 else 8}[t.itemsize]
     for k in range(40):
         frequencies = (1 + np.abs(_integers(100, 2 * k, 30))) / 2.0**30
@@ -263,7 +263,7 @@ def _grids(t: np.dtype[Any]) -> Iterator[Array]:
 
 
 def _cycles(t: np.dtype[Any]) -> Iterator[Array]:
-    """Turns about exact periods, whose quarters are zeros with signs."""
+    """Yield turns about exact periods, whose quarters are zeros with signs."""
     days = fourier_features(periodic(["1D", "12h", "7D"]))
     negative = fourier_features(periodic([7, 24, Fraction(365, 3)]), functions=("-sin", "-cos"), layout="interleaved")
     for encoding in (days, negative):
@@ -274,7 +274,7 @@ def _cycles(t: np.dtype[Any]) -> Iterator[Array]:
 
 
 def _past_the_cache(t: np.dtype[Any]) -> Iterator[Array]:
-    """Rows that begin anywhere in a line of the cache."""
+    """Yield rows past the cache that begin anywhere in one of its lines."""
     encoding = _by_width()[-1][1]
     rows = 2 * (_PAST // (2 * encoding.d_model * t.itemsize) + 1)
     out = np.ones((rows, encoding.d_model), t)
@@ -303,7 +303,7 @@ def _loops() -> dict[str, Callable[[np.dtype[Any]], Iterator[Array]]]:
 
 
 def hashes_of_loops() -> Iterator[tuple[str, str]]:
-    """Name and SHA-256 of what the engine in use makes of each type at all WIDTHS."""
+    """Yield name and SHA-256 of what the engine in use makes of each type at all WIDTHS."""
     for name in types_here():
         for loop, make in _loops().items():
             yield f"{loop}, {name}", _digest(make(float_type(name)))
@@ -313,7 +313,7 @@ def hashes_of_loops() -> Iterator[tuple[str, str]]:
 
 
 def _numbers(value: Encoding | Rotary) -> Iterator[Array]:
-    """Frequencies, the other numbers that make a value what it is, and some rows."""
+    """Yield frequencies, the other numbers that make a value what it is, and some rows."""
     yield value.frequencies
     # quarters of a day among them, whose zeros have signs
     positions = np.array([0.0, 1.0, 77.0, 100003.0, 21600.0, -43200.0])
@@ -329,7 +329,7 @@ def _numbers(value: Encoding | Rotary) -> Iterator[Array]:
 
 
 def hashes_of_frequencies() -> Iterator[tuple[str, str]]:
-    """Name and SHA-256 of each of `sets`, its rows from the engine in use."""
+    """Yield name and SHA-256 of each of `sets`, its rows from the engine in use."""
     for name, make in sets().items():
         yield name, _digest(_numbers(make()))
 
@@ -338,9 +338,9 @@ def hashes_of_frequencies() -> Iterator[tuple[str, str]]:
 
 
 def expected(part: int | str) -> dict[str, str]:
-    """The hashes that all machines have; part: SHORT, LONG, "loops" or "frequencies"."""
-    found: dict[str, str] = json.loads(FILE.read_text("utf-8"))[str(part)]
-    return found
+    """Return the hashes that all machines have; part: SHORT, LONG, "loops" or "frequencies"."""
+    digests: dict[str, str] = json.loads(FILE.read_text("utf-8"))[str(part)]
+    return digests
 
 
 def report() -> bool:
@@ -354,9 +354,9 @@ def report() -> bool:
     return _compare("frequencies", "", dict(hashes_of_frequencies()), expected("frequencies")) and same
 
 
-def _compare(title: str, where: str, found: dict[str, str], right: dict[str, str]) -> bool:
-    other = [name for name, digest in found.items() if right.get(name) != digest]
-    print(f"{title:21} {len(found) - len(other):3} of {len(found):3} hashes are those of all machines")
+def _compare(title: str, where: str, digests: dict[str, str], right: dict[str, str]) -> bool:
+    other = [name for name, digest in digests.items() if right.get(name) != digest]
+    print(f"{title:21} {len(digests) - len(other):3} of {len(digests):3} hashes are those of all machines")
     for name in other:
         print(f"BROKEN: {where}{name}: other bits than on other machines")
     return not other

@@ -154,14 +154,14 @@ _PERIODS: dict[str, list[Any]] = {
 
 
 def sets() -> dict[str, Callable[[], Encoding | Rotary]]:
-    """What makes each Encoding or Rotary, by name."""
+    """Return the builders of each Encoding or Rotary, by name."""
     made: dict[str, Callable[[], Encoding | Rotary]] = {}
     for name in names():
         build = get(name)
-        given = _ARGUMENTS.get(name, (WIDTH,) if facts(name).by_width else ())
-        made[f"preset {name}"] = functools.partial(build, *given)
+        arguments = _ARGUMENTS.get(name, (WIDTH,) if facts(name).by_width else ())
+        made[f"preset {name}"] = functools.partial(build, *arguments)
         if "frequencies" in inspect.signature(build).parameters:
-            made[f"preset {name}, float32"] = functools.partial(build, *given, frequencies="float32")
+            made[f"preset {name}, float32"] = functools.partial(build, *arguments, frequencies="float32")
     for name, cases in SCALINGS.items():
         for i, parameters in enumerate(cases):
             for base in BASES:

@@ -1,4 +1,4 @@
-"""Speed against NumPy programs on the machine at hand: ``posenc-fast bench``. The repository's bench/ has far more."""
+"""Compare speed with NumPy programs on this machine: ``posenc-fast bench``. The repository's bench/ has far more."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ RUNS = 41
 
 
 class Side(NamedTuple):
-    """What is compared: two calls that return the same values up to a tolerance."""
+    """Two calls that are compared, since they return the same values up to a tolerance."""
 
     name: str
     ours: Callable[[], Array]
@@ -45,7 +45,7 @@ class Comparison(NamedTuple):
 
     @property
     def ratio(self) -> float:
-        """How many times as long NumPy's takes: that of the two times that stand beside it."""
+        """Return how many times as long NumPy's takes: the ratio of the two times that stand beside it."""
         return self.numpy / self.ours
 
     @property
@@ -55,7 +55,7 @@ class Comparison(NamedTuple):
 
 
 def compare(side: Side) -> Comparison:
-    """Both sides in turn, on one thread each, after a look whether their values agree."""
+    """Time both sides in turn, on one thread each, after a look whether their values agree."""
     got = side.ours()
     error = float(np.abs(got.astype(np.float64) - side.numpy()).max())
     if not error <= side.tolerance:
@@ -68,7 +68,7 @@ def compare(side: Side) -> Comparison:
 
 
 def sides() -> Iterator[Side]:
-    """What is worth knowing, in half a minute; each against NumPy's way, or what stands behind the stroke."""
+    """Yield what is worth knowing, in half a minute; each against NumPy's way, or what stands behind the stroke."""
     wide, narrow = sinusoidal(512), sinusoidal(64)
     tolerances = {"float64": 1e-9, "float32": 1e-7, "float16": 5e-4, "bfloat16": 4e-3}
     for name in types_here():
@@ -136,7 +136,7 @@ def tutorial(
 
 
 def formula(encoding: Encoding, positions: Floats) -> Floats:
-    """The formula in float64, as `reference.vaswani_numpy` has it, for any encoding of one axis."""
+    """Return the formula's rows in float64, as `reference.vaswani_numpy` has it, for any encoding of one axis."""
     table = np.zeros((len(positions), encoding.d_model))
     heard = encoding.amplitudes != 0
     for phase in np.unique(encoding.phases[heard]):
@@ -149,7 +149,7 @@ def formula(encoding: Encoding, positions: Floats) -> Floats:
 
 
 def _regular(columns: npt.NDArray[np.intp]) -> slice | npt.NDArray[np.intp]:
-    """Columns at equal distances as a slice, which NumPy is faster with."""
+    """Return columns at equal distances as a slice, which NumPy is faster with."""
     steps = np.diff(columns)
     if len(steps) == 0 or (steps != steps[0]).any():
         return columns

@@ -1,4 +1,4 @@
-"""How speed is measured: sides alternate in one process, without garbage collection, and medians are compared."""
+"""Measure speed: sides alternate in one process, without garbage collection, and medians are compared."""
 
 from __future__ import annotations
 
@@ -33,24 +33,24 @@ class Ratio(NamedTuple):
     high: float
 
 
-def seconds(call: Callable[..., Any], repeats: int, *given: Any) -> float:
-    """Time of one sample of so many calls; the result is given back only after the clock has stopped."""
+def seconds(call: Callable[..., Any], repeats: int, *arguments: Any) -> float:
+    """Return the time of a call in a sample of ``repeats``; the result is freed only after the clock has stopped."""
     kept = None
     if repeats == 1:
         begin = time.perf_counter()
-        kept = call(*given)
+        kept = call(*arguments)
         end = time.perf_counter()
     else:
         begin = time.perf_counter()
         for _ in repeat(None, repeats):
-            call(*given)
+            call(*arguments)
         end = time.perf_counter()
     del kept
     return (end - begin) / repeats
 
 
 def _repeats(call: Callable[[], Any]) -> tuple[int, int, float]:
-    """Calls before a sample, calls within it, and the seconds that all of them take."""
+    """Return calls before a sample, calls within it, and the seconds that all of them take."""
     seconds(call, 1)
     once = seconds(call, 1)
     if once < SAMPLE:
@@ -72,7 +72,7 @@ def no_collection() -> Iterator[None]:
 
 
 def alternate(sides: Mapping[str, Callable[[], Any]], runs: int) -> Times:
-    """Seconds of a call of each side, run by run: A B A B ...
+    """Return the seconds of a call of each side, run by run: A B A B ...
 
     Each sample follows untimed calls of its own side, so that no side finds the caches as the other left them.
     """
@@ -90,11 +90,11 @@ def alternate(sides: Mapping[str, Callable[[], Any]], runs: int) -> Times:
 
 
 def ratio(times: Times, above: str, below: str) -> Ratio:
-    """How many times as long one side takes: neighbours are compared, so that a slow moment meets both."""
+    """Return how many times as long one side takes: neighbours are compared, so that a slow moment meets both."""
     low, median, high = np.percentile(times[above] / times[below], [25, 50, 75])
     return Ratio(float(median), float(low), float(high))
 
 
 def medians(times: Times) -> dict[str, float]:
-    """Median seconds of each side."""
+    """Return the median seconds of each side."""
     return {name: float(np.median(values)) for name, values in times.items()}
