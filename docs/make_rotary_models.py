@@ -7,8 +7,8 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from posenc_fast._rotary.config.families import FAMILIES, Family
-from posenc_fast._rotary.config.models import FACTORS, HEADS, NO_ROTARY, NO_ROTATIONS, PARTS, UNREADABLE, usual_base
+from posenc_fast._rotary.config import rules, table
+from posenc_fast._rotary.config.table import Row
 
 HEAD = """\
 # Which rotary does my model use?
@@ -109,77 +109,72 @@ def by_value(values: dict[str, float]) -> list[tuple[float, list[str]]]:
     return [(one, [model for model, value in values.items() if value == one]) for one in sorted(set(values.values()))]
 
 
-def of(table: dict[str, float], family: Family) -> dict[str, float]:
-    return {model: table[model] for model in family.models.split() if model in table}
-
-
-def width(family: Family) -> str:
-    ways = [f"`{key}`" for key in family.width]
-    if family.per_head is not None:
-        ways.append(f"`{family.per_head[0]} // {family.per_head[1]}`")
-    heads = of(dict(HEADS), family) if "head_dim" in family.width else {}
-    known = "; ".join(f"{value}: {', '.join(names)}" for value, names in by_value(heads))
+def width(row: Row, types: list[Row]) -> str:
+    ways = [f"`{key}`" for key in row.width]
+    if row.per_head is not None:
+        ways.append(f"`{row.per_head[0]} // {row.per_head[1]}`")
+    heads = {one.model: float(one.head) for one in types if one.head is not None and "head_dim" in row.width}
+    known = "; ".join(f"{number(value)}: {', '.join(names)}" for value, names in by_value(heads))
     return ", or ".join(ways) + (f" ({known})" if known else "")
 
 
-def part(family: Family) -> str:
-    if family.factor is None:
-        return ""
-    keys = ticked(dict.fromkeys([*family.dims, *family.factor_keys]))
-    factors = {model: FACTORS.get(model, family.factor) for model in family.models.split()}
-    return f"; {keys} of it ({grouped(factors)})" if keys else ""
+def part(row: Row, types: list[Row]) -> str:
+    keys = ticked(dict.fromkeys([*row.dims, *row.factor_keys]))
+    factors = {one.model: one.factor for one in types if one.factor is not None}
+    return f"; {keys} of it ({grouped(factors)})" if factors and keys else ""
 
 
-def bases(family: Family) -> str:
-    if family.groups:
+def bases(row: Row, types: list[Row]) -> str:
+    if row.groups:
         return "; ".join(
             f"{name}: {ticked(group.base_keys)}{' ' if group.base_keys else ''}({number(group.base)})"
-            for name, group in family.groups.items()
+            for name, group in row.groups.items()
         )
-    usual = {model: usual_base(model) for model in family.models.split()}
-    return f"{ticked(family.base_keys)} ({grouped(usual)})" if family.base_keys else grouped(usual)
+    usual = grouped({one.model: one.base for one in types})
+    return f"{ticked(row.base_keys)} ({usual})" if row.base_keys else usual
 
 
-def notes(family: Family) -> str:
-    said = [rule.words for rule in family.without if rule.words]
-    if family.switch is not None:
-        said.append(f"{family.switch[1]} where `{family.switch[0]}` is false")
-    said += [f"`{key}` must be {value}" for key, value, default, _ in family.needs if value != default]
-    said += [family.note] if family.note else []
+def notes(row: Row) -> str:
+    said = [rules.WITHOUT[name].words for name in row.without]
+    if row.switch:
+        said.append(f"{row.switch[1]} where `{row.switch[0]}` is false")
+    said += [f"`{key}` must be {value}" for key, value, default, _ in row.needs if value != default]
+    said += [row.note] if row.note else []
     return "; ".join(said)
 
 
-def axes(family: Family) -> str:
-    if family.sections is None:
+def axes(row: Row) -> str:
+    if row.sections is None:
         return ""
-    counts = family.sections.default
-    words = family.sections.rule.replace("_", " ")
-    return f"{family.sections.axes}, {words}" + (f" {list(counts)}" if counts else "")
+    counts = row.sections.default
+    words = row.sections.rule.replace("_", " ")
+    return f"{row.sections.axes}, {words}" + (f" {list(counts)}" if counts else "")
 
 
-def row(family: Family) -> str:
-    turned = "" if family.turned == "the head" else f"; {family.turned}"
+def line(name: str, models: list[str]) -> str:
+    row, types = table.family(name), [table.row(model) for model in models]
     cells = [
-        family.name,
-        ticked(family.models.split()),
-        family.layout,
-        width(family) + part(family) + turned,
-        bases(family),
-        axes(family),
-        notes(family),
-        family.source,
+        name,
+        ticked(models),
+        row.layout,
+        width(row, types) + part(row, types) + ("" if row.turned == "the head" else f"; {row.turned}"),
+        bases(row, types),
+        axes(row),
+        notes(row),
+        row.source,
     ]
     return "| " + " | ".join(cells) + " |"
 
 
 def page() -> str:
     columns = ["family", "model_type", "pairs", "what turns", "base", "axes", "notes", "source"]
-    lines = [HEAD + "| " + " | ".join(columns) + " |", "|" + " --- |" * len(columns), *map(row, FAMILIES)]
+    lines = [HEAD + "| " + " | ".join(columns) + " |", "|" + " --- |" * len(columns)]
+    lines += [line(name, models) for name, models in table.families().items()]
     lines.append(
         "\n## Models of several parts\n\n| model_type | read | as, where it names no type |\n| --- | --- | --- |"
     )
     alike: dict[tuple[tuple[str, str], ...], list[str]] = {}
-    for model, parts in PARTS.items():
+    for model, parts in table.parts().items():
         alike.setdefault(tuple(parts.items()), []).append(model)
     for items, models in sorted(alike.items(), key=lambda one: (len(one[0]), sorted(one[1]))):
         keys = " or ".join(f"`{key}`" for key, _ in items) + (", which must be given" if len(items) > 1 else "")
@@ -187,8 +182,10 @@ def page() -> str:
             f"| {ticked(sorted(models))} | {keys} | {ticked(dict.fromkeys(part for _, part in items if part))} |"
         )
     lines.append("\n## What is no Rotary\n\n| model_type or rope_type | why |\n| --- | --- |")
-    lines += [f"| `{name}` | {why} |" for name, why in {**UNREADABLE, **NO_ROTATIONS}.items()]
-    lines.append(f"\nWithout rotary encoding: {ticked(sorted(NO_ROTARY))}.")
+    lines += [
+        f"| `{name}` | {why} |" for name, why in (table.pairs("unreadable") | table.pairs("no rotations")).items()
+    ]
+    lines.append(f"\nWithout rotary encoding: {ticked(sorted(table.names('without')))}.")
     return "\n".join(lines) + "\n" + SCALINGS.rstrip() + "\n"
 
 
@@ -200,6 +197,6 @@ if __name__ == "__main__":
         here = Path(__file__)
         here.with_name("rotary-models.md").write_text(page(), encoding="utf-8")
         changes = here.parents[1] / "CHANGELOG.md"
-        count = str(sum(len(family.models.split()) for family in FAMILIES))
+        count = str(len(table.types()))
         text = re.sub(r"(?<=reads )\d+(?= model types)", count, changes.read_text(encoding="utf-8"))
         changes.write_text(text, encoding="utf-8")

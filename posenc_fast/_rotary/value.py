@@ -233,7 +233,7 @@ class Rotary:
         Rotary(128, base=500000.0)
         """
         # the table of models is large, and few programs need it
-        from .config import arguments as _rotary_config
+        from .config import reader as _rotary_config
 
         arguments = _rotary_config.arguments_of(config, layer, layer_type, layout, seq_len)
         return None if arguments is None else cls(**arguments)

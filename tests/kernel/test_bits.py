@@ -12,8 +12,8 @@ import posenc_fast as pf
 from posenc_fast._engine import python as engine
 from posenc_fast._numbers import rounding
 from posenc_fast._numbers.doubles import fma
-from posenc_fast._rotary.config.families import FAMILIES
-from posenc_fast._rotary.config.spectra import SPECTRA
+from posenc_fast._rotary.config.rules import SPECTRA
+from posenc_fast._rotary.config.table import row
 from posenc_fast._rotary.scaling import SCALINGS
 from posenc_fast._selfcheck import bits, frequencies
 from support.checkout import checkout
@@ -65,7 +65,7 @@ def test_the_stored_frequencies_are_of_every_kind():
     assert {name.split()[1].rstrip(",") for name in names if name.startswith("preset ")} == set(pf.presets.names())
     assert frequencies.SCALINGS.keys() == SCALINGS.keys()
     models = {config["model_type"] for config, _ in frequencies.CONFIGS.values()}
-    assert {family.spectrum for family in FAMILIES if models & set(family.models.split())} >= SPECTRA.keys()
+    assert {row(model).spectrum for model in models} >= SPECTRA.keys()
     assert any("periods" in name for name in names)
 
 

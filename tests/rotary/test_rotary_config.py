@@ -16,11 +16,10 @@ import pytest
 
 import posenc_fast as pf
 from posenc_fast._rotary import scaling as _rope
-from posenc_fast._rotary.config import arguments, families, spectra, spelling
-from posenc_fast._rotary.config import axes as rules_of_axes
-from posenc_fast._rotary.config import models as types
+from posenc_fast._rotary.config import reader, rules, spelling, table
 from posenc_fast._rotary.value import LAYOUTS
 from support.checkout import checkout
+from support.processes import python
 
 read = pf.Rotary.from_config
 LLAMA = {"model_type": "llama", "head_dim": 128}
@@ -829,14 +828,14 @@ def with_a_mistake(key, rng):
     return made[rng.integers(len(made))]
 
 
-@pytest.mark.parametrize("family", [*families.FAMILIES, families.UNKNOWN], ids=lambda family: family.name)
+@pytest.mark.parametrize("family", [*table.families(), table.UNKNOWN])
 def test_every_key_with_a_mistake(family, rng):
     """Whatever a type reads, its keys with one letter too many, too few, replaced or exchanged are refused by name."""
-    known = spelling.keys_of(family.name)
-    config = {"model_type": family.models.split()[0] if family.models else "new"}
+    known, unrelated = spelling.keys_of(family), table.names("unrelated")
+    config = {"model_type": table.families().get(family, ["new"])[0]}
     for key in sorted(known):
         one = with_a_mistake(key, rng)
-        if one not in known and one not in types.UNRELATED:
+        if one not in known and one not in unrelated:
             with pytest.raises(ValueError, match=rf"{re.escape(repr(one))}\]=64 is not read"):
                 read({one: 64} | config, layout="half")
 
@@ -861,15 +860,15 @@ class Recording(dict):
         return super().__contains__(key)
 
 
-@pytest.mark.parametrize("family", families.FAMILIES, ids=lambda family: family.name)
+@pytest.mark.parametrize("family", table.families())
 def test_keys_that_are_read_are_known(family):
     """None is looked up that a misspelling is not looked for."""
     sizes = {"hidden_size": 64, "num_attention_heads": 4, "qk_rope_head_dim": 16, "num_hidden_layers": 4}
     dims = {"projection_dim": 64, "kv_channels": 16, "attention_head_dim": 16, "memory_attention_hidden_size": 64}
     scaling = {"rope_scaling": {"type": "yarn", "factor": 2.0}, "max_position_embeddings": 64}
-    needs = {key: value for key, value, *_ in family.needs}
+    needs = {key: value for key, value, *_ in table.family(family).needs}
     read_keys = set()
-    for model in family.models.split():
+    for model in table.families()[family]:
         for more in ({}, sizes | dims, sizes | scaling, {"rope_type": "yarn", "head_dim": 16}):
             for options in ({}, {"layer": 1}, {"layer_type": "full_attention"}, {"layer_type": "sliding_attention"}):
                 config = Recording(more | needs | {"model_type": model})
@@ -877,7 +876,7 @@ def test_keys_that_are_read_are_known(family):
                     read(config, **options)
                 read_keys |= config.keys_read
     assert "model_type" in read_keys
-    assert read_keys - {*arguments.TEXTS} <= spelling.keys_of(family.name)
+    assert read_keys - {*reader.TEXTS} <= spelling.keys_of(family)
 
 
 def test_what_is_alike_and_right():
@@ -1070,7 +1069,7 @@ def test_bases_that_vanish():
 def test_garbage(rng):
     """Whatever a config has, the answer is a Rotary, None, or an error of these two kinds that says something."""
     whole = [config for config, _ in REFUSED.values()] + [config for config, *_ in PUBLISHED.values()]
-    families_of = [{"model_type": family.models.split()[0], "num_hidden_layers": 4} for family in families.FAMILIES]
+    families_of = [{"model_type": models[0], "num_hidden_layers": 4} for models in table.families().values()]
     sizes = {"hidden_size": 64, "num_attention_heads": 4, "qk_rope_head_dim": 16, "projection_dim": 64}
     keys = sorted({key for config in whole for key in config} | {"layer_types", "per_layer_config", "rope_scaling"})
     inner = sorted(
@@ -1101,20 +1100,49 @@ def test_garbage(rng):
 
 
 def test_table_is_consistent():
-    models = [model for family in families.FAMILIES for model in family.models.split()]
-    assert len(models) == len(set(models))
-    rules = {*rules_of_axes.RULES, *rules_of_axes.COUNTED, "atoms", "in_turn"}
-    for family in families.FAMILIES:
-        assert family.sections is None or family.sections.rule in rules
-        assert family.layout in LAYOUTS
-        assert family.source
-        assert family.spectrum in {*spectra.SPECTRA, "geometric"}
-        assert all(group.rope_type in _rope.SCALINGS for group in family.groups.values())
-    for table in (types.HEADS, types.BASES, types.FACTORS, dict.fromkeys(types.NEEDS_PARAMETERS)):
-        assert set(table) <= set(models), set(table) - set(models)
-    followed = {part for parts in types.PARTS.values() for part in parts.values()}
-    known = set(models) | set(types.PARTS) | set(types.UNREADABLE) | types.NO_ROTARY
+    """No type stands twice, and what rows name is there."""
+    text = re.sub(
+        r"\([^)]*\)",
+        "",
+        " ".join(re.findall(r"^    models ((?:.*\n {12})*.*)", table.FILE.read_text("utf-8"), re.MULTILINE)),
+    )
+    assert sorted(text.split()) == sorted(table.types())
+    for model in table.types():
+        row = table.row(model)
+        assert row.sections is None or row.sections.rule in {*rules.AXES, *rules.COUNTED, "atoms"}
+        assert row.layout in LAYOUTS
+        assert row.source
+        assert row.spectrum in {*rules.SPECTRA, "geometric"}
+        assert row.parameters in {*rules.PARAMETERS, ""}
+        assert row.rotary_dim in {*rules.ROTARY_DIMS, ""}
+        assert set(row.without) <= set(rules.WITHOUT)
+        for group in row.groups.values():
+            assert group.rope_type in _rope.SCALINGS
+            assert group.head in {*rules.HEADS, ""}
+    followed = {part for parts in table.parts().values() for part in parts.values()}
+    known = {*table.types(), *table.parts(), *table.pairs("unreadable"), *table.names("without")}
     assert followed <= known, followed - known
+
+
+def test_table_is_read_when_a_config_is():
+    """Neither importing the package nor making a Rotary reads it; a second config does not read it again."""
+    code = """if True:
+        import builtins, io, sys
+        opened, real = [], io.open
+        def spy(file, *more, **options):
+            opened.append(str(file))
+            return real(file, *more, **options)
+        io.open = builtins.open = spy
+        import posenc_fast as pf
+        pf.Rotary(8)
+        count = lambda: sum(name.endswith("models.txt") for name in opened)
+        assert "posenc_fast._rotary.config.table" not in sys.modules and not count()
+        pf.Rotary.from_config({"model_type": "llama", "head_dim": 8})
+        pf.Rotary.from_config({"model_type": "gemma", "head_dim": 8})
+        assert count() == 1, opened
+    """
+    result = python(code)
+    assert result.returncode == 0, result.stderr
 
 
 def test_page_of_the_documentation_is_current():

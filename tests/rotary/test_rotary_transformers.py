@@ -20,8 +20,7 @@ import numpy as np
 import pytest
 
 import posenc_fast as pf
-from posenc_fast._rotary.config import families, spelling
-from posenc_fast._rotary.config import models as types
+from posenc_fast._rotary.config import spelling, table
 from support.optional import optional
 
 # why the default config of a class has no Rotary
@@ -174,8 +173,7 @@ def configs(transformers):
 
 
 def models():
-    of_ours = {model for family in families.FAMILIES for model in family.models.split()}
-    return sorted((of_ours | set(REFUSED)) - set(OF_OTHER_CODE.split()))
+    return sorted((set(table.types()) | set(REFUSED)) - set(OF_OTHER_CODE.split()))
 
 
 def modeling(name):
@@ -434,7 +432,7 @@ def close(got, expected, positions):
 
 def labels_of(model, config):
     """The kinds of layers that the class of a model is built for."""
-    family = next(one for one in families.FAMILIES if model in one.models.split())
+    family = table.row(model)
     parameters = getattr(config, "rope_parameters", None) or {}
     if not family.groups:
         return family, [None]
@@ -513,8 +511,7 @@ def test_gemma4_vision_by_halves(configs, torch, rng):
 
 def test_every_type_is_known(configs):
     """Each is read, is of parts that are, or is said to have no rotary encoding; and only one of these."""
-    read = {model for family in families.FAMILIES for model in family.models.split()}
-    known = [read, set(types.PARTS), set(types.UNREADABLE), types.NO_ROTARY]
+    known = [set(table.types()), set(table.parts()), set(table.pairs("unreadable")), set(table.names("without"))]
     assert sum(map(len, known)) == len(set().union(*known))
     missing = set(configs) - set().union(*known) - {"", None}
     assert not missing, sorted(missing)
@@ -523,17 +520,18 @@ def test_every_type_is_known(configs):
 def test_keys_that_transformers_has_are_no_mistakes(configs):
     """Of no type of theirs, whether a config has all keys or those that are not as usual; and none is excused in vain."""
     excused = set()
-    for family in families.FAMILIES:
-        known = spelling.keys_of(family.name)
-        for model in set(family.models.split()) & set(configs):
+    unrelated = set(table.names("unrelated"))
+    for name, types in table.families().items():
+        known = spelling.keys_of(name)
+        for model in set(types) & set(configs):
             config = configs[model](**NEEDED.get(model, {}))
             for given in (config.to_dict(), config.to_diff_dict()):
-                spelling.check_spelling(given, "config", model, family)
+                spelling.check_spelling(given, "config", table.row(model))
             names = {*config.to_dict(), *inspect.signature(type(config).__init__).parameters, *config.attribute_map}
-            excused |= names & types.UNRELATED - known
-            spelling.check_spelling(dict.fromkeys(names - known - types.UNRELATED, True), "config", model, family)
+            excused |= names & unrelated - known
+            spelling.check_spelling(dict.fromkeys(names - known - unrelated, True), "config", table.row(model))
     # files of nomic_bert that are made for its own code
-    assert excused == types.UNRELATED - {"rotary_emb_scale_base", "rotary_scaling_factor"}
+    assert excused == unrelated - {"rotary_emb_scale_base", "rotary_scaling_factor"}
 
 
 def test_every_rotary_class_is_compared(transformers, configs):
@@ -587,7 +585,7 @@ SCALINGS = {
 # keys of files that make rotary parameters, which are given here
 BASES_OF_FILES = ("rope_theta", "partial_rotary_factors")
 # the first of each family that takes scalings
-SCALED = [one.models.split()[0] for one in families.FAMILIES if one.scalable and one.models.split()[0] in models()]
+SCALED = [one[0] for one in table.families().values() if table.row(one[0]).scalable and one[0] in models()]
 
 
 @pytest.mark.parametrize("scaling", SCALINGS)

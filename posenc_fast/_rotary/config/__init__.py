@@ -1,1 +1,1 @@
-"""What a model's config says of its rotary encoding: a table of families, and how it is read."""
+"""From the config of a model to the arguments of its Rotary: a table of model types, and how it is read."""

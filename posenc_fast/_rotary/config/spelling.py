@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import difflib
 import functools
-from collections.abc import Iterator
 from typing import Any
 
 from ..scaling import SCALINGS
-from .families import FAMILIES, UNKNOWN, Family
-from .found import SPELLINGS, Config, is_list
-from .models import BASE_KEYS, FOREIGN, UNRELATED
+from .part import SPELLINGS, Config, is_list
+from .rules import WITHOUT
+from .table import Row, family, names, pairs
 
 __all__ = ["check_spelling", "keys_of"]
 
@@ -18,52 +17,53 @@ __all__ = ["check_spelling", "keys_of"]
 ALWAYS = (
     "model_type", "architectures", "rope_scaling", "rope_parameters", "rope_type", "partial_rotary_factor", "rotary_pct",
     "rotary_dim", "rope_dim", "rotary_emb_fraction", "rope_rotate_half_dims", "attn_config", "head_dim", "layer_types",
-    "num_hidden_layers", "per_layer_config", "max_position_embeddings", "original_max_position_embeddings", *BASE_KEYS,
+    "num_hidden_layers", "per_layer_config", "max_position_embeddings", "original_max_position_embeddings",
 )  # fmt: skip
 # words that keys have that are about rotary encodings
 WORDS = {"rope", "rotary", "theta"}
-_FAMILIES = {family.name: family for family in (*FAMILIES, UNKNOWN)}
 
 
-def check_spelling(config: Config, where: str, model: str, family: Family) -> None:
-    """An error for a key that the model does not read, where another one is meant."""
-    known = keys_of(family.name)
+def check_spelling(config: Config, where: str, row: Row) -> None:
+    """Raise an error for a key that models of a row do not read, where another one is meant."""
+    known, unrelated = keys_of(row.family), names("unrelated")
     for key, value in config.items():
-        if value is None or key in known or key in UNRELATED:
+        if value is None or key in known or key in unrelated:
             continue
-        near = _meant(str(key), family.name)
+        near = _meant(str(key), row.family)
         if near is None and _has_meaning(key, value):
-            near = _alike(str(key), family.name)
+            near = _alike(str(key), row.family)
         if near is not None:
             advice = f"is {near} meant? if not, leave it out" if near else "leave it out"
-            raise ValueError(f"{where}[{key!r}]={value!r} is not read by {model or 'models of this type'}; {advice}")
+            raise ValueError(
+                f"{where}[{key!r}]={value!r} is not read by {row.model or 'models of this type'}; {advice}"
+            )
 
 
 @functools.cache
 def keys_of(name: str) -> frozenset[str]:
-    """All keys of a config that the models of a family read, by the name of the family."""
-    return frozenset(spelling for key in _keys(_FAMILIES[name]) if key for spelling in SPELLINGS.get(key, (key,)))
-
-
-def _keys(family: Family) -> Iterator[str]:
-    yield from ALWAYS
-    yield from (*family.width, *(family.per_head or ()), *family.factor_keys, *family.dims, *family.base_keys)
-    yield from (family.layer_bases, family.codes[0], family.scaled_layers, *family.keys)
-    yield from (key for key, *_ in family.needs)
-    yield from (key for group in family.groups.values() for key in group.base_keys)
-    for rule in family.without:
-        yield from (rule.key, "no_rope_layer_interval" if rule.key == "no_rope_layers" else "")
-    if family.switch is not None:
-        yield family.switch[0]
-    if family.pattern is not None:
-        yield family.pattern.key
+    """Return all keys of a config that the models of a family read, by the name of the family."""
+    row = family(name)
+    keys = {*ALWAYS, *names("bases"), *row.width, *(row.per_head or ()), *row.factor_keys, *row.dims, *row.base_keys}
+    keys |= {
+        row.layer_bases,
+        row.codes[0],
+        row.scaled_layers,
+        *row.keys,
+        *row.switch[:1],
+        *(key for key, *_ in row.needs),
+    }
+    keys |= {key for group in row.groups.values() for key in group.base_keys}
+    keys |= {key for name in row.without for key in WITHOUT[name].keys}
+    keys |= {row.pattern.key} if row.pattern is not None else set()
+    return frozenset(spelling for key in keys if key for spelling in SPELLINGS.get(key, (key,)))
 
 
 @functools.lru_cache(maxsize=8192)
 def _meant(key: str, name: str) -> str | None:
-    """The key of a family that another is a misspelling of: one or two letters away, or with the words of another package."""
-    if FOREIGN.get(key) in keys_of(name):
-        return FOREIGN[key]
+    """Return the key of a family that another is a misspelling of: some letters away, or with the words of another package."""
+    foreign = pairs("foreign").get(key)
+    if foreign in keys_of(name):
+        return foreign
     letters = _letters(key)
     for one, wanted in _spelled(name):
         most = 2 if len(wanted) >= 8 else 1
@@ -84,7 +84,7 @@ def _letters(key: str) -> str:
 
 
 def _distance(one: str, other: str) -> int:
-    """How many letters must be added, left out, replaced or exchanged with the next to make one word of another."""
+    """Return how many letters must be added, left out, replaced or exchanged with the next to make one word of another."""
     before, last = [0] * (len(other) + 1), list(range(len(other) + 1))
     for i, letter in enumerate(one, 1):
         row = [i]
@@ -105,6 +105,6 @@ def _has_meaning(key: Any, value: Any) -> bool:
 
 
 def _alike(key: str, name: str) -> str:
-    """That of the keys about rotary encodings which looks most like a key; empty if there is none."""
+    """Return that of the keys about rotary encodings which looks most like a key; empty if there is none."""
     known = (one for one in keys_of(name) if WORDS & set(one.split("_")))
     return next(iter(difflib.get_close_matches(key.lower(), sorted(known), 1)), "")
