@@ -15,7 +15,7 @@ __all__ = ["asked", "for_layer", "turns"]
 
 
 def asked(part: Part, layer: Any, layer_type: Any) -> tuple[str | None, int | None]:
-    """The type of the layers that are asked for, and the index of the layer."""
+    """Return the type of the layers that are asked for, and the index of the layer."""
     if layer is None and layer_type is None:
         return None, None
     if layer is not None and layer_type is not None:
@@ -53,7 +53,7 @@ def turns(part: Part, layer_type: str | None, index: int | None) -> bool:
 
 
 def for_layer(part: Part, layer_type: str | None, index: int | None) -> Part | None:
-    """The part with the rotary parameters and the other values of the layers that are meant; None if they do not turn."""
+    """Return the part with the rotary parameters and the other values of the layers that are meant; None if they do not turn."""
     row, nested = part.row, part.nested
     if not row.groups and not nested:
         return _overridden(part._replace(layer=index), layer_type)
@@ -85,7 +85,7 @@ def for_layer(part: Part, layer_type: str | None, index: int | None) -> Part | N
 
 
 def _only(part: Part, nested: list[str]) -> str:
-    """The group of all layers that turn."""
+    """Return the group of all layers that turn."""
     types, groups = part.types(), part.row.groups
     used = nested if types is None else list(dict.fromkeys(map(part.label, types)))
     used = [one for one in used or groups if (one in groups or one in nested) and not part.is_null(one)]
@@ -98,7 +98,7 @@ def _only(part: Part, nested: list[str]) -> str:
 
 
 def _with_parameters(part: Part, label: str, nested: list[str]) -> Part:
-    """The part with the rotary parameters of one group of layers alone."""
+    """Return the part with the rotary parameters of one group of layers alone."""
     group, rope, groups = part.group, part.rope, part.row.groups
     assert group is not None
     usual: dict[str, Any] = {"rope_type": group.rope_type}
@@ -151,7 +151,7 @@ def _with_parameters(part: Part, label: str, nested: list[str]) -> Part:
 
 
 def _check_flat(part: Part) -> None:
-    """An error for rotary parameters of all layers that transformers would not read, or not all of them."""
+    """Raise an error for rotary parameters of all layers that transformers would not read, or not all of them."""
     rope, where, groups = part.rope, part.rope_where, ", ".join(part.row.groups)
     if where.endswith("['rope_parameters']"):
         raise ValueError(f"{where} must have parameters for each of {groups}, not for all; or call it rope_scaling")
@@ -168,7 +168,7 @@ def _check_flat(part: Part) -> None:
 
 
 def _check_lists(part: Part, nested: list[str]) -> None:
-    """An error where lists for all layers, not the parameters for kinds of them, may be read."""
+    """Raise an error where lists for all layers, not the parameters for kinds of them, may be read."""
     types, codes = part.types(), part.row.codes[0]
     used = part.row.groups if types is None or codes else set(map(part.label, types))
     missing = sorted(name for name in used if name not in nested)
@@ -182,7 +182,7 @@ def _check_lists(part: Part, nested: list[str]) -> None:
 
 
 def _overridden(part: Part, layer_type: str | None) -> Part:
-    """The part with what per_layer_config says of the layer, or of the first of its type."""
+    """Return the part with what per_layer_config says of the layer, or of the first of its type."""
     overrides, index, where = part.config.get("per_layer_config"), part.layer, part.key("per_layer_config")
     if not overrides:
         return part
@@ -195,11 +195,9 @@ def _overridden(part: Part, layer_type: str | None) -> Part:
         label = part.label(layer_type)
         index = next((i for i, one in enumerate(types) if part.label(one) == label), None)
     # keys may have zeros in front
-    mine = [value for key, value in overrides.items() if index is not None and _number(key) == index]
+    mine = [
+        value for key, value in overrides.items() if index is not None and str(key).isdecimal() and int(key) == index
+    ]
     if mine:
         check_spelling(mine[0], where, part.row)
     return part._replace(config={**part.config, **(mine[0] if mine else {})})
-
-
-def _number(key: Any) -> int | None:
-    return int(key) if str(key).isdecimal() else None

@@ -12,11 +12,11 @@ from typing import Any
 from ..._numbers.arguments import count_of, real
 from ..._numbers.exact import log
 from .. import scaling as _rope
+from . import table
 from .layers import asked, for_layer, turns
 from .part import SPELLINGS, Config, Part, check_same, is_list
 from .rules import AXES, COUNTED, PARAMETERS, SPECTRA
 from .spelling import check_spelling
-from .table import names, pairs, parts, row, types
 from .widths import base_of, factor_of, turned, usual_factor, width
 
 __all__ = ["arguments_of"]
@@ -91,12 +91,12 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _part(config: Config) -> tuple[Config, str, str]:
-    """The part that turns queries and keys, of text if there are several; where it is; its type."""
+    """Return the part that turns queries and keys, of text if there are several; where it is; its type."""
     where, model = "config", _type_of(config)
-    while model not in types():
-        wanted = parts().get(model) or dict.fromkeys(TEXTS, "")
+    while model not in table.types():
+        wanted = table.parts().get(model) or dict.fromkeys(TEXTS, "")
         here = {key: default for key, default in wanted.items() if isinstance(config.get(key), Mapping)}
-        if model in names("without"):
+        if model in table.names("without"):
             # what a whole is made of may be exchanged, and is named then
             here = {key: default for key, default in here.items() if config[key].get("model_type")}
         if len(here) > 1:
@@ -108,13 +108,13 @@ def _part(config: Config) -> tuple[Config, str, str]:
         if here:
             ((key, default),) = here.items()
             where, config, model = f"{where}[{key!r}]", config[key], _type_of(config[key], default)
-        elif model in parts():
+        elif model in table.parts():
             # files of the first versions have the text's keys at the top
             return config, where, _flat(config, where, model)
         else:
             break
     beside = [key for key in TEXTS if isinstance(config.get(key), Mapping) and config[key]]
-    if model in types() and beside:
+    if model in table.types() and beside:
         raise ValueError(
             f"{where} is a {model}, which turns, and has {beside[0]}; give {where}[{beside[0]!r}], or leave one out"
         )
@@ -122,14 +122,14 @@ def _part(config: Config) -> tuple[Config, str, str]:
 
 
 def _type_of(config: Config, default: str = "") -> str:
-    architectures, known = config.get("architectures"), pairs("architectures")
+    architectures, known = config.get("architectures"), table.pairs("architectures")
     of_files = [known[str(name)] for name in architectures if str(name) in known] if is_list(architectures) else []
     return of_files[0] if of_files else str(config.get("model_type") or default)
 
 
 def _flat(config: Config, where: str, model: str) -> str:
-    """The type of the one part whose keys stand at the top of a config of the whole."""
-    wanted = parts()[model]
+    """Return the type of the one part whose keys stand at the top of a config of the whole."""
+    wanted = table.parts()[model]
     if len(wanted) > 1 or all(config.get(name) is None for name in SPELLINGS["hidden_size"]):
         raise ValueError(f"{where} is a {model}, and lacks {' and '.join(wanted)}, its parts that turn")
     if any(key in config for key in VISUAL):
@@ -143,40 +143,40 @@ def _flat(config: Config, where: str, model: str) -> str:
 def _with_parameters(config: Config, where: str, model: str, layout: Any) -> Part:
     """Return the part with its rotary parameters."""
     named = f"{where}['model_type']={config.get('model_type') or model or None!r}"
-    if model in pairs("unreadable"):
-        raise ValueError(f"{named} cannot be a Rotary from its config: {pairs('unreadable')[model]}")
-    if model in names("without"):
+    if model in table.pairs("unreadable"):
+        raise ValueError(f"{named} cannot be a Rotary from its config: {table.pairs('unreadable')[model]}")
+    if model in table.names("without"):
         others = [key for key, value in config.items() if str(key).endswith("_config") and isinstance(value, Mapping)]
         advice = f"; its parts are {', '.join(others)}" if others else ""
         raise ValueError(f"{named} has no rotary encoding{advice}")
-    if model not in types() and layout is None:
-        near = difflib.get_close_matches(model, types(), 1)
+    if model not in table.types() and layout is None:
+        near = difflib.get_close_matches(model, table.types(), 1)
         advice = f" (is {near[0]!r} meant?)" if near else ""
         raise ValueError(
             f"{named} is not known{advice}; give layout='half', 'interleaved' or 'interleaved_to_half' to have it read "
             "as a model with that layout"
         )
-    model_row = row(model)
-    check_spelling(config, where, model_row)
+    row = table.row(model)
+    check_spelling(config, where, row)
     old, new = config.get("rope_scaling"), config.get("rope_parameters")
     scalings = (("rope_scaling", old), ("rope_parameters", new))
-    if model_row.parameters:
+    if row.parameters:
         for key, value in scalings:
             if value:
                 raise ValueError(f"{where}[{key!r}]={value!r} is nothing that {model} reads; leave it out")
-        return Part(config, where, model_row, PARAMETERS[model_row.parameters](config), where)
+        return Part(config, where, row, PARAMETERS[row.parameters](config), where)
     for key, value in scalings:
         if value is not None and not isinstance(value, Mapping):
             raise TypeError(f"{where}[{key!r}] must be a mapping or null, not {value!r}")
     if old and new and dict(old) != dict(new):
         raise ValueError(f"{where} has both rope_scaling={old!r} and rope_parameters={new!r}; leave one out")
-    if model_row.needs_parameters and not (old or new):
+    if row.needs_parameters and not (old or new):
         raise ValueError(
             f"{where} lacks rope_parameters (or rope_scaling), without which a {model} has those of its class, whatever "
             "stands beside; add them, or give transformers' config object"
         )
     key = "rope_scaling" if old else "rope_parameters"
-    return Part(config, where, model_row, dict(old or new or {}), f"{where}[{key!r}]")
+    return Part(config, where, row, dict(old or new or {}), f"{where}[{key!r}]")
 
 
 def _check_needs(part: Part) -> None:
@@ -226,7 +226,7 @@ def _switched(part: Part, key: str) -> bool:
 
 
 def _scaled(part: Part) -> Part:
-    """Without the scaling, for a layer that is left out of those that are scaled."""
+    """Return the part without its scaling, for a layer that is left out of those that are scaled."""
     key = part.row.scaled_layers
     layers = part.config.get(key) if key else None
     if layers is None or _rope_type(part) == "default":
@@ -242,7 +242,7 @@ def _scaled(part: Part) -> Part:
 
 
 def _scaling_of(part: Part, factor: float | None, seq_len: Any) -> dict[str, Any]:
-    """rope_type and its parameters; factor: the part of the width that turns."""
+    """Return rope_type and its parameters; factor: the part of the width that turns."""
     rope, name = part.rope, _rope_type(part)
     if seq_len is not None:
         seq_len = real(seq_len, "seq_len", positive=True)
@@ -274,7 +274,12 @@ def _scaling_of(part: Part, factor: float | None, seq_len: Any) -> dict[str, Any
         scaling["attention_factor"] = 1.0 if stretched <= 1 else 0.07 * float(log(stretched)) + 1.0
     if name == "proportional":
         usual = usual_factor(part) if part.group is None or part.group.always else None
-        scaling["partial_rotary_factor"] = _checked_part(part, factor or usual or 1.0)
+        factor = factor or usual or 1.0
+        if factor > 1:
+            raise ValueError(
+                f"{part.where} has partial_rotary_factor={factor}, which must be at most 1 with rope_type 'proportional'"
+            )
+        scaling["partial_rotary_factor"] = factor
     ratio = scaled_as == "longrope" and not {"factor", "attention_factor"} & set(scaling)
     if scaled_as == "dynamic" or ratio:
         scaling["max_position_embeddings"] = part.needed("max_position_embeddings", f"rope_type {name!r} needs")
@@ -283,7 +288,8 @@ def _scaling_of(part: Part, factor: float | None, seq_len: Any) -> dict[str, Any
             _check_order(part, scaling, parameters, least, most)
     if "seq_len" in parameters:
         if seq_len is None:
-            key = _length_of_training(scaled_as)
+            # up to which frequencies are those of the training
+            key = "max_position_embeddings" if name == "dynamic" else "original_max_position_embeddings"
             usual = real(scaling[key], f"{part.where}: {key}", positive=True)
             raise ValueError(
                 f"{part.rope_where}['rope_type']={name!r} has other frequencies for longer sequences; give seq_len=, "
@@ -293,24 +299,19 @@ def _scaling_of(part: Part, factor: float | None, seq_len: Any) -> dict[str, Any
     return scaling
 
 
-def _length_of_training(name: str) -> str:
-    """The key of the length up to which frequencies are those of the training."""
-    return "max_position_embeddings" if name == "dynamic" else "original_max_position_embeddings"
-
-
 def _rope_type(part: Part) -> str:
-    """The name of the scaling, one of those of `Rotary` or TELECHAT."""
+    """Return the name of the scaling, one of those of `Rotary` or TELECHAT."""
     rope, where, row = part.rope, part.rope_where, part.row
     names = [rope[key] for key in ("rope_type", "type") if rope.get(key) is not None]
-    for given in names:
-        if not isinstance(given, str):
-            raise TypeError(f"{where}['rope_type'] must be a string, not {given!r}")
-    known = [row.aliases.get(name, RENAMED.get(name, name)) for name in names]
-    if len(set(known)) > 1:
+    for name in names:
+        if not isinstance(name, str):
+            raise TypeError(f"{where}['rope_type'] must be a string, not {name!r}")
+    meant = [row.aliases.get(name, RENAMED.get(name, name)) for name in names]
+    if len(set(meant)) > 1:
         raise ValueError(f"{where} has rope_type={names[0]!r} and type={names[1]!r}; leave one out")
-    name = known[0] if known else "default"
-    if name in pairs("no rotations"):
-        raise ValueError(f"{where}['rope_type']={name!r} is no single Rotary: {pairs('no rotations')[name]}")
+    name = meant[0] if meant else "default"
+    if name in table.pairs("no rotations"):
+        raise ValueError(f"{where}['rope_type']={name!r} is no single Rotary: {table.pairs('no rotations')[name]}")
     if name not in _rope.SCALINGS and name != TELECHAT:
         raise ValueError(
             f"{where}['rope_type']={name!r} is not known; there are {', '.join(_rope.SCALINGS)}, {TELECHAT}"
@@ -323,7 +324,7 @@ def _rope_type(part: Part) -> str:
 
 
 def _check_keys(part: Part, name: str, parameters: dict[str, Any]) -> None:
-    """An error for a rotary parameter that nothing reads."""
+    """Raise an error for a rotary parameter that nothing reads."""
     row, rope = part.row, part.rope
     read = {*COMMON, *row.also, *parameters, *(SECTIONED if row.sections is not None else ())}
     unknown = [key for key in rope if rope[key] is not None and key not in read]
@@ -336,7 +337,7 @@ def _check_keys(part: Part, name: str, parameters: dict[str, Any]) -> None:
 
 
 def _set_original(part: Part, scaling: dict[str, Any]) -> None:
-    """The length before stretching: of the config, or of its rotary parameters, if these are nested or it has none."""
+    """Set the length before stretching: that of the config, or of its rotary parameters, if these are nested or it has none."""
     key, name = "original_max_position_embeddings", scaling["rope_type"]
     own = part.config.get(key) if part.group is None else None
     if own is not None:
@@ -373,16 +374,8 @@ def _set_yarn(part: Part, scaling: dict[str, Any]) -> None:
             scaling.pop(key, None)
 
 
-def _checked_part(part: Part, factor: float) -> float:
-    if factor > 1:
-        raise ValueError(
-            f"{part.where} has partial_rotary_factor={factor}, which must be at most 1 with rope_type 'proportional'"
-        )
-    return factor
-
-
 def _check_order(part: Part, scaling: dict[str, Any], parameters: dict[str, Any], least: str, most: str) -> None:
-    """An error for two numbers between which frequencies change over, in the wrong order."""
+    """Raise an error for two numbers between which frequencies change over, in the wrong order."""
     low, high = (scaling.get(key, parameters[key]) for key in (least, most))
     if not isinstance(low, (int, float)) or not isinstance(high, (int, float)):
         return
@@ -396,7 +389,7 @@ def _check_order(part: Part, scaling: dict[str, Any], parameters: dict[str, Any]
 
 
 def _axes_of(part: Part, pairs: int) -> list[int] | None:
-    """For each pair the axis that it reads; None where there is one."""
+    """Return for each pair the axis that it reads; None where there is one axis."""
     sections, rope = part.row.sections, part.rope
     if sections is None or sections.rule == "atoms":
         return None
@@ -405,14 +398,14 @@ def _axes_of(part: Part, pairs: int) -> list[int] | None:
         if len(axes) != pairs:
             raise ValueError(f"{part.where} has heads of {2 * pairs} values that turn, which do not divide among axes")
         return axes
-    given = [key for key in ("mrope_section", "xdrope_section") if rope.get(key) is not None]
-    if len(given) > 1:
+    keys = [key for key in ("mrope_section", "xdrope_section") if rope.get(key) is not None]
+    if len(keys) > 1:
         raise ValueError(
             f"{part.rope_where} has both mrope_section={rope['mrope_section']!r} and "
             f"xdrope_section={rope['xdrope_section']!r}; leave one out"
         )
-    key = given[0] if given else "mrope_section"
-    counts = rope[key] if given else sections.default
+    key = keys[0] if keys else "mrope_section"
+    counts = rope[key] if keys else sections.default
     flag, rule = rope.get("mrope_interleaved"), sections.rule
     if flag is not None and not isinstance(flag, bool):
         raise TypeError(f"{part.rope_where}['mrope_interleaved'] must be true or false, not {flag!r}")
@@ -420,7 +413,7 @@ def _axes_of(part: Part, pairs: int) -> list[int] | None:
         rule = "in_turn" if flag else "contiguous"
         if "openpangu" in (rope.get("rope_type"), rope.get("type")):
             rule = "pangu"
-            if not given or flag is False:
+            if not keys or flag is False:
                 raise ValueError(
                     f"{part.rope_where} has rope_type 'openpangu', which needs mrope_section, and mrope_interleaved="
                     f"True; it has mrope_section={counts!r} and mrope_interleaved={flag!r}"
@@ -437,9 +430,9 @@ def _axes_of(part: Part, pairs: int) -> list[int] | None:
         raise TypeError(f"{where} must be a sequence of integers, not {counts!r}")
     # an order that spreads axes needs some of each
     counts = [count_of(number, where, 1 if rule == "pangu" else 0) for number in counts]
-    # a class cuts its own that are in turn off where pairs end, and has the first axis beyond; given ones must fit
-    if sum(counts) != pairs and (given or rule != "in_turn"):
-        said = f"{where}={counts}" if given else f"{where} is missing, and {counts}, what a {part.model} has then,"
+    # a class cuts its own that are in turn off where pairs end, and has the first axis beyond; those of a config must fit
+    if sum(counts) != pairs and (keys or rule != "in_turn"):
+        said = f"{where}={counts}" if keys else f"{where} is missing, and {counts}, what a {part.model} has then,"
         raise ValueError(f"{said} adds up to {sum(counts)}, but {pairs} pairs turn; give counts that add up to {pairs}")
     if sections.default is not None and len(counts) != len(sections.default):
         raise ValueError(f"{where}={counts} must have a count for each of {sections.axes}")

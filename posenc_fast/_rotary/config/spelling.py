@@ -7,9 +7,10 @@ import functools
 from typing import Any
 
 from ..scaling import SCALINGS
+from . import table
 from .part import SPELLINGS, Config, is_list
 from .rules import WITHOUT
-from .table import Row, family, names, pairs
+from .table import Row
 
 __all__ = ["check_spelling", "keys_of"]
 
@@ -25,7 +26,7 @@ WORDS = {"rope", "rotary", "theta"}
 
 def check_spelling(config: Config, where: str, row: Row) -> None:
     """Raise an error for a key that models of a row do not read, where another one is meant."""
-    known, unrelated = keys_of(row.family), names("unrelated")
+    known, unrelated = keys_of(row.family), table.names("unrelated")
     for key, value in config.items():
         if value is None or key in known or key in unrelated:
             continue
@@ -42,8 +43,16 @@ def check_spelling(config: Config, where: str, row: Row) -> None:
 @functools.cache
 def keys_of(name: str) -> frozenset[str]:
     """Return all keys of a config that the models of a family read, by the name of the family."""
-    row = family(name)
-    keys = {*ALWAYS, *names("bases"), *row.width, *(row.per_head or ()), *row.factor_keys, *row.dims, *row.base_keys}
+    row = table.family(name)
+    keys = {
+        *ALWAYS,
+        *table.names("bases"),
+        *row.width,
+        *(row.per_head or ()),
+        *row.factor_keys,
+        *row.dims,
+        *row.base_keys,
+    }
     keys |= {
         row.layer_bases,
         row.codes[0],
@@ -53,7 +62,7 @@ def keys_of(name: str) -> frozenset[str]:
         *(key for key, *_ in row.needs),
     }
     keys |= {key for group in row.groups.values() for key in group.base_keys}
-    keys |= {key for name in row.without for key in WITHOUT[name].keys}
+    keys |= {key for rule in row.without for key in WITHOUT[rule].keys}
     keys |= {row.pattern.key} if row.pattern is not None else set()
     return frozenset(spelling for key in keys if key for spelling in SPELLINGS.get(key, (key,)))
 
@@ -61,7 +70,7 @@ def keys_of(name: str) -> frozenset[str]:
 @functools.lru_cache(maxsize=8192)
 def _meant(key: str, name: str) -> str | None:
     """Return the key of a family that another is a misspelling of: some letters away, or with the words of another package."""
-    foreign = pairs("foreign").get(key)
+    foreign = table.pairs("foreign").get(key)
     if foreign in keys_of(name):
         return foreign
     letters = _letters(key)

@@ -17,22 +17,22 @@ MOST_VALUES = 2**20
 
 
 def width(part: Part) -> int:
-    """The number of values that turn, or of which a part turns."""
-    head, given = _width(part), part.config.get("head_dim")
+    """Return the number of values that turn, or of which a part turns."""
+    head, head_dim = _width(part), part.config.get("head_dim")
     if head > MOST_VALUES:
         raise ValueError(
             f"{part.where} has heads of {head} values, from {_sizes(part)}; at most {MOST_VALUES} can turn"
         )
     read = {"head_dim", "qk_rope_head_dim"} & set(part.row.width) or part.row.whole_head is not None
-    if not read and given is not None and given != head:
+    if not read and head_dim is not None and head_dim != head:
         raise ValueError(
-            f"{part.key('head_dim')}={given!r} is not read by {part.model}, whose heads have {head} values; leave it out"
+            f"{part.key('head_dim')}={head_dim!r} is not read by {part.model}, whose heads have {head} values; leave it out"
         )
     return head
 
 
 def _sizes(part: Part) -> str:
-    """What the width is made of, for an error."""
+    """Return the keys that the width is made of, for an error."""
     keys = (*part.row.width, *(part.row.per_head or ()))
     return ", ".join(f"{key}={part.get(key)!r}" for key in keys if part.get(key) is not None)
 
@@ -62,7 +62,7 @@ def _width(part: Part) -> int:
 
 
 def factor_of(part: Part) -> float | None:
-    """The part of a width that turns, where the config says so."""
+    """Return the part of a width that turns, where the config says so."""
     keys = dict.fromkeys((*part.row.factor_keys, "partial_rotary_factor"))
     read = [key for key in keys if key != "partial_rotary_factor" or part.row.outer_factor]
     value, where = _one_of(part, "partial_rotary_factor", read, "parts of one width")
@@ -72,29 +72,29 @@ def factor_of(part: Part) -> float | None:
 
 
 def _one_of(part: Part, inner: str, keys: Iterable[str], words: str) -> tuple[Any, str]:
-    """The value of a rotary parameter, or else of one of the keys outside of these, and where it is."""
+    """Return the value of a rotary parameter, or else of one of the keys outside of these, and where it is."""
     places = [(f"{part.rope_where}[{inner!r}]", part.rope.get(inner))]
     places += [(part.key(key), part.config.get(key)) for key in keys]
-    given = [(where, value) for where, value in places if value is not None]
+    values = [(value, where) for where, value in places if value is not None]
     # lists have a value for each layer
-    check_same([one for one in given if not is_list(one[1])], words)
-    return (given[0][1], given[0][0]) if given else (None, places[-1][0])
+    check_same([(where, value) for value, where in values if not is_list(value)], words)
+    return values[0] if values else (None, places[-1][0])
 
 
 def usual_factor(part: Part) -> float | None:
-    """The part that turns where a config says nothing; None where the class reads none."""
+    """Return the part that turns where a config says nothing; None where the class reads none."""
     group = part.group
     return part.row.factor if group is None or group.factor is None else group.factor
 
 
-def turned(part: Part, head: int, given: float | None) -> int:
+def turned(part: Part, head: int, factor: float | None) -> int:
     """Return how many values of heads of a width turn, with the part that the config says, or None."""
     row = part.row
     proportional = "proportional" in (part.rope.get("rope_type"), part.rope.get("type"))
-    _check_head_dim(part, head, 1.0 if given is None or proportional else given)
+    _check_head_dim(part, head, 1.0 if factor is None or proportional else factor)
     if proportional:
         if row.factor is not None:
-            _check_usual(part, given)
+            _check_usual(part, factor)
         # a class with groups of layers has a head_dim where a config has none
         whole = part.config.get("head_dim", "the class's" if part.group is not None else head)
         if whole != head and "qk_rope_head_dim" in row.width:
@@ -106,9 +106,9 @@ def turned(part: Part, head: int, given: float | None) -> int:
     elif row.rotary_dim:
         dim = ROTARY_DIMS[row.rotary_dim](lambda key: count_of(part.needed(key), part.key(key), 1), head)
     elif row.factor is None:
-        dim = _whole(part, head, given)
+        dim = _whole(part, head, factor)
     else:
-        dim = _part(part, head, given)
+        dim = _part(part, head, factor)
     _check_others(part, head, dim)
     if dim % 2:
         raise ValueError(
@@ -116,7 +116,7 @@ def turned(part: Part, head: int, given: float | None) -> int:
             f"Rotary({head}, rotary_dim={dim - 1}, ..) or frequencies"
         )
     if not 2 <= dim <= head:
-        by = "" if given is None else f" by partial_rotary_factor={given}"
+        by = "" if factor is None else f" by partial_rotary_factor={factor}"
         raise ValueError(
             f"{part.where} has heads of {head} values, of which {dim} would turn{by}; 2 to {head} can, so give a "
             f"config with other widths, or Rotary(head_dim, rotary_dim=..)"
@@ -125,7 +125,7 @@ def turned(part: Part, head: int, given: float | None) -> int:
 
 
 def _check_others(part: Part, head: int, dim: int) -> None:
-    """An error for another number of values, or part of them, that the model does not read."""
+    """Raise an error for another number of values, or part of them, that the model does not read."""
     if part.config.get("rope_rotate_half_dims") and not part.row.parameters and 2 * dim != head:
         raise ValueError(
             f"{part.key('rope_rotate_half_dims')} is not read by {part.model}, which turns {dim} of {head} values; "
@@ -142,26 +142,26 @@ def _check_others(part: Part, head: int, dim: int) -> None:
             )
 
 
-def _whole(part: Part, head: int, given: float | None) -> int:
-    """All, where a class reads no factor."""
+def _whole(part: Part, head: int, factor: float | None) -> int:
+    """Return all, where a class reads no factor."""
     latent, whole = "qk_rope_head_dim" in part.row.width, part.config.get("head_dim")
-    if given is None or given == part.row.only:
+    if factor is None or factor == part.row.only:
         return head
     if latent:
-        if given == 1 or (given < 1 and type(whole) is int and int(whole * given) == head):
+        if factor == 1 or (factor < 1 and type(whole) is int and int(whole * factor) == head):
             return head
         raise ValueError(
-            f"{part.where} has partial_rotary_factor={given} and qk_rope_head_dim={head}, of which it would be a part "
+            f"{part.where} has partial_rotary_factor={factor} and qk_rope_head_dim={head}, of which it would be a part "
             "once more; leave the factor out"
         )
     raise ValueError(
-        f"{part.where} has partial_rotary_factor={given}, which {part.model} does not read; leave it out, or give "
+        f"{part.where} has partial_rotary_factor={factor}, which {part.model} does not read; leave it out, or give "
         f"Rotary({head}, rotary_dim=..) if the model was made for it"
     )
 
 
 def _check_head_dim(part: Part, head: int, factor: float) -> None:
-    """An error where a class that has frequencies for head_dim has others than for the width of what turns."""
+    """Raise an error where a class that has frequencies for head_dim has others than for the width of what turns."""
     usual = part.row.whole_head
     if usual is None or ("head_dim" not in part.config and not usual):
         return
@@ -174,32 +174,33 @@ def _check_head_dim(part: Part, head: int, factor: float) -> None:
         )
 
 
-def _check_usual(part: Part, given: float | None) -> None:
-    """An error where it depends on what else a config has whether the class reads a part of the width, or its own."""
+def _check_usual(part: Part, factor: float | None) -> None:
+    """Raise an error where it depends on what else a config has whether the class reads a part of the width, or its own."""
     row, group, model = part.row, part.group, part.model
     outer, missing = part.config.get("partial_rotary_factor"), part.rope.get("partial_rotary_factor") is None
     usual = usual_factor(part)
     # parameters of one kind of layers have its name behind theirs
     nested = group is not None and not part.rope_where.endswith(("['rope_parameters']", "['rope_scaling']"))
     ignored = not row.outer_factor or (group is not None and not nested and not row.preset)
-    own = usual if row.outer_factor or given is None else given
+    own = usual if row.outer_factor or factor is None else factor
     if outer is not None and missing and ignored and outer != own:
         raise ValueError(
             f"{part.key('partial_rotary_factor')}={outer!r} is not read by {model} there; put it into its rotary "
             "parameters, or leave it out"
         )
-    if given is None and usual != 1 and (row.needs_parameters or nested):
+    if factor is None and usual != 1 and (row.needs_parameters or nested):
         raise ValueError(
             f"{part.rope_where} lacks 'partial_rotary_factor', without which {model} turns other parts than {usual} by "
             "rope_type; add it"
         )
 
 
-def _part(part: Part, head: int, given: float | None) -> int:
-    _check_usual(part, given)
+def _part(part: Part, head: int, own: float | None) -> int:
+    """Return how many values a part of the width has, or other keys say."""
+    _check_usual(part, own)
     row, group = part.row, part.group
     usual = group.factor if group is not None and group.always else row.factor
-    factor = usual if given is None else given
+    factor = usual if own is None else own
     assert factor is not None
     if factor > 1:
         raise ValueError(
@@ -211,7 +212,7 @@ def _part(part: Part, head: int, given: float | None) -> int:
         if value is None and row.usual_dim is not None:
             raise ValueError(f"{part.key(key)}=None makes tables as wide as {part.model} itself, which do not fit")
         counted = dim if value is None else count_of(value, part.key(key), 2)
-        if counted != dim and (given is not None or not row.dims_read):
+        if counted != dim and (own is not None or not row.dims_read):
             raise ValueError(
                 f"{part.key(key)}={counted} and partial_rotary_factor={factor}, which makes {dim} of {head}, do not "
                 "agree; leave one out"
@@ -224,6 +225,7 @@ def _part(part: Part, head: int, given: float | None) -> int:
 
 
 def base_of(part: Part) -> float:
+    """Return the base of the frequencies."""
     base = _base_of(part)
     _check_bases(part, base)
     return base
@@ -261,13 +263,14 @@ def _base_of(part: Part) -> float:
 
 
 def _outer_base(part: Part) -> float:
-    given = (part.config.get(key) for key in part.row.base_keys)
-    base: float = next((value for value in given if value is not None), part.row.base)
+    """Return the base outside of the rotary parameters."""
+    bases = (part.config.get(key) for key in part.row.base_keys)
+    base: float = next((value for value in bases if value is not None), part.row.base)
     return base
 
 
 def _check_null(part: Part) -> None:
-    """An error for a base that is null, of which packages make an error, too, or no rotary encoding."""
+    """Raise an error for a base that is null, of which packages make an error, too, or no rotary encoding."""
     for config, where in ((part.rope, part.rope_where), (part.config, part.where)):
         if "rope_theta" in config and not part.row.parameters:
             raise ValueError(
@@ -276,7 +279,7 @@ def _check_null(part: Part) -> None:
 
 
 def _check_bases(part: Part, base: float) -> None:
-    """An error for a base that the model does not read, unless it is that which it reads."""
+    """Raise an error for a base that the model does not read, unless it is that which it reads."""
     row = part.row
     inner, read_here = part.rope.get("rope_theta"), row.inner_base and (row.base_keys or row.groups)
     if inner is not None and not read_here and inner != _outer_base(part):
