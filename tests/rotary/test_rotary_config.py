@@ -13,6 +13,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, seed, settings
+from hypothesis import strategies as st
 
 import posenc_fast as pf
 from posenc_fast._rotary import scaling as _rope
@@ -20,6 +22,7 @@ from posenc_fast._rotary.config import reader, rules, spelling, table
 from posenc_fast._rotary.value import LAYOUTS
 from support.checkout import checkout
 from support.processes import python
+from support.seeds import SEED
 
 read = pf.Rotary.from_config
 LLAMA = {"model_type": "llama", "head_dim": 128}
@@ -751,30 +754,47 @@ def test_misspelt_keys(config, more, meant):
         read(config | more, **options)
 
 
-def with_a_mistake(key, rng):
-    letter, at = "abcdefghijklmnopqrstuvwxyz"[rng.integers(26)], int(rng.integers(len(key) - 1))
-    made = (
-        key.replace("_", "-"),
-        key.replace("_", ""),
-        key.title(),
-        key[:at] + letter + key[at:],
-        key[:at] + key[at + 1 :],
-        key[:at] + letter + key[at + 1 :],
-        key[:at] + key[at + 1] + key[at] + key[at + 2 :],
-    )
-    return made[rng.integers(len(made))]
+def mistakes(key, at, letter):
+    """A key in another case or with other signs, and with a letter added, left out, replaced or exchanged."""
+    cases = [key.replace("_", "-"), key.replace("_", ""), key.title()]
+    return [*cases, key[:at] + letter + key[at:], key[:at] + key[at + 1 :], key[:at] + letter + key[at + 1 :],
+            key[:at] + key[at + 1] + key[at] + key[at + 2 :]]  # fmt: skip
 
 
-@pytest.mark.parametrize("family", [*table.families(), table.UNKNOWN])
+def check_refused_by_name(family, key, value):
+    if key not in spelling.keys_of(family) and key not in table.names("unrelated"):
+        with pytest.raises(ValueError, match=rf"{re.escape(f'[{key!r}]={value!r}')} is not read"):
+            read({key: value, "model_type": table.families().get(family, ["new"])[0]}, layout="half")
+
+
+FAMILIES = [*table.families(), table.UNKNOWN]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
 def test_every_key_with_a_mistake(family, rng):
     """Whatever a type reads, its keys with one letter too many, too few, replaced or exchanged are refused by name."""
-    known, unrelated = spelling.keys_of(family), table.names("unrelated")
-    config = {"model_type": table.families().get(family, ["new"])[0]}
-    for key in sorted(known):
-        one = with_a_mistake(key, rng)
-        if one not in known and one not in unrelated:
-            with pytest.raises(ValueError, match=rf"{re.escape(repr(one))}\]=64 is not read"):
-                read({one: 64} | config, layout="half")
+    for key in sorted(spelling.keys_of(family)):
+        letter = "abcdefghijklmnopqrstuvwxyz"[rng.integers(26)]
+        made = mistakes(key, int(rng.integers(len(key) - 1)), letter)
+        check_refused_by_name(family, made[rng.integers(len(made))], 64)
+
+
+VALUES = st.recursive(
+    st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | st.binary(max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5) | st.integers(), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@seed(SEED)
+@settings(max_examples=100, deadline=None, database=None, print_blob=True, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_any_mistake_with_any_value(data):
+    """A key much like one that is read is refused, whatever it has."""
+    family = data.draw(st.sampled_from(FAMILIES))
+    key = data.draw(st.sampled_from(sorted(spelling.keys_of(family))))
+    at, letter = data.draw(st.integers(0, len(key) - 2)), data.draw(st.sampled_from("abcdefghijklmnopqrstuvwxyz"))
+    check_refused_by_name(family, data.draw(st.sampled_from(mistakes(key, at, letter))), data.draw(VALUES))
 
 
 class Recording(dict):
