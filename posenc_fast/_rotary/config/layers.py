@@ -144,10 +144,9 @@ def _with_parameters(part: Part, label: str, nested: list[str]) -> Part:
             f"{part.rope_where} lacks 'rope_theta', without which {part.model} has the base of other layers in those of "
             f"{label}; add it, or give parameters for each of {', '.join(groups)}"
         )
-    name = rope.get("rope_type") or rope.get("type")
-    return part._replace(
-        rope=({"attention_factor": group.yarn_factor} if group.yarn_factor and name == "yarn" else {}) | rope
-    )
+    if group.yarn_factor is not None and (rope.get("rope_type") or rope.get("type")) == "yarn":
+        rope = {"attention_factor": group.yarn_factor} | rope
+    return part._replace(rope=rope)
 
 
 def _check_flat(part: Part) -> None:
