@@ -208,7 +208,7 @@ def test_published(name):
     assert len(found) == pairs
     np.testing.assert_allclose(np.append(found[:4], found[-2:]), frequencies, rtol=1e-6)
     assert rotary.attention_factor == pytest.approx(factor, rel=1e-15)
-    assert rotary._key.layout == layout
+    assert rotary._settings.layout == layout
 
 
 def test_published_in_the_middle():
@@ -440,7 +440,7 @@ def test_pixtral():
     rotary, plain = read({"model_type": "pixtral", "head_dim": 64}), pf.Rotary(64).frequencies
     np.testing.assert_array_equal(rotary.frequencies, np.append(plain[0::2], plain[1::2]))
     assert rotary.ndim == 2
-    assert read({"model_type": "pixtral", "head_dim": 64}, layout="interleaved")._key.layout == "interleaved"
+    assert read({"model_type": "pixtral", "head_dim": 64}, layout="interleaved")._settings.layout == "interleaved"
 
 
 @pytest.mark.parametrize(
