@@ -96,7 +96,7 @@ class BuildKernel(build_ext):
         print(f"\nposenc_fast: {message}\n", file=sys.stderr, flush=True)
 
     def loops(self, ext, sources, level, flags):
-        objects = []
+        objects, msvc = [], self.compiler.compiler_type == "msvc"
         for source in sources:
             name = Path(source).stem
             # one entry for each level, and names apart for what Cython makes global
@@ -105,10 +105,9 @@ class BuildKernel(build_ext):
                 (f"PyInit_{name}", f"posenc_unused_init{name}_{level}"),
                 (f"__pyx_module_is_main_{name}", f"posenc_unused_main{name}_{level}"),
             ]
-            # the steps of a loop must be inlined, or the loop is not vectorised
-            inline = "__inline__ __attribute__((__always_inline__, __unused__))"
-            names.append(("CYTHON_INLINE", "__forceinline" if self.compiler.compiler_type == "msvc" else inline))
-            if name == "_rotations" and self.compiler.compiler_type != "msvc":
+            # what must be inlined says so itself (POSENC_STEP), of other functions in .pxd files the compiler chooses
+            names.append(("CYTHON_INLINE", "" if msvc else "__attribute__((__unused__))"))
+            if name == "_rotations" and not msvc:
                 # gcc 12 makes an FMA of the two sums of a pair, whatever -ffp-contract says
                 flags = [*flags, "-fno-tree-slp-vectorize"]
             objects += self.compiler.compile(
@@ -134,7 +133,7 @@ def extensions():
     (kernel,) = cythonize([Extension("posenc_fast._kernel", ["src/_kernel.pyx"])], **options)
     kernel.sources += [source for part in loops for source in part.sources]
     kernel.include_dirs = ["src"]
-    kernel.depends = sorted(str(path) for kind in ("h", "pxd", "pxi") for path in Path("src").glob(f"*.{kind}"))
+    kernel.depends = sorted(str(path) for kind in ("h", "pxd") for path in Path("src").glob(f"*.{kind}"))
     kernel.py_limited_api = ABI3
     if ABI3:
         kernel.define_macros = [("Py_LIMITED_API", "0x030B0000")]

@@ -50,7 +50,7 @@ def reduction(rng: np.random.Generator, samples: int) -> Iterator[mpmath.mpf]:
         yield abs(error - mpmath.nint(error)) / whole
 
 
-def quick(rng: np.random.Generator, samples: int, fused: bool) -> Iterator[mpmath.mpf]:
+def sincos(rng: np.random.Generator, samples: int, fused: bool) -> Iterator[mpmath.mpf]:
     x = rng.uniform(-FOLDED, FOLDED, samples)
     sine, cosine = python.sincos(x, np.zeros(samples, np.uint64), fused)
     for angle, *values in zip(x, sine, cosine, strict=True):
@@ -58,7 +58,7 @@ def quick(rng: np.random.Generator, samples: int, fused: bool) -> Iterator[mpmat
             yield abs(value - true)
 
 
-def accurate(rng: np.random.Generator, samples: int) -> Iterator[mpmath.mpf]:
+def sincos_dd(rng: np.random.Generator, samples: int) -> Iterator[mpmath.mpf]:
     """In parts of the sine or cosine."""
     x = rng.uniform(-0.5, 0.5, samples)
     x_low = x * rng.uniform(-(2.0**-54), 2.0**-54, samples)
@@ -90,12 +90,12 @@ def main() -> None:
     rng, samples = np.random.default_rng(arguments.seed), arguments.samples
     with mpmath.workprec(BITS):
         for name, errors in {
-            "reduce, of the angle": reduction(rng, samples),
-            "quick, with FMA": quick(rng, samples, True),
-            "quick, without": quick(rng, samples, False),
-            "accurate, of the value": accurate(rng, samples),
+            "argument reduction": reduction(rng, samples),
+            "sincos, with FMA": sincos(rng, samples, True),
+            "sincos, without": sincos(rng, samples, False),
+            "sincos_dd, of the value": sincos_dd(rng, samples),
             "rotated, doubles": rotation(rng, samples, False),
-            "rotated, sums of two": rotation(rng, samples, True),
+            "rotated, double-double": rotation(rng, samples, True),
         }.items():
             print(f"{name:24}{worst(errors)}", flush=True)
 

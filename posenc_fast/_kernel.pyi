@@ -38,7 +38,7 @@ class Lattice:
         sine: Any,
         block_bits: int,
         span_bits: int,
-        wide: bool,
+        double_double: bool,
     ) -> None: ...
     def table(
         self,

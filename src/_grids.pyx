@@ -6,10 +6,13 @@ of zero is kept. Rows that lie side by side are one stretch of memory, whatever 
 are merged and sent, in which one row ends and the next begins.
 """
 
-from posenc cimport CLevel, CSink, before_line, cruint16, merge_lines, ruint16, stream_end
-from work cimport LINE, GridWork, lay_out_grid
 from libc.stdint cimport uint16_t
 from libc.string cimport memcpy
+
+from cache cimport before_line, merge_lines, stream_end
+from compiler cimport cruint16, ruint16
+from entry cimport CLevel, Output
+from work cimport LINE, GridWork, lay_out_grid
 
 
 cdef void merge_values(cruint16 x, cruint16 y, ruint16 out, Py_ssize_t n) noexcept nogil:
@@ -48,20 +51,21 @@ cdef void merge_stretch(const uint16_t* x, Py_ssize_t period, const uint16_t* y,
             place -= period
 
 
-cdef void merge(const uint16_t* outer, const uint16_t* inner, Py_ssize_t rows, Py_ssize_t width, const CSink* sink,
+cdef void merge(const uint16_t* outer, const uint16_t* inner, Py_ssize_t rows, Py_ssize_t width, const Output* output,
                 double* scratch) noexcept nogil:
     """The rows of inner, each merged with that of outer, batch by batch: all 16-bit pieces of whatever type."""
     cdef Py_ssize_t b, i
     cdef GridWork work
-    lay_out_grid(rows, width, sink, &work, scratch)
-    for b in range(sink.batches):
+    lay_out_grid(rows, width, output, &work, scratch)
+    for b in range(output.batches):
         repeat(outer + b * width, width, work.row, work.period + LINE)
         i = 0
         while i < rows:
             merge_stretch(work.row, work.period, inner + i * width,
-                          <uint16_t*>(sink.out + b * sink.batch + i * sink.row), work.stretch * width, sink.stream)
+                          <uint16_t*>(output.out + b * output.batch + i * output.row), work.stretch * width,
+                          output.stream)
             i += work.stretch
-    if sink.stream:
+    if output.stream:
         stream_end()
 
 

@@ -12,14 +12,16 @@ from libc.stdint cimport int32_t, int64_t, uint16_t, uintptr_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
+from cache cimport FITS, PAST, STORES_COUNT, Result, c_stores, cache_size, is_warm, reasons
+from compiler cimport DEBUG as GUARDED
+from entry cimport (
+    BFLOAT16, FLOAT16, FLOAT32, FLOAT64, CLattice, CLevel, CPlan, CRotation, CRow, Output, size_of,
+)
 from guards cimport (
     check_grid, check_lattice, check_level, check_memory, check_plan, check_points, check_positions, check_rotation,
     check_target, check_values, require,
 )
-from posenc cimport (
-    BFLOAT16, DEBUG as GUARDED, FITS, FLOAT16, FLOAT32, FLOAT64, PAST, STORES_COUNT, CLattice, CLevel, CPlan, CResult,
-    CRotation, CRow, CSink, c_stores, cache_size, half_row, is_warm, reasons, size_of,
-)
+from half cimport half_row
 from work cimport (
     EncodeWork, EvaluateWork, GridWork, RotationWork, RowsWork, TableWork, anchor_rows, lay_out_encode,
     lay_out_evaluate, lay_out_grid, lay_out_rotation, lay_out_rows, lay_out_table,
@@ -27,6 +29,9 @@ from work cimport (
 
 cdef extern from *:
     """
+    #include "compiler.h"
+    #include "cpu.h"
+    #include "entry.h"
     #if defined(POSENC_X86)
     #define POSENC_BASE_NAME "baseline"
     #elif defined(__aarch64__) || defined(_M_ARM64)
@@ -34,7 +39,6 @@ cdef extern from *:
     #else
     #define POSENC_BASE_NAME "baseline"
     #endif
-    #include "cpu.h"
     POSENC_ENTRIES(baseline)
     /* setup.py says which levels the compiler made */
     #if defined(POSENC_AVX2)
@@ -149,8 +153,8 @@ cdef class _Scratch:
 
 
 cdef class _Target:
-    """A sink and the buffers that it holds."""
-    cdef CSink sink
+    """An Output and the buffers that it holds."""
+    cdef Output output
     cdef Py_buffer out
     cdef Py_buffer x
     cdef bint has_out, has_x
@@ -158,20 +162,20 @@ cdef class _Target:
     def __cinit__(self, object out, object x, double scale, int kind, int stores):
         PyObject_GetBuffer(out, &self.out, PyBUF_STRIDES | PyBUF_WRITABLE)
         self.has_out = True
-        self.sink.out = <char*>self.out.buf
-        self.sink.row = self.out.strides[self.out.ndim - 2]
-        self.sink.type = kind
-        self.sink.scale = scale
-        self.sink.stream = stores == PAST
+        self.output.out = <char*>self.out.buf
+        self.output.row = self.out.strides[self.out.ndim - 2]
+        self.output.type = kind
+        self.output.scale = scale
+        self.output.stream = stores == PAST
         if x is not None:
             PyObject_GetBuffer(x, &self.x, PyBUF_STRIDES)
             self.has_x = True
-            self.sink.batch = self.out.strides[0]
-            self.sink.batches = self.out.shape[0]
-            self.sink.x = <const char*>self.x.buf
-            self.sink.x_batch = self.x.strides[0]
-            self.sink.x_row = self.x.strides[1]
-            self.sink.ahead = stores != FITS
+            self.output.batch = self.out.strides[0]
+            self.output.batches = self.out.shape[0]
+            self.output.x = <const char*>self.x.buf
+            self.output.x_batch = self.x.strides[0]
+            self.output.x_row = self.x.strides[1]
+            self.output.prefetch = stores != FITS
 
     def __dealloc__(self):
         if self.has_out:
@@ -187,16 +191,16 @@ def stores(out, x, int kind, Py_ssize_t last_level, bint given, bint each=False)
     make rows one by one.
     """
     cdef _Target target = _Target(out, x, 1.0, kind, FITS)
-    cdef CResult result
+    cdef Result result
     result.bytes = target.out.len
     result.row = target.out.shape[target.out.ndim - 1] * target.out.itemsize
     result.last_level = last_level
     result.mapped = True
     result.each = each
     result.sum = x is not None
-    result.in_place = result.sum and target.sink.x == target.sink.out
+    result.in_place = result.sum and target.output.x == target.output.out
     result.wide = kind == FLOAT64
-    result.at_once = result.sum and target.sink.batches == 1 and kind == FLOAT32
+    result.at_once = result.sum and target.output.batches == 1 and kind == FLOAT32
     # the system is asked where it matters alone
     if not result.sum and c_stores(&result) == PAST:
         result.mapped = given and is_warm(target.out.buf, target.out.len)
@@ -260,17 +264,17 @@ cdef class Plan:
             check_positions(positions, self.c.axes)
             check_target(out, x, kind, memoryview(positions).shape[0], self.c.width)
         target = _Target(out, x, scale, kind, stores)
-        size = lay_out_encode(&self.c, &target.sink, &work, NULL)
+        size = lay_out_encode(&self.c, &target.output, &work, NULL)
         if GUARDED or size > ON_STACK:
             memory = _Scratch(size)
             scratch = memory.start
         PyObject_GetBuffer(positions, &view, PyBUF_STRIDES)
         rows = view.shape[0]
         if rows * self.c.width < SMALL:
-            done = levels[level].encode(&self.c, <const double*>view.buf, rows, &target.sink, single, scratch, &left)
+            done = levels[level].encode(&self.c, <const double*>view.buf, rows, &target.output, single, scratch, &left)
         else:
             with nogil:
-                done = levels[level].encode(&self.c, <const double*>view.buf, rows, &target.sink, single, scratch,
+                done = levels[level].encode(&self.c, <const double*>view.buf, rows, &target.output, single, scratch,
                                             &left)
         PyBuffer_Release(&view)
         if GUARDED:
@@ -287,7 +291,7 @@ cdef class Plan:
     def encode_one(self, int level, double position, out, int kind):
         """Fill out (width,) for one position of one axis; False if that could not be done."""
         cdef Py_buffer view
-        cdef CSink sink
+        cdef Output output
         cdef double on_stack[ON_STACK]
         cdef double* scratch = on_stack
         cdef Py_ssize_t size
@@ -299,15 +303,15 @@ cdef class Plan:
             check_level(level, LEVELS)
             require(self.c.axes == 1, "plan", "have one axis", self.c.axes)
             check_values("out", out, (self.c.width,), kind)
-        memset(&sink, 0, sizeof(sink))
-        sink.type = kind
-        size = lay_out_encode(&self.c, &sink, &work, NULL)
+        memset(&output, 0, sizeof(output))
+        output.type = kind
+        size = lay_out_encode(&self.c, &output, &work, NULL)
         if GUARDED or size > ON_STACK:
             memory = _Scratch(size)
             scratch = memory.start
         PyObject_GetBuffer(out, &view, PyBUF_STRIDES | PyBUF_WRITABLE)
-        sink.out = <char*>view.buf
-        done = levels[level].encode(&self.c, &position, 1, &sink, False, scratch, &left) and left == NULL
+        output.out = <char*>view.buf
+        done = levels[level].encode(&self.c, &position, 1, &output, False, scratch, &left) and left == NULL
         free(left)
         PyBuffer_Release(&view)
         if GUARDED:
@@ -331,7 +335,7 @@ cdef class Lattice:
     cdef _Scratch _origin
 
     def __init__(self, int level, Plan plan, quadrature_source, quadrature_amplitude, cosine, sine, int block_bits,
-                 int span_bits, bint wide):
+                 int span_bits, bint double_double):
         self.plan = plan
         self._quadrature_source, self._quadrature_amplitude = quadrature_source, quadrature_amplitude
         if GUARDED:
@@ -345,8 +349,9 @@ cdef class Lattice:
         self.c.stride = ((plan.c.width + 7) // 8 | 1) * 8
         self.c.block_bits = block_bits
         self.c.span_bits = span_bits
-        self._fine = self._offsets(level, cosine, sine, 1, (1 << block_bits) // 2 + 1, wide)
-        self._coarse = self._offsets(level, cosine, sine, 1 << block_bits, 1 << (span_bits - block_bits), wide)
+        self._fine = self._offsets(level, cosine, sine, 1, (1 << block_bits) // 2 + 1, double_double)
+        self._coarse = self._offsets(level, cosine, sine, 1 << block_bits, 1 << (span_bits - block_bits),
+                                     double_double)
         self.c.fine = self._fine.start
         self.c.coarse = self._coarse.start
         self._origin = _Scratch(4 * self.c.stride)
@@ -372,19 +377,19 @@ cdef class Lattice:
         return 0
 
     cdef _Scratch _offsets(self, int level, const int32_t[::1] cosine, const int32_t[::1] sine, Py_ssize_t step,
-                           Py_ssize_t rows, bint wide):
-        """Cosines and sines of 0, step, 2 * step .., and if wide their low parts, row by row."""
+                           Py_ssize_t rows, bint double_double):
+        """Cosines and sines of 0, step, 2 * step .., and if double_double their low parts, row by row."""
         cdef CPlan* plan = &self.plan.c
         cdef CRow two[2]
         cdef Py_ssize_t plane = rows * self.c.stride, i, c
-        cdef _Scratch memory = _Scratch((4 if wide else 2) * plane)
+        cdef _Scratch memory = _Scratch((4 if double_double else 2) * plane)
         cdef EvaluateWork places
         cdef _Scratch work = _Scratch(lay_out_evaluate(plan.waves, &places, NULL) + 2 * plan.width)
         cdef double* ones = work.start
         cdef double* low = ones + plan.width
         cdef double* rest = low + plan.width
         cdef double position[3]
-        memset(memory.start, 0, (4 if wide else 2) * plane * sizeof(double))
+        memset(memory.start, 0, (4 if double_double else 2) * plane * sizeof(double))
         position[0] = position[2] = 0.0
         for c in range(plan.width):
             ones[c] = 1.0
@@ -393,7 +398,7 @@ cdef class Lattice:
             for c in range(2):
                 two[c].source, two[c].amplitude = &sine[0] if c else &cosine[0], ones
                 two[c].high = memory.start + c * plane + i * self.c.stride
-                two[c].low = memory.start + (c + 2) * plane + i * self.c.stride if wide else low
+                two[c].low = memory.start + (c + 2) * plane + i * self.c.stride if double_double else low
             levels[level].evaluate(plan, position, two, rest)
         if GUARDED:
             work.check()
@@ -420,10 +425,10 @@ cdef class Lattice:
         if x is None:
             memory = _Scratch(lay_out_table(&self.c, &table, NULL))
         else:
-            memory = _Scratch(lay_out_rows(&self.c, &target.sink, 1, &sum_, NULL))
+            memory = _Scratch(lay_out_rows(&self.c, &target.output, 1, &sum_, NULL))
         rows = target.out.shape[target.out.ndim - 2]
         with nogil:
-            levels[level].table(&self.c, span, offset, rows, &target.sink, memory.start)
+            levels[level].table(&self.c, span, offset, rows, &target.output, memory.start)
         if GUARDED:
             memory.check()
 
@@ -438,9 +443,9 @@ cdef class Lattice:
             check_points(spans, offsets, self.c.span_bits)
             check_target(out, x, kind, spans.shape[0], self.plan.c.width)
         target = _Target(out, x, scale, kind, stores)
-        memory = _Scratch(lay_out_rows(&self.c, &target.sink, spans.shape[0], &work, NULL))
+        memory = _Scratch(lay_out_rows(&self.c, &target.output, spans.shape[0], &work, NULL))
         with nogil:
-            levels[level].rows(&self.c, &spans[0], &offsets[0], spans.shape[0], &target.sink, memory.start)
+            levels[level].rows(&self.c, &spans[0], &offsets[0], spans.shape[0], &target.output, memory.start)
         if GUARDED:
             memory.check()
 
@@ -479,19 +484,19 @@ def merge(int level, const uint16_t[:, ::1] outer, const uint16_t[:, ::1] inner,
 
     stores: as of `Lattice.table`.
     """
-    cdef CSink sink
+    cdef Output output
     cdef GridWork work
     cdef _Scratch memory
     if GUARDED:
         check_level(level, LEVELS)
         check_grid(outer, inner, out)
-    memset(&sink, 0, sizeof(sink))
-    sink.out = <char*>&out[0, 0, 0]
-    sink.batches, sink.batch, sink.row = out.shape[0], out.strides[0], out.strides[1]
-    sink.stream = stores == PAST
-    memory = _Scratch(lay_out_grid(out.shape[1], out.shape[2], &sink, &work, NULL))
+    memset(&output, 0, sizeof(output))
+    output.out = <char*>&out[0, 0, 0]
+    output.batches, output.batch, output.row = out.shape[0], out.strides[0], out.strides[1]
+    output.stream = stores == PAST
+    memory = _Scratch(lay_out_grid(out.shape[1], out.shape[2], &output, &work, NULL))
     with nogil:
-        levels[level].merge(&outer[0, 0], &inner[0, 0], out.shape[1], out.shape[2], &sink, memory.start)
+        levels[level].merge(&outer[0, 0], &inner[0, 0], out.shape[1], out.shape[2], &output, memory.start)
     if GUARDED:
         memory.check()
 

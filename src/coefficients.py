@@ -1,4 +1,4 @@
-"""Write ``coefficients.h``: the polynomials of ``quick`` and ``accurate`` in ``_loops.pyx``.
+"""Write ``coefficients.h``: the polynomials of ``sincos`` and ``sincos_dd`` in ``sincos.pxd``.
 
 ``python src/coefficients.py > src/coefficients.h`` (it needs mpmath).
 

@@ -4,10 +4,10 @@
 Each function gives the doubles that an entry needs, and the places of its arrays from base on, which may be NULL.
 """
 
-from posenc cimport (
-    ADDED, ANGLES, BFLOAT16, HALF, MERGED, PREFETCH_COLUMNS, TILE, CLattice, CPlan, CRotation, CRow, CSink, size_of,
-)
 from libc.stdint cimport uint16_t
+
+from cache cimport ADDED, ANGLES, MERGED, PREFETCH_COLUMNS, TILE
+from entry cimport BFLOAT16, HALF, CLattice, CPlan, CRotation, CRow, Output, size_of
 
 
 cdef inline double* take(double* base, Py_ssize_t* used, Py_ssize_t doubles) noexcept nogil:
@@ -19,39 +19,39 @@ cdef inline double* take(double* base, Py_ssize_t* used, Py_ssize_t doubles) noe
 cdef struct EvaluateWork:
     double* row
     double* row_low
-    double* rest
+    double* angles  # and their low parts
 
 
 cdef inline Py_ssize_t lay_out_evaluate(Py_ssize_t waves, EvaluateWork* to, double* base) noexcept nogil:
     cdef Py_ssize_t used = 0
     to.row = take(base, &used, 2 * waves)
     to.row_low = take(base, &used, 2 * waves)
-    to.rest = take(base, &used, 2 * waves)
+    to.angles = take(base, &used, 2 * waves)
     return used
 
 
-cdef inline void anchor_rows(const CLattice* lattice, double* room, CRow* two) noexcept nogil:
+cdef inline void anchor_rows(const CLattice* lattice, double* rows, CRow* two) noexcept nogil:
     """An anchor's four rows: value and quadrature, and then their low parts."""
     two[0].source, two[0].amplitude = lattice.plan.source, lattice.plan.amplitude
     two[1].source, two[1].amplitude = lattice.quadrature_source, lattice.quadrature_amplitude
-    two[0].high, two[0].low = room, room + 2 * lattice.stride
-    two[1].high, two[1].low = room + lattice.stride, room + 3 * lattice.stride
+    two[0].high, two[0].low = rows, rows + 2 * lattice.stride
+    two[1].high, two[1].low = rows + lattice.stride, rows + 3 * lattice.stride
 
 
 cdef struct EncodeWork:
     EvaluateWork evaluate
     double* high
     double* low
-    double* rest  # two rows, or a row and a stretch of a sum; past the cache its tiles, too
+    double* rounding  # two rows, or a row and a stretch of a sum; past the cache its tiles, too
 
 
-cdef inline Py_ssize_t lay_out_encode(const CPlan* plan, const CSink* sink, EncodeWork* to,
+cdef inline Py_ssize_t lay_out_encode(const CPlan* plan, const Output* output, EncodeWork* to,
                                       double* base) noexcept nogil:
     cdef Py_ssize_t used = lay_out_evaluate(plan.waves, &to.evaluate, base), width = plan.width
     to.high = take(base, &used, width)
     to.low = take(base, &used, width)
-    to.rest = take(base, &used, width + max(width, <Py_ssize_t>PREFETCH_COLUMNS)
-                   + (2 * TILE if sink.stream else 0))
+    to.rounding = take(base, &used, width + max(width, <Py_ssize_t>PREFETCH_COLUMNS)
+                       + (2 * TILE if output.stream else 0))
     return used
 
 
@@ -60,7 +60,9 @@ cdef struct TableWork:
     double* two
     double* exact
     double* discard[4]
-    double* rest  # of `evaluate`, or tiles of four rows, and buffers for what goes past the cache
+    # the same memory, as anchors are there before rows are
+    double* evaluation
+    double* tiles  # of four rows, and buffers for what goes past the cache
 
 
 cdef inline Py_ssize_t lay_out_table(const CLattice* lattice, TableWork* to, double* base) noexcept nogil:
@@ -71,7 +73,8 @@ cdef inline Py_ssize_t lay_out_table(const CLattice* lattice, TableWork* to, dou
     to.exact = take(base, &used, 4 * lattice.stride)
     for k in range(4):
         to.discard[k] = take(base, &used, lattice.stride)
-    to.rest = take(base, &used, max(lay_out_evaluate(lattice.plan.waves, &inner, NULL), 4 * TILE + 4 * (TILE + 16)))
+    to.evaluation = to.tiles = take(base, &used, max(lay_out_evaluate(lattice.plan.waves, &inner, NULL),
+                                                     4 * TILE + 4 * (TILE + 16)))
     return used
 
 
@@ -79,23 +82,25 @@ cdef struct RowsWork:
     double* anchor
     double* exact
     double* rows  # pass_rows pairs of rows
-    double* rest  # of `evaluate`, two rows, or a tile and its buffer
+    # the same memory, as anchors are there before rows are
+    double* evaluation
+    double* rounding  # two rows, or a tile and its buffer
     Py_ssize_t pass_rows
 
 
-cdef inline Py_ssize_t lay_out_rows(const CLattice* lattice, const CSink* sink, Py_ssize_t rows, RowsWork* to,
+cdef inline Py_ssize_t lay_out_rows(const CLattice* lattice, const Output* output, Py_ssize_t rows, RowsWork* to,
                                     double* base) noexcept nogil:
     """Some rows are made, then added to each batch in turn, so that x is read in order."""
     cdef Py_ssize_t used = 0
     cdef EvaluateWork inner
     to.pass_rows = 1
-    if sink.x != NULL and sink.batches > 1:
+    if output.x != NULL and output.batches > 1:
         to.pass_rows = max(<Py_ssize_t>1, min(rows, ADDED // lattice.stride))
     to.anchor = take(base, &used, 4 * lattice.stride)
     to.exact = take(base, &used, 4 * lattice.stride)
     to.rows = take(base, &used, to.pass_rows * 2 * lattice.stride)
-    to.rest = take(base, &used, max(lay_out_evaluate(lattice.plan.waves, &inner, NULL),
-                                    max(2 * lattice.plan.width, 2 * TILE)))
+    to.evaluation = to.rounding = take(base, &used, max(lay_out_evaluate(lattice.plan.waves, &inner, NULL),
+                                                        max(2 * lattice.plan.width, 2 * TILE)))
     return used
 
 
@@ -135,10 +140,10 @@ cdef struct GridWork:
     uint16_t* row  # of one table, again and again, period pieces and a line more
 
 
-cdef inline Py_ssize_t lay_out_grid(Py_ssize_t rows, Py_ssize_t width, const CSink* sink, GridWork* to,
+cdef inline Py_ssize_t lay_out_grid(Py_ssize_t rows, Py_ssize_t width, const Output* output, GridWork* to,
                                     double* base) noexcept nogil:
     cdef Py_ssize_t used = 0
-    to.stretch = rows if sink.row == width * <Py_ssize_t>sizeof(uint16_t) else 1
+    to.stretch = rows if output.row == width * <Py_ssize_t>sizeof(uint16_t) else 1
     # narrow rows several times, so that a loop over them has some way to go
     to.period = width * min(to.stretch, 1 + (MERGED - 1) // width)
     to.row = <uint16_t*>take(base, &used, (to.period + LINE + 3) // 4)

@@ -2,12 +2,12 @@
  *
  * For systems that have no Python here. The same program, compiled for this one, says what they must print.
  */
-#include "posenc.h"
-
 #include "cpu.h"
+#include "entry.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 POSENC_ENTRIES(baseline)
 #if defined(POSENC_LEVELS)
@@ -73,12 +73,12 @@ static void run(const char *name, const posenc_level *level)
     posenc_lattice lattice = {&plan, quadrature_source, quadrature_amplitude, fine, coarse, origin, STRIDE, BLOCK_BITS, SPAN_BITS};
     for (int type = 0; type < 4; type++) {
         for (int stream = 0; stream < 2; stream++) {
-            posenc_sink sink = {0};
-            sink.out = (char *)values;
-            sink.row = WIDTH * sizes[type];
-            sink.type = type;
-            sink.stream = stream;
-            level->table(&lattice, -1, 900, ROWS, &sink, scratch);
+            posenc_output output = {0};
+            output.out = (char *)values;
+            output.row = WIDTH * sizes[type];
+            output.type = type;
+            output.stream = stream;
+            level->table(&lattice, -1, 900, ROWS, &output, scratch);
             say(name, "table", type, values, (size_t)(ROWS * WIDTH * sizes[type]));
         }
         posenc_rotation r = {0};

@@ -61,7 +61,7 @@ def _taylor(n: int) -> tuple[float, float]:
 TAYLOR = {n: _taylor(n) for n in range(2, 21)}
 
 
-# ---- waves: the same operations in the same order as in src/_loops.pyx, and so the same bits --------------------
+# ---- waves: the same operations in the same order as in src/sincos.pxd, and so the same bits --------------------
 
 
 def angles(positions: Floats, turns: Floats) -> Pair:
@@ -331,10 +331,10 @@ class Lattice:
         sine: npt.NDArray[np.int32],
         block_bits: int,
         span_bits: int,
-        wide: bool,
+        double_double: bool,
     ) -> None:
         self.plan, self.quadrature = plan, (quadrature_source, quadrature_amplitude)
-        self.block_bits, self.span_bits, self.double_double = block_bits, span_bits, wide
+        self.block_bits, self.span_bits, self.double_double = block_bits, span_bits, double_double
         self.fine = _Offsets(plan, (cosine, sine), 1, (1 << block_bits) // 2 + 1)
         self.coarse = _Offsets(plan, (cosine, sine), 1 << block_bits, 1 << (span_bits - block_bits))
 

@@ -31,7 +31,7 @@ __all__ = [
 class Format(NamedTuple):
     """A type of results.
 
-    name: of the dtype. kind: what the engines call it, in src/posenc.h too. bits: significant ones. least: exponent of
+    name: of the dtype. kind: what the engines call it, in src/entry.h too. bits: significant ones. least: exponent of
     the least subnormal number. stored: what the engines are handed; 16-bit floats as integers.
     """
 

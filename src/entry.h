@@ -1,0 +1,87 @@
+/* The one entry of the loops: plain structs, filled by _kernel.pyx, read by every level. */
+#ifndef POSENC_ENTRY_H
+#define POSENC_ENTRY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { POSENC_FLOAT64, POSENC_FLOAT32, POSENC_FLOAT16, POSENC_BFLOAT16 };
+static inline ptrdiff_t posenc_size_of(int type) { return type == POSENC_FLOAT64 ? 8 : type == POSENC_FLOAT32 ? 4 : 2; }
+
+typedef struct {
+    ptrdiff_t axes, waves, width; /* a wave is one frequency with one residual phase: a sine and a cosine */
+    const double *high, *low;     /* (axes, waves): turns per unit, as a sum of two doubles; or radians in float32 */
+    const double *largest;        /* (axes,): largest |turns per unit| */
+    const int32_t *source;        /* (width,): where in a row of sines and cosines the column's value stands */
+    const double *amplitude;      /* (width,) */
+    const int32_t *runs;          /* (nruns + 1,): first columns of the stretches of consecutive sources */
+    ptrdiff_t nruns;
+    int planar;                   /* sines before cosines, or sine and cosine of each wave side by side */
+    int straight;                 /* the columns are that row, all of it and in its order, with amplitudes of 1 */
+} posenc_plan;
+
+typedef struct {
+    const posenc_plan *plan;      /* axes: multiples of 2^32, the rest, and (with residual phases) 1 */
+    const int32_t *quadrature_source;
+    const double *quadrature_amplitude;
+    const double *fine;           /* (4, block/2 + 1, stride): cos, sin and their low parts of 0 .. block/2 steps */
+    const double *coarse;         /* (4, span/block, stride): the same of 0, block, .. */
+    const double *origin;         /* (4, stride): value, quadrature and their low parts at 0 */
+    ptrdiff_t stride;
+    int block_bits, span_bits;    /* block: rows around one anchor; span: rows around one exact evaluation */
+} posenc_lattice;
+
+typedef struct {
+    char *out;
+    ptrdiff_t row, batch;         /* bytes from row to row, from batch to batch */
+    const char *x;                /* NULL: write the encoding; else write scale * x + encoding */
+    ptrdiff_t x_row, x_batch;
+    ptrdiff_t batches;
+    double scale;
+    int type;                     /* POSENC_FLOAT64 .. */
+    int stream, prefetch;         /* out is written past the cache; what is added to lies beyond it: fetch early */
+} posenc_output;
+
+typedef struct {
+    char *out;
+    const char *x;
+    ptrdiff_t shape[4];           /* groups, batches, heads, rows: the pairs of a group's row turn by the same angles */
+    ptrdiff_t out_strides[4], x_strides[4];
+    const char *angles;           /* (groups, rows, 2 * pairs): cosines, then sines; doubles, or floats for 16-bit types */
+    ptrdiff_t pairs, width;       /* values behind the pairs are left as they are */
+    int type, layout;
+} posenc_rotation;
+
+/* how the two values of a pair lie: half a row apart, side by side, or side by side in x and half a row apart in out */
+enum { POSENC_HALF, POSENC_INTERLEAVED, POSENC_SEPARATED };
+
+/* a row of any choice of a plan's columns, as a sum of two doubles */
+typedef struct {
+    const int32_t *source;        /* (width,) */
+    const double *amplitude;
+    double *high, *low;
+} posenc_row;
+
+typedef struct {
+    int (*encode)(const posenc_plan *, const double *positions, ptrdiff_t rows, const posenc_output *, int single,
+                  double *scratch, unsigned char **left);
+    void (*evaluate)(const posenc_plan *, const double *position, const posenc_row two[2], double *scratch);
+    void (*table)(const posenc_lattice *, int64_t span, ptrdiff_t offset, ptrdiff_t rows, const posenc_output *,
+                  double *scratch);
+    void (*rows)(const posenc_lattice *, const int64_t *spans, const int32_t *offsets, ptrdiff_t rows,
+                 const posenc_output *, double *scratch);
+    void (*rotate)(const posenc_rotation *, double *scratch);
+    void (*merge)(const uint16_t *outer, const uint16_t *inner, ptrdiff_t rows, ptrdiff_t width, const posenc_output *,
+                  double *scratch);
+} posenc_level;
+
+#define POSENC_ENTRIES(level) \
+    void posenc_loops_##level(posenc_level *); \
+    void posenc_rotations_##level(posenc_level *); \
+    void posenc_grids_##level(posenc_level *); \
+    static inline void posenc_level_##level(posenc_level *to) \
+    { \
+        posenc_loops_##level(to), posenc_rotations_##level(to), posenc_grids_##level(to); \
+    }
+
+#endif

@@ -1,0 +1,117 @@
+/* Sums and products of doubles with their errors, and of pairs (high, low) whose sum is meant: double-double arithmetic.
+ *
+ * The twin of posenc_fast/_numbers/doubles.py. Bounds are for pairs with |low| <= u |high|, where u is 2^-53; bench/steps.py
+ * measures what the loops make of them.
+ */
+#ifndef POSENC_EXACT_H
+#define POSENC_EXACT_H
+
+#include "arithmetic.h"
+#include "compiler.h"
+
+#include <math.h>
+#include <string.h>
+
+static inline uint64_t posenc_bits(double x)
+{
+    uint64_t u;
+    memcpy(&u, &x, sizeof u);
+    return u;
+}
+
+static inline double posenc_double(uint64_t u)
+{
+    double x;
+    memcpy(&x, &u, sizeof x);
+    return x;
+}
+
+static inline uint32_t posenc_bits32(float x)
+{
+    uint32_t u;
+    memcpy(&u, &x, sizeof u);
+    return u;
+}
+
+static inline float posenc_float(uint32_t u)
+{
+    float x;
+    memcpy(&x, &u, sizeof x);
+    return x;
+}
+
+/* a + b, rounded, and what the rounding lost: exactly, for all a and b without overflow (Knuth 1969) */
+static inline double posenc_two_sum(double a, double b, double *error)
+{
+    double s = a + b, t = s - a;
+    *error = (a - (s - t)) + (b - t);
+    return s;
+}
+
+/* posenc_product_error: a*b - p exactly, where p = a*b rounded: for |a|, |b| <= 2^990 and |a*b| >= 2^-968, so that the
+   error is no subnormal; posenc_fma: a*b + c, rounded once */
+#if defined(__FMA__) || defined(__ARM_FEATURE_FMA) || defined(__aarch64__) || defined(_M_ARM64)
+#define POSENC_FUSES 1
+static inline double posenc_product_error(double a, double b, double p) { return fma(a, b, -p); }
+static inline double posenc_fma(double a, double b, double c) { return fma(a, b, c); }
+#else
+#define POSENC_FUSES 0
+/* Dekker 1971: split each factor in halves of 26 bits, whose products are exact */
+static inline double posenc_product_error(double a, double b, double p)
+{
+    const double splitter = 134217729.0; /* 2^27 + 1 */
+    double t = splitter * a, ah = t - (t - a), al = a - ah;
+    double u = splitter * b, bh = u - (u - b), bl = b - bh;
+    return ((ah * bh - p) + ah * bl + al * bh) + al * bl;
+}
+
+/* Boldo and Melquiond 2008: of the four parts of the sum the two small ones are added first and rounded to odd. Many
+   times slower than a processor's, but the same result */
+static inline double posenc_fma(double a, double b, double c)
+{
+    double p = a * b, t_low, v_low, lost;
+    double t = posenc_two_sum(c, posenc_product_error(a, b, p), &t_low);
+    double v = posenc_two_sum(p, t, &v_low);
+    double rest = posenc_two_sum(t_low, v_low, &lost);
+    uint64_t u = posenc_bits(rest);
+    if (lost != 0.0 && !(u & 1))
+        rest = posenc_double((lost > 0.0) == (rest > 0.0) ? u + 1 : u - 1);
+    return v + rest;
+}
+#endif
+
+/* a pair whose sum is meant: |low| <= u |high| */
+typedef struct {
+    double high, low;
+} posenc_pair;
+
+/* a * b: to 8 u^2 of it. The product of the low parts is left out */
+static POSENC_ALWAYS posenc_pair posenc_product(posenc_pair a, posenc_pair b)
+{
+    posenc_pair r;
+    r.high = a.high * b.high;
+    r.low = posenc_product_error(a.high, b.high, r.high) + (a.high * b.low + a.low * b.high);
+    return r;
+}
+
+/* a + b: to 3 u^2 of |a| + |b|, which is more of a sum that nearly cancels */
+static POSENC_ALWAYS posenc_pair posenc_total(posenc_pair a, posenc_pair b)
+{
+    posenc_pair r;
+    double e, s = posenc_two_sum(a.high, b.high, &e);
+    e += a.low + b.low;
+    r.high = s + e;
+    r.low = e - (r.high - s);
+    return r;
+}
+
+/* c + z * value, a step of Horner's scheme: |c| >= |z * value|, as the error of the sum is Dekker's */
+static POSENC_ALWAYS posenc_pair posenc_horner(posenc_pair c, posenc_pair z, posenc_pair value)
+{
+    posenc_pair p = posenc_product(z, value), r;
+    r.high = c.high + p.high;
+    r.low = (p.high - (r.high - c.high)) + (p.low + c.low);
+    return r;
+}
+
+#endif

@@ -1,0 +1,194 @@
+/* float16 and bfloat16: rounding doubles and floats to them, and back. */
+#ifndef POSENC_HALF_H
+#define POSENC_HALF_H
+
+#include "entry.h"
+#include "exact.h"
+
+#if defined(_MSC_VER) && defined(__AVX2__) && !defined(__F16C__)
+#define __F16C__ 1 /* /arch:AVX2 has it, but does not say so */
+#endif
+
+/* bits of a float, rounded to odd: a second rounding, to 16 bits, then gives what one rounding of the double gives */
+typedef uint32_t oddfloat;
+typedef const oddfloat *POSENC_RESTRICT croddfloat;
+typedef oddfloat *POSENC_RESTRICT roddfloat;
+/* bits of a float that is a bfloat16 already: their lower half is zero. Signed, as Cython takes equal types for one */
+typedef int32_t widebfloat;
+typedef widebfloat *POSENC_RESTRICT rwidebfloat;
+
+/* bits of a bfloat16. Signed for the same reason */
+typedef int16_t bfloat;
+typedef bfloat *POSENC_RESTRICT rbfloat;
+
+/* double -> float, rounded to odd: drop 29 bits and keep in the last place that some of them were set. What becomes
+   subnormal is rounded once more, but is nothing in a float16 */
+static inline oddfloat posenc_odd(double x)
+{
+    const uint64_t low = ((uint64_t)1 << 29) - 1;
+    uint64_t u = posenc_bits(x);
+    return posenc_bits32((float)posenc_double((u | ((u & low) + low)) & ~low));
+}
+
+static inline uint16_t posenc_half_one(oddfloat u)
+{
+    uint32_t a = u & 0x7fffffffu;
+    uint32_t normal = ((a + 0xfffu + ((a >> 13) & 1u)) >> 13) - (112u << 10);
+    uint32_t tiny = posenc_bits32(posenc_float(a) + 0.5f) - 0x3f000000u; /* half an ulp of 0.5f is half an ulp there */
+    uint32_t h = a < 0x38800000u ? tiny : normal;
+    h = a >= 0x477ff000u ? 0x7c00u : h;
+    h = a > 0x7f800000u ? 0x7e00u : h;
+    return (uint16_t)(h | ((u >> 16) & 0x8000u));
+}
+
+static inline float posenc_half_value(uint16_t h)
+{
+    uint32_t a = (uint32_t)(h & 0x7fffu) << 13, sign = (uint32_t)(h & 0x8000u) << 16;
+    float normal = posenc_float(a + (112u << 23));
+    float tiny = posenc_float(a + (113u << 23)) - posenc_float(113u << 23);
+    float special = posenc_float(a + (224u << 23));
+    float value = a < (1u << 23) ? tiny : normal;
+    value = a >= (31u << 23) ? special : value;
+    return posenc_float(posenc_bits32(value) | sign);
+}
+
+/* double -> bfloat16, rounded once. A sum with what is 2^45 times as large has its last place where the bfloat16 has it.
+   No stop at float32, which has the same exponents: its subnormals have lost bits that decide */
+static inline widebfloat posenc_wide_bfloat(double x)
+{
+    double large = 0x1.8p45 * posenc_double(posenc_bits(x) & ((uint64_t)0x7ff << 52));
+    large = large > 0x1.8p-81 ? large : 0x1.8p-81; /* the last place of a subnormal is that of the least normal number */
+    large = large < 0x1.8p245 ? large : 0x1.8p245; /* x is infinite in any case */
+    large = (x + large) - large;
+    /* zero keeps its sign */
+    return (widebfloat)posenc_bits32((float)posenc_double(posenc_bits(large) | (posenc_bits(x) & ((uint64_t)1 << 63))));
+}
+
+static inline void posenc_to_half(croddfloat x, ruint16 out, ptrdiff_t n)
+{
+    ptrdiff_t i = 0;
+#if defined(__AVX512F__)
+    for (; i + 16 <= n; i += 16)
+        _mm256_storeu_si256((__m256i *)(out + i), _mm512_cvtps_ph(_mm512_loadu_ps((const void *)(x + i)), _MM_FROUND_TO_NEAREST_INT));
+#elif defined(__F16C__)
+    /* a tenth slower, one at a time, wherever the loop happens to lie across two cache lines */
+#pragma GCC unroll 4
+    for (; i + 8 <= n; i += 8)
+        _mm_storeu_si128((__m128i *)(out + i), _mm256_cvtps_ph(_mm256_loadu_ps((const float *)(x + i)), _MM_FROUND_TO_NEAREST_INT));
+#endif
+    for (; i < n; i++)
+        out[i] = posenc_half_one(x[i]);
+}
+
+static inline void posenc_from_half(cruint16 x, rfloat out, ptrdiff_t n)
+{
+    ptrdiff_t i = 0;
+#if defined(__AVX512F__)
+    for (; i + 16 <= n; i += 16)
+        _mm512_storeu_ps(out + i, _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(x + i))));
+#elif defined(__F16C__)
+    for (; i + 8 <= n; i += 8)
+        _mm256_storeu_ps(out + i, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(x + i))));
+#endif
+    for (; i < n; i++)
+        out[i] = posenc_half_value(x[i]);
+}
+
+/* float -> bfloat16, to nearest. The float was rounded itself: where it lies in the middle, either side is as near to what
+   is meant, and the larger one takes a third of the operations that the even one does. A NaN must have zeros in its last
+   15 bits, as those of arithmetic have with numbers: looking for others would double the time of a loop */
+static inline bfloat posenc_nearest_bfloat(float x) { return (bfloat)((posenc_bits32(x) + 0x8000u) >> 16); }
+
+/* floats or widebfloats -> bfloat16, each by posenc_nearest_bfloat. 1: a float that was rounded from a double may have been
+   rounded to the wrong side by this second rounding, since it lies in the middle of two bfloat16 or is subnormal; from
+   widebfloats all is well */
+static inline int posenc_to_bfloat(const void *POSENC_RESTRICT x, ruint16 out, ptrdiff_t n)
+{
+    uint32_t nearest = 0xffffffffu, least = 0xffffffffu;
+    for (ptrdiff_t i = 0; i < n; i++) {
+        uint32_t u, distance, size;
+        memcpy(&u, (const char *)x + 4 * i, sizeof u);
+        out[i] = (uint16_t)posenc_nearest_bfloat(posenc_float(u));
+        distance = (u << 16) ^ 0x80000000u; /* from the middle */
+        nearest = distance < nearest ? distance : nearest;
+        size = (u << 1) - 1u; /* nothing is less than zero's */
+        least = size < least ? size : least;
+    }
+    return nearest == 0 || least < 0xffffffu;
+}
+
+static inline void posenc_from_bfloat(cruint16 x, rfloat out, ptrdiff_t n)
+{
+    for (ptrdiff_t i = 0; i < n; i++)
+        out[i] = posenc_float((uint32_t)x[i] << 16);
+}
+
+static inline float posenc_bfloat_value(uint32_t x) { return posenc_float(x << 16); }
+
+/* two bfloat16 side by side as one number, the first in its lower half: no shuffles of vectors where they are a pair */
+static inline uint32_t posenc_two_bfloats(const bfloat *x)
+{
+    uint32_t u;
+    memcpy(&u, x, sizeof u);
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    u = u << 16 | u >> 16;
+#endif
+    return u;
+}
+
+static inline void posenc_set_two_bfloats(bfloat *x, bfloat first, bfloat second)
+{
+    uint32_t u = (uint16_t)first | (uint32_t)(uint16_t)second << 16;
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    u = u << 16 | u >> 16;
+#endif
+    memcpy(x, &u, sizeof u);
+}
+
+/* of two bfloat16 side by side: the bits of POSENC_USUAL are set where both are from 2^-63 to 2^65. What is added carries
+   the two highest bits of such an exponent, 01 or 10, to 1x, and those of all others to 0x */
+enum { POSENC_USUAL = 0x40004000 };
+static inline uint32_t posenc_usual_bits(uint32_t two) { return two + 0x20002000u; }
+
+/* whether a product with a float32 cosine or sine may leave the range of float32: of subnormal bfloat16, and of those
+   from 2^97 on. Zeros are none of them, but are not usual: they are looked at twice */
+static inline int posenc_any_far(const bfloat *x, ptrdiff_t n)
+{
+    uint16_t least = 0xffff, most = 0, usual = 0xffff;
+#pragma GCC unroll 4
+    for (ptrdiff_t i = 0; i < n; i++)
+        usual &= (uint16_t)posenc_usual_bits((uint16_t)x[i]);
+    if (usual & POSENC_USUAL)
+        return 0;
+    for (ptrdiff_t i = 0; i < n; i++) {
+        uint16_t size = (uint16_t)(x[i] & 0x7fff), less = (uint16_t)(size - 1u); /* nothing is less than zero's */
+        least = less < least ? less : least;
+        most = size > most ? size : most;
+    }
+    return least < 0x7f || most >= 0x7000;
+}
+
+/* the first half of a row of 2 * n values of a type, as doubles or floats from out[2 * n * row + first] on; 0 where the
+   second half has others */
+static inline int posenc_half_row(const char *x, int type, ptrdiff_t row, ptrdiff_t n, char *out, int wide, ptrdiff_t first)
+{
+    int alike = 1;
+    for (ptrdiff_t j = 0; j < n; j++) {
+        double value[2];
+        for (int k = 0; k < 2; k++) {
+            ptrdiff_t i = 2 * n * row + k * n + j;
+            value[k] = type == POSENC_FLOAT64 ? ((const double *)x)[i]
+                : type == POSENC_FLOAT32 ? (double)((const float *)x)[i]
+                : type == POSENC_FLOAT16 ? (double)posenc_half_value(((const uint16_t *)x)[i])
+                : (double)posenc_bfloat_value(((const uint16_t *)x)[i]);
+        }
+        alike &= value[0] == value[1];
+        if (wide)
+            ((double *)out)[2 * n * row + first + j] = value[0];
+        else
+            ((float *)out)[2 * n * row + first + j] = (float)value[0];
+    }
+    return alike;
+}
+
+#endif

@@ -1,0 +1,243 @@
+# cython: cdivision=True
+"""Rows of doubles, rounded once, added to scale * x, and written: through the cache or past it.
+
+*Past the cache*: by non-temporal stores of whole cache lines, which are put together in a *line buffer*.
+"""
+
+from libc.math cimport fabs
+from libc.stdint cimport uint16_t, uintptr_t
+from libc.string cimport memcpy
+
+from cache cimport LONG_VECTORS, PREFETCH_COLUMNS, PREFETCH_DISTANCE, TILE, before_line, prefetch, stream
+from columns cimport narrow_row, store
+from compiler cimport crdouble, crfloat, rdouble, rfloat, step
+from entry cimport FLOAT16, FLOAT32, FLOAT64, Output, size_of
+from exact cimport BEYOND_HUGE, product_error, two_sum
+from half cimport from_bfloat, from_half, oddfloat, roddfloat, rwidebfloat, to_bfloat, to_half, widebfloat
+
+
+cdef inline Py_ssize_t prefetch_rows(const Output* output, Py_ssize_t n) noexcept nogil:
+    """How many rows of n columns ahead of its use a row is asked for."""
+    return max(1, PREFETCH_DISTANCE // n if output.x == output.out or output.stream else PREFETCH_DISTANCE // (2 * n))
+
+
+cdef inline step add_row(crfloat x, double scale, crdouble row, narrow_row out, Py_ssize_t n) noexcept nogil:
+    cdef Py_ssize_t c
+    for c in range(n):
+        store[narrow_row](out, c, scale * <double>x[c] + row[c])
+
+
+cdef inline step add_row_in_place(rfloat x, double scale, crdouble row, Py_ssize_t n) noexcept nogil:
+    cdef Py_ssize_t c
+    for c in range(n):
+        x[c] = <float>(scale * <double>x[c] + row[c])
+
+
+cdef inline step add_dd(double x, double scale, double high, double low, double beyond, double* out) noexcept nogil:
+    """scale * x + (high + low), whose errors are summed in one double. beyond: of `beyond_of` the scale."""
+    cdef double e
+    cdef double p = scale * x
+    cdef double s = two_sum(p, high, &e)
+    # no number, with FMA as without, where a factor cannot be split
+    e += (product_error(scale, x, p) + low) + x * beyond * 0.0
+    # of a sum that is infinite or enormous there is no error to be had
+    out[0] = s + (e if e == e else 0.0)
+
+
+cdef inline double beyond_of(double scale) noexcept nogil:
+    """A factor that makes an infinity of an x that is enormous, or is with the scale."""
+    return BEYOND_HUGE * max(1.0, fabs(scale))
+
+
+cdef inline void add_row_dd(crdouble x, double scale, crdouble high, crdouble low, rdouble out,
+                            Py_ssize_t n) noexcept nogil:
+    cdef Py_ssize_t c
+    cdef double beyond = beyond_of(scale)
+    for c in range(n):
+        add_dd(x[c], scale, high[c], low[c], beyond, &out[c])
+
+
+cdef inline void add_row_dd_in_place(rdouble x, double scale, crdouble high, crdouble low, Py_ssize_t n) noexcept nogil:
+    cdef Py_ssize_t c
+    cdef double beyond = beyond_of(scale)
+    for c in range(n):
+        add_dd(x[c], scale, high[c], low[c], beyond, &x[c])
+
+
+cdef inline void round_row_dd(crdouble high, crdouble low, rdouble out, Py_ssize_t n) noexcept nogil:
+    cdef Py_ssize_t c
+    for c in range(n):
+        out[c] = high[c] + low[c]
+
+
+cdef inline void round_row(crdouble row, narrow_row out, Py_ssize_t n) noexcept nogil:
+    cdef Py_ssize_t c
+    for c in range(n):
+        store[narrow_row](out, c, row[c])
+
+
+cdef inline Py_ssize_t unaligned_head(const void* row, Py_ssize_t size, Py_ssize_t n) noexcept nogil:
+    """How many of n values come before the first cache line, where vectors are to begin at one."""
+    return min(n, before_line(row, size)) if LONG_VECTORS else 0
+
+
+cdef struct LineBuffer:
+    uintptr_t line  # of the cache line that the buffer's first 64 bytes stand for, where the row may not begin yet
+    char* buffer
+    Py_ssize_t head, filled  # the row begins at head of its first line; so many bytes of the buffer are filled
+
+
+cdef inline step open_line_buffer(LineBuffer* to, char* out, double* buffer) noexcept nogil:
+    to.head = <uintptr_t>out & 63
+    to.line = <uintptr_t>out - to.head
+    to.filled = to.head
+    to.buffer = <char*>buffer
+
+
+cdef inline step send_lines(LineBuffer* to, bint last) noexcept nogil:
+    """Write the whole lines of a buffer by non-temporal stores. The rest waits for the next stretch of the row.
+
+    The row's first and last lines may be shared with other rows: these bytes are written in the ordinary way.
+    """
+    cdef Py_ssize_t whole = to.filled & ~<Py_ssize_t>63, first = 0
+    if to.head and (whole or last):
+        first = min(<Py_ssize_t>64, to.filled)
+        memcpy(<char*>(to.line + to.head), to.buffer + to.head, first - to.head)
+        to.head = 0
+    if whole > first:
+        stream(<char*>(to.line + first), to.buffer + first, whole - first)
+    if last and to.filled > max(whole, first):
+        memcpy(<char*>(to.line + whole), to.buffer + whole, to.filled - whole)
+    elif not last:
+        memcpy(to.buffer, to.buffer + whole, 64)
+    to.line += whole
+    to.filled -= whole
+
+
+cdef inline step add_row_16_bits(const Output* output, const char* x, const double* row, char* out, Py_ssize_t n,
+                                 double* scratch) noexcept nogil:
+    """scale * x + doubles, in 16 bits. scratch: n doubles."""
+    cdef float* floats = <float*>scratch + n
+    if output.type == FLOAT16:
+        from_half(<const uint16_t*>x, floats, n)
+        add_row[roddfloat](floats, output.scale, row, <oddfloat*>scratch, n)
+        to_half(<oddfloat*>scratch, <uint16_t*>out, n)
+    else:
+        from_bfloat(<const uint16_t*>x, floats, n)
+        add_row[rfloat](floats, output.scale, row, <float*>scratch, n)
+        if to_bfloat(scratch, <uint16_t*>out, n):
+            add_row[rwidebfloat](floats, output.scale, row, <widebfloat*>scratch, n)
+            to_bfloat(scratch, <uint16_t*>out, n)
+
+
+cdef inline void add_row_streamed(const Output* output, const char* x, uintptr_t next_x, const double* row, char* out,
+                                  uintptr_t next_out, Py_ssize_t n, double* scratch) noexcept nogil:
+    """scale * x + doubles, in at most 32 bits, past the cache. scratch: 2 * TILE doubles."""
+    cdef Py_ssize_t c = 0, m, size = size_of(output.type)
+    cdef LineBuffer to
+    open_line_buffer(&to, out, scratch + TILE)
+    prefetch(next_out, 1)
+    prefetch(next_out + n * size - 1, 1)
+    while c < n:
+        m = min(<Py_ssize_t>TILE, n - c)
+        if output.type == FLOAT32:
+            add_row[rfloat](<const float*>x, output.scale, row + c, <float*>(to.buffer + to.filled), m)
+        else:
+            add_row_16_bits(output, x, row + c, to.buffer + to.filled, m, scratch)
+        prefetch(next_x, m * size)
+        to.filled += m * size
+        send_lines(&to, c + m == n)
+        c += m
+        x += m * size
+        next_x += m * size
+
+
+cdef inline void add_into(const Output* output, Py_ssize_t i, Py_ssize_t batch, const double* high,
+                          const double* low, Py_ssize_t n, Py_ssize_t next_i, Py_ssize_t next_batch,
+                          double* scratch) noexcept nogil:
+    """scale * x + doubles (float64: double-doubles), for one row of one batch.
+
+    scratch: PREFETCH_COLUMNS doubles, 2 * TILE past the cache.
+
+    Stretch by stretch, the row that comes next is fetched: no hardware foresees where it lies. It may lie past the end
+    of x and out, as an address is all that a prefetch takes.
+    """
+    cdef Py_ssize_t size = size_of(output.type), c = 0, m
+    cdef char* out = output.out + batch * output.batch + i * output.row
+    cdef const char* x = output.x + batch * output.x_batch + i * output.x_row
+    cdef uintptr_t next_out = <uintptr_t>output.out + next_batch * output.batch + next_i * output.row
+    cdef uintptr_t next_x = <uintptr_t>output.x + next_batch * output.x_batch + next_i * output.x_row
+    # the usual case without questions in between, and loops of a length that the compiler knows
+    cdef Py_ssize_t whole = n - n % PREFETCH_COLUMNS if output.type == FLOAT32 else 0
+    if output.stream:
+        add_row_streamed(output, x, next_x, high, out, next_out, n, scratch)
+        return
+    if x == out:
+        while c < whole:
+            prefetch(next_out + 4 * c, 4 * PREFETCH_COLUMNS)
+            add_row_in_place(<float*>out + c, output.scale, high + c, PREFETCH_COLUMNS)
+            c += PREFETCH_COLUMNS
+    while c < whole:
+        add_row[rfloat](<const float*>x + c, output.scale, high + c, <float*>out + c, PREFETCH_COLUMNS)
+        prefetch(next_out + 4 * c, 4 * PREFETCH_COLUMNS)
+        prefetch(next_x + 4 * c, 4 * PREFETCH_COLUMNS)
+        c += PREFETCH_COLUMNS
+    x += c * size
+    out += c * size
+    next_x += c * size
+    next_out += c * size
+    while c < n:
+        m = min(<Py_ssize_t>PREFETCH_COLUMNS, n - c)
+        prefetch(next_out, m * size)
+        if output.x != output.out:
+            prefetch(next_x, m * size)
+        if output.type == FLOAT64:
+            if x == out:
+                add_row_dd_in_place(<double*>out, output.scale, high + c, low + c, m)
+            else:
+                add_row_dd(<const double*>x, output.scale, high + c, low + c, <double*>out, m)
+        elif output.type == FLOAT32:
+            if x == out:
+                add_row_in_place(<float*>out, output.scale, high + c, m)
+            else:
+                add_row[rfloat](<const float*>x, output.scale, high + c, <float*>out, m)
+        else:
+            add_row_16_bits(output, x, high + c, out, m, scratch)
+        c += m
+        x += m * size
+        out += m * size
+        next_x += m * size
+        next_out += m * size
+
+
+cdef inline void round_into(const Output* output, Py_ssize_t i, const double* high, const double* low, Py_ssize_t n,
+                            double* scratch) noexcept nogil:
+    """Round a row of doubles (float64: of double-doubles), and write it or add it to scale * x.
+
+    scratch: 2 * n doubles, 2 * TILE for a sum. Of rows that are no sums those of float64 alone go past the cache.
+    """
+    cdef Py_ssize_t b, distance
+    cdef LineBuffer to
+    cdef char* out = output.out + i * output.row
+    if output.x != NULL:
+        distance = prefetch_rows(output, n) if output.x == output.out and low == NULL else 1
+        for b in range(output.batches):
+            add_into(output, i, b, high, low, n, i + (b + distance) // output.batches, (b + distance) % output.batches,
+                     scratch)
+    elif output.type == FLOAT64 and output.stream:
+        open_line_buffer(&to, out, scratch)
+        round_row_dd(high, low, <double*>(to.buffer + to.filled), n)
+        to.filled += n * sizeof(double)
+        send_lines(&to, True)
+    elif output.type == FLOAT64:
+        round_row_dd(high, low, <double*>out, n)
+    elif output.type == FLOAT32:
+        round_row[rfloat](high, <float*>out, n)
+    elif output.type == FLOAT16:
+        round_row[roddfloat](high, <oddfloat*>scratch, n)
+        to_half(<oddfloat*>scratch, <uint16_t*>out, n)
+    else:
+        round_row[rfloat](high, <float*>scratch, n)
+        if to_bfloat(scratch, <uint16_t*>out, n):
+            round_row[rwidebfloat](high, <widebfloat*>scratch, n)
+            to_bfloat(scratch, <uint16_t*>out, n)

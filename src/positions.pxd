@@ -1,0 +1,236 @@
+# cython: cdivision=True
+"""Rows of any positions, each evaluated for itself.
+
+Columns in doubles are good enough for results of 32 and 16 bits, float64 needs double-double. With FMA a value may
+differ in its last bits from one without; a level that has none makes a row twice, with all values as large and as small
+as FMA could have made them (within REACH). Where the two are rounded to different bits, FMA is emulated.
+"""
+
+from libc.math cimport INFINITY, NAN, fabs
+from libc.stdint cimport uint16_t
+from libc.stdlib cimport calloc
+from libc.string cimport memcmp, memset
+
+from cache cimport stream_end
+from columns cimport columns, columns_dd, gather_row_dd, narrow_row, sincos_any_row, sincos_direct_row
+from compiler cimport rdouble, rfloat, step
+from entry cimport FLOAT16, FLOAT32, FLOAT64, CPlan, CRow, Output
+from exact cimport FUSES, HUGE, MOST, MOST_DIRECT, REACH, TINY
+from half cimport oddfloat, roddfloat, rwidebfloat, to_bfloat, to_half, widebfloat
+from output cimport round_into
+from work cimport EncodeWork, EvaluateWork, lay_out_encode, lay_out_evaluate
+
+cdef enum:
+    DIRECT_ROW  # one axis and few turns: `sincos_direct_row`
+    REDUCED_ROW  # `sincos_any_row`
+    EXACT_ROW  # left to exact arithmetic in Python
+    NAN_ROW  # no position
+
+
+cdef inline int kind_of(const CPlan* plan, const double* position) noexcept nogil:
+    """Which of these a row is."""
+    cdef Py_ssize_t a
+    cdef double turns
+    cdef bint exact = False
+    cdef int kind = DIRECT_ROW if plan.axes == 1 else REDUCED_ROW
+    for a in range(plan.axes):
+        turns = fabs(position[a]) * plan.largest[a]
+        # an infinite frequency at a position of zero is no number, and exact too
+        if not turns <= MOST_DIRECT or fabs(position[a]) > HUGE:
+            kind = REDUCED_ROW
+            if not fabs(position[a]) < INFINITY:
+                return NAN_ROW
+            exact = exact or not turns <= MOST or fabs(position[a]) > HUGE
+        # of an axis that no wave reads, nothing is lost
+        exact = exact or (turns < TINY and position[a] != 0 and plan.largest[a] > 0)
+    return EXACT_ROW if exact else kind
+
+
+cdef inline step round_columns(const CPlan* plan, double* waves, const double* positions, Py_ssize_t k,
+                               narrow_row out) noexcept nogil:
+    """The columns of waves: of those at a position, with FMA, or where there is none (NULL) as they are."""
+    if positions != NULL and plan.straight:
+        # as they are made
+        sincos_direct_row[narrow_row](plan, positions[k], out, True)
+        return
+    if positions != NULL:
+        sincos_direct_row[rdouble](plan, positions[k], waves, True)
+    columns[narrow_row](plan, waves, out)
+
+
+cdef inline void round_waves(const CPlan* plan, const Output* output, Py_ssize_t i, Py_ssize_t rows, double* waves,
+                             const double* positions, double* scratch) noexcept nogil:
+    """Write rows of types of at most 32 bits, as `round_columns` makes them; without positions, and of a sum, one.
+
+    scratch: width doubles, then what `round_into` takes.
+    """
+    cdef Py_ssize_t k, n = plan.width
+    cdef char* out = output.out + i * output.row
+    cdef uint16_t* narrow
+    if output.x != NULL:
+        columns[rdouble](plan, waves, scratch)
+        round_into(output, i, scratch, NULL, n, scratch + n)
+    elif output.type == FLOAT32:
+        for k in range(rows):
+            round_columns[rfloat](plan, waves, positions, k, <float*>(out + k * output.row))
+    elif output.type == FLOAT16:
+        for k in range(rows):
+            round_columns[roddfloat](plan, waves, positions, k, <oddfloat*>scratch)
+            to_half(<oddfloat*>scratch, <uint16_t*>(out + k * output.row), n)
+    else:
+        for k in range(rows):
+            narrow = <uint16_t*>(out + k * output.row)
+            round_columns[rfloat](plan, waves, positions, k, <float*>scratch)
+            if to_bfloat(scratch, narrow, n):
+                round_columns[rwidebfloat](plan, waves, positions, k, <widebfloat*>scratch)
+                to_bfloat(scratch, narrow, n)
+
+
+cdef inline void one_nan(rdouble high, rdouble low, Py_ssize_t n) noexcept nogil:
+    """One NaN for all: which one comes of infinite angles, and of which sign, is up to the processor and compiler."""
+    cdef Py_ssize_t c
+    for c in range(n):
+        if high[c] != high[c]:
+            high[c] = NAN
+            low[c] = 0.0
+
+
+cdef inline void sincos_narrow_row(const CPlan* plan, const double* position, int kind, bint single, bint fused,
+                                   double* row, double* row_low, double* scratch) noexcept nogil:
+    """A row of waves for types of at most 32 bits. row_low and scratch: 2 * waves."""
+    if kind == REDUCED_ROW or single:
+        sincos_any_row(plan, position, single, False, fused, row, row_low, scratch)
+        if single:
+            one_nan(row, row_low, 2 * plan.waves)
+    elif fused:
+        sincos_direct_row[rdouble](plan, position[0], row, True)
+    else:
+        sincos_direct_row[rdouble](plan, position[0], row, False)
+
+
+cdef inline void bracket(const CPlan* plan, CPlan* larger, CPlan* smaller, double* more, double* less) noexcept nogil:
+    """Plans whose amplitudes are REACH larger and smaller."""
+    cdef Py_ssize_t c
+    for c in range(plan.width):
+        more[c] = plan.amplitude[c] * (1.0 + REACH)
+        less[c] = plan.amplitude[c] * (1.0 - REACH)
+    larger[0] = smaller[0] = plan[0]
+    larger.amplitude = more
+    smaller.amplitude = less
+
+
+cdef inline bint round_surely(const CPlan* larger, const CPlan* smaller, const Output* output, Py_ssize_t i,
+                              const double* waves, double* scratch) noexcept nogil:
+    """Write a row of waves; whether all that lies within REACH is rounded to what was written. scratch: 2 * width."""
+    cdef Py_ssize_t n = larger.width
+    cdef char* out = output.out + i * output.row
+    cdef void* one = scratch
+    cdef void* other = scratch + n
+    cdef bint same
+    if output.type == FLOAT32:
+        columns[rfloat](larger, waves, <float*>out)
+        columns[rfloat](smaller, waves, <float*>other)
+        return memcmp(out, other, 4 * n) == 0
+    if output.type == FLOAT16:
+        columns[roddfloat](larger, waves, <oddfloat*>one)
+        columns[roddfloat](smaller, waves, <oddfloat*>other)
+        to_half(<oddfloat*>one, <uint16_t*>out, n)
+        # these differ when there is a float between them; seldom it is the middle of two float16
+        if memcmp(one, other, 4 * n) == 0:
+            return True
+        to_half(<oddfloat*>other, <uint16_t*>one, n)
+    else:
+        columns[rfloat](larger, waves, <float*>one)
+        columns[rfloat](smaller, waves, <float*>other)
+        same = memcmp(one, other, 4 * n) == 0
+        if not to_bfloat(one, <uint16_t*>out, n) and same:
+            return True
+        columns[rwidebfloat](larger, waves, <widebfloat*>one)
+        columns[rwidebfloat](smaller, waves, <widebfloat*>other)
+        to_bfloat(one, <uint16_t*>out, n)
+        to_bfloat(other, <uint16_t*>one, n)
+    return memcmp(out, one, 2 * n) == 0
+
+
+cdef inline bint encode(const CPlan* plan, const double* positions, Py_ssize_t rows, const Output* output, bint single,
+                        double* scratch, unsigned char** left) noexcept nogil:
+    """Rows of any positions. left: where EXACT_ROWs are left out, a byte for each row, to be freed: 1 for those.
+
+    False when there is no memory for that.
+    """
+    cdef Py_ssize_t i = 0, c, k, width = plan.width
+    cdef EncodeWork work
+    cdef double* row
+    cdef double* row_low
+    cdef double* high
+    cdef double* low
+    cdef double* value
+    cdef double* value_low
+    cdef double* blank
+    cdef const double* position
+    cdef bint double_double = output.type == FLOAT64
+    # sums, of which x is gone once they are written, are made without FMA at every level
+    cdef bint fused = FUSES and output.x == NULL, doubtful = not FUSES and output.x == NULL and not double_double
+    cdef int kind
+    cdef CPlan larger, smaller
+    lay_out_encode(plan, output, &work, scratch)
+    row, row_low, high, low = work.evaluate.row, work.evaluate.row_low, work.high, work.low
+    # of double-doubles: waves, where they are the columns
+    value = row if plan.straight else high
+    value_low = row_low if plan.straight else low
+    if doubtful:
+        bracket(plan, &larger, &smaller, high, low)
+    while i < rows:
+        position = positions + i * plan.axes
+        kind = kind_of(plan, position)
+        if kind == EXACT_ROW:
+            if left[0] == NULL:
+                left[0] = <unsigned char*>calloc(rows, 1)
+                if left[0] == NULL:
+                    return False
+            left[0][i] = 1
+        elif kind == NAN_ROW:
+            blank = high if double_double else work.rounding
+            for c in range(width):
+                blank[c] = NAN
+            if double_double:
+                memset(low, 0, width * sizeof(double))
+                round_into(output, i, blank, low, width, work.rounding)
+            else:
+                round_into(output, i, blank, NULL, width, work.rounding + width)
+        elif double_double:
+            sincos_any_row(plan, position, single, True, False, row, row_low, work.evaluate.angles)
+            if not plan.straight:
+                columns_dd(plan, row, row_low, high, low)
+            if single:
+                one_nan(value, value_low, width)
+            round_into(output, i, value, value_low, width, work.rounding)
+        elif fused and kind == DIRECT_ROW and not single:
+            k = 1
+            while i + k < rows and kind_of(plan, position + k) == DIRECT_ROW:
+                k += 1
+            round_waves(plan, output, i, k, row, position, work.rounding)
+            i += k - 1
+        else:
+            sincos_narrow_row(plan, position, kind, single, fused, row, row_low, work.evaluate.angles)
+            if not doubtful:
+                round_waves(plan, output, i, 1, row, NULL, work.rounding)
+            elif not round_surely(&larger, &smaller, output, i, row, work.rounding):
+                sincos_narrow_row(plan, position, kind, single, True, row, row_low, work.evaluate.angles)
+                round_waves(plan, output, i, 1, row, NULL, work.rounding)
+        i += 1
+    if output.stream:
+        stream_end()
+    return True
+
+
+cdef inline void evaluate(const CPlan* plan, const double* position, const CRow* two, double* scratch) noexcept nogil:
+    """Two rows at a position, of any choices of columns, as double-doubles."""
+    cdef EvaluateWork work
+    cdef const CRow* row
+    cdef int k
+    lay_out_evaluate(plan.waves, &work, scratch)
+    sincos_any_row(plan, position, False, True, False, work.row, work.row_low, work.angles)
+    for k in range(2):
+        row = &two[k]
+        gather_row_dd(work.row, work.row_low, row.source, row.amplitude, row.high, row.low, plan.width)

@@ -1,0 +1,409 @@
+# cython: cdivision=True
+"""Tables, sums with tables, and rows of integers in any order, from the lattice.
+
+A table is a plan of *blocks*, the rows around an anchor, taken two at a time. The rows at each offset from the anchors
+are written in one of these ways:
+
+- `write_run`: float32 through the cache, all offsets of two whole blocks in one loop;
+- `write_direct`: float32 and float64 through the cache;
+- `write_streamed`: float32 past the cache, where rows begin at the same place of a cache line;
+- `write_buffered`: all else, a few cache lines at a time: rounded to 16 bits, or past the cache in a line buffer.
+"""
+
+from libc.stdint cimport int32_t, int64_t, uint16_t, uintptr_t
+
+from cache cimport (
+    PREFETCH_BLOCK, PREFETCH_COLUMNS, TILE, before_line, prefetch, rotate_lines, stream, stream_end,
+)
+from columns cimport narrow_row
+from compiler cimport rdouble, rfloat, step
+from entry cimport BFLOAT16, FLOAT16, FLOAT32, FLOAT64, CLattice, Output, size_of
+from half cimport oddfloat, roddfloat, rwidebfloat, to_bfloat, to_half, widebfloat
+from lattice cimport (
+    Anchor, Offset, find_anchor, init_anchor, offset_at, offset_span, rotate_four, rotate_outer, rotate_row,
+    rotate_row_dd, rotate_two, rotate_two_add, rotate_two_add_in_place, rotate_two_dd, rows_at_offset,
+)
+from output cimport (
+    LineBuffer, add_into, open_line_buffer, prefetch_rows, round_into, send_lines, unaligned_head,
+)
+from work cimport RowsWork, TableWork, lay_out_rows, lay_out_table
+
+
+# ---- ways to write the rows at one offset ----------------------------------------------------------------------------
+
+
+cdef struct OffsetRows:
+    Py_ssize_t index[4]  # above and below the first anchor, above and below the second; -1 where there is none
+    void* to[4]
+
+
+cdef inline step rotate_narrow(const Anchor* one, const Anchor* two, const Offset* by, const OffsetRows* rows,
+                               narrow_row to, Py_ssize_t first, Py_ssize_t n) noexcept nogil:
+    cdef const double* cosine = by.cosine + first
+    cdef const double* sine = by.sine + first
+    if rows.index[1] < 0 and rows.index[2] < 0:
+        rotate_outer[narrow_row](one.value + first, one.quadrature + first, two.value + first, two.quadrature + first,
+                                 cosine, sine, to, <narrow_row>rows.to[3], n)
+    elif rows.index[2] < 0 and rows.index[3] < 0:
+        rotate_two[narrow_row](one.value + first, one.quadrature + first, cosine, sine, to, <narrow_row>rows.to[1], n)
+    else:
+        rotate_four[narrow_row](one.value + first, one.quadrature + first, two.value + first, two.quadrature + first,
+                                cosine, sine, to, <narrow_row>rows.to[1], <narrow_row>rows.to[2],
+                                <narrow_row>rows.to[3], n)
+
+
+cdef inline void rotate_columns(const Anchor* one, const Anchor* two, const Offset* by, const OffsetRows* rows,
+                                int type, Py_ssize_t first, Py_ssize_t n) noexcept nogil:
+    """Columns first .. first + n of up to four rows, as `store` makes them for the type."""
+    cdef Py_ssize_t k
+    cdef const Anchor* anchor
+    if type == FLOAT64:
+        for k in range(0, 4, 2):
+            anchor = two if k else one
+            if rows.index[k] >= 0 or rows.index[k + 1] >= 0:
+                rotate_two_dd(anchor.value + first, anchor.value_low + first, anchor.quadrature + first,
+                              anchor.quadrature_low + first, by.cosine + first, by.cosine_low + first,
+                              by.sine + first, by.sine_low + first, <double*>rows.to[k], <double*>rows.to[k + 1], n)
+    elif type == FLOAT32:
+        rotate_narrow[rfloat](one, two, by, rows, <float*>rows.to[0], first, n)
+    elif type == FLOAT16:
+        rotate_narrow[roddfloat](one, two, by, rows, <oddfloat*>rows.to[0], first, n)
+    else:
+        rotate_narrow[rwidebfloat](one, two, by, rows, <widebfloat*>rows.to[0], first, n)
+
+
+cdef inline void write_run(const CLattice* lattice, const Anchor* one, const Anchor* two, const Output* output,
+                           Py_ssize_t first, Py_ssize_t second) noexcept nogil:
+    """All float32 rows of two blocks that lie less than half a block from the anchors' own rows, `first` and `second`.
+
+    Of narrow rows, to ask at each offset which there are would take as long as the rows.
+    """
+    cdef Py_ssize_t n = lattice.plan.width, half = <Py_ssize_t>1 << lattice.block_bits >> 1, j, head
+    cdef char* above
+    cdef char* below
+    cdef char* above2
+    cdef char* below2
+    cdef Offset by
+    for j in range(1, half):
+        by = offset_at(lattice.fine, half + 1, j, lattice.stride)
+        above, below = output.out + (first + j) * output.row, output.out + (first - j) * output.row
+        above2, below2 = output.out + (second + j) * output.row, output.out + (second - j) * output.row
+        head = unaligned_head(above, 4, n)
+        if head:
+            rotate_four[rfloat](one.value, one.quadrature, two.value, two.quadrature, by.cosine, by.sine,
+                                <float*>above, <float*>below, <float*>above2, <float*>below2, head)
+        rotate_four[rfloat](one.value + head, one.quadrature + head, two.value + head, two.quadrature + head,
+                            by.cosine + head, by.sine + head, <float*>above + head, <float*>below + head,
+                            <float*>above2 + head, <float*>below2 + head, n - head)
+
+
+cdef inline void write_direct(const Anchor* one, const Anchor* two, const Offset* by, OffsetRows* rows, int type,
+                              Py_ssize_t n) noexcept nogil:
+    cdef Py_ssize_t k, head = unaligned_head(rows.to[0], size_of(type), n)
+    if head:
+        rotate_columns(one, two, by, rows, type, 0, head)
+        for k in range(4):
+            rows.to[k] = <char*>rows.to[k] + head * size_of(type)
+    rotate_columns(one, two, by, rows, type, head, n - head)
+
+
+cdef inline bint same_alignment(const OffsetRows* rows, Py_ssize_t k) noexcept nogil:
+    """Whether there are rows above and below an anchor, which begin at the same place of a cache line."""
+    return rows.index[k] >= 0 and rows.index[k + 1] >= 0 and not (
+        (<uintptr_t>rows.to[k] ^ <uintptr_t>rows.to[k + 1]) & 63)
+
+
+cdef inline void write_streamed(const Anchor* anchor, const Offset* by, char* above, char* below, Py_ssize_t n,
+                                float* buffer) noexcept nogil:
+    """The rows above and below an anchor: of the one above whole lines by non-temporal stores as they are made.
+
+    Lines of both in turn would often lie at the same place of a page, which takes some processors twice as long, so the
+    one below waits in the buffer, of TILE columns. What is no whole line is written in the ordinary way.
+    """
+    cdef Py_ssize_t c = 0, m
+    while c < n:
+        m = before_line(above, 4)
+        if m == 0 and n - c >= 16:
+            m = min(<Py_ssize_t>TILE, (n - c) & ~<Py_ssize_t>15)
+            rotate_lines(anchor.value + c, anchor.quadrature + c, by.cosine + c, by.sine + c, above, buffer, m)
+            stream(below, buffer, 4 * m)
+        else:
+            m = min(m, n - c) if m else n - c
+            rotate_two[rfloat](anchor.value + c, anchor.quadrature + c, by.cosine + c, by.sine + c, <float*>above,
+                               <float*>below, m)
+        c += m
+        above += 4 * m
+        below += 4 * m
+
+
+cdef inline bint round_16_bits(const OffsetRows* tile, const Output* output, const LineBuffer* to, Py_ssize_t first,
+                               Py_ssize_t n) noexcept nogil:
+    """Round columns first .. first + n to 16 bits; whether this second rounding of one of them is in doubt."""
+    cdef bint doubtful = False
+    cdef uint16_t* out
+    for k in range(4):
+        if tile.index[k] < 0:
+            continue
+        if output.stream:
+            out = <uint16_t*>(to[k].buffer + to[k].filled)
+        else:
+            out = <uint16_t*>(output.out + tile.index[k] * output.row) + first
+        if output.type == FLOAT16:
+            to_half(<oddfloat*>tile.to[k], out, n)
+        elif to_bfloat(tile.to[k], out, n):
+            doubtful = True
+    return doubtful
+
+
+cdef inline void write_buffered(const Anchor* one, const Anchor* two, const Offset* by, const OffsetRows* rows,
+                                const Output* output, Py_ssize_t n, double* tiles) noexcept nogil:
+    """A few cache lines at a time: the work on the next lines overlaps with the memory's on these."""
+    cdef Py_ssize_t k, m, c = 0, size = size_of(output.type)
+    cdef OffsetRows tile = rows[0]
+    cdef LineBuffer to[4]
+    cdef bint narrow = size == 2
+    for k in range(4):
+        tile.to[k] = tiles + k * TILE
+        # a row that there is none of goes into a buffer and no further
+        open_line_buffer(&to[k], output.out + max(<Py_ssize_t>0, rows.index[k]) * output.row,
+                         tiles + 4 * TILE + k * (TILE + 16))
+    while c < n:
+        m = min(TILE, n - c)
+        if output.stream and not narrow and c == 0 and to[0].head:
+            # from the next line on, so that vectors are read from a buffer as they were written to it
+            m = min(n, (64 - to[0].head) // size)
+        if not narrow:
+            for k in range(4):
+                tile.to[k] = to[k].buffer + to[k].filled
+        rotate_columns(one, two, by, &tile, FLOAT32 if output.type == BFLOAT16 else output.type, c, m)
+        if narrow and round_16_bits(&tile, output, to, c, m):
+            rotate_columns(one, two, by, &tile, BFLOAT16, c, m)
+            round_16_bits(&tile, output, to, c, m)
+        if output.stream:
+            for k in range(4):
+                if rows.index[k] >= 0:
+                    to[k].filled += m * size
+                    send_lines(&to[k], c + m == n)
+        c += m
+
+
+# ---- sums with tables ------------------------------------------------------------------------------------------------
+
+
+cdef inline void add_two_rows(const Anchor* anchor, const Offset* by, const Output* output, Py_ssize_t above,
+                              Py_ssize_t below, Py_ssize_t next_above, Py_ssize_t next_below, Py_ssize_t n,
+                              float* discard) noexcept nogil:
+    """Add two rows to one batch of float32, without storing them first; of a negative `above` or `below`, none.
+
+    Beyond the cache, the next ones are fetched meanwhile.
+    """
+    cdef Py_ssize_t c = 0, m, stretch = PREFETCH_COLUMNS if output.prefetch else n
+    cdef bint elsewhere = output.x != output.out
+    cdef char* up = output.out + above * output.row if above >= 0 else <char*>discard
+    cdef char* down = output.out + below * output.row if below >= 0 else <char*>discard
+    # there is always something to read
+    cdef const char* x_up = output.x + (above if above >= 0 else below) * output.x_row
+    cdef const char* x_down = output.x + (below if below >= 0 else above) * output.x_row
+    next_above -= above
+    next_below -= below
+    while c < n:
+        m = unaligned_head(up, 4, n - c)
+        if m == 0:
+            m = min(stretch, n - c)
+        if output.prefetch:
+            prefetch(<uintptr_t>up + next_above * output.row, 4 * m)
+            prefetch(<uintptr_t>down + next_below * output.row, 4 * m)
+            if elsewhere:
+                prefetch(<uintptr_t>x_up + next_above * output.x_row, 4 * m)
+                prefetch(<uintptr_t>x_down + next_below * output.x_row, 4 * m)
+        if elsewhere:
+            rotate_two_add(anchor.value + c, anchor.quadrature + c, by.cosine + c, by.sine + c, output.scale,
+                           <const float*>x_up, <const float*>x_down, <float*>up, <float*>down, m)
+        else:
+            rotate_two_add_in_place(anchor.value + c, anchor.quadrature + c, by.cosine + c, by.sine + c, output.scale,
+                                    <float*>up, <float*>down, m)
+        c += m
+        up += 4 * m
+        down += 4 * m
+        x_up += 4 * m
+        x_down += 4 * m
+
+
+cdef inline void add_table(const CLattice* lattice, int64_t span, Py_ssize_t offset, Py_ssize_t rows,
+                           const Output* output, double* scratch) noexcept nogil:
+    """scale * x + rows of consecutive integers, in types of at most 32 bits."""
+    cdef Py_ssize_t n = lattice.plan.width, stride = lattice.stride
+    cdef Py_ssize_t size = 1 << lattice.block_bits
+    cdef Py_ssize_t half = size >> 1
+    cdef Py_ssize_t block = (offset + half) >> lattice.block_bits
+    cdef Py_ssize_t last = (offset + rows - 1 + half) >> lattice.block_bits
+    cdef Py_ssize_t b, row, j, nearest, farthest, above, below, batch, ahead
+    cdef Py_ssize_t distance = max(1, prefetch_rows(output, n) // 2)
+    cdef Py_ssize_t down = -1
+    cdef Py_ssize_t[2] index
+    cdef bint at_once = output.batches == 1 and output.type == FLOAT32
+    cdef Offset by
+    cdef Anchor exact, anchor
+    cdef RowsWork work
+    lay_out_rows(lattice, output, 1, &work, scratch)
+    init_anchor(&anchor, work.anchor, stride)
+    init_anchor(&exact, work.exact, stride)
+    if size * output.batches * n <= (PREFETCH_BLOCK if output.x == output.out else PREFETCH_BLOCK // 4):
+        # what is fetched is then a row of the next block: up and down from its middle, too
+        distance = size * output.batches
+        down = 1
+    for block in range(block, last + 1):
+        find_anchor(lattice, &exact, &anchor, span, block, False, work.evaluation)
+        nearest, farthest = half, 0
+        row = block * size - offset
+        offset_span(row, rows, half, &nearest, &farthest)
+        for j in range(nearest, farthest + 1):
+            if not rows_at_offset(row, j, rows, half, index):
+                continue
+            above, below = index[0], index[1]
+            by = offset_at(lattice.fine, half + 1, j, stride)
+            if at_once:
+                add_two_rows(&anchor, &by, output, above, below, above + distance, below + down * distance, n,
+                             <float*>work.rows)
+                continue
+            rotate_two[rdouble](anchor.value, anchor.quadrature, by.cosine, by.sine, work.rows, work.rows + stride, n)
+            for b in range(output.batches):
+                # the batches of a row come one after the other
+                batch = (b + distance) % output.batches
+                ahead = (b + distance) // output.batches
+                if above >= 0:
+                    add_into(output, above, b, work.rows, NULL, n, above + ahead, batch, work.rounding)
+                if below >= 0:
+                    add_into(output, below, b, work.rows + stride, NULL, n, below + down * ahead, batch, work.rounding)
+    if output.stream:
+        stream_end()
+
+
+# ---- tables ----------------------------------------------------------------------------------------------------------
+
+
+cdef inline void write_blocks(const CLattice* lattice, const Anchor* one, const Anchor* two, const Output* output,
+                              Py_ssize_t rows, Py_ssize_t row, Py_ssize_t other_row, bint both,
+                              const TableWork* work) noexcept nogil:
+    """The rows of one or of both blocks that a table has; `row` and `other_row`: the anchors' own."""
+    cdef Py_ssize_t n = lattice.plan.width, half = <Py_ssize_t>1 << lattice.block_bits >> 1
+    cdef Py_ssize_t nearest = half, farthest = 0, by_rows = 1, j, k
+    cdef bint any_row, direct = not output.stream and (output.type == FLOAT64 or output.type == FLOAT32)
+    cdef Offset by
+    cdef OffsetRows at
+    offset_span(row, rows, half, &nearest, &farthest)
+    if both:
+        offset_span(other_row, rows, half, &nearest, &farthest)
+    if direct and output.type == FLOAT32 and both and half <= row and other_row + half <= rows:
+        write_run(lattice, one, two, output, row, other_row)
+        # what is left are the anchors' own rows, and those half a block away
+        by_rows = half
+    j = nearest - by_rows
+    while j < farthest:
+        j += by_rows
+        any_row = rows_at_offset(row, j, rows, half, at.index)
+        at.index[2] = at.index[3] = -1
+        if both and rows_at_offset(other_row, j, rows, half, at.index + 2):
+            any_row = True
+        if not any_row:
+            continue
+        for k in range(4):
+            at.to[k] = output.out + at.index[k] * output.row if at.index[k] >= 0 else <char*>work.discard[k]
+        if output.stream:
+            # a store to a line that two rows share, and that is not in the cache yet, stalls the store buffer
+            for k in range(4):
+                if at.index[k] >= 0:
+                    prefetch(<uintptr_t>output.out + (at.index[k] + (-1 if k & 1 else 2)) * output.row, 1)
+        by = offset_at(lattice.fine, half + 1, j, lattice.stride)
+        if direct:
+            write_direct(one, two, &by, &at, output.type, n)
+        elif output.type == FLOAT32 and same_alignment(&at, 0) and (not both or same_alignment(&at, 2)):
+            write_streamed(one, &by, <char*>at.to[0], <char*>at.to[1], n, <float*>work.tiles)
+            if both:
+                write_streamed(two, &by, <char*>at.to[2], <char*>at.to[3], n, <float*>work.tiles)
+        else:
+            write_buffered(one, two, &by, &at, output, n, work.tiles)
+
+
+cdef inline void table(const CLattice* lattice, int64_t span, Py_ssize_t offset, Py_ssize_t rows, const Output* output,
+                       double* scratch) noexcept nogil:
+    """Rows of consecutive integers, the first of them offset rows behind the start of a span."""
+    if output.x != NULL:
+        add_table(lattice, span, offset, rows, output, scratch)
+        return
+    cdef Py_ssize_t stride = lattice.stride, size = 1 << lattice.block_bits
+    cdef Py_ssize_t half = size >> 1
+    cdef Py_ssize_t block = (offset + half) >> lattice.block_bits
+    cdef Py_ssize_t last = (offset + rows - 1 + half) >> lattice.block_bits
+    cdef Py_ssize_t other = block + 1
+    cdef bint both = block < last, double_double = output.type == FLOAT64
+    cdef Anchor exact, one, two
+    cdef TableWork work
+    lay_out_table(lattice, &work, scratch)
+    init_anchor(&one, work.one, stride)
+    init_anchor(&two, work.two, stride)
+    init_anchor(&exact, work.exact, stride)
+    # pairs of blocks; the first and the last together when each of them is half a block
+    if both and offset >= block * size and offset + rows <= last * size:
+        other = last
+        last -= 1
+    while block <= last:
+        find_anchor(lattice, &exact, &one, span, block, double_double, work.evaluation)
+        if both:
+            find_anchor(lattice, &exact, &two, span, other, double_double, work.evaluation)
+        write_blocks(lattice, &one, &two if both else &one, output, rows, block * size - offset, other * size - offset,
+                     both, &work)
+        block += 2 if other == block + 1 else 1
+        other = block + 1
+        both = other <= last
+    if output.stream:
+        stream_end()
+
+
+# ---- rows in any order -----------------------------------------------------------------------------------------------
+
+
+cdef inline void rows_in_any_order(const CLattice* lattice, const int64_t* spans, const int32_t* offsets,
+                                   Py_ssize_t rows, const Output* output, double* scratch) noexcept nogil:
+    """Rows of integers, each a span and an offset in it."""
+    cdef Py_ssize_t n = lattice.plan.width, stride = lattice.stride, i, j, k, b, block, first = 0
+    cdef Py_ssize_t pass_rows, next_k, batch
+    cdef Py_ssize_t half = (1 << lattice.block_bits) >> 1
+    cdef bint double_double = output.type == FLOAT64
+    cdef Py_ssize_t distance = prefetch_rows(output, n) if output.x == output.out and not double_double else 1
+    cdef double sign
+    cdef Offset by
+    cdef Anchor exact, anchor
+    cdef double* high
+    cdef RowsWork work
+    lay_out_rows(lattice, output, rows, &work, scratch)
+    init_anchor(&anchor, work.anchor, stride)
+    init_anchor(&exact, work.exact, stride)
+    while first < rows:
+        pass_rows = min(work.pass_rows, rows - first)
+        for k in range(pass_rows):
+            i = first + k
+            high = work.rows + k * 2 * stride
+            block = (offsets[i] + half) >> lattice.block_bits
+            j = offsets[i] - (block << lattice.block_bits)
+            sign = 1.0 if j >= 0 else -1.0
+            find_anchor(lattice, &exact, &anchor, spans[i], block, double_double, work.evaluation)
+            by = offset_at(lattice.fine, half + 1, j if j >= 0 else -j, stride)
+            if double_double:
+                rotate_row_dd(anchor.value, anchor.value_low, anchor.quadrature, anchor.quadrature_low, by.cosine,
+                              by.cosine_low, by.sine, by.sine_low, sign, high, high + stride, n)
+            else:
+                rotate_row(anchor.value, anchor.quadrature, by.cosine, by.sine, sign, high, n)
+        if output.x == NULL:
+            round_into(output, first, work.rows, work.rows + stride, n, work.rounding)
+        else:
+            for b in range(output.batches):
+                for k in range(pass_rows):
+                    batch = b + (k + distance) // pass_rows
+                    next_k = (k + distance) % pass_rows + batch // output.batches * pass_rows
+                    high = work.rows + k * 2 * stride
+                    add_into(output, first + k, b, high, high + stride, n, first + next_k, batch % output.batches,
+                             work.rounding)
+        first += pass_rows
+    if output.stream:
+        stream_end()
