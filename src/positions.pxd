@@ -27,23 +27,25 @@ cdef enum:
     NAN_ROW  # no position
 
 
-cdef inline int kind_of(const CPlan* plan, const double* position) noexcept nogil:
+cdef inline step find_kind(const CPlan* plan, const double* position, int* kind) noexcept nogil:
     """Which of these a row is."""
     cdef Py_ssize_t a
     cdef double turns
     cdef bint exact = False
-    cdef int kind = DIRECT_ROW if plan.axes == 1 else REDUCED_ROW
+    kind[0] = DIRECT_ROW if plan.axes == 1 else REDUCED_ROW
     for a in range(plan.axes):
         turns = fabs(position[a]) * plan.largest[a]
         # an infinite frequency at a position of zero is no number, and exact too
         if not turns <= MOST_DIRECT or fabs(position[a]) > HUGE:
-            kind = REDUCED_ROW
+            kind[0] = REDUCED_ROW
             if not fabs(position[a]) < INFINITY:
-                return NAN_ROW
+                kind[0] = NAN_ROW
+                return
             exact = exact or not turns <= MOST or fabs(position[a]) > HUGE
         # of an axis that no wave reads, nothing is lost
         exact = exact or (turns < TINY and position[a] != 0 and plan.largest[a] > 0)
-    return EXACT_ROW if exact else kind
+    if exact:
+        kind[0] = EXACT_ROW
 
 
 cdef inline step round_columns(const CPlan* plan, double* waves, const double* positions, Py_ssize_t k,
@@ -171,7 +173,7 @@ cdef inline bint encode(const CPlan* plan, const double* positions, Py_ssize_t r
     cdef bint double_double = output.type == FLOAT64
     # sums, of which x is gone once they are written, are made without FMA at every level
     cdef bint fused = FUSES and output.x == NULL, doubtful = not FUSES and output.x == NULL and not double_double
-    cdef int kind
+    cdef int kind, next_kind
     cdef CPlan larger, smaller
     lay_out_encode(plan, output, &work, scratch)
     row, row_low, high, low = work.evaluate.row, work.evaluate.row_low, work.high, work.low
@@ -182,7 +184,7 @@ cdef inline bint encode(const CPlan* plan, const double* positions, Py_ssize_t r
         bracket(plan, &larger, &smaller, high, low)
     while i < rows:
         position = positions + i * plan.axes
-        kind = kind_of(plan, position)
+        find_kind(plan, position, &kind)
         if kind == EXACT_ROW:
             if left[0] == NULL:
                 left[0] = <unsigned char*>calloc(rows, 1)
@@ -207,7 +209,10 @@ cdef inline bint encode(const CPlan* plan, const double* positions, Py_ssize_t r
             round_into(output, i, value, value_low, width, work.rounding)
         elif fused and kind == DIRECT_ROW and not single:
             k = 1
-            while i + k < rows and kind_of(plan, position + k) == DIRECT_ROW:
+            while i + k < rows:
+                find_kind(plan, position + k, &next_kind)
+                if next_kind != DIRECT_ROW:
+                    break
                 k += 1
             round_waves(plan, output, i, k, row, position, work.rounding)
             i += k - 1

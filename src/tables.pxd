@@ -164,7 +164,7 @@ cdef inline void write_buffered(const Anchor* one, const Anchor* two, const Offs
     cdef bint narrow = size == 2
     for k in range(4):
         tile.to[k] = tiles + k * TILE
-        # a row that there is none of goes into a buffer and no further
+        # a row that is not in the table goes into a buffer and no further
         open_line_buffer(&to[k], output.out + max(<Py_ssize_t>0, rows.index[k]) * output.row,
                          tiles + 4 * TILE + k * (TILE + 16))
     while c < n:
