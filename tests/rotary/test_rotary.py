@@ -472,7 +472,7 @@ def test_value(rotary):
     with pytest.raises(AttributeError, match="frozen"):
         rotary.base = 3
     with pytest.raises(AttributeError, match="frozen"):
-        del rotary._key
+        del rotary._settings
 
 
 def test_from_config(tmp_path):

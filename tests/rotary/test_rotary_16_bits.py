@@ -72,7 +72,7 @@ def from_layout(rows, layout):
 
 def check(rotary, pairs, start):
     """Pairs (heads, pairs, 2) turned for a position: half an ulp and 2^-20 of the pair's length. The worst, in parts of both."""
-    dtype, layout = pairs.dtype, rotary._key.layout
+    dtype, layout = pairs.dtype, rotary.layout
     got = from_layout(rotary.apply(in_layout(pairs, layout)[:, np.newaxis], start=start)[:, 0], layout)
     largest = mpmath.mpf(float(ml_dtypes.finfo(dtype).max))
     worst = mpmath.mpf(0)

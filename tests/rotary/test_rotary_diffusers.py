@@ -406,7 +406,7 @@ def stable_audio(source):
 def pairs(x, rotary):
     """(..., pairs) complex numbers."""
     turning = np.asarray(x, np.float64)[..., : rotary.rotary_dim]
-    if rotary._key.layout == "interleaved":
+    if rotary._settings.layout == "interleaved":
         return turning[..., 0::2] + 1j * turning[..., 1::2]
     return turning[..., : rotary.rotary_dim // 2] + 1j * turning[..., rotary.rotary_dim // 2 :]
 

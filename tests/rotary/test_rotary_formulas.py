@@ -152,9 +152,9 @@ OTHERS = {"lightglue", "ltx2_split", "mochi"}
 def test_formula(name):
     head, dim, layout, frequencies, axes = FORMULAS[name]
     rotary = pf.presets.get(name)()
-    assert (rotary.head_dim, rotary.rotary_dim, rotary._key.layout) == (head, dim, layout)
+    assert (rotary.head_dim, rotary.rotary_dim, rotary._settings.layout) == (head, dim, layout)
     np.testing.assert_allclose(rotary.frequencies, frequencies, rtol=1e-12, atol=0)
-    assert list(rotary._key.axes or [0] * (dim // 2)) == axes
+    assert list(rotary._settings.axes or [0] * (dim // 2)) == axes
     assert rotary.ndim == max(axes) + 1
     assert rotary.attention_factor == pytest.approx(FACTORS.get(name, 1.0), rel=1e-12)
     said = FACTS[name].axes
@@ -187,7 +187,7 @@ def test_learned_frequencies(rng):
 def test_heads_of_split_pairs():
     whole = pf.presets.ltx2(256)
     dense = np.zeros((128, 3))
-    dense[np.arange(128), whole._key.axes] = whole.frequencies
+    dense[np.arange(128), whole._settings.axes] = whole.frequencies
     heads = [pf.presets.ltx2_split(256, head=head, heads=4) for head in range(4)]
     np.testing.assert_array_equal(np.concatenate([head.frequencies for head in heads]), dense)
-    assert {head._key.layout for head in heads} == {"half"}
+    assert {head._settings.layout for head in heads} == {"half"}

@@ -40,7 +40,7 @@ def transformers():
 
 def pairs(x, rotary):
     """(..., pairs) complex numbers."""
-    turning, layout = np.asarray(x, np.float64)[..., : rotary.rotary_dim], rotary._key.layout
+    turning, layout = np.asarray(x, np.float64)[..., : rotary.rotary_dim], rotary._settings.layout
     if layout == "interleaved":
         return turning[..., 0::2] + 1j * turning[..., 1::2]
     return turning[..., : rotary.rotary_dim // 2] + 1j * turning[..., rotary.rotary_dim // 2 :]
@@ -450,7 +450,7 @@ def test_float32_frequencies(name):
     np.testing.assert_array_equal(single.frequencies, single.frequencies.astype(np.float32))
     np.testing.assert_allclose(single.frequencies, exact.frequencies, rtol=5e-7)
     assert (single.ndim, single.rotary_dim, single.head_dim) == (exact.ndim, exact.rotary_dim, exact.head_dim)
-    assert single._key.axes == exact._key.axes
+    assert single._settings.axes == exact._settings.axes
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
