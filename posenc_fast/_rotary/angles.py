@@ -1,119 +1,147 @@
-"""Rows of cosines and sines: of a Rotary's angles at positions."""
+"""The angles of a Rotary's pairs: their cosines and sines at positions."""
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
+from .._encoding.builders import FUNCTIONS
 from .._encoding.rows import encode
+from .._encoding.sinusoids import Sinusoids
 from .._encoding.value import Encoding
 from .._numbers.arguments import check_precision, check_workers, count_of, progression
 from .._numbers.arrays import Array, Floats, check_out
-from .._numbers.formats import wanted_type
+from .._numbers.formats import FLOAT64, wanted_type
 from .._numbers.rounding import rounded
+from .._numbers.schedule import Explicit, Schedule, explicit
 from .._positions.conversion import convert, counted
 from .._positions.positions import Given
 from ..typing import Function, Precision
-from . import scaling as _rope
-from .settings import Settings
+from .pairs import Settings
+from .scaling import xpos_amplitudes
 
-__all__ = ["Angles", "angle_rows", "tables"]
-
-
-_FLOAT64 = np.dtype(np.float64)
+__all__ = ["Angles"]
 
 
-class Angles(Protocol):
-    """What is asked of a Rotary here. _parameters: those of its scaling."""
+class Angles:
+    """Cosines and sines of the pairs' angles, times the attention factor and the amplitudes of xPos.
 
-    @property
-    def _settings(self) -> Settings: ...
-    @property
-    def _parameters(self) -> dict[str, Any]: ...
-    @property
-    def ndim(self) -> int: ...
-    def _angles_of(self, *functions: Function, inverse: bool = False) -> Encoding: ...
+    schedules: of all pairs, or one for each axis. encodings: the class whose engine computes.
+    """
 
+    __slots__ = ("_encodings", "_kept", "_schedules", "factor", "settings")
 
-def tables(
-    rotary: Angles, positions_or_length: Any, start: Any, dtype: Any, precision: Any, out: Any, workers: Any
-) -> tuple[Array, Array]:
-    """`Rotary.tables`."""
-    given = positions_or_length
-    if isinstance(given, (int, np.integer)) and not isinstance(given, bool):
-        given = count_of(given, "length", 0)
-        progression(start, 1, given)
-        shape: tuple[int, ...] = (given,)
-    else:
-        if start != 0:
-            raise ValueError(f"start={start!r} is for a length; positions are given as they are")
-        given = convert(given, rotary.ndim)
-        shape = given.shape
-    pair: Any = (None, None) if out is None else out
-    if not isinstance(pair, (tuple, list)) or len(pair) != 2:
-        raise TypeError(f"out must be a pair of arrays for cosines and sines, not {type(out).__name__}")
-    result_type = wanted_type(dtype, pair[0])
-    single, threads = check_precision(precision), check_workers(workers)
-    outs: tuple[Any, Any] = (None, None)
-    if out is not None:
-        pairs = rotary._settings.rotary_dim // 2
-        outs = check_out(pair[0], (*shape, pairs), result_type), check_out(pair[1], (*shape, pairs), result_type)
-        if np.may_share_memory(*outs):
-            raise ValueError("out has two arrays that share memory; give cosines and sines memory of their own")
-        if isinstance(given, Given):
-            # cosines may be written where positions are
-            given.keep_from(outs[0])
-    functions: tuple[Function, Function] = ("cos", "sin")
-    results = [
-        _rows(rotary, rotary._angles_of(name), given, start, result_type, into, single, threads)
-        for name, into in zip(functions, outs, strict=True)
-    ]
-    return (results[0], results[1]) if out is None else (out[0], out[1])
+    def __init__(
+        self, settings: Settings, schedules: tuple[Schedule, ...], factor: float, encodings: type[Encoding]
+    ) -> None:
+        self.settings, self.factor = settings, factor
+        self._schedules, self._encodings = schedules, encodings
+        self._kept: dict[tuple[tuple[Function, ...], bool], Encoding] = {}
 
+    def of(self, *functions: Function, inverse: bool = False) -> Encoding:
+        """Return the Encoding that computes these functions of all pairs, side by side; xPos's amplitudes not included."""
+        encoding = self._kept.get((functions, inverse))
+        if encoding is None:
+            sinusoids = _sinusoids(self._schedules, self.settings.axes, functions, self.factor, inverse)
+            encoding = self._kept[functions, inverse] = self._encodings._of(sinusoids)
+        return encoding
 
-def angle_rows(
-    rotary: Angles, given: int | Given, start: Any, single: bool, inverse: bool, dtype: np.dtype[Any]
-) -> Array:
-    """Cosines and sines side by side, of a number of positions or of given ones."""
-    encoding = rotary._angles_of("cos", "-sin" if inverse else "sin", inverse=inverse)
-    if inverse and rotary._settings.rope_type == "xpos":
-        if not isinstance(given, Given):
-            given = counted(start, given, encoding.ndim)
-        return rounded(_xpos_rows(rotary, encoding, given, single, inverse=True), dtype)
-    return _rows(rotary, encoding, given, start, dtype, single=single)
+    def tables(
+        self, positions_or_length: Any, start: Any, dtype: Any, precision: Any, out: Any, workers: Any
+    ) -> tuple[Array, Array]:
+        """Do the work of `Rotary.tables`."""
+        positions: int | Given
+        if isinstance(positions_or_length, (int, np.integer)) and not isinstance(positions_or_length, bool):
+            positions = count_of(positions_or_length, "length", 0)
+            progression(start, 1, positions)
+            shape: tuple[int, ...] = (positions,)
+        else:
+            if start != 0:
+                raise ValueError(f"start={start!r} is for a length; positions are given as they are")
+            positions = convert(positions_or_length, self.of("cos").ndim)
+            shape = positions.shape
+        outs: Any = (None, None) if out is None else out
+        if not isinstance(outs, (tuple, list)) or len(outs) != 2:
+            raise TypeError(f"out must be a pair of arrays for cosines and sines, not {type(out).__name__}")
+        result_type = wanted_type(dtype, outs[0])
+        single, threads = check_precision(precision), check_workers(workers)
+        if out is not None:
+            shape = (*shape, self.settings.rotary_dim // 2)
+            outs = check_out(outs[0], shape, result_type), check_out(outs[1], shape, result_type)
+            if np.may_share_memory(*outs):
+                raise ValueError("out has two arrays that share memory; give cosines and sines memory of their own")
+            if isinstance(positions, Given):
+                # cosines may be written where positions are
+                positions.keep_from(outs[0])
+        cos = self._rows(self.of("cos"), positions, start, result_type, single, outs[0], threads)
+        sin = self._rows(self.of("sin"), positions, start, result_type, single, outs[1], threads)
+        return (cos, sin) if out is None else (out[0], out[1])
 
+    def rows(self, positions: int | Given, start: Any, single: bool, inverse: bool, dtype: np.dtype[Any]) -> Array:
+        """Return cosines and sines side by side, of ``positions`` consecutive positions from start on, or of an array's."""
+        encoding = self.of("cos", "-sin" if inverse else "sin", inverse=inverse)
+        return self._rows(encoding, positions, start, dtype, single, inverse=inverse)
 
-def _rows(
-    rotary: Angles,
-    encoding: Encoding,
-    given: int | Given,
-    start: Any,
-    result_type: np.dtype[Any],
-    out: Any = None,
-    single: bool = False,
-    threads: int = 1,
-) -> Array:
-    """Rows of an encoding of the angles at a number of positions, or at given ones; xPos's amplitudes included."""
-    if not isinstance(given, Given):
-        if encoding.ndim == 1 and rotary._settings.rope_type != "xpos":
-            precision: Precision = "float32" if single else "exact"
-            return encoding.table(given, start=start, dtype=result_type, out=out, precision=precision, workers=threads)
-        given = counted(start, given, encoding.ndim)
-    if rotary._settings.rope_type == "xpos":
-        rows = _xpos_rows(rotary, encoding, given, single, threads)
+    def _rows(
+        self,
+        encoding: Encoding,
+        positions: int | Given,
+        start: Any,
+        dtype: np.dtype[Any],
+        single: bool,
+        out: Array | None = None,
+        threads: int = 1,
+        inverse: bool = False,
+    ) -> Array:
+        xpos = self.settings.rope_type == "xpos"
+        if not isinstance(positions, Given):
+            if encoding.ndim == 1 and not xpos:
+                precision: Precision = "float32" if single else "exact"
+                return encoding.table(
+                    positions, start=start, dtype=dtype, out=out, precision=precision, workers=threads
+                )
+            positions = counted(start, positions, encoding.ndim)
+        if not xpos:
+            return encode(encoding._plans, positions, dtype, out, single=single, threads=threads)
+        rows: Floats = encode(encoding._plans, positions, FLOAT64.stored, single=single, threads=threads)
+        pairs = self.settings.rotary_dim // 2
+        amplitudes = xpos_amplitudes(positions.rounded(), pairs, dict(self.settings.parameters))
+        amplitudes = np.tile(amplitudes, encoding.d_model // pairs)
+        result = rounded(rows / amplitudes if inverse else rows * amplitudes, dtype)
         if out is None:
-            return rounded(rows, result_type)
-        out[...] = rounded(rows, result_type)
-        return out  # type: ignore[no-any-return]
-    return encode(encoding._plans, given, result_type, out, single=single, threads=threads)
+            return result
+        out[...] = result
+        return out
 
 
-def _xpos_rows(
-    rotary: Angles, encoding: Encoding, given: Given, single: bool = False, threads: int = 1, inverse: bool = False
-) -> Floats:
-    rows = encode(encoding._plans, given, _FLOAT64, single=single, threads=threads)
-    pairs = rotary._settings.rotary_dim // 2
-    amplitudes = _rope.xpos_amplitudes(given.rounded(), pairs, rotary._parameters)
-    tiled = np.tile(amplitudes, encoding.d_model // pairs)
-    return rows / tiled if inverse else rows * tiled
+def _sinusoids(
+    schedules: Sequence[Schedule],
+    axes: tuple[int, ...] | None,
+    functions: Sequence[Function],
+    factor: float,
+    inverse: bool,
+) -> Sinusoids:
+    """Return functions of the angles of all pairs, side by side."""
+    distinct: list[Schedule] = []
+    places = []
+    for schedule in schedules:
+        # equal frequencies share their sines
+        one, place = explicit(schedule.values[:, np.newaxis]) if type(schedule) is Explicit else (schedule, None)
+        begin = sum(map(len, distinct))
+        places.append(begin + (np.arange(len(one)) if place is None else place[:, 0]))
+        distinct.append(one)
+    if axes is None:
+        index = np.stack(places, axis=1)
+    else:
+        by_pair = np.array(axes)
+        index = np.full((len(axes), max(axes) + 1), -1)
+        if len(places) == 1:
+            index[np.arange(len(axes)), by_pair] = places[0]
+        else:
+            for a, place in enumerate(places):
+                index[by_pair == a, a] = place
+    phases, amplitudes = np.repeat([FUNCTIONS[name] for name in functions], len(index), axis=0).T
+    amplitudes = (1 / factor if inverse else factor) * amplitudes
+    return Sinusoids(distinct, np.tile(index, (len(functions), 1)), phases, amplitudes)

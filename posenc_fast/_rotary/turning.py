@@ -1,185 +1,309 @@
-"""The general way of turning: any array, by rows of angles of its positions or by given tables, block by block."""
+"""Rotation of queries and keys, by the angles of their positions or by ready tables."""
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from .._engine import threads as _threads
-from .._engine.blocks import WORTH_A_THREAD
+from .._engine.backend import EngineOf
+from .._engine.blocks import WORTH_A_THREAD, one_thread
 from .._numbers.arguments import check_precision, check_workers, count_of, progression
 from .._numbers.arrays import Array, base_array, check_out, empty
-from .._numbers.formats import TYPES, Format, float_type, format_of, kind_of
+from .._numbers.formats import FLOAT32, FLOAT64, TYPES, Format, float_type, format_of, kind_of
 from .._positions.conversion import convert
-from . import short
-from .pairs import LAYOUTS
-from .rows import angle_rows
-from .short import Turning
+from .angles import Angles
+from .pairs import LAYOUTS, Settings
 
-__all__ = ["by_positions", "by_tables"]
+__all__ = ["ANGLES", "Turner", "angles_type", "with_plain_nans"]
 
 
-def by_positions(
-    rotary: Turning,
-    x: Any,
-    positions: Any,
-    start: Any,
-    seq_axis: Any,
-    inverse: bool,
-    precision: Any,
-    out: Any,
-    workers: Any,
-) -> Array:
-    """`Rotary.apply`."""
-    single, threads = check_precision(precision), check_workers(workers)
-    if not isinstance(inverse, (bool, np.bool_)):
-        raise TypeError(f"inverse must be True or False, not {inverse!r}")
-    inverse = bool(inverse)
-    x, form, axis, lead, length = _checked_x(rotary, x, seq_axis)
-    dtype = short.angles_type(form.kind)
-    if positions is None:
-        if isinstance(start, (list, tuple, np.ndarray)):
-            raise TypeError(
-                f"start must be one number, not {start!r}; for one a sequence give positions=numpy.add.outer(start, "
-                f"range({length}))"
-            )
-        if length:
-            progression(start, 1, length)
-
-        def angles(part: slice) -> Array:
-            return short.rows_kept(rotary, part.stop - part.start, start + part.start, single, inverse, dtype)
-
-        return _turned(rotary, x, form, out, axis, lead, 0, angles, threads, inverse)
-    if start != 0:
-        raise ValueError(f"positions excludes start={start!r}; leave one side out")
-    given = convert(positions, rotary.ndim)
-    shape = given.shape
-    groups = len(shape) - 1
-    if groups < 0 or shape != (*lead[:groups], length):
-        raise ValueError(
-            f"positions is for {shape}, but must be for {(length,)}, or for the first axes of x and its {length} "
-            f"tokens: {(*lead[:1], length)}"
-        )
-    if isinstance(out, np.ndarray):
-        given.keep_from(out)
-
-    def angles_at(part: slice) -> Array:
-        rows = angle_rows(rotary, given.select((slice(None),) * groups + (part,)), 0, single, inverse, dtype)
-        return short.with_plain_nans(rows)
-
-    return _turned(rotary, x, form, out, axis, lead, groups, angles_at, threads, inverse)
+# angles that are computed at a time, so that they stay in the second-level cache
+ANGLES = 1 << 15
+# rows that are computed when one is asked for
+AHEAD = 32
+# by kind of x: float64 and float32 are turned in doubles, 16-bit types in float32
+_TYPES = (FLOAT64.stored, FLOAT64.stored, FLOAT32.stored, FLOAT32.stored)
+# rows of cosines and sines for a slice of the tokens
+_RowsOf = Callable[[slice], Array]
 
 
-def by_tables(rotary: Turning, x: Any, cos: Any, sin: Any, seq_axis: Any, out: Any, workers: Any) -> Array:
-    """`Rotary.apply_tables`."""
-    threads = check_workers(workers)
-    x, form, axis, lead, length = _checked_x(rotary, x, seq_axis, "apply_rotary_pos_emb")
-    parts = [np.asarray(cos), np.asarray(sin)]
-    for name, part in zip(("cos", "sin"), parts, strict=True):
-        if kind_of(part.dtype) is None:
-            raise TypeError(f"{name} must have real numbers of one of {', '.join(TYPES)}, not {part.dtype}")
-    groups = parts[0].ndim - 2
-    expected = (*lead[: max(groups, 0)], length, rotary._settings.rotary_dim // 2)
-    for name, part in zip(("cos", "sin"), parts, strict=True):
-        if groups < 0 or part.shape != expected:
-            raise ValueError(
-                f"{name} has shape {part.shape}, but must have {expected[-2:]}, or the first axes of x before that"
-            )
-
-    if isinstance(out, np.ndarray):
-        # block by block, tables in the memory of out would be overwritten before they are read
-        parts = [part.copy() if np.may_share_memory(part, out) else part for part in parts]
-
-    def angles(part: slice) -> Array:
-        cosines, sines = (one[(slice(None),) * groups + (part,)] for one in parts)
-        return short.side_by_side(cosines, sines, form.kind)
-
-    return _turned(rotary, x, form, out, axis, lead, groups, angles, threads, False)
+def angles_type(kind: int) -> np.dtype[Any]:
+    """Return the type in which the engines take cosines and sines, for x of a kind."""
+    return _TYPES[kind]
 
 
-def _checked_x(
-    rotary: Turning, x: Any, seq_axis: Any, twin: str = "rotate"
-) -> tuple[Array, Format, int, tuple[int, ...], int]:
-    """x and its format; the axis of the tokens, counted from the front; the lengths of the others and its own."""
-    x = base_array(x, "x", twin)
-    form = format_of(float_type(x.dtype, "x"))
-    assert form is not None
-    shape, dims = x.shape, x.ndim
-    if dims < 2 or shape[-1] != rotary._settings.head_dim:
-        raise ValueError(f"x has shape {shape}, but must have (.., {rotary._settings.head_dim}), the head_dim last")
-    axis = seq_axis if type(seq_axis) is int else count_of(seq_axis, "seq_axis", -dims)
-    if not -dims <= axis < dims - 1 or axis == -1:
-        raise ValueError(f"seq_axis={axis} must be one of the axes of x, which has shape {shape}, but the last")
-    axis %= dims
-    return x, form, axis, shape[:axis] + shape[axis + 1 : -1], shape[axis]
+def with_plain_nans(rows: Array) -> Array:
+    """Return rows whose NaNs, which may have come from outside, have no payload: the kernel would round it to bfloat16."""
+    if rows.dtype == FLOAT32.stored:
+        np.copyto(rows, np.nan, where=np.isnan(rows))
+    return rows
 
 
-def _turned(
-    rotary: Turning,
-    x: Array,
-    form: Format,
-    out: Array | None,
-    axis: int,
-    lead: tuple[int, ...],
-    groups: int,
-    angles: Callable[[slice], Array],
-    threads: int,
-    inverse: bool,
-) -> Array:
-    result = empty(x.shape, x.dtype) if out is None else check_out(out, x.shape, x.dtype, "rotate")
-    same = result.strides == x.strides and result.ctypes.data == x.ctypes.data
-    if out is not None and not same and np.may_share_memory(x, result):
-        raise ValueError("out and x overlap without being the same array; give out=x, or memory of its own")
-    if x.size == 0:
-        return result if out is None else out
-    # the engines take whole numbers of values, side by side
-    source = x if x.flags.aligned and x.strides[-1] == x.itemsize else np.array(x, order="C")
-    target = result if result.flags.aligned else np.empty(x.shape, x.dtype)
-    length, pairs, layout = x.shape[axis], rotary._settings.rotary_dim // 2, LAYOUTS.index(rotary._settings.layout)
-    back = inverse and layout == 2
-    from_, to = (_arranged(array.view(form.stored), axis, groups) for array in (source, target))
-    engine = rotary._engine()
+def _side_by_side(cos: Array, sin: Array, kind: int) -> Array:
+    """Return cosines and sines as the engines take them for x of a kind."""
+    pairs = cos.shape[-1]
+    rows = np.empty((*cos.shape[:-1], 2 * pairs), _TYPES[kind])
+    # a cosine beyond float32 is infinite there
+    with np.errstate(over="ignore"):
+        rows[..., :pairs] = cos
+        rows[..., pairs:] = sin
+    return with_plain_nans(rows)
 
-    def turn(part: slice) -> None:
-        rows = angles(part).reshape(*lead[:groups], -1, 2 * pairs)
-        if to.ndim == 5:
-            pieces: Iterable[tuple[Any, Any]] = [((...,), (slice(None),) * 3)]
+
+class Turner:
+    """Turns arrays by the angles of a Rotary; keeps the rows of a few consecutive positions."""
+
+    __slots__ = ("_angles", "_engine", "_kept", "_layout", "_settings")
+
+    def __init__(self, settings: Settings, angles: Angles, engine: EngineOf) -> None:
+        self._settings, self._angles, self._engine = settings, angles, engine
+        self._layout = LAYOUTS.index(settings.layout)
+        self._kept: dict[Any, tuple[int, Array]] = {}
+
+    # ---- rows of cosines and sines ----------------------------------------------------------------------------------
+
+    def rows(self, count: int, start: Any, single: bool, inverse: bool, dtype: np.dtype[Any]) -> Array:
+        """Return cosines and sines side by side, of consecutive positions."""
+        kept = self._kept_rows(count, start, single, inverse, dtype)
+        return self._angles.rows(count, start, single, inverse, dtype) if kept is None else kept
+
+    def _kept_rows(self, count: int, start: Any, single: bool, inverse: bool, dtype: np.dtype[Any]) -> Array | None:
+        """Return rows that are kept, or None where there are too many for that.
+
+        Every layer of a model asks for the same ones, and the next token for the next: a few are computed ahead.
+        """
+        width = self._settings.rotary_dim
+        if type(start) is not int or abs(start) >= 2**62 or count * width > ANGLES:
+            return None
+        engine = self._engine()
+        key = single, inverse, engine.backend, engine.level, dtype
+        kept = self._kept.get(key)
+        if kept is None or not kept[0] <= start <= start + count <= kept[0] + len(kept[1]):
+            ahead = max(count, min(AHEAD, ANGLES // width))
+            if len(self._kept) >= len(_TYPES):
+                self._kept.clear()
+            # one assignment, so that threads find whole entries
+            self._kept[key] = kept = start, self._angles.rows(ahead, start, single, inverse, dtype)
+        first, rows = kept
+        return rows[start - first : start - first + count]
+
+    # ---- a few tokens -----------------------------------------------------------------------------------------------
+
+    def few_tokens(
+        self, x: Any, start: Any, tables: tuple[Any, Any] | None, seq_axis: Any, out: Any, workers: Any
+    ) -> Array | None:
+        """Return x of four axes turned, if its memory can go to the engine as it lies; else None, with nothing written.
+
+        Between two tokens a model makes such a call for each layer, and the checks of any array take longer than the
+        turning: 32 heads of one token take 3 us here and 15 the general way (rotary-token in bench/targets.py).
+        """
+        if type(x) is not np.ndarray or x.ndim != 4 or not one_thread(workers, x.size):
+            return None
+        if type(seq_axis) is not int or seq_axis not in (-2, 2, 1, -3):
+            return None
+        # a view of our own, whatever shape another thread sets
+        source = x.view()
+        form, shape, settings = format_of(source.dtype), source.shape, self._settings
+        if form is None or 0 in shape or shape[3] != settings.head_dim or settings.layout == "interleaved_to_half":
+            return None
+        if not source.flags.aligned or source.strides[3] != source.itemsize:
+            return None
+        target = source
+        if out is not None and out is not x:
+            if type(out) is not np.ndarray:
+                return None
+            target = out.view()
+            if target.shape != shape or target.dtype != source.dtype or np.may_share_memory(source, target):
+                return None
+        # in whole memory, in this order of its axes or with heads and tokens exchanged, no two values are in one place
+        if out is not None and not target.flags.carray and not target.swapaxes(1, 2).flags.carray:
+            return None
+        heads_first = seq_axis in (-2, 2)
+        length = shape[2 if heads_first else 1]
+        if tables is None:
+            rows = self._kept_rows(length, start, False, False, _TYPES[form.kind])
         else:
-            pieces = _pieces(to.shape, max(groups, 1))
-        for outer, where in pieces:
-            piece = np.ascontiguousarray(rows[outer]).reshape(-1, rows.shape[-2], 2 * pairs)
-            where = (*where, part)
-            engine.module.rotate(engine.level, piece, from_[where], to[where], form.kind, 0 if back else layout)
+            rows = _few_rows(*tables, (shape[0], length, settings.rotary_dim // 2), form.kind)
+        if rows is None:
+            return None
+        if out is None:
+            out = target = empty(shape, source.dtype)
+        shared = rows.ndim == 2
+        grouped = _grouped(source, form, heads_first, shared)
+        into = grouped if target is source else _grouped(target, form, heads_first, shared)
+        engine = self._engine()
+        engine.module.rotate(engine.level, rows[np.newaxis] if shared else rows, grouped, into, form.kind, self._layout)
+        return out  # type: ignore[no-any-return]
 
-    block = max(1, min(short.ANGLES // (2 * pairs * math.prod(lead[:groups])), -(-length // threads)))
-    if block >= length:
-        turn(slice(0, length))
-    else:
-        slices = (slice(i, min(i + block, length)) for i in range(0, length, block))
-        _threads.run(turn, slices, threads if x.size >= WORTH_A_THREAD else 1)
-    if back:
-        turned = target[..., : 2 * pairs].copy()
-        target[..., 0 : 2 * pairs : 2], target[..., 1 : 2 * pairs : 2] = turned[..., :pairs], turned[..., pairs:]
-    if target is not result:
-        result[...] = target
-    return result if out is None else out
+    # ---- any array --------------------------------------------------------------------------------------------------
+
+    def by_positions(
+        self,
+        x: Any,
+        positions: Any,
+        start: Any,
+        seq_axis: Any,
+        inverse: Any,
+        precision: Any,
+        out: Any,
+        workers: Any,
+    ) -> Array:
+        """Do the work of `Rotary.apply`."""
+        single, threads = check_precision(precision), check_workers(workers)
+        if not isinstance(inverse, (bool, np.bool_)):
+            raise TypeError(f"inverse must be True or False, not {inverse!r}")
+        inverse = bool(inverse)
+        x, kind, axis = self._checked(x, seq_axis, "rotate")
+        length, dtype = x.shape[axis], _TYPES[kind]
+        if positions is None:
+            if isinstance(start, (list, tuple, np.ndarray)):
+                raise TypeError(
+                    f"start must be one number, not {start!r}; for one a sequence give positions=numpy.add.outer(start, "
+                    f"range({length}))"
+                )
+            if length:
+                progression(start, 1, length)
+
+            def consecutive(part: slice) -> Array:
+                return self.rows(part.stop - part.start, start + part.start, single, inverse, dtype)
+
+            return self._turned(x, axis, 0, consecutive, out, threads, inverse)
+        if start != 0:
+            raise ValueError(f"positions excludes start={start!r}; leave one side out")
+        places = convert(positions, self._angles.of("cos").ndim)
+        groups, others = len(places.shape) - 1, x.shape[:axis] + x.shape[axis + 1 : -1]
+        if groups < 0 or places.shape != (*others[:groups], length):
+            raise ValueError(
+                f"positions is for {places.shape}, but must be for {(length,)}, or for the first axes of x and its "
+                f"{length} tokens: {(*others[:1], length)}"
+            )
+        if isinstance(out, np.ndarray):
+            places.keep_from(out)
+
+        def at_places(part: slice) -> Array:
+            return with_plain_nans(
+                self._angles.rows(places.select((slice(None),) * groups + (part,)), 0, single, inverse, dtype)
+            )
+
+        return self._turned(x, axis, groups, at_places, out, threads, inverse)
+
+    def by_tables(self, x: Any, cos: Any, sin: Any, seq_axis: Any, out: Any, workers: Any) -> Array:
+        """Do the work of `Rotary.apply_tables`."""
+        threads = check_workers(workers)
+        x, kind, axis = self._checked(x, seq_axis, "apply_rotary_pos_emb")
+        tables = {"cos": np.asarray(cos), "sin": np.asarray(sin)}
+        for name, table in tables.items():
+            if kind_of(table.dtype) is None:
+                raise TypeError(f"{name} must have real numbers of one of {', '.join(TYPES)}, not {table.dtype}")
+        groups, others = tables["cos"].ndim - 2, x.shape[:axis] + x.shape[axis + 1 : -1]
+        expected = (*others[: max(groups, 0)], x.shape[axis], self._settings.rotary_dim // 2)
+        for name, table in tables.items():
+            if groups < 0 or table.shape != expected:
+                raise ValueError(
+                    f"{name} has shape {table.shape}, but must have {expected[-2:]}, or the first axes of x before that"
+                )
+            if isinstance(out, np.ndarray) and np.may_share_memory(table, out):
+                # it would be overwritten block by block before it is read
+                tables[name] = table.copy()
+
+        def of_tables(part: slice) -> Array:
+            return _side_by_side(tables["cos"][..., part, :], tables["sin"][..., part, :], kind)
+
+        return self._turned(x, axis, groups, of_tables, out, threads)
+
+    def _checked(self, x: Any, seq_axis: Any, twin: str) -> tuple[Array, int, int]:
+        """Return x as a plain array, the kind of its numbers, and the axis of the tokens, counted from the front."""
+        x = base_array(x, "x", twin)
+        form = format_of(x.dtype) or format_of(float_type(x.dtype, "x"))
+        assert form is not None
+        dims = x.ndim
+        if dims < 2 or x.shape[-1] != self._settings.head_dim:
+            raise ValueError(f"x has shape {x.shape}, but must have (.., {self._settings.head_dim}), the head_dim last")
+        axis = seq_axis if type(seq_axis) is int else count_of(seq_axis, "seq_axis", -dims)
+        if not -dims <= axis < dims - 1 or axis == -1:
+            raise ValueError(f"seq_axis={axis} must be one of the axes of x, which has shape {x.shape}, but the last")
+        return x, form.kind, axis % dims
+
+    def _turned(
+        self, x: Array, axis: int, groups: int, rows_of: _RowsOf, out: Array | None, threads: int, inverse: bool = False
+    ) -> Array:
+        """Return x turned. groups: of how many of its first axes, but that of the tokens, rows differ."""
+        result = empty(x.shape, x.dtype) if out is None else check_out(out, x.shape, x.dtype, "rotate")
+        if out is not None and np.may_share_memory(x, result) and not _same(x, result):
+            raise ValueError("out and x overlap without being the same array; give out=x, or memory of its own")
+        if x.size:
+            # the engines take aligned numbers, side by side
+            source = x if x.flags.aligned and x.strides[-1] == x.itemsize else np.array(x, order="C")
+            target = result if result.flags.aligned else np.empty(x.shape, x.dtype)
+            back = inverse and self._settings.layout == "interleaved_to_half"
+            self._fill(_arranged(source, axis, groups), _arranged(target, axis, groups), groups, rows_of, threads, back)
+            if target is not result:
+                result[...] = target
+        return result if out is None else out
+
+    def _fill(self, x: Array, out: Array, groups: int, rows_of: _RowsOf, threads: int, back: bool) -> None:
+        """Turn x (.., batches, heads, length, head_dim) into out, block by block; back: from halves to neighbours."""
+        form, engine, pairs = format_of(x.dtype), self._engine(), self._settings.rotary_dim // 2
+        assert form is not None
+        source, target, layout = x.view(form.stored), out.view(form.stored), 0 if back else self._layout
+        # the engines take one axis of groups and two of batches
+        outer_groups = x.shape[: groups - 1] if groups > 1 else ()
+        outer_batches = x.shape[max(groups, 1) : -4]
+
+        def turn(part: slice) -> None:
+            rows = rows_of(part)
+            for group in itertools.product(*map(range, outer_groups)):
+                angles = np.ascontiguousarray(rows[group]).reshape(-1, rows.shape[-2], 2 * pairs)
+                for batch in itertools.product(*map(range, outer_batches)):
+                    where: Any = (*group, slice(None), *batch, slice(None), slice(None), part)
+                    engine.module.rotate(engine.level, angles, source[where], target[where], form.kind, layout)
+
+        length = x.shape[-2]
+        block = max(1, min(ANGLES // (2 * pairs * math.prod(x.shape[:groups])), -(-length // threads)))
+        if block >= length:
+            turn(slice(0, length))
+        else:
+            parts = (slice(i, min(i + block, length)) for i in range(0, length, block))
+            _threads.run(turn, parts, threads if x.size >= WORTH_A_THREAD else 1)
+        if back:
+            turned = out[..., : 2 * pairs].copy()
+            out[..., 0 : 2 * pairs : 2], out[..., 1 : 2 * pairs : 2] = turned[..., :pairs], turned[..., pairs:]
+
+
+def _few_rows(cos: Any, sin: Any, expected: tuple[int, ...], kind: int) -> Array | None:
+    """Return plain tables of all batches or of each, (batches, length, pairs), side by side; None for all others."""
+    if type(cos) is not np.ndarray or type(sin) is not np.ndarray or cos.shape != sin.shape:
+        return None
+    if cos.shape not in (expected, expected[1:]) or 2 * cos.size > ANGLES:
+        return None
+    if kind_of(cos.dtype) is None or kind_of(sin.dtype) is None:
+        return None
+    return _side_by_side(cos, sin, kind)
+
+
+def _grouped(array: Array, form: Format, heads_first: bool, shared: bool) -> Array:
+    """Return an array of four axes as the engines take it: one group, whose batches share angles, or one a batch."""
+    if form.stored.itemsize == 2:
+        array = array.view(form.stored)
+    if not heads_first:
+        array = array.swapaxes(1, 2)
+    return array[np.newaxis] if shared else array[:, np.newaxis]
+
+
+def _same(x: Array, out: Array) -> bool:
+    return out.strides == x.strides and out.ctypes.data == x.ctypes.data
 
 
 def _arranged(array: Array, axis: int, groups: int) -> Array:
-    """At least one group and two batches in front of (length, head_dim)."""
+    """Return a view with at least one group and two batches in front of (length, head_dim)."""
     if axis != array.ndim - 2:
         array = np.moveaxis(array, axis, -2)
     if groups == 0:
         array, groups = array[np.newaxis], 1
     missing = 4 - (array.ndim - groups)
     return array[(slice(None),) * groups + (np.newaxis,) * missing] if missing > 0 else array
-
-
-def _pieces(shape: tuple[int, ...], groups: int) -> Iterator[tuple[tuple[int, ...], tuple[Any, ...]]]:
-    """Indices of parts of five dimensions, which the engines take: of the groups alone, and of all before the rows."""
-    for outer in np.ndindex(*shape[: groups - 1]):
-        for inner in np.ndindex(*shape[groups:-4]):
-            yield outer, (*outer, slice(None), *inner, slice(None), slice(None))

@@ -20,16 +20,15 @@ from .._numbers.schedule import Schedule
 from .._numbers.signatures import DType, Float, TablesOptions
 from ..typing import Function, Precision, RotaryLayout
 from . import pairs as _pairs
-from . import rows as _rows
 from . import scaling as _rope
-from . import short, turning
-from .pairs import LAYOUTS
-from .settings import Settings
+from .angles import Angles
+from .pairs import LAYOUTS, Settings
+from .turning import Turner
 
 if TYPE_CHECKING:
     from .._numbers.signatures import Out
 
-__all__ = ["LAYOUTS", "Rotary"]
+__all__ = ["LAYOUTS", "Rotary", "rotary_of", "rows_kept"]
 
 
 class Rotary:
@@ -103,12 +102,10 @@ class Rotary:
     array([[0.9093, 0.5716]], dtype=float32)
     """
 
-    __slots__ = ("__weakref__", "_cache", "_engine", "_found", "_last", "_parameters", "_settings")
+    __slots__ = ("__weakref__", "_angles", "_engine", "_settings", "_turner")
     _settings: Settings
-    _parameters: dict[str, Any]
-    _found: _rope.Frequencies
-    _cache: dict[Any, Encoding]
-    _last: dict[Any, tuple[int, Array]]
+    _angles: Angles
+    _turner: Turner
     _engine: _backend.EngineOf
     _pinned: str | None = None
     _encodings: type[Encoding] = Encoding
@@ -137,27 +134,30 @@ class Rotary:
             raise ValueError("scaling has rope_type='axial', which needs sections: how many pairs read each axis")
         if rope_type == "xpos" and axes is not None:
             raise ValueError("sections and rope_type='xpos' exclude each other: amplitudes have one axis")
-        factor, given = real(attention_factor, "attention_factor", positive=True), None
+        factor = real(attention_factor, "attention_factor", positive=True)
+        explicit: tuple[Schedule, ...] | None = None
         if frequencies is None:
             if factor != 1:
                 raise ValueError(f"attention_factor={factor} needs frequencies; a scaling has one among its parameters")
-            found = _rope.frequencies_of(dim, number, rope_type, parameters)
+            scaled = _rope.frequencies_of(dim, number, rope_type, parameters)
+            schedules: tuple[Schedule, ...] = (scaled.values,)
+            scaled_factor = scaled.attention_factor
+            if rope_type == "axial":
+                assert axes is not None
+                schedules = _pairs.axial(number, axes)
         else:
             if (number, scaling) != (10000.0, None):
                 raise ValueError(f"frequencies excludes base={number} and scaling={scaling!r}; leave one side out")
-            given = _pairs.checked_frequencies(frequencies, dim // 2, axes)
-            found = _rope.Frequencies(given[0], factor)
-        key = Settings(head, number, dim, layout, rope_type, tuple(sorted(parameters.items())), axes, given, factor)
-        for name, value in (
-            ("_settings", key),
-            ("_parameters", parameters),
-            ("_found", found),
-            ("_cache", {}),
-            ("_last", {}),
-            ("_engine", _backend.pinned_to(self._pinned)),
-        ):
-            object.__setattr__(self, name, value)
-        self._angles_of("cos")
+            explicit = _pairs.checked_frequencies(frequencies, dim // 2, axes)
+            schedules, scaled_factor = explicit, factor
+        settings = Settings(head, number, dim, layout, rope_type, tuple(parameters.items()), axes, explicit, factor)
+        angles, engine = Angles(settings, schedules, scaled_factor, self._encodings), _backend.pinned_to(self._pinned)
+        object.__setattr__(self, "_settings", settings)
+        object.__setattr__(self, "_angles", angles)
+        object.__setattr__(self, "_engine", engine)
+        object.__setattr__(self, "_turner", Turner(settings, angles, engine))
+        # amplitudes too large are an error now
+        angles.of("cos")
 
     @overload
     @classmethod
@@ -253,21 +253,23 @@ class Rotary:
         return hash(self._settings)
 
     def _arguments(self) -> dict[str, Any]:
-        key = self._settings
-        sections = key.axes
-        if key.axes is not None and list(key.axes) == sorted(key.axes):
-            sections = tuple(np.bincount(key.axes).tolist())
-        given = {
-            "base": key.base,
-            "rotary_dim": key.rotary_dim,
-            "layout": key.layout,
-            "scaling": None if key.rope_type == "default" else {"rope_type": key.rope_type, **self._parameters},
+        """Return the arguments that rebuild it, but for head_dim and those that have their defaults."""
+        settings = self._settings
+        sections = settings.axes
+        if sections is not None and list(sections) == sorted(sections):
+            sections = tuple(np.bincount(sections).tolist())
+        scaling = {"rope_type": settings.rope_type, **dict(settings.parameters)}
+        arguments = {
+            "base": settings.base,
+            "rotary_dim": settings.rotary_dim,
+            "layout": settings.layout,
+            "scaling": None if settings.rope_type == "default" else scaling,
             "sections": sections,
-            "frequencies": None if key.frequencies is None else _pairs.written(key.frequencies),
-            "attention_factor": key.attention_factor,
+            "frequencies": None if settings.frequencies is None else _pairs.written(settings.frequencies),
+            "attention_factor": settings.attention_factor,
         }
-        usual = {"base": 10000.0, "rotary_dim": key.head_dim, "layout": "half", "attention_factor": 1.0}
-        return {name: value for name, value in given.items() if value != usual.get(name)}
+        defaults = {"base": 10000.0, "rotary_dim": settings.head_dim, "layout": "half", "attention_factor": 1.0}
+        return {name: value for name, value in arguments.items() if value != defaults.get(name)}
 
     def _call(self) -> Recipe:
         return recipe_of("Rotary", self.head_dim, **self._arguments())
@@ -322,26 +324,16 @@ class Rotary:
     @property
     def attention_factor(self) -> float:
         """Factor of cosines and sines."""
-        return self._found.attention_factor
+        return self._angles.factor
 
     @property
     def ndim(self) -> int:
         """Number of axes of a position."""
-        return self._angles_of("cos").ndim
+        return self._angles.of("cos").ndim
 
     def _angles_of(self, *functions: Function, inverse: bool = False) -> Encoding:
-        """What computes these functions of all pairs, side by side."""
-        found = self._cache.get((functions, inverse))
-        if found is None:
-            key = self._settings
-            factor = 1 / self.attention_factor if inverse else self.attention_factor
-            schedules = key.frequencies or (self._found.values,)
-            if key.rope_type == "axial":
-                assert key.axes is not None
-                schedules = _pairs.axial(key.base, key.axes)
-            found = self._encodings._of(_pairs.angles_of(schedules, key.axes, functions, factor)._sinusoids)
-            self._cache[functions, inverse] = found
-        return found
+        """Return the Encoding that computes these functions of all pairs, side by side."""
+        return self._angles.of(*functions, inverse=inverse)
 
     # ---- tables -----------------------------------------------------------------------------------------------------
 
@@ -416,7 +408,7 @@ class Rotary:
         array([[0.    , 0.    ],
                [0.8415, 0.01  ]], dtype=float32)
         """
-        return _rows.tables(self, positions_or_length, start, dtype, precision, out, workers)
+        return self._angles.tables(positions_or_length, start, dtype, precision, out, workers)
 
     # ---- rotation ---------------------------------------------------------------------------------------------------
 
@@ -473,11 +465,11 @@ class Rotary:
         >>> bool(np.abs(rotary.apply(turned, start=100, inverse=True) - key).max() < 2e-7)
         True
         """
-        if positions is None and is_exact(precision) and inverse is False:
-            turned = short.by_positions(self, x, start, seq_axis, out, workers)
+        if positions is None and inverse is False and is_exact(precision):
+            turned = self._turner.few_tokens(x, start, None, seq_axis, out, workers)
             if turned is not None:
                 return turned
-        return turning.by_positions(self, x, positions, start, seq_axis, inverse, precision, out, workers)
+        return self._turner.by_positions(x, positions, start, seq_axis, inverse, precision, out, workers)
 
     def apply_tables(
         self,
@@ -514,17 +506,22 @@ class Rotary:
         >>> bool(np.allclose(rotary.apply_tables(x, *rotary.tables(3)), rotary.apply(x), atol=1e-7))
         True
         """
-        turned = short.by_tables(self, x, cos, sin, seq_axis, out, workers)
+        turned = self._turner.few_tokens(x, 0, (cos, sin), seq_axis, out, workers)
         if turned is not None:
             return turned
-        return turning.by_tables(self, x, cos, sin, seq_axis, out, workers)
+        return self._turner.by_tables(x, cos, sin, seq_axis, out, workers)
 
 
 def rotary_of(cls: type[Rotary] | None, head_dim: int, arguments: dict[str, Any]) -> Rotary:
-    """What was pickled."""
+    """Return the Rotary of a pickle."""
     return (cls or Rotary)(head_dim, **arguments)
 
 
 # what pickles name: it is there, wherever this file may go
 rotary_of.__module__ = "posenc_fast"
 rotary_of.__qualname__ = rotary_of.__name__ = "_rotary_of"
+
+
+def rows_kept(rotary: Rotary, count: int, start: Any, single: bool, inverse: bool, dtype: np.dtype[Any]) -> Array:
+    """Return cosines and sines of consecutive positions, side by side; a few are computed ahead and kept."""
+    return rotary._turner.rows(count, start, single, inverse, dtype)

@@ -22,8 +22,8 @@ from torch.autograd import forward_ad
 from .._engine import backend
 from .._engine.blocks import WORTH_A_THREAD
 from .._numbers.formats import FORMATS
-from .._rotary.short import ANGLES, angles_type, rows_kept
-from .._rotary.value import LAYOUTS, Rotary
+from .._rotary.turning import ANGLES, angles_type
+from .._rotary.value import LAYOUTS, Rotary, rows_kept
 from ..typing import RotaryLayout
 from . import _eager as eager
 from . import _memory as memory

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch.autograd import forward_ad
 
-from .._rotary.short import with_plain_nans
+from .._rotary.turning import with_plain_nans
 from .._rotary.value import LAYOUTS
 from ..torch import _memory as memory
 from ..torch import _transforms as transforms

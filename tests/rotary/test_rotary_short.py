@@ -1,4 +1,7 @@
-"""The short ways of rotation give the bits and the errors of the general way, and are taken where they should be."""
+"""The early branch for a few tokens gives the bits and the errors of the general way, and is taken where it should be.
+
+It takes an axis that is a Python int; for one of NumPy, calls go the general way.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ import numpy as np
 import pytest
 
 import posenc_fast as pf
-from posenc_fast._rotary import short
+from posenc_fast._rotary.turning import Turner
 from support.optional import optional
 
 torch = optional("torch")
@@ -73,46 +76,40 @@ def called(rotary, x, call, seq_axis):
 @pytest.mark.usefixtures("backend")
 @pytest.mark.parametrize("call", CALLS)
 @WAYS
-def test_arrays(layout, seq_axis, call, dtype, rng, monkeypatch):
+def test_arrays(layout, seq_axis, call, dtype, rng):
     rotary = pf.Rotary(24, rotary_dim=16, layout=layout)
     for shape, view in itertools.product(SHAPES, VIEWS.values()):
         x = view(rng.normal(size=shape).astype(dtype))
         x = x.swapaxes(1, 2) if seq_axis == 1 else x
-        got = called(rotary, x, call, seq_axis)
-        with monkeypatch.context() as patch:
-            for name in ("by_positions", "by_tables"):
-                patch.setattr(short, name, lambda *_: None)
-            expected = called(rotary, x, call, seq_axis)
+        got, expected = (called(rotary, x, call, axis) for axis in (seq_axis, np.int64(seq_axis)))
         np.testing.assert_array_equal(bits(got), bits(expected))
 
 
 @pytest.mark.usefixtures("backend")
 @pytest.mark.parametrize("seq_axis", [-2, 2, 1, -3])
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_usual_arrays_take_it(layout, seq_axis, dtype, rng):
+def test_few_tokens_take_it(layout, seq_axis, dtype, rng, monkeypatch):
     rotary, x = pf.Rotary(24, layout=layout), rng.normal(size=(2, 3, 3, 24)).astype(dtype)
     tables = rotary.tables(3)
+    monkeypatch.delattr(Turner, "by_positions")
+    monkeypatch.delattr(Turner, "by_tables")
     for out, workers in itertools.product((None, x, np.empty_like(x)), (None, 1, 8)):
-        assert short.by_positions(rotary, x, 5, seq_axis, out, workers) is not None
-        assert short.by_tables(rotary, x, *tables, seq_axis, out, workers) is not None
+        rotary.apply(x, start=5, seq_axis=seq_axis, out=out, workers=workers)
+        rotary.apply_tables(x, *tables, seq_axis=seq_axis, out=out, workers=workers)
+    # where each of several workers has enough to do, the general way has them
+    many = np.ones((64, 3, 256, 24), dtype)
+    with pytest.raises(AttributeError, match="by_positions"):
+        rotary.apply(many, seq_axis=-2, workers=2)
+    with pytest.raises(AttributeError, match="by_tables"):
+        rotary.apply_tables(many, *tables, seq_axis=-2, workers=2)
 
 
 @pytest.mark.usefixtures("backend")
 @pytest.mark.parametrize("workers", [1, 2, -1, True, 0, "2"], ids=repr)
-def test_workers_are_not_forgotten(workers):
-    """Not where each has enough to do, nor where they are more than a plain number above zero."""
-    rotary, x = pf.Rotary(128), np.ones((64, 1, 128, 128), np.float32)
-    assert short.by_positions(rotary, x, 5, -2, None, workers) is None
-    assert short.by_tables(rotary, x, *rotary.tables(128), -2, None, workers) is None
-    few = short.by_positions(rotary, x[:, :, :2], 5, -2, None, workers)
-    assert (few is None) == (workers not in (1, 2) or workers is True)
-    assert short.by_positions(rotary, x, 5, -2, None, None) is not None
-
-
-@pytest.mark.usefixtures("backend")
 @pytest.mark.parametrize(
     ("x", "options"),
     {
+        "plain": ((1, 3, 4, 24), {}),
         "three-axes": ((3, 4, 24), {}),
         "width": ((1, 3, 4, 22), {}),
         "far-start": ((1, 3, 4, 24), {"start": 2**63}),
@@ -121,22 +118,19 @@ def test_workers_are_not_forgotten(workers):
         "axis-of-floats": ((1, 3, 4, 24), {"seq_axis": 1.0}),
         "out": ((1, 3, 4, 24), {"out": np.empty((1, 3, 5, 24), np.float32)}),
         "type-of-out": ((1, 3, 4, 24), {"out": np.empty((1, 3, 4, 24))}),
-        "workers": ((1, 3, 4, 24), {"workers": 0}),
         "precision": ((1, 3, 4, 24), {"precision": "double"}),
         "empty": ((1, 3, 0, 24), {}),
     }.values(),
     ids=lambda value: "" if isinstance(value, tuple) else "-".join(value) or "plain",
 )
-def test_errors_of_arrays(x, options, monkeypatch):
-    def outcome():
+def test_errors_of_arrays(x, options, workers):
+    def outcome(**general):
         try:
-            return pf.Rotary(24).apply(np.ones(x, np.float32), **options).tobytes()
+            return pf.Rotary(24).apply(np.ones(x, np.float32), workers=workers, **options, **general).tobytes()
         except (TypeError, ValueError) as error:
             return type(error), str(error)
 
-    got = outcome()
-    monkeypatch.setattr(short, "by_positions", lambda *_: None)
-    assert got == outcome()
+    assert outcome() == outcome(inverse=np.False_)
 
 
 @pytest.mark.usefixtures("backend")
