@@ -14,7 +14,7 @@ from .._engine.backend import EngineOf
 from .._engine.blocks import WORTH_A_THREAD, one_thread
 from .._numbers.arguments import check_precision, check_workers, count_of, progression
 from .._numbers.arrays import Array, base_array, check_out, empty
-from .._numbers.formats import FLOAT32, FLOAT64, TYPES, Format, float_type, format_of, kind_of
+from .._numbers.formats import FLOAT32, FLOAT64, TYPES, float_type, format_of, kind_of
 from .._positions.conversion import convert
 from .angles import Angles
 from .pairs import LAYOUTS, Settings
@@ -26,7 +26,7 @@ __all__ = ["ANGLES", "Turner", "angles_type", "with_plain_nans"]
 ANGLES = 1 << 15
 # rows that are computed when one is asked for
 AHEAD = 32
-# by kind of x: float64 and float32 are turned in doubles, 16-bit types in float32
+# of cosines and sines, by kind of x: float64 and float32 are turned in doubles, 16-bit types in float32
 _TYPES = (FLOAT64.stored, FLOAT64.stored, FLOAT32.stored, FLOAT32.stored)
 # rows of cosines and sines for a slice of the tokens
 _RowsOf = Callable[[slice], Array]
@@ -47,7 +47,7 @@ def with_plain_nans(rows: Array) -> Array:
 def _side_by_side(cos: Array, sin: Array, kind: int) -> Array:
     """Return cosines and sines as the engines take them for x of a kind."""
     pairs = cos.shape[-1]
-    rows = np.empty((*cos.shape[:-1], 2 * pairs), _TYPES[kind])
+    rows = np.empty((*cos.shape[:-1], 2 * pairs), angles_type(kind))
     # a cosine beyond float32 is infinite there
     with np.errstate(over="ignore"):
         rows[..., :pairs] = cos
@@ -114,30 +114,33 @@ class Turner:
         if not source.flags.aligned or source.strides[3] != source.itemsize:
             return None
         target = source
-        if out is not None and out is not x:
+        if out is not None:
             if type(out) is not np.ndarray:
                 return None
-            target = out.view()
-            if target.shape != shape or target.dtype != source.dtype or np.may_share_memory(source, target):
+            if out is not x:
+                target = out.view()
+                if target.shape != shape or target.dtype != source.dtype or np.may_share_memory(source, target):
+                    return None
+            # in whole memory, in this order of its axes or with heads and tokens exchanged, no two values are in one place
+            if not target.flags.carray and not target.swapaxes(1, 2).flags.carray:
                 return None
-        # in whole memory, in this order of its axes or with heads and tokens exchanged, no two values are in one place
-        if out is not None and not target.flags.carray and not target.swapaxes(1, 2).flags.carray:
-            return None
-        heads_first = seq_axis in (-2, 2)
-        length = shape[2 if heads_first else 1]
+        axis = seq_axis % 4
         if tables is None:
-            rows = self._kept_rows(length, start, False, False, _TYPES[form.kind])
+            rows = self._kept_rows(shape[axis], start, False, False, angles_type(form.kind))
         else:
-            rows = _few_rows(*tables, (shape[0], length, settings.rotary_dim // 2), form.kind)
+            rows = _few_rows(*tables, (shape[0], shape[axis], settings.rotary_dim // 2), form.kind)
         if rows is None:
             return None
         if out is None:
             out = target = empty(shape, source.dtype)
-        shared = rows.ndim == 2
-        grouped = _grouped(source, form, heads_first, shared)
-        into = grouped if target is source else _grouped(target, form, heads_first, shared)
+        if form.stored.itemsize == 2:
+            source, target = source.view(form.stored), target.view(form.stored)
+        groups = rows.ndim - 2
+        source = _arranged(source, axis, groups)
+        target = source if out is x else _arranged(target, axis, groups)
         engine = self._engine()
-        engine.module.rotate(engine.level, rows[np.newaxis] if shared else rows, grouped, into, form.kind, self._layout)
+        rows = rows if groups else rows[np.newaxis]
+        engine.module.rotate(engine.level, rows, source, target, form.kind, self._layout)
         return out  # type: ignore[no-any-return]
 
     # ---- any array --------------------------------------------------------------------------------------------------
@@ -159,7 +162,7 @@ class Turner:
             raise TypeError(f"inverse must be True or False, not {inverse!r}")
         inverse = bool(inverse)
         x, kind, axis = self._checked(x, seq_axis, "rotate")
-        length, dtype = x.shape[axis], _TYPES[kind]
+        length, dtype = x.shape[axis], angles_type(kind)
         if positions is None:
             if isinstance(start, (list, tuple, np.ndarray)):
                 raise TypeError(
@@ -234,7 +237,8 @@ class Turner:
     ) -> Array:
         """Return x turned. groups: of how many of its first axes, but that of the tokens, rows differ."""
         result = empty(x.shape, x.dtype) if out is None else check_out(out, x.shape, x.dtype, "rotate")
-        if out is not None and np.may_share_memory(x, result) and not _same(x, result):
+        shared = out is not None and np.may_share_memory(x, result)
+        if shared and (result.strides != x.strides or result.ctypes.data != x.ctypes.data):
             raise ValueError("out and x overlap without being the same array; give out=x, or memory of its own")
         if x.size:
             # the engines take aligned numbers, side by side
@@ -286,22 +290,11 @@ def _few_rows(cos: Any, sin: Any, expected: tuple[int, ...], kind: int) -> Array
     return _side_by_side(cos, sin, kind)
 
 
-def _grouped(array: Array, form: Format, heads_first: bool, shared: bool) -> Array:
-    """Return an array of four axes as the engines take it: one group, whose batches share angles, or one a batch."""
-    if form.stored.itemsize == 2:
-        array = array.view(form.stored)
-    if not heads_first:
-        array = array.swapaxes(1, 2)
-    return array[np.newaxis] if shared else array[:, np.newaxis]
-
-
-def _same(x: Array, out: Array) -> bool:
-    return out.strides == x.strides and out.ctypes.data == x.ctypes.data
-
-
 def _arranged(array: Array, axis: int, groups: int) -> Array:
     """Return a view with at least one group and two batches in front of (length, head_dim)."""
-    if axis != array.ndim - 2:
+    if axis == array.ndim - 3:
+        array = array.swapaxes(-3, -2)
+    elif axis != array.ndim - 2:
         array = np.moveaxis(array, axis, -2)
     if groups == 0:
         array, groups = array[np.newaxis], 1
