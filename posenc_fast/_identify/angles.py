@@ -15,31 +15,35 @@ from ..typing import Function, Layout, Odd
 
 __all__ = [
     "BASES",
+    "BLOCK",
     "FIRSTS",
     "NEAR",
+    "PER_ANGLE",
     "Angles",
     "Table",
-    "factor",
     "measure",
     "odd_of",
+    "scale_of",
     "schedules",
     "start_of",
     "tolerated",
 ]
 
 
-# what float32 angles of sources differ by from exact ones: a constant, and a part of the angle
-_CONSTANT, _PER_ANGLE = 2e-6, 1e-6
-# difference of the closest preset, as a part of its largest value: that of a cosine from another is up to 2
+# by how much sines of sources' float32 angles differ from exact ones: a constant, and a part of the angle
+_CONSTANT, PER_ANGLE = 2e-6, 1e-6
+# largest difference of a preset that is named as the closest, as a part of its largest value: two cosines differ by up to 2
 NEAR = 0.5
-# the more usual come first
+# values that are compared at a time
+BLOCK = 1 << 20
+# the more common come first
 BASES = (10000.0, 1000.0, 100.0, 500000.0, 1000000.0, 100000.0, 20.0, 10.0, 2.0)
 _SHIFTS = (0.0, 1.0, 0.5)
 FIRSTS = (1.0, 2 * math.pi, math.pi, 2.0, 0.5)
 
 
 class Table(NamedTuple):
-    """values: rows that angles are measured on; rows: which of them are not zero; form: of its numbers."""
+    """A checked table. values: its first rows, on which angles are measured; rows: which of those are not zero."""
 
     whole: npt.NDArray[Any]
     values: Floats
@@ -49,7 +53,10 @@ class Table(NamedTuple):
 
 
 class Angles(NamedTuple):
-    """Of pairs of columns: frequencies, their errors, whether those leave something; angles of row 0, their errors."""
+    """Measurements of pairs of columns, with the distance of their rows' positions, 1 or -1.
+
+    frequencies, errors: in radians a row; known: which exceed their errors. phases, rounding: angles of row 0, and theirs.
+    """
 
     frequencies: Floats
     errors: Floats
@@ -59,32 +66,32 @@ class Angles(NamedTuple):
     step: int
 
 
-def factor(given: Table, values: Floats, expected: Floats) -> float:
-    """The number that times what is expected comes nearest to the values; a usual one where it is about that."""
+def scale_of(table: Table, values: Floats, expected: Floats) -> float:
+    """Return the number that times the expected values comes nearest to the values; a common one if it is about that."""
     scale = float((values * expected).sum() / max((expected**2).sum(), 1e-300))
     d = values.shape[1]
-    usual = (1.0, d**-0.5, (2 / d) ** 0.5, 2**0.5, d**0.5)
-    return next((one for one in usual if abs(scale / one - 1) < given.form.rounding / 2 + 1e-6), scale)
+    common = (1.0, d**-0.5, (2 / d) ** 0.5, 2**0.5, d**0.5)
+    return next((one for one in common if abs(scale / one - 1) < table.form.rounding / 2 + 1e-6), scale)
 
 
-def tolerated(given: Table, values: Floats, angles: Floats, scale: float) -> Floats:
-    """How far values of a source may be from what it means, at these angles."""
-    allowed = 2 * given.form.rounding * np.abs(values) + abs(scale) * (_CONSTANT + _PER_ANGLE * np.abs(angles))
+def tolerated(table: Table, values: Floats, angles: Floats, scale: float) -> Floats:
+    """Return how far values of a source may be from the exact ones, at these angles."""
+    allowed = 2 * table.form.rounding * np.abs(values) + abs(scale) * (_CONSTANT + PER_ANGLE * np.abs(angles))
     result: Floats = np.maximum(allowed, 1e-300)
     return result
 
 
-def odd_of(given: Table) -> Odd:
-    """What the last column of an odd width is."""
-    return "zero" if given.values.shape[1] % 2 and not given.values[:, -1].any() else "crop"
+def odd_of(table: Table) -> Odd:
+    """Return how `sinusoidal` is to make the last column of an odd width."""
+    return "zero" if table.values.shape[1] % 2 and not table.values[:, -1].any() else "crop"
 
 
-def measure(given: Table, layout: Layout, functions: tuple[Function, ...]) -> Angles | None:
-    """Frequencies and phases of the pairs of columns in this order, or None if they are no pairs."""
-    d = given.values.shape[1]
+def measure(table: Table, layout: Layout, functions: tuple[Function, ...]) -> Angles | None:
+    """Return frequencies and phases of the pairs of columns in this order, or None if they are no pairs."""
+    d = table.values.shape[1]
     pairs = d // 2
-    half = pairs if odd_of(given) == "zero" else d - pairs
-    values = given.values[given.rows]
+    half = pairs if odd_of(table) == "zero" else d - pairs
+    values = table.values[table.rows]
     if layout == "interleaved":
         both = {functions[0]: values[:, 0 : 2 * pairs : 2], functions[1]: values[:, 1 : 2 * pairs : 2]}
     else:
@@ -92,13 +99,13 @@ def measure(given: Table, layout: Layout, functions: tuple[Function, ...]) -> An
     z = both["cos"] + 1j * both["sin"]
     lengths = np.abs(z)
     scale = lengths.mean() if pairs else 0.0
-    if scale == 0 or np.abs(lengths / scale - 1).max() > 4 * given.form.rounding + 1e-5:
+    if scale == 0 or np.abs(lengths / scale - 1).max() > 4 * table.form.rounding + 1e-5:
         return None
-    next_to = np.diff(given.rows) == 1
-    if not next_to.any():
+    consecutive = np.diff(table.rows) == 1
+    if not consecutive.any():
         return None
-    turns = np.angle((z[1:] * z[:-1].conj())[next_to].sum(axis=0))
-    n = given.rows[:, np.newaxis].astype(np.float64)
+    turns = np.angle((z[1:] * z[:-1].conj())[consecutive].sum(axis=0))
+    n = table.rows[:, np.newaxis].astype(np.float64)
     # what is left of the angles once the mean turn is taken off is small, and has no jumps
     rest = np.unwrap(np.angle(z * np.exp(-1j * turns * n)), axis=0)
     centre = n.mean()
@@ -106,11 +113,11 @@ def measure(given: Table, layout: Layout, functions: tuple[Function, ...]) -> An
     slope = ((n - centre) * rest).sum(axis=0) / spread
     noise = rest - rest.mean(axis=0) - slope * (n - centre)
     frequencies = turns + slope
-    if np.abs(noise).max() > 8 * given.form.rounding + 1e-5 + 1e-6 * np.abs(frequencies).max() * n.max():
+    if np.abs(noise).max() > 8 * table.form.rounding + 1e-5 + 1e-6 * np.abs(frequencies).max() * n.max():
         return None
     phases = np.angle(np.exp(1j * (rest.mean(axis=0) - slope * centre)))
     # a small sine is rounded to as many digits as a large one
-    rounding = given.form.rounding * np.minimum(1.0, np.abs(phases) + np.abs(frequencies) * n.max()) + 1e-9
+    rounding = table.form.rounding * np.minimum(1.0, np.abs(phases) + np.abs(frequencies) * n.max()) + 1e-9
     errors = np.maximum(np.sqrt((noise**2).mean(axis=0)), rounding) / np.sqrt(spread)
     known = np.abs(frequencies) > 4 * errors
     step = -1 if frequencies[known].sum() < 0 else 1
@@ -120,7 +127,7 @@ def measure(given: Table, layout: Layout, functions: tuple[Function, ...]) -> An
 
 
 def start_of(angles: Angles) -> float:
-    """The position whose angles the phases are: from the slowest pair on, each next one makes it more precise."""
+    """Return the position of row 0, by its phases: from the slowest pair on, each next one makes it more precise."""
     order = np.flatnonzero(angles.known)[np.argsort(angles.frequencies[angles.known])]
     start, variance = 0.0, math.inf
     for k in order.tolist():
@@ -134,7 +141,7 @@ def start_of(angles: Angles) -> float:
 
 
 def schedules(angles: Angles, half: float) -> Iterator[dict[str, float]]:
-    """Geometric progressions near the frequencies, the more usual first."""
+    """Yield geometric progressions near the frequencies, the more common first."""
     i, w = np.flatnonzero(angles.known), angles.frequencies[angles.known]
     weights, logs = (w / angles.errors[angles.known]) ** 2, np.log(w)
     if len(w) > 1:
@@ -159,7 +166,7 @@ def schedules(angles: Angles, half: float) -> Iterator[dict[str, float]]:
 
 
 def _bases(fall: float, half: float) -> list[tuple[float, float]]:
-    """(base, freq_shift) that give about this fall of the logarithms from frequency to frequency."""
+    """Return (base, freq_shift) for about this fall of the logarithms from frequency to frequency."""
     options = []
     for order, shift in enumerate(_SHIFTS):
         if half > shift and abs(fall * (half - shift)) < 600:

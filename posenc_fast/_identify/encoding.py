@@ -26,17 +26,18 @@ from .._positions.foreign import numbers_of
 from ..presets import names
 from ..presets._registry import facts
 from ..typing import Function, Layout
-from .angles import BASES, FIRSTS, NEAR, Angles, Table, factor, measure, odd_of, schedules, start_of, tolerated
-from .grids import Over, over_axes
+from .angles import BASES, BLOCK, FIRSTS, NEAR, Angles, Table, measure, odd_of, scale_of, schedules, start_of, tolerated
+from .grids import over_axes
 
 __all__ = ["Identification", "identify"]
 
 
 LEAST_ROWS = 8
 # rows that angles are measured on, and half of those that candidates are tried on; the answer is compared with all
-# rows, so many values at a time
-_ROWS, _SAMPLE, _BLOCK = 1024, 32, 1 << 20
+_ROWS, _SAMPLE = 1024, 32
+# positions at which presets begin
 _STARTS = (0, 1, 2)
+# parameters of presets that are bases
 _BASE_NAMES = (
     "base",
     "max_len",
@@ -51,7 +52,7 @@ _BASE_NAMES = (
 
 @dataclass(frozen=True)
 class Identification:
-    """What made a table; true if something was found.
+    """The encoding that made a table, and how; true if one was found.
 
     Parameters
     ----------
@@ -117,7 +118,7 @@ class Identification:
 
 
 class _Candidate(NamedTuple):
-    """What may have made a table: frequencies, phases and amplitudes of its columns, positions, and how to build it."""
+    """An encoding that may have made a table. settings: arguments of `sinusoidal` for it; none for a preset."""
 
     frequencies: Floats
     phases: Floats
@@ -126,22 +127,22 @@ class _Candidate(NamedTuple):
     step: int
     settings: dict[str, Any]
 
-    def rows(self, positions: npt.NDArray[Any]) -> Floats:
-        angles = positions[:, np.newaxis] * self.frequencies + 2 * np.pi * self.phases
-        result: Floats = self.amplitudes * np.sin(angles)
-        return result
+    def angles(self, rows: npt.NDArray[np.intp]) -> Floats:
+        """Return the angles of some rows, without phases."""
+        positions = self.start + rows * float(self.step)
+        return np.asarray(positions[:, np.newaxis] * self.frequencies)
 
 
 class _Fit(NamedTuple):
-    """misfit: largest difference in units of what is tolerated; error: the same without; scale: the best factor."""
+    """How near a candidate comes: misfit: the largest difference in units of the tolerated one; error: the same without."""
 
     misfit: float
     error: float
     scale: float
     candidate: _Candidate
 
-    def unusual(self) -> tuple[bool, bool, bool]:
-        """Of a few pairs nobody can tell the order: whole positions that ascend, and usual bases, come first."""
+    def rarity(self) -> tuple[bool, bool, bool]:
+        """Return a key of sorting: of a few pairs nobody can tell the order, and common parameters come first."""
         settings = self.candidate.settings
         known = settings.get("base") in BASES and settings.get("first") in FIRSTS
         return self.candidate.start % 1 != 0, self.candidate.step < 0, not known
@@ -195,48 +196,46 @@ def identify(table: npt.ArrayLike, *, start: float | None = None) -> Identificat
     False
     """
     first = None if start is None else real(start, "start")
-    given, shape = _checked(table)
+    checked, shape = _checked(table)
     if len(shape) > 1:
-        return _over_axes(given, first, shape) or Identification(zero_rows=given.zero_rows)
+        return _over_axes(checked, first, shape) or Identification(zero_rows=checked.zero_rows)
     fits = []
     orders: tuple[tuple[Function, ...], ...] = ("sin", "cos"), ("cos", "sin")
     for layout, functions in itertools.product(LAYOUTS, orders):
-        angles = measure(given, layout, functions)
+        angles = measure(checked, layout, functions)
         if angles is not None:
-            candidates = _candidates(given, angles, first, layout, functions)
-            fits += [fit for fit in (_fit(given, candidate) for candidate in candidates) if fit.misfit <= 1]
-    for _, group in itertools.groupby(sorted(fits, key=_Fit.unusual), key=_Fit.unusual):
+            candidates = _candidates(checked, angles, first, layout, functions)
+            fits += [fit for fit in (_fit(checked, candidate) for candidate in candidates) if fit.misfit <= 1]
+    for _, group in itertools.groupby(sorted(fits, key=_Fit.rarity), key=_Fit.rarity):
         alike = list(group)
         # an error a little larger is worth a simpler answer: sources have errors of their own
         least = 2 * min(fit.misfit for fit in alike) + 0.1
         for fit in alike:
             if fit.misfit <= least:
                 settings = fit.candidate.settings
-                encoding = sinusoidal(given.whole.shape[1], scale=fit.scale, **settings)
-                found = _found(given, fit, encoding, _makers(encoding, settings))
-                if found is not None:
-                    return found
-    compared = _by_name(given, first)
-    if compared:
-        return compared
-    return _over_axes(given, first, None) or compared
+                encoding = sinusoidal(checked.whole.shape[1], scale=fit.scale, **settings)
+                answer = _answer(checked, fit, encoding, _makers(encoding, settings))
+                if answer is not None:
+                    return answer
+    nearest = _by_name(checked, first)
+    return nearest or _over_axes(checked, first, None) or nearest
 
 
 def _checked(table: npt.ArrayLike) -> tuple[Table, tuple[int, ...]]:
-    """The table, and its shape without columns, batches that are all alike, and axes of length one as buffers have them."""
+    """Return the table, and its shape without columns, without axes of length one and axes along which all is alike."""
     array, form = numbers_of(table, "table")
     float_type(array.dtype, "table")
-    given = array.shape
+    whole = array.shape
     if array.ndim > 2:
-        array = array.reshape(*(n for n in given[:-1] if n != 1), given[-1])
+        array = array.reshape(*(n for n in whole[:-1] if n != 1), whole[-1])
         while array.ndim > 2 and len(array) and (array == array[:1]).all():
             array = array[0]
     shape = array.shape[:-1]
-    if not 0 < len(shape) < 4 or given[-1] == 0:
+    if not 0 < len(shape) < 4 or whole[-1] == 0:
         raise ValueError(
-            f"table has shape {given}, but must have (rows, columns), or that of a grid of two or three axes"
+            f"table has shape {whole}, but must have (rows, columns), or that of a grid of two or three axes"
         )
-    array = array.reshape(math.prod(shape), given[-1])
+    array = array.reshape(math.prod(shape), whole[-1])
     values = array[:_ROWS].astype(np.float64)
     for i in range(0, len(array), _ROWS):
         if not np.isfinite(array[i : i + _ROWS].astype(np.float64)).all():
@@ -251,10 +250,10 @@ def _checked(table: npt.ArrayLike) -> tuple[Table, tuple[int, ...]]:
 
 
 def _candidates(
-    given: Table, angles: Angles, start: float | None, layout: Layout, functions: tuple[Function, ...]
+    table: Table, angles: Angles, start: float | None, layout: Layout, functions: tuple[Function, ...]
 ) -> Iterator[_Candidate]:
-    """Encodings with about these angles, the more usual first."""
-    d, odd = given.values.shape[1], odd_of(given)
+    """Yield encodings with about these angles, the more common first."""
+    d, odd = table.values.shape[1], odd_of(table)
     about = start_of(angles) if start is None else start
     starts = [round(about), about] if start is None and abs(about - round(about)) < 0.2 else [about]
     half, count = (d // 2, d // 2) if odd == "zero" else (d / 2, -(-d // 2))
@@ -278,44 +277,40 @@ def _candidates(
 # ---- comparison -------------------------------------------------------------------------------------------------
 
 
-def _fit(given: Table, candidate: _Candidate) -> _Fit:
-    """How well a candidate and a factor make the first and the last of the rows that were measured."""
-    kept = given.rows if len(given.rows) <= 2 * _SAMPLE else np.r_[given.rows[:_SAMPLE], given.rows[-_SAMPLE:]]
-    values, expected = given.values[kept], candidate.rows(candidate.start + kept * float(candidate.step))
-    scale = factor(given, values, expected)
+def _fit(table: Table, candidate: _Candidate) -> _Fit:
+    """Compare a candidate, times the best factor, with the first and the last of the rows that were measured."""
+    kept = table.rows if len(table.rows) <= 2 * _SAMPLE else np.r_[table.rows[:_SAMPLE], table.rows[-_SAMPLE:]]
+    values, angles = table.values[kept], candidate.angles(kept)
+    expected = candidate.amplitudes * np.sin(angles + 2 * np.pi * candidate.phases)
+    scale = scale_of(table, values, expected)
     difference = np.abs(values - scale * expected)
-    misfit = float((difference / _tolerated(given, candidate, scale, values, kept)).max())
+    misfit = float((difference / tolerated(table, values, angles, scale)).max())
     return _Fit(misfit, float(difference.max()), scale, candidate)
 
 
-def _tolerated(given: Table, candidate: _Candidate, scale: float, values: Floats, rows: npt.NDArray[np.intp]) -> Floats:
-    positions = candidate.start + rows * float(candidate.step)
-    return tolerated(given, values, positions[:, np.newaxis] * candidate.frequencies, scale)
-
-
-def _compare(given: Table, fit: _Fit, encoding: Encoding) -> tuple[float, float]:
-    """The largest difference over all rows, and the same in units of what is tolerated; zero rows are left out."""
-    count = max(1, _BLOCK // given.whole.shape[1])
-    kept = np.ones(len(given.whole), bool)
-    kept[list(given.zero_rows)] = False
+def _compare(table: Table, fit: _Fit, encoding: Encoding) -> tuple[float, float]:
+    """Return the largest difference over all rows but zero rows, and the same in units of the tolerated one."""
+    count = max(1, BLOCK // table.whole.shape[1])
+    kept = np.ones(len(table.whole), bool)
+    kept[list(table.zero_rows)] = False
     start: Any = fit.candidate.start
     step = fit.candidate.step
     largest = misfit = 0.0
-    for first in range(0, len(given.whole), count):
+    for first in range(0, len(table.whole), count):
         part = kept[first : first + count]
-        values = given.whole[first : first + count].astype(np.float64)[part]
+        values = table.whole[first : first + count].astype(np.float64)[part]
         expected = encoding.table(len(part), start=start + first * step, step=step, dtype=np.float64)[part]
         difference = np.abs(values - expected)
         rows = first + np.flatnonzero(part)
-        tolerated = _tolerated(given, fit.candidate, fit.scale, values, rows)
+        allowed = tolerated(table, values, fit.candidate.angles(rows), fit.scale)
         largest = max(largest, float(difference.max(initial=0.0)))
-        misfit = max(misfit, float((difference / tolerated).max(initial=0.0)))
+        misfit = max(misfit, float((difference / allowed).max(initial=0.0)))
     return largest, misfit
 
 
-def _found(given: Table, fit: _Fit, encoding: Encoding, makers: tuple[str, ...]) -> Identification | None:
-    """The answer, if no row contradicts it."""
-    error, misfit = _compare(given, fit, encoding)
+def _answer(table: Table, fit: _Fit, encoding: Encoding, makers: tuple[str, ...]) -> Identification | None:
+    """Return the answer, if no row contradicts it."""
+    error, misfit = _compare(table, fit, encoding)
     if misfit > 1:
         return None
     settings = fit.candidate.settings
@@ -327,7 +322,7 @@ def _found(given: Table, fit: _Fit, encoding: Encoding, makers: tuple[str, ...])
         step=fit.candidate.step,
         functions=settings.get("functions", ()),
         scale=fit.scale,
-        zero_rows=given.zero_rows,
+        zero_rows=table.zero_rows,
         error=error,
         **known,
     )
@@ -337,16 +332,16 @@ def _found(given: Table, fit: _Fit, encoding: Encoding, makers: tuple[str, ...])
 
 
 def _by_width(d: int, base: float | None = None) -> Iterator[tuple[str, Encoding]]:
-    """Presets of one axis and this width, with their defaults; and with the base, where they have one."""
+    """Yield presets of one axis and this width, with their defaults; and with the base, where they have one."""
     for name in names():
-        found = facts(name)
-        if not found.by_width:
+        preset = facts(name)
+        if not preset.by_width:
             continue
-        keywords = set(inspect.unwrap(found.build).__kwdefaults__ or {}).intersection(_BASE_NAMES)
-        for given in ({}, *({keyword: base} for keyword in keywords if base is not None)):
-            build: Callable[..., Any] = found.build
+        keywords = set(inspect.unwrap(preset.build).__kwdefaults__ or {}).intersection(_BASE_NAMES)
+        for options in ({}, *({keyword: base} for keyword in keywords if base is not None)):
+            build: Callable[..., Any] = preset.build
             try:
-                encoding = build(d, **given)
+                encoding = build(d, **options)
             except ValueError:
                 # a width that its source does not have
                 continue
@@ -355,63 +350,63 @@ def _by_width(d: int, base: float | None = None) -> Iterator[tuple[str, Encoding
 
 
 def _makers(encoding: Encoding, settings: dict[str, Any]) -> tuple[str, ...]:
-    """Presets that are this encoding, or if there are none, that are it but for a factor."""
+    """Return the presets that are this encoding, or if there are none, that are it but for a factor."""
     exact: set[str] = set()
     scaled: set[str] = set()
     for name, other in _by_width(encoding.d_model, settings.get("base")):
         if np.array_equal(other.phases, encoding.phases) and np.allclose(
             other.frequencies, encoding.frequencies, rtol=1e-9, atol=0
         ):
-            one = np.abs(other.amplitudes).argmax()
-            factor = encoding.amplitudes[one] / (other.amplitudes[one] or 1.0)
+            largest = np.abs(other.amplitudes).argmax()
+            factor = encoding.amplitudes[largest] / (other.amplitudes[largest] or 1.0)
             if np.allclose(other.amplitudes * factor, encoding.amplitudes, rtol=1e-9, atol=0):
                 (exact if abs(factor - 1) < 1e-9 else scaled).add(name)
     return tuple(sorted(exact or scaled))
 
 
-def _by_name(given: Table, start: float | None) -> Identification:
-    """The presets of this width compared one by one, or the closest of them."""
+def _by_name(table: Table, start: float | None) -> Identification:
+    """Compare the presets of this width one by one; without one that fits, name the closest."""
     makers: dict[Encoding, list[str]] = {}
-    for name, encoding in _by_width(given.whole.shape[1]):
+    for name, encoding in _by_width(table.whole.shape[1]):
         makers.setdefault(encoding, []).append(name)
     fits = [
-        (_fit(given, _Candidate(one.frequencies, one.phases, one.amplitudes, place, 1, {})), one)
+        (_fit(table, _Candidate(one.frequencies, one.phases, one.amplitudes, place, 1, {})), one)
         for one, place in itertools.product(makers, _STARTS if start is None else (start,))
     ]
     if not fits:
-        return Identification(zero_rows=given.zero_rows)
+        return Identification(zero_rows=table.zero_rows)
     # of those that differ by a factor, the one without
     fit, encoding = min(fits, key=lambda pair: (pair[0].misfit, abs(math.log(abs(pair[0].scale) or 1e-300))))
     if fit.misfit <= 1:
-        found = _found(given, fit, _times(encoding, fit.scale), tuple(makers[encoding]))
-        if found is not None:
-            return found
+        answer = _answer(table, fit, _times(encoding, fit.scale), tuple(makers[encoding]))
+        if answer is not None:
+            return answer
     fit, encoding = min(fits, key=lambda pair: (round(pair[0].error, 6), abs(math.log(abs(pair[0].scale) or 1e-300))))
-    error, _ = _compare(given, fit, _times(encoding, fit.scale))
+    error, _ = _compare(table, fit, _times(encoding, fit.scale))
     near = error <= NEAR * abs(fit.scale) * np.abs(encoding.amplitudes).max()
     return Identification(
         start=fit.candidate.start,
         scale=fit.scale,
-        zero_rows=given.zero_rows,
+        zero_rows=table.zero_rows,
         error=error,
         closest=makers[encoding][0] if near else None,
     )
 
 
-def _over_axes(given: Table, start: float | None, shape: tuple[int, ...] | None) -> Identification | None:
-    """The presets of several axes, on the grid of this shape or on all that have as many points."""
-    found: Over | None = over_axes(given, start, shape)
-    if found is None:
+def _over_axes(table: Table, start: float | None, shape: tuple[int, ...] | None) -> Identification | None:
+    """Compare the presets of several axes, on the grid of this shape or on all that have as many points."""
+    over = over_axes(table, start, shape)
+    if over is None:
         return None
-    first = found.axes[0]
+    first = over.axes[0]
     return Identification(
-        presets=found.presets,
-        encoding=_times(found.encoding, found.scale),
+        presets=over.presets,
+        encoding=_times(over.encoding, over.scale),
         start=first.start if isinstance(first, range) else 0,
-        scale=found.scale,
-        zero_rows=given.zero_rows,
-        error=found.error,
-        axes=found.axes,
+        scale=over.scale,
+        zero_rows=table.zero_rows,
+        error=over.error,
+        axes=over.axes,
     )
 
 

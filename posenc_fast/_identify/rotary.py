@@ -1,6 +1,6 @@
-"""Which rotary encoding made frequencies, tables of cosines and sines, or turned vectors: from the numbers alone.
+"""Identification of the rotary encoding that made frequencies, tables of cosines and sines, or turned vectors.
 
-Everything is brought to complex numbers, one for each token and pair: what went in, and what came out. The presets are
+Vectors become complex numbers, one for each token and pair, before and after they were turned. The presets are
 tried first; if none fits, frequencies are measured and compared with the ways in which sources make them.
 """
 
@@ -29,20 +29,20 @@ from .rotations import Sample, frequencies_in, guesses
 __all__ = ["RotaryIdentification", "identify_rotary"]
 
 
-# tokens that are looked at
-_MOST_TOKENS = 1024
+# heads and tokens that are looked at
+_HEADS, _TOKENS = 16, 1024
 
 
 @dataclass(frozen=True)
 class RotaryIdentification:
-    """What turned vectors or made tables; true if something was found.
+    """The rotary encoding that turned vectors or made tables; true if one was found.
 
     Parameters
     ----------
     presets : tuple of str
-        Names of the presets that do, with their defaults or with the width and the base that were found.
+        Names of the presets that are this encoding, with their defaults or with the width and the base that were found.
     rotary : Rotary or None
-        What does. None if nothing was found.
+        The encoding. None if nothing was found.
     layout : str or None
         That of `Rotary`; None where frequencies, or tables of as many columns as pairs, do not say.
     direction : int
@@ -96,13 +96,15 @@ class RotaryIdentification:
 
 
 class _Fit(NamedTuple):
+    """How near a rotary encoding comes to a sample: misfit and error as of `Sample.compare`."""
+
     misfit: float
     error: float
     rotary: Rotary
     sample: Sample
 
-    def unusual(self) -> tuple[bool, bool, bool]:
-        """One axis, whole heads and no scaling come first."""
+    def rarity(self) -> tuple[bool, bool, bool]:
+        """Return a key of sorting: one axis, whole heads and no scaling come first."""
         rotary = self.rotary
         return (
             rotary.ndim > self.sample.positions.shape[1],
@@ -193,12 +195,12 @@ def identify_rotary(
     return _named(fits) or _measured(samples) or _closest(fits)
 
 
-# ---- what is given ----------------------------------------------------------------------------------------------
+# ---- arguments --------------------------------------------------------------------------------------------------
 
 
-def _array(given: Any, name: str) -> tuple[Array, int]:
-    """A finite array, and the kind of its numbers."""
-    array, form = numbers_of(given, name)
+def _array(value: Any, name: str) -> tuple[Array, int]:
+    """Return a finite array, and the kind of its numbers."""
+    array, form = numbers_of(value, name)
     if array.dtype.kind != "c":
         array = array.astype(np.float64)
     if not np.isfinite(array).all():
@@ -219,19 +221,19 @@ def _checked_positions(positions: Any, tokens: int) -> Floats:
     return values
 
 
-def _of_frequencies(given: Any, positions: Any, head: int | None) -> Sample:
+def _of_frequencies(frequencies: Any, positions: Any, head: int | None) -> Sample:
     if positions is not None:
         raise ValueError("frequencies excludes positions; leave one of them out")
-    values, kind = _array(given, "frequencies")
+    values, kind = _array(frequencies, "frequencies")
     if values.dtype.kind == "c" or values.ndim not in (1, 2) or values.size == 0:
         raise ValueError(f"frequencies has shape {values.shape}, but must have (pairs,) or (pairs, axes) real numbers")
     values = values.reshape(len(values), -1)
-    nothing = np.zeros((0, 1, len(values)), np.complex128)
-    return Sample(None, nothing, np.zeros((0, values.shape[1])), kind, None, head, values)
+    no_tokens = np.zeros((0, 1, len(values)), np.complex128)
+    return Sample(None, no_tokens, np.zeros((0, values.shape[1])), kind, None, head, values)
 
 
 def _of_tables(cos: Any, sin: Any, positions: Any, head: int | None) -> Iterator[Sample]:
-    """One sample for each order of columns that the tables may have."""
+    """Yield a sample for each order of columns that the tables may have."""
     first, kind = _array(cos, "cos")
     if sin is None:
         if first.dtype.kind != "c" and first.shape[-2:] == (2, 2):
@@ -257,18 +259,21 @@ def _of_tables(cos: Any, sin: Any, positions: Any, head: int | None) -> Iterator
     if (table == table[0]).all():
         # nothing turns, as whole turns do not
         return
-    where = _checked_positions(positions, len(table))[:_MOST_TOKENS]
-    table = table[:_MOST_TOKENS, np.newaxis]
+    where = _checked_positions(positions, len(table))[:_TOKENS]
+    table = table[:_TOKENS, np.newaxis]
     if columns % 2 == 0:
-        halves = table[..., : columns // 2], table[..., columns // 2 :]
-        for layout, (one, other) in zip(LAYOUTS, (halves, (table[..., 0::2], table[..., 1::2])), strict=False):
+        orders: dict[RotaryLayout, tuple[Array, Array]] = {
+            "half": (table[..., : columns // 2], table[..., columns // 2 :]),
+            "interleaved": (table[..., 0::2], table[..., 1::2]),
+        }
+        for layout, (one, other) in orders.items():
             if (one == other).all():
                 yield Sample(None, one, where, kind, layout, head)
     yield Sample(None, table, where, kind, None, head)
 
 
 def _of_vectors(x: Any, turned: Any, positions: Any, head: int | None) -> Iterator[Sample]:
-    """One sample for each layout, and for each width behind which nothing changed."""
+    """Yield a sample for each layout, and for each width behind which nothing changed."""
     before, kind = _array(x, "x")
     after, other = _array(turned, "turned")
     real = before.dtype.kind != "c" and after.dtype.kind != "c"
@@ -280,31 +285,33 @@ def _of_vectors(x: Any, turned: Any, positions: Any, head: int | None) -> Iterat
     width, tokens = before.shape[-1], before.shape[-2]
     if head not in (None, width):
         raise ValueError(f"head_dim={head} is not that of x, which has shape {before.shape}")
-    where = _checked_positions(positions, tokens)[:_MOST_TOKENS]
-    both = []
-    for array in (before, after):
-        heads = array.reshape(-1, tokens, width)[:16, :_MOST_TOKENS]
-        both.append(heads.transpose(1, 0, 2))
+    where = _checked_positions(positions, tokens)[:_TOKENS]
+    some_heads = (array.reshape(-1, tokens, width)[:_HEADS, :_TOKENS] for array in (before, after))
+    both = [heads.transpose(1, 0, 2) for heads in some_heads]
     # padding says nothing
     used = (both[0] != 0).any(axis=(1, 2))
     both, where = [array[used] for array in both], where[used]
     changed = np.flatnonzero((both[0] != both[1]).any(axis=(0, 1)))
     if not len(changed):
         return
-    # slow pairs may have stayed as they were: the usual parts of a head come after the least
+    # slow pairs may have stayed as they were: common parts of a head come after the least
     least = (int(changed[-1]) + 2) // 2 * 2
-    usual = {width * k // 16 * 2 for k in range(1, 9)}
-    usual |= {rotary.rotary_dim for _, rotary in _defaults() if rotary.head_dim == width}
-    for dim in sorted({least, *usual}):
+    common = {width * k // 16 * 2 for k in range(1, 9)}
+    common |= {rotary.rotary_dim for _, rotary in _defaults() if rotary.head_dim == width}
+    for dim in sorted({least, *common}):
         if least <= dim <= width:
             for layout in LAYOUTS:
-                source, target = (
-                    both[side][..., 0:dim:2] + 1j * both[side][..., 1:dim:2]
-                    if one
-                    else both[side][..., : dim // 2] + 1j * both[side][..., dim // 2 : dim]
-                    for side, one in enumerate((layout != LAYOUTS[0], layout == LAYOUTS[1]))
-                )
+                source = (_halves if layout == "half" else _neighbours)(both[0], dim)
+                target = (_neighbours if layout == "interleaved" else _halves)(both[1], dim)
                 yield Sample(source, target, where, max(kind, other), layout, width)
+
+
+def _halves(values: Floats, dim: int) -> Array:
+    return values[..., : dim // 2] + 1j * values[..., dim // 2 : dim]
+
+
+def _neighbours(values: Floats, dim: int) -> Array:
+    return values[..., 0:dim:2] + 1j * values[..., 1:dim:2]
 
 
 # ---- presets ----------------------------------------------------------------------------------------------------
@@ -312,52 +319,52 @@ def _of_vectors(x: Any, turned: Any, positions: Any, head: int | None) -> Iterat
 
 @functools.lru_cache(maxsize=1)
 def _defaults() -> tuple[tuple[str, Rotary], ...]:
-    """Presets with their defaults, and of both types of layers."""
-    found: list[tuple[str, Rotary]] = []
+    """Return the presets with their defaults, and of both types of layers."""
+    presets: list[tuple[str, Rotary]] = []
     for name in sorted(FACTS):
         facts = FACTS[name]
         parameters = inspect.signature(facts.build).parameters if facts.rotary else {}
         if facts.rotary and all(p.default is not p.empty for p in parameters.values()):
-            for more in ({}, {"layer_type": "sliding_attention"}) if "layer_type" in parameters else ({},):
-                made = _made(name, **more)
-                if made is not None:
-                    found.append((name, made))
-    return tuple(found)
+            for options in ({}, {"layer_type": "sliding_attention"}) if "layer_type" in parameters else ({},):
+                rotary = _made(name, **options)
+                if rotary is not None:
+                    presets.append((name, rotary))
+    return tuple(presets)
 
 
-def _made(name: str, *args: Any, **options: Any) -> Rotary | None:
-    """A preset's Rotary, or None where the source has no such width."""
+def _made(name: str, **options: Any) -> Rotary | None:
+    """Return a preset's Rotary, or None where the source has no such width."""
     build: Any = FACTS[name].build
     try:
-        found = build(*args, **options)
+        rotary = build(**options)
     except ValueError:
         return None
-    return found if isinstance(found, Rotary) else None
+    return rotary if isinstance(rotary, Rotary) else None
 
 
 @functools.lru_cache(maxsize=64)
 def _scaled(pairs: int, head: int | None, theta: float | None = None) -> tuple[tuple[str, Rotary], ...]:
-    """Presets with another head_dim, so that they have so many pairs; and with another base."""
-    found = []
-    for name, usual in _defaults():
+    """Return the presets with the head_dim at which they have that number of pairs; and with another base."""
+    presets = []
+    for name, default in _defaults():
         parameters = inspect.signature(FACTS[name].build).parameters
         if "head_dim" not in parameters or (theta is not None and "theta" not in parameters):
             continue
         # where the width is not known, that of a head whose part turns is not guessed
-        if head is None and usual.rotary_dim not in (usual.head_dim, 2 * pairs):
+        if head is None and default.rotary_dim not in (default.head_dim, 2 * pairs):
             continue
-        width = usual.head_dim * 2 * pairs / usual.rotary_dim if head is None else head
+        width = default.head_dim * 2 * pairs / default.rotary_dim if head is None else head
         options: dict[str, Any] = {"head_dim": int(width)}
         if theta is not None:
             options["theta"] = theta
-        made = _made(name, **options) if width == int(width) else None
-        if made is not None and made.rotary_dim == 2 * pairs:
-            found.append((name, made))
-    return tuple(found)
+        rotary = _made(name, **options) if width == int(width) else None
+        if rotary is not None and rotary.rotary_dim == 2 * pairs:
+            presets.append((name, rotary))
+    return tuple(presets)
 
 
 def _matrix(rotary: Rotary, axes: int, by_pair: bool) -> Floats | None:
-    """Frequencies (pairs, axes) of a Rotary for positions of so many axes, or None if they do not fit.
+    """Return frequencies (pairs, axes) of a Rotary for positions of these axes, or None if they do not fit.
 
     One axis is that of a text, whose tokens have the same position on every one.
     """
@@ -370,30 +377,31 @@ def _matrix(rotary: Rotary, axes: int, by_pair: bool) -> Floats | None:
     return None
 
 
-def _fitting(samples: list[Sample], known: tuple[tuple[str, Rotary], ...]) -> list[tuple[str, _Fit]]:
-    """Every preset with each sample that has its pairs and its layout."""
-    found = []
-    for name, rotary in known:
+def _fitting(samples: list[Sample], presets: tuple[tuple[str, Rotary], ...]) -> list[tuple[str, _Fit]]:
+    """Compare every preset with each sample that has its pairs and its layout."""
+    fits = []
+    for name, rotary in presets:
         for sample in samples:
             if rotary.rotary_dim != 2 * sample.pairs or sample.head_dim not in (None, rotary.head_dim):
                 continue
             # tables of DeepSeek are those of its layout before it moves the values
-            if sample.before is not None and sample.layout != rotary._settings.layout:
+            if sample.before is not None and sample.layout != rotary.layout:
                 continue
             matrix = _matrix(rotary, sample.positions.shape[1], sample.frequencies is not None)
             if matrix is not None:
                 factor = 1.0 if sample.frequencies is not None else rotary.attention_factor
-                found.append((name, _Fit(*sample.compare(matrix, factor), rotary, sample)))
-    return found
+                fits.append((name, _Fit(*sample.compare(matrix, factor), rotary, sample)))
+    return fits
 
 
 def _widths(samples: list[Sample], theta: float | None = None) -> tuple[tuple[str, Rotary], ...]:
-    different = dict.fromkeys((sample.pairs, sample.head_dim) for sample in samples)
-    return tuple(one for pairs, head in different for one in _scaled(pairs, head, theta))
+    """Return the presets with the widths of the samples."""
+    widths = dict.fromkeys((sample.pairs, sample.head_dim) for sample in samples)
+    return tuple(preset for pairs, head in widths for preset in _scaled(pairs, head, theta))
 
 
 def _named(compared: list[tuple[str, _Fit]]) -> RotaryIdentification | None:
-    """The best of the presets that fit, and the names of all that are about as good."""
+    """Return the best of the presets that fit, with the names of all that are about as good."""
     fits = [(name, fit) for name, fit in compared if fit.misfit <= 1]
     if not fits:
         return None
@@ -401,14 +409,13 @@ def _named(compared: list[tuple[str, _Fit]]) -> RotaryIdentification | None:
     fits = [one for one in fits if one[1].sample.layout is not None] or fits
     least = min(fit.misfit for _, fit in fits)
     fits = [(name, fit) for name, fit in fits if fit.misfit <= 2 * least + 0.1]
-    best = min(fits, key=lambda one: (round(one[1].misfit, 1), one[1].unusual(), one[0]))[1]
+    best = min(fits, key=lambda one: (round(one[1].misfit, 1), one[1].rarity(), one[0]))[1]
     return replace(_described(best), presets=tuple(sorted({name for name, _ in fits})))
 
 
 def _described(fit: _Fit) -> RotaryIdentification:
-    rotary, key = fit.rotary, fit.rotary._settings
-    layout = fit.sample.layout
-    if layout is not None and layout != key.layout and fit.sample.before is None:
+    rotary, layout = fit.rotary, fit.sample.layout
+    if layout is not None and layout != rotary.layout and fit.sample.before is None:
         rotary = type(rotary)(rotary.head_dim, **{**rotary._arguments(), "layout": layout})
     values = rotary.frequencies
     signs = {int(sign) for sign in np.sign(values).reshape(-1)} - {0}
@@ -418,7 +425,7 @@ def _described(fit: _Fit) -> RotaryIdentification:
         direction=signs.pop() if len(signs) == 1 else 0,
         base=_base_of(rotary),
         scaling=rotary._arguments().get("scaling"),
-        sections=key.axes,
+        sections=rotary._settings.axes,
         rotary_dim=rotary.rotary_dim,
         attention_factor=rotary.attention_factor,
         error=fit.error,
@@ -426,7 +433,7 @@ def _described(fit: _Fit) -> RotaryIdentification:
 
 
 def _base_of(rotary: Rotary) -> float | None:
-    """The number whose powers the frequencies are, on every axis."""
+    """Return the number whose powers the frequencies are, on every axis."""
     schedules = rotary._settings.frequencies
     if schedules is None:
         return rotary._settings.base
@@ -457,8 +464,8 @@ def _closest(compared: list[tuple[str, _Fit]]) -> RotaryIdentification:
 
 def _measured(samples: list[Sample]) -> RotaryIdentification | None:
     for sample in samples:
-        found = frequencies_in(sample)
-        for guess, sections in guesses(found) if found is not None else ():
+        measured = frequencies_in(sample)
+        for guess, sections in guesses(measured) if measured is not None else ():
             matrix = guess.frequencies[:, np.newaxis]
             if sections is not None:
                 matrix = matrix * (np.asarray(sections)[:, np.newaxis] == np.arange(sample.positions.shape[1]))
@@ -468,7 +475,7 @@ def _measured(samples: list[Sample]) -> RotaryIdentification | None:
             width = sample.head_dim or 2 * sample.pairs
             shape: dict[str, Any] = {
                 "rotary_dim": 2 * sample.pairs,
-                "layout": sample.layout or LAYOUTS[0],
+                "layout": sample.layout or "half",
                 "sections": sections,
             }
             fit = _Fit(misfit, error, Rotary(width, **guess.arguments, **shape), sample)

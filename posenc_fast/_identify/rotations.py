@@ -1,6 +1,6 @@
 """Frequencies measured in tables and in turned vectors, and the ways in which sources make such frequencies.
 
-Everything is complex numbers, one for each token and pair: what went in, and what came out.
+Vectors are complex numbers, one for each token and pair, before and after they were turned.
 """
 
 from __future__ import annotations
@@ -13,26 +13,27 @@ import numpy as np
 import numpy.typing as npt
 
 from .._numbers.arrays import Floats
-from .._numbers.formats import FORMATS
+from .._numbers.formats import FLOAT16, FORMATS
 from .._numbers.schedule import geometric
 from .._rotary.scaling import checked_scaling, frequencies_of
 from ..typing import RotaryLayout
+from .angles import PER_ANGLE
 
-__all__ = ["Found", "Guess", "Sample", "frequencies_in", "guesses"]
+__all__ = ["Guess", "Measured", "Sample", "frequencies_in", "guesses"]
 
 Complex = npt.NDArray[np.complex128]
 
-# what float32 angles differ by from exact ones, as a part of the largest; and products, as a part of a pair's length
-_PER_ANGLE, _PRODUCT = 1e-6, 3e-7
-# the smallest number of a type that has few of them
-_LEAST = (0.0, 0.0, 2.0**-24, 0.0)
-# the more usual come first
+# by how much float32 products differ from exact ones, as a part of a pair's length
+_PRODUCT = 3e-7
+# by kind, the smallest number of a type that has small ones near the values
+_LEAST = (0.0, 0.0, 2.0**FLOAT16.least, 0.0)
+# the more common come first
 _BASES = (1e4, 1e6, 5e5, 1e5, 1e3, 1e2, 256.0, 2e3, 5e6, 1e7, 1.6e5, 1.5e5, 2e4, 5e4, 2e6, 2.5e4, 8e6)
 _ORIGINALS = (8192.0, 4096.0, 2048.0, 32768.0, 16384.0, 65536.0, 1024.0, 131072.0, 262144.0)
 
 
 class Sample(NamedTuple):
-    """What is known of pairs: before, after (tokens, heads, pairs), positions (tokens, axes); or their frequencies.
+    """Pairs before and after they were turned (tokens, heads, pairs), and positions (tokens, axes); or their frequencies.
 
     layout and head_dim are None where they are not known; before is None for tables.
     """
@@ -50,12 +51,12 @@ class Sample(NamedTuple):
         return int(self.after.shape[-1])
 
     def compare(self, frequencies: Floats, factor: float) -> tuple[float, float]:
-        """Largest difference in units of what is tolerated, and the same without, for frequencies (pairs, axes)."""
+        """Return the largest difference in units of the tolerated one, and the same without, for frequencies (pairs, axes)."""
         rounding = FORMATS[self.kind].rounding
         if self.frequencies is not None:
             difference = np.abs(self.frequencies - frequencies)
             size = np.abs(frequencies)
-            allowed = (2 * rounding + _PER_ANGLE) * size + 1e-12 * size.max(initial=1e-300) + _LEAST[self.kind]
+            allowed = (2 * rounding + PER_ANGLE) * size + 1e-12 * size.max(initial=1e-300) + _LEAST[self.kind]
             misfit = difference / allowed
             return float(misfit.max()), float((difference / np.maximum(size, 1e-300)).max())
         angles = (self.positions @ frequencies.T)[:, np.newaxis]
@@ -64,16 +65,16 @@ class Sample(NamedTuple):
         if self.before is None:
             parts = [(self.after.real, turn.real), (self.after.imag, turn.imag)]
             differences = [(np.abs(got - expected), got) for got, expected in parts]
-            allowed = factor * _PER_ANGLE * largest + 1e-12 + _LEAST[self.kind]
+            allowed = factor * PER_ANGLE * largest + 1e-12 + _LEAST[self.kind]
             misfit = max(float((d / (2 * rounding * np.abs(got) + allowed)).max()) for d, got in differences)
             return misfit, max(float(d.max()) for d, _ in differences)
         difference = np.abs(self.after - turn * self.before)
         length = factor * np.abs(self.before)
-        allowed = length * (4 * rounding + _PER_ANGLE * largest + _PRODUCT) + 1e-30 + _LEAST[self.kind]
+        allowed = length * (4 * rounding + PER_ANGLE * largest + _PRODUCT) + 1e-30 + _LEAST[self.kind]
         return float((difference / allowed).max()), float(difference.max())
 
 
-class Found(NamedTuple):
+class Measured(NamedTuple):
     """Measured frequencies (pairs, axes), how much they may be off, and the factor of cosines and sines."""
 
     frequencies: Floats
@@ -89,11 +90,11 @@ class Guess(NamedTuple):
     factor: float
 
 
-def frequencies_in(sample: Sample) -> Found | None:
-    """From tokens that are one step of one axis apart, then from all by least squares."""
+def frequencies_in(sample: Sample) -> Measured | None:
+    """Measure frequencies on tokens that are one step of one axis apart, then on all by least squares."""
     rounding = FORMATS[sample.kind].rounding
     if sample.frequencies is not None:
-        return Found(sample.frequencies, (2 * rounding + _PER_ANGLE) * np.abs(sample.frequencies), 1.0)
+        return Measured(sample.frequencies, (2 * rounding + PER_ANGLE) * np.abs(sample.frequencies), 1.0)
     ratio = sample.after if sample.before is None else sample.after * sample.before.conj()
     weight = np.ones(ratio.shape) if sample.before is None else np.abs(sample.before) ** 2
     # all heads turn alike; of pairs that are nearly nothing no angle is known
@@ -122,13 +123,13 @@ def frequencies_in(sample: Sample) -> Found | None:
     largest = np.abs(values) @ np.abs(sample.positions).max(axis=0)
     # small sines are rounded to as many digits as large ones, but not differences of turned values
     size = np.minimum(1.0, largest) if sample.before is None else np.ones_like(largest)
-    errors = (4 * rounding * size + _PER_ANGLE * largest + _PRODUCT * 1e-2)[:, np.newaxis] / spread
-    return Found(values, errors, 1.0 if abs(factor - 1) <= 4 * rounding + 1e-6 else factor)
+    errors = (4 * rounding * size + PER_ANGLE * largest + _PRODUCT * 1e-2)[:, np.newaxis] / spread
+    return Measured(values, errors, 1.0 if abs(factor - 1) <= 4 * rounding + 1e-6 else factor)
 
 
-def guesses(found: Found) -> Iterator[tuple[Guess, list[int] | None]]:
-    """What may have about these frequencies, the simpler first, with the axis of each pair."""
-    values, errors = found.frequencies, found.errors
+def guesses(measured: Measured) -> Iterator[tuple[Guess, list[int] | None]]:
+    """Yield frequencies that may be the measured ones, the simpler first, with the axis of each pair."""
+    values, errors = measured.frequencies, measured.errors
     turning = np.abs(values) > 4 * errors
     if not turning.any() or (turning.sum(axis=1) > 1).any():
         return
@@ -144,7 +145,7 @@ def guesses(found: Found) -> Iterator[tuple[Guess, list[int] | None]]:
         return
     place = np.arange(len(size))
     for base in _bases(size[known], own[known], place[known] / len(size)):
-        for guess in _with_base(base, sign, size, own, found.factor):
+        for guess in _with_base(base, sign, size, own, measured.factor):
             yield guess, sections
     if sections is not None:
         # the frequencies of each axis begin anew
@@ -158,11 +159,11 @@ def guesses(found: Found) -> Iterator[tuple[Guess, list[int] | None]]:
                 return
             bases.append(geometric(len(mine), base=near, first=sign))
             expected[mine] = sign * near**-exponents
-        yield Guess(expected, {"frequencies": bases, "attention_factor": found.factor}, found.factor), sections
+        yield Guess(expected, {"frequencies": bases, "attention_factor": measured.factor}, measured.factor), sections
 
 
 def _bases(size: Floats, errors: Floats, exponents: Floats) -> Iterator[float]:
-    """Numbers b with ``b ** -exponents`` near the frequencies, or near the fastest: known ones, then round ones."""
+    """Yield numbers b with ``b ** -exponents`` near the frequencies, or near the fastest: known ones, then round ones."""
     usable = (exponents > 0) & (size > 0)
     if not usable.any():
         return
@@ -187,7 +188,7 @@ def _bases(size: Floats, errors: Floats, exponents: Floats) -> Iterator[float]:
 
 
 def _with_base(base: float, sign: float, size: Floats, errors: Floats, factor: float) -> Iterator[Guess]:
-    """Powers of the base itself, and its known scalings."""
+    """Yield powers of the base itself, and its known scalings."""
     pairs = len(size)
     unscaled = base ** (-np.arange(pairs) / pairs)
     if sign < 0 or factor != 1:
@@ -195,12 +196,14 @@ def _with_base(base: float, sign: float, size: Floats, errors: Floats, factor: f
         yield Guess(sign * unscaled, {"frequencies": schedule, "attention_factor": factor}, factor)
     else:
         yield Guess(unscaled, {"base": base}, 1.0)
-    measured = (errors < 0.02 * size) & (size > 0)
+    precise = (errors < 0.02 * size) & (size > 0)
     # more parameters need more numbers
-    if sign < 0 or pairs < 8 or measured.sum() < 4:
+    if sign < 0 or pairs < 8 or precise.sum() < 4:
         return
-    ratios = unscaled[measured] / size[measured]
-    slow = _round(float(ratios[-1]))
+    ratios = unscaled[precise] / size[precise]
+    slow = float(ratios[-1])
+    rounded = float(f"{slow:.2g}")
+    slow = rounded if abs(rounded / slow - 1) < 0.02 else slow
     still = np.abs(size) <= 4 * errors
     begin = int(np.argmax(still)) if still.any() else pairs
     scalings: list[dict[str, Any]] = []
@@ -212,18 +215,11 @@ def _with_base(base: float, sign: float, size: Floats, errors: Floats, factor: f
         for original in _ORIGINALS:
             shared = {"factor": slow, "original_max_position_embeddings": original}
             if factor == 1:
-                llama = {"rope_type": "llama3", **shared, "low_freq_factor": 1.0, "high_freq_factor": 4.0}
-                scalings.append(llama)
-            usual = abs(factor - (0.1 * math.log(slow) + 1)) < 0.01
-            given = {} if usual else {"attention_factor": factor}
-            scalings += [{"rope_type": "yarn", **shared, "truncate": truncate, **given} for truncate in (True, False)]
+                scalings.append({"rope_type": "llama3", **shared, "low_freq_factor": 1.0, "high_freq_factor": 4.0})
+            if abs(factor - (0.1 * math.log(slow) + 1)) >= 0.01:
+                shared["attention_factor"] = factor
+            scalings += [{"rope_type": "yarn", **shared, "truncate": truncate} for truncate in (True, False)]
     for scaling in scalings:
         rope_type, parameters = checked_scaling(scaling, pairs)
-        found = frequencies_of(2 * pairs, base, rope_type, parameters)
-        yield Guess(np.asarray(found.values), {"base": base, "scaling": scaling}, found.attention_factor)
-
-
-def _round(number: float) -> float:
-    """A ratio that is nearly a round number."""
-    near = float(f"{number:.2g}")
-    return near if abs(near / number - 1) < 0.02 else number
+        scaled = frequencies_of(2 * pairs, base, rope_type, parameters)
+        yield Guess(np.asarray(scaled.values), {"base": base, "scaling": scaling}, scaled.attention_factor)
