@@ -1,4 +1,4 @@
-"""Frequencies of rotary encodings: the known ways to stretch them to longer sequences, each by its formula."""
+"""Frequencies of rotary encodings, and the known ways to stretch them to longer sequences, each by its formula."""
 
 from __future__ import annotations
 
@@ -19,22 +19,23 @@ from .._numbers.schedule import Schedule, geometric, radians
 __all__ = ["SCALINGS", "Frequencies", "checked_scaling", "frequencies_of"]
 
 
+# default of a parameter that has none
 REQUIRED = object()
 
 
 class Frequencies(NamedTuple):
-    """Radians per unit of position, exact real numbers; a factor of cosines and sines, rounded once."""
+    """Radians per unit of position, exact real numbers, with the factor of cosines and sines, rounded once."""
 
     values: Schedule
     attention_factor: float
 
 
-# of a formula in real numbers: frequencies of the pairs, and the factor
+# results of a formula: frequencies of the pairs, and the factor
 Formula = tuple[Sequence[Decimal], Decimal]
 
 
 class Scaling(NamedTuple):
-    """parameters: name and default of each; compute: from rotary_dim, base and the parameters, all of them Decimals."""
+    """A rope_type. parameters: names and defaults; compute: its formula of rotary_dim, base and the parameters as Decimals."""
 
     parameters: dict[str, Any]
     compute: Callable[..., Formula]
@@ -52,7 +53,7 @@ class Scaled(Schedule):
         return int(self._key[0]) // 2
 
     def _formula(self) -> Formula:
-        """Frequencies and factor, in the context that is set."""
+        """Return frequencies and factor, in the decimal context that is set."""
         dim, base, rope_type, parameters = self._key
         numbers = {name: _decimals(value) for name, value in parameters}
         return SCALINGS[rope_type].compute(dim, Decimal(base), **numbers)
@@ -70,7 +71,7 @@ class Scaled(Schedule):
 
 
 def _decimals(value: Any) -> Any:
-    """A parameter's numbers as Decimals, exactly."""
+    """Return a parameter's numbers as Decimals, exactly."""
     if isinstance(value, tuple):
         return [Decimal(number) for number in value]
     return value if value is None or isinstance(value, bool) else Decimal(value)
@@ -119,10 +120,10 @@ def _dynamic(
 def _yarn_ramp(
     dim: int, base: Decimal, original: Decimal, fast: Decimal, slow: Decimal, truncate: bool
 ) -> list[Decimal]:
-    """From 0, for pairs that turn more often than ``fast`` over the original length, to 1, fewer than ``slow``."""
+    """Return a number for each pair: 0 for over ``fast`` turns in the original length, up to 1 for under ``slow``."""
 
     def index(turns: Decimal) -> Decimal:
-        """Of the pair that turns so often over the original length."""
+        """Return the index of the pair that makes these turns in the original length."""
         return dim * (original / (turns * decimal_two_pi())).ln() / (2 * base.ln())
 
     low, high = index(fast), index(slow)
@@ -219,8 +220,6 @@ def _proportional(dim: int, base: Decimal, factor: Decimal, partial_rotary_facto
     return [value if i < count else Decimal(0) for i, value in enumerate(values)], Decimal(1)
 
 
-_XPOS = {"scale_base": 512.0, "center": 0.0, "smoothing": 0.4, "keys": False}
-
 # after transformers' modeling_rope_utils, those of ntk after vLLM, yarn_log and theta_scale after sglang's models/grok.py
 SCALINGS = {
     "default": Scaling({}, _default),
@@ -277,7 +276,7 @@ SCALINGS = {
     "proportional": Scaling({"factor": 1.0, "partial_rotary_factor": 1.0}, _proportional),
     # the frequencies of each section begin anew; and amplitudes that fall with the position
     "axial": Scaling({}, _default),
-    "xpos": Scaling(_XPOS, _default),
+    "xpos": Scaling({"scale_base": 512.0, "center": 0.0, "smoothing": 0.4, "keys": False}, _default),
 }
 _BOOLEANS = {"truncate", "keys"}
 _LISTS = {"short_factor", "long_factor"}
@@ -285,25 +284,25 @@ _ANY_SIGN = {"center", "mscale", "mscale_all_dim"}
 
 
 def checked_scaling(scaling: Any, pairs: int, where: str = "scaling") -> tuple[str, dict[str, Any]]:
-    """rope_type and its parameters with all defaults, or an error that names what is missing, unknown or wrong."""
+    """Return rope_type and its parameters with all defaults, or raise an error that names the parameter at fault."""
     if scaling is None:
         return "default", {}
     if not isinstance(scaling, Mapping):
         raise TypeError(f"{where} must be a mapping with a rope_type, not {scaling!r}")
-    given: dict[str, Any] = dict(scaling)
-    name = given.pop("rope_type", given.pop("type", None))
+    parameters: dict[str, Any] = dict(scaling)
+    name = parameters.pop("rope_type", parameters.pop("type", None))
     if not isinstance(name, str) or name not in SCALINGS:
         raise ValueError(
             f"{where} has rope_type={name!r}, which is none of {', '.join(SCALINGS)}{meant(name, SCALINGS)}"
         )
     known = SCALINGS[name].parameters
-    unknown = sorted(set(given) - set(known), key=str)
+    unknown = sorted(set(parameters) - set(known), key=str)
     if unknown:
         advice = meant(unknown[0], known) or f"; there are {', '.join(known) or 'none'}"
         raise ValueError(f"{where} has {unknown[0]!r}, which {name} does not take{advice}")
     result: dict[str, Any] = {}
     for key, default in known.items():
-        value: Any = given.get(key, default)
+        value: Any = parameters.get(key, default)
         if value is REQUIRED:
             raise ValueError(f"{where} lacks {key!r}, which rope_type {name!r} needs")
         if value is None and default is None:
@@ -320,6 +319,7 @@ def checked_scaling(scaling: Any, pairs: int, where: str = "scaling") -> tuple[s
 
 
 def _positive_numbers(value: Any, pairs: int, name: str) -> tuple[float, ...]:
+    """Return a positive number for each pair, or raise an error that names the parameter."""
     try:
         array = np.asarray(value)
     except ValueError:
@@ -335,7 +335,7 @@ def _positive_numbers(value: Any, pairs: int, name: str) -> tuple[float, ...]:
 
 
 def frequencies_of(rotary_dim: int, base: float, rope_type: str, parameters: Mapping[str, Any]) -> Frequencies:
-    """Frequencies of the pairs, and the attention factor."""
+    """Return the frequencies of the pairs, and the attention factor."""
     if SCALINGS[rope_type].compute is _default:
         return Frequencies(geometric(rotary_dim // 2, base=base), 1.0)
     schedule = Scaled(rotary_dim, base, rope_type, tuple(sorted(parameters.items())))
@@ -351,7 +351,7 @@ def frequencies_of(rotary_dim: int, base: float, rope_type: str, parameters: Map
 
 
 def xpos_amplitudes(positions: Floats, pairs: int, parameters: dict[str, Any]) -> Floats:
-    """(..., pairs): zeta[i] ** ((position - center) / scale_base), its reciprocal for keys."""
+    """Return zeta[i] ** ((position - center) / scale_base), its reciprocal for keys: (..., pairs)."""
     high, low = _xpos_logarithms(pairs, parameters["smoothing"])
     power = (positions - parameters["center"]) / parameters["scale_base"]
     return exp2(*product((-power if parameters["keys"] else power)[..., np.newaxis], 0.0, high, low))
@@ -359,7 +359,7 @@ def xpos_amplitudes(positions: Floats, pairs: int, parameters: dict[str, Any]) -
 
 @functools.lru_cache(maxsize=64)
 def _xpos_logarithms(pairs: int, smoothing: float) -> Floats:
-    """(2, pairs): high and low parts of log2(zeta), zeta[i] = (i / pairs + smoothing) / (1 + smoothing)."""
+    """Return high and low parts of log2(zeta), zeta[i] = (i / pairs + smoothing) / (1 + smoothing): (2, pairs)."""
     with working():
         added, two = Decimal(smoothing), Decimal(2).ln()
         zetas = ((Decimal(i) / pairs + added) / (1 + added) for i in range(pairs))
@@ -367,7 +367,7 @@ def _xpos_logarithms(pairs: int, smoothing: float) -> Floats:
 
 
 def count_pairs(rotary_dim: Any, head_dim: int) -> int:
-    """rotary_dim, an even number up to head_dim."""
+    """Return rotary_dim, an even number up to head_dim, or raise an error."""
     dim = count_of(rotary_dim, "rotary_dim", 2)
     if dim % 2:
         raise ValueError(f"rotary_dim={dim} is odd, but values turn in pairs; give {dim - 1}")

@@ -193,7 +193,7 @@ class Rotary:
         layout: RotaryLayout | None = None,
         seq_len: int | None = None,
     ) -> Self | None:
-        """The rotary encoding of a model, as its config means it.
+        """Return the rotary encoding of a model, as its config means it.
 
         Parameters
         ----------
@@ -299,7 +299,7 @@ class Rotary:
 
     @property
     def layout(self) -> RotaryLayout:
-        """Which values are a pair."""
+        """Order of the values of pairs, as the parameter has it."""
         return self._settings.layout
 
     @property
@@ -309,7 +309,7 @@ class Rotary:
 
     @property
     def rotary_dim(self) -> int:
-        """How many of the first values turn."""
+        """Number of values, the first of a head, that turn."""
         return self._settings.rotary_dim
 
     @property
@@ -377,7 +377,7 @@ class Rotary:
         out: tuple[Array, Array] | None = None,
         workers: int | None = None,
     ) -> tuple[Array, Array]:
-        """Cosines and sines, the attention factor included.
+        """Return cosines and sines, the attention factor included.
 
         Parameters
         ----------
@@ -424,7 +424,7 @@ class Rotary:
         out: npt.NDArray[Float] | None = None,
         workers: int | None = None,
     ) -> npt.NDArray[Float]:
-        """Turn queries or keys.
+        """Turn queries or keys by the angles of their positions.
 
         Parameters
         ----------

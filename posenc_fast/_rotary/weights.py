@@ -49,7 +49,7 @@ def permute_rotary(
     rotary_dim: int | None = None,
     axis: int = 0,
 ) -> npt.NDArray[Any]:
-    """Query or key weights for one layout from those for another.
+    """Permute query or key weights from one layout of pairs to another.
 
     Parameters
     ----------
