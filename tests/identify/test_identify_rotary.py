@@ -164,7 +164,7 @@ def test_measured(rotary, rng):
             assert found.layout == rotary._settings.layout
         if rotary._settings.rope_type != "default":
             assert found.scaling["rope_type"] == rotary._settings.rope_type
-            factor = rotary._parameters.get("factor")
+            factor = dict(rotary._settings.parameters).get("factor")
             assert found.scaling.get("factor") == factor
 
 
