@@ -18,44 +18,14 @@ BACKENDS = {"python": ("python", None)} | {f"cython-{isa}": ("cython", isa) for 
 
 # no tests: some need optional packages, some are wrong by intent
 collect_ignore = ["support", "typed"]
-# modules that take long, or look at other packages: ``pytest`` leaves them out, ``pytest -m ""`` runs all
-SLOW = [
-    "test_big",
-    "test_cli",
-    "test_cli_identify",
-    "test_cli_input",
-    "test_cli_output",
-    "test_cli_presets",
-    "test_dask",
-    "test_documents",
-    "test_fuzz",
-    "test_guards",
-    "test_identify",
-    "test_identify_rotary",
-    "test_jax",
-    "test_millions",
-    "test_periods",
-    "test_plot",
-    "test_promises",
-    "test_rotary_diffusers",
-    "test_rotary_peers",
-    "test_rotary_presets",
-    "test_rotary_short",
-    "test_rotary_transformers",
-    "test_self_checks",
-    "test_subnormals",
-    "test_threads",
-    "test_torch",
-    "test_torch_modules",
-    "test_torch_rotary",
-    "test_transformers",
-    "test_typing",
-]
+# folders whose tests take long, or look at other packages; elsewhere a file says so of itself, by `pytestmark`.
+# ``pytest`` leaves them out, ``pytest -m ""`` runs all
+SLOW = {"cli", "frameworks", "identify"}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if item.path.stem in SLOW:
+        if item.path.parent.name in SLOW:
             item.add_marker(pytest.mark.slow)
 
 

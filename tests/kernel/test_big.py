@@ -13,6 +13,8 @@ import pytest
 
 import posenc_fast as pf
 
+pytestmark = pytest.mark.slow
+
 needs_kernel = pytest.mark.skipif(not pf.isa_levels(), reason="this build has no compiled kernel")
 WIDTH = 512
 # one block of rows and a little more than what 32 bits can count, in float16

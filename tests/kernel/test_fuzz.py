@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from support import fuzzing, fuzzing_input
 from support.seeds import SEED
 
+pytestmark = pytest.mark.slow
+
 EXAMPLES = int(os.environ.get("POSENC_FAST_FUZZ", "0") or 0) or 40
 
 fuzz = settings(

@@ -20,7 +20,7 @@ from posenc_fast._engine import backend as _backend
 from support.checkout import checkout
 
 ROOT = Path(__file__).parents[2]
-pytestmark = pytest.mark.skipif(not pf.isa_levels(), reason="this build has no compiled kernel")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(not pf.isa_levels(), reason="this build has no compiled kernel")]
 
 
 @pytest.fixture(scope="module")

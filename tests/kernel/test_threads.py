@@ -19,6 +19,8 @@ from posenc_fast._engine import backend as _backend
 from posenc_fast._engine import threads as _threads
 from support.processes import python
 
+pytestmark = pytest.mark.slow
+
 needs_kernel = pytest.mark.skipif(not pf.isa_levels(), reason="this build has no compiled kernel")
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 FREE_THREADED = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))

@@ -23,6 +23,8 @@ from support.checkout import checkout
 from support.optional import optional
 from support.processes import python
 
+pytestmark = pytest.mark.slow
+
 ROOT = checkout(whole_file=True)
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 README = (ROOT / "README.md").read_text("utf-8")

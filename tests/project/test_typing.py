@@ -21,6 +21,8 @@ import posenc_fast.typing
 from support.optional import optional
 from support.processes import python
 
+pytestmark = pytest.mark.slow
+
 HERE = Path(__file__).parents[1] / "typed"
 ROOT = Path(pf.__file__).parents[1]
 MARK = "# mistake"

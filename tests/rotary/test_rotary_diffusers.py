@@ -12,7 +12,7 @@ import posenc_fast as pf
 from posenc_fast.presets import positions
 from support.optional import optional
 
-pytestmark = pytest.mark.filterwarnings("ignore")
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
 # class, or function: what makes its Rotary, positions and turned queries
 CASES: dict[str, Any] = {}

@@ -10,7 +10,7 @@ import pytest
 import posenc_fast as pf
 from support.optional import optional
 
-pytestmark = pytest.mark.usefixtures("backend")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("backend")]
 
 
 @pytest.fixture(scope="module")

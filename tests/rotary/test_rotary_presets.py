@@ -16,6 +16,8 @@ from posenc_fast.presets import positions
 from posenc_fast.presets._registry import FACTS
 from support.optional import optional
 
+pytestmark = pytest.mark.slow
+
 ROTARY = sorted(name for name, facts in FACTS.items() if facts.rotary)
 YARN = {"rope_type": "yarn", "original_max_position_embeddings": 4096}
 LLAMA3 = {

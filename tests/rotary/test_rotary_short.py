@@ -14,6 +14,8 @@ import posenc_fast as pf
 from posenc_fast._rotary.turning import Turner
 from support.optional import optional
 
+pytestmark = pytest.mark.slow
+
 torch = optional("torch")
 pt = optional("posenc_fast.torch")
 torch_short = optional("posenc_fast.torch._short")

@@ -23,6 +23,8 @@ import posenc_fast as pf
 from posenc_fast._rotary.config import spelling, table
 from support.optional import optional
 
+pytestmark = pytest.mark.slow
+
 # why the default config of a class has no Rotary
 REFUSED = {
     "gemma4_vision": "each half of a head turns by itself",

@@ -99,3 +99,37 @@ def report(rows):
         f"exactly {mpmath.nstr(x, 25)}"
         for e, b, p, c, g, x in rows
     )
+
+
+def some_columns(rng, d, n=6):
+    """The first and last of d columns, and some others."""
+    return sorted({0, d - 1, *rng.integers(0, d, n).tolist()})
+
+
+def assert_within(got, positions, columns, frequencies, type_name, *, call, scale=0, x=None):
+    """Whether results keep the bounds, tightened where measurements allow.
+
+    Promised are half an ulp + 2^-50 (measured: no more than half an ulp, but 2^-50.7 where a sum with x cancels), and for
+    float64 one ulp + 2^-60 (measured: 0.5001 ulps, and 2^-68 where a sum cancels). In encode, 2^-50 and 2^-60 are times
+    min(1, a); in add_to, times max(1, scale * x).
+    """
+    failures = []
+    for row, position in zip(got, positions, strict=True):
+        for c in columns:
+            frequency = frequencies[c // 2]
+            value = sincos(position, frequency)[c % 2]
+            angle = float(min(1, abs(number(position) * frequency)))
+            if x is not None:
+                value = value + number(Fraction(scale) * Fraction(float(x[c])))
+            slack = 2.0**-64 if type_name == "float64" else 2.0**-50
+            slack *= angle if call == "encode" else 1
+            ulps = 0.51 if type_name == "float64" else 0.5
+            if type_name == "float64" and abs(number(position) * frequency) > 2**31:
+                # absolute, beyond 2^31
+                ulps, slack = 0.0, 2.0**-50 * max(1.0, float(abs(value)))
+            if x is not None:
+                slack *= max(1.0, abs(scale * float(x[c])))
+            beyond = excess(row[c], value, type_name, ulps)
+            if beyond > slack:
+                failures.append((beyond, slack, position, c, row[c], value))
+    assert not failures, f"{len(failures)} values\n{report(failures)}"

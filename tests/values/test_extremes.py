@@ -39,29 +39,6 @@ def assert_exact(rows, positions, frequency, ulps=1.0, beyond=2.0**-50):
 # ---- enormous numbers -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("start", [-(10**5) - 7, -1000, -1, 0, 3, 10**5], ids="from-{}".format)
-@pytest.mark.parametrize("frequency", [3e5, 1e6, 1e10, 1e13, 1e15], ids="{:g}".format)
-def test_tables_of_high_frequencies(frequency, start):
-    """Also of negative integers, and of integers that are more turns than doubles can count."""
-    table = pf.fourier_features([frequency]).table(3, start=start, dtype=np.float64)
-    positions = [start + i for i in range(3)]
-    if max(map(abs, positions)) * frequency <= 2.0**53:
-        assert_exact(table, positions, frequency)
-    else:
-        np.testing.assert_allclose(np.hypot(*table.T), 1, rtol=0, atol=1e-15)
-
-
-@pytest.mark.parametrize("frequency", [1e16, 1e30, 1e300, 1.7e308], ids="{:g}".format)
-def test_frequencies_beyond_all_bounds_are_still_exact(frequency):
-    positions = np.array([0.0, 1.0, -2.0, 1e-305])
-    encoding = pf.fourier_features([frequency])
-    assert_exact(encoding.encode(positions, dtype=np.float64), positions, frequency)
-    assert_exact(encoding.table(3, start=-1, dtype=np.float64), [-1, 0, 1], frequency)
-    assert_exact(
-        encoding.table(2, start=Fraction(1, 3), step=2, dtype=np.float64), [Fraction(1, 3), Fraction(7, 3)], frequency
-    )
-
-
 @pytest.mark.parametrize(
     "step", [10**400, 2**64, -(2**70), 1e305, Fraction(10**400, 3)], ids=lambda s: type(s).__name__
 )
@@ -72,49 +49,6 @@ def test_step_after_the_only_row(step):
         np.testing.assert_array_equal(encoding.table(1, start=start, step=step), expected)
         np.testing.assert_array_equal(encoding.add_to(zero, start=start, step=step), expected)
         assert encoding.table(0, start=start, step=step).shape == (0, 6)
-
-
-@pytest.mark.parametrize("position", [1e300, 1e305, 1.7e308], ids="{:g}".format)
-def test_positions_as_large_as_float64(position):
-    positions = np.array([position, -position])
-    encoding = pf.fourier_features([1e-300])
-    assert_exact(encoding.encode(positions, dtype=np.float64), positions, 1e-300)
-    assert_exact(encoding.table(2, start=-position, step=position, dtype=np.float64), [-position, 0], 1e-300)
-
-
-TINY_BESIDE_LARGER = {
-    "subnormal-frequency": ([1e-282, 5e-324], 1e296),
-    "subnormal-frequency-alone": ([5e-324], 1e300),
-    "smallest-normal-frequency": ([1.0, 2.2250738585072014e-308], 5.0),
-    "frequencies-far-apart": ([1.0, 1e-300, 3e-260, 1e-200], 1e-20),
-    "subnormal-product": ([1.0, 1e-300], 1e-10),
-    "integers": ([1.0, 1e-300, 5e-324], 2**60 + 1),
-    "spans-of-time": ([1.0, 1e-290], np.timedelta64(3, "as")),
-}
-
-
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
-@pytest.mark.parametrize("call", ["encode", "encode one", "add_to", "table"])
-@pytest.mark.parametrize("name", TINY_BESIDE_LARGER)
-def test_tiny_angles_beside_larger_ones(name, call, dtype):
-    """The error of a product underflows where the angle is still a number."""
-    frequencies, position = TINY_BESIDE_LARGER[name]
-    encoding = pf.fourier_features(frequencies)
-    if call == "table":
-        if isinstance(position, np.timedelta64):
-            pytest.skip("a table counts numbers")
-        got = encoding.table(1, start=position, dtype=dtype)[0]
-    elif call == "add_to":
-        got = encoding.add_to(np.zeros((1, encoding.d_model), dtype), positions=np.array([position]))[0]
-    else:
-        got = encoding.encode(position if call == "encode one" else np.array([position]), dtype=dtype).reshape(-1)
-    exactly = Fraction(3, 10**18) if isinstance(position, np.timedelta64) else Fraction(position)
-    for c, frequency in enumerate(frequencies):
-        for value, true in zip(
-            got[[c, c + len(frequencies)]], exact.sincos(exactly, exact.number(frequency)), strict=True
-        ):
-            beyond = exact.excess(value, true, dtype, 1.0 if dtype == "float64" else 0.5)
-            assert beyond <= 2.0**-50 * min(1, abs(float(exactly * Fraction(frequency)))), (frequency, value)
 
 
 def test_tables_of_subnormal_frequencies():

@@ -15,6 +15,8 @@ import posenc_fast as pf
 from support import exact
 from support.optional import optional
 
+pytestmark = pytest.mark.slow
+
 DAY = 86400
 FIRST, LAST = np.datetime64("1677-09-22"), np.datetime64("2262-04-11")
 CLOCK = pf.fourier_features(pf.periodic(["1D", "12h"]))

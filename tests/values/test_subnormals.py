@@ -19,7 +19,7 @@ from posenc_fast._numbers.formats import kind_of
 from support import exact
 
 ml_dtypes = pytest.importorskip("ml_dtypes")
-pytestmark = pytest.mark.usefixtures("backend")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("backend")]
 
 NAMES = ["float32", "float16", "bfloat16"]
 DTYPES = {"float32": np.dtype("f4"), "float16": np.dtype("f2"), "bfloat16": np.dtype(ml_dtypes.bfloat16)}
@@ -112,16 +112,6 @@ def assert_once(got, true, name, slack):
     assert beyond <= slack, (
         f"{float(got).hex()} for {mpmath.nstr(true, 25)}: beyond by {beyond:.3e}, allowed {slack:.3e}"
     )
-
-
-def test_encode(name, rng):
-    positions = rng.permutation(awkward(rng, name, 60))
-    positions = positions[np.abs(positions) < 1]
-    for frequency in (1.0, 0.3):
-        got = pf.Encoding([frequency]).encode(positions, dtype=DTYPES[name])[:, 0]
-        for value, position in zip(got, positions.tolist(), strict=True):
-            true = exact.sincos(position, exact.number(frequency))[0]
-            assert_once(value, true, name, 2.0**-50 * abs(position * frequency))
 
 
 @pytest.mark.parametrize("call", ["table", "add_to", "add_to rows"])

@@ -1,0 +1,259 @@
+"""Accuracy in named ranges of positions, of every type, by every backend and level, against exact values.
+
+One table: whoever adds a range adds a line, and all calls and types are held to the bounds of `exact.assert_within`.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import mpmath
+import numpy as np
+import pytest
+
+import posenc_fast as pf
+from support import exact
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("backend")]
+
+DTYPES = ["float64", "float32", "float16", "bfloat16"]
+# (d, base, freq_shift); short ones make few values, so that a range takes any of them
+SCHEDULES = [(1, 1e4, 0), (2, 2.0, 0), (3, 100.0, 0), (17, 1e6, 0), (64, 1e4, 0), (64, 5e5, 1), (512, 1e4, 1), (4096, 1e4, 0)]  # fmt: skip
+
+
+@pytest.fixture(params=DTYPES)
+def dtype(request):
+    if request.param == "bfloat16":
+        pytest.importorskip("ml_dtypes")
+    return request.param
+
+
+def near_quarter_turns(rng, n):
+    """Doubles nearest to multiples of pi/2, where a sine or cosine nearly vanishes."""
+    return rng.integers(1, 10 ** rng.integers(1, 10, n)) * (np.pi / 2)
+
+
+def beside_middles(rng, n):
+    """Angles at and beside the middles of two subnormal numbers of the small types, whose sine they are."""
+    bits, least = np.array([exact.TYPES[name] for name in rng.choice(DTYPES[1:], n)]).T
+    middles = (rng.integers(0, 2 ** (bits + 1)) + 0.5) * np.exp2(least)
+    return middles * (1 + rng.choice([0, 2.0**-52, -(2.0**-53), 2.0**-30, -(2.0**-26), 2.0**-20], n)) * rng.choice([1, -1], n)  # fmt: skip
+
+
+class Range(NamedTuple):
+    """Positions, drawn or as they are; frequencies: of the encoding, or None for one of SCHEDULES."""
+
+    draw: Callable[[np.random.Generator, int], Any]
+    frequencies: tuple[float, ...] | None = None
+
+
+def always(*positions: Any) -> Callable[[np.random.Generator, int], Any]:
+    return lambda rng, n: np.array(positions)
+
+
+RANGES = {
+    "small": Range(lambda rng, n: rng.integers(0, 100, n)),
+    "1e3": Range(lambda rng, n: rng.uniform(0, 1e3, n)),
+    "1e6": Range(lambda rng, n: rng.uniform(0, 1e6, n)),
+    "integers to 1e6": Range(lambda rng, n: rng.integers(0, 10**6, n).astype(np.float64)),
+    "2^31": Range(lambda rng, n: rng.uniform(2**30, 2**31, n)),
+    "unix seconds": Range(lambda rng, n: rng.uniform(1.6e9, 1.9e9, n)),
+    "unix milliseconds": Range(lambda rng, n: rng.integers(1_600_000_000_000, 1_900_000_000_000, n)),
+    "2^53": Range(lambda rng, n: rng.integers(2**52, 2**53, n).astype(np.float64)),
+    "to 2^53": Range(lambda rng, n: rng.integers(-(2**53), 2**53, n).astype(np.float64)),
+    "int64": Range(lambda rng, n: rng.integers(-(2**63), 2**63 - 1, n, dtype=np.int64, endpoint=True)),
+    "uint64": Range(lambda rng, n: rng.integers(0, 2**64 - 1, n, dtype=np.uint64, endpoint=True)),
+    "tiny": Range(lambda rng, n: rng.uniform(1, 9, n) * 10.0 ** -rng.integers(1, 300, n)),
+    "1e-300": Range(lambda rng, n: rng.uniform(1, 9, n) * 1e-300),
+    "beside middles": Range(beside_middles, (1.0, 0.3)),
+    "negative": Range(lambda rng, n: -rng.uniform(0, 1e5, n)),
+    "near quarter turns": Range(near_quarter_turns),
+    "beyond": Range(lambda rng, n: rng.uniform(1, 9, n) * 10.0 ** rng.integers(17, 300, n)),
+    # the ends of float64
+    **{f"frequency {f:g}": Range(always(0.0, 1.0, -2.0, 1e-305), (f,)) for f in (1e16, 1e30, 1e300, 1.7e308)},
+    **{f"positions {p:g}": Range(always(p, -p), (1e-300,)) for p in (1e300, 1e305, 1.7e308)},
+    # the error of a product underflows where the angle is still a number, beside larger angles
+    "subnormal frequency": Range(always(1e296), (1e-282, 5e-324)),
+    "subnormal frequency alone": Range(always(1e300), (5e-324,)),
+    "smallest normal frequency": Range(always(5.0), (1.0, 2.2250738585072014e-308)),
+    "frequencies far apart": Range(always(1e-20), (1.0, 1e-300, 3e-260, 1e-200)),
+    "subnormal product": Range(always(1e-10), (1.0, 1e-300)),
+    "integers and tiny frequencies": Range(always(2**60 + 1), (1.0, 1e-300, 5e-324)),
+    "attoseconds": Range(always(np.timedelta64(3, "as")), (1.0, 1e-290)),
+}
+
+
+class Steps(NamedTuple):
+    """Positions start, start + step, .. of a table."""
+
+    start: Any
+    step: Any = 1
+    rows: int = 80
+    frequencies: tuple[float, ...] | None = None
+
+
+STEPS = {
+    "zero": Steps(0),
+    "1e6": Steps(10**6),
+    "2^31": Steps(2**31 - 5),
+    "2^40": Steps(2**40 + 12345),
+    "2^53": Steps(2**53 - 40),
+    "least": Steps(-(2**63)),
+    "int64": Steps(2**63 - 70),
+    "uint64": Steps(2**64 - 80),
+    "negative": Steps(-100),
+    "halves": Steps(0.5, 1, 40),
+    "tenths": Steps(0.1, 0.3, 40),
+    "threes": Steps(-7, 3, 40),
+    "downwards": Steps(2**60, -7, 40),
+    "quarters": Steps(1e-5, 0.25, 40),
+    "1e15": Steps(0, 1e15, 40),
+    **{
+        f"frequency {f:g} from {start}": Steps(start, 1, 3, (f,))
+        for f in (3e5, 1e6, 1e10, 1e13, 1e15)
+        for start in (-(10**5) - 7, -1000, -1, 0, 3, 10**5)
+        # beyond that many turns an integer's row is promised to be on the circle alone
+        if max(abs(start), abs(start + 2)) * f <= 2.0**53
+    },
+    **{f"frequency {f:g} from -1": Steps(-1, 1, 3, (f,)) for f in (1e16, 1e30, 1e300, 1.7e308)},
+    **{f"frequency {f:g} by 2": Steps(Fraction(1, 3), 2, 2, (f,)) for f in (1e16, 1e30, 1e300, 1.7e308)},
+    **{f"from {-p:g}": Steps(-p, p, 2, (1e-300,)) for p in (1e300, 1e305, 1.7e308)},
+    **{
+        f"{name}, one row": Steps(
+            RANGES[name].draw(np.random.default_rng(0), 1)[0].item(), 1, 1, RANGES[name].frequencies
+        )
+        for name in ("subnormal frequency", "subnormal frequency alone", "smallest normal frequency")
+        + ("frequencies far apart", "subnormal product", "integers and tiny frequencies")
+    },
+}
+
+
+# the longest takes seconds
+exact_schedule = functools.cache(exact.schedule)
+
+
+def encoding_of(frequencies, schedule):
+    """An encoding, and its frequencies as exact numbers: explicit ones, or those of a schedule."""
+    if frequencies is None:
+        d, base, shift = schedule
+        return pf.sinusoidal(d, base=base, freq_shift=shift), exact_schedule(d, base, shift)
+    encoding = pf.sinusoidal(2 * len(frequencies), frequencies=frequencies)
+    return encoding, [exact.number(frequency) for frequency in frequencies]
+
+
+def numbers(positions):
+    """The exact numbers that positions are."""
+    if positions.dtype.kind == "m":
+        return [Fraction(int(count), 10**18) for count in positions.astype("m8[as]").view(np.int64)]
+    return positions.tolist()
+
+
+@pytest.mark.parametrize("call", ["encode", "encode one", "add_to"])
+@pytest.mark.parametrize("name", list(RANGES))
+def test_positions(name, call, dtype, rng):
+    draw, frequencies = RANGES[name]
+    encoding, exactly = encoding_of(frequencies, SCHEDULES[rng.integers(len(SCHEDULES))])
+    positions = draw(rng, 12)
+    columns, x = exact.some_columns(rng, encoding.d_model), None
+    if call == "encode one":
+        positions = positions[:3]
+        got = np.stack([encoding.encode(position, dtype=dtype) for position in positions])
+    elif call == "add_to":
+        x = np.zeros((len(positions), encoding.d_model), encoding.table(0, dtype=dtype).dtype)
+        got = encoding.add_to(x, positions=positions)
+    else:
+        got = encoding.encode(positions, dtype=dtype)
+    # a sum with zero is the row: what is promised of encode holds
+    exact.assert_within(got, numbers(positions), columns, exactly, dtype, call="encode")
+
+
+@pytest.mark.parametrize("name", list(STEPS))
+def test_tables(name, dtype, rng):
+    start, step, rows, frequencies = STEPS[name]
+    encoding, exactly = encoding_of(frequencies, SCHEDULES[rng.integers(2, len(SCHEDULES))])
+    got = encoding.table(rows, start=start, step=step, dtype=dtype)
+    chosen = sorted({0, min(31, rows - 1), min(32, rows - 1), rows - 1, *rng.integers(0, rows, 6).tolist()})
+    positions = [Fraction(start) + i * Fraction(step) for i in chosen]
+    call = "encode" if frequencies else "table"
+    exact.assert_within(got[chosen], positions, exact.some_columns(rng, encoding.d_model), exactly, dtype, call=call)
+
+
+@pytest.mark.parametrize(("d", "base", "shift"), SCHEDULES, ids=str)
+def test_schedules(d, base, shift, dtype, rng):
+    encoding = pf.sinusoidal(d, base=base, freq_shift=shift)
+    positions = np.concatenate([rng.integers(0, 5000, 4), rng.integers(0, 2**31, 4)]).astype(np.float64)
+    got = encoding.encode(positions, dtype=dtype)
+    columns = exact.some_columns(rng, d, 12)
+    exact.assert_within(got, positions.tolist(), columns, exact_schedule(d, base, shift), dtype, call="encode")
+
+
+@pytest.mark.parametrize(("frequency", "start"), [(1e13, 10**5), (1e15, -(10**5) - 7), (1e15, 10**5)], ids=str)
+def test_integers_of_more_turns_than_doubles_count(frequency, start):
+    table = pf.fourier_features([frequency]).table(3, start=start, dtype=np.float64)
+    np.testing.assert_allclose(np.hypot(*table.T), 1, rtol=0, atol=1e-15)
+
+
+# ---- millions of values -----------------------------------------------------------------------------------------
+
+needs_long_double = pytest.mark.skipif(
+    np.finfo(np.longdouble).nmant < 63, reason="long double is no wider than double here"
+)
+WIDTH, SAMPLES = 64, 20000
+# how far beyond half an ulp float64 may be. Measured: 2^-62.3 up to unix milliseconds, much of it the oracle's own; 2^-53.9
+# at 2^53
+MILLIONS = {"integers to 1e6": 2.0**-62, "unix seconds": 2.0**-62, "unix milliseconds": 2.0**-62, "to 2^53": 2.0**-53.5}
+
+
+@functools.cache
+def samples(name, seed):
+    """Positions, and the exact row of each: drawn once for all backends."""
+    positions = RANGES[name].draw(np.random.default_rng([seed, *name.encode()]), SAMPLES).astype(np.float64)
+    rows = np.empty((SAMPLES, WIDTH), np.longdouble)
+    for i, frequency in enumerate(exact.schedule(WIDTH)):
+        rows[:, 2 * i], rows[:, 2 * i + 1] = exact.fixed_point(positions.tolist(), frequency)
+    return positions, rows
+
+
+@needs_long_double
+def test_fixed_point_agrees_with_mpmath(rng):
+    frequencies = exact.schedule(WIDTH)
+    for power in (-30, -3, 0, 3, 9, 15, 18):
+        positions = (rng.uniform(-9, 9, 40) * 10.0**power).tolist()
+        for i in (0, 1, 17, 31):
+            for k, got in enumerate(exact.fixed_point(positions, frequencies[i])):
+                for position, value in zip(positions, got, strict=True):
+                    true = exact.sincos(position, frequencies[i])[k]
+                    high = float(value)
+                    with mpmath.workprec(exact.PRECISION):
+                        error = abs(mpmath.mpf(high) + mpmath.mpf(float(value - np.longdouble(high))) - true)
+                        assert error < 2.0**-60, (position, i, float(error))
+
+
+def excess(got, true):
+    """How far beyond half an ulp of the exact values."""
+    return (
+        np.abs(got.astype(np.longdouble) - true) - np.spacing(np.abs(true).astype(got.dtype)).astype(np.longdouble) / 2
+    )
+
+
+@needs_long_double
+@pytest.mark.parametrize("name", list(MILLIONS))
+def test_millions_of_float32(name, seed):
+    positions, true = samples(name, seed)
+    # measured: not one of five million on the wrong side; one in thirty million lies close enough to the middle
+    assert excess(pf.sinusoidal(WIDTH).encode(positions), true).max() < 2.0**-51
+    if name != "unix seconds":
+        spans = np.unique(positions[:200].astype(np.int64))
+        tables = np.concatenate([pf.sinusoidal(WIDTH).table(1, start=int(p)) for p in spans])
+        chosen = [int(np.flatnonzero(positions == p)[0]) for p in spans]
+        assert excess(tables, true[chosen]).max() < 2.0**-51
+
+
+@needs_long_double
+@pytest.mark.parametrize("name", list(MILLIONS))
+def test_millions_of_float64(name, seed):
+    positions, true = samples(name, seed)
+    assert excess(pf.sinusoidal(WIDTH).encode(positions, dtype=np.float64), true).max() < MILLIONS[name]
