@@ -1,4 +1,4 @@
-"""Random calls in memory between forbidden pages, and random arguments: POSENC_FAST_FUZZ=n asks for n of each."""
+"""Random calls in memory between forbidden pages, random arguments and texts: POSENC_FAST_FUZZ=n asks for n of each."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ import pytest
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
-from support import fuzzing, fuzzing_input
+from support import fuzzing, fuzzing_grammars, fuzzing_input
 from support.seeds import SEED
 
 pytestmark = pytest.mark.slow
 
 EXAMPLES = int(os.environ.get("POSENC_FAST_FUZZ", "0") or 0) or 40
+
+INPUT = fuzzing_input.CASES | fuzzing_grammars.CASES
 
 fuzz = settings(
     max_examples=EXAMPLES,
@@ -33,7 +35,7 @@ def test_any_memory(call, data):
     call(data)
 
 
-@pytest.mark.parametrize("case", list(fuzzing_input.CASES.values()), ids=list(fuzzing_input.CASES))
+@pytest.mark.parametrize("case", list(INPUT.values()), ids=list(INPUT))
 @seed(SEED)
 @fuzz
 @given(data=st.data())
