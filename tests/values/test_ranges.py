@@ -17,7 +17,7 @@ import pytest
 import posenc_fast as pf
 from support import exact
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("backend")]
+pytestmark = pytest.mark.usefixtures("backend")
 
 DTYPES = ["float64", "float32", "float16", "bfloat16"]
 # (d, base, freq_shift); short ones make few values, so that a range takes any of them
@@ -144,6 +144,11 @@ def encoding_of(frequencies, schedule):
     return encoding, [exact.number(frequency) for frequency in frequencies]
 
 
+def names_of(table):
+    """The names of a table; those of few frequencies take no time."""
+    return [pytest.param(name, marks=[] if each.frequencies else pytest.mark.slow) for name, each in table.items()]
+
+
 def numbers(positions):
     """The exact numbers that positions are."""
     if positions.dtype.kind == "m":
@@ -152,7 +157,7 @@ def numbers(positions):
 
 
 @pytest.mark.parametrize("call", ["encode", "encode one", "add_to"])
-@pytest.mark.parametrize("name", list(RANGES))
+@pytest.mark.parametrize("name", names_of(RANGES))
 def test_positions(name, call, dtype, rng):
     draw, frequencies = RANGES[name]
     encoding, exactly = encoding_of(frequencies, SCHEDULES[rng.integers(len(SCHEDULES))])
@@ -170,7 +175,7 @@ def test_positions(name, call, dtype, rng):
     exact.assert_within(got, numbers(positions), columns, exactly, dtype, call="encode")
 
 
-@pytest.mark.parametrize("name", list(STEPS))
+@pytest.mark.parametrize("name", names_of(STEPS))
 def test_tables(name, dtype, rng):
     start, step, rows, frequencies = STEPS[name]
     encoding, exactly = encoding_of(frequencies, SCHEDULES[rng.integers(2, len(SCHEDULES))])
@@ -182,6 +187,7 @@ def test_tables(name, dtype, rng):
 
 
 @pytest.mark.parametrize(("d", "base", "shift"), SCHEDULES, ids=str)
+@pytest.mark.slow
 def test_schedules(d, base, shift, dtype, rng):
     encoding = pf.sinusoidal(d, base=base, freq_shift=shift)
     positions = np.concatenate([rng.integers(0, 5000, 4), rng.integers(0, 2**31, 4)]).astype(np.float64)
@@ -218,6 +224,7 @@ def samples(name, seed):
 
 
 @needs_long_double
+@pytest.mark.slow
 def test_fixed_point_agrees_with_mpmath(rng):
     frequencies = exact.schedule(WIDTH)
     for power in (-30, -3, 0, 3, 9, 15, 18):
@@ -241,6 +248,7 @@ def excess(got, true):
 
 @needs_long_double
 @pytest.mark.parametrize("name", list(MILLIONS))
+@pytest.mark.slow
 def test_millions_of_float32(name, seed):
     positions, true = samples(name, seed)
     # measured: not one of five million on the wrong side; one in thirty million lies close enough to the middle
@@ -254,6 +262,7 @@ def test_millions_of_float32(name, seed):
 
 @needs_long_double
 @pytest.mark.parametrize("name", list(MILLIONS))
+@pytest.mark.slow
 def test_millions_of_float64(name, seed):
     positions, true = samples(name, seed)
     assert excess(pf.sinusoidal(WIDTH).encode(positions, dtype=np.float64), true).max() < MILLIONS[name]
