@@ -87,6 +87,10 @@ def test_fma_is_rounded_once(rng):
     # products that cancel against the third number but for their last places, and others
     a, b = (rng.uniform(1, 2, 3000) * 2.0 ** rng.integers(-9, 9, 3000) for _ in range(2))
     c = -a * b * np.where(np.arange(3000) % 3 == 0, 1, 2.0 ** rng.integers(-60, 60, 3000))
+    # products of 54 bits, in the middle of two doubles: a number far below them decides
+    middle = rng.integers(2**26 + 2**25, 2**27, (2, 300)) | 1
+    a, b = np.concatenate([[a, b], middle], axis=1)
+    c = np.concatenate([c, rng.choice([-1, 1], 300) * 2.0 ** rng.integers(-120, -60, 300)])
     for got, *numbers in zip(fma(a, b, c).tolist(), a.tolist(), b.tolist(), c.tolist(), strict=True):
         x, y, z = map(Fraction, numbers)
         assert got == float(x * y + z), numbers
