@@ -33,7 +33,7 @@ from ._numbers.arguments import check_precision, count_of, progression
 from ._numbers.arrays import Array
 from ._numbers.formats import wanted_type
 from ._positions.conversion import check_type
-from ._positions.positions import Given
+from ._positions.positions import Converted
 from .typing import Indexing, Precision
 
 try:
@@ -290,7 +290,7 @@ def _encode_column(column: Any, encoding: Encoding, result_type: np.dtype[Any], 
 
 def _grid_block(
     encoding: Encoding,
-    coordinates: list[range | Given],
+    coordinates: list[range | Converted],
     indexing: Indexing,
     result_type: np.dtype[Any],
     block_info: Any = None,

@@ -30,7 +30,7 @@ from ._numbers.arrays import Array
 from ._numbers.formats import wanted_type
 from ._numbers.names import one_of
 from ._positions.conversion import convert
-from ._positions.positions import Given
+from ._positions.positions import Converted
 from .typing import Layout
 
 try:
@@ -218,7 +218,7 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
                 raise ValueError(f"periods excludes {name}={schedule[name]!r}; leave one of them out")
         return fourier_features(cycles, layout=layout)
 
-    def _columns(self, X: Any, *, reset: bool) -> list[Given]:
+    def _columns(self, X: Any, *, reset: bool) -> list[Converted]:
         """The positions of each column."""
         if not (hasattr(X, "iloc") and hasattr(X, "columns")):
             values = validate_data(self, X, reset=reset, ensure_all_finite="allow-nan")

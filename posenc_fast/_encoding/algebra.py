@@ -14,7 +14,7 @@ from .._numbers.formats import float_type, kind_of
 from .._numbers.rounding import rounded
 from .._positions.conversion import convert, number
 from .._positions.foreign import as_array
-from .._positions.positions import Given
+from .._positions.positions import Converted
 from .plans import Plans
 from .rows import encode
 from .sinusoids import Partners
@@ -30,7 +30,7 @@ _WORK_SPACE = 1 << 26
 _FLOAT32, _FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 
 
-def _offset(plans: Plans, offset: Any) -> Given:
+def _offset(plans: Plans, offset: Any) -> Converted:
     """An offset of one position."""
     given = _finite(plans, offset, "offset")
     if given.shape != ():
@@ -39,14 +39,14 @@ def _offset(plans: Plans, offset: Any) -> Given:
     return given
 
 
-def _finite(plans: Plans, offsets: Any, name: str) -> Given:
+def _finite(plans: Plans, offsets: Any, name: str) -> Converted:
     given = convert(offsets, plans.sinusoids.axes, name)
     if given.invalid_rows() is not None:
         raise ValueError(f"{name} must be finite, not {offsets!r}")
     return given
 
 
-def _cosines_and_sines(plans: Plans, offsets: Given) -> tuple[Floats, Floats]:
+def _cosines_and_sines(plans: Plans, offsets: Converted) -> tuple[Floats, Floats]:
     """Of the angles that offsets are for each column: (..., d)."""
     values = encode(plans.derived("quadratures", plans.sinusoids.quadratures), offsets, _FLOAT64)
     return values[..., : plans.width], values[..., plans.width :]
@@ -93,7 +93,7 @@ def similarity(plans: Plans, partners: Partners, offsets: Any) -> Array:
     given, sinusoids = _finite(plans, offsets, "offsets"), plans.sinusoids
     squares = sinusoids.amplitudes**2
     # each pair has the square of its amplitude once; a constant column its own value squared
-    anywhere = encode(plans, Given(np.zeros((1, sinusoids.axes))), _FLOAT64)[0]
+    anywhere = encode(plans, Converted(np.zeros((1, sinusoids.axes))), _FLOAT64)[0]
     still = float((anywhere[ahead == 0] ** 2).sum())
     weights = np.where(ahead == 0, 0.0, squares / 2)
     result = np.empty(len(given))
@@ -141,7 +141,7 @@ def locate(plans: Plans, encoded: Any, low: Any, high: Any) -> tuple[Floats, Flo
 
 
 def _rows(plans: Plans, positions: Array, dtype: np.dtype[Any] = _FLOAT64) -> Array:
-    return encode(plans, Given(positions[:, np.newaxis]), dtype)
+    return encode(plans, Converted(positions[:, np.newaxis]), dtype)
 
 
 def _size(rows: Floats) -> Floats:

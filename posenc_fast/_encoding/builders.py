@@ -164,7 +164,7 @@ def positional_encoding(
     check_size("length", rows, (rows, columns), 2)
     one_of(layout, "layout", LAYOUTS)
     encoding = _geometric(columns, real(base, "base", positive=True), 0.0, 1.0, layout, ("sin", "cos"), "crop", 1.0)
-    return encoding._table(rows, start, step, dtype, "exact", out, workers)
+    return encoding.table(rows, start=start, step=step, dtype=dtype, out=out, workers=workers)
 
 
 @hinted

@@ -18,7 +18,7 @@ from .._numbers.formats import wanted_type
 from .._numbers.names import hinted, one_of
 from .._numbers.signatures import DType, Float, GridOptions
 from .._positions.conversion import checked_integer, convert, of_range, together
-from .._positions.positions import Given
+from .._positions.positions import Converted
 from ..typing import Indexing
 from .rows import encode
 from .value import Encoding
@@ -144,7 +144,7 @@ def grid(
 
 
 def filled(
-    coordinates: list[range | Given],
+    coordinates: list[range | Converted],
     encoding: Encoding,
     order: list[int],
     result_type: np.dtype[Any],
@@ -190,7 +190,7 @@ def filled(
             for place, a in enumerate(order):
                 where[..., a] = _along(points[a][rows] if place == 0 else points[a], place, len(order))
             flat = where.reshape(math.prod(where.shape[:-1]), len(order))
-            given = Given(flat, unit, shape=where.shape[:-1], form=form)
+            given = Converted(flat, unit, shape=where.shape[:-1], form=form)
             result[rows][..., mixed.columns] = encode(mixed.encoding._plans, given, result_type)
 
     values = BLOCK if mixed is None else POINTS * encoding.d_model
@@ -203,7 +203,7 @@ def filled(
     return result
 
 
-def part_of(axis: range | Given, rows: slice) -> range | Given:
+def part_of(axis: range | Converted, rows: slice) -> range | Converted:
     """Some of the coordinates of an axis."""
     return axis[rows] if isinstance(axis, range) else axis.rows(rows)
 
@@ -217,7 +217,7 @@ def order_of(indexing: Indexing, count: int) -> list[int]:
     return order
 
 
-def coordinates_of(axes: Any, count: int) -> list[range | Given]:
+def coordinates_of(axes: Any, count: int) -> list[range | Converted]:
     """What was given for each axis, checked."""
     given = list(axes) if isinstance(axes, Iterable) and not isinstance(axes, (str, bytes)) else None
     if given is None or len(given) != count:
@@ -226,7 +226,7 @@ def coordinates_of(axes: Any, count: int) -> list[range | Given]:
             f"axes must have a length or an array of coordinates for each of the encoding's {count} axes, not {axes!r}"
             + ("; join([...]) makes an encoding of several axes of one for each" if more else "")
         )
-    result: list[range | Given] = []
+    result: list[range | Converted] = []
     for a, axis in enumerate(given):
         name = f"axes[{a}]"
         if isinstance(axis, (int, np.integer)):
@@ -246,7 +246,7 @@ def coordinates_of(axes: Any, count: int) -> list[range | Given]:
     return result
 
 
-def length_of(axis: range | Given) -> int:
+def length_of(axis: range | Converted) -> int:
     if isinstance(axis, range):
         # len() stops at sys.maxsize
         return (axis[-1] - axis[0]) // axis.step + 1 if axis else 0
@@ -254,19 +254,19 @@ def length_of(axis: range | Given) -> int:
 
 
 def _rows(
-    encoding: Encoding, axis: range | Given, result_type: np.dtype[Any], threads: int, out: Array | None = None
+    encoding: Encoding, axis: range | Converted, result_type: np.dtype[Any], threads: int, out: Array | None = None
 ) -> Array:
     if isinstance(axis, range):
         return encoding.table(len(axis), start=axis.start, step=axis.step, dtype=result_type, workers=threads, out=out)
     return encode(encoding._plans, axis, result_type, out, threads=threads)
 
 
-def _missing(axis: range | Given) -> npt.NDArray[np.bool_] | None:
+def _missing(axis: range | Converted) -> npt.NDArray[np.bool_] | None:
     """Which coordinates have no value."""
     return None if isinstance(axis, range) else axis.invalid_rows()
 
 
-def _points(coordinates: list[range | Given]) -> tuple[list[Array], Fraction, str]:
+def _points(coordinates: list[range | Converted]) -> tuple[list[Array], Fraction, str]:
     """The coordinates of all axes in one type that holds them, their unit and their form."""
     return together([of_range(axis) if isinstance(axis, range) else axis for axis in coordinates])
 

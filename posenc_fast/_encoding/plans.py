@@ -55,6 +55,7 @@ class Plans:
         "_lattice_impossible",
         "_least",
         "_turns",
+        "axes",
         "engine",
         "pinned",
         "scalar_plans",
@@ -63,13 +64,14 @@ class Plans:
     )
 
     def __init__(self, sinusoids: Sinusoids, pinned: str | None = None) -> None:
-        self.sinusoids, self.width, self.pinned = sinusoids, sinusoids.width, pinned
+        self.sinusoids, self.pinned = sinusoids, pinned
+        self.width, self.axes = sinusoids.width, sinusoids.axes
         self.engine = backend.pinned_to(pinned)
         self._kept: dict[tuple[Any, ...], Any] = {}
         self.scalar_plans: dict[str, Any] = {}
         self._derived: dict[str, Plans] = {}
         self._turns: dict[Fraction, Turns] = {}
-        self._least: dict[Fraction, Floats | None] = {}
+        self._least: dict[Fraction | int, Floats | None] = {}
         self._columns_found: _Columns | None = None
         self._lattice_impossible: bool | None = None
 
@@ -157,7 +159,8 @@ class Plans:
 
         0 for those that are too small for two doubles to hold; None where the largest tell the engine enough.
         """
-        if unit not in self._least:
+        key = 1 if unit == 1 else unit
+        if key not in self._least:
             sinusoids, index = self.sinusoids, self.sinusoids.waves().frequency
             turns = np.abs(sinusoids.turns(unit, 1)[0])[index]
             reads = sinusoids.radians()[index] != 0
@@ -166,8 +169,8 @@ class Plans:
             least = np.where(reads, turns, np.inf).min(axis=0)
             least[least < TINY] = 0.0
             far_apart = least < turns.max(axis=0) / _FAR_APART
-            self._least[unit] = least if far_apart.any() or not least.all() else None
-        return self._least[unit]
+            self._least[key] = least if far_apart.any() or not least.all() else None
+        return self._least[key]
 
     def lattice_impossible(self) -> bool:
         """Whether there is no lattice: several axes, a step of very many turns or next to none, exact whole turns, or

@@ -18,17 +18,17 @@ from .._numbers.arguments import (
     real,
     real_array,
 )
-from .._numbers.arrays import Array, Floats, base_array, check_out, new
+from .._numbers.arrays import Array, Floats, base_array, check_out, empty
 from .._numbers.formats import float_type, wanted_type
 from .._numbers.schedule import Schedule, explicit
 from .._numbers.signatures import DType, EncodeOptions, Float, TableOptions
 from .._positions.conversion import convert
 from ..typing import Layout, Precision
 from . import algebra as _algebra
-from . import recipes, short
+from . import recipes
 from .plans import Plans
 from .recipes import Recipe, recipe_of
-from .rows import encode, fill, fill_progression
+from .rows import encode, encode_at_once, encode_one, fill, fill_progression, sum_at_once, table_at_once
 from .sinusoids import Partners, Sinusoids
 
 if TYPE_CHECKING:
@@ -285,35 +285,19 @@ class Encoding:
                [0.84147096, 0.5403023 , 0.09983341, 0.9950042 ]], dtype=float32)
         """
         length = count_of(length, "length", 0)
-        return self._table(length, start, step, dtype, precision, out, workers)
-
-    def _table(
-        self,
-        length: int,
-        start: float,
-        step: float,
-        dtype: npt.DTypeLike | None,
-        precision: Precision,
-        out: Array | None,
-        workers: int | None,
-    ) -> Array:
-        """`table` of an integer length."""
-        usual = is_exact(precision) and type(step) is int and step == 1
-        if usual and one_thread(workers, length * self._plans.width):
-            table = None
-            if type(start) is int:
-                table = short.table(self._plans, length, start, dtype, out)
-            elif type(start) is float and out is None:
-                table = short.fractional(self._plans, length, start, dtype)
-            if table is not None:
-                return table
-        check_size("length", length, (length, self.d_model), 2)
+        few = type(step) is int and step == 1 and is_exact(precision)
+        if few and (workers is None or one_thread(workers, length * self._plans.width)):
+            rows = table_at_once(self._plans, length, start, dtype, out)
+            if rows is not None:
+                return rows
+        shape = length, self._plans.width
+        check_size("length", length, shape, 2)
         self._one_axis("table")
         result_type = wanted_type(dtype, out, "table")
-        check_size("length", length, (length, self.d_model), result_type.itemsize)
+        check_size("length", length, shape, result_type.itemsize)
         single, threads = check_precision(precision), check_workers(workers)
         first, each = progression(start, step, length)
-        result = self._allocate(out, (length, self.d_model), result_type, "table")
+        result = empty(shape, result_type) if out is None else check_out(out, shape, result_type, "table")
         if length:
             fill_progression(self._plans, Target(result, warm=out is not None), first, each, single, threads)
         return result if out is None else out
@@ -384,17 +368,16 @@ class Encoding:
         >>> pf.sinusoidal(2).encode(np.datetime64("2026-01-01T00:00:00")).shape
         (2,)
         """
-        # the short way takes no more rows than one thread makes
-        if is_exact(precision) and one_thread(workers, 0):
-            row = short.row(self._plans, positions, out) if dtype is None or dtype is np.float32 else None
-            if row is None:
-                row = short.rows(self._plans, positions, dtype, out)
-            if row is not None:
-                return row
+        if is_exact(precision) and (workers is None or one_thread(workers, 0)):
+            rows = encode_one(self._plans, positions, out) if dtype is None or dtype is np.float32 else None
+            if rows is None:
+                rows = encode_at_once(self._plans, positions, dtype, out)
+            if rows is not None:
+                return rows
         result_type = wanted_type(dtype, out, "encode")
         single, threads = check_precision(precision), check_workers(workers)
-        given = convert(positions, self.ndim)
-        return encode(self._plans, given, result_type, out, single=single, threads=threads)
+        converted = convert(positions, self._plans.axes)
+        return encode(self._plans, converted, result_type, out, single=single, threads=threads)
 
     def add_to(
         self,
@@ -443,62 +426,58 @@ class Encoding:
         >>> x[2, 0]
         array([1., 2., 1., 2.], dtype=float32)
         """
-        if type(start) is int and type(step) is int and step == 1:
-            # nor more than one thread adds
-            usual = positions is None and is_exact(precision)
-            total = short.sums(self._plans, x, start, x_scale, out) if usual and one_thread(workers, 0) else None
+        few = type(step) is int and step == 1 and positions is None and is_exact(precision)
+        if few and (workers is None or one_thread(workers, 0)):
+            total = sum_at_once(self._plans, x, start, x_scale, out)
             if total is not None:
                 return total
-        given_x, x = x, base_array(x, "x", "add_to")
-        dtype = float_type(x.dtype, "x")
-        if x.ndim < 2 or x.shape[-1] != self.d_model:
-            raise ValueError(
-                f"x has shape {x.shape}, but must have (..., L, {self.d_model}), the encoding's d_model last"
-            )
+        values = base_array(x, "x", "add_to")
+        dtype, shape, plans = float_type(values.dtype, "x"), values.shape, self._plans
+        if len(shape) < 2 or shape[-1] != plans.width:
+            raise ValueError(f"x has shape {shape}, but must have (..., L, {plans.width}), the encoding's d_model last")
         scale = real(x_scale, "x_scale")
         single, threads = check_precision(precision), check_workers(workers)
-        length = x.shape[-2]
-        given = None
+        length = shape[-2]
+        converted = None
         if positions is None:
             self._one_axis("add_to without positions")
             first, each = progression(start, step, length)
         else:
             if (start, step) != (0, 1):
                 raise ValueError(f"positions excludes start={start!r} and step={step!r}; leave one side out")
-            given = convert(positions, self.ndim)
-            shape = given.shape
-            if shape not in ((length,), x.shape[:-1]):
+            converted = convert(positions, plans.axes)
+            if converted.shape not in ((length,), shape[:-1]):
                 raise ValueError(
-                    f"positions is for rows {shape}, but must be for {(length,)} or for {x.shape[:-1]}, those of x"
+                    f"positions is for rows {converted.shape}, but must be for {(length,)} or for {shape[:-1]}, those of x"
                 )
-        result = self._allocate(out, x.shape, dtype, "add_to")
-        same = out is given_x or (
-            result.strides == x.strides and result.__array_interface__["data"] == x.__array_interface__["data"]
-        )
-        if out is not None and not same and _overlap(x, result):
+        result = empty(shape, dtype) if out is None else check_out(out, shape, dtype, "add_to")
+        in_place = out is x or (out is not None and _same_memory(values, result))
+        if out is not None and not in_place and _overlap(values, result):
             raise ValueError("out and x overlap without being the same array; give out=x, or memory of its own")
-        if x.size == 0:
+        if values.size == 0:
             return result if out is None else out
-        if given is not None and out is not None:
-            given.keep_from(result)
         # one batch of all rows where each has its own position, else batches that share the rows
-        batched = given is not None and shape != (length,)
-        view_x, view_out = (collapse(array, 2 if batched else 3) for array in (x, result))
-        if view_x is None or (x.strides[-1] != x.itemsize and self.d_model > 1):
-            view_x = collapse(np.ascontiguousarray(x), 2 if batched else 3)
+        batched = converted is not None and converted.shape != (length,)
+        dims = 2 if batched else 3
+        view_x, view_out = collapse(values, dims), collapse(result, dims)
+        if view_x is None or (values.strides[-1] != values.itemsize and plans.width > 1):
+            view_x = collapse(np.ascontiguousarray(values), dims)
         assert view_x is not None
-        whole = given is not None or (isinstance(first, int) and isinstance(each, int))
-        direct = view_out is not None and (whole or not same)
+        # rows of fractions are written twice, the second time those of integers among them
+        twice = converted is None and not (isinstance(first, int) and isinstance(each, int))
+        direct = view_out is not None and not (twice and in_place)
         if not direct:
             view_out = np.empty(view_x.shape, dtype)
         assert view_out is not None
         if batched:
             view_x, view_out = view_x[np.newaxis], view_out[np.newaxis]
         target = Target(view_out, x=view_x, scale=scale)
-        if given is not None:
-            fill(self._plans, target, given, single, threads)
+        if converted is None:
+            fill_progression(plans, target, first, each, single, threads)
         else:
-            fill_progression(self._plans, target, first, each, single, threads)
+            if out is not None:
+                converted.keep_from(result)
+            fill(plans, target, converted, single, threads)
         if not direct:
             result[...] = view_out.reshape(result.shape)
         return result if out is None else out
@@ -646,11 +625,8 @@ class Encoding:
         return found
 
     def _one_axis(self, call: str) -> None:
-        if self.ndim != 1:
+        if self._plans.axes != 1:
             raise ValueError(f"{call} is for encodings of one axis; this one has {self.ndim}: use encode or grid")
-
-    def _allocate(self, out: Array | None, shape: tuple[int, ...], dtype: np.dtype[Any], twin: str) -> Array:
-        return new(shape, dtype) if out is None else check_out(out, shape, dtype, twin)
 
 
 def encoding_of(cls: type[Encoding] | None, *state: Any) -> Encoding:
@@ -661,6 +637,10 @@ def encoding_of(cls: type[Encoding] | None, *state: Any) -> Encoding:
 # what pickles name: it is there, wherever this file may go
 encoding_of.__module__ = "posenc_fast"
 encoding_of.__qualname__ = encoding_of.__name__ = "_encoding_of"
+
+
+def _same_memory(a: Array, b: Array) -> bool:
+    return a.strides == b.strides and a.__array_interface__["data"] == b.__array_interface__["data"]
 
 
 def _overlap(a: Array, b: Array) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from .._numbers.arrays import Array
-from .._numbers.formats import format_of
+from .._numbers.formats import FLOAT32, format_of
 from . import threads as _threads
 from .backend import CACHE_SIZE, kernel
 
@@ -55,19 +55,20 @@ def collapse(array: Array, dims: int) -> Array | None:
 
 
 class Target:
-    """out: (rows, d) to be filled, or (batch, rows, d) that takes scale * x + encoding.
+    """An array (rows, d) to be filled, or (batch, rows, d) that takes scale * x + encoding; warm: it is not new memory.
 
     Arrays that the engines cannot take as they are (unaligned ones) go through a copy of each block.
     """
 
+    __slots__ = ("kind", "out", "rows", "scale", "warm", "x")
+
     def __init__(self, out: Array, *, x: Array | None = None, scale: float = 1.0, warm: bool = False) -> None:
         form = format_of(out.dtype)
         assert form is not None
-        self.kind, self.scale = form.kind, scale
-        self.out = out.view(form.stored)
-        self.x = x if x is None else x.view(form.stored)
-        self.rows, self.width = out.shape[-2:]
-        self.warm = warm
+        if form.bits < FLOAT32.bits:
+            out, x = out.view(form.stored), x if x is None else x.view(form.stored)
+        self.out, self.x, self.scale, self.warm = out, x, scale, warm
+        self.kind, self.rows = form.kind, out.shape[-2]
 
     def stores(self, each: bool = False) -> int:
         """How the kernel is to write rows, or their sum with x: see src/tuning.h. each: rows are made one by one."""
@@ -75,40 +76,35 @@ class Target:
             return 0
         return int(kernel.stores(self.out, self.x, self.kind, cache_size(), self.warm, each))
 
-    def some(self, out: Array, x: Array | None) -> Target:
-        """The same for some rows, of which out and x are copies or views."""
-        other = Target.__new__(Target)
-        other.__dict__.update(self.__dict__)
-        other.out, other.x, other.rows = out, x, out.shape[-2]
-        return other
+    def part(self, rows: Any) -> Target:
+        """Return the target of some rows: views for a slice, copies for indices."""
+        block = Target.__new__(Target)
+        block.kind, block.scale, block.warm = self.kind, self.scale, self.warm
+        block.out = self.out[..., rows, :]
+        block.x = None if self.x is None else self.x[..., rows, :]
+        block.rows = block.out.shape[-2]
+        return block
 
-    def every(self, first: int, step: int) -> Target:
-        """The rows first, first + step, .."""
-        part = (..., slice(first, None, step), slice(None))
-        return self.some(self.out[part], None if self.x is None else self.x[part])
-
-    def run(self, task: Callable[[slice, Array, Array | None], Any], workers: int) -> None:
-        """Call task(rows, out, x) for blocks of rows, in threads where that is worth it."""
+    def run(self, task: Callable[[slice, Target], Any], workers: int) -> None:
+        """Call task(rows, block) for blocks of rows, in threads where that is worth it."""
         if self.out.size < WORTH_A_THREAD:
             workers = 1
             if self.out.flags.aligned and (self.x is None or self.x.flags.aligned):
-                task(slice(0, self.rows), self.out, self.x)
+                task(slice(0, self.rows), self)
                 return
         rows = max(1, min(BLOCK * self.rows // self.out.size, -(-self.rows // workers)))
         # whole spans of a lattice, where there is room for them
         rows = rows // 4096 * 4096 or rows
 
-        def block(part: slice) -> None:
-            out = self.out[..., part, :]
-            x = None if self.x is None else self.x[..., part, :]
-            if x is not None and not x.flags.aligned:
-                x = x.copy()
-            if out.flags.aligned:
-                task(part, out, x)
-            else:
-                copy = out.copy()
-                task(part, copy, x)
-                out[...] = copy
+        def aligned(part: slice) -> None:
+            block = self.part(part)
+            if block.x is not None and not block.x.flags.aligned:
+                block.x = block.x.copy()
+            out = block.out
+            if not out.flags.aligned:
+                block.out = out.copy()
+            task(part, block)
+            if block.out is not out:
+                out[...] = block.out
 
-        parts = (slice(i, min(i + rows, self.rows)) for i in range(0, self.rows, rows))
-        _threads.run(block, parts, workers)
+        _threads.run(aligned, (slice(i, min(i + rows, self.rows)) for i in range(0, self.rows, rows)), workers)

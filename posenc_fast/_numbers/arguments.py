@@ -51,6 +51,8 @@ def shown(value: Any) -> str:
 
 def real(value: Any, name: str, *, positive: bool = False) -> float:
     """A finite float, or an error that names the argument."""
+    if type(value) is float and math.isfinite(value) and not positive:
+        return value
     if isinstance(value, (bool, np.bool_, str, bytes, complex)) or not isinstance(
         value, (int, float, np.integer, np.floating, Fraction)
     ):
@@ -97,8 +99,8 @@ def is_exact(precision: Any) -> bool:
 
 
 def check_precision(precision: Any) -> bool:
-    """True for the float32 compatibility mode."""
-    return one_of(precision, "precision", PRECISIONS) == "float32"
+    """Whether it is the float32 compatibility mode, or an error."""
+    return not is_exact(precision) and one_of(precision, "precision", PRECISIONS) == "float32"
 
 
 # the system is asked for a file each time
@@ -127,9 +129,7 @@ def check_workers(workers: Any) -> int:
 
 def check_size(name: str, value: Any, shape: tuple[int, ...], itemsize: int) -> None:
     """A ValueError where an array would exceed the address space."""
-    size = itemsize
-    for n in shape:
-        size *= n
+    size = math.prod(shape) * itemsize
     if size > sys.maxsize:
         raise ValueError(
             f"{name}={shown(value)} is too large: {shown(shape)} values would take {shown(size)} bytes, "
@@ -157,8 +157,8 @@ def exact_number(value: Any, name: str) -> Fraction | int:
 def progression(start: Any, step: Any, length: int) -> tuple[Fraction | int, Fraction | int]:
     """start and step as exact numbers, integers if all of start + i * step are 64-bit ones, or an error."""
     steps = max(length - 1, 0)
-    if steps and type(start) is type(step) is int and LEAST <= start <= MOST and LEAST <= start + step * steps <= MOST:
-        return start, step
+    if type(start) is type(step) is int and LEAST <= start <= MOST and LEAST <= start + step * steps <= MOST:
+        return start, step if steps else 1
     first, each = exact_number(start, "start"), exact_number(step, "step")
     if steps == 0:
         # no position lies there, so the distance may be of any size

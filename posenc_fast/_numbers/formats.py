@@ -23,7 +23,6 @@ __all__ = [
     "format_of",
     "kind_of",
     "types_here",
-    "usual_type",
     "wanted_type",
 ]
 
@@ -55,10 +54,7 @@ BFLOAT16 = Format("bfloat16", 3, 8, -133, np.dtype(np.uint16))
 FORMATS = (FLOAT64, FLOAT32, FLOAT16, BFLOAT16)
 TYPES = tuple(each.name for each in FORMATS)
 _OF_NUMPY = {np.dtype(each.name): each for each in FORMATS[:3]}
-# what is usually given as dtype, for calls that must not take long
-_USUAL: dict[Any, tuple[np.dtype[Any], int]] = {}
-for _type in (np.float32, np.float64):
-    _USUAL[_type] = _USUAL[np.dtype(_type)] = np.dtype(_type), _OF_NUMPY[np.dtype(_type)].kind
+_DTYPES = {np.dtype(each.name).type: np.dtype(each.name) for each in FORMATS[:3]}
 
 
 def format_of(dtype: np.dtype[Any]) -> Format | None:
@@ -85,19 +81,10 @@ def wanted_type(dtype: Any, out: Any = None, twin: str = "") -> np.dtype[Any]:
         return float_type(dtype)
     if out is None:
         return FLOAT32.stored
-    given = base_array(out, "out", twin).dtype
-    if kind_of(given) is None:
-        raise ValueError(f"out has type {given}, but must have one of {', '.join(TYPES)} in native byte order")
-    return given
-
-
-def usual_type(dtype: Any, out: Any = None) -> tuple[np.dtype[Any], int] | None:
-    """float32 or float64, with its kind, when asked for as such or that of out; None means: look closer."""
-    if dtype is None:
-        if out is None:
-            return _USUAL[np.float32]
-        dtype = getattr(out, "dtype", None)
-    return _USUAL.get(dtype) if isinstance(dtype, (type, np.dtype)) else None
+    own = base_array(out, "out", twin).dtype
+    if kind_of(own) is None:
+        raise ValueError(f"out has type {own}, but must have one of {', '.join(TYPES)} in native byte order")
+    return own
 
 
 def types_here() -> list[str]:
@@ -107,6 +94,10 @@ def types_here() -> list[str]:
 
 def float_type(dtype: Any, name: str = "dtype") -> np.dtype[Any]:
     """One of the four types, in native byte order."""
+    if isinstance(dtype, np.dtype) and format_of(dtype) is not None:
+        return dtype
+    if isinstance(dtype, type) and dtype in _DTYPES:
+        return _DTYPES[dtype]
     if isinstance(dtype, str) and dtype == "bfloat16":
         try:
             import ml_dtypes

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import functools
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any, TypeVar, cast
 
 __all__ = ["hinted", "meant", "one_of"]
@@ -35,12 +35,12 @@ def meant(name: Any, known: Iterable[str]) -> str:
     return f"; is {lower[near[0]]!r} meant?" if near else ""
 
 
-def one_of(value: Any, name: str, choices: Iterable[Choice]) -> Choice:
+def one_of(value: Any, name: str, choices: Collection[Choice]) -> Choice:
     """The value, if it is one of the choices."""
-    known = tuple(choices)
-    if not isinstance(value, str) or value not in known:
+    if not isinstance(value, str) or value not in choices:
+        known = tuple(choices)
         raise ValueError(f"{name} must be one of {', '.join(map(repr, known))}, not {value!r}{meant(value, known)}")
-    return value  # pyright: ignore[reportReturnType]
+    return value  # type: ignore[return-value]
 
 
 def hinted(function: Function) -> Function:

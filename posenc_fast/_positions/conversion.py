@@ -17,7 +17,7 @@ import numpy.typing as npt
 from .._numbers.arguments import LEAST, MOST, progression, shown
 from .foreign import as_array
 from .frames import column_values
-from .positions import EXACT_IN_FLOAT64, Given, form_of
+from .positions import EXACT_IN_FLOAT64, Converted, form_of
 from .times import Time, common_unit, counts_of, time_of
 
 __all__ = ["check_type", "checked_integer", "convert", "counted", "number", "of_range", "together"]
@@ -28,9 +28,13 @@ _FLOAT64: np.dtype[Any] = np.dtype(np.float64)
 _MOST_DIMENSIONS = 64
 
 
-def convert(positions: Any, axes: int, name: str = "positions") -> Given:
+def convert(positions: Any, axes: int, name: str = "positions") -> Converted:
     """Positions of shape (...) or, for several axes, (..., axes), exactly as they are; or an error."""
-    values, unit, missing = _values(positions, name)
+    values: npt.NDArray[Any]
+    if type(positions) is np.ndarray and positions.dtype.kind in "iuf":
+        values, unit, missing = positions, Fraction(1), None
+    else:
+        values, unit, missing = _values(positions, name)
     shape = values.shape
     if axes > 1:
         if not shape or shape[-1] != axes:
@@ -40,27 +44,29 @@ def convert(positions: Any, axes: int, name: str = "positions") -> Given:
         shape = shape[:-1]
     if missing is not None:
         missing = np.logical_or.reduce(missing.reshape(-1, axes), axis=1)
-    return Given(values.reshape(math.prod(shape), axes), unit, missing, shape=shape, form=_checked_form(values, name))
+    return Converted(
+        values.reshape(math.prod(shape), axes), unit, missing, shape=shape, form=_checked_form(values, name)
+    )
 
 
-def counted(start: Any, count: int, axes: int) -> Given:
+def counted(start: Any, count: int, axes: int) -> Converted:
     """start, start + 1, .. on every axis alike."""
     first, _ = progression(start, 1, count)
     if isinstance(first, int):
         values = of_range(range(first, first + count)).values
     else:
         values = _one_type([first + i for i in range(count)], "start")[:, np.newaxis]
-    return Given(np.repeat(values, axes, axis=1), form=_checked_form(values, "start"))
+    return Converted(np.repeat(values, axes, axis=1), form=_checked_form(values, "start"))
 
 
-def of_range(numbers: range) -> Given:
+def of_range(numbers: range) -> Converted:
     """The integers of a range, which are known to be of 64 bits."""
     if min(numbers.start, numbers.stop) >= -(2**63) and max(numbers.start, numbers.stop) < 2**63:
         # NumPy counts in int64, and reads all others one by one
         values = np.arange(numbers.start, numbers.stop, numbers.step, dtype=np.int64)
     else:
         values = _one_type(list(numbers), "range")
-    return Given(values[:, np.newaxis])
+    return Converted(values[:, np.newaxis])
 
 
 def number(value: Any, name: str) -> Fraction:
@@ -295,7 +301,7 @@ def _checked_form(values: npt.NDArray[Any], name: str) -> str:
 # ---- several axes together --------------------------------------------------------------------------------------
 
 
-def together(axes: Sequence[Given]) -> tuple[list[npt.NDArray[Any]], Fraction, str]:
+def together(axes: Sequence[Converted]) -> tuple[list[npt.NDArray[Any]], Fraction, str]:
     """Positions of one axis each as arrays (rows,) of one type, with the unit and the form that they share."""
     if len({given.unit for given in axes}) > 1:
         axes = [_in_base_unit(given) for given in axes]
@@ -311,7 +317,7 @@ def together(axes: Sequence[Given]) -> tuple[list[npt.NDArray[Any]], Fraction, s
     return [given.values[:, 0].astype(common) for given in axes], axes[0].unit, form
 
 
-def _in_base_unit(given: Given) -> Given:
+def _in_base_unit(given: Converted) -> Converted:
     if given.unit == 1:
         return given
-    return Given(given.values.astype(object) * given.unit, missing=given.missing, form="pair")
+    return Converted(given.values.astype(object) * given.unit, missing=given.missing, form="pair")

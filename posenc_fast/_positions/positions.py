@@ -22,7 +22,16 @@ import numpy.typing as npt
 from .._numbers.doubles import product, total, two_sum
 from .._numbers.rounding import HUGE
 
-__all__ = ["EXACT_IN_FLOAT64", "Given", "Positions", "Progression", "as_float64", "form_of", "pair", "split_integers"]
+__all__ = [
+    "EXACT_IN_FLOAT64",
+    "Converted",
+    "Positions",
+    "Progression",
+    "as_float64",
+    "form_of",
+    "pair",
+    "split_integers",
+]
 
 EXACT_IN_FLOAT64 = 2**53
 _LEAST, _MOST = -(2**63), 2**64 - 1
@@ -47,7 +56,7 @@ class Positions(Protocol):
         ...
 
 
-class Given:
+class Converted:
     """Positions of shape ``shape`` in an array of shape (rows, axes), each counting ``unit``.
 
     values: integers, real numbers, or objects that are integers, floats and fractions. missing: which rows have no
@@ -95,18 +104,18 @@ class Given:
             rows = rows | ~np.isfinite(self.values.astype(np.float64)).all(axis=1)
         return rows if rows.any() else None
 
-    def select(self, index: Any) -> Given:
+    def select(self, index: Any) -> Converted:
         """Some of the positions: an index into ``shape``."""
         values = self.values.reshape(*self.shape, self.values.shape[1])[index]
         missing = None if self.missing is None else self.missing.reshape(self.shape)[index].reshape(-1)
         rows = values.reshape(math.prod(values.shape[:-1]), values.shape[-1])
         # what is computed must not depend on which positions are next to one
-        return Given(rows, self.unit, missing, shape=values.shape[:-1], form=self.form)
+        return Converted(rows, self.unit, missing, shape=values.shape[:-1], form=self.form)
 
-    def rows(self, part: slice) -> Given:
+    def rows(self, part: slice) -> Converted:
         """Some of the rows, one after another."""
         missing = None if self.missing is None else self.missing[part]
-        return Given(self.values[part], self.unit, missing, form=self.form)
+        return Converted(self.values[part], self.unit, missing, form=self.form)
 
     def keep_from(self, memory: npt.NDArray[Any]) -> None:
         """Copy the positions if they lie where something is about to be written."""
@@ -207,7 +216,7 @@ def split_integers(values: npt.NDArray[Any]) -> tuple[npt.NDArray[np.float64], n
     return sign * high.astype(np.float64), sign * low.astype(np.float64)
 
 
-def as_float64(positions: Positions) -> Given:
+def as_float64(positions: Positions) -> Converted:
     """The positions as float64 numbers of the base unit, each rounded once."""
     form, unit = positions.form, positions.unit
     values = positions.components(slice(0, len(positions)), False)
@@ -218,4 +227,4 @@ def as_float64(positions: Positions) -> Given:
         values = values[:, :axes] + values[:, axes:]
     if unit != 1:
         values = values * unit.numerator / unit.denominator
-    return Given(values)
+    return Converted(values)

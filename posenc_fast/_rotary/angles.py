@@ -17,7 +17,7 @@ from .._numbers.formats import FLOAT64, wanted_type
 from .._numbers.rounding import rounded
 from .._numbers.schedule import Explicit, Schedule, explicit
 from .._positions.conversion import convert, counted
-from .._positions.positions import Given
+from .._positions.positions import Converted
 from ..typing import Function, Precision
 from .pairs import Settings
 from .scaling import xpos_amplitudes
@@ -52,7 +52,7 @@ class Angles:
         self, positions_or_length: Any, start: Any, dtype: Any, precision: Any, out: Any, workers: Any
     ) -> tuple[Array, Array]:
         """Do the work of `Rotary.tables`."""
-        positions: int | Given
+        positions: int | Converted
         if isinstance(positions_or_length, (int, np.integer)) and not isinstance(positions_or_length, bool):
             positions = count_of(positions_or_length, "length", 0)
             progression(start, 1, positions)
@@ -72,14 +72,14 @@ class Angles:
             outs = check_out(outs[0], shape, result_type), check_out(outs[1], shape, result_type)
             if np.may_share_memory(*outs):
                 raise ValueError("out has two arrays that share memory; give cosines and sines memory of their own")
-            if isinstance(positions, Given):
+            if isinstance(positions, Converted):
                 # cosines may be written where positions are
                 positions.keep_from(outs[0])
         cos = self._rows(self.of("cos"), positions, start, result_type, single, outs[0], threads)
         sin = self._rows(self.of("sin"), positions, start, result_type, single, outs[1], threads)
         return (cos, sin) if out is None else (out[0], out[1])
 
-    def rows(self, positions: int | Given, start: Any, single: bool, inverse: bool, dtype: np.dtype[Any]) -> Array:
+    def rows(self, positions: int | Converted, start: Any, single: bool, inverse: bool, dtype: np.dtype[Any]) -> Array:
         """Return cosines and sines side by side, of ``positions`` consecutive positions from start on, or of an array's."""
         encoding = self.of("cos", "-sin" if inverse else "sin", inverse=inverse)
         return self._rows(encoding, positions, start, dtype, single, inverse=inverse)
@@ -87,7 +87,7 @@ class Angles:
     def _rows(
         self,
         encoding: Encoding,
-        positions: int | Given,
+        positions: int | Converted,
         start: Any,
         dtype: np.dtype[Any],
         single: bool,
@@ -96,7 +96,7 @@ class Angles:
         inverse: bool = False,
     ) -> Array:
         xpos = self.settings.rope_type == "xpos"
-        if not isinstance(positions, Given):
+        if not isinstance(positions, Converted):
             if encoding.ndim == 1 and not xpos:
                 precision: Precision = "float32" if single else "exact"
                 return encoding.table(
