@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .._numbers.arrays import Array, Floats, base_array, check_out, new
-from .._numbers.formats import float_type, kind_of
+from .._numbers.formats import FLOAT32, FLOAT64, float_type, kind_of
 from .._numbers.rounding import rounded
 from .._positions.conversion import convert, number
 from .._positions.foreign import as_array
@@ -23,11 +23,10 @@ __all__ = ["locate", "shift", "similarity", "transition_matrix"]
 
 
 # values of a block of rows, and of the grid that locate searches
-_BLOCK, _GRID = 1 << 18, 1 << 36
+_BLOCK_VALUES, _GRID_VALUES = 1 << 18, 1 << 36
 _STEPS_PER_WAVE = 8
 # bytes: twice what OpenBLAS takes for its work space
 _WORK_SPACE = 1 << 26
-_FLOAT32, _FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 
 
 def _offset(plans: Plans, offset: Any) -> Converted:
@@ -48,7 +47,7 @@ def _finite(plans: Plans, offsets: Any, name: str) -> Converted:
 
 def _cosines_and_sines(plans: Plans, offsets: Converted) -> tuple[Floats, Floats]:
     """Of the angles that offsets are for each column: (..., d)."""
-    values = encode(plans.derived("quadratures", plans.sinusoids.quadratures), offsets, _FLOAT64)
+    values = encode(plans.derived("quadratures", plans.sinusoids.quadratures), offsets, FLOAT64.stored)
     return values[..., : plans.width], values[..., plans.width :]
 
 
@@ -68,7 +67,7 @@ def shift(plans: Plans, partners: Partners, encoded: Any, offset: Any, out: Arra
         source = encoded.copy()
     # a row at a time is read before it is written, so that out may be encoded
     flat_source, flat_out = source.reshape(-1, plans.width), result.reshape(-1, plans.width)
-    step = max(1, _BLOCK // plans.width)
+    step = max(1, _BLOCK_VALUES // plans.width)
     for first in range(0, len(flat_source), step):
         rows = flat_source[first : first + step].astype(np.float64)
         with np.errstate(invalid="ignore", over="ignore", under="ignore"):
@@ -93,11 +92,11 @@ def similarity(plans: Plans, partners: Partners, offsets: Any) -> Array:
     given, sinusoids = _finite(plans, offsets, "offsets"), plans.sinusoids
     squares = sinusoids.amplitudes**2
     # each pair has the square of its amplitude once; a constant column its own value squared
-    anywhere = encode(plans, Converted(np.zeros((1, sinusoids.axes))), _FLOAT64)[0]
+    anywhere = encode(plans, Converted(np.zeros((1, sinusoids.axes))), FLOAT64.stored)[0]
     still = float((anywhere[ahead == 0] ** 2).sum())
     weights = np.where(ahead == 0, 0.0, squares / 2)
     result = np.empty(len(given))
-    step = max(1, _BLOCK // plans.width)
+    step = max(1, _BLOCK_VALUES // plans.width)
     for first in range(0, len(given), step):
         cosine, _ = _cosines_and_sines(plans, given.rows(slice(first, first + step)))
         result[first : first + step] = (cosine * weights).sum(axis=1) + still
@@ -123,8 +122,8 @@ def locate(plans: Plans, encoded: Any, low: Any, high: Any) -> tuple[Floats, Flo
     if begin > end:
         raise ValueError(f"low={low!r} is above high={high!r}")
     steps = (end - begin) / shortest * _STEPS_PER_WAVE
-    count = int(min(steps, _GRID)) + 2
-    if count * plans.width > _GRID:
+    count = int(min(steps, _GRID_VALUES)) + 2
+    if count * plans.width > _GRID_VALUES:
         raise ValueError(
             f"from {begin} to {end} there are {steps:.3g} steps to search; narrow the interval by low and high, "
             f"the shortest wavelength is {shortest}"
@@ -140,7 +139,7 @@ def locate(plans: Plans, encoded: Any, low: Any, high: Any) -> tuple[Floats, Flo
     return positions.reshape(rows.shape[:-1])[()], residual.reshape(rows.shape[:-1])[()]
 
 
-def _rows(plans: Plans, positions: Array, dtype: np.dtype[Any] = _FLOAT64) -> Array:
+def _rows(plans: Plans, positions: Array, dtype: np.dtype[Any] = FLOAT64.stored) -> Array:
     return encode(plans, Converted(positions[:, np.newaxis]), dtype)
 
 
@@ -156,10 +155,10 @@ def _coarse(plans: Plans, rows: Floats, begin: float, end: float, count: int) ->
     best, where = np.full(len(rows), np.inf), np.zeros(len(rows))
     size = _size(rows)
     narrow = (rows / size[:, np.newaxis]).astype(np.float32)
-    block = max(1, _BLOCK // plans.width)
+    block = max(1, _BLOCK_VALUES // plans.width)
     for first in range(0, count, block):
         grid = begin + step * np.arange(first, min(first + block, count))
-        table = _rows(plans, grid, _FLOAT32)
+        table = _rows(plans, grid, FLOAT32.stored)
         # |row - table|^2 without the part that is the row's alone, over the row's size
         distance = (table**2).sum(axis=1) / size[:, np.newaxis] - 2 * _product(narrow, table.T)
         nearest = distance.argmin(axis=1)

@@ -30,11 +30,9 @@ from .sinusoids import Period
 __all__ = ["Turns", "exact_period", "periodic"]
 
 # periods whose products with positions are far from the ends of float64
-_LEAST, _MOST = Fraction(1, 2**500), Fraction(2**500)
+_SHORTEST, _LONGEST = Fraction(1, 2**500), Fraction(2**500)
 _UNITS = SECONDS | {"min": SECONDS["m"], "µs": SECONDS["us"]}
 _TEXT = re.compile(r"(\d+\.?\d*|\.\d+)?\s*([A-Za-zµ]+)")
-# of a quotient: enough for two doubles
-_BITS = 160
 # turns, up to which quarters of them are counted without error
 _FEW = 2.0**40
 # angles whose temporaries stay in the cache
@@ -96,7 +94,7 @@ def exact_period(period: Any) -> Fraction:
     value = _exactly(period)
     if value <= 0:
         raise ValueError(f"periods must be positive, not {shown(period)}")
-    if not _LEAST <= value <= _MOST:
+    if not _SHORTEST <= value <= _LONGEST:
         raise ValueError(f"periods must lie between 2**-500 and 2**500, not {shown(period)}")
     return value
 
@@ -223,7 +221,7 @@ def _of_any(integers: npt.NDArray[Any], period: Fraction) -> Pair:
     sign, rest = np.where(integers < 0, -1.0, 1.0), 4 * (abs(integers) * parts % whole)
     quarters = (rest + whole // 2) // whole
     left = (rest - quarters * whole).tolist()
-    high, low = _exact.split([_exact.divide(abs(n), 4 * whole, _BITS) for n in left])
+    high, low = _exact.split([_exact.divide(abs(n), 4 * whole, _exact.PAIR_BITS) for n in left])
     below = np.array([-1.0 if n < 0 else 1.0 for n in left])
     angle, angle_low = _sum(quarters.astype(np.float64), below * high, below * low)
     return sign * angle, sign * angle_low

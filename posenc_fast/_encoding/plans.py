@@ -12,7 +12,7 @@ import numpy.typing as npt
 from .._engine import backend
 from .._engine.backend import Engine
 from .._numbers.arrays import Array, Floats
-from .._numbers.rounding import HUGE, MOST, TINY, round_once, rows_left_out, values_of
+from .._numbers.rounding import EXACT_LIMIT, SPLIT_LIMIT, TINY, round_once, rows_left_out, values_of
 from .._positions.positions import Positions
 from .periods import Turns
 from .sinusoids import Sinusoids
@@ -135,7 +135,7 @@ class Plans:
             frequencies = np.ascontiguousarray(np.stack(axes, axis=1))
             largest = np.abs(frequencies[0]).max(axis=1) / (2 * np.pi if single else 1)
             # no position can be multiplied with these but by exact arithmetic
-            largest[largest > HUGE] = np.inf
+            largest[largest > SPLIT_LIMIT] = np.inf
             plan = engine.module.Plan(
                 frequencies, largest, columns.source, columns.amplitude, columns.runs, columns.planar
             )
@@ -178,7 +178,7 @@ class Plans:
         if self._lattice_impossible is None:
             sinusoids = self.sinusoids
             turns = sinusoids.turns(Fraction(1), 1)[0]
-            beyond = (np.abs(turns[sinusoids.index]) > MOST).any()
+            beyond = (np.abs(turns[sinusoids.index]) > EXACT_LIMIT).any()
             least = self.least(Fraction(1))
             lost = least is not None and not least.all()
             self._lattice_impossible = bool(
@@ -199,7 +199,7 @@ class Plans:
         angles = turns.of(positions, part)
         # so small an angle is left to exact arithmetic, as if it were enormous
         high = angles[:, : len(periods)]
-        high[rows_left_out(high.reshape(-1, 1), _ONE).reshape(high.shape)] = 2 * HUGE
+        high[rows_left_out(high.reshape(-1, 1), _ONE).reshape(high.shape)] = 2 * SPLIT_LIMIT
         result = np.concatenate(
             [positions.components(part, False), angles, *[np.ones((len(angles), 1))] * phase], axis=1
         )
@@ -215,7 +215,7 @@ class Plans:
             sizes += np.abs(components[:, len(least) : 2 * len(least)])
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             tiny = ((sizes > 0) & (sizes * least < TINY)).any(axis=1, keepdims=True)
-        return np.where(tiny & np.isfinite(components).all(axis=1, keepdims=True), 2 * HUGE, components)
+        return np.where(tiny & np.isfinite(components).all(axis=1, keepdims=True), 2 * SPLIT_LIMIT, components)
 
     def sign_zeros(self, components: Floats, out: Array, kind: int, added: bool) -> None:
         """Give zeros at whole quarter turns about periods the signs that IEEE 754 has for sinPi and cosPi.

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._engine.blocks import BLOCK, WORTH_A_THREAD, Target, collapse
-from .._numbers.arguments import MOST
+from .._numbers.arguments import MOST_POSITION
 from .._numbers.arrays import Array, Floats, check_out, empty, new
 from .._numbers.doubles import two_sum
 from .._numbers.formats import FLOAT32, FLOAT64, Format
@@ -70,7 +70,7 @@ def fill_progression(
             return
     first, each = Fraction(first), Fraction(each)
     fill(plans, target, Progression(first, each, target.rows), single, threads)
-    beyond = max(abs(first), abs(first + each * (target.rows - 1))) > MOST
+    beyond = max(abs(first), abs(first + each * (target.rows - 1))) > MOST_POSITION
     if single or beyond or plans.lattice_impossible():
         return
     i, period = _integers_of(first, each)

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from .._numbers.arrays import Floats
 from .._numbers.doubles import Pair, fma, product, total, two_product, two_sum
 from .._numbers.formats import BFLOAT16, FLOAT64
-from .._numbers.rounding import HUGE, add_rounded, round_into, round_once, rows_left_out, values_of
+from .._numbers.rounding import SPLIT_LIMIT, add_rounded, round_into, round_once, rows_left_out, values_of
 
 __all__ = ["Lattice", "Plan", "merge", "rotate"]
 
@@ -263,7 +263,7 @@ class Plan:
         direct = np.zeros(len(positions), np.bool_)
         if len(self.largest) == 1 and not single:
             p = np.abs(positions[:, 0])
-            direct = (p * self.largest[0] <= MOST_DIRECT) & (p <= HUGE)
+            direct = (p * self.largest[0] <= MOST_DIRECT) & (p <= SPLIT_LIMIT)
         x = np.empty((len(positions), self.frequencies.shape[2]))
         quadrant = np.empty(x.shape, np.uint64)
         if direct.any():

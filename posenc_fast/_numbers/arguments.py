@@ -32,8 +32,8 @@ __all__ = [
 ]
 
 PRECISIONS: tuple[Precision, ...] = get_args(Precision)
-# 64-bit integers
-LEAST, MOST = -(2**63), 2**64 - 1
+# of positions that are integers: int64 and uint64
+LEAST_POSITION, MOST_POSITION = -(2**63), 2**64 - 1
 # the engines count columns in 32 bits, and twice as many for the waves
 MOST_COLUMNS = 2**30 - 1
 # products with larger ones could not be made exact
@@ -157,7 +157,11 @@ def exact_number(value: Any, name: str) -> Fraction | int:
 def progression(start: Any, step: Any, length: int) -> tuple[Fraction | int, Fraction | int]:
     """start and step as exact numbers, integers if all of start + i * step are 64-bit ones, or an error."""
     steps = max(length - 1, 0)
-    if type(start) is type(step) is int and LEAST <= start <= MOST and LEAST <= start + step * steps <= MOST:
+    if (
+        type(start) is type(step) is int
+        and LEAST_POSITION <= start <= MOST_POSITION
+        and LEAST_POSITION <= start + step * steps <= MOST_POSITION
+    ):
         return start, step if steps else 1
     first, each = exact_number(start, "start"), exact_number(step, "step")
     if steps == 0:
@@ -165,7 +169,7 @@ def progression(start: Any, step: Any, length: int) -> tuple[Fraction | int, Fra
         each = 1
     last: Fraction | int = first + each * steps
     if first.denominator == each.denominator == 1:
-        if min(first, last) >= LEAST and max(first, last) <= MOST:
+        if min(first, last) >= LEAST_POSITION and max(first, last) <= MOST_POSITION:
             return first.numerator, each.numerator
         if isinstance(first, int) and isinstance(each, int):
             raise ValueError(

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 __all__ = [
+    "PAIR_BITS",
     "Real",
     "decimal_two_pi",
     "divide",
@@ -37,7 +38,9 @@ Real = tuple[int, int]
 _FAR = 20000
 # of a number that is rounded once to a double, and the 30 digits of `_context`: what no exponential, power or logarithm
 # of doubles comes nearer to the middle of two doubles than
-_BITS = 64
+_DOUBLE_BITS = 64
+# of a number that becomes a sum of two doubles
+PAIR_BITS = 160
 
 
 def _trim(mantissa: int, exponent: int, bits: int) -> Real:
@@ -79,7 +82,7 @@ def _context(bits: int) -> Context:
     return Context(prec=int(bits * 0.302) + 30, Emax=MAX_EMAX, Emin=MIN_EMIN)
 
 
-def working(bits: int = _BITS) -> AbstractContextManager[Context]:
+def working(bits: int = _DOUBLE_BITS) -> AbstractContextManager[Context]:
     """Within it, operations of Decimals keep ``bits`` bits, and 30 digits for their errors."""
     return localcontext(_context(bits))
 

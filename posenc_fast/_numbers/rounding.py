@@ -12,8 +12,8 @@ from .doubles import two_product, two_sum
 from .formats import BFLOAT16, FLOAT16, FLOAT32, FLOAT64
 
 __all__ = [
-    "HUGE",
-    "MOST",
+    "EXACT_LIMIT",
+    "SPLIT_LIMIT",
     "TINY",
     "add_rounded",
     "round_into",
@@ -24,10 +24,10 @@ __all__ = [
     "values_of",
 ]
 
-# turns: beyond MOST a product no longer rounds to quarter turns; below TINY its error may be subnormal
-MOST, TINY = 2.0**49, 1e-270
+# turns: beyond EXACT_LIMIT a product no longer rounds to quarter turns; below TINY its error may be subnormal
+EXACT_LIMIT, TINY = 2.0**49, 1e-270
 # from here on a number cannot be split into halves any more, which is how products are made exact without FMA
-HUGE = 2.0**990
+SPLIT_LIMIT = 2.0**990
 
 
 def round_to(kind: int, high: Floats, low: Floats) -> npt.NDArray[Any]:
@@ -91,6 +91,10 @@ def rows_left_out(positions: Floats, largest: Floats) -> npt.NDArray[np.bool_]:
     """Which rows the engine leaves out: too many turns, or so few that the error of a product underflows."""
     with np.errstate(invalid="ignore", over="ignore", under="ignore"):
         turns = np.abs(positions) * largest
-        beyond = ~(turns <= MOST) | (np.abs(positions) > HUGE) | ((turns < TINY) & (positions != 0) & (largest > 0))
+        beyond = (
+            ~(turns <= EXACT_LIMIT)
+            | (np.abs(positions) > SPLIT_LIMIT)
+            | ((turns < TINY) & (positions != 0) & (largest > 0))
+        )
         # rows of positions that are not finite become NaN in the engine
         return np.asarray(beyond.any(axis=1) & np.isfinite(positions).all(axis=1))

@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 # enough for two doubles with a margin for the errors of a few thousand multiplications
-_BITS = 192
+_FREQUENCY_BITS = 192
 
 # what people ask a schedule for
 _OF_ENCODINGS = ("add_to", "d_model", "encode", "table")
@@ -120,7 +120,7 @@ class Geometric(Schedule):
         logarithm = -(count - 1) / denominator * math.log(base)
         # all lie between the first and the last, which is looked at closely only where it must be
         small = logarithm < 690 and abs(first * math.exp(logarithm)) < 1e300
-        return small or bool(np.isfinite(_exact.split([self._last(_BITS)])[0]).all())
+        return small or bool(np.isfinite(_exact.split([self._last(_FREQUENCY_BITS)])[0]).all())
 
     def __repr__(self) -> str:
         count, base, denominator, first = self._key
@@ -293,7 +293,7 @@ def _evaluated(schedule: Schedule, bits: int) -> list[Real]:
 
 
 @functools.lru_cache(maxsize=64)
-def turns(schedule: Schedule, unit: Fraction = Fraction(1), bits: int = _BITS) -> list[Real]:
+def turns(schedule: Schedule, unit: Fraction = Fraction(1), bits: int = _FREQUENCY_BITS) -> list[Real]:
     """The schedule's frequencies in turns per ``unit`` units of position."""
     mantissa, exponent = _exact.two_pi(bits + 32)
     per_radian = _exact.divide(unit.numerator << -exponent, mantissa * unit.denominator, bits + 32)
@@ -312,7 +312,10 @@ def split_turns(schedule: Schedule, unit: Fraction = Fraction(1), multiple: int 
     """(2, count): high and low parts of turns per unit; of a multiple of them, with the whole turns taken off."""
     values = turns(schedule, unit)
     if multiple != 1:
-        values = [_fraction(mantissa * multiple, exponent) for mantissa, exponent in turns(schedule, unit, _BITS + 64)]
+        values = [
+            _fraction(mantissa * multiple, exponent)
+            for mantissa, exponent in turns(schedule, unit, _FREQUENCY_BITS + 64)
+        ]
     parts = _exact.split(values)
     parts.setflags(write=False)
     return parts
@@ -329,7 +332,7 @@ def _fraction(mantissa: int, exponent: int) -> Real:
 @functools.lru_cache(maxsize=64)
 def radians(schedule: Schedule) -> npt.NDArray[np.float64]:
     """The frequencies rounded to float64."""
-    values: npt.NDArray[np.float64] = _exact.split(_evaluated(schedule, _BITS))[0].copy()
+    values: npt.NDArray[np.float64] = _exact.split(_evaluated(schedule, _FREQUENCY_BITS))[0].copy()
     values.setflags(write=False)
     return values
 

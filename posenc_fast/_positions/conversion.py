@@ -1,12 +1,13 @@
 """Conversion of positions: numbers and times of every type, exactly as they are, or an error that names the value.
 
-Every public call that takes positions calls `convert` once, and hands on what it gives.
+Every public call that takes positions calls `convert` once, and hands on the Converted that it returns.
 """
 
 from __future__ import annotations
 
 import contextlib
 import math
+import sys
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, cast
@@ -14,7 +15,9 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from .._numbers.arguments import LEAST, MOST, progression, shown
+from .._numbers.arguments import LEAST_POSITION, MOST_POSITION, progression, shown
+from .._numbers.formats import FLOAT64
+from . import times
 from .foreign import as_array
 from .frames import column_values
 from .positions import EXACT_IN_FLOAT64, Converted, form_of
@@ -22,14 +25,12 @@ from .times import Time, common_unit, counts_of, time_of
 
 __all__ = ["check_type", "checked_integer", "convert", "counted", "number", "of_range", "together"]
 
-_LARGEST = np.finfo(np.float64).max
-_FLOAT64: np.dtype[Any] = np.dtype(np.float64)
 # of NumPy's arrays
 _MOST_DIMENSIONS = 64
 
 
 def convert(positions: Any, axes: int, name: str = "positions") -> Converted:
-    """Positions of shape (...) or, for several axes, (..., axes), exactly as they are; or an error."""
+    """Return positions of shape (...) or, for several axes, (..., axes), exactly as they are; or raise an error."""
     values: npt.NDArray[Any]
     if type(positions) is np.ndarray and positions.dtype.kind in "iuf":
         values, unit, missing = positions, Fraction(1), None
@@ -50,7 +51,7 @@ def convert(positions: Any, axes: int, name: str = "positions") -> Converted:
 
 
 def counted(start: Any, count: int, axes: int) -> Converted:
-    """start, start + 1, .. on every axis alike."""
+    """Return start, start + 1, .. on every axis alike."""
     first, _ = progression(start, 1, count)
     if isinstance(first, int):
         values = of_range(range(first, first + count)).values
@@ -60,7 +61,7 @@ def counted(start: Any, count: int, axes: int) -> Converted:
 
 
 def of_range(numbers: range) -> Converted:
-    """The integers of a range, which are known to be of 64 bits."""
+    """Return the integers of a range, which are known to be of 64 bits."""
     if min(numbers.start, numbers.stop) >= -(2**63) and max(numbers.start, numbers.stop) < 2**63:
         # NumPy counts in int64, and reads all others one by one
         values = np.arange(numbers.start, numbers.stop, numbers.step, dtype=np.int64)
@@ -70,19 +71,19 @@ def of_range(numbers: range) -> Converted:
 
 
 def number(value: Any, name: str) -> Fraction:
-    """One position, in the base unit; an error for one that is missing or infinite."""
-    given = convert(value, 1, name)
-    if given.shape != ():
+    """Return one position in the base unit; raise an error for one that is missing or infinite."""
+    converted = convert(value, 1, name)
+    if converted.shape != ():
         raise TypeError(f"{name} must be one number or time, not {value!r}")
-    if given.invalid_rows() is not None:
+    if converted.invalid_rows() is not None:
         raise ValueError(f"{name} must be a finite number, not {value!r}")
-    return given.exactly(0)[0]
+    return converted.exactly(0)[0]
 
 
 def check_type(dtype: np.dtype[Any], name: str = "positions") -> None:
-    """A TypeError for arrays of types that have no positions; objects are looked at one by one, later."""
+    """Raise a TypeError for arrays of types that have no positions; objects are checked one by one, later."""
     if dtype.kind in "mM":
-        counts_of(np.empty(0, dtype), name)
+        times.check(dtype, name)
     elif dtype.kind not in "iuf" and dtype.name != "bfloat16":
         raise TypeError(f"{name} must be integers, real numbers or times, not an array of {dtype}")
 
@@ -106,7 +107,7 @@ def _values(positions: Any, name: str) -> _Values:
 
 
 def _held_by(array: Any, name: str) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_] | None]:
-    """An array, column or frame of any package as an array, and which of its values are missing where these do not say it."""
+    """Return an array, column or frame of any package as an array, and its missing values where these do not say it."""
     missing: npt.NDArray[np.bool_] | None = None
     if isinstance(array, np.ndarray):
         values: npt.NDArray[Any] = array
@@ -119,7 +120,7 @@ def _held_by(array: Any, name: str) -> tuple[npt.NDArray[Any], npt.NDArray[np.bo
 
 
 def _of_list(positions: Any, name: str) -> _Values:
-    """Lists, whose numbers NumPy would make one type of that may not hold them."""
+    """Return the values of lists, whose numbers NumPy might convert to a type that does not hold them."""
     types = _types_in(positions, name)
     if types == {float}:
         return np.array(positions), Fraction(1), None
@@ -134,7 +135,7 @@ def _of_list(positions: Any, name: str) -> _Values:
     letter = "O" if values is None else values.dtype.kind
     if values is not None and values.size == 0 and letter == "f":
         return values, Fraction(1), None
-    # smaller types are made of nothing that they do not hold
+    # NumPy chooses a smaller type only where it holds all values
     if values is not None and letter in "iufc":
         wide = letter == "f" and values.dtype.itemsize >= 8
         if not (wide and (np.abs(values) >= EXACT_IN_FLOAT64).any()):
@@ -147,7 +148,7 @@ def _of_list(positions: Any, name: str) -> _Values:
 
 
 def _types_in(numbers: Any, name: str, depth: int = 1) -> set[type]:
-    """The types in nested lists, and those of the values of arrays in them."""
+    """Return the types in nested lists, and those of the values of arrays in them."""
     if depth > _MOST_DIMENSIONS:
         raise ValueError(f"{name} must be an array, not lists that are nested more than {_MOST_DIMENSIONS} deep")
     types = set(map(type, numbers))
@@ -159,7 +160,7 @@ def _types_in(numbers: Any, name: str, depth: int = 1) -> set[type]:
 
 
 def _opened(value: Any, name: str) -> Any:
-    """Arrays in nested lists as arrays of single positions: as a whole, NumPy makes integers of times of nanoseconds."""
+    """Return nested lists with arrays of objects in place of arrays: NumPy makes integers of times of nanoseconds."""
     if isinstance(value, (list, tuple)):
         return [_opened(each, name) for each in value]
     if isinstance(value, np.generic) or not hasattr(value, "__array__"):
@@ -182,37 +183,37 @@ def _of_array(values: npt.NDArray[Any], name: str, missing: npt.NDArray[np.bool_
         raise TypeError(
             f"{name} must be integers, real numbers or times, not {values.flat[0]} in an array of {values.dtype}"
         )
-    check_type(values.dtype, name)
     if letter in "mM":
         return counts_of(values, name)
+    check_type(values.dtype, name)
     if letter == "V":
         values = values.astype(np.float32)
     return values, Fraction(1), None
 
 
 def _of_objects(objects: npt.NDArray[Any], name: str, hidden: npt.NDArray[np.bool_] | None = None) -> _Values:
-    """Integers, floats, fractions or times of any type, and None and its like for what is missing."""
+    """Return the values of integers, floats, fractions or times, None or its like where they are missing."""
     if objects.size == 0:
         return objects.astype(np.float64), Fraction(1), None
     leaves = [_leaf(value, name) for value in objects.reshape(-1).tolist()]
     if hidden is not None:
         leaves = [None if masked else leaf for masked, leaf in zip(hidden.flat, leaves, strict=True)]
-    times = [leaf for leaf in leaves if isinstance(leaf, Time)]
+    moments = [leaf for leaf in leaves if isinstance(leaf, Time)]
     numbers = [leaf for leaf in leaves if not isinstance(leaf, Time)]
     unit = Fraction(1)
-    if times:
-        if any(leaf is not None for leaf in numbers) or len({time.letter for time in times}) > 1:
+    if moments:
+        if any(leaf is not None for leaf in numbers) or len({time.letter for time in moments}) > 1:
             raise TypeError(f"{name} must be all numbers, all points in time or all spans of time, not a mixture")
-        unit = common_unit(time.unit for time in times)
+        unit = common_unit(time.unit for time in moments)
         numbers = [time and int(time.number * (time.unit / unit)) for time in cast(list[Time | None], leaves)]
-        if not all(count is None or LEAST <= count <= MOST for count in numbers):
+        if not all(count is None or LEAST_POSITION <= count <= MOST_POSITION for count in numbers):
             numbers, unit = [count and count * unit for count in numbers], Fraction(1)
     missing = np.array([number is None for number in numbers]).reshape(objects.shape)
     return _one_type(numbers, name).reshape(objects.shape), unit, missing if missing.any() else None
 
 
 def _one_type(values: list[Any], name: str) -> npt.NDArray[Any]:
-    """Exact numbers in the smallest type that holds them all; zeros for None."""
+    """Return exact numbers in the smallest type that holds them all; zeros for None."""
     filled = [0 if value is None else value for value in values]
     if all(type(value) is int for value in filled):
         least, most = min(filled), max(filled)
@@ -229,16 +230,16 @@ def _one_type(values: list[Any], name: str) -> npt.NDArray[Any]:
 
 
 def _leaf(value: Any, name: str) -> int | float | Fraction | Time | None:
-    """One position, exactly; None where it is missing."""
-    given_as: Any = type(value)
-    if given_as is float:
+    """Return one position exactly; None where it is missing."""
+    kind: Any = type(value)
+    if kind is float:
         return None if math.isnan(value) else value
-    if given_as is int or (isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.timedelta64))):
+    if kind is int or (isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.timedelta64))):
         return checked_integer(int(value), name)
     # pandas' own are known by their names, so that it need not be imported
-    if value is None or value is np.ma.masked or given_as.__name__ in ("NAType", "NaTType"):
+    if value is None or value is np.ma.masked or kind.__name__ in ("NAType", "NaTType"):
         return None
-    if isinstance(value, (float, np.floating)) or getattr(given_as, "__name__", "") == "bfloat16":
+    if isinstance(value, (float, np.floating)) or getattr(kind, "__name__", "") == "bfloat16":
         return _leaf_float(value, name)
     if isinstance(value, Fraction):
         return value
@@ -255,12 +256,12 @@ def _leaf(value: Any, name: str) -> int | float | Fraction | Time | None:
         return _leaf(cast(Any, value).as_py(), name)
     if hasattr(value, "__array__") and getattr(value, "shape", None) == () and not isinstance(value, np.generic):
         return _leaf(as_array(value, name)[()], name)
-    raise TypeError(f"{name} has {value!r} of type {given_as.__name__}, but must be integers, real numbers or times")
+    raise TypeError(f"{name} has {value!r} of type {kind.__name__}, but must be integers, real numbers or times")
 
 
 def checked_integer(value: int, name: str) -> int:
-    """An integer of 64 bits, or an error."""
-    if not LEAST <= value <= MOST:
+    """Return an integer of 64 bits, or raise an error."""
+    if not LEAST_POSITION <= value <= MOST_POSITION:
         raise ValueError(
             f"{name} has {shown(value)}, which is too {'large' if value > 0 else 'small'}: integers must be int64 or uint64; "
             "give float64 numbers if they are meant"
@@ -273,7 +274,7 @@ def _leaf_float(value: Any, name: str) -> float | Fraction | None:
         return None
     if float(value) == value:
         return float(value)
-    if abs(value) > _LARGEST:
+    if abs(value) > sys.float_info.max:
         raise ValueError(f"{name} has {value}, outside of float64")
     # a long double
     return Fraction(*value.as_integer_ratio())
@@ -292,7 +293,7 @@ def _checked_form(values: npt.NDArray[Any], name: str) -> str:
         return "integer" if all(type(value) is int for value in values.flat) else "pair"
     form = form_of(values)
     if form == "pair":
-        beyond = np.isfinite(values) & (np.abs(values) > _LARGEST)
+        beyond = np.isfinite(values) & (np.abs(values) > sys.float_info.max)
         if beyond.any():
             raise ValueError(f"{name} has {values[beyond][0]}, outside of float64")
     return form
@@ -302,22 +303,22 @@ def _checked_form(values: npt.NDArray[Any], name: str) -> str:
 
 
 def together(axes: Sequence[Converted]) -> tuple[list[npt.NDArray[Any]], Fraction, str]:
-    """Positions of one axis each as arrays (rows,) of one type, with the unit and the form that they share."""
-    if len({given.unit for given in axes}) > 1:
-        axes = [_in_base_unit(given) for given in axes]
-    types = [given.values.dtype for given in axes]
-    if all(given.form == "real" for given in axes):
-        form, common = "real", _FLOAT64
-    elif all(given.form == "integer" or given.values.dtype.kind in "iu" for given in axes):
+    """Return positions of one axis each as arrays (rows,) of one type, with the unit and the form that they share."""
+    if len({axis.unit for axis in axes}) > 1:
+        axes = [_in_base_unit(axis) for axis in axes]
+    types = [axis.values.dtype for axis in axes]
+    if all(axis.form == "real" for axis in axes):
+        form, common = "real", FLOAT64.stored
+    elif all(axis.form == "integer" or axis.values.dtype.kind in "iu" for axis in axes):
         form, common = "integer", np.result_type(*types)
     else:
         form, common = "pair", np.result_type(*types) if all(each.kind == "f" for each in types) else np.dtype(object)
     if form == "integer" and common.kind == "f":
         common = np.dtype(object)
-    return [given.values[:, 0].astype(common) for given in axes], axes[0].unit, form
+    return [axis.values[:, 0].astype(common) for axis in axes], axes[0].unit, form
 
 
-def _in_base_unit(given: Converted) -> Converted:
-    if given.unit == 1:
-        return given
-    return Converted(given.values.astype(object) * given.unit, missing=given.missing, form="pair")
+def _in_base_unit(axis: Converted) -> Converted:
+    if axis.unit == 1:
+        return axis
+    return Converted(axis.values.astype(object) * axis.unit, missing=axis.missing, form="pair")

@@ -15,7 +15,7 @@ __all__ = ["as_array", "check_eager", "numbers_of"]
 
 
 def as_array(value: Any, name: str, *, keep_type: bool = False) -> npt.NDArray[Any]:
-    """What `numpy.asarray` makes of it; or a CPU tensor of any type.
+    """Return the result of `numpy.asarray`, or a CPU tensor of any type as an array.
 
     Of bfloat16 tensors, which NumPy does not know, the values become float32, or with ``keep_type`` the bfloat16 of
     ml_dtypes.
@@ -47,12 +47,12 @@ def as_array(value: Any, name: str, *, keep_type: bool = False) -> npt.NDArray[A
 
 
 def package_of(value: Any) -> str:
-    """The package that a value's class is of."""
+    """Return the name of the package that defines a value's class."""
     return type(value).__module__.partition(".")[0]
 
 
 def check_eager(value: Any, name: str) -> None:
-    """A TypeError for what has no values yet, and what would be computed as a whole only to be read here."""
+    """Raise a TypeError for lazy values: of Dask, and of frames and expressions of polars."""
     package, kind = package_of(value), type(value).__name__
     if package == "dask":
         way = "use posenc_fast.dask.encode for lazy rows, or" if name == "positions" else "give"
@@ -67,7 +67,7 @@ def check_eager(value: Any, name: str) -> None:
 
 
 def numbers_of(value: Any, name: str) -> tuple[npt.NDArray[Any], Format]:
-    """What is only looked at, such as weights, as an array, and the format of its numbers, or of their two parts.
+    """Return values that are only read, such as weights, as an array, and the format of the numbers or of their parts.
 
     Gradients and devices of tensors do not count; bfloat16 ones become float32, so that ml_dtypes need not be there. The
     format of float32 numbers that bfloat16 holds is bfloat16.

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._numbers.doubles import product, total, two_sum
-from .._numbers.rounding import HUGE
+from .._numbers.rounding import SPLIT_LIMIT
 
 __all__ = [
     "EXACT_IN_FLOAT64",
@@ -34,13 +34,10 @@ __all__ = [
 ]
 
 EXACT_IN_FLOAT64 = 2**53
-_LEAST, _MOST = -(2**63), 2**64 - 1
-_LARGEST = np.finfo(np.float64).max
-_FLOAT64: np.dtype[Any] = np.dtype(np.float64)
 
 
 class Positions(Protocol):
-    """Rows of positions: what both classes below offer."""
+    """Rows of positions, as both classes below have them."""
 
     form: str
     unit: Fraction
@@ -48,11 +45,11 @@ class Positions(Protocol):
     def __len__(self) -> int: ...
 
     def components(self, part: slice, phase: bool) -> npt.NDArray[np.float64]:
-        """Rows ``part`` in this form, contiguous; with a component of ones behind them if ``phase``."""
+        """Return rows ``part`` in this form, contiguous; with a component of ones behind them if ``phase``."""
         ...
 
     def exactly(self, row: int) -> list[Fraction]:
-        """The exact position of one row, for each axis."""
+        """Return the exact position of one row, for each axis."""
         ...
 
 
@@ -98,37 +95,38 @@ class Converted:
         return [_exact(p) * self.unit for p in self.values[row].tolist()]
 
     def invalid_rows(self) -> npt.NDArray[np.bool_] | None:
-        """Which rows are no positions: missing, NaN or infinite; None for none."""
+        """Return a mask of the rows that are missing, NaN or infinite; None where there are none."""
         rows: npt.NDArray[np.bool_] = np.zeros(len(self), np.bool_) if self.missing is None else self.missing
         if self.form != "integer" and self.values.dtype.kind in "fO":
             rows = rows | ~np.isfinite(self.values.astype(np.float64)).all(axis=1)
         return rows if rows.any() else None
 
     def select(self, index: Any) -> Converted:
-        """Some of the positions: an index into ``shape``."""
+        """Return some of the positions: an index into ``shape``."""
         values = self.values.reshape(*self.shape, self.values.shape[1])[index]
         missing = None if self.missing is None else self.missing.reshape(self.shape)[index].reshape(-1)
         rows = values.reshape(math.prod(values.shape[:-1]), values.shape[-1])
-        # what is computed must not depend on which positions are next to one
+        # the form stays, so that the bits of a row do not depend on its neighbours
         return Converted(rows, self.unit, missing, shape=values.shape[:-1], form=self.form)
 
     def rows(self, part: slice) -> Converted:
-        """Some of the rows, one after another."""
+        """Return some of the rows, one after another."""
         missing = None if self.missing is None else self.missing[part]
         return Converted(self.values[part], self.unit, missing, form=self.form)
 
     def keep_from(self, memory: npt.NDArray[Any]) -> None:
-        """Copy the positions if they lie where something is about to be written."""
+        """Copy the positions if they share memory that is about to be written."""
         if np.may_share_memory(self.values, memory):
             self.values = self.values.copy()
 
     def rounded(self) -> npt.NDArray[np.float64]:
-        """As float64 numbers of the base unit: shape (...), or (..., axes) for several."""
+        """Return float64 numbers of the base unit: shape (...), or (..., axes) for several."""
         axes = self.values.shape[1]
         return as_float64(self).values.reshape(self.shape if axes == 1 else (*self.shape, axes))
 
 
 def form_of(values: npt.NDArray[Any]) -> str:
+    """Return the form that holds all values exactly."""
     letter, size = values.dtype.kind, values.dtype.itemsize
     if letter == "O":
         return "integer"
@@ -145,7 +143,7 @@ def _exact(value: Any) -> Fraction:
 
 
 def _pairs(values: npt.NDArray[Any]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Numbers of any type as high and low parts."""
+    """Return numbers of any type as high and low parts."""
     if values.dtype.kind in "iu":
         high, low = split_integers(values)
         return two_sum(high * 2.0**32, low)
@@ -162,7 +160,7 @@ def _pairs(values: npt.NDArray[Any]) -> tuple[npt.NDArray[np.float64], npt.NDArr
 
 
 class Progression:
-    """first + i * each for i in range(rows), exact real numbers."""
+    """The exact real numbers first + i * each for i in range(rows)."""
 
     unit = Fraction(1)
 
@@ -171,7 +169,7 @@ class Progression:
         last = first + each * (rows - 1)
         denominator = math.lcm(first.denominator, each.denominator)
         largest = max(abs(first), abs(last)) * denominator
-        self.scale = 2.0**64 if max(abs(first), abs(last)) > HUGE else 1.0
+        self.scale = 2.0**64 if max(abs(first), abs(last)) > SPLIT_LIMIT else 1.0
         # sums of a few binary digits are float64 numbers themselves
         self.form = "real" if largest <= EXACT_IN_FLOAT64 and denominator & (denominator - 1) == 0 else "pair"
 
@@ -180,7 +178,7 @@ class Progression:
 
     def components(self, part: slice, phase: bool) -> npt.NDArray[np.float64]:
         i = np.arange(part.start, part.stop, dtype=np.float64)[:, np.newaxis]
-        # enormous numbers cannot be split into halves: all is made smaller for the time being
+        # enormous numbers cannot be split into halves: all is made smaller until the sum is made
         down = 1 / Fraction(self.scale)
         sums = total(*product(i, 0.0, *pair(self.each * down)), *pair(self.first * down))
         if self.scale > 1:
@@ -192,7 +190,7 @@ class Progression:
 
 
 def pair(number: Fraction) -> tuple[float, float]:
-    """A number as the sum of two doubles."""
+    """Return a number as the sum of two doubles."""
     high = float(number)
     return high, float(number - Fraction(high))
 
@@ -201,12 +199,12 @@ def _side_by_side(columns: tuple[npt.NDArray[np.float64], ...], phase: bool) -> 
     if phase:
         columns = (*columns, np.ones((len(columns[0]), 1)))
     result = np.ascontiguousarray(columns[0] if len(columns) == 1 else np.concatenate(columns, axis=1))
-    # C reads doubles only where doubles may lie
+    # the engines read aligned doubles alone
     return result if result.flags.aligned else result.copy()
 
 
 def split_integers(values: npt.NDArray[Any]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Multiples of 2**32 and remainders, both with the sign of the value, so that -p mirrors p."""
+    """Return multiples of 2**32 and remainders, both with the sign of the value, so that -p mirrors p."""
     sign = np.where(values < 0, -1.0, 1.0)
     if values.dtype.kind == "O":
         values = np.abs(values)
@@ -217,7 +215,7 @@ def split_integers(values: npt.NDArray[Any]) -> tuple[npt.NDArray[np.float64], n
 
 
 def as_float64(positions: Positions) -> Converted:
-    """The positions as float64 numbers of the base unit, each rounded once."""
+    """Return the positions as float64 numbers of the base unit, each rounded once."""
     form, unit = positions.form, positions.unit
     values = positions.components(slice(0, len(positions)), False)
     axes = values.shape[1] // (1 if form == "real" else 2)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["SECONDS", "Time", "common_unit", "counts_of", "microseconds", "time_of"]
+__all__ = ["SECONDS", "Time", "check", "common_unit", "counts_of", "microseconds", "time_of"]
 
 SECONDS = {
     "W": Fraction(604800),
@@ -38,22 +38,25 @@ class Time(NamedTuple):
     unit: Fraction
 
 
+def check(dtype: np.dtype[Any], name: str) -> None:
+    """Raise a TypeError for times without a unit, and for spans of a unit that differs in length."""
+    letters, _ = np.datetime_data(dtype)
+    if letters == "generic":
+        raise TypeError(f"{name} of type {dtype} have no unit; give them one, as in {dtype.name}[s]")
+    if letters in "YM" and dtype.kind == "m":
+        raise TypeError(
+            f"{name} of type {dtype} count {letters}, which differ in length; convert them to days or seconds"
+        )
+
+
 def counts_of(
     values: npt.NDArray[Any], name: str
 ) -> tuple[npt.NDArray[np.int64], Fraction, npt.NDArray[np.bool_] | None]:
-    """An array of datetime64 or timedelta64 as counts, the seconds in a count, and which are missing."""
+    """Return datetime64 or timedelta64 values as counts, the seconds in a count, and which values are missing."""
+    check(values.dtype, name)
     missing: npt.NDArray[np.bool_] = np.isnat(values)
     letters, number = np.datetime_data(values.dtype)
-    if letters == "generic" and missing.size and missing.all():
-        letters = "s"
-    if letters == "generic":
-        raise TypeError(f"{name} of type {values.dtype} have no unit; give them one, as in {values.dtype.name}[s]")
     if letters in "YM":
-        if values.dtype.kind == "m":
-            raise TypeError(
-                f"{name} of type {values.dtype} count {letters}, which differ in length; "
-                "convert them to days or seconds"
-            )
         seconds = values.astype("M8[s]")
         if not ((seconds.astype(values.dtype) == values) | missing).all():
             raise ValueError(f"{name} of type {values.dtype} has a time that 64 bits of seconds do not reach")
@@ -65,7 +68,7 @@ def counts_of(
 
 
 def time_of(value: Any, name: str) -> Time | None:
-    """One time of any type; None for what is no time. It must not be NaT."""
+    """Return a time of any type, which must not be NaT; None for what is no time."""
     if isinstance(value, (np.datetime64, np.timedelta64)):
         counts, unit, _ = counts_of(np.asarray(value), name)
         return Time(value.dtype.kind, int(counts), unit)
@@ -83,13 +86,13 @@ def time_of(value: Any, name: str) -> Time | None:
 
 
 def microseconds(time: datetime.datetime) -> int:
-    """Since 1970; a time without a zone is UTC."""
-    gone = (time if time.tzinfo is not None else time.replace(tzinfo=datetime.UTC)) - _EPOCH
-    return gone // datetime.timedelta(microseconds=1)
+    """Return the microseconds since 1970; a time without a zone is UTC."""
+    elapsed = (time if time.tzinfo is not None else time.replace(tzinfo=datetime.UTC)) - _EPOCH
+    return elapsed // datetime.timedelta(microseconds=1)
 
 
 def common_unit(units: Iterable[Fraction]) -> Fraction:
-    """The largest unit that all are multiples of."""
+    """Return the largest unit that all are multiples of."""
     numerator, denominator = 0, 1
     for unit in units:
         together = math.lcm(denominator, unit.denominator)

@@ -152,9 +152,9 @@ def test_one_set_of_limits_in_two_files():
     assert float(defined["QUARTERS"]) == engine.QUARTERS
     assert float(defined["MOST_DIRECT"]) == engine.MOST_DIRECT
     assert float.fromhex(defined["REACH"]) == engine.REACH
-    assert float(defined["MOST"]) == rounding.MOST
+    assert float(defined["MOST"]) == rounding.EXACT_LIMIT
     assert float(defined["TINY"]) == rounding.TINY
-    assert float.fromhex(defined["POSENC_HUGE"]) == rounding.HUGE
+    assert float.fromhex(defined["POSENC_HUGE"]) == rounding.SPLIT_LIMIT
 
 
 @pytest.mark.parametrize("dtype", [np.float64, *NARROW.values()], ids=["float64", *NARROW])
