@@ -59,7 +59,7 @@ def table(
     precision: Precision = "exact",
     chunks: Any = "auto",
 ) -> Any:
-    """Rows of the positions ``start + i * step``: `Encoding.table` as a lazy array.
+    """Return the rows of the positions ``start + i * step``: `Encoding.table` as a lazy array.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ def encode(
     precision: Precision = "exact",
     chunks: Any = None,
 ) -> Any:
-    """Rows of any positions: `Encoding.encode` as a lazy array.
+    """Return the rows of any positions: `Encoding.encode` as a lazy array.
 
     Parameters
     ----------
@@ -218,7 +218,7 @@ def grid(
     dtype: npt.DTypeLike | None = None,
     chunks: Any = "auto",
 ) -> Any:
-    """The encodings of all points of a grid: `posenc_fast.grid` as a lazy array.
+    """Return the encodings of all points of a grid: `posenc_fast.grid` as a lazy array.
 
     Parameters
     ----------
@@ -263,7 +263,7 @@ def grid(
     )
 
 
-# ---- what workers do ------------------------------------------------------------------------------------------------
+# ---- blocks, computed by workers ------------------------------------------------------------------------------------------------
 
 
 def _table_block(
@@ -316,18 +316,18 @@ def _meta(dims: int, result_type: np.dtype[Any]) -> Array:
 def _normalize(
     chunks: Any, shape: tuple[int, ...], d_model: int, result_type: np.dtype[Any]
 ) -> tuple[tuple[int, ...], ...]:
-    """Chunks of an array of the given shape as Dask writes them, the columns as one chunk behind."""
+    """Return the chunks of an array of that shape as Dask writes them, the columns as one chunk behind."""
     if isinstance(chunks, bool):
         raise TypeError(f"chunks must be a number of rows, not {chunks!r}")
-    given = chunks
+    divided = chunks
     if isinstance(chunks, (int, np.integer, str)):
-        given = (chunks,) * len(shape)
+        divided = (chunks,) * len(shape)
     elif isinstance(chunks, (tuple, list)) and len(shape) == 1 and len(chunks) > 1:
         # the sizes of all chunks of the one dimension
-        given = (tuple(chunks),)
+        divided = (tuple(chunks),)
     try:
         result: tuple[tuple[int, ...], ...] = da.core.normalize_chunks(
-            (*given, (d_model,)), shape=(*shape, d_model), dtype=result_type
+            (*divided, (d_model,)), shape=(*shape, d_model), dtype=result_type
         )
         if min((size for sizes in result for size in sizes), default=0) < 0:
             raise ValueError("sizes must not be negative")

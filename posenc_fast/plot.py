@@ -48,7 +48,7 @@ CLOCK = 2.5
 
 
 def _encoding(what: Encoding | str, d_model: int) -> Encoding:
-    """The encoding itself, or that of a preset; of one axis."""
+    """Return the encoding itself, or that of a preset; of one axis."""
     if isinstance(what, str):
         try:
             what = encoding_preset(what)(d_model)
@@ -62,7 +62,7 @@ def _encoding(what: Encoding | str, d_model: int) -> Encoding:
 
 
 def _name(what: Encoding | str, encoding: Encoding) -> str:
-    """What a title calls it: the preset, or what built it where that fits into a line."""
+    """Return its name in a title: the preset, or the recipe where that fits into a line."""
     if isinstance(what, str):
         return f"{what}, {encoding.d_model} columns"
     built = repr(encoding).strip("<>")
@@ -70,7 +70,7 @@ def _name(what: Encoding | str, encoding: Encoding) -> str:
 
 
 def new_figure(parts: int) -> Any:
-    """A figure that needs no screen, and its Axes."""
+    """Return a figure that needs no screen, and its Axes."""
     figure = Figure(figsize=(7, 4.2) if parts == 1 else (4 * parts, 3.5), layout="constrained")
     return figure, figure.subplots(1, parts)
 
@@ -81,13 +81,13 @@ def _axes(ax: Axes | None) -> Axes:
     axes: Axes = plt.gca()
     figure = plt.gcf()
     if figure.get_layout_engine() is None and figure.axes == [axes]:
-        # or what stands beside the Axes is cut off where a figure is saved
+        # or labels beside the Axes are cut off where a figure is saved
         figure.set_layout_engine("constrained")
     return axes
 
 
 def _picture(ax: Axes, values: npt.NDArray[Any], first: float, largest: float, cmap: str = _SIGNED) -> Any:
-    """Rows downwards from position ``first``, columns to the right."""
+    """Draw rows downwards from position ``first``, columns to the right."""
     rows, columns = values.shape
     fine = max(rows, columns) > CELLS
     if fine:
@@ -110,7 +110,7 @@ def _picture(ax: Axes, values: npt.NDArray[Any], first: float, largest: float, c
 
 
 def _readable(number: float) -> str:
-    """Three digits, and all those before the point."""
+    """Return three digits, and all those before the point."""
     return f"{number:.3g}" if number < 1000 else f"{number:,.0f}"
 
 
@@ -202,12 +202,12 @@ def angles(
 
 
 def _clocks_of(encoding: Encoding) -> npt.NDArray[np.float64]:
-    """The distinct frequencies, the fastest first."""
+    """Return the distinct frequencies, the fastest first."""
     return np.unique(np.abs(encoding.frequencies))[::-1]
 
 
 def _hands(frequencies: npt.NDArray[np.float64]) -> Encoding:
-    """For each frequency how far up its hand points, which is the sine, and how far to the right."""
+    """Return an encoding of each frequency's hand: the sine is how far up it points, the cosine how far to the right."""
     return Encoding(np.repeat(frequencies, 2), np.tile([0.0, 0.25], len(frequencies)))
 
 
@@ -315,7 +315,7 @@ def sinusoids(
 
 
 def _spread(encoding: Encoding, rows: int) -> list[int]:
-    """One column of each of four frequencies, from the highest to one of which a period can be seen."""
+    """Return one column of each of four frequencies, from the highest to one of which a period can be seen."""
     lengths = np.abs(encoding.wavelengths)
     _, first = np.unique(lengths, return_index=True)
     seen = [c for c in first.tolist() if lengths[c] <= 2 * rows] or first[:1].tolist()
@@ -420,9 +420,9 @@ def clocks(
     every = _clocks_of(encoding)
     shown = min(count_of(pairs, "pairs", 1), len(every))
     frequencies = every[np.linspace(0, len(every) - 1, shown).round().astype(int)]
-    given = convert(positions, 1)
-    times = given.rounded().reshape(-1)
-    hands = encode(_hands(frequencies)._plans, given, times.dtype)
+    converted = convert(positions, 1)
+    times = converted.rounded().reshape(-1)
+    hands = encode(_hands(frequencies)._plans, converted, times.dtype)
     axes = _axes(ax)
     across, down = _spacing(axes, shown, len(times))
     for i, row in enumerate(hands.reshape(len(times), shown, 2)):
@@ -446,13 +446,13 @@ def clocks(
 
 
 def _labels(positions: Any, numbers: npt.NDArray[np.float64]) -> list[str]:
-    """Positions as they were given: times as times, and not as seconds."""
-    given = np.asarray(positions).reshape(-1)
-    return [str(time) for time in given] if given.dtype.kind in "mM" else [f"{number:.15g}" for number in numbers]
+    """Return labels of positions: times as times, and not as seconds."""
+    values = np.asarray(positions).reshape(-1)
+    return [str(time) for time in values] if values.dtype.kind in "mM" else [f"{number:.15g}" for number in numbers]
 
 
 def _spacing(axes: Axes, columns: int, rows: int) -> tuple[float, float]:
-    """Distances of the clocks that fill the Axes, whatever their shape is."""
+    """Return distances of the clocks that fill the Axes, whatever their shape is."""
     box = axes.get_window_extent()
     wide, high = CLOCK * columns, CLOCK * max(rows, 1)
     shape = box.height / box.width if box.width > 0 else high / wide
@@ -496,8 +496,8 @@ def shift(
     3
     """
     what, encoding = encoding, _encoding(encoding, d_model)
-    given: Any = offset
-    matrix = encoding.transition_matrix(given)
+    distance: Any = offset
+    matrix = encoding.transition_matrix(distance)
     # the matrix has taken the offset, so it is a number or a time
     moved = float(convert(offset, 1, "offset").rounded())
     by = f"{offset:.6g}" if isinstance(offset, (int, float)) else str(offset)
@@ -527,7 +527,7 @@ def shift(
 
 
 def _matrix_columns(encoding: Encoding) -> npt.NDArray[np.intp]:
-    """All columns, or those of frequencies that are equally spaced among all; partners stay together."""
+    """Return all columns, or those of frequencies that are equally spaced among all; partners stay together."""
     if encoding.d_model <= MATRIX:
         return np.arange(encoding.d_model)
     every, which = np.unique(np.abs(encoding.frequencies), return_inverse=True)

@@ -46,7 +46,7 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-# what periods take the place of, with the defaults
+# the arguments that periods replace, and their defaults
 _SCHEDULE = {"d_model": 16, "base": 10000.0, "freq_shift": 0.0, "first": 1.0}
 
 
@@ -152,7 +152,7 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X: Any) -> Array:
-        """The sines and cosines of every column.
+        """Return the sines and cosines of every column.
 
         Parameters
         ----------
@@ -173,12 +173,12 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
         columns = self._columns(X, reset=False)
         d, result_type = self.encoding_.d_model, wanted_type(self.dtype)
         result = np.empty((len(columns[0]), len(columns) * d), result_type)
-        for i, given in enumerate(columns):
-            encode(self.encoding_._plans, given, result_type, result[:, i * d : (i + 1) * d])
+        for i, column in enumerate(columns):
+            encode(self.encoding_._plans, column, result_type, result[:, i * d : (i + 1) * d])
         return result
 
     def get_feature_names_out(self, input_features: Any = None) -> Array:
-        """Names of the columns that `transform` makes: ``time_sin0, time_cos0, time_sin1, ..``.
+        """Return the names of the columns that `transform` makes: ``time_sin0, time_cos0, time_sin1, ..``.
 
         Parameters
         ----------
@@ -219,7 +219,7 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
         return fourier_features(cycles, layout=layout)
 
     def _columns(self, X: Any, *, reset: bool) -> list[Converted]:
-        """The positions of each column."""
+        """Return the positions of each column."""
         if not (hasattr(X, "iloc") and hasattr(X, "columns")):
             values = validate_data(self, X, reset=reset, ensure_all_finite="allow-nan")
             return [convert(column, 1, "X") for column in values.T]
@@ -230,7 +230,7 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
         columns = []
         for i, label in enumerate(X.columns):
             name = f"X[{label!r}]"
-            given = convert(X.iloc[:, i], 1, name)
-            check_array(given.rounded()[:, np.newaxis], ensure_all_finite="allow-nan", estimator=self, input_name=name)
-            columns.append(given)
+            column = convert(X.iloc[:, i], 1, name)
+            check_array(column.rounded()[:, np.newaxis], ensure_all_finite="allow-nan", estimator=self, input_name=name)
+            columns.append(column)
         return columns

@@ -1,4 +1,4 @@
-"""What follows from the angle addition theorem: moving, comparing and finding encoded positions.
+"""Uses of the angle addition theorem: moving, comparing and finding encoded positions.
 
 partners: for each column the one that is a quarter turn ahead or behind, and which, as `Sinusoids.partners` has it.
 """
@@ -30,23 +30,23 @@ _WORK_SPACE = 1 << 26
 
 
 def _offset(plans: Plans, offset: Any) -> Converted:
-    """An offset of one position."""
-    given = _finite(plans, offset, "offset")
-    if given.shape != ():
+    """Return an offset of one position."""
+    converted = _finite(plans, offset, "offset")
+    if converted.shape != ():
         wanted = "one number" if plans.sinusoids.axes == 1 else f"{plans.sinusoids.axes} numbers, one for each axis"
         raise ValueError(f"offset must be {wanted}, not {offset!r}")
-    return given
+    return converted
 
 
 def _finite(plans: Plans, offsets: Any, name: str) -> Converted:
-    given = convert(offsets, plans.sinusoids.axes, name)
-    if given.invalid_rows() is not None:
+    converted = convert(offsets, plans.axes, name)
+    if converted.invalid_rows() is not None:
         raise ValueError(f"{name} must be finite, not {offsets!r}")
-    return given
+    return converted
 
 
 def _cosines_and_sines(plans: Plans, offsets: Converted) -> tuple[Floats, Floats]:
-    """Of the angles that offsets are for each column: (..., d)."""
+    """Return the cosines and sines, each (..., d), of the offsets' angles in each column."""
     values = encode(plans.derived("quadratures", plans.sinusoids.quadratures), offsets, FLOAT64.stored)
     return values[..., : plans.width], values[..., plans.width :]
 
@@ -89,18 +89,18 @@ def transition_matrix(plans: Plans, partners: Partners, offset: Any) -> Floats:
 
 def similarity(plans: Plans, partners: Partners, offsets: Any) -> Array:
     _, ahead = partners
-    given, sinusoids = _finite(plans, offsets, "offsets"), plans.sinusoids
+    distances, sinusoids = _finite(plans, offsets, "offsets"), plans.sinusoids
     squares = sinusoids.amplitudes**2
     # each pair has the square of its amplitude once; a constant column its own value squared
     anywhere = encode(plans, Converted(np.zeros((1, sinusoids.axes))), FLOAT64.stored)[0]
     still = float((anywhere[ahead == 0] ** 2).sum())
     weights = np.where(ahead == 0, 0.0, squares / 2)
-    result = np.empty(len(given))
+    result = np.empty(len(distances))
     step = max(1, _BLOCK_VALUES // plans.width)
-    for first in range(0, len(given), step):
-        cosine, _ = _cosines_and_sines(plans, given.rows(slice(first, first + step)))
+    for first in range(0, len(distances), step):
+        cosine, _ = _cosines_and_sines(plans, distances.rows(slice(first, first + step)))
         result[first : first + step] = (cosine * weights).sum(axis=1) + still
-    return result.reshape(given.shape)[()]
+    return result.reshape(distances.shape)[()]
 
 
 def locate(plans: Plans, encoded: Any, low: Any, high: Any) -> tuple[Floats, Floats]:
@@ -144,13 +144,13 @@ def _rows(plans: Plans, positions: Array, dtype: np.dtype[Any] = FLOAT64.stored)
 
 
 def _size(rows: Floats) -> Floats:
-    """The largest value of each row, at least 1: divided by it, no row overflows when it is squared."""
+    """Return the largest value of each row, at least 1: divided by it, no row overflows when it is squared."""
     sizes: Floats = np.maximum(np.abs(rows).max(axis=1), 1.0)
     return sizes
 
 
 def _coarse(plans: Plans, rows: Floats, begin: float, end: float, count: int) -> Floats:
-    """The best of a grid that is finer than the shortest wave."""
+    """Return the best positions of a grid that is finer than the shortest wave."""
     step = (end - begin) / (count - 1)
     best, where = np.full(len(rows), np.inf), np.zeros(len(rows))
     size = _size(rows)
@@ -169,14 +169,14 @@ def _coarse(plans: Plans, rows: Floats, begin: float, end: float, count: int) ->
 
 
 def _product(a: Array, b: Array) -> Array:
-    """The matrix product; or a MemoryError, as OpenBLAS ends the process where it finds no room for its work space."""
+    """Return the matrix product, or raise a MemoryError: OpenBLAS ends the process where it cannot allocate its buffer."""
     np.empty(_WORK_SPACE, np.uint8)
     product: Array = a @ b
     return product
 
 
 def _refine(plans: Plans, rows: Floats, positions: Floats, begin: float, end: float) -> Floats:
-    """Gauss-Newton from the grid's best; a step is taken only where it brings the row nearer."""
+    """Improve the grid's best positions by Gauss-Newton steps, each taken only where it brings the row nearer."""
     slope = plans.derived("derivative", plans.sinusoids.derivative)
     size = _size(rows)[:, np.newaxis]
     difference = rows - _rows(plans, positions)

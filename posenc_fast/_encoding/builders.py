@@ -1,4 +1,4 @@
-"""The builders: from the knobs that people know to an Encoding."""
+"""Builders of an Encoding, from the options that other programs have."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _schedule_of(frequencies: Any, name: str) -> Schedule:
 
 
 def columns_of(counts: Sequence[int], layout: Layout) -> npt.NDArray[np.intp]:
-    """Function and frequency of each column, (2, d), for so many frequencies a function."""
+    """Return the function and the frequency of each column, (2, d); counts: frequencies of each function."""
     columns = np.stack([np.repeat(np.arange(len(counts)), counts), np.concatenate([np.arange(n) for n in counts])])
     return columns if layout == "concatenated" else columns[:, np.argsort(columns[1], kind="stable")]
 
@@ -113,7 +113,7 @@ def positional_encoding(
     out: npt.NDArray[Any] | None = None,
     workers: int | None = None,
 ) -> npt.NDArray[Any]:
-    """The sinusoidal position encoding of a sequence: ``sinusoidal(d_model, ...).table(length, ...)``.
+    """Return the sinusoidal position encoding of a sequence: ``sinusoidal(d_model, ...).table(length, ...)``.
 
     Parameters
     ----------
@@ -180,7 +180,7 @@ def sinusoidal(
     odd: Odd = "crop",
     scale: float = 1.0,
 ) -> Encoding:
-    """Sinusoids of geometrically spaced frequencies: the position encoding of the transformer, and its relatives.
+    """Return sinusoids of geometrically spaced frequencies: the transformer's position encoding and its relatives.
 
     Parameters
     ----------
@@ -319,7 +319,7 @@ def fourier_features(
     layout: Layout = "concatenated",
     scale: float = 1.0,
 ) -> Encoding:
-    """Sinusoids of given frequencies: random Fourier features, NeRF bands, dense matrices over several axes.
+    """Return sinusoids of any frequencies: random Fourier features, NeRF bands, dense matrices over several axes.
 
     Parameters
     ----------
@@ -361,22 +361,22 @@ def fourier_features(
     schedule: Schedule
     if isinstance(frequencies, Schedule):
         schedule, index = frequencies, np.arange(len(frequencies))[:, np.newaxis]
-        given: Any = schedule
+        written: Any = schedule
     else:
         values = real_array(frequencies, "frequencies")
         if values.ndim not in (1, 2) or values.size == 0:
             raise ValueError(f"frequencies has shape {values.shape}, but must have (k,) or (k, axes), none of them 0")
-        (schedule, index), given = explicit(values), values.copy()
+        (schedule, index), written = explicit(values), values.copy()
     function, row = columns_of([len(index)] * len(names), layout)
     return Encoding._of(
         Sinusoids((schedule,), index[row], *_phases_and_amplitudes(function, names, factor)),
-        recipe_of("fourier_features", given, usual=_USUAL_FEATURES, functions=names, layout=layout, scale=factor),
+        recipe_of("fourier_features", written, usual=_USUAL_FEATURES, functions=names, layout=layout, scale=factor),
     )
 
 
 @hinted
 def join(encodings: Sequence[Encoding], *, axes: Sequence[int | Sequence[int]] | None = None) -> Encoding:
-    """Columns of several encodings side by side, over several axes.
+    """Return the columns of several encodings side by side, over several axes.
 
     Parameters
     ----------
@@ -403,8 +403,8 @@ def join(encodings: Sequence[Encoding], *, axes: Sequence[int | Sequence[int]] |
     >>> pf.join([row, column]).encode([3, 5]).shape
     (10,)
     """
-    given: Any = encodings
-    parts = list(given) if isinstance(given, Iterable) else []
+    items: Any = encodings
+    parts = list(items) if isinstance(items, Iterable) else []
     if not parts or not all(isinstance(part, Encoding) for part in parts):
         raise TypeError(f"encodings must be a sequence of at least one Encoding, not {encodings!r}")
     if axes is None:
@@ -413,9 +413,7 @@ def join(encodings: Sequence[Encoding], *, axes: Sequence[int | Sequence[int]] |
     elif not isinstance(axes, Sequence):
         raise TypeError(f"axes must be a sequence with the axis of each encoding, not {axes!r}")
     else:
-        places = [
-            [count_of(a, "axes", 0) for a in (given if isinstance(given, Sequence) else [given])] for given in axes
-        ]
+        places = [[count_of(a, "axes", 0) for a in (each if isinstance(each, Sequence) else [each])] for each in axes]
     if len(places) != len(parts) or any(len(p) != part.ndim for p, part in zip(places, parts, strict=False)):
         raise ValueError(f"axes={axes!r} must name, for each of the {len(parts)} encodings, as many axes as it has")
     count = max(a for place in places for a in place) + 1

@@ -39,7 +39,7 @@ def reorder_columns(
 def reorder_columns(
     array: npt.ArrayLike, source: ColumnOrder, target: ColumnOrder, *, axis: int = -1, odd: LastColumn = "crop"
 ) -> npt.NDArray[Any]:
-    """The columns of a table, or the rows or columns of a weight matrix, in another order.
+    """Return the columns of a table, or the rows or columns of a weight matrix, in another order.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ def reorder_columns(
 
 
 def _columns(d: int, interleaved: bool, cos_first: bool) -> list[tuple[bool, int]]:
-    """For each column whether it is a cosine, and of which frequency."""
+    """Return for each column whether it is a cosine, and of which frequency."""
     first, second = [(cos_first, i) for i in range(-(-d // 2))], [(not cos_first, i) for i in range(d // 2)]
     if not interleaved:
         return first + second

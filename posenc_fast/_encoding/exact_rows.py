@@ -16,20 +16,18 @@ from .sinusoids import Sinusoids
 
 __all__ = ["exact_row"]
 
-_BITS = 160
-
 
 def _bits_of(number: Fraction) -> int:
-    """Bits before the binary point, at least 0."""
+    """Return the number of bits before the binary point, at least 0."""
     return max(0, number.numerator.bit_length() - number.denominator.bit_length() + 1)
 
 
 def exact_row(sinusoids: Sinusoids, position: list[Fraction], single: bool) -> npt.NDArray[np.float64]:
-    """(2, d): high and low parts of a row."""
+    """Return the high and low parts of a row: (2, d)."""
     waves = sinusoids.waves()
     # whole turns are to be known to the last, whether the position has so many or the frequency
     largest = max(0, math.frexp(np.abs(sinusoids.radians()).max())[1])
-    bits = _BITS + max(_bits_of(p) for p in position) + largest + 64
+    bits = _exact.PAIR_BITS + max(_bits_of(p) for p in position) + largest + 64
     frequencies: list[Fraction] = []
     for schedule in sinusoids.schedules:
         frequencies += _schedule.exact_turns(schedule, bits)
@@ -43,7 +41,7 @@ def exact_row(sinusoids: Sinusoids, position: list[Fraction], single: bool) -> n
                     k = waves.frequency[j, a]
                     angle += np.float32(float(p)) * np.float32(sinusoids.radians()[k] if k >= 0 else 0.0)
                 angle += np.float32(2 * np.pi * waves.residual[j])
-                # what is beyond float32 has no sine
+                # an angle beyond float32 has no sine
                 infinite[j] = not np.isfinite(angle)
                 angles.append((0, 0) if infinite[j] else _in_turns(Fraction(*angle.as_integer_ratio()), bits + 128))
     else:
@@ -53,8 +51,10 @@ def exact_row(sinusoids: Sinusoids, position: list[Fraction], single: bool) -> n
                 k = waves.frequency[j, a]
                 if k >= 0:
                     total += p * frequencies[k]
-            angles.append(_exact.divide(total.numerator, total.denominator, _BITS + 64 + _bits_of(abs(total))))
-    pairs = [_exact.sincos_turns(angle, _BITS) for angle in angles]
+            angles.append(
+                _exact.divide(total.numerator, total.denominator, _exact.PAIR_BITS + 64 + _bits_of(abs(total)))
+            )
+    pairs = [_exact.sincos_turns(angle, _exact.PAIR_BITS) for angle in angles]
     columns = []
     for c in range(sinusoids.width):
         mantissa, exponent = pairs[waves.wave[c]][waves.quadrant[c] % 2]

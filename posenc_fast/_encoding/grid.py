@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack, get_args, overload
 
 import numpy as np
@@ -35,7 +34,7 @@ POINTS = 1 << 16
 
 
 class _Part(NamedTuple):
-    """Some columns of an encoding, and what computes them."""
+    """Some columns of an encoding, and the encoding of these alone."""
 
     columns: npt.NDArray[np.intp] | slice
     encoding: Encoding
@@ -84,7 +83,7 @@ def grid(
     out: Array | None = None,
     workers: int | None = None,
 ) -> Array:
-    """The encodings of all points of a grid.
+    """Return the encodings of all points of a grid.
 
     Parameters
     ----------
@@ -151,28 +150,23 @@ def filled(
     result: Array | None = None,
     threads: int = 1,
 ) -> Array:
-    """The encodings of all points of coordinates that were checked."""
+    """Return the encodings of all points of checked coordinates."""
     shape = (*(length_of(coordinates[a]) for a in order), encoding.d_model)
     if len(order) == 1:
         return _rows(encoding, coordinates[0], result_type, threads, result)
-    given = result is not None
+    warm = result is not None
     if result is None:
         result = new(shape, result_type)
     if result.size == 0:
         return result
     parts, mixed = _parts(encoding)
-    points, unit, form = ([], None, "") if mixed is None else _points(coordinates)
-    missing = [_missing(coordinates[a]) for a in order]
-    tables = []
-    for place, a in enumerate(order):
-        part = parts[a]
-        table = np.zeros((shape[place], encoding.d_model), result_type)
-        if part is not None:
-            table[:, part.columns] = _rows(part.encoding, coordinates[a], result_type, threads)
-        tables.append(table.view(np.uint16))
+    tables = [_table(encoding, parts[a], coordinates[a], result_type, threads) for a in order]
+    # before the first value is written, as out may be the memory of coordinates
+    missing = [None if isinstance(axis, range) else axis.invalid_rows() for axis in (coordinates[a] for a in order)]
+    points = None if mixed is None else _Points(coordinates)
     engine = encoding._plans.engine()
     # columns that read several axes are written afterwards, to what is there best still in the cache
-    stores = Target(result, warm=given).stores() if mixed is None else 0
+    stores = Target(result, warm=warm).stores() if mixed is None else 0
 
     def fill(rows: slice) -> None:
         target = result[rows].view(np.uint16)
@@ -185,31 +179,54 @@ def filled(
         engine.module.merge(engine.level, outer.reshape(-1, outer.shape[-1]), tables[-1], made, stores)
         if flat is None:
             target[...] = made.reshape(target.shape)
-        if mixed is not None and unit is not None:
-            where = np.empty((*target.shape[:-1], len(order)), points[0].dtype)
-            for place, a in enumerate(order):
-                where[..., a] = _along(points[a][rows] if place == 0 else points[a], place, len(order))
-            flat = where.reshape(math.prod(where.shape[:-1]), len(order))
-            given = Converted(flat, unit, shape=where.shape[:-1], form=form)
-            result[rows][..., mixed.columns] = encode(mixed.encoding._plans, given, result_type)
+        if mixed is not None and points is not None:
+            positions = points.among(rows, order)
+            result[rows][..., mixed.columns] = encode(mixed.encoding._plans, positions, result_type)
 
     values = BLOCK if mixed is None else POINTS * encoding.d_model
     step = max(1, min(values * shape[0] // result.size, -(-shape[0] // threads)))
     slices = (slice(i, min(i + step, shape[0])) for i in range(0, shape[0], step))
     _threads.run(fill, slices, threads if result.size >= WORTH_A_THREAD else 1)
-    for place, where_none in enumerate(missing):
-        if where_none is not None:
-            np.moveaxis(result, place, 0)[where_none] = np.nan
+    for place, rows in enumerate(missing):
+        if rows is not None:
+            np.moveaxis(result, place, 0)[rows] = np.nan
     return result
 
 
+def _table(
+    encoding: Encoding, part: _Part | None, axis: range | Converted, result_type: np.dtype[Any], threads: int
+) -> Array:
+    """Return the columns that read an axis, zeros in all others: one row for each coordinate, as 16-bit integers."""
+    table = np.zeros((length_of(axis), encoding.d_model), result_type)
+    if part is not None:
+        table[:, part.columns] = _rows(part.encoding, axis, result_type, threads)
+    return table.view(np.uint16)
+
+
+class _Points:
+    """The coordinates of all axes in one type that holds them, for points that are written down."""
+
+    def __init__(self, coordinates: list[range | Converted]) -> None:
+        axes = [of_range(axis) if isinstance(axis, range) else axis for axis in coordinates]
+        self.axes, self.unit, self.form = together(axes)
+
+    def among(self, rows: slice, order: list[int]) -> Converted:
+        """Return the points of some rows of the result, whose dimension i is the axis order[i]."""
+        axes = [self.axes[a][rows] if place == 0 else self.axes[a] for place, a in enumerate(order)]
+        points = np.empty((*map(len, axes), len(order)), axes[0].dtype)
+        for place, a in enumerate(order):
+            points[..., a] = axes[place].reshape(*[1] * place, -1, *[1] * (len(order) - place - 1))
+        flat = points.reshape(math.prod(points.shape[:-1]), len(order))
+        return Converted(flat, self.unit, shape=points.shape[:-1], form=self.form)
+
+
 def part_of(axis: range | Converted, rows: slice) -> range | Converted:
-    """Some of the coordinates of an axis."""
+    """Return some of the coordinates of an axis."""
     return axis[rows] if isinstance(axis, range) else axis.rows(rows)
 
 
 def order_of(indexing: Indexing, count: int) -> list[int]:
-    """Which axis each dimension of the result is; as well, which dimension each axis is."""
+    """Return the axis of each dimension of the result, which is the dimension of each axis as well."""
     one_of(indexing, "indexing", INDEXINGS)
     order = list(range(count))
     if indexing == "xy":
@@ -218,16 +235,16 @@ def order_of(indexing: Indexing, count: int) -> list[int]:
 
 
 def coordinates_of(axes: Any, count: int) -> list[range | Converted]:
-    """What was given for each axis, checked."""
-    given = list(axes) if isinstance(axes, Iterable) and not isinstance(axes, (str, bytes)) else None
-    if given is None or len(given) != count:
-        more = count == 1 and given is not None and len(given) > 1
+    """Return the coordinates of each axis, checked."""
+    each = list(axes) if isinstance(axes, Iterable) and not isinstance(axes, (str, bytes)) else None
+    if each is None or len(each) != count:
+        more = count == 1 and each is not None and len(each) > 1
         raise ValueError(
             f"axes must have a length or an array of coordinates for each of the encoding's {count} axes, not {axes!r}"
             + ("; join([...]) makes an encoding of several axes of one for each" if more else "")
         )
     result: list[range | Converted] = []
-    for a, axis in enumerate(given):
+    for a, axis in enumerate(each):
         name = f"axes[{a}]"
         if isinstance(axis, (int, np.integer)):
             result.append(range(count_of(axis, name, 0)))
@@ -261,25 +278,10 @@ def _rows(
     return encode(encoding._plans, axis, result_type, out, threads=threads)
 
 
-def _missing(axis: range | Converted) -> npt.NDArray[np.bool_] | None:
-    """Which coordinates have no value."""
-    return None if isinstance(axis, range) else axis.invalid_rows()
-
-
-def _points(coordinates: list[range | Converted]) -> tuple[list[Array], Fraction, str]:
-    """The coordinates of all axes in one type that holds them, their unit and their form."""
-    return together([of_range(axis) if isinstance(axis, range) else axis for axis in coordinates])
-
-
-def _along(array: Array, place: int, dims: int) -> Array:
-    """The array's first dimension as dimension ``place`` of ``dims``, those behind it at the end."""
-    return array.reshape(*[1] * place, len(array), *[1] * (dims - place - 1), *array.shape[1:])
-
-
 def _parts(encoding: Encoding) -> tuple[list[_Part | None], _Part | None]:
-    """The columns that read each axis alone (those that read none are the first axis'), and those that read several."""
-    found = encoding._derived.get("parts")
-    if found is None:
+    """Return the columns that read each axis alone (those that read none are the first axis'), and those that read several."""
+    parts = encoding._derived.get("parts")
+    if parts is None:
         sinusoids = encoding._sinusoids
         reads = sinusoids.radians()[sinusoids.index] != 0
         axis = np.where(reads.sum(axis=1) > 1, -1, reads.argmax(axis=1))
@@ -295,5 +297,5 @@ def _parts(encoding: Encoding) -> tuple[list[_Part | None], _Part | None]:
                 slice(first, last + 1) if adjacent else columns, encoding._of(chosen.along(a) if a >= 0 else chosen)
             )
 
-        found = encoding._derived["parts"] = ([part(a) for a in range(encoding.ndim)], part(-1))
-    return found
+        parts = encoding._derived["parts"] = ([part(a) for a in range(encoding.ndim)], part(-1))
+    return parts

@@ -40,7 +40,7 @@ _VALUES = 8192
 
 
 def periodic(periods: Any) -> Schedule:
-    """Frequencies of whole periods: ``2 pi / period``, as exact turns, so that whole periods are whole turns.
+    """Return the frequencies of whole periods: ``2 pi / period``, as exact turns, so that whole periods are whole turns.
 
     Parameters
     ----------
@@ -76,11 +76,11 @@ def periodic(periods: Any) -> Schedule:
     """
     if isinstance(periods, str) or not isinstance(periods, Iterable) or getattr(periods, "ndim", 1) != 1:
         raise ValueError(f"periods must be a sequence of periods, such as ['1D', '7D'], not {periods!r}")
-    given = list(periods)
-    if not given:
+    items = list(periods)
+    if not items:
         raise ValueError(f"periods must be at least one, not {periods!r}")
-    lengths = tuple(exact_period(period) for period in given)
-    times, numbers = ([each for each in given if _has_unit(each) is wanted] for wanted in (True, False))
+    lengths = tuple(exact_period(period) for period in items)
+    times, numbers = ([each for each in items if _has_unit(each) is united] for united in (True, False))
     if times and numbers:
         raise ValueError(
             f"periods has {numbers[0]!r} without a unit beside {times[0]!r}: give all of them one, as in '24h', or none, "
@@ -90,7 +90,7 @@ def periodic(periods: Any) -> Schedule:
 
 
 def exact_period(period: Any) -> Fraction:
-    """A period in units of position, or in seconds; or an error."""
+    """Return a period in units of position, or in seconds; or raise an error."""
     value = _exactly(period)
     if value <= 0:
         raise ValueError(f"periods must be positive, not {shown(period)}")
@@ -147,9 +147,9 @@ class Turns:
         self.inverse = np.array([pair(Fraction(1, 4 * n)) for n, _ in ratios]).T
 
     def of(self, positions: Positions, part: slice) -> Floats:
-        """(rows, 2 * periods): high parts, then low parts, of angles without whole turns.
+        """Return angles without whole turns, (rows, 2 * periods): the high parts, then the low parts.
 
-        A whole number of quarter turns is exactly that; what is no number has turns of no meaning.
+        A whole number of quarter turns is exactly that; for a position that is not finite the turns are arbitrary.
         """
         count = len(self.axes)
         result = np.empty((part.stop - part.start, 2 * count))
@@ -216,7 +216,7 @@ def _of_integers(magnitudes: npt.NDArray[np.uint64], ratios: npt.NDArray[np.uint
 
 
 def _of_any(integers: npt.NDArray[Any], period: Fraction) -> Pair:
-    """Of integers of Python, which take a hundred times as long."""
+    """Return the angles of Python integers, a hundred times as slow as those of arrays."""
     whole, parts = period.as_integer_ratio()
     sign, rest = np.where(integers < 0, -1.0, 1.0), 4 * (abs(integers) * parts % whole)
     quarters = (rest + whole // 2) // whole
@@ -233,7 +233,7 @@ def _sum(quarters: Floats, rest: Floats, rest_low: Floats) -> Pair:
 
 
 def _integers(positions: Positions, part: slice) -> tuple[npt.NDArray[Any], Fraction]:
-    """Any positions as integers of Python, (rows, axes), and what these count; 0 for what is no number."""
+    """Return any positions as Python integers, (rows, axes), and the unit that they count; 0 where one is not finite."""
     if isinstance(positions, Progression):
         unit = Fraction(1, math.lcm(positions.first.denominator, positions.each.denominator))
         i = np.arange(part.start, part.stop).astype(object)[:, np.newaxis]

@@ -22,7 +22,7 @@ _COLD, _PALE, _WARM = (33.0, 102.0, 172.0), (247.0, 247.0, 247.0), (178.0, 24.0,
 
 
 def figure(sinusoids: Sinusoids, title: str, columns: str) -> str:
-    """HTML: the title, and a picture with a row for each of the first positions (the same on all axes)."""
+    """Return HTML: the title, and a picture with a row for each of the first positions (the same on all axes)."""
     places = np.unique(np.linspace(0, sinusoids.width - 1, min(sinusoids.width, COLUMNS)).round().astype(int))
     positions = np.arange(ROWS)
     where = positions if sinusoids.axes == 1 else np.repeat(positions[:, np.newaxis], sinusoids.axes, axis=1)
@@ -44,7 +44,7 @@ def figure(sinusoids: Sinusoids, title: str, columns: str) -> str:
 
 
 def _png(levels: np.ndarray[tuple[int, ...], np.dtype[np.uint8]]) -> bytes:
-    """Of LEVELS colours; W3C, Portable Network Graphics, third edition."""
+    """Return a PNG of LEVELS colours; W3C, Portable Network Graphics, third edition."""
     height, width = levels.shape
     # no filter for any row
     rows = np.concatenate([np.zeros((height, 1), np.uint8), levels], axis=1).tobytes()

@@ -1,4 +1,4 @@
-"""What an engine computes an encoding with: its Plan for each form of positions, its Lattice of integers; all kept."""
+"""The engines' Plans of an encoding, for each form of positions, and Lattices of integers: made once, and kept."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _ROWS = 1 << 13
 
 
 class _Columns(NamedTuple):
-    """Where each column, its derivative by angle, and its wave's cosine and sine stand in a row of waves."""
+    """Places in a row of waves: of each column, its derivative by angle, and its wave's cosine and sine."""
 
     planar: bool
     runs: npt.NDArray[np.int32]
@@ -49,7 +49,7 @@ class Plans:
     """
 
     __slots__ = (
-        "_columns_found",
+        "_columns_kept",
         "_derived",
         "_kept",
         "_lattice_impossible",
@@ -72,18 +72,18 @@ class Plans:
         self._derived: dict[str, Plans] = {}
         self._turns: dict[Fraction, Turns] = {}
         self._least: dict[Fraction | int, Floats | None] = {}
-        self._columns_found: _Columns | None = None
+        self._columns_kept: _Columns | None = None
         self._lattice_impossible: bool | None = None
 
     def derived(self, name: str, make: Callable[[], Sinusoids]) -> Plans:
-        """Those of other sinusoids that are made of these."""
-        found = self._derived.get(name)
-        if found is None:
-            found = self._derived[name] = Plans(make(), self.pinned)
-        return found
+        """Return the plans of other sinusoids that are made of these."""
+        plans = self._derived.get(name)
+        if plans is None:
+            plans = self._derived[name] = Plans(make(), self.pinned)
+        return plans
 
     def _columns(self) -> _Columns:
-        columns = self._columns_found
+        columns = self._columns_kept
         if columns is None:
             waves, amplitudes = self.sinusoids.waves(), self.sinusoids.amplitudes
             count = len(waves.frequency)
@@ -100,7 +100,7 @@ class Plans:
 
             planar = min((False, True), key=lambda p: len(runs(place(waves.quadrant, p))))
             source, following = place(waves.quadrant, planar), waves.quadrant + 1
-            columns = self._columns_found = _Columns(
+            columns = self._columns_kept = _Columns(
                 planar,
                 runs(source),
                 source,
@@ -113,12 +113,12 @@ class Plans:
         return columns
 
     def plan(self, engine: Engine, form: str, unit: Fraction = Fraction(1), single: bool = False) -> tuple[Any, bool]:
-        """The Plan for positions of a form, and whether a component of ones is needed."""
+        """Return the Plan for positions of a form, and whether it takes a component of ones."""
         key: tuple[Any, ...] = (
             (engine.backend, form) if unit == 1 and not single else (engine.backend, form, unit, single)
         )
-        found: tuple[Any, bool] | None = self._kept.get(key)
-        if found is None:
+        kept: tuple[Any, bool] | None = self._kept.get(key)
+        if kept is None:
             sinusoids, columns = self.sinusoids, self._columns()
             waves = sinusoids.waves()
             phase = bool(waves.residual.any())
@@ -139,11 +139,11 @@ class Plans:
             plan = engine.module.Plan(
                 frequencies, largest, columns.source, columns.amplitude, columns.runs, columns.planar
             )
-            found = self._kept[key] = (plan, phase)
-        return found
+            kept = self._kept[key] = (plan, phase)
+        return kept
 
     def scalar_plan(self, engine: Engine) -> Any:
-        """The Plan that takes one float64 at a time; None with several axes, phases that are no quarter turns, or
+        """Return the Plan that takes one float64 a row; None with several axes, phases that are no quarter turns, or
         products in float32."""
         plan, phase = self.plan(engine, "real")
         sinusoids = self.sinusoids
@@ -155,7 +155,7 @@ class Plans:
         return plan
 
     def least(self, unit: Fraction) -> Floats | None:
-        """The least turns on each axis that are not zero, where products with them may underflow beside larger ones.
+        """Return the least turns on each axis that are not zero, where products with them may underflow beside larger ones.
 
         0 for those that are too small for two doubles to hold; None where the largest tell the engine enough.
         """
@@ -187,7 +187,7 @@ class Plans:
         return self._lattice_impossible
 
     def components(self, positions: Positions, part: slice, phase: bool, single: bool) -> Floats:
-        """What a Plan multiplies its frequencies with: rows ``part`` of the positions, and their turns about periods."""
+        """Return the factors of a Plan's frequencies: rows ``part`` of the positions, and their turns about periods."""
         periods = self.sinusoids.periods()
         if single:
             return positions.components(part, phase)
@@ -206,7 +206,7 @@ class Plans:
         return self._without_tiny(result, positions)
 
     def _without_tiny(self, components: Floats, positions: Positions) -> Floats:
-        """What the engine leaves to exact arithmetic where it would not see that the least of the angles is tiny."""
+        """Return components that the engine leaves to exact arithmetic where it cannot see that the least angle is tiny."""
         least = self.least(positions.unit)
         if least is None:
             return components
@@ -253,13 +253,13 @@ class Plans:
                     out[where] = np.where(values_of(kind, values) == 0, zeros, values)
 
     def lattice(self, engine: Engine, double_double: bool) -> tuple[Any, int]:
-        """The Lattice, and the binary logarithm of its span; None where there can be none."""
+        """Return the Lattice, and the binary logarithm of its span; None where there can be none."""
         key = (engine.backend, engine.level, double_double)
-        found: tuple[Any, int] | None = self._kept.get(key)
-        if found is None:
+        kept: tuple[Any, int] | None = self._kept.get(key)
+        if kept is None:
             if self.lattice_impossible():
-                found = self._kept[key] = (None, 0)
-                return found
+                kept = self._kept[key] = (None, 0)
+                return kept
             columns = self._columns()
             block_bits = max(2, min(6, (_OFFSET_VALUES // self.width).bit_length() - 1))
             span_bits = block_bits + 6
@@ -274,5 +274,5 @@ class Plans:
                 span_bits,
                 double_double,
             )
-            found = self._kept[key] = (lattice, span_bits)
-        return found
+            kept = self._kept[key] = (lattice, span_bits)
+        return kept

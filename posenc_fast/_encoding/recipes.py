@@ -22,7 +22,7 @@ SHOWN = 64
 
 
 def recipe_of(name: str, *arguments: Any, usual: Mapping[str, Any] | None = None, **options: Any) -> Recipe:
-    """A call, without the options that are as usual."""
+    """Return a call without the options that have their defaults (usual)."""
     kept = {
         key: value
         for key, value in options.items()
@@ -32,17 +32,17 @@ def recipe_of(name: str, *arguments: Any, usual: Mapping[str, Any] | None = None
 
 
 def option(recipe: Recipe, function: str, name: str, default: Any) -> Any:
-    """What an option was in a call of a function; None in another call."""
+    """Return an option of a call of that function; None for other calls."""
     return recipe[2].get(name, default) if isinstance(recipe, tuple) and recipe[0] == function else None
 
 
 def written(recipe: Recipe) -> str:
-    """All of it, as Python."""
+    """Return the whole recipe as Python."""
     return recipe if isinstance(recipe, str) else _text(recipe, None)
 
 
 def shown(recipe: Recipe) -> str:
-    """All of it; in angle brackets where long arrays were left out."""
+    """Return the recipe; in angle brackets where long arrays are shortened."""
     whole = recipe if isinstance(recipe, str) else _text(recipe, SHOWN)
     return f"<{whole}, shortened; its recipe is whole>" if ", .., " in whole else whole
 

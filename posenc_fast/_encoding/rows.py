@@ -1,4 +1,4 @@
-"""The ways to fill rows: integers from a lattice, any positions one by one, and what doubles cannot hold exactly."""
+"""The ways to fill rows: of integers from a lattice, of any positions one by one, of few positions in one call."""
 
 from __future__ import annotations
 
@@ -20,7 +20,17 @@ from .._positions.positions import EXACT_IN_FLOAT64, Converted, Positions, Progr
 from .exact_rows import exact_row
 from .plans import Plans
 
-__all__ = ["encode", "encode_at_once", "encode_one", "fill", "fill_progression", "sum_at_once", "table_at_once"]
+__all__ = [
+    "add",
+    "encode",
+    "encode_at_once",
+    "encode_one",
+    "fill",
+    "fill_progression",
+    "same_memory",
+    "sum_at_once",
+    "table_at_once",
+]
 
 # of real numbers whose item is a float or an int
 _REAL = frozenset(np.dtype(code) for code in "bBhHiIlLqQefd")
@@ -51,6 +61,45 @@ def encode(
         if rows is None:
             result[...] = target.out.view(dtype).reshape(result.shape)
     return result if out is None else out
+
+
+def add(
+    plans: Plans,
+    x: Array,
+    result: Array,
+    rows: Converted | tuple[Fraction | int, Fraction | int],
+    scale: float,
+    single: bool,
+    threads: int,
+) -> None:
+    """Write scale * x + encoding to result, x itself or other memory; rows: their positions, or the first and the step."""
+    # one batch of all rows where each has its own position, else batches that share the rows
+    batched = isinstance(rows, Converted) and rows.shape != x.shape[-2:-1]
+    dims = 2 if batched else 3
+    view_x, view = collapse(x, dims), collapse(result, dims)
+    if view_x is None or (x.strides[-1] != x.itemsize and plans.width > 1):
+        view_x = collapse(np.ascontiguousarray(x), dims)
+    assert view_x is not None
+    # rows of fractions are written twice, the second time those of integers among them
+    twice = isinstance(rows, tuple) and not (isinstance(rows[0], int) and isinstance(rows[1], int))
+    copied = view is None or (twice and same_memory(x, result))
+    if view is None or copied:
+        view = np.empty(view_x.shape, x.dtype)
+    if batched:
+        view_x, view = view_x[np.newaxis], view[np.newaxis]
+    target = Target(view, x=view_x, scale=scale)
+    if isinstance(rows, Converted):
+        rows.keep_from(result)
+        fill(plans, target, rows, single, threads)
+    else:
+        fill_progression(plans, target, *rows, single, threads)
+    if copied:
+        result[...] = view.reshape(result.shape)
+
+
+def same_memory(a: Array, b: Array) -> bool:
+    """Whether two arrays of one shape and type are the same values in memory."""
+    return a.strides == b.strides and a.__array_interface__["data"] == b.__array_interface__["data"]
 
 
 def fill_progression(
@@ -105,7 +154,7 @@ def fill(plans: Plans, target: Target, positions: Positions, single: bool, threa
     form, unit = positions.form, positions.unit
     single = single or plans.sinusoids.single_products
     if single:
-        # what a framework would be given: float64 numbers of the base unit, soon to be rounded to float32
+        # a framework's input: float64 numbers of the base unit, rounded to float32 by the engine
         positions, form, unit = as_float64(positions), "real", Fraction(1)
     plan, phase = plans.plan(engine, form, unit, single)
     stores = target.stores(each=True)
@@ -281,7 +330,7 @@ def _memory(out: Any, shape: tuple[int, ...], form: Format) -> Array | None:
 
 
 def _integers_of(first: Fraction, each: Fraction) -> tuple[int, int]:
-    """The first i >= 0 for which first + i * each is an integer, and the distance to the next; (sys.maxsize, 1) if none."""
+    """Return the first i >= 0 for which first + i * each is an integer, and the distance to the next; (sys.maxsize, 1) if none."""
     denominator = math.lcm(first.denominator, each.denominator)
     a, c = int(first * denominator), int(each * denominator)
     common = math.gcd(c, denominator)
@@ -294,7 +343,7 @@ def _integers_of(first: Fraction, each: Fraction) -> tuple[int, int]:
 def _lattice_points(
     begin: int, step: int, rows: int, span_bits: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
-    """Integers begin + i * step of 64 bits as multiples of a span and offsets."""
+    """Return integers begin + i * step of 64 bits as multiples of a span and offsets."""
     # modulo 2**64 the sum is right for int64 and for uint64; the first span of each row tells them apart
     i = np.arange(rows, dtype=np.uint64)
     span, offset = divmod(begin, 1 << span_bits)

@@ -116,7 +116,7 @@ class Sinusoids:
     # ---- others made of these -----------------------------------------------------------------------------------
 
     def take(self, columns: npt.ArrayLike) -> Sinusoids:
-        """Some columns, in any order; -1 is a column of zeros."""
+        """Return some columns, in any order; -1 is a column of zeros."""
         chosen = np.asarray(columns)
         zero = chosen < 0
         return Sinusoids(
@@ -127,7 +127,7 @@ class Sinusoids:
         )
 
     def with_(self, *, phases: Array | None = None, amplitudes: Array | None = None) -> Sinusoids:
-        """The same frequencies with other phases or amplitudes."""
+        """Return the same frequencies with other phases or amplitudes."""
         return Sinusoids(
             self.schedules,
             self.index,
@@ -136,22 +136,22 @@ class Sinusoids:
         )
 
     def along(self, axis: int) -> Sinusoids:
-        """The same columns over one of their axes alone."""
+        """Return the same columns over one of their axes alone."""
         return Sinusoids(self.schedules, self.index[:, [axis]], self.phases, self.amplitudes)
 
     def quadratures(self) -> Sinusoids:
-        """The cosines of all columns' angles without their phases, then the sines."""
+        """Return the cosines of all columns' angles without their phases, then the sines."""
         index = np.concatenate([self.index, self.index])
         return Sinusoids(self.schedules, index, np.repeat([0.25, 0.0], self.width), np.ones(2 * self.width))
 
     def derivative(self) -> Sinusoids:
-        """The derivatives of columns of one axis by position."""
+        """Return the derivatives of columns of one axis by position."""
         return self.with_(phases=self.phases + 0.25, amplitudes=self.amplitudes * self.radians()[self.index[:, 0]])
 
     # ---- what follows from them, once ---------------------------------------------------------------------------
 
     def radians(self) -> Floats:
-        """All frequencies, rounded to float64, and a zero behind them for the index -1."""
+        """Return all frequencies, rounded to float64, and a zero behind them for the index -1."""
         values: Floats | None = self._known.get("radians")
         if values is None:
             parts = [schedules_of.radians(schedule) for schedule in self.schedules]
@@ -159,9 +159,9 @@ class Sinusoids:
         return values
 
     def turns(self, unit: Fraction, multiple: int) -> Floats:
-        """All frequencies in turns as sums of two doubles (2, n), and a zero behind them for the index -1.
+        """Return all frequencies in turns as sums of two doubles (2, n), and a zero behind them for the index -1.
 
-        Zeros for exact periods: what they are multiplied with comes reduced to turns.
+        Zeros for exact periods, whose positions are reduced to turns before.
         """
         parts = [
             np.zeros((2, len(schedule)))
@@ -172,27 +172,27 @@ class Sinusoids:
         return np.concatenate([*parts, np.zeros((2, 1))], axis=1)
 
     def periods(self) -> list[Period]:
-        """The exact periods, by axis."""
-        found: list[Period] | None = self._known.get("periods")
-        if found is None:
-            found, first = [], 0
+        """Return the exact periods, by axis."""
+        periods: list[Period] | None = self._known.get("periods")
+        if periods is None:
+            periods, first = [], 0
             for schedule in self.schedules:
                 if isinstance(schedule, Periodic):
                     for k, period in enumerate(schedule.periods, first):
                         axes = np.flatnonzero((self.index == k).any(axis=0)).tolist()
-                        found += [Period(a, k, period) for a in axes]
+                        periods += [Period(a, k, period) for a in axes]
                 first += len(schedule)
-            self._known["periods"] = found
-        return found
+            self._known["periods"] = periods
+        return periods
 
     def single(self) -> Floats:
-        """The same in radians, rounded to float32."""
+        """Return all frequencies in radians, rounded to float32, as sums of two doubles."""
         with np.errstate(over="ignore"):
             rounded = self.radians().astype(np.float32).astype(np.float64)
         return np.stack([rounded, np.zeros_like(rounded)])
 
     def waves(self) -> Waves:
-        """Different frequencies and residual phases, and how the columns come from them."""
+        """Return the different frequencies and residual phases, and how the columns come from them."""
         waves: Waves | None = self._known.get("waves")
         if waves is None:
             quarters = np.rint(4 * self.phases)
@@ -212,14 +212,14 @@ class Sinusoids:
         return waves
 
     def partners(self) -> Partners | int:
-        """For each column the one that is a quarter turn ahead of it or behind, and +1 or -1 for which.
+        """Return for each column the one that is a quarter turn ahead of it or behind, and +1 or -1 for which.
 
         A column of frequency zero is its own partner, with 0. Or the first column that has none.
         """
-        found: Partners | int | None = self._known.get("partners")
-        if found is None:
-            found = self._known["partners"] = self._partners()
-        return found
+        partners: Partners | int | None = self._known.get("partners")
+        if partners is None:
+            partners = self._known["partners"] = self._partners()
+        return partners
 
     def _partners(self) -> Partners | int:
         waves = self.waves()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Self, Unpack, overload
 
 import numpy as np
 import numpy.typing as npt
 
-from .._engine.blocks import Target, collapse, one_thread
+from .._engine.blocks import Target, one_thread
 from .._numbers.arguments import (
     check_precision,
     check_size,
@@ -23,12 +24,22 @@ from .._numbers.formats import float_type, wanted_type
 from .._numbers.schedule import Schedule, explicit
 from .._numbers.signatures import DType, EncodeOptions, Float, TableOptions
 from .._positions.conversion import convert
+from .._positions.positions import Converted
 from ..typing import Layout, Precision
 from . import algebra as _algebra
 from . import recipes
 from .plans import Plans
 from .recipes import Recipe, recipe_of
-from .rows import encode, encode_at_once, encode_one, fill, fill_progression, sum_at_once, table_at_once
+from .rows import (
+    add,
+    encode,
+    encode_at_once,
+    encode_one,
+    fill_progression,
+    same_memory,
+    sum_at_once,
+    table_at_once,
+)
 from .sinusoids import Partners, Sinusoids
 
 if TYPE_CHECKING:
@@ -96,8 +107,8 @@ class Encoding:
             (schedule, index), written = explicit(values), values.copy()
         d = len(index)
         arrays: list[Floats] = []
-        for name, given in (("phases", phases), ("amplitudes", amplitudes)):
-            array = real_array(given, name)
+        for name, column in (("phases", phases), ("amplitudes", amplitudes)):
+            array = real_array(column, name)
             if array.shape not in ((), (d,)):
                 raise ValueError(
                     f"{name} has shape {array.shape}, but must be one number or have shape ({d},), as many as frequencies"
@@ -110,7 +121,7 @@ class Encoding:
 
     @classmethod
     def _of(cls, sinusoids: Sinusoids, recipe: Recipe = "") -> Self:
-        """What the builders make: recipe is the call that made it."""
+        """Return an encoding of these columns; recipe: the call that made it."""
         self = cls.__new__(cls)
         self._set(sinusoids, recipe)
         return self
@@ -171,17 +182,17 @@ class Encoding:
 
     @property
     def base(self) -> float | None:
-        """That of `sinusoidal`, if it was made by that from a base; else None."""
-        given: float | None = recipes.option(self._recipe, "sinusoidal", "base", 10000.0)
-        return None if recipes.option(self._recipe, "sinusoidal", "frequencies", None) is not None else given
+        """The base of `sinusoidal`, if that made it from a base; else None."""
+        base: float | None = recipes.option(self._recipe, "sinusoidal", "base", 10000.0)
+        return None if recipes.option(self._recipe, "sinusoidal", "frequencies", None) is not None else base
 
     @property
     def layout(self) -> Layout | None:
-        """That of `sinusoidal` or `fourier_features`, if it was made by one of these; else None."""
-        found: Layout | None = recipes.option(self._recipe, "sinusoidal", "layout", "interleaved")
-        if found is None:
-            found = recipes.option(self._recipe, "fourier_features", "layout", "concatenated")
-        return found
+        """The layout of `sinusoidal` or `fourier_features`, if one of these made it; else None."""
+        layout: Layout | None = recipes.option(self._recipe, "sinusoidal", "layout", "interleaved")
+        if layout is None:
+            layout = recipes.option(self._recipe, "fourier_features", "layout", "concatenated")
+        return layout
 
     @property
     def d_model(self) -> int:
@@ -246,7 +257,7 @@ class Encoding:
         out: Array | None = None,
         workers: int | None = None,
     ) -> Array:
-        """Rows of the positions ``start + i * step``.
+        """Return the rows of the positions ``start + i * step``.
 
         Parameters
         ----------
@@ -331,7 +342,7 @@ class Encoding:
         out: Array | None = None,
         workers: int | None = None,
     ) -> Array:
-        """Rows of any positions.
+        """Return the rows of any positions.
 
         Parameters
         ----------
@@ -391,7 +402,7 @@ class Encoding:
         out: npt.NDArray[Float] | None = None,
         workers: int | None = None,
     ) -> npt.NDArray[Float]:
-        """``x_scale * x + encoding``, rounded once, without a table.
+        """Return ``x_scale * x + encoding``, rounded once, without a table.
 
         Parameters
         ----------
@@ -437,57 +448,36 @@ class Encoding:
             raise ValueError(f"x has shape {shape}, but must have (..., L, {plans.width}), the encoding's d_model last")
         scale = real(x_scale, "x_scale")
         single, threads = check_precision(precision), check_workers(workers)
-        length = shape[-2]
-        converted = None
+        rows = self._rows_of(shape, start, step, positions)
+        result = empty(shape, dtype) if out is None else check_out(out, shape, dtype, "add_to")
+        if out is not None and not same_memory(values, result) and _overlap(values, result):
+            raise ValueError("out and x overlap without being the same array; give out=x, or memory of its own")
+        if values.size:
+            add(plans, values, result, rows, scale, single, threads)
+        return result if out is None else out
+
+    def _rows_of(
+        self, shape: tuple[int, ...], start: float, step: float, positions: npt.ArrayLike | None
+    ) -> Converted | tuple[Fraction | int, Fraction | int]:
+        """Return the positions of the rows of x, or their first and step; or raise an error."""
         if positions is None:
             self._one_axis("add_to without positions")
-            first, each = progression(start, step, length)
-        else:
-            if (start, step) != (0, 1):
-                raise ValueError(f"positions excludes start={start!r} and step={step!r}; leave one side out")
-            converted = convert(positions, plans.axes)
-            if converted.shape not in ((length,), shape[:-1]):
-                raise ValueError(
-                    f"positions is for rows {converted.shape}, but must be for {(length,)} or for {shape[:-1]}, those of x"
-                )
-        result = empty(shape, dtype) if out is None else check_out(out, shape, dtype, "add_to")
-        in_place = out is x or (out is not None and _same_memory(values, result))
-        if out is not None and not in_place and _overlap(values, result):
-            raise ValueError("out and x overlap without being the same array; give out=x, or memory of its own")
-        if values.size == 0:
-            return result if out is None else out
-        # one batch of all rows where each has its own position, else batches that share the rows
-        batched = converted is not None and converted.shape != (length,)
-        dims = 2 if batched else 3
-        view_x, view_out = collapse(values, dims), collapse(result, dims)
-        if view_x is None or (values.strides[-1] != values.itemsize and plans.width > 1):
-            view_x = collapse(np.ascontiguousarray(values), dims)
-        assert view_x is not None
-        # rows of fractions are written twice, the second time those of integers among them
-        twice = converted is None and not (isinstance(first, int) and isinstance(each, int))
-        direct = view_out is not None and not (twice and in_place)
-        if not direct:
-            view_out = np.empty(view_x.shape, dtype)
-        assert view_out is not None
-        if batched:
-            view_x, view_out = view_x[np.newaxis], view_out[np.newaxis]
-        target = Target(view_out, x=view_x, scale=scale)
-        if converted is None:
-            fill_progression(plans, target, first, each, single, threads)
-        else:
-            if out is not None:
-                converted.keep_from(result)
-            fill(plans, target, converted, single, threads)
-        if not direct:
-            result[...] = view_out.reshape(result.shape)
-        return result if out is None else out
+            return progression(start, step, shape[-2])
+        if (start, step) != (0, 1):
+            raise ValueError(f"positions excludes start={start!r} and step={step!r}; leave one side out")
+        converted = convert(positions, self._plans.axes)
+        if converted.shape not in (shape[-2:-1], shape[:-1]):
+            raise ValueError(
+                f"positions is for rows {converted.shape}, but must be for {shape[-2:-1]} or for {shape[:-1]}, those of x"
+            )
+        return converted
 
     # ---- angle addition -----------------------------------------------------------------------------------------
 
     def shift(
         self, encoded: npt.NDArray[Float], offset: float, *, out: npt.NDArray[Float] | None = None
     ) -> npt.NDArray[Float]:
-        """Rows of positions p to rows of positions p + offset, by rotation of the pairs; no position is needed.
+        """Return rows of positions p as rows of positions p + offset, by rotation of the pairs; no position is needed.
 
         Parameters
         ----------
@@ -524,7 +514,7 @@ class Encoding:
         return _algebra.shift(self._plans, self._partners("shift"), encoded, offset, out)
 
     def transition_matrix(self, offset: float) -> Floats:
-        """The matrix M with ``encode(p) @ M == encode(p + offset)`` for every p.
+        """Return the matrix M with ``encode(p) @ M == encode(p + offset)`` for every p.
 
         Parameters
         ----------
@@ -552,7 +542,7 @@ class Encoding:
         return _algebra.transition_matrix(self._plans, self._partners("transition_matrix"), offset)
 
     def similarity(self, offsets: npt.ArrayLike) -> Floats:
-        """The dot product of encode(p) and encode(p + offset), which is the same for every p.
+        """Return the dot product of encode(p) and encode(p + offset), which is the same for every p.
 
         Parameters
         ----------
@@ -583,7 +573,7 @@ class Encoding:
     def locate(
         self, encoded: npt.ArrayLike, *, low: float | None = None, high: float | None = None
     ) -> tuple[Floats, Floats]:
-        """The positions whose encodings are nearest to given rows.
+        """Return the positions whose encodings are nearest to rows.
 
         Parameters
         ----------
@@ -616,13 +606,13 @@ class Encoding:
         return _algebra.locate(self._plans, encoded, low, high)
 
     def _partners(self, call: str) -> Partners:
-        found = self._sinusoids.partners()
-        if isinstance(found, int):
+        partners = self._sinusoids.partners()
+        if isinstance(partners, int):
             raise ValueError(  # noqa: TRY004
                 f"{call} needs columns in pairs a quarter turn apart, of one frequency and amplitude; "
-                f"column {found} of {self!r} has no partner"
+                f"column {partners} of {self!r} has no partner"
             )
-        return found
+        return partners
 
     def _one_axis(self, call: str) -> None:
         if self._plans.axes != 1:
@@ -630,17 +620,13 @@ class Encoding:
 
 
 def encoding_of(cls: type[Encoding] | None, *state: Any) -> Encoding:
-    """What was pickled."""
+    """Return the Encoding of a pickled state."""
     return (cls or Encoding)._of(Sinusoids(*state[:-1]), state[-1])
 
 
 # what pickles name: it is there, wherever this file may go
 encoding_of.__module__ = "posenc_fast"
 encoding_of.__qualname__ = encoding_of.__name__ = "_encoding_of"
-
-
-def _same_memory(a: Array, b: Array) -> bool:
-    return a.strides == b.strides and a.__array_interface__["data"] == b.__array_interface__["data"]
 
 
 def _overlap(a: Array, b: Array) -> bool:

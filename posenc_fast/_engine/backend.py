@@ -28,7 +28,7 @@ try:
     kernel = importlib.import_module("posenc_fast._kernel")
 except ImportError as error:
     reason = str(error)
-# what the processor says of itself; 0 where it is not asked
+# bytes of the cache that the processor reports; 0 where it is not asked
 CACHE_SIZE: int = kernel.CACHE_SIZE if kernel is not None else 0
 
 
@@ -42,7 +42,7 @@ class Engine(NamedTuple):
 
 
 class EngineOf(Protocol):
-    """What gives an engine when it is called."""
+    """A function that returns an engine."""
 
     def __call__(self) -> Engine: ...
 
@@ -52,7 +52,7 @@ _default: Engine | None = None
 
 
 def isa_levels() -> tuple[Isa, ...]:
-    """Instruction-set levels that this build and this machine have, slowest first; empty without the kernel.
+    """Return the instruction-set levels that this build and this machine have, slowest first; empty without the kernel.
 
     Returns
     -------
@@ -69,7 +69,7 @@ def isa_levels() -> tuple[Isa, ...]:
 
 
 def select(name: str, isa: str | None = None, *, origin: str = "use_backend") -> Engine:
-    """The engine of that name, or an error that says why it cannot be had."""
+    """Return the engine of that name, or raise an error that says why it is not available."""
     one_of(name, f"{origin}: the backend", BACKENDS if origin == "use_backend" else ("auto", *BACKENDS))
     if isa is not None:
         one_of(isa, f"{origin}: isa", ISAS)
@@ -115,7 +115,7 @@ def _from_environment() -> Engine:
 
 
 def current() -> Engine:
-    """The engine of this context."""
+    """Return the engine of this context."""
     global _default
     engine = _chosen.get()
     if engine is None:
@@ -126,12 +126,12 @@ def current() -> Engine:
 
 
 def pinned_to(name: str | None) -> EngineOf:
-    """What gives the engine: of that backend, at its best level, or for None of the context."""
+    """Return the function that returns the engine: of that backend, at its best level, or for None of the context."""
     return current if name is None else functools.partial(select, name)
 
 
 def backend() -> Backend:
-    """Name of the backend that computes in this context.
+    """Return the name of the backend that computes in this context.
 
     Returns
     -------
@@ -148,7 +148,7 @@ def backend() -> Backend:
 
 
 def isa() -> Isa | None:
-    """Instruction-set level that the kernel uses in this context, None for the python backend.
+    """Return the instruction-set level that the kernel uses in this context, None for the python backend.
 
     Examples
     --------
@@ -161,7 +161,7 @@ def isa() -> Isa | None:
 
 @contextlib.contextmanager
 def use_backend(name: Backend, isa: Isa | None = None) -> Iterator[None]:
-    """Compute with a given backend inside a ``with`` block.
+    """Compute with one backend inside a ``with`` block.
 
     The choice holds for the current context (`contextvars`): other threads and tasks are not affected. The
     environment variables POSENC_FAST_BACKEND ("auto", "cython" or "python") and POSENC_FAST_ISA do the same for a

@@ -26,10 +26,10 @@ BLOCK = 1 << 22
 
 @functools.cache
 def cache_size() -> int:
-    """Bytes of the last-level cache that one core sees, 0 where unknown."""
+    """Return the bytes of the last-level cache that one core sees, 0 where unknown."""
     sizes = []
     for file in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size"):
-        # what a container or another kernel shows there is not to be relied on
+        # files that a container or another kernel shows may be missing or have other text
         with contextlib.suppress(OSError, ValueError):
             text = file.read_text().strip()
             sizes.append(int(text.rstrip("KM")) << {"K": 10, "M": 20}.get(text[-1:], 0))
@@ -37,12 +37,12 @@ def cache_size() -> int:
 
 
 def one_thread(workers: Any, size: int) -> bool:
-    """Whether a call of so many values takes one thread, as far as that is seen without a closer look at workers."""
+    """Whether a call of `size` values takes one thread, as far as that is seen without a closer look at workers."""
     return workers is None or (type(workers) is int and workers > 0 and size < WORTH_A_THREAD)
 
 
 def collapse(array: Array, dims: int) -> Array | None:
-    """The array with its leading dimensions made one, so that ``dims`` are left, where that takes no copy."""
+    """Return the array with its leading dimensions made one, so that ``dims`` are left, where that takes no copy."""
     if array.ndim == dims:
         return array
     if array.ndim < dims:
@@ -71,7 +71,7 @@ class Target:
         self.kind, self.rows = form.kind, out.shape[-2]
 
     def stores(self, each: bool = False) -> int:
-        """How the kernel is to write rows, or their sum with x: see src/tuning.h. each: rows are made one by one."""
+        """Return how the kernel is to write rows, or their sum with x: see src/tuning.h. each: rows are made one by one."""
         if kernel is None:
             return 0
         return int(kernel.stores(self.out, self.x, self.kind, cache_size(), self.warm, each))

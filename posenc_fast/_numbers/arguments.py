@@ -1,4 +1,4 @@
-"""Checks of arguments that are numbers: every error names the argument, its value and what would do."""
+"""Checks of arguments that are numbers: every error names the argument, its value and the way out."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ MOST_AMPLITUDE = 2.0**960
 
 
 def shown(value: Any) -> str:
-    """The repr of a value in an error; of an integer of so many digits that Python writes none, its size."""
+    """Return the repr of a value for an error; of an integer with too many digits for a repr, its size."""
     try:
         return repr(value)
     except ValueError:
@@ -50,8 +50,8 @@ def shown(value: Any) -> str:
 
 
 def real(value: Any, name: str, *, positive: bool = False) -> float:
-    """A finite float, or an error that names the argument."""
-    if type(value) is float and math.isfinite(value) and not positive:
+    """Return a finite float, or raise an error that names the argument."""
+    if type(value) is float and math.isfinite(value) and (value > 0 or not positive):
         return value
     if isinstance(value, (bool, np.bool_, str, bytes, complex)) or not isinstance(
         value, (int, float, np.integer, np.floating, Fraction)
@@ -79,7 +79,7 @@ def real_array(value: npt.ArrayLike, name: str) -> npt.NDArray[np.float64]:
 
 
 def count_of(value: Any, name: str, least: int) -> int:
-    """An integer of at least ``least``, or an error that names the argument."""
+    """Return an integer of at least ``least``, or raise an error that names the argument."""
     if type(value) is int and value >= least:
         return value
     if isinstance(value, (bool, np.bool_)):
@@ -94,7 +94,7 @@ def count_of(value: Any, name: str, least: int) -> int:
 
 
 def is_exact(precision: Any) -> bool:
-    """Whether it is the usual "exact"; what is no name at all, such as an array, is left to `check_precision`."""
+    """Whether precision is "exact"; of anything but text, such as an array, `check_precision` raises the error."""
     return isinstance(precision, str) and precision == "exact"
 
 
@@ -110,7 +110,7 @@ def _cpus() -> int:
 
 
 def check_workers(workers: Any) -> int:
-    """Number of threads, as in scipy.fft: None is 1, negative numbers count back from the number of CPUs."""
+    """Return the number of threads, as in scipy.fft: None is 1, negative numbers count back from the number of CPUs."""
     if workers is None:
         return 1
     if isinstance(workers, bool):
@@ -128,7 +128,7 @@ def check_workers(workers: Any) -> int:
 
 
 def check_size(name: str, value: Any, shape: tuple[int, ...], itemsize: int) -> None:
-    """A ValueError where an array would exceed the address space."""
+    """Raise a ValueError where an array would exceed the address space."""
     size = math.prod(shape) * itemsize
     if size > sys.maxsize:
         raise ValueError(
@@ -138,13 +138,13 @@ def check_size(name: str, value: Any, shape: tuple[int, ...], itemsize: int) -> 
 
 
 def check_width(width: int, name: str = "d_model") -> None:
-    """A ValueError where the engines could not count the columns: they do so in 32 bits, twice as many for the waves."""
+    """Raise a ValueError where the engines cannot count the columns, in 32 bits, twice as many for the waves."""
     if width > MOST_COLUMNS:
         raise ValueError(f"{name}={shown(width)} is too large, the most is {MOST_COLUMNS}; use several encodings")
 
 
 def exact_number(value: Any, name: str) -> Fraction | int:
-    """An integer or a finite real number, exactly."""
+    """Return an integer or a finite real number exactly."""
     if isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{name} must be a real number, not {value!r}")
     if isinstance(value, (int, np.integer)):
@@ -155,7 +155,7 @@ def exact_number(value: Any, name: str) -> Fraction | int:
 
 
 def progression(start: Any, step: Any, length: int) -> tuple[Fraction | int, Fraction | int]:
-    """start and step as exact numbers, integers if all of start + i * step are 64-bit ones, or an error."""
+    """Return start and step as exact numbers, integers if all of start + i * step are 64-bit integers; or raise an error."""
     steps = max(length - 1, 0)
     if (
         type(start) is type(step) is int

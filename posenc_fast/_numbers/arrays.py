@@ -1,4 +1,4 @@
-"""Types of arrays, and arrays that are to be written to: new ones, or those of the caller, checked."""
+"""Types of arrays, and output arrays: new ones, or those of the caller, checked."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _LARGE = 1 << 20
 
 
 def is_tensor(value: Any) -> bool:
-    """Whether it is a tensor of torch, which is not imported for that."""
+    """Whether value is a tensor of torch, which is not imported for that."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(value, torch.Tensor)
 
 
 def empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    """A new array; a large one begins at a cache line.
+    """Return a new array; a large one begins at a cache line.
 
     No vector then lies across two lines, and jax takes the array by DLPack without a copy.
     """
@@ -44,7 +44,7 @@ def empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
 
 
 def new(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    """A new array, or a ValueError where it would exceed the address space."""
+    """Return a new array, or raise a ValueError where it would exceed the address space."""
     check_size("shape", shape[0] if shape else 1, shape, dtype.itemsize)
     return empty(shape, dtype)
 
@@ -57,7 +57,7 @@ def _way_out(array: Any, name: str, twin: str) -> str:
 
 
 def base_array(array: Any, name: str, twin: str = "") -> Array:
-    """The array, seen through an ndarray of our own: what is checked then stays as it is.
+    """Return a view of the array as an ndarray of our own, whose shape and type stay as they were checked.
 
     A subclass may show another shape than its memory has, and another thread may set the shape of an array. ``twin`` is
     the function of posenc_fast.torch that does the same for tensors.
@@ -68,7 +68,7 @@ def base_array(array: Any, name: str, twin: str = "") -> Array:
 
 
 def check_out(out: Any, shape: tuple[int, ...], dtype: np.dtype[Any], twin: str = "") -> Array:
-    """The array to write rows to, seen as a plain one, or an error."""
+    """Return the array to write rows to as a plain ndarray, or raise an error."""
     array = base_array(out, "out", twin)
     if array.dtype != dtype:
         raise ValueError(f"out has type {array.dtype}, but must have {dtype} in native byte order")

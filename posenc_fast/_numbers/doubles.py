@@ -18,14 +18,14 @@ Pair = tuple[Floats, Floats]
 
 
 def two_sum(a: Any, b: Any) -> Pair:
-    """a + b, rounded, and what the rounding lost (Knuth)."""
+    """Return a + b, rounded, and the error of the rounding (Knuth)."""
     s = a + b
     t = s - a
     return s, (a - (s - t)) + (b - t)
 
 
 def two_product(a: Any, b: Any) -> Pair:
-    """a * b, rounded, and what the rounding lost: halves of 26 bits have exact products (Dekker 1971)."""
+    """Return a * b, rounded, and the error of the rounding: halves of 26 bits have exact products (Dekker 1971)."""
     p = a * b
     t, u = 134217729.0 * a, 134217729.0 * b
     a_high, b_high = t - (t - a), u - (u - b)
@@ -34,7 +34,7 @@ def two_product(a: Any, b: Any) -> Pair:
 
 
 def fma(a: Any, b: Any, c: Any) -> Floats:
-    """a * b + c, rounded once: the small ones of four parts are added first and rounded to odd (Boldo, Melquiond 2008)."""
+    """Return a * b + c, rounded once: the smaller of four parts are first rounded to odd (Boldo, Melquiond 2008)."""
     p, e = two_product(a, b)
     t, t_low = two_sum(c, e)
     v, v_low = two_sum(p, t)
@@ -46,13 +46,13 @@ def fma(a: Any, b: Any, c: Any) -> Floats:
 
 
 def product(a: Any, a_low: Any, b: Any, b_low: Any) -> Pair:
-    """The product of two pairs."""
+    """Return the product of two pairs."""
     p, e = two_product(a, b)
     return p, e + (a * b_low + a_low * b)
 
 
 def total(a: Any, a_low: Any, b: Any, b_low: Any) -> Pair:
-    """The sum of two pairs."""
+    """Return the sum of two pairs."""
     s, e = two_sum(a, b)
     e = e + (a_low + b_low)
     r = s + e
@@ -61,14 +61,14 @@ def total(a: Any, a_low: Any, b: Any, b_low: Any) -> Pair:
 
 @functools.cache
 def _powers_of_ln2() -> list[float]:
-    """ln(2)^n / n!: 2^x is their power series; for |x| up to 1/2 what follows the last is below 2^-64."""
+    """Return ln(2)^n / n!, the power series of 2^x; for |x| up to 1/2 the terms after the last sum to less than 2^-64."""
     with working():
         ln2 = Decimal(2).ln()
         return [float(ln2**n / math.factorial(n)) for n in range(15)]
 
 
 def exp2(high: Any, low: Any) -> Floats:
-    """2^(high + low), to two units in the last place: sums and products alone, so that machines agree on its bits."""
+    """Return 2^(high + low), to two units in the last place: by sums and products, so that machines agree on its bits."""
     # beyond these it is zero or infinite, whatever is added
     high, low = np.clip(high, -2e3, 2e3), np.where(np.abs(high) < 2e3, low, 0.0)
     whole = np.rint(high)

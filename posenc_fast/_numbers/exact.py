@@ -49,21 +49,21 @@ def _trim(mantissa: int, exponent: int, bits: int) -> Real:
 
 
 def multiply(a: Real, b: Real, bits: int) -> Real:
-    """a * b, cut to ``bits`` bits."""
+    """Return a * b, cut to ``bits`` bits."""
     mantissa = a[0] * b[0]
     excess = mantissa.bit_length() - bits
     return (mantissa >> excess, a[1] + b[1] + excess) if excess > 0 else (mantissa, a[1] + b[1])
 
 
 def divide(numerator: int, denominator: int, bits: int) -> Real:
-    """numerator / denominator, cut to ``bits`` bits."""
+    """Return numerator / denominator, cut to ``bits`` bits."""
     shift = max(0, bits + 2 + denominator.bit_length() - numerator.bit_length())
     return (numerator << shift) // denominator, -shift
 
 
 @functools.lru_cache(maxsize=8)
 def two_pi(bits: int) -> Real:
-    """2 pi, by Machin's formula pi/4 = 4 atan(1/5) - atan(1/239)."""
+    """Return 2 pi, by Machin's formula pi/4 = 4 atan(1/5) - atan(1/239)."""
     one = 1 << (bits + 16)
 
     def arctan_of_inverse(x: int) -> int:
@@ -83,30 +83,30 @@ def _context(bits: int) -> Context:
 
 
 def working(bits: int = _DOUBLE_BITS) -> AbstractContextManager[Context]:
-    """Within it, operations of Decimals keep ``bits`` bits, and 30 digits for their errors."""
+    """Return a context in which operations of Decimals keep ``bits`` bits, and 30 digits for their errors."""
     return localcontext(_context(bits))
 
 
 def decimal_two_pi() -> Decimal:
-    """2 pi to the digits of the context that is set."""
+    """Return 2 pi to the digits of the current context."""
     mantissa, exponent = two_pi(4 * getcontext().prec)
     return Decimal(mantissa) / (1 << -exponent)
 
 
 def exp(x: float) -> Decimal:
-    """e ** x."""
+    """Return e ** x."""
     with working():
         return Decimal(x).exp()
 
 
 def log(x: float) -> Decimal:
-    """The natural logarithm of x > 0."""
+    """Return the natural logarithm of x > 0."""
     with working():
         return Decimal(x).ln()
 
 
 def power(base: float | Fraction, exponent: float | Fraction) -> Decimal:
-    """base ** exponent for base >= 0; both are taken as they are. 0 ** 0 is 1."""
+    """Return base ** exponent for base >= 0; both are taken as they are. 0 ** 0 is 1."""
     with working():
         if base == 0 or exponent == 0:
             return Decimal(int(exponent == 0))
@@ -115,7 +115,7 @@ def power(base: float | Fraction, exponent: float | Fraction) -> Decimal:
 
 
 def real_of(value: Decimal, bits: int) -> Real:
-    """A Decimal, cut to ``bits`` bits."""
+    """Return a Decimal, cut to ``bits`` bits."""
     if abs(value.adjusted()) * 3 > _FAR:
         # no float64 but zero or infinity; as an integer it would have as many digits as its exponent says
         return (0, 0) if value.adjusted() < 0 or not value else (-1 if value < 0 else 1, 2 * _FAR)
@@ -126,7 +126,7 @@ def real_of(value: Decimal, bits: int) -> Real:
 
 @functools.lru_cache(maxsize=64)
 def power_ratio(base: float, exponent: Fraction, bits: int) -> Real:
-    """base ** exponent for a float base > 0 and a rational exponent."""
+    """Return base ** exponent for a float base > 0 and a rational exponent."""
     if base == 1 or exponent == 0:
         return 1, 0
     context = _context(bits)
@@ -140,7 +140,7 @@ def power_ratio(base: float, exponent: Fraction, bits: int) -> Real:
 
 
 def split(numbers: Sequence[Real]) -> npt.NDArray[np.float64]:
-    """(2, n): high and low parts of the sums of two doubles nearest to real numbers; infinite where out of range."""
+    """Return the sums of two doubles nearest to real numbers, (2, n): high and low parts; infinite where out of range."""
     short = [number if number[0].bit_length() <= 400 else _trim(*number, 400) for number in numbers]
     highs = [float(mantissa) for mantissa, _ in short]
     lows = [float(mantissa - int(high)) for (mantissa, _), high in zip(short, highs, strict=True)]
@@ -152,7 +152,7 @@ def split(numbers: Sequence[Real]) -> npt.NDArray[np.float64]:
 
 
 def sincos_turns(turns: Real, bits: int = 200) -> tuple[Real, Real]:
-    """Sine and cosine of an angle in turns, to a relative precision of about ``bits`` bits where it is small."""
+    """Return the sine and cosine of an angle in turns, to a relative precision of about ``bits`` bits where it is small."""
     mantissa, exponent = turns
     if exponent >= 0:
         return (0, 0), (1, 0)

@@ -1,4 +1,4 @@
-"""The formats of results: the four types of floating-point numbers, and what the engines call them."""
+"""The formats of results: the four floating-point types, and the engines' numbers for them."""
 
 from __future__ import annotations
 
@@ -58,25 +58,25 @@ _DTYPES = {np.dtype(each.name).type: np.dtype(each.name) for each in FORMATS[:3]
 
 
 def format_of(dtype: np.dtype[Any]) -> Format | None:
-    """The format of a dtype in native byte order; None for all others."""
-    found = _OF_NUMPY.get(dtype)
-    return BFLOAT16 if found is None and _is_bfloat16(dtype) else found
+    """Return the format of a dtype in native byte order; None for all others."""
+    form = _OF_NUMPY.get(dtype)
+    return BFLOAT16 if form is None and _is_bfloat16(dtype) else form
 
 
-# names of types are long in the making
+# NumPy takes microseconds to make a type's name
 @functools.lru_cache(maxsize=64)
 def _is_bfloat16(dtype: np.dtype[Any]) -> bool:
     return dtype.name == "bfloat16" and dtype.itemsize == 2
 
 
 def kind_of(dtype: np.dtype[Any]) -> int | None:
-    """What the engines call a dtype; None for those that they do not know."""
-    found = format_of(dtype)
-    return None if found is None else found.kind
+    """Return the engines' number for a dtype; None for those that they do not know."""
+    form = format_of(dtype)
+    return None if form is None else form.kind
 
 
 def wanted_type(dtype: Any, out: Any = None, twin: str = "") -> np.dtype[Any]:
-    """One of the four types: the one that was asked for, else that of out, else float32."""
+    """Return the dtype of a result: the argument, else that of out, else float32."""
     if dtype is not None:
         return float_type(dtype)
     if out is None:
@@ -88,12 +88,12 @@ def wanted_type(dtype: Any, out: Any = None, twin: str = "") -> np.dtype[Any]:
 
 
 def types_here() -> list[str]:
-    """Names of the types that can be had: bfloat16 is not without ml_dtypes."""
+    """Return the names of the available types: bfloat16 needs ml_dtypes."""
     return [name for name in TYPES if name != "bfloat16" or importlib.util.find_spec("ml_dtypes")]
 
 
 def float_type(dtype: Any, name: str = "dtype") -> np.dtype[Any]:
-    """One of the four types, in native byte order."""
+    """Return one of the four types, in native byte order, or raise an error."""
     if isinstance(dtype, np.dtype) and format_of(dtype) is not None:
         return dtype
     if isinstance(dtype, type) and dtype in _DTYPES:

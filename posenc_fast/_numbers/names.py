@@ -1,4 +1,4 @@
-"""Names that were given: one of those that are known, or an error with the one that was probably meant."""
+"""Checks of arguments that are names: an error suggests the name that was probably meant."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ _SYNONYMS = {
 
 
 def meant(name: Any, known: Iterable[str]) -> str:
-    """What to put behind an error about a name that is not known: ``; is 'sinusoidal' meant?``, or nothing."""
+    """Return the suggestion behind an error about an unknown name: ``; is 'sinusoidal' meant?``, or nothing."""
     lower = {each.lower(): each for each in known}
     near = difflib.get_close_matches(name.lower(), lower, 1) if isinstance(name, str) else []
     return f"; is {lower[near[0]]!r} meant?" if near else ""
 
 
 def one_of(value: Any, name: str, choices: Collection[Choice]) -> Choice:
-    """The value, if it is one of the choices."""
+    """Return the value if it is one of the choices, or raise an error."""
     if not isinstance(value, str) or value not in choices:
         known = tuple(choices)
         raise ValueError(f"{name} must be one of {', '.join(map(repr, known))}, not {value!r}{meant(value, known)}")
@@ -44,7 +44,7 @@ def one_of(value: Any, name: str, choices: Collection[Choice]) -> Choice:
 
 
 def hinted(function: Function) -> Function:
-    """The function, whose errors about unknown arguments say which one was probably meant."""
+    """Decorate a function so that errors about unknown arguments suggest the one that was probably meant."""
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -63,10 +63,10 @@ def hinted(function: Function) -> Function:
     return cast(Function, call)
 
 
-def _hint(given: Iterable[str], known: Iterable[str]) -> str:
-    """What is probably meant by the first of the given arguments that are not known."""
+def _hint(arguments: Iterable[str], known: Iterable[str]) -> str:
+    """Return the suggestion for the first argument that is not known."""
     parameters = tuple(known)
-    for name in given:
+    for name in arguments:
         if name in parameters:
             continue
         for parameter, others in _SYNONYMS.items():

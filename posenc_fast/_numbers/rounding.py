@@ -31,12 +31,12 @@ SPLIT_LIMIT = 2.0**990
 
 
 def round_to(kind: int, high: Floats, low: Floats) -> npt.NDArray[Any]:
-    """The sum of two doubles, rounded once; 16-bit floats as uint16."""
+    """Return the sum of two doubles, rounded once; 16-bit floats as uint16."""
     return round_once(kind, high + low)
 
 
 def round_once(kind: int, value: Floats) -> npt.NDArray[Any]:
-    """Doubles, rounded once; 16-bit floats as uint16."""
+    """Return doubles, rounded once; 16-bit floats as uint16."""
     if kind == FLOAT64.kind:
         return value
     if kind == FLOAT32.kind:
@@ -52,14 +52,14 @@ def round_once(kind: int, value: Floats) -> npt.NDArray[Any]:
 
 
 def rounded(values: Floats, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
-    """Doubles as one of the four types, rounded once; NumPy takes a bfloat16 from a float32."""
+    """Return doubles as one of the four types, rounded once; NumPy would round to bfloat16 by way of float32."""
     if dtype.name != "bfloat16":
         return values.astype(dtype)
     return round_once(BFLOAT16.kind, values).view(dtype)
 
 
 def values_of(kind: int, x: npt.NDArray[Any]) -> Floats:
-    """An array of the output's type as float64."""
+    """Return an array of the output's type as float64."""
     if kind == FLOAT16.kind:
         x = x.view(np.float16)
     elif kind == BFLOAT16.kind:
@@ -83,12 +83,12 @@ def round_into(
 
 
 def add_rounded(kind: int, value: Floats, x: npt.NDArray[Any] | None, scale: float) -> npt.NDArray[Any]:
-    """An encoding in doubles, or scale * x + encoding, rounded to a type of at most 32 bits."""
+    """Return an encoding in doubles, or scale * x + encoding, rounded to a type of at most 32 bits."""
     return round_once(kind, value if x is None else scale * values_of(kind, x) + value)
 
 
 def rows_left_out(positions: Floats, largest: Floats) -> npt.NDArray[np.bool_]:
-    """Which rows the engine leaves out: too many turns, or so few that the error of a product underflows."""
+    """Return a mask of the rows that the engine leaves out: too many turns, or the error of a product underflows."""
     with np.errstate(invalid="ignore", over="ignore", under="ignore"):
         turns = np.abs(positions) * largest
         beyond = (

@@ -30,7 +30,7 @@ __all__ = [
 # enough for two doubles with a margin for the errors of a few thousand multiplications
 _FREQUENCY_BITS = 192
 
-# what people ask a schedule for
+# attributes of an Encoding that are sometimes looked for here
 _OF_ENCODINGS = ("add_to", "d_model", "encode", "table")
 
 
@@ -214,7 +214,7 @@ class Part(Schedule):
 
 
 def parts_of(schedule: Schedule) -> list[Any]:
-    """The name of its class, and its numbers: a fraction has a stroke, bytes are written as digits."""
+    """Return the name of its class, and its numbers: a fraction with a stroke, bytes as hexadecimal digits."""
     return [
         type(schedule).__name__,
         *(
@@ -231,7 +231,7 @@ def parts_of(schedule: Schedule) -> list[Any]:
 
 
 def schedule_of(name: str, *parts: Any) -> Schedule:
-    """What parts were taken of."""
+    """Return the schedule of these parts."""
     known: list[type[Schedule]] = [*Schedule.__subclasses__(), Single]
     (cls,) = (each for each in known if each.__name__ == name)
     schedule = cls.__new__(cls)
@@ -281,27 +281,27 @@ schedule_of.__qualname__ = schedule_of.__name__ = "_schedule_of"
 
 
 def explicit(values: npt.NDArray[np.float64]) -> tuple[Explicit, npt.NDArray[np.intp]]:
-    """The different ones of an array's values, and where in them each of (k, axes) values is."""
+    """Return the distinct values of an array, and the index in them of each of (k, axes) values."""
     unique, index = np.unique(values, return_inverse=True)
     return Explicit(unique), index.reshape(len(values), -1)
 
 
 @functools.lru_cache(maxsize=64)
 def _evaluated(schedule: Schedule, bits: int) -> list[Real]:
-    """The frequencies in radians, once for radians and turns: formulas with logarithms take milliseconds."""
+    """Return the frequencies in radians, kept for radians and turns: logarithms take milliseconds."""
     return schedule._radians(bits)
 
 
 @functools.lru_cache(maxsize=64)
 def turns(schedule: Schedule, unit: Fraction = Fraction(1), bits: int = _FREQUENCY_BITS) -> list[Real]:
-    """The schedule's frequencies in turns per ``unit`` units of position."""
+    """Return the frequencies in turns per ``unit`` units of position."""
     mantissa, exponent = _exact.two_pi(bits + 32)
     per_radian = _exact.divide(unit.numerator << -exponent, mantissa * unit.denominator, bits + 32)
     return [_exact.multiply(value, per_radian, bits) for value in _evaluated(schedule, bits)]
 
 
 def exact_turns(schedule: Schedule, bits: int) -> list[Fraction]:
-    """The frequencies in turns per unit: those of periods as they are, others to so many bits."""
+    """Return the frequencies in turns per unit: those of periods exactly, others to ``bits`` bits."""
     if isinstance(schedule, Periodic):
         return [1 / period for period in schedule.periods]
     return [mantissa * Fraction(2) ** exponent for mantissa, exponent in turns(schedule, bits=bits)]
@@ -309,7 +309,7 @@ def exact_turns(schedule: Schedule, bits: int) -> list[Fraction]:
 
 @functools.lru_cache(maxsize=64)
 def split_turns(schedule: Schedule, unit: Fraction = Fraction(1), multiple: int = 1) -> npt.NDArray[np.float64]:
-    """(2, count): high and low parts of turns per unit; of a multiple of them, with the whole turns taken off."""
+    """Return high and low parts, (2, count), of turns per unit; of a multiple of them, without whole turns."""
     values = turns(schedule, unit)
     if multiple != 1:
         values = [
@@ -322,7 +322,7 @@ def split_turns(schedule: Schedule, unit: Fraction = Fraction(1), multiple: int 
 
 
 def _fraction(mantissa: int, exponent: int) -> Real:
-    """The part of a number that is left of the nearest integer."""
+    """Return the difference between a number and the nearest integer."""
     if exponent >= 0:
         return 0, 0
     half = 1 << (-exponent - 1)
@@ -331,7 +331,7 @@ def _fraction(mantissa: int, exponent: int) -> Real:
 
 @functools.lru_cache(maxsize=64)
 def radians(schedule: Schedule) -> npt.NDArray[np.float64]:
-    """The frequencies rounded to float64."""
+    """Return the frequencies rounded to float64."""
     values: npt.NDArray[np.float64] = _exact.split(_evaluated(schedule, _FREQUENCY_BITS))[0].copy()
     values.setflags(write=False)
     return values
@@ -339,7 +339,7 @@ def radians(schedule: Schedule) -> npt.NDArray[np.float64]:
 
 @hinted
 def geometric(count: int, *, base: float = 10000.0, freq_shift: float = 0.0, first: float = 1.0) -> Schedule:
-    """Frequencies in geometric progression: ``first * base ** (-i / (count - freq_shift))``.
+    """Return frequencies in geometric progression: ``first * base ** (-i / (count - freq_shift))``.
 
     Parameters
     ----------
@@ -375,7 +375,7 @@ def geometric(count: int, *, base: float = 10000.0, freq_shift: float = 0.0, fir
 
 @hinted
 def linear(count: int, first: float, last: float) -> Schedule:
-    """Equally spaced frequencies.
+    """Return equally spaced frequencies.
 
     Parameters
     ----------
@@ -451,7 +451,7 @@ def float32_frequencies(values: npt.ArrayLike) -> Schedule:
 
 
 def checked(schedule: Geometric) -> Geometric:
-    """The schedule, if its frequencies are float64 numbers."""
+    """Return the schedule if its frequencies are float64 numbers, or raise an error."""
     if not schedule._is_finite():
         raise ValueError(f"a frequency of {schedule!r} is too large for float64")
     return schedule

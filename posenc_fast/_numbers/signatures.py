@@ -1,4 +1,4 @@
-"""What signatures are written with: types of results, and options that are the same in each overload of a function.
+"""Types for signatures: of results, and of options that are the same in each overload of a function.
 
 A result has the type that dtype or out has, float32 where neither is given, and any type where dtype is a string, a type of
 another package, or not known before the program runs.
@@ -41,26 +41,26 @@ class _Options(TypedDict, total=False):
 
 
 class EncodeOptions(_Options, total=False):
-    """Of `Encoding.encode`."""
+    """Options of `Encoding.encode`."""
 
     precision: Precision
 
 
 class TableOptions(EncodeOptions, total=False):
-    """Of `Encoding.table`."""
+    """Options of `Encoding.table`."""
 
     start: float
     step: float
 
 
 class TablesOptions(EncodeOptions, total=False):
-    """Of `Rotary.tables`."""
+    """Options of `Rotary.tables`."""
 
     start: float
 
 
 class FormulaOptions(_Options, total=False):
-    """Of `positional_encoding`."""
+    """Options of `positional_encoding`."""
 
     start: float
     step: float
@@ -69,6 +69,6 @@ class FormulaOptions(_Options, total=False):
 
 
 class GridOptions(_Options, total=False):
-    """Of `grid`."""
+    """Options of `grid`."""
 
     indexing: Indexing

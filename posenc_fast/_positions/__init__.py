@@ -1,1 +1,1 @@
-"""From anything that may be positions to numbers: conversion, times, columns of frames, masks, foreign arrays."""
+"""Conversion of anything that may be positions to numbers: conversion, times, columns of frames, masks, foreign arrays."""

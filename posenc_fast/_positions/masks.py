@@ -79,7 +79,7 @@ def mask_coordinates(
     scale: float = 2 * np.pi,
     eps: float = 1e-6,
 ) -> npt.NDArray[np.float64]:
-    """Coordinates of the cells of padded images, as DETR counts them.
+    """Return the coordinates of the cells of padded images, as DETR counts them.
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ def mask_coordinates(
 
 
 def relative_positions(length: int) -> npt.NDArray[np.int64]:
-    """Distances of the positions of a sequence, from ``length - 1`` down to ``-(length - 1)``.
+    """Return the distances of the positions of a sequence, from ``length - 1`` down to ``-(length - 1)``.
 
     Parameters
     ----------
