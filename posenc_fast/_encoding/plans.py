@@ -25,8 +25,6 @@ _ONE = np.ones(1)
 _OFFSET_VALUES = 1 << 16
 # from here on what is far smaller than another frequency may have products that underflow: 2**-969 is far from TINY
 _FAR_APART = 2.0**70
-# rows whose temporaries stay in the cache
-_ROWS = 1 << 13
 
 
 class _Columns(NamedTuple):
@@ -226,31 +224,22 @@ class Plans:
         periods, sinusoids, waves = self.sinusoids.periods(), self.sinusoids, self.sinusoids.waves()
         if not periods:
             return
-        count, axes = len(periods), sinusoids.axes
-        first = components.shape[1] - 2 * count - bool(waves.residual.any())
+        count, first = len(periods), components.shape[1] - 2 * len(periods) - bool(waves.residual.any())
         alone = ((sinusoids.index >= 0).sum(axis=1) == 1) & (waves.residual[waves.wave] == 0)
-        columns = [np.flatnonzero(alone & (sinusoids.index[:, a] == k)).tolist() for a, k, _ in periods]
-        for begin in range(0, len(components), _ROWS):
-            some = components[begin : begin + _ROWS]
-            # whole quarters have no low part, and few others
-            exact = some[:, first + count : first + 2 * count] == 0
-            for i in np.flatnonzero(exact.any(axis=0)).tolist():
-                rows = np.flatnonzero(exact[:, i])
-                quarters, position = 4 * some[rows, first + i], some[rows, :first]
-                side = np.sign(position[:, periods[i].axis :: axes].sum(axis=1))
-                # rows that have no position stay NaN
-                whole = (quarters == np.rint(quarters)) & np.isfinite(position).all(axis=1)
-                whole &= side != 0
-                for c in columns[i]:
-                    quadrant, amplitude = int(waves.quadrant[c]), sinusoids.amplitudes[c]
-                    zero = np.flatnonzero(whole & ((quarters + quadrant) % 2 == 0))
-                    where = (..., begin + rows[zero], c)
-                    sign = -amplitude if quadrant >= 2 else amplitude
-                    signs = np.ones(1) if added else sign * (side[zero] if quadrant % 2 == 0 else np.ones(1))
-                    zeros = round_once(kind, 0.0 * signs)
-                    # an angle that underflows has a sine of its own
-                    values = out[where]
-                    out[where] = np.where(values_of(kind, values) == 0, zeros, values)
+        for i, (axis, frequency, _) in enumerate(periods):
+            for c in np.flatnonzero(alone & (sinusoids.index[:, axis] == frequency)).tolist():
+                zeros = (values_of(kind, out[..., c]) == 0).reshape(-1, len(components))
+                rows = np.flatnonzero(zeros.any(axis=0))
+                some, quadrant, sign = components[rows], int(waves.quadrant[c]), sinusoids.amplitudes[c]
+                quarters, low = 4 * some[:, first + i], some[:, first + count + i]
+                side = np.sign(some[:, axis : first : sinusoids.axes].sum(axis=1))
+                # not an angle whose sine underflows
+                whole = (low == 0) & (quarters == np.rint(quarters)) & ((quarters + quadrant) % 2 == 0) & (side != 0)
+                sides = side[whole] if quadrant % 2 == 0 and not added else np.ones(int(whole.sum()))
+                signs = sides if added else (-sign if quadrant >= 2 else sign) * sides
+                where = (..., rows[whole], c)
+                values = out[where]
+                out[where] = np.where(values_of(kind, values) == 0, round_once(kind, 0.0 * signs), values)
 
     def lattice(self, engine: Engine, double_double: bool) -> tuple[Any, int]:
         """Return the Lattice, and the binary logarithm of its span; None where there can be none."""
