@@ -6,9 +6,6 @@ transform. An exported program that was loaded needs
 this module imported before it runs.
 """
 
-# where torch is not installed, pyright takes posenc_fast/torch/ for it
-# pyright: reportAttributeAccessIssue=false
-
 from __future__ import annotations
 
 try:
@@ -19,10 +16,8 @@ except ImportError as error:
 from typing import TYPE_CHECKING, Any
 
 from .._numbers.names import meant
-from ._apply import apply_rotary_pos_emb
-from ._functions import add_to, encode, grid, rotate, table
-from ._rotary import RotaryEncoding
-from ._sinusoidal import SinusoidalEncoding, _Dropout
+from ._functions import add_to, apply_rotary_pos_emb, encode, grid, rotate, table
+from ._modules import RotaryEncoding, SinusoidalEncoding, _Dropout
 
 __all__ = [
     "RotaryEncoding",
@@ -50,15 +45,5 @@ if not TYPE_CHECKING:
 
 
 # what pickles name
-for _public in (
-    RotaryEncoding,
-    SinusoidalEncoding,
-    _Dropout,
-    apply_rotary_pos_emb,
-    add_to,
-    encode,
-    grid,
-    rotate,
-    table,
-):
+for _public in (_Dropout, *(globals()[_name] for _name in __all__)):
     _public.__module__ = __name__

@@ -1,91 +1,135 @@
-"""What devices other than the CPU do: torch's own arithmetic, with tables that are kept for each device and type."""
+"""Tables as tensors, kept from call to call: rows on each device, and what was made of a caller's tables.
 
-# where torch is not installed, pyright takes posenc_fast/torch/ for it
-# pyright: reportAttributeAccessIssue=false
+Devices other than the CPU rotate by them in torch's own arithmetic.
+"""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
-from typing import Any
+import threading
+import weakref
+from collections.abc import Callable, Hashable
+from typing import Any, TypeVar
 
 import numpy.typing as npt
 import torch
 
 from .._encoding.value import Encoding
-from .._rotary.value import LAYOUTS, Rotary
+from .._rotary.value import Rotary
 from ..typing import Precision, RotaryLayout
-from . import _memory as memory
+from . import _tensors as tensors
 
-__all__ = ["rotated", "rows", "wide"]
+__all__ = ["made_of", "rotated", "rows_on", "working_type"]
+
+Made = TypeVar("Made")
+# how many results of tables a thread keeps
+RESULTS = 8
+
+# ---- rows on a device -----------------------------------------------------------------------------------------------
 
 
-def wide(x: torch.Tensor) -> torch.dtype:
-    """The type that other devices compute in."""
+def working_type(x: torch.Tensor) -> torch.dtype:
+    """Return the type that devices other than the CPU compute in for x."""
     return torch.promote_types(x.dtype, torch.float32)
 
 
-@functools.lru_cache(maxsize=16)
-def _kept(
-    value: Encoding | Rotary, length: int, first: int, device: torch.device, dtype: torch.dtype, precision: Precision
-) -> tuple[torch.Tensor, ...]:
-    result_type = memory.numpy_type(dtype, "x")
-    arrays: Sequence[npt.NDArray[Any]]
-    if isinstance(value, Rotary):
-        arrays = value.tables(length, start=first, dtype=result_type, precision=precision)
-    else:
-        arrays = [value.table(length, start=first, dtype=result_type, precision=precision)]
-    return tuple(memory.tensor_of(array).to(device) for array in arrays)
-
-
-def rows(
+def rows_on(
+    device: torch.device,
     value: Encoding | Rotary,
     start: int,
     length: int,
     positions: torch.Tensor | None,
-    device: torch.device,
     dtype: torch.dtype,
     precision: Precision = "exact",
 ) -> tuple[torch.Tensor, ...]:
-    """Rows on a device: of an encoding, or cosines and sines of a rotary one.
+    """Return the rows of an encoding, or cosines and sines of a Rotary, on a device.
 
     Those of consecutive positions are parts of a table that is kept, of whole blocks, so that sequences of many lengths
     and the tokens of a text that is being written share a few.
     """
-    if positions is None:
-        block = max(1024, 1 << (length - 1).bit_length()) if length else 1024
-        first = start // block * block
-        last = max(-(-(start + length) // block) * block, first + block)
-        kept = _kept(value, last - first, first, device, dtype, precision)
-        return tuple(table[start - first :][:length] for table in kept)
-    result_type, where = memory.numpy_type(dtype, "x"), memory.array_of(positions.cpu(), "positions")
+    if positions is not None:
+        return _rows(value, tensors.array_of(positions.cpu(), "positions"), 0, device, dtype, precision)
+    block = max(1024, 1 << (length - 1).bit_length()) if length else 1024
+    first = start // block * block
+    last = max(-(-(start + length) // block) * block, first + block)
+    blocks = _kept_rows(value, last - first, first, device, dtype, precision)
+    return tuple(table[start - first :][:length] for table in blocks)
+
+
+def _rows(
+    value: Encoding | Rotary,
+    positions_or_length: npt.NDArray[Any] | int,
+    start: int,
+    device: torch.device,
+    dtype: torch.dtype,
+    precision: Precision,
+) -> tuple[torch.Tensor, ...]:
+    result_type = tensors.numpy_type(dtype, "x")
+    arrays: tuple[npt.NDArray[Any], ...]
     if isinstance(value, Rotary):
-        return tuple(
-            memory.tensor_of(array).to(device) for array in value.tables(where, dtype=result_type, precision=precision)
-        )
-    return (memory.tensor_of(value.encode(where, dtype=result_type, precision=precision)).to(device),)
+        arrays = value.tables(positions_or_length, start=start, dtype=result_type, precision=precision)
+    elif isinstance(positions_or_length, int):
+        arrays = (value.table(positions_or_length, start=start, dtype=result_type, precision=precision),)
+    else:
+        arrays = (value.encode(positions_or_length, dtype=result_type, precision=precision),)
+    return tuple(tensors.tensor_of(array).to(device) for array in arrays)
+
+
+_kept_rows = functools.lru_cache(maxsize=16)(_rows)
+
+# ---- rotation in torch's own arithmetic -----------------------------------------------------------------------------
 
 
 def rotated(
     x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, seq_axis: int, layout: RotaryLayout, transposed: bool = False
 ) -> torch.Tensor:
-    """Rotation by tables (length, pairs) or (batch, length, pairs), in torch's own arithmetic, rounded once in the end."""
-    work = wide(x)
+    """Return x rotated by tables (length, pairs) or (batch, length, pairs), rounded once in the end."""
+    work = working_type(x)
     shape = (*cos.shape[:-2], *[1] * (x.ndim - cos.ndim), *cos.shape[-2:])
     cos, sin = (table.reshape(shape).movedim(-2, seq_axis).to(work) for table in (cos, sin))
     if transposed:
         sin = -sin
     pairs, dim = cos.shape[-1], 2 * cos.shape[-1]
-    source, target = {
-        LAYOUTS[0]: (LAYOUTS[0], LAYOUTS[0]),
-        LAYOUTS[1]: (LAYOUTS[1], LAYOUTS[1]),
-        LAYOUTS[2]: (LAYOUTS[0], LAYOUTS[1]) if transposed else (LAYOUTS[1], LAYOUTS[0]),
-    }[layout]
-    turning = x[..., :dim].to(work)
-    if source == LAYOUTS[0]:
-        first, second = turning[..., :pairs], turning[..., pairs:]
+    source = target = layout
+    if layout == "interleaved_to_half":
+        source, target = ("half", "interleaved") if transposed else ("interleaved", "half")
+    values = x[..., :dim].to(work)
+    if source == "half":
+        first, second = values[..., :pairs], values[..., pairs:]
     else:
-        first, second = turning[..., 0::2], turning[..., 1::2]
+        first, second = values[..., 0::2], values[..., 1::2]
     parts = first * cos - second * sin, second * cos + first * sin
-    turned = torch.cat(parts, -1) if target == LAYOUTS[0] else torch.stack(parts, -1).flatten(-2)
+    turned = torch.cat(parts, -1) if target == "half" else torch.stack(parts, -1).flatten(-2)
     return torch.cat((turned.to(x.dtype), x[..., dim:]), -1)
+
+
+# ---- what was made of a caller's tables -----------------------------------------------------------------------------
+
+
+class _Results(threading.local):
+    """Results of each thread: by purpose and identity of the tables, weak references to these, their versions, and it."""
+
+    def __init__(self) -> None:
+        self.kept: dict[Any, tuple[list[weakref.ref[torch.Tensor]], list[int], Any]] = {}
+
+
+_results = _Results()
+
+
+def made_of(tables: tuple[torch.Tensor, ...], purpose: Hashable, make: Callable[[], Made]) -> Made:
+    """Return ``make()``, or its last result for the same purpose and tables, unchanged: a model's layers share them."""
+    for table in tables:
+        if table.is_inference():
+            # it has no version that would tell of changes
+            return make()
+    key, versions = (purpose, *map(id, tables)), [table._version for table in tables]
+    kept = _results.kept
+    if key in kept:
+        references, versions_then, result = kept[key]
+        if versions_then == versions and all(one() is table for one, table in zip(references, tables, strict=True)):
+            return result  # type: ignore[no-any-return]
+    result = make()
+    if len(kept) >= RESULTS:
+        kept.pop(next(iter(kept)), None)
+    kept[key] = [weakref.ref(table, lambda _: kept.pop(key, None)) for table in tables], versions, result
+    return result

@@ -1,8 +1,5 @@
 """Faster rotation of queries and keys in loaded models of Hugging Face's transformers, on the CPU."""
 
-# where torch is not installed, pyright takes posenc_fast/torch/ for it
-# pyright: reportAttributeAccessIssue=false
-
 from __future__ import annotations
 
 import threading

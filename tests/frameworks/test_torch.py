@@ -20,13 +20,10 @@ from support.processes import python
 
 torch = optional("torch")
 pt = optional("posenc_fast.torch")
-addition = optional("posenc_fast.torch._addition")
-by_positions = optional("posenc_fast.torch._by_positions")
-by_tables = optional("posenc_fast.torch._by_tables")
 devices = optional("posenc_fast.torch._devices")
-memory = optional("posenc_fast.torch._memory")
+operators = optional("posenc_fast.torch._operators")
+tensors = optional("posenc_fast.torch._tensors")
 text = optional("posenc_fast.torch._text")
-transforms = optional("posenc_fast.torch._transforms")
 
 # what torch's compiler and functorch import, whatever is given to them
 pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")
@@ -44,10 +41,10 @@ def dtype(request):
 @pytest.fixture
 def elsewhere(monkeypatch):
     """CPU tensors take the way of other devices."""
-    monkeypatch.setattr(memory, "on_cpu", lambda x: False)
-    devices._kept.cache_clear()
+    monkeypatch.setattr(tensors, "on_cpu", lambda x: False)
+    devices._kept_rows.cache_clear()
     yield
-    devices._kept.cache_clear()
+    devices._kept_rows.cache_clear()
 
 
 def random(rng, *shape, dtype=torch.float32):
@@ -99,7 +96,7 @@ def exact_table(length, width):
 
 @pytest.mark.usefixtures("backend")
 def test_functions_are_those_of_the_core(dtype, rng):
-    encoding, numpy_type = pf.sinusoidal(20, base=300.0), memory.numpy_type(dtype, "dtype")
+    encoding, numpy_type = pf.sinusoidal(20, base=300.0), tensors.numpy_type(dtype, "dtype")
     options = {"precision": "float32", "workers": 2}
     equal(pt.table(encoding, 9, start=-2, step=3, dtype=dtype), encoding.table(9, start=-2, step=3, dtype=numpy_type))
     equal(pt.table(encoding, 9, dtype=dtype, **options), encoding.table(9, dtype=numpy_type, **options))
@@ -134,7 +131,7 @@ def test_large_integers_are_exact():
 
 
 def test_out_is_written_without_a_copy(dtype, rng):
-    encoding, rotary, numpy_type = pf.sinusoidal(8), pf.Rotary(8), memory.numpy_type(dtype, "dtype")
+    encoding, rotary, numpy_type = pf.sinusoidal(8), pf.Rotary(8), tensors.numpy_type(dtype, "dtype")
     out = torch.full((6, 16), 7.0, dtype=dtype)
     part = out[:, 4:12]
     assert pt.table(encoding, 6, dtype=dtype, out=part) is part
@@ -154,7 +151,7 @@ def test_out_is_written_without_a_copy(dtype, rng):
 
 def test_results_share_memory_with_numpy(dtype):
     result = pt.table(pf.sinusoidal(4), 3, dtype=dtype)
-    seen = memory.array_of(result, "x")
+    seen = tensors.array_of(result, "x")
     result[1, 2] = 5
     assert float(seen[1, 2]) == 5
 
@@ -236,8 +233,8 @@ def test_expanded_x(rng):
 def test_large_results(batch_first, dtype, rng):
     """Of memory that does not come from torch, by several threads."""
     x = random(rng, 4, 1100, 1024, dtype=dtype)
-    assert x.nbytes >= memory.HUGE
-    assert x.numel() >= memory.WORTH_A_THREAD
+    assert x.nbytes >= tensors.HUGE_PAGES_FROM
+    assert x.numel() >= tensors.WORTH_A_THREAD
     module, threads = pt.SinusoidalEncoding(1024, 0.0, batch_first=batch_first), torch.get_num_threads()
     y = x if batch_first else x.transpose(0, 1)
     try:
@@ -301,7 +298,7 @@ def test_every_preset(name):
             pt.SinusoidalEncoding(24, encoding=name)
         return
     module = pt.SinusoidalEncoding(24, 0.0, encoding=name)
-    assert module.encoding == text.read(module._text) == encoding
+    assert module.encoding == text.from_text(module._text) == encoding
     equal(module(torch.zeros(5, 24), start=2), encoding.add_to(np.zeros((5, 24), np.float32), start=2))
 
 
@@ -329,7 +326,7 @@ def test_encodings_by_themselves_and_by_options():
     ids=["geometric", "linear", "two-schedules", "explicit", "several-axes"],
 )
 def test_text_tells_everything(encoding):
-    again = text.read(text.write(encoding))
+    again = text.from_text(text.to_text(encoding))
     assert again == encoding
     positions = np.random.default_rng(1).normal(size=(9, encoding.ndim) if encoding.ndim > 1 else 9)
     np.testing.assert_array_equal(again.encode(positions), encoding.encode(positions))
@@ -560,12 +557,12 @@ def test_tables_are_kept(rng):
     module = pt.SinusoidalEncoding(8, 0.0)
     for length in (1, 7, 300, 1024):
         module(random(rng, length, 8))
-    assert devices._kept.cache_info().misses == 1
+    assert devices._kept_rows.cache_info().misses == 1
     for start in range(1000, 1100):
         module(random(rng, 1, 8), start=start)
-    assert devices._kept.cache_info().misses == 2
+    assert devices._kept_rows.cache_info().misses == 2
     module(random(rng, 1, 8, dtype=torch.float64))
-    assert devices._kept.cache_info().misses == 3
+    assert devices._kept_rows.cache_info().misses == 3
 
 
 @pytest.mark.usefixtures("elsewhere")
@@ -584,7 +581,7 @@ def test_meta_device():
         assert (y.device.type, y.shape, y.dtype, y.requires_grad) == ("meta", x.shape, dtype, True)
         y.sum().backward()
         assert x.grad.shape == x.shape
-    rows = devices.rows(pf.sinusoidal(8), 5, 3, None, torch.device("meta"), torch.float32)
+    rows = devices.rows_on(torch.device("meta"), pf.sinusoidal(8), 5, 3, None, torch.float32)
     assert (rows[0].device.type, rows[0].shape) == ("meta", (3, 8))
 
 
@@ -592,20 +589,20 @@ def test_meta_device():
 
 
 def test_operators_are_registered_as_they_behave(rng):
-    encoding, rotary = text.write(pf.sinusoidal(8)), text.write(pf.Rotary(8))
+    encoding, rotary = text.to_text(pf.sinusoidal(8)), text.to_text(pf.Rotary(8))
     positions, cos = torch.arange(5), random(rng, 5, 4)
     for x in (random(rng, 2, 5, 8), random(rng, 5, 2, 8).transpose(0, 1), random(rng, 2, 8, 5).transpose(1, 2)):
         for where in (None, positions):
-            torch.library.opcheck(addition.add_encoding, (x.clone().requires_grad_(), encoding, 0, where, 2.0))
-            torch.library.opcheck(by_positions.rotate, (x.clone().requires_grad_(), rotary, 0, where, -2, False))
-            torch.library.opcheck(addition.add_encoding_, (x.clone(), encoding, 0, where, 2.0))
-            torch.library.opcheck(by_positions.rotate_, (x.clone(), rotary, 0, where, -2, False))
-        torch.library.opcheck(by_tables.rotate_by, (x.clone().requires_grad_(), cos, cos, 1))
+            torch.library.opcheck(operators.add_encoding, (x.clone().requires_grad_(), encoding, 0, where, 2.0))
+            torch.library.opcheck(operators.rotate, (x.clone().requires_grad_(), rotary, 0, where, -2, False))
+            torch.library.opcheck(operators.add_encoding_, (x.clone(), encoding, 0, where, 2.0))
+            torch.library.opcheck(operators.rotate_, (x.clone(), rotary, 0, where, -2, False))
+        torch.library.opcheck(operators.rotate_by, (x.clone().requires_grad_(), cos, cos, 1))
         torch.library.opcheck(
-            by_tables.rotate_by, (x.clone().requires_grad_(), cos, cos, 1, "interleaved_to_half", True)
+            operators.rotate_by, (x.clone().requires_grad_(), cos, cos, 1, "interleaved_to_half", True)
         )
     for table in (cos, cos[None], torch.stack([cos, cos])):
-        torch.library.opcheck(by_tables.pair_columns, (table.repeat_interleave(2, -1), "interleaved", "cos"))
+        torch.library.opcheck(operators.pair_columns, (table.repeat_interleave(2, -1), "interleaved", "cos"))
 
 
 @pytest.mark.parametrize("batch_first", [True, False], ids=["batch-first", "length-first"])
@@ -724,12 +721,10 @@ def test_plain_evaluation_needs_no_operator(monkeypatch, rng):
     orders = [lambda y: y.clone(), lambda y: y.transpose(0, 1).clone().transpose(0, 1)]
     with monkeypatch.context() as patch:
         # a torch that does not tell who looks on
-        patch.setattr(transforms, "modes", lambda: 1)
+        patch.setattr(tensors, "modes", lambda: 1)
         expected = [call(order(x)) for call in calls for order in orders]
-    for module, names in ((addition, ("add_encoding", "add_encoding_")), (by_positions, ("rotate", "rotate_"))):
-        for name in names:
-            monkeypatch.setattr(module, name, None)
-    monkeypatch.setattr(by_tables, "rotate_by", None)
+    for name in ("add_encoding", "add_encoding_", "rotate", "rotate_", "rotate_by"):
+        monkeypatch.setattr(operators, name, None)
     results = [call(order(x)) for call in calls for order in orders]
     assert len(results) == 24
     for ours, theirs in zip(results, expected, strict=True):
@@ -827,7 +822,7 @@ def test_training_is_that_of_the_tutorial(our_losses):
 def test_training_with_tables_is_that_of_the_tutorial(monkeypatch):
     """And the way of other devices is that of a module with a rounded table."""
     rounded = losses(Tutorial(32, table=torch.from_numpy(pf.positional_encoding(512, 32))), 100)
-    monkeypatch.setattr(memory, "on_cpu", lambda x: False)
+    monkeypatch.setattr(tensors, "on_cpu", lambda x: False)
     np.testing.assert_array_equal(losses(pt.SinusoidalEncoding(32), 100), rounded)
 
 
@@ -931,7 +926,7 @@ def test_errors(call, error, says):
 def test_bfloat16_without_ml_dtypes(monkeypatch):
     monkeypatch.setitem(sys.modules, "ml_dtypes", None)
     # types that were found before are kept
-    memory.numpy_type.cache_clear()
+    tensors.numpy_type.cache_clear()
     x = torch.zeros(2, 8, dtype=torch.bfloat16)
     for call in (
         lambda: pt.table(pf.sinusoidal(8), 3, dtype=torch.bfloat16),

@@ -10,9 +10,8 @@ from support.optional import optional
 
 torch = optional("torch")
 pt = optional("posenc_fast.torch")
-by_tables = optional("posenc_fast.torch._by_tables")
 devices = optional("posenc_fast.torch._devices")
-memory = optional("posenc_fast.torch._memory")
+tensors = optional("posenc_fast.torch._tensors")
 text = optional("posenc_fast.torch._text")
 
 # what torch's compiler and functorch import, whatever is given to them
@@ -69,10 +68,10 @@ def dtype(request):
 @pytest.fixture
 def elsewhere(monkeypatch):
     """CPU tensors take the way of other devices."""
-    monkeypatch.setattr(memory, "on_cpu", lambda x: False)
-    devices._kept.cache_clear()
+    monkeypatch.setattr(tensors, "on_cpu", lambda x: False)
+    devices._kept_rows.cache_clear()
     yield
-    devices._kept.cache_clear()
+    devices._kept_rows.cache_clear()
 
 
 def random(rng, *shape, dtype=torch.float32):
@@ -129,7 +128,7 @@ def test_module_turns_as_the_core_does(layout, dtype, rng):
 
 @pytest.mark.parametrize("rotary", list(ROTARIES.values()), ids=list(ROTARIES))
 def test_every_kind(rotary, rng):
-    assert text.read(text.write(rotary)) == rotary
+    assert text.from_text(text.to_text(rotary)) == rotary
     module, x = pt.RotaryEncoding(rotary), random(rng, 2, 3, 5, 12)
     assert torch.equal(module(x, start=3), applied(rotary, x, start=3))
     for shape in ((5,), (2, 5)):

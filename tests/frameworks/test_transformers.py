@@ -51,14 +51,14 @@ def _one_thread():
 @pytest.fixture
 def turned(monkeypatch):
     """Whether each call of ours turned anything itself."""
-    calls, function = [], functions._turned
+    calls, function = [], functions._results
 
     def noted(*arguments):
         result = function(*arguments)
         calls.append(result is not None)
         return result
 
-    monkeypatch.setattr(functions, "_turned", noted)
+    monkeypatch.setattr(functions, "_results", noted)
     return calls
 
 
@@ -616,7 +616,7 @@ def test_results_lie_in_memory_as_theirs_do(name, heads, rng):
 
 def as_taken(what, cos, sin):
     """Tables of a column for each pair as a function takes them."""
-    if what.tables == functions.COMPLEX_TABLE:
+    if what.tables == "complex":
         return (torch.complex(cos, sin),)
     if what.tables == "pairs":
         return cos, sin
@@ -636,7 +636,7 @@ def test_few_tokens_take_the_short_way(name, dtype, inference, monkeypatch, rng)
     mine, few = functions.replacement(theirs, what), functions._few
     monkeypatch.setattr(functions, "_few", lambda *given: short.append(few(*given)) or short[-1])
     complex_types = {torch.float64: torch.float64, torch.float32: torch.float32}
-    table_kind = complex_types.get(kind, torch.float32) if what.tables == functions.COMPLEX_TABLE else kind
+    table_kind = complex_types.get(kind, torch.float32) if what.tables == "complex" else kind
     with pf.use_backend("cython"), torch.inference_mode() if inference else torch.no_grad():
         for batch, length, start in ((1, 1, 70), (2, 1, 5), (2, 3, 0)):
             q, k = (torch.from_numpy(rng.normal(size=(batch, length, n, 16))).to(kind).transpose(1, 2) for n in (4, 2))

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 
 torch = optional("torch")
 pt = optional("posenc_fast.torch")
-torch_short = optional("posenc_fast.torch._short")
+operators = optional("posenc_fast.torch._operators")
 ml_dtypes = optional("ml_dtypes")
 
 TYPES = {
@@ -186,8 +186,8 @@ def test_tensors(layout, seq_axis, call, inplace, dtype, rng, monkeypatch):
 
         got = outcome()
         with monkeypatch.context() as patch:
-            for name in ("by_positions", "by_tables"):
-                patch.setattr(torch_short, name, lambda *_: None)
+            for name in ("rotate_few", "rotate_few_by_tables"):
+                patch.setattr(operators, name, lambda *_: None)
             expected = outcome()
         assert got == expected
 
@@ -199,7 +199,7 @@ def test_usual_tensors_take_it(seq_axis, layout, dtype, rng):
     with pf.use_backend("cython"):
         rotary, x = pf.Rotary(24, layout=layout), torch.ones(2, 3, 3, 24, dtype=getattr(torch, dtype.name))
         for inplace in (False, True):
-            assert torch_short.by_positions(rotary, (x, x), 5, seq_axis, inplace) is not None
+            assert operators.rotate_few((x, x), rotary, 5, seq_axis, inplace) is not None
         table = torch.ones(1, 3, 24, dtype=x.dtype)
-        assert torch_short.by_tables((x, x), table, table, 1, layout) is not None
-        assert torch_short.by_tables((x, x), table, torch.arange(72.0).reshape(1, 3, 24), 1, layout) is None
+        assert operators.rotate_few_by_tables((x, x), table, table, 2, layout) is not None
+        assert operators.rotate_few_by_tables((x, x), table, torch.arange(72.0).reshape(1, 3, 24), 2, layout) is None

@@ -1,0 +1,417 @@
+"""The operators that autograd, torch.compile and torch.export know, and their shortcuts for eager calls.
+
+`run_add_encoding`, `run_rotate` and `run_rotate_by` compute at once where a call is eager, and call an operator else:
+under a compiler, a trace, a transform or a mode, for gradients, other devices and subclasses of tensors.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, get_args
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from .._encoding.value import Encoding
+from .._engine import backend
+from .._engine.blocks import WORTH_A_THREAD
+from .._rotary.turning import ANGLES, angles_type
+from .._rotary.value import LAYOUTS, Rotary, rows_kept
+from ..typing import Precision, RotaryLayout, TableLayout
+from . import _devices as devices
+from . import _tensors as tensors
+from ._text import from_text
+
+__all__ = [
+    "TABLES",
+    "angles_of_tables",
+    "columns_of_pairs",
+    "rotate_few",
+    "rotate_few_by",
+    "rotate_few_by_tables",
+    "run_add_encoding",
+    "run_rotate",
+    "run_rotate_by",
+]
+
+# ---- pairs of operators: one returns a new tensor, the other writes into x -------------------------------------------
+
+
+def _pair_of_operators(name: str, arguments: str, compute: Callable[..., torch.Tensor]) -> tuple[Any, Any]:
+    """Return the operators of ``compute(x, out, value, ..)``, whose value they take as text: a new tensor, and in place."""
+
+    def new(x: torch.Tensor, text: str, *rest: Any) -> torch.Tensor:
+        return compute(x, None, from_text(text), *rest)
+
+    def in_place(x: torch.Tensor, text: str, *rest: Any) -> None:
+        if tensors.has_strided_rows(x):
+            x.copy_(new(x, text, *rest))
+        else:
+            compute(x, x, from_text(text), *rest)
+
+    custom_op = torch.library.custom_op
+    returning = custom_op(f"posenc_fast::{name}", new, mutates_args=(), schema=f"(Tensor x, {arguments}) -> Tensor")
+    writing = custom_op(
+        f"posenc_fast::{name}_", in_place, mutates_args=("x",), schema=f"(Tensor(a!) x, {arguments}) -> ()"
+    )
+    returning.register_fake(lambda x, *_: tensors.new_like(x))
+    writing.register_fake(lambda *_: None)
+    return returning, writing
+
+
+def _run(
+    compute: Callable[..., torch.Tensor],
+    operators: tuple[Any, Any],
+    x: torch.Tensor,
+    value: Encoding | Rotary,
+    text: str,
+    inplace: bool,
+    start: int,
+    positions: torch.Tensor | None,
+    *rest: Any,
+) -> torch.Tensor:
+    """Return ``compute(x, out, value, ..)`` where the call is eager, else the result of the operator, new or in place."""
+    if not tensors.is_eager(x, positions) or (inplace and tensors.has_strided_rows(x)):
+        result = operators[inplace](x, text, start, positions, *rest)
+        return x if inplace else result
+    result = compute(x, x if inplace else None, value, start, positions, *rest)
+    if inplace:
+        torch.autograd.graph.increment_version(x)
+    return result
+
+
+# ---- an encoding added ----------------------------------------------------------------------------------------------
+
+
+def _add_encoding(
+    x: torch.Tensor,
+    out: torch.Tensor | None,
+    encoding: Encoding,
+    start: int,
+    positions: torch.Tensor | None,
+    x_scale: float,
+    precision: Precision = "exact",
+) -> torch.Tensor:
+    """Return x_scale * x + encoding in out, which may be x, or in a new tensor."""
+    if not tensors.on_cpu(x):
+        work = devices.working_type(x)
+        (rows,) = devices.rows_on(x.device, encoding, start, x.shape[-2], positions, work, precision)
+        # one operation in the type of the rows, which rounds the sum once where that of x is narrower
+        return torch.add(rows, x, alpha=x_scale, out=tensors.new_like(x) if out is None else out)
+    values, out = tensors.array_of(x, "x"), tensors.result_for(x) if out is None else out
+    result = encoding.add_to(
+        values,
+        start=start,
+        positions=None if positions is None else tensors.array_of(positions, "positions"),
+        x_scale=x_scale,
+        precision=precision,
+        out=values if out is x else None if out is None else tensors.array_of(out, "out"),
+        workers=tensors.workers(x),
+    )
+    return tensors.tensor_of(result) if out is None else out
+
+
+add_encoding, add_encoding_ = _pair_of_operators(
+    "add_encoding", "str encoding, SymInt start, Tensor? positions, float x_scale, str precision='exact'", _add_encoding
+)
+
+
+def run_add_encoding(x: torch.Tensor, encoding: Encoding, text: str, inplace: bool, *arguments: Any) -> torch.Tensor:
+    """Return x_scale * x + encoding, in x if inplace. arguments: those of `_add_encoding` from start on."""
+    return _run(_add_encoding, (add_encoding, add_encoding_), x, encoding, text, inplace, *arguments)
+
+
+def _save_scale(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
+    ctx.x_scale = inputs[4]
+
+
+def _scaled(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+    return gradient if ctx.x_scale == 1 else gradient * ctx.x_scale, None, None, None, None, None
+
+
+add_encoding.register_autograd(_scaled, setup_context=_save_scale)
+
+# ---- rotation by positions ------------------------------------------------------------------------------------------
+
+
+def _rotate(
+    x: torch.Tensor,
+    out: torch.Tensor | None,
+    rotary: Rotary,
+    start: int,
+    positions: torch.Tensor | None,
+    seq_axis: int,
+    transposed: bool = False,
+    precision: Precision = "exact",
+) -> torch.Tensor:
+    """Return x rotated, in out, which may be x, or in a new tensor; transposed: by the transposed matrix."""
+    length = x.shape[seq_axis]
+    if not tensors.on_cpu(x):
+        work = devices.working_type(x)
+        cos, sin = devices.rows_on(x.device, rotary, start, length, positions, work, precision)
+        result = devices.rotated(x, cos, sin, seq_axis, rotary.layout, transposed)
+        return (tensors.new_like(x) if out is None else out).copy_(result)
+    values, workers, out = tensors.array_of(x, "x"), tensors.workers(x), tensors.result_for(x) if out is None else out
+    into = values if out is x else None if out is None else tensors.array_of(out, "out")
+    where = None if positions is None else tensors.array_of(positions, "positions")
+    if transposed:
+        # not the inverse, which would divide by amplitudes
+        tables = rotary.tables(length if where is None else where, start=start, dtype=np.float64, precision=precision)
+        array = _rotated_array(values, into, *tables, seq_axis, rotary.layout, True, workers)
+    else:
+        array = rotary.apply(
+            values, positions=where, start=start, seq_axis=seq_axis, precision=precision, out=into, workers=workers
+        )
+    return tensors.tensor_of(array) if out is None else out
+
+
+rotate, rotate_ = _pair_of_operators(
+    "rotate",
+    "str rotary, SymInt start, Tensor? positions, int seq_axis, bool transposed, str precision='exact'",
+    _rotate,
+)
+
+
+def run_rotate(x: torch.Tensor, rotary: Rotary, text: str, inplace: bool, *arguments: Any) -> torch.Tensor:
+    """Return x rotated by positions, in x if inplace. arguments: those of `_rotate` from start on."""
+    return _run(_rotate, (rotate, rotate_), x, rotary, text, inplace, *arguments)
+
+
+def _save_angles(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
+    _, ctx.rotary, ctx.start, positions, ctx.seq_axis, ctx.transposed, ctx.precision = inputs
+    ctx.save_for_backward(positions)
+
+
+def _rotated_back(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+    (positions,) = ctx.saved_tensors
+    result = rotate(gradient, ctx.rotary, ctx.start, positions, ctx.seq_axis, not ctx.transposed, ctx.precision)
+    return result, None, None, None, None, None, None
+
+
+rotate.register_autograd(_rotated_back, setup_context=_save_angles)
+
+# ---- rotation by ready tables ---------------------------------------------------------------------------------------
+
+TABLES: tuple[TableLayout, ...] = get_args(TableLayout)
+
+
+def columns_of_pairs(table: torch.Tensor, columns: TableLayout, name: str) -> torch.Tensor:
+    """Return a table of a column for each pair, of two axes where all sequences share it.
+
+    A ValueError where the two columns of a pair differ.
+    """
+    if columns == "pairs":
+        return table[0] if table.dim() == 3 and table.shape[0] == 1 else table
+    if not tensors.is_eager(table):
+        return pair_columns(table, columns, name)
+    return devices.made_of((table,), columns, lambda: _columns_of_pairs(table, columns, name))
+
+
+def _columns_of_pairs(table: torch.Tensor, columns: TableLayout, name: str) -> torch.Tensor:
+    pairs = table.shape[-1] // 2
+    if table.dim() == 3 and table.shape[0] == 1:
+        table = table[0]
+    if columns == "half":
+        first, second = table[..., :pairs], table[..., pairs:]
+    else:
+        first, second = table[..., 0::2], table[..., 1::2]
+    # other devices would have to wait
+    if tensors.on_cpu(table) and not torch.equal(first, second):
+        places = "both halves of a row" if columns == "half" else "columns 2i and 2i + 1"
+        raise ValueError(
+            f"{name} must have the same values in {places}, with tables={columns!r}; tables must be one of "
+            f"{', '.join(map(repr, TABLES))}"
+        )
+    # not a view, which would keep the table
+    return first.clone(memory_format=torch.contiguous_format)
+
+
+# an operator, so that compiled programs look at the values wherever they run
+pair_columns = torch.library.custom_op(
+    "posenc_fast::pair_columns",
+    _columns_of_pairs,
+    mutates_args=(),
+    schema="(Tensor table, str columns, str name) -> Tensor",
+)
+
+
+@pair_columns.register_fake
+def _fake_columns(table: torch.Tensor, columns: TableLayout, name: str) -> torch.Tensor:
+    lead = table.shape[1:-1] if table.dim() == 3 and table.shape[0] == 1 else table.shape[:-1]
+    return torch.empty((*lead, table.shape[-1] // 2), dtype=table.dtype, device=table.device)
+
+
+def _rotate_by(
+    x: torch.Tensor,
+    cos: torch.Tensor,
+    sin: torch.Tensor,
+    seq_axis: int,
+    layout: RotaryLayout = "half",
+    transposed: bool = False,
+) -> torch.Tensor:
+    """Return x rotated by tables of a column for each pair; transposed: by the transposed matrix."""
+    if not tensors.on_cpu(x):
+        return devices.rotated(x, cos, sin, seq_axis, layout, transposed)
+    out, tables = tensors.result_for(x), (tensors.array_of(cos, "cos"), tensors.array_of(sin, "sin"))
+    into = None if out is None else tensors.array_of(out, "out")
+    values, workers = tensors.array_of(x, "x"), tensors.workers(x)
+    array = _rotated_array(values, into, *tables, seq_axis, layout, transposed, workers)
+    return tensors.tensor_of(array) if out is None else out
+
+
+rotate_by = torch.library.custom_op(
+    "posenc_fast::rotate_by",
+    _rotate_by,
+    mutates_args=(),
+    schema="(Tensor x, Tensor cos, Tensor sin, int seq_axis, str layout='half', bool transposed=False) -> Tensor",
+)
+rotate_by.register_fake(lambda x, *_: tensors.new_like(x))
+
+
+def run_rotate_by(
+    parts: Sequence[torch.Tensor], cos: torch.Tensor, sin: torch.Tensor, seq_axis: int, layout: RotaryLayout
+) -> tuple[torch.Tensor, ...]:
+    """Return queries and keys, or either alone, rotated by tables of a column for each pair."""
+    function = _rotate_by if tensors.is_eager(*parts, cos, sin) else rotate_by
+    return tuple([function(part, cos, sin, seq_axis, layout) for part in parts])
+
+
+def _save_tables(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
+    _, cos, sin, ctx.seq_axis, ctx.layout, ctx.transposed = inputs
+    ctx.save_for_backward(cos, sin)
+
+
+def _rotated_back_by(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+    cos, sin = ctx.saved_tensors
+    result = rotate_by(gradient, cos, sin, ctx.seq_axis, ctx.layout, not ctx.transposed)
+    return result, None, None, None, None, None
+
+
+rotate_by.register_autograd(_rotated_back_by, setup_context=_save_tables)
+
+
+def _rotated_array(
+    x: npt.NDArray[Any],
+    out: npt.NDArray[Any] | None,
+    cos: npt.NDArray[Any],
+    sin: npt.NDArray[Any],
+    seq_axis: int,
+    layout: RotaryLayout,
+    transposed: bool,
+    workers: int | None,
+) -> npt.NDArray[Any]:
+    # the transposed matrix of this layout takes pairs from halves: its result's halves are then put side by side
+    spread = transposed and layout == "interleaved_to_half"
+    rotary = _rotary_for_tables(x.shape[-1], 2 * cos.shape[-1], "half" if spread else layout)
+    result = rotary.apply_tables(x, cos, -sin if transposed else sin, seq_axis=seq_axis, out=out, workers=workers)
+    if spread:
+        pairs = result[..., : rotary.rotary_dim]
+        pairs[...] = pairs.reshape(*x.shape[:-1], 2, -1).swapaxes(-1, -2).reshape(pairs.shape)
+    return result
+
+
+@functools.lru_cache(maxsize=64)
+def _rotary_for_tables(head_dim: int, rotary_dim: int, layout: RotaryLayout) -> Rotary:
+    """Return a Rotary to rotate by tables with, whose own angles do not matter."""
+    return Rotary(head_dim, rotary_dim=rotary_dim, layout=layout)
+
+
+# ---- few tokens -----------------------------------------------------------------------------------------------------
+# Every layer of a model that writes a text rotates one token. Tensors seen as arrays take longer than that rotation, so
+# the kernel gets their addresses. The bits are those of `run_rotate` and `run_rotate_by`.
+
+# the tokens of (batch, heads, length, head_dim) or (batch, length, heads, head_dim)
+_TOKENS = {-2: 2, 2: 2, 1: 1, -3: 1}
+
+
+def rotate_few(
+    parts: tuple[Any, ...], rotary: Rotary, start: Any, seq_axis: int, inplace: bool
+) -> tuple[torch.Tensor, ...] | None:
+    """Return queries and keys rotated for consecutive positions; None, with nothing written, for all but plain calls."""
+
+    def angles_of(length: int, head_dim: int, dtype: np.dtype[Any]) -> npt.NDArray[Any] | None:
+        if head_dim != rotary.head_dim or length * rotary.rotary_dim > ANGLES:
+            return None
+        return rows_kept(rotary, length, start, False, False, dtype)[np.newaxis]
+
+    if type(start) is not int or abs(start) >= 2**62 or seq_axis not in _TOKENS:
+        return None
+    return rotate_few_by(parts, angles_of, _TOKENS[seq_axis], rotary.layout, inplace, rotary._engine)
+
+
+def rotate_few_by(
+    parts: Sequence[Any],
+    angles_of: Callable[[int, int, np.dtype[Any]], npt.NDArray[Any] | None],
+    seq_axis: int,
+    layout: RotaryLayout,
+    inplace: bool = False,
+    engine_of: backend.EngineOf = backend.current,
+) -> tuple[torch.Tensor, ...] | None:
+    """Return queries and keys rotated by angles; None, with nothing written, for all but plain calls.
+
+    angles_of: what makes cosines and sines side by side, (batch or 1, length, 2 * pairs), for a length, head_dim and
+    dtype; or None. seq_axis: 1 or 2.
+    """
+    if not tensors.is_eager() or tensors.in_forward_mode() or layout == "interleaved_to_half":
+        return None
+    engine = engine_of()
+    if engine.backend != "cython":
+        return None
+    calls = []
+    made: dict[Any, npt.NDArray[Any] | None] = {}
+    for x in parts:
+        form = tensors.DTYPES.get(x.dtype) if tensors.is_plain(x) else None
+        if form is None or x.layout is not torch.strided:
+            return None
+        # to ask a tensor takes as long as a hundred additions
+        shape, strides, size = x.shape, x.stride(), x.numel()
+        if len(shape) != 4 or strides[3] != 1 or not 0 < size < WORTH_A_THREAD or (inplace and not x.is_contiguous()):
+            return None
+        if size * x.element_size() >= tensors.HUGE_PAGES_FROM:
+            return None
+        key = shape[seq_axis], shape[3], angles_type(form.kind)
+        if key not in made:
+            made[key] = angles_of(*key)
+        angles = made[key]
+        if angles is None or len(angles) not in (1, shape[0]):
+            return None
+        calls.append((x, shape, strides, form.kind, angles))
+    results = []
+    for x, shape, strides, kind, angles in calls:
+        out, number = x if inplace else tensors.new_like(x), LAYOUTS.index(layout)
+        source, target = (x.data_ptr(), strides), (out.data_ptr(), out.stride())
+        engine.module.rotate_memory(engine.level, angles, shape, *source, *target, seq_axis, kind, number)
+        if inplace:
+            torch.autograd.graph.increment_version(x)
+        results.append(out)
+    return tuple(results)
+
+
+def rotate_few_by_tables(
+    parts: tuple[Any, ...], cos: Any, sin: Any, seq_axis: int, layout: RotaryLayout
+) -> tuple[torch.Tensor, ...] | None:
+    """Return queries and keys rotated by cosines and sines (batch or 1, length, 2 * pairs), both halves of a row alike."""
+    if torch.compiler.is_compiling() or not tensors.is_plain(cos) or not tensors.is_plain(sin):
+        return None
+    shape = cos.shape
+    if len(shape) != 3 or shape[2] % 2 or not 0 < math.prod(shape) <= ANGLES or shape != sin.shape:
+        return None
+    if cos.dtype not in tensors.DTYPES or cos.dtype != sin.dtype:
+        return None
+    if not cos.is_contiguous() or not sin.is_contiguous():
+        return None
+
+    def angles_of(length: int, head_dim: int, dtype: np.dtype[Any]) -> npt.NDArray[Any] | None:
+        return angles_of_tables(cos, sin, dtype) if length == shape[1] and shape[2] <= head_dim else None
+
+    return rotate_few_by(parts, angles_of, seq_axis, layout)
+
+
+def angles_of_tables(cos: torch.Tensor, sin: torch.Tensor, dtype: np.dtype[Any]) -> npt.NDArray[Any] | None:
+    """Return cosines and sines side by side, of contiguous (batch, length, 2 * pairs); None if halves of a row differ."""
+    angles, kind = np.empty(cos.shape, dtype), tensors.DTYPES[cos.dtype].kind
+    alike = backend.current().module.side_by_side(cos.data_ptr(), sin.data_ptr(), kind, angles)
+    return angles if alike else None

@@ -1,0 +1,254 @@
+"""Tensors as arrays of the same memory and back, new memory for results, and checks of tensors."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch.autograd import forward_ad
+
+from .._engine.blocks import WORTH_A_THREAD
+from .._numbers.arrays import empty
+from .._numbers.formats import BFLOAT16, FORMATS, float_type, kind_of
+
+__all__ = [
+    "DTYPES",
+    "array_of",
+    "check_no_gradients",
+    "check_positions",
+    "check_x",
+    "has_strided_rows",
+    "has_tangent",
+    "in_forward_mode",
+    "in_transform",
+    "is_eager",
+    "is_plain",
+    "new_like",
+    "numpy_type",
+    "on_cpu",
+    "relative_spacing",
+    "result_for",
+    "tensor_of",
+    "wants_gradients",
+    "workers",
+]
+
+# the tensor types that there are, each with its format
+DTYPES = {getattr(torch, each.name): each for each in FORMATS}
+# bytes from which NumPy asks the system for huge pages, and torch does not: then most of the time goes into page faults
+HUGE_PAGES_FROM = 1 << 22
+
+# ---- who else must see a call ---------------------------------------------------------------------------------------
+
+try:
+    modes = torch._C._len_torch_dispatch_stack
+    transforms = torch._C._functorch.peek_interpreter_stack
+    trace = torch._C._get_tracing_state
+    _is_wrapped = torch._C._functorch.is_functorch_wrapped_tensor
+    _unwrapped = torch._C._functorch.get_unwrapped
+    _is_batched, _is_differentiated = torch._C._functorch.is_batchedtensor, torch._C._functorch.is_gradtrackingtensor
+except AttributeError:
+    # names that torch does not promise to keep; without them every call is that of an operator, and errors are torch's
+    modes = transforms = trace = functools.partial(int, 1)
+
+    def _never(tensor: Any) -> Any:
+        return False
+
+    _is_wrapped = _unwrapped = _is_batched = _is_differentiated = _never
+
+
+def in_transform() -> bool:
+    """Whether a transform of torch.func or a trace is under way."""
+    return transforms() is not None or trace() is not None
+
+
+def in_forward_mode() -> bool:
+    """Whether derivatives in forward mode are under way."""
+    # a name that torch does not promise to keep; to ask each tensor takes longer
+    return bool(getattr(forward_ad, "_current_level", 0) >= 0)
+
+
+def has_tangent(tensor: torch.Tensor) -> bool:
+    """Whether derivatives in forward mode go through a tensor."""
+    return in_forward_mode() and forward_ad.unpack_dual(tensor).tangent is not None
+
+
+def is_plain(x: Any) -> bool:
+    """Whether x is a CPU tensor of no subclass, without gradients, whose memory holds its values."""
+    return type(x) is torch.Tensor and on_cpu(x) and not x.requires_grad and not x.is_neg()
+
+
+def is_eager(*tensors: torch.Tensor | None) -> bool:
+    """Whether a call can do without an operator: no compiler, mode, trace or transform has to see it, tensors are plain."""
+    if torch.compiler.is_compiling() or modes() or in_transform():
+        return False
+    for x in tensors:
+        if x is None or is_plain(x):
+            continue
+        return False
+    return True
+
+
+# ---- memory ---------------------------------------------------------------------------------------------------------
+
+
+@functools.lru_cache(maxsize=64)
+def numpy_type(dtype: Any, name: str) -> np.dtype[Any]:
+    """Return the array type of a tensor type."""
+    if dtype not in DTYPES:
+        raise TypeError(f"{name} must be one of {', '.join(map(str, DTYPES))}, not {dtype!r}")
+    return float_type(DTYPES[dtype].name, name)
+
+
+def array_of(tensor: Any, name: str, *, overwritten: bool = False) -> npt.NDArray[Any]:
+    """Return the memory of a CPU tensor as an array."""
+    if not isinstance(tensor, torch.Tensor):
+        raise TypeError(f"{name} must be a torch.Tensor, not {type(tensor).__name__}")
+    if not tensor.is_cpu:
+        raise ValueError(
+            f"{name} is on {tensor.device}, but must be on the CPU: give {name}.cpu(); the modules work on any device"
+        )
+    if transforms() is not None and (_is_batched(tensor) or _is_differentiated(tensor)):
+        raise NotImplementedError(
+            f"{name} is inside a transform of torch.func (grad, vmap, jvp, ..) and has no memory of its own; the modules "
+            "know vmap, and torch.autograd.grad"
+        )
+    if overwritten and wants_gradients(tensor):
+        raise ValueError(
+            f"{name} requires gradients and cannot be overwritten; give other memory, or use torch.no_grad()"
+        )
+    if overwritten and _overlaps_itself(tensor):
+        raise ValueError(
+            f"{name} has strides {tensor.stride()}: several of its values are one and cannot be overwritten; "
+            f"give {name}.contiguous()"
+        )
+    if tensor.requires_grad:
+        tensor = tensor.detach()
+    if tensor.dtype == torch.bfloat16:
+        as_numpy = numpy_type(tensor.dtype, name)
+        return tensor.view(torch.int16).numpy().view(as_numpy)  # type: ignore[no-any-return]
+    return tensor.numpy()  # type: ignore[no-any-return]
+
+
+def tensor_of(array: npt.NDArray[Any]) -> torch.Tensor:
+    """Return the memory of an array as a tensor."""
+    if kind_of(array.dtype) == BFLOAT16.kind:
+        return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
+    return torch.from_numpy(array)
+
+
+def new_like(x: torch.Tensor, device: str | None = None) -> torch.Tensor:
+    """Return a new tensor with the axes of x in the same order in memory, but contiguous rows."""
+    # half a microsecond less where no device is named
+    like = torch.empty_like(x) if device is None else torch.empty_like(x, device=device)
+    return like if like.stride(-1) == 1 else torch.empty(x.shape, dtype=x.dtype, device=like.device)
+
+
+def result_for(x: torch.Tensor) -> torch.Tensor | None:
+    """Return the same, on huge pages if it is large; None where a new array would be the same."""
+    if x.is_contiguous():
+        return None
+    if x.numel() * x.element_size() < HUGE_PAGES_FROM:
+        return new_like(x)
+    like = new_like(x, "meta")
+    memory = torch.from_numpy(empty((x.numel() * x.element_size(),), np.dtype(np.uint8)))
+    return memory.view(x.dtype).as_strided(like.shape, like.stride())
+
+
+def on_cpu(x: torch.Tensor) -> bool:
+    """Whether the kernel can read a tensor."""
+    return bool(x.is_cpu)
+
+
+def has_strided_rows(x: torch.Tensor) -> bool:
+    """Whether the values of a row of a CPU tensor are not contiguous, so that the kernel cannot write them."""
+    return on_cpu(x) and x.stride(-1) != 1
+
+
+def workers(x: torch.Tensor) -> int | None:
+    """Return as many threads as torch has, where x is large enough for them: to ask takes longer than a token."""
+    threads = torch.get_num_threads() if x.numel() >= WORTH_A_THREAD else 1
+    return None if threads == 1 else threads
+
+
+def relative_spacing(tensor: torch.Tensor) -> float:
+    """Return the distance from 1 to the next number of a tensor's type; 0 for integers."""
+    return float(torch.finfo(tensor.dtype).eps) if tensor.is_floating_point() else 0.0
+
+
+def _overlaps_itself(x: torch.Tensor) -> bool:
+    """Whether several values share memory, as those of an expanded tensor."""
+    if x.is_contiguous() or x.numel() == 0:
+        return False
+    return any(n > 1 and stride == 0 for n, stride in zip(x.shape, x.stride(), strict=True))
+
+
+# ---- checks ---------------------------------------------------------------------------------------------------------
+
+
+def wants_gradients(tensor: torch.Tensor) -> bool:
+    """Whether autograd would follow an operation on a tensor."""
+    return bool(tensor.requires_grad and torch.is_grad_enabled())
+
+
+def check_no_gradients(tensor: torch.Tensor, name: str) -> None:
+    """Refuse a tensor whose gradients would be lost."""
+    if wants_gradients(tensor):
+        raise ValueError(f"{name} requires gradients, which do not go through it; give {name}.detach()")
+
+
+def check_x(x: Any, name: str, start: Any = 0, inplace: bool = False, start_name: str = "start") -> None:
+    """Refuse what no operator takes: other types, starts that are no integers, what cannot be differentiated or written."""
+    if not isinstance(x, torch.Tensor):
+        raise TypeError(f"{name} must be a torch.Tensor, not {type(x).__name__}")
+    if x.dtype not in DTYPES:
+        raise TypeError(f"{name} must be of float64, float32, float16 or bfloat16, not of {x.dtype}")
+    if not isinstance(start, (int, torch.SymInt)) or isinstance(start, bool):
+        raise TypeError(f"{start_name} must be an integer, not {start!r}; give positions of any kind as such")
+    if inplace and wants_gradients(x):
+        raise ValueError(
+            f"{name} requires gradients and cannot be overwritten; use inplace=False, or torch.no_grad() where no "
+            "gradients are wanted"
+        )
+    compiling = torch.compiler.is_compiling()
+    if not compiling and has_tangent(x):
+        raise NotImplementedError(
+            f"{name} has a tangent, but there are no derivatives in forward mode; use backward mode"
+        )
+    if not compiling and _is_differentiated_anywhere(x):
+        raise NotImplementedError(
+            f"{name} is inside torch.func.grad or a relative of it, which no operator written in Python knows; use "
+            "torch.autograd.grad or backward()"
+        )
+    if inplace and _overlaps_itself(x):
+        raise ValueError(f"{name} is expanded, several of its values are one and cannot be overwritten; give a copy")
+    if inplace and not compiling and x.is_neg():
+        raise ValueError(
+            f"{name} is the negative of what its memory holds, as the imaginary part of a conjugate is, and cannot be "
+            "overwritten; give a copy"
+        )
+
+
+def _is_differentiated_anywhere(tensor: torch.Tensor) -> bool:
+    """Whether a transform of torch.func takes derivatives of a tensor, at any depth."""
+    while transforms() is not None and _is_wrapped(tensor):
+        if _is_differentiated(tensor):
+            return True
+        tensor = _unwrapped(tensor)
+    return False
+
+
+def check_positions(positions: Any, x: torch.Tensor, start: Any) -> None:
+    """Refuse positions that are no real tensor, on another device than x, or beside a start."""
+    if not isinstance(positions, torch.Tensor):
+        raise TypeError(f"positions must be a torch.Tensor, not {type(positions).__name__}")
+    if positions.is_complex() or positions.dtype == torch.bool:
+        raise TypeError(f"positions must be integers or real numbers, not {positions.dtype}")
+    if positions.device.type != x.device.type and positions.device.type != "cpu":
+        raise ValueError(f"positions is on {positions.device}, but must be on {x.device} or on the CPU")
+    if start != 0:
+        raise ValueError(f"positions excludes start={start!r}; leave one side out")
+    check_no_gradients(positions, "positions")
