@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy.typing as npt
@@ -58,9 +58,10 @@ def table(
     torch.Size([3, 4])
     """
     result_type = None if dtype is None else tensors.numpy_type(dtype, "dtype")
-    return _computed(
-        encoding.table, length, start=start, step=step, dtype=result_type, precision=precision, out=out, workers=workers
+    array = encoding.table(
+        length, start=start, step=step, dtype=result_type, precision=precision, out=_written(out), workers=workers
     )
+    return _result(array, out)
 
 
 def encode(
@@ -101,9 +102,10 @@ def encode(
     torch.Size([2, 4])
     """
     result_type = None if dtype is None else tensors.numpy_type(dtype, "dtype")
-    return _computed(
-        encoding.encode, _positions(positions), dtype=result_type, precision=precision, out=out, workers=workers
+    array = encoding.encode(
+        _positions(positions), dtype=result_type, precision=precision, out=_written(out), workers=workers
     )
+    return _result(array, out)
 
 
 def add_to(
@@ -149,18 +151,18 @@ def add_to(
     >>> posenc_fast.torch.add_to(pf.sinusoidal(4), x, out=x) is x
     True
     """
-    return _computed_of(
-        encoding.add_to,
-        "SinusoidalEncoding",
-        x,
-        positions,
-        out,
+    values, where, into = _arrays(x, positions, out, "SinusoidalEncoding")
+    array = encoding.add_to(
+        values,
         start=start,
         step=step,
+        positions=where,
         x_scale=x_scale,
         precision=precision,
+        out=into,
         workers=workers,
     )
+    return _result(array, out)
 
 
 def grid(
@@ -203,7 +205,8 @@ def grid(
     """
     result_type = tensors.numpy_type(dtype, "dtype")
     arrays = [_positions(axis) if isinstance(axis, torch.Tensor) else axis for axis in axes]
-    return _computed(grid_of, arrays, encoding, indexing=indexing, dtype=result_type, out=out, workers=workers)
+    array = grid_of(arrays, encoding, indexing=indexing, dtype=result_type, out=_written(out), workers=workers)
+    return _result(array, out)
 
 
 def rotate(
@@ -249,48 +252,45 @@ def rotate(
     >>> posenc_fast.torch.rotate(pf.Rotary(64), token, start=100, out=token) is token
     True
     """
-    return _computed_of(
-        rotary.apply,
-        "RotaryEncoding",
-        x,
-        positions,
-        out,
+    values, where, into = _arrays(x, positions, out, "RotaryEncoding")
+    array = rotary.apply(
+        values,
+        positions=where,
         start=start,
         seq_axis=seq_axis,
         inverse=inverse,
         precision=precision,
+        out=into,
         workers=workers,
     )
+    return _result(array, out)
 
 
-def _computed_of(
-    method: Callable[..., npt.NDArray[Any]], module: str, x: Any, positions: Any, out: Any, **options: Any
-) -> torch.Tensor:
-    """Return ``method(x, positions=positions, out=out, ..)`` as a tensor. module: what has gradients of x."""
+def _arrays(x: Any, positions: Any, out: Any, module: str) -> tuple[Any, Any, Any]:
+    """Return x, positions and out as arrays, one array for x and out if they are one. module: what has gradients of x."""
     values = tensors.array_of(x, "x")
     if tensors.wants_gradients(x):
         raise ValueError(f"x requires gradients, which would end here; use {module}, x.detach() or torch.no_grad()")
-    where = None if positions is None else _positions(positions)
-    return _computed(method, values, positions=where, out=out, inplace=out is x, **options)
-
-
-def _computed(
-    method: Callable[..., npt.NDArray[Any]], *arguments: Any, out: Any, inplace: bool = False, **options: Any
-) -> torch.Tensor:
-    """Return ``method(*arguments, out=out, ..)`` as a tensor. inplace: out is the tensor of the first argument."""
-    array = None if out is None else tensors.array_of(out, "out", overwritten=True)
-    result = method(*arguments, out=arguments[0] if inplace else array, **options)
-    if out is None:
-        return tensors.tensor_of(result)
-    # so that autograd sees that what it had kept of this tensor is gone
-    torch.autograd.graph.increment_version(out)
-    return out
+    where, into = None if positions is None else _positions(positions), _written(out)
+    return values, where, values if out is x else into
 
 
 def _positions(positions: Any) -> npt.NDArray[Any]:
     array = tensors.array_of(positions, "positions")
     tensors.check_no_gradients(positions, "positions")
     return array
+
+
+def _written(out: Any) -> npt.NDArray[Any] | None:
+    return None if out is None else tensors.array_of(out, "out", overwritten=True)
+
+
+def _result(array: npt.NDArray[Any], out: torch.Tensor | None) -> torch.Tensor:
+    if out is None:
+        return tensors.tensor_of(array)
+    # so that autograd sees that what it had kept of this tensor is gone
+    torch.autograd.graph.increment_version(out)
+    return out
 
 
 def apply_rotary_pos_emb(

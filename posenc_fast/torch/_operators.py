@@ -26,6 +26,7 @@ from . import _tensors as tensors
 from ._text import from_text
 
 __all__ = [
+    "ANGLES",
     "TABLES",
     "angles_of_tables",
     "columns_of_pairs",

@@ -25,9 +25,9 @@ def __dir__() -> list[str]:
 
 
 _lock = threading.RLock()
-# what was found of a function, and ours for it
+# of each function its rotation, or why it is left, and its replacement
 _functions: dict[Any, tuple[Rotation | str, Callable[..., Any] | None]] = {}
-# classes with methods that call ours, by the classes that they stand for
+# subclasses with replaced methods, by the class and these methods
 _classes: dict[tuple[type, frozenset[Any]], type] = {}
 
 
@@ -185,11 +185,11 @@ class _Work:
         self.lines: list[Line] = []
         self.undone: list[Callable[[], str | None]] = []
         self._rebinding = Rebinding(_replacement)
-        # of each class: ours for its methods, and what its own call
+        # of each class: replacements of its methods, and the candidates that its own methods call
         self._of_class: dict[type, tuple[dict[str, Any], list[Any]]] = {}
 
     def visit(self, name: str, module: torch.nn.Module) -> None:
-        """Give a module what it needs."""
+        """Replace what a module calls."""
         cls = type(module)
         if cls not in self._of_class:
             self._of_class[cls] = self._methods(cls)
@@ -200,7 +200,7 @@ class _Work:
             if key not in _classes:
                 _classes[key] = subclass(cls, methods)
             self._exchange_class(name, module, _classes[key])
-        # what was set on the object itself, as hooks do with its methods
+        # attributes of the object itself, as hooks set them in place of methods
         for attribute, value in list(vars(module).items()):
             if isinstance(value, MethodType) and value.__self__ is module:
                 function = self._rebound(value.__func__, called)
@@ -214,25 +214,25 @@ class _Work:
         if sinusoids.is_candidate(module):
             self._visit_sinusoids(name, module)
         for function in dict.fromkeys(called):
-            title, what = getattr(function, "__name__", type(function).__name__), _known(function)[0]
-            self.lines.append(Line(name, cls.__name__, title, isinstance(what, Rotation), str(what)))
+            title, rotation = getattr(function, "__name__", type(function).__name__), _known(function)[0]
+            self.lines.append(Line(name, cls.__name__, title, isinstance(rotation, Rotation), str(rotation)))
 
     def _visit_sinusoids(self, name: str, module: torch.nn.Module) -> None:
-        cls, what = type(module), sinusoids.encoding_of(module)
-        if not isinstance(what, str):
-            key = cls, frozenset([what])
+        cls, encoding = type(module), sinusoids.encoding_of(module)
+        if not isinstance(encoding, str):
+            key = cls, frozenset([encoding])
             if key not in _classes:
-                _classes[key] = subclass(cls, {"forward": sinusoids.replacement(cls.forward, what)})
+                _classes[key] = subclass(cls, {"forward": sinusoids.replacement(cls.forward, encoding)})
             self._exchange_class(name, module, _classes[key])
-            why = f"sines and cosines of {what.d_model} columns, in float32 arithmetic"
+            why = f"sines and cosines of {encoding.d_model} columns, in float32 arithmetic"
             self.lines.append(Line(name, cls.__name__, "forward", True, why))
         else:
-            self.lines.append(Line(name, cls.__name__, "forward", False, what))
+            self.lines.append(Line(name, cls.__name__, "forward", False, encoding))
 
     def _methods(self, cls: type) -> tuple[dict[str, Any], list[Any]]:
         methods: dict[str, Any] = {}
         called: list[Any] = []
-        # what runs before there is an object
+        # methods that run before there is an object
         seen = {"__init__", "__new__"}
         for base in cls.__mro__:
             if base is torch.nn.Module:
@@ -278,18 +278,18 @@ class _Work:
 
 
 def _known(function: Any) -> tuple[Rotation | str, Callable[..., Any] | None]:
-    """What a function does, and ours for it; or why it is left."""
+    """Return the rotation that a function does and its replacement, or why it is left and None."""
     if hasattr(function, "__posenc_fast__"):
         return "it is ours already", None
-    # of a function that was made a module, it is the method that may be exchanged
+    # where a module wraps the function, its method may be exchanged
     method = getattr(function, "forward", None)
     key = function, getattr(method, "__func__", method)
     if key not in _functions:
-        what = rotation_of(function)
-        _functions[key] = what, None if isinstance(what, str) else replacement(function, what)
+        rotation = rotation_of(function)
+        _functions[key] = rotation, None if isinstance(rotation, str) else replacement(function, rotation)
     return _functions[key]
 
 
 def _replacement(function: Any) -> Callable[..., Any] | None:
-    """Ours for a function that turns."""
+    """Return the replacement of a function that turns; None for all others."""
     return _known(function)[1] if is_candidate(function) else None

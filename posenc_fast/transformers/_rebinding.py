@@ -1,4 +1,4 @@
-"""Functions and classes as they were, but for what some global names mean in them.
+"""Copies of functions in which some global names mean something else, and subclasses that have such methods.
 
 To exchange a function in its module's namespace would exchange it for every object there is. Here the code of a method
 is copied with another name in the place of the function's, and the copy goes to a class of its own, which single
@@ -17,7 +17,7 @@ from typing import Any
 __all__ = ["Rebinding", "subclass"]
 
 _lock = threading.Lock()
-# copies, by what they are copies of and what they call: the same ones for every object of a class
+# copies, by the function and what it calls: the same ones for every object of a class
 _copies: dict[Any, FunctionType] = {}
 
 
@@ -27,7 +27,7 @@ class Rebinding:
     Parameters
     ----------
     replacement : callable
-        What a function is replaced by; None for what it does not know.
+        Returns the replacement of a function; None if there is none.
     """
 
     def __init__(self, replacement: Callable[[Any], Any]) -> None:
@@ -36,23 +36,23 @@ class Rebinding:
         self._calls: dict[int, list[Any]] = {}
 
     def rebound(self, function: Any) -> Any:
-        """What a function is replaced by, or a copy in which what it calls is replaced, or None if that is nothing."""
+        """Return a function's replacement, or a copy in which what it calls is replaced; None where nothing is."""
         if id(function) not in self._made:
-            # what calls itself, by whatever way, finds this
+            # for recursive calls, direct or not
             self._made[id(function)] = function, None
             self._made[id(function)] = function, self._copy(function)
         return self._made[id(function)][1]
 
     def reached(self, function: Any) -> Iterator[Any]:
-        """A function, and all that it calls, but not what those call that are replaced."""
+        """Yield a function and all that it calls, but not what replaced ones call."""
         self.rebound(function)
-        ahead, seen = [function], set()
-        while ahead:
-            here = ahead.pop()
-            if id(here) not in seen:
-                seen.add(id(here))
-                ahead.extend(self._calls.get(id(here), ()))
-                yield here
+        waiting, seen = [function], set()
+        while waiting:
+            reached = waiting.pop()
+            if id(reached) not in seen:
+                seen.add(id(reached))
+                waiting.extend(self._calls.get(id(reached), ()))
+                yield reached
 
     def _copy(self, function: Any) -> Any:
         ours = self._replacement(function)
@@ -74,13 +74,13 @@ class Rebinding:
         cells = tuple(self._cell(cell, calls) for cell in before)
         if not names and cells == before:
             return None
-        # a cell that stays is the function's, and one that is new is known by what it has
+        # a cell that stays is the same for each copy, and a new one is known by its contents
         kept = tuple(id(cell if new is cell else new.cell_contents) for new, cell in zip(cells, before, strict=True))
         key = function, frozenset(names.items()), kept
         return _copies.setdefault(key, _copied(function, names, cells))
 
     def _cell(self, cell: CellType, calls: list[Any]) -> CellType:
-        """What a decorator has kept, with its copy in it."""
+        """Return a closure's cell, or a new one with the copy of the function in it, as decorators have them."""
         try:
             kept = cell.cell_contents
         except ValueError:
@@ -103,7 +103,7 @@ def _copied(function: FunctionType, names: dict[str, str], cells: tuple[CellType
 
 
 def _loaded(code: CodeType) -> Iterator[str]:
-    """Global names that a function reads, in functions within it as well."""
+    """Yield the global names that a function and functions within it read."""
     yield from _own(code)
     for part in code.co_consts:
         if isinstance(part, CodeType):
@@ -111,7 +111,7 @@ def _loaded(code: CodeType) -> Iterator[str]:
 
 
 def _own(code: CodeType) -> set[str]:
-    """Those of its own code; not such as are also attributes there, which share their place."""
+    """Return those of its own code, but not names of attributes too: both share a place in co_names."""
     globals_, attributes = set(), set()
     for step in dis.get_instructions(code):
         if step.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
@@ -129,7 +129,7 @@ def _renamed(code: CodeType, names: dict[str, str]) -> CodeType:
 
 
 def _named(space: dict[str, Any], name: str, value: Any) -> str:
-    """A name in a namespace that was free, or already means this."""
+    """Bind a value to a free name in a namespace, or find the name that it has there, and return it."""
     with _lock:
         number, wanted = 0, f"_posenc_fast_{name}"
         while space.setdefault(wanted, value) is not value:
@@ -139,7 +139,7 @@ def _named(space: dict[str, Any], name: str, value: Any) -> str:
 
 
 def subclass(cls: Any, methods: dict[str, Any]) -> type:
-    """A class that looks like another, with methods of its own; copied and pickled, its objects are of that one."""
+    """Return a subclass of the same name with other methods; copies and pickles of its objects are of cls itself."""
 
     def reduced(self: Any, protocol: Any) -> Any:
         _, _, *rest = cls.__reduce_ex__(self, protocol)

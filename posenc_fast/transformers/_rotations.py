@@ -15,7 +15,6 @@ from typing import Any, Literal, NamedTuple
 
 import torch
 
-from .._rotary.turning import ANGLES
 from .._rotary.value import LAYOUTS
 from ..torch import _operators as operators
 from ..torch import _tensors as tensors
@@ -377,7 +376,7 @@ def _few(
     rotation: Rotation, parts: list[Any], tables: list[Any], shape: tuple[int, ...], axis: int
 ) -> tuple[torch.Tensor, ...] | None:
     """Return parts of few tokens rotated, by angles that are kept for the next layer; None for other calls."""
-    if math.prod(shape) > ANGLES:
+    if math.prod(shape) > operators.ANGLES:
         return None
 
     def angles_of(length: int, head_dim: int, dtype: Any) -> Any:
