@@ -3,7 +3,7 @@
 The wrapper has checked what its caller gave; these find a wrapper that hands the loops something else. They take the
 arguments of the kernel's methods and raise an AssertionError that names the one which is wrong.
 
-Values are read by ``memoryview(array).tolist()``: to iterate over a memoryview of Cython's ends in an IndexError that is
+Values are read by ``memoryview(array).tolist()``: to iterate over a memoryview of Cython ends in an IndexError that is
 made and dropped, and with it a KeyboardInterrupt that came in between.
 """
 

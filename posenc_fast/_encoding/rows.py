@@ -301,7 +301,9 @@ def encode_at_once(plans: Plans, positions: Any, dtype: Any, out: Array | None) 
         return None
     engine = plans.engine()
     plan = plans.scalar_plans.get(engine.backend) or plans.scalar_plan(engine)
-    rows = None if plan is None else _memory(out, (*positions.shape, width), form)
+    if plan is None:
+        return None
+    rows = _memory(out, (*positions.shape, width), form)
     # rows that are left need the positions as they were
     if rows is None or (out is not None and np.may_share_memory(positions, rows)):
         return None
