@@ -53,9 +53,9 @@ def round_once(kind: int, value: Floats) -> npt.NDArray[Any]:
 
 def rounded(values: Floats, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     """Return doubles as one of the four types, rounded once; NumPy would round to bfloat16 by way of float32."""
-    if dtype.name != "bfloat16":
-        return values.astype(dtype)
-    return round_once(BFLOAT16.kind, values).view(dtype)
+    # beyond the largest number it is infinite, as in the engines
+    with np.errstate(over="ignore", under="ignore"):
+        return values.astype(dtype) if dtype.name != "bfloat16" else round_once(BFLOAT16.kind, values).view(dtype)
 
 
 def values_of(kind: int, x: npt.NDArray[Any]) -> Floats:

@@ -360,6 +360,17 @@ def test_axial(rng):
     np.testing.assert_allclose(rotary.apply(x, positions=points), turned(x, angles, "interleaved", 16), atol=1e-14)
 
 
+@pytest.mark.parametrize("dtype", [*DTYPES, "bfloat16"], ids=lambda t: getattr(t, "__name__", t))
+def test_xpos_is_infinite_far_away(dtype):
+    # and no warning says so
+    dtype = pytest.importorskip("ml_dtypes").bfloat16 if dtype == "bfloat16" else dtype
+    cos, _ = pf.Rotary(8, scaling={"rope_type": "xpos"}).tables(np.array([-(10**6), 10**6]), dtype=dtype)
+    values = cos.astype(np.float64)
+    if dtype != np.float64:
+        assert np.isinf(values[:, 0]).any()
+    assert not np.isnan(values).any()
+
+
 @pytest.mark.usefixtures("backend")
 def test_xpos(rng):
     """Sun et al.: the amplitudes of a query and a key leave zeta ** ((p - q) / scale_base)."""
