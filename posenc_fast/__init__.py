@@ -119,8 +119,8 @@ if not TYPE_CHECKING:
         # only few programs use these, and they take as long to import as all the rest
         module = _LATE.get(name)
         if module is not None:
-            found = import_module(f".{module}", __name__)
-            globals()[name] = found if name == module else getattr(found, name)
+            loaded = import_module(f".{module}", __name__)
+            globals()[name] = loaded if name == module else getattr(loaded, name)
             return globals()[name]
         if name in SUBMODULES:
             try:

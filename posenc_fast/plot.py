@@ -117,7 +117,7 @@ def _readable(number: float) -> str:
 def heatmap(
     encoding: Encoding | str, length: int = 100, *, start: float = 0, d_model: int = 128, ax: Axes | None = None
 ) -> Axes:
-    """A table as colours: positions downwards, columns to the right.
+    """Draw a table as colours: positions downwards, columns to the right.
 
     Parameters
     ----------
@@ -160,7 +160,7 @@ def heatmap(
 def angles(
     encoding: Encoding | str, length: int = 100, *, start: float = 0, d_model: int = 128, ax: Axes | None = None
 ) -> Axes:
-    """The angle of every frequency at every position, whole turns taken off, in colours that close a circle.
+    """Draw the angle of every frequency at every position, whole turns taken off, in colours that close a circle.
 
     Parameters
     ----------
@@ -216,7 +216,7 @@ def _wavelength(frequency: float) -> str:
 
 
 def wavelengths(encoding: Encoding | str, *, d_model: int = 128, ax: Axes | None = None) -> Axes:
-    """The wavelength of every column, on a logarithmic scale.
+    """Draw the wavelength of every column, on a logarithmic scale.
 
     Parameters
     ----------
@@ -267,7 +267,7 @@ def sinusoids(
     d_model: int = 128,
     ax: Axes | None = None,
 ) -> Axes:
-    """Some columns against position, as curves, with a dot at every position; the legend has their wavelengths.
+    """Draw some columns against position, as curves, with a dot at every position; the legend has their wavelengths.
 
     Parameters
     ----------
@@ -331,7 +331,7 @@ def similarity(
     d_model: int = 128,
     ax: Axes | None = None,
 ) -> Axes:
-    """How alike the encoding of a position and those around it are: dot product and squared error.
+    """Draw how alike the encoding of a position and those around it are: dot product and squared error.
 
     Parameters
     ----------
@@ -383,7 +383,7 @@ def clocks(
     d_model: int = 128,
     ax: Axes | None = None,
 ) -> Axes:
-    """Pairs of columns as the hands of clocks: one row of clocks a position, one column a frequency.
+    """Draw pairs of columns as the hands of clocks: one row of clocks a position, one column a frequency.
 
     Parameters
     ----------

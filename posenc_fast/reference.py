@@ -1,4 +1,4 @@
-"""What is computed: the definition in decimal numbers, the tutorials' programs, and the package's names bound to NumPy.
+"""The definition of all encodings in decimal numbers, the tutorials' programs, and the package's names bound to NumPy.
 
 Every encoding is a row of independent sinusoids::
 

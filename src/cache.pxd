@@ -1,4 +1,4 @@
-# What cache.h declares, and tuning.h.
+# Declarations of cache.h and tuning.h.
 from libc.stdint cimport uintptr_t
 
 from compiler cimport crdouble, cruint16, rfloat, ruint16

@@ -1,4 +1,4 @@
-/* What Cython cannot say to the C compiler: restrict, what is inlined and what is not, debug builds.
+/* Words to the C compiler that Cython does not have: restrict, what is inlined and what is not, debug builds.
  *
  * This and the headers next to it are included once by _kernel.pyx and once for each instruction-set level by the files of
  * loops. Everything in them is static inline, so that each level gets its own code from its own compiler flags.

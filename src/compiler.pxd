@@ -1,4 +1,4 @@
-# What compiler.h declares.
+# Declarations of compiler.h.
 from libc.stdint cimport int32_t, uint16_t
 
 

@@ -1,4 +1,4 @@
-# What entry.h declares.
+# Declarations of entry.h.
 from libc.stdint cimport int32_t, int64_t, uint16_t
 
 

@@ -1,4 +1,4 @@
-# What exact.h declares, and constants.h.
+# Declarations of exact.h and constants.h.
 from libc.stdint cimport uint64_t
 
 

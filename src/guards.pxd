@@ -1,4 +1,4 @@
-"""What the kernel relies on, looked at in debug builds: each call is behind ``if DEBUG``, a constant of the C compiler.
+"""Checks of what the kernel relies on, in debug builds: each call is behind ``if DEBUG``, a constant of the C compiler.
 
 The wrapper has checked what its caller gave; these find a wrapper that hands the loops something else. They take the
 arguments of the kernel's methods and raise an AssertionError that names the one which is wrong.

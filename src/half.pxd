@@ -1,4 +1,4 @@
-# What half.h declares.
+# Declarations of half.h.
 from libc.stdint cimport int16_t, int32_t, uint16_t, uint32_t
 
 

@@ -1,4 +1,4 @@
-/* What only speed depends on: constants, each with the command that measures it, and when to write past the cache. */
+/* Constants on which only speed depends, each with the command that measures it, and when to write past the cache. */
 #ifndef POSENC_TUNING_H
 #define POSENC_TUNING_H
 

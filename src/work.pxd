@@ -1,5 +1,5 @@
 # cython: cdivision=True
-"""Work space of the loops: what lays out an entry's memory measures it, too, where there is none yet.
+"""Work space of the loops: one function lays out an entry's memory, and without any measures how much it takes.
 
 Each function gives the doubles that an entry needs, and the places of its arrays from base on, which may be NULL.
 """

@@ -68,11 +68,11 @@ def _identify(arguments: argparse.Namespace) -> int:
     try:
         # NumPy warns of some kinds of NaN where they are converted, which the check of finite values reports
         with np.errstate(invalid="ignore"):
-            found = identify_rotary(**rotary) if rotary else identify(table, start=arguments.start)
+            identification = identify_rotary(**rotary) if rotary else identify(table, start=arguments.start)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{path}: {error}") from None
-    say(str(found))
-    return 0 if found else 1
+    say(str(identification))
+    return 0 if identification else 1
 
 
 def _key(archive: Archive, key: str | None, path: str, known: tuple[str, ...]) -> str:

@@ -1,1 +1,1 @@
-"""Encodings: the value and its builders, positions of every type, grids, and what angle addition gives."""
+"""Encodings: the value and its builders, plans for an engine, rows, grids, and angle addition."""

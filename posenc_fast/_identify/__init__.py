@@ -1,1 +1,1 @@
-"""From numbers back to what made them."""
+"""From numbers back to the encoding that made them."""

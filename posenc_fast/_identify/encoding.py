@@ -1,4 +1,4 @@
-"""Which encoding made a table: from the numbers alone, whatever type they were rounded to.
+"""Search for the encoding that made a table, from the numbers alone, whatever type they were rounded to.
 
 A pair of columns, taken as a complex number, turns by the same angle from row to row. For each order of columns that
 sources have, the angles are measured; if every pair turns evenly, they are compared with the schedules that sources
@@ -134,7 +134,7 @@ class _Candidate(NamedTuple):
 
 
 class _Fit(NamedTuple):
-    """How near a candidate comes: misfit: the largest difference in units of the tolerated one; error: the same without."""
+    """The distance of a candidate: misfit, the largest difference in units of the tolerated one; error, the same without."""
 
     misfit: float
     error: float

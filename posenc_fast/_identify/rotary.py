@@ -96,7 +96,7 @@ class RotaryIdentification:
 
 
 class _Fit(NamedTuple):
-    """How near a rotary encoding comes to a sample: misfit and error as of `Sample.compare`."""
+    """The distance of a rotary encoding from a sample: misfit and error as of `Sample.compare`."""
 
     misfit: float
     error: float

@@ -1,1 +1,1 @@
-"""Conversion of anything that may be positions to numbers: conversion, times, columns of frames, masks, foreign arrays."""
+"""From anything that may be positions to numbers: arrays of other packages, times, columns of frames, masks."""

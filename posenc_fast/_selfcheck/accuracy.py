@@ -70,7 +70,7 @@ class Worst(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """Of one type, call and engine: how many values were judged, and the worst of them."""
+    """The number of values that were judged, of one type, call and engine, and the worst of them."""
 
     values: int
     worst: Worst

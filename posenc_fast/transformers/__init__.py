@@ -33,7 +33,7 @@ _classes: dict[tuple[type, frozenset[Any]], type] = {}
 
 @dataclass(frozen=True)
 class Line:
-    """What became of a function in a module of a model.
+    """The outcome for one function of one module of a model.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ class Line:
 
 
 class Report:
-    """What `accelerate` did to a model, line by line; the way back.
+    """The outcome of `accelerate`, line by line, and the way back.
 
     As a context manager it goes back at the end.
 

@@ -41,7 +41,7 @@ _MISSING = object()
 
 
 class _Form(NamedTuple):
-    """How x and tables lie: their dimensions, and which axis of tables is that of the heads."""
+    """The shapes of x and tables: their dimensions, and the axis of tables that is that of the heads."""
 
     x_dims: int
     table_dims: int

@@ -80,6 +80,19 @@ def test_imports_go_down(file):
         )
 
 
+@pytest.mark.parametrize("file", MODULES, ids=lambda file: str(file.relative_to(ROOT)))
+def test_words_say_what_a_thing_is(file):
+    tree = tree_of(file)
+    for node in ast.walk(tree):
+        name = node.id if isinstance(node, ast.Name) else node.arg if isinstance(node, ast.arg) else ""
+        assert name not in ("given", "found"), f"line {node.lineno}: a name that says nothing of the thing"
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+            first = (ast.get_docstring(node) or "-").split()[0]
+            assert first not in ("What", "Which", "How", "Of", "As", "That", "Those"), (
+                f"{getattr(node, 'name', 'module')}: begin with a verb or a noun, not with {first!r}"
+            )
+
+
 def test_no_circle_of_imports():
     graph = {parts_of(file): set(imported(file)) - {()} for file in MODULES if parts_of(file)}
     done, path = set(), []

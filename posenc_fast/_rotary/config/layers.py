@@ -1,4 +1,4 @@
-"""Which layers of a model are meant, whether they turn, and the rotary parameters that are for them."""
+"""The layers that a call means, whether they turn, and the rotary parameters that are for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a row of the table names by a word: axes of pairs, frequencies, widths, rotary parameters, layers without any."""
+"""Rules that a row of the table names by a word: axes of pairs, frequencies, widths, rotary parameters, layers without any."""
 
 from __future__ import annotations
 

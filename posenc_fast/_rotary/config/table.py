@@ -16,7 +16,7 @@ UNKNOWN = "unknown"
 
 
 class LayerGroup(NamedTuple):
-    """What layers with rotary parameters of their own say in these."""
+    """Layers that have rotary parameters of their own, and the settings of these."""
 
     base: float
     base_keys: tuple[str, ...] = ()
@@ -35,7 +35,7 @@ class LayerGroup(NamedTuple):
 
 
 class Pattern(NamedTuple):
-    """Which layers are full_attention where a config does not list them: those with (i + 1) % every == 0, or with
+    """Layers that are full_attention where a config does not list them: those with (i + 1) % every == 0, or with
     i % every == 0, and the last if it always is; the others are sliding_attention."""
 
     every: int
@@ -45,7 +45,7 @@ class Pattern(NamedTuple):
 
 
 class Sections(NamedTuple):
-    """How pairs choose an axis: a rule of rules.py, the counts if a config has none, what the axes are."""
+    """The axes that pairs read: a rule of rules.py, the counts if a config has none, what the axes are."""
 
     rule: str
     default: tuple[int, ...] | None
@@ -53,7 +53,7 @@ class Sections(NamedTuple):
 
 
 class Row(NamedTuple):
-    """How models of a type turn. Keys are those of a config; base and factor may stand in its rotary parameters as well."""
+    """The rotary encoding of models of a type. Keys are those of a config; base and factor may stand in its rotary parameters as well."""
 
     model: str
     family: str

@@ -1,4 +1,4 @@
-"""How wide heads are, how many of their values turn, and the base of their frequencies."""
+"""The width of heads, the number of their values that turn, and the base of their frequencies."""
 
 from __future__ import annotations
 
