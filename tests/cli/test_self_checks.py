@@ -17,6 +17,7 @@ import pytest
 import posenc_fast as pf
 from posenc_fast import reference
 from posenc_fast.__main__ import main
+from posenc_fast._encoding import builders as _builders
 from posenc_fast._engine import backend as _backend
 from posenc_fast._engine import python as numpy_engine
 from posenc_fast._numbers.formats import FLOAT16, FLOAT32
@@ -151,8 +152,7 @@ def test_verify_sees_a_wrong_schedule():
     code = """if True:
         from posenc_fast._numbers import exact as _exact
         from posenc_fast._numbers import schedule as _schedule
-        from posenc_fast import reference
-from posenc_fast.__main__ import main
+        from posenc_fast.__main__ import main
 
         right = _schedule.Geometric._radians
         def wrong(self, bits):
@@ -168,6 +168,15 @@ from posenc_fast.__main__ import main
     assert {engine for engine, _ in shown} == {"python", *pf.isa_levels()}
 
 
+@pytest.fixture
+def fresh_encodings():
+    """No encoding that another test made, with rows that it keeps; and none of this test's for others."""
+    _builders._geometric.cache_clear()
+    yield
+    _builders._geometric.cache_clear()
+
+
+@pytest.mark.usefixtures("fresh_encodings")
 def test_verify_sees_a_wrong_coefficient(capsys, monkeypatch):
     high, low = numpy_engine.TAYLOR[5]
     monkeypatch.setitem(numpy_engine.TAYLOR, 5, (high * (1 + 2.0**-16), low))
@@ -215,6 +224,7 @@ def twice(kind, value):
 right_rounding = numpy_engine.round_once
 
 
+@pytest.mark.usefixtures("fresh_encodings")
 @pytest.mark.parametrize(("wrong", "number_type"), [(cut, "float32"), (twice, "float16")], ids=["cut", "twice"])
 def test_verify_sees_a_wrong_rounding(wrong, number_type, capsys, monkeypatch):
     monkeypatch.setattr(numpy_engine, "round_once", wrong)
@@ -223,6 +233,7 @@ def test_verify_sees_a_wrong_rounding(wrong, number_type, capsys, monkeypatch):
     assert ("python", number_type) in broken(printed.out)[1]
 
 
+@pytest.mark.usefixtures("fresh_encodings")
 def test_what_is_broken_can_be_seen_again(capsys, monkeypatch):
     monkeypatch.setattr(numpy_engine, "round_once", cut)
     printed = verify(capsys, "--seed", "7")[1]
