@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from .._engine.blocks import BLOCK
 from .._numbers.formats import float_type
 from .arguments import add_command, add_encoding, add_progress, add_rows, encoding_of
-from .formats import BFLOAT16_HELP, BLOCK, OUTPUT_HELP, add_output, check_output, write_rows
+from .formats import BFLOAT16_HELP, OUTPUT_HELP, add_output, check_output, write_rows
 from .output import is_terminal, scratch
 from .positions import open_positions
 from .progress import meter

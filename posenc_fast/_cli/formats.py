@@ -22,16 +22,13 @@ from .._numbers.arrays import Array
 from .._numbers.formats import format_of
 from .output import STANDARD, is_terminal, opened, report_written, usable_target
 
-__all__ = ["BFLOAT16_HELP", "BLOCK", "OUTPUT_HELP", "add_output", "check_output", "write_rows"]
+__all__ = ["BFLOAT16_HELP", "OUTPUT_HELP", "add_output", "check_output", "write_rows"]
 
 Shape = tuple[int, int]
 # names of the columns before the encoded ones, and their fields in Arrow; None for text
 Kept = Sequence[tuple[str, Any]]
 # takes rows, and the cells of each of those columns
 Write = Callable[[Array, Sequence[Any]], object]
-
-# output values that are computed, compared and written at a time
-BLOCK = 1 << 22
 
 OUTPUT_HELP = """\
 OUT is written beside its place, then renamed: what was there stays until all is
