@@ -17,6 +17,7 @@ from posenc_fast.presets._registry import FACTS
 from support.optional import optional
 from support.preset_formulas import SEVERAL_AXES
 from support.processes import python
+from support.tensors import random
 
 torch = optional("torch")
 pt = optional("posenc_fast.torch")
@@ -29,26 +30,6 @@ text = optional("posenc_fast.torch._text")
 pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")
 
 DTYPES = {"float64": torch.float64, "float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
-
-
-@pytest.fixture(params=list(DTYPES.values()), ids=list(DTYPES))
-def dtype(request):
-    if request.param == torch.bfloat16:
-        optional("ml_dtypes")
-    return request.param
-
-
-@pytest.fixture
-def elsewhere(monkeypatch):
-    """CPU tensors take the way of other devices."""
-    monkeypatch.setattr(tensors, "on_cpu", lambda x: False)
-    devices._kept_rows.cache_clear()
-    yield
-    devices._kept_rows.cache_clear()
-
-
-def random(rng, *shape, dtype=torch.float32):
-    return torch.from_numpy(rng.normal(size=shape)).to(dtype)
 
 
 def array(tensor):

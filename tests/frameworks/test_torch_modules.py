@@ -7,6 +7,7 @@ import pytest
 
 import posenc_fast as pf
 from support.optional import optional
+from support.tensors import random
 
 torch = optional("torch")
 pt = optional("posenc_fast.torch")
@@ -16,10 +17,6 @@ pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")
 
 IMAGE = pf.join([pf.sinusoidal(4), pf.sinusoidal(6, layout="concatenated")])
 VOLUME = pf.join([pf.sinusoidal(2), pf.sinusoidal(4), pf.sinusoidal(6)])
-
-
-def random(rng, *shape, dtype=torch.float32):
-    return torch.from_numpy(rng.normal(size=shape)).to(dtype)
 
 
 def points(*axes):

@@ -7,17 +7,15 @@ import pytest
 
 import posenc_fast as pf
 from support.optional import optional
+from support.tensors import random
 
 torch = optional("torch")
 pt = optional("posenc_fast.torch")
-devices = optional("posenc_fast.torch._devices")
-tensors = optional("posenc_fast.torch._tensors")
 text = optional("posenc_fast.torch._text")
 
 # what torch's compiler and functorch import, whatever is given to them
 pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")
 
-DTYPES = {"float64": torch.float64, "float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
 LAYOUTS = ["half", "interleaved", "interleaved_to_half"]
 YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 128}
 XPOS = {"rope_type": "xpos", "scale_base": 512.0}
@@ -56,26 +54,6 @@ ROTARIES = {
     "dense": pf.Rotary(12, frequencies=np.arange(12.0).reshape(6, 2) / 7),
     "axial": pf.Rotary(12, scaling={"rope_type": "axial"}, sections=[3, 3], layout="interleaved"),
 }
-
-
-@pytest.fixture(params=list(DTYPES.values()), ids=list(DTYPES))
-def dtype(request):
-    if request.param == torch.bfloat16:
-        optional("ml_dtypes")
-    return request.param
-
-
-@pytest.fixture
-def elsewhere(monkeypatch):
-    """CPU tensors take the way of other devices."""
-    monkeypatch.setattr(tensors, "on_cpu", lambda x: False)
-    devices._kept_rows.cache_clear()
-    yield
-    devices._kept_rows.cache_clear()
-
-
-def random(rng, *shape, dtype=torch.float32):
-    return torch.from_numpy(rng.normal(size=shape)).to(dtype)
 
 
 def applied(rotary, x, **options):

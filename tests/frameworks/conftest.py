@@ -1,0 +1,25 @@
+"""Fixtures of several tests of torch."""
+
+from __future__ import annotations
+
+import pytest
+
+from support.optional import optional
+
+
+@pytest.fixture(params=["float64", "float32", "float16", "bfloat16"])
+def dtype(request):
+    """A type of tensors."""
+    if request.param == "bfloat16":
+        optional("ml_dtypes")
+    return getattr(optional("torch"), request.param)
+
+
+@pytest.fixture
+def elsewhere(monkeypatch):
+    """CPU tensors take the way of other devices."""
+    devices, tensors = optional("posenc_fast.torch._devices"), optional("posenc_fast.torch._tensors")
+    monkeypatch.setattr(tensors, "on_cpu", lambda x: False)
+    devices._kept_rows.cache_clear()
+    yield
+    devices._kept_rows.cache_clear()
