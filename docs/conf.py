@@ -30,6 +30,7 @@ extensions = [
     "sphinx_copybutton",
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
+    "sphinx_llm.txt",
 ]
 exclude_patterns = ["_build", "examples"]
 templates_path = ["_templates"]
@@ -56,7 +57,9 @@ html_theme_options = {
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
 # pages that have no others below them are read across their whole width
-html_sidebars = {page: [] for page in ("index", "presets", "why", "accuracy", "speed", "robustness", "changes")}
+html_sidebars = {
+    page: [] for page in ("index", "presets", "why", "accuracy", "speed", "robustness", "policy", "changes")
+}
 
 myst_enable_extensions = ["colon_fence", "dollarmath"]
 myst_heading_anchors = 3
@@ -71,6 +74,9 @@ napoleon_google_docstring = False
 napoleon_use_param = False
 napoleon_use_rtype = False
 napoleon_use_admonition_for_examples = False
+
+# nodes of sphinx-design and napoleon that have no Markdown: their text is left out of the pages as Markdown
+llms_txt_suppress_unknown_node_warnings = ["PassthroughTextElement", "abbreviation", "caption"]
 
 sphinx_gallery_conf = {
     "examples_dirs": "examples",

@@ -81,4 +81,6 @@ def test_somebody_stands_for_it(metadata):
 
 def test_a_source_distribution_has_what_stands_beside_the_package():
     included = (checkout() / "MANIFEST.in").read_text("utf-8").split()
-    assert {"CITATION.cff", "CHANGELOG.md", "CONTRIBUTING.md", "conftest.py", "noxfile.py"} <= set(included)
+    assert {"CITATION.cff", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "conftest.py", "noxfile.py"} <= set(
+        included
+    )
