@@ -64,6 +64,13 @@ def screenshots(session: nox.Session) -> None:
 
 
 @nox.session(default=False)
+def play(session: nox.Session) -> None:
+    """The sliders of the page Play, moved in a browser. Needs Chromium."""
+    docs(session)
+    session.run("python", "docs/try_play.py", "docs/_build")
+
+
+@nox.session(default=False)
 def bench(session: nox.Session) -> None:
     """Speed, as ratios measured side by side."""
     install(session, "bench")

@@ -58,7 +58,7 @@ html_theme_options = {
 }
 # pages that have no others below them are read across their whole width
 html_sidebars = {
-    page: [] for page in ("index", "presets", "why", "accuracy", "speed", "robustness", "policy", "changes")
+    page: [] for page in ("index", "presets", "why", "accuracy", "speed", "robustness", "policy", "play", "changes")
 }
 
 myst_enable_extensions = ["colon_fence", "dollarmath"]
@@ -75,8 +75,8 @@ napoleon_use_param = False
 napoleon_use_rtype = False
 napoleon_use_admonition_for_examples = False
 
-# nodes of sphinx-design and napoleon that have no Markdown: their text is left out of the pages as Markdown
-llms_txt_suppress_unknown_node_warnings = ["PassthroughTextElement", "abbreviation", "caption"]
+# nodes that have no Markdown are left out of the pages as Markdown: of sphinx-design, napoleon and sphinx-gallery
+llms_txt_suppress_unknown_node_warnings = ["PassthroughTextElement", "abbreviation", "caption", "imgsgnode"]
 
 sphinx_gallery_conf = {
     "examples_dirs": "examples",

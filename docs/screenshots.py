@@ -69,6 +69,21 @@ class Handler(http.server.SimpleHTTPRequestHandler):
         """Not a word for each file."""
 
 
+def chromium() -> str:
+    """Return the path of Chromium, or end the program where there is none."""
+    browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if browser is None:
+        raise SystemExit("there is no Chromium")
+    return browser
+
+
+def serve(html: Path, handler: type[http.server.SimpleHTTPRequestHandler]) -> str:
+    """Return the address at which the files of a folder are served until the program ends."""
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), partial(handler, directory=str(html)))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return f"http://127.0.0.1:{server.server_port}"
+
+
 def browse(browser: str, address: str, *options: str) -> str:
     with tempfile.TemporaryDirectory() as profile:
         command = [browser, *FLAGS, f"--user-data-dir={profile}", *options, address]
@@ -84,13 +99,8 @@ def main() -> int:
     parser.add_argument("--theme", choices=["light", "dark"], default="light")
     parser.add_argument("--check", nargs="*", help="which pages to measure; all if not given")
     arguments = parser.parse_args()
-    browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if browser is None:
-        print("there is no Chromium", file=sys.stderr)
-        return 2
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, directory=str(arguments.html)))
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    base = f"http://127.0.0.1:{server.server_port}/frame?height={arguments.height}&theme={arguments.theme}"
+    browser = chromium()
+    base = f"{serve(arguments.html, Handler)}/frame?height={arguments.height}&theme={arguments.theme}"
     if arguments.out:
         arguments.out.mkdir(parents=True, exist_ok=True)
         for page in arguments.pages:
