@@ -16,6 +16,7 @@ from typing import Literal
 __all__ = [
     "Backend",
     "ColumnOrder",
+    "Cycle",
     "Function",
     "FunnelPart",
     "Indexing",
@@ -49,6 +50,9 @@ LastColumn = Literal["crop", "zero"]
 
 ColumnOrder = Literal["interleaved", "concatenated", "interleaved-cos-first", "concatenated-cos-first"]
 """Orders of columns of `reorder_columns`."""
+
+Cycle = Literal["day", "week", "month", "quarter", "year"]
+"""A cycle of the calendar, as in `presets.positions.calendar`; weeks begin on Monday."""
 
 Precision = Literal["exact", "float32"]
 """Real numbers, or what frameworks that compute in float32 give."""

@@ -10,7 +10,7 @@ import math
 import sys
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -33,9 +33,9 @@ def convert(positions: Any, axes: int, name: str = "positions") -> Converted:
     """Return positions of shape (...) or, for several axes, (..., axes), exactly as they are; or raise an error."""
     values: npt.NDArray[Any]
     if type(positions) is np.ndarray and positions.dtype.kind in "iuf":
-        values, unit, missing = positions, Fraction(1), None
+        values, unit, missing, letter = positions, Fraction(1), None, ""
     else:
-        values, unit, missing = _values(positions, name)
+        values, unit, missing, letter = _values(positions, name)
     shape = values.shape
     if axes > 1:
         if not shape or shape[-1] != axes:
@@ -46,7 +46,12 @@ def convert(positions: Any, axes: int, name: str = "positions") -> Converted:
     if missing is not None:
         missing = np.logical_or.reduce(missing.reshape(-1, axes), axis=1)
     return Converted(
-        values.reshape(math.prod(shape), axes), unit, missing, shape=shape, form=_checked_form(values, name)
+        values.reshape(math.prod(shape), axes),
+        unit,
+        missing,
+        shape=shape,
+        form=_checked_form(values, name),
+        letter=letter,
     )
 
 
@@ -88,8 +93,13 @@ def check_type(dtype: np.dtype[Any], name: str = "positions") -> None:
         raise TypeError(f"{name} must be integers, real numbers or times, not an array of {dtype}")
 
 
-# values, the seconds in a count, and which are missing where the values do not say it
-_Values = tuple[npt.NDArray[Any], Fraction, npt.NDArray[np.bool_] | None]
+class _Values(NamedTuple):
+    """Values, the seconds in a count, which are missing where the values do not say it, and "M" or "m" of times."""
+
+    values: npt.NDArray[Any]
+    unit: Fraction = Fraction(1)
+    missing: npt.NDArray[np.bool_] | None = None
+    letter: str = ""
 
 
 def _values(positions: Any, name: str) -> _Values:
@@ -100,10 +110,10 @@ def _values(positions: Any, name: str) -> _Values:
     if isinstance(positions, (bytes, bytearray)):
         raise _is_text(positions, name)
     values, missing = _held_by(positions, name)
-    counts, unit, nothing = _of_array(values, name, missing)
-    if missing is not None and nothing is not None:
-        missing = np.asarray(missing | nothing)
-    return counts, unit, nothing if missing is None or not missing.any() else missing
+    converted = _of_array(values, name, missing)
+    if missing is None or not missing.any():
+        return converted
+    return converted._replace(missing=missing if converted.missing is None else missing | converted.missing)
 
 
 def _held_by(array: Any, name: str) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_] | None]:
@@ -123,7 +133,7 @@ def _of_list(positions: Any, name: str) -> _Values:
     """Return the values of lists, whose numbers NumPy might convert to a type that does not hold them."""
     types = _types_in(positions, name)
     if types == {float}:
-        return np.array(positions), Fraction(1), None
+        return _Values(np.array(positions))
     if bool in types or np.bool_ in types:
         raise TypeError(f"{name} must be integers, real numbers or times, not a list with a bool (True or False) in it")
     arrays = {each for each in types if hasattr(each, "__array__") and not issubclass(each, np.generic)}
@@ -134,7 +144,7 @@ def _of_list(positions: Any, name: str) -> _Values:
             values = np.asarray(positions)
     letter = "O" if values is None else values.dtype.kind
     if values is not None and values.size == 0 and letter == "f":
-        return values, Fraction(1), None
+        return _Values(values)
     # NumPy chooses a smaller type only where it holds all values
     if values is not None and letter in "iufc":
         wide = letter == "f" and values.dtype.itemsize >= 8
@@ -184,17 +194,17 @@ def _of_array(values: npt.NDArray[Any], name: str, missing: npt.NDArray[np.bool_
             f"{name} must be integers, real numbers or times, not {values.flat[0]} in an array of {values.dtype}"
         )
     if letter in "mM":
-        return counts_of(values, name)
+        return _Values(*counts_of(values, name), letter)
     check_type(values.dtype, name)
     if letter == "V":
         values = values.astype(np.float32)
-    return values, Fraction(1), None
+    return _Values(values)
 
 
 def _of_objects(objects: npt.NDArray[Any], name: str, hidden: npt.NDArray[np.bool_] | None = None) -> _Values:
     """Return the values of integers, floats, fractions or times, None or its like where they are missing."""
     if objects.size == 0:
-        return objects.astype(np.float64), Fraction(1), None
+        return _Values(objects.astype(np.float64))
     leaves = [_leaf(value, name) for value in objects.reshape(-1).tolist()]
     if hidden is not None:
         leaves = [None if masked else leaf for masked, leaf in zip(hidden.flat, leaves, strict=True)]
@@ -209,7 +219,8 @@ def _of_objects(objects: npt.NDArray[Any], name: str, hidden: npt.NDArray[np.boo
         if not all(count is None or LEAST_POSITION <= count <= MOST_POSITION for count in numbers):
             numbers, unit = [count and count * unit for count in numbers], Fraction(1)
     missing = np.array([number is None for number in numbers]).reshape(objects.shape)
-    return _one_type(numbers, name).reshape(objects.shape), unit, missing if missing.any() else None
+    letter = moments[0].letter if moments else ""
+    return _Values(_one_type(numbers, name).reshape(objects.shape), unit, missing if missing.any() else None, letter)
 
 
 def _one_type(values: list[Any], name: str) -> npt.NDArray[Any]:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from .._numbers.arrays import Array
 from .foreign import check_eager
 
-__all__ = ["column_values"]
+__all__ = ["column_values", "column_zone"]
 
 # values, and which of them are missing where the values cannot say it themselves
 Column = tuple[Array, npt.NDArray[np.bool_] | None]
@@ -27,6 +27,16 @@ def column_values(column: Any, name: str) -> Column | None:
         if reader is not None:
             return reader(column, name)
     return None
+
+
+def column_zone(column: Any) -> Any:
+    """Return the zone of a column of times, an object or a key; None for one without and for what is no column."""
+    dtype = getattr(column, "dtype", None)
+    arrow = getattr(dtype, "pyarrow_dtype", getattr(column, "type", None))
+    arrow = getattr(arrow, "value_type", arrow)
+    # of pandas, polars and pyarrow
+    zones = getattr(dtype, "tz", None), getattr(dtype, "time_zone", None), getattr(arrow, "tz", None)
+    return next((zone for zone in zones if zone is not None), None)
 
 
 def _pandas(column: Any, name: str) -> Column | None:

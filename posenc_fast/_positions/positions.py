@@ -25,6 +25,7 @@ from .._numbers.rounding import SPLIT_LIMIT
 __all__ = [
     "EXACT_IN_FLOAT64",
     "Converted",
+    "InTurns",
     "Positions",
     "Progression",
     "as_float64",
@@ -57,7 +58,7 @@ class Converted:
     """Positions of shape ``shape`` in an array of shape (rows, axes), each counting ``unit``.
 
     values: integers, real numbers, or objects that are integers, floats and fractions. missing: which rows have no
-    position; None for none but those that are NaN or infinite.
+    position; None for none but those that are NaN or infinite. letter: "M" of points in time, "m" of spans, else "".
     """
 
     def __init__(
@@ -68,8 +69,9 @@ class Converted:
         *,
         shape: tuple[int, ...] | None = None,
         form: str | None = None,
+        letter: str = "",
     ) -> None:
-        self.values, self.unit, self.missing = values, unit, missing
+        self.values, self.unit, self.missing, self.letter = values, unit, missing, letter
         self.shape = values.shape[:1] if shape is None else shape
         self.form = form_of(values) if form is None else form
 
@@ -123,6 +125,35 @@ class Converted:
         """Return float64 numbers of the base unit: shape (...), or (..., axes) for several."""
         axes = self.values.shape[1]
         return as_float64(self).values.reshape(self.shape if axes == 1 else (*self.shape, axes))
+
+
+class InTurns:
+    """Positions of shape ``shape`` whose turns are known, an axis each: for encodings of which all periods are 1.
+
+    missing: which rows have no position; None for none. Their components tell no more than that.
+    """
+
+    form, unit = "real", Fraction(1)
+
+    def __init__(self, shape: tuple[int, ...], axes: int, missing: npt.NDArray[np.bool_] | None) -> None:
+        self.shape, self.axes, self.missing = shape, axes, missing
+
+    def __len__(self) -> int:
+        return math.prod(self.shape)
+
+    def components(self, part: slice, phase: bool) -> npt.NDArray[np.float64]:
+        result = np.zeros((part.stop - part.start, self.axes))
+        if self.missing is not None:
+            result[self.missing[part]] = np.nan
+        return _side_by_side((result,), phase)
+
+    def turns(self, part: slice) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """Return the turns (rows, axes) as sums of two doubles; of rows that are missing they are arbitrary."""
+        raise NotImplementedError
+
+    def exactly(self, row: int) -> list[Fraction]:
+        """Return the exact turns of one row, for each axis."""
+        raise NotImplementedError
 
 
 def form_of(values: npt.NDArray[Any]) -> str:

@@ -1,4 +1,4 @@
-"""Positions of the tokens of rotary presets: each function returns one row a token, one column an axis.
+"""Positions of the tokens of rotary presets, and times as parts of calendar cycles: one row a token or time, one column an axis.
 
 A preset's facts name the function that its source's tokens are counted by. Rows come in the order of the tokens:
 frames, rows and columns of a grid, the last the fastest.
@@ -21,9 +21,11 @@ import numpy.typing as npt
 
 from .._numbers.arguments import count_of, real, real_array
 from .._numbers.arrays import Floats
+from .._positions.calendar import calendar
 from ._docstrings import docstring, names_of_parameters
 
 __all__ = [
+    "calendar",
     "cogvideox",
     "cogview4",
     "cosmos",

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 # where a package's name is not that of its module
-PACKAGES = {"sklearn": "scikit-learn"}
+PACKAGES = {"dateutil": "python-dateutil", "sklearn": "scikit-learn"}
 
 
 def optional(name: str) -> Any:

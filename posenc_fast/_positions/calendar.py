@@ -1,0 +1,345 @@
+"""Times as parts of the running day, week, month, quarter and year, as wall clocks and calendars count them.
+
+All arithmetic is of integers, in the times' own unit: a part is an exact quotient, and rounded once. A zone is asked for
+its offsets every two days, and where two of them differ the second of the change is searched for: so a column is shifted
+by a table of few changes.
+"""
+
+from __future__ import annotations
+
+import datetime
+import functools
+import math
+import re
+import zoneinfo
+from collections.abc import Callable, Iterable, Iterator
+from fractions import Fraction
+from typing import Any, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from .._numbers.arrays import Floats
+from .._numbers.doubles import Pair, two_product, two_sum
+from .._numbers.names import meant
+from ..typing import Cycle
+from .conversion import convert
+from .frames import column_zone
+from .positions import Converted, InTurns, pair
+
+__all__ = ["CYCLES", "Calendar", "calendar"]
+
+CYCLES: tuple[Cycle, ...] = get_args(Cycle)
+Integers = npt.NDArray[Any]
+
+_DAY = 86400
+# those that begin with a month, and how many months they have
+_MONTHS = {"month": 1, "quarter": 3, "year": 12}
+# 1970 began on a Thursday
+_DAYS_SINCE_MONDAY = 3
+# seconds since 1970 of the first time that Python's calendar has, and of the first after its last
+_FIRST, _BEYOND = -62135596800, 253402300800
+# the finest units a second whose counts of a year, and of the days of years, are exact in int64 and float64
+_FINEST = 10**9
+# seconds whose changes of offset are kept together, about 17 years, and between two looks at a zone: in no zone was an
+# offset that was left for another taken up again within three days
+_BLOCK_BITS, _LOOK = 29, 2 * _DAY
+_SECOND = datetime.timedelta(seconds=1)
+_ROWS = 1 << 14
+_FIXED = re.compile(r"([+-])([0-9]{2}):?([0-9]{2})")
+
+
+def calendar(times: Any, cycles: Iterable[Cycle], *, timezone: str | None = None) -> Floats:
+    """Return the parts of calendar cycles that have passed: of the running day, week, month, quarter or year.
+
+    Parameters
+    ----------
+    times : array_like
+        Points in time of any shape: datetime64 of any unit, a column of pandas, polars or pyarrow, or datetimes of
+        Python; NaT or None where one is missing.
+    cycles : sequence of {"day", "week", "month", "quarter", "year"}
+        Weeks begin on Monday. A month has 28 to 31 days, a year 365 or 366.
+    timezone : str, optional
+        Key of the zone database, such as "Europe/Berlin", whose wall clock is read; times without a zone are UTC then.
+        Not given, times with a zone are taken by its own wall clock, and those without one as they stand.
+
+    Returns
+    -------
+    ndarray of float64, shape (..., k)
+        From 0 to below 1, each rounded once from the exact quotient; NaN where a time is missing.
+
+    Raises
+    ------
+    TypeError, ValueError
+        When times are numbers or spans of time, a time lies before year 1 or after 9999, or a name is not known.
+
+    Notes
+    -----
+    Wall clocks count: an hour that a clock repeats is the same hour twice, and one that it skips is no part of its day,
+    which has 24 hours on every date.
+
+    Examples
+    --------
+    >>> import numpy as np, posenc_fast as pf
+    >>> times = np.array(["2026-07-01T04:00", "2026-07-15T16:00", "NaT"], "M8[s]")
+    >>> pf.presets.positions.calendar(times, ["day", "month"], timezone="Europe/Berlin")
+    array([[0.25      , 0.00806452],
+           [0.75      , 0.47580645],
+           [       nan,        nan]])
+    """
+    positions = Calendar(times, cycles, timezone)
+    result = np.empty((len(positions), positions.axes))
+    for first in range(0, len(result), _ROWS):
+        part = slice(first, min(first + _ROWS, len(result)))
+        result[part] = positions.turns(part)[0]
+    # the last nanosecond of a year is nearer to the whole year than to what a double below 1 can hold
+    np.minimum(result, np.nextafter(1.0, 0.0), out=result)
+    if positions.missing is not None:
+        result[positions.missing] = np.nan
+    return result.reshape(*positions.shape, positions.axes)
+
+
+def checked_cycles(cycles: Any) -> tuple[Cycle, ...]:
+    """Return names of cycles, or raise an error."""
+    if isinstance(cycles, str) or not isinstance(cycles, Iterable):
+        raise TypeError(f"cycles must be a sequence of names, such as ['day', 'week'], not {cycles!r}")
+    names = tuple(cycles)
+    for name in names:
+        if not isinstance(name, str) or name not in CYCLES:
+            raise ValueError(f"cycles must be of {', '.join(map(repr, CYCLES))}, not {name!r}{meant(name, CYCLES)}")
+    if not names:
+        raise ValueError(f"cycles must be at least one, not {cycles!r}")
+    return names
+
+
+class Calendar(InTurns):
+    """Times in turns of calendar cycles, an axis a cycle; they are not changed, and taken apart where they are wanted.
+
+    Times of Python's integers, which are few or finer than nanoseconds, take the same way in arrays of objects.
+    """
+
+    def __init__(self, times: Any, cycles: Iterable[Cycle], timezone: str | None = None, name: str = "times") -> None:
+        self.cycles = checked_cycles(cycles)
+        zone = None if timezone is None else zone_of(timezone, f"timezone={timezone!r}")
+        if hasattr(type(times), "columns"):
+            raise TypeError(f"{name} is a frame or table of columns, which may have different zones: give one of them")
+        if zone is None:
+            own = column_zone(times)
+            zone = zone_of(own, f"{name} has the zone {own!r}, which") if isinstance(own, str) else own
+            times = times if zone is not None else _on_wall_clocks(times, name)
+        converted = convert(times, 1, name)
+        _check_times(converted, self.cycles, name)
+        super().__init__(converted.shape, len(self.cycles), converted.missing)
+        self.ticks, self.frequency = _ticks(converted)
+        seconds = [int(each) // self.frequency for each in (self.ticks.min(), self.ticks.max())] if len(self) else [0]
+        _check_range(seconds[0], seconds[-1], name)
+        self.changes, self.offsets = _no_changes(0)
+        if zone is not None:
+            self.changes, self.offsets = _changes_of(zone, self.ticks // self.frequency)
+        days = [(second + side * _DAY) // _DAY for second, side in zip((seconds[0], seconds[-1]), (-1, 1), strict=True)]
+        if seconds[0] < _FIRST + _DAY or seconds[-1] >= _BEYOND - _DAY:
+            local = self._local(slice(0, len(self)))[0]
+            _check_range(int(local.min()) * _DAY, int(local.max()) * _DAY, name)
+        # of days that many times share, months are looked up in a table
+        self.first_day, self.tables = days[0], {}
+        if days[1] - days[0] < len(self):
+            every = np.arange(days[0], days[1] + 1)
+            self.tables = {cycle: _begins(every, _MONTHS[cycle]) for cycle in self.cycles if cycle in _MONTHS}
+
+    def turns(self, part: slice) -> Pair:
+        high, low = np.empty((2, part.stop - part.start, self.axes))
+        days, ticks = self._local(part)
+        day = _DAY * self.frequency
+        for axis, (passed, count) in enumerate(self._cycles(days)):
+            # of integers of 64 bits, or of Python's
+            passed, count = (each.astype(ticks.dtype, copy=False) for each in (passed, np.asarray(count)))
+            high[:, axis], low[:, axis] = _quotient(passed * day + ticks, count * day)
+        return high, low
+
+    def exactly(self, row: int) -> list[Fraction]:
+        days, ticks = self._local(slice(row, row + 1))
+        within = Fraction(int(ticks[0]), _DAY * self.frequency)
+        return [(int(passed[0]) + within) / int(np.ravel(count)[0]) for passed, count in self._cycles(days)]
+
+    def _local(self, part: slice) -> tuple[npt.NDArray[np.int64], Integers]:
+        """Return days since 1970 by the wall clock, and the ticks since their midnights."""
+        ticks, day = self.ticks[part], _DAY * self.frequency
+        days = ticks // day
+        within = ticks - days * day
+        if len(self.offsets) > 1 or self.offsets[0]:
+            offset: Any = self.offsets[0]
+            if len(self.offsets) > 1:
+                seconds = days.astype(np.int64) * _DAY + (within // self.frequency).astype(np.int64)
+                offset = self.offsets[np.searchsorted(self.changes, seconds, side="right")]
+            within = within + offset * self.frequency
+            more = within // day
+            days, within = days + more, within - more * day
+        return days.astype(np.int64), within
+
+    def _cycles(self, days: npt.NDArray[np.int64]) -> Iterator[tuple[Integers, Any]]:
+        """Yield, for each cycle, how many of its days have passed, and how many it has."""
+        for cycle in self.cycles:
+            if cycle == "day":
+                yield np.zeros_like(days), 1
+            elif cycle == "week":
+                yield (days + _DAYS_SINCE_MONDAY) % 7, 7
+            elif cycle in self.tables:
+                begin, end = (table[days - self.first_day] for table in self.tables[cycle])
+                yield days - begin, end - begin
+            else:
+                begin, end = _begins(days, _MONTHS[cycle])
+                yield days - begin, end - begin
+
+
+def _begins(days: npt.NDArray[np.int64], count: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return the first days of the cycles of ``count`` months that days belong to, and of those behind them."""
+    months = days.view("M8[D]").astype("M8[M]").view(np.int64)
+    first = months - months % count
+    begin, end = ((first + more).view("M8[M]").astype("M8[D]").view(np.int64) for more in (0, count))
+    return begin, end
+
+
+def _quotient(numerators: Integers, denominators: Any) -> Pair:
+    """Return quotients of integers as sums of two doubles, the first of them rounded once."""
+    if numerators.dtype == object:
+        quotients = [
+            pair(Fraction(int(n), int(m))) for n, m in zip(*np.broadcast_arrays(numerators, denominators), strict=True)
+        ]
+        high, low = np.array(quotients).reshape(-1, 2).T
+        return high, low
+    whole = np.asarray(denominators).astype(np.float64)
+    n = numerators.astype(np.float64)
+    first = n / whole
+    taken, error = two_product(first, whole)
+    rest = ((n - taken) - error) + (numerators - n.astype(np.int64))
+    return two_sum(first, rest / whole)
+
+
+# ---- times and their zones ------------------------------------------------------------------------------------------
+
+
+def _check_times(times: Converted, cycles: tuple[Cycle, ...], name: str) -> None:
+    # what is only missing has no type
+    absent = times.missing is not None and times.missing.all()
+    if times.letter == "M" or absent or not len(times):
+        return
+    kind, way = ("spans of time", "add them to a date") if times.letter else ("numbers", _FROM_NUMBERS)
+    raise TypeError(f"{name} has {kind}, which have no {cycles[-1]}: {way}")
+
+
+_FROM_NUMBERS = (
+    "make points in time of seconds since 1970 by numpy's .astype('M8[s]') or pandas.to_datetime(.., unit='s')"
+)
+
+
+def _ticks(times: Converted) -> tuple[Integers, int]:
+    """Return integers, and how many of them are a second; objects where 64 bits might not hold what is made of them."""
+    values, unit = times.values[:, 0], times.unit
+    if times.form == "pair" or (values.dtype == object and len(values)):
+        exact = [Fraction(each) * unit for each in values.tolist()]
+        frequency = math.lcm(*(each.denominator for each in exact))
+        return np.array([int(each * frequency) for each in exact], object), frequency
+    values = values.astype(np.int64, copy=False)
+    largest = max(-int(values.min()), int(values.max())) if len(values) else 0
+    if unit.denominator > _FINEST or largest * unit.numerator >= 2**63:
+        values = values.astype(object)
+    return values * unit.numerator if unit.numerator > 1 else values, unit.denominator
+
+
+def _check_range(first: int, last: int, name: str) -> None:
+    for second in (first, last):
+        if not _FIRST <= second < _BEYOND:
+            raise ValueError(
+                f"{name} has {np.datetime64(second, 's')}, but the calendar reaches from year 1 to 9999; leave such times "
+                "out, or make them NaT"
+            )
+
+
+def _on_wall_clocks(times: Any, name: str) -> Any:
+    """Return lists and arrays with datetimes without their zones, on the clocks of which they stay."""
+    if isinstance(times, (list, tuple)):
+        return [_on_wall_clocks(each, name) for each in times]
+    if isinstance(times, datetime.datetime):
+        return times if times.tzinfo is None else times.replace(tzinfo=None)
+    if getattr(times, "dtype", None) == object:
+        objects = times if isinstance(times, np.ndarray) else times.to_numpy()
+        local = objects.copy()
+        local.reshape(-1)[:] = [_on_wall_clocks(each, name) for each in objects.reshape(-1).tolist()]
+        return local
+    zone = column_zone(times)
+    if zone is not None and hasattr(times, "as_py"):
+        return _on_wall_clocks(times.as_py(), name)
+    if zone is not None:
+        raise TypeError(f"{name} has a column with the zone {zone} in a list: give the column itself, or timezone")
+    return times
+
+
+def zone_of(key: Any, label: str) -> datetime.tzinfo:
+    """Return the zone of a key, or raise an error that begins with the label; a fixed offset is for columns of Arrow."""
+    if not isinstance(key, str):
+        raise TypeError(f"timezone must be a key of the zone database, such as 'Europe/Berlin', not {key!r}")
+    fixed = _FIXED.fullmatch(key)
+    if fixed and not label.startswith("timezone"):
+        minutes = 60 * int(fixed[2]) + int(fixed[3])
+        return datetime.timezone(datetime.timedelta(minutes=-minutes if fixed[1] == "-" else minutes))
+    try:
+        return zoneinfo.ZoneInfo(key)
+    except (KeyError, ValueError, OSError):
+        keys = zoneinfo.available_timezones()
+    if not keys:
+        raise ImportError(f"{label} needs a zone database, and this system has none: pip install tzdata")
+    raise ValueError(f"{label} is no key of the zone database, such as 'Europe/Berlin'{meant(key, sorted(keys))}")
+
+
+def _no_changes(offset: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    return np.empty(0, np.int64), np.array([offset], np.int64)
+
+
+def _changes_of(zone: datetime.tzinfo, seconds: Integers) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return the seconds at which a zone's offset changes, and the offsets before the first and from each on."""
+    fixed = zone.utcoffset(None)
+    if fixed is not None or not len(seconds):
+        return _no_changes(fixed // _SECOND if fixed else 0)
+    # others need not be hashable
+    known = _known_changes if isinstance(zone, zoneinfo.ZoneInfo) else _known_changes.__wrapped__
+    pieces = [known(zone, int(block)) for block in np.unique(seconds.astype(np.int64) >> _BLOCK_BITS)]
+    changes, offsets = (np.array([each for piece in pieces for each in piece[i]], np.int64) for i in (0, 1))
+    return changes[1:], offsets
+
+
+@functools.lru_cache(4096)
+def _known_changes(zone: datetime.tzinfo, block: int) -> tuple[list[int], list[int]]:
+    """Return the seconds from which on an offset holds, and the offsets, from the beginning of a block to its end."""
+
+    def offset_at(second: int) -> int:
+        # no zone changes on the calendar's first or last day, where Python cannot say it
+        within = max(_FIRST + _DAY, min(second, _BEYOND - 2 * _DAY))
+        moment = datetime.datetime(1970, 1, 1, tzinfo=zone) + datetime.timedelta(seconds=within)
+        offset = zone.fromutc(moment).utcoffset()
+        assert offset is not None
+        return offset // _SECOND
+
+    begin, end = block << _BLOCK_BITS, (block + 1) << _BLOCK_BITS
+    looks = [*range(begin, end, _LOOK), end]
+    offsets = list(map(offset_at, looks))
+    changes = [(begin, offsets[0])]
+    for i in range(1, len(looks)):
+        changes += _changes_between(offset_at, looks[i - 1], offsets[i - 1], looks[i], offsets[i])
+    # a change at the end is the next block's first
+    return [each for each, _ in changes if each < end], [offset for each, offset in changes if each < end]
+
+
+def _changes_between(
+    offset_at: Callable[[int], int], low: int, before: int, high: int, after: int
+) -> list[tuple[int, int]]:
+    """Return the changes after ``low``, up to ``high``, and the offsets from them on."""
+    if before == after:
+        return []
+    if high - low == 1:
+        return [(high, after)]
+    middle = (low + high) // 2
+    between = offset_at(middle)
+    return [
+        *_changes_between(offset_at, low, before, middle, between),
+        *_changes_between(offset_at, middle, between, high, after),
+    ]

@@ -1,0 +1,361 @@
+"""Calendar cycles: parts of days, weeks, months, quarters and years by the wall clock, against datetime and zoneinfo."""
+
+from __future__ import annotations
+
+import zoneinfo
+from datetime import UTC, date, datetime, timedelta, timezone
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from posenc_fast.presets.positions import calendar
+from support.optional import optional
+
+CYCLES = ["day", "week", "month", "quarter", "year"]
+MICROSECOND = timedelta(microseconds=1)
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+ZONES = [
+    "Europe/Berlin",
+    "America/New_York",
+    # half hours: one shifts its clocks by half an hour, the other is half an hour off
+    "Australia/Lord_Howe",
+    "Asia/Kolkata",
+    # changed the side of the date line
+    "Pacific/Apia",
+    # shifts its clocks twice more for Ramadan
+    "Africa/Casablanca",
+]
+
+
+def parts_of(local):
+    """The parts of all cycles that have passed at a time on a wall clock, as exact numbers."""
+    midnight = local.replace(hour=0, minute=0, second=0, microsecond=0)
+    first = midnight.replace(day=1)
+    spans = [(midnight, midnight + timedelta(days=1))]
+    monday = midnight.date().toordinal() - midnight.weekday()
+    spans.append((monday, monday + 7))
+    for months in (1, 3, 12):
+        begin = first.replace(month=first.month - (first.month - 1) % months)
+        following = begin.month + months
+        spans.append((begin, begin.replace(year=begin.year + following // 13, month=(following - 1) % 12 + 1)))
+    day = midnight.date().toordinal()
+    passed = Fraction((local - midnight) // MICROSECOND, 86400 * 10**6)
+    ordinals = [[each if isinstance(each, int) else each.date().toordinal() for each in span] for span in spans]
+    return [(day - begin + passed) / (end - begin) for begin, end in ordinals]
+
+
+def on_the_clock(microseconds, zone):
+    return (EPOCH + microseconds * MICROSECOND).astimezone(zoneinfo.ZoneInfo(zone)).replace(tzinfo=None)
+
+
+def same(got, expected):
+    np.testing.assert_array_equal(got, np.array(expected, np.float64))
+
+
+# ---- against datetime and zoneinfo ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("zone", ZONES)
+def test_times_of_two_centuries(zone, rng):
+    first, last = (int((datetime(year, 1, 1, tzinfo=UTC) - EPOCH) / MICROSECOND) for year in (1900, 2100))
+    counts = rng.integers(first, last, 10_000)
+    got = calendar(counts.view("M8[us]"), CYCLES, timezone=zone)
+    # each is the quotient, rounded once
+    same(got, [[float(part) for part in parts_of(on_the_clock(count, zone))] for count in counts.tolist()])
+
+
+@pytest.mark.parametrize("zone", ZONES)
+def test_days_at_which_clocks_are_shifted(zone):
+    """Every hour and its last microsecond, around each change of the offset in 40 years."""
+    days = range(365 * 20, 365 * 60)
+    offsets = [on_the_clock(day * 86400 * 10**6, zone) - datetime(1970, 1, 1) - timedelta(days=day) for day in days]
+    shifted = [days[i] for i in range(1, len(days)) if offsets[i] != offsets[i - 1]]
+    counts = np.array([day * 24 + hour for day in shifted for hour in range(-24, 25)], np.int64) * 3600 * 10**6
+    counts = np.concatenate([counts, counts - 1, counts + 1800 * 10**6])
+    assert len(counts) or zone == "Asia/Kolkata"
+    got = calendar(counts.view("M8[us]"), CYCLES, timezone=zone)
+    expected = [[float(part) for part in parts_of(on_the_clock(count, zone))] for count in counts.tolist()]
+    same(got, np.array(expected).reshape(-1, 5))
+
+
+def test_no_zone_takes_up_an_offset_again_within_two_days():
+    """Between two looks at a zone, two days apart, no change and its undoing may hide."""
+    from zoneinfo import _zoneinfo  # type: ignore[attr-defined]
+
+    closest = {}
+    for key in zoneinfo.available_timezones():
+        zone = _zoneinfo.ZoneInfo(key)
+        changes: list[tuple[int, timedelta]] = []
+        for second, offset in zip(zone._trans_utc, (each.utcoff for each in zone._ttinfos), strict=True):
+            if not changes or changes[-1][1] != offset:
+                changes.append((second, offset))
+        undone = [b[0] - a[0] for z, a, b in zip(changes, changes[1:], changes[2:], strict=False) if z[1] == b[1]]
+        closest[key] = min(undone, default=2**40)
+    assert min(closest.values()) > 2 * 86400, min(closest, key=closest.__getitem__)
+
+
+@pytest.mark.parametrize(
+    ("zone", "year"),
+    [("Africa/Freetown", 1939), ("America/Recife", 2000), ("Europe/Vienna", 1945), ("Asia/Gaza", 2040)],
+)
+def test_offsets_of_a_few_days(zone, year):
+    hours = np.arange(str(year), str(year + 1), dtype="M8[h]").astype("M8[us]").astype(np.int64)
+    expected = [float(parts_of(on_the_clock(count, zone))[0]) for count in hours.tolist()]
+    same(calendar(hours.view("M8[us]"), ["day"], timezone=zone)[:, 0], expected)
+
+
+# ---- what calendars say ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("cycle", "time", "part"),
+    [
+        ("day", "2026-03-01T18:00", 0.75),
+        ("week", "2026-01-05", 0.0),
+        ("week", "1969-12-29", 0.0),
+        ("week", "2026-01-06T18:00", 0.25),
+        ("month", "2026-02-08", 0.25),
+        ("month", "2024-02-15T12:00", 0.5),
+        ("month", "2026-04-23T12:00", 0.75),
+        ("quarter", "2026-05-16T12:00", 0.5),
+        ("quarter", "2024-05-16T12:00", 0.5),
+        ("quarter", "2025-12-09", 0.75),
+        ("year", "2026-04-02T06:00", 0.25),
+        ("year", "2024-07-02", 0.5),
+        ("year", "1900-07-02T12:00", 0.5),
+        ("year", "2000-10-01T12:00", 0.75),
+        ("year", "0001-01-01", 0.0),
+        ("month", "9999-12-31T23:59:59.999999", float(1 - Fraction(1, 31 * 86400 * 10**6))),
+    ],
+    ids=lambda value: str(value),
+)
+def test_quarters_are_exact(cycle, time, part):
+    same(calendar(np.datetime64(time), [cycle]), [part])
+
+
+def test_an_hour_that_is_repeated_is_the_same_hour_twice():
+    utc = np.array(["2026-10-25T00:30", "2026-10-25T01:30", "2026-10-25T02:30"], "M8[s]")
+    same(calendar(utc, ["day"], timezone="Europe/Berlin")[:, 0] * 24, [2.5, 2.5, 3.5])
+
+
+def test_an_hour_that_is_skipped_is_no_part_of_its_day():
+    utc = np.array(["2026-03-29T00:30", "2026-03-29T01:30"], "M8[s]")
+    same(calendar(utc, ["day"], timezone="Europe/Berlin")[:, 0] * 24, [1.5, 3.5])
+
+
+def test_a_day_that_was_skipped():
+    """Samoa went from the 29th of December to the 31st."""
+    utc = np.array(["2011-12-30T09:59:59", "2011-12-30T10:00"], "M8[s]")
+    got = calendar(utc, ["month"], timezone="Pacific/Apia")[:, 0] * 31
+    np.testing.assert_allclose(got, [29, 30], atol=1e-4)
+    assert got[1] == 30
+
+
+@pytest.mark.parametrize("unit", ["as", "fs", "ps", "ns", "us", "ms", "s", "m", "h", "D", "W", "M", "Y", "25us", "7D"])
+def test_units(unit):
+    for count in (0, 1, 2, -1, 55):
+        time = np.datetime64(count, unit)
+        days = np.datetime64(time, "D").astype(int)
+        if unit in ("M", "Y"):
+            whole = Fraction(0)
+        else:
+            length = {"D": 86400, "W": 7 * 86400, "h": 3600, "m": 60, "s": 1}.get(unit[-1]) if unit[-2:] != "ms" else 0
+            small = {"as": 18, "fs": 15, "ps": 12, "ns": 9, "us": 6, "ms": 3}.get(unit[-2:])
+            second = Fraction(length) if small is None else Fraction(1, 10**small)
+            whole = count * second * int("".join(filter(str.isdigit, unit)) or 1) - int(days) * 86400
+        local = datetime(1970, 1, 1) + timedelta(days=int(days))
+        expected = [part + whole / 86400 / length for part, length in zip(parts_of(local), lengths(local), strict=True)]
+        # the greatest double below 1 stands for what is nearer to 1
+        same(calendar(time, CYCLES), [min(float(part), 1 - 2.0**-53) for part in expected])
+
+
+def lengths(local):
+    year = 366 if local.year % 4 == 0 else 365
+    month = ((local.replace(day=28) + timedelta(days=4)).replace(day=1) - timedelta(days=1)).day
+    quarter = {1: 90 + (year == 366), 4: 91, 7: 92, 10: 92}[local.month - (local.month - 1) % 3]
+    return [1, 7, month, quarter, year]
+
+
+def test_times_of_many_units_in_one_list():
+    fine, early = np.datetime64(10**18 + 1, "as"), np.datetime64("0001-01-01T06:00", "s")
+    got = calendar([fine, early, None], ["day"])
+    same(got, [[float(Fraction(10**18 + 1, 86400 * 10**18))], [0.25], [np.nan]])
+
+
+# ---- everything that holds times ------------------------------------------------------------------------------------
+
+UTC_TIMES = ["2026-03-29T00:30:00.123456789", "NaT", "2026-10-25T01:30", "1950-02-28T23:59:59.999999999"]
+
+
+def columns(zone):
+    """Columns of the same four times in a zone, by name."""
+    pd, pl, pa = optional("pandas"), optional("polars"), optional("pyarrow")
+    times = np.array(UTC_TIMES, "M8[ns]")
+    series = pd.Series(times).dt.tz_localize("UTC").dt.tz_convert(zone)
+    arrow = pa.array(times, pa.timestamp("ns", zone))
+    stamps = [None if pd.isna(each) else each for each in series]
+    return {
+        "pandas-series": series,
+        "pandas-index": pd.DatetimeIndex(series),
+        "pandas-array": series.array,
+        "pandas-arrow": pd.Series(times, dtype=pd.ArrowDtype(pa.timestamp("ns")))
+        .dt.tz_localize("UTC")
+        .dt.tz_convert(zone),
+        "pandas-objects": series.astype(object),
+        "polars": pl.Series(times).dt.replace_time_zone("UTC").dt.convert_time_zone(zone),
+        "pyarrow": arrow,
+        "pyarrow-chunks": pa.chunked_array([arrow[:1], arrow[1:]]),
+        "pyarrow-dictionary": arrow.dictionary_encode(),
+        "pyarrow-scalars": list(arrow),
+        "timestamps": stamps,
+        "objects": np.array(stamps, object),
+    }
+
+
+@pytest.mark.parametrize("zone", ["Europe/Berlin", "Australia/Lord_Howe"])
+def test_columns_with_a_zone_are_taken_by_its_clock(zone):
+    times = np.array(UTC_TIMES, "M8[ns]")
+    own = calendar(times, CYCLES, timezone=zone)
+    assert np.isnan(own[1]).all()
+    kolkata = calendar(times, CYCLES, timezone="Asia/Kolkata")
+    for name, column in columns(zone).items():
+        # Python's datetimes, which Arrow's scalars become, have no nanoseconds
+        np.testing.assert_array_equal(calendar(column, CYCLES), own, err_msg=name)
+        np.testing.assert_array_equal(calendar(column, CYCLES, timezone="Asia/Kolkata"), kolkata, err_msg=name)
+
+
+def test_columns_without_a_zone_are_taken_as_they_stand():
+    pd, pl, pa = optional("pandas"), optional("polars"), optional("pyarrow")
+    times = np.array(UTC_TIMES, "M8[ns]")
+    plain, berlin = calendar(times, CYCLES), calendar(times, CYCLES, timezone="Europe/Berlin")
+    assert not np.array_equal(plain[0], berlin[0])
+    for column in (pd.Series(times), pd.DatetimeIndex(times), pl.Series(times), pa.array(times), list(times)):
+        same(calendar(column, CYCLES), plain)
+        # with a zone they are UTC, as everywhere in this package
+        same(calendar(column, CYCLES, timezone="Europe/Berlin"), berlin)
+
+
+def test_days_and_periods():
+    pd, pl, pa = optional("pandas"), optional("polars"), optional("pyarrow")
+    days = [date(2026, 2, 15), None, date(2024, 7, 2)]
+    expected = calendar(np.array(["2026-02-15", "NaT", "2024-07-02"], "M8[D]"), CYCLES)
+    for column in (days, pl.Series(days), pa.array(days), pd.Series(days), pd.PeriodIndex(days, freq="D")):
+        same(calendar(column, CYCLES), expected)
+
+
+def test_fixed_offsets():
+    noon = datetime(2026, 6, 1, 12, tzinfo=timezone(timedelta(hours=-3, minutes=-30)))
+    same(calendar(noon, ["day"]), [0.5])
+    same(calendar([noon, noon.replace(tzinfo=None), None], ["day"]), [[0.5], [0.5], [np.nan]])
+    same(calendar(noon, ["day"], timezone="UTC"), [15.5 / 24])
+    pd, pa = optional("pandas"), optional("pyarrow")
+    same(calendar(pd.Series([noon]), ["day"]), [[0.5]])
+    same(calendar(pa.array([noon.astimezone(UTC)], pa.timestamp("us", "-03:30")), ["day"]), [[0.5]])
+
+
+def test_zones_of_other_packages():
+    pd = optional("pandas")
+    times = pd.date_range("2026-03-28", periods=100, freq="h", tz="UTC")
+    expected = calendar(times, ["day", "month"], timezone="Europe/Berlin")
+    tz = optional("dateutil.tz").gettz("Europe/Berlin")
+    same(calendar(times.tz_convert(tz), ["day", "month"]), expected)
+
+
+def test_shapes():
+    times = np.arange("2026-01-01", "2026-01-07", dtype="M8[D]").reshape(2, 3)
+    assert calendar(times, CYCLES).shape == (2, 3, 5)
+    same(calendar(times, CYCLES), calendar(times.ravel(), CYCLES).reshape(2, 3, 5))
+    assert calendar(times[:0], CYCLES).shape == (0, 3, 5)
+    assert calendar([], CYCLES).shape == (0, 5)
+    same(calendar([None, np.datetime64("NaT")], ["week"]), [[np.nan], [np.nan]])
+    same(calendar(np.ma.array(times[0], mask=[0, 1, 0]), ["day"]), [[0], [np.nan], [0]])
+
+
+# ---- errors ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("times", "error", "words"),
+    [
+        ([1.0, 2.0], TypeError, ["times", "numbers", "month", "M8[s]", "to_datetime"]),
+        (np.arange(3), TypeError, ["times", "numbers", "month"]),
+        (np.arange(3).view("m8[s]"), TypeError, ["times", "spans", "month"]),
+        ("2026-01-01", TypeError, ["times", "text"]),
+        (np.array(["10000-01-01"], "M8[s]"), ValueError, ["times", "10000-01-01", "9999"]),
+        (np.array(["0000-12-31", "2026-01-01"], "M8[D]"), ValueError, ["times", "0000-12-31", "year 1"]),
+        (np.datetime64(2**62, "s"), ValueError, ["times", "9999"]),
+    ],
+    ids=["list", "integers", "spans", "text", "late", "early", "enormous"],
+)
+def test_bad_times(times, error, words):
+    with pytest.raises(error) as raised:
+        calendar(times, ["day", "month"])
+    assert all(word in str(raised.value) for word in words), raised.value
+
+
+def test_the_ends_of_the_calendar_are_those_of_the_wall_clock():
+    last = np.datetime64("9999-12-31T23:30")
+    assert calendar(last, ["day"], timezone="America/New_York")[0] < 1
+    with pytest.raises(ValueError, match=r"10000-01-01.*9999"):
+        calendar(last, ["day"], timezone="Asia/Tokyo")
+    with pytest.raises(ValueError, match=r"0000-12-31.*year 1"):
+        calendar(np.datetime64("0001-01-01T01:00"), ["day"], timezone="America/New_York")
+    same(calendar(datetime(1, 1, 1, 6, tzinfo=timezone(timedelta(hours=9))), ["day"]), [0.25])
+
+
+@pytest.mark.parametrize(
+    ("cycles", "words"),
+    [
+        (["dya"], ["'dya'", "'day'", "meant"]),
+        (["day", "Month"], ["'Month'", "is 'month' meant"]),
+        (["century"], ["'century'", "'quarter'"]),
+        ([], ["at least one"]),
+        ("day", ["'day'", "sequence"]),
+        ([86400], ["86400", "'week'"]),
+    ],
+    ids=str,
+)
+def test_bad_cycles(cycles, words):
+    with pytest.raises((TypeError, ValueError)) as raised:
+        calendar(np.datetime64("2026-01-01"), cycles)
+    assert all(word in str(raised.value) for word in ["cycles", *words]), raised.value
+
+
+@pytest.mark.parametrize(
+    ("zone", "words"),
+    [
+        ("Europe/Berln", ["'Europe/Berln'", "is 'Europe/Berlin' meant"]),
+        ("europe/belrin", ["is 'Europe/Berlin' meant"]),
+        ("Europe", ["'Europe'"]),
+        ("../Berlin", ["'../Berlin'"]),
+        ("+02:00", ["'+02:00'"]),
+        (2, ["key", "2"]),
+        (UTC, ["key", "timezone.utc"]),
+    ],
+    ids=str,
+)
+def test_bad_zones(zone, words):
+    with pytest.raises((TypeError, ValueError)) as raised:
+        calendar(np.datetime64("2026-01-01"), ["day"], timezone=zone)
+    assert all(word in str(raised.value) for word in ["timezone", *words]), raised.value
+
+
+def test_systems_without_zones_are_told_what_to_install(monkeypatch):
+    def missing(key):
+        raise zoneinfo.ZoneInfoNotFoundError(key)
+
+    monkeypatch.setattr(zoneinfo, "ZoneInfo", missing)
+    monkeypatch.setattr(zoneinfo, "available_timezones", set)
+    with pytest.raises(ImportError, match="pip install tzdata"):
+        calendar(np.datetime64("2026-01-01"), ["day"], timezone="Europe/Berlin")
+
+
+def test_frames_may_have_several_zones():
+    pd, pl, pa = optional("pandas"), optional("polars"), optional("pyarrow")
+    times = np.array(UTC_TIMES, "M8[ns]")
+    for frame in (pd.DataFrame({"t": times}), pl.DataFrame({"t": times}), pa.table({"t": times})):
+        with pytest.raises(TypeError, match="one of them"):
+            calendar(frame, ["day"])
+    with pytest.raises(TypeError, match=r"Europe/Berlin.*timezone"):
+        calendar([pd.Series(times).dt.tz_localize("UTC").dt.tz_convert("Europe/Berlin")], ["day"])
