@@ -6,13 +6,13 @@ Examples
 --------
 >>> import pandas as pd
 >>> from posenc_fast.sklearn import PositionalEncoder
->>> encoder = PositionalEncoder(periods=["1D", "7D"]).set_output(transform="pandas")
+>>> encoder = PositionalEncoder(periods=["day", "week"]).set_output(transform="pandas")
 >>> times = pd.DataFrame({"time": pd.date_range("2026-01-01 03:00", periods=3, freq="8h")})
 >>> encoder.fit_transform(times).round(3)
-   time_sin0  time_cos0  time_sin1  time_cos1
-0      0.707      0.707      0.112      0.994
-1      0.259     -0.966      0.400      0.917
-2     -0.966      0.259      0.652      0.758
+   time_day_sin  time_day_cos  time_week_sin  time_week_cos
+0         0.707         0.707          0.330         -0.944
+1         0.259        -0.966          0.037         -0.999
+2        -0.966         0.259         -0.259         -0.966
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ import numpy as np
 import numpy.typing as npt
 
 from ._encoding.builders import LAYOUTS, columns_of, fourier_features, sinusoidal
+from ._encoding.cycles import Cycles
 from ._encoding.periods import periodic
 from ._encoding.rows import encode
 from ._encoding.value import Encoding
-from ._numbers.arrays import Array
+from ._numbers.arrays import Array, Floats
 from ._numbers.formats import wanted_type
 from ._numbers.names import one_of
 from ._positions.conversion import convert
-from ._positions.positions import Converted
 from .typing import Layout
 
 try:
@@ -60,10 +60,16 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
     base, freq_shift, first : float
         Frequencies, as in `posenc_fast.sinusoidal`: those of the transformer by default.
     periods : sequence of shape (k,), optional
-        Lengths of k cycles, as in `posenc_fast.periodic`: numbers in units of the column, or times such as "1D"; all
-        of one sort. Of a time column, numbers are seconds: "1D", 86400 and ``numpy.timedelta64(1, "D")`` are a day, and
-        24 is 24 seconds. They replace d_model, base, freq_shift and first, and each column becomes 2 k. Whole periods
-        are whole turns: the sine of midnight is 0.
+        Cycles of time columns by name, "day", "week", "month", "quarter" or "year": the part of it that has passed by
+        the wall clock and the calendar, as in `posenc_fast.presets.positions.calendar`. Or lengths of cycles, as in
+        `posenc_fast.periodic`: numbers in units of the column, or times such as "12h"; all of one sort. Of a time
+        column, numbers are seconds: "1D", 86400 and ``numpy.timedelta64(1, "D")`` are 24 hours of UTC, and 24 is 24
+        seconds. They replace d_model, base, freq_shift and first, and each column becomes 2 k. Whole periods are whole
+        turns: the sine of midnight is 0.
+    timezone : str, optional
+        Key of the zone database, such as "Europe/Berlin", by whose wall clock days, weeks, months, quarters and years
+        are counted; times without a zone are UTC then. Not given, columns with a zone are taken by their own wall
+        clock, and those without one as they stand. Lengths count as UTC.
     layout : {"interleaved", "concatenated"}
         Sine and cosine of one frequency next to each other, or all sines of a column before all cosines.
     dtype : dtype, optional
@@ -72,7 +78,9 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
     Attributes
     ----------
     encoding_ : Encoding
-        What each column is encoded with.
+        What each column is encoded with; where periods have cycles of the calendar, the turns of each cycle are.
+    range_ : ndarray of float64, shape (n_features_in_, 2)
+        The least and the largest position of each column, where there are no periods.
     n_features_in_ : int
         Number of columns seen in `fit`.
     feature_names_in_ : ndarray of str
@@ -81,16 +89,17 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
     See Also
     --------
     posenc_fast.sinusoidal : the formula, and its source.
+    posenc_fast.presets.positions.calendar : the parts of cycles themselves.
     sklearn.compose.ColumnTransformer : for settings of their own for some columns.
 
     Notes
     -----
     Column c of value p becomes ``sin(p * frequency), cos(p * frequency), ..``. Nothing is learned but the names of the
-    columns.
+    columns and their ranges, which `inverse_transform` searches.
 
-    Columns of a pandas DataFrame may be of different types: integers (exact over all of int64 and uint64), real
-    numbers, and times, which count seconds since 1970, or seconds, exact to their own unit; times with a zone count as
-    UTC. Everything else is taken as `sklearn.utils.check_array` takes it. A missing value, NaN or NaT, gives NaN in
+    Columns of a DataFrame of pandas or polars, or of an Arrow table, may be of different types: integers (exact over
+    all of int64 and uint64), real numbers, and times, which count seconds since 1970, or seconds, exact to their own
+    unit; times with a zone count as UTC, but for cycles of the calendar. Everything else is taken as `sklearn.utils.check_array` takes it. A missing value, NaN or NaT, gives NaN in
     all columns made of it; infinite values are an error.
 
     Examples
@@ -114,6 +123,7 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
         freq_shift: float = 0.0,
         first: float = 1.0,
         periods: Any = None,
+        timezone: str | None = None,
         layout: Layout = "interleaved",
         dtype: npt.DTypeLike | None = None,
     ) -> None:
@@ -122,6 +132,7 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
         self.freq_shift = freq_shift
         self.first = first
         self.periods = periods
+        self.timezone = timezone
         self.layout: Layout = layout
         self.dtype = dtype
 
@@ -145,10 +156,17 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
         TypeError, ValueError
             When a setting or a column does not fit.
         """
-        encoding = self._encoding()
+        schedule = self._schedule()
         wanted_type(self.dtype)
-        self._columns(X, reset=True)
-        self.encoding_ = encoding
+        columns = self._columns(X, reset=True)
+        if isinstance(schedule, Cycles):
+            for name, column in columns:
+                schedule.check(column, name)
+            self.encoding_ = schedule.encoding
+        else:
+            positions = [convert(column, 1, name).rounded() for name, column in columns]
+            self.range_ = np.array([(np.fmin.reduce(each), np.fmax.reduce(each)) for each in positions])
+            self.encoding_ = schedule
         return self
 
     def transform(self, X: Any) -> Array:
@@ -170,15 +188,76 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
             When a column does not fit, or `fit` was not called.
         """
         check_is_fitted(self)
-        columns = self._columns(X, reset=False)
-        d, result_type = self.encoding_.d_model, wanted_type(self.dtype)
-        result = np.empty((len(columns[0]), len(columns) * d), result_type)
-        for i, column in enumerate(columns):
-            encode(self.encoding_._plans, column, result_type, result[:, i * d : (i + 1) * d])
+        columns, d, result_type = self._columns(X, reset=False), len(self._made()), wanted_type(self.dtype)
+        result = np.empty((len(columns[0][1]), len(columns) * d), result_type)
+        cycles = None if self.periods is None else self._cycles()
+        for i, (name, column) in enumerate(columns):
+            out = result[:, i * d : (i + 1) * d]
+            if cycles is not None:
+                cycles.encode(column, result_type, out, name=name)
+            else:
+                encode(self.encoding_._plans, convert(column, 1, name), result_type, out)
         return result
 
+    def inverse_transform(self, X: Any) -> Any:
+        """Return positions from their sines and cosines, or with periods the part of each cycle that has passed.
+
+        Parameters
+        ----------
+        X : array_like or DataFrame of shape (n_samples, columns that `transform` makes)
+            Their values, exact or disturbed; columns of a frame must have the names of `get_feature_names_out`.
+
+        Returns
+        -------
+        ndarray or DataFrame of float64
+            A frame if X is one. The columns that `fit` saw, their positions within ``range_`` (of times, seconds since
+            1970), to the accuracy that the type of X has. With periods a column for each column and cycle, from 0 to
+            below 1, named as in ``time_day, time_week, ..``. NaN for rows with NaN.
+
+        Raises
+        ------
+        TypeError, ValueError
+            When the columns are others, or cannot tell: where a range is longer than the longest wavelength of a pair of
+            sine and cosine, or both are 0 in a cycle.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from posenc_fast.sklearn import PositionalEncoder
+        >>> encoder = PositionalEncoder(8, dtype=np.float64).fit([[0], [500]])
+        >>> encoder.inverse_transform(encoder.transform([[20], [123]])).round(6)
+        array([[ 20.],
+               [123.]])
+        >>> times = np.array([["2026-01-05T06:00"], ["2026-01-08T12:00"]], "M8[s]")
+        >>> clock = PositionalEncoder(periods=["day", "week"], dtype=np.float64)
+        >>> clock.inverse_transform(clock.fit_transform(times)).round(6)
+        array([[0.25    , 0.035714],
+               [0.5     , 0.5     ]])
+        """
+        check_is_fitted(self)
+        made, columns = len(self._made()), self.get_feature_names_out()
+        names = list(X.columns) if hasattr(X, "columns") else None
+        if names is not None and names != columns.tolist():
+            raise ValueError(
+                f"X has the columns {names}, but must have those of get_feature_names_out: {columns.tolist()}"
+            )
+        values = check_array(X, dtype=np.float64, ensure_all_finite="allow-nan", input_name="X")
+        if values.shape[1] != len(columns):
+            raise ValueError(f"X has {values.shape[1]} columns, but transform makes {len(columns)}")
+        labels: list[str] = [] if self.periods is None else self._cycles().labels
+        features = _check_feature_names_in(self).tolist()
+        parts = [values[:, i * made : (i + 1) * made] for i in range(len(features))]
+        if self.periods is None:
+            told = np.stack([self._located(i, part) for i, part in enumerate(parts)], axis=1)
+        else:
+            features = [f"{feature}_{label}" for feature in features for label in labels]
+            told = np.hstack([_parts_of_cycles(part, columns[i * made :], self.layout) for i, part in enumerate(parts)])
+        if names is None:
+            return told
+        return type(X)(told, columns=features, index=X.index) if hasattr(X, "iloc") else type(X)(told, schema=features)
+
     def get_feature_names_out(self, input_features: Any = None) -> Array:
-        """Return the names of the columns that `transform` makes: ``time_sin0, time_cos0, time_sin1, ..``.
+        """Return the names of the columns that `transform` makes: ``time_sin0, time_cos0, ..``, or ``time_day_sin, ..``.
 
         Parameters
         ----------
@@ -195,10 +274,8 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
             When the names are not those that `fit` saw, or as many.
         """
         check_is_fitted(self)
-        d = self.encoding_.d_model
-        made = [f"{('sin', 'cos')[f]}{i}" for f, i in columns_of([-(-d // 2), d // 2], self.layout).T]
         names = _check_feature_names_in(self, input_features)
-        return np.array([f"{name}_{each}" for name in names for each in made], dtype=object)
+        return np.array([f"{name}_{each}" for name in names for each in self._made()], dtype=object)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -207,30 +284,93 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
         tags.transformer_tags.preserves_dtype = []
         return tags
 
-    def _encoding(self) -> Encoding:
+    def _cycles(self) -> Cycles:
+        return Cycles(self.periods, one_of(self.layout, "layout", LAYOUTS), self.timezone)
+
+    def _schedule(self) -> Encoding | Cycles:
+        """Return what the settings say, or raise an error."""
         layout = one_of(self.layout, "layout", LAYOUTS)
         schedule = {name: getattr(self, name) for name in _SCHEDULE}
         if self.periods is None:
+            if self.timezone is not None:
+                raise ValueError(f"timezone={self.timezone!r} is for periods of the calendar, such as periods=['day']")
             return sinusoidal(**schedule, layout=layout)
-        cycles = periodic(self.periods)
+        cycles = self._cycles()
         for name, usual in _SCHEDULE.items():
             if schedule[name] != usual:
                 raise ValueError(f"periods excludes {name}={schedule[name]!r}; leave one of them out")
-        return fourier_features(cycles, layout=layout)
+        return cycles
 
-    def _columns(self, X: Any, *, reset: bool) -> list[Converted]:
-        """Return the positions of each column."""
-        if not (hasattr(X, "iloc") and hasattr(X, "columns")):
+    def _made(self) -> list[str]:
+        """Return the names of what becomes of one column."""
+        if self.periods is not None:
+            return self._cycles().columns
+        d = self.encoding_.d_model
+        return [f"{('sin', 'cos')[f]}{i}" for f, i in columns_of([-(-d // 2), d // 2], self.layout).T]
+
+    def _located(self, feature: int, rows: Floats) -> Floats:
+        """Return the positions of one column's rows within the range that fit saw."""
+        low, high = self.range_[feature].tolist()
+        name, d = _check_feature_names_in(self)[feature], self.encoding_.d_model
+        pairs = columns_of([-(-d // 2), d // 2], self.layout)[1] < d // 2
+        longest = max(self.encoding_.wavelengths[pairs].tolist(), default=0.0)
+        if np.isnan(low):
+            raise ValueError(f"column {name!r} cannot be told: fit saw no position that is not missing")
+        if high - low >= longest:
+            raise ValueError(
+                f"column {name!r} cannot be told from its sines and cosines: fit saw positions from {low!r} to {high!r}, "
+                f"and they repeat after {longest:.6g} at most; give a larger base, or a smaller first frequency"
+            )
+        return self.encoding_.locate(rows, low=low, high=high)[0]
+
+    def _columns(self, X: Any, *, reset: bool) -> list[tuple[str, Any]]:
+        """Return each column and its name in errors, checked as scikit-learn has it."""
+        labelled = _columns_of_frame(X)
+        if labelled is None:
             values = validate_data(self, X, reset=reset, ensure_all_finite="allow-nan")
-            return [convert(column, 1, "X") for column in values.T]
+            return [("X", column) for column in values.T]
         # as one array, times and integers beside real numbers would become objects
         validate_data(self, X, reset=reset, skip_check_array=True)
-        if len(X.columns) == 0:
+        if not labelled:
             raise ValueError(f"X has no columns, but {type(self).__name__} needs at least one")
         columns = []
-        for i, label in enumerate(X.columns):
+        for label, column in labelled:
             name = f"X[{label!r}]"
-            column = convert(X.iloc[:, i], 1, name)
-            check_array(column.rounded()[:, np.newaxis], ensure_all_finite="allow-nan", estimator=self, input_name=name)
-            columns.append(column)
+            converted = convert(column, 1, name)
+            # no time is infinite
+            numbers = np.zeros(len(converted)) if converted.letter else converted.rounded()
+            check_array(numbers[:, np.newaxis], ensure_all_finite="allow-nan", estimator=self, input_name=name)
+            columns.append((name, column))
         return columns
+
+
+def _columns_of_frame(X: Any) -> list[tuple[Any, Any]] | None:
+    """Return labels and columns of a frame of pandas or polars, or of a table of Arrow; None for what is neither."""
+    if hasattr(X, "iloc") and hasattr(X, "columns"):
+        return [(label, X.iloc[:, i]) for i, label in enumerate(X.columns)]
+    if hasattr(X, "get_columns"):
+        return [(column.name, column) for column in X.get_columns()]
+    if hasattr(X, "itercolumns"):
+        return list(zip(X.column_names, X.itercolumns(), strict=True))
+    return None
+
+
+def _parts_of_cycles(rows: Floats, names: Any, layout: Layout) -> Floats:
+    """Return the part of each cycle, (rows, k), from its sine and cosine."""
+    count = rows.shape[1] // 2
+    pairs = rows.reshape(-1, count, 2) if layout == "interleaved" else rows.reshape(-1, 2, count).swapaxes(1, 2)
+    at_centre = np.argwhere((pairs == 0).all(axis=2))
+    if len(at_centre):
+        row, cycle = at_centre[0].tolist()
+        sine = 2 * cycle if layout == "interleaved" else cycle
+        raise ValueError(f"X has 0 in row {row} of {names[sine]!r} and of its cosine, which no part of a cycle has")
+    turn = fourier_features(periodic([1]))
+    # nearest to a disturbed pair is the point of the circle in its direction
+    pairs = pairs / np.sqrt((pairs**2).sum(axis=2, keepdims=True))
+    parts = turn.locate(pairs, low=0, high=1)[0]
+    # an end of the interval is none of the circle
+    ends = (parts == 0) | (parts == 1)
+    parts[ends] = turn.locate(pairs[ends], low=-0.5, high=0.5)[0]
+    parts = parts - np.floor(parts)
+    # what is next to nothing below 0
+    return np.where(parts == 1, 0.0, parts)

@@ -25,6 +25,8 @@ __all__ = ["locate", "shift", "similarity", "transition_matrix"]
 # values of a block of rows, and of the grid that locate searches
 _BLOCK_VALUES, _GRID_VALUES = 1 << 18, 1 << 36
 _STEPS_PER_WAVE = 8
+# squares of distances that rounding to float16 may have made
+_NEAR = 1e-7
 # bytes: twice what OpenBLAS takes for its work space
 _WORK_SPACE = 1 << 26
 
@@ -132,7 +134,9 @@ def locate(plans: Plans, encoded: Any, low: Any, high: Any) -> tuple[Floats, Flo
     positions = np.full(len(flat), np.nan)
     fine = np.isfinite(flat).all(axis=1)
     if fine.any():
-        positions[fine] = _refine(plans, flat[fine], _coarse(plans, flat[fine], begin, end, count), begin, end)
+        near = _refine(plans, flat[fine], _coarse(plans, flat[fine], begin, end, count), begin, end)
+        wavelengths = 2 * np.pi / np.unique(frequencies[frequencies > 0])
+        positions[fine] = _whole_waves(plans, flat[fine], near, begin, end, wavelengths)
     size = _size(flat)
     difference = (_rows(plans, positions) - flat) / size[:, np.newaxis]
     residual = size * np.sqrt((difference**2).sum(axis=1))
@@ -141,6 +145,34 @@ def locate(plans: Plans, encoded: Any, low: Any, high: Any) -> tuple[Floats, Flo
 
 def _rows(plans: Plans, positions: Array, dtype: np.dtype[Any] = FLOAT64.stored) -> Array:
     return encode(plans, Converted(positions[:, np.newaxis]), dtype)
+
+
+def _whole_waves(
+    plans: Plans, rows: Floats, positions: Floats, begin: float, end: float, wavelengths: Floats
+) -> Floats:
+    """Return better positions, if there are, that are whole waves away: where frequencies lie far apart, the grid is too
+    coarse for the short wave to tell those of the long one that are next to each other."""
+    size = _size(rows)[:, np.newaxis]
+
+    def distance(places: Floats, some: Any) -> Floats:
+        total: Floats = (((rows[some] - _rows(plans, places)) / size[some]) ** 2).sum(axis=1)
+        return total
+
+    least = distance(positions, slice(None))
+    left = np.flatnonzero(least > _NEAR)
+    while len(left):
+        before = least[left]
+        for wave in (sign * wavelength for wavelength in wavelengths.tolist() for sign in (-1, 1)):
+            moved = positions[left] + wave
+            inside = (begin <= moved) & (moved <= end)
+            some = left[inside]
+            after = distance(moved[inside], some)
+            nearer = after < least[some]
+            positions[some[nearer]], least[some[nearer]] = moved[inside][nearer], after[nearer]
+        left = left[least[left] < before]
+        positions[left] = _refine(plans, rows[left], positions[left], begin, end)
+        least[left] = distance(positions[left], left)
+    return positions
 
 
 def _size(rows: Floats) -> Floats:

@@ -23,15 +23,17 @@ from .._numbers.arguments import shown
 from .._numbers.arrays import Floats
 from .._numbers.doubles import Pair, product, two_product, two_sum
 from .._numbers.schedule import Periodic, Schedule
-from .._positions.positions import Positions, Progression, pair
+from .._positions.positions import InTurns, Positions, Progression, pair
 from .._positions.times import SECONDS, time_of
 from .sinusoids import Period
 
-__all__ = ["Turns", "exact_period", "periodic"]
+__all__ = ["Turns", "exact_period", "length_of", "periodic"]
 
 # periods whose products with positions are far from the ends of float64
 _SHORTEST, _LONGEST = Fraction(1, 2**500), Fraction(2**500)
 _UNITS = SECONDS | {"min": SECONDS["m"], "µs": SECONDS["us"]}
+# those in which lengths are written, the largest first
+_WRITTEN = ("D", "h", "min", "s", "ms", "us", "ns", "ps", "fs", "as")
 _TEXT = re.compile(r"(\d+\.?\d*|\.\d+)?\s*([A-Za-zµ]+)")
 # turns, up to which quarters of them are counted without error
 _FEW = 2.0**40
@@ -99,6 +101,17 @@ def exact_period(period: Any) -> Fraction:
     return value
 
 
+def length_of(period: Any) -> str:
+    """Return a period as text: as it was written, a time in the largest unit of which it is a whole number, or a number."""
+    if isinstance(period, str):
+        return period
+    value = exact_period(period)
+    if not _has_unit(period):
+        return str(value if value.denominator == 1 else period)
+    unit = next(name for name in _WRITTEN if (value / _UNITS[name]).denominator == 1)
+    return f"{value / _UNITS[unit]}{unit}"
+
+
 def _has_unit(period: Any) -> bool:
     return isinstance(period, (str, datetime.timedelta, np.timedelta64)) or np.asarray(period).dtype.kind == "m"
 
@@ -162,6 +175,8 @@ class Turns:
         return result
 
     def _angles(self, positions: Positions, part: slice) -> Pair:
+        if isinstance(positions, InTurns):
+            return positions.turns(part)
         if positions.form == "real" and self.sides is not None:
             return _of_floats(positions.components(part, False)[:, self.axes], self.sides)
         if positions.form == "integer" and self.ratios is not None:

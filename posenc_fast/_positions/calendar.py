@@ -12,7 +12,7 @@ import functools
 import math
 import re
 import zoneinfo
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from typing import Any, get_args
 
@@ -25,7 +25,7 @@ from .._numbers.names import meant
 from ..typing import Cycle
 from .conversion import convert
 from .frames import column_zone
-from .positions import Converted, InTurns, pair
+from .positions import Converted, pair
 
 __all__ = ["CYCLES", "Calendar", "calendar"]
 
@@ -41,9 +41,9 @@ _DAYS_SINCE_MONDAY = 3
 _FIRST, _BEYOND = -62135596800, 253402300800
 # the finest units a second whose counts of a year, and of the days of years, are exact in int64 and float64
 _FINEST = 10**9
-# seconds whose changes of offset are kept together, about 17 years, and between two looks at a zone: in no zone was an
+# seconds whose changes of offset are kept together, about two years, and between two looks at a zone: in no zone was an
 # offset that was left for another taken up again within three days
-_BLOCK_BITS, _LOOK = 29, 2 * _DAY
+_BLOCK_BITS, _LOOK = 26, 2 * _DAY
 _SECOND = datetime.timedelta(seconds=1)
 _ROWS = 1 << 14
 _FIXED = re.compile(r"([+-])([0-9]{2}):?([0-9]{2})")
@@ -87,16 +87,13 @@ def calendar(times: Any, cycles: Iterable[Cycle], *, timezone: str | None = None
            [0.75      , 0.47580645],
            [       nan,        nan]])
     """
-    positions = Calendar(times, cycles, timezone)
-    result = np.empty((len(positions), positions.axes))
-    for first in range(0, len(result), _ROWS):
-        part = slice(first, min(first + _ROWS, len(result)))
-        result[part] = positions.turns(part)[0]
+    local = Calendar(times, cycles, timezone)
+    result = np.empty((len(local), len(local.cycles)))
+    for part in local.parts():
+        result[part] = local.turns(part)[0]
     # the last nanosecond of a year is nearer to the whole year than to what a double below 1 can hold
     np.minimum(result, np.nextafter(1.0, 0.0), out=result)
-    if positions.missing is not None:
-        result[positions.missing] = np.nan
-    return result.reshape(*positions.shape, positions.axes)
+    return result.reshape(*local.shape, len(local.cycles))
 
 
 def checked_cycles(cycles: Any) -> tuple[Cycle, ...]:
@@ -112,10 +109,10 @@ def checked_cycles(cycles: Any) -> tuple[Cycle, ...]:
     return names
 
 
-class Calendar(InTurns):
-    """Times in turns of calendar cycles, an axis a cycle; they are not changed, and taken apart where they are wanted.
+class Calendar:
+    """Times of shape ``shape``, one behind the other, and the turns of calendar cycles that have passed at them.
 
-    Times of Python's integers, which are few or finer than nanoseconds, take the same way in arrays of objects.
+    Times that are finer than nanoseconds, or whose counts 64 bits do not hold, take the same way as Python's integers.
     """
 
     def __init__(self, times: Any, cycles: Iterable[Cycle], timezone: str | None = None, name: str = "times") -> None:
@@ -129,37 +126,45 @@ class Calendar(InTurns):
             times = times if zone is not None else _on_wall_clocks(times, name)
         converted = convert(times, 1, name)
         _check_times(converted, self.cycles, name)
-        super().__init__(converted.shape, len(self.cycles), converted.missing)
+        self.shape, self.missing = converted.shape, converted.missing
         self.ticks, self.frequency = _ticks(converted)
-        seconds = [int(each) // self.frequency for each in (self.ticks.min(), self.ticks.max())] if len(self) else [0]
-        _check_range(seconds[0], seconds[-1], name)
-        self.changes, self.offsets = _no_changes(0)
+        seconds = (
+            [int(each) // self.frequency for each in (self.ticks.min(), self.ticks.max())] if len(self) else [0, 0]
+        )
+        _check_range(seconds, name)
+        self.changes, self.offsets = _NO_CHANGES, np.zeros(1, np.int64)
         if zone is not None:
             self.changes, self.offsets = _changes_of(zone, self.ticks // self.frequency)
-        days = [(second + side * _DAY) // _DAY for second, side in zip((seconds[0], seconds[-1]), (-1, 1), strict=True)]
-        if seconds[0] < _FIRST + _DAY or seconds[-1] >= _BEYOND - _DAY:
+        days = [second // _DAY + side for second, side in zip(seconds, (-1, 1), strict=True)]
+        if days[0] <= _FIRST // _DAY or days[1] >= _BEYOND // _DAY:
             local = self._local(slice(0, len(self)))[0]
-            _check_range(int(local.min()) * _DAY, int(local.max()) * _DAY, name)
+            _check_range([int(local.min()) * _DAY, int(local.max()) * _DAY], name)
         # of days that many times share, months are looked up in a table
         self.first_day, self.tables = days[0], {}
         if days[1] - days[0] < len(self):
             every = np.arange(days[0], days[1] + 1)
             self.tables = {cycle: _begins(every, _MONTHS[cycle]) for cycle in self.cycles if cycle in _MONTHS}
 
+    def __len__(self) -> int:
+        return math.prod(self.shape)
+
+    def parts(self) -> Iterator[slice]:
+        """Yield slices of the times of which what is made of them stays in the cache."""
+        for first in range(0, len(self), _ROWS):
+            yield slice(first, min(first + _ROWS, len(self)))
+
     def turns(self, part: slice) -> Pair:
-        high, low = np.empty((2, part.stop - part.start, self.axes))
+        """Return the turns of some times, (rows, cycles), as sums of two doubles; NaN where a time is missing."""
+        high, low = np.empty((2, part.stop - part.start, len(self.cycles)))
         days, ticks = self._local(part)
         day = _DAY * self.frequency
         for axis, (passed, count) in enumerate(self._cycles(days)):
             # of integers of 64 bits, or of Python's
             passed, count = (each.astype(ticks.dtype, copy=False) for each in (passed, np.asarray(count)))
             high[:, axis], low[:, axis] = _quotient(passed * day + ticks, count * day)
+        if self.missing is not None:
+            high[self.missing[part]] = np.nan
         return high, low
-
-    def exactly(self, row: int) -> list[Fraction]:
-        days, ticks = self._local(slice(row, row + 1))
-        within = Fraction(int(ticks[0]), _DAY * self.frequency)
-        return [(int(passed[0]) + within) / int(np.ravel(count)[0]) for passed, count in self._cycles(days)]
 
     def _local(self, part: slice) -> tuple[npt.NDArray[np.int64], Integers]:
         """Return days since 1970 by the wall clock, and the ticks since their midnights."""
@@ -246,8 +251,8 @@ def _ticks(times: Converted) -> tuple[Integers, int]:
     return values * unit.numerator if unit.numerator > 1 else values, unit.denominator
 
 
-def _check_range(first: int, last: int, name: str) -> None:
-    for second in (first, last):
+def _check_range(seconds: Iterable[int], name: str) -> None:
+    for second in seconds:
         if not _FIRST <= second < _BEYOND:
             raise ValueError(
                 f"{name} has {np.datetime64(second, 's')}, but the calendar reaches from year 1 to 9999; leave such times "
@@ -291,18 +296,22 @@ def zone_of(key: Any, label: str) -> datetime.tzinfo:
     raise ValueError(f"{label} is no key of the zone database, such as 'Europe/Berlin'{meant(key, sorted(keys))}")
 
 
-def _no_changes(offset: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    return np.empty(0, np.int64), np.array([offset], np.int64)
+_NO_CHANGES = np.empty(0, np.int64)
 
 
 def _changes_of(zone: datetime.tzinfo, seconds: Integers) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Return the seconds at which a zone's offset changes, and the offsets before the first and from each on."""
     fixed = zone.utcoffset(None)
     if fixed is not None or not len(seconds):
-        return _no_changes(fixed // _SECOND if fixed else 0)
+        return _NO_CHANGES, np.array([fixed // _SECOND if fixed else 0], np.int64)
     # others need not be hashable
     known = _known_changes if isinstance(zone, zoneinfo.ZoneInfo) else _known_changes.__wrapped__
-    pieces = [known(zone, int(block)) for block in np.unique(seconds.astype(np.int64) >> _BLOCK_BITS)]
+    # where there are fewer blocks than times, it is quicker to know all of them
+    first, last = (int(each) >> _BLOCK_BITS for each in (seconds.min(), seconds.max()))
+    blocks: Sequence[int] = range(first, last + 1)
+    if len(blocks) > len(seconds) >> 10:
+        blocks = np.unique(seconds.astype(np.int64) >> _BLOCK_BITS).tolist()
+    pieces = [known(zone, block) for block in blocks]
     changes, offsets = (np.array([each for piece in pieces for each in piece[i]], np.int64) for i in (0, 1))
     return changes[1:], offsets
 

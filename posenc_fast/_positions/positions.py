@@ -127,33 +127,19 @@ class Converted:
         return as_float64(self).values.reshape(self.shape if axes == 1 else (*self.shape, axes))
 
 
-class InTurns:
-    """Positions of shape ``shape`` whose turns are known, an axis each: for encodings of which all periods are 1.
+class InTurns(Converted):
+    """Turns of one axis as sums of two doubles, for encodings of which all periods are 1; NaN where they are missing."""
 
-    missing: which rows have no position; None for none. Their components tell no more than that.
-    """
-
-    form, unit = "real", Fraction(1)
-
-    def __init__(self, shape: tuple[int, ...], axes: int, missing: npt.NDArray[np.bool_] | None) -> None:
-        self.shape, self.axes, self.missing = shape, axes, missing
-
-    def __len__(self) -> int:
-        return math.prod(self.shape)
-
-    def components(self, part: slice, phase: bool) -> npt.NDArray[np.float64]:
-        result = np.zeros((part.stop - part.start, self.axes))
-        if self.missing is not None:
-            result[self.missing[part]] = np.nan
-        return _side_by_side((result,), phase)
+    def __init__(self, high: npt.NDArray[np.float64], low: npt.NDArray[np.float64]) -> None:
+        super().__init__(high.reshape(-1, 1), shape=high.shape, form="real")
+        self.low = low.reshape(-1, 1)
 
     def turns(self, part: slice) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-        """Return the turns (rows, axes) as sums of two doubles; of rows that are missing they are arbitrary."""
-        raise NotImplementedError
+        """Return rows ``part``, the high and the low parts."""
+        return self.values[part], self.low[part]
 
     def exactly(self, row: int) -> list[Fraction]:
-        """Return the exact turns of one row, for each axis."""
-        raise NotImplementedError
+        return [_exact(float(self.values[row, 0])) + _exact(float(self.low[row, 0]))]
 
 
 def form_of(values: npt.NDArray[Any]) -> str:

@@ -519,6 +519,18 @@ def test_locate_with_noise(rng):
 
 
 @pytest.mark.usefixtures("backend")
+@pytest.mark.parametrize("d_model", [4, 6])
+def test_locate_where_frequencies_lie_far_apart(d_model, rng):
+    """One turn of the fast wave changes the slow one by less than the grid's step changes the fast one."""
+    encoding = pf.sinusoidal(d_model)
+    positions = rng.uniform(0, 600, 200)
+    places, residual = encoding.locate(encoding.encode(positions, dtype=np.float64), low=0, high=600)
+    np.testing.assert_allclose(places, positions, rtol=0, atol=1e-9)
+    assert residual.max() < 1e-12
+    disturbed = encoding.encode(positions) + np.float32(rng.normal(scale=1e-3, size=(200, d_model)))
+    np.testing.assert_allclose(encoding.locate(disturbed, low=0, high=600)[0], positions, rtol=0, atol=0.01)
+
+
 def test_locate_default_interval():
     encoding = pf.sinusoidal(8, base=10.0)
     half = encoding.wavelengths.max() / 2

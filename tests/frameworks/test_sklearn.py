@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import pickle
+from datetime import timedelta
+from fractions import Fraction
 
+import mpmath
 import numpy as np
 import pytest
 
@@ -127,9 +130,9 @@ def test_periods(layout):
     encoder = PositionalEncoder(periods=[DAY, WEEK], layout=layout, dtype=np.float64)
     got = encoder.fit_transform(frame(t=times()))
     seconds = times().to_numpy().astype(np.int64) / 1e9
-    for cycle, period in enumerate([DAY, WEEK]):
+    for period in (DAY, WEEK):
         for function in ("sin", "cos"):
-            column = list(encoder.get_feature_names_out()).index(f"t_{function}{cycle}")
+            column = list(encoder.get_feature_names_out()).index(f"t_{period}_{function}")
             expected = getattr(np, function)(2 * np.pi * (seconds % period) / period)
             # the seconds, of which there are 2e9, are rounded to float64
             np.testing.assert_allclose(got[:, column], expected, rtol=0, atol=1e-10)
@@ -155,6 +158,201 @@ def test_settings_are_those_of_sinusoidal():
     )
 
 
+# ---- cycles of the calendar ---------------------------------------------------------------------------------------
+
+CYCLES = ["day", "week", "month", "quarter", "year"]
+calendar = pf.presets.positions.calendar
+
+
+def sines_and_cosines(parts):
+    """Exact values at parts of a turn that doubles hold, (..., 2 k)."""
+    with mpmath.workprec(200):
+        pairs = [
+            (mpmath.sin(a), mpmath.cos(a)) for a in (2 * mpmath.pi * mpmath.mpf(p) for p in np.ravel(parts).tolist())
+        ]
+    return np.array([[float(value) for value in pair] for pair in pairs]).reshape(len(parts), -1)
+
+
+@pytest.mark.usefixtures("backend")
+@pytest.mark.parametrize("zone", ["Europe/Berlin", "Australia/Lord_Howe", "Pacific/Apia", None])
+def test_cycles_of_the_calendar(zone, rng):
+    seconds = rng.integers(-2208988800, 4102444800, 500)
+    X = frame(t=seconds.astype("M8[s]"))
+    parts = calendar(X.t, CYCLES, timezone=zone)
+    wide, narrow = (PositionalEncoder(periods=CYCLES, timezone=zone, dtype=dtype) for dtype in ("f8", "f4"))
+    expected = sines_and_cosines(parts)
+    # the parts are rounded here, the angles of the encoder are not
+    np.testing.assert_allclose(wide.fit_transform(X), expected, rtol=0, atol=1e-15)
+    np.testing.assert_array_equal(narrow.fit_transform(X), expected.astype(np.float32))
+
+
+@pytest.mark.parametrize("zone", ["Europe/Berlin", "Australia/Lord_Howe", "Asia/Kolkata", "Pacific/Apia"])
+def test_cycles_agree_with_exact_parts(zone, rng):
+    """To 3e-16 in float64, and rounded once in float32: of whole milliseconds in two centuries."""
+    counts = rng.integers(-2208988800000, 4102444800000, 500)
+    X = frame(t=counts.view("M8[ms]"))
+    wide = PositionalEncoder(periods=["day", "week"], timezone=zone, dtype="f8").fit_transform(X)
+    narrow = PositionalEncoder(periods=["day", "week"], timezone=zone).fit_transform(X)
+    local = X.t.dt.tz_localize("UTC").dt.tz_convert(zone).dt.tz_localize(None).to_numpy().astype("M8[ms]").astype(int)
+    for i, (since, length) in enumerate([(0, DAY), (4 * DAY, WEEK)]):
+        for count, row, short in zip(local.tolist(), wide[:, 2 * i :], narrow[:, 2 * i :], strict=True):
+            with mpmath.workprec(200):
+                angle = 2 * mpmath.pi * ((count - since * 1000) % (length * 1000)) / (length * 1000)
+                exact = mpmath.sin(angle), mpmath.cos(angle)
+            for value, other, wanted in zip(row, short, exact, strict=False):
+                assert abs(mpmath.mpf(float(value)) - wanted) < 3e-16
+                assert other == np.float32(float(wanted))
+
+
+@pytest.mark.usefixtures("backend")
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16], ids=lambda t: t.__name__)
+def test_quarters_of_cycles_are_exact(dtype):
+    times = np.array(["2026-01-05", "2026-01-06T18:00", "2026-01-08T12:00", "2026-01-10T06:00", "NaT"], "M8[ns]")
+    got = PositionalEncoder(periods=["week"], dtype=dtype).fit_transform(frame(t=times))
+    np.testing.assert_array_equal(got, dtype([[0, 1], [1, 0], [0, -1], [-1, 0], [np.nan, np.nan]]))
+    months = np.array(["2026-02-01", "2024-02-08T06:00", "2026-04-16", "2026-01-24T06:00"], "M8[us]")
+    got = PositionalEncoder(periods=["month"], dtype=dtype).fit_transform(frame(t=months))
+    np.testing.assert_array_equal(got, dtype([[0, 1], [1, 0], [0, -1], [-1, 0]]))
+
+
+@pytest.mark.parametrize("layout", ["interleaved", "concatenated"])
+def test_cycles_beside_lengths(layout):
+    """Each column is as if it were made alone: names by the clock of the zone, lengths by UTC."""
+    periods = ["12h", "month", "7D", "day"]
+    X = frame(a=times("Europe/Berlin", count=50), b=times(count=50)[::-1])
+    encoder = PositionalEncoder(periods=periods, layout=layout, dtype=np.float64)
+    got = frame(**dict(zip(encoder.fit(X).get_feature_names_out(), encoder.transform(X).T, strict=True)))
+    assert got.shape == (50, 16)
+    for period in periods:
+        alone = PositionalEncoder(periods=[period], dtype=np.float64)
+        expected = alone.fit_transform(X)
+        for i, name in enumerate(alone.get_feature_names_out()):
+            np.testing.assert_allclose(got[name], expected[:, i], rtol=0, atol=1.2e-16, err_msg=name)
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow"])
+def test_frames_keep_the_zones_of_their_columns(kind):
+    berlin = times("Europe/Berlin", "us")
+    tokyo, plain = berlin.tz_convert("Asia/Tokyo"), berlin.tz_convert(None)
+    package = optional(kind)
+    made = {"pandas": "DataFrame", "polars": "DataFrame", "pyarrow": "table"}[kind]
+    columns = {"berlin": berlin, "tokyo": tokyo, "plain": plain}
+    if kind == "polars":
+        columns = {name: package.from_pandas(pd.Series(column)) for name, column in columns.items()}
+    if kind == "pyarrow":
+        columns = {name: package.array(column) for name, column in columns.items()}
+    X = getattr(package, made)(columns)
+    encoder = PositionalEncoder(periods=CYCLES).fit(X)
+    got = encoder.transform(X)
+    assert list(encoder.get_feature_names_out())[:3] == ["berlin_day_sin", "berlin_day_cos", "berlin_week_sin"]
+    for i, column in enumerate((berlin, tokyo, plain)):
+        parts = calendar(column, CYCLES)
+        np.testing.assert_array_equal(got[:, 10 * i : 10 * i + 10], sines_and_cosines(parts).astype(np.float32))
+    # one wall clock for all
+    got = PositionalEncoder(periods=["day"], timezone="Asia/Kolkata").fit_transform(X).reshape(5, 3, 2)
+    np.testing.assert_array_equal(got[:, 0], got[:, 1])
+    np.testing.assert_array_equal(got[:, 0], got[:, 2])
+
+
+def test_copies_of_encoders_of_cycles():
+    X = frame(t=times("Europe/Berlin"))
+    encoder = PositionalEncoder(periods=["day", "12h"], timezone="Asia/Tokyo").fit(X)
+    expected = encoder.transform(X)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(encoder)).transform(X), expected)
+    np.testing.assert_array_equal(base.clone(encoder).fit_transform(X), expected)
+    assert "posenc_fast._" not in pickle.dumps(encoder).decode("latin-1").replace("posenc_fast._encoding_of", "")
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars"])
+def test_cycles_in_frames(kind):
+    optional(kind)
+    X = frame(time=times("Europe/Berlin"))
+    encoder = PositionalEncoder(periods=["day", "month", "12h"]).set_output(transform=kind)
+    got = encoder.fit_transform(X)
+    names = [f"time_{cycle}_{f}" for cycle in ("day", "month", "12h") for f in ("sin", "cos")]
+    assert list(got.columns) == names
+    back = encoder.inverse_transform(got)
+    assert type(back) is type(got)
+    assert list(back.columns) == ["time_day", "time_month", "time_12h"]
+    np.testing.assert_allclose(back.to_numpy()[:, :2], calendar(X.time, ["day", "month"]), atol=1e-7)
+
+
+# ---- back -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("layout", ["interleaved", "concatenated"])
+@pytest.mark.parametrize("d_model", [4, 7, 16])
+def test_positions_come_back(layout, d_model, rng):
+    X = frame(age=rng.uniform(0, 600, 40), visits=np.append(rng.integers(-300, 300, 39), 0))
+    X.loc[3, "age"] = np.nan
+    encoder = PositionalEncoder(d_model, layout=layout, dtype=np.float64).fit(X)
+    np.testing.assert_array_equal(encoder.range_[1], [X.visits.min(), X.visits.max()])
+    np.testing.assert_allclose(encoder.inverse_transform(encoder.transform(X)), X, rtol=0, atol=1e-8)
+    named = encoder.set_output(transform="pandas").transform(X)
+    back = encoder.inverse_transform(named)
+    assert list(back.columns) == ["age", "visits"]
+    np.testing.assert_allclose(back, X, rtol=0, atol=1e-8)
+
+
+def test_times_come_back_in_seconds():
+    X = frame(t=times(unit="s"))
+    encoder = PositionalEncoder(dtype=np.float64).fit(X)
+    back = encoder.inverse_transform(encoder.transform(X))[:, 0]
+    np.testing.assert_allclose(back, X.t.astype(np.int64), rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("layout", ["interleaved", "concatenated"])
+def test_parts_of_cycles_come_back(layout):
+    X = frame(t=times("Europe/Berlin", count=200), u=times(count=200)[::-1])
+    encoder = PositionalEncoder(periods=[*CYCLES, "12h"], layout=layout, dtype=np.float64).fit(X)
+    back = encoder.inverse_transform(encoder.transform(X)).reshape(200, 2, 6)
+    for i, column in enumerate((X.t, X.u)):
+        np.testing.assert_allclose(back[:, i, :5], calendar(column, CYCLES), rtol=0, atol=1e-15)
+    # 12 hours twice a day, of UTC
+    np.testing.assert_allclose(back[:, 1, 5], 2 * calendar(X.u, ["day"])[:, 0] % 1, rtol=0, atol=1e-15)
+    alone = PositionalEncoder(periods=["12h"], dtype=np.float64).fit(X)
+    np.testing.assert_allclose(alone.inverse_transform(alone.transform(X)), back[:, :, 5], rtol=0, atol=1e-15)
+
+
+def test_whole_turns_and_missing_ones_come_back():
+    encoder = PositionalEncoder(periods=["day"], dtype=np.float64)
+    midnights = np.array([["2026-01-01"], ["NaT"], ["2026-01-02T23:59:59.999999"]], "M8[us]")
+    back = encoder.inverse_transform(encoder.fit_transform(midnights))
+    assert back[0, 0] == 0
+    assert np.isnan(back[1, 0])
+    assert 1 - 2e-11 < back[2, 0] < 1
+    # half a circle's width does not change the part
+    np.testing.assert_allclose(
+        encoder.inverse_transform([[0, 0.5], [0.25, 0], [0, -2]]), [[0], [0.25], [0.5]], atol=1e-15
+    )
+
+
+@pytest.mark.parametrize(
+    ("settings", "X", "words"),
+    [
+        ({"d_model": 8}, [[0], [10000]], ["'x0'", "0.0", "10000.0", "6283", "base"]),
+        ({"d_model": 1}, [[0], [1]], ["'x0'", "cannot be told"]),
+        ({}, [[np.nan]], ["'x0'", "missing"]),
+    ],
+    ids=["long", "sines-only", "missing"],
+)
+def test_what_cannot_be_told(settings, X, words):
+    encoder = PositionalEncoder(**settings).fit(X)
+    with pytest.raises(ValueError, match="x0") as raised:
+        encoder.inverse_transform(encoder.transform(X))
+    assert all(word in str(raised.value) for word in words), raised.value
+
+
+def test_what_is_no_encoding():
+    encoder = PositionalEncoder(periods=["day", "week"], layout="concatenated").fit(frame(t=times()))
+    with pytest.raises(ValueError, match=r"0 in row 1 of 't_week_sin'"):
+        encoder.inverse_transform([[0, 1, 1, 0], [0, 0, 1, 0]])
+    with pytest.raises(ValueError, match=r"3 columns.*4"):
+        encoder.inverse_transform([[0, 1, 1]])
+    with pytest.raises(ValueError, match="t_day_sin"):
+        encoder.inverse_transform(frame(a=[0.0], b=[1.0], c=[1.0], d=[0.0]))
+
+
 # ---- names ------------------------------------------------------------------------------------------------------
 
 
@@ -164,8 +362,11 @@ def test_settings_are_those_of_sinusoidal():
         ({"d_model": 4}, "sin0 cos0 sin1 cos1"),
         ({"d_model": 5}, "sin0 cos0 sin1 cos1 sin2"),
         ({"d_model": 5, "layout": "concatenated"}, "sin0 sin1 sin2 cos0 cos1"),
-        ({"periods": [DAY, WEEK]}, "sin0 cos0 sin1 cos1"),
-        ({"periods": [DAY, WEEK], "layout": "concatenated"}, "sin0 sin1 cos0 cos1"),
+        ({"periods": [DAY, WEEK]}, "86400_sin 86400_cos 604800_sin 604800_cos"),
+        ({"periods": ["1D", "12h"], "layout": "concatenated"}, "1D_sin 12h_sin 1D_cos 12h_cos"),
+        ({"periods": pd.to_timedelta([7, 0.5], unit="D")}, "7D_sin 7D_cos 12h_sin 12h_cos"),
+        ({"periods": [np.timedelta64(90, "m"), timedelta(seconds=1)]}, "90min_sin 90min_cos 1s_sin 1s_cos"),
+        ({"periods": [0.5, Fraction(1, 3), 7.0]}, "0.5_sin 0.5_cos 1/3_sin 1/3_cos 7_sin 7_cos"),
         ({"d_model": 1}, "sin0"),
     ],
     ids=lambda value: None if isinstance(value, str) else "-".join(map(str, value)),
@@ -219,7 +420,7 @@ def test_columns_with_settings_of_their_own():
     ).set_output(transform="pandas")
     got = made.fit_transform(X, y)
     stations = [f"station_{name}" for name in ("sin0", "cos0", "sin1", "cos1")]
-    assert list(got.columns) == ["time_sin0", "time_cos0", *stations, "temperature"]
+    assert list(got.columns) == ["time_86400_sin", "time_86400_cos", *stations, "temperature"]
     model = pipeline.make_pipeline(made, linear_model.LinearRegression())
     assert model.fit(X[:400], y[:400]).score(X[400:], y[400:]) > 0.999
 
@@ -270,6 +471,13 @@ def test_copies_are_the_same():
         ({"periods": [np.nan]}, ValueError, ["periods", "nan"]),
         ({"periods": [DAY], "d_model": 8}, ValueError, ["periods", "d_model=8"]),
         ({"periods": [DAY], "first": 2.0}, ValueError, ["periods", "first=2.0"]),
+        ({"periods": ["day"]}, TypeError, ["X", "numbers", "day", "to_datetime"]),
+        ({"periods": ["12h", "mnth"]}, ValueError, ["periods", "'mnth'", "is 'month' meant"]),
+        ({"periods": "day"}, ValueError, ["periods", "'day'", "sequence"]),
+        ({"periods": ["day", "12h", 24]}, ValueError, ["periods", "24", "'12h'"]),
+        ({"periods": ["day"], "timezone": "Europe/Berln"}, ValueError, ["timezone", "is 'Europe/Berlin' meant"]),
+        ({"periods": ["12h"], "timezone": "Europe/Berlin"}, ValueError, ["timezone", "UTC"]),
+        ({"timezone": "Europe/Berlin"}, ValueError, ["timezone", "periods"]),
     ],
     ids=str,
 )
@@ -301,6 +509,15 @@ def test_bad_columns(X, error, words):
     with pytest.raises(error) as raised:
         PositionalEncoder().fit(X)
     assert all(word in str(raised.value) for word in words), raised.value
+
+
+def test_numbers_have_no_months():
+    X = frame(time=times(), age=range(5))
+    with pytest.raises(TypeError, match=r"X\['age'\].*numbers.*month.*to_datetime"):
+        PositionalEncoder(periods=["day", "month"]).fit(X)
+    encoder = PositionalEncoder(periods=["month"]).fit(X[["time"]])
+    with pytest.raises(ValueError, match=r"X\['time'\].*10000-01-01.*9999"):
+        encoder.transform(frame(time=np.array(["10000-01-01"], "M8[s]")))
 
 
 def test_columns_must_be_those_of_fit():
