@@ -8,6 +8,7 @@ import os
 OPTIONAL = {
     "dask": "dask",
     "plot": "matplotlib",
+    "polars": "polars",
     "sklearn": "sklearn",
     "torch": "torch",
     "transformers": "torch transformers",

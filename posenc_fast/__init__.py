@@ -86,7 +86,7 @@ __all__ = [
 ]
 
 # of optional packages
-SUBMODULES = ("dask", "plot", "sklearn", "torch", "transformers")
+SUBMODULES = ("dask", "plot", "polars", "sklearn", "torch", "transformers")
 # where names are that are imported when they are used: few programs do, and they take as long as all the rest
 _LATE = {
     "Identification": "_identify.encoding",

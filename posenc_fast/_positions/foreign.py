@@ -61,8 +61,8 @@ def check_eager(value: Any, name: str) -> None:
         raise TypeError(f"{name} is lazy, a LazyFrame of polars; give {name}.collect()")
     if package == "polars" and kind == "Expr":
         raise TypeError(
-            f"{name} is an expression of polars, which has no values yet; give a column of a frame, or in an expression "
-            "map_batches with a function that calls this one"
+            f"{name} is an expression of polars, which has no values yet; give a column of a frame, or use "
+            "posenc_fast.polars, or map_batches with a function that calls this one"
         )
 
 

@@ -617,6 +617,7 @@ def test_a_schedule_says_what_has_rows():
         ("transformers", "torch", r"pip install 'posenc-fast\[torch\]'"),
         ("dask", "dask", r"pip install 'dask\[array\]'"),
         ("sklearn", "sklearn", "pip install scikit-learn"),
+        ("polars", "polars", "pip install polars"),
     ],
 )
 def test_optional_modules_without_an_import(module, package, words):

@@ -26,7 +26,7 @@ LEVELS = (
     ("",),
     ("presets",),
     ("_identify",),
-    ("torch", "dask", "sklearn", "plot"),
+    ("torch", "dask", "polars", "sklearn", "plot"),
     ("transformers",),
     ("_selfcheck",),
     ("_cli",),

@@ -40,6 +40,8 @@ PACKAGES = re.compile(
 )
 # whose name on the way to an import is another
 DISTRIBUTIONS = {"sklearn": "scikit-learn"}
+# optional modules of the package, and what they import
+OWN = {"plot": "matplotlib"} | {name: name for name in ("dask", "polars", "sklearn", "torch", "transformers")}
 
 
 def run(text, program, monkeypatch):
@@ -151,7 +153,6 @@ def test_extras_bring_what_a_page_imports(page):
 
 def needs(program):
     """Packages beyond NumPy that a program cannot do without, whether it imports them itself or not."""
-    own = {"torch": "torch", "dask": "dask", "sklearn": "sklearn", "plot": "matplotlib", "transformers": "transformers"}
     for node in ast.walk(ast.parse(program)):
         if isinstance(node, ast.Import):
             modules = [alias.name for alias in node.names]
@@ -162,8 +163,8 @@ def needs(program):
         else:
             modules = ["ml_dtypes"] if isinstance(node, ast.Constant) and node.value == "bfloat16" else []
         for first, *rest in (module.split(".") for module in modules):
-            if first == "posenc_fast" and rest and rest[0] in own:
-                yield own[rest[0]]
+            if first == "posenc_fast" and rest and rest[0] in OWN:
+                yield OWN[rest[0]]
             elif first not in {"numpy", "posenc_fast", *sys.stdlib_module_names}:
                 yield first
 
@@ -220,8 +221,8 @@ def test_reference_has_every_name():
     listed = {}
     for part in text.split(".. currentmodule:: ")[1:]:
         listed.setdefault(part.split()[0], set()).update(re.findall(r"^   (\w+)$", part, re.MULTILINE))
-    optional_modules = {"torch": "torch", "dask": "dask", "sklearn": "sklearn", "plot": "matplotlib"}
-    modules = [name for name, needs in optional_modules.items() if importlib.util.find_spec(needs)]
+    # api.md has transformers as a whole
+    modules = [name for name, package in OWN.items() if name != "transformers" and importlib.util.find_spec(package)]
     for module in ["posenc_fast", *(f"posenc_fast.{name}" for name in modules)]:
         names = set(importlib.import_module(module).__all__) - {"__version__", "presets", "reference"}
         assert names <= listed[module], f"docs/api.md lacks {sorted(names - listed[module])} of {module}"

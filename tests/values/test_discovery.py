@@ -22,8 +22,8 @@ from support.optional import optional
 from support.processes import python
 
 # modules of other packages, and what these are
-OPTIONAL = ("dask", "plot", "sklearn", "torch", "transformers")
-PACKAGES = {"dask", "matplotlib", "sklearn", "torch", "transformers"}
+OPTIONAL = ("dask", "plot", "polars", "sklearn", "torch", "transformers")
+PACKAGES = {"dask", "matplotlib", "polars", "sklearn", "torch", "transformers"}
 # modules, and what they need
 MODULES = {
     "": "",
@@ -36,6 +36,7 @@ MODULES = {
     ".dask": "dask",
     ".sklearn": "sklearn",
     ".plot": "matplotlib",
+    ".polars": "polars",
 }
 
 

@@ -1,0 +1,149 @@
+"""Position encodings as polars expressions: columns of times and numbers become Array columns of sines and cosines.
+
+Importing this module registers the namespace ``posenc`` of expressions. It works on eager and lazy frames, and in
+streaming, where each batch of rows is encoded by itself. Needs polars: ``pip install polars``.
+
+The backend and level (`posenc_fast.backend`, `posenc_fast.isa`) are those of the thread of polars that computes a batch, for
+which ``POSENC_FAST_BACKEND`` and ``POSENC_FAST_ISA`` choose, and not `posenc_fast.use_backend` around the call. Whichever
+they are, a row has the same bits.
+
+Examples
+--------
+>>> import datetime
+>>> import polars as pl
+>>> import posenc_fast.polars
+>>> frame = pl.LazyFrame({"time": [datetime.datetime(2026, 1, 1, 6), None, datetime.datetime(2026, 1, 1, 18)]})
+>>> rows = frame.select(pl.col("time").posenc.encode(4))
+>>> rows.collect_schema()["time"], rows.collect()["time"].null_count()
+(Array(Float32, shape=(4,)), 1)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ._encoding.builders import sinusoidal
+from ._encoding.rows import encode
+from ._numbers.arrays import Array
+from ._numbers.formats import wanted_type
+from ._positions.conversion import convert
+from .typing import Layout
+
+try:
+    import polars as pl
+except ImportError as error:
+    raise ImportError("posenc_fast.polars needs polars: pip install polars") from error
+
+__all__ = ["ExprNamespace"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+@pl.api.register_expr_namespace("posenc")
+class ExprNamespace:
+    """Encode the column of an expression as positions: the namespace ``posenc`` of polars' expressions.
+
+    A row that is null stays null; NaN and infinite numbers give rows of NaN.
+
+    See Also
+    --------
+    posenc_fast.sklearn.PositionalEncoder : the same of whole frames, in scikit-learn's pipelines.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import posenc_fast.polars
+    >>> frame = pl.DataFrame({"age": [0.0, None, 2.5]})
+    >>> frame.select(pl.col("age").posenc.encode(4, base=100.0))["age"].is_null().to_list()
+    [False, True, False]
+    """
+
+    def __init__(self, expr: Any) -> None:
+        self._expr = expr
+
+    def encode(
+        self,
+        d_model: int,
+        *,
+        base: float = 10000.0,
+        freq_shift: float = 0.0,
+        first: float = 1.0,
+        layout: Layout = "interleaved",
+        dtype: npt.DTypeLike | None = None,
+    ) -> Any:
+        """Return the rows of `posenc_fast.sinusoidal` for a column of positions.
+
+        Parameters
+        ----------
+        d_model : int
+            Width of the Array column.
+        base, freq_shift, first : float
+            Frequencies, as in `posenc_fast.sinusoidal`.
+        layout : {"interleaved", "concatenated"}
+            Sines and cosines side by side, or all sines before all cosines.
+        dtype : dtype, optional
+            float64, float32 (the default), or float16 where polars has it; every value is rounded once.
+
+        Returns
+        -------
+        polars.Expr
+            Of type ``Array(Float32, d_model)``, with the name of the column.
+
+        Raises
+        ------
+        TypeError, ValueError
+            When an argument does not fit; and when the frame is computed, for a column of no integers, real numbers or
+            times.
+
+        Notes
+        -----
+        Integers are exact over all of their types, of 128 bits where they fit in 64. Times count seconds since 1970, or
+        seconds, exact to their own unit; those with a zone count as UTC.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import posenc_fast.polars
+        >>> frame = pl.DataFrame({"position": [0, 1]})
+        >>> encoded = frame.select(pl.col("position").posenc.encode(4, base=100.0))
+        >>> encoded["position"].to_numpy().round(2)
+        array([[0.  , 1.  , 0.  , 1.  ],
+               [0.84, 0.54, 0.1 , 1.  ]], dtype=float32)
+        """
+        encoding = sinusoidal(d_model, base=base, freq_shift=freq_shift, first=first, layout=layout)
+        result_type = wanted_type(dtype)
+
+        def rows(column: Any) -> Array:
+            return encode(encoding._plans, convert(column, 1, _named(column)), result_type)
+
+        return self._mapped(rows, encoding.d_model, result_type)
+
+    def _mapped(self, rows: Callable[[Any], Array], width: int, result_type: np.dtype[Any]) -> Any:
+        """Return the expression that a function makes rows of, for each batch by itself."""
+        kind = getattr(pl, result_type.name.capitalize(), None)
+        if kind is None:
+            raise TypeError(f"dtype must be one that polars {pl.__version__} has, not {result_type.name}")
+        array = pl.Array(kind, width)
+
+        def encoded(column: Any) -> Any:
+            if column.dtype.is_nested():
+                raise TypeError(
+                    f"{_named(column)} is of type {column.dtype}, but must hold integers, real numbers or times"
+                )
+            # of no rows polars does not see how wide they are
+            result = pl.Series(column.name, rows(column) if len(column) else [], array)
+            if column.null_count():
+                result = pl.select(pl.when(column.is_not_null()).then(result)).to_series()
+            return result
+
+        return self._expr.map_batches(encoded, array, is_elementwise=True)
+
+
+def _named(column: Any) -> str:
+    return f"column {column.name!r}"

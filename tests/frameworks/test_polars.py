@@ -1,0 +1,187 @@
+"""Expressions of polars: the rows of the direct calls, on eager and lazy frames, in streaming, and in groups."""
+
+from __future__ import annotations
+
+import datetime
+
+import numpy as np
+import pytest
+
+import posenc_fast as pf
+from support.optional import optional
+from support.processes import python
+
+pl = optional("polars")
+optional("posenc_fast.polars")
+
+ENGINES = ["in-memory", "streaming"]
+START = datetime.datetime(2026, 3, 28, 22, 30, 0, 123456)
+
+
+def times(count=5, zone=None, unit="us"):
+    end = START + (count - 1) * datetime.timedelta(minutes=37)
+    column = pl.datetime_range(START, end, "37m", time_unit=unit, time_zone="UTC" if zone else None, eager=True)
+    return column.dt.convert_time_zone(zone) if zone else column
+
+
+COLUMNS = {
+    "int64": pl.Series([2**62 + 1, 2**62 + 2, -(2**60) - 3, 0, 7]),
+    "uint64": pl.Series([2**64 - 1, 2**64 - 2, 0, 1, 2], dtype=pl.UInt64),
+    "int8": pl.Series([-128, 127, 0, 1, 2], dtype=pl.Int8),
+    "float32": pl.Series([0.5, -1e6, 3, 0, 1], dtype=pl.Float32),
+    "float64": pl.Series([0.1, -1e12, 5.5, 0, 1]),
+    "microseconds": times(),
+    "nanoseconds": times(unit="ns"),
+    "milliseconds": times(unit="ms"),
+    "berlin": times(zone="Europe/Berlin"),
+    "date": pl.Series([datetime.date(2026, 1, day) for day in range(1, 6)]),
+    "duration": pl.Series([datetime.timedelta(hours=h) for h in range(5)]),
+}
+
+
+def array_of(column):
+    """The values of an Array column that has no null."""
+    assert isinstance(column.dtype, pl.Array)
+    assert column.null_count() == 0
+    return column.to_numpy()
+
+
+# ---- values -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+@pytest.mark.parametrize("engine", [None, *ENGINES])
+def test_rows_are_those_of_the_direct_call(name, engine):
+    frame = pl.DataFrame({"t": COLUMNS[name]})
+    expression = pl.col("t").posenc.encode(6, base=100.0)
+    got = frame.select(expression) if engine is None else frame.lazy().select(expression).collect(engine=engine)
+    assert got.schema == {"t": pl.Array(pl.Float32, 6)}
+    np.testing.assert_array_equal(array_of(got["t"]), pf.sinusoidal(6, base=100.0).encode(COLUMNS[name]))
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16"])
+def test_types_are_known_from_the_schema(dtype):
+    kind = getattr(pl, dtype.capitalize(), None)
+    if kind is None:
+        pytest.skip("this polars has no float16")
+    lazy = pl.LazyFrame({"t": COLUMNS["float64"]}).select(pl.col("t").posenc.encode(5, dtype=dtype))
+    # before anything is computed
+    assert lazy.collect_schema() == {"t": pl.Array(kind, 5)}
+    np.testing.assert_array_equal(
+        array_of(lazy.collect()["t"]), pf.sinusoidal(5).encode(COLUMNS["float64"], dtype=dtype)
+    )
+
+
+def test_settings_are_those_of_sinusoidal():
+    settings = {"base": 100.0, "freq_shift": 1.0, "first": 0.5, "layout": "concatenated"}
+    got = pl.DataFrame({"p": range(5)}).select(pl.col("p").posenc.encode(6, **settings))
+    np.testing.assert_array_equal(array_of(got["p"]), pf.sinusoidal(6, **settings).table(5))
+
+
+# ---- what is missing --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+@pytest.mark.parametrize("engine", ENGINES)
+def test_null_stays_null(name, engine):
+    column = COLUMNS[name]
+    holes = pl.DataFrame({"t": column, "known": [True, False, True, True, False]})
+    lazy = holes.lazy().select(pl.when("known").then("t")).select(pl.col("t").posenc.encode(4))
+    got = lazy.collect(engine=engine)["t"]
+    assert got.is_null().to_list() == [False, True, False, False, True]
+    known = pf.sinusoidal(4).encode(column).tolist()
+    assert got.drop_nulls().to_list() == [known[0], known[2], known[3]]
+
+
+def test_nan_is_a_row_of_nan():
+    got = pl.DataFrame({"x": [1.0, None, np.nan, np.inf]}).select(pl.col("x").posenc.encode(4))["x"]
+    assert got.is_null().to_list() == [False, True, False, False]
+    assert np.isnan(got.drop_nulls().to_numpy()).all(axis=1).tolist() == [False, True, True]
+
+
+@pytest.mark.parametrize("dtype", [pl.Datetime("us"), pl.Int64, pl.Null], ids=str)
+def test_no_row_and_no_value(dtype):
+    for rows in ([], [None, None]):
+        got = pl.DataFrame({"t": pl.Series(rows, dtype=dtype)}).select(pl.col("t").posenc.encode(4))["t"]
+        assert got.dtype == pl.Array(pl.Float32, 4)
+        assert got.to_list() == rows
+
+
+# ---- within larger queries --------------------------------------------------------------------------------------
+
+
+def test_streaming_takes_batches():
+    """Rows that another step leaves out are not encoded, and batches are put together in order."""
+    frame = pl.DataFrame({"t": times(200_000), "n": np.arange(200_000)})
+    lazy = frame.lazy().filter(pl.col("n") % 3 == 0).with_columns(row=pl.col("t").posenc.encode(4))
+    got = lazy.collect(engine="streaming")
+    assert got.columns == ["t", "n", "row"]
+    assert got["n"].to_list() == list(range(0, 200_000, 3))
+    np.testing.assert_array_equal(array_of(got["row"]), pf.sinusoidal(4).encode(frame["t"])[::3])
+
+
+def test_several_columns_groups_and_windows():
+    frame = pl.DataFrame({"k": ["a", "b", "a"], "x": [1.0, 2.0, 3.0], "y": [4, 5, 6]})
+    both = frame.select(pl.col("x", "y").posenc.encode(2).name.suffix("_row"))
+    assert both.schema == dict.fromkeys(["x_row", "y_row"], pl.Array(pl.Float32, 2))
+    rows = pf.sinusoidal(2).encode([1.0, 2.0, 3.0]).tolist()
+    groups = frame.group_by("k", maintain_order=True).agg(pl.col("x").posenc.encode(2))
+    assert groups["x"].to_list() == [[rows[0], rows[2]], [rows[1]]]
+    assert frame.select(pl.col("x").posenc.encode(2).over("k"))["x"].to_list() == rows
+
+
+def test_a_column_of_rows_becomes_columns():
+    frame = pl.DataFrame({"t": COLUMNS["float64"]})
+    fields = ["sin0", "cos0", "sin1"]
+    wide = frame.select(pl.col("t").posenc.encode(3).arr.to_struct(fields=fields).struct.unnest())
+    assert wide.columns == fields
+    np.testing.assert_array_equal(wide.to_numpy(), pf.sinusoidal(3).encode(frame["t"]))
+
+
+# ---- errors -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "words"),
+    [
+        ({"d_model": 0}, ValueError, ["d_model", "0"]),
+        ({"d_model": "4"}, TypeError, ["d_model", "'4'"]),
+        ({"d_model": 4, "layout": "concat"}, ValueError, ["layout", "'concatenated'"]),
+        ({"d_model": 4, "base": -1.0}, ValueError, ["base", "-1"]),
+        ({"d_model": 4, "dtype": int}, TypeError, ["dtype", "int"]),
+        ({"d_model": 4, "dtype": "bfloat16"}, TypeError, ["dtype", "bfloat16", "polars"]),
+    ],
+    ids=str,
+)
+def test_bad_arguments_are_seen_while_an_expression_is_made(arguments, error, words):
+    if arguments.get("dtype") == "bfloat16":
+        optional("ml_dtypes")
+    with pytest.raises(error) as raised:
+        pl.col("t").posenc.encode(**arguments)
+    assert all(word in str(raised.value) for word in words), raised.value
+
+
+@pytest.mark.parametrize(
+    ("column", "words"),
+    [
+        (pl.Series(["a"]), ["column 't'", "'a'"]),
+        (pl.Series([True]), ["column 't'", "bool"]),
+        (pl.Series([[1.0]]), ["column 't'", "List(Float64)"]),
+        (pl.Series([{"a": 1, "b": 2}]), ["column 't'", "Struct"]),
+        (pl.Series([[1.0, 2.0]], dtype=pl.Array(pl.Float64, 2)), ["column 't'", "Array(Float64"]),
+    ],
+    ids=["text", "bool", "list", "struct", "array"],
+)
+@pytest.mark.parametrize("engine", ENGINES)
+def test_bad_columns(column, words, engine):
+    lazy = pl.LazyFrame({"t": column}).select(pl.col("t").posenc.encode(4))
+    # polars decides which error leaves it
+    with pytest.raises((TypeError, pl.exceptions.ComputeError)) as raised:
+        lazy.collect(engine=engine)
+    assert all(word in str(raised.value) for word in words), raised.value
+
+
+def test_without_polars():
+    run = python("import sys; sys.modules['polars'] = None; import posenc_fast.polars")
+    assert run.returncode == 1
+    assert "ImportError: posenc_fast.polars needs polars: pip install polars" in run.stderr
