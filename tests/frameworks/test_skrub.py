@@ -1,0 +1,74 @@
+"""The scikit-learn transformer within skrub's: columns of times of a table, whatever else is in it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from support.optional import optional
+
+pd = optional("pandas")
+pl = optional("polars")
+skrub = optional("skrub")
+linear_model = optional("sklearn.linear_model")
+model_selection = optional("sklearn.model_selection")
+PositionalEncoder = optional("posenc_fast.sklearn").PositionalEncoder
+
+HOURS = pd.date_range("2026-01-01", periods=24 * 28, freq="h")
+ENCODER = PositionalEncoder(periods=["1D", "7D"])
+NAMES = [str(name) for name in ENCODER.fit(pd.DataFrame({"time": HOURS})).get_feature_names_out()]
+
+
+def tables():
+    """A column of times, one of numbers and one of text, as people have them."""
+    plain = pd.DataFrame({"time": HOURS, "price": np.linspace(1, 2, len(HOURS)), "kind": np.array(["a", "b"] * 336)})
+    return {
+        "pandas": plain,
+        "zone": plain.assign(time=HOURS.tz_localize("UTC").tz_convert("Asia/Tokyo")),
+        "text": plain.assign(time=HOURS.strftime("%Y-%m-%d %H:%M")),
+        "polars": pl.DataFrame({name: plain[name].to_numpy() for name in plain.columns}),
+    }
+
+
+@pytest.mark.parametrize("table", tables().values(), ids=tables())
+def test_table_vectorizer(table):
+    vectorizer = skrub.TableVectorizer(datetime=ENCODER)
+    got = vectorizer.fit_transform(table)
+    assert list(got.columns) == [*NAMES, "price", "kind_b"]
+    expected = ENCODER.fit_transform(pd.DataFrame({"time": HOURS}))
+    np.testing.assert_array_equal(np.asarray(got[NAMES]), expected)
+    # rows that come later
+    np.testing.assert_array_equal(np.asarray(vectorizer.transform(table[100:200])[NAMES]), expected[100:200])
+
+
+def test_every_column_of_times_is_encoded():
+    table = tables()["pandas"].assign(sold=HOURS[::-1])
+    got = skrub.TableVectorizer(datetime=ENCODER).fit_transform(table)
+    sold = [name.replace("time", "sold") for name in NAMES]
+    assert list(got.columns) == [*NAMES, "price", "kind_b", *sold]
+    np.testing.assert_array_equal(got[sold], got[NAMES][::-1])
+
+
+def test_selected_columns():
+    got = skrub.ApplyToCols(ENCODER, cols=skrub.selectors.any_date()).fit_transform(tables()["pandas"])
+    assert set(got.columns) == {*NAMES, "price", "kind"}
+
+
+def test_a_missing_time_is_filled_in_by_the_model():
+    table = tables()["pandas"]
+    table.loc[5, "time"] = None
+    got = skrub.TableVectorizer(datetime=ENCODER).fit_transform(table)
+    assert got[NAMES].isna().all(axis=1).tolist() == [row == 5 for row in range(len(table))]
+    model = skrub.tabular_pipeline(linear_model.Ridge()).set_params(tablevectorizer__datetime=ENCODER)
+    assert np.isfinite(model.fit(table, np.arange(len(table))).predict(table)).all()
+
+
+def test_tabular_pipeline_learns_the_clock_and_is_searched():
+    table = tables()["zone"]
+    demand = np.cos(2 * np.pi * (HOURS.hour - 18) / 24) + 0.1 * table["price"]
+    model = skrub.tabular_pipeline(linear_model.Ridge(1e-3)).set_params(tablevectorizer__datetime=ENCODER)
+    model.fit(table[:500], demand[:500])
+    assert model.score(table[500:], demand[500:]) > 0.999
+    settings = {"tablevectorizer__datetime__periods": [["7h"], ["1D"], ["7D"]]}
+    search = model_selection.GridSearchCV(model, settings, cv=3).fit(table, demand)
+    assert search.best_params_ == {"tablevectorizer__datetime__periods": ["1D"]}

@@ -1,0 +1,79 @@
+"""The scikit-learn transformer within sktime's pipelines, whose times are an index."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from support.optional import optional
+
+pd = optional("pandas")
+optional("sktime")
+linear_model = optional("sklearn.linear_model")
+compose = optional("sktime.forecasting.compose")
+TabularToSeriesAdaptor = optional("sktime.transformations.adapt").TabularToSeriesAdaptor
+FunctionTransformer = optional("sktime.transformations.func_transform").FunctionTransformer
+TimeSince = optional("sktime.transformations.time_since").TimeSince
+PositionalEncoder = optional("posenc_fast.sklearn").PositionalEncoder
+
+# a default of its own is to change
+pytestmark = pytest.mark.filterwarnings("ignore:The default of config ``remember_data`` will change:FutureWarning")
+
+HOURS = pd.date_range("2026-01-01", periods=24 * 21, freq="h")
+PRICES = pd.DataFrame({"price": np.linspace(1, 2, len(HOURS))}, index=HOURS)
+KNOWN, AHEAD = 24 * 14, np.arange(1, 24 * 7 + 1)
+ENCODER = PositionalEncoder(periods=["1D", "7D"]).set_output(transform="pandas")
+
+
+def clock(frame):
+    """The times of an index, encoded."""
+    return ENCODER.fit_transform(frame.index.to_frame(name="time"))
+
+
+def clock_and_columns(frame):
+    return clock(frame).join(frame)
+
+
+def demand():
+    turns = 2 * np.pi * np.arange(len(HOURS)) / 24
+    return pd.Series(np.sin(turns) + np.cos(turns / 7) + 3 * PRICES.price.to_numpy(), index=HOURS)
+
+
+def regression():
+    return compose.make_reduction(linear_model.Ridge(1e-6), strategy="recursive", window_length=1)
+
+
+PIPELINES = {
+    "named": lambda: compose.ForecastingPipeline([("c", FunctionTransformer(clock_and_columns)), ("r", regression())]),
+    "stars": lambda: FunctionTransformer(clock_and_columns) ** regression(),
+}
+
+
+@pytest.mark.parametrize("pipeline", PIPELINES.values(), ids=PIPELINES)
+def test_forecasts_of_an_index_of_times(pipeline):
+    values = demand()
+    model = pipeline().clone()
+    model.fit(values[:KNOWN], X=PRICES[:KNOWN], fh=AHEAD)
+    forecast = model.predict(X=PRICES[KNOWN:])
+    assert forecast.index.equals(HOURS[KNOWN:])
+    np.testing.assert_allclose(forecast, values[KNOWN:], rtol=0, atol=1e-3)
+
+
+@pytest.mark.parametrize("index", [HOURS, HOURS.to_period("h")], ids=["times", "periods"])
+def test_an_index_becomes_columns(index):
+    got = FunctionTransformer(clock).fit_transform(PRICES.set_index(index))
+    assert list(got.columns) == list(ENCODER.get_feature_names_out())
+    assert got.index.equals(index)
+    # a period begins with its first moment
+    np.testing.assert_array_equal(got, ENCODER.fit_transform(pd.DataFrame({"time": HOURS})))
+
+
+def test_steps_of_an_index_in_an_adaptor():
+    adaptor = TabularToSeriesAdaptor(PositionalEncoder(periods=[24, 24 * 7]))
+    got = (TimeSince(["1970-01-01"], freq="h") * adaptor).fit_transform(PRICES)
+    assert got.index.equals(HOURS)
+    np.testing.assert_array_equal(got, clock(PRICES))
+    # settings within are reached
+    halved = adaptor.clone().set_params(transformer__periods=[12, 24 * 7])
+    assert halved.get_params()["transformer__periods"] == [12, 24 * 7]
+    assert adaptor.get_params()["transformer__periods"] == [24, 24 * 7]
