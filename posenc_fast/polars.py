@@ -13,9 +13,11 @@ Examples
 >>> import polars as pl
 >>> import posenc_fast.polars
 >>> frame = pl.LazyFrame({"time": [datetime.datetime(2026, 1, 1, 6), None, datetime.datetime(2026, 1, 1, 18)]})
->>> rows = frame.select(pl.col("time").posenc.encode(4))
->>> rows.collect_schema()["time"], rows.collect()["time"].null_count()
-(Array(Float32, shape=(4,)), 1)
+>>> rows = frame.select(pl.col("time").posenc.cycles(["day"]))
+>>> rows.collect_schema()["time"]
+Array(Float32, shape=(2,))
+>>> rows.collect()["time"].to_list()
+[[1.0, 0.0], None, [-1.0, 0.0]]
 """
 
 from __future__ import annotations
@@ -26,10 +28,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ._encoding.builders import sinusoidal
+from ._encoding.builders import LAYOUTS, sinusoidal
+from ._encoding.cycles import Cycles
 from ._encoding.rows import encode
 from ._numbers.arrays import Array
 from ._numbers.formats import wanted_type
+from ._numbers.names import one_of
 from ._positions.conversion import convert
 from .typing import Layout
 
@@ -66,6 +70,58 @@ class ExprNamespace:
 
     def __init__(self, expr: Any) -> None:
         self._expr = expr
+
+    def cycles(
+        self,
+        periods: Any,
+        *,
+        timezone: str | None = None,
+        layout: Layout = "interleaved",
+        dtype: npt.DTypeLike | None = None,
+    ) -> Any:
+        """Return the sine and cosine of each of k cycles, for a column of times, or of numbers and k lengths.
+
+        Parameters
+        ----------
+        periods : sequence of shape (k,)
+            Names of the calendar's cycles, "day", "week" (from Monday), "month", "quarter" and "year", and lengths, as in
+            `posenc_fast.periodic`: "12h", 43200 and ``datetime.timedelta(hours=12)`` are half a day.
+        timezone : str, optional
+            Key of the zone database whose wall clock the names follow. Not given, a column with a zone is taken by its
+            own wall clock, and one without as it stands. Lengths count in UTC.
+        layout : {"interleaved", "concatenated"}
+            Sine and cosine of one cycle side by side, or all sines before all cosines.
+        dtype : dtype, optional
+            As in `encode`.
+
+        Returns
+        -------
+        polars.Expr
+            Of type ``Array(Float32, 2 * k)``, with the name of the column.
+
+        Raises
+        ------
+        TypeError, ValueError
+            When an argument does not fit; and when the frame is computed, for a column that does not.
+
+        Examples
+        --------
+        >>> import datetime
+        >>> import polars as pl
+        >>> import posenc_fast.polars
+        >>> frame = pl.DataFrame({"time": [datetime.datetime(2026, 1, 1, 6)]})
+        >>> frame.select(pl.col("time").posenc.cycles(["day", "week", "12h"]))["time"].to_numpy().round(2)
+        array([[ 1.  ,  0.  ,  0.22, -0.97,  0.  , -1.  ]], dtype=float32)
+        """
+        cycles = Cycles(periods, one_of(layout, "layout", LAYOUTS), timezone)
+        result_type = wanted_type(dtype)
+
+        def rows(column: Any) -> Array:
+            return cycles.encode(column, result_type, name=_named(column))
+
+        # a zone that is not known
+        rows(pl.Series([], dtype=pl.Datetime))
+        return self._mapped(rows, len(cycles.columns), result_type)
 
     def encode(
         self,

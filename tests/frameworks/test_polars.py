@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import zoneinfo
 
 import numpy as np
 import pytest
@@ -76,6 +77,75 @@ def test_settings_are_those_of_sinusoidal():
     settings = {"base": 100.0, "freq_shift": 1.0, "first": 0.5, "layout": "concatenated"}
     got = pl.DataFrame({"p": range(5)}).select(pl.col("p").posenc.encode(6, **settings))
     np.testing.assert_array_equal(array_of(got["p"]), pf.sinusoidal(6, **settings).table(5))
+
+
+# ---- cycles -----------------------------------------------------------------------------------------------------
+
+# wall clocks that are set forward and back, shifted by half hours, and that skipped a date
+ZONES = ["Europe/Berlin", "Australia/Lord_Howe", "Pacific/Apia"]
+
+
+def columns_of_zones(zone, engine, **arguments):
+    """A column of times with a zone, and its cycles: days, weeks and half days."""
+    start = datetime.datetime(2010, 12, 1, tzinfo=zoneinfo.ZoneInfo("UTC"))
+    column = pl.datetime_range(start, start.replace(year=2012), "7h13m", time_zone="UTC", eager=True)
+    lazy = pl.LazyFrame({"t": column.dt.convert_time_zone(zone) if zone else column.dt.replace_time_zone(None)})
+    lazy = lazy.with_columns(got=pl.col("t").posenc.cycles(["day", "12h", "week"], dtype="float64", **arguments))
+    return lazy.collect(engine=engine)
+
+
+def expected_cycles(times, zone):
+    """By the wall clock of a zone, the parts of days and weeks; by UTC, those of half days."""
+    for utc in times:
+        local = utc.astimezone(zone)
+        passed = [
+            (moment.hour * 3600 + moment.minute * 60 + moment.second) / 86400
+            for moment in (local, utc.astimezone(datetime.UTC))
+        ]
+        yield [passed[0], 2 * passed[1], (local.weekday() + passed[0]) / 7]
+
+
+@pytest.mark.parametrize("zone", ZONES)
+@pytest.mark.parametrize("engine", ENGINES)
+def test_cycles_follow_the_wall_clock_and_lengths_utc(zone, engine):
+    frame = columns_of_zones(zone, engine)
+    got = array_of(frame["got"])
+    assert frame.schema["got"] == pl.Array(pl.Float64, 6)
+    turns = np.array(list(expected_cycles(frame["t"], zoneinfo.ZoneInfo(zone))))
+    np.testing.assert_allclose(got[:, 0::2], np.sin(2 * np.pi * turns), rtol=0, atol=1e-13)
+    np.testing.assert_allclose(got[:, 1::2], np.cos(2 * np.pi * turns), rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("zone", [None, "Asia/Tokyo"])
+def test_another_zone(zone):
+    # without a zone, times are UTC then
+    got = columns_of_zones(zone, "in-memory", timezone="Europe/Berlin")["got"]
+    np.testing.assert_array_equal(array_of(got), array_of(columns_of_zones("Europe/Berlin", "in-memory")["got"]))
+
+
+@pytest.mark.parametrize("layout", ["interleaved", "concatenated"])
+@pytest.mark.parametrize(
+    "periods",
+    [["day", "week", "month", "quarter", "year"], ["12h", "7D"], [43200, 7 * 86400], ["month", datetime.timedelta(1)]],
+    ids=str,
+)
+@pytest.mark.parametrize("name", ["microseconds", "nanoseconds", "milliseconds", "date", "berlin"])
+def test_cycles_are_those_of_the_transformer(name, periods, layout):
+    sklearn = optional("posenc_fast.sklearn")
+    frame = pl.DataFrame({"t": COLUMNS[name]})
+    got = frame.select(pl.col("t").posenc.cycles(periods, layout=layout))["t"]
+    expected = sklearn.PositionalEncoder(periods=periods, layout=layout).fit_transform(frame)
+    np.testing.assert_array_equal(array_of(got), expected)
+
+
+def test_lengths_of_numbers():
+    got = pl.DataFrame({"hour": [0, 6, 12, 18, 24]}).select(pl.col("hour").posenc.cycles([24]))["hour"]
+    assert got.to_list() == [[0, 1], [1, 0], [0, -1], [-1, 0], [0, 1]]
+
+
+def test_cycles_of_a_null():
+    got = pl.DataFrame({"t": [None, datetime.date(2026, 1, 1)]}).select(pl.col("t").posenc.cycles(["day", "year"]))
+    assert got["t"].to_list() == [None, [0, 1, 0, 1]]
 
 
 # ---- what is missing --------------------------------------------------------------------------------------------
@@ -159,6 +229,35 @@ def test_bad_arguments_are_seen_while_an_expression_is_made(arguments, error, wo
     with pytest.raises(error) as raised:
         pl.col("t").posenc.encode(**arguments)
     assert all(word in str(raised.value) for word in words), raised.value
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "words"),
+    [
+        ({"periods": ["weeek"]}, ValueError, ["'weeek'", "'week'"]),
+        ({"periods": "day"}, ValueError, ["periods", "sequence"]),
+        ({"periods": []}, ValueError, ["periods", "at least one"]),
+        (
+            {"periods": ["day"], "timezone": "Europe/Berlim"},
+            ValueError,
+            ["timezone='Europe/Berlim'", "'Europe/Berlin'"],
+        ),
+        ({"periods": ["24h"], "timezone": "Europe/Berlin"}, ValueError, ["timezone", "lengths"]),
+        ({"periods": ["day"], "layout": "concat"}, ValueError, ["layout", "'concatenated'"]),
+    ],
+    ids=str,
+)
+def test_bad_cycles_are_seen_while_an_expression_is_made(arguments, error, words):
+    with pytest.raises(error) as raised:
+        pl.col("t").posenc.cycles(**arguments)
+    assert all(word in str(raised.value) for word in words), raised.value
+
+
+@pytest.mark.parametrize("column", [pl.Series([1]), pl.Series([0.5]), COLUMNS["duration"]], ids=lambda c: str(c.dtype))
+def test_numbers_have_no_months(column):
+    lazy = pl.LazyFrame({"t": column}).select(pl.col("t").posenc.cycles(["month"]))
+    with pytest.raises((TypeError, pl.exceptions.ComputeError), match="column 't'"):
+        lazy.collect()
 
 
 @pytest.mark.parametrize(

@@ -15,18 +15,21 @@ model_selection = optional("sklearn.model_selection")
 PositionalEncoder = optional("posenc_fast.sklearn").PositionalEncoder
 
 HOURS = pd.date_range("2026-01-01", periods=24 * 28, freq="h")
-ENCODER = PositionalEncoder(periods=["1D", "7D"])
+ENCODER = PositionalEncoder(periods=["day", "week", "12h"])
 NAMES = [str(name) for name in ENCODER.fit(pd.DataFrame({"time": HOURS})).get_feature_names_out()]
 
 
 def tables():
     """A column of times, one of numbers and one of text, as people have them."""
     plain = pd.DataFrame({"time": HOURS, "price": np.linspace(1, 2, len(HOURS)), "kind": np.array(["a", "b"] * 336)})
+    frame = pl.DataFrame({name: plain[name].to_numpy() for name in plain.columns})
     return {
         "pandas": plain,
-        "zone": plain.assign(time=HOURS.tz_localize("UTC").tz_convert("Asia/Tokyo")),
+        # 12 hours from UTC, of which "12h" does not see anything
+        "zone": plain.assign(time=HOURS.tz_localize("Pacific/Wake")),
         "text": plain.assign(time=HOURS.strftime("%Y-%m-%d %H:%M")),
-        "polars": pl.DataFrame({name: plain[name].to_numpy() for name in plain.columns}),
+        "polars": frame,
+        "polars-zone": frame.with_columns(pl.col("time").dt.replace_time_zone("Pacific/Wake")),
     }
 
 
@@ -69,6 +72,6 @@ def test_tabular_pipeline_learns_the_clock_and_is_searched():
     model = skrub.tabular_pipeline(linear_model.Ridge(1e-3)).set_params(tablevectorizer__datetime=ENCODER)
     model.fit(table[:500], demand[:500])
     assert model.score(table[500:], demand[500:]) > 0.999
-    settings = {"tablevectorizer__datetime__periods": [["7h"], ["1D"], ["7D"]]}
+    settings = {"tablevectorizer__datetime__periods": [["7h"], ["day"], ["week"]]}
     search = model_selection.GridSearchCV(model, settings, cv=3).fit(table, demand)
-    assert search.best_params_ == {"tablevectorizer__datetime__periods": ["1D"]}
+    assert search.best_params_ == {"tablevectorizer__datetime__periods": ["day"]}

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:The default of config ``remember
 HOURS = pd.date_range("2026-01-01", periods=24 * 21, freq="h")
 PRICES = pd.DataFrame({"price": np.linspace(1, 2, len(HOURS))}, index=HOURS)
 KNOWN, AHEAD = 24 * 14, np.arange(1, 24 * 7 + 1)
-ENCODER = PositionalEncoder(periods=["1D", "7D"]).set_output(transform="pandas")
+ENCODER = PositionalEncoder(periods=["day", "week"]).set_output(transform="pandas")
 
 
 def clock(frame):
@@ -70,7 +70,8 @@ def test_an_index_becomes_columns(index):
 
 def test_steps_of_an_index_in_an_adaptor():
     adaptor = TabularToSeriesAdaptor(PositionalEncoder(periods=[24, 24 * 7]))
-    got = (TimeSince(["1970-01-01"], freq="h") * adaptor).fit_transform(PRICES)
+    # a week from Monday
+    got = (TimeSince(["1969-12-29"], freq="h") * adaptor).fit_transform(PRICES)
     assert got.index.equals(HOURS)
     np.testing.assert_array_equal(got, clock(PRICES))
     # settings within are reached
