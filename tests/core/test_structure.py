@@ -26,6 +26,7 @@ LEVELS = (
     ("",),
     ("presets",),
     ("_identify",),
+    ("_check",),
     ("torch", "dask", "polars", "sklearn", "plot"),
     ("transformers",),
     ("_selfcheck",),

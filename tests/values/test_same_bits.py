@@ -24,6 +24,9 @@ MODULES = {"np", "numpy", "math", "cmath"}
 # where such a function is called, or a power or matrix product stands; and why that is no value of an encoding
 ALLOWED = {
     "_encoding/algebra.py: a @ b": "chooses where locate begins to search",
+    "_check/frequencies.py": "judges values, and makes none",
+    "_check/values.py": "judges values, and makes none",
+    "_check/waves.py": "judges values, and makes none",
     "_cli/formats.py": "counts the digits of a format",
     "_selfcheck/oracle.py": "powers of Decimals",
     "_selfcheck/speed.py": "the tutorial's program, which is timed",

@@ -1,0 +1,150 @@
+"""The report of a check: a finding for each tensor, printed in a line for those that are alike, and as JSON."""
+
+from __future__ import annotations
+
+import html
+import math
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+__all__ = ["Fault", "Finding", "Report", "Verdict"]
+
+Verdict = Literal["right", "wrong", "unknown"]
+Fault = Literal["rounded", "base", "layout", "scaling", "frequencies", "values"]
+
+# what to do about each fault
+_ADVICE: dict[str, str] = {
+    "rounded": (
+        "keep frequencies, positions and angles in float32, and round cosines and sines alone: leave these buffers out "
+        "of .half(), .to(torch.bfloat16) and autocast, and compute inv_freq and arange with dtype=torch.float32"
+    ),
+    "base": "compute the tensor anew with the config's rope_theta, or correct the config that it was trained with",
+    "layout": "reorder the columns as the model's rotation reads them: cat((x, x)) for halves, repeat_interleave(2) for pairs",
+    "scaling": "apply the config's rope_scaling once: compute frequencies and attention factor anew from the config",
+    "frequencies": "compute the tensor anew from the config: posenc_fast.Rotary.from_config(config).frequencies",
+    "values": "compute the tensor anew, or take it from a file that is whole",
+}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The outcome for one tensor.
+
+    Parameters
+    ----------
+    name : str
+        The tensor's name in the file or the model.
+    is_ : str
+        The kind of tensor that it is taken for, such as "rotary frequencies"; in JSON its key is ``is``.
+    verdict : {"right", "wrong", "unknown"}
+        unknown: learned positions, weights, or what has two readings.
+    fault : str or None
+        Of what is wrong: rounded (values, positions or angles went through fewer bits), base, layout, scaling,
+        frequencies (none of these), values (single rows or columns).
+    says : str
+        The reason, in words.
+    largest_error : float or None
+        Largest absolute difference of a value from the exact one; None where nothing is exact to compare with.
+    radians : float or None
+        Largest error of an angle at the longest position.
+    first_position : float or None
+        The first position at which a table is wrong.
+    """
+
+    name: str
+    is_: str
+    verdict: Verdict
+    fault: Fault | None
+    says: str
+    largest_error: float | None = None
+    radians: float | None = None
+    first_position: float | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return its fields for JSON, under their names, but for ``is``."""
+        fields = {name.rstrip("_"): value for name, value in vars(self).items()}
+        # JSON has no infinity and no NaN
+        return {
+            name: None if isinstance(value, float) and not math.isfinite(value) else value
+            for name, value in fields.items()
+        }
+
+
+@dataclass(frozen=True)
+class Report:
+    """The outcome of a check.
+
+    Parameters
+    ----------
+    path : str
+        What was checked.
+    findings : tuple of Finding
+        One for each tensor that may have to do with positions.
+    """
+
+    path: str
+    findings: tuple[Finding, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is wrong."""
+        return all(finding.verdict != "wrong" for finding in self.findings)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return path and findings as a dictionary for JSON."""
+        return {"path": self.path, "findings": [finding.to_json() for finding in self.findings]}
+
+    def __str__(self) -> str:
+        if not self.findings:
+            return f"{self.path}: nothing that may be positional"
+        lines = [f"{finding.verdict:<7}  {name}: {_words(finding)}" for name, finding in self._lines()]
+        advice = [f"{fault}: {_ADVICE[fault]}" for fault in self._faults()]
+        return "\n".join([f"{self.path}", *lines, *(["what to do:", *advice] if advice else [])])
+
+    def __repr__(self) -> str:
+        counts = dict.fromkeys(("right", "wrong", "unknown"), 0)
+        for finding in self.findings:
+            counts[finding.verdict] += 1
+        return f"<Report: {', '.join(f'{count} {verdict}' for verdict, count in counts.items())}>"
+
+    def _repr_html_(self) -> str:
+        colours = {"right": "#1a7f37", "wrong": "#cf222e", "unknown": "#6e7781"}
+        rows = "".join(
+            f'<tr><td style="color:{colours[finding.verdict]}"><b>{finding.verdict}</b></td>'
+            f'<td style="text-align:left"><code>{html.escape(name)}</code></td>'
+            f'<td style="text-align:left">{html.escape(_words(finding))}</td></tr>'
+            for name, finding in self._lines()
+        )
+        advice = "".join(f"<li><b>{fault}</b>: {html.escape(_ADVICE[fault])}</li>" for fault in self._faults())
+        return (
+            f"<p><code>{html.escape(self.path)}</code>{'' if self.findings else ': nothing that may be positional'}</p>"
+            f"<table>{rows}</table>{f'<ul>{advice}</ul>' if advice else ''}"
+        )
+
+    def _lines(self) -> list[tuple[str, Finding]]:
+        """Return a name and a finding for each line: those that differ in the numbers of their names alone share one."""
+        groups: dict[Any, list[Finding]] = {}
+        for finding in self.findings:
+            fields = tuple(value for name, value in vars(finding).items() if name != "name")
+            groups.setdefault((re.sub(r"\d+", "*", finding.name), fields), []).append(finding)
+        return [
+            (alike[0].name if len(alike) == 1 else f"{pattern} ({len(alike)} alike)", alike[0])
+            for (pattern, _), alike in groups.items()
+        ]
+
+    def _faults(self) -> Iterable[Fault]:
+        return dict.fromkeys(finding.fault for finding in self.findings if finding.fault is not None)
+
+
+def _words(finding: Finding) -> str:
+    """Return what a line says behind the name."""
+    parts = [f"{finding.is_}: {finding.fault + ': ' if finding.fault else ''}{finding.says}"]
+    if finding.largest_error is not None:
+        parts.append(f"largest error {finding.largest_error:.3g}")
+    if finding.radians is not None:
+        parts.append(f"{finding.radians:.3g} radians at the longest position")
+    if finding.first_position is not None:
+        parts.append(f"first wrong at position {finding.first_position:g}")
+    return "; ".join(parts)
