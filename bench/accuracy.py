@@ -1,8 +1,9 @@
-"""Print how far results are from the exact value, for this project and for the usual programs, as one table.
+"""Print how far results are from the exact value, for this project and for the usual programs, as two tables.
 
-``python bench/accuracy.py`` (``--samples``, ``--seed``, ``--write``; it needs mpmath, and uses torch, transformers, diffusers and
-positional-encodings where they are installed). Counts are per distance in ulps of the exact value, measured against
-mpmath with more than 1300 bits.
+``python bench/accuracy.py`` (``--samples``, ``--seed``, ``--write``; it needs mpmath, and uses jax, torch, transformers,
+diffusers and positional-encodings where they are installed). Counts are per distance in ulps of the exact value, measured
+against mpmath with more than 1300 bits. ``--libraries`` prints the second table alone: the largest error of each library at
+four magnitudes of positions, which ``--write`` puts into docs/howto-check.md.
 """
 
 from __future__ import annotations
@@ -31,7 +32,12 @@ RANGES = {
     "int64": lambda rng, n: rng.integers(-(2**63), 2**63 - 1, n),
 }
 CLASSES = ("0", "≤ 0.5", "≤ 1", "≤ 2", "≤ 3", "more")
+# of the table of libraries: positions at and after these
+STARTS = {"1e3": 10**3, "1e5": 10**5, "1e6": 10**6, "unix seconds": 1_700_000_000}
+# rows that a ready table may have here
+MOST_ROWS = 2**21
 PACKAGES = {
+    "jax": "jax",
     "torch": "torch",
     "transformers": "transformers",
     "diffusers": "diffusers",
@@ -101,6 +107,102 @@ def positional_encodings_rows(positions):
     return table[torch.tensor(positions)].numpy()
 
 
+def llama_rows(dtype, converted=False):
+    """rows(positions) of Llama's rotary module for inputs of a dtype; converted: after ``.to(dtype)``."""
+
+    def rows(positions):
+        import torch
+        from transformers import LlamaConfig
+        from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
+
+        module = LlamaRotaryEmbedding(LlamaConfig(head_dim=WIDTH))
+        x = torch.zeros(1, dtype=getattr(torch, dtype))
+        cos, sin = (module.to(x.dtype) if converted else module)(x, torch.tensor(positions)[None])
+        return interleaved(torch.cat((sin[0, :, : WIDTH // 2], cos[0, :, : WIDTH // 2]), 1).float().numpy())
+
+    return rows
+
+
+def diffusers_rotary_rows(dtype):
+    def rows(positions):
+        import torch
+        from diffusers.models.embeddings import get_1d_rotary_pos_embed
+
+        cos, sin = get_1d_rotary_pos_embed(
+            WIDTH, positions, use_real=True, repeat_interleave_real=False, freqs_dtype=getattr(torch, dtype)
+        )
+        return interleaved(torch.cat((sin[:, : WIDTH // 2], cos[:, : WIDTH // 2]), 1).numpy())
+
+    return rows
+
+
+def jax_rows(positions):
+    import jax.numpy as jnp
+
+    frequencies = jnp.exp(jnp.arange(0, WIDTH, 2) * (-np.log(10000.0) / WIDTH))
+    angles = jnp.asarray(positions.astype(np.float32))[:, None] * frequencies
+    return interleaved(jnp.concatenate((jnp.sin(angles), jnp.cos(angles)), 1))
+
+
+def programs():
+    """(name, what it computes with, package that it needs, rows, largest position) of each program."""
+    anywhere, within = 2**63, MOST_ROWS
+    yield "posenc_fast", "any type, any position", None, pf.sinusoidal(WIDTH).encode, anywhere
+    yield "NumPy's formula", "float64 angles", None, numpy_rows(np.float64), anywhere
+    yield "NumPy's formula", "float32 angles", None, numpy_rows(np.float32), anywhere
+    yield "PyTorch's tutorial", "float32 angles", "torch", torch_rows, anywhere
+    yield "the same in jax", "float32 angles", "jax", jax_rows, anywhere
+    yield "transformers, GPT-J's table", "float32 angles", "transformers", transformers_rows, within
+    yield "transformers, Llama", "float32 angles", "transformers", llama_rows("float32"), anywhere
+    yield "transformers, Llama, bfloat16 tables", "float32 angles", "transformers", llama_rows("bfloat16"), anywhere
+    yield (
+        "transformers, Llama, after `.to(torch.bfloat16)`",
+        "**bfloat16 frequencies**",
+        "transformers",
+        llama_rows("bfloat16", converted=True),
+        anywhere,
+    )
+    yield "diffusers, timesteps", "float32 angles", "diffusers", diffusers_rows, anywhere
+    yield "diffusers, rotary", "float32 angles", "diffusers", diffusers_rotary_rows("float32"), anywhere
+    yield "diffusers, rotary of Flux", "float64 angles", "diffusers", diffusers_rotary_rows("float64"), anywhere
+    yield (
+        "positional-encodings",
+        "float32 angles",
+        "positional-encodings",
+        positional_encodings_rows,
+        within,
+    )
+
+
+def libraries(rng, samples):
+    """Return the table of libraries: the largest error of each at STARTS."""
+    drawn = {name: start + rng.integers(0, start // 1000 + samples, samples) for name, start in STARTS.items()}
+    true = {name: exact_rows(positions) for name, positions in drawn.items()}
+    lines = [f"| library | computes with | {' | '.join(STARTS)} |", "|---|---|" + "---:|" * len(STARTS)]
+    for name, arithmetic, package, rows, most in programs():
+        if package is not None and importlib.util.find_spec(PACKAGES[package]) is None:
+            continue
+        cells = [
+            shown(largest_error(rows(positions), true[title])) if positions.max() <= most else ""
+            for title, positions in drawn.items()
+        ]
+        lines.append(f"| {name} | {arithmetic} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def largest_error(got, true):
+    with mpmath.workprec(exact.PRECISION):
+        return max(
+            float(abs(mpmath.mpf(float(value)) - exactly))
+            for row, values in zip(got, true, strict=True)
+            for value, exactly in zip(row, values, strict=True)
+        )
+
+
+def shown(error):
+    return f"{error:.0e}" if error < 0.1 else f"{error:.1g}"
+
+
 def implementations(brief):
     """(name, dtype, call, rows, largest position) of all that is here."""
     best = (pf.isa_levels() or (None,))[-1]
@@ -161,12 +263,27 @@ def main():
     parser.add_argument("--samples", type=int, default=40, help="positions for each range")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--brief", action="store_true", help="of this project the best level and one call a type")
-    parser.add_argument("--write", action="store_true", help="put the table of --brief into bench/README.md")
+    parser.add_argument("--libraries", action="store_true", help="the table of libraries alone")
+    parser.add_argument(
+        "--write", action="store_true", help="put the table of --brief and that of libraries into pages"
+    )
     arguments = parser.parse_args()
+    skipped = [name for name, module in PACKAGES.items() if importlib.util.find_spec(module) is None]
+    if skipped:
+        print(f"Not installed here, and so left out: {', '.join(skipped)}.\n")
+    if not arguments.libraries:
+        print_counts(arguments)
+    by_library = libraries(np.random.default_rng(arguments.seed), arguments.samples)
+    print(by_library)
+    if arguments.write:
+        tables.put("docs/howto-check.md", "libraries", by_library)
+
+
+def print_counts(arguments):
+    """Print the table of counts, line by line, and put it into its page where it is to be written."""
     rng = np.random.default_rng(arguments.seed)
     drawn = {name: draw(rng, arguments.samples) for name, draw in RANGES.items()}
     true = {name: exact_rows(positions) for name, positions in drawn.items()}
-    skipped = [name for name, module in PACKAGES.items() if importlib.util.find_spec(module) is None]
     table = [f"| implementation | type | call | positions | {' | '.join(CLASSES)} | largest error |"]
     table.append("|---|---|---|---|" + "---:|" * (len(CLASSES) + 1))
     print("\n".join(table))
@@ -178,8 +295,7 @@ def main():
             cells = " | ".join(str(counts[c] or "") for c in CLASSES)
             table.append(f"| {name} | {dtype} | {call} | {title} | {cells} | {largest:.1e} |")
             print(table[-1], flush=True)
-    if skipped:
-        print(f"\nNot installed here, and so left out: {', '.join(skipped)}.")
+    print()
     if arguments.write:
         tables.put("bench/README.md", "counts", "\n".join(table))
 

@@ -1,4 +1,7 @@
-"""Draw front.png, the picture of the README: ``python docs/make_picture.py``. It needs matplotlib and mpmath."""
+"""Draw front.png, the picture of the README, and faults.png, that of the page on checks: ``python docs/make_picture.py``.
+
+It needs matplotlib, mpmath and ml_dtypes.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +67,42 @@ def errors(ax: Any) -> None:
     ax.legend(loc="lower left", bbox_to_anchor=(0.26, 0.09), frameon=False, fontsize=9)
 
 
+def faults(ax: Any) -> None:
+    """Largest error of a rotary cosine or sine against the position, for each fault, with ready tables in float32."""
+    from ml_dtypes import bfloat16
+
+    rotary = pf.Rotary(WIDTH)
+    exactly = rotary.frequencies
+    halves = [(exactly.astype(dtype).astype(np.float32), np.float32) for dtype in (bfloat16, np.float16)]
+    programs = {
+        "positions in bfloat16": (exactly.astype(np.float32), bfloat16, "C3", (330, 3.2)),
+        "frequencies in bfloat16": (*halves[0], "#b85c00", (1.2, 0.13)),
+        "frequencies in float16": (*halves[1], "C4", (420, 0.014)),
+        "angles in float32": (exactly.astype(np.float32), np.float32, "C0", (900, 1.1e-5)),
+    }
+    starts = np.unique(np.geomspace(1, 2**17, 120).round().astype(np.int64))
+    for name, (frequencies, dtype, colour, place) in programs.items():
+        worst = []
+        for start in starts.tolist():
+            # back to the position drawn before, or what is enough to see the largest error
+            positions = start - np.arange(min(max(1, start // 8), 512))
+            angles = positions.astype(dtype).astype(np.float32)[:, np.newaxis] * frequencies
+            # of float64, within 1e-16 of the exact ones: nothing beside these errors
+            cos, sin = rotary.tables(positions, dtype=np.float64)
+            worst.append(max(np.abs(np.cos(angles) - cos).max(), np.abs(np.sin(angles) - sin).max()))
+        ax.loglog(starts, worst, color=colour, linewidth=2)
+        ax.text(*place, name, color=colour, fontsize=10, ha="left", va="bottom")
+    ax.axhline(2.0**-9, color="0.5", linewidth=1, linestyle="--", zorder=0)
+    ax.text(11, 2.0**-9 * 0.8, "a bfloat16 value,\nrounded once", color="0.35", fontsize=9, ha="left", va="top")
+    ax.axvline(256, color="0.8", linewidth=1, zorder=0)
+    ax.annotate("256", (256, 1.3e-8), color="0.35", fontsize=9, ha="right", va="bottom", annotation_clip=False)
+    ax.set(xlabel="position", ylabel="largest error of a value", xlim=(1, 2**17), ylim=(1e-8, 20))
+
+
 def main() -> None:
+    figure = Figure(figsize=(5, 3.9), layout="constrained")
+    faults(figure.subplots())
+    figure.savefig(Path(__file__).with_name("faults.png"), dpi=180)
     figure = Figure(figsize=(11, 3.7), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=[1, 1.25])
     plot.heatmap(pf.sinusoidal(WIDTH), 100, ax=left)

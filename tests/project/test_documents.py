@@ -206,6 +206,23 @@ def test_targets_of_the_page_are_those_of_the_program():
     assert not stale, f"python bench/targets.py --write makes the table anew; stale: {stale}"
 
 
+def test_libraries_of_the_page_are_those_of_the_program():
+    """Their names and what they compute with; errors are what was measured."""
+    code = """if True:
+        import sys
+        sys.path.insert(0, sys.argv[1])
+        import accuracy
+        for name, arithmetic, *_ in accuracy.programs():
+            print("|", name, "|", arithmetic, "|")
+    """
+    optional("mpmath")
+    run = python(code, ROOT / "bench")
+    assert run.returncode == 0, run.stderr
+    table = (ROOT / "docs" / "howto-check.md").read_text("utf-8").split("<!-- libraries -->")[1]
+    rows = re.findall(r"^(\| [^|]+ \| [^|]+ \|)", table.split("<!-- /libraries -->")[0], re.MULTILINE)
+    assert rows[1:] == run.stdout.splitlines(), "python bench/accuracy.py --libraries --write makes the table anew"
+
+
 def test_map_is_of_this_checkout():
     run = python(ROOT / "docs" / "make_map.py", "--print")
     assert run.returncode == 0, run.stderr
