@@ -1,4 +1,4 @@
-"""Faster rotation of queries and keys in loaded models of Hugging Face's transformers, on the CPU."""
+"""Loaded models of Hugging Face's transformers: their position encodings checked, and their rotation faster on the CPU."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ except ImportError as error:
     raise ImportError("posenc_fast.transformers needs the package torch: pip install 'posenc-fast[torch]'") from error
 
 from . import _sinusoids as sinusoids
+from ._check import check
 from ._rebinding import Rebinding, subclass
 from ._rotations import Rotation, is_candidate, replacement, rotation_of
 
-__all__ = ["Line", "Report", "accelerate"]
+__all__ = ["Line", "Report", "accelerate", "check"]
 
 
 def __dir__() -> list[str]:

@@ -1,0 +1,229 @@
+"""Checks of loaded models: their buffers, and what their rotary and sinusoidal modules compute, beside exact values."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from .._check.frequencies import judge_frequencies
+from .._check.report import Finding, Report
+from .._check.rotary_tables import judge_rotary_tables
+from .._check.values import array_of, held
+from .._check.waves import judge_waves
+from .._rotary.value import Rotary
+from . import _running as running
+
+__all__ = ["check"]
+
+# bfloat16 has no odd integers beyond 256, and float16 none beyond 2048
+POSITIONS = (0, 1, 255, 256, 257, 258, 259, 1000, 2049, 2051, 4095, 4096)
+# names of buffers of rotary modules, and of which kind of layers they are
+_FREQUENCIES = re.compile(r"(?:(?P<label>(?!original_)\w+?)_)?(?:original_)?inv_freq")
+COMPUTED = "computed rotary tables"
+_TYPES = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
+
+
+def check(model: torch.nn.Module) -> Report:
+    """Hold the position encodings of a loaded model against the exact values, those in buffers and those in code.
+
+    Parameters
+    ----------
+    model : torch.nn.Module
+        A model of transformers, or of remote code that is built alike, in any type and on any device. Nothing of it
+        changes.
+
+    Returns
+    -------
+    Report
+        A finding for each tensor that may have to do with positions, and for each rotary or sinusoidal module that
+        computes: these are run in the model's own type at positions 0, 1, 255 to 259, 1000, 2049, 2051, 4095, 4096 and the longest.
+
+    Raises
+    ------
+    TypeError
+        When model is none.
+
+    Notes
+    -----
+    A rotary module is held against `Rotary.from_config` of its config. Where that cannot be read, or a module has other
+    arguments than those that are known, its values are unknown, as are those on the device "meta". Cosines and sines
+    in 16 bits are right where they are rounded once, and float32 arithmetic is right everywhere.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from transformers import LlamaConfig, LlamaForCausalLM
+    >>> from posenc_fast.transformers import check
+    >>> sizes = {"hidden_size": 64, "intermediate_size": 64, "num_attention_heads": 4, "num_hidden_layers": 1}
+    >>> config = LlamaConfig(vocab_size=99, **sizes)
+    >>> model = LlamaForCausalLM(config)
+    >>> check(model).ok
+    True
+    >>> check(model.to(torch.bfloat16)).findings[0].fault
+    'rounded'
+    """
+    if not isinstance(model, torch.nn.Module):
+        raise TypeError(f"model must be a torch.nn.Module, not {type(model).__name__}")
+    configs = _configs(model)
+    findings: list[Finding] = []
+    dtype = getattr(model, "dtype", None)
+    for name, module in model.named_modules():
+        if running.is_rotary(module):
+            findings += _of_rotary(name, module, configs[name], dtype if dtype in _TYPES else torch.float32)
+        elif running.is_sinusoidal(module):
+            findings += _of_sinusoidal(name, module, configs[name], dtype if dtype in _TYPES else torch.float32)
+    return Report(type(model).__name__, tuple(findings))
+
+
+def _configs(model: torch.nn.Module) -> dict[str, Any]:
+    """Return for each module's name its config, or that of the nearest module around it that has one."""
+    configs: dict[str, Any] = {}
+    for name, module in model.named_modules():
+        own = getattr(module, "config", None)
+        configs[name] = own if hasattr(own, "to_dict") else configs.get(name.rpartition(".")[0]) if name else None
+    return configs
+
+
+def _longest(config: Any) -> int:
+    """Return the longest position of a model, or the last of POSITIONS where its config does not say."""
+    for name in ("max_position_embeddings", "n_positions", "max_seq_len"):
+        value = getattr(config, name, None)
+        if isinstance(value, int) and value > 1:
+            return value - 1
+    return POSITIONS[-1]
+
+
+def _device_of(module: torch.nn.Module) -> torch.device:
+    return next((tensor.device for tensor in (*module.buffers(), *module.parameters())), torch.device("cpu"))
+
+
+# ---- rotary modules -------------------------------------------------------------------------------------------------
+
+
+def _of_rotary(name: str, module: torch.nn.Module, config: Any, dtype: torch.dtype) -> Iterator[Finding]:
+    """Yield findings for the frequencies of a rotary module, and for what it computes, for each kind of layers."""
+    buffers: dict[str | None, list[tuple[str, torch.Tensor]]] = {}
+    for key, buffer in module.named_buffers(recurse=False):
+        match = _FREQUENCIES.fullmatch(key)
+        if match:
+            buffers.setdefault(match["label"], []).append((key, buffer))
+    for label, own in (buffers or {None: []}).items():
+        title = name if label is None else f"{name} ({label})"
+        if _device_of(module).type == "meta":
+            for key, _ in own:
+                yield Finding(f"{name}.{key}", "rotary frequencies", "unknown", None, "on the device meta: no values")
+            yield _unknown(title, "on the device meta: no values")
+            continue
+        yield from _of_layers(name, title, module, config, dtype, label, own)
+
+
+def _unknown(name: str, says: str) -> Finding:
+    return Finding(name, COMPUTED, "unknown", None, says)
+
+
+def _of_layers(
+    name: str,
+    title: str,
+    module: torch.nn.Module,
+    config: Any,
+    dtype: torch.dtype,
+    label: str | None,
+    own: list[tuple[str, torch.Tensor]],
+) -> Iterator[Finding]:
+    longest = _longest(config)
+    positions = sorted({*POSITIONS, longest})
+    try:
+        rotaries = [_rotary(config, label, position + 1) for position in positions]
+        seen = _rotary(config, label, int(getattr(module, "max_seq_len_cached", 1)))
+    except (TypeError, ValueError) as error:
+        for key, buffer in own:
+            yield judge_frequencies(f"{name}.{key}", buffer, length=longest)
+        yield _unknown(title, str(error))
+        return
+    of_buffers = [
+        judge_frequencies(f"{name}.{key}", buffer, [rotaries[0], rotaries[-1], seen], length=longest)
+        for key, buffer in own
+    ]
+    cause = next((finding for finding in of_buffers if finding.verdict == "wrong"), None)
+    runs = {title: (positions, rotaries[0])}
+    if not _alike(rotaries[0], rotaries[-1]):
+        # by length: positions that have the frequencies of the first, then all together; modules that have seen longer
+        # sequences go back to these frequencies below the length of the training
+        trained = getattr(module, "original_max_seq_len", longest + 1)
+        alike = [p for p, one in zip(positions, rotaries, strict=True) if _alike(one, rotaries[0]) and p + 1 < trained]
+        runs = {
+            f"{title} up to {each[-1]}": (each, one) for each, one in ((alike, rotaries[0]), (positions, rotaries[-1]))
+        }
+    labels = () if label is None else (label,)
+    computed = []
+    for words, (where, rotary) in runs.items():
+        x = torch.zeros(1, dtype=dtype, device=_device_of(module))
+        tables = running.tables_of(module, rotary, _of_axes(where, rotary.ndim), x, *labels)
+        if tables is None:
+            computed.append(_unknown(words, "no cosines and sines of pairs for the arguments that were tried"))
+            continue
+        finding = judge_rotary_tables(words, tables.cos, tables.sin, tables.positions, [rotary])
+        if finding.fault in ("values", "frequencies") and cause is not None:
+            # a few positions do not tell what became of the frequencies, but the frequencies do
+            finding = replace(finding, fault=cause.fault, says=f"{cause.name}: {cause.says}")
+        computed.append(replace(finding, is_=COMPUTED))
+    if cause is not None and all(finding.verdict == "right" for finding in computed):
+        # such as a buffer that the module computes anew in each call
+        of_buffers = [_unused(finding) if finding.verdict == "wrong" else finding for finding in of_buffers]
+    yield from of_buffers
+    yield from computed
+
+
+def _unused(finding: Finding) -> Finding:
+    says = f"{finding.says}; but what the module computes is right, so it does not use them"
+    return replace(finding, verdict="unknown", fault=None, says=says)
+
+
+def _rotary(config: Any, label: str | None, seq_len: int) -> Rotary:
+    rotary = Rotary.from_config(config, seq_len=seq_len, layer_type=label)
+    if rotary is None:
+        raise ValueError("its layers have no rotary encoding, as the config says")
+    return rotary
+
+
+def _alike(one: Rotary, other: Rotary) -> bool:
+    return np.array_equal(one.frequencies, other.frequencies) and one.attention_factor == other.attention_factor
+
+
+def _of_axes(positions: list[int], axes: int) -> torch.Tensor:
+    """Return positions of one axis, or of several that differ."""
+    column = torch.tensor(positions)
+    return column if axes == 1 else torch.stack([column.roll(axis) for axis in range(axes)], dim=1)
+
+
+# ---- sinusoidal modules -----------------------------------------------------------------------------------------------
+
+
+def _of_sinusoidal(name: str, module: torch.nn.Module, config: Any, dtype: torch.dtype) -> Iterator[Finding]:
+    """Yield the finding for what a module computes at each call."""
+    kind = "computed sinusoids"
+    device = _device_of(module)
+    made = None
+    if device.type != "meta":
+        positions = torch.tensor(sorted({*POSITIONS, _longest(config)}))
+        made = running.rows_of(module, positions, torch.zeros(1, dtype=dtype, device=device))
+    if made is None:
+        yield Finding(name, kind, "unknown", None, "no rows for the arguments that were tried")
+        return
+    array = array_of(made.rows, name)
+    where = made.positions.double().numpy()[:, np.newaxis]
+    judged = judge_waves(array, made.encoding, where, held(array))
+    words, numbers = repr(made.encoding), (judged.largest_error, judged.radians)
+    if judged.complete and judged.fault is None:
+        yield Finding(name, kind, "right", None, f"those of {words}", *numbers)
+    elif judged.complete:
+        says = f"of {words}: {judged.says}"
+        yield Finding(name, kind, "wrong", judged.fault, says, *numbers, judged.first_position)
+    else:
+        says = f"not those of {words}, and nothing known explains them"
+        yield Finding(name, kind, "wrong", "frequencies", says, *numbers, judged.first_position)
