@@ -249,6 +249,45 @@ def test_pictures_show_the_table():
     assert ((turned[..., 0] - turned[..., 2])[cos > 0.1] > 0).all()
 
 
+@pytest.mark.parametrize("layout", ["interleaved", "concatenated"])
+@pytest.mark.parametrize("d", [96, 128, 130, 192, 512, 768, 4096])
+def test_pictures_of_wide_encodings_show_whole_pairs(d, layout):
+    """And pairs of the same distance: nothing in them is torn apart or bent."""
+    encoding = pf.sinusoidal(d, layout=layout)
+    text = encoding._repr_html_()
+    pairs = np.arange(0, d // 2, -(-d // 96))
+    columns = np.stack([2 * pairs, 2 * pairs + 1], axis=1).reshape(-1)
+    if layout == "concatenated":
+        columns = np.concatenate([pairs, d // 2 + pairs])
+    np.testing.assert_array_equal(pixels(text), pixels(taken(encoding, columns)._repr_html_()))
+    if d == 96:
+        assert "96 columns, positions" in text
+    else:
+        nth = {128: "2nd", 130: "2nd", 192: "2nd", 512: "6th", 768: "8th", 4096: "43rd"}[d]
+        assert f"{len(columns)} of {d} columns (those of every {nth} frequency), positions 0 to 47" in text
+
+
+def test_pictures_of_columns_without_partners_show_neighbours():
+    """Sines and cosines that take turns at frequencies of their own stay both."""
+    encoding = pf.presets.evans_unpaired(192)
+    columns = np.flatnonzero(np.arange(192) % 4 < 2)
+    np.testing.assert_array_equal(pixels(encoding._repr_html_()), pixels(taken(encoding, columns)._repr_html_()))
+    assert "96 of 192 columns (two of every 4 columns)" in encoding._repr_html_()
+    same = pf.Encoding(np.ones(1000))
+    assert "91 of 1000 columns (every 11th)" in same._repr_html_()
+
+
+def test_pictures_of_periods_show_a_turn_of_the_longest():
+    encoding = pf.fourier_features(pf.periodic(["1D", "7D"]))
+    text = encoding._repr_html_()
+    assert "positions 0 to 604,800, a turn of the longest period, downwards" in text
+    table = encoding.table(48, step=604_800 / 48, dtype=np.float64)
+    colours = pixels(text)
+    warm = colours[..., 0] - colours[..., 2]
+    assert (warm[table > 0.1] > 0).all()
+    assert (warm[table < -0.1] < 0).all()
+
+
 def test_pictures_of_wide_encodings_take_some_columns():
     text = pf.fourier_features(np.linspace(0.1, 1, 100_000))._repr_html_()
     assert pixels(text).shape == (48, 96, 3)
