@@ -15,7 +15,17 @@ from .._numbers.formats import TYPES
 from .._numbers.names import meant
 from .arrays import read_array, read_vector
 
-__all__ = ["Parser", "add_command", "add_encoding", "add_progress", "add_rows", "encoding_of", "number", "shielded"]
+__all__ = [
+    "Parser",
+    "add_command",
+    "add_encoding",
+    "add_progress",
+    "add_rows",
+    "encoding_of",
+    "number",
+    "shielded",
+    "value_of",
+]
 
 # arguments of `sinusoidal`; an option that is absent keeps its default
 _OPTIONS = ("base", "freq_shift", "first", "frequencies", "layout", "functions", "odd", "scale")
@@ -115,14 +125,33 @@ def add_encoding(parser: argparse.ArgumentParser) -> None:
 
 
 def encoding_of(arguments: argparse.Namespace, width: str, usual: int | None = None) -> Encoding:
-    """Return the encoding that the options say; ``width`` is the command's name of d_model, ``usual`` its default."""
+    """Return the encoding that the options say, of one axis; the rest as in `value_of`."""
+    from ..presets._registry import encoding_preset
+
+    encoding: Encoding = value_of(arguments, width, usual, encoding_preset)
+    if encoding.ndim != 1:
+        raise ValueError(
+            f"the preset {arguments.preset!r} has {encoding.ndim} axes, and files one: see posenc_fast.grid and "
+            "Encoding.encode"
+        )
+    return encoding
+
+
+def value_of(
+    arguments: argparse.Namespace, width: str, usual: int | None, preset_called: Callable[[str], Callable[..., Any]]
+) -> Any:
+    """Return the encoding that the options say, or a preset's value.
+
+    width is the command's name of d_model, usual its default, preset_called the function that returns the preset of a
+    name.
+    """
     options = {name: getattr(arguments, name) for name in _OPTIONS if hasattr(arguments, name)}
     if arguments.preset is not None:
         for name in options:
             raise ValueError(
                 f"--preset excludes --{name.replace('_', '-')}; leave one of them out (--set has what a preset takes)"
             )
-        return _preset(arguments, width, usual)
+        return _preset(arguments, width, usual, preset_called)
     if arguments.set:
         raise ValueError("--set is for the arguments of a preset: give --preset NAME too")
     d_model = usual if arguments.d_model is None else arguments.d_model
@@ -133,15 +162,17 @@ def encoding_of(arguments: argparse.Namespace, width: str, usual: int | None = N
     return sinusoidal(d_model, **options)
 
 
-def _preset(arguments: argparse.Namespace, width: str, usual: int | None) -> Encoding:
-    from ..presets._registry import encoding_preset, facts
+def _preset(
+    arguments: argparse.Namespace, width: str, usual: int | None, preset_called: Callable[[str], Callable[..., Any]]
+) -> Any:
+    from ..presets._registry import facts
 
     name, d_model = arguments.preset, arguments.d_model
     try:
-        by_width = facts(name).by_width
+        known = facts(name)
     except AttributeError as error:
         raise ValueError(f"--preset: {error}") from None
-    build = encoding_preset(name)
+    build, by_width = preset_called(name), known.by_width
     parameters = inspect.signature(build).parameters
     settings = dict(_setting(text, name, list(parameters)) for text in arguments.set)
     # only those begin with it
@@ -157,14 +188,12 @@ def _preset(arguments: argparse.Namespace, width: str, usual: int | None) -> Enc
             f"the preset {name!r} needs {', '.join(missing)}: give "
             + (width if by_width else " ".join(f"--set {key}=VALUE" for key in missing))
         )
-    encoding = build(**settings)
-    if encoding.ndim != 1:
-        raise ValueError(
-            f"the preset {name!r} has {encoding.ndim} axes, and files one: see posenc_fast.grid and Encoding.encode"
-        )
-    if not by_width and d_model not in (None, encoding.d_model):
-        raise ValueError(f"the preset {name!r} has {encoding.d_model} columns, not {d_model}: leave {width} out")
-    return encoding
+    value = build(**settings)
+    columns = value.head_dim if known.rotary else value.d_model
+    if not by_width and d_model not in (None, columns):
+        has = f"heads of {columns} values" if known.rotary else f"{columns} columns"
+        raise ValueError(f"the preset {name!r} has {has}, not {d_model}: leave {width} out")
+    return value
 
 
 def _setting(text: str, preset: str, known: list[str]) -> tuple[str, Any]:

@@ -3,37 +3,65 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import inspect
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from .._numbers.arguments import real
-from .arguments import add_command, add_encoding, encoding_of, number
+from .arguments import add_command, add_encoding, number, value_of
 from .output import opened, report_written
 
 __all__ = ["add"]
 
-PLOTS = ("angles", "clocks", "heatmap", "shift", "similarity", "sinusoids", "wavelengths")
+# each with the options that it takes
+PLOTS = {
+    "angles": "the angle of each column at each position, in colours that close\na circle (--length, --start, --step, --positions)",
+    "clocks": "pairs of columns as hands of clocks (--positions)",
+    "decay": "alignment of queries and keys against distance (--distance)",
+    "errors": "error against position, of float32 angles and of this package\n(--positions)",
+    "frequencies": "by what the scaling of a rotary preset slows each pair",
+    "grid": "similarity of all patches of an image to one, of a preset of two\naxes (--shape, --patch, --step)",
+    "heatmap": "the table (--length, --start, --step, --positions)",
+    "rotary": "the angles of a head, of a rotary preset (--length, --start,\n--step, --positions)",
+    "shift": "a table, its transition matrix, and both multiplied (--length,\n--offset)",
+    "similarity": "dot products with the row of a position (--position, --span,\n--step)",
+    "sinusoids": "columns against position (--length, --start, --step)",
+    "wavelengths": "of every column, on a logarithmic scale",
+}
+# of these, an encoding is no subject
+_ROTARY = ("frequencies", "rotary")
+# options that are arguments of some functions
+_SETTINGS: dict[str, tuple[int | None, Any, Any, str]] = {
+    "length": (1, int, "N", "number of positions"),
+    "start": (1, number, "P", "first position"),
+    "step": (1, number, "S", "distance of positions"),
+    "position": (1, number, "P", "position in the middle"),
+    "positions": (None, None, "P", "positions: numbers, or ISO dates and times"),
+    "span": (1, int, "N", "rows to both sides"),
+    "offset": (1, number, "P", "how far to shift"),
+    "distance": (1, int, "N", "largest distance"),
+    "shape": (2, int, ("ROWS", "COLUMNS"), "patches of an image"),
+    "patch": (2, int, ("ROW", "COLUMN"), "that all others are compared with"),
+    "title": (1, str, "TEXT", "in place of the encoding's name"),
+    "cmap": (1, str, "NAME", "colours of matplotlib"),
+}
+_POSITIONS_OF = ("start", "step", "position", "positions", "offset")
 # pixels of a side that matplotlib draws at most, pixels an inch that its letters need at least
 _PIXELS, _DPI = 2**16 - 1, 10
 # positions up to which an axis of float64 tells neighbours apart
 _POSITIONS = 2**53
-PLOT_HELP = """\
-angles       the angle of each column at each position, in colours that close a
-             circle (--length, --start)
-clocks       pairs of columns as hands of clocks (--positions)
-heatmap      the table (--length, --start)
-shift        a table, its transition matrix, and both multiplied (--length,
-             --offset)
-similarity   dot product and squared differences around a position (--position)
-sinusoids    columns against position (--length, --start)
-wavelengths  of every column, on a logarithmic scale
-"""
+PLOT_HELP = "kinds:\n" + "".join(
+    f"  {name:<12} {text}\n".replace("\n", "\n" + 15 * " ").rstrip(" ") for name, text in PLOTS.items()
+)
 EXAMPLES = """
 examples:
   posenc-fast plot heatmap 128 -o heatmap.png
   posenc-fast plot clocks 16 --positions 0 1 10 -o clocks.svg
   posenc-fast plot similarity 384 --preset whisper --position 50 -o whisper.pdf
+  posenc-fast plot rotary --preset llama3 --length 4096 -o llama3.png
+  posenc-fast plot grid 256 --preset mae --patch 4 9 -o patches.png
 """
 
 
@@ -41,35 +69,49 @@ def add(commands: Any) -> None:
     """Put the command on the parser."""
     about = "Draw an encoding of D_MODEL columns, or a preset of that width, with\nmatplotlib."
     parser = add_command(commands, _plot, "plot", "draw an encoding", about, PLOT_HELP + EXAMPLES)
-    parser.add_argument("drawing", metavar="KIND", choices=PLOTS, help=", ".join(PLOTS))
+    parser.add_argument("drawing", metavar="KIND", choices=tuple(PLOTS), help=", ".join(PLOTS))
     parser.add_argument("d_model", type=int, metavar="D_MODEL", nargs="?", help="columns (default 128)")
     parser.add_argument("-o", "--output", required=True, metavar="OUT", help=".png, .svg or .pdf file, say")
-    parser.add_argument("--length", type=int, help="number of positions")
-    parser.add_argument("--start", type=number, help="first position")
-    parser.add_argument("--position", type=number, help="position in the middle")
-    parser.add_argument("--positions", type=number, nargs="+", metavar="P", help="what the clocks show")
-    parser.add_argument("--offset", type=number, help="how far to shift")
+    for name, (count, read, metavar, text) in _SETTINGS.items():
+        several: dict[str, Any] = {} if count == 1 else {"nargs": "+" if count is None else count}
+        parser.add_argument(f"--{name}", type=read or _position, metavar=metavar, help=text, **several)
     parser.add_argument("--dpi", type=float, default=150.0, help="pixels an inch (default 150)")
     add_encoding(parser)
 
 
+def _position(text: str) -> int | float | datetime:
+    """Return a number, or an ISO date or time."""
+    with contextlib.suppress(ValueError):
+        return number(text)
+    try:
+        return datetime.fromisoformat(text.strip())
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is neither a number nor an ISO date") from None
+
+
 def _plot(arguments: argparse.Namespace) -> None:
     from .. import plot
-    from ..presets._registry import facts
+    from ..plot._canvas import new_figure
+    from ..presets._registry import get
 
-    encoding = encoding_of(arguments, "D_MODEL", 128)
+    kind = arguments.drawing
+    if kind in _ROTARY and arguments.preset is None:
+        raise ValueError(f"{kind} draws a rotary encoding: give its --preset (see posenc-fast presets --search rotary)")
+    value = value_of(arguments, "D_MODEL", 128, get)
     # by its name where that says all, for the title
-    named = arguments.preset is not None and not arguments.set and facts(arguments.preset).by_width
-    d_model = 128 if arguments.d_model is None else arguments.d_model
-    draw = getattr(plot, arguments.drawing)
+    named = arguments.preset is not None and not arguments.set
+    draw = getattr(plot, kind)
     taken = inspect.signature(draw).parameters
-    settings = {name: getattr(arguments, name) for name in ("length", "start", "position", "positions", "offset")}
+    settings = {name: getattr(arguments, name) for name in _SETTINGS}
     settings = {name: value for name, value in settings.items() if value is not None}
     for name in settings:
         if name not in taken:
-            raise ValueError(f"{arguments.drawing} takes no --{name} (see posenc-fast plot --help)")
-        _check_positions(name, settings[name] if name == "positions" else [settings[name]])
-    figure, axes = plot.new_figure(3 if "axes" in taken else 1)
+            raise ValueError(f"{kind} takes no --{name} (see posenc-fast plot --help)")
+        if name in _POSITIONS_OF:
+            _check_positions(name, settings[name] if name == "positions" else [settings[name]])
+    if "d_model" in taken:
+        settings["d_model"] = 128 if arguments.d_model is None else arguments.d_model
+    figure, axes = new_figure(3 if "axes" in taken else 1)
     most = _PIXELS / max(figure.get_size_inches())
     if not _DPI <= real(arguments.dpi, "--dpi") <= most:
         raise ValueError(
@@ -78,22 +120,17 @@ def _plot(arguments: argparse.Namespace) -> None:
     known, suffix = figure.canvas.get_supported_filetypes(), Path(arguments.output).suffix[1:].lower()
     if suffix not in known:
         raise ValueError(f"{arguments.output} must end with one of {', '.join(f'.{name}' for name in sorted(known))}")
-    draw(
-        arguments.preset if named else encoding,
-        d_model=d_model,
-        **settings,
-        **{"axes" if "axes" in taken else "ax": axes},
-    )
+    draw(arguments.preset if named else value, **settings, **{"axes" if "axes" in taken else "ax": axes})
     with opened(arguments.output) as file:
         try:
             figure.savefig(file, format=suffix, dpi=arguments.dpi)
         except MemoryError:
             wide, high = figure.get_size_inches() * arguments.dpi
             raise MemoryError(f"--dpi {arguments.dpi:g} makes a picture of {wide:.0f} x {high:.0f} pixels") from None
-        report_written(arguments.output, file, arguments.drawing)
+        report_written(arguments.output, file, kind)
 
 
 def _check_positions(name: str, values: list[Any]) -> None:
     for value in values:
-        if abs(real(value, f"--{name}")) > _POSITIONS:
+        if not isinstance(value, datetime) and abs(real(value, f"--{name}")) > _POSITIONS:
             raise ValueError(f"--{name} {value} is beyond 2^53, where the axes of pictures tell no positions apart")

@@ -62,10 +62,10 @@ def whole_pairs(sinusoids: Sinusoids, most: int) -> tuple[npt.NDArray[np.intp], 
         group, of_all = np.arange(width) // 2, "two of every {columns} columns"
     else:
         # in the order of their first columns
-        group, of_all = first.argsort().argsort()[frequency.reshape(-1)], "those of every {nth} frequency"
+        group, of_all = first.argsort().argsort()[frequency.reshape(-1)], "every {nth} frequency"
     largest = int(np.bincount(group).max())
     if largest > most:
-        group, largest, of_all = np.arange(width), 1, "every {nth}"
+        group, largest, of_all = np.arange(width), 1, "every {nth} column"
     step = -(-(int(group.max()) + 1) // (most // largest))
     return np.flatnonzero(group % step == 0), of_all.format(nth=ordinal(step), columns=2 * step)
 

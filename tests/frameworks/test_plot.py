@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import datetime
+import functools
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -15,8 +19,33 @@ matplotlib.use("Agg")
 plt = optional("matplotlib.pyplot")
 plot = optional("posenc_fast.plot")
 
-DRAWINGS = ["angles", "clocks", "heatmap", "shift", "similarity", "sinusoids", "wavelengths"]
+DRAWINGS = [
+    "angles",
+    "clocks",
+    "decay",
+    "errors",
+    "frequencies",
+    "grid",
+    "heatmap",
+    "rotary",
+    "shift",
+    "similarity",
+    "sinusoids",
+    "wavelengths",
+]
+# that draw encodings of one axis, and rotary ones too
+OF_ONE_AXIS = [drawing for drawing in DRAWINGS if drawing not in ("frequencies", "grid", "rotary")]
 LINE = pf.sinusoidal(12, base=100.0)
+ROTARY = pf.Rotary(12, base=100.0)
+PLANE = pf.join([LINE, LINE])
+
+
+def subject(drawing):
+    return {"frequencies": ROTARY, "rotary": ROTARY, "grid": PLANE}.get(drawing, LINE)
+
+
+def test_every_function_is_tested():
+    assert sorted(plot.__all__) == DRAWINGS
 
 
 @pytest.fixture(autouse=True)
@@ -49,22 +78,124 @@ def test_heatmap(encoding, start):
     assert image.colorbar.ax.get_ylabel() == "value"
 
 
-def test_large_tables_show_means():
-    # a column whose sign changes from row to row, beside a constant one
-    encoding = pf.Encoding([np.pi, 0.0], [0.25, 0.25])
-    ax = plot.heatmap(encoding, 4000)
-    ax.figure.canvas.draw()
-    pixels = np.asarray(ax.figure.canvas.buffer_rgba())[::-1, :, :3].astype(float)
-    (x0, y0), (x1, y1) = ax.get_window_extent().get_points().astype(int)
-    inside = pixels[y0 + 9 : y1 - 9, x0 + 9 : x1 - 9]
-    middle = inside.shape[1] // 2
-    left, right = inside[:, : middle - 9], inside[:, middle + 9 :]
-    white, warm = (255 * np.array(plt.get_cmap("RdBu_r")(value)[:3]) for value in (0.5, 1.0))
-    # red is more than blue where the value is positive
-    assert warm[0] > 2 * warm[2]
-    # the mean is zero; the other one is as it is, up to the edge
-    assert np.abs(left - white).max() < 12
-    assert np.abs(right - warm).max() < 2
+def shown(ax):
+    """The drawn matrix, in the size that it has."""
+    return np.asarray(ax.get_images()[0].get_array())
+
+
+@pytest.mark.parametrize("layout", ["interleaved", "concatenated"])
+def test_wide_tables_show_whole_pairs(layout):
+    """Every n-th, so that no value is drawn that no column has."""
+    encoding = pf.sinusoidal(768, layout=layout)
+    _, ax = plt.subplots(figsize=(7, 4.2))
+    plot.heatmap(encoding, 20, ax=ax)
+    pairs = np.arange(0, 384, 3)
+    columns = [2 * pairs[:, np.newaxis] + [0, 1]] if layout == "interleaved" else [pairs, 384 + pairs]
+    np.testing.assert_array_equal(shown(ax), encoding.table(20)[:, np.concatenate(columns, axis=None)])
+    assert ax.get_images()[0].get_interpolation() == "nearest"
+    assert ax.get_xlabel() == "column\n(every 3rd frequency)"
+    # the axis counts the encoding's columns
+    assert ax.get_images()[0].get_extent() == [-0.5, 767.5, 19.5, -0.5]
+
+
+def test_as_many_columns_as_a_small_picture_has_room_for():
+    _, ax = plt.subplots(figsize=(2, 1.5))
+    plot.heatmap(pf.sinusoidal(768), 400, ax=ax)
+    rows, columns = shown(ax).shape
+    pixels = ax.get_window_extent()
+    # before the bar of colours took a fifth of the width
+    assert 16 <= columns <= pixels.width
+    assert 16 <= rows <= pixels.height
+    assert "every" in ax.get_xlabel()
+    assert "every" in ax.get_ylabel()
+
+
+def peak_of(call):
+    """Bytes that a call takes at most, beside what it leaves."""
+    tracemalloc.start()
+    try:
+        call()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("drawing", ["angles", "heatmap", "rotary", "shift", "sinusoids"])
+def test_any_number_of_rows_takes_little_memory(drawing):
+    draw = functools.partial(getattr(plot, drawing), subject(drawing))
+    draw(100)
+    plt.close("all")
+    assert peak_of(lambda: draw(10**13)) < 20e6
+
+
+def test_long_tables_show_every_nth_row():
+    _, ax = plt.subplots()
+    plot.heatmap(LINE, 1_000_000, start=5, ax=ax)
+    rows = len(shown(ax))
+    every = -(-1_000_000 // rows)
+    np.testing.assert_array_equal(shown(ax), LINE.table(rows, start=5, step=every))
+    assert ax.get_ylabel() == f"position\n(every {every:,}th)".replace("1th", "1st").replace("2th", "2nd").replace(
+        "3th", "3rd"
+    )
+    assert ax.get_images()[0].get_extent()[3] == 4.5
+    assert ax.get_images()[0].get_extent()[2] >= 1_000_004
+
+
+MILLION = pf.Encoding(np.linspace(0.1, 1, 10**6), np.arange(10**6) % 4 / 4)
+
+
+@pytest.mark.parametrize("drawing", OF_ONE_AXIS)
+def test_a_million_columns(drawing):
+    """A picture in seconds, or an error."""
+    call = functools.partial(getattr(plot, drawing), MILLION)
+    if drawing == "shift":
+        with pytest.raises(ValueError, match="partner"):
+            call()
+    else:
+        call()
+        plt.gcf().canvas.draw()
+
+
+@pytest.mark.parametrize("drawing", ["heatmap", "angles", "rotary"])
+def test_any_positions(drawing):
+    positions = [3, 1000, 2.5, np.nan]
+    ax = getattr(plot, drawing)(subject(drawing), positions=positions)
+    expected = {
+        "heatmap": LINE.encode(positions),
+        "angles": np.arange(4)[:, np.newaxis] * np.nan,
+        "rotary": np.arctan2(*ROTARY.tables(positions, dtype=np.float64)[::-1]),
+    }[drawing]
+    if drawing == "angles":
+        whole = np.array(positions)[:, np.newaxis] * LINE.frequencies[::2]
+        expected = np.arctan2(np.sin(whole), np.cos(whole))
+    np.testing.assert_allclose(np.ma.filled(ax.get_images()[0].get_array(), np.nan), expected, rtol=0, atol=1e-12)
+    assert [text.get_text() for text in ax.get_yticklabels()] == ["3", "1000", "2.5", "nan"]
+
+
+def test_steps():
+    ax = plot.heatmap(LINE, 10, start=1, step=0.5)
+    np.testing.assert_array_equal(shown(ax), LINE.table(10, start=1, step=0.5))
+    assert ax.get_images()[0].get_extent()[2:] == [5.75, 0.75]
+    ax = plot.sinusoids(LINE, 4, step=2, columns=[0], ax=plt.figure().gca())
+    np.testing.assert_array_equal(ax.get_lines()[1].get_xdata(), [0, 2, 4, 6])
+
+
+def test_exact_periods_are_drawn_over_a_turn_of_the_longest():
+    encoding = pf.fourier_features(pf.periodic(["1D", "7D"]))
+    ax = plot.heatmap(encoding, 84)
+    np.testing.assert_array_equal(shown(ax), encoding.table(84, step=7200))
+    assert plot.heatmap(encoding, 84, step=1, ax=plt.figure().gca()).get_ylim() == (83.5, -0.5)
+
+
+@pytest.mark.parametrize("kind", ["numpy", "python"])
+def test_rows_of_dates_are_labelled_as_dates(kind):
+    times = np.arange("2026-01-01", "2026-01-05", dtype="M8[D]")
+    positions = times if kind == "numpy" else [datetime.datetime(2026, 1, day) for day in range(1, 5)]
+    encoding = pf.fourier_features(pf.periodic(["7D"]))
+    ax = plot.heatmap(encoding, positions=positions)
+    np.testing.assert_array_equal(shown(ax), encoding.encode(times))
+    labels_of_rows = [text.get_text() for text in ax.get_yticklabels()]
+    assert [text[:10] for text in labels_of_rows] == ["2026-01-01", "2026-01-02", "2026-01-03", "2026-01-04"]
 
 
 def test_columns_and_positions_are_whole_numbers():
@@ -84,7 +215,7 @@ def test_positions_between_whole_numbers():
 def test_axes_that_were_drawn_on(drawing):
     # clocks set ticks of their own
     ax = plot.clocks(LINE)
-    assert getattr(plot, drawing)(LINE, ax=ax) is ax
+    assert getattr(plot, drawing)(subject(drawing), ax=ax) is ax
     ax.figure.canvas.draw()
 
 
@@ -99,8 +230,9 @@ def test_angles():
     np.testing.assert_allclose(np.sin(angles), np.sin(whole), rtol=0, atol=1e-13)
     assert image.get_clim() == (-np.pi, np.pi)
     first, last = image.get_cmap()([0.0, 1.0])
-    # the colours of half a turn forwards and backwards are the same
+    # the colours of half a turn forwards and backwards are the same, and that of none is light
     np.testing.assert_allclose(first, last, atol=0.02)
+    assert min(image.get_cmap()(0.5)[:3]) > 0.8 > max(first[:3])
     assert ax.get_xticks().tolist() == [0, 1, 2]
     assert [text.get_text() for text in ax.get_xticklabels()] == ["6.28", "135", "2,916"]
     assert labels(ax) == ("wavelength (positions)", "position")
@@ -143,20 +275,188 @@ def test_columns_that_are_worth_seeing():
     assert len(legend(plot.sinusoids(pf.sinusoidal(4), 1, ax=plt.figure().gca()))) == 1
 
 
+def test_columns_that_turn_too_fast_for_curves_are_bands():
+    ax = plot.sinusoids(pf.sinusoidal(128), 100_000, columns=[0, 110])
+    (curve,) = ax.get_lines()
+    assert curve.get_label() == "column 110: 17,206"
+    (band,) = ax.collections
+    assert (band.get_label(), band.get_datalim(ax.transData).extents.tolist()) == ("column 0: 6.28", [0, -1, 99_999, 1])
+
+
 @pytest.mark.parametrize("position", [0, 50.5, 1e9], ids="at={:g}".format)
-def test_similarity(position):
-    ax = plot.similarity(LINE, position, span=30)
-    (right,) = [other for other in ax.figure.axes if other is not ax]
-    (dots,), (errors,) = ax.get_lines(), right.get_lines()
-    offsets = np.arange(-30, 31)
+@pytest.mark.parametrize("step", [1, 0.25], ids="step={}".format)
+def test_similarity(position, step):
+    ax = plot.similarity(LINE, position, span=30, step=step)
+    (dots,) = ax.get_lines()
+    offsets = step * np.arange(-30, 31)
     np.testing.assert_array_equal(dots.get_xdata(), offsets)
-    np.testing.assert_allclose(dots.get_ydata(), LINE.similarity(offsets), rtol=0, atol=1e-13)
     # of columns whose squares add up to 6
-    np.testing.assert_allclose(errors.get_ydata(), 2 * (6 - LINE.similarity(offsets)), rtol=0, atol=1e-13)
-    assert f"{position:.15g}" in ax.get_xlabel()
-    assert ax.get_ylabel().startswith("dot product")
-    assert right.get_ylabel().startswith("sum of squared differences")
-    assert ax.yaxis.label.get_color() == dots.get_color() != right.yaxis.label.get_color() == errors.get_color()
+    np.testing.assert_allclose(dots.get_ydata(), LINE.similarity(offsets) / 6, rtol=0, atol=1e-13)
+    assert labels(ax) == (f"offset from position {position:.15g}", "similarity")
+    assert ax.get_title() == "Similarity of rows of sinusoidal(12, base=100.0)"
+
+
+def test_similarity_of_many_rows():
+    ax = plot.similarity(LINE, span=10**12)
+    (dots,) = ax.get_lines()
+    assert len(dots.get_xdata()) <= 2001
+    assert 0 in dots.get_xdata()
+    assert ax.get_xlabel() == "offset from position 0\n(every 1,000,000,000th row)"
+
+
+@pytest.mark.parametrize("layout", ["half", "interleaved"])
+def test_rotary(layout):
+    rotary = pf.Rotary(16, base=100.0, rotary_dim=12, layout=layout)
+    ax = plot.rotary(rotary, 40, start=3)
+    whole = np.arange(3, 43)[:, np.newaxis] * rotary.frequencies
+    np.testing.assert_allclose(np.exp(1j * shown(ax)), np.exp(1j * whole), rtol=0, atol=1e-12)
+    assert ax.get_images()[0].get_extent() == [-0.5, 5.5, 42.5, 2.5]
+    assert labels(ax) == ("pair", "token")
+
+
+def test_rotary_of_several_axes():
+    positions = pf.presets.positions.grid(3, 5)
+    ax = plot.rotary("qwen2_vl_vision", positions=positions)
+    rotary = pf.presets.qwen2_vl_vision()
+    cos, sin = rotary.tables(positions, dtype=np.float64)
+    np.testing.assert_allclose(shown(ax), np.arctan2(sin, cos), rtol=0, atol=1e-12)
+    assert ax.get_yticklabels()[0].get_text() == "(0, 0)"
+    ax = plot.rotary("qwen2_vl_vision", 10, ax=plt.figure().gca())
+    cos, sin = rotary.tables(np.repeat(np.arange(10)[:, np.newaxis], 2, axis=1), dtype=np.float64)
+    np.testing.assert_allclose(shown(ax), np.arctan2(sin, cos), rtol=0, atol=1e-12)
+    assert ax.get_ylabel() == "token (all axes)"
+
+
+def test_wide_heads_show_every_nth_pair():
+    _, ax = plt.subplots(figsize=(7, 4.2))
+    plot.rotary("ltx", 10, ax=ax)
+    assert shown(ax).shape == (10, 256)
+    assert ax.get_xlabel() == "pair\n(every 4th)"
+
+
+def test_decay():
+    ax = plot.decay(ROTARY, 1000)
+    plot.decay(pf.Rotary(12), 1000, label="base 10,000", ax=ax)
+    for line, rotary in zip(ax.get_lines(), (ROTARY, pf.Rotary(12)), strict=True):
+        distances = line.get_xdata()
+        assert (distances[0], distances[-1]) == (1, 1000)
+        expected = np.cos(distances[:, np.newaxis] * rotary.frequencies).mean(axis=1)
+        np.testing.assert_allclose(line.get_ydata(), expected, rtol=0, atol=1e-12)
+    assert legend(ax) == ["Rotary(12, base=100.0)", "base 10,000"]
+    assert ax.get_xscale() == "log"
+    assert len({line.get_color() for line in ax.get_lines()}) == 2
+
+
+def test_decay_of_an_encoding_is_its_mean_similarity():
+    for encoding in (
+        LINE,
+        pf.sinusoidal(12, scale=3.0),
+        pf.Encoding([1.0, 0.5, 0.0], [0, 0.25, 0.25], [1.0, 2.0, 0.5]),
+    ):
+        (line,) = plot.decay(encoding, 1000, ax=plt.figure().gca()).get_lines()
+        angles = line.get_xdata()[:, np.newaxis] * encoding.frequencies
+        weights = encoding.amplitudes**2
+        np.testing.assert_allclose(line.get_ydata(), np.cos(angles) @ weights / weights.sum(), rtol=0, atol=1e-12)
+
+
+def test_decay_takes_no_part_of_an_attention_factor():
+    (line,) = plot.decay("gpt_oss", 100).get_lines()
+    assert 0.9 < line.get_ydata()[0] < 1
+
+
+def test_frequencies():
+    scaled = pf.Rotary(12, base=100.0, scaling={"rope_type": "linear", "factor": 8.0})
+    ax = plot.frequencies(scaled, label="linear")
+    plot.frequencies("llama3", ax=ax)
+    linear, llama3 = ax.get_lines()
+    np.testing.assert_array_equal(linear.get_xdata(), np.arange(6))
+    np.testing.assert_allclose(linear.get_ydata(), 8, rtol=1e-14)
+    plain = pf.Rotary(128, base=500_000.0)
+    np.testing.assert_allclose(llama3.get_ydata(), plain.frequencies / pf.presets.llama3().frequencies, rtol=1e-14)
+    assert legend(ax) == ["linear", "llama3, 64 pairs"]
+    # all of both can be seen
+    low, high = ax.get_ylim()
+    assert low < 1
+    assert high > 8
+    assert labels(ax) == ("pair", "times slower")
+
+
+def test_frequencies_beside_an_original():
+    own = pf.Rotary(4, frequencies=[0.5, 0.0])
+    ax = plot.frequencies(own, pf.Rotary(4, base=100.0))
+    # a pair that stands is slower by no number
+    assert ax.get_lines()[0].get_xydata().tolist() == [[0, 2]]
+
+
+@pytest.mark.parametrize("name", ["mae", "sam2"])
+def test_grid(name):
+    ax = plot.grid(name, (6, 8), (4, 1), d_model=32)
+    points = np.stack(np.meshgrid(np.arange(6), np.arange(8), indexing="ij"), axis=-1)
+    if name == "mae":
+        rows = pf.presets.mae(32).encode(points, dtype=np.float64)
+    else:
+        rows = np.concatenate(pf.presets.sam2().tables(points, dtype=np.float64), axis=-1)
+    centre = rows[4, 1]
+    np.testing.assert_allclose(shown(ax), rows @ centre / (centre @ centre), rtol=0, atol=1e-13)
+    assert shown(ax).argmax() == 4 * 8 + 1
+    (mark,) = ax.get_lines()
+    assert mark.get_xydata().tolist() == [[1, 4]]
+    assert ax.get_title().endswith("similarity to patch (4, 1)")
+    assert labels(ax) == ("column", "row")
+
+
+def test_grid_of_many_patches():
+    ax = plot.grid(PLANE, (3000, 5000), (1234, 4321), step=0.125)
+    rows, columns = shown(ax).shape
+    assert max(rows, columns) <= 256
+    # the patch is one of those that are drawn
+    assert shown(ax).max() == 1.0
+    assert "every" in ax.get_xlabel()
+    assert "every" in ax.get_ylabel()
+
+
+def test_errors_of_values_against_positions():
+    positions = np.array([1, 10, 1000])
+    wrong = LINE.encode(positions, dtype=np.float64) + np.array([[1e-3], [1e-6], [0.0]])
+    ax = plot.errors(LINE, wrong, positions, label="mine")
+    (line,) = ax.get_lines()
+    np.testing.assert_allclose(line.get_ydata(), [1e-3, 1e-6, 0.0], rtol=1e-9, atol=0)
+    assert (ax.get_xscale(), ax.get_yscale(), legend(ax)) == ("log", "log", ["mine"])
+    plot.errors(LINE, LINE.encode, positions, ax=ax)
+    assert legend(ax) == ["mine", "encode"]
+    assert 0 < ax.get_lines()[1].get_ydata().max() < 2**-24
+    assert labels(ax) == ("position", "largest error")
+
+
+def test_errors_of_float32_programs():
+    ax = plot.errors(LINE)
+    single, own = ax.get_lines()
+    assert legend(ax) == ["angles in float32", "posenc_fast"]
+    positions = single.get_xdata()
+    assert (positions[0], positions[-1]) == (1, 2e13)
+    assert own.get_ydata().max() < 2**-24
+    # half a unit in the last place of the position, and of the product
+    assert 0.01 < single.get_ydata()[np.searchsorted(positions, 1e6)] < 0.1
+    np.testing.assert_allclose(
+        single.get_ydata()[0],
+        np.abs(
+            LINE.encode(np.arange(1, 5), precision="float32") - LINE.encode(np.arange(1, 5), dtype=np.float64)
+        ).max(),
+    )
+
+
+@pytest.mark.parametrize("drawing", OF_ONE_AXIS)
+def test_rotary_encodings_in_functions_of_encodings(drawing):
+    drawn = getattr(plot, drawing)("llama")
+    title = (drawn if drawing != "shift" else drawn[0]).get_title()
+    if drawing != "errors":
+        assert "llama, 64 pairs" in title
+    if drawing == "heatmap":
+        np.testing.assert_array_equal(shown(drawn), np.hstack(pf.presets.llama().tables(100)))
+    if drawing == "wavelengths":
+        (dots,) = drawn.get_lines()
+        np.testing.assert_allclose(dots.get_ydata(), 2 * np.pi / pf.presets.llama().frequencies)
+        assert drawn.get_xlabel() == "pair"
 
 
 def test_clocks():
@@ -220,10 +520,22 @@ def test_wide_matrices_are_shown_in_part(layout):
     whole = encoding.transition_matrix(10)
     for place, column in zip(places, columns, strict=True):
         assert shown[int(place), int(place)] == whole[column, column]
-    assert ax.get_title().endswith("32 of 128 columns")
+    assert ax.get_xlabel() == "column\n(every 4th frequency)"
 
 
 @pytest.mark.parametrize("drawing", DRAWINGS)
+def test_titles_of_their_own(drawing):
+    drawn = getattr(plot, drawing)(subject(drawing), title="Mine")
+    assert (drawn if drawing != "shift" else drawn[0]).get_title() == "Mine"
+
+
+@pytest.mark.parametrize("drawing", ["angles", "grid", "heatmap", "rotary", "shift"])
+def test_colours_of_their_own(drawing):
+    drawn = getattr(plot, drawing)(subject(drawing), cmap="cividis")
+    assert (drawn if drawing != "shift" else drawn[0]).get_images()[0].get_cmap().name == "cividis"
+
+
+@pytest.mark.parametrize("drawing", [drawing for drawing in OF_ONE_AXIS if drawing != "errors"])
 def test_titles_say_which_encoding(drawing):
     def title(what):
         plt.close("all")
@@ -240,9 +552,13 @@ def test_titles_say_which_encoding(drawing):
     assert "\n" not in title(long)
 
 
+@pytest.mark.parametrize("size", [(6.4, 4.8), (3, 2.2)], ids=str)
 @pytest.mark.parametrize("drawing", DRAWINGS)
-def test_nothing_is_cut_off(drawing):
-    drawn = getattr(plot, drawing)("tensor2tensor")
+def test_nothing_is_cut_off(drawing, size):
+    preset = {"frequencies": "llama3", "rotary": "llama3", "grid": "mae"}.get(drawing, "tensor2tensor")
+    if drawing != "shift":
+        plt.figure(figsize=size)
+    drawn = getattr(plot, drawing)(preset)
     figure = (drawn if drawing != "shift" else drawn[0]).figure
     figure.canvas.draw()
     # saved as it is: half a pixel is no loss
@@ -259,8 +575,8 @@ def test_times_are_labelled_as_times():
     assert [text.get_text() for text in axes.get_yticklabels()] == ["0", "1.5"]
     parts = plot.shift(LINE, 20, np.timedelta64(2, "m"))
     assert [ax.get_title() for ax in parts[1:]] == [
-        "transition matrix of 2 minutes",
-        "table times matrix: moved by 2 minutes",
+        "× transition matrix of 2 minutes",
+        "= table moved by 2 minutes",
     ]
     assert parts[2].get_ylim() == (139.5, 119.5)
 
@@ -276,10 +592,12 @@ def test_presets_and_places(drawing):
         assert draw("whisper", d_model=16, axes=axes).tolist() == axes.tolist()
         assert draw(pf.presets.whisper(16))[0].figure is not figure
     else:
-        assert draw("whisper", d_model=16, ax=axes[1]) is axes[1]
+        options = {} if drawing in ("frequencies", "rotary") else {"d_model": 16}
+        preset = {"frequencies": "llama3", "rotary": "llama3", "grid": "mae"}.get(drawing, "whisper")
+        assert draw(preset, ax=axes[1], **options) is axes[1]
         assert not axes[0].has_data()
         other = plt.figure()
-        assert draw(pf.presets.whisper(16)).figure is other
+        assert draw(pf.presets.get(preset)(*options.values())).figure is other
     figure.canvas.draw()
 
 
@@ -297,7 +615,43 @@ def test_presets_and_places(drawing):
         (lambda: plot.sinusoids(LINE, start="x"), TypeError, ["start must be a real number, not 'x'"]),
         (lambda: plot.sinusoids(LINE, start=None), TypeError, ["start must be a real number, not None"]),
         (lambda: plot.sinusoids(LINE, start=np.datetime64("2026-01-01")), TypeError, ["start must be", "2026-01-01"]),
-        (lambda: plot.heatmap(LINE, 10**13), MemoryError, ["(10000000000000, 12)", "float32"]),
+        (lambda: plot.heatmap(LINE, positions=[]), ValueError, ["positions", "(0,)", "at least one"]),
+        (lambda: plot.heatmap(LINE, positions=[[1, 2]]), ValueError, ["positions", "(1, 2)"]),
+        (lambda: plot.heatmap(LINE, positions=[np.nan, np.inf]), ValueError, ["positions", "no number"]),
+        (lambda: plot.heatmap(LINE, positions=[1], step=2), ValueError, ["step=2", "positions"]),
+        (lambda: plot.heatmap(LINE, step=0), ValueError, ["step=0"]),
+        (lambda: plot.heatmap(LINE, start=np.nan), ValueError, ["start", "nan"]),
+        (lambda: plot.heatmap(LINE, cmap="RdBo"), ValueError, ["cmap='RdBo'", "RdBu"]),
+        (lambda: plot.heatmap("flux"), ValueError, ["3 axes", "rotary"]),
+        (lambda: plot.heatmap("mochi"), ValueError, ["encoding='mochi'", "needs pos_frequencies"]),
+        (
+            lambda: plot.heatmap(pf.Rotary(8, scaling={"rope_type": "xpos", "scale_base": 512})),
+            ValueError,
+            ["xpos", "rotary"],
+        ),
+        (lambda: plot.sinusoids(LINE, columns=[]), ValueError, ["columns"]),
+        (lambda: plot.clocks(LINE, []), ValueError, ["positions"]),
+        (lambda: plot.clocks(LINE, range(1000)), ValueError, ["6 x 1,000 clocks", "2000"]),
+        (lambda: plot.similarity(LINE, np.nan), ValueError, ["position", "nan"]),
+        (lambda: plot.similarity(pf.Encoding([1.0])), ValueError, ["position 0", "zeros"]),
+        (lambda: plot.rotary(LINE), TypeError, ["rotary", "an Encoding", "angles"]),
+        (lambda: plot.rotary("whisper"), TypeError, ["rotary", "an Encoding"]),
+        (lambda: plot.rotary(7), TypeError, ["rotary", "int"]),
+        (lambda: plot.rotary(ROTARY, positions=[[1, 2]]), ValueError, ["positions", "(1, 2)"]),
+        (lambda: plot.decay(ROTARY, 1), ValueError, ["distance", "1"]),
+        (lambda: plot.decay(ROTARY, 2**63), ValueError, ["distance", "2^62"]),
+        (lambda: plot.decay(pf.Encoding([1.0], amplitudes=0.0)), ValueError, ["zeros"]),
+        (lambda: plot.frequencies("flux"), ValueError, ["original"]),
+        (lambda: plot.frequencies(ROTARY, "llama"), ValueError, ["(6,)", "(64,)"]),
+        (lambda: plot.grid(LINE), ValueError, ["1 axes", "two"]),
+        (lambda: plot.grid(PLANE, 14), ValueError, ["shape", "14"]),
+        (lambda: plot.grid(PLANE, (0, 3)), ValueError, ["shape[0]", "0"]),
+        (lambda: plot.grid(PLANE, (3, 3), (1, 3)), ValueError, ["patch=(1, 3)", "(3, 3)"]),
+        (lambda: plot.errors(LINE, np.zeros((3, 12))), ValueError, ["positions"]),
+        (lambda: plot.errors(LINE, np.zeros((3, 12)), [1, 2]), ValueError, ["(3, 12)", "(2, 12)"]),
+        (lambda: plot.errors(LINE, lambda p: p), ValueError, ["(160,)", "(160, 12)"]),
+        (lambda: plot.errors(LINE, np.full((2, 12), np.nan), [1, 2]), ValueError, ["NaN"]),
+        (lambda: plot.errors(LINE, np.zeros((0, 12)), []), ValueError, ["positions", "(0,)"]),
         (lambda: plot.shift(LINE, offset="x"), TypeError, ["offset", "'x'"]),
         (lambda: plot.similarity(LINE, span=0), ValueError, ["span", "0"]),
         (lambda: plot.clocks(LINE, pairs=0), ValueError, ["pairs", "0"]),
@@ -318,7 +672,12 @@ def test_errors(call, error, words):
 @pytest.mark.parametrize("drawing", DRAWINGS)
 def test_command(drawing, tmp_path, capsys):
     target = tmp_path / "figure.png"
-    assert main(["plot", drawing, "16", "-o", str(target), "--dpi", "50"]) == 0
+    preset = {
+        "frequencies": ["--preset", "llama3"],
+        "rotary": ["--preset", "llama3"],
+        "grid": ["16", "--preset", "mae"],
+    }
+    assert main(["plot", drawing, *preset.get(drawing, ["16"]), "-o", str(target), "--dpi", "50"]) == 0
     assert capsys.readouterr().out == f"wrote {target}: {drawing}, {target.stat().st_size} bytes\n"
     pixels = plt.imread(target)
     assert pixels.shape == ((175, 600, 4) if drawing == "shift" else (210, 350, 4))
@@ -340,7 +699,34 @@ def test_command_takes_the_options_of_its_kind(tmp_path, monkeypatch):
     assert main(["plot", "heatmap", "8", "--preset", "whisper", "--set", "max_timescale=9", "-o", target]) == 0
     assert seen["what"] == pf.presets.whisper(8, max_timescale=9.0)
     assert main(["plot", "heatmap", "--preset", "diffwave", "-o", target]) == 0
-    assert seen["what"] == pf.presets.diffwave()
+    assert seen["what"] == "diffwave"
+    assert main(["plot", "heatmap", "--preset", "llama", "--set", "head_dim=16", "-o", target]) == 0
+    assert seen["what"] == pf.presets.llama(16)
+
+
+def test_command_takes_dates(tmp_path, monkeypatch):
+    seen = {}
+    monkeypatch.setattr(
+        plot,
+        "heatmap",
+        lambda what, *, positions=None, title=None, cmap=None, d_model=1, ax=None: seen.update(locals()),
+    )
+    positions = ["2026-01-01", "2026-01-01T12:30", "2026-01-02T00:00+01:00"]
+    target = str(tmp_path / "a.svg")
+    words = ["--title", "A day", "--cmap", "cividis"]
+    assert main(["plot", "heatmap", "8", "--positions", *positions, *words, "-o", target]) == 0
+    np.testing.assert_array_equal(LINE.encode(seen["positions"]), LINE.encode([1767225600, 1767270600, 1767308400]))
+    assert (seen["title"], seen["cmap"]) == ("A day", "cividis")
+    assert main(["plot", "heatmap", "8", "--positions", "0", "-1.5", "-o", target]) == 0
+    assert seen["positions"] == [0, -1.5]
+
+
+def test_command_draws_patches(tmp_path, monkeypatch):
+    seen = {}
+    monkeypatch.setattr(plot, "grid", lambda what, shape, patch, *, d_model=1, ax=None: seen.update(locals()))
+    words = ["--preset", "mae", "--shape", "6", "8", "--patch", "4", "1", "-o", str(tmp_path / "a.svg")]
+    assert main(["plot", "grid", "16", *words]) == 0
+    assert (seen["what"], seen["d_model"], seen["shape"], seen["patch"]) == ("mae", 16, [6, 8], [4, 1])
 
 
 @pytest.mark.parametrize(
@@ -363,10 +749,15 @@ def test_command_takes_the_options_of_its_kind(tmp_path, monkeypatch):
         (["shift", "8", "-o", "a.png", "--offset", "-9007199254740994"], ["--offset -9007199254740994 is beyond 2^53"]),
         (["similarity", "8", "-o", "a.png", "--position", "inf"], ["--position must be a finite number, not inf"]),
         (["clocks", "8", "-o", "a.png", "--positions", "1", "nan"], ["--positions must be a finite number, not nan"]),
-        (
-            ["heatmap", "8", "-o", "a.png", "--length", "100000000000000"],
-            ["out of memory: Unable to allocate", "iB for length=100000000000000 and d_model=8"],
-        ),
+        (["clocks", "8", "-o", "a.png", "--positions", "soon"], ["--positions", "'soon'", "ISO date"]),
+        (["clocks", "8", "-o", "a.png", "--positions", "1", "2026-01-01"], ["positions"]),
+        (["heatmap", "8", "-o", "a.png", "--cmap", "virids"], ["'virids'", "viridis"]),
+        (["rotary", "8", "-o", "a.png"], ["rotary", "--preset"]),
+        (["rotary", "-o", "a.png", "--preset", "whisper"], ["rotary", "an Encoding"]),
+        (["rotary", "64", "-o", "a.png", "--preset", "llama"], ["'llama' has heads of 128 values, not 64"]),
+        (["heatmap", "-o", "a.png", "--preset", "mochi"], ["needs pos_frequencies", "--set pos_frequencies=VALUE"]),
+        (["grid", "8", "-o", "a.png"], ["1 axes", "two"]),
+        (["grid", "8", "-o", "a.png", "--preset", "mae", "--shape", "3"], ["--shape", "2"]),
         (["pie", "8", "-o", "a.png"], ["pie", "heatmap"]),
         (["heatmap", "0", "-o", "a.png"], ["d_model", "0"]),
     ],

@@ -264,7 +264,7 @@ def test_pictures_of_wide_encodings_show_whole_pairs(d, layout):
         assert "96 columns, positions" in text
     else:
         nth = {128: "2nd", 130: "2nd", 192: "2nd", 512: "6th", 768: "8th", 4096: "43rd"}[d]
-        assert f"{len(columns)} of {d} columns (those of every {nth} frequency), positions 0 to 47" in text
+        assert f"{len(columns)} of {d} columns (every {nth} frequency), positions 0 to 47" in text
 
 
 def test_pictures_of_columns_without_partners_show_neighbours():
@@ -274,7 +274,7 @@ def test_pictures_of_columns_without_partners_show_neighbours():
     np.testing.assert_array_equal(pixels(encoding._repr_html_()), pixels(taken(encoding, columns)._repr_html_()))
     assert "96 of 192 columns (two of every 4 columns)" in encoding._repr_html_()
     same = pf.Encoding(np.ones(1000))
-    assert "91 of 1000 columns (every 11th)" in same._repr_html_()
+    assert "91 of 1000 columns (every 11th column)" in same._repr_html_()
 
 
 def test_pictures_of_periods_show_a_turn_of_the_longest():

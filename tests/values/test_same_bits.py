@@ -40,7 +40,9 @@ ALLOWED = {
     "_numbers/doubles.py": "powers of Decimals",
     "_numbers/schedule.py": "a rough size, before a closer look",
     "_rotary/scaling.py": "powers of Decimals",
-    "plot.py": "pictures",
+    "plot/_curves.py": "pictures",
+    "plot/_likeness.py": "pictures",
+    "plot/_tables.py": "pictures",
     "reference.py": "powers of Decimals, and the tutorials' programs",
 }
 

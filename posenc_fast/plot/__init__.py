@@ -1,0 +1,41 @@
+"""Pictures of encodings, with matplotlib: look before you believe.
+
+Each function takes an Encoding or a Rotary, or the name of a preset, and draws into the Axes that it is given, or into
+the current ones. Every colour is the value of one column at one position: of what has more rows or columns than the
+picture has room for, some are drawn, and the labels say which. On the command line: ``posenc-fast plot KIND -o FILE``.
+"""
+
+from __future__ import annotations
+
+try:
+    import matplotlib.pyplot as _  # noqa: F401
+except ImportError as error:
+    raise ImportError("posenc_fast.plot needs matplotlib: pip install matplotlib") from error
+
+from ._clocks import clocks
+from ._curves import errors, frequencies, sinusoids, wavelengths
+from ._likeness import decay, grid, similarity
+from ._tables import angles, heatmap, rotary, shift
+
+__all__ = [
+    "angles",
+    "clocks",
+    "decay",
+    "errors",
+    "frequencies",
+    "grid",
+    "heatmap",
+    "rotary",
+    "shift",
+    "similarity",
+    "sinusoids",
+    "wavelengths",
+]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+for _name in __all__:
+    globals()[_name].__module__ = __name__

@@ -1,0 +1,151 @@
+"""Axes, and what all drawings do with them: colours, labels that fit, pictures of matrices, curves with a legend."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+import numpy.typing as npt
+from matplotlib import colormaps
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from .._numbers.names import meant
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = [
+    "CYCLIC",
+    "LIKENESS",
+    "SIGNED",
+    "Parts",
+    "axes_of",
+    "curve",
+    "line_colour",
+    "name_axes",
+    "new_figure",
+    "picture",
+    "readable",
+    "room",
+    "ticks_that_fit",
+    "turns_bar",
+]
+
+# zero is white, what is positive warm; red and blue are told apart by everybody
+SIGNED = "RdBu_r"
+# the colours of a circle, light at an angle of zero
+CYCLIC = "twilight_shifted"
+LIKENESS = "viridis"
+# Okabe and Ito's, which everybody tells apart, but for yellow and black; all can be seen on white and on black
+_COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00")
+_MARKERS = ".x+^vs"
+# rows or columns of a picture at most, and of a pixel of its Axes, which shrink beside a bar of colours
+_MOST_CELLS, _LEAST_CELLS, _CELLS_A_PIXEL = 256, 16, 0.7
+# inches that the label of a tick takes
+_LABEL = 0.5
+
+
+class Parts(np.ndarray[Any, Any]):
+    """An array of Axes that a notebook prints as one line."""
+
+    def __repr__(self) -> str:
+        return f"<{self.size} Axes>"
+
+
+def new_figure(parts: int) -> Any:
+    """Return a figure that needs no screen, and its Axes."""
+    figure = Figure(figsize=(7, 4.2) if parts == 1 else (4 * parts, 3.5), layout="constrained")
+    return figure, figure.subplots(1, parts)
+
+
+def axes_of(ax: Axes | None) -> Axes:
+    """Return the Axes to draw into: the current ones if None are given."""
+    if ax is not None:
+        return ax
+    axes: Axes = plt.gca()
+    figure = plt.gcf()
+    if figure.get_layout_engine() is None and figure.axes == [axes]:
+        # or labels beside the Axes are cut off where a figure is saved
+        figure.set_layout_engine("constrained")
+    return axes
+
+
+def room(axes: Axes) -> tuple[int, int]:
+    """Return how many rows and columns of a matrix can be seen, each with pixels of its own."""
+    box = axes.get_window_extent()
+    rows, columns = (int(_CELLS_A_PIXEL * pixels) for pixels in (box.height, box.width))
+    return max(_LEAST_CELLS, min(_MOST_CELLS, rows)), max(_LEAST_CELLS, min(_MOST_CELLS, columns))
+
+
+def ticks_that_fit(axes: Axes, count: int, most: int | None = None) -> npt.NDArray[np.intp]:
+    """Return which of ``count`` places along x get a label, at equal distances, so that no two labels overlap."""
+    inches = axes.get_window_extent().width / axes.figure.dpi
+    fit = max(2, int(inches / _LABEL))
+    fit = fit if most is None else min(fit, most)
+    return np.arange(0, count, -(-count // fit))
+
+
+def name_axes(axes: Axes, title: str, xlabel: str, ylabel: str) -> None:
+    """Write a title, in lines that fit the figure, and the labels of both axes."""
+    axes.set_title(title, fontsize="medium", wrap=True)
+    axes.set(xlabel=xlabel, ylabel=ylabel)
+
+
+def readable(number: float) -> str:
+    """Return three digits, and all those before the point."""
+    return f"{number:.3g}" if number < 1000 else f"{number:,.0f}"
+
+
+def picture(
+    axes: Axes,
+    values: npt.NDArray[Any],
+    *,
+    columns: tuple[float, float],
+    rows: tuple[float, float],
+    limits: tuple[float, float],
+    cmap: str,
+) -> Any:
+    """Draw a matrix: rows downwards, columns to the right, each from one edge to the other of the pair."""
+    if cmap not in colormaps:
+        raise ValueError(f"cmap={cmap!r} is no name of matplotlib's colours{meant(cmap, colormaps)}")
+    # the current Axes may have another scale, of curves that were drawn before
+    axes.set(xscale="linear", yscale="linear")
+    for axis, (first, last), count in ((axes.xaxis, columns, values.shape[1]), (axes.yaxis, rows, values.shape[0])):
+        # edges of what lies at whole numbers are halves
+        whole = (first + 0.5) % 1 == 0 and abs(last - first) >= count
+        axis.set_major_locator(MaxNLocator("auto", steps=[1, 2, 5, 10], integer=whole))
+    return axes.imshow(
+        values,
+        cmap=cmap,
+        vmin=limits[0],
+        vmax=limits[1],
+        aspect="auto",
+        # a mean of cells would be a value that is nowhere
+        interpolation="nearest",
+        extent=(*columns, rows[1], rows[0]),
+    )
+
+
+def turns_bar(axes: Axes, image: Any) -> None:
+    """Put the bar of colours of an angle beside the Axes."""
+    bar = axes.figure.colorbar(image, ax=axes, label="angle (radians)", ticks=[-np.pi, -np.pi / 2, 0, np.pi / 2, np.pi])
+    bar.ax.set_yticklabels(["← −π", "↓ −π/2", "→ 0", "↑ π/2", "← π"])
+
+
+def line_colour(number: int) -> str:
+    return _COLOURS[number % len(_COLOURS)]
+
+
+def curve(axes: Axes, x: Any, y: Any, label: str, title: str | None, *, dots: bool = False, **style: Any) -> None:
+    """Draw one more curve, or dots; a title says whose it is, a legend where there are several."""
+    drawn = sum(not str(line.get_label()).startswith("_") for line in axes.get_lines())
+    shape = {"linestyle": "", "marker": _MARKERS[drawn % len(_MARKERS)]} if dots else {"linewidth": 1.5}
+    axes.plot(x, y, color=line_colour(drawn), label=label, **(shape | style))
+    if drawn:
+        # a legend says what a title cannot
+        axes.legend(fontsize="small")
+        label = ""
+    axes.set_title(label if title is None else title, fontsize="medium", wrap=True)
+    axes.grid(alpha=0.3)

@@ -1,0 +1,125 @@
+"""Pairs of columns as the hands of clocks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+from matplotlib.patches import Circle
+
+from .._encoding.rows import encode
+from .._encoding.value import Encoding
+from .._numbers.arguments import count_of
+from .._numbers.formats import FLOAT64
+from .._positions.conversion import convert
+from .._rotary.value import Rotary
+from ._canvas import axes_of, line_colour, name_axes, ticks_that_fit
+from ._subjects import one_axis, text_of
+from ._tables import distinct_frequencies, hands, wavelength
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["clocks"]
+
+# from the middle of a clock to that of the next, at least; its radius is 1
+CLOCK = 2.5
+# clocks that anybody can tell apart
+MOST_CLOCKS = 2000
+
+
+def clocks(
+    encoding: Encoding | Rotary | str,
+    positions: Sequence[float] | npt.NDArray[np.datetime64] = (0, 1, 10, 100),
+    *,
+    pairs: int = 8,
+    d_model: int = 128,
+    title: str | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw pairs of columns as the hands of clocks: one row of clocks a position, one column a frequency.
+
+    Parameters
+    ----------
+    encoding, d_model, title, ax
+        As in `heatmap`.
+    positions : sequence of float, or of datetime64
+        What time the clocks show.
+    pairs : int
+        How many frequencies at most, equally spaced among all, the fastest first.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Raises
+    ------
+    TypeError, ValueError
+        As for `heatmap`, and for more than 2000 clocks.
+
+    Notes
+    -----
+    A hand's angle is ``position * frequency``, counted from the right and upwards: its height is the sine column, its
+    width the cosine column. A missing position has clocks without hands.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> from posenc_fast import plot
+    >>> ax = plot.clocks(pf.sinusoidal(6), [0, 1, 2])
+    >>> [text.get_text() for text in ax.get_xticklabels()]
+    ['6.28', '135', '2,916']
+    """
+    name, encoding = one_axis(encoding, d_model)
+    most = count_of(pairs, "pairs", 1)
+    converted = convert(positions, 1)
+    every = distinct_frequencies(encoding)
+    columns, rows = min(most, len(every)), len(converted)
+    if not rows:
+        raise ValueError("positions must have at least one, for a row of clocks")
+    if columns * rows > MOST_CLOCKS:
+        raise ValueError(f"pairs and positions make {columns:,} x {rows:,} clocks, but the most is {MOST_CLOCKS}")
+    frequencies = every[np.linspace(0, len(every) - 1, columns).round().astype(int)]
+    pointed = encode(hands(frequencies)._plans, converted, FLOAT64.stored)
+    axes = axes_of(ax)
+    across, down = _spacing(axes, columns, rows)
+    for i, row in enumerate(pointed.reshape(rows, columns, 2)):
+        for j, (up, right) in enumerate(row):
+            x, y = across * j, -down * i
+            axes.add_patch(Circle((x, y), 1.0, fill=False, color="0.6"))
+            # a dot at the end of the hand
+            axes.plot(
+                [x, x + right],
+                [y, y + up],
+                color=line_colour(0),
+                linewidth=2,
+                solid_capstyle="round",
+                marker="o",
+                markersize=3.5,
+                markevery=[1],
+            )
+    labelled = ticks_that_fit(axes, columns)
+    axes.set_xticks(across * labelled, [wavelength(w) for w in frequencies[labelled]])
+    flat = converted.select(np.s_[...]) if converted.shape == (rows,) else converted.rows(slice(None))
+    each = np.asarray(positions).reshape(-1)
+    axes.set_yticks(-down * np.arange(rows), [text_of(each, flat, row) for row in range(rows)])
+    name_axes(
+        axes,
+        f"{name}: {columns} of {len(every)} pairs" if title is None else title,
+        "wavelength (positions)",
+        "position",
+    )
+    axes.set(aspect="equal", xlim=(-across / 2, across * (columns - 0.5)), ylim=(-down * (rows - 0.5), down / 2))
+    axes.spines[:].set_visible(False)
+    axes.tick_params(length=0)
+    return axes
+
+
+def _spacing(axes: Axes, columns: int, rows: int) -> tuple[float, float]:
+    """Return distances of the clocks that fill the Axes, whatever their shape is."""
+    box = axes.get_window_extent()
+    wide, high = CLOCK * columns, CLOCK * max(rows, 1)
+    shape = box.height / box.width if box.width > 0 else high / wide
+    return CLOCK * max(1.0, high / (wide * shape)), CLOCK * max(1.0, wide * shape / high)

@@ -1,0 +1,358 @@
+"""Curves and dots: columns, wavelengths, what a scaling does to each pair, and errors against position."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
+
+from .._encoding.picture import ordinal
+from .._encoding.rows import encode
+from .._encoding.value import Encoding
+from .._numbers.arguments import count_of
+from .._numbers.formats import FLOAT32, FLOAT64
+from .._positions.conversion import convert
+from .._rotary.value import Rotary
+from ._canvas import axes_of, curve, line_colour, name_axes
+from ._subjects import Rows, affordable, every_nth, one_axis, preset_or_value, rotary_of
+from ._tables import wavelength
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["errors", "frequencies", "sinusoids", "wavelengths"]
+
+# dots and points of a curve at most, and turns that can be told apart
+_DOTS, _POINTS, _TURNS = 500, 4000, 60
+# inches of Axes that leave room for a legend beside the curves
+_WIDE = 3.5
+# places of the curve of errors at most and at least, positions at each, and values of a block of rows
+_PLACES, _LEAST_PLACES, _NEIGHBOURS, _BLOCK = 40, 10, 4, 1 << 20
+
+
+def sinusoids(
+    encoding: Encoding | Rotary | str,
+    length: int = 50,
+    *,
+    columns: Sequence[int] | None = None,
+    start: float = 0,
+    step: float | None = None,
+    d_model: int = 128,
+    title: str | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw some columns against position, as curves, with a dot at every position; the legend has their wavelengths.
+
+    Parameters
+    ----------
+    encoding, length, start, step, d_model, title, ax
+        As in `heatmap`.
+    columns : sequence of int, optional
+        Which columns; if not given four whose wavelengths are spread over those that can be seen.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Raises
+    ------
+    TypeError, ValueError
+        As for `heatmap`.
+
+    Notes
+    -----
+    More than 500 positions have no dots. A column that turns more than 60 times is drawn as a band between its least
+    and its largest value, and not as a curve.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> from posenc_fast import plot
+    >>> import matplotlib.pyplot as plt
+    >>> _, ax = plt.subplots()
+    >>> ax = plot.sinusoids(pf.sinusoidal(8), columns=[0, 1], ax=ax)
+    >>> [text.get_text() for text in ax.get_legend().get_texts()]
+    ['column 0: 6.28', 'column 1: 6.28']
+    """
+    name, encoding = one_axis(encoding, d_model)
+    rows = Rows(encoding, length, None, start, step)
+    first, last = rows.edges()
+    chosen = _spread(encoding, abs(last - first)) if columns is None else [count_of(c, "columns", 0) for c in columns]
+    if not chosen:
+        raise ValueError("columns must have at least one")
+    if max(chosen) >= encoding.d_model:
+        raise ValueError(f"columns has {max(chosen)}, but the encoding has columns 0 to {encoding.d_model - 1}")
+    some = encoding._of(encoding._sinusoids.take(chosen))
+    dots = rows.shown(_DOTS)
+    at, values = dots.positions.rounded(), encode(some._plans, dots.positions, FLOAT32.stored)
+    fine = np.linspace(first, last, min(20 * rows.count, _POINTS))
+    smooth = some.encode(fine)
+    axes = axes_of(ax)
+    for i, c in enumerate(chosen):
+        label, colour = f"column {c}: {wavelength(encoding.frequencies[c])}", line_colour(i)
+        if _TURNS * encoding.wavelengths[c] < abs(last - first):
+            reach = abs(float(encoding.amplitudes[c]))
+            axes.fill_between([first, last], -reach, reach, color=colour, alpha=0.3, label=label)
+            continue
+        axes.plot(fine, smooth[:, i], label=label, color=colour, linewidth=1.2)
+        if not dots.note:
+            axes.plot(at, values[:, i], ".", color=colour, markersize=5)
+    name_axes(axes, name if title is None else title, "position", "value")
+    # beside the curves, which fill all there is between the axes, or above them
+    inches = axes.get_window_extent().width / axes.figure.dpi
+    axes.xaxis.set_major_locator(MaxNLocator(max(2, min(9, int(inches / 0.8))), steps=[1, 2, 5, 10]))
+    wide = inches >= _WIDE
+    place: dict[str, Any] = (
+        {"loc": "upper left", "bbox_to_anchor": (1.01, 1)} if wide else {"loc": "lower left", "mode": "expand"}
+    )
+    if not wide:
+        place |= {"bbox_to_anchor": (0, 1.01, 1, 0.1), "ncols": 2, "fontsize": "x-small"}
+        axes.set_title(axes.get_title(), fontsize="medium", wrap=True, pad=10 + 12 * -(-len(chosen) // 2))
+    axes.legend(title="wavelength\n(positions)" if wide else None, frameon=False, borderaxespad=0, **place)
+    return axes
+
+
+def _spread(encoding: Encoding, reach: float) -> list[int]:
+    """Return one column of each of four frequencies, from the highest to one of which half a period can be seen."""
+    lengths = np.abs(encoding.wavelengths)
+    _, first = np.unique(lengths, return_index=True)
+    # the fastest that are curves, and not bands
+    least = reach / _TURNS
+    seen = [c for c in first.tolist() if least <= lengths[c] <= 2 * reach + 2] or first[:1].tolist()
+    places = np.linspace(0, len(seen) - 1, min(4, len(seen))).round().astype(int)
+    return [seen[i] for i in places]
+
+
+def wavelengths(
+    encoding: Encoding | Rotary | str,
+    *,
+    d_model: int = 128,
+    label: str | None = None,
+    title: str | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw the wavelength of every column, or of every pair of a Rotary, on a logarithmic scale.
+
+    Parameters
+    ----------
+    encoding, d_model, title, ax
+        As in `heatmap`; called again with the same Axes, it draws one more row of dots.
+    label : str, optional
+        Name of the dots in the legend; that of the encoding if not given.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Raises
+    ------
+    TypeError, ValueError
+        As for `heatmap`.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> from posenc_fast import plot
+    >>> plot.wavelengths(pf.sinusoidal(64)).get_yscale()
+    'log'
+    """
+    name, value = preset_or_value(encoding, d_model)
+    rates = np.abs(value.frequencies)
+    if rates.ndim != 1:
+        raise ValueError(f"encoding has {value.ndim} axes, but must have one; draw the encoding of each axis")
+    axes = axes_of(ax)
+    nth = every_nth(len(rates), _POINTS)
+    # what stands has no wavelength
+    turning = np.flatnonzero(rates[::nth] > 0) * nth
+    curve(axes, turning, 2 * np.pi / rates[turning], name if label is None else label, title, dots=True, markersize=5)
+    columns = len(rates)
+    axes.set_xlim(-0.5 - 0.02 * columns, columns - 0.5 + 0.02 * columns)
+    note = f"\n(every {ordinal(nth)})" if nth > 1 else ""
+    unit = "pair" if isinstance(value, Rotary) else "column"
+    axes.set(yscale="log", xlabel=f"{unit}{note}", ylabel="wavelength (positions)")
+    return axes
+
+
+def frequencies(
+    rotary: Rotary | str,
+    original: Rotary | str | None = None,
+    *,
+    label: str | None = None,
+    title: str | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw by what a scaling slows each pair: the frequency without it, divided by the frequency with it.
+
+    Parameters
+    ----------
+    rotary : Rotary or str
+        With a scaling, or the name of a preset; called again with the same Axes, it draws one more curve.
+    original : Rotary or str, optional
+        The rotary encoding that it is compared with, of as many pairs; if not given, that of the same base without the
+        scaling.
+    label : str, optional
+        Name of the curve in the legend; that of the rotary encoding if not given.
+    title, ax
+        As in `heatmap`.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Raises
+    ------
+    TypeError, ValueError
+        As for `heatmap`; and when the frequencies come from no base, and no original is given.
+
+    Notes
+    -----
+    Pairs that stand, with a frequency of zero, are not drawn.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> from posenc_fast import plot
+    >>> ax = plot.frequencies("llama3")
+    >>> ax.get_lines()[-1].get_ydata()[[0, -1]].round(6).tolist()
+    [1.0, 8.0]
+    """
+    name, scaled = rotary_of(rotary)
+    plain = _original(scaled) if original is None else rotary_of(original, "original")[1]
+    new, old = (np.abs(each.frequencies) for each in (scaled, plain))
+    if new.ndim != 1 or new.shape != old.shape:
+        raise ValueError(
+            f"rotary has frequencies of shape {new.shape}, original {old.shape}; both must have one a pair"
+        )
+    turning = np.flatnonzero((new > 0) & (old > 0))
+    if not len(turning):
+        raise ValueError("rotary has no pair that turns")
+    slowed = old[turning] / new[turning]
+    axes = axes_of(ax)
+    curve(axes, turning, slowed, name if label is None else label, title, marker=".", markersize=4)
+    axes.set_yscale("log", base=2)
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.yaxis.set_minor_locator(NullLocator())
+    axes.set(xlabel="pair", ylabel="times slower")
+    drawn = np.concatenate([np.asarray(line.get_ydata()) for line in axes.get_lines()])
+    drawn = np.log2(drawn[drawn > 0])
+    # whole powers of two, which have ticks
+    axes.set_ylim(2 ** np.floor(drawn.min() - 0.2), 2 ** np.ceil(drawn.max() + 0.2))
+    return axes
+
+
+def _original(rotary: Rotary) -> Rotary:
+    if rotary.base is None:
+        raise ValueError("rotary has frequencies of its own and no base: give the original that it is compared with")
+    return Rotary(rotary.head_dim, base=rotary.base, rotary_dim=rotary.rotary_dim)
+
+
+def errors(
+    encoding: Encoding | Rotary | str,
+    values: Callable[[npt.NDArray[Any]], npt.ArrayLike] | npt.ArrayLike | None = None,
+    positions: npt.ArrayLike | None = None,
+    *,
+    d_model: int = 128,
+    label: str | None = None,
+    title: str | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw the largest error of a row's values against its position.
+
+    Parameters
+    ----------
+    encoding, d_model, title, ax
+        As in `heatmap`: its exact values are those that others are compared with. Called again with the same Axes, it
+        draws one more curve.
+    values : callable or array_like, optional
+        A function of an array of positions that returns their rows, or the rows of ``positions``. If not given, two
+        curves: the encoding's own values in float32, and those of programs that compute angles in float32.
+    positions : array_like, optional
+        Which positions; if not given, whole numbers from 1 to 2e13 in steps that grow with them. An array of values
+        needs them.
+    label : str, optional
+        Name of the curve in the legend.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Raises
+    ------
+    TypeError, ValueError
+        As for `heatmap`; when the rows have another shape, or no value is a number.
+
+    Notes
+    -----
+    Exact values are computed in float64, to a unit in its last place; errors below 1e-15 are those of this comparison.
+    A position whose error is zero has no dot on the logarithmic scale.
+
+    Examples
+    --------
+    >>> import numpy as np, posenc_fast as pf
+    >>> from posenc_fast import plot
+    >>> def tutorial(positions):
+    ...     angles = positions[:, np.newaxis] * np.float32(100.0) ** (-np.arange(2, dtype=np.float32) / 2)
+    ...     return np.stack([np.sin(angles), np.cos(angles)], axis=2).reshape(-1, 4)
+    >>> ax = plot.errors(pf.sinusoidal(4, base=100.0), tutorial, label="the tutorial's")
+    >>> ax.get_ylabel()
+    'largest error'
+    """
+    name, encoding = one_axis(encoding, d_model)
+    if positions is None:
+        if values is not None and not callable(values):
+            raise ValueError("values is an array, so positions must say which its rows are")
+        starts = (
+            np.geomspace(1, 2e13, affordable(_NEIGHBOURS * encoding.d_model, _PLACES, _LEAST_PLACES))
+            .round()
+            .astype(np.int64)
+        )
+        each: Any = (starts[:, np.newaxis] + np.arange(_NEIGHBOURS)).reshape(-1)
+        neighbours = _NEIGHBOURS
+    else:
+        each, neighbours = positions, 1
+    converted = convert(each, 1)
+    if len(converted.shape) != 1 or not len(converted):
+        raise ValueError(f"positions has shape {converted.shape}, but must have (n,), at least one")
+    if values is None:
+        curves = [
+            (_error(encoding, converted, encoding.encode(each, precision="float32")), "angles in float32"),
+            (_error(encoding, converted, encoding.encode(each)), "posenc_fast"),
+        ]
+    else:
+        rows = values(np.asarray(each)) if callable(values) else values
+        called = getattr(values, "__name__", "values") if callable(values) else "values"
+        curves = [(_error(encoding, converted, rows), called if label is None else label)]
+    at = converted.rounded().reshape(-1, neighbours)[:, 0]
+    axes = axes_of(ax)
+    for error, words in curves:
+        curve(axes, at, error.reshape(-1, neighbours).max(axis=1), words, None, marker=".")
+    axes.legend(fontsize="small")
+    lowest = [line.get_ydata() for line in axes.get_lines()]
+    if any((np.asarray(line) > 0).any() for line in lowest):
+        axes.set_yscale("log")
+    if at.min() > 0 and at.max() > 100 * at.min():
+        axes.set_xscale("log")
+    name_axes(axes, f"Errors of {name}" if title is None else title, "position", "largest error")
+    return axes
+
+
+def _error(encoding: Encoding, positions: Any, values: Any) -> npt.NDArray[np.float64]:
+    """Return the largest error of each row."""
+    rows = np.asarray(values)
+    if rows.shape != (len(positions), encoding.d_model) or rows.dtype.kind not in "fiu":
+        raise ValueError(
+            f"values have shape {rows.shape} and type {rows.dtype}, but must be numbers of shape "
+            f"({len(positions)}, {encoding.d_model}), a row for each position"
+        )
+    worst = np.empty(len(rows))
+    block = max(1, _BLOCK // encoding.d_model)
+    for first in range(0, len(rows), block):
+        part = slice(first, first + block)
+        exact = encode(encoding._plans, positions.rows(part), FLOAT64.stored)
+        worst[part] = np.abs(rows[part].astype(np.float64) - exact).max(axis=1)
+    if not np.isfinite(worst).any():
+        raise ValueError("values have no row without NaN or infinity, so there is no error to draw")
+    return worst

@@ -1,0 +1,264 @@
+"""Likeness of rows: around a position, over a distance, and over the patches of an image."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .._encoding.picture import ordinal
+from .._encoding.rows import encode
+from .._encoding.sinusoids import Sinusoids
+from .._encoding.value import Encoding
+from .._numbers.arguments import count_of, real
+from .._numbers.formats import FLOAT64
+from .._positions.conversion import convert
+from .._rotary.value import Rotary
+from ._canvas import LIKENESS, axes_of, curve, name_axes, picture, room
+from ._subjects import affordable, as_encoding, every_nth, one_axis, preset_or_value
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["decay", "grid", "similarity"]
+
+# points of a curve at most and at least, values of a block of rows
+_POINTS, _LEAST_POINTS, _BLOCK = 2000, 50, 1 << 20
+
+
+def similarity(
+    encoding: Encoding | Rotary | str,
+    position: float = 0.0,
+    *,
+    span: int = 100,
+    step: float = 1,
+    d_model: int = 128,
+    title: str | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw how alike the row of a position and those around it are: their dot products, of which its own is 1.
+
+    Parameters
+    ----------
+    encoding, d_model, title, ax
+        As in `heatmap`. The rows of a Rotary are cosines and sines, so that this is how far queries and keys stay
+        aligned.
+    position : float
+        The position in the middle.
+    span : int
+        How many rows to go to both sides.
+    step : float
+        Distance of neighbouring rows.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Raises
+    ------
+    TypeError, ValueError
+        As for `heatmap`, and for a position whose row is all zeros.
+
+    Notes
+    -----
+    For pairs of columns the sum of squared differences says nothing else: divided by that of two rows with nothing in
+    common it is one minus this. Of more than 2000 rows every n-th is drawn, and the label says so.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> from posenc_fast import plot
+    >>> plot.similarity(pf.sinusoidal(64), 500).get_xlabel()
+    'offset from position 500'
+    """
+    name, encoding = one_axis(encoding, d_model)
+    middle, reach, distance = real(position, "position"), count_of(span, "span", 1), real(step, "step", positive=True)
+    nth = every_nth(2 * reach, affordable(encoding.d_model, _POINTS, _LEAST_POINTS))
+    # the middle is among them
+    offsets = np.arange(-(reach // nth), reach // nth + 1) * (nth * distance)
+    dots = _likeness(encoding, middle + offsets, middle, f"position {middle:.15g}")
+    axes = axes_of(ax)
+    note = f"\n(every {ordinal(nth)} row)" if nth > 1 else ""
+    curve(axes, offsets, dots, name, f"Similarity of rows of {name}" if title is None else title)
+    axes.set(xlabel=f"offset from position {middle:.15g}{note}", ylabel="similarity")
+    return axes
+
+
+def _likeness(encoding: Encoding, positions: npt.NDArray[Any], one: Any, words: str) -> npt.NDArray[np.float64]:
+    """Return the dot products of rows with that of one position, divided by its own."""
+    centre = encode(encoding._plans, convert(one, encoding.ndim), FLOAT64.stored)
+    square = float(centre @ centre)
+    if not square > 0:
+        raise ValueError(f"the row of {words} is all zeros, and no other is like it")
+    dots = np.empty(len(positions))
+    block = max(1, _BLOCK // encoding.d_model)
+    for first in range(0, len(positions), block):
+        part = slice(first, first + block)
+        dots[part] = encode(encoding._plans, convert(positions[part], encoding.ndim), FLOAT64.stored) @ centre
+    return dots / square
+
+
+def decay(
+    encoding: Encoding | Rotary | str,
+    distance: int = 131072,
+    *,
+    d_model: int = 128,
+    label: str | None = None,
+    title: str | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw how far queries and keys that agree stay aligned, against their distance: the mean cosine over all pairs.
+
+    Parameters
+    ----------
+    encoding, d_model, title, ax
+        As in `heatmap`; called again with the same Axes, it draws one more curve.
+    distance : int
+        The largest distance; from 1 on, in steps that grow with it.
+    label : str, optional
+        Name of the curve in the legend; that of the encoding if not given.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Raises
+    ------
+    TypeError, ValueError
+        As for `heatmap`.
+
+    Notes
+    -----
+    The mean of ``cos(distance * frequency)`` over the pairs: what is left, at that distance, of the dot product of a
+    query and a key which have the same value in all pairs. Of an Encoding it is the mean over its columns, weighted by
+    their squared amplitudes: the mean similarity of two rows.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> from posenc_fast import plot
+    >>> import matplotlib.pyplot as plt
+    >>> _, ax = plt.subplots()
+    >>> ax = plot.decay(pf.Rotary(64), ax=ax)
+    >>> ax = plot.decay(pf.Rotary(64, base=500_000), ax=ax)
+    >>> [text.get_text() for text in ax.get_legend().get_texts()]
+    ['Rotary(64)', 'Rotary(64, base=500000.0)']
+    """
+    name, encoding = one_axis(encoding, d_model)
+    farthest = count_of(distance, "distance", 2)
+    if farthest > 2**62:
+        raise ValueError(f"distance={farthest} must be at most 2^62")
+    distances = np.unique(
+        np.geomspace(1, farthest, affordable(encoding.d_model, _POINTS, _LEAST_POINTS)).round().astype(np.int64)
+    )
+    sinusoids = encoding._sinusoids
+    index, which = np.unique(sinusoids.index, axis=0, return_inverse=True)
+    weights = np.bincount(which.reshape(-1), sinusoids.amplitudes**2)
+    if not weights.sum() > 0:
+        raise ValueError("encoding has no column but zeros")
+    cosines = encoding._of(Sinusoids(sinusoids.schedules, index, np.full(len(index), 0.25), np.ones(len(index))))
+    means = np.empty(len(distances))
+    block = max(1, _BLOCK // len(index))
+    for first in range(0, len(distances), block):
+        part = slice(first, first + block)
+        means[part] = cosines.encode(distances[part], dtype=np.float64) @ weights / weights.sum()
+    axes = axes_of(ax)
+    curve(axes, distances, means, name if label is None else label, title, linewidth=1)
+    axes.set(xscale="log", xlabel="distance (positions)", ylabel="mean cosine over pairs")
+    return axes
+
+
+def grid(
+    encoding: Encoding | Rotary | str,
+    shape: Sequence[int] = (14, 14),
+    patch: Sequence[int] | None = None,
+    *,
+    step: float = 1,
+    d_model: int = 128,
+    title: str | None = None,
+    cmap: str = LIKENESS,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw how alike the patches of an image are to one of them: their dot products, of which its own is 1.
+
+    Parameters
+    ----------
+    encoding : Encoding, Rotary or str
+        Of two axes, or the name of a preset.
+    shape : pair of int
+        Rows and columns of patches.
+    patch : pair of int, optional
+        Row and column of the patch that all others are compared with; the one in the middle if not given.
+    step : float
+        Distance of neighbouring patches: a patch is at ``(step * row, step * column)``.
+    d_model, title, cmap, ax
+        As in `heatmap`.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Raises
+    ------
+    TypeError, ValueError
+        As for `heatmap`, and for a patch outside of the image.
+
+    Notes
+    -----
+    Of more patches than the picture has room for, those of every n-th row and column are drawn.
+
+    Examples
+    --------
+    >>> from posenc_fast import plot
+    >>> plot.grid("mae", patch=(4, 9)).get_title()
+    'mae, 128 columns: similarity to patch (4, 9)'
+    """
+    name, value = preset_or_value(encoding, d_model)
+    if value.ndim != 2:
+        raise ValueError(f"encoding has {value.ndim} axes, but must have two, for rows and columns of an image")
+    size = [count_of(each, f"shape[{i}]", 1) for i, each in enumerate(_pair(shape, "shape"))]
+    middle = [count // 2 for count in size] if patch is None else _pair(patch, "patch")
+    centre = [count_of(each, f"patch[{i}]", 0) for i, each in enumerate(middle)]
+    if any(place >= count for place, count in zip(centre, size, strict=True)):
+        raise ValueError(f"patch={tuple(centre)} is outside of the image, whose shape is {tuple(size)}")
+    distance = real(step, "step", positive=True)
+    encoding = as_encoding(value)
+    axes = axes_of(ax)
+    most = affordable(encoding.d_model, max(room(axes)) ** 2, _LEAST_POINTS)
+    nth = [every_nth(count, min(side, math.isqrt(most))) for count, side in zip(size, room(axes), strict=True)]
+    # the patch is among them
+    shown = [np.arange(place % n, count, n) for place, count, n in zip(centre, size, nth, strict=True)]
+    points = distance * np.stack(np.meshgrid(*shown, indexing="ij"), axis=-1).reshape(-1, 2)
+    dots = _likeness(encoding, points, [distance * place for place in centre], f"patch {tuple(centre)}")
+    image = picture(
+        axes,
+        dots.reshape(len(shown[0]), len(shown[1])),
+        columns=_edges(shown[1], nth[1]),
+        rows=_edges(shown[0], nth[0]),
+        limits=(float(dots.min()), 1.0),
+        cmap=cmap,
+    )
+    axes.set_aspect("equal")
+    axes.figure.colorbar(image, ax=axes, label="similarity")
+    axes.plot(centre[1], centre[0], "x", color="black", markersize=7, markeredgewidth=1.5)
+    notes = [f"\n(every {ordinal(n)})" if n > 1 else "" for n in nth]
+    words = f"{name}: similarity to patch {tuple(centre)}"
+    name_axes(axes, words if title is None else title, f"column{notes[1]}", f"row{notes[0]}")
+    return axes
+
+
+def _edges(shown: npt.NDArray[np.intp], nth: int) -> tuple[float, float]:
+    return float(shown[0]) - 0.5 * nth, float(shown[-1]) + 0.5 * nth
+
+
+def _pair(value: Any, name: str) -> list[Any]:
+    try:
+        pair = list(value)
+    except TypeError:
+        pair = []
+    if len(pair) != 2:
+        raise ValueError(f"{name} must be two integers, a row and a column, not {value!r}")
+    return pair

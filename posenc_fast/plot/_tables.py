@@ -1,0 +1,332 @@
+"""Tables as colours: values, angles, the angles of a head, and what a shift does to a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+import numpy.typing as npt
+
+from .._encoding.picture import ordinal, whole_pairs
+from .._encoding.rows import encode
+from .._encoding.value import Encoding
+from .._numbers.formats import FLOAT32, FLOAT64
+from .._positions.conversion import convert
+from .._rotary.value import Rotary
+from ._canvas import CYCLIC, SIGNED, Parts, axes_of, name_axes, picture, readable, room, ticks_that_fit, turns_bar
+from ._subjects import Rows, every_nth, one_axis, rotary_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["angles", "distinct_frequencies", "hands", "heatmap", "rotary", "shift", "wavelength"]
+
+# columns of a matrix of which each is seen
+MATRIX = 32
+
+
+def heatmap(
+    encoding: Encoding | Rotary | str,
+    length: int = 100,
+    *,
+    positions: npt.ArrayLike | None = None,
+    start: float = 0,
+    step: float | None = None,
+    d_model: int = 128,
+    title: str | None = None,
+    cmap: str = SIGNED,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw a table as colours: positions downwards, columns to the right.
+
+    Parameters
+    ----------
+    encoding : Encoding, Rotary or str
+        Of one axis, or the name of a preset. Of a Rotary the cosines of all pairs and then their sines.
+    length : int
+        Number of positions.
+    positions : array_like, optional
+        Positions to draw in place of a length: numbers or times, as in `Encoding.encode`; where one is missing its row
+        is empty.
+    start, step : float
+        First position and distance of a length. Without a step it is 1, or, of an encoding of exact periods, as long
+        as makes the picture one turn of the longest.
+    d_model : int
+        Width of a preset that is given by name and has any.
+    title : str, optional
+        In place of the encoding's name.
+    cmap : str
+        Name of matplotlib's colours.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; the current ones if not given.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Raises
+    ------
+    TypeError, ValueError
+        When an argument does not fit; nothing has been drawn then.
+
+    Notes
+    -----
+    A picture has room for at most 256 rows and 256 columns, fewer where it is small. Of more, every n-th row is drawn
+    and the columns of every n-th frequency, sine and cosine alike; the labels of the axes say which. No values are
+    averaged.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> from posenc_fast import plot
+    >>> plot.heatmap(pf.sinusoidal(64), 50).get_xlabel()
+    'column'
+    """
+    name, encoding = one_axis(encoding, d_model)
+    rows = Rows(encoding, length, positions, start, step)
+    axes = axes_of(ax)
+    most_rows, most_columns = room(axes)
+    shown, (columns, which) = rows.shown(most_rows), whole_pairs(encoding._sinusoids, most_columns)
+    values = encode(_taken(encoding, columns)._plans, shown.positions, FLOAT32.stored)
+    image = picture(
+        axes,
+        values,
+        columns=(-0.5, encoding.d_model - 0.5),
+        rows=shown.edges,
+        limits=_both_sides(float(np.abs(encoding.amplitudes).max())),
+        cmap=cmap,
+    )
+    axes.figure.colorbar(image, ax=axes, label="value")
+    shown.label(axes)
+    note = f"\n({which})" if which else ""
+    name_axes(axes, name if title is None else title, f"column{note}", f"position{shown.note}")
+    return axes
+
+
+def _taken(encoding: Encoding, columns: npt.NDArray[np.intp]) -> Encoding:
+    return encoding if len(columns) == encoding.d_model else encoding._of(encoding._sinusoids.take(columns))
+
+
+def _both_sides(largest: float) -> tuple[float, float]:
+    """Return limits of colours that put zero into their middle."""
+    return -(largest or 1.0), largest or 1.0
+
+
+def angles(
+    encoding: Encoding | Rotary | str,
+    length: int = 100,
+    *,
+    positions: npt.ArrayLike | None = None,
+    start: float = 0,
+    step: float | None = None,
+    d_model: int = 128,
+    title: str | None = None,
+    cmap: str = CYCLIC,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw the angle of every frequency at every position, whole turns taken off, in colours that close a circle.
+
+    Parameters
+    ----------
+    encoding, length, positions, start, step, d_model, title, cmap, ax
+        As in `heatmap`.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Raises
+    ------
+    TypeError, ValueError
+        As for `heatmap`.
+
+    Notes
+    -----
+    One column of the picture for each frequency, the fastest at the left: ``position * frequency``, where the hand of
+    that clock in `clocks` points. Sine and cosine columns are its height and its width. An angle of zero is light.
+
+    Examples
+    --------
+    >>> from posenc_fast import plot
+    >>> plot.angles("whisper", d_model=32).get_ylabel()
+    'position'
+    """
+    name, encoding = one_axis(encoding, d_model)
+    rows = Rows(encoding, length, positions, start, step)
+    axes = axes_of(ax)
+    most_rows, most_columns = room(axes)
+    shown, every = rows.shown(most_rows), distinct_frequencies(encoding)
+    nth = every_nth(len(every), most_columns)
+    frequencies = every[::nth]
+    rows_of_hands = encode(hands(frequencies)._plans, shown.positions, FLOAT64.stored)
+    image = _angles(axes, rows_of_hands[:, 0::2], rows_of_hands[:, 1::2], shown.edges, len(frequencies), cmap)
+    turns_bar(axes, image)
+    labelled = ticks_that_fit(axes, len(frequencies), 6)
+    axes.set_xticks(labelled, [wavelength(w) for w in frequencies[labelled]])
+    shown.label(axes)
+    note = f"\n(every {ordinal(nth)})" if nth > 1 else ""
+    words = f"Angles of {name}" if title is None else title
+    name_axes(axes, words, f"wavelength (positions){note}", f"position{shown.note}")
+    return axes
+
+
+def _angles(axes: Axes, sines: Any, cosines: Any, edges: tuple[float, float], width: float, cmap: str) -> Any:
+    values = np.arctan2(sines, cosines)
+    return picture(axes, values, columns=(-0.5, width - 0.5), rows=edges, limits=(-np.pi, np.pi), cmap=cmap)
+
+
+def distinct_frequencies(encoding: Encoding) -> npt.NDArray[np.float64]:
+    """Return the distinct frequencies, the fastest first."""
+    return np.unique(np.abs(encoding.frequencies))[::-1]
+
+
+def hands(frequencies: npt.NDArray[np.float64]) -> Encoding:
+    """Return an encoding of each frequency's hand: the sine is how far up it points, the cosine how far to the right."""
+    return Encoding(np.repeat(frequencies, 2), np.tile([0.0, 0.25], len(frequencies)))
+
+
+def wavelength(frequency: float) -> str:
+    """Return the label of a frequency: how many positions a turn takes."""
+    return readable(2 * np.pi / abs(frequency)) if frequency else "∞"
+
+
+def rotary(
+    rotary: Rotary | str,
+    length: int = 100,
+    *,
+    positions: npt.ArrayLike | None = None,
+    start: float = 0,
+    step: float | None = None,
+    title: str | None = None,
+    cmap: str = CYCLIC,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw the angles by which the pairs of a head are turned: tokens downwards, pairs to the right.
+
+    Parameters
+    ----------
+    rotary : Rotary or str
+        Of any number of axes, or the name of a preset.
+    length : int
+        Number of tokens, whose positions are the same on all axes.
+    positions : array_like, optional
+        Positions of the tokens in place of a length, of shape (n,), or (n, axes) such as those of
+        `posenc_fast.presets.positions`.
+    start, step, title, cmap, ax
+        As in `heatmap`.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Raises
+    ------
+    TypeError, ValueError
+        As for `heatmap`.
+
+    Notes
+    -----
+    Pairs stand in the order of the head, whichever frequency and axis they have. Values of a head that do not turn are
+    not drawn. Of more rows or pairs than the picture has room for, every n-th is drawn, as in `heatmap`.
+
+    Examples
+    --------
+    >>> from posenc_fast import plot
+    >>> plot.rotary("llama3").get_title()
+    'Angles of llama3, 64 pairs'
+    """
+    name, value = rotary_of(rotary)
+    rows = Rows(value, length, positions, start, step)
+    axes = axes_of(ax)
+    most_rows, most_pairs = room(axes)
+    pairs = value.rotary_dim // 2
+    nth = every_nth(pairs, most_pairs)
+    shown, chosen = rows.shown(most_rows), np.arange(0, pairs, nth)
+    turned = _taken(value._angles_of("cos", "sin"), np.concatenate([chosen, pairs + chosen]))
+    cosines, sines = np.split(encode(turned._plans, shown.positions, FLOAT64.stored), 2, axis=1)
+    turns_bar(axes, _angles(axes, sines, cosines, shown.edges, pairs, cmap))
+    shown.label(axes)
+    note = f"\n(every {ordinal(nth)})" if nth > 1 else ""
+    where = " (all axes)" if value.ndim > 1 and positions is None else ""
+    words = f"Angles of {name}" if title is None else title
+    name_axes(axes, words, f"pair{note}", f"token{where}{shown.note}")
+    return axes
+
+
+def shift(
+    encoding: Encoding | Rotary | str,
+    length: int = 100,
+    offset: float | np.timedelta64 = 10,
+    *,
+    d_model: int = 128,
+    title: str | None = None,
+    cmap: str = SIGNED,
+    axes: Sequence[Axes] | None = None,
+) -> npt.NDArray[Any]:
+    """Draw a table, the matrix that moves it, and the moved table: ``table @ transition_matrix(offset)``.
+
+    Parameters
+    ----------
+    encoding, length, d_model, cmap
+        As in `heatmap`; the encoding has pairs of columns, as `Encoding.shift` needs them.
+    offset : float or timedelta64
+        How far to move; a timedelta64 is as many seconds.
+    title : str, optional
+        Of the table, in place of the encoding's name.
+    axes : sequence of three matplotlib.axes.Axes, optional
+        Where to draw; a new figure if not given.
+
+    Returns
+    -------
+    ndarray of three matplotlib.axes.Axes
+        Of a matrix of more than 32 columns the second shows those of every n-th frequency.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As for `heatmap`, and for columns without a partner.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> from posenc_fast import plot
+    >>> plot.shift(pf.sinusoidal(16))
+    <3 Axes>
+    """
+    name, encoding = one_axis(encoding, d_model)
+    distance: Any = offset
+    chosen, which = whole_pairs(encoding._sinusoids, MATRIX)
+    matrix = _taken(encoding, chosen).transition_matrix(distance)
+    # the matrix has taken the offset, so it is a number or a time
+    moved = float(convert(offset, 1, "offset").rounded())
+    by = f"{offset:.6g}" if isinstance(offset, (int, float)) else str(offset)
+    rows = Rows(encoding, length, None, 0, 1)
+    if axes is None:
+        _, axes = plt.subplots(1, 3, figsize=(12, 3.5), layout="constrained")
+    result: npt.NDArray[Any] = np.asarray(axes)
+    if result.shape != (3,):
+        raise ValueError(f"axes must be three Axes, not an array of shape {result.shape}")
+    most_rows, most_columns = room(result[0])
+    columns, some = whole_pairs(encoding._sinusoids, most_columns)
+    shown, table_encoding = rows.shown(most_rows), _taken(encoding, columns)
+    table = encode(table_encoding._plans, shown.positions, FLOAT64.stored)
+    shifted = table @ table_encoding.transition_matrix(distance)
+    limits = _both_sides(float(np.abs(encoding.amplitudes).max()))
+    first, last = shown.edges
+    wide = (-0.5, encoding.d_model - 0.5)
+    column = f"column\n({some})" if some else "column"
+    column_of_part = f"column\n({which})" if which else "column"
+    square = (-0.5, len(chosen) - 0.5)
+    picture(result[0], table, columns=wide, rows=(first, last), limits=limits, cmap=cmap)
+    picture(result[1], matrix, columns=square, rows=square, limits=(-1, 1), cmap=cmap)
+    picture(result[2], shifted, columns=wide, rows=(first + moved, last + moved), limits=limits, cmap=cmap)
+    name_axes(result[0], name if title is None else title, column, f"position{shown.note}")
+    name_axes(result[1], f"× transition matrix of {by}", column_of_part, "column")
+    name_axes(result[2], f"= table moved by {by}", column, f"position{shown.note}")
+    if which:
+        places = np.arange(0, len(chosen), 8)
+        result[1].set_xticks(places, chosen[places])
+        result[1].set_yticks(places, chosen[places])
+    return result.view(Parts)
