@@ -25,7 +25,6 @@ Examples
 
 from typing import TYPE_CHECKING, Any
 
-from . import reference
 from ._encoding.builders import fourier_features, join, positional_encoding, sinusoidal
 from ._encoding.columns import reorder_columns
 from ._encoding.grid import grid
@@ -36,23 +35,22 @@ from ._engine.backend import backend, isa, isa_levels, use_backend
 from ._numbers.schedule import Schedule, float32_frequencies, geometric, linear
 from ._numbers.schedule import schedule_of as _schedule_of
 from ._positions.masks import mask_coordinates, mask_positions, relative_positions
-from ._rotary.value import Rotary
-from ._rotary.value import rotary_of as _rotary_of
-from ._rotary.weights import permute_rotary
 from ._version import __version__
 
 if TYPE_CHECKING:
     from . import dask as dask
     from . import plot as plot
-    from . import presets
+    from . import presets, reference
     from . import sklearn as sklearn
     from . import torch as torch
     from . import transformers as transformers
     from ._identify.encoding import Identification, identify
     from ._identify.rotary import RotaryIdentification, identify_rotary
+    from ._rotary.value import Rotary
+    from ._rotary.weights import permute_rotary
 
-# pickles name them here
-_PICKLED = (_encoding_of, _rotary_of, _schedule_of)
+# pickles name them here, and _rotary_of
+_PICKLED = (_encoding_of, _schedule_of)
 
 __all__ = [
     "Encoding",
@@ -87,13 +85,17 @@ __all__ = [
 
 # of optional packages
 SUBMODULES = ("dask", "plot", "polars", "sklearn", "torch", "transformers")
-# where names are that are imported when they are used: few programs do, and they take as long as all the rest
+# where names are that are imported when they are used: most programs use few, and together they take longer than the rest
 _LATE = {
     "Identification": "_identify.encoding",
+    "Rotary": "_rotary.value",
     "RotaryIdentification": "_identify.rotary",
+    "_rotary_of": "_rotary.value",
     "identify": "_identify.encoding",
     "identify_rotary": "_identify.rotary",
+    "permute_rotary": "_rotary.weights",
     "presets": "presets",
+    "reference": "reference",
 }
 
 # names in other libraries
@@ -116,11 +118,10 @@ if not TYPE_CHECKING:
 
         from ._numbers.names import meant
 
-        # only few programs use these, and they take as long to import as all the rest
         module = _LATE.get(name)
         if module is not None:
             loaded = import_module(f".{module}", __name__)
-            globals()[name] = loaded if name == module else getattr(loaded, name)
+            globals()[name] = loaded if name == module else getattr(loaded, name.removeprefix("_"))
             return globals()[name]
         if name in SUBMODULES:
             try:

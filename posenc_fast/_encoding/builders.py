@@ -8,8 +8,8 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Unpack, get_args, overload
 
 import numpy as np
-import numpy.typing as npt
 
+from .._numbers import annotations as npt
 from .._numbers.arguments import check_size, check_width, count_of, real, real_array
 from .._numbers.arrays import Floats
 from .._numbers.names import hinted, one_of

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, get_args, overload
 
 import numpy as np
-import numpy.typing as npt
 
+from .._numbers import annotations as npt
 from .._numbers.arguments import count_of
 from .._numbers.names import one_of
 from .._numbers.signatures import Scalar

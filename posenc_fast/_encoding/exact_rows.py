@@ -7,8 +7,8 @@ import math
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 
+from .._numbers import annotations as npt
 from .._numbers import exact as _exact
 from .._numbers import schedule as _schedule
 from .._numbers.exact import Real

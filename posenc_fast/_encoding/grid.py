@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack, get_args, overload
 
 import numpy as np
-import numpy.typing as npt
 
 from .._engine import threads as _threads
 from .._engine.blocks import BLOCK, WORTH_A_THREAD, Target, collapse
+from .._numbers import annotations as npt
 from .._numbers.arguments import check_size, check_workers, count_of
 from .._numbers.arrays import Array, check_out, new
 from .._numbers.formats import wanted_type

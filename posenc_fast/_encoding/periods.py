@@ -16,8 +16,8 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from .._numbers import annotations as npt
 from .._numbers import exact as _exact
 from .._numbers.arguments import shown
 from .._numbers.arrays import Floats
@@ -34,7 +34,7 @@ _SHORTEST, _LONGEST = Fraction(1, 2**500), Fraction(2**500)
 _UNITS = SECONDS | {"min": SECONDS["m"], "µs": SECONDS["us"]}
 # those in which lengths are written, the largest first
 _WRITTEN = ("D", "h", "min", "s", "ms", "us", "ns", "ps", "fs", "as")
-_TEXT = re.compile(r"(\d+\.?\d*|\.\d+)?\s*([A-Za-zµ]+)")
+_TEXT = r"(\d+\.?\d*|\.\d+)?\s*([A-Za-zµ]+)"
 # turns, up to which quarters of them are counted without error
 _FEW = 2.0**40
 # angles whose temporaries stay in the cache
@@ -118,7 +118,7 @@ def _has_unit(period: Any) -> bool:
 
 def _exactly(period: Any) -> Fraction:
     if isinstance(period, str):
-        match = _TEXT.fullmatch(period.strip())
+        match = re.fullmatch(_TEXT, period.strip())
         if match is None or match[2] not in _UNITS:
             raise ValueError(
                 f"periods has {period!r}, but text must be a number and one of {', '.join(_UNITS)}, as in '1D' or '12h'"

@@ -7,10 +7,10 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from .._engine import backend
 from .._engine.backend import Engine
+from .._numbers import annotations as npt
 from .._numbers.arrays import Array, Floats
 from .._numbers.rounding import EXACT_LIMIT, SPLIT_LIMIT, TINY, round_once, rows_left_out, values_of
 from .._positions.positions import Positions

@@ -8,9 +8,9 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from .._engine.blocks import BLOCK, WORTH_A_THREAD, Target, collapse
+from .._numbers import annotations as npt
 from .._numbers.arguments import MOST_POSITION
 from .._numbers.arrays import Array, Floats, check_out, empty, new
 from .._numbers.doubles import two_sum

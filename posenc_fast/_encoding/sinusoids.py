@@ -7,8 +7,8 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from .._numbers import annotations as npt
 from .._numbers import schedule as schedules_of
 from .._numbers.arguments import MOST_AMPLITUDE, check_width
 from .._numbers.arrays import Array, Floats

@@ -6,9 +6,9 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Self, Unpack, overload
 
 import numpy as np
-import numpy.typing as npt
 
 from .._engine.blocks import Target, one_thread
+from .._numbers import annotations as npt
 from .._numbers.arguments import (
     check_precision,
     check_size,

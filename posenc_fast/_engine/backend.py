@@ -8,9 +8,9 @@ import functools
 import importlib
 import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import ModuleType
-from typing import NamedTuple, Protocol, get_args
+from typing import NamedTuple, get_args
 
 from .._numbers.names import one_of
 from ..typing import Backend, Isa
@@ -41,11 +41,7 @@ class Engine(NamedTuple):
     isa: Isa | None
 
 
-class EngineOf(Protocol):
-    """A function that returns an engine."""
-
-    def __call__(self) -> Engine: ...
-
+EngineOf = Callable[[], Engine]
 
 _chosen: contextvars.ContextVar[Engine | None] = contextvars.ContextVar("posenc_fast_engine", default=None)
 _default: Engine | None = None

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import os
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,8 @@ from .backend import CACHE_SIZE, kernel
 __all__ = ["Target", "collapse", "one_thread"]
 
 
+# where Linux describes the caches of a core
+CACHES = "/sys/devices/system/cpu/cpu0/cache"
 # output values: below, a thread costs more than it gives
 WORTH_A_THREAD = 1 << 20
 # output values in a block: small enough to answer an interrupt soon
@@ -28,10 +30,10 @@ BLOCK = 1 << 22
 def cache_size() -> int:
     """Return the bytes of the last-level cache that one core sees, 0 where unknown."""
     sizes = []
-    for file in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size"):
+    for name in os.listdir(CACHES) if os.path.isdir(CACHES) else ():
         # files that a container or another kernel shows may be missing or have other text
-        with contextlib.suppress(OSError, ValueError):
-            text = file.read_text().strip()
+        with contextlib.suppress(OSError, ValueError), open(f"{CACHES}/{name}/size") as file:
+            text = file.read().strip()
             sizes.append(int(text.rstrip("KM")) << {"K": 10, "M": 20}.get(text[-1:], 0))
     return max(sizes, default=CACHE_SIZE)
 

@@ -12,8 +12,8 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from .._numbers import annotations as npt
 from .._numbers.arrays import Floats
 from .._numbers.doubles import Pair, fma, product, total, two_product, two_sum
 from .._numbers.formats import BFLOAT16, FLOAT64

@@ -7,8 +7,10 @@ import contextvars
 import os
 import threading
 from collections.abc import Callable, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future, ThreadPoolExecutor
 
 __all__ = ["run"]
 
@@ -28,6 +30,8 @@ if hasattr(os, "register_at_fork"):
 
 
 def _pool(workers: int) -> ThreadPoolExecutor:
+    from concurrent.futures import ThreadPoolExecutor
+
     with _lock:
         pool = _pools.get(workers)
         if pool is None:

@@ -11,9 +11,9 @@ from fractions import Fraction
 from typing import Any, get_args
 
 import numpy as np
-import numpy.typing as npt
 
 from ..typing import Precision
+from . import annotations as npt
 from .names import one_of
 
 __all__ = [

@@ -7,8 +7,8 @@ import sys
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from . import annotations as npt
 from .arguments import check_size
 
 __all__ = ["Array", "Floats", "base_array", "check_out", "empty", "is_tensor", "new"]

@@ -14,7 +14,8 @@ from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, getcontext, localconte
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
+
+from . import annotations as npt
 
 __all__ = [
     "PAIR_BITS",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import importlib.util
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -89,7 +88,9 @@ def wanted_type(dtype: Any, out: Any = None, twin: str = "") -> np.dtype[Any]:
 
 def types_here() -> list[str]:
     """Return the names of the available types: bfloat16 needs ml_dtypes."""
-    return [name for name in TYPES if name != "bfloat16" or importlib.util.find_spec("ml_dtypes")]
+    from importlib.util import find_spec
+
+    return [name for name in TYPES if name != "bfloat16" or find_spec("ml_dtypes")]
 
 
 def float_type(dtype: Any, name: str = "dtype") -> np.dtype[Any]:

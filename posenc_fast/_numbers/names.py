@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
-import inspect
 from collections.abc import Callable, Collection, Iterable
 from typing import Any, TypeVar, cast
 
@@ -30,6 +28,8 @@ _SYNONYMS = {
 
 def meant(name: Any, known: Iterable[str]) -> str:
     """Return the suggestion behind an error about an unknown name: ``; is 'sinusoidal' meant?``, or nothing."""
+    import difflib
+
     lower = {each.lower(): each for each in known}
     near = difflib.get_close_matches(name.lower(), lower, 1) if isinstance(name, str) else []
     return f"; is {lower[near[0]]!r} meant?" if near else ""
@@ -54,6 +54,8 @@ def hinted(function: Function) -> Function:
             # what was raised further down is not about how this function was called
             if error.__traceback__ is None or error.__traceback__.tb_next is not None:
                 raise
+            import inspect
+
             hint = _hint(kwargs, inspect.signature(function).parameters)
             # newer Pythons name what is spelt alike themselves
             if not hint or "Did you mean" in str(error):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from . import annotations as npt
 from .arrays import Floats
 from .doubles import two_product, two_sum
 from .formats import BFLOAT16, FLOAT16, FLOAT32, FLOAT64

@@ -8,8 +8,8 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from . import annotations as npt
 from . import exact as _exact
 from .arguments import MOST_COLUMNS, count_of, real, real_array, shown
 from .exact import Real

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from ..typing import Indexing, Layout, Precision
+from . import annotations as npt
 
 __all__ = [
     "DType",

@@ -13,8 +13,8 @@ from fractions import Fraction
 from typing import Any, NamedTuple, cast
 
 import numpy as np
-import numpy.typing as npt
 
+from .._numbers import annotations as npt
 from .._numbers.arguments import LEAST_POSITION, MOST_POSITION, progression, shown
 from .._numbers.formats import FLOAT64
 from . import times

@@ -6,8 +6,8 @@ import sys
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from .._numbers import annotations as npt
 from .._numbers.arrays import is_tensor
 from .._numbers.formats import BFLOAT16, FLOAT32, Format, float_type, format_of
 

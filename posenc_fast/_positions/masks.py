@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from .._numbers import annotations as npt
 from .._numbers.arguments import count_of, real
 
 __all__ = ["mask_coordinates", "mask_positions", "relative_positions"]

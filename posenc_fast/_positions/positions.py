@@ -17,8 +17,8 @@ from fractions import Fraction
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from .._numbers import annotations as npt
 from .._numbers.doubles import product, total, two_sum
 from .._numbers.rounding import SPLIT_LIMIT
 

@@ -9,7 +9,8 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
+
+from .._numbers import annotations as npt
 
 __all__ = ["SECONDS", "Time", "check", "common_unit", "counts_of", "microseconds", "time_of"]
 

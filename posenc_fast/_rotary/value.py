@@ -6,13 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self, Unpack, overload
 
 import numpy as np
-import numpy.typing as npt
 
 from .._encoding import recipes
-from .._encoding.picture import figure
 from .._encoding.recipes import Recipe, recipe_of
 from .._encoding.value import Encoding
 from .._engine import backend as _backend
+from .._numbers import annotations as npt
 from .._numbers.arguments import check_width, count_of, is_exact, real
 from .._numbers.arrays import Array, Floats
 from .._numbers.names import hinted, one_of
@@ -278,6 +277,9 @@ class Rotary:
         return recipes.shown(self._call())
 
     def _repr_html_(self) -> str:
+        # only notebooks ask
+        from .._encoding.picture import figure
+
         return figure(self._angles_of("cos")._sinusoids, repr(self), f"cosines of {self.rotary_dim // 2} pairs")
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -154,12 +154,14 @@ def test_fewer_threads_than_asked_for(possible, monkeypatch):
     assert sorted(done) == list(range(1000))
 
 
-def test_workers_while_the_interpreter_ends():
-    code = """if True:
+@pytest.mark.parametrize("workers", [1, 2], ids=["first", "again"])
+def test_workers_while_the_interpreter_ends(workers):
+    """The first call with two workers too, which imports what makes threads."""
+    code = f"""if True:
     import atexit
     import posenc_fast as pf
     encoding = pf.sinusoidal(256)
-    expected = encoding.table(4200, workers=2).tobytes()
+    expected = encoding.table(4200, workers={workers}).tobytes()
     atexit.register(lambda: print(encoding.table(4200, workers=2).tobytes() == expected))
     """
     result = python(code)

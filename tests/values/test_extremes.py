@@ -294,16 +294,11 @@ def test_more_columns_than_can_be_counted(call):
 
 @pytest.mark.parametrize("text", ["", "\n", "K", "what", "48M", "512"], ids=repr)
 def test_whatever_the_system_says_about_its_cache(text, tmp_path, monkeypatch):
-    class Elsewhere:
-        def __init__(self, path):
-            pass
-
-        def glob(self, pattern):
-            file = tmp_path / "size"
-            file.write_text(text)
-            return [file, tmp_path / "none"]
-
-    monkeypatch.setattr(_target, "Path", Elsewhere)
+    (tmp_path / "index0").mkdir()
+    (tmp_path / "index0" / "size").write_text(text)
+    (tmp_path / "index1").mkdir()
+    (tmp_path / "uevent").touch()
+    monkeypatch.setattr(_target, "CACHES", str(tmp_path))
     size = _target.cache_size.__wrapped__()
     assert size >= 0
     assert size == {"48M": 48 << 20, "512": 512}.get(text, size)
