@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from .._encoding.builders import FUNCTIONS, LAYOUTS, ODD, sinusoidal
+from .._encoding.cycles import Cycles
 from .._encoding.value import Encoding
 from .._numbers.arguments import PRECISIONS
 from .._numbers.formats import TYPES
@@ -21,6 +22,7 @@ __all__ = [
     "add_encoding",
     "add_progress",
     "add_rows",
+    "cycles_of",
     "encoding_of",
     "number",
     "shielded",
@@ -124,6 +126,22 @@ def add_encoding(parser: argparse.ArgumentParser) -> None:
     add("--scale", type=float, default=absent, help="factor of all columns (default 1)")
 
 
+def cycles_of(arguments: argparse.Namespace) -> Cycles | None:
+    """Return the cycles of --periods; None without."""
+    if arguments.periods is None:
+        if arguments.timezone is not None:
+            raise ValueError("--timezone is for the cycles of --periods: give these too, as in --periods day,week")
+        return None
+    others = {name: getattr(arguments, name, None) for name in ("d_model", "preset", *_OPTIONS) if name != "layout"}
+    for name, value in others.items():
+        if value is not None:
+            raise ValueError(f"--periods excludes --{name.replace('_', '-')}; leave one of them out")
+    if arguments.set:
+        raise ValueError("--set is for the arguments of a preset, and --periods excludes --preset")
+    periods = [_number_or_text(each.strip()) for each in arguments.periods.split(",") if each.strip()]
+    return Cycles(periods, getattr(arguments, "layout", "interleaved"), arguments.timezone)
+
+
 def encoding_of(arguments: argparse.Namespace, width: str, usual: int | None = None) -> Encoding:
     """Return the encoding that the options say, of one axis; the rest as in `value_of`."""
     from ..presets._registry import encoding_preset
@@ -213,6 +231,10 @@ def _value(text: str) -> Any:
         return tuple(_value(part) for part in text.split(",") if part)
     if text.lower() in _WORDS:
         return _WORDS[text.lower()]
+    return _number_or_text(text)
+
+
+def _number_or_text(text: str) -> int | float | str:
     try:
         return number(text)
     except ValueError:

@@ -15,7 +15,7 @@ import sys
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -25,7 +25,10 @@ from .._positions.times import microseconds
 from .output import named
 from .progress import Meter
 
-__all__ = ["Block", "Source", "column_index", "open_csv"]
+__all__ = ["Block", "Clock", "Source", "column_index", "open_csv"]
+
+# by which a date with an offset is counted: the wall clock that it is of, or neither where the two are not the same
+Clock = Literal["UTC", "wall", "either"]
 
 # cells that are parsed together
 CELLS = 1 << 14
@@ -74,6 +77,7 @@ def open_csv(
     where: str,
     kept: IO[bytes] | None,
     meter: Meter,
+    clock: Clock = "UTC",
 ) -> Source:
     """Return the positions in a column of a file, or of standard input for -, spooled to a file that is called ``where``.
 
@@ -104,7 +108,7 @@ def open_csv(
                 raise ValueError(f"{name} is empty")
         with _broken(reader, _hint(first, separator)):
             columns = None if kept is None else _Columns(kept, where, len(first))
-            return _spooled(_Column(reader, first, column, columns), raw, spool, where, meter)
+            return _spooled(_Column(reader, first, column, columns, clock), raw, spool, where, meter)
 
 
 def _spooled(column: _Column, raw: IO[bytes], spool: IO[bytes], where: str, meter: Meter) -> Source:
@@ -220,8 +224,10 @@ class _Columns:
 class _Column:
     """One column of CSV text, as records; all of them go to ``columns`` as well, where they are kept."""
 
-    def __init__(self, reader: _Reader, first: list[str], column: str | None, columns: _Columns | None) -> None:
-        self.reader, self.name, self.columns = reader, reader.name, columns
+    def __init__(
+        self, reader: _Reader, first: list[str], column: str | None, columns: _Columns | None, clock: Clock
+    ) -> None:
+        self.reader, self.name, self.columns, self.read = reader, reader.name, columns, _READ[clock]
         self.count = self.missing = 0
         # "number" or "date" and the first line that has one: a column of both is a mistake
         self.content, self.content_line = "", 0
@@ -263,7 +269,7 @@ class _Column:
             )
 
     def _parsed(self, cells: list[str], lines: list[int]) -> Array:
-        records = _of_one_form(cells, self.content)
+        records = _of_one_form(cells, self.content, self.read)
         if records is None:
             records = self._one_by_one(cells, lines)
         elif not self.content:
@@ -277,7 +283,7 @@ class _Column:
         parsed = []
         for cell, line in zip(cells, lines, strict=True):
             try:
-                form, value = _parse(cell)
+                form, value = _parse(cell, self.read)
                 # NaN goes with numbers and with dates
                 if not math.isnan(value):
                     self._see(form, line)
@@ -334,7 +340,7 @@ def _is_header(titles: list[str], index: int) -> bool:
 # ---- cells ----------------------------------------------------------------------------------------------------------
 
 
-def _of_one_form(cells: list[str], content: str) -> Array | None:
+def _of_one_form(cells: list[str], content: str, read: Callable[[str], int]) -> Array | None:
     """Return records of cells in one of three simple forms, in a third of the time; None where one needs `_parse`."""
     together = "\n".join(cells)
     # int and float take 1_000, and a time is cut to microseconds
@@ -342,7 +348,7 @@ def _of_one_form(cells: list[str], content: str) -> Array | None:
         return None
     with contextlib.suppress(ValueError, OverflowError):
         if content == "date":
-            return _records(MICROSECONDS, np.fromiter(map(_microseconds, cells), np.int64, len(cells)))
+            return _records(MICROSECONDS, np.fromiter(map(read, cells), np.int64, len(cells)))
         return _records(INTEGER, np.fromiter(map(int, cells), np.int64, len(cells)))
     if content == "date":
         return None
@@ -363,21 +369,21 @@ def _records(form: int, values: Sequence[float] | Array) -> Array:
 def _is_position(text: str) -> bool:
     """Whether a title is a position, or begins like a number or date that went wrong."""
     try:
-        _parse(text)
+        _parse(text, _microseconds)
     except ValueError:
         return text[:1] in "+-.0123456789"
     return True
 
 
-def _parse(cell: str) -> tuple[int, float]:
-    """Return form and value of one cell; a date's value counts since 1970."""
+def _parse(cell: str, read: Callable[[str], int]) -> tuple[int, float]:
+    """Return form and value of one cell; a date's value counts since 1970, as ``read`` has it."""
     text = cell.strip()
     if _WHOLE.fullmatch(text):
         return _whole(text)
     try:
         value = float(text or "nan")
     except ValueError:
-        return _date(text)
+        return _date(text, read)
     if "_" in text:
         raise ValueError(f"{text[:80]!r} is no number")
     if math.isinf(value) and not _INFINITY.fullmatch(text):
@@ -395,9 +401,11 @@ def _whole(text: str) -> tuple[int, int]:
     raise ValueError(f"{text[:80]} is outside of int64 and uint64; write {text[:80]}.0 if a float64 is meant")
 
 
-def _date(text: str) -> tuple[int, int]:
+def _date(text: str, read: Callable[[str], int]) -> tuple[int, int]:
     try:
-        count = _microseconds(text)
+        count = read(text)
+    except _TwoClocks:
+        raise
     except ValueError as error:
         reason = f" ({error})" if text[4:5] == "-" and "isoformat" not in str(error) else ""
         raise ValueError(f"{text[:80]!r} is neither a number nor an ISO date{reason}") from None
@@ -414,9 +422,40 @@ def _date(text: str) -> tuple[int, int]:
     return NANOSECONDS, nanoseconds
 
 
-def _microseconds(text: str) -> int:
-    """Return the microseconds since 1970 of an ISO date or time, UTC if it does not say; further digits are cut off."""
+def _isoformat(text: str) -> datetime:
+    """Return an ISO date or time; digits behind microseconds are cut off."""
     # with hyphens only: 20260101 is a number
     if text[4:5] != "-" or text[10:11] not in " T":
         raise ValueError("not an isoformat string")
-    return microseconds(datetime.fromisoformat(text))
+    return datetime.fromisoformat(text)
+
+
+def _microseconds(text: str) -> int:
+    """Return the microseconds since 1970 of an ISO date or time, UTC if it does not say."""
+    return microseconds(_isoformat(text))
+
+
+def _wall_microseconds(text: str) -> int:
+    """Return the microseconds from 1970 to a date or time on the wall clock that it is of."""
+    return microseconds(_isoformat(text).replace(tzinfo=None))
+
+
+class _TwoClocks(ValueError):
+    """A time whose offset matters, where it is wanted by two clocks."""
+
+
+def _either_microseconds(text: str) -> int:
+    """Return the microseconds of a date or time whose wall clock is UTC; or raise an error."""
+    time = _isoformat(text)
+    if time.utcoffset():
+        raise _TwoClocks(
+            f"{text[:80]!r} has an offset: give --timezone, by whose clock days and months are counted, lengths as UTC"
+        )
+    return microseconds(time)
+
+
+_READ: dict[Clock, Callable[[str], int]] = {
+    "UTC": _microseconds,
+    "wall": _wall_microseconds,
+    "either": _either_microseconds,
+}

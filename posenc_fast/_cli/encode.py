@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import itertools
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from .._engine.blocks import BLOCK
+from .._numbers.arguments import check_precision, check_workers
 from .._numbers.formats import float_type
-from .arguments import add_command, add_encoding, add_progress, add_rows, encoding_of
+from .arguments import add_command, add_encoding, add_progress, add_rows, cycles_of, encoding_of
 from .formats import BFLOAT16_HELP, OUTPUT_HELP, add_output, check_output, write_rows
 from .output import is_terminal, scratch
 from .positions import open_positions
@@ -33,6 +36,11 @@ over all of int64 and uint64, times to the nanosecond. An empty cell or "nan" is
 a missing position, and its row is NaN; an empty line is no row. The first line
 is a header when the column is given by name, or when its cell is the beginning
 of neither a number nor a date.
+
+--periods makes a sine and a cosine for each cycle: day, week (from Monday),
+month, quarter or year by the wall clock and the calendar, or a length of UTC
+such as 12h or 86400 (seconds, or units of the column). The wall clock is that
+of --timezone; without it, of a time's own offset or zone, or as it stands.
 """
 EXAMPLES = """
 examples:
@@ -42,6 +50,8 @@ examples:
   posenc-fast encode steps.npy --preset diffusers_timesteps --d-model 320 \\
     --set flip_sin_to_cos=true -o steps.npz
   posenc-fast encode visits.csv --column time --d-model 8 --keep -o joined.csv
+  posenc-fast encode visits.csv --column time --periods day,week,month,12h \\
+    --timezone Europe/Berlin -o visits.parquet
   seq 0 0.5 10 | posenc-fast encode --d-model 4
 """
 
@@ -66,6 +76,10 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--column", type=str.strip, metavar="NAME_OR_NUMBER", help="name of the column, or its number from 0"
     )
+    parser.add_argument(
+        "--periods", metavar="CYCLES", help="day, week, month, quarter, year or lengths, with commas; in place of D"
+    )
+    parser.add_argument("--timezone", metavar="ZONE", help="whose wall clock --periods reads, as Europe/Berlin")
     parser.add_argument("--delimiter", metavar="CHAR", help="what stands between cells: ';', '|', tab (default ',')")
     parser.add_argument(
         "--keep", action="store_true", help="copy all columns of INPUT before the encoded ones, to CSV or Parquet"
@@ -77,11 +91,21 @@ def add(commands: Any) -> None:
 
 
 def _encode(arguments: argparse.Namespace) -> None:
-    encoding = encoding_of(arguments, "--d-model")
+    cycles = cycles_of(arguments)
+    encoding = encoding_of(arguments, "--d-model") if cycles is None else cycles.encoding
+    calendar = cycles if cycles is not None and cycles.calendar else None
+    width = encoding.d_model if cycles is None else len(cycles.columns)
     dtype = float_type(arguments.dtype)
     settings: dict[str, Any] = {"dtype": dtype, "precision": arguments.precision, "workers": arguments.workers}
+
+    def rows_of(positions: Any, **out: Any) -> Any:
+        if calendar is None:
+            return encoding.encode(positions, **out, **settings)
+        single, threads = check_precision(arguments.precision), check_workers(arguments.workers)
+        return calendar.encode(positions, dtype, **out, name="positions", single=single, threads=threads)
+
     # what is wrong with the settings is said before a long input is read
-    encoding.encode(np.zeros(0), **settings)
+    rows_of(np.zeros(0, "M8[s]"))
     if arguments.input is None and (sys.stdin is None or is_terminal(sys.stdin)):
         raise ValueError("give INPUT, a file of positions (- is standard input)")
     check_output(arguments, dtype, arguments.keep)
@@ -90,26 +114,43 @@ def _encode(arguments: argparse.Namespace) -> None:
         spool = stack.enter_context(scratch(arguments.output))
         kept = stack.enter_context(scratch(arguments.output))[0] if arguments.keep else None
         source = stack.enter_context(
-            open_positions(arguments.input or "-", arguments.column, arguments.delimiter, spool, kept, shown)
+            open_positions(
+                arguments.input or "-",
+                arguments.column,
+                arguments.delimiter,
+                spool,
+                kept,
+                shown,
+                "UTC" if calendar is None or arguments.timezone else "either" if calendar.lengths else "wall",
+            )
         )
-        rows = max(1, min(BLOCK // encoding.d_model, MOST_ROWS, MOST_CELLS // max(1, len(source.kept))))
-        buffer = np.empty((min(rows, source.length), encoding.d_model), dtype)
-        shape = (source.length, encoding.d_model)
-        with (
-            write_rows(arguments, shape, dtype, [f"positions: {source.label}"], source.kept) as write,
-            shown("encoding", source.length, " rows") as done,
-        ):
-            first = 0
+        rows = max(1, min(BLOCK // width, MOST_ROWS, MOST_CELLS // max(1, len(source.kept))))
+        buffer = np.empty((min(rows, source.length), width), dtype)
+        shape = (source.length, width)
+        columns = None if cycles is None else cycles.columns
+
+        def encoded() -> Iterator[tuple[Any, Any]]:
             for parts, cells in source.blocks(rows):
                 block = buffer[: sum(len(positions) for _, positions in parts)]
                 try:
                     for where, positions in parts:
                         if isinstance(where, slice):
-                            encoding.encode(positions, out=block, **settings)
+                            rows_of(positions, out=block)
                         else:
-                            block[where] = encoding.encode(positions, **settings)
+                            block[where] = rows_of(positions)
                 except (TypeError, ValueError) as error:
                     raise ValueError(f"{source.label}: {error}") from None
+                yield block, cells
+
+        blocks = encoded()
+        # a column of what cannot be encoded is known before anything is written
+        begun = list(itertools.islice(blocks, 1))
+        with (
+            write_rows(arguments, shape, dtype, [f"positions: {source.label}"], source.kept, columns) as write,
+            shown("encoding", source.length, " rows") as done,
+        ):
+            first = 0
+            for block, cells in itertools.chain(begun, blocks):
                 write(block, cells)
                 first += len(block)
                 done(first)

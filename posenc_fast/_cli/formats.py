@@ -33,8 +33,8 @@ Write = Callable[[Array, Sequence[Any]], object]
 OUTPUT_HELP = """\
 OUT is written beside its place, then renamed: what was there stays until all is
 well. Its suffix says the format, unless --format does. An .npz file has one
-array, "encoding"; CSV and Parquet have columns c0, c1, .. (CSV with all digits
-that the type needs, Parquet by pyarrow). Standard output is CSV, unless
+array, "encoding"; CSV and Parquet have columns c0, c1, .., with --periods those
+of its cycles (CSV with all digits that the type needs, Parquet by pyarrow). Standard output is CSV, unless
 --format says otherwise.
 """
 BFLOAT16_HELP = """\
@@ -47,7 +47,9 @@ numpy.load(OUT).view(ml_dtypes.bfloat16).
 
 
 @contextlib.contextmanager
-def _npy(file: IO[bytes], shape: Shape, dtype: np.dtype[Any], kept: Kept = ()) -> Iterator[Write]:
+def _npy(
+    file: IO[bytes], shape: Shape, dtype: np.dtype[Any], kept: Kept = (), columns: Sequence[str] = ()
+) -> Iterator[Write]:
     descr = np.lib.format.dtype_to_descr(np.dtype("V2") if dtype.name == "bfloat16" else dtype)
     np.lib.format.write_array_header_1_0(file, {"descr": descr, "fortran_order": False, "shape": shape})
     # as bytes: types that are not NumPy's own have no buffers
@@ -55,7 +57,7 @@ def _npy(file: IO[bytes], shape: Shape, dtype: np.dtype[Any], kept: Kept = ()) -
 
 
 @contextlib.contextmanager
-def _npz(file: IO[bytes], shape: Shape, dtype: np.dtype[Any], kept: Kept) -> Iterator[Write]:
+def _npz(file: IO[bytes], shape: Shape, dtype: np.dtype[Any], kept: Kept, columns: Sequence[str]) -> Iterator[Write]:
     # without the time, so that equal arrays make equal files
     member = zipfile.ZipInfo("encoding.npy")
     with (
@@ -67,13 +69,13 @@ def _npz(file: IO[bytes], shape: Shape, dtype: np.dtype[Any], kept: Kept) -> Ite
 
 
 @contextlib.contextmanager
-def _csv(file: IO[bytes], shape: Shape, dtype: np.dtype[Any], kept: Kept) -> Iterator[Write]:
+def _csv(file: IO[bytes], shape: Shape, dtype: np.dtype[Any], kept: Kept, columns: Sequence[str]) -> Iterator[Write]:
     known = format_of(dtype)
     assert known is not None
     # as many digits as tell two numbers of the type apart
     form = f"%.{1 + math.ceil(known.bits * math.log10(2))}g"
     row_form = f"%s{',' if kept else ''}{','.join([form] * shape[1])}\n"
-    (header,) = _quoted([_names(kept, shape)])
+    (header,) = _quoted([_names(kept, columns)])
     file.write(f"{header}\n".encode())
 
     def write(block: Array, cells: Sequence[Any]) -> None:
@@ -110,13 +112,15 @@ def _quoted(rows: Iterable[Sequence[str | None]]) -> list[str]:
 
 
 @contextlib.contextmanager
-def _parquet(file: IO[bytes], shape: Shape, dtype: np.dtype[Any], kept: Kept) -> Iterator[Write]:
+def _parquet(
+    file: IO[bytes], shape: Shape, dtype: np.dtype[Any], kept: Kept, columns: Sequence[str]
+) -> Iterator[Write]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     number, text = pa.from_numpy_dtype(dtype), pa.string()
     fields = [pa.field(name, text) if field is None else field for name, field in kept]
-    schema = pa.schema([*fields, *((name, number) for name in _names((), shape))])
+    schema = pa.schema([*fields, *((name, number) for name in columns)])
 
     def write(block: Array, cells: Sequence[Any]) -> None:
         before = [pa.array(column, text) if isinstance(column, tuple) else column for column in cells]
@@ -127,11 +131,11 @@ def _parquet(file: IO[bytes], shape: Shape, dtype: np.dtype[Any], kept: Kept) ->
         yield write
 
 
-def _names(kept: Kept, shape: Shape) -> list[str]:
-    return [*(name for name, _ in kept), *(f"c{i}" for i in range(shape[1]))]
+def _names(kept: Kept, columns: Sequence[str]) -> list[str]:
+    return [*(name for name, _ in kept), *columns]
 
 
-_FORMATS: dict[str, Callable[[IO[bytes], Shape, np.dtype[Any], Kept], AbstractContextManager[Write]]] = {
+_FORMATS: dict[str, Callable[[IO[bytes], Shape, np.dtype[Any], Kept, Sequence[str]], AbstractContextManager[Write]]] = {
     "npy": _npy,
     "npz": _npz,
     "csv": _csv,
@@ -182,28 +186,37 @@ def _listed() -> str:
 
 @contextlib.contextmanager
 def write_rows(
-    arguments: argparse.Namespace, shape: Shape, dtype: np.dtype[Any], notes: Iterable[str], kept: Kept = ()
+    arguments: argparse.Namespace,
+    shape: Shape,
+    dtype: np.dtype[Any],
+    notes: Iterable[str],
+    kept: Kept = (),
+    columns: Sequence[str] | None = None,
 ) -> Iterator[Write]:
-    """Yield what writes a block of rows; OUT is there when all are written, and is reported with notes."""
+    """Yield what writes a block of rows; OUT is there when all are written, and is reported with notes.
+
+    columns: names of the encoded ones; c0, c1, .. if not given.
+    """
     path = arguments.output
     size = math.prod(shape) * dtype.itemsize
     if size > sys.maxsize - 4096:
         raise ValueError(
             f"{shape[0]} rows of d_model={shape[1]} columns, {dtype.name}, are {size} bytes, larger than any file"
         )
-    _check_kept(kept, shape, arguments.format)
+    columns = [f"c{i}" for i in range(shape[1])] if columns is None else columns
+    _check_kept(kept, columns, arguments.format)
     with opened(path) as file:
-        with _FORMATS[arguments.format](file, shape, dtype, kept) as write:
+        with _FORMATS[arguments.format](file, shape, dtype, kept, columns) as write:
             if path != STANDARD and arguments.format == "npy":
                 _reserve(file, size)
             yield write
         report_written(path, file, f"shape {shape}, {dtype.name}", *notes)
 
 
-def _check_kept(kept: Kept, shape: Shape, file_format: str) -> None:
+def _check_kept(kept: Kept, columns: Sequence[str], file_format: str) -> None:
     if not kept:
         return
-    name, count = collections.Counter(_names(kept, shape)).most_common(1)[0]
+    name, count = collections.Counter(_names(kept, columns)).most_common(1)[0]
     if count > 1:
         raise ValueError(f"--keep would make {count} columns {name!r} of OUT: give that of INPUT another name")
     if file_format == "csv":

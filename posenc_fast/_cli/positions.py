@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import IO, Any
 
 from .arrays import open_vector
-from .csv import Block, Source, column_index, open_csv
+from .csv import Block, Clock, Source, column_index, open_csv
 from .progress import Meter
 
 __all__ = ["open_positions"]
@@ -25,10 +25,11 @@ def open_positions(
     spool: tuple[IO[bytes], str],
     kept: IO[bytes] | None,
     meter: Meter,
+    clock: Clock = "UTC",
 ) -> Iterator[Source]:
     """Yield the positions of a file or of standard input; text is spooled to a file, which has a name for errors.
 
-    With ``kept``, another such file, all columns are there as well.
+    With ``kept``, another such file, all columns are there as well. clock: by which dates in text are counted.
     """
     file_format = _format_of(path)
     if file_format == "npy" and column is not None:
@@ -44,7 +45,7 @@ def open_positions(
         with _parquet(path, column, kept is not None) as source:
             yield source
     else:
-        yield open_csv(path, column, delimiter, *spool, kept, meter)
+        yield open_csv(path, column, delimiter, *spool, kept, meter, clock)
 
 
 def _format_of(path: str) -> str:

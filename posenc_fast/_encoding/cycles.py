@@ -6,16 +6,18 @@ a period of 1.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from .._numbers.arrays import Array, check_out, new
+from .._numbers.doubles import Pair
 from .._numbers.names import meant
 from .._positions.calendar import CYCLES, Calendar
 from .._positions.conversion import convert
-from .._positions.positions import InTurns
+from .._positions.positions import Converted, InTurns
 from ..typing import Layout
 from .builders import columns_of, fourier_features
 from .periods import Turns, exact_period, length_of, periodic
@@ -68,21 +70,34 @@ class Cycles:
         if not self.calendar:
             return encode(plans, convert(column, 1, name), dtype, out, **settings)
         calendar = Calendar(column, self.calendar, self.timezone, name)
-        positions = convert(column, 1, name) if self.lengths else None
-        width = 2 * len(self.labels)
-        shape = (*calendar.shape, width)
+        fixed = _Lengths(self.lengths, convert(column, 1, name)) if self.lengths else None
+        shape = (*calendar.shape, 2 * len(self.labels))
         result = new(shape, dtype) if out is None else check_out(out, shape, dtype)
-        rows = result.reshape(len(calendar), width)
-        of_lengths = positions and Turns([Period(0, i, each) for i, each in enumerate(self.lengths)], positions.unit)
+        rows = result.reshape(len(calendar), shape[-1])
         for part in calendar.parts():
             high, low = calendar.turns(part)
-            if of_lengths and positions:
-                fixed = np.hsplit(of_lengths.of(positions, part), 2)
-                high, low = (np.hstack(both)[:, self._places] for both in zip((high, low), fixed, strict=True))
+            if fixed is not None:
+                beside, beside_low = fixed.turns(part)
+                high, low = np.hstack([high, beside])[:, self._places], np.hstack([low, beside_low])[:, self._places]
             pairs = encode(plans, InTurns(high, low), dtype, **settings)
-            order = "C" if self.layout == "interleaved" else "F"
-            rows[part] = pairs.reshape(len(pairs), width) if order == "C" else pairs.swapaxes(1, 2).reshape(-1, width)
+            if self.layout == "concatenated":
+                pairs = pairs.swapaxes(1, 2)
+            rows[part] = pairs.reshape(len(pairs), shape[-1])
+        if not np.may_share_memory(rows, result):
+            result[...] = rows.reshape(shape)
         return result if out is None else out
+
+
+class _Lengths:
+    """The turns of positions about periods of fixed length."""
+
+    def __init__(self, lengths: Sequence[Fraction], positions: Converted) -> None:
+        self.positions = positions
+        self.about = Turns([Period(0, i, each) for i, each in enumerate(lengths)], positions.unit)
+
+    def turns(self, part: slice) -> Pair:
+        high, low = np.hsplit(self.about.of(self.positions, part), 2)
+        return high, low
 
 
 def _length(period: Any) -> Any:

@@ -125,9 +125,15 @@ class Calendar:
             zone = zone_of(own, f"{name} has the zone {own!r}, which") if isinstance(own, str) else own
             times = times if zone is not None else _on_wall_clocks(times, name)
         converted = convert(times, 1, name)
-        _check_times(converted, self.cycles, name)
         self.shape, self.missing = converted.shape, converted.missing
-        self.ticks, self.frequency = _ticks(converted)
+        self.ticks, self.frequency = np.zeros(len(self), np.int64), 1
+        absent = converted.invalid_rows()
+        if absent is not None and absent.all() and converted.letter != "m":
+            # what is only missing has no type
+            self.missing = absent
+        elif len(self):
+            _check_times(converted, self.cycles, name)
+            self.ticks, self.frequency = _ticks(converted)
         seconds = (
             [int(each) // self.frequency for each in (self.ticks.min(), self.ticks.max())] if len(self) else [0, 0]
         )
@@ -224,9 +230,7 @@ def _quotient(numerators: Integers, denominators: Any) -> Pair:
 
 
 def _check_times(times: Converted, cycles: tuple[Cycle, ...], name: str) -> None:
-    # what is only missing has no type
-    absent = times.missing is not None and times.missing.all()
-    if times.letter == "M" or absent or not len(times):
+    if times.letter == "M":
         return
     kind, way = ("spans of time", "add them to a date") if times.letter else ("numbers", _FROM_NUMBERS)
     raise TypeError(f"{name} has {kind}, which have no {cycles[-1]}: {way}")
@@ -240,12 +244,12 @@ _FROM_NUMBERS = (
 def _ticks(times: Converted) -> tuple[Integers, int]:
     """Return integers, and how many of them are a second; objects where 64 bits might not hold what is made of them."""
     values, unit = times.values[:, 0], times.unit
-    if times.form == "pair" or (values.dtype == object and len(values)):
+    if times.form == "pair" or values.dtype == object:
         exact = [Fraction(each) * unit for each in values.tolist()]
         frequency = math.lcm(*(each.denominator for each in exact))
         return np.array([int(each * frequency) for each in exact], object), frequency
     values = values.astype(np.int64, copy=False)
-    largest = max(-int(values.min()), int(values.max())) if len(values) else 0
+    largest = max(-int(values.min()), int(values.max()))
     if unit.denominator > _FINEST or largest * unit.numerator >= 2**63:
         values = values.astype(object)
     return values * unit.numerator if unit.numerator > 1 else values, unit.denominator

@@ -1,0 +1,147 @@
+"""The command encode with --periods: cycles of the calendar by any wall clock, beside lengths, from every sort of file."""
+
+from __future__ import annotations
+
+import csv
+import os
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import posenc_fast as pf
+from posenc_fast._cli import encode as _encode
+from support.command_line import run, same
+from support.optional import optional
+
+pytestmark = pytest.mark.usefixtures("inside")
+
+TIMES = np.array(["2026-03-29T00:17:59.999999", "NaT", "2026-03-29T01:00", "1969-12-31T18:00"], "M8[us]")
+CYCLES = ["day", "week", "month", "quarter", "year"]
+
+
+def expected(times: object, cycles: list[str], timezone: str | None = None) -> np.ndarray:
+    """Sines and cosines of parts of cycles, of one after the other."""
+    turn = pf.fourier_features(pf.periodic([1]))
+    parts = pf.presets.positions.calendar(times, cycles, timezone=timezone)
+    return turn.encode(parts).reshape(len(parts), -1)
+
+
+def written(times: np.ndarray, offset: str = "", hours: int = 0) -> None:
+    """A CSV file of times, as a clock has them that is some hours ahead of UTC."""
+    local = [
+        "" if np.isnat(each) else f"{each}{offset}" for each in times.astype("M8[us]") + np.timedelta64(hours, "h")
+    ]
+    Path("p.csv").write_text("n,time\n" + "".join(f"{i},{each}\n" for i, each in enumerate(local)))
+
+
+@pytest.mark.parametrize("zone", [None, "Europe/Berlin", "Australia/Lord_Howe"])
+def test_csv(zone: str | None, backend: str) -> None:
+    written(TIMES)
+    options = ["--periods", "day,week, month,quarter,year", *(["--timezone", zone] if zone else [])]
+    assert run("encode", "p.csv", "--column", "time", *options, "-o", "o.npy") == 0
+    same("o.npy", expected(TIMES, CYCLES, zone))
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_columns_are_named_by_their_cycles(suffix: str) -> None:
+    written(TIMES)
+    options = ["--column", "time", "--periods", "day,12h,86400s", "--layout", "concatenated", "--keep"]
+    names = ["n", "time", "day_sin", "12h_sin", "86400s_sin", "day_cos", "12h_cos", "86400s_cos"]
+    if suffix == "parquet":
+        frame = optional("pyarrow.parquet")
+        assert run("encode", "p.csv", *options, "-o", "o.parquet") == 0
+        assert frame.read_table("o.parquet").column_names == names
+        return
+    assert run("encode", "p.csv", *options, "-o", "o.csv") == 0
+    with open("o.csv", newline="") as file:
+        rows = list(csv.reader(file))
+    assert rows[0] == names
+    made = np.array(rows[1:])[:, 2:].astype(np.float32)
+    np.testing.assert_array_equal(made[:, [0, 3]], expected(TIMES, ["day"]))
+    np.testing.assert_array_equal(made[:, 0], made[:, 2])
+    np.testing.assert_array_equal(made[:, [1, 4]], pf.fourier_features(pf.periodic(["12h"])).encode(TIMES))
+
+
+def test_an_offset_is_a_wall_clock_of_its_own() -> None:
+    written(TIMES, "+05:30", 5)
+    assert run("encode", "p.csv", "--column", "time", "--periods", "day,month", "-o", "o.npy") == 0
+    same("o.npy", expected(TIMES + np.timedelta64(5, "h"), ["day", "month"]))
+    assert run("encode", "p.csv", "--column", "time", "--periods", "day", "--timezone", "UTC", "-o", "o.npy") == 0
+    same("o.npy", expected(TIMES - np.timedelta64(30, "m"), ["day"]))
+    # lengths count as UTC
+    assert run("encode", "p.csv", "--column", "time", "--periods", "12h", "-o", "o.npy") == 0
+    same("o.npy", pf.fourier_features(pf.periodic(["12h"])).encode(TIMES - np.timedelta64(30, "m")))
+
+
+def test_two_clocks_are_not_guessed(capsys: pytest.CaptureFixture[str]) -> None:
+    written(TIMES, "+02:00", 2)
+    arguments = ["encode", "p.csv", "--column", "time", "--periods", "day,12h", "-o", "o.npy"]
+    assert run(*arguments) == 2
+    assert "p.csv, line 2: '2026-03-29T02:17:59.999999+02:00' has an offset: give --timezone" in capsys.readouterr().err
+    assert os.listdir() == ["p.csv"]
+    assert run(*arguments, "--timezone", "Europe/Berlin") == 0
+    same("o.npy", expected_beside(TIMES, "Europe/Berlin"))
+    written(TIMES, "Z")
+    assert run(*arguments) == 0
+    same("o.npy", expected_beside(TIMES, None))
+
+
+def expected_beside(times: np.ndarray, zone: str | None) -> np.ndarray:
+    return np.hstack([expected(times, ["day"], zone), pf.fourier_features(pf.periodic(["12h"])).encode(times)])
+
+
+def test_npy_and_parquet() -> None:
+    np.save("p.npy", TIMES)
+    assert run("encode", "p.npy", "--periods", "year", "--timezone", "Asia/Tokyo", "-o", "o.npy") == 0
+    same("o.npy", expected(TIMES, ["year"], "Asia/Tokyo"))
+    pa = optional("pyarrow")
+    for zone in (None, "Asia/Tokyo", "+09:00"):
+        table = pa.table({"t": pa.array(TIMES, pa.timestamp("us", zone))})
+        optional("pyarrow.parquet").write_table(table, "p.parquet", row_group_size=2)
+        assert run("encode", "p.parquet", "--periods", "day,year", "-o", "o.npy") == 0
+        same("o.npy", expected(TIMES, ["day", "year"], "Asia/Tokyo" if zone else None))
+
+
+def test_blocks(monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator) -> None:
+    """Missing cells, dates of microseconds and of nanoseconds: each block has some of them."""
+    times = rng.integers(-(2**60), 2**60, 1000).view("M8[ns]")
+    times[::3] = times[::3].astype("M8[us]")
+    times[rng.integers(0, 1000, 30)] = "NaT"
+    Path("p.csv").write_text("t\n" + "".join("nan\n" if np.isnat(each) else f"{each}\n" for each in times))
+    monkeypatch.setattr(_encode, "BLOCK", 4 * 97)
+    assert run("encode", "p.csv", "--periods", "month,year", "--timezone", "America/New_York", "-o", "o.npy") == 0
+    same("o.npy", expected(times, ["month", "year"], "America/New_York"))
+
+
+def test_only_missing_cells() -> None:
+    Path("p.csv").write_text("t\nnan\n\nnan\n")
+    assert run("encode", "p.csv", "--column", "t", "--periods", "day", "-o", "o.npy") == 0
+    same("o.npy", np.full((2, 2), np.nan, np.float32))
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ("--column time --periods dya", "periods has 'dya'.*is 'day' meant"),
+        ("--column time --periods ,", "periods must be at least one"),
+        ("--column time --periods day --timezone Europe/Berln", "'Europe/Berln'.*is 'Europe/Berlin' meant"),
+        ("--column time --periods 12h --timezone Europe/Berlin", "timezone='Europe/Berlin' is for the cycles"),
+        ("--column time --timezone Europe/Berlin --d-model 4", "--timezone is for the cycles of --periods"),
+        ("--column time --periods day --d-model 4", "--periods excludes --d-model"),
+        ("--column time --periods day --preset vaswani2017", "--periods excludes --preset"),
+        ("--column time --periods day --freq-shift 1", "--periods excludes --freq-shift"),
+        ("--column n --periods day,month", "p.csv, column 'n': positions has numbers, which have no month"),
+        ("--column late --periods day", "p.csv, column 'late': positions has .*, but the calendar reaches .* 9999"),
+    ],
+)
+@pytest.mark.parametrize("out", [["-o", "o.npy"], []], ids=["file", "standard-output"])
+def test_bad_cycles(options: str, words: str, out: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    Path("p.csv").write_text("n,time,late\n1,2026-01-01,9999-12-31T23:30-01:00\n2,2026-01-02,2026-01-01\n")
+    zone = ["--timezone", "UTC"] if "late" in options else []
+    assert run("encode", "p.csv", *options.split(), *zone, *out) == 2
+    written, error = capsys.readouterr()
+    assert re.search(words, error), error
+    assert written == ""
+    assert os.listdir() == ["p.csv"]
