@@ -486,7 +486,7 @@ sys.exit(status)
 
 
 @posix
-@pytest.mark.parametrize("column", ["number", "date", "kept"])
+@pytest.mark.parametrize("column", ["number", "date", "calendar", "kept"])
 def test_memory_is_bounded(column: str) -> None:
     """A million rows take no more memory than a few thousand, but for the pages of the output."""
     peaks = {}
@@ -498,7 +498,7 @@ def test_memory_is_bounded(column: str) -> None:
             for i in range(count):
                 cell = (
                     f"{1.7e9 + i / 8}"
-                    if column != "date"
+                    if column not in ("date", "calendar")
                     else f"2026-01-01T{i % 24:02d}:{i % 60:02d}:00.{i % 10**6:06d}Z"
                 )
                 file.write(f"some text beside it,{cell}\n")
@@ -507,8 +507,7 @@ def test_memory_is_bounded(column: str) -> None:
             "p.csv",
             "--column",
             "time",
-            "--d-model",
-            "2",
+            *(["--periods", "month", "--timezone", "Asia/Tokyo"] if column == "calendar" else ["--d-model", "2"]),
             "--dtype",
             "float16",
             "-o",
