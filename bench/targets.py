@@ -23,7 +23,14 @@ import tables
 import timing
 from measures import Measured, Skipped
 from measures.calls import encode_blocks, first_building, fixed_cost, linear, table_blocks
-from measures.positions import encode_and_bare, encode_and_memset, encode_and_numpy, one_timestep
+from measures.positions import (
+    calendar_and_pandas,
+    calendar_and_periods,
+    encode_and_bare,
+    encode_and_memset,
+    encode_and_numpy,
+    one_timestep,
+)
 from measures.rotary import rotary_and_multiply, rotary_and_peer, rotary_cell, rotary_token
 from measures.sums import add, module
 from measures.tables import (
@@ -112,6 +119,24 @@ def other_targets(most: int) -> list[Target]:
             for rows, d in ((1_000_000, 64), (100_000, 512), (2000, 128))
         ),
         bar("encode-numpy", "NumPy formula / encode, 1e6 timestamps x 64, `out=` warm", ">=", 30, encode_and_numpy),
+        bar(
+            "calendar-periods",
+            "day, week, month, quarter, year / five fixed periods, 1e6 times, `out=` warm",
+            "<=",
+            3,
+            calendar_and_periods,
+        ),
+        *(
+            bar(
+                f"calendar-pandas{suffix}",
+                f"pandas' .dt with NumPy's sine / day, week, month, quarter, year, 1e6 times{of_zone}, `out=` warm",
+                ">=",
+                1,
+                calendar_and_pandas,
+                zone,
+            )
+            for suffix, of_zone, zone in (("", "", None), ("-zone", " with a zone", "Europe/Berlin"))
+        ),
         bar("add-32x512x768", added, "<=", 0.95, add, LAYER),
         bar("add-1x131072x512", added, "<=", 0.95, add, (1, *HUGE)),
         bar("module-32x512x768", "x * sqrt(d) + " + cached, ">=", 1, module, LAYER, LAYER[2] ** 0.5, False),

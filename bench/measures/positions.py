@@ -11,8 +11,11 @@ import values
 from timing import Array
 
 import posenc_fast as pf
+from posenc_fast._encoding.cycles import Cycles
 
 from . import Measured, Skipped, compare
+
+CYCLES = ["day", "week", "month", "quarter", "year"]
 
 
 def timestamps() -> Array:
@@ -97,3 +100,62 @@ def one_timestep(runs: int) -> Measured:
     assert np.abs(sides["encode"]() - sides["numpy float32"]()).max() < values.single_tolerance(981)
     faster = min(("numpy float64", "numpy float32"), key=lambda name: np.median(times[name]))
     return compare(times, "encode", faster, 1)
+
+
+def calendar_and_periods(runs: int) -> Measured:
+    """Measure cycles of the calendar beside five periods of fixed length, of times by the nanosecond."""
+    times = (timestamps() * 1e9).astype("M8[ns]")
+    out = timing.warm((len(times), 10))
+    fixed = pf.fourier_features(pf.periodic(["1D", "7D", "30D", "91D", "365D"]))
+    cycles = Cycles(CYCLES)
+    sides: dict[str, Callable[[], Array]] = {
+        "calendar": lambda: cycles.encode(times, out.dtype, out),
+        "periods": lambda: fixed.encode(times, out=out),
+    }
+    samples = timing.alternate(sides, runs)
+    # the day has the same length in both
+    day = sides["periods"]()[:, [0, 5]].copy()
+    assert (sides["calendar"]()[:, :2] == day).all()
+    return compare(samples, "calendar", "periods", out.size)
+
+
+def calendar_and_pandas(zone: str | None, runs: int) -> Measured:
+    """Measure cycles of the calendar beside what pandas says of each time, and NumPy's sine and cosine in float64."""
+    try:
+        import pandas as pd
+    except ImportError:
+        raise Skipped("pandas is not installed") from None
+    column = pd.Series((timestamps() * 1e9).astype("M8[ns]")).dt.tz_localize(zone and "UTC")
+    if zone is not None:
+        column = column.dt.tz_convert(zone)
+    out = timing.warm((len(column), 10))
+    cycles = Cycles(CYCLES)
+    # of the months of a year, from 1, and of quarters, without leap days
+    before, lengths = np.array([0, 0, 31, 59, 0, 30, 61, 0, 31, 62, 0, 31, 61]), np.array([0, 90, 91, 92, 92])
+
+    def formula() -> Array:
+        clock = column.dt
+        day = (clock.hour * 3600 + clock.minute * 60 + clock.second).to_numpy()
+        day = (day + clock.microsecond.to_numpy() * 1e-6 + clock.nanosecond.to_numpy() * 1e-9) / 86400
+        leap, month, quarter = clock.is_leap_year.to_numpy(), clock.month.to_numpy(), clock.quarter.to_numpy()
+        in_month = clock.day.to_numpy() - 1 + day
+        parts = (
+            day,
+            (clock.dayofweek.to_numpy() + day) / 7,
+            in_month / clock.days_in_month.to_numpy(),
+            (before[month] + (leap & (month == 3)) + in_month) / (lengths[quarter] + (leap & (quarter == 1))),
+            (clock.dayofyear.to_numpy() - 1 + day) / (365 + leap),
+        )
+        for i, part in enumerate(parts):
+            angle = 2 * np.pi * part
+            out[:, 2 * i], out[:, 2 * i + 1] = np.sin(angle), np.cos(angle)
+        return out
+
+    sides: dict[str, Callable[[], Array]] = {
+        "pandas": formula,
+        "calendar": lambda: cycles.encode(column, out.dtype, out),
+    }
+    samples = timing.alternate(sides, runs)
+    expected = formula().copy()
+    assert np.abs(sides["calendar"]() - expected).max() < 1e-6
+    return compare(samples, "pandas", "calendar", out.size)
