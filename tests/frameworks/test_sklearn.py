@@ -186,24 +186,6 @@ def test_cycles_of_the_calendar(zone, rng):
     np.testing.assert_array_equal(narrow.fit_transform(X), expected.astype(np.float32))
 
 
-@pytest.mark.parametrize("zone", ["Europe/Berlin", "Australia/Lord_Howe", "Asia/Kolkata", "Pacific/Apia"])
-def test_cycles_agree_with_exact_parts(zone, rng):
-    """To 3e-16 in float64, and rounded once in float32: of whole milliseconds in two centuries."""
-    counts = rng.integers(-2208988800000, 4102444800000, 500)
-    X = frame(t=counts.view("M8[ms]"))
-    wide = PositionalEncoder(periods=["day", "week"], timezone=zone, dtype="f8").fit_transform(X)
-    narrow = PositionalEncoder(periods=["day", "week"], timezone=zone).fit_transform(X)
-    local = X.t.dt.tz_localize("UTC").dt.tz_convert(zone).dt.tz_localize(None).to_numpy().astype("M8[ms]").astype(int)
-    for i, (since, length) in enumerate([(0, DAY), (4 * DAY, WEEK)]):
-        for count, row, short in zip(local.tolist(), wide[:, 2 * i :], narrow[:, 2 * i :], strict=True):
-            with mpmath.workprec(200):
-                angle = 2 * mpmath.pi * ((count - since * 1000) % (length * 1000)) / (length * 1000)
-                exact = mpmath.sin(angle), mpmath.cos(angle)
-            for value, other, wanted in zip(row, short, exact, strict=False):
-                assert abs(mpmath.mpf(float(value)) - wanted) < 3e-16
-                assert other == np.float32(float(wanted))
-
-
 @pytest.mark.usefixtures("backend")
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16], ids=lambda t: t.__name__)
 def test_quarters_of_cycles_are_exact(dtype):
