@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from .._numbers.doubles import Pair, product, two_product, two_sum
 from .._numbers.schedule import Periodic, Schedule
 from .._positions.positions import InTurns, Positions, Progression, pair
 from .._positions.times import SECONDS, time_of
+from ..typing import Cycle
 from .sinusoids import Period
 
 __all__ = ["Turns", "exact_period", "length_of", "periodic"]
@@ -118,6 +119,11 @@ def _has_unit(period: Any) -> bool:
 
 def _exactly(period: Any) -> Fraction:
     if isinstance(period, str):
+        if period in get_args(Cycle):
+            raise ValueError(
+                f"periods has {period!r}, a cycle of the calendar, of no fixed length: presets.positions.calendar says how "
+                "much of it has passed, and sklearn.PositionalEncoder encodes that"
+            )
         match = re.fullmatch(_TEXT, period.strip())
         if match is None or match[2] not in _UNITS:
             raise ValueError(

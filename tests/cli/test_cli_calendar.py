@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import os
 import re
+import zoneinfo
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,9 @@ import posenc_fast as pf
 from posenc_fast._cli import encode as _encode
 from support.command_line import run, same
 from support.optional import optional
+
+if not zoneinfo.available_timezones():
+    optional("tzdata")
 
 pytestmark = pytest.mark.usefixtures("inside")
 

@@ -329,3 +329,9 @@ def test_usual_times_need_no_exact_arithmetic(monkeypatch):
     encoding.encode(np.arange(1000.0) + 0.25)
     both = pf.join([encoding, pf.sinusoidal(8)])
     both.encode(np.stack([np.arange(1000.0), np.arange(1000.0)], axis=1))
+
+
+@pytest.mark.parametrize("name", ["day", "week", "month", "quarter", "year"])
+def test_cycles_of_the_calendar_are_no_periods(name):
+    with pytest.raises(ValueError, match=rf"periods has '{name}'.*calendar.*PositionalEncoder"):
+        pf.periodic([name])
