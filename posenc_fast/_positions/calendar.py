@@ -117,14 +117,8 @@ class Calendar:
 
     def __init__(self, times: Any, cycles: Iterable[Cycle], timezone: str | None = None, name: str = "times") -> None:
         self.cycles = checked_cycles(cycles)
-        zone = None if timezone is None else zone_of(timezone, f"timezone={timezone!r}")
-        if hasattr(type(times), "columns"):
-            raise TypeError(f"{name} is a frame or table of columns, which may have different zones: give one of them")
-        if zone is None:
-            own = column_zone(times)
-            zone = zone_of(own, f"{name} has the zone {own!r}, which") if isinstance(own, str) else own
-            times = times if zone is not None else _on_wall_clocks(times, name)
-        converted = convert(times, 1, name)
+        zone = _zone_of_times(times, timezone, name)
+        converted = convert(_on_wall_clocks(times, name) if zone is None else times, 1, name)
         self.shape, self.missing = converted.shape, converted.missing
         self.ticks, self.frequency = np.zeros(len(self), np.int64), 1
         absent = converted.invalid_rows()
@@ -134,9 +128,8 @@ class Calendar:
         elif len(self):
             _check_times(converted, self.cycles, name)
             self.ticks, self.frequency = _ticks(converted)
-        seconds = (
-            [int(each) // self.frequency for each in (self.ticks.min(), self.ticks.max())] if len(self) else [0, 0]
-        )
+        ends = (self.ticks.min(), self.ticks.max()) if len(self) else (0, 0)
+        seconds = [int(each) // self.frequency for each in ends]
         _check_range(seconds, name)
         self.changes, self.offsets = _NO_CHANGES, np.zeros(1, np.int64)
         if zone is not None:
@@ -178,11 +171,9 @@ class Calendar:
         days = ticks // day
         within = ticks - days * day
         if len(self.offsets) > 1 or self.offsets[0]:
-            offset: Any = self.offsets[0]
-            if len(self.offsets) > 1:
-                seconds = days.astype(np.int64) * _DAY + (within // self.frequency).astype(np.int64)
-                offset = self.offsets[np.searchsorted(self.changes, seconds, side="right")]
-            within = within + offset * self.frequency
+            seconds = days.astype(np.int64) * _DAY + (within // self.frequency).astype(np.int64)
+            offset = self.offsets[np.searchsorted(self.changes, seconds, side="right")]
+            within = within + offset.astype(ticks.dtype, copy=False) * self.frequency
             more = within // day
             days, within = days + more, within - more * day
         return days.astype(np.int64), within
@@ -262,6 +253,16 @@ def _check_range(seconds: Iterable[int], name: str) -> None:
                 f"{name} has {np.datetime64(second, 's')}, but the calendar reaches from year 1 to 9999; leave such times "
                 "out, or make them NaT"
             )
+
+
+def _zone_of_times(times: Any, timezone: str | None, name: str) -> datetime.tzinfo | None:
+    """Return the zone by whose clock times are taken; None for as they stand."""
+    if hasattr(type(times), "columns"):
+        raise TypeError(f"{name} is a frame or table of columns, which may have different zones: give one of them")
+    if timezone is not None:
+        return zone_of(timezone, f"timezone={timezone!r}")
+    own = column_zone(times)
+    return zone_of(own, f"{name} has the zone {own!r}, which") if isinstance(own, str) else own
 
 
 def _on_wall_clocks(times: Any, name: str) -> Any:

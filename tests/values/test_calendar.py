@@ -212,6 +212,15 @@ def lengths(local):
     return [1, 7, month, quarter, year]
 
 
+@pytest.mark.parametrize(("unit", "second"), [("as", 10**18), ("fs", 10**15), ("ps", 10**12)])
+def test_fine_units_in_a_zone(unit, second):
+    times = np.arange(1, 4).astype(f"M8[{unit}]")
+    passed = [Fraction(count + 19800 * second, 86400 * second) for count in (1, 2, 3)]
+    same(calendar(times, ["day"], timezone="Asia/Kolkata")[:, 0], passed)
+    got, early = (calendar(each, CYCLES, timezone="Europe/Berlin") for each in (times, np.zeros(3, "M8[s]")))
+    np.testing.assert_allclose(got, early, rtol=0, atol=1e-15)
+
+
 def test_times_of_many_units_in_one_list():
     fine, early = np.datetime64(10**18 + 1, "as"), np.datetime64("0001-01-01T06:00", "s")
     got = calendar([fine, early, None], ["day"])
