@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import importlib
 import importlib.util
 import os
@@ -27,6 +28,9 @@ pytestmark = pytest.mark.slow
 
 ROOT = checkout(whole_file=True)
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+# a block of text beneath one of Python is what that prints
+OUTPUT = re.compile(r"^```python\n(?:(?!^```$).)*?^```\n\n```text\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+NUMBER = re.compile(r"(?<![\w:.-])-?\d+\.\d*")
 README = (ROOT / "README.md").read_text("utf-8")
 PAGES = {
     path.stem: path.read_text("utf-8")
@@ -52,19 +56,39 @@ def run(text, program, monkeypatch):
     monkeypatch.chdir(program.parent)
     monkeypatch.setenv("MPLBACKEND", "Agg")
     program.write_text(text, "utf-8")
-    names = runpy.run_path(str(program))
+    # of models that wait for their threads in loops, several at a time would take minutes
+    with optional("threadpoolctl").threadpool_limits(1) if "sklearn" in text else contextlib.nullcontext():
+        names = runpy.run_path(str(program))
     if "matplotlib" in text:
         importlib.import_module("matplotlib.pyplot").close("all")
     return names
 
 
 @pytest.mark.parametrize("page", list(PAGES))
-def test_page(page, tmp_path, monkeypatch):
+def test_page(page, tmp_path, monkeypatch, capsys):
     blocks = BLOCK.findall(PAGES[page])
     run("\n".join(block for block in blocks if "__main__" not in block), tmp_path / f"{page}.py", monkeypatch)
+    shown = OUTPUT.findall(PAGES[page])
+    if shown:
+        same_text(capsys.readouterr().out, "".join(shown))
     for block in blocks:
         if "__main__" in block:
             run_alone(block, tmp_path / "alone.py")
+
+
+def same_text(got, expected):
+    """The same words, and the same numbers but for what another processor may round in another way."""
+    got, expected = (text.split() for text in (got, expected))
+    assert [NUMBER.sub("#", word) for word in got] == [NUMBER.sub("#", word) for word in expected]
+    for one, other in zip(*(NUMBER.findall(" ".join(words)) for words in (got, expected)), strict=True):
+        assert float(one) == pytest.approx(float(other), rel=0.005), (one, other)
+
+
+def test_same_text():
+    same_text("a  7.001 b2\n", "a 7.0 b2")
+    for wrong in ("a 7.1 b2", "a 7.0 b3", "a 7.0", "b 7.0 b2"):
+        with pytest.raises(AssertionError):
+            same_text(wrong, "a 7.0 b2")
 
 
 def run_alone(text, program):
@@ -133,6 +157,23 @@ def test_picture_of_the_front_page_is_of_its_program():
     example = (ROOT / "docs" / "examples" / "plot_0_quickstart.py").read_text("utf-8")
     assert example.split('"""')[2].strip() == program.strip()
     assert "plot_0_quickstart_001.png" in PAGES["index"]
+
+
+def test_picture_of_the_day():
+    for package in ("matplotlib", "pandas", "sklearn"):
+        optional(package)
+    figure = runpy.run_path(str(ROOT / "docs" / "make_timestamps.py"))["day"]()
+    places = []
+    for ax in figure.axes:
+        (dots,) = ax.collections
+        assert [text.get_text() for text in ax.texts] == list(map(str, range(24)))
+        assert [text.xy for text in ax.texts] == list(map(tuple, dots.get_offsets()))
+        places.append(np.asarray(dots.get_offsets()))
+    line, circle = places
+    # 23 is as far from 0 as can be on the line, and as near as any neighbour on the circle
+    assert line[23, 0] - line[0, 0] == 23
+    steps = np.hypot(*(circle - np.roll(circle, 1, axis=0)).T)
+    np.testing.assert_allclose(steps, 2 * np.sin(np.pi / 24), rtol=1e-12)
 
 
 # ---- what a page needs, and what it names ---------------------------------------------------------------------------
