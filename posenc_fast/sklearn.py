@@ -79,8 +79,8 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
     ----------
     encoding_ : Encoding
         What each column is encoded with; where periods have cycles of the calendar, the turns of each cycle are.
-    range_ : ndarray of float64, shape (n_features_in_, 2)
-        The least and the largest position of each column, where there are no periods.
+    range_ : ndarray of float64, of shape (n, 2)
+        The least and the largest position of each of n columns, where there are no periods.
     n_features_in_ : int
         Number of columns seen in `fit`.
     feature_names_in_ : ndarray of str
