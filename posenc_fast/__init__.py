@@ -10,6 +10,7 @@
 `Rotary`                          queries and keys turned: RoPE
 `presets`                         some 150 published encodings by name
 `identify`, `identify_rotary`     which encoding made a table, or turned vectors
+`check`                           whether those of a model's files are right
 `use_backend`                     pure Python, or the kernel of one kind of CPU
 ================================  ====================================================
 
@@ -44,6 +45,8 @@ if TYPE_CHECKING:
     from . import sklearn as sklearn
     from . import torch as torch
     from . import transformers as transformers
+    from ._check.check import check
+    from ._check.report import Finding, Report
     from ._identify.encoding import Identification, identify
     from ._identify.rotary import RotaryIdentification, identify_rotary
     from ._rotary.value import Rotary
@@ -54,12 +57,15 @@ _PICKLED = (_encoding_of, _schedule_of)
 
 __all__ = [
     "Encoding",
+    "Finding",
     "Identification",
+    "Report",
     "Rotary",
     "RotaryIdentification",
     "Schedule",
     "__version__",
     "backend",
+    "check",
     "float32_frequencies",
     "fourier_features",
     "geometric",
@@ -87,10 +93,13 @@ __all__ = [
 SUBMODULES = ("dask", "plot", "polars", "sklearn", "torch", "transformers")
 # where names are that are imported when they are used: most programs use few, and together they take longer than the rest
 _LATE = {
+    "Finding": "_check.report",
     "Identification": "_identify.encoding",
+    "Report": "_check.report",
     "Rotary": "_rotary.value",
     "RotaryIdentification": "_identify.rotary",
     "_rotary_of": "_rotary.value",
+    "check": "_check.check",
     "identify": "_identify.encoding",
     "identify_rotary": "_identify.rotary",
     "permute_rotary": "_rotary.weights",

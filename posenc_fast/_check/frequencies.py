@@ -110,6 +110,13 @@ def judge_frequencies(
         # what 16 bits hold exactly is right in them
         if its._replace(form=FLOAT32).near(exact):
             return its.finding("right", None, f"those of {called(rotary)}", exact)
+    # of several axes, a program may keep those of each axis together
+    expected = [
+        (rotary, exact if rotary._settings.axes is None else _in_order_of(numbers, exact)) for rotary, exact in expected
+    ]
+    for rotary, exact in expected:
+        if its._replace(form=FLOAT32).near(exact):
+            return its.finding("right", None, f"those of {called(rotary)}, axis by axis", exact)
     for faults in (_rounded, _order, _base, _scaling, _arithmetic, _single, _identified):
         for rotary, exact in expected:
             for variant in faults(its, rotary, exact):
@@ -209,11 +216,17 @@ def _arithmetic(its: _Values, rotary: Rotary, exact: Floats) -> Iterator[Variant
 
 def _order(its: _Values, rotary: Rotary, exact: Floats) -> Iterator[Variant]:
     """Yield the same frequencies in another order."""
-    order = np.argsort(np.argsort(-its.numbers, kind="stable"), kind="stable")
-    variant = -np.sort(-exact)[order]
+    variant = _in_order_of(its.numbers, exact)
     if len(exact) >= _LEAST_COUNT and not np.array_equal(variant, exact) and its.near(variant):
         turned = "from the last to the first" if its.near(exact[::-1]) else "in another order"
         yield Variant("layout", f"frequencies of {called(rotary)} {turned}", variant)
+
+
+def _in_order_of(numbers: Floats, exact: Floats) -> Floats:
+    """Return the exact frequencies, the largest where the largest number is, and so on."""
+    result = np.empty_like(exact)
+    result[np.argsort(-numbers, kind="stable")] = -np.sort(-exact)
+    return result
 
 
 def _base(its: _Values, rotary: Rotary, exact: Floats) -> Iterator[Variant]:

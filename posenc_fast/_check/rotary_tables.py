@@ -17,7 +17,7 @@ from ..typing import Function, RotaryLayout
 from .frequencies import Variant, base_variants, called, scaling_variants
 from .report import Fault, Finding
 from .values import array_of, held
-from .waves import Judgement, judge_waves
+from .waves import Judgement, agrees, judge_waves
 
 __all__ = ["judge_rotary_tables"]
 
@@ -182,10 +182,7 @@ def _in_layout(name: str, tables: _Tables, rotary: Rotary, judgement: Judgement)
 
 def _variant(tables: _Tables, rotary: Rotary, where: Floats, form: Format) -> Variant | None:
     """Return the base, scaling, factor or order that explains the tables."""
-    swapped = tables.sin is not None and judge_waves(
-        tables.together(swapped=True), tables.encoding(rotary), where, form
-    )
-    if swapped and swapped.complete and swapped.fault is None:
+    if tables.sin is not None and agrees(tables.together(swapped=True), tables.encoding(rotary), where, form):
         return Variant(
             "layout", f"cosines and sines of {called(rotary)} stand in each other's place", rotary.frequencies
         )
@@ -194,6 +191,9 @@ def _variant(tables: _Tables, rotary: Rotary, where: Floats, form: Format) -> Va
     if tables.sin is None or tables.copies > 1 or exact.ndim > 1 or where.shape[1] > 1:
         return None
     table = tables.together()[some]
+    if agrees(table, tables.encoding(rotary), where[some], form):
+        # other rows alone are wrong
+        return None
     z = (tables.cos[some].astype(np.float64) + 1j * tables.sin[some].astype(np.float64))[:, np.newaxis]
     sizes = np.abs(z)
     size = float(sizes.mean())
@@ -212,8 +212,7 @@ def _variant(tables: _Tables, rotary: Rotary, where: Floats, form: Format) -> Va
         factors = (variant.factor,) if variant.frequencies is exact else (variant.factor, factor, size)
         for amplitude in dict.fromkeys(factors):
             other = Rotary(2 * len(exact), frequencies=variant.frequencies, attention_factor=amplitude)
-            judgement = judge_waves(table, tables.encoding(other), where[some], form)
-            if judgement.complete and judgement.fault is None:
+            if agrees(table, tables.encoding(other), where[some], form):
                 return variant
     return None
 

@@ -13,7 +13,7 @@ from .._encoding.value import Encoding
 from .._identify.angles import BASES
 from .._identify.encoding import Identification, identify
 from .._numbers.arrays import Array, Floats
-from .._numbers.formats import Format
+from .._numbers.formats import FLOAT16, Format
 from .report import Finding
 from .values import HALVES, array_of, held
 from .waves import Waves, judge_waves, radians_at_end
@@ -55,8 +55,12 @@ def judge_table(name: str, table: Any) -> Finding:
         says = f"shape {array.shape} has too few rows or columns to tell"
         return Finding(name, "a tensor", "unknown", None, says)
     array = array.reshape(shape)
-    flat = array.reshape(-1, shape[-1])
     form = held(array)
+    own = array.dtype.name
+    if form is FLOAT16:
+        # so that the type says how near values must be
+        array = array.astype(np.float16)
+    flat = array.reshape(-1, shape[-1])
     finite = np.concatenate(
         [np.isfinite(flat[i : i + 4096].astype(np.float64)).all(axis=1) for i in range(0, len(flat), 4096)]
     )
@@ -69,7 +73,7 @@ def judge_table(name: str, table: Any) -> Finding:
         except ValueError as error:
             return Finding(name, _KIND, "unknown", None, str(error))
         if answer and _is_known(answer, form):
-            return _right(name, array, answer, form)
+            return _right(name, array, answer, form, own)
     if len(shape) > 2:
         flat = np.zeros((0, shape[-1]))
     judged = _faults(name, flat, finite, answer, form)
@@ -115,7 +119,7 @@ def _words(answer: Identification) -> str:
     return repr(answer.encoding)
 
 
-def _right(name: str, array: Array, answer: Identification, form: Format) -> Finding:
+def _right(name: str, array: Array, answer: Identification, form: Format, own: str) -> Finding:
     encoding = answer.encoding
     assert encoding is not None
     radians = None
@@ -125,8 +129,8 @@ def _right(name: str, array: Array, answer: Identification, form: Format) -> Fin
         positions = answer.start + answer.step * np.arange(len(flat), dtype=np.float64)[:, np.newaxis]
         rows = np.setdiff1d(np.arange(len(flat)), answer.zero_rows)
         radians = radians_at_end(flat, Waves.of(encoding), positions, rows)
-    if form.name != array.dtype.name:
-        says += f", with values of {form.name}, rounded once" if form in HALVES else ""
+    if form in HALVES and form.name != own:
+        says += f", with values of {form.name}, rounded once"
     return Finding(name, _KIND, "right", None, says, answer.error, radians)
 
 

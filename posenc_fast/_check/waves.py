@@ -16,7 +16,7 @@ from .._numbers.formats import Format
 from .report import Fault
 from .values import HALVES, least_of, relative_slack, through
 
-__all__ = ["Judgement", "Waves", "judge_waves", "radians_at_end"]
+__all__ = ["Judgement", "Waves", "agrees", "judge_waves", "radians_at_end"]
 
 # error of sines by float32 arithmetic, beside that of their angles
 _CONSTANT = 1e-6
@@ -66,11 +66,18 @@ class Judgement(NamedTuple):
     first_position: float | None
 
 
-def judge_waves(table: Array, encoding: Encoding, positions: Floats, form: Format, kept: Any = None) -> Judgement:
-    """Compare a table (rows, columns) with an encoding at positions (rows, axes); kept: mask of the rows that count."""
-    waves = Waves.of(encoding)
-    rows = np.flatnonzero(np.ones(len(table), bool) if kept is None else kept)
-    wrong_rows, wrong_columns = np.zeros(len(rows), np.intp), np.zeros(table.shape[1], np.intp)
+class _Differences(NamedTuple):
+    """Counts of values that are wrong, in each of some rows and in each column, and the largest difference."""
+
+    of_rows: npt.NDArray[np.intp]
+    of_columns: npt.NDArray[np.intp]
+    largest: float
+
+
+def _compare(
+    table: Array, encoding: Encoding, waves: Waves, positions: Floats, form: Format, rows: npt.NDArray[np.intp]
+) -> _Differences:
+    of_rows, of_columns = np.zeros(len(rows), np.intp), np.zeros(table.shape[1], np.intp)
     largest = 0.0
     count = max(1, BLOCK // table.shape[1])
     for first in range(0, len(rows), count):
@@ -80,9 +87,25 @@ def judge_waves(table: Array, encoding: Encoding, positions: Floats, form: Forma
         difference = np.abs(values - exact)
         # what is not finite is wrong
         wrong = ~(difference <= waves.allowed(where, values, form))
-        wrong_rows[first : first + count] = wrong.sum(axis=1)
-        wrong_columns += wrong.sum(axis=0)
+        of_rows[first : first + count] = wrong.sum(axis=1)
+        of_columns += wrong.sum(axis=0)
         largest = max(largest, float(np.nan_to_num(difference, nan=math.inf).max(initial=0.0)))
+    return _Differences(of_rows, of_columns, largest)
+
+
+def agrees(table: Array, encoding: Encoding, positions: Floats, form: Format) -> bool:
+    """Whether all values of a table are an encoding's."""
+    waves, rows = Waves.of(encoding), np.arange(len(table))
+    # most that are not tell it by a few rows
+    some = (rows[:8], rows) if len(rows) > 8 else (rows,)
+    return all(not _compare(table, encoding, waves, positions, form, part).of_rows.any() for part in some)
+
+
+def judge_waves(table: Array, encoding: Encoding, positions: Floats, form: Format, kept: Any = None) -> Judgement:
+    """Compare a table (rows, columns) with an encoding at positions (rows, axes); kept: mask of the rows that count."""
+    waves = Waves.of(encoding)
+    rows = np.flatnonzero(np.ones(len(table), bool) if kept is None else kept)
+    wrong_rows, wrong_columns, largest = _compare(table, encoding, waves, positions, form, rows)
     radians = radians_at_end(table, waves, positions, rows)
     if not wrong_rows.any():
         return Judgement(True, None, "", largest, radians, None)

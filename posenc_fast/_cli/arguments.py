@@ -8,13 +8,13 @@ import inspect
 from collections.abc import Callable
 from typing import Any, NoReturn
 
+from .._check.arrays import read_array, read_vector
 from .._encoding.builders import FUNCTIONS, LAYOUTS, ODD, sinusoidal
 from .._encoding.cycles import Cycles
 from .._encoding.value import Encoding
 from .._numbers.arguments import PRECISIONS
 from .._numbers.formats import TYPES
 from .._numbers.names import meant
-from .arrays import read_array, read_vector
 
 __all__ = [
     "Parser",

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from .._check.arrays import Archive, as_bfloat16, open_archive, read_array
 from .._numbers.names import meant
 from .arguments import add_command, number
-from .arrays import Archive, as_bfloat16, open_archive, read_array
 from .output import say
 
 __all__ = ["add"]

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator, Sequence
 
 from .. import __version__
-from . import encode, identify, machine, plot, presets, table
+from . import check, encode, identify, machine, plot, presets, table
 from .arguments import Parser, shielded
 from .output import complain, give_up_output
 from .signals import Stopped, interruptible
@@ -23,8 +23,9 @@ examples:
   posenc-fast encode visits.csv --column time --d-model 64 -o visits.npy
   posenc-fast presets --search diffusion
   posenc-fast identify model.safetensors --key encoder.embed_positions.weight
+  posenc-fast check models/llama
 
-exit status: 0; 1 if nothing was found, or a promise is broken; 2 for bad
+exit status: 0; 1 if nothing was found, or something is wrong; 2 for bad
 arguments or files; 128 + the number of a signal (130 for Ctrl-C, 143 for
 SIGTERM). On an error, files keep what they held.
 """
@@ -110,7 +111,7 @@ def _parser() -> Parser:
     parser.add_argument("--version", action="version", version=f"posenc_fast {__version__}")
     parser.set_defaults(run=lambda arguments: parser.print_help())
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
-    for module in (table, encode, presets, identify, plot, machine):
+    for module in (table, encode, presets, identify, check, plot, machine):
         module.add(commands)
     return parser
 

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
+from .._check.arrays import named
 from .signals import complete
 
 __all__ = [
@@ -30,17 +31,6 @@ __all__ = [
 ]
 
 STANDARD = "-"
-
-
-@contextlib.contextmanager
-def named(name: str, hidden: Path | None = None) -> Iterator[None]:
-    """Give errors the file's name that the user knows, where they have none or another."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno is None or error.filename not in (None, str(hidden)):
-            raise
-        raise OSError(error.errno, error.strerror, name) from None
 
 
 def usable_target(path: str) -> Path:

@@ -8,7 +8,7 @@ import stat
 from collections.abc import Iterator
 from typing import IO, Any
 
-from .arrays import open_vector
+from .._check.arrays import open_vector
 from .csv import Block, Clock, Source, column_index, open_csv
 from .progress import Meter
 

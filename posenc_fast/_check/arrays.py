@@ -16,15 +16,25 @@ import warnings
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 import numpy as np
 
 from .._numbers.arrays import Array
 from .._numbers.formats import float_type, types_here
-from .output import named
 
-__all__ = ["Archive", "Vector", "as_bfloat16", "open_archive", "open_vector", "read_array", "read_vector"]
+__all__ = [
+    "Archive",
+    "Vector",
+    "as_bfloat16",
+    "header_of",
+    "named",
+    "open_archive",
+    "open_vector",
+    "read_array",
+    "read_vector",
+]
 
 
 # what NumPy, zipfile, json and the parser of headers raise for files that are broken
@@ -46,7 +56,23 @@ _SAFETENSORS = {
     **{f"{kind}{8 * size}": np.dtype(f"<{kind.lower()}{size}") for kind in "IU" for size in (8, 4, 2, 1)},
     "BF16": np.dtype("V2"),
     "BOOL": np.dtype("?"),
+    "C64": np.dtype("<c8"),
 }
+
+
+# the longest header that the format allows
+_MOST_HEADER = 100_000_000
+
+
+@contextlib.contextmanager
+def named(name: str, hidden: Path | None = None) -> Iterator[None]:
+    """Give errors the file's name that the user knows, where they have none or another."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None or error.filename not in (None, str(hidden)):
+            raise
+        raise OSError(error.errno, error.strerror, name) from None
 
 
 # ---- .npy -----------------------------------------------------------------------------------------------------------
@@ -85,6 +111,13 @@ def read_array(path: str) -> Array:
     """Return the array of a .npy file."""
     with open(path, "rb") as file, _reading(path, "a .npy file of numbers"):
         return _array(file, os.fstat(file.fileno()).st_size)
+
+
+def header_of(path: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """Return shape and type of the array of a .npy file."""
+    with open(path, "rb") as file, _reading(path, "a .npy file of numbers"):
+        shape, _, dtype = _header(file, os.fstat(file.fileno()).st_size)
+        return shape, dtype
 
 
 def _array(file: IO[bytes], size: int) -> Array:
@@ -134,10 +167,11 @@ def _values(file: IO[bytes], dtype: np.dtype[Any], count: int) -> Array:
 
 
 class Archive(NamedTuple):
-    """Names of arrays, and what reads one of them."""
+    """Names of arrays, what reads one of them, and what reads its shape and how many bytes it has alone."""
 
     names: tuple[str, ...]
     read: Callable[[str], Array]
+    header: Callable[[str], tuple[tuple[int, ...], int]]
 
 
 @contextlib.contextmanager
@@ -153,14 +187,24 @@ def _npz(path: str, file: IO[bytes]) -> Archive:
         archive = zipfile.ZipFile(file)
         members = {member.filename.removesuffix(".npy"): member for member in archive.infolist()}
 
-    def read(name: str) -> Array:
+    @contextlib.contextmanager
+    def opened(name: str) -> Iterator[IO[bytes]]:
         with _reading(path, what):
             if members[name].compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
                 raise ValueError(f"{name!r} is compressed in a way that NumPy does not write")
             with archive.open(members[name]) as member:
-                return as_bfloat16(_array(member, members[name].file_size))
+                yield member
 
-    return Archive(tuple(members), read)
+    def read(name: str) -> Array:
+        with opened(name) as member:
+            return as_bfloat16(_array(member, members[name].file_size))
+
+    def header(name: str) -> tuple[tuple[int, ...], int]:
+        with opened(name) as member:
+            shape, _, dtype = _header(member, members[name].file_size)
+            return shape, math.prod(shape) * dtype.itemsize
+
+    return Archive(tuple(members), read, header)
 
 
 def _safetensors(path: str, file: IO[bytes]) -> Archive:
@@ -170,6 +214,8 @@ def _safetensors(path: str, file: IO[bytes]) -> Archive:
         begin = 8 + int.from_bytes(file.read(8), "little")
         if not 8 < begin <= size:
             raise ValueError("its header is not there")
+        if begin > _MOST_HEADER:
+            raise ValueError(f"its header has {begin - 8} bytes, more than any has")
         entries = json.loads(_values(file, np.dtype(np.uint8), begin - 8).tobytes())
         entries.pop("__metadata__", None)
         for name, entry in entries.items():
@@ -187,7 +233,17 @@ def _safetensors(path: str, file: IO[bytes]) -> Archive:
             file.seek(begin + first)
             return as_bfloat16(_values(file, dtype, math.prod(shape)).reshape(shape))
 
-    return Archive(tuple(entries), read)
+    def header(name: str) -> tuple[tuple[int, ...], int]:
+        entry = entries[name]
+        with _reading(path, f"numbers of NumPy, in {name!r}"):
+            dtype, shape, (first, end) = _SAFETENSORS.get(entry["dtype"]), tuple(entry["shape"]), entry["data_offsets"]
+            if dtype is None:
+                # numbers of a type that NumPy has not
+                return (), 0
+            _check_room(shape, dtype, end - first)
+            return tuple(map(int, shape)), end - first
+
+    return Archive(tuple(entries), read, header)
 
 
 @contextlib.contextmanager

@@ -1,0 +1,186 @@
+"""The check of a model's files, of arrays or of a config: each tensor that can be positional is judged."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from .._numbers.arrays import Array
+from .._rotary.value import Rotary
+from .config import Expected, expected_of
+from .files import MOST_BYTES, Tensor, config_in, open_files, read_json
+from .frequencies import judge_frequencies
+from .names import Kind, kind_of, partner_of
+from .report import Finding, Report
+from .rotary_tables import judge_rotary_tables
+from .tables import judge_table
+from .values import array_of
+
+__all__ = ["check"]
+
+
+def check(source: Any, *, config: Any = None) -> Report:
+    """Say whether the position encoding of a model is right, from its files or arrays.
+
+    Parameters
+    ----------
+    source : path, mapping of arrays, or config
+        A folder with a model's files, or one of them: safetensors (or their index), .npz, .npy, with the package gguf
+        GGUF, with torch pickled weights; a state dictionary, of arrays or tensors by name; or a config, as
+        `Rotary.from_config` reads it. Of files only headers are read, and the tensors that can be positional.
+    config : path, mapping or config of transformers, optional
+        What the rotary encoding is to be. Not given, the config.json or params.json in the folder.
+
+    Returns
+    -------
+    Report
+        ``ok``, ``findings``, one for each such tensor, and as text a line for each that differs.
+
+    Raises
+    ------
+    TypeError, ValueError, OSError, ImportError
+        When a file cannot be read, or needs a package; the error has its name.
+
+    Notes
+    -----
+    A value is right if it is the exact one rounded once to its type, or what float32 arithmetic makes of it: frequencies
+    within a few units in the last place, cosines and sines within the error of float32 angles. Tables in 16 bits are
+    right if they are rounded once. Frequencies in 16 bits are wrong: angles are their products with positions.
+    Without a config, frequencies and tables that any source makes are right. What has two readings, and what no
+    encoding makes, such as learned positions, is unknown.
+
+    Examples
+    --------
+    >>> import numpy as np, posenc_fast as pf
+    >>> frequencies = pf.Rotary(128, base=500000.0).frequencies
+    >>> report = pf.check({"rotary_emb.inv_freq": frequencies.astype(np.float32), "pe": pf.positional_encoding(50, 64)})
+    >>> report.ok, [finding.verdict for finding in report.findings]
+    (True, ['right', 'right'])
+    >>> halves = frequencies.astype(np.float16)
+    >>> finding, = pf.check({"rotary_emb.inv_freq": halves}).findings
+    >>> finding.verdict, finding.fault
+    ('wrong', 'rounded')
+    """
+    if isinstance(source, (str, os.PathLike)):
+        return _of_files(os.fspath(source), config)
+    if isinstance(source, Mapping) and any(_is_array(value) for value in source.values()):
+        expected = expected_of(_config(config)) if config is not None else Expected()
+        tensors = (
+            Tensor(name, tuple(value.shape), 0, lambda value=value: value)  # type: ignore[misc]
+            for name, value in source.items()
+            if isinstance(name, str) and _is_array(value)
+        )
+        return Report("arrays", tuple(_judged(tensors, expected, False)))
+    if config is not None:
+        raise TypeError(f"source must be a path or a mapping of arrays beside a config, not {type(source).__name__}")
+    return Report("config", tuple(_of_config(expected_of(_config(source)))))
+
+
+def _is_array(value: Any) -> bool:
+    return hasattr(value, "shape") and hasattr(value, "dtype")
+
+
+def _config(config: Any) -> Any:
+    """Return a config as a mapping or an object of transformers."""
+    if isinstance(config, (str, os.PathLike)):
+        return read_json(os.fspath(config))
+    if not isinstance(config, Mapping) and not callable(getattr(config, "to_dict", None)):
+        raise TypeError(
+            f"config must be a mapping, the path of a config.json or a config of transformers, not "
+            f"{type(config).__name__}"
+        )
+    return config
+
+
+def _of_files(path: str, config: Any) -> Report:
+    is_config = path.lower().endswith(".json") and not path.endswith(".index.json")
+    if is_config and config is not None:
+        raise ValueError(f"{path} is a config: give the weights, and it as config")
+    beside = path if is_config else config_in(path)
+    if config is None:
+        config = beside
+    expected = expected_of(_config(config)) if config is not None else Expected()
+    with open_files(path) as tensors:
+        findings = tuple(_judged(tensors, expected, path.lower().endswith(".npy")))
+    return Report(path, findings or tuple(_of_config(expected)))
+
+
+def _of_config(expected: Expected) -> Iterator[Finding]:
+    """Yield what a config means, where there is nothing to compare with it."""
+    for where, words in expected.words:
+        says = f"means {words}; there is no tensor to compare" if expected.rotaries else words
+        yield Finding(where, "config", "unknown", None, says)
+
+
+# ---- tensors --------------------------------------------------------------------------------------------------------
+
+
+def _judged(tensors: Iterable[Tensor], expected: Expected, any_name: bool) -> Iterator[Finding]:
+    """Yield a finding for each tensor that can be positional; cosines and sines of a name share one."""
+    chosen: dict[str, tuple[Tensor, Kind]] = {}
+    for tensor in tensors:
+        kind = kind_of(tensor.name, tensor.shape)
+        if kind is None and any_name:
+            kind = "frequencies" if len(tensor.shape) == 1 else "table"
+        if kind is not None:
+            chosen[tensor.name] = tensor, kind
+    sines = {partner_of(name) for name, (_, kind) in chosen.items() if kind == "cos"}
+    judgements: dict[Any, Finding] = {}
+    for name, (tensor, kind) in chosen.items():
+        if kind == "sin" and name in sines:
+            continue
+        partner = chosen.get(partner_of(name)) if kind == "cos" else None
+        parts = [tensor] if partner is None or partner[1] != "sin" else [tensor, partner[0]]
+        whole = name if len(parts) == 1 else f"{name}, {parts[1].name.rpartition('.')[2]}"
+        if any(part.size > MOST_BYTES for part in parts):
+            yield Finding(whole, "a tensor", "unknown", None, f"{tensor.size} bytes are more than are read")
+            continue
+        try:
+            arrays = [array_of(part.read(), part.name) for part in parts]
+        except TypeError:
+            # integers and other numbers that are no angles
+            continue
+        rotaries = expected.of(name)
+        key = (kind, rotaries, *(_content(array) for array in arrays))
+        if key not in judgements:
+            judgements[key] = _finding(whole, kind, arrays, rotaries, expected.length)
+        yield replace(judgements[key], name=whole)
+
+
+def _content(array: Array) -> tuple[Any, ...]:
+    digest = hashlib.blake2b(np.ascontiguousarray(array).view(np.uint8).data).digest()
+    return array.dtype.name, array.shape, digest
+
+
+def _finding(name: str, kind: Kind, arrays: list[Array], rotaries: tuple[Rotary, ...], length: float | None) -> Finding:
+    if kind == "table":
+        return judge_table(name, arrays[0])
+    if kind == "frequencies":
+        finding = judge_frequencies(name, arrays[0], rotaries, length=length)
+        if finding.verdict == "wrong" and rotaries and name.endswith("inv_freq"):
+            more = "; transformers computes it anew from the config, programs that load it do not"
+            return replace(finding, says=finding.says + more)
+        return finding
+    if kind == "divisors":
+        return _divisors(name, arrays[0], rotaries, length)
+    if kind == "sin":
+        return Finding(name, "a tensor", "unknown", None, "sines without cosines")
+    cos, sin = arrays[0], arrays[1] if len(arrays) > 1 else None
+    return judge_rotary_tables(name, cos, sin, None, rotaries)
+
+
+def _divisors(name: str, values: Array, rotaries: tuple[Rotary, ...], length: float | None) -> Finding:
+    """Return the finding for numbers that a program divides the powers of the base by, as GGUF has them."""
+    divisors = values.astype(np.float64).reshape(-1)
+    for rotary in rotaries:
+        if rotary.base is not None and 2 * len(divisors) == rotary.rotary_dim and divisors.all():
+            plain = Rotary(rotary.rotary_dim, base=rotary.base).frequencies
+            finding = judge_frequencies(name, plain / divisors, rotaries, length=length)
+            return replace(finding, says=f"powers of the base, divided by these: {finding.says}")
+    says = "numbers that frequencies are divided by, without a config that says what they are to be"
+    return Finding(name, "divisors of rotary frequencies", "unknown", None, says)

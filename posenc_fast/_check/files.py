@@ -1,0 +1,182 @@
+"""The tensors of a model's files, by name: only headers are read until one of them is asked for.
+
+Nothing is unpickled here: pickles are for torch's loading of weights alone. No name in a file leads out of its folder.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import os
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from .._numbers.arrays import Array
+from .arrays import as_bfloat16, header_of, named, open_archive, read_array
+
+__all__ = ["Tensor", "config_in", "open_files", "read_json"]
+
+# a tensor that is larger is not read, nor is JSON of more bytes
+MOST_BYTES, _MOST_JSON = 1 << 30, 1 << 26
+PICKLES = (".bin", ".pt", ".pth", ".ckpt")
+_ARRAYS = (".safetensors", ".npz", ".npy", ".gguf")
+# of the pickles in a folder, those that have weights
+_WEIGHTS = re.compile(r"(pytorch_model|model|diffusion_pytorch_model|consolidated|adapter_model).*\.(bin|pt|pth|ckpt)")
+_INDEX = ".index.json"
+
+
+class Tensor(NamedTuple):
+    """A tensor of a file. size: its bytes; read: returns an array, or a tensor of torch."""
+
+    name: str
+    shape: tuple[int, ...]
+    size: int
+    read: Callable[[], Any]
+
+
+@contextlib.contextmanager
+def open_files(path: str) -> Iterator[Iterator[Tensor]]:
+    """Yield the tensors of a folder or a file, which are to be read before the files are closed."""
+    with contextlib.ExitStack() as stack:
+        yield (tensor for file in _files(Path(path)) for tensor in _tensors(str(file), stack))
+
+
+def config_in(path: str) -> Path | None:
+    """Return the config.json or params.json of a folder, or beside a file."""
+    folder = Path(path) if os.path.isdir(path) else Path(path).parent
+    return next((file for name in ("config.json", "params.json") if (file := folder / name).is_file()), None)
+
+
+def read_json(path: str | Path) -> dict[str, Any]:
+    """Return the object of a file in JSON."""
+    if not Path(path).is_file():
+        raise ValueError(f"{path} is no regular file" if os.path.exists(path) else f"{path}: there is no such file")
+    with named(str(path)), open(path, "rb") as file:
+        text = file.read(_MOST_JSON + 1)
+    if len(text) > _MOST_JSON:
+        raise ValueError(f"{path} has more than {_MOST_JSON} bytes, too many for a config or an index")
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path} is no JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise TypeError(f"{path} has no object, but a {type(value).__name__}")
+    return value
+
+
+# ---- which files ----------------------------------------------------------------------------------------------------
+
+
+def _files(path: Path) -> list[Path]:
+    """Return the files with weights that a path means, of a folder those that need no pickle if there are any."""
+    if path.is_dir():
+        with named(str(path)):
+            inside = sorted(file for file in path.iterdir() if file.is_file())
+        for index in inside:
+            if index.name.endswith(".safetensors" + _INDEX):
+                _indexed(index)
+        files = [file for file in inside if file.suffix.lower() in _ARRAYS]
+        return files or [file for file in inside if _WEIGHTS.fullmatch(file.name)]
+    if not path.exists():
+        raise FileNotFoundError(2, "there is no such file or folder", str(path))
+    if not path.is_file():
+        raise ValueError(f"{path} is no regular file")
+    if path.name.endswith(_INDEX):
+        return _indexed(path)
+    if path.suffix.lower() == ".json":
+        return []
+    if path.suffix.lower() not in (*_ARRAYS, *PICKLES):
+        raise ValueError(f"{path} must be a folder, a config.json, or end with {', '.join((*_ARRAYS, *PICKLES))}")
+    return [path]
+
+
+def _indexed(index: Path) -> list[Path]:
+    """Return the files that an index names, which lie beside it."""
+    names = read_json(index).get("weight_map")
+    if not isinstance(names, dict) or not all(isinstance(name, str) for name in names.values()):
+        raise ValueError(f"{index} has no weight_map from tensors to files")
+    files = sorted(set(names.values()))
+    for name in files:
+        if name != os.path.basename(name) or name in ("", ".", "..") or "\\" in name or "\0" in name:
+            raise ValueError(f"{index} names the file {name!r}, which is not beside it")
+        if not name.lower().endswith((*_ARRAYS, *PICKLES)):
+            raise ValueError(f"{index} names the file {name!r}, which has no weights")
+        if not (index.parent / name).is_file():
+            raise ValueError(f"{index} names the file {name!r}, which is not there")
+    return [index.parent / name for name in files]
+
+
+# ---- what is in them ------------------------------------------------------------------------------------------------
+
+
+def _tensors(path: str, stack: contextlib.ExitStack) -> Iterator[Tensor]:
+    suffix = Path(path).suffix.lower()
+    if suffix == ".npy":
+        shape, dtype = header_of(path)
+        yield Tensor(Path(path).stem, shape, math.prod(shape) * dtype.itemsize, lambda: as_bfloat16(read_array(path)))
+    elif suffix == ".gguf":
+        yield from _gguf(path)
+    elif suffix in PICKLES:
+        yield from _pickle(path)
+    else:
+        archive = stack.enter_context(open_archive(path))
+
+        def reading(name: str) -> Callable[[], Array]:
+            return lambda: archive.read(name)
+
+        for name in archive.names:
+            yield Tensor(name, *archive.header(name), reading(name))
+
+
+def _gguf(path: str) -> Iterator[Tensor]:
+    try:
+        import gguf
+    except ImportError:
+        raise ImportError(f"{path}: GGUF needs the package gguf: pip install 'posenc-fast[gguf]'") from None
+    try:
+        reader = gguf.GGUFReader(path)
+    except Exception as error:  # noqa: BLE001 - its reader trusts the file, and may fail in any way
+        raise ValueError(f"{path} cannot be read as GGUF: {type(error).__name__}: {error}") from None
+    for tensor in reader.tensors:
+        # those of blocks of integers hold no frequencies and no tables
+        if tensor.tensor_type.name in ("F64", "F32", "F16", "BF16"):
+            shape = tuple(reversed([int(n) for n in tensor.shape]))
+
+            def read(tensor: Any = tensor, shape: tuple[int, ...] = shape) -> Array:
+                data = tensor.data
+                return as_bfloat16(data.view("V2").reshape(shape)) if tensor.tensor_type.name == "BF16" else data
+
+            yield Tensor(str(tensor.name), shape, int(tensor.n_bytes), read)
+
+
+def _pickle(path: str) -> Iterator[Tensor]:
+    try:
+        import torch
+    except ImportError:
+        raise ImportError(
+            f"{path} is a pickle, which is read by torch alone, as weights: pip install 'posenc-fast[torch]'"
+        ) from None
+    try:
+        try:
+            state = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+        except RuntimeError:
+            # files of before torch 1.6 cannot be mapped
+            state = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:  # noqa: BLE001 - whatever torch may raise of a file
+        first = str(error).strip().partition("\n")[0]
+        raise ValueError(f"{path} cannot be read as weights of torch: {type(error).__name__}: {first}") from None
+    for name, tensor in _flat(state, torch.Tensor):
+        yield Tensor(name, tuple(tensor.shape), tensor.nbytes, lambda tensor=tensor: tensor)  # type: ignore[misc]
+
+
+def _flat(state: Any, kind: type, prefix: str = "", depth: int = 3) -> Iterator[tuple[str, Any]]:
+    """Yield the tensors of dictionaries in dictionaries, with their names."""
+    if isinstance(state, kind):
+        yield prefix or "tensor", state
+    elif isinstance(state, dict) and depth:
+        for name, value in state.items():
+            if isinstance(name, str):
+                yield from _flat(value, kind, f"{prefix}.{name}" if prefix else name, depth - 1)

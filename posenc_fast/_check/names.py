@@ -1,0 +1,78 @@
+"""Tensors that can be positional, by their names and shapes: which are read, and as what."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+__all__ = ["Kind", "kind_of", "partner_of"]
+
+Kind = Literal["frequencies", "divisors", "cos", "sin", "both", "table"]
+
+# of the last word of a name but for what all weights end with
+_ENDINGS = re.compile(r"(\.(weight|data|_data|default))+$")
+_FREQUENCIES = re.compile(
+    r"(\w+_)?inv_?freqs?(_\w+)?|((rope|rotary|rot|time|pos|axis|base)_)?(freqs?|frequencies|freq_bands|omega|div_term)"
+    r"|(inv_)?timescales?|freqs?_(base|bands|buffer)"
+)
+_BOTH = re.compile(r"(\w+_)?(freqs?_cis|cos_?sin(_cached?)?|sin_?cos(_cached?)?|freqs?_complex)(_\w+)?")
+_COS, _SIN = re.compile(r"(^|_)cos(_|s?$)"), re.compile(r"(^|_)sin(_|s?$)")
+_WORDS = {
+    "pe", "wpe", "pos", "position", "positions", "positional", "posemb", "posembed", "posenc", "posembedding", "poses",
+    "abspos", "posembeddings",
+}  # fmt: skip
+# with these it is something else, which learns
+_OTHERS = {
+    "bias", "biases", "id", "ids", "index", "idx", "proj", "projection", "conv", "linear", "rel", "relative", "rpb", "u",
+    "v", "mlp", "norm", "mask", "ln", "layernorm", "scale", "dense", "fc", "head", "query", "key", "value", "token",
+    "drop", "dropout", "gate", "prior", "weights",
+}  # fmt: skip
+# longer than any model's list of frequencies
+_MOST_FREQUENCIES = 1 << 16
+_LEAST_ROWS, _LEAST_COLUMNS = 8, 4
+
+
+def kind_of(name: str, shape: tuple[int, ...]) -> Kind | None:
+    """Return as what a tensor is to be read; None for those that have nothing to do with positions."""
+    sides = [n for n in shape if n != 1]
+    last = _ENDINGS.sub("", name).rpartition(".")[2].lower()
+    if last == "rope_freqs":
+        # of GGUF: what frequencies are divided by
+        return "divisors" if len(sides) == 1 else None
+    if _FREQUENCIES.fullmatch(last):
+        return "frequencies" if len(sides) == 1 and 2 <= sides[0] <= _MOST_FREQUENCIES else _both(last, shape)
+    if len(sides) < 2:
+        return None
+    if _BOTH.fullmatch(last):
+        return "both"
+    words = set(re.split(r"[_\-]+", last))
+    if not words & _OTHERS and _COS.search(last):
+        return "cos"
+    if not words & _OTHERS and _SIN.search(last):
+        return "sin"
+    # a name in one word, or the word before the weight of a module
+    if not (words & _WORDS or "sinusoid" in last or "position" in last) or words & _OTHERS:
+        return None
+    big = shape[-1] >= _LEAST_COLUMNS and _product(sides) >= _LEAST_ROWS * shape[-1]
+    return "table" if big else None
+
+
+def _both(last: str, shape: tuple[int, ...]) -> Kind | None:
+    """Return the kind of tables that are called frequencies: complex numbers, or pairs of cosine and sine."""
+    return "both" if last in ("freqs", "rope_freqs", "rotary_freqs") and len(shape) >= 2 else None
+
+
+def _product(sides: list[int]) -> int:
+    result = 1
+    for side in sides:
+        result *= side
+    return result
+
+
+def partner_of(name: str) -> str:
+    """Return the name that the sines have, of that of cosines."""
+    head, dot, last = name.rpartition(".")
+    if last.lower() in ("weight", "data"):
+        inner = partner_of(head)
+        return f"{inner}{dot}{last}"
+    return f"{head}{dot}{last.replace('cos', 'sin').replace('Cos', 'Sin')}"

@@ -1,0 +1,66 @@
+"""The command check."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import Any
+
+from .arguments import add_command
+from .output import complain, say
+
+__all__ = ["add"]
+
+
+ABOUT = """\
+Say whether the position encoding of a model is right: frequencies, cosines and
+sines, and position tables in its files, by their exact values and its config.
+
+PATH is a folder of a model, or one of its files: .safetensors (or their index),
+.npz, .npy, .gguf with the package gguf, .bin, .pt, .pth and .ckpt with torch,
+which loads weights alone. Only tensors that can be positional are read.
+"""
+HELP = """\
+Tensors that are alike but for numbers in their names share a line. Verdicts:
+right, wrong, unknown (learned positions, or what has two readings).
+
+examples:
+  posenc-fast check models/llama
+  posenc-fast check pytorch_model.bin --config config.json --json
+
+exit status: 0 nothing is wrong; 1 something is; 2 nothing could be checked, or a
+file could not be read.
+"""
+
+
+def add(commands: Any) -> None:
+    """Put the command on the parser."""
+    parser = add_command(commands, _check, "check", "is the position encoding of a model right?", ABOUT, HELP)
+    parser.add_argument("paths", nargs="+", metavar="PATH", help="folder or file of a model")
+    parser.add_argument("--config", metavar="FILE", help="config.json (default: that beside the files)")
+    parser.add_argument("--json", action="store_true", help="a line of JSON for each PATH: path and findings")
+
+
+def _check(arguments: argparse.Namespace) -> int:
+    from .._check.check import check
+
+    status = 0
+    for path in arguments.paths:
+        try:
+            report = check(path, config=arguments.config)
+        except OSError as error:
+            # the others are checked all the same
+            complain(f"posenc-fast: error: {error.filename or path}: {error.strerror or error}")
+            status = 2
+            continue
+        except (ValueError, TypeError, ImportError) as error:
+            complain(f"posenc-fast: error: {error}")
+            status = 2
+            continue
+        say(json.dumps(report.to_json()) if arguments.json else str(report))
+        if all(finding.is_ == "config" for finding in report.findings):
+            complain(f"posenc-fast: error: {path}: nothing could be checked")
+            status = 2
+        elif not report.ok:
+            status = status or 1
+    return status

@@ -1,0 +1,338 @@
+"""No fault missed: each kind, seeded into twenty encodings, is found and named, and where it begins."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import posenc_fast as pf
+from posenc_fast._check.frequencies import judge_frequencies
+from posenc_fast._check.rotary_tables import judge_rotary_tables
+from posenc_fast._check.tables import judge_table
+from support.fuzzing import DTYPES
+
+HALVES = [name for name in ("bfloat16", "float16") if name in DTYPES]
+every_half = pytest.mark.parametrize("half", HALVES)
+LLAMA3 = {
+    "rope_type": "llama3",
+    "factor": 8.0,
+    "low_freq_factor": 1.0,
+    "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 8192,
+}
+YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 4096}
+LINEAR = {"rope_type": "linear", "factor": 3.0}
+PLAIN = [pf.Rotary(dim, base=base) for dim in (64, 80, 96, 128) for base in (1e4, 1e5, 5e5, 1e6, 1e7)]
+SCALED = [
+    pf.Rotary(dim, base=base, scaling=scaling)
+    for scaling in (LLAMA3, YARN)
+    for dim in (64, 128)
+    for base in (1e4, 1.5e5, 2.5e5, 5e5, 1e6)
+]
+ROTARIES = PLAIN[::2] + SCALED[::2]
+
+
+def seeded(names, some):
+    """Two of the twenty in a quick run."""
+    return pytest.mark.parametrize(
+        names,
+        [
+            pytest.param(*values, marks=() if i in (3, 14) else pytest.mark.slow, id=name)
+            for i, (name, values) in enumerate(some)
+        ],
+    )
+
+
+plain, scaled, all_of_them = (
+    seeded("rotary", [(f"{i}-{rotary.head_dim}-{rotary.base:g}", (rotary,)) for i, rotary in enumerate(some)])
+    for some in (PLAIN, SCALED, ROTARIES)
+)
+ROWS = 700
+
+
+def rounded(values, half):
+    return np.asarray(values, np.float32).astype(DTYPES[half]).astype(np.float32)
+
+
+def is_wrong(finding, fault, word=""):
+    assert (finding.verdict, finding.fault) == ("wrong", fault), finding
+    assert word in finding.says
+    assert finding.largest_error > 0
+
+
+def test_there_are_twenty_of_each():
+    assert len(PLAIN) == len(SCALED) == len(ROTARIES) == 20
+    assert len(set(PLAIN)) == len(set(SCALED)) == len(set(ROTARIES)) == 20
+
+
+# ---- frequencies ------------------------------------------------------------------------------------------------------
+
+
+@every_half
+@all_of_them
+@pytest.mark.parametrize("stored", ["in 16 bits", "in float32"])
+def test_rounded_frequencies(rotary, half, stored):
+    values = rotary.frequencies.astype(np.float32).astype(DTYPES[half])
+    values = values if stored == "in 16 bits" else values.astype(np.float32)
+    finding = judge_frequencies("inv_freq", values, [rotary], length=8192)
+    is_wrong(finding, "rounded", half)
+    assert finding.radians == pytest.approx(8192 * finding.largest_error)
+
+
+@every_half
+@plain
+def test_rounded_frequencies_without_a_config(rotary, half):
+    is_wrong(judge_frequencies("inv_freq", rounded(rotary.frequencies, half)), "rounded", half)
+
+
+@every_half
+@seeded("dim", [(str(dim), (dim,)) for dim in range(20, 100, 4)])
+def test_rounded_exponents(dim, half):
+    """base ** (arange / dim), where the quotient has 16 bits."""
+    exponents = np.arange(0, dim, 2) / dim
+    values = 1e4 ** -rounded(exponents, half).astype(np.float64)
+    rotary = pf.Rotary(dim)
+    if np.array_equal(rounded(exponents, half), exponents.astype(np.float32)):
+        assert judge_frequencies("inv_freq", values.astype(np.float32), [rotary]).verdict == "right"
+    else:
+        is_wrong(judge_frequencies("inv_freq", values.astype(np.float32), [rotary]), "rounded", "exponents")
+
+
+@all_of_them
+def test_frequencies_computed_in_bfloat16(rotary):
+    """Every step of the formula in 16 bits."""
+    bfloat16 = pytest.importorskip("ml_dtypes").bfloat16
+    powers = (1 / rotary.frequencies).astype(bfloat16)
+    is_wrong(judge_frequencies("inv_freq", (1 / powers.astype(np.float32)).astype(bfloat16), [rotary]), "rounded")
+
+
+def test_the_tower_of_which_0_5994842_became_0_59765625():
+    exact = 10000 ** (-np.arange(18) / 18)
+    finding = judge_frequencies("visual.rotary_pos_emb.inv_freq", rounded(exact, "bfloat16"), [pf.Rotary(36)])
+    is_wrong(finding, "rounded", "0.59765625 instead of 0.599484")
+
+
+@all_of_them
+@pytest.mark.parametrize("other", [2e4, 123456.0])
+def test_frequencies_of_another_base(rotary, other):
+    scaling = rotary._arguments().get("scaling")
+    values = pf.Rotary(rotary.head_dim, base=other, scaling=scaling).frequencies.astype(np.float32)
+    is_wrong(judge_frequencies("inv_freq", values, [rotary]), "base", f"of base {other:g}")
+
+
+@scaled
+def test_frequencies_without_their_scaling(rotary):
+    values = pf.Rotary(rotary.head_dim, base=rotary.base).frequencies.astype(np.float32)
+    is_wrong(judge_frequencies("inv_freq", values, [rotary]), "scaling", "without the config's scaling")
+
+
+@scaled
+def test_scaling_twice(rotary):
+    unscaled = pf.Rotary(rotary.head_dim, base=rotary.base).frequencies
+    values = (rotary.frequencies**2 / unscaled).astype(np.float32)
+    is_wrong(judge_frequencies("inv_freq", values, [rotary]), "scaling", "twice")
+
+
+@scaled
+def test_another_factor(rotary):
+    scaling = {**rotary._arguments()["scaling"], "factor": 32.0}
+    values = pf.Rotary(rotary.head_dim, base=rotary.base, scaling=scaling).frequencies.astype(np.float32)
+    is_wrong(judge_frequencies("inv_freq", values, [rotary]), "scaling", "of factor 32")
+
+
+@plain
+def test_a_scaling_that_the_config_has_not(rotary):
+    for scaling in (LINEAR, LLAMA3):
+        values = pf.Rotary(rotary.head_dim, base=rotary.base, scaling=scaling).frequencies.astype(np.float32)
+        is_wrong(judge_frequencies("inv_freq", values, [rotary]), "scaling")
+
+
+@all_of_them
+def test_frequencies_in_another_order(rotary):
+    values = rotary.frequencies.astype(np.float32)
+    is_wrong(judge_frequencies("inv_freq", values[::-1], [rotary]), "layout", "from the last to the first")
+    order = np.r_[0 : len(values) : 2, 1 : len(values) : 2]
+    is_wrong(judge_frequencies("inv_freq", values[order], [rotary]), "layout", "in another order")
+
+
+@all_of_them
+def test_single_frequencies(rotary, rng):
+    values = rotary.frequencies.astype(np.float32)
+    k = int(rng.integers(1, len(values) - 4))
+    values[k] *= 1.01
+    is_wrong(judge_frequencies("inv_freq", values, [rotary]), "values", f"values {k} ")
+    values[k] = np.nan
+    finding = judge_frequencies("inv_freq", values, [rotary])
+    assert (finding.verdict, finding.fault) == ("wrong", "values")
+
+
+@pytest.fixture
+def rng(seed):
+    return np.random.default_rng(seed)
+
+
+@all_of_them
+def test_frequencies_that_nothing_explains(rotary, rng):
+    values = rotary.frequencies * (1 + 0.05 * rng.uniform(-1, 1, len(rotary.frequencies)))
+    is_wrong(judge_frequencies("inv_freq", values.astype(np.float32), [rotary]), "frequencies")
+
+
+# ---- tables of cosines and sines --------------------------------------------------------------------------------------
+
+
+def tables(rotary, rows=ROWS, dtype=np.float32, steps="", half=None, layout="half"):
+    """As programs make them, with some steps of the formula in 16 bits."""
+    positions, frequencies = np.arange(rows, dtype=np.float32), rotary.frequencies.astype(np.float32)
+    positions = rounded(positions, half) if "positions" in steps else positions
+    frequencies = rounded(frequencies, half) if "frequencies" in steps else frequencies
+    angles = positions[:, np.newaxis] * frequencies
+    angles = rounded(angles, half) if "angles" in steps else angles
+    angles = np.tile(angles, 2) if layout == "half" else np.repeat(angles, 2, axis=1)
+    factor = np.float32(rotary.attention_factor)
+    return (factor * np.cos(angles)).astype(dtype), (factor * np.sin(angles)).astype(dtype)
+
+
+@every_half
+@all_of_them
+@pytest.mark.parametrize("steps", ["positions", "frequencies", "angles", "positions and frequencies and angles"])
+@pytest.mark.parametrize("dtype", [np.float32, "the same"], ids=["float32", "same"])
+def test_rounded_tables(rotary, half, steps, dtype):
+    rows = 2100 if (half, steps) == ("float16", "positions") else ROWS
+    cos, sin = tables(rotary, rows, DTYPES[half] if dtype == "the same" else dtype, steps, half)
+    finding = judge_rotary_tables("rope", cos, sin, None, [rotary])
+    is_wrong(finding, "rounded", f"went through {half}")
+    assert "positions" not in steps or half != "bfloat16" or "positions" in finding.says
+    if steps == "positions":
+        # integers have eight bits, or eleven, up to these
+        assert finding.first_position == {"bfloat16": 257, "float16": 2049}[half]
+        assert finding.says.endswith(f": positions went through {half}")
+    assert finding.radians > 1e-3
+
+
+@every_half
+@plain
+def test_rounded_positions_without_a_config(rotary, half):
+    cos, sin = tables(rotary, 2200, steps="positions", half=half)
+    is_wrong(judge_rotary_tables("rope", cos, sin), "rounded", f"positions went through {half}")
+
+
+@all_of_them
+def test_tables_of_another_base(rotary):
+    scaling = rotary._arguments().get("scaling")
+    other = tables(pf.Rotary(rotary.head_dim, base=2e4, scaling=scaling))
+    is_wrong(judge_rotary_tables("rope", *other, None, [rotary]), "base", "of base 20000")
+
+
+@all_of_them
+@pytest.mark.parametrize("dtype", DTYPES.values(), ids=tuple(DTYPES))
+def test_columns_in_another_order(rotary, dtype):
+    cos, sin = tables(rotary, dtype=dtype, layout="interleaved")
+    is_wrong(judge_rotary_tables("rope", cos, sin, None, [rotary]), "layout", "side by side")
+
+
+@all_of_them
+def test_cosines_for_sines(rotary):
+    cos, sin = tables(rotary)
+    is_wrong(judge_rotary_tables("rope", sin, cos, None, [rotary]), "layout", "each other's place")
+
+
+@scaled
+def test_tables_without_their_scaling(rotary):
+    other = tables(pf.Rotary(rotary.head_dim, base=rotary.base))
+    finding = judge_rotary_tables("rope", *other, None, [rotary])
+    is_wrong(finding, "scaling", "without the config's scaling")
+
+
+@seeded("factor", [(str(factor), (factor,)) for factor in np.linspace(1.5, 40, 20).round(1).tolist()])
+@pytest.mark.parametrize("dtype", DTYPES.values(), ids=tuple(DTYPES))
+def test_attention_factor(factor, dtype):
+    rotary = pf.Rotary(64, base=1e6, scaling={**YARN, "factor": factor})
+    angles = np.outer(np.arange(ROWS), rotary.frequencies)
+    for amplitude, words in ((1.0, "without the attention factor"), (rotary.attention_factor**2, "twice")):
+        cos, sin = ((amplitude * values).astype(dtype) for values in (np.cos(angles), np.sin(angles)))
+        is_wrong(judge_rotary_tables("rope", cos, sin, None, [rotary]), "scaling", words)
+
+
+@all_of_them
+def test_single_rows_and_columns_of_tables(rotary, rng):
+    for place in ("row", "column"):
+        cos, sin = tables(rotary)
+        if place == "row":
+            k = int(rng.integers(1, ROWS))
+            sin[k] = cos[k - 1]
+        else:
+            k = int(rng.integers(1, rotary.rotary_dim))
+            cos[:, k] = 0.3
+        finding = judge_rotary_tables("rope", cos, sin, None, [rotary])
+        is_wrong(finding, "values")
+        assert finding.first_position == (k if place == "row" else 0)
+
+
+# ---- position tables --------------------------------------------------------------------------------------------------
+
+SHAPES = [
+    (d, layout, shift)
+    for d in (32, 64, 100, 128, 256)
+    for layout in ("interleaved", "concatenated")
+    for shift in (0, 1)
+]
+every_shape = seeded(("d", "layout", "shift"), [("-".join(map(str, shape)), shape) for shape in SHAPES])
+
+
+def position_table(d, layout, shift, rows=ROWS, dtype=np.float32, steps="", half=None):
+    frequencies = (1e4 ** (-np.arange(d // 2) / (d // 2 - shift))).astype(np.float32)
+    positions = np.arange(rows, dtype=np.float32)
+    positions = rounded(positions, half) if "positions" in steps else positions
+    frequencies = rounded(frequencies, half) if "frequencies" in steps else frequencies
+    angles = positions[:, np.newaxis] * frequencies
+    angles = rounded(angles, half) if "angles" in steps else angles
+    both = np.stack([np.sin(angles), np.cos(angles)], axis=-1 if layout == "interleaved" else 1)
+    return both.reshape(rows, d).astype(dtype)
+
+
+def test_there_are_twenty_shapes():
+    assert len(SHAPES) == 20
+
+
+@every_half
+@every_shape
+@pytest.mark.parametrize("steps", ["positions", "frequencies", "angles"])
+def test_rounded_position_tables(d, layout, shift, half, steps):
+    rows = 2100 if (half, steps) == ("float16", "positions") else ROWS
+    finding = judge_table("pe", position_table(d, layout, shift, rows, steps=steps, half=half)[None])
+    is_wrong(finding, "rounded", f"{steps} went through {half}")
+    if steps == "positions":
+        assert finding.first_position == {"bfloat16": 257, "float16": 2049}[half]
+
+
+@every_half
+@every_shape
+def test_position_tables_made_in_16_bits(d, layout, shift, half):
+    """All steps and the values."""
+    table = position_table(d, layout, shift, 1000, DTYPES[half], "positions, frequencies, angles", half)
+    is_wrong(judge_table("pe", table), "rounded", half)
+
+
+@every_shape
+def test_single_rows_of_position_tables(d, layout, shift, rng):
+    table = position_table(d, layout, shift)
+    k = int(rng.integers(1, ROWS))
+    table[k] = 0.5
+    finding = judge_table("pe", table)
+    is_wrong(finding, "values", f": {k}")
+    assert finding.first_position == k
+
+
+@every_shape
+def test_single_columns_of_position_tables(d, layout, shift, rng):
+    table = position_table(d, layout, shift)
+    k = int(rng.integers(0, d))
+    table[:, k] = 0.5
+    is_wrong(judge_table("pe", table), "values", f"columns are wrong: {k}")
+
+
+def test_rows_that_are_not_finite():
+    table = position_table(64, "interleaved", 0)
+    table[70, 3] = np.nan
+    finding = judge_table("pe", table)
+    assert (finding.verdict, finding.fault, finding.first_position) == ("wrong", "values", 70)

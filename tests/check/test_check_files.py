@@ -1,0 +1,349 @@
+"""Files, folders and the command: what is read, what it prints, and an error with the file's name for all that is broken."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import struct
+import sys
+import zipfile
+from dataclasses import FrozenInstanceError
+
+import numpy as np
+import pytest
+
+import posenc_fast as pf
+from posenc_fast._check.report import Finding, Report
+from support.command_line import posix, run, safetensors
+from support.optional import optional
+from support.processes import python
+
+CONFIG = {"model_type": "llama", "head_dim": 128, "rope_theta": 5e5, "max_position_embeddings": 8192}
+KEYS = ["name", "is", "verdict", "fault", "says", "largest_error", "radians", "first_position"]
+FREQUENCIES = pf.Rotary(128, base=5e5).frequencies.astype(np.float32)
+NAME = "model.layers.{}.self_attn.rotary_emb.inv_freq"
+
+
+def stored(values):
+    kind = {"float32": "F32", "float16": "F16"}[values.dtype.name]
+    return kind, values.shape, values.tobytes()
+
+
+def model(folder, layers=4, values=FREQUENCIES, config=CONFIG, **more):
+    """Write a folder of a model, with weights that have nothing to do with positions."""
+    folder.mkdir(exist_ok=True)
+    if config is not None:
+        (folder / "config.json").write_text(json.dumps(config))
+    arrays = {NAME.format(i): values for i in range(layers)}
+    arrays |= {f"model.layers.{i}.mlp.up_proj.weight": np.ones((4, 4), np.float32) for i in range(layers)} | more
+    safetensors(str(folder / "model.safetensors"), {name: stored(array) for name, array in arrays.items()})
+    return str(folder)
+
+
+# ---- reports ----------------------------------------------------------------------------------------------------------
+
+
+def test_right(tmp_path, capsys):
+    assert run("check", model(tmp_path / "model")) == 0
+    out = capsys.readouterr().out
+    assert (
+        "right    model.layers.*.self_attn.rotary_emb.inv_freq (4 alike): rotary frequencies: those of base 500000"
+        in out
+    )
+    assert "what to do" not in out
+
+
+def test_wrong(tmp_path, capsys):
+    folder = model(tmp_path / "model", values=FREQUENCIES.astype(np.float16), pe=pf.positional_encoding(100, 64))
+    assert run("check", folder) == 1
+    out = capsys.readouterr().out
+    assert "wrong    model.layers.*.self_attn.rotary_emb.inv_freq (4 alike): rotary frequencies: rounded: " in out
+    assert "right    pe: position table: made by annotated_transformer" in out
+    assert out.splitlines()[-2] == "what to do:"
+    assert "rounded: keep frequencies, positions and angles in float32" in out
+
+
+def test_json(tmp_path, capsys):
+    folders = [model(tmp_path / "right"), model(tmp_path / "wrong", values=FREQUENCIES.astype(np.float16))]
+    assert run("check", *folders, "--json") == 1
+    reports = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [list(report) for report in reports] == [["path", "findings"]] * 2
+    assert [report["path"] for report in reports] == folders
+    for report in reports:
+        # all layers, however alike they are
+        assert [finding["name"] for finding in report["findings"]] == [NAME.format(i) for i in range(4)]
+        assert all(list(finding) == KEYS for finding in report["findings"])
+    assert reports[1]["findings"][0]["fault"] == "rounded"
+    assert reports[1]["findings"][0]["radians"] == pytest.approx(8192 * reports[1]["findings"][0]["largest_error"])
+
+
+def test_report():
+    wrong = Finding("<a>", "rotary tables", "wrong", "values", "row 3", float("inf"), 0.5, 3.0)
+    right = Finding("b.0", "position table", "right", None, "those of mae")
+    report = Report("there", (right, wrong))
+    assert not report.ok
+    assert repr(report) == "<Report: 1 right, 1 wrong, 0 unknown>"
+    html = report._repr_html_()
+    assert "&lt;a&gt;" in html
+    assert "<a>" not in html
+    # JSON has no infinity
+    assert json.loads(json.dumps(report.to_json()))["findings"][1]["largest_error"] is None
+    with pytest.raises(FrozenInstanceError):
+        wrong.fault = None
+    assert "nothing that may be positional" in str(Report("there", ()))
+
+
+def test_config_of_its_own(tmp_path, capsys):
+    folder = model(tmp_path / "model", config=None)
+    assert run("check", folder) == 0
+    (tmp_path / "other.json").write_text(json.dumps({**CONFIG, "rope_theta": 1e4}))
+    assert run("check", folder, "--config", str(tmp_path / "other.json")) == 1
+    assert "base: of base 500000, where the config has 10000" in capsys.readouterr().out
+
+
+def test_nothing_to_check(tmp_path, capsys):
+    model(tmp_path / "model", layers=0)
+    assert run("check", str(tmp_path / "model")) == 2
+    captured = capsys.readouterr()
+    assert "means Rotary(128, base=500000.0)" in captured.out
+    assert "nothing could be checked" in captured.err
+    assert run("check", str(tmp_path / "model" / "config.json")) == 2
+    assert pf.check(CONFIG).ok
+
+
+def test_the_others_are_checked_all_the_same(tmp_path, capsys):
+    assert run("check", str(tmp_path / "none"), model(tmp_path / "model")) == 2
+    captured = capsys.readouterr()
+    assert str(tmp_path / "none") in captured.err
+    assert "(4 alike)" in captured.out
+
+
+def test_a_thousand_tensors(tmp_path, seed):
+    """Each is read once, and those of the same bytes are judged once."""
+    rng = np.random.default_rng(seed)
+    arrays = {NAME.format(i): FREQUENCIES for i in range(800)}
+    arrays |= {f"blocks.{i}.pos_embed": rng.normal(size=(49, 32)).astype(np.float32) for i in range(200)}
+    safetensors(str(tmp_path / "model.safetensors"), {name: stored(array) for name, array in arrays.items()})
+    report = pf.check(tmp_path)
+    assert len(report.findings) == 1000
+    assert {finding.verdict for finding in report.findings} == {"right", "unknown"}
+    assert len(str(report).splitlines()) == 3
+
+
+# ---- formats ----------------------------------------------------------------------------------------------------------
+
+
+def test_numpy_files(tmp_path):
+    np.save(tmp_path / "any name.npy", FREQUENCIES)
+    np.savez_compressed(
+        tmp_path / "tables.npz", cos=pf.Rotary(64).tables(50)[0], sin=pf.Rotary(64).tables(50)[1], other=1
+    )
+    assert [finding.verdict for finding in pf.check(tmp_path / "any name.npy").findings] == ["right"]
+    (finding,) = pf.check(tmp_path / "tables.npz").findings
+    assert (finding.name, finding.verdict) == ("cos, sin", "right")
+
+
+def test_index(tmp_path):
+    model(tmp_path)
+    (tmp_path / "model.safetensors").rename(tmp_path / "model-00001-of-00001.safetensors")
+    index = tmp_path / "model.safetensors.index.json"
+    index.write_text(json.dumps({"weight_map": dict.fromkeys(["a", "b"], "model-00001-of-00001.safetensors")}))
+    for path in (tmp_path, index):
+        assert len(pf.check(path).findings) == 4
+
+
+def test_torch_files_and_tensors(tmp_path):
+    torch = optional("torch")
+    values = torch.from_numpy(FREQUENCIES.copy())
+    torch.save({"state_dict": {"rotary_emb.inv_freq": values.bfloat16(), "w": torch.ones(3)}}, tmp_path / "model.pt")
+    (finding,) = pf.check(tmp_path / "model.pt").findings
+    assert (finding.name, finding.fault) == ("state_dict.rotary_emb.inv_freq", "rounded")
+    assert pf.check({"rotary_emb.inv_freq": torch.nn.Parameter(values)}, config=CONFIG).ok
+
+
+def test_gguf(tmp_path):
+    gguf = optional("gguf")
+    scaling = {
+        "rope_type": "llama3",
+        "factor": 8.0,
+        "low_freq_factor": 1.0,
+        "high_freq_factor": 4.0,
+        "original_max_position_embeddings": 8192,
+    }
+    divisors = FREQUENCIES / pf.Rotary(128, base=5e5, scaling=scaling).frequencies
+    for name, values in (("right", divisors), ("wrong", np.ones_like(divisors))):
+        writer = gguf.GGUFWriter(tmp_path / f"{name}.gguf", "llama")
+        writer.add_tensor("rope_freqs.weight", values.astype(np.float32))
+        writer.write_header_to_file()
+        writer.write_kv_data_to_file()
+        writer.write_tensors_to_file()
+        writer.close()
+        (finding,) = pf.check(tmp_path / f"{name}.gguf", config={**CONFIG, "rope_scaling": scaling}).findings
+        assert (finding.verdict, finding.fault) == (name, None if name == "right" else "scaling")
+
+
+@pytest.mark.parametrize(
+    ("suffix", "package", "extra"), [(".pt", "torch", "torch"), (".bin", "torch", "torch"), (".gguf", "gguf", "gguf")]
+)
+def test_a_package_that_is_missing(suffix, package, extra, tmp_path, monkeypatch, capsys):
+    path = tmp_path / f"weights{suffix}"
+    path.write_bytes(b"no matter")
+    monkeypatch.setitem(sys.modules, package, None)
+    assert run("check", str(path)) == 2
+    assert f"pip install 'posenc-fast[{extra}]'" in capsys.readouterr().err
+
+
+def test_import_takes_nothing_more():
+    code = "import sys, posenc_fast; print(any('_check' in name for name in sys.modules))"
+    assert python(code).stdout.strip() == "False"
+
+
+# ---- bad input --------------------------------------------------------------------------------------------------------
+
+
+class Trap:
+    """Unpickled, it would leave a file."""
+
+    def __reduce__(self):
+        return os.mkdir, ("unpickled",)
+
+
+def header(entries, size=0):
+    text = json.dumps(entries).encode()
+    return len(text).to_bytes(8, "little") + text + bytes(size)
+
+
+def entry(begin=0, end=256, shape=(64,), kind="F32"):
+    return {"dtype": kind, "shape": list(shape), "data_offsets": [begin, end]}
+
+
+def bomb():
+    """A member that says that it has 2^40 bytes, and a header to match."""
+    text = b"{'descr': '<f4', 'fortran_order': False, 'shape': (%d,), }" % 2**38
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text
+
+
+BROKEN = {
+    "lying-header.safetensors": (2**62).to_bytes(8, "little") + b"{}",
+    "no-object.safetensors": header([1, 2]),
+    "outside.safetensors": header({"inv_freq": entry(0, 10**12)}, 16),
+    "shape.safetensors": header({"inv_freq": entry(0, 16, (10**12,))}, 16),
+    "negative.safetensors": header({"inv_freq": entry(0, 16, (-4,))}, 16),
+    "words.safetensors": header({"inv_freq": {"dtype": "F32", "shape": "abc", "data_offsets": [0, 16]}}, 16),
+    "deep.safetensors": (200000).to_bytes(8, "little") + b"[" * 200000,
+    "no-archive.npz": b"PK\x03\x04nothing",
+    "pickle.npy": b"\x93NUMPY\x01\x00" + struct.pack("<H", 57)
+    + b"{'descr': '|O', 'fortran_order': False, 'shape': (1,), } " + pickle.dumps(Trap()),
+    "pickle.pt": pickle.dumps(Trap()),
+    "lying.npy": bomb(),
+    "empty.gguf": b"",
+    "cut.gguf": b"GGUF" + bytes(8),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BROKEN)
+@pytest.mark.parametrize("inside_a_folder", [False, True], ids=["file", "folder"])
+def test_broken_files(name, inside_a_folder, inside, capsys):
+    if name.endswith(".pt"):
+        optional("torch")
+    if name.endswith(".gguf"):
+        optional("gguf")
+    written = inside / ("model.pt" if name.endswith(".pt") else name)
+    written.write_bytes(BROKEN[name])
+    assert run("check", str(inside) if inside_a_folder else str(written)) == 2
+    error = capsys.readouterr().err
+    assert written.name in error
+    assert len(error) < 600
+    assert [path.name for path in inside.iterdir()] == [written.name]
+
+
+def test_npz_bomb(tmp_path, capsys):
+    with zipfile.ZipFile(tmp_path / "bomb.npz", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("pe.npy", bomb() + bytes(10**7))
+    assert run("check", str(tmp_path / "bomb.npz")) == 2
+    assert "bomb.npz" in capsys.readouterr().err
+
+
+def test_tensors_too_large_to_read_are_unknown(tmp_path):
+    """A file with a hole, which takes no room."""
+    path = tmp_path / "pe.npy"
+    rows = 2**30 // 256
+    text = b"{'descr': '<f4', 'fortran_order': False, 'shape': (%d, 64), }" % (rows + 1)
+    with path.open("wb") as file:
+        file.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text)
+        file.truncate(2**30 + 4096)
+    (finding,) = pf.check(path).findings
+    assert (finding.verdict, finding.says) == ("unknown", f"{256 * (rows + 1)} bytes are more than are read")
+
+
+@pytest.mark.parametrize(
+    "weight_map",
+    [
+        {"a": "../model.safetensors"},
+        {"a": "/etc/passwd"},
+        {"a": "model.safetensors.index.json"},
+        {"a": ".."},
+        {"a": "gone.safetensors"},
+        {"a": 1},
+        ["a"],
+        None,
+    ],
+    ids=str,
+)
+def test_broken_indexes(weight_map, tmp_path, capsys):
+    index = tmp_path / "model.safetensors.index.json"
+    index.write_text(json.dumps({"weight_map": weight_map}))
+    for path in (index, tmp_path):
+        assert run("check", str(path)) == 2
+        assert str(index) in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("text", ["[1]", "null", '"llama"', "{", "", "\xff", "[" * 100000], ids=lambda text: text[:4])
+def test_broken_configs(text, tmp_path, capsys):
+    model(tmp_path)
+    (tmp_path / "config.json").write_text(text, encoding="latin-1")
+    assert run("check", str(tmp_path)) == 2
+    assert "config.json" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {**CONFIG, "rope_scaling": [1]},
+        {**CONFIG, "head_dim": "wide"},
+        {**CONFIG, "rope_theta": -1},
+        {**CONFIG, "layer_types": 7, "num_hidden_layers": True, "max_position_embeddings": float("nan")},
+        {**CONFIG, "text_config": {"text_config": {"model_type": []}}},
+        {"model_type": 1, "architectures": 5},
+    ],
+    ids=str,
+)
+def test_configs_that_mean_nothing_hold_nothing_against_tensors(config, tmp_path):
+    assert pf.check(model(tmp_path), config=config).ok
+
+
+@posix
+def test_no_regular_file(tmp_path, capsys):
+    os.mkfifo(tmp_path / "pipe.safetensors")
+    assert run("check", str(tmp_path / "pipe.safetensors")) == 2
+    assert "no regular file" in capsys.readouterr().err
+    # in a folder it is passed over
+    assert len(pf.check(model(tmp_path)).findings) == 4
+    (tmp_path / "loop.safetensors").symlink_to("loop.safetensors")
+    (tmp_path / "folder.npz").mkdir()
+    assert len(pf.check(tmp_path).findings) == 4
+
+
+@pytest.mark.parametrize("source", [3, None, [1.0], {1: 2}.keys()], ids=str)
+def test_sources_that_are_none(source):
+    with pytest.raises(TypeError, match="config must be"):
+        pf.check(source)
+    with pytest.raises(TypeError, match="source must be"):
+        pf.check(source, config=CONFIG)
+
+
+def test_a_file_of_no_kind(tmp_path, capsys):
+    (tmp_path / "notes.txt").write_text("pe")
+    assert run("check", str(tmp_path / "notes.txt")) == 2
+    assert "must be a folder" in capsys.readouterr().err

@@ -1,0 +1,273 @@
+"""No false alarm: nothing that a source makes, in any type, is called wrong."""
+
+from __future__ import annotations
+
+import inspect
+
+import numpy as np
+import pytest
+
+import posenc_fast as pf
+from posenc_fast import presets
+from posenc_fast._check.config import expected_of
+from posenc_fast._check.frequencies import judge_frequencies
+from posenc_fast._check.rotary_tables import judge_rotary_tables
+from posenc_fast._check.tables import judge_table
+from posenc_fast.presets._registry import FACTS
+from support.fuzzing import DTYPES
+from support.optional import optional
+
+every_type = pytest.mark.parametrize("dtype", DTYPES.values(), ids=tuple(DTYPES))
+LLAMA3 = {
+    "rope_type": "llama3",
+    "factor": 8.0,
+    "low_freq_factor": 1.0,
+    "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 8192,
+}
+YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 4096}
+LONGROPE = {
+    "rope_type": "longrope",
+    "short_factor": [1.0 + 0.01 * i for i in range(48)],
+    "long_factor": [1.0 + i for i in range(48)],
+}
+CONFIGS = {
+    "llama": {"model_type": "llama", "head_dim": 128, "rope_theta": 5e5, "rope_scaling": LLAMA3},
+    "qwen2": {"model_type": "qwen2", "hidden_size": 896, "num_attention_heads": 14, "rope_theta": 1e6},
+    "qwen3-yarn": {"model_type": "qwen3", "head_dim": 128, "rope_theta": 1e6, "rope_scaling": YARN},
+    "gpt_neox": {"model_type": "gpt_neox", "hidden_size": 6144, "num_attention_heads": 64, "rotary_pct": 0.25},
+    "gemma3": {
+        "model_type": "gemma3_text",
+        "head_dim": 256,
+        "num_hidden_layers": 26,
+        "rope_theta": 1e6,
+        "rope_local_base_freq": 1e4,
+        "rope_scaling": {"rope_type": "linear", "factor": 8.0},
+    },
+    "phi3": {
+        "model_type": "phi3",
+        "head_dim": 96,
+        "max_position_embeddings": 131072,
+        "original_max_position_embeddings": 4096,
+        "rope_scaling": LONGROPE,
+    },
+    "dynamic": {
+        "model_type": "llama",
+        "head_dim": 64,
+        "max_position_embeddings": 2048,
+        "rope_scaling": {"rope_type": "dynamic", "factor": 2.0},
+    },
+    "qwen2_vl": {
+        "model_type": "qwen2_vl",
+        "hidden_size": 8192,
+        "num_attention_heads": 64,
+        "rope_theta": 1e6,
+        "rope_scaling": {"type": "mrope", "mrope_section": [16, 24, 24]},
+        "vision_config": {"model_type": "qwen2_vl", "embed_dim": 1280, "num_heads": 16},
+    },
+}
+
+
+def float32_frequencies(rotary):
+    """Those that programs compute: powers and quotients in float32."""
+    exponents = np.arange(0, rotary.rotary_dim, 2, dtype=np.float32) / np.float32(rotary.rotary_dim)
+    return np.float32(1) / np.float32(rotary.base) ** exponents
+
+
+# ---- frequencies ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=["float32", "float64"])
+def test_frequencies_of_a_config(name, dtype):
+    expected = expected_of(CONFIGS[name])
+    assert expected.rotaries
+    for rotary in expected.rotaries:
+        tensor = rotary.frequencies.astype(dtype)
+        (finding,) = pf.check({"model.layers.0.self_attn.rotary_emb.inv_freq": tensor}, config=CONFIGS[name]).findings
+        assert (finding.verdict, finding.fault) == ("right", None), finding
+        assert finding.largest_error < 1e-7
+
+
+@pytest.mark.parametrize("base", [1e4, 1e5, 5e5, 1e6, 1e7, 256.0])
+@pytest.mark.parametrize("dim", [8, 32, 80, 96, 128, 256])
+def test_frequencies_in_float32_arithmetic(base, dim):
+    rotary = pf.Rotary(dim, base=base)
+    values = float32_frequencies(rotary)
+    for rotaries in ([rotary], []):
+        finding = judge_frequencies("inv_freq", values, rotaries, length=4096)
+        assert finding.verdict == "right", finding
+        assert 0 <= finding.radians < 1e-3
+
+
+def test_layers_of_several_kinds_each_fit():
+    config = CONFIGS["gemma3"]
+    arrays = {
+        f"model.rotary_emb{kind}.inv_freq": rotary.frequencies.astype(np.float32)
+        for kind, rotary in zip(("", "_local"), expected_of(config).rotaries, strict=True)
+    }
+    assert [finding.verdict for finding in pf.check(arrays, config=config).findings] == ["right", "right"]
+
+
+def test_a_tower_that_the_config_does_not_describe_is_not_held_against_it():
+    vision = float32_frequencies(pf.Rotary(128))
+    config = CONFIGS["llama"]
+    (finding,) = pf.check({"vision_tower.rotary_emb.inv_freq": vision}, config=config).findings
+    assert finding.verdict == "right"
+    (finding,) = pf.check({"model.rotary_emb.inv_freq": vision}, config=config).findings
+    assert finding.verdict == "wrong"
+
+
+def test_powers_of_two_in_16_bits_are_right():
+    """They are the same numbers in any type."""
+    for dtype in DTYPES.values():
+        assert judge_frequencies("freqs", 2.0 ** np.arange(10).astype(dtype)).verdict == "right"
+
+
+def test_timestep_frequencies():
+    values = np.exp(-np.log(1e4) * np.arange(160) / 160).astype(np.float32)
+    shifted = np.exp(-np.log(1e4) * np.arange(160) / 159).astype(np.float32)
+    assert judge_frequencies("time_proj.freqs", values).verdict == "right"
+    finding = judge_frequencies("time_proj.freqs", shifted)
+    assert (finding.verdict, finding.is_) == ("right", "timestep frequencies")
+
+
+@pytest.mark.slow
+def test_every_class_of_transformers():
+    """The buffers of all rotary classes, of default configs, beside those configs; and what we say of these in float32."""
+    transformers = optional("transformers")
+    from rotary import test_rotary_transformers as classes
+
+    transformers.logging.set_verbosity_error()
+    configs = classes.configs.__wrapped__(transformers)
+    judged = 0
+    for model in classes.models():
+        config, said = classes.default(configs, model, **classes.NEEDED.get(model, {}))
+        arrays = {}
+        for rotary in expected_of(said).rotaries:
+            if rotary.frequencies.ndim == 1:
+                arrays[f"own{len(arrays)}.inv_freq"] = np.abs(rotary.frequencies).astype(np.float32)
+        _, cls = classes.rotary_class(model, config)
+        if inspect.isclass(cls) and model not in ("roformer",):
+            buffers = cls(config).named_buffers()
+            arrays |= {f"rotary_emb.{name}": buffer for name, buffer in buffers if buffer.is_floating_point()}
+        for finding in pf.check(arrays, config=said).findings if arrays else ():
+            assert finding.verdict != "wrong", (model, finding)
+            judged += finding.verdict == "right"
+    assert judged >= 700
+
+
+# ---- tables -----------------------------------------------------------------------------------------------------------
+
+
+@every_type
+@pytest.mark.parametrize(
+    "scaling",
+    [None, pytest.param(LLAMA3, marks=pytest.mark.slow), pytest.param(YARN, marks=pytest.mark.slow)],
+    ids=["plain", "llama3", "yarn"],
+)
+@pytest.mark.parametrize("precision", ["exact", "float32"])
+@pytest.mark.parametrize("columns", ["pairs", "halves", "cosines beside sines"])
+def test_rotary_tables(dtype, scaling, precision, columns):
+    rotary = pf.Rotary(64, base=5e5, scaling=scaling)
+    cos, sin = rotary.tables(600, dtype=dtype, precision=precision)
+    if columns == "halves":
+        cos, sin = np.concatenate([cos, cos], axis=1)[None], np.concatenate([sin, sin], axis=1)[None]
+    if columns == "cosines beside sines":
+        cos, sin = np.concatenate([cos, sin], axis=1), None
+    for rotaries in ([rotary], []):
+        finding = judge_rotary_tables("rope", cos, sin, None, rotaries)
+        assert (finding.verdict, finding.is_) == ("right", "rotary tables"), finding
+        assert finding.first_position is None
+
+
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+def test_complex_rotary_tables(dtype):
+    rotary = pf.Rotary(64)
+    cos, sin = rotary.tables(100, dtype=np.float64)
+    table = (cos + 1j * sin).astype(dtype)
+    for each in (table, np.stack([table.real, table.imag], axis=-1)):
+        assert judge_rotary_tables("freqs_cis", each, None, None, [rotary]).verdict == "right"
+
+
+def test_positions_that_are_not_consecutive():
+    rotary, positions = pf.Rotary(128, base=5e5), [0, 1, 255, 256, 257, 258, 1000, 4096, 131071]
+    cos, sin = rotary.tables(np.array(positions), precision="float32")
+    assert judge_rotary_tables("rope", cos, sin, positions, [rotary]).verdict == "right"
+
+
+def encoding_of(name):
+    """The preset at a small width; None for those that weights make."""
+    build = presets.get(name)
+    try:
+        return build(64) if FACTS[name].by_width or "d_model" in inspect.signature(build).parameters else build()
+    except TypeError:
+        return None
+
+
+def table_of(encoding, dtype, precision):
+    if encoding.ndim == 1:
+        return encoding.table(64, dtype=dtype, precision=precision)
+    sides = [8, 8] if encoding.ndim == 2 else [4] * encoding.ndim
+    return encoding.encode(
+        np.stack(np.indices(sides), axis=-1).reshape(-1, encoding.ndim), dtype=dtype, precision=precision
+    )
+
+
+def check_preset(name, dtype, precision):
+    encoding = encoding_of(name)
+    if encoding is None:
+        return
+    findings = []
+    if isinstance(encoding, pf.Rotary):
+        positions = np.stack(np.unravel_index(np.arange(64), (4, 4, 2, 2)), axis=1)[:, : encoding.ndim]
+        cos, sin = encoding.tables(positions if encoding.ndim > 1 else 64, dtype=dtype, precision=precision)
+        where = positions if encoding.ndim > 1 else None
+        findings += [judge_rotary_tables(name, cos, sin, where, rotaries) for rotaries in ([], [encoding])]
+        assert all(finding.verdict == "right" for finding in findings), findings
+        if dtype in (np.float32, np.float64):
+            frequencies = encoding.frequencies.astype(dtype)
+            findings += [judge_frequencies(name, frequencies, rotaries) for rotaries in ([], [encoding])]
+    else:
+        findings.append(judge_table(name, table_of(encoding, dtype, precision)))
+        if encoding.ndim == 1 and FACTS[name].by_width:
+            assert findings[0].verdict == "right", findings[0]
+    assert all(finding.verdict != "wrong" for finding in findings), findings
+
+
+@pytest.mark.parametrize("name", [name for i, name in enumerate(presets.names()) if i % 16 == 0])
+@pytest.mark.parametrize("dtype", [np.float32, DTYPES["bfloat16"]], ids=["float32", "bfloat16"])
+def test_some_presets(name, dtype):
+    check_preset(name, dtype, "exact")
+
+
+@pytest.mark.slow
+@every_type
+@pytest.mark.parametrize("name", presets.names())
+@pytest.mark.parametrize("precision", ["exact", "float32"])
+def test_every_preset(name, dtype, precision):
+    check_preset(name, dtype, precision)
+
+
+@every_type
+def test_long_table_in_float32_arithmetic(dtype):
+    """Float32 angles of far positions are off by much more than a value's last place."""
+    finding = judge_table(
+        "pe", pf.sinusoidal(64).table(6000, precision="float32", dtype=np.float32).astype(dtype)[None]
+    )
+    assert finding.verdict == "right"
+    assert finding.largest_error > 1e-6
+
+
+def test_padding_and_classes_are_zero_rows():
+    table = pf.sinusoidal(64, freq_shift=1.0, layout="concatenated").table(300, start=2)
+    assert judge_table("embed_positions.weight", np.pad(table, ((2, 0), (0, 0)))).verdict == "right"
+    grid = pf.grid([14, 14], presets.mae(64)).reshape(196, 64)
+    assert judge_table("pos_embed", np.pad(grid, ((1, 0), (0, 0)))[None]).verdict == "right"
+
+
+def test_values_of_16_bits_stored_in_more_are_right():
+    table = pf.sinusoidal(64).table(300, dtype=np.float16).astype(np.float32)
+    finding = judge_table("pe", table)
+    assert finding.verdict == "right"
+    assert "float16" in finding.says

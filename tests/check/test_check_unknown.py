@@ -1,0 +1,99 @@
+"""Weights with tempting names, learned positions and what has two readings are unknown: no fault, and not right."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import posenc_fast as pf
+from posenc_fast._check.names import kind_of, partner_of
+from support.fuzzing import DTYPES
+
+NAMES = """
+inv_freq rotary_emb.inv_freq time_embed.freqs rope_freqs.weight model.rotary.inv_timescale pe pos_embed.weight wpe.weight
+embed_positions.weight encoder.pos_embedding position_embeddings.weight positional_embedding encoder.embed_positions
+cls.abs_pos_embed temporal_pos_embed cos_cached rope.cos_sin_cache freqs_cis position_enc.pos_table rotary_emb.sin_cached
+""".split()  # noqa: SIM905
+CONFIG = {"model_type": "llama", "head_dim": 128, "rope_theta": 5e5, "max_position_embeddings": 8192}
+every_type = pytest.mark.parametrize("dtype", DTYPES.values(), ids=tuple(DTYPES))
+
+
+def test_there_are_twenty_names():
+    assert len(set(NAMES)) == 20
+
+
+@every_type
+@pytest.mark.parametrize("config", [None, CONFIG], ids=["alone", "with a config"])
+@pytest.mark.parametrize("name", NAMES)
+def test_random_weights(name, dtype, config, seed):
+    rng = np.random.default_rng(seed)
+    shape = (64,) if any(word in name for word in ("freq", "timescale")) and "cis" not in name else (200, 128)
+    for values in (rng.normal(size=shape), 0.02 * rng.normal(size=shape), np.abs(rng.normal(size=shape))):
+        (finding,) = pf.check({name: values.astype(dtype)}, config=config).findings
+        assert (finding.verdict, finding.fault) == ("unknown", None), finding
+
+
+@every_type
+def test_random_cosines_and_sines(dtype, seed):
+    cos, sin = np.random.default_rng(seed).normal(size=(2, 100, 64)).astype(dtype)
+    for config in (None, CONFIG):
+        (finding,) = pf.check({"rotary.cos": cos, "rotary.sin": sin}, config=config).findings
+        assert finding.verdict == "unknown"
+
+
+@pytest.mark.parametrize("smooth", [1, 2])
+def test_learned_positions_that_are_smooth(smooth, seed):
+    table = 0.02 * np.random.default_rng(seed).normal(size=(512, 64))
+    for _ in range(smooth):
+        table = np.cumsum(table, axis=0)
+    report = pf.check({"wpe.weight": table.astype(np.float32)})
+    assert [finding.verdict for finding in report.findings] == ["unknown"]
+    assert report.ok
+
+
+def test_linear_scaling_has_two_readings():
+    """Programs of before 2024 keep the frequencies as they are, and divide positions."""
+    config = {**CONFIG, "rope_scaling": {"rope_type": "linear", "factor": 4.0}}
+    frequencies = pf.Rotary(128, base=5e5).frequencies.astype(np.float32)
+    (finding,) = pf.check({"inv_freq": frequencies}, config=config).findings
+    assert finding.verdict == "unknown"
+    assert "divides positions" in finding.says
+
+
+def test_a_config_of_no_known_type_holds_nothing_against_a_tensor():
+    frequencies = pf.Rotary(128).frequencies.astype(np.float32)
+    (finding,) = pf.check({"inv_freq": frequencies}, config={"model_type": "no_such", "rope_theta": 5e5}).findings
+    assert finding.verdict == "right"
+    assert "base 10000" in finding.says
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "kind"),
+    [
+        ("model.layers.3.self_attn.rotary_emb.inv_freq", (64,), "frequencies"),
+        ("rotary_emb.original_inv_freq", (64,), "frequencies"),
+        ("inv_freq", (64, 64), None),
+        ("rope_freqs.weight", (64,), "divisors"),
+        ("freqs_cis", (100, 64), "both"),
+        ("cos_sin_cache", (100, 64), "both"),
+        ("attn.cos_cached", (1, 1, 100, 64), "cos"),
+        ("attn.sin_cached", (1, 1, 100, 64), "sin"),
+        ("cosine_head.weight", (100, 64), None),
+        ("pe", (1, 100, 64), "table"),
+        ("encoder.embed_positions.weight", (100, 64), "table"),
+        ("wpe.weight", (1024, 768), "table"),
+        ("position_ids", (1, 512), None),
+        ("relative_position_bias_table", (169, 12), None),
+        ("pos_proj.weight", (64, 64), None),
+        ("opener.weight", (64, 64), None),
+        ("single.weight", (64, 64), None),
+        ("q_proj.weight", (64, 64), None),
+    ],
+)
+def test_names_and_shapes(name, shape, kind):
+    assert kind_of(name, shape) == kind
+
+
+def test_sines_are_named_as_cosines_are():
+    assert partner_of("a.rotary_emb.cos_cached") == "a.rotary_emb.sin_cached"
+    assert partner_of("cos.weight") == "sin.weight"
