@@ -11,7 +11,7 @@ import re
 from collections.abc import Collection, Sequence
 from itertools import pairwise
 
-FLAG, NAME, NUMBER = r"\w+=(?:True|False)", r"[A-Za-z_]\w*", r"\d+(?:\.\d+)?(?:e-?\d+)?"
+FLAG, NAME, NUMBER = r"\w+=(?:True|False)", r"[A-Za-z_]\w*(?:'\w+)?", r"\d+(?:\.\d+)?(?:e-?\d+)?"
 TOKEN = re.compile(rf"{FLAG}|{NUMBER}|{NAME}|//|\.\.|\S")
 SYMBOLS = {"pi": r"\pi", "theta": r"\theta", "sigma": r"\sigma", "omega_0": r"\omega_0"}
 FUNCTIONS = {

@@ -30,7 +30,7 @@ _DOTS, _POINTS, _TURNS = 500, 4000, 60
 # inches of Axes that leave room for a legend beside the curves
 _WIDE = 3.5
 # places of the curve of errors at most and at least, positions at each, and values of a block of rows
-_PLACES, _LEAST_PLACES, _NEIGHBOURS, _BLOCK = 40, 10, 4, 1 << 20
+_PLACES, _LEAST_PLACES, _NEIGHBOURS, _BLOCK = 40, 5, 4, 1 << 20
 
 
 def sinusoids(

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["decay", "grid", "similarity"]
 
 # points of a curve at most and at least, values of a block of rows
-_POINTS, _LEAST_POINTS, _BLOCK = 2000, 50, 1 << 20
+_POINTS, _LEAST_POINTS, _BLOCK = 2000, 20, 1 << 20
 
 
 def similarity(

@@ -51,7 +51,7 @@ def mae(embed_dim: int) -> Encoding:
 
 @preset(
     source="huggingface/diffusers: models/embeddings.py, get_2d_sincos_pos_embed",
-    frequency="base_size / (side * interpolation_scale) * 10000^(-4i/d), side that of grid_size on the axis",
+    frequency="base_size / (s interpolation_scale) * 10000^(-4i/d), s the side of grid_size on the axis",
     layout="of x: sines, then cosines; of y: the same",
     positions="(y, x), the cells of a grid; rows of extra tokens are zero, before the table",
     odd="ValueError unless 4 divides it",

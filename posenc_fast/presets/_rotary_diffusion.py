@@ -361,7 +361,7 @@ def mochi(pos_frequencies: npt.ArrayLike) -> Rotary:
 
 @rotary_preset(
     source="huggingface/diffusers: models/embeddings.py, get_3d_rotary_pos_embed",
-    frequency="theta^(-2i/D) for each axis, D = head_dim/4 of frames, 3/8 head_dim of rows and of columns",
+    frequency="theta^(-2i/D) for each axis, D = head_dim/4 of frames, 3 head_dim/8 of rows and of columns",
     pairs="side by side; frame, row and column one after another",
     positions="(frame, row, column) of a grid that is scaled into 30 by 45: `positions.cogvideox(frames, rows, "
     "columns)`; 1.5 has `positions.grid`; text stays",

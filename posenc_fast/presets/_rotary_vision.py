@@ -177,7 +177,7 @@ def efficient_loftr(hidden_size: int = 256, *, theta: float = 10000.0, frequenci
 
 @rotary_preset(
     source="huggingface/transformers: models/lightglue/modeling_lightglue.py, LightGluePositionalEncoder",
-    frequency="weights, of the checkpoint's posenc.projector",
+    frequency="weights, those of posenc.projector in the checkpoint",
     pairs="side by side; each reads both axes",
     positions="(x, y) of a keypoint, normalised by the size of the image",
     differs="two axes, both in each angle; learned",

@@ -453,6 +453,8 @@ def test_page_has_a_section_for_each(name):
         ("with a base for each axis at 0 and 120 degrees", "with a `base` for each axis at 0 and 120 degrees"),
         ("as it is, with old_rule=False", "as it is, with `old_rule=False`"),
         ("weights[:, i]", r"$\text{weights}_{:,i}$"),
+        ("3 x/8 of all", r"$\frac{3x}{8}$ of all"),
+        ("one of the book's i", "one of the book's $i$"),
         # no formula, and no end of a bracket
         ("(((", "((("),
         ("2^", "2^"),

@@ -1,0 +1,285 @@
+"""Formulas of the documentation, as they are typeset: their values are the frequencies of each preset."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import itertools
+import re
+
+import numpy as np
+import pytest
+
+import posenc_fast as pf
+from posenc_fast import presets
+from posenc_fast.presets._registry import FACTS
+from support.checkout import checkout
+
+# ---- from LaTeX to numbers ------------------------------------------------------------------------------------------
+
+TOKEN = re.compile(r"\\text\{\w+\}|\\operatorname\{\w+\}|\\[a-z]+|\\,|\d+(?:\.\d+)?|[A-Za-z]|[^\s\\]")
+NAMES = {r"\pi": "pi", r"\theta": "theta", r"\sigma": "sigma", r"\omega": "omega_0"}
+FUNCTIONS = {r"\sqrt": "sqrt", r"\exp": "exp", r"\ln": "log"}
+SIGNS = {
+    r"\cdot": "*",
+    r"\,": "*",
+    r"\lfloor": "floor(",
+    r"\lceil": "ceil(",
+    r"\rfloor": ")",
+    r"\rceil": ")",
+    "^": "**",
+}
+PLACES = {"pi": np.pi, "sqrt": np.sqrt, "exp": np.exp, "log": np.log, "floor": np.floor, "ceil": np.ceil}
+
+
+def program(latex):
+    """The Python expression of a formula, with a star between what stands side by side."""
+    tokens = TOKEN.findall(latex.replace(r"\left", "").replace(r"\right", "").replace(r"\omega_0", r"\omega"))
+    written, last = [], ""
+    for piece in pieces(iter(tokens)):
+        value = re.fullmatch(r"\w.*|\(", piece) is not None
+        if value and re.fullmatch(r"[\w.]+|.*[)\]]", last) and last not in PLACES.keys() - {"pi"} | {"linspace"}:
+            written.append("*")
+        written.append(piece)
+        last = piece
+    return "".join(written)
+
+
+def pieces(tokens, end=None):
+    """Pieces of the program up to a closing brace."""
+    for token in tokens:
+        if token == end:
+            return
+        word = re.fullmatch(r"\\(?:text|operatorname)\{(\w+)\}", token)
+        if word:
+            yield word[1]
+        elif token == r"\frac":
+            above, below = (brace(tokens), brace(tokens))
+            yield f"(({above})/({below}))"
+        elif token == "_":
+            yield f"[{brace(tokens)}]"
+        elif token == "{":
+            yield "("
+            yield from pieces(tokens, "}")
+            yield ")"
+        else:
+            yield NAMES.get(token) or FUNCTIONS.get(token) or SIGNS.get(token, token)
+
+
+def brace(tokens):
+    """The program of the next part in braces."""
+    assert next(tokens) == "{"
+    depth, inside = 1, []
+    for token in tokens:
+        depth += {"{": 1, "}": -1}.get(token, 0)
+        if not depth:
+            break
+        inside.append(token)
+    return program(" ".join(inside))
+
+
+@pytest.mark.parametrize(
+    ("latex", "value"),
+    [
+        (r"\theta^{-2i/D}", 10.0 ** (-2 * 3 / 8)),
+        (r"\frac{3\,\text{dim}}{8}", 6.0),
+        (r"\frac{3}{8}\,\text{dim}", 6.0),
+        (r"\frac{2\pi}{1.25 \cdot 2^{i}}", 2 * np.pi / 10),
+        (r"\lfloor D/3 \rfloor - 1", 1.0),
+        (r"\left(\frac{D}{i - 1}\right)^{-i/(D + 1)}", 4.0 ** (-3 / 9)),
+        (r"2\pi\,\text{weights}_{:,i}", 2 * np.pi * np.array([4.0, 8.0])),
+        (r"\pi \cdot \operatorname{linspace}(1, \frac{D}{2}, i)", np.pi * np.array([1, 2.5, 4])),
+    ],
+    ids=str,
+)
+def test_formulas_are_numbers(latex, value):
+    weights = np.array([[1.0, 2, 3, 4], [5, 6, 7, 8]])
+    names = {**PLACES, "linspace": lambda a, b, n: np.linspace(a, b, int(n))}
+    scope = {**names, "theta": 10.0, "i": 3, "D": 8, "dim": 16, "weights": weights}
+    np.testing.assert_allclose(eval(program(latex), scope), value, rtol=1e-15)
+
+
+# ---- from presets to numbers ----------------------------------------------------------------------------------------
+
+RNG = np.random.default_rng(20)
+WEIGHTS, MATRIX = RNG.normal(size=5), RNG.normal(size=(5, 2))
+SLIDING = [{}, {"layer_type": "sliding_attention"}]
+# the calls, in place of one with 24 columns and all defaults: each formula of a text belongs to one of them
+CALLS = {
+    "diffusers_2d": [{"embed_dim": 24, "grid_size": 8, "base_size": 6, "interpolation_scale": 3.0}],
+    "diffusers_3d": [{"embed_dim": 48, "spatial_interpolation_scale": 2.0, "temporal_interpolation_scale": 3.0}],
+    "edm": [{}, {"endpoint": True}],
+    "enformer_cosine": [{"num_basis": 24}],
+    "esmfold2": [{"weights": WEIGHTS, "biases": WEIGHTS}],
+    "fairseq2_3d": [{}, {"uniform_power": True}],
+    "gemma3": [{"factor": 8.0}, {"layer_type": "sliding_attention"}],
+    "gemma4": SLIDING,
+    "geoclip": [{"weights": MATRIX}],
+    "geoclip_positional": [{"sigma": 4.0, "m": 7}],
+    "hyena": [{"emb_dim": 25, "seq_len": 100}],
+    "k_diffusion_fourier": [{"weights": MATRIX}],
+    "lingvo_harmonics": [{"embedding_dim": 24, "length": 100}],
+    "loftr": [{}, {"temp_bug_fix": False}],
+    "ltx2": [{}, {"axes": 1}],
+    "lumina_next": [{"linear_factor": 2.0, "ntk_factor": 3.0}],
+    "mimo_v2_flash": SLIDING,
+    "modernbert": SLIDING,
+    "mp_fourier": [{"weights": WEIGHTS}],
+    "nerf": [{"max_freq_log2": 7.0}, {"max_freq_log2": 7.0, "log_sampling": False}],
+    "nerfstudio": [{"in_dim": 3, "num_frequencies": 5, "min_freq_exp": 1.0, "max_freq_exp": 8.0}],
+    "perceiver": [{"num_bands": 6, "max_resolution": (224, 112)}],
+    "pytorch3d": [{"omega_0": 3.0}, {"omega_0": 3.0, "logspace": False}],
+    "sam": [{"gaussian_matrix": MATRIX.T}],
+    "score_sde_fourier": [{"weights": WEIGHTS}],
+    "tancik": [{"weights": MATRIX}],
+    "tensor2tensor_nd": [{"channels": 24}],
+    "timm_fourier": [{}, {"linear_bands": True}, {"in_pixels": False}],
+}
+# letters and words of a text that are no arguments of the preset, by its arguments
+LETTERS = {
+    "cosmos": lambda a: {"D": [44, 42]},
+    "dab_detr": lambda a: {"temperature": [a["temperature_height"], a["temperature_width"]]},
+    "depthcharge": lambda a: {"n": [12]},
+    "diffusers_2d": lambda a: {"s": [a["grid_size"]]},
+    "gligen": lambda a: {"embed_dim": [a["num_freqs"]]},
+    "mimo_v2_flash": lambda a: {"theta": [5e6 if a["layer_type"] == "full_attention" else 1e4]},
+    "perceiver": lambda a: {"resolution": list(a["max_resolution"])},
+    "pytorch3d": lambda a: {"n": [a["n_harmonic_functions"]]},
+    "space2vec_grid": lambda a: {"n": [a["frequency_num"]]},
+    "space2vec_theory": lambda a: {"n": [a["frequency_num"]]},
+    "timm_fourier": lambda a: {"n": [a["num_bands"]]},
+}
+# frequencies of a checkpoint, and those of another preset
+WITHOUT = {"lightglue", "ltx2_split", "mochi"}
+# what is no letter of a formula that counts
+WORDS = re.compile(r"\\text\{\w+\}|\\[a-z]+")
+
+
+def built(name, arguments):
+    """The preset's value, and all arguments of the call."""
+    build = presets.get(name)
+    signature = inspect.signature(build)
+    first = next(iter(signature.parameters), None)
+    arguments = {first: 24} | arguments if FACTS[name].by_width else arguments
+    bound = signature.bind(**arguments)
+    bound.apply_defaults()
+    return build(**arguments), bound.arguments
+
+
+def frequencies_of(value):
+    """The distinct frequencies that are not zero, of each axis, and of all together."""
+    rates = value.frequencies
+    if isinstance(value, pf.Rotary) and rates.ndim == 1:
+        axes = np.array(value._settings.axes or [0] * len(rates))
+        rates = np.where(axes[:, np.newaxis] == np.arange(axes.max() + 1), rates[:, np.newaxis], 0)
+    rates = rates.reshape(len(rates), -1)
+    return [distinct(rates[:, a]) for a in range(rates.shape[1])], distinct(rates)
+
+
+def distinct(rates):
+    rates = np.asarray(rates, np.float64)
+    return np.unique(rates[rates != 0])
+
+
+def read(name, arguments):
+    """The formulas that count, and the values of all other names: of some of them several, one for each axis."""
+    shown = [each for each in arguments if each not in ("frequencies", "functions")]
+    text = importlib.import_module("formulas").typeset(FACTS[name].frequency, shown)
+    names = {key: list(value) if isinstance(value, (tuple, list)) else [value] for key, value in arguments.items()}
+    names |= {"d": [next(iter(arguments.values()), None)]}
+    if "D$ its `axes_dim`" in text:
+        names["D"] = list(arguments["axes_dim"])
+    names |= LETTERS.get(name, lambda a: {})(arguments)
+    formulas, last = [], None
+    for latex in re.findall(r"\$(.+?)\$", text):
+        letter, equals, right = latex.partition(" = ")
+        if r"\ldots" in latex or re.fullmatch(r"\\?\w+", latex):
+            continue
+        if equals and letter not in names:
+            last = letter
+            names[letter] = [number(right, names)]
+        elif not equals and (re.search("[ick]", WORDS.sub("", latex)) or "linspace" in latex):
+            formulas.append(latex)
+        elif not equals and last is not None:
+            # of other axes, or with an option
+            names[last].append(number(latex, names))
+    if "rounded down" in text:
+        names["D"] = [int(value) for value in names["D"]]
+    return formulas, names
+
+
+def number(latex, names):
+    return value_of(latex, {name: values[0] for name, values in names.items()})
+
+
+def value_of(latex, scope):
+    linspace = {"linspace": lambda a, b, n: np.linspace(a, b, int(n))}
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return eval(program(latex), {**PLACES, **linspace, **scope})
+
+
+def values_of(latex, scope, count):
+    """The first values of a formula; of a matrix, a column of them for each axis."""
+    if "operatorname" in latex:
+        return np.asarray(value_of(latex, scope))
+    first = scope.get("min_deg", 0)
+    steps = range(len(scope["weights"])) if "weights" in latex else range(first, first + count)
+    steps = range(scope["gaussian_matrix"].shape[1]) if "gaussian" in latex else steps
+    return np.array([value_of(latex, {"c": step, "k": step} | scope | {"i": step}) for step in steps])
+
+
+def fits(rates, values, name, arguments):
+    """Whether frequencies are the values of a formula; or between these and these divided by the factor of a scaling."""
+    if "divided by factor" in FACTS[name].frequency:
+        rates, values = rates[::-1], np.sort(values)[::-1]
+        inside = (rates <= values * (1 + 1e-12)) & (rates >= values / arguments["factor"] * (1 - 1e-12))
+        return inside.all() and np.isclose([rates[0], rates[-1]], [values[0], values[-1] / arguments["factor"]]).all()
+    values = distinct(values)
+    return values.shape == rates.shape and np.allclose(values, rates, rtol=1e-12, atol=0)
+
+
+@pytest.mark.parametrize("name", presets.names())
+def test_formulas_are_the_frequencies(name, monkeypatch):
+    monkeypatch.syspath_prepend(checkout() / "docs")
+    if name in WITHOUT:
+        assert "$" not in importlib.import_module("formulas").typeset(FACTS[name].frequency, ["weights"])
+        return
+    used = set()
+    for call in CALLS.get(name, [{}]):
+        value, arguments = built(name, call)
+        formulas, names = read(name, arguments)
+        by_axis, together = frequencies_of(value)
+        scopes = [dict(zip(names, values, strict=True)) for values in itertools.product(*names.values())]
+
+        def match(rates, axis, formulas=formulas, scopes=scopes, arguments=arguments):
+            for latex, scope in itertools.product(formulas, scopes):
+                values = values_of(latex, scope, len(rates) + (name == "wavegrad_swapped"))
+                values = values if values.ndim == 1 else values[:, axis]
+                if fits(rates, values, name, arguments):
+                    used.add(latex)
+                    return True
+            return False
+
+        # each of them, for the formulas that are used
+        axes = [match(rates, axis) for axis, rates in enumerate(by_axis)]
+        # pairs of one list may read different axes; and vectors have other lengths along axes than frequencies have
+        assert all(axes) or match(together, 0) or name == "space2vec_theory", f"{FACTS[name].frequency}: {call}"
+    if name == "space2vec_theory":
+        lengths = np.linalg.norm(value.frequencies, axis=1)
+        assert match(np.unique([float(f"{length:.13g}") for length in lengths]), 0)
+    assert used == set(formulas), f"of {formulas} only {used} are frequencies"
+
+
+def test_options_multiply_frequencies():
+    """Of mlx, whose text says so in words."""
+    plain, turned = presets.mlx(24), presets.mlx(24, full_turns=True)
+    np.testing.assert_allclose(turned.frequencies, 2 * np.pi * plain.frequencies, rtol=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"), [("cogvideox", "theta^(-2i/head_dim)"), ("whisper", "max_timescale^(-i/(d/2))")]
+)
+def test_a_false_formula_is_seen(name, wrong, monkeypatch):
+    monkeypatch.setitem(FACTS, name, FACTS[name]._replace(frequency=wrong))
+    with pytest.raises(AssertionError):
+        test_formulas_are_the_frequencies(name, monkeypatch)
