@@ -18,7 +18,7 @@ plt.show()
 
 # %%
 # A sine has most of its values twice in a turn. The angle tells them apart: one column for each frequency, with colours
-# that close a circle, so that a whole turn brings the same one back.
+# that close a circle, so that a whole turn brings the same one back; an angle of zero is light.
 
 _, ax = plt.subplots(figsize=(7, 4.2), layout="constrained")
 plot.angles(encoding, 100, ax=ax)

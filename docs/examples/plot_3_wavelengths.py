@@ -14,7 +14,5 @@ from posenc_fast import plot
 
 _, ax = plt.subplots(figsize=(7, 4), layout="constrained")
 for base in (100, 10_000, 500_000):
-    plot.wavelengths(pf.sinusoidal(64, base=base), ax=ax)
-    ax.get_lines()[-1].set_label(f"base {base:,}")
-ax.legend()
+    plot.wavelengths(pf.sinusoidal(64, base=base), label=f"base {base:,}", title="Wavelengths of three bases", ax=ax)
 plt.show()

@@ -29,7 +29,7 @@ plt.show()
 # 100 and 128 positions, 512 columns
 # ----------------------------------
 # The picture on many a page. Beyond column 200 or so nothing happens within a hundred positions: those columns are for
-# longer texts.
+# longer texts. The picture has room for the columns of every second frequency, which its label says.
 
 _, ax = plt.subplots(figsize=(8, 3.4), layout="constrained")
 plot.heatmap(pf.sinusoidal(512), 100, ax=ax)
