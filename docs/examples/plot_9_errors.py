@@ -20,7 +20,7 @@ plt.show()
 
 # %%
 # Any function of positions can be drawn beside them: here the formula in float64, whose error reaches that of float32
-# values at about a thousand million.
+# values at some hundred million.
 
 
 def in_float64(positions):

@@ -236,6 +236,9 @@ def frequencies(
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.yaxis.set_minor_locator(NullLocator())
     axes.set(xlabel="pair", ylabel="times slower")
+    if axes.get_legend():
+        # slow pairs, at the right, are those that are slowed
+        axes.legend(loc="lower right", fontsize="small")
     drawn = np.concatenate([np.asarray(line.get_ydata()) for line in axes.get_lines()])
     drawn = np.log2(drawn[drawn > 0])
     # whole powers of two, which have ticks
