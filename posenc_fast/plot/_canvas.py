@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib import colormaps
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import FixedLocator, MaxNLocator
 
 from .._numbers.names import meant
 
@@ -115,7 +115,9 @@ def picture(
     for axis, (first, last), count in ((axes.xaxis, columns, values.shape[1]), (axes.yaxis, rows, values.shape[0])):
         # edges of what lies at whole numbers are halves
         whole = (first + 0.5) % 1 == 0 and abs(last - first) >= count
-        axis.set_major_locator(MaxNLocator("auto", steps=[1, 2, 5, 10], integer=whole))
+        one = whole and abs(last - first) == 1
+        locator = FixedLocator([first + 0.5]) if one else MaxNLocator("auto", steps=[1, 2, 5, 10], integer=whole)
+        axis.set_major_locator(locator)
     return axes.imshow(
         values,
         cmap=cmap,

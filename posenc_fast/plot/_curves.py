@@ -163,10 +163,12 @@ def wavelengths(
     rates = np.abs(value.frequencies)
     if rates.ndim != 1:
         raise ValueError(f"encoding has {value.ndim} axes, but must have one; draw the encoding of each axis")
-    axes = axes_of(ax)
     nth = every_nth(len(rates), _POINTS)
     # what stands has no wavelength
     turning = np.flatnonzero(rates[::nth] > 0) * nth
+    if not len(turning):
+        raise ValueError("encoding has no column that turns, and so no wavelength")
+    axes = axes_of(ax)
     curve(axes, turning, 2 * np.pi / rates[turning], name if label is None else label, title, dots=True, markersize=5)
     columns = len(rates)
     axes.set_xlim(-0.5 - 0.02 * columns, columns - 0.5 + 0.02 * columns)

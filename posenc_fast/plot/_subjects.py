@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -131,6 +132,9 @@ class Rows:
             elif real(step, "step") == 0:
                 raise ValueError(f"step={step!r} must not be zero")
             self.start, self.step = start, step
+            first = float(start)
+            if first + 0.5 * float(step) == first:
+                raise ValueError(f"start={start!r} and step={step!r} are positions that a float64 does not tell apart")
             return
         if start != 0 or step is not None:
             raise ValueError(f"start={start!r} and step={step!r} are for a length; positions are taken as they are")
@@ -181,10 +185,9 @@ def text_of(positions: Any, converted: Converted, row: int) -> str:
         value = np.asarray(positions)[row]
     except (TypeError, ValueError):
         value = None
-    if isinstance(value, (np.datetime64, np.timedelta64)):
-        return str(value)
-    if converted.unit != 1 or isinstance(value, str):
-        return str(value)
+    if isinstance(value, (np.datetime64, np.timedelta64)) or converted.unit != 1:
+        # seconds that are zero say nothing
+        return re.sub(r"(\d\d:\d\d):00(\.0+)?$|(?<=:\d\d)\.0+$", r"\1", str(value))
     numbers = [float(number) for number in np.atleast_1d(converted.rounded()[row])]
     texts = [f"{number:.15g}" for number in numbers]
     return texts[0] if len(texts) == 1 else f"({', '.join(texts)})"

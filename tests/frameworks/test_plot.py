@@ -187,6 +187,20 @@ def test_exact_periods_are_drawn_over_a_turn_of_the_longest():
     assert plot.heatmap(encoding, 84, step=1, ax=plt.figure().gca()).get_ylim() == (83.5, -0.5)
 
 
+def test_one_row_has_one_tick():
+    ax = plot.heatmap(LINE, 1, start=7)
+    assert ax.get_yticks().tolist() == [7]
+
+
+def test_seconds_that_are_zero_are_left_out():
+    times = np.array(["2026-01-01T00:00:00", "2026-01-01T12:30:00", "2026-01-01T12:30:15"], "M8[ns]")
+    ax = plot.heatmap(pf.fourier_features(pf.periodic(["7D"])), positions=times)
+    rows = ["2026-01-01T00:00", "2026-01-01T12:30", "2026-01-01T12:30:15"]
+    assert [text.get_text() for text in ax.get_yticklabels()] == rows
+    plot.heatmap(LINE, positions=[datetime.datetime(2026, 1, 1, 6)], ax=ax)
+    assert [text.get_text() for text in ax.get_yticklabels()] == ["2026-01-01 06:00"]
+
+
 @pytest.mark.parametrize("kind", ["numpy", "python"])
 def test_rows_of_dates_are_labelled_as_dates(kind):
     times = np.arange("2026-01-01", "2026-01-05", dtype="M8[D]")
@@ -620,6 +634,8 @@ def test_presets_and_places(drawing):
         (lambda: plot.heatmap(LINE, positions=[np.nan, np.inf]), ValueError, ["positions", "no number"]),
         (lambda: plot.heatmap(LINE, positions=[1], step=2), ValueError, ["step=2", "positions"]),
         (lambda: plot.heatmap(LINE, step=0), ValueError, ["step=0"]),
+        (lambda: plot.heatmap(LINE, start=1e300), ValueError, ["start=1e+300", "step=1", "apart"]),
+        (lambda: plot.wavelengths(pf.Encoding([0.0])), ValueError, ["no column that turns"]),
         (lambda: plot.heatmap(LINE, start=np.nan), ValueError, ["start", "nan"]),
         (lambda: plot.heatmap(LINE, cmap="RdBo"), ValueError, ["cmap='RdBo'", "RdBu"]),
         (lambda: plot.heatmap("flux"), ValueError, ["3 axes", "rotary"]),
