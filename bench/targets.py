@@ -31,7 +31,7 @@ from measures.positions import (
     encode_and_numpy,
     one_timestep,
 )
-from measures.rotary import rotary_and_multiply, rotary_and_peer, rotary_cell, rotary_token
+from measures.rotary import rotary_and_numpy, rotary_and_peer, rotary_cell, rotary_token
 from measures.sums import add, module
 from measures.tables import (
     HUGE,
@@ -154,13 +154,7 @@ def other_targets(most: int) -> list[Target]:
             )
             for rows, d in ((512, 256), (64, 768))
         ),
-        bar(
-            "rotary-multiply",
-            "Rotary.apply in place, (1, 32, 2048, 128) / np.multiply in place",
-            "<=",
-            1.7,
-            rotary_and_multiply,
-        ),
+        *rotary_passes(),
         bar(
             "rotary-onnx",
             "ONNX Runtime RotaryEmbedding, bound / Rotary.apply in place",
@@ -183,6 +177,23 @@ def other_targets(most: int) -> list[Target]:
         bar("linear-table", "table, " + grows, "<=", 2, linear, table_blocks, most),
         bar("linear-encode", "encode, " + grows, "<=", 2, linear, encode_blocks, most),
         bar("first-building", first, "<=", 1, first_building, lambda encoding: encoding.encode(0)),
+    ]
+
+
+def rotary_passes() -> list[Target]:
+    """Return the targets of rotation beside NumPy's passes over memory, at new positions in each call."""
+    what = "Rotary.apply, 2048 tokens, {} / {} of float32"
+    place, to = "np.multiply in place", "np.copyto"
+    return [
+        bar(f"rotary-{name}", what.format(text, plain), "<=", bound, rotary_and_numpy, *arguments)
+        for name, text, plain, bound, arguments in (
+            ("multiply", "32 heads, half", place, 1.5, (32, "half", "float32", False, False)),
+            ("multiply-interleaved", "32 heads, interleaved", place, 1.6, (32, "interleaved", "float32", False, False)),
+            ("multiply-8-heads", "8 heads, half", place, 2.7, (8, "half", "float32", False, False)),
+            ("multiply-float16", "32 heads, half, float16", place, 1, (32, "half", "float16", False, False)),
+            ("multiply-tokens-first", "32 heads behind each token", place, 1.8, (32, "half", "float32", True, False)),
+            ("copyto", "32 heads, half, into other memory", to, 1.1, (32, "half", "float32", False, True)),
+        )
     ]
 
 

@@ -12,7 +12,7 @@ from libc.stdint cimport int32_t, int64_t, uint16_t, uintptr_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
-from cache cimport FITS, PAST, STORES_COUNT, Result, c_stores, cache_size, is_warm, reasons
+from cache cimport FITS, PAST, STORES_COUNT, Result, c_second_level, c_stores, cache_size, is_warm, reasons
 from compiler cimport DEBUG as GUARDED
 from entry cimport (
     BFLOAT16, FLOAT16, FLOAT32, FLOAT64, CLattice, CLevel, CPlan, CRotation, CRow, Output, size_of,
@@ -68,6 +68,7 @@ cdef enum:
     FENCE = 64  # bytes behind work space that nothing may write, in debug builds
 
 cdef CLevel levels[3]
+cdef Py_ssize_t SECOND_LEVEL = c_second_level()
 
 
 cdef bint _is_sound(CLevel* level):
@@ -462,7 +463,7 @@ cdef int _rotate(int level, object angles, CRotation* r) except -1:
     try:
         r.pairs = view.shape[2] // 2
         r.angles = <const char*>view.buf
-        size = lay_out_rotation(r, &work, NULL)
+        size = lay_out_rotation(r, True, &work, NULL)
         if GUARDED or size > ON_STACK:
             memory = _Scratch(size)
             scratch = memory.start
@@ -501,12 +502,13 @@ def merge(int level, const uint16_t[:, ::1] outer, const uint16_t[:, ::1] inner,
         memory.check()
 
 
-def rotate(int level, angles, x, out, int kind, int layout):
+def rotate(int level, angles, x, out, int kind, int layout, int stores=FITS, Py_ssize_t second_level=0):
     """Turn the pairs of x (groups, batches, heads, rows, width) into out, which may be x.
 
     angles: (groups, rows, 2 * pairs), row behind row, cosines, then sines; float64, or float32 where x is of 16-bit
     floats. layout: 0 for pairs half a row apart, 1 for pairs side by side, 2 for pairs side by side in x that are half
-    a row apart in out. Values behind the pairs stay.
+    a row apart in out. Values behind the pairs stay. stores: as of `Lattice.table`, of all that out is a part of.
+    second_level: bytes of the second-level cache, 0 for this machine's.
     """
     cdef CRotation r
     cdef Py_buffer x_view
@@ -527,6 +529,8 @@ def rotate(int level, angles, x, out, int kind, int layout):
         r.width = x_view.shape[4]
         r.type = kind
         r.layout = layout
+        r.stream = stores == PAST and r.x != r.out
+        r.second_level = second_level if second_level else SECOND_LEVEL
         try:
             _rotate(level, angles, &r)
         finally:
@@ -559,6 +563,8 @@ def rotate_memory(int level, angles, shape, uintptr_t x, x_strides, uintptr_t ou
     r.width = shape[3]
     r.type = kind
     r.layout = layout
+    r.stream = False
+    r.second_level = SECOND_LEVEL
     _rotate(level, angles, &r)
 
 

@@ -6,18 +6,23 @@ doubles, those of 16-bit floats in floats. Cosines and sines come from ``_loops.
 serve all batches and heads.
 """
 
-from libc.stdint cimport uint16_t, uint32_t
+from libc.stdint cimport uint16_t, uint32_t, uintptr_t
 from libc.string cimport memcpy
 
+from cache cimport prefetch, stream, stream_end
 from compiler cimport crdouble, crfloat, rdouble, rfloat, step
 from entry cimport (
     BFLOAT16, FLOAT16, FLOAT32, FLOAT64, HALF, INTERLEAVED, SEPARATED, CLevel, CRotation, size_of,
 )
 from half cimport (
-    USUAL, any_far, bfloat, from_half, oddfloat, rbfloat, set_two_bfloats, to_half, to_nearest_bfloat, to_wide_bfloat,
+    USUAL, any_far, bfloat, from_half, half_value, nearest_half, oddfloat, rbfloat, set_two_bfloats, to_half, to_nearest_bfloat, to_wide_bfloat,
     two_bfloats, usual_bits, value_of_bfloat,
 )
-from work cimport RotationWork, lay_out_rotation, row_of_angles, row_of_split
+from vectors cimport (
+    DOUBLES, FLOATS, TOGETHER, VECTORS, half_bfloat16, half_float16, half_float32, half_float64,
+    interleaved_bfloat16, interleaved_float16, interleaved_float32, interleaved_float64, usual_rows,
+)
+from work cimport LINE_BYTES, RotationWork, lay_out_rotation, row_of_angles, row_of_split
 
 cdef extern from *:
     """
@@ -35,6 +40,13 @@ ctypedef fused rows_of_values:
 ctypedef fused plain:
     double
     float
+    uint16_t  # bits of a float16
+    bfloat
+
+ctypedef fused stored:
+    double
+    float
+    uint16_t
     bfloat
 
 ctypedef fused rows_of_angles:
@@ -56,7 +68,7 @@ cdef inline step rotate_pairs(const plain* first, const plain* second, Py_ssize_
     cdef bfloat e, f
     cdef uint32_t both
     for j in range(n):
-        if rows_of_angles is crdouble and plain is not bfloat:
+        if rows_of_angles is crdouble and (plain is double or plain is float):
             a = first[spacing * j]
             b = second[spacing * j]
             out_first[out_spacing * j] = <plain>(a * cosine[j] - b * sine[j])
@@ -74,6 +86,10 @@ cdef inline step rotate_pairs(const plain* first, const plain* second, Py_ssize_
                     set_two_bfloats(out_first + 2 * j, e, f)
                 else:
                     out_first[out_spacing * j], out_second[out_spacing * j] = e, f
+            elif plain is uint16_t:
+                c, d = half_value(first[spacing * j]), half_value(second[spacing * j])
+                out_first[out_spacing * j] = nearest_half(c * cosine[j] - d * sine[j])
+                out_second[out_spacing * j] = nearest_half(d * cosine[j] + c * sine[j])
             else:
                 c = <float>first[spacing * j]
                 d = <float>second[spacing * j]
@@ -242,6 +258,13 @@ cdef inline void rotate_row_float16(int layout, const uint16_t* row, uint16_t* o
     to_half(<oddfloat*>rotated, out, 2 * n)
 
 
+cdef inline void copy_behind(const CRotation* r, const char* x, char* out) noexcept nogil:
+    """The values of a row that are no pairs."""
+    cdef Py_ssize_t size = size_of(r.type), n = r.pairs
+    if x != out and r.width > 2 * n:
+        memcpy(out + 2 * n * size, x + 2 * n * size, (r.width - 2 * n) * size)
+
+
 cdef inline void rotate_plain_rows(const CRotation* r, const char* x, Py_ssize_t stride, char* out,
                                    Py_ssize_t out_stride, const char* angle, Py_ssize_t angle_stride,
                                    Py_ssize_t rows) noexcept nogil:
@@ -272,13 +295,12 @@ cdef inline void rotate_rows(const CRotation* r, const char* x, Py_ssize_t strid
                              const char* angle, Py_ssize_t angle_stride, const float* split, Py_ssize_t rows,
                              double* scratch) noexcept nogil:
     """Rows at equal distances, and what follows the pairs in each. split: NULL, or the angles from `split_angles`."""
-    cdef Py_ssize_t size = size_of(r.type), rotated = 2 * r.pairs * size, n = r.pairs, i
+    cdef Py_ssize_t rotated = 2 * r.pairs * size_of(r.type), n = r.pairs, i
     cdef Py_ssize_t split_stride = 4 * row_of_split(r) if angle_stride else 0
     cdef const float* single
     cdef const char* row
-    if x != out and r.width > 2 * n:
-        for i in range(rows):
-            memcpy(out + i * out_stride + rotated, x + i * stride + rotated, r.width * size - rotated)
+    for i in range(rows):
+        copy_behind(r, x + i * stride, out + i * out_stride)
     if r.type == FLOAT16:
         for i in range(rows):
             rotate_row_float16(r.layout, <const uint16_t*>(x + i * stride), <uint16_t*>(out + i * out_stride),
@@ -303,39 +325,255 @@ cdef inline void rotate_rows(const CRotation* r, const char* x, Py_ssize_t strid
         rotate_plain_rows(r, x, stride, out, out_stride, angle, angle_stride, rows)
 
 
+# ---- rows of several heads together ---------------------------------------------------------------------------------
+
+# A row of each of some heads, and count - 1 more of each at equal distances: all of them by the same angles.
+cdef struct Rows:
+    const char* x[TOGETHER]
+    char* out[TOGETHER]
+    uintptr_t next[TOGETHER]  # where the rows begin that come behind the last ones; 0 where none do
+    Py_ssize_t x_step, out_step, angle_step, split_step
+    Py_ssize_t count
+    const char* angle
+    const float* split
+
+
+cdef inline step rotate_from(const plain* x, plain* out, bint half, rows_of_angles angle, Py_ssize_t n,
+                             Py_ssize_t first) noexcept nogil:
+    if half:
+        rotate_pairs(x + first, x + n + first, 1, out + first, out + n + first, 1, <rows_of_angles>(angle + first),
+                     <rows_of_angles>(angle + n + first), n - first)
+    else:
+        rotate_pairs(x + 2 * first, x + 2 * first + 1, 2, out + 2 * first, out + 2 * first + 1, 2,
+                     <rows_of_angles>(angle + first), <rows_of_angles>(angle + n + first), n - first)
+
+
+cdef void rotate_rest(const CRotation* r, const char* x, char* out, const char* angle, Py_ssize_t first) noexcept nogil:
+    """The pairs of a row from first on, which fill no vector, and what follows the pairs. No bfloat16 is far."""
+    cdef Py_ssize_t n = r.pairs
+    copy_behind(r, x, out)
+    if r.type == FLOAT64:
+        rotate_from(<const double*>x, <double*>out, r.layout == HALF, <crdouble>angle, n, first)
+    elif r.type == FLOAT32:
+        rotate_from(<const float*>x, <float*>out, r.layout == HALF, <crdouble>angle, n, first)
+    elif r.type == FLOAT16:
+        rotate_from(<const uint16_t*>x, <uint16_t*>out, r.layout == HALF, <crfloat>angle, n, first)
+    else:
+        rotate_from(<const bfloat*>x, <bfloat*>out, r.layout == HALF, <crfloat>angle, n, first)
+
+
+cdef void stream_row(char* buffer, char* out, Py_ssize_t bytes, bint is_first, bint is_last) noexcept nogil:
+    """Write a row, whole lines, from where the buffer has it: as far behind a cache line as in out.
+
+    Before it, the buffer has what the row before left over, and then what this one does; only at the ends of all rows
+    are parts of lines written.
+    """
+    cdef Py_ssize_t before = <uintptr_t>out & (LINE_BYTES - 1), head = 0
+    if before and is_first:
+        head = LINE_BYTES
+        memcpy(out, buffer + before, LINE_BYTES - before)
+    stream(out - before + head, buffer + head, bytes - head)
+    if before:
+        memcpy(buffer, buffer + bytes, before)
+        if is_last:
+            memcpy(out + bytes - before, buffer, before)
+
+
+cdef inline step rotate_steps(const stored** x, stored** out, const char* angle, const float* split, Py_ssize_t n,
+                              Py_ssize_t* done, int members, bint half) noexcept nogil:
+    """As many pairs of each row as fill vectors."""
+    cdef Py_ssize_t j = 0, pairs
+    if stored is bfloat:
+        if half:
+            while j + 2 * FLOATS <= n:
+                half_bfloat16(x, out, split, n, j, members)
+                j += 2 * FLOATS
+        else:
+            while j + FLOATS <= n:
+                interleaved_bfloat16(x, out, <const float*>angle, n, j, members)
+                j += FLOATS
+    elif stored is uint16_t:
+        while j + FLOATS <= n:
+            if half:
+                half_float16(x, out, <const float*>angle, n, j, members)
+            else:
+                interleaved_float16(x, out, <const float*>angle, n, j, members)
+            j += FLOATS
+    elif stored is float:
+        while j + DOUBLES <= n:
+            if half:
+                half_float32(x, out, <const double*>angle, n, j, members)
+            else:
+                interleaved_float32(x, out, <const double*>angle, n, j, members)
+            j += DOUBLES
+    else:
+        while j + DOUBLES <= n:
+            if half:
+                half_float64(x, out, <const double*>angle, n, j, members)
+            else:
+                interleaved_float64(x, out, <const double*>angle, n, j, members)
+            j += DOUBLES
+    done[0] = j
+
+
+cdef inline step rotate_members(const CRotation* r, const RotationWork* work, const Rows* t, stored* type_,
+                                int members, bint half, Py_ssize_t n) noexcept nogil:
+    """The rows of 1, 2 or 4 heads. members, half and mostly n are known where this is inlined."""
+    cdef const stored* x[TOGETHER]
+    cdef stored* out[TOGETHER]
+    cdef const char* angle
+    cdef const float* split = NULL
+    cdef uintptr_t ahead
+    cdef Py_ssize_t i, done, bytes = r.width * <Py_ssize_t>sizeof(stored)
+    cdef bint behind = r.width > 2 * n and t.x[0] != t.out[0], usual = True
+    cdef int k
+    for i in range(t.count):
+        angle = t.angle + i * t.angle_step
+        if stored is bfloat:
+            split = t.split + i * t.split_step
+        for k in range(members):
+            x[k] = <const stored*>(t.x[k] + i * t.x_step)
+            out[k] = <stored*>(t.out[k] + i * t.out_step)
+            if work.buffer != NULL:
+                out[k] = <stored*>(work.buffer + k * work.buffer_row + (<uintptr_t>t.out[k] & (LINE_BYTES - 1)))
+        if work.rows_ahead:
+            for k in range(members):
+                ahead = <uintptr_t>t.x[k] + (i + work.rows_ahead) * t.x_step
+                if i + work.rows_ahead >= t.count:
+                    ahead = t.next[k] + (i + work.rows_ahead - t.count) * t.x_step if t.next[k] else 0
+                if ahead:
+                    prefetch(ahead, bytes)
+        if stored is bfloat:
+            # these rows alone: they are still in the first-level cache when they are turned
+            usual = usual_rows(x, 2 * n, members)
+        if usual:
+            rotate_steps(x, out, angle, split, n, &done, members, half)
+            for k in range(members if done < n or behind else 0):
+                rotate_rest(r, <const char*>x[k], <char*>out[k], angle, done)
+        else:
+            for k in range(members):
+                rotate_rows(r, <const char*>x[k], 0, <char*>out[k], 0, angle, 0, NULL, 1, work.row)
+        if work.buffer != NULL:
+            for k in range(members):
+                stream_row(work.buffer + k * work.buffer_row, t.out[k] + i * t.out_step, bytes, i == 0,
+                           i == t.count - 1)
+
+
+cdef inline step rotate_by_members(const CRotation* r, const RotationWork* work, const Rows* t, stored* type_,
+                                   int members, bint half) noexcept nogil:
+    # nearly all heads have 128 values: the second half of each row then needs no address of its own
+    if members == 4 and half and r.pairs == 64:
+        rotate_members(r, work, t, type_, 4, half, 64)
+    elif members == 4:
+        rotate_members(r, work, t, type_, 4, half, r.pairs)
+    elif members == 2 and half and r.pairs == 64:
+        rotate_members(r, work, t, type_, 2, half, 64)
+    elif members == 2:
+        rotate_members(r, work, t, type_, 2, half, r.pairs)
+    else:
+        rotate_members(r, work, t, type_, 1, half, r.pairs)
+
+
+cdef void rotate_together(const CRotation* r, const RotationWork* work, const Rows* t, stored* type_,
+                          int members) noexcept nogil:
+    if r.layout == HALF:
+        rotate_by_members(r, work, t, type_, members, True)
+    else:
+        rotate_by_members(r, work, t, type_, members, False)
+
+
+cdef void rotate_heads(const CRotation* r, const RotationWork* work, const Rows* t, int members) noexcept nogil:
+    if not VECTORS or not work.vectors:
+        rotate_rows(r, t.x[0], t.x_step, t.out[0], t.out_step, t.angle, t.angle_step, t.split if work.splits else NULL,
+                    t.count, work.row)
+    elif r.type == FLOAT64:
+        rotate_together(r, work, t, <double*>NULL, members)
+    elif r.type == FLOAT32:
+        rotate_together(r, work, t, <float*>NULL, members)
+    elif r.type == FLOAT16:
+        rotate_together(r, work, t, <uint16_t*>NULL, members)
+    else:
+        rotate_together(r, work, t, <bfloat*>NULL, members)
+
+
+cdef inline Py_ssize_t place(const Py_ssize_t* strides, Py_ssize_t g, Py_ssize_t b, Py_ssize_t h,
+                             Py_ssize_t s) noexcept nogil:
+    return g * strides[0] + b * strides[1] + h * strides[2] + s * strides[3]
+
+
+cdef inline void rotate_tokens(const CRotation* r, const RotationWork* work, Py_ssize_t g, Py_ssize_t first,
+                               Py_ssize_t end) noexcept nogil:
+    """Rows of a group whose heads lie closer together than its tokens: all heads of a token, then the next one."""
+    cdef Py_ssize_t b, s, h, row = row_of_angles(r)
+    cdef Rows t
+    cdef int k, members
+    t.angle_step = t.split_step = 0
+    for b in range(r.shape[1]):
+        for s in range(first, end):
+            t.angle = r.angles + (g * r.shape[3] + s) * row
+            t.split = work.split + (s - first) * row_of_split(r)
+            h, members = 0, work.members
+            while h < r.shape[2]:
+                while members > r.shape[2] - h:
+                    members //= 2
+                for k in range(members):
+                    t.x[k] = r.x + place(r.x_strides, g, b, h + k, s)
+                    t.out[k] = r.out + place(r.out_strides, g, b, h + k, s)
+                    t.next[k] = 0
+                    if s + 1 < r.shape[3]:
+                        t.next[k] = <uintptr_t>r.x + place(r.x_strides, g, b, k, s + 1)
+                t.x_step, t.out_step = members * r.x_strides[2], members * r.out_strides[2]
+                t.count = (r.shape[2] - h) // members
+                rotate_heads(r, work, &t, members)
+                h += members * t.count
+
+
+cdef inline void rotate_head_by_head(const CRotation* r, const RotationWork* work, Py_ssize_t g, Py_ssize_t first,
+                                     Py_ssize_t end) noexcept nogil:
+    """Rows of a group, of some heads, and then of the next ones. Heads of all batches are one after the other."""
+    cdef Py_ssize_t h = 0, all_heads = r.shape[1] * r.shape[2], one, row = row_of_angles(r)
+    cdef Rows t
+    cdef int k, members = work.members
+    t.angle, t.angle_step = r.angles + (g * r.shape[3] + first) * row, row
+    t.split, t.split_step = work.split, row_of_split(r)
+    t.x_step, t.out_step, t.count = r.x_strides[3], r.out_strides[3], end - first
+    while h < all_heads:
+        while members > all_heads - h:
+            members //= 2
+        for k in range(members):
+            one = h + k
+            t.x[k] = r.x + place(r.x_strides, g, one // r.shape[2], one % r.shape[2], first)
+            t.out[k] = r.out + place(r.out_strides, g, one // r.shape[2], one % r.shape[2], first)
+            one += members
+            t.next[k] = 0
+            if one < all_heads:
+                t.next[k] = <uintptr_t>r.x + place(r.x_strides, g, one // r.shape[2], one % r.shape[2], first)
+        rotate_heads(r, work, &t, members)
+        h += members
+
+
 cdef inline void rotate(const CRotation* r, double* scratch) noexcept nogil:
     """Every row of (groups, batches, heads, rows), by the angles of its group and row.
 
     scratch: what `lay_out_rotation` says.
     """
-    cdef Py_ssize_t g, b, i, h, s, first, end
-    cdef Py_ssize_t heads = r.shape[2], rows = r.shape[3]
-    # whichever lie closer together are taken one after the other
-    cdef bint heads_inside = heads > 1 and (rows == 1 or r.out_strides[2] < r.out_strides[3])
-    cdef Py_ssize_t inner = 2 if heads_inside else 3, row = row_of_angles(r)
-    cdef const char* x
-    cdef char* out
+    cdef Py_ssize_t g, i, first, end
     cdef RotationWork work
-    lay_out_rotation(r, &work, scratch)
+    lay_out_rotation(r, VECTORS, &work, scratch)
     for g in range(r.shape[0]):
         first = 0
-        while first < rows:
-            end = min(first + work.pass_rows, rows)
+        while first < r.shape[3]:
+            end = min(first + work.pass_rows, r.shape[3])
             for i in range(end - first if work.splits else 0):
-                split_angles(<const float*>(r.angles + (g * rows + first + i) * row),
+                split_angles(<const float*>(r.angles + (g * r.shape[3] + first + i) * row_of_angles(r)),
                              work.split + i * row_of_split(r), r.pairs)
-            for b in range(r.shape[1]):
-                for i in range(end - first if heads_inside else heads):
-                    h = 0 if heads_inside else i
-                    s = first + (i if heads_inside else 0)
-                    x = r.x + g * r.x_strides[0] + b * r.x_strides[1] + h * r.x_strides[2] + s * r.x_strides[3]
-                    out = (r.out + g * r.out_strides[0] + b * r.out_strides[1] + h * r.out_strides[2]
-                           + s * r.out_strides[3])
-                    rotate_rows(r, x, r.x_strides[inner], out, r.out_strides[inner], r.angles + (g * rows + s) * row,
-                                0 if heads_inside else row,
-                                work.split + (s - first) * row_of_split(r) if work.splits else NULL,
-                                heads if heads_inside else end - first, work.row)
+            if work.heads_inside:
+                rotate_tokens(r, &work, g, first, end)
+            else:
+                rotate_head_by_head(r, &work, g, first, end)
             first = end
+    if work.buffer != NULL:
+        stream_end()
 
 
 cdef public void fill_level "POSENC_ENTRY"(CLevel* level) noexcept nogil:

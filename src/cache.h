@@ -3,6 +3,7 @@
 #define POSENC_CACHE_H
 
 #include "compiler.h"
+#include "cpu.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -120,6 +121,17 @@ static inline int posenc_is_warm(const void *start, ptrdiff_t n)
     (void)start, (void)n;
     return 0;
 #endif
+}
+
+/* bytes of a core's second-level cache; a usual one where nobody can tell */
+static inline ptrdiff_t posenc_second_level(void)
+{
+#if defined(_SC_LEVEL2_CACHE_SIZE)
+    long size = sysconf(_SC_LEVEL2_CACHE_SIZE);
+    if (size > 0)
+        return (ptrdiff_t)size;
+#endif
+    return posenc_cpu_second_level();
 }
 
 /* bytes of the last-level cache, 0 where unknown */

@@ -14,10 +14,16 @@ cdef extern from "cache.h" nogil:
     void prefetch "posenc_prefetch"(uintptr_t, Py_ssize_t)
     bint is_warm "posenc_is_warm"(const void*, Py_ssize_t)
     Py_ssize_t cache_size "posenc_cache_size"()
+    Py_ssize_t c_second_level "posenc_second_level"()
 
 cdef extern from "tuning.h" nogil:
     int ADDED "POSENC_ADDED"
-    int ANGLES "POSENC_ANGLES"
+    int ANGLES_PART "POSENC_ANGLES_PART"
+    int ANGLES_LEAST "POSENC_ANGLES_LEAST"
+    int ANGLES_MOST "POSENC_ANGLES_MOST"
+    int PREFETCH_ROWS "POSENC_PREFETCH_ROWS"
+    int PREFETCH_ROWS_16 "POSENC_PREFETCH_ROWS_16"
+    int PREFETCH_LEVEL "POSENC_PREFETCH_LEVEL"
     int MERGED "POSENC_MERGED"
     int TILE "POSENC_TILE"
     int PREFETCH_COLUMNS "POSENC_PREFETCH_COLUMNS"

@@ -1,4 +1,4 @@
-/* Which instruction-set levels the CPU has and the operating system lets run.
+/* Which instruction-set levels the CPU has and the operating system lets run, and how large its second-level cache is.
  *
  * Asked of the CPU itself: not every compiler that knows x86-64-v3 and -v4 can ask for them by name (gcc 11 and clang
  * 14 to 16 cannot). The levels are those of the x86-64 psABI.
@@ -6,7 +6,10 @@
 #ifndef POSENC_CPU_H
 #define POSENC_CPU_H
 
+#include <stddef.h>
 #include <stdint.h>
+
+enum { POSENC_USUAL_SECOND_LEVEL = 1 << 19 };
 
 #if defined(__x86_64__) || defined(_M_X64)
 #if defined(_MSC_VER) && !defined(__clang__)
@@ -70,8 +73,27 @@ static inline int posenc_cpu_level(void)
 #endif
     return 2;
 }
+
+/* bytes of the second-level cache, by the list of caches that Intel has at one leaf and AMD at another */
+static inline ptrdiff_t posenc_cpu_second_level(void)
+{
+    static const uint32_t leaves[2] = {4, 0x8000001du};
+    for (int k = 0; k < 2; k++) {
+        uint32_t most[4], r[4];
+        posenc_cpuid(leaves[k] & 0x80000000u, 0, most);
+        for (uint32_t i = 0; most[0] >= leaves[k] && i < 8; i++) {
+            posenc_cpuid(leaves[k], i, r);
+            if ((r[0] & 31u) == 0)
+                break;
+            if (((r[0] >> 5) & 7u) == 2)
+                return (ptrdiff_t)((r[1] >> 22) + 1) * (((r[1] >> 12) & 0x3ff) + 1) * ((r[1] & 0xfff) + 1) * ((ptrdiff_t)r[2] + 1);
+        }
+    }
+    return POSENC_USUAL_SECOND_LEVEL;
+}
 #else
 static inline int posenc_cpu_level(void) { return 0; }
+static inline ptrdiff_t posenc_cpu_second_level(void) { return POSENC_USUAL_SECOND_LEVEL; }
 #endif
 
 #endif

@@ -50,6 +50,8 @@ typedef struct {
     const char *angles;           /* (groups, rows, 2 * pairs): cosines, then sines; doubles, or floats for 16-bit types */
     ptrdiff_t pairs, width;       /* values behind the pairs are left as they are */
     int type, layout;
+    int stream;                   /* out, which is other memory than x, is written past the cache */
+    ptrdiff_t second_level;       /* bytes of the second-level cache */
 } posenc_rotation;
 
 /* how the two values of a pair lie: half a row apart, side by side, or side by side in x and half a row apart in out */

@@ -52,6 +52,8 @@ cdef extern from "entry.h" nogil:
         const char* angles
         Py_ssize_t pairs, width
         int type, layout
+        bint stream
+        Py_ssize_t second_level
 
     ctypedef struct CRow "posenc_row":
         const int32_t* source

@@ -14,10 +14,19 @@ enum {
     POSENC_PREFETCH_DISTANCE = 3072,
     POSENC_PREFETCH_BLOCK = 1 << 15,
     POSENC_ADDED = 1 << 14,
-    /* bytes of angles that all heads are turned by, one after the other: they stay in the second-level cache. Fewer would
-       stay in the first, but what is turned is fetched slowly wherever a head's next rows begin:
+    /* Bytes of angles that all heads are turned by, one after the other: this part of the second-level cache, within bounds.
+       Fewer would stay in the first, but what is turned is fetched slowly wherever a head's next rows begin. Best were
+       64 KiB of 512 KiB (Zen 3) and 256 KiB of 2 MiB (Sapphire Rapids): python bench/targets.py --only rotary- */
+    POSENC_ANGLES_PART = 8,
+    POSENC_ANGLES_LEAST = 1 << 14,
+    POSENC_ANGLES_MOST = 1 << 18,
+    /* Rows between a request for memory and their turn, of float64 and float32 and of 16-bit types, where x does not fit in
+       the second-level cache, and that is this large: it saves a seventh where memory and last level are slow (2 MiB,
+       Sapphire Rapids), and takes 5 to 14 % longer where hardware foresees all (512 KiB, Zen 3):
        python bench/targets.py --only rotary- */
-    POSENC_ANGLES = 1 << 16,
+    POSENC_PREFETCH_ROWS = 4,
+    POSENC_PREFETCH_ROWS_16 = 8,
+    POSENC_PREFETCH_LEVEL = 3 << 19,
     /* 16-bit pieces of one axis' row that are merged with those of another at a time, narrow rows again and again:
        python bench/targets.py --only grid */
     POSENC_MERGED = 512,

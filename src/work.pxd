@@ -6,8 +6,12 @@ Each function gives the doubles that an entry needs, and the places of its array
 
 from libc.stdint cimport uint16_t
 
-from cache cimport ADDED, ANGLES, MERGED, PREFETCH_COLUMNS, TILE
-from entry cimport BFLOAT16, HALF, CLattice, CPlan, CRotation, CRow, Output, size_of
+from cache cimport (
+    ADDED, ANGLES_LEAST, ANGLES_MOST, ANGLES_PART, MERGED, PREFETCH_COLUMNS, PREFETCH_LEVEL, PREFETCH_ROWS,
+    PREFETCH_ROWS_16, TILE,
+)
+from entry cimport BFLOAT16, HALF, SEPARATED, CLattice, CPlan, CRotation, CRow, Output, size_of
+from vectors cimport TOGETHER
 
 
 cdef inline double* take(double* base, Py_ssize_t* used, Py_ssize_t doubles) noexcept nogil:
@@ -104,8 +108,19 @@ cdef inline Py_ssize_t lay_out_rows(const CLattice* lattice, const Output* outpu
     return used
 
 
+cdef enum:
+    LINE_BYTES = 64
+    LINE = LINE_BYTES >> 1  # 16-bit pieces
+
+
 cdef struct RotationWork:
     double* row
+    bint heads_inside  # the heads of a token lie closer together than its next ones: whichever do come one after the other
+    bint vectors  # several rows are turned together
+    int members  # so many
+    int rows_ahead  # rows that are asked for so many before they are turned; 0: none are
+    char* buffer  # of what goes past the cache, a row for each of the members; or NULL
+    Py_ssize_t buffer_row
     Py_ssize_t pass_rows  # of angles, by which all batches and heads are turned, one after the other
     bint splits  # whether they are split first: worth it where several batches or heads have the same ones
     float* split
@@ -121,17 +136,41 @@ cdef inline Py_ssize_t row_of_split(const CRotation* r) noexcept nogil:
     return 4 * ((r.pairs + 1) // 2)
 
 
-cdef inline Py_ssize_t lay_out_rotation(const CRotation* r, RotationWork* to, double* base) noexcept nogil:
-    cdef Py_ssize_t used = 0
-    to.row = take(base, &used, 2 * r.pairs)
-    to.pass_rows = min(r.shape[3], max(<Py_ssize_t>1, ANGLES // row_of_angles(r)))
+cdef inline bint lines_apart(const CRotation* r) noexcept nogil:
+    """Whether each row of the result begins at a cache line."""
+    cdef Py_ssize_t offsets = <Py_ssize_t>r.out
+    cdef int k
+    for k in range(4):
+        if r.shape[k] > 1:
+            offsets |= r.out_strides[k]
+    return offsets % LINE_BYTES == 0
+
+
+cdef inline Py_ssize_t lay_out_rotation(const CRotation* r, bint vectors, RotationWork* to,
+                                        double* base) noexcept nogil:
+    """vectors: of the level that turns."""
+    cdef Py_ssize_t used = 0, size = size_of(r.type), row = r.width * size, bytes = row, k
+    cdef Py_ssize_t angles = min(max(r.second_level // ANGLES_PART, <Py_ssize_t>ANGLES_LEAST),
+                                 <Py_ssize_t>ANGLES_MOST)
+    for k in range(4):
+        bytes *= r.shape[k]
+    to.pass_rows = min(r.shape[3], max(<Py_ssize_t>1, angles // row_of_angles(r)))
     to.splits = r.type == BFLOAT16 and r.layout == HALF and r.shape[1] * r.shape[2] > 1
-    to.split = <float*>take(base, &used, row_of_split(r) // 2 * to.pass_rows if to.splits else 0)
+    to.heads_inside = r.shape[2] > 1 and (r.shape[3] == 1 or r.out_strides[2] < r.out_strides[3])
+    to.rows_ahead = PREFETCH_ROWS_16 if size == 2 else PREFETCH_ROWS
+    if bytes <= r.second_level or r.second_level < PREFETCH_LEVEL:
+        to.rows_ahead = 0
+    to.vectors = vectors and r.layout != SEPARATED
+    if r.type == BFLOAT16 and r.layout == HALF:
+        # row by row into other memory they are looked at while they are turned: as fast as heads together
+        to.vectors = to.vectors and to.splits and (r.x == r.out or r.stream or to.rows_ahead)
+    to.members = 1 if not to.vectors else 2 if to.heads_inside else TOGETHER
+    to.row = take(base, &used, 2 * r.pairs)
+    to.split = <float*>take(base, &used, (row_of_split(r) * to.pass_rows + 1) // 2 if to.splits else 0)
+    to.buffer, to.buffer_row = NULL, row + LINE_BYTES
+    if to.vectors and r.stream and row % LINE_BYTES == 0 and (lines_apart(r) or r.out_strides[3] == row):
+        to.buffer = <char*>take(base, &used, TOGETHER * to.buffer_row // 8)
     return used
-
-
-cdef enum:
-    LINE = 32  # 16-bit pieces
 
 
 cdef struct GridWork:

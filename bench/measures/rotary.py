@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import itertools
+import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -13,6 +15,7 @@ import timing
 from timing import Array, Ratio
 
 import posenc_fast as pf
+from posenc_fast.typing import RotaryLayout
 
 from . import Measured, Skipped, compare
 
@@ -33,11 +36,25 @@ def rotary_sides(shape: tuple[int, ...]) -> tuple[Array, Array, Callable[[], Any
     return x, turned, partial(rotary.apply, warm, out=warm)
 
 
-def rotary_and_multiply(runs: int) -> Measured:
-    x, _, apply = rotary_sides(QUERIES)
-    factor = np.float32(-1)
-    sides = {"apply in place": apply, "np.multiply": lambda: np.multiply(x, factor, out=x)}
-    return compare(timing.alternate(sides, runs), *sides, x.size)
+def rotary_and_numpy(
+    heads: int, layout: RotaryLayout, dtype: str, tokens_first: bool, elsewhere: bool, runs: int
+) -> Measured:
+    """Compare rotation by positions that move on at every call with NumPy's pass over as many float32 values.
+
+    Both in place, or both into other memory; CPU time of the thread.
+    """
+    shape = (1, QUERIES[2], heads, QUERIES[3]) if tokens_first else (1, heads, *QUERIES[2:])
+    x = np.random.default_rng(0).standard_normal(shape, np.float32)
+    plain, factor = x.copy(), np.float32(-1)
+    rotary, start, queries = pf.Rotary(QUERIES[3], layout=layout), itertools.count(), x.astype(dtype)
+    out, copy = (np.ones_like(queries), np.ones_like(plain)) if elsewhere else (queries, plain)
+    sides = {
+        "apply": lambda: rotary.apply(queries, start=next(start), seq_axis=1 if tokens_first else -2, out=out),
+        "np.copyto" if elsewhere else "np.multiply": (
+            (lambda: np.copyto(copy, plain)) if elsewhere else (lambda: np.multiply(plain, factor, out=plain))
+        ),
+    }
+    return compare(timing.alternate(sides, runs, time.thread_time), *sides, x.size)
 
 
 def rotary_and_peer(package: str, runs: int) -> Measured:
@@ -55,7 +72,7 @@ def rotary_and_peer(package: str, runs: int) -> Measured:
     # transformers turns queries and keys at once
     times = 2 if isinstance(result, tuple) else 1
     sides = {package: getattr(theirs, "timed", theirs), "apply in place": lambda: [apply() for _ in range(times)]}
-    return compare(timing.alternate(sides, runs), *sides, times * x.size)
+    return compare(timing.alternate(sides, runs, time.thread_time), *sides, times * x.size)
 
 
 def rotary_cell(dtype: str, tokens: int, ours: str, runs: int) -> Measured:

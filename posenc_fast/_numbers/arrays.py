@@ -27,13 +27,13 @@ def is_tensor(value: Any) -> bool:
     return torch is not None and isinstance(value, torch.Tensor)
 
 
-def empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    """Return a new array; a large one begins at a cache line.
+def empty(shape: tuple[int, ...], dtype: np.dtype[Any], *, at_line: bool = False) -> Array:
+    """Return a new array; a large one begins at a cache line, and any with at_line, as it is read again and again.
 
     No vector then lies across two lines, and jax takes the array by DLPack without a copy.
     """
     size = math.prod(shape) * dtype.itemsize
-    if size < _LARGE:
+    if size < _LARGE and not at_line:
         return np.empty(shape, dtype)
     try:
         memory = np.empty(size + _LINE, np.uint8)

@@ -79,10 +79,18 @@ class Angles:
         sin = self._rows(self.of("sin"), positions, start, result_type, single, outs[1], threads)
         return (cos, sin) if out is None else (out[0], out[1])
 
-    def rows(self, positions: int | Converted, start: Any, single: bool, inverse: bool, dtype: np.dtype[Any]) -> Array:
+    def rows(
+        self,
+        positions: int | Converted,
+        start: Any,
+        single: bool,
+        inverse: bool,
+        dtype: np.dtype[Any],
+        out: Array | None = None,
+    ) -> Array:
         """Return cosines and sines side by side, of ``positions`` consecutive positions from start on, or of an array's."""
         encoding = self.of("cos", "-sin" if inverse else "sin", inverse=inverse)
-        return self._rows(encoding, positions, start, dtype, single, inverse=inverse)
+        return self._rows(encoding, positions, start, dtype, single, out, inverse=inverse)
 
     def _rows(
         self,

@@ -11,7 +11,7 @@ import numpy as np
 
 from .._engine import threads as _threads
 from .._engine.backend import EngineOf
-from .._engine.blocks import WORTH_A_THREAD, one_thread
+from .._engine.blocks import WORTH_A_THREAD, Target, one_thread
 from .._numbers.arguments import check_precision, check_workers, count_of, progression
 from .._numbers.arrays import Array, base_array, check_out, empty
 from .._numbers.formats import FLOAT32, FLOAT64, TYPES, float_type, format_of, kind_of
@@ -22,8 +22,12 @@ from .pairs import LAYOUTS, Settings
 __all__ = ["ANGLES", "Turner", "angles_type", "with_plain_nans"]
 
 
-# angles that are computed at a time, so that they stay in the second-level cache
+# cosines and sines of a few tokens, which one call or another makes at once
 ANGLES = 1 << 15
+# cosines and sines that are kept for the next layer, at most 4 MiB for each of a few types, and those that are made at a
+# time, which are then still in the cache: python bench/targets.py --only rotary-multiply
+KEPT = 1 << 19
+AT_ONCE = 1 << 17
 # rows that are computed when one is asked for
 AHEAD = 32
 # of cosines and sines, by kind of x: float64 and float32 are turned in doubles, 16-bit types in float32
@@ -58,12 +62,13 @@ def _side_by_side(cos: Array, sin: Array, kind: int) -> Array:
 class Turner:
     """Turns arrays by the angles of a Rotary; keeps the rows of a few consecutive positions."""
 
-    __slots__ = ("_angles", "_engine", "_kept", "_layout", "_settings")
+    __slots__ = ("_angles", "_asked", "_engine", "_kept", "_layout", "_settings")
 
     def __init__(self, settings: Settings, angles: Angles, engine: EngineOf) -> None:
         self._settings, self._angles, self._engine = settings, angles, engine
         self._layout = LAYOUTS.index(settings.layout)
         self._kept: dict[Any, tuple[int, Array]] = {}
+        self._asked: Any = None
 
     # ---- rows of cosines and sines ----------------------------------------------------------------------------------
 
@@ -78,19 +83,65 @@ class Turner:
         Every layer of a model asks for the same ones, and the next token for the next: a few are computed ahead.
         """
         width = self._settings.rotary_dim
-        if type(start) is not int or abs(start) >= 2**62 or count * width > ANGLES:
+        if not self._may_keep(count, start):
             return None
+        key = self._key(single, inverse, dtype)
+        rows = self._at(key, count, start)
+        if rows is None:
+            made = empty((max(count, min(AHEAD, ANGLES // width)), width), dtype, at_line=True)
+            self._keep(key, start, self._angles.rows(len(made), start, single, inverse, dtype, made))
+            rows = made[:count]
+        return rows
+
+    def _may_keep(self, count: int, start: Any) -> bool:
+        return type(start) is int and abs(start) < 2**62 and count * self._settings.rotary_dim <= KEPT
+
+    def _key(self, single: bool, inverse: bool, dtype: np.dtype[Any]) -> Any:
         engine = self._engine()
-        key = single, inverse, engine.backend, engine.level, dtype
+        return single, inverse, engine.backend, engine.level, dtype
+
+    def _at(self, key: Any, count: int, start: int) -> Array | None:
         kept = self._kept.get(key)
         if kept is None or not kept[0] <= start <= start + count <= kept[0] + len(kept[1]):
-            ahead = max(count, min(AHEAD, ANGLES // width))
-            if len(self._kept) >= len(_TYPES):
-                self._kept.clear()
-            # one assignment, so that threads find whole entries
-            self._kept[key] = kept = start, self._angles.rows(ahead, start, single, inverse, dtype)
+            return None
         first, rows = kept
         return rows[start - first : start - first + count]
+
+    def _keep(self, key: Any, start: int, rows: Array) -> None:
+        if len(self._kept) >= len(_TYPES):
+            self._kept.clear()
+        # one assignment, so that threads find whole entries
+        self._kept[key] = start, rows
+
+    def _consecutive(self, length: int, start: Any, single: bool, inverse: bool, dtype: np.dtype[Any]) -> _RowsOf:
+        """Return the function that makes, or has, the rows of a part of the tokens.
+
+        Many rows are kept when they are asked for a second time: who goes on to others at once is spared new memory.
+        """
+        width = self._settings.rotary_dim
+        whole = None
+        if self._may_keep(length, start):
+            key = self._key(single, inverse, dtype)
+            rows = self._at(key, length, start)
+            if rows is None and length * width <= ANGLES:
+                rows = self.rows(length, start, single, inverse, dtype)
+            if rows is not None:
+                return rows.__getitem__
+            asked = key, start, length
+            if self._asked == asked:
+                whole = empty((length, width), dtype, at_line=True)
+            self._asked = asked
+        done: list[int] = []
+
+        def made(part: slice) -> Array:
+            count, out = part.stop - part.start, None if whole is None else whole[part]
+            rows = self._angles.rows(count, start + part.start, single, inverse, dtype, out)
+            done.append(count)
+            if whole is not None and sum(done) == length:
+                self._keep(key, start, whole)
+            return rows
+
+        return made
 
     # ---- a few tokens -----------------------------------------------------------------------------------------------
 
@@ -102,7 +153,7 @@ class Turner:
         Between two tokens a model makes such a call for each layer, and the checks of any array take longer than the
         turning: 32 heads of one token take 3 us here and 15 the general way (rotary-token in bench/targets.py).
         """
-        if type(x) is not np.ndarray or x.ndim != 4 or not one_thread(workers, x.size):
+        if type(x) is not np.ndarray or x.ndim != 4 or x.size >= WORTH_A_THREAD or not one_thread(workers, x.size):
             return None
         if type(seq_axis) is not int or seq_axis not in (-2, 2, 1, -3):
             return None
@@ -171,11 +222,8 @@ class Turner:
                 )
             if length:
                 progression(start, 1, length)
-
-            def consecutive(part: slice) -> Array:
-                return self.rows(part.stop - part.start, start + part.start, single, inverse, dtype)
-
-            return self._turned(x, axis, 0, consecutive, out, threads, inverse)
+            rows_of = self._consecutive(length, start, single, inverse, dtype)
+            return self._turned(x, axis, 0, rows_of, out, threads, inverse)
         if start != 0:
             raise ValueError(f"positions excludes start={start!r}; leave one side out")
         places = convert(positions, self._angles.of("cos").ndim)
@@ -245,12 +293,14 @@ class Turner:
             source = x if x.flags.aligned and x.strides[-1] == x.itemsize else np.array(x, order="C")
             target = result if result.flags.aligned else np.empty(x.shape, x.dtype)
             back = inverse and self._settings.layout == "interleaved_to_half"
-            self._fill(_arranged(source, axis, groups), _arranged(target, axis, groups), groups, rows_of, threads, back)
+            stores = 0 if shared or back else Target(target, warm=out is not None).stores()
+            source, arranged = _arranged(source, axis, groups), _arranged(target, axis, groups)
+            self._fill(source, arranged, groups, rows_of, threads, stores, back)
             if target is not result:
                 result[...] = target
         return result if out is None else out
 
-    def _fill(self, x: Array, out: Array, groups: int, rows_of: _RowsOf, threads: int, back: bool) -> None:
+    def _fill(self, x: Array, out: Array, groups: int, rows_of: _RowsOf, threads: int, stores: int, back: bool) -> None:
         """Turn x (.., batches, heads, length, head_dim) into out, block by block; back: from halves to neighbours."""
         form, engine, pairs = format_of(x.dtype), self._engine(), self._settings.rotary_dim // 2
         assert form is not None
@@ -265,10 +315,10 @@ class Turner:
                 angles = np.ascontiguousarray(rows[group]).reshape(-1, rows.shape[-2], 2 * pairs)
                 for batch in itertools.product(*map(range, outer_batches)):
                     where: Any = (*group, slice(None), *batch, slice(None), slice(None), part)
-                    engine.module.rotate(engine.level, angles, source[where], target[where], form.kind, layout)
+                    engine.module.rotate(engine.level, angles, source[where], target[where], form.kind, layout, stores)
 
         length = x.shape[-2]
-        block = max(1, min(ANGLES // (2 * pairs * math.prod(x.shape[:groups])), -(-length // threads)))
+        block = max(1, min(AT_ONCE // (2 * pairs * math.prod(x.shape[:groups])), -(-length // threads)))
         if block >= length:
             turn(slice(0, length))
         else:

@@ -33,18 +33,23 @@ class Ratio(NamedTuple):
     high: float
 
 
-def seconds(call: Callable[..., Any], repeats: int, *arguments: Any) -> float:
-    """Return the time of a call in a sample of ``repeats``; the result is freed only after the clock has stopped."""
+def seconds(
+    call: Callable[..., Any], repeats: int, *arguments: Any, clock: Callable[[], float] = time.perf_counter
+) -> float:
+    """Return the time of a call in a sample of ``repeats``; the result is freed only after the clock has stopped.
+
+    clock: ``time.thread_time`` for calls of one thread, where other guests of the machine take the processor away.
+    """
     kept = None
     if repeats == 1:
-        begin = time.perf_counter()
+        begin = clock()
         kept = call(*arguments)
-        end = time.perf_counter()
+        end = clock()
     else:
-        begin = time.perf_counter()
+        begin = clock()
         for _ in repeat(None, repeats):
             call(*arguments)
-        end = time.perf_counter()
+        end = clock()
     del kept
     return (end - begin) / repeats
 
@@ -71,7 +76,9 @@ def no_collection() -> Iterator[None]:
             gc.enable()
 
 
-def alternate(sides: Mapping[str, Callable[[], Any]], runs: int) -> Times:
+def alternate(
+    sides: Mapping[str, Callable[[], Any]], runs: int, clock: Callable[[], float] = time.perf_counter
+) -> Times:
     """Return the seconds of a call of each side, run by run: A B A B ...
 
     Each sample follows untimed calls of its own side, so that no side finds the caches as the other left them.
@@ -85,7 +92,7 @@ def alternate(sides: Mapping[str, Callable[[], Any]], runs: int) -> Times:
                 before, within, _ = repeats[name]
                 for _ in range(before):
                     call()
-                times[name][i] = seconds(call, within)
+                times[name][i] = seconds(call, within, clock=clock)
     return times
 
 

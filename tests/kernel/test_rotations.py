@@ -1,0 +1,191 @@
+"""Rotation by the kernel: heads that are turned together give the bits of the NumPy engine, whatever their number, memory and width."""
+
+import numpy as np
+import pytest
+
+import posenc_fast as pf
+from posenc_fast._engine import backend as _backend
+from posenc_fast._engine import blocks as _blocks
+from posenc_fast._engine import python as _python
+from posenc_fast._rotary import turning as _turning
+from support.guarded import Arena
+
+pytestmark = pytest.mark.skipif(_backend.kernel is None, reason="the kernel is not built")
+KINDS = {"float64": (0, np.float64), "float32": (1, np.float32), "float16": (2, np.float16), "bfloat16": (3, np.uint16)}
+HALF, INTERLEAVED = 0, 1
+X, OUT = Arena(1 << 19), Arena(1 << 19)
+levels = pytest.mark.parametrize("level", range(len(pf.isa_levels())), ids=pf.isa_levels())
+kinds = pytest.mark.parametrize("kind", KINDS)
+layouts = pytest.mark.parametrize("layout", [HALF, INTERLEAVED], ids=["half", "interleaved"])
+
+
+def stored(values, kind):
+    """Values as the engines take them, rounded towards zero to bfloat16; the 16-bit types as their bits."""
+    number, dtype = KINDS[kind]
+    if number == 3:
+        return (values.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
+    return values.astype(dtype).view(np.uint16) if number == 2 else values.astype(dtype)
+
+
+def angles_of(rng, groups, rows, pairs, kind):
+    turns = rng.uniform(0, 7, (groups, rows, pairs))
+    return np.concatenate([np.cos(turns), np.sin(turns)], -1).astype(np.float64 if KINDS[kind][0] < 2 else np.float32)
+
+
+def expected(angles, x, kind, layout):
+    out = np.empty_like(x)
+    _python.rotate(0, angles, x, out, KINDS[kind][0], layout)
+    return out
+
+
+def past(stores):
+    return _backend.kernel.STORES.index("past the cache") if stores else 0
+
+
+def check(level, angles, x, kind, layout, distance=0, tokens_first=False, **options):
+    """In place and into other memory, each against a page that cannot be touched; x: what is turned."""
+    true = expected(angles, x, kind, layout)
+    order = (0, 1, 3, 2, 4) if tokens_first else (0, 1, 2, 3, 4)
+    shape = tuple(x.shape[axis] for axis in order)
+    for at_end in (True, False):
+        source = X.place(shape, x.dtype, at_end=at_end, distance=distance).transpose(order)
+        source[...] = x
+        out = OUT.place(shape, x.dtype, at_end=at_end, distance=2 * distance).transpose(order)
+        _backend.kernel.rotate(level, angles, source, out, KINDS[kind][0], layout, **options)
+        np.testing.assert_array_equal(out, true, strict=True)
+        assert OUT.untouched()
+        np.testing.assert_array_equal(source, x, strict=True)
+        _backend.kernel.rotate(level, angles, source, source, KINDS[kind][0], layout, **options)
+        np.testing.assert_array_equal(source, true, strict=True)
+        assert X.untouched()
+
+
+@levels
+@kinds
+@layouts
+@pytest.mark.parametrize("tokens_first", [False, True], ids=["heads first", "tokens first"])
+def test_any_number_of_heads(level, kind, layout, tokens_first, rng):
+    for heads in (1, 2, 3, 4, 5, 6, 7, 8, 9):
+        for batches, rows in ((1, 1), (1, 5), (3, 3)):
+            x = stored(rng.standard_normal((1, batches, heads, rows, 40)), kind)
+            check(level, angles_of(rng, 1, rows, 20, kind), x, kind, layout, tokens_first=tokens_first)
+
+
+@levels
+@kinds
+@layouts
+def test_any_number_of_pairs(level, kind, layout, rng):
+    """Less than a vector, whole ones, and some behind them; and values that are no pairs."""
+    size = KINDS[kind][1]().itemsize
+    for pairs in (1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 24, 31, 32, 33, 48, 63, 64, 65):
+        for behind in (0, 3):
+            x = stored(rng.standard_normal((2, 1, 7, 3, 2 * pairs + behind)), kind)
+            angles = angles_of(rng, 2, 3, pairs, kind)
+            check(level, angles, x, kind, layout, distance=size * (pairs % 9))
+
+
+@levels
+@kinds
+@layouts
+@pytest.mark.parametrize("tokens_first", [False, True], ids=["heads first", "tokens first"])
+def test_rows_past_the_cache(level, kind, layout, tokens_first, rng):
+    """Rows begin anywhere in a line, and are whole lines or not."""
+    size = KINDS[kind][1]().itemsize
+    for width in (64, 96, 128, 136):
+        for first in range(0, 64 // size, 5):
+            x = stored(rng.standard_normal((1, 2, 3, 5, width)), kind)
+            angles = angles_of(rng, 1, 5, 32, kind)
+            check(level, angles, x, kind, layout, size * first, tokens_first, stores=past(True))
+
+
+@levels
+@layouts
+@pytest.mark.parametrize("width", [64, 128, 130])
+@pytest.mark.parametrize("number", [0.0, 1e-39, 2e38, np.inf, np.nan])
+def test_one_bfloat16_far_from_the_others(level, layout, width, number, rng):
+    """Zeros, and those whose products leave the range of float32, anywhere in a row of any head."""
+    angles = angles_of(rng, 1, 2, 64, "bfloat16") if width >= 128 else angles_of(rng, 1, 2, 32, "bfloat16")
+    for stores in (0, past(True)):
+        for place in range(0, width - width % 64, 13):
+            values = rng.standard_normal((1, 1, 7, 2, width))
+            values[0, 0, place % 7, place % 2, place] = number
+            check(level, angles, stored(values, "bfloat16"), "bfloat16", layout, stores=stores)
+
+
+@levels
+@kinds
+@layouts
+@pytest.mark.parametrize("second_level", [0, 1, 3 << 19, 1 << 22])
+def test_any_second_level_cache(level, kind, layout, second_level, rng):
+    """Blocks of angles and requests for memory follow its size, and no bit does."""
+    x = stored(rng.standard_normal((1, 1, 6, 1100, 128)), kind)
+    angles = angles_of(rng, 1, 1100, 64, kind)
+    true = expected(angles, x, kind, layout)
+    swapped = np.ascontiguousarray(x.swapaxes(2, 3)).swapaxes(2, 3)
+    for source in (x, swapped):
+        out = np.empty_like(source)
+        _backend.kernel.rotate(level, angles, source, out, KINDS[kind][0], layout, 0, second_level)
+        np.testing.assert_array_equal(out, true, strict=True)
+
+
+@levels
+@kinds
+@layouts
+def test_rows_at_any_distance(level, kind, layout, rng):
+    """Heads and tokens that are parts of larger arrays, and whose order is turned round."""
+    x = stored(rng.standard_normal((1, 2, 11, 9, 200)), kind)[:, :, ::-2, 1::2, 3:131]
+    out = np.empty((1, 2, 6, 4, 150), x.dtype)[..., 5:133]
+    angles = angles_of(rng, 1, 4, 64, kind)
+    for stores in (0, past(True)):
+        _backend.kernel.rotate(level, angles, x, out, KINDS[kind][0], layout, stores)
+        np.testing.assert_array_equal(out, expected(angles, x, kind, layout), strict=True)
+
+
+class Rotating:
+    """The kernel, which keeps what `rotate` is told about stores."""
+
+    def __init__(self):
+        self.stores = []
+
+    def __getattr__(self, name):
+        return getattr(_backend.kernel, name)
+
+    def rotate(self, level, angles, x, out, kind, layout, way=0):
+        self.stores.append(_backend.kernel.STORES[way])
+        _backend.kernel.rotate(level, angles, x, out, kind, layout, way)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_stores_of_rotary(workers, monkeypatch, rng):
+    monkeypatch.setattr(_blocks, "cache_size", lambda: 3)
+    monkeypatch.setattr(_turning, "WORTH_A_THREAD", 1)
+    rotary, rotating = pf.Rotary(128), Rotating()
+    x = rng.standard_normal((3, 50, 128), np.float32)
+    out = np.ones_like(x)
+    with pf.use_backend("cython"):
+        turned = rotary.apply(x)
+        _backend._chosen.set(_backend.current()._replace(module=rotating))
+        rotary.apply(x, out=out, workers=workers)
+        np.testing.assert_array_equal(out, turned)
+        assert "may still" not in " ".join(rotating.stores)
+        del rotating.stores[:]
+        rotary.apply(x, out=x, workers=workers)
+        np.testing.assert_array_equal(x, turned)
+        assert all("may still be there" in each for each in rotating.stores)
+        assert rotating.stores
+
+
+@pytest.mark.parametrize("start", [0, -7, 2**61])
+def test_threads_make_the_rows_that_are_kept(start, monkeypatch, rng):
+    """Each its own part of one array, at the second call; the next ones take it, of one thread or of several."""
+    monkeypatch.setattr(_turning, "WORTH_A_THREAD", 1)
+    monkeypatch.setattr(_turning, "ANGLES", 100)
+    x = rng.standard_normal((2, 3, 101, 32), np.float32)
+    true = pf.Rotary(32).apply(x, start=start)
+    rotary = pf.Rotary(32)
+    for _ in range(2):
+        np.testing.assert_array_equal(rotary.apply(x, start=start, workers=2), true)
+    entries = list(rotary._turner._kept.values())
+    assert [(first, len(rows)) for first, rows in entries] == [(start, 101)]
+    np.testing.assert_array_equal(rotary.apply(x[:, :, 5:], start=start + 5), true[:, :, 5:])
+    assert next(rows for _, rows in rotary._turner._kept.values()) is entries[0][1]
