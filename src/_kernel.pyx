@@ -463,7 +463,7 @@ cdef int _rotate(int level, object angles, CRotation* r) except -1:
     try:
         r.pairs = view.shape[2] // 2
         r.angles = <const char*>view.buf
-        size = lay_out_rotation(r, True, &work, NULL)
+        size = lay_out_rotation(r, 1, &work, NULL)
         if GUARDED or size > ON_STACK:
             memory = _Scratch(size)
             scratch = memory.start

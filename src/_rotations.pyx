@@ -15,7 +15,7 @@ from entry cimport (
     BFLOAT16, FLOAT16, FLOAT32, FLOAT64, HALF, INTERLEAVED, SEPARATED, CLevel, CRotation, size_of,
 )
 from half cimport (
-    USUAL, any_far, bfloat, from_half, half_value, nearest_half, oddfloat, rbfloat, set_two_bfloats, to_half, to_nearest_bfloat, to_wide_bfloat,
+    USUAL, any_far, bfloat, from_half, oddfloat, rbfloat, set_two_bfloats, to_half, to_nearest_bfloat, to_wide_bfloat,
     two_bfloats, usual_bits, value_of_bfloat,
 )
 from vectors cimport (
@@ -40,7 +40,6 @@ ctypedef fused rows_of_values:
 ctypedef fused plain:
     double
     float
-    uint16_t  # bits of a float16
     bfloat
 
 ctypedef fused stored:
@@ -68,7 +67,7 @@ cdef inline step rotate_pairs(const plain* first, const plain* second, Py_ssize_
     cdef bfloat e, f
     cdef uint32_t both
     for j in range(n):
-        if rows_of_angles is crdouble and (plain is double or plain is float):
+        if rows_of_angles is crdouble and plain is not bfloat:
             a = first[spacing * j]
             b = second[spacing * j]
             out_first[out_spacing * j] = <plain>(a * cosine[j] - b * sine[j])
@@ -86,10 +85,6 @@ cdef inline step rotate_pairs(const plain* first, const plain* second, Py_ssize_
                     set_two_bfloats(out_first + 2 * j, e, f)
                 else:
                     out_first[out_spacing * j], out_second[out_spacing * j] = e, f
-            elif plain is uint16_t:
-                c, d = half_value(first[spacing * j]), half_value(second[spacing * j])
-                out_first[out_spacing * j] = nearest_half(c * cosine[j] - d * sine[j])
-                out_second[out_spacing * j] = nearest_half(d * cosine[j] + c * sine[j])
             else:
                 c = <float>first[spacing * j]
                 d = <float>second[spacing * j]
@@ -349,16 +344,17 @@ cdef inline step rotate_from(const plain* x, plain* out, bint half, rows_of_angl
 
 
 cdef void rotate_rest(const CRotation* r, const char* x, char* out, const char* angle, Py_ssize_t first) noexcept nogil:
-    """The pairs of a row from first on, which fill no vector, and what follows the pairs. No bfloat16 is far."""
+    """The pairs of a row from first on, which fill no vector, and what follows the pairs. No bfloat16 is far.
+
+    float16 has no such pairs here.
+    """
     cdef Py_ssize_t n = r.pairs
     copy_behind(r, x, out)
     if r.type == FLOAT64:
         rotate_from(<const double*>x, <double*>out, r.layout == HALF, <crdouble>angle, n, first)
     elif r.type == FLOAT32:
         rotate_from(<const float*>x, <float*>out, r.layout == HALF, <crdouble>angle, n, first)
-    elif r.type == FLOAT16:
-        rotate_from(<const uint16_t*>x, <uint16_t*>out, r.layout == HALF, <crfloat>angle, n, first)
-    else:
+    elif r.type == BFLOAT16:
         rotate_from(<const bfloat*>x, <bfloat*>out, r.layout == HALF, <crfloat>angle, n, first)
 
 
@@ -382,7 +378,7 @@ cdef void stream_row(char* buffer, char* out, Py_ssize_t bytes, bint is_first, b
 cdef inline step rotate_steps(const stored** x, stored** out, const char* angle, const float* split, Py_ssize_t n,
                               Py_ssize_t* done, int members, bint half) noexcept nogil:
     """As many pairs of each row as fill vectors."""
-    cdef Py_ssize_t j = 0, pairs
+    cdef Py_ssize_t j = 0
     if stored is bfloat:
         if half:
             while j + 2 * FLOATS <= n:
@@ -464,6 +460,8 @@ cdef inline step rotate_by_members(const CRotation* r, const RotationWork* work,
     # nearly all heads have 128 values: the second half of each row then needs no address of its own
     if members == 4 and half and r.pairs == 64:
         rotate_members(r, work, t, type_, 4, half, 64)
+    elif stored is bfloat and members == 4 and half and r.pairs == 32:
+        rotate_members(r, work, t, type_, 4, half, 32)
     elif members == 4:
         rotate_members(r, work, t, type_, 4, half, r.pairs)
     elif members == 2 and half and r.pairs == 64:
@@ -559,7 +557,7 @@ cdef inline void rotate(const CRotation* r, double* scratch) noexcept nogil:
     """
     cdef Py_ssize_t g, i, first, end
     cdef RotationWork work
-    lay_out_rotation(r, VECTORS, &work, scratch)
+    lay_out_rotation(r, FLOATS if VECTORS else 0, &work, scratch)
     for g in range(r.shape[0]):
         first = 0
         while first < r.shape[3]:

@@ -41,8 +41,6 @@ static inline uint16_t posenc_half_one(oddfloat u)
     return (uint16_t)(h | ((u >> 16) & 0x8000u));
 }
 
-static inline uint16_t posenc_nearest_half(float x) { return posenc_half_one(posenc_bits32(x)); }
-
 static inline float posenc_half_value(uint16_t h)
 {
     uint32_t a = (uint32_t)(h & 0x7fffu) << 13, sign = (uint32_t)(h & 0x8000u) << 16;

@@ -12,8 +12,6 @@ cdef extern from "half.h" nogil:
 
     oddfloat to_odd "posenc_odd"(double)
     widebfloat to_wide_bfloat "posenc_wide_bfloat"(double)
-    float half_value "posenc_half_value"(uint16_t)
-    uint16_t nearest_half "posenc_nearest_half"(float)
     void to_half "posenc_to_half"(const oddfloat*, uint16_t*, Py_ssize_t)
     void from_half "posenc_from_half"(const uint16_t*, float*, Py_ssize_t)
     bint to_bfloat "posenc_to_bfloat"(const void*, uint16_t*, Py_ssize_t)

@@ -10,7 +10,7 @@ from cache cimport (
     ADDED, ANGLES_LEAST, ANGLES_MOST, ANGLES_PART, MERGED, PREFETCH_COLUMNS, PREFETCH_LEVEL, PREFETCH_ROWS,
     PREFETCH_ROWS_16, TILE,
 )
-from entry cimport BFLOAT16, HALF, SEPARATED, CLattice, CPlan, CRotation, CRow, Output, size_of
+from entry cimport BFLOAT16, FLOAT16, HALF, SEPARATED, CLattice, CPlan, CRotation, CRow, Output, size_of
 from vectors cimport TOGETHER
 
 
@@ -115,7 +115,7 @@ cdef enum:
 
 cdef struct RotationWork:
     double* row
-    bint heads_inside  # the heads of a token lie closer together than its next ones: whichever do come one after the other
+    bint heads_inside  # a token's heads lie closer together than tokens do: whichever do come one after the other
     bint vectors  # several rows are turned together
     int members  # so many
     int rows_ahead  # rows that are asked for so many before they are turned; 0: none are
@@ -146,9 +146,14 @@ cdef inline bint lines_apart(const CRotation* r) noexcept nogil:
     return offsets % LINE_BYTES == 0
 
 
-cdef inline Py_ssize_t lay_out_rotation(const CRotation* r, bint vectors, RotationWork* to,
+cdef inline bint rows_touch(const CRotation* r, const RotationWork* work, Py_ssize_t row) noexcept nogil:
+    """Whether each row of the result ends where the next one begins that is made."""
+    return not work.heads_inside and r.out_strides[3] == row
+
+
+cdef inline Py_ssize_t lay_out_rotation(const CRotation* r, Py_ssize_t floats, RotationWork* to,
                                         double* base) noexcept nogil:
-    """vectors: of the level that turns."""
+    """floats: in a vector of the level that turns, 0 without; for all levels 1, which takes no less memory."""
     cdef Py_ssize_t used = 0, size = size_of(r.type), row = r.width * size, bytes = row, k
     cdef Py_ssize_t angles = min(max(r.second_level // ANGLES_PART, <Py_ssize_t>ANGLES_LEAST),
                                  <Py_ssize_t>ANGLES_MOST)
@@ -160,15 +165,20 @@ cdef inline Py_ssize_t lay_out_rotation(const CRotation* r, bint vectors, Rotati
     to.rows_ahead = PREFETCH_ROWS_16 if size == 2 else PREFETCH_ROWS
     if bytes <= r.second_level or r.second_level < PREFETCH_LEVEL:
         to.rows_ahead = 0
-    to.vectors = vectors and r.layout != SEPARATED
+    to.vectors = floats > 0 and r.layout != SEPARATED
+    # one head alone gains nothing but for float16, whose pairs behind the last vector would be converted one by one
+    if r.type == FLOAT16:
+        to.vectors = to.vectors and r.pairs % floats == 0
+    else:
+        to.vectors = to.vectors and r.shape[1] * r.shape[2] > 1
     if r.type == BFLOAT16 and r.layout == HALF:
         # row by row into other memory they are looked at while they are turned: as fast as heads together
-        to.vectors = to.vectors and to.splits and (r.x == r.out or r.stream or to.rows_ahead)
+        to.vectors = to.vectors and r.pairs % (2 * floats) == 0 and (r.x == r.out or r.stream or to.rows_ahead)
     to.members = 1 if not to.vectors else 2 if to.heads_inside else TOGETHER
     to.row = take(base, &used, 2 * r.pairs)
     to.split = <float*>take(base, &used, (row_of_split(r) * to.pass_rows + 1) // 2 if to.splits else 0)
     to.buffer, to.buffer_row = NULL, row + LINE_BYTES
-    if to.vectors and r.stream and row % LINE_BYTES == 0 and (lines_apart(r) or r.out_strides[3] == row):
+    if to.vectors and r.stream and row % LINE_BYTES == 0 and (lines_apart(r) or rows_touch(r, to, row)):
         to.buffer = <char*>take(base, &used, TOGETHER * to.buffer_row // 8)
     return used
 
