@@ -36,6 +36,9 @@ from ._engine.backend import backend, isa, isa_levels, use_backend
 from ._numbers.schedule import Schedule, float32_frequencies, geometric, linear
 from ._numbers.schedule import schedule_of as _schedule_of
 from ._positions.masks import mask_coordinates, mask_positions, relative_positions
+from ._rotary.value import Rotary
+from ._rotary.value import rotary_of as _rotary_of
+from ._rotary.weights import permute_rotary
 from ._version import __version__
 
 if TYPE_CHECKING:
@@ -49,11 +52,9 @@ if TYPE_CHECKING:
     from ._check.report import Finding, Report
     from ._identify.encoding import Identification, identify
     from ._identify.rotary import RotaryIdentification, identify_rotary
-    from ._rotary.value import Rotary
-    from ._rotary.weights import permute_rotary
 
-# pickles name them here, and _rotary_of
-_PICKLED = (_encoding_of, _schedule_of)
+# pickles name them here
+_PICKLED = (_encoding_of, _rotary_of, _schedule_of)
 
 __all__ = [
     "Encoding",
@@ -96,13 +97,10 @@ _LATE = {
     "Finding": "_check.report",
     "Identification": "_identify.encoding",
     "Report": "_check.report",
-    "Rotary": "_rotary.value",
     "RotaryIdentification": "_identify.rotary",
-    "_rotary_of": "_rotary.value",
     "check": "_check.check",
     "identify": "_identify.encoding",
     "identify_rotary": "_identify.rotary",
-    "permute_rotary": "_rotary.weights",
     "presets": "presets",
     "reference": "reference",
 }
@@ -130,7 +128,7 @@ if not TYPE_CHECKING:
         module = _LATE.get(name)
         if module is not None:
             loaded = import_module(f".{module}", __name__)
-            globals()[name] = loaded if name == module else getattr(loaded, name.removeprefix("_"))
+            globals()[name] = loaded if name == module else getattr(loaded, name)
             return globals()[name]
         if name in SUBMODULES:
             try:

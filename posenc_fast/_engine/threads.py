@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import os
-import threading
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -14,29 +13,21 @@ if TYPE_CHECKING:
 
 __all__ = ["run"]
 
-_lock = threading.Lock()
 _pools: dict[int, ThreadPoolExecutor] = {}
 
-
-def _forget() -> None:
-    # threads do not survive a fork, and another thread may have held the lock
-    global _lock
-    _lock = threading.Lock()
-    _pools.clear()
-
-
+# threads do not survive a fork
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget)
+    os.register_at_fork(after_in_child=lambda: _pools.clear())
 
 
 def _pool(workers: int) -> ThreadPoolExecutor:
     from concurrent.futures import ThreadPoolExecutor
 
-    with _lock:
-        pool = _pools.get(workers)
-        if pool is None:
-            pool = _pools[workers] = ThreadPoolExecutor(workers, thread_name_prefix="posenc_fast")
-        return pool
+    pool = _pools.get(workers)
+    if pool is None:
+        # of two that are made at the same time one is kept; the other has no threads yet
+        pool = _pools.setdefault(workers, ThreadPoolExecutor(workers, thread_name_prefix="posenc_fast"))
+    return pool
 
 
 def run(task: Callable[[Any], Any], blocks: Iterable[Any], workers: int) -> None:
@@ -45,6 +36,8 @@ def run(task: Callable[[Any], Any], blocks: Iterable[Any], workers: int) -> None
         for block in blocks:
             task(block)
         return
+    import threading
+
     rest, idle = iter(blocks), threading.Condition()
     stop, busy = False, 0
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.metadata
-import pickle
 import re
 
 import pytest
@@ -52,7 +51,7 @@ def test_neither_network_nor_other_compiled_code(name, tmp_path):
 LATE = (
     "argparse", "asyncio", "base64", "concurrent.futures", "csv", "ctypes", "dataclasses", "difflib", "html", "http",
     "json", "logging", "multiprocessing", "numpy.typing", "pathlib", "queue", "shutil", "socket", "statistics", "subprocess",
-    "tempfile", "unittest", "urllib.parse", "zlib",
+    "tempfile", "threading", "unittest", "urllib.parse", "zlib",
 )  # fmt: skip
 
 
@@ -68,19 +67,7 @@ def test_a_plain_import_is_short():
     brought = set(result.stdout.split())
     assert "posenc_fast._encoding.value" in brought, result.stderr
     assert sorted(brought & set(LATE)) == []
-    own = {
-        "_cli",
-        "_identify",
-        "_pinned",
-        "_rotary",
-        "_selfcheck",
-        "dask",
-        "plot",
-        "presets",
-        "reference",
-        "sklearn",
-        "torch",
-    }
+    own = {"_cli", "_identify", "_pinned", "_selfcheck", "dask", "plot", "presets", "reference", "sklearn", "torch"}
     assert sorted(own & {name.split(".")[1] for name in brought if name.startswith("posenc_fast.")}) == []
 
 
@@ -91,18 +78,10 @@ def test_what_is_imported_late_is_there():
         for name in pf.__all__:
             assert getattr(pf, name) is vars(pf)[name], name
         from posenc_fast import *
-        assert Rotary is pf.Rotary
+        assert reference is pf.reference
     """
     result = python(code)
     assert (result.stdout, result.stderr, result.returncode) == ("", "", 0)
-
-
-def test_a_pickle_finds_what_is_imported_late():
-    """The function that a pickle of a Rotary names is there in a process that has not asked for one."""
-    data = pickle.dumps(pf.Rotary(8, base=500.0))
-    code = "import pickle, sys; print(pickle.loads(bytes.fromhex(sys.argv[1])))"
-    result = python(code, data.hex())
-    assert result.stdout == "Rotary(8, base=500.0)\n", result.stderr
 
 
 def test_numpy_is_all_that_is_required():
