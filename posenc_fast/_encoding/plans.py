@@ -161,7 +161,7 @@ class Plans:
         if key not in self._least:
             sinusoids, index = self.sinusoids, self.sinusoids.waves().frequency
             turns = np.abs(sinusoids.turns(unit, 1)[0])[index]
-            reads = sinusoids.radians()[index] != 0
+            reads = sinusoids.nonzero()[index]
             for period in sinusoids.periods():
                 reads[index[:, period.axis] == period.frequency, period.axis] = False
             least = np.where(reads, turns, np.inf).min(axis=0)

@@ -171,6 +171,12 @@ class Sinusoids:
         ]
         return np.concatenate([*parts, np.zeros((2, 1))], axis=1)
 
+    def nonzero(self) -> npt.NDArray[np.bool_]:
+        """Return which frequencies are not zero as float64 numbers, and False behind them for the index -1."""
+        nonzero: npt.NDArray[np.bool_] = self.turns(Fraction(1), 1)[0] != 0
+        # one that is a number in turns is one in radians, which are more
+        return nonzero if nonzero[:-1].all() else self.radians() != 0
+
     def periods(self) -> list[Period]:
         """Return the exact periods, by axis."""
         periods: list[Period] | None = self._known.get("periods")

@@ -27,8 +27,10 @@ __all__ = [
     "linear",
 ]
 
-# enough for two doubles with a margin for the errors of a few thousand multiplications
-_FREQUENCY_BITS = 192
+# enough for two doubles, 32 whole turns before them, and the errors of a few thousand multiplications
+_FREQUENCY_BITS = 256
+# binary orders of magnitude between the first and the last of a progression in fixed point: as many more bits has each
+_FIXED = 1024
 
 # attributes of an Encoding that are sometimes looked for here
 _OF_ENCODINGS = ("add_to", "d_model", "encode", "table")
@@ -49,6 +51,10 @@ class Schedule:
 
     def _radians(self, bits: int) -> list[Real]:
         raise NotImplementedError
+
+    def _times(self, factor: Real, bits: int) -> list[Real]:
+        """Return the frequencies in radians times a factor."""
+        return [_exact.multiply(value, factor, bits) for value in _evaluated(self, bits)]
 
     def __getitem__(self, chosen: slice) -> Schedule:
         if not isinstance(chosen, slice):
@@ -99,14 +105,26 @@ class Geometric(Schedule):
         return self._key[0]  # type: ignore[no-any-return]
 
     def _radians(self, bits: int) -> list[Real]:
+        return self._times((1, 0), bits)
+
+    def _times(self, factor: Real, bits: int) -> list[Real]:
         count, base, denominator, first = self._key
         numerator, divisor = first.as_integer_ratio()
-        value = _exact.divide(numerator, divisor, bits)
-        ratio = _exact.power_ratio(base, -1 / denominator, bits + 16) if count > 1 else (1, 0)
+        value = _exact.multiply(_exact.divide(numerator, divisor, bits), factor, bits)
+        ratio, shift = _exact.power_ratio(base, -1 / denominator, bits + 16) if count > 1 else (1, 0)
+        # at least the binary logarithm of the first over the last, or of the last over the first
+        orders = abs((count - 1) / denominator) * (abs(math.frexp(base)[1]) + 1)
         values = []
+        if orders > _FIXED or shift > 0:
+            for _ in range(count):
+                values.append(value)
+                value = _exact.multiply(value, (ratio, shift), bits)
+            return values
+        more = max(0, bits + 16 + math.ceil(orders) - value[0].bit_length())
+        mantissa, exponent = value[0] << more, value[1] - more
         for _ in range(count):
-            values.append(value)
-            value = _exact.multiply(value, ratio, bits)
+            values.append((mantissa, exponent))
+            mantissa = mantissa * ratio >> -shift
         return values
 
     def _last(self, bits: int) -> Real:
@@ -297,7 +315,7 @@ def turns(schedule: Schedule, unit: Fraction = Fraction(1), bits: int = _FREQUEN
     """Return the frequencies in turns per ``unit`` units of position."""
     mantissa, exponent = _exact.two_pi(bits + 32)
     per_radian = _exact.divide(unit.numerator << -exponent, mantissa * unit.denominator, bits + 32)
-    return [_exact.multiply(value, per_radian, bits) for value in _evaluated(schedule, bits)]
+    return schedule._times(per_radian, bits)
 
 
 def exact_turns(schedule: Schedule, bits: int) -> list[Fraction]:
@@ -312,10 +330,7 @@ def split_turns(schedule: Schedule, unit: Fraction = Fraction(1), multiple: int 
     """Return high and low parts, (2, count), of turns per unit; of a multiple of them, without whole turns."""
     values = turns(schedule, unit)
     if multiple != 1:
-        values = [
-            _fraction(mantissa * multiple, exponent)
-            for mantissa, exponent in turns(schedule, unit, _FREQUENCY_BITS + 64)
-        ]
+        values = [_fraction(mantissa * multiple, exponent) for mantissa, exponent in values]
     parts = _exact.split(values)
     parts.setflags(write=False)
     return parts
@@ -326,7 +341,7 @@ def _fraction(mantissa: int, exponent: int) -> Real:
     if exponent >= 0:
         return 0, 0
     half = 1 << (-exponent - 1)
-    return ((mantissa + half) % (2 * half)) - half, exponent
+    return ((mantissa + half) & (2 * half - 1)) - half, exponent
 
 
 @functools.lru_cache(maxsize=64)

@@ -154,11 +154,11 @@ def test_verify_sees_a_wrong_schedule():
         from posenc_fast._numbers import schedule as _schedule
         from posenc_fast.__main__ import main
 
-        right = _schedule.Geometric._radians
-        def wrong(self, bits):
-            return [_exact.multiply(value, _exact.divide(10**6 + 1, 10**6, bits), bits) for value in right(self, bits)]
+        right = _schedule.Geometric._times
+        def wrong(self, factor, bits):
+            return right(self, _exact.multiply(factor, _exact.divide(10**6 + 1, 10**6, bits), bits), bits)
 
-        _schedule.Geometric._radians = wrong
+        _schedule.Geometric._times = wrong
         raise SystemExit(main(["verify", "--seconds", "0.01", "--seed", "7"]))
     """
     run = python(code, timeout=300)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import itertools
 import pickle
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ import pytest
 import posenc_fast as pf
 from posenc_fast import reference
 from posenc_fast._encoding import rows as _rows
+from posenc_fast._numbers import schedule as _schedule
 
 ARRAY = np.array([3.0, 1.0, 0.5])
 BUILD = {
@@ -168,6 +170,40 @@ def test_geometric(count, shift):
     np.testing.assert_allclose(np.asarray(schedule), expected, rtol=3e-15)
     assert len(schedule) == count
     assert eval(repr(schedule), vars(pf).copy()) == schedule
+
+
+@pytest.mark.parametrize(
+    "schedule",
+    [
+        pf.geometric(256),
+        pf.geometric(64, base=5e5, freq_shift=1),
+        pf.geometric(7, base=1e60, first=-0.3),
+        pf.geometric(5, base=1e-9, first=1e-20),
+        pf.geometric(3, base=1.0, first=2.0),
+        pf.geometric(1, base=3.0, freq_shift=0.5),
+        pf.geometric(4, first=0.0),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("multiple", [1, 2**32], ids="multiple={}".format)
+def test_fixed_point_gives_the_pairs_of_the_general_way(schedule, multiple, monkeypatch):
+    unit = Fraction(1, 1000)
+    pairs = _schedule.split_turns(schedule, unit, multiple)
+    # no progression spans fewer orders of magnitude
+    monkeypatch.setattr(_schedule, "_FIXED", -1)
+    for function in (_schedule.turns, _schedule.split_turns):
+        function.cache_clear()
+    assert _schedule.split_turns(schedule, unit, multiple).tobytes() == pairs.tobytes()
+    assert np.isfinite(pairs).all()
+    assert multiple == 1 or np.abs(pairs[0]).max() <= 0.5
+
+
+def test_a_progression_over_more_orders_than_float64_has():
+    high, low = _schedule.split_turns(pf.geometric(40, base=1e300, freq_shift=38.0))
+    assert high[0] == 1 / (2 * np.pi)
+    assert high[1] == pytest.approx(1e-150 / (2 * np.pi), rel=1e-15)
+    assert not high[5:].any()
+    assert not low[5:].any()
 
 
 def test_geometric_endpoint_is_exact():
