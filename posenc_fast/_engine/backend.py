@@ -14,7 +14,6 @@ from typing import NamedTuple, get_args
 
 from .._numbers.names import one_of
 from ..typing import Backend, Isa
-from . import python
 
 __all__ = ["Engine", "backend", "current", "isa", "isa_levels", "use_backend"]
 
@@ -74,6 +73,8 @@ def select(name: str, isa: str | None = None, *, origin: str = "use_backend") ->
             raise ValueError(
                 f"{origin}: the python backend has no instruction-set levels, so isa={isa!r} cannot be had"
             )
+        from . import python
+
         return Engine(python, "python", 0, None)
     if kernel is None:
         raise RuntimeError(
