@@ -22,7 +22,7 @@ import peers
 import tables
 import timing
 from measures import Measured, Skipped
-from measures.calls import encode_blocks, first_building, fixed_cost, linear, table_blocks
+from measures.calls import encode_blocks, first_use, fixed_cost, importing, linear, table_blocks
 from measures.positions import (
     calendar_and_pandas,
     calendar_and_periods,
@@ -112,7 +112,7 @@ def other_targets(most: int) -> list[Target]:
     added = "add_to in place / np.add of a ready table, in place"
     cached = "table in torch, new tensor / module"
     grows = f"ns an element from 1e3 to {most:.0e} rows of 128: worst / best"
-    first = "first sinusoidal(512) and its first row / 128 rows by NumPy"
+    first = "first {} of sinusoidal(512) / 128 rows by NumPy, CPU time in new processes"
     return [
         *(
             bar(f"bare-encode-{rows}x{d}", "encode, `out=` warm / bare loop", "<=", 1.05, encode_and_bare, rows, d)
@@ -176,7 +176,9 @@ def other_targets(most: int) -> list[Target]:
         bar("timestep-320", "encode of one timestep, new array / NumPy, ready frequencies", "<=", 0.75, one_timestep),
         bar("linear-table", "table, " + grows, "<=", 2, linear, table_blocks, most),
         bar("linear-encode", "encode, " + grows, "<=", 2, linear, encode_blocks, most),
-        bar("first-building", first, "<=", 1, first_building, lambda encoding: encoding.encode(0)),
+        bar("first-row", first.format("row"), "<=", 1.5, first_use, "pf.sinusoidal(512).encode(0)"),
+        bar("first-table", first.format("table of 128 rows"), "<=", 2.5, first_use, "pf.sinusoidal(512).table(128)"),
+        bar("import", "milliseconds of CPU time: import behind NumPy's, in new processes", "<=", 22, importing),
     ]
 
 
@@ -224,7 +226,6 @@ def rotary_cells() -> list[Target]:
 def reported(long: bool) -> list[Target]:
     peer = "fastest peer / table, float32, new array"
     joined, one_sine = peer + ", sines before cosines", peer + "; the peers rewritten to one sine with a phase"
-    first = "first sinusoidal(512) and 128 rows / 128 rows by NumPy"
     cached = "table in torch, in the cache / module"
     memset = "table, float32, `out=` warm / memset"
     targets = [
@@ -233,7 +234,6 @@ def reported(long: bool) -> list[Target]:
             for rows, d in ((256, 512), SEQUENCE, LARGE, HUGE)
         ),
         shown("encode-memset", "encode, 1e6 timestamps x 64, `out=` warm / memset", encode_and_memset),
-        shown("first-table", first, first_building, lambda encoding: encoding.table(128)),
         shown("fixed-cost", "encode of one position, width 2 / np.sin of two values", fixed_cost),
         shown("fresh-2048x512", "table / memset, fresh memory", fresh_table, SEQUENCE),
         shown("fresh-131072x512", "table / memset, fresh memory", fresh_table, HUGE),

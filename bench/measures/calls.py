@@ -3,41 +3,59 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
 import numpy as np
 import timing
 import values
-from timing import Array, Ratio
+from timing import Array, Ratio, Times
 
 import posenc_fast as pf
-from posenc_fast._encoding import builders as _api
-from posenc_fast._numbers import exact as _exact
-from posenc_fast._numbers import schedule as _schedule
-from posenc_fast.reference import vaswani_numpy
 
 from . import Measured, compare
 
+# the time of its own thread: what other programs, and other guests of the host, take is not in it
+FRESH = """
+import time
+import numpy
+{before}
+begin = time.thread_time()
+{call}
+print(time.thread_time() - begin)
+"""
 
-def forget() -> None:
-    """Forget all that was computed for a schedule, pi included."""
-    for module in (_api, _schedule, _exact):
-        for function in vars(module).values():
-            if hasattr(function, "cache_clear"):
-                function.cache_clear()
+
+def in_fresh_processes(sides: Mapping[str, tuple[str, str]], runs: int) -> Times:
+    """Measure calls, each behind what is to be done before it, in processes that have done nothing else."""
+    times: Times = {name: np.empty(runs) for name in sides}
+    # the package of this process, and its compiled modules
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    for i in range(-1, runs):  # the first run, to be overwritten by the last, writes what is compiled
+        for name, (before, call) in sides.items():
+            code = FRESH.format(before=before, call=call)
+            run = subprocess.run([sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE, check=True)
+            times[name][i] = float(run.stdout)
+    return times
 
 
-def first_building(last: Callable[[pf.Encoding], Array], runs: int) -> Measured:
-    """Measure from nothing to a first result, so that no work can hide behind laziness."""
-    sides = {
-        "first building": lambda _: last(pf.sinusoidal(512)),
-        "128 rows by NumPy": lambda _: vaswani_numpy(128, 512),
-    }
-    times = timing.alternate_prepared(sides, forget, 5 * runs)
-    values.check_rows(np.atleast_2d(sides["first building"](None))[:1], pf.sinusoidal(512), np.array([0]))
-    return compare(times, *sides, 1)
+def first_use(call: str, runs: int) -> Measured:
+    """Measure a first call of the package beside NumPy's first table, both imported before."""
+    imports = "import posenc_fast as pf\nfrom posenc_fast.reference import vaswani_numpy"
+    sides = {call: (imports, call), "128 rows by NumPy": (imports, "vaswani_numpy(128, 512)")}
+    return compare(in_fresh_processes(sides, runs), *sides, 1)
+
+
+def importing(runs: int) -> Measured:
+    """Measure milliseconds of the import behind NumPy's, in the place of a ratio."""
+    sides = {"import posenc_fast": ("", "import posenc_fast")}
+    (times,) = in_fresh_processes(sides, runs).values()
+    milli = np.percentile(times * 1e3, [50, 25, 75])
+    return Measured(Ratio(*milli.tolist()), {name: float(np.median(times)) * 1e9 for name in sides}, 1)
 
 
 def fixed_cost(runs: int) -> Measured:
