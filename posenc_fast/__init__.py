@@ -28,14 +28,12 @@ from typing import TYPE_CHECKING, Any
 
 from ._encoding.builders import fourier_features, join, positional_encoding, sinusoidal
 from ._encoding.columns import reorder_columns
-from ._encoding.grid import grid
 from ._encoding.periods import periodic
 from ._encoding.value import Encoding
 from ._encoding.value import encoding_of as _encoding_of
 from ._engine.backend import backend, isa, isa_levels, use_backend
 from ._numbers.schedule import Schedule, float32_frequencies, geometric, linear
 from ._numbers.schedule import schedule_of as _schedule_of
-from ._positions.masks import mask_coordinates, mask_positions, relative_positions
 from ._rotary.value import Rotary
 from ._rotary.value import rotary_of as _rotary_of
 from ._rotary.weights import permute_rotary
@@ -50,8 +48,10 @@ if TYPE_CHECKING:
     from . import transformers as transformers
     from ._check.check import check
     from ._check.report import Finding, Report
+    from ._encoding.grid import grid
     from ._identify.encoding import Identification, identify
     from ._identify.rotary import RotaryIdentification, identify_rotary
+    from ._positions.masks import mask_coordinates, mask_positions, relative_positions
 
 # pickles name them here
 _PICKLED = (_encoding_of, _rotary_of, _schedule_of)
@@ -99,10 +99,14 @@ _LATE = {
     "Report": "_check.report",
     "RotaryIdentification": "_identify.rotary",
     "check": "_check.check",
+    "grid": "_encoding.grid",
     "identify": "_identify.encoding",
     "identify_rotary": "_identify.rotary",
+    "mask_coordinates": "_positions.masks",
+    "mask_positions": "_positions.masks",
     "presets": "presets",
     "reference": "reference",
+    "relative_positions": "_positions.masks",
 }
 
 # names in other libraries
