@@ -155,11 +155,13 @@ def decay(
         np.geomspace(1, farthest, affordable(encoding.d_model, _POINTS, _LEAST_POINTS)).round().astype(np.int64)
     )
     sinusoids = encoding._sinusoids
-    index, which = np.unique(sinusoids.index, axis=0, return_inverse=True)
-    weights = np.bincount(which.reshape(-1), sinusoids.amplitudes**2)
+    index, which = np.unique(sinusoids.index[:, 0], return_inverse=True)
+    weights = np.bincount(which, sinusoids.amplitudes**2)
     if not weights.sum() > 0:
         raise ValueError("encoding has no column but zeros")
-    cosines = encoding._of(Sinusoids(sinusoids.schedules, index, np.full(len(index), 0.25), np.ones(len(index))))
+    cosines = encoding._of(
+        Sinusoids(sinusoids.schedules, index[:, np.newaxis], np.full(len(index), 0.25), np.ones(len(index)))
+    )
     means = np.empty(len(distances))
     block = max(1, _BLOCK // len(index))
     for first in range(0, len(distances), block):
