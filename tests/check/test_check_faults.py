@@ -296,7 +296,7 @@ def test_there_are_twenty_shapes():
 
 @every_half
 @every_shape
-@pytest.mark.parametrize("steps", ["positions", "frequencies", "angles"])
+@pytest.mark.parametrize("steps", ["positions", "frequencies", pytest.param("angles", marks=pytest.mark.slow)])
 def test_rounded_position_tables(d, layout, shift, half, steps):
     rows = 2100 if (half, steps) == ("float16", "positions") else ROWS
     finding = judge_table("pe", position_table(d, layout, shift, rows, steps=steps, half=half)[None])

@@ -153,6 +153,7 @@ def test_index(tmp_path):
         assert len(pf.check(path).findings) == 4
 
 
+@pytest.mark.slow
 def test_torch_files_and_tensors(tmp_path):
     torch = optional("torch")
     values = torch.from_numpy(FREQUENCIES.copy())

@@ -235,7 +235,7 @@ def check_preset(name, dtype, precision):
     assert all(finding.verdict != "wrong" for finding in findings), findings
 
 
-@pytest.mark.parametrize("name", [name for i, name in enumerate(presets.names()) if i % 16 == 0])
+@pytest.mark.parametrize("name", [name for i, name in enumerate(presets.names()) if i % 16 == 1])
 @pytest.mark.parametrize("dtype", [np.float32, DTYPES["bfloat16"]], ids=["float32", "bfloat16"])
 def test_some_presets(name, dtype):
     check_preset(name, dtype, "exact")

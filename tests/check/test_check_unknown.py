@@ -15,7 +15,13 @@ embed_positions.weight encoder.pos_embedding position_embeddings.weight position
 cls.abs_pos_embed temporal_pos_embed cos_cached rope.cos_sin_cache freqs_cis position_enc.pos_table rotary_emb.sin_cached
 """.split()  # noqa: SIM905
 CONFIG = {"model_type": "llama", "head_dim": 128, "rope_theta": 5e5, "max_position_embeddings": 8192}
-every_type = pytest.mark.parametrize("dtype", DTYPES.values(), ids=tuple(DTYPES))
+every_type = pytest.mark.parametrize(
+    "dtype",
+    [
+        pytest.param(one, marks=() if name in ("float32", "bfloat16") else pytest.mark.slow, id=name)
+        for name, one in DTYPES.items()
+    ],
+)
 
 
 def test_there_are_twenty_names():
