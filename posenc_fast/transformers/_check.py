@@ -10,9 +10,12 @@ from typing import Any
 import numpy as np
 import torch
 
+from .._check.check import check as check_arrays
 from .._check.frequencies import judge_frequencies
+from .._check.names import kind_of
 from .._check.report import Finding, Report
 from .._check.rotary_tables import judge_rotary_tables
+from .._check.tables import judge_table
 from .._check.values import array_of, held
 from .._check.waves import judge_waves
 from .._rotary.value import Rotary
@@ -24,7 +27,7 @@ __all__ = ["check"]
 POSITIONS = (0, 1, 255, 256, 257, 258, 259, 1000, 2049, 2051, 4095, 4096)
 # names of buffers of rotary modules, and of which kind of layers they are
 _FREQUENCIES = re.compile(r"(?:(?P<label>(?!original_)\w+?)_)?(?:original_)?inv_freq")
-COMPUTED = "computed rotary tables"
+COMPUTED, ON_META = "computed rotary tables", "on the device meta: no values"
 _TYPES = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
 
 
@@ -71,12 +74,14 @@ def check(model: torch.nn.Module) -> Report:
         raise TypeError(f"model must be a torch.nn.Module, not {type(model).__name__}")
     configs = _configs(model)
     findings: list[Finding] = []
-    dtype = getattr(model, "dtype", None)
+    own_type = getattr(model, "dtype", None)
+    dtype = own_type if own_type in _TYPES else torch.float32
     for name, module in model.named_modules():
         if running.is_rotary(module):
-            findings += _of_rotary(name, module, configs[name], dtype if dtype in _TYPES else torch.float32)
+            findings += _of_rotary(name, module, configs[name], dtype)
         elif running.is_sinusoidal(module):
-            findings += _of_sinusoidal(name, module, configs[name], dtype if dtype in _TYPES else torch.float32)
+            findings += _of_sinusoidal(name, module, configs[name], dtype)
+    findings += _of_tensors(model, configs, {finding.name for finding in findings})
     return Report(type(model).__name__, tuple(findings))
 
 
@@ -102,6 +107,30 @@ def _device_of(module: torch.nn.Module) -> torch.device:
     return next((tensor.device for tensor in (*module.buffers(), *module.parameters())), torch.device("cpu"))
 
 
+# ---- ready tables and frequencies ----------------------------------------------------------------------------------
+
+
+def _of_tensors(model: torch.nn.Module, configs: dict[str, Any], seen: set[str]) -> Iterator[Finding]:
+    """Yield findings for all buffers and parameters but those that were seen, each beside the config of its module."""
+    of_config: dict[int, tuple[Any, dict[str, torch.Tensor]]] = {}
+    for owner, module in model.named_modules():
+        tensors = (*module.named_buffers(recurse=False), *module.named_parameters(recurse=False))
+        for key, tensor in tensors:
+            name = f"{owner}.{key}" if owner else key
+            if name in seen:
+                continue
+            if tensor.is_meta:
+                if kind_of(name, tuple(tensor.shape)) is not None:
+                    yield Finding(name, "a tensor", "unknown", None, ON_META)
+                continue
+            if key == "weights" and "sinus" in type(module).__name__.lower():
+                yield judge_table(name, tensor)
+                continue
+            of_config.setdefault(id(configs[owner]), (configs[owner], {}))[1][name] = tensor
+    for config, own in of_config.values():
+        yield from check_arrays(own, config=config).findings
+
+
 # ---- rotary modules -------------------------------------------------------------------------------------------------
 
 
@@ -116,8 +145,8 @@ def _of_rotary(name: str, module: torch.nn.Module, config: Any, dtype: torch.dty
         title = name if label is None else f"{name} ({label})"
         if _device_of(module).type == "meta":
             for key, _ in own:
-                yield Finding(f"{name}.{key}", "rotary frequencies", "unknown", None, "on the device meta: no values")
-            yield _unknown(title, "on the device meta: no values")
+                yield Finding(f"{name}.{key}", "rotary frequencies", "unknown", None, ON_META)
+            yield _unknown(title, ON_META)
             continue
         yield from _of_layers(name, title, module, config, dtype, label, own)
 

@@ -108,9 +108,14 @@ def _by_position_ids(module: Any, x: torch.Tensor, positions: torch.Tensor, *lab
 
 
 def _by_length(module: Any, x: torch.Tensor, positions: torch.Tensor) -> Iterator[_Call]:
-    """Yield the call of a module that counts the tokens of hidden states."""
+    """Yield the call of a module that counts the tokens of hidden states, or the patches of its images."""
     count = min(int(positions.max()) + 1, MOST_TOKENS)
-    if positions.dim() == 1:
+    if positions.dim() == 2:
+        # rows and columns count from 1, and the class token is at 0
+        sides = torch.arange(module.config.image_size // module.config.patch_size) + 1
+        cells = torch.cat((torch.cartesian_prod(sides, sides), torch.zeros(1, 2, dtype=sides.dtype)))
+        yield _Call(cells, lambda: module(x))
+    else:
         yield _Call(torch.arange(count), lambda: module(x.new_zeros(1, count, 1)))
 
 
@@ -141,6 +146,14 @@ _CALLS: dict[tuple[str, ...], Callable[..., Iterator[_Call]]] = {
 }
 
 
+def _calls(module: torch.nn.Module, x: torch.Tensor, positions: torch.Tensor, *labels: str) -> list[_Call]:
+    try:
+        return list(_CALLS[parameters(module)](module, x, positions, *labels))
+    except (AttributeError, TypeError):
+        # a module of another kind, whose config has no sizes of images
+        return []
+
+
 def tables_of(
     module: torch.nn.Module, rotary: Rotary, positions: torch.Tensor, x: torch.Tensor, *labels: str
 ) -> Tables | None:
@@ -150,7 +163,7 @@ def tables_of(
     """
     best, least = None, float("inf")
     with _kept(module), torch.autocast(x.device.type, enabled=False):
-        for call in _CALLS[parameters(module)](module, x, positions, *labels):
+        for call in _calls(module, x, positions, *labels):
             tables = None
             # whatever a module may raise for a form that it does not take
             with contextlib.suppress(Exception):

@@ -365,6 +365,53 @@ def test_modules_without_a_config_are_unknown():
     assert finding.verdict == "unknown"
 
 
+# ---- ready tables ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["gptj", "marian", "xglm", "roformer"])
+def test_ready_tables(name):
+    """Those that a model reads are right in 16 bits, of float32 angles; and wrong where their positions were rounded."""
+    model = models.built(name)
+    assert {"right"} == verdicts(ours.check(model))
+    tables = [
+        tensor
+        for key, tensor in (*model.named_buffers(), *model.named_parameters())
+        if "embed_positions" in key and tensor.dim() == 2
+    ]
+    assert tables
+    model.to(torch.bfloat16)
+    report = ours.check(model)
+    assert verdicts(report) == {"right"}, str(report)
+
+
+def test_a_table_of_rounded_positions():
+    positions = torch.arange(512, dtype=torch.bfloat16).double().numpy()
+    model = torch.nn.Module()
+    model.register_buffer("pe", torch.from_numpy(pf.sinusoidal(64).encode(positions)))
+    (finding,) = ours.check(model).findings
+    assert (finding.verdict, finding.fault, finding.first_position) == ("wrong", "rounded", 257)
+    assert "positions" in finding.says
+
+
+def test_learned_positions_are_unknown():
+    model = torch.nn.ModuleDict({"position_embeddings": torch.nn.Embedding(512, 64)})
+    (finding,) = ours.check(model).findings
+    assert finding.verdict == "unknown"
+    assert ours.check(model).ok
+
+
+def test_patches_of_images():
+    """A table of complex numbers in a buffer, of rows and columns."""
+    llama4 = importlib.import_module("transformers.models.llama4.modeling_llama4")
+    module = llama4.Llama4VisionRotaryEmbedding(transformers.Llama4VisionConfig())
+    report = ours.check(torch.nn.ModuleDict({"rotary_emb": module}))
+    assert report.ok
+    assert [finding.verdict for finding in report.findings if finding.is_.startswith("computed")] == ["right"]
+    with torch.no_grad():
+        module.freqs_ci.copy_(torch.view_as_complex(torch.view_as_real(module.freqs_ci).to(torch.bfloat16).float()))
+    assert ours.check(torch.nn.ModuleDict({"rotary_emb": module})).ok
+
+
 def test_names_that_only_look_like_rotary():
     class SolarOpen(torch.nn.Module):
         def forward(self, x, position_ids):
