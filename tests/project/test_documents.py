@@ -6,6 +6,7 @@ import ast
 import contextlib
 import importlib
 import importlib.util
+import json
 import os
 import re
 import runpy
@@ -110,15 +111,21 @@ def test_shell(page, tmp_path):
     for package, word in (("pyarrow", "parquet"), ("matplotlib", "plot")):
         if re.search(rf"^posenc-fast.*{word}", text, re.MULTILINE):
             optional(package)
-    program = tmp_path / "bin" / "posenc-fast"
-    program.parent.mkdir()
+    done = shell(text, tmp_path)
+    assert "whisper" in done.stdout or "diffusers_timesteps" in done.stdout
+
+
+def shell(text, folder):
+    """The outcome of lines in a shell, of which all must succeed, in a folder."""
+    program = folder / "bin" / "posenc-fast"
+    program.parent.mkdir(exist_ok=True)
     program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -W error -m posenc_fast "$@"\n', "utf-8")
     program.chmod(0o755)
     path = os.pathsep.join([str(program.parent), os.environ["PATH"]])
     environment = os.environ | {"PYTHONPATH": str(Path(pf.__file__).parents[1]), "PATH": path, "MPLBACKEND": "Agg"}
     done = subprocess.run(
         ["sh", "-e", "-c", text],
-        cwd=tmp_path,
+        cwd=folder,
         env=environment,
         capture_output=True,
         text=True,
@@ -126,7 +133,30 @@ def test_shell(page, tmp_path):
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert "whisper" in done.stdout or "diffusers_timesteps" in done.stdout
+    return done
+
+
+@pytest.mark.skipif(os.name != "posix", reason="a POSIX shell")
+def test_page_of_check_shows_what_the_command_prints(tmp_path, monkeypatch):
+    page = PAGES["howto-check"]
+    run(BLOCK.findall(page)[0], tmp_path / "make.py", monkeypatch)
+    first, second = re.findall(r"^```sh\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+    (shown,) = re.findall(r"^```text\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+    # pages break lines
+    printed = " ".join(shell(first, tmp_path).stdout.split())
+    assert printed == " ".join(shown.split())
+    for front in (README, PAGES["index"]):
+        (command, beginning) = re.findall(
+            r"^```text\n\$ (posenc-fast check.*?)\n(.*?)^```$", front, re.DOTALL | re.MULTILINE
+        )[0]
+        assert first.startswith(command)
+        assert " ".join(beginning.split()) in printed
+    assert shell(second, tmp_path).stdout == "exit status 1\n"
+    report = json.loads((tmp_path / "report.json").read_text("utf-8"))
+    assert report["path"] == "model"
+    assert len(report["findings"]) == 32
+    for finding in report["findings"]:
+        assert all(f"`{key}`" in page for key in finding)
 
 
 def title(block):
