@@ -40,7 +40,8 @@ of neither a number nor a date.
 --periods makes a sine and a cosine for each cycle: day, week (from Monday),
 month, quarter or year by the wall clock and the calendar, or a length of UTC
 such as 12h or 86400 (seconds, or units of the column). The wall clock is that
-of --timezone; without it, of a time's own offset or zone, or as it stands.
+of --timezone; without it, of a time's own offset or zone, or as it stands. CSV
+and Parquet then have columns day_sin, day_cos, ..
 """
 EXAMPLES = """
 examples:

@@ -33,8 +33,8 @@ Write = Callable[[Array, Sequence[Any]], object]
 OUTPUT_HELP = """\
 OUT is written beside its place, then renamed: what was there stays until all is
 well. Its suffix says the format, unless --format does. An .npz file has one
-array, "encoding"; CSV and Parquet have columns c0, c1, .., with --periods those
-of its cycles (CSV with all digits that the type needs, Parquet by pyarrow). Standard output is CSV, unless
+array, "encoding"; CSV and Parquet have columns c0, c1, .. (CSV with all digits
+that the type needs, Parquet by pyarrow). Standard output is CSV, unless
 --format says otherwise.
 """
 BFLOAT16_HELP = """\
@@ -203,7 +203,8 @@ def write_rows(
         raise ValueError(
             f"{shape[0]} rows of d_model={shape[1]} columns, {dtype.name}, are {size} bytes, larger than any file"
         )
-    columns = [f"c{i}" for i in range(shape[1])] if columns is None else columns
+    if columns is None:
+        columns = [f"c{i}" for i in range(shape[1])] if arguments.format in ("csv", "parquet") else ()
     _check_kept(kept, columns, arguments.format)
     with opened(path) as file:
         with _FORMATS[arguments.format](file, shape, dtype, kept, columns) as write:
