@@ -252,7 +252,16 @@ SHARED = [name for name in pf.__all__ if name in reference.__all__]
 def test_reference_has_every_public_name():
     engine = {"Schedule", "__version__", "backend", "isa", "isa_levels", "reference", "use_backend"}
     # they compute no encoding themselves: what they build or return is computed by whatever backend is chosen
-    builders = {"Identification", "RotaryIdentification", "identify", "identify_rotary", "presets"}
+    builders = {
+        "Finding",
+        "Identification",
+        "Report",
+        "RotaryIdentification",
+        "check",
+        "identify",
+        "identify_rotary",
+        "presets",
+    }
     helpers = {"mask_coordinates", "mask_positions", "relative_positions", "reorder_columns"}
     assert set(pf.__all__) - engine - builders - helpers == set(SHARED)
     assert set(reference.__all__) - set(SHARED) == {"vaswani_loops", "vaswani_numpy"}
