@@ -119,8 +119,8 @@ def _read(part: Mapping[str, Any], options: dict[str, Any]) -> tuple[tuple[Rotar
 def _options(part: Mapping[str, Any], layers: bool) -> Iterator[dict[str, Any]]:
     """Yield what a config may need to tell one encoding: a kind of layers or a layer, and a length of sequences."""
     lengths: list[int | None] = [None]
+    scaling = _scaling_of(part)
     for key in ("original_max_position_embeddings", "max_position_embeddings"):
-        scaling = _scaling_of(part)
         for value in (part.get(key), scaling.get(key)):
             if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < 2**53:
                 lengths += [int(value), int(value) + 1]
@@ -128,10 +128,7 @@ def _options(part: Mapping[str, Any], layers: bool) -> Iterator[dict[str, Any]]:
     listed = part.get("layer_types")
     if isinstance(listed, (list, tuple)):
         types += [one for one in listed if isinstance(one, str)]
-    for name in ("rope_scaling", "rope_parameters"):
-        scaling = part.get(name)
-        if isinstance(scaling, Mapping):
-            types += [str(key) for key, value in scaling.items() if isinstance(value, Mapping)]
+    types += [str(key) for key, value in scaling.items() if isinstance(value, Mapping)]
     groups = _groups(str(part.get("model_type") or ""))
     kinds: list[dict[str, Any]] = [{}]
     kinds += [{"layer_type": one} for one in dict.fromkeys([*types, *groups, "full_attention", "sliding_attention"])]
@@ -145,7 +142,7 @@ def _scaling_of(part: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the parameters of a scaling, empty where there is none."""
     for name in ("rope_scaling", "rope_parameters"):
         scaling = part.get(name)
-        if isinstance(scaling, Mapping):
+        if isinstance(scaling, Mapping) and scaling:
             return scaling
     return {}
 
