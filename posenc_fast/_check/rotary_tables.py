@@ -150,6 +150,9 @@ def _with_config(
             elif judgement.fault == fault:
                 return _finding(name, "wrong", judgement.fault, f"of {called(rotary)}: {judgement.says}", judgement)
     tables, rotary, judgement = min(judged, key=lambda one: one[2].largest_error)
+    if _turns(tables, form) and not judgement.gross:
+        says = f"about those of {called(rotary)}, off by a little more than float32 arithmetic makes them"
+        return _finding(name, "unknown", None, says, judgement)
     if _turns(tables, form):
         says = f"not those of {called(rotary)}, and nothing known explains them"
         return _finding(name, "wrong", "frequencies", says, judgement)

@@ -243,7 +243,9 @@ BROKEN = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", BROKEN)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] if name.endswith((".pt", ".gguf")) else []) for name in BROKEN]
+)
 @pytest.mark.parametrize("inside_a_folder", [False, True], ids=["file", "folder"])
 def test_broken_files(name, inside_a_folder, inside, capsys):
     if name.endswith(".pt"):

@@ -16,6 +16,7 @@ from posenc_fast._check.tables import judge_table
 from posenc_fast.presets._registry import FACTS
 from support.fuzzing import DTYPES
 from support.optional import optional
+from support.preset_formulas import WITH_ARGUMENTS
 
 every_type = pytest.mark.parametrize("dtype", DTYPES.values(), ids=tuple(DTYPES))
 LLAMA3 = {
@@ -196,13 +197,29 @@ def test_positions_that_are_not_consecutive():
     assert judge_rotary_tables("rope", cos, sin, positions, [rotary]).verdict == "right"
 
 
+# presets that weights make, by the shapes of these
+LEARNED = {
+    "geoclip": (32, 2),
+    "k_diffusion_fourier": (32,),
+    "lightglue": (16, 2),
+    "mochi": (3, 2, 16),
+    "mp_fourier": (32,),
+    "score_sde_fourier": (32,),
+    "tancik": (32, 2),
+}
+WIDTHS = {"monai": 66, "tensor2tensor_nd": 64}
+
+
 def encoding_of(name):
-    """The preset at a small width; None for those that weights make."""
+    """The preset at a small width, or of the arguments that its formula is tested with."""
     build = presets.get(name)
-    try:
-        return build(64) if FACTS[name].by_width or "d_model" in inspect.signature(build).parameters else build()
-    except TypeError:
-        return None
+    if name in LEARNED:
+        return build(np.random.default_rng(0).normal(size=LEARNED[name]))
+    if name in WITH_ARGUMENTS and name not in WIDTHS:
+        arguments, more = WITH_ARGUMENTS[name][2][0]
+        return build(*arguments, **more)
+    needed = [p for p in inspect.signature(build).parameters.values() if p.default is p.empty]
+    return build(WIDTHS.get(name, 64)) if FACTS[name].by_width or needed else build()
 
 
 def table_of(encoding, dtype, precision):
@@ -216,21 +233,19 @@ def table_of(encoding, dtype, precision):
 
 def check_preset(name, dtype, precision):
     encoding = encoding_of(name)
-    if encoding is None:
-        return
     findings = []
     if isinstance(encoding, pf.Rotary):
         positions = np.stack(np.unravel_index(np.arange(64), (4, 4, 2, 2)), axis=1)[:, : encoding.ndim]
         cos, sin = encoding.tables(positions if encoding.ndim > 1 else 64, dtype=dtype, precision=precision)
         where = positions if encoding.ndim > 1 else None
         findings += [judge_rotary_tables(name, cos, sin, where, rotaries) for rotaries in ([], [encoding])]
-        assert all(finding.verdict == "right" for finding in findings), findings
+        assert [finding.verdict for finding in findings] == ["unknown" if name in LEARNED else "right", "right"]
         if dtype in (np.float32, np.float64):
             frequencies = encoding.frequencies.astype(dtype)
             findings += [judge_frequencies(name, frequencies, rotaries) for rotaries in ([], [encoding])]
     else:
         findings.append(judge_table(name, table_of(encoding, dtype, precision)))
-        if encoding.ndim == 1 and FACTS[name].by_width:
+        if precision == "exact" and encoding.ndim == 1 and FACTS[name].by_width:
             assert findings[0].verdict == "right", findings[0]
     assert all(finding.verdict != "wrong" for finding in findings), findings
 
