@@ -20,6 +20,9 @@ Array(Float32, shape=(2,))
 [[1.0, 0.0], None, [-1.0, 0.0]]
 """
 
+# where polars is not installed, pyright takes this module for it
+# pyright: reportAttributeAccessIssue=false, reportArgumentType=false
+
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -14,6 +14,7 @@ from .._identify.angles import BASES
 from .._identify.encoding import Identification, identify
 from .._numbers.arrays import Array, Floats
 from .._numbers.formats import FLOAT16, Format
+from ..typing import Function
 from .report import Finding
 from .values import HALVES, array_of, held
 from .waves import Waves, judge_waves, radians_at_end
@@ -166,8 +167,9 @@ def _guesses(flat: Array, kept: Any, answer: Identification) -> Iterator[_Guess]
             if answer.scale != 1:
                 nearest = Encoding(nearest.frequencies, nearest.phases, answer.scale * nearest.amplitudes)
             yield _Guess(nearest, answer.start, answer.step, answer.closest)
+    orders: tuple[tuple[Function, Function], ...] = ("sin", "cos"), ("cos", "sin")
     for layout in LAYOUTS:
-        for functions in (("sin", "cos"), ("cos", "sin")):
+        for functions in orders:
             for shift in (0.0, 1.0):
                 if d > 2:
                     encoding = sinusoidal(d, layout=layout, functions=functions, freq_shift=shift)

@@ -34,7 +34,8 @@ class Cycles:
     """
 
     def __init__(self, periods: Any, layout: Layout = "interleaved", timezone: str | None = None) -> None:
-        self.layout, self.timezone = layout, timezone
+        self.layout: Layout = layout
+        self.timezone = timezone
         items = [] if isinstance(periods, str) or not isinstance(periods, Iterable) else list(periods)
         is_cycle = [isinstance(each, str) and each in CYCLES for each in items]
         self.calendar = [each for each, cycle in zip(items, is_cycle, strict=True) if cycle]
