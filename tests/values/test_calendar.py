@@ -312,7 +312,7 @@ def test_shapes():
     same(calendar(times, CYCLES), calendar(times.ravel(), CYCLES).reshape(2, 3, 5))
     assert calendar(times[:0], CYCLES).shape == (0, 3, 5)
     assert calendar([], CYCLES).shape == (0, 5)
-    same(calendar([None, np.datetime64("NaT")], ["week"]), [[np.nan], [np.nan]])
+    same(calendar([None, np.datetime64("NaT", "s")], ["week"]), [[np.nan], [np.nan]])
     same(calendar(np.ma.array(times[0], mask=[0, 1, 0]), ["day"]), [[0], [np.nan], [0]])
 
 
