@@ -15,7 +15,7 @@ from pathlib import Path
 from formulas import typeset
 
 from posenc_fast import presets
-from posenc_fast.presets._registry import FACTS, Facts
+from posenc_fast.presets._registry import FACTS, Facts, family
 
 HEAD = """\
 # Presets
@@ -51,12 +51,6 @@ TAIL = """
 - Learned frequencies and trax's random positions, phases and drifts: `fourier_features` and `Encoding` take what a
   checkpoint has.
 """
-
-
-def family(name: str) -> str:
-    """Return the subject of a preset's module, from the first line of its docstring."""
-    text = inspect.getdoc(sys.modules[FACTS[name].build.__module__]) or ""
-    return text.splitlines()[0].removeprefix("Presets of ").rstrip(".")
 
 
 def families() -> list[tuple[str, list[str]]]:

@@ -76,11 +76,12 @@ def _columns(names: list[str], width: int) -> list[str]:
 
 
 def _search(words: list[str], width: int) -> int:
-    from ..presets._registry import search, summary
+    from ..presets._registry import advice, search, summary
 
     matches = search(*words)
     if not matches:
-        complain(f"no preset mentions {' and '.join(map(repr, words))}")
+        near = advice(" ".join(words)) or "posenc-fast presets lists them, posenc-fast identify finds that of a table"
+        complain(f"no preset mentions {' and '.join(map(repr, words))}; {near}")
         return 1
     cell = max(map(len, matches)) + 2
     for name in matches:

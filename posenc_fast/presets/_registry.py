@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import difflib
 import functools
+import inspect
 import re
+import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from .._encoding.recipes import recipe_of
 from .._encoding.value import Encoding
+from .._rotary.config.table import types
 from .._rotary.value import Rotary
 from ._docstrings import docstring, names_of_parameters
 from ._other_names import ELSEWHERE, LEARNED, OTHER_NAMES
@@ -18,8 +21,10 @@ from ._parameters import PARAMETERS, WIDTHS
 __all__ = [
     "FACTS",
     "Facts",
+    "advice",
     "encoding_preset",
     "facts",
+    "family",
     "get",
     "names",
     "preset",
@@ -192,12 +197,13 @@ def facts(name: str) -> Facts:
         raise TypeError(f"name must be a string, not {name!r}")
     known = FACTS.get(name)
     if known is None:
-        raise AttributeError(f"there is no preset {name!r}; {_advice(name)}", name=name)
+        near = advice(name) or "posenc_fast.presets.names() lists them"
+        raise AttributeError(f"there is no preset {name!r}; {near}", name=name)
     return known
 
 
-def _advice(name: str) -> str:
-    """Return the advice of the error for a name that no preset has."""
+def advice(name: str) -> str:
+    """Return advice about a name that no preset has, if there is any."""
     plain = re.sub("[^a-z0-9]+", "_", name.lower()).strip("_")
     if plain in ELSEWHERE:
         return ELSEWHERE[plain]
@@ -208,9 +214,11 @@ def _advice(name: str) -> str:
     mentioned = [
         other for other, facts in FACTS.items() if len(name) > 2 and name.lower() in (facts.source + facts.also).lower()
     ]
+    if not mentioned and plain.replace("_", "") in {re.sub("[^a-z0-9]", "", model) for model in types()}:
+        return "posenc_fast.Rotary.from_config reads the config.json of that model"
     near = list(dict.fromkeys(mentioned + difflib.get_close_matches(name, FACTS, n=3, cutoff=0.5)))
     if not near:
-        return "posenc_fast.presets.names() lists them"
+        return ""
     more = f" and others that search({name!r}) finds" if len(near) > _MOST_NEAR else ""
     return f"perhaps {', '.join(near[:_MOST_NEAR])}{more}"
 
@@ -221,8 +229,9 @@ def search(*words: str) -> tuple[str, ...]:
     Parameters
     ----------
     *words : str
-        In upper or lower case, several in one string or apart. They may stand in the name, in the first line of the
-        docstring, in the facts of `table`, or in another name of the model.
+        In upper or lower case, several in one string or apart, with or without the points, hyphens and underscores in
+        them. They may stand in the name, in the family's title, in the first line of the docstring, in the facts of
+        `table`, or in another name of the model.
 
     Returns
     -------
@@ -238,7 +247,7 @@ def search(*words: str) -> tuple[str, ...]:
     --------
     >>> import posenc_fast as pf
     >>> pf.presets.search("stable diffusion")
-    ('diffusers_timesteps', 'guided_diffusion')
+    ('diffusers_timesteps', 'guided_diffusion', 'stable_audio')
     """
     for each in words:
         if not isinstance(each, str):
@@ -246,6 +255,7 @@ def search(*words: str) -> tuple[str, ...]:
     lowered = " ".join(words).lower().split()
     if not lowered:
         raise ValueError(f"words must be at least one, not {words!r}; names() lists all presets")
+    patterns = [_pattern(word) for word in lowered]
     others: dict[str, str] = {}
     for other, meant in OTHER_NAMES.items():
         for call in meant:
@@ -253,11 +263,24 @@ def search(*words: str) -> tuple[str, ...]:
             others[name] = f"{others.get(name, '')} {other.replace('_', ' ')}"
     matching = []
     for name, facts in FACTS.items():
-        family = "rotary" if facts.rotary else ""
-        text = (name, summary(name), family, others.get(name, ""), *(part for part in facts if isinstance(part, str)))
-        if all(word in " ".join(text).lower() for word in lowered):
+        kind = "rotary" if facts.rotary else ""
+        stated = (part for part in facts if isinstance(part, str))
+        text = " ".join((name, family(name), summary(name), kind, others.get(name, ""), *stated)).lower()
+        if all(pattern.search(text) for pattern in patterns):
             matching.append(name)
     return tuple(sorted(matching))
+
+
+def _pattern(word: str) -> re.Pattern[str]:
+    """Return the pattern of a word, whatever separates its letters from its digits, or its parts."""
+    parts = re.findall(r"[^\W\d_]+|\d+", word)
+    return re.compile(r"[\W_]*".join(parts) or re.escape(word))
+
+
+def family(name: str) -> str:
+    """Return the subject of a preset's module, from the first line of its docstring."""
+    text = inspect.getdoc(sys.modules[FACTS[name].build.__module__]) or ""
+    return text.partition("\n")[0].removeprefix("Presets of ").rstrip(".")
 
 
 def summary(name: str) -> str:

@@ -83,7 +83,11 @@ def test_what_is_shown_for_the_command_line(capsys: pytest.CaptureFixture[str]) 
         (["Stable", "DIFFUSION"], {"guided_diffusion"}),
         (["rotary", "flux"], {"flux", "flux2"}),
         (["monai"], {"monai", "guided_diffusion"}),
+        # titles of families, and other names of models
+        (["diffusion", "timesteps"], {"ddpm", "edm", "diffwave", "diffusers_timesteps"}),
+        (["sdxl"], {"diffusers_timesteps"}),
     ],
+    ids=" ".join,
 )
 def test_search(words: list[str], names: set[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert run("presets", "--search", *words) == 0
@@ -116,7 +120,22 @@ def test_search_fits_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.
 
 def test_search_for_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("presets", "--search", "whisper", "flux2") == 1
-    assert capsys.readouterr() == ("", "no preset mentions 'whisper' and 'flux2'\n")
+    everywhere = "posenc-fast presets lists them, posenc-fast identify finds that of a table"
+    assert capsys.readouterr() == ("", f"no preset mentions 'whisper' and 'flux2'; {everywhere}\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "advice"),
+    [
+        (["wisper"], "perhaps whisper"),
+        (["gpt-2"], "that model's positions are learned, and have no formula"),
+        (["Phi3"], "posenc_fast.Rotary.from_config reads the config.json of that model"),
+    ],
+    ids=["misspelt", "learned", "rotary"],
+)
+def test_search_without_a_match_has_advice(words: list[str], advice: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("presets", "--search", *words) == 1
+    assert capsys.readouterr().err == f"no preset mentions {words[0]!r}; {advice}\n"
 
 
 # ---- --preset -------------------------------------------------------------------------------------------------------

@@ -268,6 +268,11 @@ def test_search():
     assert {name for name in presets.names() if FACTS[name].rotary} < set(presets.search("rotary"))
     assert presets.search("whisper", "flux2") == ()
     assert presets.search("e") == presets.names()
+    # the titles of families, and names however they are written
+    assert {"ddpm", "edm", "flux", "wan", "diffusers_timesteps"} < set(presets.search("diffusion"))
+    assert presets.search("Llama-3.1") == presets.search("llama 3.1") == presets.search("llama3.1") == ("llama3",)
+    assert "diffusers_timesteps" in presets.search("stable-diffusion")
+    assert presets.search("§") == ()
     for words in ((), ("",), (" ", "")):
         with pytest.raises(ValueError, match="words must be at least one"):
             presets.search(*words)
@@ -303,6 +308,7 @@ def test_names_are_sorted_and_complete():
         ("gpt2", "; that model's positions are learned"),
         ("GPT-2", "; that model's positions are learned"),
         ("rope", r"; posenc_fast\.Rotary is RoPE"),
+        ("phi-3", r"; posenc_fast\.Rotary\.from_config reads the config\.json of that model$"),
     ],
 )
 def test_unknown_names(name, words):
