@@ -14,7 +14,7 @@ from .._encoding.cycles import Cycles
 from .._encoding.value import Encoding
 from .._numbers.arguments import PRECISIONS
 from .._numbers.formats import TYPES
-from .._numbers.names import meant
+from .._numbers.names import meant, one_of
 
 __all__ = [
     "Parser",
@@ -35,10 +35,30 @@ _WORDS = {"true": True, "false": False, "none": None}
 
 
 class Parser(argparse.ArgumentParser):
-    """Errors in the form of all others, no abbreviations, and texts with lines as they stand."""
+    """A parser without abbreviations, whose errors suggest names, and whose texts keep their lines."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter, **settings)
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        # before anything that is missing, which may be what a misspelt option should have been
+        for word in args or ():
+            name = word.partition("=")[0]
+            if name == "--" or (self._subparsers is not None and not name.startswith("-")):
+                # the others are a command's
+                break
+            if name.startswith("--") and name not in self._option_string_actions:
+                known = (option[2:] for option in self._option_string_actions if option.startswith("--"))
+                hint = meant(name[2:], known).replace("is '", "is '--")
+                self.error(f"there is no option {name}{hint}")
+        return super().parse_known_args(args, namespace)
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is not None:
+            try:
+                one_of(value, [*action.option_strings, str(action.metavar)][0], tuple(action.choices))
+            except ValueError as error:
+                self.error(str(error))
 
     def error(self, message: str) -> NoReturn:
         raise ValueError(f"{message} (see {self.prog} --help)")

@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 from .arguments import add_command
-from .output import complain, say
+from .output import report_error, say
 
 __all__ = ["add"]
 
@@ -50,16 +50,19 @@ def _check(arguments: argparse.Namespace) -> int:
             report = check(path, config=arguments.config)
         except OSError as error:
             # the others are checked all the same
-            complain(f"posenc-fast: error: {error.filename or path}: {error.strerror or error}")
+            report_error(f"{error.filename or path}: {error.strerror or error}")
             status = 2
             continue
         except (ValueError, TypeError, ImportError) as error:
-            complain(f"posenc-fast: error: {error}")
+            report_error(str(error))
             status = 2
             continue
-        say(json.dumps(report.to_json()) if arguments.json else str(report))
+        if arguments.json:
+            say(json.dumps(report.to_json()))
+        else:
+            say(str(report), {"right": "green", "wrong": "red", "unknown": "yellow"})
         if all(finding.is_ == "config" for finding in report.findings):
-            complain(f"posenc-fast: error: {path}: nothing could be checked")
+            report_error(f"{path}: nothing could be checked")
             status = 2
         elif not report.ok:
             status = status or 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import platform
+import sys
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from .. import __version__
 from .._engine import backend as _backend
 from .._numbers.arguments import count_of, real
 from .arguments import add_command, add_progress
+from .output import styled
 from .progress import meter
 
 __all__ = ["add", "engine"]
@@ -19,7 +21,8 @@ __all__ = ["add", "engine"]
 
 def add(commands: Any) -> None:
     """Put the commands on the parser."""
-    add_command(commands, _info, "info", "print the backend and the versions")
+    about = "Print the backend that computes, the levels of instructions that this processor\nhas, and the versions of posenc_fast, NumPy and Python."
+    add_command(commands, _info, "info", "print the backend and the versions", about)
     verify = add_command(
         commands,
         _verify,
@@ -62,18 +65,19 @@ def _verify(arguments: argparse.Namespace) -> int:
     count_of(seed, "seed", 0)
     print(f"posenc_fast {__version__} on {platform.machine()}, seed {seed}")
     print(f"positions: {', '.join(RANGES)}")
-    total = int(100 * seconds)
-    with meter(arguments.progress)("verifying", total, " cs") as done:
-        findings = verify(seconds, seed, lambda passed: done(int(100 * passed)))
-        done(total)
-    print("Of what is promised, the largest errors take up, by engine:")
-    print(f"{'type':9} {'call':7} {'values':>9}  {'  '.join(f'{name:>8}' for name in engines())}  ")
+    with meter(arguments.progress)("verifying", 100, " %") as done:
+        findings = verify(seconds, seed, lambda passed: done(int(100 * passed / seconds)))
+        done(100)
+    print("Largest error as a part of the promised bound (1 is the bound), by engine:")
+    heading = f"{'type':9} {'call':7} {'values':>9}  {'  '.join(f'{name:>8}' for name in engines())}"
+    print(styled(heading, "bold", sys.stdout))
     for name in dict.fromkeys(name for name, _, _ in findings):
         for call in CALLS:
             row = [findings[name, call, engine] for engine in engines()]
             errors = [finding.worst.share for finding in row]
             shares = "  ".join(f"{share:8.4f}" if share < 100 else f"{share:8.1e}" for share in errors)
-            verdict = "held" if all(finding.held for finding in row) else "BROKEN"
+            held = all(finding.held for finding in row)
+            verdict = styled("held", "green", sys.stdout) if held else styled("BROKEN", "red", sys.stdout)
             print(f"{name:9} {call:7} {row[0].values:9}  {shares}  {verdict}")
     broken = {key: finding.worst for key, finding in findings.items() if not finding.held}
     for (name, call, engine), worst in broken.items():
@@ -90,13 +94,24 @@ def _verify(arguments: argparse.Namespace) -> int:
 def _bench(arguments: argparse.Namespace) -> None:
     from .._selfcheck.speed import compare, sides
 
-    print(f"{engine()}; NumPy {np.__version__}; nanoseconds a value, medians")
-    print(f"{'':54} {'posenc_fast':>11} {'NumPy':>8}  times as long (middle half of the runs)")
+    print(f"{engine()}; NumPy {np.__version__}")
+    print("Nanoseconds a value, medians of runs, float32 unless named. Ratio: NumPy's time")
+    print("divided by that of posenc_fast, and the middle half of the runs. Behind a stroke")
+    print("is what NumPy is given ready.")
+    print(styled(f"{'':36} {'posenc_fast':>11} {'NumPy':>6} {'ratio':>6}  middle half", "bold", sys.stdout))
     noisy = 0
     for side in sides():
         one = compare(side)
         noisy += one.noisy
-        spread = f"{one.ratio:.3g} ({one.low:.3g} to {one.high:.3g}){', noisy' * one.noisy}"
-        print(f"{one.name:54} {one.ours:11.3g} {one.numpy:8.3g}  {spread}", flush=True)
+        spread = f"{one.low:.3g} to {one.high:.3g}{styled(' *', 'yellow', sys.stdout) if one.noisy else ''}"
+        print(
+            f"{one.name:36} {_digits(one.ours):>11} {_digits(one.numpy):>6} {_digits(one.ratio):>6}  {spread}",
+            flush=True,
+        )
     if noisy:
-        print(f"The runs of {noisy} of these differ widely: the machine does something else; run it again.")
+        print(f"* The runs of {noisy} of these differ widely: the machine is busy. Run it again.")
+
+
+def _digits(number: float) -> str:
+    """Return three digits, and all those before the point."""
+    return f"{number:.3g}" if number < 1000 else f"{number:.0f}"

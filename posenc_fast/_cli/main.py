@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from .. import __version__
 from . import check, encode, identify, machine, plot, presets, table
 from .arguments import Parser, shielded
-from .output import complain, give_up_output
+from .output import give_up_output, report_error
 from .signals import Stopped, interruptible
 
 __all__ = ["main"]
@@ -117,6 +117,5 @@ def _parser() -> Parser:
 
 
 def _fail(message: str, status: int = 2) -> int:
-    # one line, even where the message shows an array
-    complain(f"posenc-fast: error: {' '.join(message.splitlines())}")
+    report_error(message)
     return status

@@ -10,9 +10,9 @@ import secrets
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import IO
+from typing import IO, Literal
 
 from .._check.arrays import named
 from .signals import complete
@@ -24,13 +24,18 @@ __all__ = [
     "is_terminal",
     "named",
     "opened",
+    "report_error",
     "report_written",
     "say",
     "scratch",
+    "styled",
     "usable_target",
 ]
 
 STANDARD = "-"
+# numbers by which terminals know them
+_STYLES = {"bold": "1", "red": "1;31", "green": "32", "yellow": "33"}
+Style = Literal["bold", "red", "green", "yellow"]
 
 
 def usable_target(path: str) -> Path:
@@ -143,17 +148,36 @@ def _printable(text: str) -> str:
     return "".join(each if each.isprintable() or each == "\n" else repr(each)[1:-1] for each in text)
 
 
-def say(text: str) -> None:
-    """Print a line that may have words of a file in it."""
-    print(_printable(text))
+def styled(text: str, style: Style, file: IO[str] | None) -> str:
+    """Return the text in bold or in a colour, if the standard stream is a terminal that shows them."""
+    # https://no-color.org; consoles of Windows print the codes, unless they are those of its Terminal
+    plain = (
+        os.environ.get("NO_COLOR")
+        or os.environ.get("TERM") == "dumb"
+        or (os.name == "nt" and "WT_SESSION" not in os.environ)
+    )
+    return text if plain or not is_terminal(file) else f"\x1b[{_STYLES[style]}m{text}\x1b[0m"
 
 
-def complain(text: str) -> None:
+def say(text: str, styles: Mapping[str, Style] | None = None) -> None:
+    """Print lines that may have words of a file in them; those that begin with a word of ``styles`` have it in that style."""
+    for line in _printable(text).split("\n"):
+        first, space, rest = line.partition(" ")
+        style = (styles or {}).get(first)
+        print((styled(first, style, sys.stdout) if style else first) + space + rest)
+
+
+def complain(text: str, heading: str = "") -> None:
     """Print to standard error, if there is any: print itself would take standard output."""
     if sys.stderr is not None:
         # whom else to tell that it cannot be told
         with contextlib.suppress(OSError):
-            print(_printable(text), file=sys.stderr)
+            print(heading + _printable(text), file=sys.stderr)
+
+
+def report_error(message: str) -> None:
+    """Print an error in one line, even where the message shows an array."""
+    complain(f" {' '.join(message.splitlines())}", f"posenc-fast: {styled('error:', 'red', sys.stderr)}")
 
 
 def give_up_output() -> None:

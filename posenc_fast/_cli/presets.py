@@ -12,7 +12,7 @@ from textwrap import wrap
 from typing import Any
 
 from .arguments import add_command
-from .output import complain, is_terminal
+from .output import complain, is_terminal, styled
 
 __all__ = ["add"]
 
@@ -57,7 +57,7 @@ def _list(width: int) -> None:
         return
     for rotary, title in ((False, "encodings"), (True, "rotary encodings")):
         names = sorted(name for name, facts in FACTS.items() if facts.rotary == rotary)
-        print(f"{len(names)} {title}:")
+        print(styled(f"{len(names)} {title}:", "bold", sys.stdout))
         print("\n".join(_columns(names, width)), end="\n\n")
     print("posenc-fast presets NAME shows one; posenc-fast presets --search WORD finds some")
 
@@ -87,7 +87,9 @@ def _search(words: list[str], width: int) -> int:
     for name in matches:
         line = name.ljust(cell) + summary(name)
         # for programs: whole lines
-        print(line if len(line) <= width or not is_terminal(sys.stdout) else line[: width - 2].rstrip() + " …")
+        if len(line) > width and is_terminal(sys.stdout):
+            line = line[: width - 2].rstrip() + " …"
+        print(_begun(line, name))
     return 0
 
 
@@ -102,7 +104,8 @@ def _show(name: str, width: int) -> None:
         raise ValueError(str(error)) from None
     signature = inspect.signature(facts.build)
     parameters = [each.replace(annotation=each.empty) for each in signature.parameters.values()]
-    print(f"{name}{signature.replace(parameters=parameters, return_annotation=signature.empty)}")
+    call = f"{name}{signature.replace(parameters=parameters, return_annotation=signature.empty)}"
+    print(_begun(call, name))
     print(f"{summary(name)}\n")
     rows = [
         ("frequency i", facts.frequency),
@@ -118,7 +121,7 @@ def _show(name: str, width: int) -> None:
     _print_rows(rows, width)
     if parameters:
         split = (PARAMETERS[each.name].partition("\n") for each in parameters)
-        print("\narguments:")
+        print("\n" + styled("arguments:", "bold", sys.stdout))
         _print_rows(
             [
                 (each.name, f"{of_type}: {' '.join(text.split())}")
@@ -140,4 +143,10 @@ def _print_rows(rows: list[tuple[str, str]], width: int) -> None:
     for title, text in rows:
         plain = re.sub("``?", "", text)
         first = title.ljust(cell)
-        print("\n".join(wrap(plain, width, initial_indent=first, subsequent_indent=" " * cell, break_on_hyphens=False)))
+        lines = wrap(plain, width, initial_indent=first, subsequent_indent=" " * cell, break_on_hyphens=False)
+        print(_begun("\n".join(lines), title))
+
+
+def _begun(text: str, title: str) -> str:
+    """Return a text with the title that it begins with in bold."""
+    return styled(title, "bold", sys.stdout) + text.removeprefix(title)

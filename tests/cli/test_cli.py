@@ -75,7 +75,14 @@ def test_help(arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pyt
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ("tabel 4 4 -o o.npy", "tabel"),
+        ("tabel 4 4 -o o.npy", r"not 'tabel'; is 'table' meant\? \(see posenc-fast --help\)"),
+        ("--verison", "no option --verison; is '--version' meant?"),
+        ("table 4 4 -o o.npy --wokers 2", r"--wokers; is '--workers' meant\? \(see posenc-fast table --help\)"),
+        ("table 4 4 -o o.npy --wokers=2", "no option --wokers; is '--workers' meant?"),
+        ("table --wokers 2", "no option --wokers; is '--workers' meant?"),
+        ("table 4 4 -o o.npy --sinus", r"no option --sinus \(see posenc-fast table --help\)"),
+        ("table 4 4 4 -o o.npy", "unrecognized arguments: 4"),
+        ("table 4 4 -o o.npy --layout interleavd", "not 'interleavd'; is 'interleaved' meant?"),
         ("table 4 -o o.npy", "D_MODEL"),
         ("table four 4 -o o.npy", "four"),
         ("table -4 4 -o o.npy", "length must be at least 0, not -4"),
@@ -416,6 +423,49 @@ def test_terminals_get_no_bytes(monkeypatch: pytest.MonkeyPatch, capsys: pytest.
     assert "standard output is a terminal" in capsys.readouterr().err
     assert run("table", "2", "2") == 0
     assert capsys.readouterr().out == "c0,c1\n0,1\n0.841470957,0.540302277\n"
+
+
+def colourful(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make standard output and standard error a terminal that shows colours."""
+    for stream in (sys.stdout, sys.stderr):
+        monkeypatch.setattr(stream, "isatty", lambda: True)
+    for name, value in {"TERM": "xterm", "WT_SESSION": "1", "COLUMNS": "200"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+
+
+COLOURED = {
+    "error": (["table"], "posenc-fast: \x1b[1;31merror:\x1b[0m the following"),
+    "names": (["presets"], " rotary encodings:\x1b[0m\n"),
+    "preset": (["presets", "whisper"], "\x1b[1mfrequency i\x1b[0m  "),
+    "search": (["presets", "--search", "whisper"], "\x1b[1mwhisper\x1b[0m  "),
+    "check": (["check", "pe.npy"], "\x1b[32mright\x1b[0m    pe: "),
+}
+
+
+@pytest.mark.parametrize(("arguments", "words"), COLOURED.values(), ids=COLOURED)
+def test_colours(
+    arguments: list[str], words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    np.save("pe.npy", pf.presets.whisper(64).table(40))
+    colourful(monkeypatch)
+    status = run(*arguments)
+    printed = "".join(capsys.readouterr())
+    assert words in printed
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", printed)
+    assert "\x1b" not in plain
+    for name, value in (("NO_COLOR", "1"), ("TERM", "dumb")):
+        with monkeypatch.context() as environment:
+            environment.setenv(name, value)
+            assert run(*arguments) == status
+            assert "".join(capsys.readouterr()) == plain
+
+
+def test_no_colours_in_a_pipe(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    colourful(monkeypatch)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: False)
+    assert run("presets", "whisper") == 0
+    assert "\x1b" not in capsys.readouterr().out
 
 
 # what a terminal obeys, and how it is printed: the title of the window, backspace, the screen, directions, a lone half

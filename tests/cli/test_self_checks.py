@@ -39,6 +39,7 @@ def test_verify(capsys):
     assert status == 0
     lines = printed.out.splitlines()
     assert "seed 5" in lines[0]
+    assert lines[2] == "Largest error as a part of the promised bound (1 is the bound), by engine:"
     table = [line.split() for line in lines[3:] if "hashes" not in line]
     hashes = [
         re.fullmatch(r"(.*\S) +(\d+) of +(\d+) hashes are those of all machines", line).groups()
@@ -255,7 +256,7 @@ def test_what_is_broken_can_be_seen_again(capsys, monkeypatch):
 
 
 def test_verify_shows_progress(capsys):
-    assert "verifying" in verify(capsys, "--progress")[1].err
+    assert re.search(r"verifying: +100 ?%", verify(capsys, "--progress")[1].err)
 
 
 @pytest.mark.parametrize(
@@ -279,12 +280,14 @@ def test_bench(capsys, monkeypatch):
     monkeypatch.setattr(_timing, "BUDGET", 0.01)
     assert main(["bench"]) == 0
     lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert lines[4].split() == ["posenc_fast", "NumPy", "ratio", "middle", "half"]
     names = [side.name for side in _speed.sides()]
-    lines, more = lines[2 : 2 + len(names)], lines[2 + len(names) :]
-    assert [line[:54].rstrip() for line in lines] == names
+    lines, more = lines[5 : 5 + len(names)], lines[5 + len(names) :]
+    assert [line[:36].rstrip() for line in lines] == names
     for line in lines:
         ours, numpy, ratio, low, high, noisy = re.fullmatch(
-            r" +(\S+) +(\S+)  (\S+) \((\S+) to (\S+)\)(, noisy)?", line[54:]
+            r" +(\S+) +(\S+) +(\S+)  (\S+) to (\S+)( \*)?", line[36:]
         ).groups()
         assert float(ours) > 0
         assert float(numpy) > 0
@@ -292,7 +295,7 @@ def test_bench(capsys, monkeypatch):
         assert float(ratio) == pytest.approx(float(numpy) / float(ours), rel=0.02)
         assert 0 < float(low) <= float(high)
         assert noisy or float(low) <= 1.01 * float(ratio) <= 1.03 * float(high)
-    noisy = sum(line.endswith("noisy") for line in lines)
+    noisy = sum(line.endswith("*") for line in lines)
     assert len(more) == (noisy > 0)
     assert not noisy or f"The runs of {noisy} of these differ widely" in more[0]
 
