@@ -22,11 +22,13 @@ from .._encoding.value import Encoding
 from .._numbers.arguments import real
 from .._numbers.arrays import Floats
 from .._numbers.formats import float_type
+from .._numbers.notebook import html_table
 from .._positions.foreign import numbers_of
 from ..presets import names
 from ..presets._registry import facts
 from ..typing import Function, Layout
 from .angles import BASES, BLOCK, FIRSTS, NEAR, Angles, Table, measure, odd_of, scale_of, schedules, start_of, tolerated
+from .calls import call_of, lines_of
 from .grids import over_axes
 
 __all__ = ["Identification", "identify"]
@@ -100,21 +102,33 @@ class Identification:
         return self.encoding is not None
 
     def __str__(self) -> str:
+        return lines_of(self._rows()) or self._nothing()
+
+    def _repr_html_(self) -> str:
+        return html_table(self._rows()) if self else html_table([(self._nothing(),)])
+
+    def _nothing(self) -> str:
+        if self.closest:
+            return f"no known encoding; the closest is {self.closest}, off by {self.error:.3g}"
+        return "no known encoding, and no preset comes near"
+
+    def _rows(self) -> list[tuple[str, str]]:
+        """Return titles and texts; none where nothing was found."""
         if self.encoding is None:
-            if self.closest:
-                return f"no known encoding; the closest is {self.closest}, off by {self.error:.3g}"
-            return "no known encoding, and no preset comes near"
+            return []
         places = f"{self.start:g}, {self.start + self.step:g}, .."
         if self.axes:
             places = f"grid([{', '.join(map(str, self.axes))}], encoding).reshape(-1, {self.encoding.d_model})"
-        lines = [
-            f"presets     {', '.join(self.presets) or 'none'}",
-            f"encoding    {self.encoding!r}",
-            f"positions   {places}",
-        ]
-        if self.zero_rows:
-            lines.append(f"zero rows   {', '.join(map(str, self.zero_rows[:8]))}{', ..' if self.zero_rows[8:] else ''}")
-        return "\n".join([*lines, f"error       {self.error:.3g}"])
+        zeros = f"{', '.join(map(str, self.zero_rows[:8]))}{', ..' if self.zero_rows[8:] else ''}"
+        rows = {
+            "presets": ", ".join(self.presets) or "none",
+            "encoding": repr(self.encoding),
+            "positions": places,
+            "zero rows": zeros,
+            "error": f"{self.error:.3g}",
+            "call": call_of(self.encoding),
+        }
+        return [(title, text) for title, text in rows.items() if text]
 
 
 class _Candidate(NamedTuple):

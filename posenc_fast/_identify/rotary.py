@@ -18,12 +18,14 @@ import numpy.typing as npt
 
 from .._numbers.arguments import check_width, count_of
 from .._numbers.arrays import Array, Floats
+from .._numbers.notebook import html_table
 from .._positions.conversion import convert
 from .._positions.foreign import numbers_of
 from .._rotary.value import LAYOUTS, Rotary
 from ..presets._registry import FACTS
 from ..typing import RotaryLayout
 from .angles import NEAR
+from .calls import call_of, lines_of
 from .rotations import Sample, frequencies_in, guesses
 
 __all__ = ["RotaryIdentification", "identify_rotary"]
@@ -79,20 +81,30 @@ class RotaryIdentification:
         return self.rotary is not None
 
     def __str__(self) -> str:
+        return lines_of(self._rows()) or self._nothing()
+
+    def _repr_html_(self) -> str:
+        return html_table(self._rows()) if self else html_table([(self._nothing(),)])
+
+    def _nothing(self) -> str:
+        if self.closest:
+            return f"no known rotary encoding; the closest is {self.closest}, off by {self.error:.3g}"
+        return "no known rotary encoding, and no preset comes near"
+
+    def _rows(self) -> list[tuple[str, str]]:
+        """Return titles and texts; none where nothing was found."""
         if self.rotary is None:
-            if self.closest:
-                return f"no known rotary encoding; the closest is {self.closest}, off by {self.error:.3g}"
-            return "no known rotary encoding, and no preset comes near"
+            return []
         direction = {1: "forwards", -1: "backwards", 0: "not all pairs in one"}[self.direction]
-        return "\n".join(
-            [
-                f"presets     {', '.join(self.presets) or 'none'}",
-                f"rotary      {self.rotary!r}",
-                f"layout      {self.layout or 'not in these numbers'}",
-                f"direction   {direction}",
-                f"error       {self.error:.3g}",
-            ]
-        )
+        rows = {
+            "presets": ", ".join(self.presets) or "none",
+            "rotary": repr(self.rotary),
+            "layout": self.layout or "not in these numbers",
+            "direction": direction,
+            "error": f"{self.error:.3g}",
+            "call": call_of(self.rotary, self.presets),
+        }
+        return [(title, text) for title, text in rows.items() if text]
 
 
 class _Fit(NamedTuple):

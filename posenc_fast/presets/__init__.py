@@ -69,6 +69,11 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
+def _repr_html_() -> str:
+    # notebooks ask a module as they ask an object
+    return _registry.catalogue()
+
+
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:

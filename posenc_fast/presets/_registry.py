@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import functools
+import html
 import inspect
 import re
 import sys
@@ -12,6 +13,7 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from .._encoding.recipes import recipe_of
 from .._encoding.value import Encoding
+from .._numbers.notebook import html_table
 from .._rotary.config.table import types
 from .._rotary.value import Rotary
 from ._docstrings import docstring, names_of_parameters
@@ -22,6 +24,7 @@ __all__ = [
     "FACTS",
     "Facts",
     "advice",
+    "catalogue",
     "encoding_preset",
     "facts",
     "family",
@@ -324,6 +327,29 @@ def encoding_preset(name: str) -> Callable[..., Encoding]:
     return build
 
 
+class _Table(str):
+    """A Markdown table that a notebook shows as a table."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        heading, _, *rows = (line[2:-2].split(" | ") for line in self.splitlines())
+        return html_table(rows, heading)
+
+
+def catalogue() -> str:
+    """Return HTML: each family with its presets, and the first line of each."""
+    by_family: dict[str, list[str]] = {}
+    for name in names():
+        by_family.setdefault(family(name), []).append(name)
+    return "".join(
+        f"<details><summary>{html.escape(about[0].upper() + about[1:])} ({len(members)})</summary>"
+        f"{html_table((f'`{name}`', summary(name)) for name in members)}</details>"
+        for about, members in sorted(by_family.items(), key=lambda item: item[0].lower())
+        if about
+    )
+
+
 def table(*, rotary: bool | None = None) -> str:
     """Return all presets as a Markdown table.
 
@@ -335,7 +361,7 @@ def table(*, rotary: bool | None = None) -> str:
     Returns
     -------
     str
-        One line a preset, sorted by name, below two lines of heading.
+        One line a preset, sorted by name, below two lines of heading. A notebook shows it as a table.
 
     Examples
     --------
@@ -364,4 +390,4 @@ def table(*, rotary: bool | None = None) -> str:
         rows.append(
             (f"`{name}`", source, known.frequency, known.layout, known.axes, known.positions, known.odd, known.differs)
         )
-    return "\n".join("| " + " | ".join(cell.replace("|", "∥") for cell in row) + " |" for row in rows)
+    return _Table("\n".join("| " + " | ".join(cell.replace("|", "∥") for cell in row) + " |" for row in rows))

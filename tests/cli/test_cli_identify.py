@@ -35,6 +35,7 @@ def test_identify(dtype: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert lines["encoding"] == "sinusoidal(64, layout='concatenated')"
     assert lines["positions"] == "2, 3, .."
     assert 0 <= float(lines["error"]) < 3e-3
+    assert lines["call"] == "posenc_fast.sinusoidal(64, layout='concatenated')"
 
 
 @pytest.mark.filterwarnings("error")

@@ -1,0 +1,93 @@
+"""Values as notebooks show them: HTML that is whole, with every text of the value in it."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+
+import numpy as np
+import pytest
+
+import posenc_fast as pf
+
+
+def cells(text: str) -> list[list[str]]:
+    """The texts of the rows of a table, which is checked to be well-formed."""
+    return [["".join(cell.itertext()) for cell in row] for row in ET.fromstring(text).iter("tr")]
+
+
+def learned() -> np.ndarray:
+    return np.random.default_rng(0).normal(size=(20, 8))
+
+
+IDENTIFICATIONS = {
+    "encoding": lambda: pf.identify(pf.presets.fairseq(16).table(40, start=2)),
+    "padding": lambda: pf.identify(np.pad(pf.sinusoidal(16).table(40), ((3, 0), (0, 0)))),
+    "grid": lambda: pf.identify(pf.grid([14, 14], pf.presets.mae(64)).reshape(196, 64)),
+    "rotary": lambda: pf.identify_rotary(frequencies=pf.presets.llama3().frequencies),
+    "no-encoding": lambda: pf.identify(learned()),
+    "no-rotary": lambda: pf.identify_rotary(frequencies=np.ones((2, 5))),
+}
+
+
+@pytest.mark.parametrize("identified", IDENTIFICATIONS.values(), ids=IDENTIFICATIONS)
+def test_identifications_are_tables(identified):
+    """The lines that print shows, as rows."""
+    value = identified()
+    lines = str(value).splitlines()
+    expected = [[line[:11].rstrip(), line[12:]] for line in lines] if value else [lines]
+    assert cells(value._repr_html_()) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "call"),
+    [
+        (lambda: pf.sinusoidal(64, layout="concatenated"), "posenc_fast.sinusoidal(64, layout='concatenated')"),
+        (lambda: pf.presets.loftr(32), "posenc_fast.presets.loftr(32)"),
+        (lambda: pf.Rotary(128, base=3e5), "posenc_fast.Rotary(128, base=300000.0)"),
+        (pf.presets.gpt_oss, "posenc_fast.presets.gpt_oss()"),
+        (lambda: pf.presets.gpt_oss(96), "posenc_fast.presets.gpt_oss(head_dim=96)"),
+    ],
+    ids=["encoding", "two-axes", "base", "preset", "preset-of-a-width"],
+)
+def test_identifications_name_the_call_that_rebuilds(value, call):
+    value = value()
+    if isinstance(value, pf.Rotary):
+        identification = pf.identify_rotary(frequencies=value.frequencies)
+        rebuilt = identification.rotary
+    else:
+        rows = value.table(40) if value.ndim == 1 else pf.grid([14, 14], value).reshape(196, -1)
+        identification = pf.identify(rows)
+        rebuilt = identification.encoding
+    title, _, text = str(identification).splitlines()[-1].partition("        ")
+    assert title == "call"
+    assert eval(text, {"posenc_fast": pf}) == rebuilt
+    assert text == call
+
+
+def test_no_call_where_it_would_be_pages():
+    frequencies = np.sort(np.random.default_rng(0).uniform(0.001, 1, 100))[::-1]
+    identification = pf.identify(pf.sinusoidal(200, frequencies=frequencies).table(60))
+    assert identification
+    assert "call " not in str(identification)
+
+
+def test_presets_by_family():
+    text = pf.presets._repr_html_()
+    families = ET.fromstring(f"<div>{text}</div>")
+    assert [part.tag for part in families] == ["details"] * len(families)
+    rows = [row for part in families for row in cells(ET.tostring(part[1], encoding="unicode"))]
+    assert sorted(name for name, _ in rows) == sorted(pf.presets.names())
+    assert ["whisper", "Sinusoids of Whisper's audio encoder."] in rows
+    # what notebooks ask first, of objects that answer to every name
+    with pytest.raises(AttributeError):
+        pf.presets._ipython_canary_method_should_not_exist_  # noqa: B018
+
+
+@pytest.mark.parametrize("rotary", [None, False, True])
+def test_the_table_of_presets(rotary):
+    table = pf.presets.table(rotary=rotary)
+    assert isinstance(table, str)
+    heading, *rows = cells(table._repr_html_())
+    assert heading == table.splitlines()[0][2:-2].split(" | ")
+    assert [row[0] for row in rows] == [line.split("`")[1] for line in table.splitlines()[2:]]
+    assert {len(row) for row in rows} == {8}
