@@ -28,8 +28,8 @@ examples:
   posenc-fast check models/llama
   posenc-fast check pytorch_model.bin --config config.json --json
 
-exit status: 0 nothing is wrong; 1 something is; 2 nothing could be checked, or a
-file could not be read.
+exit status: 0 nothing is wrong; 1 something is; 2 nothing could be checked, or
+a file could not be read.
 """
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -53,7 +55,11 @@ def test_module_is_a_command() -> None:
         ["identify", "--help"],
         ["presets", "--help"],
         ["plot", "--help"],
+        ["check", "--help"],
+        ["info", "--help"],
         ["verify", "--help"],
+        ["bench", "--help"],
+        ["completion", "--help"],
         ["--version"],
     ],
 )
@@ -192,6 +198,55 @@ def test_bad_environment(capsys: pytest.CaptureFixture[str]) -> None:
     err = process.communicate(timeout=60)[1].decode()
     assert process.returncode == 2
     assert re.fullmatch(r"posenc-fast: error: .*fortran.*\n", err)
+
+
+# ---- completion -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+    optional("shtab")
+    assert run("completion", shell) == 0
+    script = capsys.readouterr().out
+    for word in ("table", "completion", "freq-shift", "interleaved", *pf.presets.names()):
+        assert word in script
+
+
+@posix
+@pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not here")
+@pytest.mark.parametrize(
+    ("words", "completed"),
+    [
+        (["enc"], {"encode"}),
+        (["table", "--la"], {"--layout"}),
+        (["table", "4", "4", "--layout", "inter"], {"interleaved"}),
+        (["table", "4", "4", "--preset", "whi"], {"whisper"}),
+        (["presets", "whi"], {"whisper"}),
+        (["identify", "p"], {"pe.npy"}),
+    ],
+    ids=["command", "option", "choice", "preset-option", "preset", "file"],
+)
+def test_completion_in_bash(words: list[str], completed: set[str], capsys: pytest.CaptureFixture[str]) -> None:
+    optional("shtab")
+    assert run("completion", "bash") == 0
+    Path("pe.npy").touch()
+    line = shlex.join(["posenc-fast", *words])
+    script = f"{capsys.readouterr().out}\nCOMP_WORDS=({line}) COMP_CWORD={len(words)}\n_shtab_posenc_fast\necho ${{COMPREPLY[@]}}"
+    shell = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)
+    assert set(shell.stdout.split()) == completed
+
+
+def test_completion_of_an_unknown_shell(capsys: pytest.CaptureFixture[str]) -> None:
+    optional("shtab")
+    assert run("completion", "bsh") == 2
+    assert "SHELL must be one of 'bash', " in capsys.readouterr().err
+
+
+def test_completion_needs_shtab(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setitem(sys.modules, "shtab", None)
+    assert run("completion", "bash") == 2
+    expected = "posenc-fast: error: completion needs shtab: pip install 'posenc-fast[cli]'\n"
+    assert capsys.readouterr() == ("", expected)
 
 
 # ---- how it ends ------------------------------------------------------------------------------------------------------

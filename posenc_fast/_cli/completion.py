@@ -1,0 +1,49 @@
+"""The command completion."""
+
+from __future__ import annotations
+
+import argparse
+import functools
+from typing import Any
+
+from .._numbers.names import one_of
+from .arguments import Parser, add_command
+
+__all__ = ["add"]
+
+ABOUT = """\
+Print a script by which SHELL completes commands, options, names of presets and
+files, with shtab: pip install 'posenc-fast[cli]'.
+"""
+EXAMPLES = """\
+examples:
+  eval "$(posenc-fast completion bash)"  # in .bashrc
+  posenc-fast completion zsh > ~/.zfunc/_posenc-fast  # in a folder of fpath
+  posenc-fast completion fish > ~/.config/fish/completions/posenc-fast.fish
+"""
+# metavars of arguments that are files
+_FILES = ("FILE", "FILE.npy", "INPUT", "OUT", "PATH", "TABLE")
+
+
+def add(commands: Any, parser: Parser) -> None:
+    """Put the command on the parser, whose commands it completes."""
+    run = functools.partial(_complete, parser, commands)
+    completion = add_command(commands, run, "completion", "print a script that completes commands", ABOUT, EXAMPLES)
+    completion.add_argument("shell", metavar="SHELL", help="bash, zsh, fish or another that shtab knows")
+
+
+def _complete(parser: Parser, commands: Any, arguments: argparse.Namespace) -> None:
+    try:
+        import shtab
+    except ImportError:
+        raise ImportError("completion needs shtab: pip install 'posenc-fast[cli]'") from None
+    from ..presets import names
+
+    one_of(arguments.shell, "SHELL", shtab.SUPPORTED_SHELLS)
+    for command in commands.choices.values():
+        for action in command._actions:
+            if action.metavar == "NAME" and action.dest in ("name", "preset"):
+                action.choices = names()
+            elif action.metavar in _FILES:
+                action.complete = shtab.FILE
+    print(shtab.complete(parser, arguments.shell))
