@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from .._numbers.arguments import real
-from .arguments import add_command, add_encoding, number, value_of
+from .arguments import add_command, add_encoding, cycles_of, number, value_of
 from .output import opened, report_written
 
 __all__ = ["add"]
@@ -18,7 +18,7 @@ __all__ = ["add"]
 # each with the options that it takes
 PLOTS = {
     "angles": "the angle of each column at each position, in colours that close\na circle (--length, --start, --step, --positions)",
-    "clocks": "pairs of columns as hands of clocks (--positions)",
+    "clocks": "pairs of columns as hands of clocks (--positions, --pairs)",
     "decay": "alignment of queries and keys against distance (--distance)",
     "errors": "error against position, of float32 angles and of this package\n(--positions)",
     "frequencies": "by what the scaling of a rotary preset slows each pair",
@@ -27,7 +27,7 @@ PLOTS = {
     "rotary": "the angles of a head, of a rotary preset (--length, --start,\n--step, --positions)",
     "shift": "a table, its transition matrix, and both multiplied (--length,\n--offset)",
     "similarity": "dot products with the row of a position (--position, --span,\n--step)",
-    "sinusoids": "columns against position (--length, --start, --step)",
+    "sinusoids": "columns against position (--length, --start, --step,\n--columns)",
     "wavelengths": "of every column, on a logarithmic scale",
 }
 # of these, an encoding is no subject
@@ -39,6 +39,8 @@ _SETTINGS: dict[str, tuple[int | None, Any, Any, str]] = {
     "step": (1, number, "S", "distance of positions"),
     "position": (1, number, "P", "position in the middle"),
     "positions": (None, None, "P", "positions: numbers, or ISO dates and times"),
+    "columns": (None, int, "C", "numbers of columns, from 0"),
+    "pairs": (1, int, "N", "most clocks of a position"),
     "span": (1, int, "N", "rows to both sides"),
     "offset": (1, number, "P", "how far to shift"),
     "distance": (1, int, "N", "largest distance"),
@@ -61,13 +63,15 @@ examples:
   posenc-fast plot clocks 16 --positions 0 1 10 -o clocks.svg
   posenc-fast plot similarity 384 --preset whisper --position 50 -o whisper.pdf
   posenc-fast plot rotary --preset llama3 --length 4096 -o llama3.png
+  posenc-fast plot clocks --periods 1D,7D -o week.png \\
+    --positions 2026-01-01 2026-01-02T06:00
   posenc-fast plot grid 256 --preset mae --patch 4 9 -o patches.png
 """
 
 
 def add(commands: Any) -> None:
     """Put the command on the parser."""
-    about = "Draw an encoding of D_MODEL columns, or a preset of that width, with\nmatplotlib."
+    about = "Draw an encoding of D_MODEL columns, a preset of that width, or the cycles of\n--periods, with matplotlib."
     parser = add_command(commands, _plot, "plot", "draw an encoding", about, PLOT_HELP + EXAMPLES)
     parser.add_argument("drawing", metavar="KIND", choices=tuple(PLOTS), help=", ".join(PLOTS))
     parser.add_argument("d_model", type=int, metavar="D_MODEL", nargs="?", help="columns (default 128)")
@@ -75,6 +79,10 @@ def add(commands: Any) -> None:
     for name, (count, read, metavar, text) in _SETTINGS.items():
         several: dict[str, Any] = {} if count == 1 else {"nargs": "+" if count is None else count}
         parser.add_argument(f"--{name}", type=read or _position, metavar=metavar, help=text, **several)
+    parser.add_argument(
+        "--periods", metavar="LENGTHS", help="an encoding of times: lengths such as 12h or 7D, with commas"
+    )
+    parser.set_defaults(timezone=None)
     parser.add_argument("--dpi", type=float, default=150.0, help="pixels an inch (default 150)")
     add_encoding(parser)
 
@@ -97,7 +105,10 @@ def _plot(arguments: argparse.Namespace) -> None:
     kind = arguments.drawing
     if kind in _ROTARY and arguments.preset is None:
         raise ValueError(f"{kind} draws a rotary encoding: give its --preset (see posenc-fast presets --search rotary)")
-    value = value_of(arguments, "D_MODEL", 128, get)
+    cycles = cycles_of(arguments)
+    if cycles is not None and cycles.calendar:
+        raise ValueError(f"--periods {arguments.periods}: pictures have lengths such as 1D, not {cycles.calendar[0]}")
+    value = value_of(arguments, "D_MODEL", 128, get) if cycles is None else cycles.encoding
     # by its name where that says all, for the title
     named = arguments.preset is not None and not arguments.set
     draw = getattr(plot, kind)

@@ -737,6 +737,24 @@ def test_command_takes_dates(tmp_path, monkeypatch):
     assert seen["positions"] == [0, -1.5]
 
 
+def test_command_draws_cycles_of_times(tmp_path, monkeypatch):
+    seen = {}
+    monkeypatch.setattr(plot, "clocks", lambda what, positions, *, pairs=8, d_model=1, ax=None: seen.update(locals()))
+    words = ["--periods", "1D,7D", "--positions", "2026-01-01", "2026-01-02T06:00", "--pairs", "2"]
+    assert main(["plot", "clocks", *words, "-o", str(tmp_path / "a.svg")]) == 0
+    assert (seen["what"], seen["pairs"]) == (pf.fourier_features(pf.periodic(["1D", "7D"]), layout="interleaved"), 2)
+    np.testing.assert_array_equal(
+        seen["what"].encode(seen["positions"])[:, 0], seen["what"].encode([1767225600, 1767333600])[:, 0]
+    )
+
+
+def test_command_draws_columns(tmp_path, monkeypatch):
+    seen = {}
+    monkeypatch.setattr(plot, "sinusoids", lambda what, *, columns=None, d_model=1, ax=None: seen.update(locals()))
+    assert main(["plot", "sinusoids", "16", "--columns", "0", "7", "-o", str(tmp_path / "a.svg")]) == 0
+    assert seen["columns"] == [0, 7]
+
+
 def test_command_draws_patches(tmp_path, monkeypatch):
     seen = {}
     monkeypatch.setattr(plot, "grid", lambda what, shape, patch, *, d_model=1, ax=None: seen.update(locals()))
@@ -775,6 +793,9 @@ def test_command_draws_patches(tmp_path, monkeypatch):
         (["grid", "8", "-o", "a.png"], ["1 axes", "two"]),
         (["grid", "8", "-o", "a.png", "--preset", "mae", "--shape", "3"], ["--shape", "2"]),
         (["pie", "8", "-o", "a.png"], ["pie", "heatmap"]),
+        (["heatmap", "-o", "a.png", "--periods", "day,12h"], ["--periods day,12h", "lengths such as 1D, not day"]),
+        (["heatmap", "8", "-o", "a.png", "--periods", "1D"], ["--periods excludes"]),
+        (["sinusoids", "8", "-o", "a.png", "--columns", "9"], ["columns has 9"]),
         (["heatmap", "0", "-o", "a.png"], ["d_model", "0"]),
     ],
     ids=lambda value: "-".join(value) if value[-1].startswith("-") or "-o" in value else None,
