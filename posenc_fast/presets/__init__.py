@@ -17,9 +17,11 @@ from typing import TYPE_CHECKING, Any
 from . import (
     _axes,
     _detection,
+    _earth,
     _features,
     _images,
     _language,
+    _molecules,
     _random,
     _registry,
     _rotary_diffusion,
@@ -27,6 +29,7 @@ from . import (
     _rotary_multimodal,
     _rotary_vision,
     _speech,
+    _tabular,
     _timesteps,
     _tutorials,
     _unpaired,
@@ -34,9 +37,11 @@ from . import (
 )
 from ._axes import *
 from ._detection import *
+from ._earth import *
 from ._features import *
 from ._images import *
 from ._language import *
+from ._molecules import *
 from ._random import *
 from ._registry import get, names, search, table
 from ._rotary_diffusion import *
@@ -44,6 +49,7 @@ from ._rotary_language import *
 from ._rotary_multimodal import *
 from ._rotary_vision import *
 from ._speech import *
+from ._tabular import *
 from ._timesteps import *
 from ._tutorials import *
 from ._unpaired import *
@@ -51,15 +57,18 @@ from ._unpaired import *
 __all__ = ["get", "names", "positions", "search", "table"]
 __all__ += _axes.__all__
 __all__ += _detection.__all__
+__all__ += _earth.__all__
 __all__ += _features.__all__
 __all__ += _images.__all__
 __all__ += _language.__all__
+__all__ += _molecules.__all__
 __all__ += _random.__all__
 __all__ += _rotary_diffusion.__all__
 __all__ += _rotary_language.__all__
 __all__ += _rotary_multimodal.__all__
 __all__ += _rotary_vision.__all__
 __all__ += _speech.__all__
+__all__ += _tabular.__all__
 __all__ += _timesteps.__all__
 __all__ += _tutorials.__all__
 __all__ += _unpaired.__all__

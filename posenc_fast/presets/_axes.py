@@ -17,7 +17,6 @@ __all__ = [
     "fairseq2_2d",
     "fairseq2_3d",
     "monai",
-    "satmae_temporal",
     "simple_vit_3d",
     "tatp22",
     "tensor2tensor_nd",
@@ -141,23 +140,6 @@ def _fairseq2(d: int, pairs: Sequence[int]) -> Encoding:
     if 2 * sum(pairs[:-1]) >= d:
         raise ValueError(f"encoding_dim={d} leaves no column for the last of {len(pairs)} axes; give a larger one")
     return fitted(per_axis([sinusoids(2 * n) for n in pairs], range(len(pairs))), d)
-
-
-@preset(
-    source="sustainlab-group/SatMAE: models_mae_temporal.py, get_1d_sincos_pos_embed_from_grid of year, month and hour",
-    frequency="10000^(-2i/d)",
-    layout="of the year: sines, then cosines; of the month and of the hour: the same",
-    positions="(year, month, hour) as the data set counts them",
-    odd="ValueError; 3 embed_dim columns",
-    differs="three calendar numbers, side by side; computed in float64",
-    axes="3",
-    by_width=False,
-    example="pf.presets.satmae_temporal(4).encode([18, 5, 11]).shape -> (12,)",
-)
-def satmae_temporal(embed_dim: int = 128) -> Encoding:
-    """Encoding of calendar numbers in SatMAE."""
-    d = even(embed_dim, "embed_dim")
-    return per_axis([sinusoids(d)] * 3, range(3))
 
 
 @preset(

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from .._encoding.builders import fourier_features, join, sinusoidal
 from .._encoding.value import Encoding
 from .._numbers import exact
-from .._numbers.arguments import PRECISIONS, count_of, real
+from .._numbers.arguments import PRECISIONS, count_of, real, real_array
 from .._numbers.names import one_of
 from .._numbers.schedule import Schedule, float32_frequencies, geometric
 from ..typing import Function, Layout, Odd, Precision
@@ -22,8 +22,10 @@ __all__ = [
     "TWO_PI",
     "arranged",
     "ascending",
+    "cosines",
     "even",
     "fitted",
+    "matrix",
     "multiple",
     "per_axis",
     "positive",
@@ -58,6 +60,14 @@ def multiple(value: Any, name: str, of: int, axes: int) -> int:
 def positive(value: Any, name: str) -> float:
     """Return a number that must be positive."""
     return real(value, name, positive=True)
+
+
+def matrix(value: npt.ArrayLike, name: str, shape: str) -> npt.NDArray[np.float64]:
+    """Return an array of numbers that must have two axes."""
+    array = real_array(value, name)
+    if array.ndim != 2:
+        raise ValueError(f"{name} has shape {array.shape}, but must have {shape}")
+    return array
 
 
 def power(base: float | Fraction, exponent: float | Fraction) -> float:
@@ -107,6 +117,11 @@ def ascending(count: int, ratio: float, *, per: float = 1.0, first: float = 1.0)
     """Return frequencies ``first * ratio ** (i / per)``."""
     # a freq_shift beyond the count turns the sign of the exponent
     return geometric(count, base=ratio, freq_shift=count + per, first=first)
+
+
+def cosines(frequencies: npt.ArrayLike, turns: npt.NDArray[np.float64], scale: float = 1.0) -> Encoding:
+    """Return an Encoding of one cosine for each frequency, with a phase in turns."""
+    return Encoding(frequencies, turns + 0.25, scale)
 
 
 def fitted(encoding: Encoding, d: int) -> Encoding:

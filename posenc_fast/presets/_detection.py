@@ -8,7 +8,15 @@ from ._build import TWO_PI, arranged, even, per_axis, positive, sinusoids
 from ._images import XY, YX
 from ._registry import preset
 
-__all__ = ["dab_detr", "dab_detr_boxes", "deformable_detr", "deformable_detr_proposals", "detr"]
+__all__ = [
+    "dab_detr",
+    "dab_detr_boxes",
+    "deformable_detr",
+    "deformable_detr_proposals",
+    "detr",
+    "petr",
+    "streampetr_time",
+]
 
 
 @preset(
@@ -103,3 +111,35 @@ def deformable_detr_proposals(num_pos_feats: int = 128, *, temperature: float = 
     """Encoding of proposals in Deformable DETR."""
     d = even(num_pos_feats, "num_pos_feats")
     return arranged([geometric(d // 2, base=positive(temperature, "temperature"), first=TWO_PI)] * 4, "afs")
+
+
+@preset(
+    source="megvii-research/PETR: projects/mmdet3d_plugin/models/dense_heads/petr_head.py, pos2posemb3d",
+    frequency="2 pi * temperature^(-2i/n), n = num_pos_feats",
+    layout="of y, x, z: sine and cosine in turn",
+    positions="points (x, y, z) in [0, 1]: `.encode(points)`",
+    odd="ValueError; 3 num_pos_feats columns",
+    differs="three axes, y first; positions are multiplied by 2 pi",
+    also="PETRv2; StreamPETR models/utils/positional_encoding.py, pos2posemb3d",
+    axes="3",
+    example="pf.presets.petr(2).encode([0.25, 0.0, 0.5]).round(6)"
+    " -> array([ 0.,  1.,  1.,  0.,  0., -1.], dtype=float32)",
+)
+def petr(num_pos_feats: int = 128, *, temperature: float = 10000.0) -> Encoding:
+    """Encoding of points in space in PETR."""
+    return per_axis([streampetr_time(num_pos_feats, temperature=temperature)] * 3, (1, 0, 2))
+
+
+@preset(
+    source="exiawsh/StreamPETR: projects/mmdet3d_plugin/models/utils/positional_encoding.py, pos2posemb1d",
+    frequency="2 pi * temperature^(-2i/n), n = num_pos_feats",
+    layout="sine and cosine in turn",
+    positions="times: `.encode(t)`",
+    odd="ValueError",
+    differs="positions are multiplied by 2 pi",
+    example="pf.presets.streampetr_time(2).encode(0.25).round(6) -> array([1., 0.], dtype=float32)",
+)
+def streampetr_time(num_pos_feats: int = 256, *, temperature: float = 10000.0) -> Encoding:
+    """Encoding of times in StreamPETR."""
+    d = even(num_pos_feats, "num_pos_feats")
+    return sinusoids(d, base=positive(temperature, "temperature"), first=TWO_PI, layout="interleaved")

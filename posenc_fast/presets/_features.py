@@ -1,30 +1,20 @@
-"""Presets of Fourier features: scenes, places, and measured numbers."""
+"""Presets of Fourier features: scenes and their points."""
 
 from __future__ import annotations
 
 import math
 
-import numpy as np
-
-from .._encoding.builders import fourier_features, sinusoidal
 from .._encoding.value import Encoding
 from .._numbers.arguments import count_of, real
-from .._numbers.schedule import Schedule, geometric, linear
-from ._build import TWO_PI, arranged, ascending, even, positive, power, sinusoids
+from .._numbers.schedule import geometric, linear
+from ._build import TWO_PI, arranged, ascending, power
 from ._registry import preset
 
 __all__ = [
-    "depthcharge",
-    "enformer_cosine",
-    "geoclip_positional",
-    "graphmixer",
     "mip_nerf",
     "nerf",
     "nerfstudio",
-    "pyg",
     "pytorch3d",
-    "space2vec_grid",
-    "space2vec_theory",
     "tiny_cuda_nn",
 ]
 
@@ -127,129 +117,3 @@ def tiny_cuda_nn(n_frequencies: int = 12, *, input_dims: int = 3) -> Encoding:
     """Frequency encoding of tiny-cuda-nn."""
     bands = ascending(count_of(n_frequencies, "n_frequencies", 1), 2.0, first=math.pi)
     return arranged([bands] * count_of(input_dims, "input_dims", 1), "afs")
-
-
-@preset(
-    source="jmclong/random-fourier-features-pytorch: rff/functional.py, positional_encoding",
-    frequency="2 pi * sigma^(i/m)",
-    layout="for each axis: cosines, then sines",
-    positions="coordinates: `.encode(x)`",
-    odd="2 columns for each frequency of each axis",
-    differs="frequencies ascend; cosines come first",
-    also="GeoCLIP positional_encoding",
-    axes="input_dims",
-    example="pf.presets.geoclip_positional(4.0, 2, input_dims=1).wavelengths -> array([1. , 0.5, 1. , 0.5])",
-)
-def geoclip_positional(sigma: float, m: int, *, input_dims: int = 2) -> Encoding:
-    """Positional encoding of GeoCLIP's library of Fourier features."""
-    n = count_of(m, "m", 1)
-    bands = ascending(n, positive(sigma, "sigma"), per=n, first=TWO_PI)
-    return arranged([bands] * count_of(input_dims, "input_dims", 1), "asf", ("cos", "sin"))
-
-
-@preset(
-    source="gengchenmai/space2vec: SpatialRelationEncoder.py, TheoryGridCellSpatialRelationEncoder",
-    frequency="(max_radius / min_radius)^(-i / (n - 1)) / min_radius, along unit vectors at 0, 120 and 240 degrees",
-    layout="for each frequency: sine and cosine along each of the three vectors",
-    positions="(x, y): `.encode(xy)`; computed in float64",
-    odd="6 columns for each frequency",
-    differs="three directions in the plane; the exponent reaches exactly 1",
-    also="SatCLIP and Sphere2Vec Theory",
-    axes="2",
-    example="pf.presets.space2vec_theory(1, min_radius=1.0).encode([0.0, 1.0]).round(2)"
-    " -> array([ 0.  ,  1.  ,  0.76,  0.65, -0.76,  0.65], dtype=float32)",
-)
-def space2vec_theory(frequency_num: int = 16, *, max_radius: float = 10000.0, min_radius: float = 1000.0) -> Encoding:
-    """Theory encoder of Space2Vec."""
-    bands = np.asarray(_radii(frequency_num, max_radius, min_radius))
-    directions = np.array([[1.0, 0.0], [-0.5, math.sqrt(3) / 2], [-0.5, -math.sqrt(3) / 2]])
-    return fourier_features((bands[:, np.newaxis, np.newaxis] * directions).reshape(-1, 2), layout="interleaved")
-
-
-@preset(
-    source="gengchenmai/space2vec: SpatialRelationEncoder.py, GridCellSpatialRelationEncoder",
-    frequency="(max_radius / min_radius)^(-i / (n - 1)) / min_radius",
-    layout="of x: sine and cosine in turn; of y: the same",
-    positions="(x, y): `.encode(xy)`; computed in float64",
-    odd="4 columns for each frequency",
-    differs="two axes; the exponent reaches exactly 1",
-    also="SatCLIP and Sphere2Vec GridCell",
-    axes="2",
-    example="pf.presets.space2vec_grid(1, min_radius=1.0).encode([0.0, 1.0]).round(2)"
-    " -> array([0.  , 1.  , 0.84, 0.54], dtype=float32)",
-)
-def space2vec_grid(frequency_num: int = 16, *, max_radius: float = 10000.0, min_radius: float = 10.0) -> Encoding:
-    """Grid cell encoder of Space2Vec."""
-    return arranged([_radii(frequency_num, max_radius, min_radius)] * 2, "afs")
-
-
-def _radii(frequency_num: int, max_radius: float, min_radius: float) -> Schedule:
-    low = positive(min_radius, "min_radius")
-    ratio = positive(max_radius, "max_radius") / low
-    return geometric(count_of(frequency_num, "frequency_num", 1), base=ratio, freq_shift=1, first=1 / low)
-
-
-@preset(
-    source="pyg-team/pytorch_geometric: torch_geometric/nn/encoding.py, PositionalEncoding",
-    frequency="base_freq^(i / (d/2 - 1)) / granularity",
-    layout="sines, then cosines",
-    positions="given: `.encode(x)`",
-    differs="the exponent reaches exactly 1; sines come first; positions are divided by granularity",
-    example="pf.presets.pyg(4, granularity=0.5).frequencies -> array([2.e+00, 2.e-04, 2.e+00, 2.e-04])",
-)
-def pyg(out_channels: int, *, base_freq: float = 1e-4, granularity: float = 1.0) -> Encoding:
-    """Positional encoding of PyTorch Geometric."""
-    d, last = even(out_channels, "out_channels"), positive(base_freq, "base_freq")
-    return sinusoids(d, base=1 / last, shift=1, first=1 / positive(granularity, "granularity"))
-
-
-@preset(
-    source="pyg-team/pytorch_geometric: torch_geometric/nn/encoding.py, TemporalEncoding (GraphMixer)",
-    frequency="d^(-i sqrt(d) / (2 (d - 1)))",
-    layout="cosines alone",
-    positions="time differences: `.encode(t)`",
-    odd="no pairs: any width",
-    differs="one function; a base that grows with the width",
-    example="pf.presets.graphmixer(4).frequencies.round(4) -> array([1.    , 0.63  , 0.3969, 0.25  ])",
-)
-def graphmixer(out_channels: int) -> Encoding:
-    """Temporal encoding of GraphMixer."""
-    d = count_of(out_channels, "out_channels", 1)
-    return fourier_features(geometric(d, base=d, freq_shift=d - 2 * (d - 1) / math.sqrt(d)), functions=("cos",))
-
-
-@preset(
-    source="wfondrie/depthcharge: depthcharge/encoders/sinusoidal.py, FloatEncoder",
-    frequency="2 pi / min_wavelength * (max_wavelength / min_wavelength)^(-i / (n - 1)), n sines or cosines",
-    layout="sines, then cosines",
-    positions="real numbers, such as m/z: `.encode(mz)`",
-    odd="one sine more, with frequencies of their own",
-    differs="wavelengths from min_wavelength to max_wavelength, both reached exactly",
-    example="pf.presets.depthcharge(5).wavelengths.round(4)"
-    " -> array([1.0000e-03, 3.1623e+00, 1.0000e+04, 1.0000e-03, 1.0000e+04])",
-)
-def depthcharge(d_model: int, *, min_wavelength: float = 0.001, max_wavelength: float = 10000.0) -> Encoding:
-    """Float encoder of depthcharge."""
-    d, low = count_of(d_model, "d_model", 2), positive(min_wavelength, "min_wavelength")
-    ratio = positive(max_wavelength, "max_wavelength") / low
-    own = {
-        name: geometric(count, base=ratio, freq_shift=1, first=TWO_PI / low)
-        for name, count in (("sin", -(-d // 2)), ("cos", d // 2))
-    }
-    # where both are as many, they are one
-    return sinusoidal(d, frequencies=own if d % 2 else own["sin"], layout="concatenated")
-
-
-@preset(
-    source="google-deepmind/deepmind-research: enformer/attention_module.py, positional_features_cosine",
-    frequency="2 pi / (1.25 * 2^i)",
-    layout="cosines alone",
-    positions="relative, -n .. n: `.encode(positions)`",
-    odd="no pairs: any width",
-    differs="one function; the base is 2",
-    example="pf.presets.enformer_cosine(3).wavelengths -> array([1.25, 2.5 , 5.  ])",
-)
-def enformer_cosine(num_basis: int) -> Encoding:
-    """Cosine features of Enformer."""
-    n = count_of(num_basis, "num_basis", 1)
-    return fourier_features(geometric(n, base=2.0, freq_shift=n - 1, first=TWO_PI / 1.25), functions=("cos",))

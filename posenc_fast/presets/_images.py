@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from .._encoding.builders import join
 from .._encoding.value import Encoding
-from .._numbers.arguments import count_of, real
+from .._numbers.arguments import count_of
 from .._numbers.exact import exp, log
 from .._numbers.schedule import geometric, linear
 from ..typing import Precision
@@ -16,7 +16,6 @@ from ._build import arranged, ascending, multiple, per_axis, positive, sinusoids
 from ._registry import preset
 
 __all__ = [
-    "clay",
     "diffusers_2d",
     "loftr",
     "mae",
@@ -204,26 +203,6 @@ def loftr(d_model: int, *, temp_bug_fix: bool = True) -> Encoding:
 def _loftr_base(d: int) -> float:
     """Return the base that -log(10000) / d // 2 stands for: the quotient is rounded down to an integer."""
     return float(exp(-2 * (-float(log(10000.0)) / d // 2)))
-
-
-@preset(
-    source="Clay-foundation/model: utils, posemb_sincos_2d_with_gsd",
-    frequency="gsd * temperature^(-2i / ((d/4 - 1) d))",
-    layout="of x: sines, then cosines; of y: the same",
-    positions="(y, x), the cells of a grid",
-    odd="ValueError unless 4 divides it",
-    differs="the exponent is divided by the width once more, so that all frequencies are nearly gsd",
-    also="torchgeo",
-    axes="2",
-    example="pf.presets.clay(32, gsd=10.0).frequencies[[0, 7], 1].round(2) -> array([10.  ,  5.62])",
-)
-def clay(dim: int, *, gsd: float = 1.0, temperature: float = 10000.0) -> Encoding:
-    """Position embedding of Clay, with the ground sample distance."""
-    n = multiple(dim, "dim", 4, 2) // 4
-    part = geometric(
-        n, base=positive(temperature, "temperature"), freq_shift=n - (n - 1) * 2 * n, first=real(gsd, "gsd")
-    )
-    return join([arranged([part, part], "asf")], axes=[XY])
 
 
 @preset(

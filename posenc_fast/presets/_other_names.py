@@ -14,11 +14,23 @@ OTHER_NAMES: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(
         _STABLE_DIFFUSION.split(), ("diffusers_timesteps(320, flip_sin_to_cos=True, downscale_freq_shift=0)",)
     ),
+    **dict.fromkeys(("af3", "boltz", "boltz2"), ("alphafold3",)),
     "distilbert": ("xlm",),
+    "fourier_number_embedding": ("fone",),
+    **dict.fromkeys(("gvp", "struct2seq"), ("structured_transformer",)),
+    "kitchen_sinks": ("rbf_sampler",),
     "llama2": ("llama",),
     "mae_vit": ("mae",),
     "masked_autoencoder": ("mae",),
+    "presto": ("galileo_months", "annotated_transformer(128, base=1000.0)"),
+    "random_kitchen_sinks": ("rbf_sampler",),
+    "realmlp": ("pbld",),
+    "rtdl_num_embeddings": ("plr",),
+    "streampetr": ("petr", "streampetr_time"),
+    **dict.fromkeys(("tabm", "tabr"), ("plr",)),
+    "tgat": ("tgn",),
     "vit_mae": ("mae",),
+    "weathernext": ("graphcast", "gencast"),
 }
 # models that read their positions from weights
 _LEARNED = """

@@ -5,14 +5,14 @@ from __future__ import annotations
 __all__ = ["PARAMETERS", "WIDTHS"]
 
 _WIDTHS = (
-    "channels demb depth dim dimension dims d_model embed_dim embedding_dim embedding_dims encoding_dim features"
-    " hidden_size input_size num_channels out_channels"
+    "channels d demb depth dim dimension dims d_model embed_dim embedding_dim embedding_dims encoding_dim features"
+    " hidden_size input_size num_channels num_embeddings out_channels"
 )
 _BASES = (
     "base max_len max_period max_positions max_timescale max_wavelength temperature temperature_height"
     " temperature_width theta"
 )
-_COUNTS = "frequency_num m n_frequencies n_harmonic_functions num_bands num_freqs num_frequencies"
+_COUNTS = "frequency_num m n_frequencies n_harmonic_functions num_bands num_freqs num_frequencies series_order"
 # names: type, and meaning
 _TEXTS = {
     _WIDTHS: "int: Number of columns.",
@@ -22,13 +22,16 @@ _TEXTS = {
     "axes": "int: Number of axes, 3 for video, 1 for audio.",
     "axes_dim": "sequence of int: How many values of a head turn by each axis.",
     "base_freq min_freq": "float: Last frequency.",
+    "base_period period": "float: Length of the longest turn: of prophet in days.",
     "base_size": "int: Side of the grid that positions are scaled to.",
+    "bias_1": "array_like of shape (features, k): Phases in radians, of a checkpoint.",
     "biases": "array_like of shape (k,): Phases in turns.",
     "cos_first flip_sin_to_cos": "bool: Whether cosines come before sines.",
     "downscale_freq_shift": "float: Taken off half the width in the denominator of the exponents.",
     "emb_dim": "int: Width of the source, odd and at least 3: the columns here and one for the time.",
     "endpoint": "bool: Whether the last frequency is exactly 1 / max_positions.",
     "factor": "float: By how much slow pairs are slowed down.",
+    "frac_digit_len int_digit_len": "int: Digits behind the decimal point, and before it.",
     "frequencies": '{"exact", "float32"}: Real numbers, or what the float32 operations of the source give. With'
     ' "float32"\n    products with positions are rounded to float32 too, as by `float32_frequencies`: the'
     "\n    tables of the source, at any position.",
@@ -50,6 +53,7 @@ _TEXTS = {
     "linear_bands": "bool: Whether frequencies are equally spaced in place of geometrically.",
     "linear_factor": "float: Frequencies are divided by it.",
     "log_sampling logspace": "bool: Whether frequencies are geometrically spaced in place of equally.",
+    "lower": "float: Shortest wavelength.",
     "max_deg": "int: Binary logarithm of the frequency that would follow the last.",
     "max_freq omega_0": "float: First frequency.",
     "max_freq_exp": "float: Binary logarithm of the last frequency, in turns per unit.",
@@ -69,7 +73,10 @@ _TEXTS = {
     "num_pos_feats": "int: Number of columns of each axis.",
     "part": '{"phi", "pi", "psi", "omega"}: Which of the four factors.',
     "partial_rotary_factor": "float: Part of a head that turns.",
+    "period_base_list": "sequence of float: Periods within a decade.",
     "pos_frequencies": "array_like of shape (3, heads, head_dim/2): Radians per unit, of a checkpoint.",
+    "random_offset": "array_like of shape (k,): Phases in radians, of a fitted sampler.",
+    "random_weights": "array_like of shape (features, k): Radians per unit, of a fitted sampler.",
     "reverse_coord": "bool: Whether columns of x come before those of y.",
     "rope_freq_dim": "int: Number of pairs of each axis.",
     "rope_scale": "sequence of float: By how much each axis is longer than it was trained.",
@@ -84,6 +91,8 @@ _TEXTS = {
     "temporal_interpolation_scale": "float: Positions in time are divided by it.",
     "time_factor": "float: Factor of the positions.",
     "uniform_power": "bool: Whether the axes have equal numbers of columns.",
+    "upper": "float: Longest wavelength.",
+    "weight weight_1": "array_like of shape (features, k): Turns per unit of each feature, of a checkpoint.",
     "weights": "array_like of shape (k,) or (k, A): Turns per unit, of a checkpoint (LightGlue: radians).",
 }
 PARAMETERS = {name: text.replace(": ", "\n    ", 1) for names, text in _TEXTS.items() for name in names.split()}

@@ -9,12 +9,10 @@ import numpy.typing as npt
 from .._encoding.builders import fourier_features
 from .._encoding.value import Encoding
 from .._numbers.arguments import real_array
-from ._build import TWO_PI
+from ._build import TWO_PI, matrix
 from ._registry import preset
 
 __all__ = [
-    "esmfold2",
-    "geoclip",
     "k_diffusion_fourier",
     "mp_fourier",
     "sam",
@@ -98,37 +96,4 @@ def tancik(weights: npt.ArrayLike) -> Encoding:
 )
 def sam(gaussian_matrix: npt.ArrayLike) -> Encoding:
     """Position embedding of Segment Anything."""
-    matrix = real_array(gaussian_matrix, "gaussian_matrix")
-    if matrix.ndim != 2:
-        raise ValueError(f"gaussian_matrix has shape {matrix.shape}, but must have (axes, k)")
-    return fourier_features(TWO_PI * matrix.T)
-
-
-@preset(
-    source="VicenteVivan/geo-clip: geoclip/model/rff, gaussian_encoding",
-    frequency="2 pi weights[i], a row for each frequency with a column for each axis",
-    layout="cosines, then sines",
-    positions="projected longitude and latitude: `.encode(x)`",
-    odd="2 columns for each row of weights",
-    differs="frequencies are random vectors, from a checkpoint; cosines come first",
-    also="random-fourier-features-pytorch gaussian_encoding",
-    axes="A",
-    example="pf.presets.geoclip([[0.25, 0.5]]).encode([1.0, 0.5]).round(6) -> array([-1.,  0.], dtype=float32)",
-)
-def geoclip(weights: npt.ArrayLike) -> Encoding:
-    """Random Fourier features of GeoCLIP."""
-    return fourier_features(TWO_PI * real_array(weights, "weights"), functions=("cos", "sin"))
-
-
-@preset(
-    source="huggingface/transformers: models/esmfold2, Fourier embedding of times",
-    frequency="2 pi weights[i]",
-    layout="cosines alone, each with a phase of its own",
-    positions="times: `.encode(t)`",
-    odd="1 column for each weight",
-    differs="frequencies and phases are random, from a checkpoint",
-    example="pf.presets.esmfold2([0.5], [0.25]).encode(0.5).round(6) -> array([-1.], dtype=float32)",
-)
-def esmfold2(weights: npt.ArrayLike, biases: npt.ArrayLike) -> Encoding:
-    """Fourier embedding with random phases."""
-    return Encoding(TWO_PI * real_array(weights, "weights"), real_array(biases, "biases") + 0.25)
+    return fourier_features(TWO_PI * matrix(gaussian_matrix, "gaussian_matrix", "(axes, k)").T)

@@ -233,8 +233,8 @@ def search(*words: str) -> tuple[str, ...]:
     ----------
     *words : str
         In upper or lower case, several in one string or apart, with or without the points, hyphens and underscores in
-        them. They may stand in the name, in the family's title, in the first line of the docstring, in the facts of
-        `table`, or in another name of the model.
+        them. They may stand in the name, in the family's title (weather, molecules ..), in the first line of the
+        docstring, in the facts of `table`, or in another name of the model.
 
     Returns
     -------
@@ -251,6 +251,8 @@ def search(*words: str) -> tuple[str, ...]:
     >>> import posenc_fast as pf
     >>> pf.presets.search("stable diffusion")
     ('diffusers_timesteps', 'guided_diffusion', 'stable_audio')
+    >>> pf.presets.search("tabular")
+    ('fone', 'nemos', 'pbld', 'plr', 'prophet', 'rbf_sampler')
     """
     for each in words:
         if not isinstance(each, str):

@@ -17,8 +17,6 @@ __all__ = [
     "diffwave",
     "edm",
     "flux_timesteps",
-    "framediff_index",
-    "framediff_timesteps",
     "gligen",
     "guided_diffusion",
     "pi0",
@@ -190,40 +188,6 @@ def pi0(dimension: int, *, min_period: float = 4e-3, max_period: float = 4.0) ->
 def qwen_omni_timesteps(dim: int, *, scale: float = 1000.0, frequencies: Precision = "exact") -> Encoding:
     """Time embedding of Qwen2.5-Omni."""
     return sinusoids(even(dim, "dim"), frequencies, _recipes.exp_of_index, shift=1, first=real(scale, "scale"))
-
-
-@preset(
-    source="jasonkyuyim/se3_diffusion: model/score_network.py, get_index_embedding",
-    frequency="pi / max_len^(2i/d)",
-    layout="sines, then cosines",
-    positions="residue indices: `.encode(indices)`",
-    differs="all frequencies are multiplied by pi; the base is 2056",
-    example="float(pf.presets.framediff_index(4).wavelengths[0]) -> 2.0",
-)
-def framediff_index(embed_dim: int, *, max_len: float = 2056.0) -> Encoding:
-    """Residue index embedding of FrameDiff."""
-    return sinusoids(even(embed_dim, "embed_dim"), base=positive(max_len, "max_len"), first=TWO_PI / 2)
-
-
-@preset(
-    source="jasonkyuyim/se3_diffusion: model/score_network.py, get_timestep_embedding",
-    frequency="max_positions * max_positions^(-i / (d//2 - 1))",
-    layout="sines, then cosines",
-    positions="times in [0, 1]: `.encode(t)`",
-    odd="zero column",
-    differs="positions are multiplied by max_positions",
-    example="pf.presets.framediff_timesteps(4).frequencies -> array([1.e+04, 1.e+00, 1.e+04, 1.e+00])",
-)
-def framediff_timesteps(embedding_dim: int, *, max_positions: float = 10000.0) -> Encoding:
-    """Timestep embedding of FrameDiff."""
-    d = count_of(embedding_dim, "embedding_dim", 1)
-    return sinusoids(
-        d,
-        base=positive(max_positions, "max_positions"),
-        shift=1,
-        first=positive(max_positions, "max_positions"),
-        odd="zero",
-    )
 
 
 @preset(

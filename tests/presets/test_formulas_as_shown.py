@@ -106,6 +106,7 @@ WEIGHTS, MATRIX = RNG.normal(size=5), RNG.normal(size=(5, 2))
 SLIDING = [{}, {"layer_type": "sliding_attention"}]
 # the calls, in place of one with 24 columns and all defaults: each formula of a text belongs to one of them
 CALLS = {
+    "alphafold3": [{"weights": WEIGHTS, "biases": WEIGHTS}],
     "diffusers_2d": [{"embed_dim": 24, "grid_size": 8, "base_size": 6, "interpolation_scale": 3.0}],
     "diffusers_3d": [{"embed_dim": 48, "spatial_interpolation_scale": 2.0, "temporal_interpolation_scale": 3.0}],
     "edm": [{}, {"endpoint": True}],
@@ -127,8 +128,13 @@ CALLS = {
     "mp_fourier": [{"weights": WEIGHTS}],
     "nerf": [{"max_freq_log2": 7.0}, {"max_freq_log2": 7.0, "log_sampling": False}],
     "nerfstudio": [{"in_dim": 3, "num_frequencies": 5, "min_freq_exp": 1.0, "max_freq_exp": 8.0}],
+    "nemos": [{"num_frequencies": 5, "period": 2.5}],
+    "pbld": [{"weight_1": MATRIX.T, "bias_1": MATRIX.T}],
     "perceiver": [{"num_bands": 6, "max_resolution": (224, 112)}],
+    "plr": [{"weight": MATRIX.T}],
+    "prophet": [{"period": 7, "series_order": 3}],
     "pytorch3d": [{"omega_0": 3.0}, {"omega_0": 3.0, "logspace": False}],
+    "rbf_sampler": [{"random_weights": MATRIX.T, "random_offset": WEIGHTS}],
     "sam": [{"gaussian_matrix": MATRIX.T}],
     "score_sde_fourier": [{"weights": WEIGHTS}],
     "tancik": [{"weights": MATRIX}],
@@ -149,8 +155,17 @@ LETTERS = {
     "space2vec_theory": lambda a: {"n": [a["frequency_num"]]},
     "timm_fourier": lambda a: {"n": [a["num_bands"]]},
 }
-# frequencies of a checkpoint, and those of another preset
-WITHOUT = {"lightglue", "ltx2_split", "mochi"}
+# frequencies of a checkpoint, those of another preset, and periods in words
+WITHOUT = {
+    "fone",
+    "galileo_months",
+    "geo_prior",
+    "graphcast",
+    "lightglue",
+    "ltx2_split",
+    "mochi",
+    "satclip_wrap",
+}
 # what is no letter of a formula that counts
 WORDS = re.compile(r"\\text\{\w+\}|\\[a-z]+")
 
@@ -223,7 +238,7 @@ def values_of(latex, scope, count):
     if "operatorname" in latex:
         return np.asarray(value_of(latex, scope))
     first = scope.get("min_deg", 0)
-    steps = range(len(scope["weights"])) if "weights" in latex else range(first, first + count)
+    steps = range(len(scope["weights"])) if "weights" in scope else range(first, first + count)
     steps = range(scope["gaussian_matrix"].shape[1]) if "gaussian" in latex else steps
     return np.array([value_of(latex, {"c": step, "k": step} | scope | {"i": step}) for step in steps])
 

@@ -26,6 +26,7 @@ WIDTHS = (*range(1, 9), 15, 16, 17, 18, 20, 24, 32, 36, 48)
 # options besides the width, each with a width
 OPTIONS = [
     ("annotated_transformer", 8, {"base": 500.0}),
+    ("aurora", 8, {"lower": 1 / 60, "upper": 504.0}),
     ("ddpm", 9, {"max_positions": 100.0}),
     ("depthcharge", 9, {"min_wavelength": 0.1, "max_wavelength": 50.0}),
     ("diffusers_timesteps", 9, {"flip_sin_to_cos": True, "downscale_freq_shift": 0}),
@@ -376,6 +377,24 @@ def test_names_must_be_strings():
         (lambda: presets.hyena(8, 40), ValueError, "emb_dim=8 must be odd: .*; give 7 or 9"),
         (lambda: presets.sam([1.0, 2.0]), ValueError, r"gaussian_matrix has shape \(2,\), but must have \(axes, k\)"),
         (lambda: presets.tancik([np.nan]), ValueError, "weights must be finite"),
+        (lambda: presets.plr([1.0, 2.0]), ValueError, r"weight has shape \(2,\), but must have \(features, k\)"),
+        (
+            lambda: presets.pbld([[1.0, 2.0]], [[1.0], [2.0]]),
+            ValueError,
+            r"bias_1 has shape \(2, 1\), but must have that of weight_1, \(1, 2\)",
+        ),
+        (
+            lambda: presets.rbf_sampler([[1.0, 2.0]], [1.0]),
+            ValueError,
+            r"random_offset has shape \(1,\), but must have one for each of 2 columns",
+        ),
+        (lambda: presets.fone(43), ValueError, "embedding_dim=43 leaves no columns .* 22 periods; give at least 44"),
+        (lambda: presets.fone(44, period_base_list=(2, -5)), ValueError, "period_base_list must be a finite positive"),
+        (
+            lambda: presets.galileo(6),
+            ValueError,
+            "embed_dim=6 does not divide among 2 axes .* multiple of 4, such as 8",
+        ),
         (lambda: presets.mip_nerf(3, 3), ValueError, "max_deg must be at least 4, not 3"),
         (lambda: presets.nerfstudio(3, 5, 0, np.inf), ValueError, "max_freq_exp must be a finite number, not inf"),
     ],
@@ -390,6 +409,11 @@ def required(name):
     some = {
         "weights": [1.0],
         "biases": [0.0],
+        "weight": [[1.0]],
+        "weight_1": [[1.0]],
+        "bias_1": [[0.0]],
+        "random_weights": [[1.0]],
+        "random_offset": [0.0],
         "gaussian_matrix": [[1.0]],
         "min_freq_exp": 0.0,
         "max_freq_exp": 1.0,

@@ -133,8 +133,18 @@ def funnel(p, d, part="phi"):
     return flaxformer(p, d, functions=functions)
 
 
+def galileo_months(p, d):
+    angles = np.stack([p / (12 / (2 * PI))] * (d // 2), axis=-1)
+    return np.hstack([np.sin(angles), np.cos(angles)])
+
+
+def aurora(p, d, lower=0.01, upper=720.0):
+    return sin_cos(p, 2 * PI / np.logspace(np.log10(lower), np.log10(upper), d // 2))
+
+
 ONE_AXIS = {
     "annotated_transformer": only(2, lambda p, d, base=10000.0: in_turn(p, vaswani(d, base))),
+    "aurora": only(2, aurora),
     "conformer_relative": only(2, lambda p, d: in_turn(p, vaswani(d))),
     "ctranslate2": only(2, lambda p, d: sin_cos(p, endpoint(d))),
     "ddpm": lambda p, d, max_positions=10000.0: zeros(sin_cos(p, endpoint(d, max_positions)), d),
@@ -151,6 +161,7 @@ ONE_AXIS = {
     "framediff_index": only(2, lambda p, d: sin_cos(p, [PI / 2056 ** (2 * i / d) for i in range(d // 2)])),
     "framediff_timesteps": lambda p, d: zeros(sin_cos(10000.0 * p, endpoint(d)), d),
     "funnel": only(2, funnel),
+    "galileo_months": only(2, galileo_months),
     "graphmixer": lambda p, d: np.cos(outer(p, np.sqrt(d) ** -np.linspace(0, np.sqrt(d), d))),
     "guided_diffusion": lambda p, d, max_period=10000.0: zeros(cos_sin(p, half(d, max_period)), d),
     "keras_blog": lambda p, d: in_turn(p, vaswani(d), np.cos, np.sin)[:, :d],
@@ -175,9 +186,11 @@ ONE_AXIS = {
     "speechbrain_rotary": only(
         2, lambda p, d, functions=("-sin", "sin"): in_turn(p, vaswani(d), *(FUNCTIONS[f] for f in functions))
     ),
+    "structured_transformer": lambda p, d: cos_sin(p, np.exp(np.arange(0, d, 2) * -(np.log(10000.0) / d))),
     "tatp22": tatp22,
     "tensor2tensor": tensor2tensor,
     "tensorflow_text": lambda p, d: sin_cos(p, vaswani(d)),
+    "tgn": lambda p, d: np.cos(outer(p, 1 / 10 ** np.linspace(0, 9, d))),
     "transformer_xl": only(2, lambda p, d, base=10000.0: sin_cos(p, vaswani(d, base))),
     "wavegrad": only(2, lambda p, d, scale=5000.0: sin_cos(scale * p, vaswani(d))),
     "wavegrad_swapped": only(
@@ -235,12 +248,18 @@ def monai(p, d, spatial_dims=3):
     return beside(p, sin_cos, vaswani(d // spatial_dims), (1, 0, 2)[:spatial_dims])
 
 
+def galileo(p, d):
+    omega = np.arange(d // 4) / (d // 2) / 2
+    return beside(p, sin_cos, 1 / 10000.0**omega, XY)
+
+
 # number of axes, and the formula
 SEVERAL_AXES = {
     "clay": (2, only(4, clay)),
     "diffusers_3d": (3, only(16, diffusers_3d)),
     "fairseq2_2d": (2, only(2, lambda p, d: fairseq2(p, d, 4, 4))),
     "fairseq2_3d": (3, only(2, fairseq2_3d)),
+    "galileo": (2, only(4, galileo)),
     "loftr": (2, only(4, loftr)),
     "mae": (2, only(4, lambda p, d: beside(p, sin_cos, vaswani(d // 2), XY))),
     "monai": (3, monai),
@@ -320,12 +339,69 @@ def timm_fourier(p, n=64, max_res=224, linear_bands=False, in_pixels=True):
     return bands(p, PI * pixels if in_pixels else down(n, 10000.0, n), "saf")
 
 
+def graphcast(p):
+    """Without the rounding of the progress to float32."""
+    seconds, longitude = p.T
+    year = np.mod(seconds / 86400 / 365.24219, 1)
+    day = np.mod(np.mod(seconds, 86400) / 86400 + np.deg2rad(longitude) / (2 * PI), 1)
+    angles = 2 * PI * np.stack([year, day], axis=1)
+    return np.stack([np.sin(angles), np.cos(angles)], axis=2).reshape(-1, 4)
+
+
+def plr(x, weight):
+    angles = 2 * PI * weight * x[..., None]
+    return np.concatenate([np.cos(angles), np.sin(angles)], -1).reshape(len(x), -1)
+
+
+def pbld(x, weight, bias):
+    """As batched products of (features, batch, 1) and (features, 1, k)."""
+    angles = 2 * PI * x.T[..., None] @ weight[:, None] + bias[:, None]
+    return np.cos(angles).transpose(1, 0, 2).reshape(len(x), -1)
+
+
+def fone(x, d, int_digit_len=5, frac_digit_len=5, period_base_list=(2, 5)):
+    most, periods = 10 ** (int_digit_len + 1) - 1, set()
+    for digit in range(-frac_digit_len, int_digit_len + 1):
+        periods |= {base * 10.0**digit for base in period_base_list if base * 10.0**digit <= most}
+    return zeros(in_turn(x, [2 * PI / period for period in sorted(periods)], np.cos, np.sin), d)
+
+
+def prophet(seconds, period, series_order):
+    turns = seconds / 86400 * 2 * PI
+    columns = [function(turns * (i + 1) / period) for i in range(series_order) for function in (np.sin, np.cos)]
+    return np.stack(columns, axis=1)
+
+
+def nemos(x, n, period=1.0):
+    angles = 2 * PI * outer(x / period, np.arange(n))
+    return np.hstack([np.cos(angles), np.sin(angles[:, 1:])])
+
+
+def wrapped(lonlat):
+    x = lonlat / [180.0, 90.0]
+    return np.hstack([np.sin(PI * x), np.cos(PI * x)])
+
+
+def satclip(lonlat):
+    lon, lat = np.deg2rad(lonlat).T
+    return np.stack([np.cos(lon), np.sin(lon), np.cos(lat), np.sin(lat)], axis=1)
+
+
+def petr(p, n=128, temperature=10000.0):
+    return beside(2 * PI * p, in_turn, vaswani(n, temperature), (1, 0, 2) if p.shape[1] == 3 else (0,))
+
+
 def call(*arguments, **options):
     return arguments, options
 
 
 # axes, formula, and arguments to call both with; an argument list whose formula is None must be refused
 WITH_ARGUMENTS = {
+    "alphafold3": (
+        1,
+        lambda p, w, b: np.cos(2 * PI * (outer(1 / 4 * p, w) + b)),
+        [call(WEIGHTS, WEIGHTS[::-1])],
+    ),
     "dab_detr": (
         2,
         only(2, dab_detr),
@@ -342,12 +418,20 @@ WITH_ARGUMENTS = {
     ),
     "diffwave": (1, lambda p: sin_cos(p, 10.0 ** (np.arange(64) * 4 / 63)), [call()]),
     "esmfold2": (1, lambda p, w, b: np.cos(2 * PI * (outer(p, w) + b)), [call(WEIGHTS, WEIGHTS[::-1])]),
+    "fone": (1, fone, [call(48), call(5, int_digit_len=1, frac_digit_len=0, period_base_list=(10,))]),
+    "gencast": (
+        1,
+        lambda p, n=32, base_period=16.0: cos_sin(p, 2 * PI * np.arange(1, n + 1) / base_period),
+        [call(), call(3, base_period=0.7), call(1)],
+    ),
+    "geo_prior": (2, wrapped, [call()]),
     "geoclip_positional": (
         2,
         lambda p, sigma, m: beside(p, cos_sin, 2 * PI * sigma ** (np.arange(m) / m), YX),
         [call(10.0, 6), call(0.5, 1)],
     ),
     "gligen": (4, lambda p, n=8: bands(p, 100.0 ** (np.arange(n) / n), "fsa"), [call(), call(1), call(3)]),
+    "graphcast": (2, graphcast, [call()]),
     "hyena": (1, hyena, [call(9, 40), call(3, 5), call(8, 40)]),
     "lingvo_harmonics": (
         1,
@@ -359,6 +443,7 @@ WITH_ARGUMENTS = {
         lambda p, low=0, high=16: bands(p, 2.0 ** np.arange(low, high), "sfa"),
         [call(), call(-2, 3), call(4, 5)],
     ),
+    "nemos": (1, nemos, [call(4), call(1), call(3, period=2.5)]),
     "nerf": (
         3,
         nerf,
@@ -369,9 +454,19 @@ WITH_ARGUMENTS = {
         lambda p, axes, n, low, high: bands(p, 2 * PI * 2.0 ** np.linspace(low, high, n), "saf"),
         [call(3, 5, 0, 4), call(3, 1, 1, 3), call(3, 2, -1, -1)],
     ),
+    "pbld": (2, pbld, [call(PLANE.T, PLANE[::-1].T)]),
     "perceiver": (2, perceiver, [call(3, max_resolution=(4, 6)), call(1), call(8)]),
+    "petr": (3, only(2, petr), [call(), call(8, temperature=20.0), call(3)]),
+    "plr": (2, plr, [call(PLANE.T)]),
+    "prophet": (1, prophet, [call(7, 3), call(365.25, 10)]),
     "pytorch3d": (3, pytorch3d, [call(), call(5, omega_0=0.3), call(4, logspace=False, omega_0=2.0), call(1)]),
+    "rbf_sampler": (
+        2,
+        lambda x, w, b: np.sqrt(2 / w.shape[1]) * np.cos(x @ w + b),
+        [call(PLANE.T, WEIGHTS)],
+    ),
     "sam": (2, lambda p, g: np.hstack([np.sin(2 * PI * p @ g), np.cos(2 * PI * p @ g)]), [call(PLANE.T)]),
+    "satclip_wrap": (2, satclip, [call()]),
     "satmae_temporal": (
         3,
         only(2, lambda p, d=128: beside(p, sin_cos, vaswani(d), range(3))),
@@ -379,6 +474,11 @@ WITH_ARGUMENTS = {
     ),
     "space2vec_grid": (2, grid_cells, [call(), call(1), call(4, min_radius=1.0, max_radius=360.0)]),
     "space2vec_theory": (2, theory, [call(), call(1), call(4, min_radius=10.0, max_radius=1000.0)]),
+    "streampetr_time": (
+        1,
+        only(2, lambda t, n=256, **options: petr(t[:, None], n, **options)),
+        [call(), call(8, temperature=20.0), call(3)],
+    ),
     "tensor2tensor_nd": (
         2,
         tensor2tensor_nd,

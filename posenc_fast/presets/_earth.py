@@ -1,0 +1,264 @@
+"""Presets of the Earth: weather, remote sensing, places and dates."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from .._encoding.builders import fourier_features, join
+from .._encoding.periods import periodic
+from .._encoding.sinusoids import Sinusoids
+from .._encoding.value import Encoding
+from .._numbers.arguments import count_of, real, real_array
+from .._numbers.schedule import Schedule, geometric
+from ._build import TWO_PI, arranged, ascending, even, multiple, per_axis, positive, sinusoids
+from ._images import XY
+from ._registry import preset
+
+__all__ = [
+    "aurora",
+    "clay",
+    "galileo",
+    "galileo_months",
+    "gencast",
+    "geo_prior",
+    "geoclip",
+    "geoclip_positional",
+    "graphcast",
+    "satclip_wrap",
+    "satmae_temporal",
+    "space2vec_grid",
+    "space2vec_theory",
+]
+
+
+@preset(
+    source="microsoft/aurora: aurora/model/fourier.py, FourierExpansion",
+    frequency="2 pi / lower * (upper / lower)^(-i / (d/2 - 1))",
+    layout="sines, then cosines",
+    positions="latitudes and longitudes in degrees: `.encode(x)`; levels in hPa with lower=0.01, upper=1e5; lead times in"
+    " hours with lower=1/60 (later 2), upper=504; times in hours since 1970 with lower=1, upper=8766; areas of patches in"
+    " square kilometres with lower=0.00010814085263058073, upper=511207893.3958109; computed in float64",
+    differs="wavelengths from lower to upper, both reached exactly",
+    example="pf.presets.aurora(4).wavelengths.round(6) -> array([1.0e-02, 7.2e+02, 1.0e-02, 7.2e+02])",
+)
+def aurora(d: int, *, lower: float = 0.01, upper: float = 720.0) -> Encoding:
+    """Fourier expansion of Aurora."""
+    low = positive(lower, "lower")
+    return sinusoids(even(d, "d"), base=positive(upper, "upper") / low, shift=1, first=TWO_PI / low)
+
+
+@preset(
+    source="google-deepmind/graphcast: graphcast/model_utils.py, fourier_features, for NoiseEncoderConfig of denoiser.py",
+    frequency="2 pi (i + 1) / base_period",
+    layout="cosines, then sines",
+    positions="logarithms of noise levels: `.encode(np.log(sigma))`",
+    odd="2 columns for each frequency",
+    differs="whole multiples of one frequency; cosines come first",
+    also="WeatherNext weathernext/utils/model_utils.py",
+    example="pf.presets.gencast(2).wavelengths -> array([16.,  8., 16.,  8.])",
+)
+def gencast(num_frequencies: int = 32, *, base_period: float = 16.0) -> Encoding:
+    """Fourier features of noise levels in GenCast."""
+    n, period = count_of(num_frequencies, "num_frequencies", 1), Fraction(positive(base_period, "base_period"))
+    return fourier_features(periodic([period / (i + 1) for i in range(n)]), functions=("cos", "sin"))
+
+
+@preset(
+    source="google-deepmind/graphcast: graphcast/data_utils.py, get_year_progress and get_day_progress",
+    frequency="one turn in 365.24219 days; and one in a day plus one in 360 degrees of longitude",
+    layout="sine and cosine of the year; sine and cosine of the day",
+    positions="(seconds since 1970 in UTC, longitude in degrees): `.encode(np.stack([seconds, longitude], -1))`; the source"
+    " rounds the progress to float32, which is 4e-7 of sine and cosine, and has it as a variable of its own",
+    odd="4 columns",
+    differs="exact periods; the day is that of the longitude, by the sum of two axes",
+    also="GenCast and WeatherNext",
+    axes="2",
+    example="pf.presets.graphcast().encode([43200.0, 180.0]).round(4)"
+    " -> array([0.0086, 1.    , 0.    , 1.    ], dtype=float32)",
+)
+def graphcast() -> Encoding:
+    """Progress of the year and of the day in GraphCast."""
+    day = 86400
+    periods = periodic([day * Fraction("365.24219"), day, 360])
+    return Encoding._of(
+        Sinusoids((periods,), np.array([[0, -1], [0, -1], [1, 2], [1, 2]]), np.array([0, 0.25, 0, 0.25]), np.ones(4))
+    )
+
+
+@preset(
+    source="nasaharvest/galileo: single_file_galileo.py, get_2d_sincos_pos_embed_with_resolution",
+    frequency="10000^(-i/d)",
+    layout="of x: sines, then cosines; of y: the same",
+    positions="(y, x), the cells of a grid times their side in units of 10 m: `.encode(cells * input_res * patch_size / 10)`",
+    odd="ValueError unless 4 divides it",
+    differs="two axes, x first; a division too many leaves exponents below 1/4",
+    axes="2",
+    example="pf.presets.galileo(8).frequencies[[0, 1], 1].round(4) -> array([1.    , 0.3162])",
+)
+def galileo(embed_dim: int) -> Encoding:
+    """Position embedding of Galileo, with the resolution of the image."""
+    d = multiple(embed_dim, "embed_dim", 4, 2)
+    n = d // 4
+    return per_axis([fourier_features(geometric(n, freq_shift=n - d))] * 2, XY)
+
+
+@preset(
+    source="nasaharvest/galileo: single_file_galileo.py, get_month_encoding_table",
+    frequency="one turn in 12 months, for all columns",
+    layout="sines, all the same; then cosines",
+    positions="months from 0 to 11: `.table(12)`",
+    differs="one frequency",
+    also="Presto get_month_encoding_table",
+    example="pf.presets.galileo_months(4).encode(3) -> array([1., 1., 0., 0.], dtype=float32)",
+)
+def galileo_months(embed_dim: int) -> Encoding:
+    """Encoding of months in Galileo and Presto."""
+    return fourier_features(periodic([12] * (even(embed_dim, "embed_dim") // 2)))
+
+
+@preset(
+    source="Clay-foundation/model: utils, posemb_sincos_2d_with_gsd",
+    frequency="gsd * temperature^(-2i / ((d/4 - 1) d))",
+    layout="of x: sines, then cosines; of y: the same",
+    positions="(y, x), the cells of a grid",
+    odd="ValueError unless 4 divides it",
+    differs="the exponent is divided by the width once more, so that all frequencies are nearly gsd",
+    also="torchgeo",
+    axes="2",
+    example="pf.presets.clay(32, gsd=10.0).frequencies[[0, 7], 1].round(2) -> array([10.  ,  5.62])",
+)
+def clay(dim: int, *, gsd: float = 1.0, temperature: float = 10000.0) -> Encoding:
+    """Position embedding of Clay, with the ground sample distance."""
+    n = multiple(dim, "dim", 4, 2) // 4
+    part = geometric(
+        n, base=positive(temperature, "temperature"), freq_shift=n - (n - 1) * 2 * n, first=real(gsd, "gsd")
+    )
+    return join([arranged([part, part], "asf")], axes=[XY])
+
+
+@preset(
+    source="sustainlab-group/SatMAE: models_mae_temporal.py, get_1d_sincos_pos_embed_from_grid of year, month and hour",
+    frequency="10000^(-2i/d)",
+    layout="of the year: sines, then cosines; of the month and of the hour: the same",
+    positions="(year, month, hour) as the data set counts them",
+    odd="ValueError; 3 embed_dim columns",
+    differs="three calendar numbers, side by side; computed in float64",
+    axes="3",
+    by_width=False,
+    example="pf.presets.satmae_temporal(4).encode([18, 5, 11]).shape -> (12,)",
+)
+def satmae_temporal(embed_dim: int = 128) -> Encoding:
+    """Encoding of calendar numbers in SatMAE."""
+    d = even(embed_dim, "embed_dim")
+    return per_axis([sinusoids(d)] * 3, range(3))
+
+
+@preset(
+    source="macaodha/geo_prior: geo_prior/utils.py, encode_loc_time with encode_cos_sin",
+    frequency="one turn in 360 degrees of longitude, and in 180 of latitude",
+    layout="sines of longitude and latitude, then their cosines",
+    positions="(longitude, latitude) in degrees: `.encode(lonlat)`; the source divides them by 180 and by 90 first",
+    odd="4 columns",
+    differs="two axes of one exact period each",
+    also="Sphere2Vec and TorchSpatial AodhaSpatialRelationEncoder (wrap), SINR encode_loc",
+    axes="2",
+    example="pf.presets.geo_prior().encode([90.0, 45.0]) -> array([1., 1., 0., 0.], dtype=float32)",
+)
+def geo_prior() -> Encoding:
+    """Wrapped coordinates of Mac Aodha's geographical prior."""
+    return arranged([periodic([360]), periodic([180])], "saf")
+
+
+@preset(
+    source="microsoft/satclip: satclip/positional_encoding/wrap.py, Wrap",
+    frequency="one turn in 360 degrees, of longitude and of latitude",
+    layout="of longitude: cosine and sine; of latitude: the same",
+    positions="(longitude, latitude) in degrees: `.encode(lonlat)`",
+    odd="4 columns",
+    differs="two axes of one exact period; cosines come first",
+    axes="2",
+    example="pf.presets.satclip_wrap().encode([90.0, 180.0]) -> array([ 0.,  1., -1.,  0.], dtype=float32)",
+)
+def satclip_wrap() -> Encoding:
+    """Wrapped coordinates of SatCLIP."""
+    return arranged([periodic([360])] * 2, "afs", ("cos", "sin"))
+
+
+@preset(
+    source="gengchenmai/space2vec: SpatialRelationEncoder.py, TheoryGridCellSpatialRelationEncoder",
+    frequency="(max_radius / min_radius)^(-i / (n - 1)) / min_radius, along unit vectors at 0, 120 and 240 degrees",
+    layout="for each frequency: sine and cosine along each of the three vectors",
+    positions="(x, y): `.encode(xy)`; computed in float64",
+    odd="6 columns for each frequency",
+    differs="three directions in the plane; the exponent reaches exactly 1",
+    also="SatCLIP and Sphere2Vec Theory",
+    axes="2",
+    example="pf.presets.space2vec_theory(1, min_radius=1.0).encode([0.0, 1.0]).round(2)"
+    " -> array([ 0.  ,  1.  ,  0.76,  0.65, -0.76,  0.65], dtype=float32)",
+)
+def space2vec_theory(frequency_num: int = 16, *, max_radius: float = 10000.0, min_radius: float = 1000.0) -> Encoding:
+    """Theory encoder of Space2Vec."""
+    bands = np.asarray(_radii(frequency_num, max_radius, min_radius))
+    directions = np.array([[1.0, 0.0], [-0.5, math.sqrt(3) / 2], [-0.5, -math.sqrt(3) / 2]])
+    return fourier_features((bands[:, np.newaxis, np.newaxis] * directions).reshape(-1, 2), layout="interleaved")
+
+
+@preset(
+    source="gengchenmai/space2vec: SpatialRelationEncoder.py, GridCellSpatialRelationEncoder",
+    frequency="(max_radius / min_radius)^(-i / (n - 1)) / min_radius",
+    layout="of x: sine and cosine in turn; of y: the same",
+    positions="(x, y): `.encode(xy)`; computed in float64",
+    odd="4 columns for each frequency",
+    differs="two axes; the exponent reaches exactly 1",
+    also="SatCLIP and Sphere2Vec GridCell",
+    axes="2",
+    example="pf.presets.space2vec_grid(1, min_radius=1.0).encode([0.0, 1.0]).round(2)"
+    " -> array([0.  , 1.  , 0.84, 0.54], dtype=float32)",
+)
+def space2vec_grid(frequency_num: int = 16, *, max_radius: float = 10000.0, min_radius: float = 10.0) -> Encoding:
+    """Grid cell encoder of Space2Vec."""
+    return arranged([_radii(frequency_num, max_radius, min_radius)] * 2, "afs")
+
+
+def _radii(frequency_num: int, max_radius: float, min_radius: float) -> Schedule:
+    low = positive(min_radius, "min_radius")
+    ratio = positive(max_radius, "max_radius") / low
+    return geometric(count_of(frequency_num, "frequency_num", 1), base=ratio, freq_shift=1, first=1 / low)
+
+
+@preset(
+    source="jmclong/random-fourier-features-pytorch: rff/functional.py, positional_encoding",
+    frequency="2 pi * sigma^(i/m)",
+    layout="for each axis: cosines, then sines",
+    positions="coordinates: `.encode(x)`",
+    odd="2 columns for each frequency of each axis",
+    differs="frequencies ascend; cosines come first",
+    also="GeoCLIP positional_encoding",
+    axes="input_dims",
+    example="pf.presets.geoclip_positional(4.0, 2, input_dims=1).wavelengths -> array([1. , 0.5, 1. , 0.5])",
+)
+def geoclip_positional(sigma: float, m: int, *, input_dims: int = 2) -> Encoding:
+    """Positional encoding of GeoCLIP's library of Fourier features."""
+    n = count_of(m, "m", 1)
+    bands = ascending(n, positive(sigma, "sigma"), per=n, first=TWO_PI)
+    return arranged([bands] * count_of(input_dims, "input_dims", 1), "asf", ("cos", "sin"))
+
+
+@preset(
+    source="VicenteVivan/geo-clip: geoclip/model/rff, gaussian_encoding",
+    frequency="2 pi weights[i], a row for each frequency with a column for each axis",
+    layout="cosines, then sines",
+    positions="projected longitude and latitude: `.encode(x)`",
+    odd="2 columns for each row of weights",
+    differs="frequencies are random vectors, from a checkpoint; cosines come first",
+    also="random-fourier-features-pytorch gaussian_encoding",
+    axes="A",
+    example="pf.presets.geoclip([[0.25, 0.5]]).encode([1.0, 0.5]).round(6) -> array([-1.,  0.], dtype=float32)",
+)
+def geoclip(weights: npt.ArrayLike) -> Encoding:
+    """Random Fourier features of GeoCLIP."""
+    return fourier_features(TWO_PI * real_array(weights, "weights"), functions=("cos", "sin"))

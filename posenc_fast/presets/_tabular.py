@@ -1,0 +1,144 @@
+"""Presets of tabular data: numbers of any meaning, and seasons of a series."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from .._encoding.builders import fourier_features
+from .._encoding.periods import periodic
+from .._encoding.value import Encoding
+from .._numbers.arguments import count_of, real_array
+from ._build import TWO_PI, cosines, fitted, matrix, per_axis, positive
+from ._registry import preset
+
+__all__ = ["fone", "nemos", "pbld", "plr", "prophet", "rbf_sampler"]
+
+
+@preset(
+    source="yandex-research/rtdl-num-embeddings: package/rtdl_num_embeddings.py, _Periodic of PeriodicEmbeddings",
+    frequency="2 pi weight[:, i]",
+    layout="for each feature: cosines, then sines",
+    positions="rows of features: `.encode(x)`, as `.reshape(*x.shape, -1)` one vector for each feature; the linear layers are"
+    " the model's",
+    odd="2 columns for each weight",
+    differs="frequencies are learned, from a checkpoint, each of one axis; cosines come first",
+    also="TabR, and TabM with these embeddings; pytabkit PLREmbeddingsLayer and PeriodicEmbeddingsLayerSinCos (weight_1[:, 0])",
+    axes="A",
+    example="pf.presets.plr([[0.25], [0.5]]).encode([1.0, 1.0]).round(6) -> array([ 0.,  1., -1.,  0.], dtype=float32)",
+)
+def plr(weight: npt.ArrayLike) -> Encoding:
+    """Periodic embeddings of numerical features (PL, PLR)."""
+    rows = TWO_PI * matrix(weight, "weight", "(features, k)")
+    return per_axis([fourier_features(row, functions=("cos", "sin")) for row in rows], range(len(rows)))
+
+
+@preset(
+    source="dholzmueller/pytabkit: pytabkit/models/nn_models/nn.py, PLREmbeddingsLayerCosBias (PBLD)",
+    frequency="2 pi weight_1[:, i]",
+    layout="for each feature: cosines alone, each with a phase of its own",
+    positions="rows of features: `.encode(x)`; the layer adds its linear part and x itself",
+    odd="1 column for each weight",
+    differs="frequencies and phases are learned, from a checkpoint: weight_1[:, 0] and bias_1[:, 0]",
+    also="RealMLP",
+    axes="A",
+    example="pf.presets.pbld([[0.25], [0.5]], [[0.0], [3.0]]).encode([1.0, 1.0]).round(4)"
+    " -> array([0.  , 0.99], dtype=float32)",
+)
+def pbld(weight_1: npt.ArrayLike, bias_1: npt.ArrayLike) -> Encoding:
+    """Periodic embeddings with biases, of RealMLP."""
+    rows = TWO_PI * matrix(weight_1, "weight_1", "(features, k)")
+    phases = matrix(bias_1, "bias_1", "(features, k)") / TWO_PI
+    if phases.shape != rows.shape:
+        raise ValueError(f"bias_1 has shape {phases.shape}, but must have that of weight_1, {rows.shape}")
+    return per_axis([cosines(*each) for each in zip(rows, phases, strict=True)], range(len(rows)))
+
+
+@preset(
+    source="scikit-learn/scikit-learn: sklearn/kernel_approximation.py, RBFSampler",
+    frequency="random_weights[:, i]",
+    layout="cosines alone, each with a phase of its own",
+    positions="rows of features: `.encode(x)`",
+    odd="1 column for each column of random_weights",
+    differs="frequencies are random vectors and phases random, from the fitted sampler: random_weights_ and random_offset_;"
+    " all is multiplied by sqrt(2/d)",
+    also="random kitchen sinks of Rahimi and Recht",
+    axes="A",
+    example="pf.presets.rbf_sampler([[0.5, 1.0]], [0.0, 3.0]).encode([0.0]).round(2) -> array([[ 1.  , -0.99]], dtype=float32)",
+)
+def rbf_sampler(random_weights: npt.ArrayLike, random_offset: npt.ArrayLike) -> Encoding:
+    """Random kitchen sinks of scikit-learn."""
+    columns = matrix(random_weights, "random_weights", "(features, k)").T
+    offset = real_array(random_offset, "random_offset")
+    if offset.shape != columns.shape[:1]:
+        raise ValueError(
+            f"random_offset has shape {offset.shape}, but must have one for each of {len(columns)} columns"
+        )
+    return cosines(columns, offset / TWO_PI, math.sqrt(2 / len(columns)))
+
+
+@preset(
+    source="KevinZhoutianyi/FoNE: number_encoders/FNE.py, FNE",
+    frequency="one turn in each number of period_base_list times each power of ten, from frac_digit_len digits behind the"
+    " point to int_digit_len digits before it",
+    layout="from the shortest period: cosine and sine in turn; then zero columns",
+    positions="numbers: `.encode(x)`; the source sets rows of the number 0 to zero",
+    odd="zero columns for all that is left",
+    differs="exact periods, so that digits of whole numbers are exact; cosines come first; computed in float64",
+    also="arXiv:2502.09741, whose periods are the powers of ten: period_base_list=(10,)",
+    by_width=False,
+    example="pf.presets.fone(4, int_digit_len=0, frac_digit_len=0, period_base_list=(2,)).encode(7)"
+    " -> array([-1.,  0.,  0.,  0.], dtype=float32)",
+)
+def fone(
+    embedding_dim: int, *, int_digit_len: int = 5, frac_digit_len: int = 5, period_base_list: Sequence[float] = (2, 5)
+) -> Encoding:
+    """Fourier number embedding (FoNE)."""
+    d = count_of(embedding_dim, "embedding_dim", 1)
+    last, first = count_of(int_digit_len, "int_digit_len", 0), -count_of(frac_digit_len, "frac_digit_len", 0)
+    bases = [Fraction(positive(base, "period_base_list")) for base in period_base_list]
+    turns = {base * Fraction(10) ** digit for base in bases for digit in range(first, last + 1)}
+    periods = sorted(period for period in turns if period < 10 ** (last + 1))
+    if d < 2 * len(periods):
+        raise ValueError(
+            f"embedding_dim={d} leaves no columns for some of {len(periods)} periods; give at least {2 * len(periods)}"
+        )
+    return fitted(fourier_features(periodic(periods), functions=("cos", "sin"), layout="interleaved"), d)
+
+
+@preset(
+    source="facebook/prophet: python/prophet/forecaster.py, fourier_series",
+    frequency="2 pi (i + 1) / (86400 period)",
+    layout="sine and cosine in turn",
+    positions="times, or seconds since 1970: `.encode(dates)`",
+    odd="2 columns for each of series_order frequencies",
+    differs="whole multiples of one frequency, whose period is in days",
+    also="NeuralProphet; statsmodels Fourier (positions times 86400)",
+    example="pf.presets.prophet(7, 1).encode(7 * 86400 // 4) -> array([1., 0.], dtype=float32)",
+)
+def prophet(period: float, series_order: int) -> Encoding:
+    """Seasonal features of Prophet: a year has the period 365.25, a week 7."""
+    n, seconds = count_of(series_order, "series_order", 1), 86400 * Fraction(positive(period, "period"))
+    return fourier_features(periodic([seconds / (i + 1) for i in range(n)]), layout="interleaved")
+
+
+@preset(
+    source="flatironinstitute/nemos: src/nemos/basis/_fourier_basis.py, FourierBasis over one axis",
+    frequency="2 pi (i + 1) / period",
+    layout="a column of ones, cosines, then sines",
+    positions="samples less the lower of their bounds: `.encode(x - low)`, with the period high - low",
+    odd="2 num_frequencies - 1 columns",
+    differs="whole multiples of one frequency, 0 included; cosines come first",
+    example="pf.presets.nemos(2).encode(0.25) -> array([1., 0., 1.], dtype=float32)",
+)
+def nemos(num_frequencies: int, *, period: float = 1.0) -> Encoding:
+    """Fourier basis of NeMoS."""
+    n, turn = count_of(num_frequencies, "num_frequencies", 1), Fraction(positive(period, "period"))
+    parts = [cosines(np.zeros(1), np.zeros(1))]
+    if n > 1:
+        parts.append(fourier_features(periodic([turn / (i + 1) for i in range(n - 1)]), functions=("cos", "sin")))
+    return per_axis(parts, [0] * len(parts))

@@ -1,0 +1,156 @@
+"""Presets of weather, molecules and tables against the programs of their sources: packages, published constants, and what
+their own tests expect."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import posenc_fast as pf
+from posenc_fast import presets
+from support.optional import optional
+
+TWO_PI = 2 * np.pi
+
+
+def test_random_kitchen_sinks_of_scikit_learn(rng):
+    """The package itself, over as many axes as tables have features."""
+    sampler = optional("sklearn.kernel_approximation").RBFSampler(gamma=0.3, n_components=40, random_state=7)
+    x = rng.normal(size=(20, 300))
+    expected = sampler.fit_transform(x)
+    made = presets.rbf_sampler(sampler.random_weights_, sampler.random_offset_)
+    np.testing.assert_allclose(made.encode(x, dtype=np.float64), expected, rtol=0, atol=1e-13)
+
+
+def test_constants_of_alphafold3():
+    """The call of jax that its source says the constants come from, and the first that it prints."""
+    jax = optional("jax")
+    with jax.threefry_partitionable(False):
+        of_weights, of_biases = jax.random.split(jax.random.PRNGKey(42))
+        weights = np.asarray(jax.random.normal(of_weights, [256]))
+        biases = np.asarray(jax.random.uniform(of_biases, [256]))
+    np.testing.assert_allclose(weights[:4], [0.45873642, 0.06516238, -0.07278306, -0.26992258], rtol=0, atol=5e-9)
+    np.testing.assert_allclose(biases[:4], [0.00465965, 0.21738243, 0.22277749, 0.68463874], rtol=0, atol=5e-9)
+    sigma = np.array([0.0004, 1.0, 16.0, 160.0], np.float32)
+    numpy = jax.numpy
+    scaled = (1 / 4) * numpy.log(sigma / 16)
+    expected = numpy.cos(2 * numpy.pi * (scaled[:, None] * weights + biases))
+    made = presets.alphafold3(weights, biases).encode(np.log(sigma / 16))
+    np.testing.assert_allclose(made, expected, rtol=0, atol=1e-5)
+
+
+def test_periodic_embeddings_in_torch(rng):
+    """The module's forward, in float32: a weight for each feature, cosines before sines."""
+    torch = optional("torch")
+    weight, x = torch.from_numpy(rng.normal(size=(3, 5))).float(), torch.from_numpy(rng.normal(size=(7, 3))).float()
+    angles = TWO_PI * weight * x[..., None]
+    expected = torch.cat([torch.cos(angles), torch.sin(angles)], -1)
+    made = presets.plr(weight.numpy()).encode(x.numpy()).reshape(7, 3, 10)
+    np.testing.assert_allclose(made, expected.numpy(), rtol=0, atol=4e-6)
+
+
+def test_aurora_in_torch(rng):
+    """All published ranges, in float64 and rounded at the end, as the source does."""
+    torch = optional("torch")
+    earth = 6378137 / 1000
+    ranges = [
+        (0.01, 720),
+        (0.00010814085263058073, 4 * np.pi * earth * earth),
+        (1 / 60, 504),
+        (2, 504),
+        (0.01, 1e5),
+        (1, 8766),
+    ]
+    for lower, upper in ranges:
+        x = torch.from_numpy(np.exp(rng.uniform(np.log(lower), np.log(upper), size=50)))
+        wavelengths = torch.logspace(np.log10(lower), np.log10(upper), 16, base=10, dtype=torch.float64)
+        product = torch.einsum("i,j->ij", x, TWO_PI / wavelengths)
+        expected = torch.cat((torch.sin(product), torch.cos(product)), dim=-1).float().numpy()
+        made = presets.aurora(32, lower=lower, upper=upper).encode(x.numpy())
+        # products of up to 2 pi upper/lower are off by their last bits
+        np.testing.assert_allclose(made, expected, rtol=0, atol=1e-7 + 1e-14 * upper / lower)
+
+
+class TestGraphCast:
+    """What its own tests expect of the progress of year and day."""
+
+    def test_whole_years_begin_anew(self):
+        """Of 31556925.216 seconds, 125 of which are a whole number."""
+        seconds = np.array([0, 125, 1000, 10**7]) // 125 * 3944615652
+        rows = presets.graphcast().encode(np.stack([seconds, np.zeros(4, int)], -1), dtype=np.float64)
+        assert rows[:, :2].tolist() == [[0, 1]] * 4
+
+    def test_last_second_of_a_year(self):
+        """Of one, and of 42, in which the seconds are missing that the test takes off."""
+        year = 31556925.216
+        seconds = np.array([year - 1, (year - 1) * 42])
+        rows = presets.graphcast().encode(np.stack([seconds, [0.0, 0.0]], -1), dtype=np.float64)
+        progress = np.arctan2(rows[:, 0], rows[:, 1]) / TWO_PI % 1
+        assert ((progress > 0.999) & (progress < 1)).all()
+
+    def test_days_follow_the_longitude(self):
+        """Of midnight at Greenwich and of noon: exact at whole quarters, in any year."""
+        for day in (0, 20000, 10**9):
+            seconds = 86400.0 * day + np.array([0.0, 43200.0, 64800.0, 0.0])
+            longitude = np.array([0.0, 0.0, 90.0, 270.0])
+            rows = presets.graphcast().encode(np.stack([seconds, longitude], -1), dtype=np.float64)
+            assert rows[:, 2:].tolist() == [[0, 1], [0, -1], [0, 1], [-1, 0]]
+
+    def test_progress_in_float32(self, rng):
+        """The program, with its rounding of the progress."""
+        seconds, longitude = rng.integers(0, 2**31, size=200), rng.uniform(0, 360, size=200)
+        year = np.mod(seconds / 86400 / np.float64(365.24219), 1.0).astype(np.float32)
+        offsets = np.deg2rad(longitude) / TWO_PI
+        day = np.mod(np.mod(seconds, 86400) / 86400 + offsets, 1.0).astype(np.float32)
+        columns = [function(part * np.float32(TWO_PI)) for part in (year, day) for function in (np.sin, np.cos)]
+        made = presets.graphcast().encode(np.stack([seconds, longitude], -1))
+        np.testing.assert_allclose(made, np.stack(columns, -1), rtol=0, atol=1e-6)
+
+
+class TestFoNE:
+    def decoded(self, rows):
+        """Digits: the tenths of a turn that each period has passed."""
+        turns = np.arctan2(rows[:, 1::2], rows[:, 0::2]) / TWO_PI % 1
+        return (np.floor(10 * turns + 1e-9) % 10).astype(int)
+
+    def test_digits_of_whole_numbers_are_exact(self, rng):
+        encoding = presets.fone(36, int_digit_len=17, frac_digit_len=0, period_base_list=(10,))
+        numbers = rng.integers(0, 10**17, size=2000)
+        digits = numbers[:, None] // 10 ** np.arange(18) % 10
+        np.testing.assert_array_equal(self.decoded(encoding.encode(numbers, dtype=np.float64)), digits)
+
+    def test_residues_are_whole_turns(self):
+        """A multiple of a period is exactly (1, 0), however large."""
+        encoding = presets.fone(48)
+        rows = encoding.encode(np.array([5 * 10**17, 10**18]))
+        np.testing.assert_array_equal(rows[:, :44], np.tile([1, 0], (2, 22)))
+        assert not rows[:, 44:].any()
+
+
+def test_fields_are_found():
+    for field, name in {
+        "weather": "aurora",
+        "remote sensing": "galileo_months",
+        "molecules": "alphafold3",
+        "graphs": "tgn",
+        "tabular": "plr",
+    }.items():
+        assert name in presets.search(field), field
+    for other, name in {
+        "TGAT": "tgn",
+        "RealMLP": "pbld",
+        "boltz": "alphafold3",
+        "GVP": "structured_transformer",
+    }.items():
+        assert name in presets.search(other), other
+
+
+def test_seasons_of_times(rng):
+    """Prophet's program on its own kind of input."""
+    dates = np.datetime64("2024-01-01T00:00:00") + rng.integers(0, 10**8, size=50).astype("m8[s]")
+    days = dates.astype("M8[ns]").astype(np.int64) // 10**9 / (3600 * 24.0)
+    expected = np.empty((50, 6))
+    for i in range(3):
+        expected[:, 2 * i] = np.sin(days * np.pi * 2 * (i + 1) / 365.25)
+        expected[:, 2 * i + 1] = np.cos(days * np.pi * 2 * (i + 1) / 365.25)
+    np.testing.assert_allclose(presets.prophet(365.25, 3).encode(dates, dtype=np.float64), expected, rtol=0, atol=1e-10)
+    assert pf.presets.prophet(1, 1).encode(np.datetime64("2200-05-05")).tolist() == [0, 1]
