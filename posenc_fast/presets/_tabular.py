@@ -101,7 +101,7 @@ def fone(
     d = count_of(embedding_dim, "embedding_dim", 1)
     last, first = count_of(int_digit_len, "int_digit_len", 0), -count_of(frac_digit_len, "frac_digit_len", 0)
     bases = [Fraction(positive(base, "period_base_list")) for base in period_base_list]
-    turns = {base * Fraction(10) ** digit for base in bases for digit in range(first, last + 1)}
+    turns = {base * Fraction(10**digit, 10**-first) for base in bases for digit in range(last - first + 1)}
     periods = sorted(period for period in turns if period < 10 ** (last + 1))
     if d < 2 * len(periods):
         raise ValueError(
