@@ -13,6 +13,7 @@ from .._numbers import schedule as schedules_of
 from .._numbers.arguments import MOST_AMPLITUDE, check_width
 from .._numbers.arrays import Array, Floats
 from .._numbers.schedule import Periodic, Schedule, Single
+from .._positions.positions import pair
 
 __all__ = ["Partners", "Sinusoids", "Waves"]
 
@@ -170,6 +171,15 @@ class Sinusoids:
             for schedule in self.schedules
         ]
         return np.concatenate([*parts, np.zeros((2, 1))], axis=1)
+
+    def pairs(self) -> Floats:
+        """Return all frequencies in turns as `turns` does, exact periods among them."""
+        values: Floats | None = self._known.get("pairs")
+        if values is None:
+            values = self._known["pairs"] = self.turns(Fraction(1), 1)
+            for period in self.periods():
+                values[:, period.frequency] = pair(1 / period.length)
+        return values
 
     def nonzero(self) -> npt.NDArray[np.bool_]:
         """Return which frequencies are not zero as float64 numbers, and False behind them for the index -1."""

@@ -40,20 +40,24 @@ class _Options(TypedDict, total=False):
     workers: int | None
 
 
-class EncodeOptions(_Options, total=False):
-    """Options of `Encoding.encode`."""
-
+class _PrecisionOptions(_Options, total=False):
     precision: Precision
 
 
-class TableOptions(EncodeOptions, total=False):
+class EncodeOptions(_PrecisionOptions, total=False):
+    """Options of `Encoding.encode`."""
+
+    variance: npt.ArrayLike | None
+
+
+class TableOptions(_PrecisionOptions, total=False):
     """Options of `Encoding.table`."""
 
     start: float
     step: float
 
 
-class TablesOptions(EncodeOptions, total=False):
+class TablesOptions(_PrecisionOptions, total=False):
     """Options of `Rotary.tables`."""
 
     start: float

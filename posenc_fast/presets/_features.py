@@ -48,7 +48,7 @@ def nerf(
     frequency="2^k, k = min_deg .. max_deg - 1",
     layout="sines: for each frequency all axes; then the cosines",
     positions="coordinates; the source has them before the columns: `np.concatenate([x, rows], -1)`;"
-    " integrated_pos_enc multiplies the columns by exp(-frequency^2 variance / 2)",
+    " integrated_pos_enc: `.encode(x, variance=cov)`, of variances or matrices",
     odd="2 columns for each frequency of each axis",
     differs="frequencies ascend; cosines are sines of x + pi/2",
     axes="input_dims",
@@ -66,7 +66,7 @@ def mip_nerf(min_deg: int = 0, max_deg: int = 16, *, input_dims: int = 3) -> Enc
     frequency="omega_0 * 2^i, or omega_0 * linspace(1, 2^(n - 1), n)",
     layout="sines of all frequencies of the first axis, then of the next; then the cosines",
     positions="coordinates; with append_input the source has them behind the columns: `np.concatenate([rows, x], -1)`;"
-    " diag_cov multiplies the columns by exp(-frequency^2 variance / 2)",
+    " diag_cov: `.encode(x, variance=diag_cov)`",
     odd="2 columns for each frequency of each axis",
     differs="frequencies ascend",
     axes="input_dims",
@@ -86,7 +86,8 @@ def pytorch3d(
     frequency="2 pi * 2^linspace(min_freq_exp, max_freq_exp, num_frequencies)",
     layout="sines of all frequencies of the first axis, then of the next; then the cosines",
     positions="coordinates in [0, 1]; with include_input the source has them behind the columns:"
-    " `np.concatenate([rows, x], -1)`",
+    " `np.concatenate([rows, x], -1)`; covs, which the source does not multiply by 2 pi and reads the diagonal of:"
+    " `.encode(x, variance=np.diagonal(covs, 0, -2, -1) / (2 * np.pi) ** 2)`",
     odd="2 columns for each frequency of each axis",
     differs="frequencies ascend; positions are multiplied by 2 pi",
     axes="in_dim",

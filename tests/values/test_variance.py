@@ -1,0 +1,237 @@
+"""Integrated encodings, `encode(positions, variance=...)`: against mpmath, the programs that have them, and what a mean is."""
+
+from __future__ import annotations
+
+import mpmath
+import numpy as np
+import pytest
+
+import posenc_fast as pf
+from posenc_fast import presets
+from support.exact import excess, half_ulp, number
+from support.optional import optional
+
+DENSE = np.random.default_rng(3).normal(size=(7, 3)) * [3.0, 0.1, 40.0]
+ENCODINGS = {
+    "bands": presets.mip_nerf(-2, 7),
+    "dense": pf.fourier_features(DENSE),
+    "random phases": presets.rbf_sampler(DENSE.T, np.linspace(0, 6, 7)),
+    "constant columns": pf.join([pf.fourier_features([0.0, 1.0]), pf.fourier_features([2.5])] * 2, axes=[0, 1, 2, 0]),
+}
+
+
+def exactly(encoding, position, variance):
+    """A row as mpmath numbers: of each column its value and its angle."""
+    frequencies = encoding.frequencies.reshape(encoding.d_model, -1)
+    row = []
+    with mpmath.workprec(400):
+        variance = np.asarray(variance, float)
+        spread = np.array([number(float(v)) for v in variance.flat], object).reshape(variance.shape)
+        for f, phase, amplitude in zip(frequencies, encoding.phases, encoding.amplitudes, strict=True):
+            f = [number(float(each)) for each in f]
+            angle = sum(
+                (number(float(p)) * each for p, each in zip(np.atleast_1d(position), f, strict=True)), mpmath.mpf(0)
+            )
+            if spread.ndim == 2:
+                square = sum(f[a] * spread[a, b] * f[b] for a in range(len(f)) for b in range(len(f)))
+            else:
+                each = np.broadcast_to(spread, len(f))
+                square = sum(v * w * w for v, w in zip(each, f, strict=True))
+            sine = mpmath.sin(angle + 2 * mpmath.pi * number(float(phase)))
+            row.append((sine * number(float(amplitude)) * mpmath.exp(-square / 2), abs(angle)))
+    return row
+
+
+def assert_kept(encoding, positions, variances, **options):
+    """The bounds of the docstring, for each type."""
+    rows = [exactly(encoding, position, variance) for position, variance in zip(positions, variances, strict=True)]
+    for name in ("float64", "float32", "float16"):
+        got = encoding.encode(positions, dtype=name, **options)
+        for row, values, position, variance in zip(got, rows, positions, variances, strict=True):
+            for value, (exact, angle) in zip(row, values, strict=True):
+                bound = abs(exact) * mpmath.mpf(2) ** -50 + mpmath.mpf(2) ** -59 * min(1, angle)
+                # of float64 the subnormals have no bits to be exact with
+                rounding = mpmath.mpf(2) ** -1073 if name == "float64" else half_ulp(exact, name)
+                error = abs(number(float(value)) - exact)
+                assert error <= bound + rounding, (name, position, variance, value, exact)
+
+
+@pytest.mark.usefixtures("backend")
+@pytest.mark.parametrize("name", ENCODINGS)
+def test_bounds(name, rng):
+    encoding = ENCODINGS[name]
+    positions = rng.normal(size=(4, 3)) * 10.0 ** rng.integers(-6, 5, size=(4, 1))
+    sizes = 10.0 ** rng.uniform(-8, 1, size=(4, 1))
+    one = float(sizes[0, 0])
+    assert_kept(encoding, positions, [one] * 4, variance=one)
+    diagonal = sizes * rng.uniform(size=(4, 3))
+    assert_kept(encoding, positions, diagonal, variance=diagonal)
+    root = rng.normal(size=(4, 3, 3)) * np.sqrt(sizes)[..., None]
+    matrices = np.einsum("nab,ncb->nac", root, root)
+    assert_kept(encoding, positions, matrices, variance=matrices)
+
+
+@pytest.mark.usefixtures("backend")
+def test_bounds_over_one_axis(rng):
+    encoding = pf.sinusoidal(24)
+    exact = pf.Encoding(encoding.frequencies, encoding.phases)
+    positions, variances = rng.uniform(-1e4, 1e4, size=8), 10.0 ** rng.uniform(-3, 8, size=8)
+    assert_kept(exact, positions, variances, variance=variances)
+    # a schedule's frequencies are real numbers, nearer than float64 has them
+    np.testing.assert_allclose(
+        encoding.encode(positions, variance=variances, dtype=np.float64),
+        exact.encode(positions, variance=variances, dtype=np.float64),
+        rtol=0,
+        atol=1e-11,
+    )
+
+
+@pytest.mark.usefixtures("backend")
+def test_a_mean_over_a_normal_distribution():
+    """What the factor is: Gauss and Hermite's points and weights make the mean of each column."""
+    encoding, mean, variance = pf.fourier_features([0.3, 1.0, 2.0]), 1.7, 0.5
+    points, weights = np.polynomial.hermite_e.hermegauss(60)
+    columns = encoding.encode(mean + np.sqrt(variance) * points, dtype=np.float64)
+    made = encoding.encode(mean, variance=variance, dtype=np.float64)
+    np.testing.assert_allclose(made, weights @ columns / weights.sum(), rtol=0, atol=1e-13)
+
+
+class TestPrograms:
+    """The formulas of sources that have variances, in float64."""
+
+    x, v = np.random.default_rng(5).uniform(0, 2, size=(2, 9, 3)) * [[[1.0]], [[0.01]]]
+
+    def test_mip_nerf(self):
+        scales = 2.0 ** np.arange(16)
+        y = (self.x[:, None, :] * scales[:, None]).reshape(9, -1)
+        y_var = (self.v[:, None, :] * scales[:, None] ** 2).reshape(9, -1)
+        expected = np.exp(-0.5 * np.tile(y_var, 2)) * np.sin(np.concatenate([y, y + 0.5 * np.pi], axis=-1))
+        made = presets.mip_nerf(0, 16).encode(self.x, variance=self.v, dtype=np.float64)
+        np.testing.assert_allclose(made, expected, rtol=0, atol=1e-11)
+
+    def test_pytorch3d(self):
+        torch = optional("torch")
+        x, diag_cov, frequencies = torch.from_numpy(self.x), torch.from_numpy(self.v), 2.0 ** torch.arange(6)
+        embed = (x[..., None] * frequencies).reshape(9, -1)
+        embed = torch.cat([embed, embed + torch.pi / 2], -1).sin()
+        factor = torch.exp(-0.5 * (diag_cov[..., None] * frequencies**2).reshape(9, -1))
+        made = presets.pytorch3d(6).encode(self.x, variance=self.v, dtype=np.float64)
+        np.testing.assert_allclose(made, (embed * torch.cat([factor] * 2, -1)).numpy(), rtol=0, atol=1e-13)
+
+    def test_nerfstudio(self):
+        """Which multiplies positions by 2 pi, and variances not."""
+        frequencies = 2.0 ** np.linspace(0, 4, 5)
+        scaled = (2 * np.pi * self.x[..., None] * frequencies).reshape(9, -1)
+        spread = (self.v[..., None] * frequencies**2).reshape(9, -1)
+        angles = np.concatenate([scaled, scaled + np.pi / 2], axis=-1)
+        expected = np.exp(-0.5 * np.tile(spread, 2)) * np.sin(angles)
+        variance = self.v / (2 * np.pi) ** 2
+        made = presets.nerfstudio(3, 5, 0.0, 4.0).encode(self.x, variance=variance, dtype=np.float64)
+        np.testing.assert_allclose(made, expected, rtol=0, atol=1e-13)
+
+
+class TestCalls:
+    encoding = ENCODINGS["dense"]
+
+    def test_no_variance(self, rng):
+        x = rng.normal(size=(5, 4, 3))
+        got = self.encoding.encode(x, variance=np.zeros((5, 4, 3)), dtype=np.float64)
+        np.testing.assert_array_equal(got, self.encoding.encode(x, dtype=np.float64))
+
+    def test_ways_to_say_the_same(self, rng):
+        x = rng.normal(size=(5, 4, 3))
+        one = self.encoding.encode(x, variance=0.01)
+        for variance in (
+            np.full((5, 4, 3), 0.01),
+            np.full((1, 1, 3), 0.01),
+            np.broadcast_to(0.01 * np.eye(3), (5, 4, 3, 3)),
+        ):
+            np.testing.assert_array_equal(self.encoding.encode(x, variance=variance), one)
+
+    def test_rows_stand_alone(self, rng):
+        """The bits of a row depend on no other row, memory layout or thread."""
+        x, v = rng.normal(size=(20000, 3)), rng.uniform(size=(20000, 3))
+        encoding = presets.mip_nerf(0, 12)
+        whole = encoding.encode(x, variance=v, workers=2)
+        np.testing.assert_array_equal(whole[7000:7003], encoding.encode(x[7000:7003], variance=v[7000:7003]))
+        out = np.empty((20000, 80), np.float32)[:, 3 : 3 + encoding.d_model]
+        assert encoding.encode(np.asfortranarray(x), variance=v, out=out) is out
+        np.testing.assert_array_equal(out, whole)
+
+    def test_same_bits_everywhere(self, rng):
+        x, v = rng.normal(size=(50, 3)), rng.uniform(size=(50, 3))
+        made = []
+        for backend, level in [("python", None), *(("cython", each) for each in pf.isa_levels())]:
+            with pf.use_backend(backend, level):
+                made.append(
+                    [self.encoding.encode(x, variance=v, dtype=name) for name in ("float64", "float32", "float16")]
+                )
+        for other in made[1:]:
+            for one, two in zip(made[0], other, strict=True):
+                np.testing.assert_array_equal(one, two)
+
+    def test_bfloat16(self, rng):
+        """Rounded once: of the float64 value."""
+        ml_dtypes = optional("ml_dtypes")
+        x, v = rng.normal(size=(200, 3)), rng.uniform(size=(200, 3))
+        exact = self.encoding.encode(x, variance=v, dtype=np.float64)
+        got = self.encoding.encode(x, variance=v, dtype=ml_dtypes.bfloat16)
+        for value, wanted in zip(got.ravel(), exact.ravel(), strict=True):
+            assert excess(float(value), mpmath.mpf(float(wanted)), "bfloat16") <= 1e-10
+
+    def test_variance_in_the_memory_of_out(self):
+        encoding = pf.fourier_features([1.0], functions=("sin",))
+        memory = np.array([[0.5], [0.25]])
+        expected = encoding.encode([1.0, 2.0], variance=[0.5, 0.25], dtype=np.float64)
+        encoding.encode([1.0, 2.0], variance=memory[:, 0], out=memory)
+        np.testing.assert_array_equal(memory, expected)
+
+    def test_missing_positions(self):
+        got = pf.sinusoidal(4).encode([0.0, np.nan, None], variance=[1.0, 1.0, 2.0])
+        assert np.isnan(got[1:]).all()
+        assert not np.isnan(got[0]).any()
+
+    def test_times(self):
+        """In seconds squared, whatever their unit; exact periods too."""
+        clock = pf.fourier_features(pf.periodic(["1D", "7D"]))
+        hour = 3600.0
+        rows = clock.encode(
+            np.array(["2026-01-01T00:00", "2026-01-02T06:00"], "M8[m]"), variance=hour**2, dtype=np.float64
+        )
+        factor = np.exp(-((2 * np.pi / (24 * np.array([1, 7]))) ** 2) / 2)
+        np.testing.assert_allclose(rows[1, 0], factor[0], rtol=1e-14)
+        assert rows[0, 0] == 0
+        np.testing.assert_allclose(rows[0, 2:], factor * [1, clock.encode(0 * 86400 + 20454 * 86400)[3]], rtol=1e-6)
+
+    def test_no_rows(self):
+        assert self.encoding.encode(np.empty((0, 3)), variance=np.empty((0, 3))).shape == (0, 14)
+
+    @pytest.mark.parametrize(
+        ("variance", "error", "words"),
+        [
+            (-1.0, ValueError, "variance must be from 0 to 2\\*\\*400, not -1.0"),
+            ([[1.0, 1.0, -2.0]] * 5, ValueError, "variance must be from 0 .* not -2.0"),
+            (2.0**401, ValueError, "variance must be from 0"),
+            (np.full((5, 3, 3), -np.eye(3)), ValueError, "variance must be from 0"),
+            (np.nan, ValueError, "variance must be finite"),
+            ("wide", TypeError, "variance must be real numbers"),
+            (
+                np.ones(5),
+                ValueError,
+                r"variance has shape \(5,\), but must be one number, or have shape \(5, 3\), or \(5, 3, 3\)",
+            ),
+            (np.ones((4, 3)), ValueError, r"variance has shape \(4, 3\)"),
+            (np.ones((5, 3, 4)), ValueError, r"variance has shape \(5, 3, 4\)"),
+            (np.eye(3), ValueError, r"variance has shape \(3, 3\)"),
+        ],
+        ids=str,
+    )
+    def test_bad_variances(self, variance, error, words):
+        out = np.full((5, 14), 7.0, np.float32)
+        with pytest.raises(error, match=words):
+            self.encoding.encode(np.ones((5, 3)), variance=variance, out=out)
+        assert (out == 7).all()
+
+    def test_frequencies_beyond_squares(self):
+        with pytest.raises(ValueError, match=r"variance needs frequencies of at most 2\*\*400 turns"):
+            pf.fourier_features([1e200]).encode(1.0, variance=1.0)
