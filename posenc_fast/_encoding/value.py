@@ -42,6 +42,7 @@ from .rows import (
     table_at_once,
 )
 from .sinusoids import Partners, Sinusoids
+from .windows import coarse_to_fine
 
 if TYPE_CHECKING:
     from .._numbers.signatures import Out
@@ -582,6 +583,42 @@ class Encoding:
         np.float64(4.0)
         """
         return _algebra.similarity(self._plans, self._partners("similarity"), offsets)
+
+    def coarse_to_fine(self, alpha: float) -> Floats:
+        """Return amplitudes that let the frequencies in one after another, for training that begins with the slowest.
+
+        Parameters
+        ----------
+        alpha : float
+            How many frequencies are in: the next one is as far as its fraction says. 0 leaves them all out, their
+            number lets all in.
+
+        Returns
+        -------
+        ndarray of float64, shape (d_model,)
+            `amplitudes`, times ``(1 - cos(pi * clip(alpha - k, 0, 1))) / 2`` for the k-th of the different frequencies
+            (lengths, where there are several axes), from the slowest. Constant columns are always in.
+
+        Raises
+        ------
+        TypeError, ValueError
+            When alpha is no finite number.
+
+        Notes
+        -----
+        BARF (Lin et al. 2021, arXiv:2104.06405) with ``alpha = (progress - start) / (end - start) * n``, and Nerfies
+        (Park et al. 2021, arXiv:2011.12948) with its alpha less min_freq_log2, where frequencies double from band to
+        band. Give the amplitudes to another Encoding, or multiply the rows by them.
+
+        Examples
+        --------
+        >>> import posenc_fast as pf
+        >>> bands = pf.presets.nerf(3, input_dims=1)
+        >>> bands.coarse_to_fine(1.5).round(4)
+        array([1. , 1. , 0.5, 0.5, 0. , 0. ])
+        >>> now = pf.Encoding(bands.frequencies, bands.phases, bands.coarse_to_fine(1.5))
+        """
+        return coarse_to_fine(self._sinusoids, real(alpha, "alpha"))
 
     def locate(
         self, encoded: npt.ArrayLike, *, low: float | None = None, high: float | None = None

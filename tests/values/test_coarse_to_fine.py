@@ -1,0 +1,58 @@
+"""Amplitudes that let frequencies in one by one: against the programs of BARF and Nerfies."""
+
+from __future__ import annotations
+
+import mpmath
+import numpy as np
+import pytest
+
+import posenc_fast as pf
+from posenc_fast import presets
+
+ALPHAS = (-1.0, 0.0, 0.25, 1.0, 1.5, 2.999, 9.99, 10.0, 47.0)
+
+
+@pytest.mark.parametrize("alpha", ALPHAS)
+def test_barf(alpha, rng):
+    """Its encoding has sines and cosines of each axis, frequencies last; and pi."""
+    n, x = 10, rng.normal(size=(4, 3))
+    spectrum = x[..., None] * 2.0 ** np.arange(n) * np.pi
+    rows = np.stack([np.sin(spectrum), np.cos(spectrum)], axis=-2)
+    weight = (1 - np.cos(np.clip(alpha - np.arange(n), 0, 1) * np.pi)) / 2
+    encoding = presets.tiny_cuda_nn(n)
+    now = pf.Encoding(encoding.frequencies, encoding.phases, encoding.coarse_to_fine(alpha))
+    made = now.encode(x, dtype=np.float64).reshape(4, 3, n, 2).swapaxes(2, 3)
+    np.testing.assert_allclose(made, rows * weight, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("alpha", ALPHAS)
+def test_nerfies(alpha):
+    """Whose bands have a lowest exponent, which is taken off alpha, and whose sines are of one frequency all axes."""
+    low, n = 2, 5
+    bands = np.linspace(low, low + n - 1, n)
+    window = 0.5 * (1 + np.cos(np.pi * np.clip(alpha - bands, 0.0, 1.0) + np.pi))
+    made = presets.mip_nerf(low, low + n).coarse_to_fine(alpha - low)
+    np.testing.assert_allclose(made.reshape(2, n, 3), np.broadcast_to(window[:, None], (2, n, 3)), rtol=0, atol=1e-15)
+
+
+@pytest.mark.parametrize("alpha", [1e-300, 1e-9, 0.1, 1 / 3, 0.999999999, 1 - 2**-53])
+def test_rounded_once(alpha):
+    """A square of a sine, where one less a cosine has no digits left."""
+    with mpmath.workprec(300):
+        exact = mpmath.sin(mpmath.pi * mpmath.mpf(alpha) / 2) ** 2
+    assert pf.fourier_features([3.0]).coarse_to_fine(alpha).tolist() == [float(exact)] * 2
+
+
+def test_bands_are_different_frequencies():
+    encoding = pf.fourier_features([4.0, -1.0, 0.0, 4.0, 2.0], functions=("cos",), scale=-0.5)
+    assert encoding.coarse_to_fine(1.5).tolist() == [-0.0, -0.5, -0.5, -0.0, -0.25]
+    # three directions of one length are one band, and so are both columns of a wave
+    theory = presets.space2vec_theory(4)
+    assert theory.coarse_to_fine(2).tolist() == [0.0] * 12 + [1.0] * 12
+    assert pf.Encoding([0.0, 0.0]).coarse_to_fine(0).tolist() == [1, 1]
+
+
+@pytest.mark.parametrize(("alpha", "error"), [("1", TypeError), (np.nan, ValueError), (np.inf, ValueError)])
+def test_bad_alpha(alpha, error):
+    with pytest.raises(error, match="alpha must be a"):
+        pf.sinusoidal(4).coarse_to_fine(alpha)
