@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from .._numbers.arrays import Array
+from .._rotary.metadata import open_gguf
 from .arrays import as_bfloat16, header_of, named, open_archive, read_array
 
 __all__ = ["Tensor", "config_in", "open_files", "read_json"]
@@ -132,15 +133,7 @@ def _tensors(path: str, stack: contextlib.ExitStack) -> Iterator[Tensor]:
 
 
 def _gguf(path: str) -> Iterator[Tensor]:
-    try:
-        import gguf
-    except ImportError:
-        raise ImportError(f"{path}: GGUF needs the package gguf: pip install 'posenc-fast[gguf]'") from None
-    try:
-        reader = gguf.GGUFReader(path)
-    except Exception as error:  # noqa: BLE001 - its reader trusts the file, and may fail in any way
-        raise ValueError(f"{path} cannot be read as GGUF: {type(error).__name__}: {error}") from None
-    for tensor in reader.tensors:
+    for tensor in open_gguf(path).tensors:
         # those of blocks of integers hold no frequencies and no tables
         if tensor.tensor_type.name in ("F64", "F32", "F16", "BF16"):
             shape = tuple(reversed([int(n) for n in tensor.shape]))

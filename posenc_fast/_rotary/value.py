@@ -237,6 +237,57 @@ class Rotary:
         arguments = _rotary_config.arguments_of(config, layer, layer_type, layout, seq_len)
         return None if arguments is None else cls(**arguments)
 
+    @classmethod
+    def from_gguf(cls, source: Any, *, layer: int | None = None, seq_len: int | None = None) -> Self | None:
+        """Return the rotary encoding of a GGUF file, as llama.cpp computes it.
+
+        Parameters
+        ----------
+        source : path or mapping
+            A file, of which the package gguf reads the header and the tensors rope_freqs, rope_factors_short and
+            rope_factors_long; or its metadata by name, and those tensors as "rope_freqs.weight" and so on.
+        layer : int, optional
+            Index of a layer, where layers differ.
+        seq_len : int, optional
+            Length of the sequence; must be given where there are two lists of factors (longrope).
+
+        Returns
+        -------
+        Rotary or None
+            None where the layer has no rotary encoding.
+
+        Raises
+        ------
+        TypeError, ValueError, OSError, ImportError
+            When the file cannot be read or lacks something; when its architecture is not known, has no rotary encoding,
+            or has a key that llama.cpp does not read for it.
+
+        Notes
+        -----
+        The layout is for the rows of queries and keys in the file, which are not always those of a Hugging Face model:
+        converters permute them where llama.cpp turns values side by side and transformers does not, such as Llama's.
+        Frequencies that ``rope_freqs`` divides have it as the factors of the scaling longrope. Numbers are those of the
+        file, most of them float32. Pairs of Qwen3-VL that no section counts read the first axis, as the model has it;
+        llama.cpp turns them by its fourth, which is 0 in texts.
+
+        References
+        ----------
+        ggml-org/llama.cpp: llama_model_rope_type, llama_context and ggml's rope_yarn.
+
+        Examples
+        --------
+        >>> import posenc_fast as pf
+        >>> metadata = {"general.architecture": "qwen2", "qwen2.attention.head_count": 28,
+        ...             "qwen2.embedding_length": 3584, "qwen2.rope.freq_base": 1000000.0}
+        >>> pf.Rotary.from_gguf(metadata)
+        Rotary(128, base=1000000.0)
+        """
+        # the table of architectures is for few programs
+        from . import metadata
+
+        arguments = metadata.arguments_of(source, layer, seq_len)
+        return None if arguments is None else cls(**arguments)
+
     # ---- the value --------------------------------------------------------------------------------------------------
 
     def __setattr__(self, name: str, value: object) -> None:

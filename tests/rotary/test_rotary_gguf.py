@@ -1,0 +1,337 @@
+"""`Rotary.from_gguf`: metadata and files against ggml's formulas, written out anew, and against packages that read GGUF."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import posenc_fast as pf
+from support.optional import optional
+
+read = pf.Rotary.from_gguf
+
+
+def file_of(architecture, /, **keys):
+    """Return metadata; a dot in a key is written as two underscores."""
+    return {"general.architecture": architecture} | {
+        f"{architecture}.{key.replace('__', '.')}": value for key, value in keys.items()
+    }
+
+
+def with_heads(architecture, dim=128, **keys):
+    return file_of(architecture, embedding_length=32 * dim, attention__head_count=32, block_count=48, **keys)
+
+
+def ggml(x, positions, neox, dims, base, scale=1.0, original=0, yarn=False, factors=None, attention=1.0):
+    """Turn rows of heads as ggml_rope_ext does, in float64. scale: what positions are multiplied by."""
+    pairs = dims // 2
+    i = np.arange(pairs)
+    extrapolated = positions[:, None] * base ** (-2.0 * i / dims) / (1 if factors is None else np.asarray(factors))
+    angles = scale * extrapolated
+    if yarn:
+
+        def corrected(turns):
+            return dims * math.log(original / (turns * 2 * math.pi)) / (2 * math.log(base))
+
+        low, high = max(0, math.floor(corrected(32))), min(dims - 1, math.ceil(corrected(1)))
+        ramp = 1 - np.clip((i - low) / max(0.001, high - low), 0, 1)
+        angles = angles * (1 - ramp) + extrapolated * ramp
+        attention *= 1 + 0.1 * math.log(1 / scale)
+    cos, sin = attention * np.cos(angles), attention * np.sin(angles)
+    first, second = (i, i + pairs) if neox else (2 * i, 2 * i + 1)
+    turned = x.copy()
+    turned[:, first] = x[:, first] * cos - x[:, second] * sin
+    turned[:, second] = x[:, first] * sin + x[:, second] * cos
+    return turned
+
+
+DIVISORS = np.linspace(1, 8, 64, dtype=np.float32)
+SHORT, LONG = np.linspace(1, 1.5, 48, dtype=np.float32), np.linspace(1, 60, 48, dtype=np.float32)
+GEMMA3 = with_heads(
+    "gemma3", 256, attention__sliding_window=1024, rope__freq_base=1e6, rope__scaling__type="linear",
+    rope__scaling__factor=8.0,
+)  # fmt: skip
+PHI3 = with_heads(
+    "phi3", rope__dimension_count=96, context_length=131072, rope__scaling__original_context_length=4096,
+    rope__scaling__attn_factor=1.25,
+) | {"rope_factors_short.weight": SHORT, "rope_factors_long.weight": LONG}  # fmt: skip
+DEEPSEEK = file_of(
+    "deepseek2", attention__key_length=576, attention__kv_lora_rank=512, rope__dimension_count=64,
+    rope__scaling__type="yarn", rope__scaling__factor=40.0, rope__scaling__original_context_length=4096,
+    rope__scaling__yarn_log_multiplier=float(np.float32(0.0707)),
+)  # fmt: skip
+GPT_OSS = with_heads(
+    "gpt-oss", 64, rope__freq_base=150000.0, rope__scaling__type="yarn", rope__scaling__factor=32.0,
+    rope__scaling__original_context_length=4096, attention__sliding_window=128,
+)  # fmt: skip
+OLMO3 = with_heads(
+    "olmo2", rope__freq_base=5e5, rope__scaling__type="yarn", rope__scaling__factor=8.0,
+    rope__scaling__original_context_length=8192, attention__sliding_window=4096,
+)  # fmt: skip
+GEMMA4 = file_of(
+    "gemma4", attention__key_length=512, attention__key_length_swa=256, rope__dimension_count=512,
+    rope__dimension_count_swa=256, rope__freq_base=1e6, rope__freq_base_swa=1e4, attention__sliding_window=512,
+    attention__sliding_window_pattern=[True, True, False],
+) | {"rope_freqs.weight": np.where(np.arange(256) < 64, 1, 1e30)}  # fmt: skip
+# metadata, arguments of from_gguf, width of heads, arguments of ggml
+CASES = {
+    "llama": (with_heads("llama", rope__dimension_count=128, rope__freq_base=5e5), {}, 128, (False, 128, 5e5)),
+    "llama-3.1": (
+        with_heads("llama", rope__freq_base=5e5) | {"rope_freqs.weight": DIVISORS},
+        {},
+        128,
+        (False, 128, 5e5, 1.0, 0, False, DIVISORS),
+    ),
+    "qwen2": (with_heads("qwen2", rope__freq_base=1e6), {}, 128, (True, 128, 1e6)),
+    "no-base": (with_heads("qwen2"), {}, 128, (True, 128, 1e4)),
+    "phi2, a part": (with_heads("phi2", 80, rope__dimension_count=32), {}, 80, (True, 32, 1e4)),
+    "linear": (with_heads("llama", rope__scaling__factor=4.0), {}, 128, (False, 128, 1e4, 0.25)),
+    "linear, the old name": (with_heads("llama", rope__scale_linear=4.0), {}, 128, (False, 128, 1e4, 0.25)),
+    "none": (with_heads("llama", rope__scaling__factor=4.0, rope__scaling__type="none"), {}, 128, (False, 128, 1e4)),
+    "linear with a factor of cosines": (
+        with_heads("qwen2", rope__scaling__factor=4.0, rope__scaling__attn_factor=1.5),
+        {},
+        128,
+        (True, 128, 1e4, 0.25, 0, False, None, 1.5),
+    ),
+    "deepseek2": (DEEPSEEK, {}, 64, (False, 64, 1e4, 1 / 40, 4096, True, None, 1 / (1 + 0.1 * math.log(40)))),
+    "gpt-oss": (GPT_OSS, {}, 64, (True, 64, 150000.0, 1 / 32, 4096, True)),
+    "gpt-oss, a layer": (GPT_OSS, {"layer": 0}, 64, (True, 64, 150000.0, 1 / 32, 4096, True)),
+    "yarn with a factor of cosines": (
+        with_heads(
+            "qwen3", rope__scaling__type="yarn", rope__scaling__factor=4.0, rope__scaling__attn_factor=0.5,
+            context_length=32768,
+        ),
+        {},
+        128,
+        (True, 128, 1e4, 1 / 4, 32768, True, None, 0.5),
+    ),
+    "phi3, short": (PHI3, {"seq_len": 4096}, 128, (True, 96, 1e4, 1.0, 0, False, SHORT, 1.25)),
+    "phi3, long": (PHI3, {"seq_len": 4097}, 128, (True, 96, 1e4, 1.0, 0, False, LONG, 1.25)),
+    "gemma3, sliding": (GEMMA3, {"layer": 4}, 256, (True, 256, 1e4)),
+    "gemma3, full": (GEMMA3, {"layer": 5}, 256, (True, 256, 1e6, 0.125)),
+    "gemma3, a base of its own": (
+        GEMMA3 | {"gemma3.rope.freq_base_swa": 2e4}, {"layer": 0}, 256, (True, 256, 2e4),
+    ),
+    "gemma4, sliding": (GEMMA4, {"layer": 1}, 256, (True, 256, 1e4)),
+    "gemma4, full": (
+        GEMMA4, {"layer": 2}, 512, (True, 512, 1e6, 1.0, 0, False, GEMMA4["rope_freqs.weight"]),
+    ),
+    "olmo3, sliding": (OLMO3, {"layer": 2}, 128, (True, 128, 5e5)),
+    "olmo3, full": (OLMO3, {"layer": 3}, 128, (True, 128, 5e5, 1 / 8, 8192, True)),
+    "modern-bert, the first": (
+        with_heads("modern-bert", 64, rope__freq_base=160000.0, attention__sliding_window=128),
+        {"layer": 0},
+        64,
+        (True, 64, 160000.0),
+    ),
+    "modern-bert, the second": (
+        with_heads("modern-bert", 64, rope__freq_base=160000.0, attention__sliding_window=128),
+        {"layer": 1},
+        64,
+        (True, 64, 1e4),
+    ),
+    "exaone4, small": (with_heads("exaone4", rope__freq_base=1e6), {"layer": 3}, 128, (True, 128, 1e6)),
+    "glm4, no sections": (with_heads("glm4", rope__dimension_count=64), {}, 128, (False, 64, 1e4)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_turns_as_ggml_does(name):
+    metadata, arguments, head, program = CASES[name]
+    rotary = read(metadata, **arguments)
+    assert rotary.head_dim == head
+    x = np.random.default_rng(7).normal(size=(40, head))
+    positions = np.arange(40.0) * 97
+    np.testing.assert_allclose(rotary.apply(x, positions=positions), ggml(x, positions, *program), atol=1e-11)
+
+
+@pytest.mark.parametrize(
+    ("metadata", "layers"),
+    [
+        (with_heads("smollm3"), [True, True, True, False] * 2),
+        (with_heads("llama4"), [True, True, True, False] * 2),
+        (with_heads("cohere2", attention__sliding_window=4096), [True, True, True, False] * 2),
+        (
+            with_heads("exaone4", attention__sliding_window=4096) | {"exaone4.block_count": 64},
+            [True, True, True, False],
+        ),
+        (with_heads("lfm2", attention__head_count_kv=[0, 8, 0, 8]), [False, True, False, True]),
+        (with_heads("qwen3next"), [False, False, False, True]),
+        (with_heads("granite", rope__scaling__finetuned=False), [False]),
+        (with_heads("granite", rope__scaling__finetuned=True), [True]),
+    ],
+    ids=lambda one: one["general.architecture"] if isinstance(one, dict) else "",
+)
+def test_layers_that_stay(metadata, layers):
+    assert [read(metadata, layer=i) is not None for i in range(len(layers))] == layers
+    # without a layer it is that of those that turn
+    assert (read(metadata) is not None) == any(layers)
+
+
+@pytest.mark.parametrize(
+    ("architecture", "sections", "axes"),
+    [
+        ("qwen2vl", [16, 24, 24, 0], [0] * 16 + [1] * 24 + [2] * 24),
+        ("qwen2vl", [16, 24, 24], [0] * 16 + [1] * 24 + [2] * 24),
+        ("glm4", [24, 20, 20, 0], [0] * 24 + [1] * 20 + [2] * 20),
+        ("qwen3vl", [24, 20, 20, 0], [0, 1, 2] * 20 + [0] * 4),
+    ],
+)
+def test_sections(architecture, sections, axes):
+    rotary = read(with_heads(architecture, rope__dimension_sections=sections))
+    assert rotary == pf.Rotary(128, sections=axes)
+
+
+@pytest.mark.parametrize(
+    ("layout", "architectures"),
+    [
+        # as llama.cpp's llama_model_rope_type has them
+        (
+            "interleaved",
+            "llama llama4 command-r olmo minicpm granite chatglm mistral3 ernie4_5 arcee smollm3 internlm2",
+        ),
+        ("half", "qwen2 qwen3 qwen3moe gemma gemma2 phi2 phi3 olmo2 falcon stablelm gptneox starcoder2 lfm2 bitnet"),
+    ],
+)
+def test_layouts(layout, architectures):
+    for architecture in architectures.split():
+        assert read(with_heads(architecture)).layout == layout, architecture
+
+
+@pytest.mark.parametrize("architecture", ["gpt2", "bloom", "mpt", "bert", "t5", "mamba", "rwkv7", "nemotron_h"])
+def test_architectures_without(architecture):
+    with pytest.raises(ValueError, match=r"no rotary encoding in llama\.cpp"):
+        read(with_heads(architecture))
+
+
+# ---- files, and other programs that read them -----------------------------------------------------------------------------
+
+
+def written(path, architecture, tensors=(), **keys):
+    """Write a file by the package's own methods for keys."""
+    gguf = optional("gguf")
+    writer = gguf.GGUFWriter(path, architecture)
+    writer.add_block_count(2)
+    writer.add_token_list(["a", "b"])
+    for key, value in keys.items():
+        getattr(writer, f"add_{key}")(value)
+    for name, values in tensors:
+        writer.add_tensor(name, values)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return path
+
+
+def test_files(tmp_path):
+    gguf = optional("gguf")
+    path = written(
+        tmp_path / "model.gguf", "llama", [("rope_freqs.weight", DIVISORS)], embedding_length=4096, head_count=32,
+        rope_dimension_count=128, rope_freq_base=5e5, context_length=131072,
+    )  # fmt: skip
+    metadata = with_heads("llama", rope__freq_base=5e5, context_length=131072) | {"rope_freqs.weight": DIVISORS}
+    assert read(path) == read(str(path)) == read(metadata)
+    yarn = written(
+        tmp_path / "yarn.gguf", "qwen3", key_length=128, rope_freq_base=1e6, rope_scaling_factor=4.0,
+        rope_scaling_type=gguf.RopeScalingType.YARN, rope_scaling_orig_ctx_len=32768,
+    )  # fmt: skip
+    scaling = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32768}
+    assert read(yarn) == pf.Rotary(128, base=1e6, scaling=scaling)
+    sections = written(
+        tmp_path / "sections.gguf", "qwen2vl", key_length=128, rope_freq_base=1e6,
+        rope_dimension_sections=[16, 24, 24, 0],
+    )  # fmt: skip
+    assert read(sections) == pf.Rotary(128, base=1e6, sections=[16, 24, 24])
+
+
+@pytest.mark.parametrize(
+    ("architecture", "keys"),
+    [
+        ("llama", {"rope_dimension_count": 128, "rope_freq_base": 5e5}),
+        ("qwen2", {"rope_freq_base": 1e6}),
+        ("qwen3", {"rope_freq_base": 1e6, "key_length": 128}),
+    ],
+)
+def test_what_transformers_reads(architecture, keys, tmp_path):
+    optional("gguf")
+    utilities = optional("transformers.modeling_gguf_pytorch_utils")
+    path = written(tmp_path / "model.gguf", architecture, embedding_length=4096, head_count=32, **keys)
+    config = utilities.load_gguf_checkpoint(str(path))["config"]
+    rotary, theirs = read(path), pf.Rotary.from_config(config)
+    np.testing.assert_array_equal(rotary.frequencies, theirs.frequencies)
+    # transformers permutes the weights of a llama when it reads them
+    assert (rotary.layout, theirs.layout) == ("interleaved" if architecture == "llama" else "half", "half")
+
+
+# ---- bad input ------------------------------------------------------------------------------------------------------------
+
+
+REFUSED = {
+    "nothing": ({}, {}, "general.architecture"),
+    "unknown": (file_of("qwen9"), {}, "'qwen9' is not known; is '.*' meant"),
+    "no width": (file_of("llama"), {}, "lacks 'llama.embedding_length'"),
+    "a part of a whole": (with_heads("llama", rope__dimension_count=64), {}, "dimension_count'.=64"),
+    "more than a head": (with_heads("qwen2", rope__dimension_count=256), {}, "more than the 128 values"),
+    "an odd width": (with_heads("qwen2", rope__dimension_count=63), {}, "odd"),
+    "scaling": (with_heads("llama", rope__scaling__type="dynamic"), {}, "'dynamic' is none of"),
+    "no length": (PHI3, {}, "give seq_len="),
+    "no factors": (with_heads("phi3", rope__scaling__type="longrope"), {}, "needs rope_factors_short"),
+    "one list": ({k: v for k, v in PHI3.items() if "long.weight" not in k}, {"seq_len": 1}, "go together"),
+    "factors of another width": (
+        with_heads("llama", 64) | {"rope_freqs.weight": DIVISORS},
+        {},
+        "has 64 numbers, one for each of 32 pairs",
+    ),
+    "divided twice": (
+        with_heads("llama", rope__scaling__factor=2.0) | {"rope_freqs.weight": DIVISORS},
+        {},
+        "exclude each other",
+    ),
+    "two kinds of layers": (GEMMA3, {}, "give layer="),
+    "windows of unknown layers": (with_heads("qwen2", rope__freq_base_swa=1e6), {}, "it is not known which layers"),
+    "no pattern": (
+        {key: value for key, value in GEMMA4.items() if not key.endswith("pattern")},
+        {"layer": 0},
+        "sliding_window_pattern'. is missing",
+    ),
+    "a layer too many": (with_heads("llama"), {"layer": 48}, "layer=48 is too large"),
+    "a negative layer": (with_heads("llama"), {"layer": -1}, "layer"),
+    "sections that do not fit": (
+        with_heads("qwen2vl", rope__dimension_sections=[16, 24, 16, 0]),
+        {},
+        "add up to 64 pairs",
+    ),
+    "no sections": (with_heads("qwen2vl"), {}, "dimension_sections'. is missing"),
+    "sections that nobody reads": (with_heads("llama", rope__dimension_sections=[32, 16, 16]), {}, "is not read"),
+    "a multiplier of unknown meaning": (
+        GPT_OSS | {"gpt-oss.rope.scaling.yarn_log_multiplier": 0.1},
+        {},
+        "no known meaning",
+    ),
+    "turns that nobody reads": (GPT_OSS | {"gpt-oss.rope.scaling.yarn_beta_fast": 8.0}, {}, "not read by llama.cpp"),
+    "ALiBi": (with_heads("baichuan") | {"baichuan.block_count": 40}, {}, "ALiBi"),
+    "other widths of layers": (with_heads("deci", attention__key_length=[64, 128]), {}, "give layer="),
+    "a base of text": (with_heads("llama", rope__freq_base="big"), {}, "rope.freq_base"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused(name):
+    metadata, arguments, words = REFUSED[name]
+    with pytest.raises((TypeError, ValueError), match=words):
+        read(metadata, **arguments)
+
+
+def test_files_that_are_none(tmp_path):
+    optional("gguf")
+    with pytest.raises(FileNotFoundError, match=r"nowhere\.gguf"):
+        read(tmp_path / "nowhere.gguf")
+    (tmp_path / "cut.gguf").write_bytes(b"GGUF" + bytes(8))
+    with pytest.raises(ValueError, match=r"cut\.gguf cannot be read as GGUF"):
+        read(tmp_path / "cut.gguf")
+    with pytest.raises(TypeError, match="source must be the path"):
+        read(3)
