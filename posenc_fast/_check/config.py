@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from .._rotary.config import table
+from .._rotary.config import others, table
+from .._rotary.config.part import SPELLINGS
 from .._rotary.value import Rotary
 
 __all__ = ["Expected", "expected_of"]
@@ -68,7 +69,8 @@ def expected_of(config: Any) -> Expected:
         rotaries |= dict.fromkeys(some)
         lengths += [_length(part)] if some else []
         complete &= bool(some) or model in table.names("without") or "no rotary encoding" in why
-        words.append((f"{where} ({model})" if model else where, "; ".join(map(repr, some)) or why))
+        kind = _form(part) or model
+        words.append((f"{where} ({kind})" if kind else where, "; ".join(map(repr, some)) or why))
     known = [length for length in lengths if length is not None]
     return Expected(tuple(rotaries), max(known, default=None), complete, len(parts) == 1, tuple(words))
 
@@ -96,7 +98,8 @@ def _type_of(part: Mapping[str, Any], key: str, whole: str) -> str:
 def _rotaries(part: Mapping[str, Any]) -> tuple[tuple[Rotary, ...], str]:
     """Return the encodings of all kinds of layers and all lengths of sequences, or why there are none."""
     model = str(part.get("model_type") or "")
-    if not (part.get("architectures") or {model} & {*table.types(), *table.parts(), *table.names("without")}):
+    known = {*table.types(), *table.parts(), *table.names("without")}
+    if not (part.get("architectures") or model in known or _form(part)):
         return (), "a type of model that is not known" if model else "no model_type"
     first, why = _read(part, {})
     if not first and "no rotary encoding" in why:
@@ -106,6 +109,14 @@ def _rotaries(part: Mapping[str, Any]) -> tuple[tuple[Rotary, ...], str]:
         some, _ = _read(part, options)
         rotaries |= dict.fromkeys(some)
     return tuple(rotaries), why
+
+
+def _form(part: Mapping[str, Any]) -> str:
+    """Return the name of the form of a config that is not Hugging Face's."""
+    try:
+        return others.NAMES.get(others.form_of(part), "")
+    except ValueError:
+        return ""
 
 
 def _read(part: Mapping[str, Any], options: dict[str, Any]) -> tuple[tuple[Rotary, ...], str]:
@@ -152,7 +163,7 @@ def _groups(model: str) -> tuple[str, ...]:
 
 
 def _depth(part: Mapping[str, Any]) -> int:
-    depth = part.get("num_hidden_layers")
+    depth = next((part[key] for key in SPELLINGS["num_hidden_layers"] if part.get(key) is not None), None)
     return depth if isinstance(depth, int) and not isinstance(depth, bool) and depth > 0 else 0
 
 

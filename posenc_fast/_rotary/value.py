@@ -199,7 +199,8 @@ class Rotary:
         config : mapping, path, or config of transformers
             The contents of a config.json, or where it is; a part of one (``config["vision_config"]``) with its
             model_type. Of a model of several parts that of text is read. model_type decides how it is read: the
-            documentation has a table of all.
+            documentation has a table of all. Or params.json of Meta or Mistral, whose weights have pairs side by side; the
+            model of a config of torchtune; a config of litgpt.
         layer : int, optional
             Index of a layer, where layers differ.
         layer_type : str, optional

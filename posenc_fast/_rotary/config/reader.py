@@ -12,7 +12,7 @@ from typing import Any
 from ..._numbers.arguments import count_of, real
 from ..._numbers.exact import log
 from .. import scaling as _rope
-from . import table
+from . import others, table
 from .layers import asked, for_layer, turns
 from .part import SPELLINGS, Config, Part, check_same, is_list
 from .rules import AXES, COUNTED, PARAMETERS, SPECTRA
@@ -43,7 +43,11 @@ def arguments_of(
 ) -> dict[str, Any] | None:
     """Return the arguments of the `Rotary` that a config means; None for layers that have none."""
     try:
-        part = _with_parameters(*_part(_read(config)), layout)
+        config = _read(config)
+        form = others.form_of(config)
+        if form:
+            return others.arguments_of(config, form, layer, layer_type, layout)
+        part = _with_parameters(*_part(config), layout)
         _check_needs(part)
         layer_type, index = asked(part, layer, layer_type)
         if not turns(part, layer_type, index):

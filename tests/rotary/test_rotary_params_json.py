@@ -1,0 +1,220 @@
+"""`Rotary.from_config` of params.json and of configs of torchtune and litgpt: whose they are, what is read, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+import posenc_fast as pf
+from support.command_line import run
+
+read = pf.Rotary.from_config
+
+# published files: Llama 2 7B, Llama 3.1 8B, Llama 3.2 1B, Mistral 7B 0.3, Mistral Nemo
+LLAMA2 = {"dim": 4096, "multiple_of": 256, "n_heads": 32, "n_layers": 32, "norm_eps": 1e-5, "vocab_size": -1}
+LLAMA31 = {
+    "dim": 4096, "n_layers": 32, "n_heads": 32, "n_kv_heads": 8, "vocab_size": 128256, "ffn_dim_multiplier": 1.3,
+    "multiple_of": 1024, "norm_eps": 1e-5, "rope_theta": 500000.0, "use_scaled_rope": True,
+}  # fmt: skip
+LLAMA32 = {**LLAMA31, "dim": 2048, "n_layers": 16, "ffn_dim_multiplier": 1.5, "multiple_of": 256}
+LLAMA4 = {
+    "dim": 5120, "n_layers": 48, "n_heads": 40, "rope_theta": 500000.0, "vocab_size": 202048, "nope_layer_interval": 4,
+    "use_scaled_rope": False, "moe_args": {"num_experts": 16},
+}  # fmt: skip
+MISTRAL = {
+    "dim": 4096, "n_layers": 32, "head_dim": 128, "hidden_dim": 14336, "n_heads": 32, "n_kv_heads": 8,
+    "norm_eps": 1e-5, "vocab_size": 32768, "rope_theta": 1000000.0,
+}  # fmt: skip
+NEMO = {**MISTRAL, "dim": 5120, "n_layers": 40, "max_seq_len": 128000, "model_type": "transformer"}
+YARN = {"original_max_position_embeddings": 16384, "factor": 16, "apply_scale": False, "beta": 32, "alpha": 1}
+SMALL = {**MISTRAL, "dim": 3072, "n_layers": 26, "yarn": YARN, "llama_4_scaling": {"beta": 0.1}}
+LATENT = {**MISTRAL, "head_dim": None, "kv_lora_rank": 512, "qk_rope_head_dim": 64, "qk_nope_head_dim": 128}
+LLAMA3 = {
+    "rope_type": "llama3",
+    "low_freq_factor": 1.0,
+    "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 8192,
+}
+TUNE = {"num_heads": 32, "embed_dim": 4096, "num_layers": 32, "rope_base": 500000}
+LIT = {
+    "name": "Llama-3.1-8B", "n_embd": 4096, "n_head": 32, "head_size": 128, "n_layer": 32, "rotary_percentage": 1.0,
+    "rope_base": 500000, "rope_condense_ratio": 1, "rope_interleave": False, "rope_local_base_freq": None,
+    "rope_indices": None, "latent_attention": None,
+    "rope_adjustments": {"factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_seq_len": 8192},
+}  # fmt: skip
+GEMMA = {
+    **LIT, "n_head": 8, "head_size": 256, "rope_base": 1000000, "rope_adjustments": {"factor": 8.0},
+    "rope_local_base_freq": 10000, "rope_indices": [1, 1, 1, 1, 1, 0],
+}  # fmt: skip
+PYTHIA = {**LIT, "n_embd": 512, "n_head": 8, "head_size": 64, "rotary_percentage": 0.25, "rope_base": 10000,
+          "rope_adjustments": None}  # fmt: skip
+
+
+def original(*arguments, **options):
+    return pf.Rotary(*arguments, layout="interleaved", **options)
+
+
+RIGHT = {
+    "Llama 2": (LLAMA2, {}, original(128)),
+    "Llama 3.1": (LLAMA31, {}, original(128, base=5e5, scaling={**LLAMA3, "factor": 8.0})),
+    "Llama 3.2": (LLAMA32, {}, original(64, base=5e5, scaling={**LLAMA3, "factor": 32.0})),
+    "factors": (
+        {**LLAMA31, "dim": 512, "rope_scaling_factor": 16, "rope_high_freq_factor": 2},
+        {},
+        original(16, base=5e5, scaling={**LLAMA3, "factor": 16.0, "high_freq_factor": 2.0}),
+    ),
+    "Llama 4, layer 2": (LLAMA4, {"layer": 2}, original(128, base=5e5)),
+    "Llama 4, layer 3": (LLAMA4, {"layer": 3}, None),
+    "Mistral": (MISTRAL, {}, original(128, base=1e6)),
+    "a window": ({**MISTRAL, "sliding_window": [4096, None], "rope_theta": 1e4}, {"layer": 1}, original(128)),
+    "Mistral Nemo": (NEMO, {}, original(128, base=1e6)),
+    "in the order of transformers": (MISTRAL, {"layout": "half"}, pf.Rotary(128, base=1e6)),
+    "yarn": (
+        SMALL,
+        {},
+        original(
+            128,
+            base=1e6,
+            scaling={
+                "rope_type": "yarn", "factor": 16.0, "original_max_position_embeddings": 16384, "attention_factor": 1.0,
+            },
+        ),
+    ),
+    "latent attention": (LATENT, {}, original(64, base=1e6)),
+    "of either": (
+        {"dim": 1024, "n_heads": 8, "n_layers": 4, "norm_eps": 1e-5, "vocab_size": 100, "rope_theta": 1e4},
+        {},
+        original(128),
+    ),
+    "torchtune, Llama 3": ({"_component_": "torchtune.models.llama3.llama3", **TUNE}, {}, original(128, base=5e5)),
+    "torchtune, Llama 3.2": (
+        {"_component_": "torchtune.models.llama3_2.llama3_2", **TUNE, "scale_factor": 32},
+        {},
+        original(128, base=5e5, scaling={**LLAMA3, "factor": 32.0}),
+    ),
+    "torchtune, Qwen 2": ({"_component_": "torchtune.models.qwen2.qwen2", **TUNE}, {}, pf.Rotary(128, base=5e5)),
+    "torchtune, Gemma": (
+        {"_component_": "torchtune.models.gemma.gemma", **TUNE, "head_dim": 256}, {}, original(256, base=5e5),
+    ),
+    "litgpt": (LIT, {}, pf.Rotary(128, base=5e5, scaling={**LLAMA3, "factor": 8.0})),
+    "litgpt, a part": (PYTHIA, {}, pf.Rotary(64, rotary_dim=16)),
+    "litgpt, condensed": (
+        {**PYTHIA, "rope_condense_ratio": 8},
+        {},
+        pf.Rotary(64, rotary_dim=16, scaling={"rope_type": "linear", "factor": 8.0}),
+    ),
+    "litgpt, local": (GEMMA, {"layer": 0}, pf.Rotary(256)),
+    "litgpt, global": (GEMMA, {"layer": 5}, pf.Rotary(256, base=1e6, scaling={"rope_type": "linear", "factor": 8.0})),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_read(name):
+    config, arguments, expected = RIGHT[name]
+    assert read(config, **arguments) == expected
+
+
+def test_a_file(tmp_path):
+    (tmp_path / "params.json").write_text(json.dumps(LLAMA31))
+    assert read(tmp_path / "params.json") == RIGHT["Llama 3.1"][2]
+
+
+def test_turns_as_the_complex_numbers_of_llama():
+    # Meta's and Mistral's code: pairs side by side are complex numbers, times e^(i angle)
+    x = np.random.default_rng(3).normal(size=(20, 128))
+    angles = np.arange(20)[:, None] * 1e6 ** (-np.arange(64) / 64)
+    turned = (x.view(np.complex128) * np.exp(1j * angles)).view(np.float64)
+    np.testing.assert_allclose(read(MISTRAL).apply(x), turned, atol=1e-13)
+
+
+def test_scaling_of_llama_31():
+    # Meta's code, by wavelengths
+    expected = []
+    for frequency in 5e5 ** (-np.arange(64) / 64):
+        wavelength = 2 * math.pi / frequency
+        if wavelength < 8192 / 4:
+            expected.append(frequency)
+        elif wavelength > 8192:
+            expected.append(frequency / 8)
+        else:
+            smooth = (8192 / wavelength - 1) / 3
+            expected.append((1 - smooth) * frequency / 8 + smooth * frequency)
+    np.testing.assert_allclose(read(LLAMA31).frequencies, expected, rtol=1e-14)
+
+
+def without(config, *keys):
+    return {key: value for key, value in config.items() if key not in keys}
+
+
+REFUSED = {
+    "of both": ({**LLAMA31, "hidden_dim": 1}, {}, "of Meta's params.json, and hidden_dim, of Mistral's"),
+    "a misspelt key": ({**LLAMA31, "rope_thetta": 1e4}, {}, r"params\.json of Meta.*rope_thetta"),
+    "a base of Llama 3": (without(LLAMA31, "rope_theta"), {}, "lacks 'rope_theta', which is 10000 in Llama 1 and 2"),
+    "a base of Mistral": (without(MISTRAL, "rope_theta"), {}, "of Mistral. lacks 'rope_theta'.*Mistral 7B 0.1"),
+    "a base of anyone": ({"dim": 64, "n_heads": 2}, {}, "not known whose it is"),
+    "factors of no known model": ({**LLAMA31, "dim": 512}, {}, "8 in Llama 3.1 and 3.3, 32 in 3.2"),
+    "one factor": ({**LLAMA31, "rope_scaling_factor": 8}, {}, "use_scaled_rope, whose factors"),
+    "factors without scaling": ({**LLAMA4, "rope_scaling_factor": 8}, {}, "not read without use_scaled_rope"),
+    "factors in no order": (
+        {**LLAMA31, "rope_scaling_factor": 16, "rope_high_freq_factor": 1},
+        {},
+        "between which frequencies change over",
+    ),
+    "text for a switch": ({**LLAMA31, "use_scaled_rope": "yes"}, {}, "must be true or false, not 'yes'"),
+    "text for a base": ({**MISTRAL, "rope_theta": "big"}, {}, "rope_theta"),
+    "half a yarn": ({**MISTRAL, "yarn": {"factor": 4}}, {}, "must be an object of alpha, apply_scale, beta"),
+    "a yarn with two readings": ({**MISTRAL, "yarn": {**YARN, "apply_scale": True}}, {}, "read in several ways"),
+    "a layer too many": (MISTRAL, {"layer": 32}, "layer=32 is too large"),
+    "a kind of layer": (MISTRAL, {"layer_type": "full_attention"}, "a params.json of Mistral has; give layer="),
+    "no width": (without(LLAMA31, "n_layers"), {}, "lacks 'n_layers'"),
+    "torchtune's code": (
+        {"_component_": "torchtune.models.llama3.llama3_8b"},
+        {},
+        "num_heads, embed_dim, rope_base in",
+    ),
+    "torchtune's factor": (
+        {"_component_": "torchtune.models.llama3_1.llama3_1", **TUNE},
+        {},
+        "has scale_factor in its code.*layout='interleaved', scaling=",
+    ),
+    "another builder": ({"_component_": "my.models.x", **TUNE}, {}, "none of the models that are known"),
+    "litgpt's yarn": (
+        {**LIT, "rope_adjustments": {"factor": 4, "beta_fast": 32, "beta_slow": 1, "original_max_seq_len": 8}},
+        {},
+        "the other way round",
+    ),
+    "litgpt's layers": (GEMMA, {}, "give layer="),
+    "litgpt's two scalings": ({**LIT, "rope_condense_ratio": 2}, {}, "scale both"),
+    "litgpt's other adjustments": ({**LIT, "rope_adjustments": {"factor": 4, "bend": 2}}, {}, "must be an object of"),
+    "litgpt, interleaved": ({**LIT, "rope_interleave": True}, {}, "is not read"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused(name):
+    config, arguments, words = REFUSED[name]
+    with pytest.raises((TypeError, ValueError), match=words):
+        read(config, **arguments)
+
+
+# ---- the check of files ---------------------------------------------------------------------------------------------------
+
+
+def test_check_says_whose_it_is(tmp_path, capsys):
+    (tmp_path / "params.json").write_text(json.dumps(MISTRAL))
+    assert run("check", str(tmp_path)) == 2
+    out = capsys.readouterr().out
+    assert "config (params.json of Mistral)" in out
+    assert "Rotary(128, base=1000000.0, layout='interleaved')" in out
+
+
+def test_check_judges_by_it(tmp_path):
+    (tmp_path / "params.json").write_text(json.dumps(LLAMA31))
+    for base, verdict in ((5e5, "right"), (1e4, "wrong")):
+        rotary = pf.Rotary(128, base=base, scaling={**LLAMA3, "factor": 8.0})
+        np.savez(tmp_path / "weights.npz", inv_freq=rotary.frequencies.astype(np.float32))
+        (finding,) = pf.check(tmp_path).findings
+        assert finding.verdict == verdict
