@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator, Sequence
 
 from .. import __version__
-from . import check, completion, encode, identify, machine, plot, presets, table
+from . import check, completion, encode, export, identify, machine, plot, presets, table
 from .arguments import Parser, shielded
 from .output import give_up_output, report_error
 from .signals import Stopped, interruptible
@@ -111,7 +111,7 @@ def _parser() -> Parser:
     parser.add_argument("--version", action="version", version=f"posenc_fast {__version__}")
     parser.set_defaults(run=lambda arguments: parser.print_help())
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
-    for module in (table, encode, presets, identify, check, plot, machine):
+    for module in (table, encode, presets, identify, check, export, plot, machine):
         module.add(commands)
     completion.add(commands, parser)
     return parser

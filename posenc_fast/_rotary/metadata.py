@@ -14,7 +14,7 @@ from .._numbers.exact import log
 from .._numbers.names import meant
 from .pairs import in_turn
 
-__all__ = ["ARCHITECTURES", "FACTORS", "arguments_of", "layout_of", "open_gguf"]
+__all__ = ["ARCHITECTURES", "BETAS", "FACTORS", "arguments_of", "layout_of", "open_gguf"]
 
 # llama.cpp's llama_model_rope_type: pairs side by side; half of what turns apart; that with the axes of a position one
 # after the other, and in turn
@@ -58,7 +58,7 @@ _SWITCHED = ("granite", "granitemoe", "granitehybrid")
 # in which most layers are recurrent
 _RECURRENT = ("qwen3next", "qwen35", "qwen35moe")
 # which read the turns between which YaRN changes over, and the factor of DeepSeek's; of others these are fixed
-_BETAS = ("mistral3", "grok", "laguna")
+BETAS = ("mistral3", "grok", "laguna")
 _LOG_MULTIPLIERS = {"deepseek2": 0.1, "deepseek2-ocr": 0.1, "deepseek32": 0.1, "mistral4": 0.1, "glm-dsa": 0.1,
                     "mistral3": 1.0}  # fmt: skip
 # tensors of what frequencies are divided by
@@ -434,7 +434,7 @@ def _yarn(metadata: Metadata, factor: float, attention: float, length: float) ->
         ("yarn_beta_slow", "beta_slow", 1.0),
     ):
         value = metadata.number(f"rope.scaling.{key}", usual)
-        if value != usual and not (name and architecture in _BETAS):
+        if value != usual and not (name and architecture in BETAS):
             raise ValueError(
                 f"{metadata.key('rope.scaling.' + key)}={value:g} is not read by llama.cpp for {architecture!r}, which has "
                 f"{usual:g} there; leave it out, or give Rotary(head_dim, scaling=..)"

@@ -26,6 +26,7 @@ from .turning import Turner
 
 if TYPE_CHECKING:
     from .._numbers.signatures import Out
+    from .exports import OnnxCache
 
 __all__ = ["LAYOUTS", "Rotary", "rotary_of", "rows_kept"]
 
@@ -463,6 +464,96 @@ class Rotary:
                [0.8415, 0.01  ]], dtype=float32)
         """
         return self._angles.tables(positions_or_length, start, dtype, precision, out, workers)
+
+    # ---- for other programs -----------------------------------------------------------------------------------------
+
+    def onnx_cache(self, length: int, *, dtype: npt.DTypeLike | None = None, num_heads: int | None = None) -> OnnxCache:
+        """Return the cosines and sines of an ONNX operator RotaryEmbedding, and its attributes.
+
+        Parameters
+        ----------
+        length : int
+            Number of positions, from 0 on.
+        dtype : data-type, optional
+            As in `Encoding.table`: that of the model's queries.
+        num_heads : int, optional
+            The attribute of this name, for inputs of three axes; com.microsoft's operator needs it, too, where a part of
+            a head turns.
+
+        Returns
+        -------
+        OnnxCache
+            ``cos`` and ``sin`` of shape (length, rotary_dim/2), the attention factor included, for cos_cache and
+            sin_cache; ``attributes``, of ai.onnx's RotaryEmbedding (from opset 23) as well as com.microsoft's.
+
+        Raises
+        ------
+        TypeError, ValueError
+            When an argument does not fit, or the operator cannot turn so.
+
+        Examples
+        --------
+        >>> import posenc_fast as pf
+        >>> cache = pf.Rotary(128, base=500000.0, rotary_dim=64).onnx_cache(4096)
+        >>> cache.cos.shape, cache.attributes
+        ((4096, 32), {'interleaved': 0, 'rotary_embedding_dim': 64})
+        """
+        # for few programs, as those below
+        from . import exports
+
+        attributes = exports.onnx_attributes(self._settings, num_heads)
+        cos, sin = self.tables(count_of(length, "length", 1), dtype=dtype)
+        return exports.OnnxCache(cos, sin, attributes)
+
+    def config(self) -> dict[str, Any] | None:
+        """Return the keys of a Hugging Face config that mean this: head_dim and rope_parameters.
+
+        Returns
+        -------
+        dict or None
+            As transformers 5 reads them, and `from_config`; for dynamic, max_position_embeddings too. None where
+            transformers has no parameters for it: frequencies of one's own, xPos, scalings of other packages, sections in
+            another order. The layout is in no config: the class of the model has it.
+
+        Examples
+        --------
+        >>> import posenc_fast as pf
+        >>> pf.Rotary(64, scaling={"rope_type": "linear", "factor": 2.0}).config()
+        {'head_dim': 64, 'rope_parameters': {'rope_type': 'linear', 'rope_theta': 10000.0, 'factor': 2.0}}
+        """
+        from . import exports
+
+        return exports.config_of(self._settings, self.attention_factor)
+
+    def gguf(self, architecture: str) -> dict[str, Any]:
+        """Return metadata of a GGUF file that means this to llama.cpp, as `from_gguf` reads it.
+
+        Parameters
+        ----------
+        architecture : str
+            llama.cpp's name of the model's, such as "llama", which has the layout.
+
+        Returns
+        -------
+        dict
+            Keys and values of the header; and where llama.cpp does not know the scaling, an array "rope_freqs.weight" of
+            float32, the tensor by which it divides the powers of the base.
+
+        Raises
+        ------
+        ValueError
+            When the architecture is not known or has another layout, or GGUF cannot say this.
+
+        Examples
+        --------
+        >>> import posenc_fast as pf
+        >>> metadata = pf.Rotary(128, base=1000000.0).gguf("qwen2")
+        >>> metadata["qwen2.rope.freq_base"], pf.Rotary.from_gguf(metadata)
+        (1000000.0, Rotary(128, base=1000000.0))
+        """
+        from . import exports
+
+        return exports.gguf_of(self._settings, self.frequencies, self.attention_factor, architecture)
 
     # ---- rotation ---------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,117 @@
+"""The command export."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import Any
+
+import numpy as np
+
+from .._numbers.formats import TYPES, float_type
+from .._rotary.value import LAYOUTS, Rotary
+from .arguments import add_command
+from .formats import BFLOAT16_HELP
+from .output import STANDARD, complain, opened, report_written, usable_target
+
+__all__ = ["add"]
+
+
+ABOUT = """\
+Write the rotary encoding of a model for another program: a cache of cosines and
+sines for ONNX, the header of a GGUF file, or rotary parameters of a config.json.
+
+MODEL is a config.json or params.json, a folder with one, or a .gguf file (with
+the package gguf).
+"""
+HELP = """\
+--onnx writes an .npz file with cos_cache and sin_cache, inputs of the operator
+RotaryEmbedding of ai.onnx (opset 23) and com.microsoft, and prints its attributes.
+--gguf and --config write JSON; rope_freqs.weight in it is a tensor of float32, by
+which llama.cpp divides frequencies.
+
+"""
+EXAMPLES = """
+examples:
+  posenc-fast export config.json --onnx 4096 --dtype float16 -o rope.npz
+  posenc-fast export models/llama --gguf llama --layout interleaved
+  posenc-fast export model.gguf --config -o rope.json
+
+exit status: 0; 1 if a config cannot say it, or the layer has no rotary encoding.
+"""
+
+
+def add(commands: Any) -> None:
+    """Put the command on the parser."""
+    parser = add_command(
+        commands,
+        _export,
+        "export",
+        "write a rotary encoding for another program",
+        ABOUT,
+        HELP + BFLOAT16_HELP + EXAMPLES,
+    )
+    parser.add_argument("model", metavar="MODEL", help="config, folder or .gguf file")
+    target = parser.add_mutually_exclusive_group(required=True)
+    target.add_argument("--onnx", type=int, metavar="LENGTH", help="cos_cache and sin_cache of LENGTH positions")
+    target.add_argument("--gguf", metavar="ARCHITECTURE", help="metadata of a GGUF file, such as of llama")
+    target.add_argument("--config", action="store_true", help="head_dim and rope_parameters of a config.json")
+    parser.add_argument(
+        "-o", "--output", default=STANDARD, metavar="OUT", help="file, or - for standard output (default; JSON alone)"
+    )
+    parser.add_argument("--layer", type=int, metavar="N", help="which layer, where they differ")
+    parser.add_argument("--layout", choices=LAYOUTS, help="instead of the model's, for weights in another order")
+    parser.add_argument("--seq-len", type=int, metavar="N", help="length of sequences, for dynamic and longrope")
+    parser.add_argument("--num-heads", type=int, metavar="N", help="with --onnx: the attribute, for inputs of 3 axes")
+    parser.add_argument("--dtype", choices=TYPES, help="with --onnx: default float32")
+
+
+def _export(arguments: argparse.Namespace) -> int:
+    for option in ("num_heads", "dtype") if arguments.onnx is None else ():
+        if getattr(arguments, option) is not None:
+            raise ValueError(f"--{option.replace('_', '-')} is for --onnx; leave it out")
+    rotary = _rotary_of(arguments)
+    if rotary is None:
+        complain(f"posenc-fast: error: {arguments.model}: the layer has no rotary encoding")
+        return 1
+    if arguments.onnx is not None:
+        _write_cache(arguments, rotary)
+        return 0
+    content = rotary.config() if arguments.config else rotary.gguf(arguments.gguf)
+    if content is None:
+        complain(f"posenc-fast: error: {arguments.model}: a config has no parameters for {rotary}")
+        return 1
+    text = json.dumps(content, indent=2, default=np.ndarray.tolist) + "\n"
+    with opened(arguments.output) as file:
+        file.write(text.encode())
+        if arguments.output != STANDARD:
+            report_written(arguments.output, file, repr(rotary))
+    return 0
+
+
+def _rotary_of(arguments: argparse.Namespace) -> Rotary | None:
+    from .._check.files import config_in
+
+    path, layer, seq_len = arguments.model, arguments.layer, arguments.seq_len
+    if path.lower().endswith(".gguf"):
+        if arguments.layout is not None:
+            raise ValueError(f"--layout is for configs; the architecture of {path} has one")
+        return Rotary.from_gguf(path, layer=layer, seq_len=seq_len)
+    file = path if path.lower().endswith(".json") else config_in(path)
+    if file is None:
+        raise ValueError(f"{path} has no config.json and no params.json")
+    return Rotary.from_config(file, layer=layer, layout=arguments.layout, seq_len=seq_len)
+
+
+def _write_cache(arguments: argparse.Namespace, rotary: Rotary) -> None:
+    if not arguments.output.lower().endswith(".npz"):
+        raise ValueError(f"{arguments.output} must end with .npz, for two arrays; give -o")
+    usable_target(arguments.output)
+    dtype = float_type(arguments.dtype or "float32")
+    cache = rotary.onnx_cache(arguments.onnx, dtype=dtype, num_heads=arguments.num_heads)
+    # NumPy has no name for it
+    arrays = [array.view("V2") if dtype.name == "bfloat16" else array for array in cache[:2]]
+    with opened(arguments.output) as file:
+        np.savez(file, cos_cache=arrays[0], sin_cache=arrays[1])
+        attributes = ", ".join(f"{name}={value}" for name, value in cache.attributes.items())
+        report_written(arguments.output, file, f"shape {arrays[0].shape}, {dtype.name}", repr(rotary), attributes)

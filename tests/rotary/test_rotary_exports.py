@@ -1,0 +1,263 @@
+"""What a Rotary is to other programs: caches that run in ONNX Runtime, parameters of transformers, metadata of GGUF."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import posenc_fast as pf
+from support.optional import optional
+
+LINEAR = {"rope_type": "linear", "factor": 4.0}
+DYNAMIC = {"rope_type": "dynamic", "factor": 2.0, "max_position_embeddings": 2048, "seq_len": 4096}
+LLAMA3 = {
+    "rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 8192,
+}  # fmt: skip
+YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32768}
+DEEPSEEK = {**YARN, "factor": 40.0, "mscale": 0.707, "mscale_all_dim": 0.5}
+SLOW = {**YARN, "beta_fast": 24.0, "beta_slow": 2.0, "truncate": False, "attention_factor": 1.25}
+LONG = {
+    "rope_type": "longrope", "short_factor": np.linspace(1, 1.5, 32).tolist(),
+    "long_factor": np.linspace(1, 60, 32).tolist(), "original_max_position_embeddings": 4096, "factor": 32.0,
+}  # fmt: skip
+XPOS = {"rope_type": "xpos"}
+IN_TURN = [0, 1, 2] * 10 + [0, 0]
+
+
+# ---- ONNX -----------------------------------------------------------------------------------------------------------------
+
+
+def run_onnx(domain, x, positions, cache, dtype):
+    """Turn x by an operator RotaryEmbedding of a model that ONNX Runtime runs."""
+    onnx, runtime = optional("onnx"), optional("onnxruntime")
+    kind = onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    inputs = ["x", "cos", "sin", "positions"] if not domain else ["x", "positions", "cos", "sin"]
+    node = onnx.helper.make_node("RotaryEmbedding", inputs, ["y"], domain=domain, **cache.attributes)
+    graph = onnx.helper.make_graph(
+        [node],
+        "rotary",
+        [
+            onnx.helper.make_tensor_value_info("x", kind, x.shape),
+            onnx.helper.make_tensor_value_info("positions", onnx.TensorProto.INT64, positions.shape),
+        ],
+        [onnx.helper.make_tensor_value_info("y", kind, x.shape)],
+        [onnx.numpy_helper.from_array(cache.cos, "cos"), onnx.numpy_helper.from_array(cache.sin, "sin")],
+    )
+    opsets = [onnx.helper.make_opsetid("", 23), *([onnx.helper.make_opsetid(domain, 1)] if domain else [])]
+    model = onnx.helper.make_model(graph, opset_imports=opsets, ir_version=10)
+    onnx.checker.check_model(model)
+    session = runtime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    return session.run(None, {"x": x, "positions": positions})[0]
+
+
+@pytest.mark.parametrize("domain", ["", "com.microsoft"], ids=["ai.onnx", "com.microsoft"])
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize(
+    "rotary",
+    [
+        pf.Rotary(64, base=5e5),
+        pf.Rotary(64, layout="interleaved"),
+        pf.Rotary(64, rotary_dim=32),
+        pf.Rotary(64, layout="interleaved", rotary_dim=32),
+        pf.Rotary(64, scaling=YARN),
+        pf.Rotary(64, frequencies=pf.linear(32, 0.1, 1.0), attention_factor=0.5),
+    ],
+    ids=["half", "interleaved", "a part", "a part, interleaved", "attention factor", "frequencies"],
+)
+def test_onnx_runtime(rotary, dtype, domain):
+    rng = np.random.default_rng(5)
+    x = rng.normal(size=(2, 4, 50, 64)).astype(dtype)
+    positions = rng.integers(0, 300, (2, 50))
+    cache = rotary.onnx_cache(300, dtype=dtype, num_heads=4)
+    assert cache.cos.shape == cache.sin.shape == (300, rotary.rotary_dim // 2)
+    assert cache.cos.dtype == cache.sin.dtype == dtype
+    turned = run_onnx(domain, x, positions, cache, dtype)
+    expected = rotary.apply(x, positions=positions)
+    np.testing.assert_allclose(turned.astype(float), expected.astype(float), atol=1e-6 if dtype == "float32" else 1e-2)
+    # with three axes it is num_heads that tells where a head ends
+    flat = np.ascontiguousarray(x.swapaxes(1, 2)).reshape(2, 50, 256)
+    again = run_onnx(domain, flat, positions, cache, dtype).reshape(2, 50, 4, 64).swapaxes(1, 2)
+    np.testing.assert_array_equal(again, turned)
+
+
+def test_onnx_without_heads():
+    rotary = pf.Rotary(64, rotary_dim=32)
+    x, positions = np.ones((1, 2, 5, 64), np.float32), np.arange(5)[None]
+    cache = rotary.onnx_cache(5)
+    assert cache.attributes == {"interleaved": 0, "rotary_embedding_dim": 32}
+    np.testing.assert_allclose(run_onnx("", x, positions, cache, "float32"), rotary.apply(x), atol=1e-6)
+
+
+def test_onnx_refused():
+    with pytest.raises(ValueError, match=r"permute the weights .* layout='half'"):
+        pf.Rotary(8, layout="interleaved_to_half").onnx_cache(4)
+    for rotary in (pf.Rotary(8, sections=[2, 2]), pf.Rotary(4, frequencies=[[1.0, 2.0], [3.0, 4.0]])):
+        with pytest.raises(ValueError, match=r"several axes .* tables\(positions\)"):
+            rotary.onnx_cache(4)
+    with pytest.raises((TypeError, ValueError), match="length"):
+        pf.Rotary(8).onnx_cache(0)
+    with pytest.raises((TypeError, ValueError), match="num_heads"):
+        pf.Rotary(8).onnx_cache(4, num_heads=0)
+
+
+# ---- transformers -----------------------------------------------------------------------------------------------------------
+
+CONFIGS = {
+    "default": pf.Rotary(64, base=5e5),
+    "a part": pf.Rotary(80, rotary_dim=32),
+    "linear": pf.Rotary(64, scaling=LINEAR),
+    "dynamic": pf.Rotary(64, scaling=DYNAMIC),
+    "llama3": pf.Rotary(64, base=5e5, scaling=LLAMA3),
+    "yarn": pf.Rotary(64, base=1e6, scaling=YARN),
+    "yarn, two scales": pf.Rotary(64, scaling=DEEPSEEK),
+    "yarn, all parameters": pf.Rotary(64, scaling=SLOW),
+    "longrope, short": pf.Rotary(64, scaling={**LONG, "seq_len": 4096}),
+    "longrope, long": pf.Rotary(64, scaling={**LONG, "seq_len": 4097}),
+    "proportional": pf.Rotary(64, scaling={"rope_type": "proportional", "partial_rotary_factor": 0.25}),
+}
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_what_transformers_computes(name):
+    utilities = optional("transformers.modeling_rope_utils")
+    transformers = optional("transformers")
+    rotary = CONFIGS[name]
+    config = rotary.config()
+    llama = transformers.LlamaConfig(hidden_size=1024, num_attention_heads=16, **config)
+    parameters = llama.rope_parameters
+    seq_len = dict(rotary._settings.parameters).get("seq_len")
+    if parameters["rope_type"] == "default":
+        module = optional("transformers.models.llama.modeling_llama")
+        frequencies, factor = module.LlamaRotaryEmbedding.compute_default_rope_parameters(llama)
+        # this class turns whole heads
+        expected = rotary if name != "a part" else pf.Rotary(80)
+    else:
+        compute = utilities.ROPE_INIT_FUNCTIONS[parameters["rope_type"]]
+        frequencies, factor = compute(llama, "cpu", seq_len=None if seq_len is None else int(seq_len))
+        expected = rotary
+    np.testing.assert_allclose(frequencies.numpy(), expected.frequencies, rtol=1e-6)
+    assert factor == pytest.approx(rotary.attention_factor, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    "rotary",
+    [
+        *CONFIGS.values(),
+        pf.Rotary(128, sections=[16, 24, 24]),
+        pf.Rotary(64, sections=IN_TURN),
+        pf.Rotary(192, rotary_dim=64),
+        pf.Rotary(96, rotary_dim=22),
+    ],
+    ids=[*CONFIGS, "sections", "sections in turn", "a third", "no simple part"],
+)
+def test_config_comes_back(rotary):
+    config = json.loads(json.dumps(rotary.config()))
+    seq_len = dict(rotary._settings.parameters).get("seq_len")
+    again = pf.Rotary.from_config(config, layout="half", seq_len=seq_len)
+    np.testing.assert_array_equal(again.frequencies, rotary.frequencies)
+    assert again.attention_factor == rotary.attention_factor
+    assert (again.head_dim, again.rotary_dim, again.ndim) == (rotary.head_dim, rotary.rotary_dim, rotary.ndim)
+    np.testing.assert_array_equal(again.tables(5)[0], rotary.tables(5)[0])
+
+
+@pytest.mark.parametrize(
+    "rotary",
+    [
+        pf.Rotary(8, frequencies=[1.0, 0.5, 0.25, 0.1]),
+        pf.Rotary(8, scaling=XPOS),
+        pf.Rotary(8, scaling={"rope_type": "ntk", "alpha": 2.0}),
+        pf.Rotary(8, scaling={"rope_type": "axial"}, sections=[2, 2]),
+        pf.Rotary(8, sections=[1, 0, 0, 1]),
+        pf.Rotary(16, rotary_dim=8, scaling={"rope_type": "proportional"}),
+    ],
+    ids=["frequencies", "xpos", "ntk", "axial", "sections", "a part of a part"],
+)
+def test_config_cannot_say_it(rotary):
+    assert rotary.config() is None
+
+
+# ---- GGUF -------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("architecture", "rotary"),
+    [
+        ("qwen2", pf.Rotary(128, base=1e6)),
+        ("llama", pf.Rotary(128, base=5e5, layout="interleaved")),
+        ("phi2", pf.Rotary(80, rotary_dim=32)),
+        ("qwen3", pf.Rotary(64, scaling=LINEAR)),
+        ("qwen3", pf.Rotary(64, base=1e6, scaling=YARN)),
+        ("mistral3", pf.Rotary(64, layout="interleaved", scaling={**YARN, "beta_fast": 24.0, "beta_slow": 2.0})),
+        ("qwen2vl", pf.Rotary(128, base=1e6, sections=[16, 24, 24])),
+        ("qwen3vl", pf.Rotary(64, base=5e6, sections=IN_TURN)),
+    ],
+    ids=lambda one: one if isinstance(one, str) else "",
+)
+def test_gguf_comes_back(architecture, rotary):
+    assert pf.Rotary.from_gguf(rotary.gguf(architecture)) == rotary
+
+
+@pytest.mark.parametrize(
+    ("architecture", "rotary"),
+    [
+        ("llama", pf.Rotary(64, base=5e5, layout="interleaved", scaling=LLAMA3)),
+        ("qwen3", pf.Rotary(64, scaling=DYNAMIC)),
+        ("qwen3", pf.Rotary(64, scaling=SLOW)),
+        ("qwen3", pf.Rotary(64, scaling=DEEPSEEK)),
+        ("phi3", pf.Rotary(64, scaling={**LONG, "seq_len": 4097})),
+        ("phi3", pf.Rotary(96, rotary_dim=64, scaling={**LONG, "seq_len": 10})),
+        ("qwen2", pf.Rotary(8, frequencies=[1.0, 0.5, 0.25, 0.1], attention_factor=0.5)),
+        ("gemma4", pf.Rotary(64, scaling={"rope_type": "proportional", "partial_rotary_factor": 0.25})),
+    ],
+    ids=lambda one: one if isinstance(one, str) else "",
+)
+def test_gguf_by_factors(architecture, rotary, tmp_path):
+    gguf = optional("gguf")
+    metadata = rotary.gguf(architecture)
+    # a file by the package's writer
+    writer = gguf.GGUFWriter(tmp_path / "model.gguf", architecture)
+    for key, value in metadata.items():
+        if isinstance(value, np.ndarray):
+            writer.add_tensor(key, value)
+        elif isinstance(value, str):
+            if key != "general.architecture":
+                writer.add_string(key, value)
+        else:
+            (writer.add_uint32 if isinstance(value, int) else writer.add_float32)(key, value)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    seq_len = dict(rotary._settings.parameters).get("seq_len")
+    for source in (metadata, tmp_path / "model.gguf"):
+        again = pf.Rotary.from_gguf(source, seq_len=seq_len)
+        assert (again.head_dim, again.rotary_dim, again.layout) == (rotary.head_dim, rotary.rotary_dim, rotary.layout)
+        # the numbers of a file are of float32; a pair that stays turns by 1e-30
+        np.testing.assert_allclose(again.frequencies, rotary.frequencies, rtol=1.3e-7, atol=2e-30)
+        assert again.attention_factor == pytest.approx(rotary.attention_factor, rel=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("rotary", "architecture", "words"),
+    [
+        (pf.Rotary(8), "llama", "is not that of 'llama' .* permute"),
+        (pf.Rotary(8), "lama", "'lama' is not known; is 'llama' meant"),
+        (pf.Rotary(8), "gpt2", "no rotary encoding"),
+        (pf.Rotary(8), None, "general.architecture"),
+        (pf.Rotary(8, scaling=XPOS), "qwen2", "no keys"),
+        (pf.Rotary(8, sections=[2, 2]), "qwen2", "several axes"),
+        (pf.Rotary(8, sections=[1, 0, 0, 1]), "qwen2vl", "one after the other"),
+        (pf.Rotary(8), "qwen2vl", "sections are not those"),
+        (pf.Rotary(8, sections=[2, 1, 1]), "qwen3vl", "in turn"),
+        (pf.Rotary(8, frequencies=[1.0, -0.5, 0.25, 0.1]), "qwen2", "negative"),
+        (pf.Rotary(4, frequencies=[1.0, 1e-300]), "qwen2", "no float32"),
+        (pf.Rotary(4, frequencies=[1.0, 1e300]), "qwen2", "no float32"),
+    ],
+    ids=lambda one: one if isinstance(one, str) else "",
+)
+def test_gguf_refused(rotary, architecture, words):
+    with pytest.raises(ValueError, match=words):
+        rotary.gguf(architecture)
