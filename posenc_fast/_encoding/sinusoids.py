@@ -145,9 +145,9 @@ class Sinusoids:
         index = np.concatenate([self.index, self.index])
         return Sinusoids(self.schedules, index, np.repeat([0.25, 0.0], self.width), np.ones(2 * self.width))
 
-    def derivative(self) -> Sinusoids:
-        """Return the derivatives of columns of one axis by position."""
-        return self.with_(phases=self.phases + 0.25, amplitudes=self.amplitudes * self.radians()[self.index[:, 0]])
+    def derivative(self, axis: int = 0) -> Sinusoids:
+        """Return the derivatives of the columns by the positions along an axis."""
+        return self.with_(phases=self.phases + 0.25, amplitudes=self.amplitudes * self.radians()[self.index[:, axis]])
 
     # ---- what follows from them, once ---------------------------------------------------------------------------
 

@@ -1,9 +1,8 @@
 """Encodings in torch: modules for models, on any device; and functions on CPU tensors that copy nothing.
 
-The modules know autograd, ``torch.compile``, ``torch.export`` and ``torch.func.vmap``, but neither ``torch.func.grad`` nor
-derivatives in forward mode, which torch has not for operators that are written in Python; the functions know no
-transform. An exported program that was loaded needs
-this module imported before it runs.
+Modules and functions know autograd, in backward and forward mode, and the transforms of ``torch.func``; the modules,
+`apply_rotary_pos_emb` and `rotary_embedding` also ``torch.compile`` and ``torch.export``. An exported program that was
+loaded needs this module imported before it runs.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ except ImportError as error:
 from typing import TYPE_CHECKING, Any
 
 from .._numbers.names import meant
-from ._functions import add_to, apply_rotary_pos_emb, encode, grid, rotate, table
+from ._functions import add_to, apply_rotary_pos_emb, encode, grid, rotary_embedding, rotate, table
 from ._modules import RotaryEncoding, SinusoidalEncoding, _Dropout
 
 __all__ = [
@@ -26,6 +25,7 @@ __all__ = [
     "apply_rotary_pos_emb",
     "encode",
     "grid",
+    "rotary_embedding",
     "rotate",
     "table",
 ]

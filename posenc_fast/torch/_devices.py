@@ -19,7 +19,7 @@ from .._rotary.value import Rotary
 from ..typing import Precision, RotaryLayout
 from . import _tensors as tensors
 
-__all__ = ["made_of", "rotated", "rows_on", "working_type"]
+__all__ = ["gradients_of_tables", "made_of", "rotated", "rows_on", "working_type"]
 
 Made = TypeVar("Made")
 # how many results of tables a thread keeps
@@ -89,18 +89,50 @@ def rotated(
     cos, sin = (table.reshape(shape).movedim(-2, seq_axis).to(work) for table in (cos, sin))
     if transposed:
         sin = -sin
-    pairs, dim = cos.shape[-1], 2 * cos.shape[-1]
-    source = target = layout
-    if layout == "interleaved_to_half":
-        source, target = ("half", "interleaved") if transposed else ("interleaved", "half")
-    values = x[..., :dim].to(work)
-    if source == "half":
-        first, second = values[..., :pairs], values[..., pairs:]
-    else:
-        first, second = values[..., 0::2], values[..., 1::2]
+    dim = 2 * cos.shape[-1]
+    source, target = _source_and_target(layout, transposed)
+    first, second = _split(x[..., :dim].to(work), source)
     parts = first * cos - second * sin, second * cos + first * sin
     turned = torch.cat(parts, -1) if target == "half" else torch.stack(parts, -1).flatten(-2)
     return torch.cat((turned.to(x.dtype), x[..., dim:]), -1)
+
+
+def gradients_of_tables(
+    gradient: torch.Tensor,
+    x: torch.Tensor,
+    cos: torch.Tensor,
+    sin: torch.Tensor,
+    seq_axis: int,
+    layout: RotaryLayout,
+    transposed: bool,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the gradients of cos and sin for that of x rotated by them: sums over all values that a column turns."""
+    dim, groups = 2 * cos.shape[-1], cos.dim() - 2
+    work = functools.reduce(torch.promote_types, (x.dtype, cos.dtype, sin.dtype), torch.float32)
+    (x1, x2), (y1, y2) = (
+        _split(values[..., :dim].movedim(seq_axis, -2).to(work), order)
+        for values, order in zip((x, gradient), _source_and_target(layout, transposed), strict=True)
+    )
+    of_cos, of_sin = x1 * y1 + x2 * y2, x1 * y2 - x2 * y1
+    shared = list(range(groups, x.dim() - 2))
+    if shared:
+        of_cos, of_sin = of_cos.sum(shared), of_sin.sum(shared)
+    return of_cos.to(cos.dtype), (-of_sin if transposed else of_sin).to(sin.dtype)
+
+
+def _source_and_target(layout: RotaryLayout, transposed: bool) -> tuple[RotaryLayout, RotaryLayout]:
+    """Return the order of pairs in x and in the result."""
+    if layout != "interleaved_to_half":
+        return layout, layout
+    return ("half", "interleaved") if transposed else ("interleaved", "half")
+
+
+def _split(values: torch.Tensor, order: RotaryLayout) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the first values of all pairs, and the second."""
+    pairs = values.shape[-1] // 2
+    if order == "half":
+        return values[..., :pairs], values[..., pairs:]
+    return values[..., 0::2], values[..., 1::2]
 
 
 # ---- what was made of a caller's tables -----------------------------------------------------------------------------

@@ -12,10 +12,11 @@ from .._encoding.grid import grid as grid_of
 from .._encoding.value import Encoding
 from .._rotary.value import LAYOUTS, Rotary
 from ..typing import Indexing, Precision, RotaryLayout, TableLayout
+from . import _derivatives as derivatives
 from . import _operators as operators
 from . import _tensors as tensors
 
-__all__ = ["add_to", "apply_rotary_pos_emb", "encode", "grid", "rotate", "table"]
+__all__ = ["add_to", "apply_rotary_pos_emb", "encode", "grid", "rotary_embedding", "rotate", "table"]
 
 
 def table(
@@ -80,7 +81,7 @@ def encode(
     encoding : Encoding
         What to compute.
     positions : CPU tensor of shape (...), or (..., A) for an encoding of A axes
-        Of any real type; integers are exact. No gradients go through this function.
+        Of any real type; integers are exact. Derivatives go through it, of any order.
     dtype, out
         As in `table`; out has shape (..., d_model).
     precision, workers
@@ -102,8 +103,19 @@ def encode(
     torch.Size([2, 4])
     """
     result_type = None if dtype is None else tensors.numpy_type(dtype, "dtype")
+    if _is_followed({"positions": positions}, out):
+
+        def rows(encoding: Encoding, positions: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+            array, wide = tensors.array_of(positions, "positions"), tensors.numpy_type(dtype, "dtype")
+            return tensors.tensor_of(encoding.encode(array, dtype=wide, precision=precision, workers=workers))
+
+        return derivatives.of_positions(rows, encoding, positions, dtype or torch.float32)
     array = encoding.encode(
-        _positions(positions), dtype=result_type, precision=precision, out=_written(out), workers=workers
+        tensors.array_of(positions, "positions"),
+        dtype=result_type,
+        precision=precision,
+        out=_written(out),
+        workers=workers,
     )
     return _result(array, out)
 
@@ -127,7 +139,7 @@ def add_to(
     encoding : Encoding
         What to add.
     x : CPU tensor of shape (..., L, d_model)
-        No gradients go through this function; `SinusoidalEncoding` has them.
+        Derivatives go through it.
     start, step, x_scale, precision, workers
         As in `Encoding.add_to`.
     positions : CPU tensor, optional
@@ -151,18 +163,24 @@ def add_to(
     >>> posenc_fast.torch.add_to(pf.sinusoidal(4), x, out=x) is x
     True
     """
-    values, where, into = _arrays(x, positions, out, "SinusoidalEncoding")
-    array = encoding.add_to(
-        values,
-        start=start,
-        step=step,
-        positions=where,
-        x_scale=x_scale,
-        precision=precision,
-        out=into,
-        workers=workers,
-    )
-    return _result(array, out)
+
+    def added(x: torch.Tensor, positions: torch.Tensor | None, out: torch.Tensor | None = None) -> torch.Tensor:
+        values, where, into = _arrays(x, positions, out)
+        array = encoding.add_to(
+            values,
+            start=start,
+            step=step,
+            positions=where,
+            x_scale=x_scale,
+            precision=precision,
+            out=into,
+            workers=workers,
+        )
+        return _result(array, out)
+
+    if _is_followed({"x": x, "positions": positions}, out):
+        return derivatives.of_x(derivatives.Addition(added, x_scale, encoding.ndim), x, positions)
+    return added(x, positions, out)
 
 
 def grid(
@@ -179,7 +197,7 @@ def grid(
     Parameters
     ----------
     axes : sequence, one for each axis of the encoding
-        As in `posenc_fast.grid`; coordinates may be CPU tensors of shape (n,). No gradients go through them.
+        As in `posenc_fast.grid`; coordinates may be CPU tensors of shape (n,), through which derivatives go.
     encoding : Encoding
         Over as many axes.
     indexing, workers
@@ -204,7 +222,14 @@ def grid(
     torch.Size([2, 3, 8])
     """
     result_type = tensors.numpy_type(dtype, "dtype")
-    arrays = [_positions(axis) if isinstance(axis, torch.Tensor) else axis for axis in axes]
+    coordinates = {f"axes[{i}]": axis for i, axis in enumerate(axes) if isinstance(axis, torch.Tensor)}
+    if _is_followed(coordinates, out):
+        lines = [torch.arange(axis) if isinstance(axis, int) else torch.as_tensor(axis) for axis in axes]
+        if len({line.dtype for line in lines}) > 1:
+            lines = [line.double() for line in lines]
+        points = torch.stack(torch.meshgrid(*lines, indexing=indexing), -1)
+        return encode(encoding, points, dtype=dtype, workers=workers)
+    arrays = [tensors.array_of(axis, "axes") if isinstance(axis, torch.Tensor) else axis for axis in axes]
     array = grid_of(arrays, encoding, indexing=indexing, dtype=result_type, out=_written(out), workers=workers)
     return _result(array, out)
 
@@ -228,7 +253,7 @@ def rotate(
     rotary : Rotary
         How to turn.
     x : CPU tensor of shape (..., head_dim)
-        No gradients go through this function; `RotaryEncoding` has them.
+        Derivatives go through it.
     positions : CPU tensor, optional
         As in `Rotary.apply`.
     start, seq_axis, inverse, precision, workers
@@ -252,33 +277,55 @@ def rotate(
     >>> posenc_fast.torch.rotate(pf.Rotary(64), token, start=100, out=token) is token
     True
     """
-    values, where, into = _arrays(x, positions, out, "RotaryEncoding")
-    array = rotary.apply(
-        values,
-        positions=where,
-        start=start,
-        seq_axis=seq_axis,
-        inverse=inverse,
-        precision=precision,
-        out=into,
-        workers=workers,
-    )
-    return _result(array, out)
+
+    def rotated(
+        x: torch.Tensor,
+        positions: torch.Tensor | None,
+        seq_axis: int,
+        transposed: bool = False,
+        out: torch.Tensor | None = None,
+    ) -> torch.Tensor:
+        values, where, into = _arrays(x, positions, out)
+        if transposed:
+            array = operators.rotated_transposed(
+                rotary, values, where, start, seq_axis, precision, into, workers, inverse
+            )
+        else:
+            array = rotary.apply(
+                values,
+                positions=where,
+                start=start,
+                seq_axis=seq_axis,
+                inverse=inverse,
+                precision=precision,
+                out=into,
+                workers=workers,
+            )
+        return _result(array, out)
+
+    if _is_followed({"x": x, "positions": positions}, out):
+        return derivatives.of_x(derivatives.Rotation(rotated, seq_axis, axes=rotary.ndim), x, positions)
+    return rotated(x, positions, seq_axis, out=out)
 
 
-def _arrays(x: Any, positions: Any, out: Any, module: str) -> tuple[Any, Any, Any]:
-    """Return x, positions and out as arrays, one array for x and out if they are one. module: what has gradients of x."""
+def _is_followed(arguments: dict[str, torch.Tensor | None], out: torch.Tensor | None) -> bool:
+    """Whether derivatives or a transform go through a call, by the names of its tensors; an error where that has out."""
+    for name, tensor in arguments.items():
+        if tensor is not None and not isinstance(tensor, torch.Tensor):
+            raise TypeError(f"{name} must be a torch.Tensor, not {type(tensor).__name__}")
+    wants = [name for name, tensor in arguments.items() if tensor is not None and tensors.wants_gradients(tensor)]
+    followed = bool(wants) or tensors.is_followed(*arguments.values())
+    if followed and out is not None:
+        why = f"where {wants[0]} requires gradients" if wants else "inside a transform of torch.func or in forward mode"
+        raise ValueError(f"out cannot be written to {why}; leave it out, or use torch.no_grad() without transforms")
+    return followed
+
+
+def _arrays(x: Any, positions: Any, out: Any) -> tuple[Any, Any, Any]:
+    """Return x, positions and out as arrays, one array for x and out if they are one."""
     values = tensors.array_of(x, "x")
-    if tensors.wants_gradients(x):
-        raise ValueError(f"x requires gradients, which would end here; use {module}, x.detach() or torch.no_grad()")
-    where, into = None if positions is None else _positions(positions), _written(out)
+    where, into = None if positions is None else tensors.array_of(positions, "positions"), _written(out)
     return values, where, values if out is x else into
-
-
-def _positions(positions: Any) -> npt.NDArray[Any]:
-    array = tensors.array_of(positions, "positions")
-    tensors.check_no_gradients(positions, "positions")
-    return array
 
 
 def _written(out: Any) -> npt.NDArray[Any] | None:
@@ -310,7 +357,8 @@ def apply_rotary_pos_emb(
     q, k : torch.Tensor of shape (batch, heads, length, head_dim)
         float64, float32, float16 or bfloat16 (which needs the package ml_dtypes). Each has any number of heads.
     cos, sin : torch.Tensor of shape (batch, length, columns), (1, length, columns) or (length, columns)
-        Cosines and sines; no gradients go to them. Values of q and k beyond those that turn stay.
+        Cosines and sines. Gradients go to the first column of each pair, which stands for both. Values of q and k
+        beyond those that turn stay.
     unsqueeze_dim : int
         1 for q and k as above, 2 for (batch, length, heads, head_dim); of cos and sin of two dimensions, one less.
     layout : {"half", "interleaved", "interleaved_to_half"}
@@ -359,7 +407,6 @@ def apply_rotary_pos_emb(
             raise ValueError(f"{name} has shape {tuple(part.shape)}, but must have (batch, heads, length, head_dim)")
     for name, part in (("cos", cos), ("sin", sin)):
         tensors.check_x(part, name)
-        tensors.check_no_gradients(part, name)
         if part.device != q.device or q.device != k.device:
             raise ValueError(f"{name} is on {part.device}, q on {q.device} and k on {k.device}; they must be on one")
     if cos.ndim not in (2, 3) or cos.shape != sin.shape or cos.shape[-1] % each or cos.shape[-1] == 0:
@@ -387,3 +434,112 @@ def apply_rotary_pos_emb(
     cos, sin = (operators.columns_of_pairs(part, tables, name) for name, part in (("cos", cos), ("sin", sin)))
     q, k = operators.run_rotate_by((q, k), cos, sin, seq_axis, layout)
     return q, k
+
+
+def rotary_embedding(
+    x: torch.Tensor,
+    cos: torch.Tensor,
+    sin: torch.Tensor,
+    position_ids: torch.Tensor | None = None,
+    *,
+    interleaved: bool = False,
+) -> torch.Tensor:
+    """Queries or keys turned by ready tables, which may be longer than they are: in one pass, rounded once.
+
+    Parameters
+    ----------
+    x : torch.Tensor of shape (..., length, heads, head_dim)
+        float64, float32, float16 or bfloat16 (which needs the package ml_dtypes).
+    cos, sin : torch.Tensor of shape (length, head_dim/2), or (..., length, head_dim/2)
+        Cosines and sines of each pair, of any of these types, such as `Rotary.tables` makes; with position_ids of shape
+        (n, head_dim/2). Derivatives go to them as well.
+    position_ids : torch.Tensor of integers of shape (length,) or (..., length), optional
+        The rows of cos and sin, of 0 to n - 1, that tokens turn by. Not given, these have a row for each token.
+    interleaved : bool
+        Whether the values of a pair are side by side, or half of head_dim apart.
+
+    Returns
+    -------
+    torch.Tensor of the shape and type of x
+
+    Raises
+    ------
+    TypeError, ValueError
+        When an argument does not fit.
+
+    Notes
+    -----
+    The arguments are those of the function of this name that is proposed for `torch.nn.functional`. There x has heads
+    before tokens, (batch, heads, length, head_dim): ``rotary_embedding(x.transpose(1, 2), ..).transpose(1, 2)`` rotates
+    it without a copy.
+
+    References
+    ----------
+    pytorch/pytorch, pull request 187286.
+
+    Examples
+    --------
+    >>> import torch, posenc_fast as pf
+    >>> from posenc_fast.torch import rotary_embedding
+    >>> cos, sin = map(torch.from_numpy, pf.Rotary(64).tables(2048))
+    >>> queries = torch.ones(2, 3, 8, 64)
+    >>> turned = rotary_embedding(queries, cos, sin, torch.tensor([[0, 1, 2], [100, 101, 102]]))
+    >>> turned.shape
+    torch.Size([2, 3, 8, 64])
+    >>> torch.equal(turned[0], rotary_embedding(queries[0], cos[:3], sin[:3]))
+    True
+    """
+    for name, part in (("x", x), ("cos", cos), ("sin", sin)):
+        tensors.check_x(part, name)
+    if not isinstance(interleaved, bool):
+        raise TypeError(f"interleaved must be True or False, not {interleaved!r}")
+    if x.ndim < 3 or x.shape[-1] % 2 or x.shape[-1] == 0:
+        raise ValueError(f"x has shape {tuple(x.shape)}, but must have (.., length, heads, head_dim), an even head_dim")
+    for name, part in (("cos", cos), ("sin", sin)):
+        if part.device != x.device:
+            raise ValueError(f"{name} is on {part.device}, but must be where x is, on {x.device}")
+    pairs = x.shape[-1] // 2
+    if cos.ndim < 2 or cos.shape != sin.shape or cos.shape[-1] != pairs:
+        raise ValueError(
+            f"cos has shape {tuple(cos.shape)} and sin {tuple(sin.shape)}, but both must have (length, {pairs}), a column "
+            f"for each pair of x, which has shape {tuple(x.shape)}; apply_rotary_pos_emb takes two columns for each, and "
+            "turns a part of a head"
+        )
+    if position_ids is not None:
+        cos, sin = (_rows_at(table, position_ids) for table in (cos, sin))
+    while cos.ndim > 2 and cos.shape[0] == 1:
+        # one for all sequences
+        cos, sin = cos[0], sin[0]
+    lead = cos.shape[:-1]
+    if lead != (*x.shape[: min(cos.ndim, x.ndim - 1) - 2], x.shape[-3]):
+        name, shape = ("cos", cos.shape) if position_ids is None else ("position_ids", position_ids.shape)
+        raise ValueError(
+            f"{name} has shape {tuple(shape)}, which does not fit the tokens of x of shape {tuple(x.shape)}: (.., length, "
+            "heads, head_dim); give x.transpose(-3, -2) if its heads come first"
+            + (", or position_ids if cos has more rows" if position_ids is None else "")
+        )
+    (turned,) = operators.run_rotate_by((x,), cos, sin, x.ndim - 3, "interleaved" if interleaved else "half")
+    return turned
+
+
+def _rows_at(table: torch.Tensor, position_ids: Any) -> torch.Tensor:
+    """Return rows of a table, of any shape of integers."""
+    if not isinstance(position_ids, torch.Tensor):
+        raise TypeError(f"position_ids must be a torch.Tensor, not {type(position_ids).__name__}")
+    if position_ids.is_floating_point() or position_ids.is_complex() or position_ids.dtype == torch.bool:
+        raise TypeError(
+            f"position_ids must be integers, not {position_ids.dtype}; RotaryEncoding takes positions of any kind"
+        )
+    if table.ndim != 2:
+        raise ValueError(
+            f"cos and sin have shape {tuple(table.shape)}, but with position_ids must have (n, {table.shape[-1]})"
+        )
+    if tensors.is_eager(position_ids) and position_ids.numel():
+        low, high = (int(each) for each in torch.aminmax(position_ids))
+        if low < 0 or high >= table.shape[0]:
+            raise ValueError(
+                f"position_ids has {low if low < 0 else high}, but cos and sin have rows 0 to {table.shape[0] - 1}; make "
+                "longer tables, or use RotaryEncoding, which needs none"
+            )
+    rows = table.index_select(0, position_ids.reshape(-1).long())
+    return rows.reshape(*position_ids.shape, table.shape[-1])

@@ -384,7 +384,7 @@ class RotaryEncoding(torch.nn.Module):
         return rotated if k is None else (rotated, self._rotated(k, key_start, positions))
 
     def _rotated(self, x: torch.Tensor, start: int, positions: torch.Tensor | None) -> torch.Tensor:
-        arguments = start, positions, self.seq_axis, False, self.precision
+        arguments = start, positions, self.seq_axis, self.precision
         return operators.run_rotate(x, self._rotary, self._text, self.inplace, *arguments)
 
     if TYPE_CHECKING:

@@ -1,7 +1,8 @@
 """The operators that autograd, torch.compile and torch.export know, and their shortcuts for eager calls.
 
 `run_add_encoding`, `run_rotate` and `run_rotate_by` compute at once where a call is eager, and call an operator else:
-under a compiler, a trace, a transform or a mode, for gradients, other devices and subclasses of tensors.
+under a compiler, a trace or a mode, for gradients, other devices and subclasses of tensors. Transforms of torch.func and
+derivatives in forward mode, which no operator knows, see the functions of `_derivatives`, and those call the operators.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from .._engine.blocks import WORTH_A_THREAD
 from .._rotary.turning import ANGLES, angles_type
 from .._rotary.value import LAYOUTS, Rotary, rows_kept
 from ..typing import Precision, RotaryLayout, TableLayout
+from . import _derivatives as derivatives
 from . import _devices as devices
 from . import _tensors as tensors
 from ._text import from_text
@@ -33,6 +35,7 @@ __all__ = [
     "rotate_few",
     "rotate_few_by",
     "rotate_few_by_tables",
+    "rotated_transposed",
     "run_add_encoding",
     "run_rotate",
     "run_rotate_by",
@@ -120,9 +123,26 @@ add_encoding, add_encoding_ = _pair_of_operators(
 )
 
 
-def run_add_encoding(x: torch.Tensor, encoding: Encoding, text: str, inplace: bool, *arguments: Any) -> torch.Tensor:
-    """Return x_scale * x + encoding, in x if inplace. arguments: those of `_add_encoding` from start on."""
-    return _run(_add_encoding, (add_encoding, add_encoding_), x, encoding, text, inplace, *arguments)
+def run_add_encoding(
+    x: torch.Tensor,
+    encoding: Encoding,
+    text: str,
+    inplace: bool,
+    start: int,
+    positions: torch.Tensor | None,
+    x_scale: float,
+    precision: Precision,
+) -> torch.Tensor:
+    """Return x_scale * x + encoding, in x if inplace."""
+
+    def run(x: torch.Tensor, positions: torch.Tensor | None, inplace: bool = False) -> torch.Tensor:
+        arguments = start, positions, x_scale, precision
+        return _run(_add_encoding, (add_encoding, add_encoding_), x, encoding, text, inplace, *arguments)
+
+    if not tensors.is_followed(x, positions):
+        return run(x, positions, inplace)
+    result = derivatives.of_x(derivatives.Addition(run, x_scale, encoding.ndim), x, positions)
+    return x.copy_(result) if inplace else result
 
 
 def _save_scale(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
@@ -159,14 +179,33 @@ def _rotate(
     into = values if out is x else None if out is None else tensors.array_of(out, "out")
     where = None if positions is None else tensors.array_of(positions, "positions")
     if transposed:
-        # not the inverse, which would divide by amplitudes
-        tables = rotary.tables(length if where is None else where, start=start, dtype=np.float64, precision=precision)
-        array = _rotated_array(values, into, *tables, seq_axis, rotary.layout, True, workers)
+        array = rotated_transposed(rotary, values, where, start, seq_axis, precision, into, workers)
     else:
         array = rotary.apply(
             values, positions=where, start=start, seq_axis=seq_axis, precision=precision, out=into, workers=workers
         )
     return tensors.tensor_of(array) if out is None else out
+
+
+def rotated_transposed(
+    rotary: Rotary,
+    x: npt.NDArray[Any],
+    positions: npt.NDArray[Any] | None,
+    start: float,
+    seq_axis: int,
+    precision: Precision,
+    out: npt.NDArray[Any] | None = None,
+    workers: int | None = None,
+    inverse: bool = False,
+) -> npt.NDArray[Any]:
+    """Return x times the transposed matrix of a rotation, or of its inverse: they differ where it has amplitudes."""
+    length = x.shape[seq_axis]
+    where = length if positions is None else positions
+    cos, sin = rotary.tables(where, start=start, dtype=np.float64, precision=precision)
+    if inverse:
+        squares = cos * cos + sin * sin
+        cos, sin = cos / squares, sin / squares
+    return _rotated_array(x, out, cos, sin, seq_axis, rotary.layout, not inverse, workers)
 
 
 rotate, rotate_ = _pair_of_operators(
@@ -176,9 +215,28 @@ rotate, rotate_ = _pair_of_operators(
 )
 
 
-def run_rotate(x: torch.Tensor, rotary: Rotary, text: str, inplace: bool, *arguments: Any) -> torch.Tensor:
-    """Return x rotated by positions, in x if inplace. arguments: those of `_rotate` from start on."""
-    return _run(_rotate, (rotate, rotate_), x, rotary, text, inplace, *arguments)
+def run_rotate(
+    x: torch.Tensor,
+    rotary: Rotary,
+    text: str,
+    inplace: bool,
+    start: int,
+    positions: torch.Tensor | None,
+    seq_axis: int,
+    precision: Precision,
+) -> torch.Tensor:
+    """Return x rotated by positions, in x if inplace."""
+
+    def run(
+        x: torch.Tensor, positions: torch.Tensor | None, seq_axis: int, transposed: bool, inplace: bool = False
+    ) -> torch.Tensor:
+        arguments = start, positions, seq_axis, transposed, precision
+        return _run(_rotate, (rotate, rotate_), x, rotary, text, inplace, *arguments)
+
+    if not tensors.is_followed(x, positions):
+        return run(x, positions, seq_axis, False, inplace)
+    result = derivatives.of_x(derivatives.Rotation(run, seq_axis, axes=rotary.ndim), x, positions)
+    return x.copy_(result) if inplace else result
 
 
 def _save_angles(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
@@ -188,8 +246,16 @@ def _save_angles(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> Non
 
 def _rotated_back(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
     (positions,) = ctx.saved_tensors
-    result = rotate(gradient, ctx.rotary, ctx.start, positions, ctx.seq_axis, not ctx.transposed, ctx.precision)
-    return result, None, None, None, None, None, None
+
+    def run(x: torch.Tensor, positions: torch.Tensor | None, seq_axis: int, transposed: bool) -> torch.Tensor:
+        result: torch.Tensor = rotate(x, ctx.rotary, ctx.start, positions, seq_axis, transposed, ctx.precision)
+        return result
+
+    if tensors.is_followed(gradient):
+        axes = from_text(ctx.rotary).ndim
+        call = derivatives.Rotation(run, ctx.seq_axis, not ctx.transposed, axes)
+        return derivatives.of_x(call, gradient, positions), None, None, None, None, None, None
+    return run(gradient, positions, ctx.seq_axis, not ctx.transposed), None, None, None, None, None, None
 
 
 rotate.register_autograd(_rotated_back, setup_context=_save_angles)
@@ -206,6 +272,8 @@ def columns_of_pairs(table: torch.Tensor, columns: TableLayout, name: str) -> to
     """
     if columns == "pairs":
         return table[0] if table.dim() == 3 and table.shape[0] == 1 else table
+    if tensors.is_followed(table):
+        return derivatives.of_table(derivatives.ColumnsOfPairs(pair_columns, columns, name), table)
     if not tensors.is_eager(table):
         return pair_columns(table, columns, name)
     return devices.made_of((table,), columns, lambda: _columns_of_pairs(table, columns, name))
@@ -245,6 +313,18 @@ def _fake_columns(table: torch.Tensor, columns: TableLayout, name: str) -> torch
     return torch.empty((*lead, table.shape[-1] // 2), dtype=table.dtype, device=table.device)
 
 
+def _save_columns(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
+    table, columns, name = inputs
+    ctx.call, ctx.shape = derivatives.ColumnsOfPairs(pair_columns, columns, name), table.shape
+
+
+def _gradient_of_table(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+    return ctx.call.backward(gradient, ctx.shape), None, None
+
+
+pair_columns.register_autograd(_gradient_of_table, setup_context=_save_columns)
+
+
 def _rotate_by(
     x: torch.Tensor,
     cos: torch.Tensor,
@@ -273,25 +353,43 @@ rotate_by.register_fake(lambda x, *_: tensors.new_like(x))
 
 
 def run_rotate_by(
-    parts: Sequence[torch.Tensor], cos: torch.Tensor, sin: torch.Tensor, seq_axis: int, layout: RotaryLayout
+    parts: Sequence[torch.Tensor],
+    cos: torch.Tensor,
+    sin: torch.Tensor,
+    seq_axis: int,
+    layout: RotaryLayout,
+    transposed: bool = False,
 ) -> tuple[torch.Tensor, ...]:
     """Return queries and keys, or either alone, rotated by tables of a column for each pair."""
-    function = _rotate_by if tensors.is_eager(*parts, cos, sin) else rotate_by
-    return tuple([function(part, cos, sin, seq_axis, layout) for part in parts])
+    if tensors.is_followed(*parts, cos, sin):
+        call = derivatives.TableRotation(_run_by_tables, seq_axis, layout, transposed)
+        return tuple([derivatives.of_tables(call, part, cos, sin) for part in parts])
+    return tuple([_run_by_tables(part, cos, sin, seq_axis, layout, transposed) for part in parts])
+
+
+def _run_by_tables(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, *arguments: Any) -> torch.Tensor:
+    function = _rotate_by if tensors.is_eager(x, cos, sin) else rotate_by
+    result: torch.Tensor = function(x, cos, sin, *arguments)
+    return result
 
 
 def _save_tables(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
-    _, cos, sin, ctx.seq_axis, ctx.layout, ctx.transposed = inputs
-    ctx.save_for_backward(cos, sin)
+    x, cos, sin, ctx.seq_axis, ctx.layout, ctx.transposed = inputs
+    # x, which may be large, is for the gradients of tables alone
+    ctx.save_for_backward(x if any(ctx.needs_input_grad[1:3]) else None, cos, sin)
 
 
-def _rotated_back_by(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
-    cos, sin = ctx.saved_tensors
-    result = rotate_by(gradient, cos, sin, ctx.seq_axis, ctx.layout, not ctx.transposed)
-    return result, None, None, None, None, None
+def _gradients_by(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+    x, cos, sin = ctx.saved_tensors
+    (back,) = run_rotate_by((gradient,), cos, sin, ctx.seq_axis, ctx.layout, not ctx.transposed)
+    of_cos = of_sin = None
+    if x is not None:
+        arguments = ctx.seq_axis, ctx.layout, ctx.transposed
+        of_cos, of_sin = devices.gradients_of_tables(gradient, x, cos, sin, *arguments)
+    return back, of_cos, of_sin, None, None, None
 
 
-rotate_by.register_autograd(_rotated_back_by, setup_context=_save_tables)
+rotate_by.register_autograd(_gradients_by, setup_context=_save_tables)
 
 
 def _rotated_array(

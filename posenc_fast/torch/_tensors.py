@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,6 @@ from .._numbers.formats import BFLOAT16, FORMATS, float_type, kind_of
 __all__ = [
     "DTYPES",
     "array_of",
-    "check_no_gradients",
     "check_positions",
     "check_x",
     "has_strided_rows",
@@ -25,10 +24,12 @@ __all__ = [
     "in_forward_mode",
     "in_transform",
     "is_eager",
+    "is_followed",
     "is_plain",
     "new_like",
     "numpy_type",
     "on_cpu",
+    "refuse_gradients",
     "relative_spacing",
     "result_for",
     "tensor_of",
@@ -47,17 +48,17 @@ try:
     modes = torch._C._len_torch_dispatch_stack
     transforms = torch._C._functorch.peek_interpreter_stack
     trace = torch._C._get_tracing_state
-    _is_wrapped = torch._C._functorch.is_functorch_wrapped_tensor
-    _unwrapped = torch._C._functorch.get_unwrapped
-    _is_batched, _is_differentiated = torch._C._functorch.is_batchedtensor, torch._C._functorch.is_gradtrackingtensor
+    _is_wrapped, _functionalize = (
+        torch._C._functorch.is_functorch_wrapped_tensor,
+        torch._C._functorch.TransformType.Functionalize,
+    )
 except AttributeError:
     # names that torch does not promise to keep; without them every call is that of an operator, and errors are torch's
     modes = transforms = trace = functools.partial(int, 1)
+    _functionalize = None
 
-    def _never(tensor: Any) -> Any:
+    def _is_wrapped(tensor: Any) -> bool:
         return False
-
-    _is_wrapped = _unwrapped = _is_batched = _is_differentiated = _never
 
 
 def in_transform() -> bool:
@@ -74,6 +75,19 @@ def in_forward_mode() -> bool:
 def has_tangent(tensor: torch.Tensor) -> bool:
     """Whether derivatives in forward mode go through a tensor."""
     return in_forward_mode() and forward_ad.unpack_dual(tensor).tangent is not None
+
+
+def is_followed(*tensors: torch.Tensor | None) -> bool:
+    """Whether a transform of torch.func, or derivatives in forward mode, must see an eager call.
+
+    A compiler sees the operators instead, and functionalization has nothing to see in them.
+    """
+    if torch.compiler.is_compiling():
+        return False
+    transform = transforms()
+    if transform is None:
+        return in_forward_mode() and any(x is not None and has_tangent(x) for x in tensors)
+    return _functionalize is not None and transform.key() != _functionalize
 
 
 def is_plain(x: Any) -> bool:
@@ -111,10 +125,10 @@ def array_of(tensor: Any, name: str, *, overwritten: bool = False) -> npt.NDArra
         raise ValueError(
             f"{name} is on {tensor.device}, but must be on the CPU: give {name}.cpu(); the modules work on any device"
         )
-    if transforms() is not None and (_is_batched(tensor) or _is_differentiated(tensor)):
-        raise NotImplementedError(
-            f"{name} is inside a transform of torch.func (grad, vmap, jvp, ..) and has no memory of its own; the modules "
-            "know vmap, and torch.autograd.grad"
+    if transforms() is not None and _is_wrapped(tensor):
+        raise ValueError(
+            f"{name} is inside a transform of torch.func (grad, vmap, jvp, ..) and has no memory of its own"
+            f"{f'; leave {name} out' if overwritten else ''}"
         )
     if overwritten and wants_gradients(tensor):
         raise ValueError(
@@ -194,10 +208,11 @@ def wants_gradients(tensor: torch.Tensor) -> bool:
     return bool(tensor.requires_grad and torch.is_grad_enabled())
 
 
-def check_no_gradients(tensor: torch.Tensor, name: str) -> None:
-    """Refuse a tensor whose gradients would be lost."""
-    if wants_gradients(tensor):
-        raise ValueError(f"{name} requires gradients, which do not go through it; give {name}.detach()")
+def refuse_gradients() -> NoReturn:
+    """Raise the error of positions whose derivatives would be lost."""
+    raise ValueError(
+        "positions requires gradients, or has a tangent, which do not go through it; give positions.detach()"
+    )
 
 
 def check_x(x: Any, name: str, start: Any = 0, inplace: bool = False, start_name: str = "start") -> None:
@@ -213,32 +228,13 @@ def check_x(x: Any, name: str, start: Any = 0, inplace: bool = False, start_name
             f"{name} requires gradients and cannot be overwritten; use inplace=False, or torch.no_grad() where no "
             "gradients are wanted"
         )
-    compiling = torch.compiler.is_compiling()
-    if not compiling and has_tangent(x):
-        raise NotImplementedError(
-            f"{name} has a tangent, but there are no derivatives in forward mode; use backward mode"
-        )
-    if not compiling and _is_differentiated_anywhere(x):
-        raise NotImplementedError(
-            f"{name} is inside torch.func.grad or a relative of it, which no operator written in Python knows; use "
-            "torch.autograd.grad or backward()"
-        )
     if inplace and _overlaps_itself(x):
         raise ValueError(f"{name} is expanded, several of its values are one and cannot be overwritten; give a copy")
-    if inplace and not compiling and x.is_neg():
+    if inplace and not torch.compiler.is_compiling() and x.is_neg():
         raise ValueError(
             f"{name} is the negative of what its memory holds, as the imaginary part of a conjugate is, and cannot be "
             "overwritten; give a copy"
         )
-
-
-def _is_differentiated_anywhere(tensor: torch.Tensor) -> bool:
-    """Whether a transform of torch.func takes derivatives of a tensor, at any depth."""
-    while transforms() is not None and _is_wrapped(tensor):
-        if _is_differentiated(tensor):
-            return True
-        tensor = _unwrapped(tensor)
-    return False
 
 
 def check_positions(positions: Any, x: torch.Tensor, start: Any) -> None:
@@ -251,4 +247,5 @@ def check_positions(positions: Any, x: torch.Tensor, start: Any) -> None:
         raise ValueError(f"positions is on {positions.device}, but must be on {x.device} or on the CPU")
     if start != 0:
         raise ValueError(f"positions excludes start={start!r}; leave one side out")
-    check_no_gradients(positions, "positions")
+    if wants_gradients(positions):
+        refuse_gradients()

@@ -1,0 +1,15 @@
+"""Derivatives of encodings by position, which are encodings: every column a quarter turn ahead, times its frequency."""
+
+from __future__ import annotations
+
+import functools
+
+from .value import Encoding
+
+__all__ = ["derivative_of"]
+
+
+@functools.lru_cache(maxsize=64)
+def derivative_of(encoding: Encoding, axis: int = 0) -> Encoding:
+    """Return the derivative of an encoding by the positions along an axis."""
+    return type(encoding)._of(encoding._sinusoids.derivative(axis))

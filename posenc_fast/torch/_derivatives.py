@@ -1,0 +1,342 @@
+"""Calls that derivatives go through: in forward and backward mode, and under the transforms of torch.func, to any depth.
+
+An operator of torch.library knows autograd's backward mode alone, and a call on memory knows nothing. Each function here
+computes where no transform is left to see it, and knows its derivatives and batches of itself.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from .._encoding.derivatives import derivative_of
+from .._encoding.value import Encoding
+from ..typing import RotaryLayout, TableLayout
+from . import _devices as devices
+from . import _tensors as tensors
+
+__all__ = [
+    "Addition",
+    "ColumnsOfPairs",
+    "Rotation",
+    "TableRotation",
+    "of_positions",
+    "of_table",
+    "of_tables",
+    "of_x",
+]
+
+# ---- of x: sums and rotations by positions ---------------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class Addition:
+    """The sum x_scale * x + encoding. compute: its function of x and positions; axes: of a position."""
+
+    compute: Callable[[torch.Tensor, torch.Tensor | None], torch.Tensor]
+    x_scale: float
+    axes: int = 1
+
+    def __call__(self, x: torch.Tensor, positions: torch.Tensor | None) -> torch.Tensor:
+        """Return the sum."""
+        return self.compute(x, positions)
+
+    def forward(self, tangent: torch.Tensor, positions: torch.Tensor | None) -> torch.Tensor:
+        """Return the tangent of the sum for that of x, or the gradient of x for that of the sum."""
+        return tangent if self.x_scale == 1 else tangent * self.x_scale
+
+    backward = forward
+
+    def batched(self) -> Addition:
+        """Return the same for x with one more axis in front."""
+        return self
+
+    def positions_of(self, positions: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        """Return positions (batch, length) or (batch, ..., length) as x (batch, ..., length, d_model) needs them."""
+        behind = 1 if self.axes > 1 else 0
+        size, *rest = positions.shape
+        between = x.dim() - 1 + behind - positions.dim()
+        return positions.reshape(size, *[1] * between, *rest).expand(*x.shape[:-1], *rest[len(rest) - behind :])
+
+
+@dataclasses.dataclass(frozen=True)
+class Rotation:
+    """A rotation by positions. compute: its function of x, positions, seq_axis and transposed; axes: of a position."""
+
+    compute: Callable[[torch.Tensor, torch.Tensor | None, int, bool], torch.Tensor]
+    seq_axis: int
+    transposed: bool = False
+    axes: int = 1
+
+    def __call__(self, x: torch.Tensor, positions: torch.Tensor | None) -> torch.Tensor:
+        """Return x rotated."""
+        return self.compute(x, positions, self.seq_axis, self.transposed)
+
+    def forward(self, tangent: torch.Tensor, positions: torch.Tensor | None) -> torch.Tensor:
+        """Return the tangent of the result for that of x."""
+        return of_x(self, tangent, positions)
+
+    def backward(self, gradient: torch.Tensor, positions: torch.Tensor | None) -> torch.Tensor:
+        """Return the gradient of x for that of the result."""
+        return of_x(dataclasses.replace(self, transposed=not self.transposed), gradient, positions)
+
+    def batched(self) -> Rotation:
+        """Return the same for x with one more axis in front."""
+        return dataclasses.replace(self, seq_axis=_behind_one(self.seq_axis))
+
+    def positions_of(self, positions: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        """Return positions of a batch as x needs them."""
+        return positions
+
+
+def of_x(call: Addition | Rotation, x: torch.Tensor, positions: torch.Tensor | None) -> torch.Tensor:
+    """Return ``call(x, positions)``, through which derivatives of x go."""
+    result: torch.Tensor = _OfX.apply(x, positions, call)
+    return result
+
+
+class _OfX(torch.autograd.Function):
+    @staticmethod
+    def forward(x: torch.Tensor, positions: torch.Tensor | None, call: Addition | Rotation) -> torch.Tensor:
+        return call(x, positions)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
+        _, positions, ctx.call = inputs
+        if ctx.needs_input_grad[1]:
+            tensors.refuse_gradients()
+        _save(ctx, positions)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: torch.Tensor | None) -> Any:
+        (positions,) = ctx.saved_tensors
+        return None if gradient is None else ctx.call.backward(gradient, positions), None, None
+
+    @staticmethod
+    def jvp(ctx: Any, tangent: torch.Tensor | None, of_positions: torch.Tensor | None, _: None) -> Any:
+        if of_positions is not None:
+            tensors.refuse_gradients()
+        (positions,) = ctx.saved_tensors
+        return None if tangent is None else ctx.call.forward(tangent, positions)
+
+    @staticmethod
+    def vmap(
+        info: Any, in_dims: tuple[Any, ...], x: torch.Tensor, positions: torch.Tensor | None, call: Addition | Rotation
+    ) -> Any:
+        x = _batch_first(x, in_dims[0], info.batch_size)
+        if positions is not None and (in_dims[1] is not None or positions.dim() > (2 if call.axes > 1 else 1)):
+            positions = call.positions_of(_batch_first(positions, in_dims[1], info.batch_size), x)
+        return of_x(call.batched(), x, positions), 0
+
+
+# ---- of x and tables: rotations by them ------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class TableRotation:
+    """A rotation by tables of a column for each pair. compute: its function of x, cos, sin and the other fields."""
+
+    compute: Callable[..., torch.Tensor]
+    seq_axis: int
+    layout: RotaryLayout
+    transposed: bool = False
+
+    def __call__(self, x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
+        """Return x rotated."""
+        return self.compute(x, cos, sin, self.seq_axis, self.layout, self.transposed)
+
+
+def of_tables(call: TableRotation, x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
+    """Return ``call(x, cos, sin)``, through which derivatives of all three go."""
+    result: torch.Tensor = _OfTables.apply(x, cos, sin, call)
+    return result
+
+
+class _OfTables(torch.autograd.Function):
+    @staticmethod
+    def forward(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, call: TableRotation) -> torch.Tensor:
+        return call(x, cos, sin)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
+        x, cos, sin, ctx.call = inputs
+        _save(ctx, x, cos, sin)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: torch.Tensor | None) -> Any:
+        if gradient is None:
+            return None, None, None, None
+        x, cos, sin = ctx.saved_tensors
+        call: TableRotation = ctx.call
+        back = dataclasses.replace(call, transposed=not call.transposed)
+        of_x = of_tables(back, gradient, cos, sin) if ctx.needs_input_grad[0] else None
+        if not any(ctx.needs_input_grad[1:3]):
+            return of_x, None, None, None
+        return (
+            of_x,
+            *devices.gradients_of_tables(gradient, x, cos, sin, call.seq_axis, call.layout, call.transposed),
+            None,
+        )
+
+    @staticmethod
+    def jvp(
+        ctx: Any, of_x: torch.Tensor | None, of_cos: torch.Tensor | None, of_sin: torch.Tensor | None, _: None
+    ) -> Any:
+        x, cos, sin = ctx.saved_tensors
+        parts = [] if of_x is None else [of_tables(ctx.call, of_x, cos, sin)]
+        if of_cos is not None or of_sin is not None:
+            # linear in both tables together; values beyond the pairs do not depend on them
+            of_cos = torch.zeros_like(cos) if of_cos is None else of_cos
+            of_sin = torch.zeros_like(sin) if of_sin is None else of_sin
+            turning = 2 * cos.shape[-1]
+            values = torch.nn.functional.pad(x[..., :turning], (0, x.shape[-1] - turning))
+            parts.append(of_tables(ctx.call, values, of_cos, of_sin))
+        return sum(parts[1:], parts[0]) if parts else None
+
+    @staticmethod
+    def vmap(
+        info: Any, in_dims: tuple[Any, ...], x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, call: TableRotation
+    ) -> Any:
+        x = _batch_first(x, in_dims[0], info.batch_size)
+        if in_dims[1:3] != (None, None) or cos.dim() > 2:
+            cos, sin = (
+                _batch_first(each, dim, info.batch_size) for each, dim in ((cos, in_dims[1]), (sin, in_dims[2]))
+            )
+        return of_tables(dataclasses.replace(call, seq_axis=_behind_one(call.seq_axis)), x, cos, sin), 0
+
+
+# ---- of a table: one of the two columns of each pair -----------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class ColumnsOfPairs:
+    """The first of the two columns of each pair. compute: its function of a table, columns and name."""
+
+    compute: Callable[..., torch.Tensor]
+    columns: TableLayout
+    name: str
+
+    def __call__(self, table: torch.Tensor) -> torch.Tensor:
+        """Return these columns."""
+        return self.compute(table, self.columns, self.name)
+
+    def backward(self, gradient: torch.Tensor, shape: torch.Size) -> torch.Tensor:
+        """Return the gradient of a table of a shape: that of the columns, and zeros."""
+        parts = gradient, torch.zeros_like(gradient)
+        wide = torch.cat(parts, -1) if self.columns == "half" else torch.stack(parts, -1).flatten(-2)
+        return wide.reshape(shape)
+
+
+def of_table(call: ColumnsOfPairs, table: torch.Tensor) -> torch.Tensor:
+    """Return ``call(table)``, through which derivatives go: those of the columns that are returned."""
+    result: torch.Tensor = _OfTable.apply(table, call)
+    return result
+
+
+class _OfTable(torch.autograd.Function):
+    @staticmethod
+    def forward(table: torch.Tensor, call: ColumnsOfPairs) -> torch.Tensor:
+        return call(table)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
+        table, ctx.call = inputs
+        ctx.shape = table.shape
+
+    @staticmethod
+    def backward(ctx: Any, gradient: torch.Tensor) -> Any:
+        return ctx.call.backward(gradient, ctx.shape), None
+
+    @staticmethod
+    def jvp(ctx: Any, tangent: torch.Tensor, _: None) -> Any:
+        # its two columns need not be the same
+        pairs = ctx.shape[-1] // 2
+        first = tangent[..., :pairs] if ctx.call.columns == "half" else tangent[..., 0::2]
+        lead = ctx.shape[1:-1] if len(ctx.shape) == 3 and ctx.shape[0] == 1 else ctx.shape[:-1]
+        return first.reshape(*lead, pairs)
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[Any, ...], table: torch.Tensor, call: ColumnsOfPairs) -> Any:
+        table = table.movedim(in_dims[0], 0)
+        size, *lead, columns = table.shape
+        if len(lead) == 2 and lead[0] == 1:
+            lead = lead[1:]
+        return of_table(call, table.reshape(-1, columns)).reshape(size, *lead, columns // 2), 0
+
+
+# ---- of positions: encodings -----------------------------------------------------------------------------------------
+
+
+def of_positions(
+    compute: Callable[[Encoding, torch.Tensor, torch.dtype], torch.Tensor],
+    encoding: Encoding,
+    positions: torch.Tensor,
+    dtype: torch.dtype,
+) -> torch.Tensor:
+    """Return ``compute(encoding, positions, dtype)``, rows through which derivatives of positions go."""
+    result: torch.Tensor = _OfPositions.apply(positions, compute, encoding, dtype)
+    return result
+
+
+class _OfPositions(torch.autograd.Function):
+    @staticmethod
+    def forward(positions: torch.Tensor, compute: Callable[..., torch.Tensor], *arguments: Any) -> torch.Tensor:
+        encoding, dtype = arguments
+        return compute(encoding, positions, dtype)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
+        positions, ctx.compute, ctx.encoding, ctx.dtype = inputs
+        _save(ctx, positions)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: torch.Tensor | None) -> Any:
+        if gradient is None:
+            return None, None, None, None
+        (positions,) = ctx.saved_tensors
+        parts = [(slope * gradient).sum(-1) for slope in _slopes(ctx, positions)]
+        total = parts[0] if ctx.encoding.ndim == 1 else torch.stack(parts, -1)
+        return total.to(positions.dtype), None, None, None
+
+    @staticmethod
+    def jvp(ctx: Any, tangent: torch.Tensor | None, *_: None) -> Any:
+        if tangent is None:
+            return None
+        (positions,) = ctx.saved_tensors
+        along = [tangent] if ctx.encoding.ndim == 1 else tangent.unbind(-1)
+        parts = [slope * each[..., None] for slope, each in zip(_slopes(ctx, positions), along, strict=True)]
+        return sum(parts[1:], parts[0]).to(ctx.dtype)
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[Any, ...], positions: torch.Tensor, *rest: Any) -> Any:
+        compute, encoding, dtype = rest
+        return of_positions(compute, encoding, positions.movedim(in_dims[0], 0), dtype), 0
+
+
+def _slopes(ctx: Any, positions: torch.Tensor) -> list[torch.Tensor]:
+    """Return the derivatives of rows by the positions along each axis."""
+    dtype = torch.promote_types(torch.promote_types(ctx.dtype, positions.dtype), torch.float32)
+    derivatives = (derivative_of(ctx.encoding, axis) for axis in range(ctx.encoding.ndim))
+    return [of_positions(ctx.compute, derivative, positions, dtype) for derivative in derivatives]
+
+
+# ---- what they share -------------------------------------------------------------------------------------------------
+
+
+def _save(ctx: Any, *inputs: torch.Tensor | None) -> None:
+    ctx.set_materialize_grads(False)
+    ctx.save_for_backward(*inputs)
+    ctx.save_for_forward(*inputs)
+
+
+def _batch_first(tensor: torch.Tensor, dim: int | None, size: int) -> torch.Tensor:
+    """Return a tensor with the axis of the batch in front, or as many views of one that has none."""
+    return tensor.expand(size, *tensor.shape) if dim is None else tensor.movedim(dim, 0)
+
+
+def _behind_one(seq_axis: int) -> int:
+    """Return the same axis of a tensor with one more axis in front."""
+    return seq_axis + 1 if seq_axis >= 0 else seq_axis
