@@ -128,12 +128,14 @@ def extensions():
         return []
     from Cython.Build import cythonize
 
-    options = {"include_path": ["src"], "build_dir": "build"}
+    # posenc_fast/c_api.pxd declares what posenc_fast.h has for other programs
+    options = {"include_path": ["src", "."], "build_dir": "build"}
     loops = cythonize([Extension(name, [f"src/{name}.pyx"]) for name in ("_loops", "_rotations", "_grids")], **options)
     (kernel,) = cythonize([Extension("posenc_fast._kernel", ["src/_kernel.pyx"])], **options)
     kernel.sources += [source for part in loops for source in part.sources]
-    kernel.include_dirs = ["src"]
+    kernel.include_dirs = ["src", "posenc_fast/include"]
     kernel.depends = sorted(str(path) for kind in ("h", "pxd") for path in Path("src").glob(f"*.{kind}"))
+    kernel.depends += ["posenc_fast/c_api.pxd", "posenc_fast/include/posenc_fast.h"]
     kernel.py_limited_api = ABI3
     if ABI3:
         kernel.define_macros = [("Py_LIMITED_API", "0x030B0000")]

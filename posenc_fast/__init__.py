@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from . import transformers as transformers
     from ._check.check import check
     from ._check.report import Finding, Report
+    from ._encoding.capsule import get_include
     from ._encoding.grid import grid
     from ._identify.encoding import Identification, identify
     from ._identify.rotary import RotaryIdentification, identify_rotary
@@ -70,6 +71,7 @@ __all__ = [
     "float32_frequencies",
     "fourier_features",
     "geometric",
+    "get_include",
     "grid",
     "identify",
     "identify_rotary",
@@ -99,6 +101,7 @@ _LATE = {
     "Report": "_check.report",
     "RotaryIdentification": "_identify.rotary",
     "check": "_check.check",
+    "get_include": "_encoding.capsule",
     "grid": "_encoding.grid",
     "identify": "_identify.encoding",
     "identify_rotary": "_identify.rotary",

@@ -7,6 +7,7 @@ MISSED: tuple[str, ...]
 CACHE_SIZE: int
 STORES: tuple[str, ...]
 DEBUG: bool
+_C_API: Any
 KINDS: dict[str, int]
 
 class Plan:
@@ -81,3 +82,16 @@ def rotate_memory(
     layout: int,
 ) -> None: ...
 def side_by_side(cos: int, sin: int, kind: int, angles: Any) -> bool: ...
+def encoding_capsule(
+    level: int,
+    real: Plan,
+    integer: Plan | None,
+    lattice: Lattice | None,
+    lattice_dd: Lattice | None,
+    least: Any,
+    phase: bool,
+    single: bool,
+    axes: int,
+    last_level: int,
+) -> Any: ...
+def rotary_capsule(angles: Any, head_dim: int, layout: int) -> Any: ...

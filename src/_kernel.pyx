@@ -8,6 +8,10 @@ A ``level`` is an index into ``LEVELS``. Arrays of 16-bit floats come as uint16,
 
 from cpython.buffer cimport PyBUF_STRIDES, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_FromStringAndSize
+from cpython.pycapsule cimport (
+    PyCapsule_GetContext, PyCapsule_GetPointer, PyCapsule_New, PyCapsule_SetContext,
+)
+from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport int32_t, int64_t, uint16_t, uintptr_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
@@ -22,6 +26,30 @@ from guards cimport (
     check_target, check_values, require,
 )
 from half cimport half_row
+from interface cimport (
+    CEncoding, CRotary, add_of, angles_of, bytes_of_angles, encode_of, measure_encoding, measure_rotary, rotate_of,
+    table_of,
+)
+from posenc_fast.c_api cimport (
+    POSENC_FAST_API_CAPSULE,
+    POSENC_FAST_API_MAJOR,
+    POSENC_FAST_API_MINOR,
+    POSENC_FAST_ENCODING_CAPSULE,
+    POSENC_FAST_ERROR_ALIGNMENT,
+    POSENC_FAST_ERROR_AXES,
+    POSENC_FAST_ERROR_BEYOND,
+    POSENC_FAST_ERROR_LENGTH,
+    POSENC_FAST_ERROR_NULL,
+    POSENC_FAST_ERROR_OVERLAP,
+    POSENC_FAST_ERROR_SCALE,
+    POSENC_FAST_ERROR_SCRATCH,
+    POSENC_FAST_ERROR_TYPE,
+    POSENC_FAST_OK,
+    POSENC_FAST_ROTARY_CAPSULE,
+    posenc_fast_api,
+    posenc_fast_encoding,
+    posenc_fast_rotary,
+)
 from work cimport (
     EncodeWork, EvaluateWork, GridWork, RotationWork, RowsWork, TableWork, anchor_rows, lay_out_encode,
     lay_out_evaluate, lay_out_grid, lay_out_rotation, lay_out_rows, lay_out_table,
@@ -589,3 +617,167 @@ def side_by_side(uintptr_t cos, uintptr_t sin, int kind, angles):
             break
     PyBuffer_Release(&view)
     return alike
+
+
+# ---- the C interface: posenc_fast.h ----------------------------------------------------------------------------------
+
+
+cdef const char* c_error_text(int error) noexcept nogil:
+    if error == POSENC_FAST_OK:
+        return "no error"
+    if error == POSENC_FAST_ERROR_NULL:
+        return "a pointer is NULL"
+    if error == POSENC_FAST_ERROR_TYPE:
+        return "the type is none of POSENC_FAST_FLOAT64, .._FLOAT32, .._FLOAT16 and .._BFLOAT16"
+    if error == POSENC_FAST_ERROR_LENGTH:
+        return "a length is negative, or an array is larger than the address space"
+    if error == POSENC_FAST_ERROR_ALIGNMENT:
+        return "an address or a stride is no multiple of the size of a value"
+    if error == POSENC_FAST_ERROR_OVERLAP:
+        return "rows of the result overlap, or it shares memory with another array or with the scratch"
+    if error == POSENC_FAST_ERROR_SCRATCH:
+        return "the scratch is smaller than the function says that measures it"
+    if error == POSENC_FAST_ERROR_SCALE:
+        return "x_scale is not finite"
+    if error == POSENC_FAST_ERROR_AXES:
+        return "the encoding has several axes, and so no row of one integer: encode takes its positions"
+    if error == POSENC_FAST_ERROR_BEYOND:
+        return "an angle is so large or so small that it needs exact arithmetic: Python's call has it"
+    return "not an error of posenc_fast"
+
+
+cdef Py_ssize_t c_columns(const posenc_fast_encoding* encoding) noexcept nogil:
+    return (<const CEncoding*>encoding).width if encoding != NULL else 0
+
+
+cdef Py_ssize_t c_axes(const posenc_fast_encoding* encoding) noexcept nogil:
+    return (<const CEncoding*>encoding).axes if encoding != NULL else 0
+
+
+cdef size_t c_scratch(const posenc_fast_encoding* encoding) noexcept nogil:
+    return (<const CEncoding*>encoding).scratch if encoding != NULL else 0
+
+
+cdef int c_table(const posenc_fast_encoding* encoding, int64_t start, Py_ssize_t rows, int type, void* out,
+                 Py_ssize_t out_row, void* scratch, size_t scratch_size) noexcept nogil:
+    return table_of(<const CEncoding*>encoding, start, rows, type, out, out_row, scratch, scratch_size)
+
+
+cdef int c_encode(const posenc_fast_encoding* encoding, const double* positions, Py_ssize_t rows, int type, void* out,
+                  Py_ssize_t out_row, void* scratch, size_t scratch_size) noexcept nogil:
+    return encode_of(<const CEncoding*>encoding, positions, NULL, rows, type, out, out_row, scratch, scratch_size)
+
+
+cdef int c_encode_int64(const posenc_fast_encoding* encoding, const int64_t* positions, Py_ssize_t rows, int type,
+                        void* out, Py_ssize_t out_row, void* scratch, size_t scratch_size) noexcept nogil:
+    return encode_of(<const CEncoding*>encoding, NULL, positions, rows, type, out, out_row, scratch, scratch_size)
+
+
+cdef int c_add(const posenc_fast_encoding* encoding, int64_t start, double x_scale, Py_ssize_t batches, Py_ssize_t rows,
+               int type, const void* x, Py_ssize_t x_batch, Py_ssize_t x_row, void* out, Py_ssize_t out_batch,
+               Py_ssize_t out_row, void* scratch, size_t scratch_size) noexcept nogil:
+    return add_of(<const CEncoding*>encoding, start, x_scale, batches, rows, type, x, x_batch, x_row, out, out_batch,
+                  out_row, scratch, scratch_size)
+
+
+cdef Py_ssize_t c_head_dim(const posenc_fast_rotary* rotary) noexcept nogil:
+    return (<const CRotary*>rotary).head_dim if rotary != NULL else 0
+
+
+cdef Py_ssize_t c_angles_row(const posenc_fast_rotary* rotary, int type) noexcept nogil:
+    if rotary == NULL or type < FLOAT64 or type > BFLOAT16:
+        return 0
+    return bytes_of_angles(<const CRotary*>rotary, type)
+
+
+cdef size_t c_rotary_scratch(const posenc_fast_rotary* rotary, Py_ssize_t tokens) noexcept nogil:
+    return measure_rotary(<const CRotary*>rotary, tokens) if rotary != NULL else 0
+
+
+cdef int c_angles(const posenc_fast_rotary* rotary, int64_t start, Py_ssize_t tokens, int type, void* angles,
+                  void* scratch, size_t scratch_size) noexcept nogil:
+    return angles_of(<const CRotary*>rotary, start, NULL, True, tokens, type, angles, scratch, scratch_size)
+
+
+cdef int c_angles_at(const posenc_fast_rotary* rotary, const int64_t* positions, Py_ssize_t tokens, int type,
+                     void* angles, void* scratch, size_t scratch_size) noexcept nogil:
+    return angles_of(<const CRotary*>rotary, 0, positions, False, tokens, type, angles, scratch, scratch_size)
+
+
+cdef int c_rotate(const posenc_fast_rotary* rotary, const void* angles, int type, const Py_ssize_t* shape,
+                  const void* x, const Py_ssize_t* x_strides, void* out, const Py_ssize_t* out_strides, void* scratch,
+                  size_t scratch_size) noexcept nogil:
+    return rotate_of(<const CRotary*>rotary, angles, type, shape, x, x_strides, out, out_strides, scratch, scratch_size)
+
+
+cdef posenc_fast_api c_api
+c_api.major, c_api.minor, c_api.size = POSENC_FAST_API_MAJOR, POSENC_FAST_API_MINOR, sizeof(posenc_fast_api)
+c_api.error_text = c_error_text
+c_api.columns, c_api.axes, c_api.scratch = c_columns, c_axes, c_scratch
+c_api.table, c_api.encode, c_api.encode_int64, c_api.add = c_table, c_encode, c_encode_int64, c_add
+c_api.head_dim, c_api.angles_row, c_api.rotary_scratch = c_head_dim, c_angles_row, c_rotary_scratch
+c_api.angles, c_api.angles_at, c_api.rotate = c_angles, c_angles_at, c_rotate
+_C_API = PyCapsule_New(&c_api, POSENC_FAST_API_CAPSULE, NULL)
+
+
+cdef class _Encoding:
+    """The struct behind posenc_fast_encoding, and the objects whose memory it names."""
+    cdef CEncoding c
+    cdef Plan real, integer
+    cdef Lattice lattice, lattice_dd
+    cdef const double[::1] least
+
+
+cdef class _Rotary:
+    """The struct behind posenc_fast_rotary, and the encoding that makes its angles."""
+    cdef CRotary c
+    cdef _Encoding angles
+
+
+cdef void _release(object capsule) noexcept:
+    Py_DECREF(<object>PyCapsule_GetContext(capsule))
+
+
+cdef object _capsule(object owner, const void* pointer, const char* name):
+    """A capsule that keeps the owner of what it points to."""
+    capsule = PyCapsule_New(<void*>pointer, name, _release)
+    PyCapsule_SetContext(capsule, <void*>owner)
+    Py_INCREF(owner)
+    return capsule
+
+
+def encoding_capsule(int level, Plan real, Plan integer, Lattice lattice, Lattice lattice_dd, least, bint phase,
+                     bint single, Py_ssize_t axes, Py_ssize_t last_level):
+    """A capsule for the C interface. integer, lattice, lattice_dd, least: None where there is none.
+
+    real, integer: plans of the two forms of positions; phase: whether they take a component of ones. least: as
+    `Plans.least`. last_level: bytes of the last-level cache.
+    """
+    cdef _Encoding owner = _Encoding()
+    if GUARDED:
+        check_level(level, LEVELS)
+        require(real.c.axes == axes + phase, "real", f"have {axes + phase} axes", real.c.axes)
+        require(single or integer.c.axes == 2 * axes + phase, "integer", "have two axes for each", axes)
+    owner.real, owner.integer, owner.lattice, owner.lattice_dd = real, integer, lattice, lattice_dd
+    owner.c.level = &levels[level]
+    owner.c.real = &real.c
+    owner.c.integer = &integer.c if integer is not None else NULL
+    owner.c.lattice = &lattice.c if lattice is not None else NULL
+    owner.c.lattice_dd = &lattice_dd.c if lattice_dd is not None else NULL
+    owner.c.least = NULL
+    if least is not None:
+        owner.least = least
+        owner.c.least = &owner.least[0]
+    owner.c.axes, owner.c.width, owner.c.last_level = axes, real.c.width, last_level
+    owner.c.phase, owner.c.single = phase, single
+    owner.c.scratch = measure_encoding(&owner.c)
+    return _capsule(owner, &owner.c, POSENC_FAST_ENCODING_CAPSULE)
+
+
+def rotary_capsule(angles, Py_ssize_t head_dim, int layout):
+    """A capsule for the C interface. angles: that of the encoding of cosines and sines of one axis; layout: as of `rotate`."""
+    cdef _Rotary owner = _Rotary()
+    owner.angles = <_Encoding>PyCapsule_GetContext(angles)
+    owner.c.angles = <const CEncoding*>PyCapsule_GetPointer(angles, POSENC_FAST_ENCODING_CAPSULE)
+    owner.c.head_dim, owner.c.layout, owner.c.second_level = head_dim, layout, SECOND_LEVEL
+    return _capsule(owner, &owner.c, POSENC_FAST_ROTARY_CAPSULE)

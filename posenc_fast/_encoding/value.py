@@ -173,6 +173,23 @@ class Encoding:
 
         return figure(self._sinusoids, repr(self), f"{self.d_model} columns")
 
+    def __posenc_encoding__(self) -> Any:
+        """Return a capsule for programs that are compiled with ``posenc_fast.h`` of `get_include`.
+
+        It keeps what the pointer in it needs, at the instruction-set level of the call.
+
+        Raises
+        ------
+        ValueError
+            When the encoding has exact periods, which only Python's calls have.
+        RuntimeError
+            When there is no compiled kernel.
+        """
+        # only compiled programs ask
+        from .capsule import encoding_capsule
+
+        return encoding_capsule(self._plans)
+
     @property
     def recipe(self) -> str | None:
         """The call that rebuilds it, for ``eval`` with the names of posenc_fast, all of its numbers included.

@@ -339,6 +339,26 @@ class Rotary:
         cls = None if type(self) is Rotary else type(self)
         return rotary_of, (cls, self.head_dim, self._arguments())
 
+    def __posenc_rotary__(self) -> Any:
+        """Return a capsule for programs that are compiled with ``posenc_fast.h`` of `get_include`.
+
+        It keeps what the pointer in it needs, at the instruction-set level of the call.
+
+        Raises
+        ------
+        ValueError
+            When positions have several axes, or amplitudes depend on them (xPos), which only Python's calls have.
+        RuntimeError
+            When there is no compiled kernel.
+        """
+        # only compiled programs ask
+        from .._encoding.capsule import rotary_capsule
+
+        settings = self._settings
+        if settings.rope_type == "xpos":
+            raise ValueError("a Rotary with rope_type='xpos' has no C interface: its amplitudes are computed in Python")
+        return rotary_capsule(self._angles_of("cos", "sin")._plans, settings.head_dim, LAYOUTS.index(settings.layout))
+
     @property
     def recipe(self) -> str:
         """The call that rebuilds it, for ``eval`` with the names of posenc_fast, all of its numbers included.

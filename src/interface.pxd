@@ -1,0 +1,621 @@
+# cython: cdivision=True
+"""The C interface: the functions of ``posenc_fast.h``, which check what memory safety needs and call the loops.
+
+What Python's calls do, in the same order, so that the bits are theirs: ``posenc_fast/_encoding/rows.py`` has the ways
+to fill rows. Every check is made before anything is written. Here no caller is trusted but for the length of its memory.
+"""
+
+from libc.math cimport INFINITY, fabs
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t, uintptr_t
+from libc.stdlib cimport free
+from libc.string cimport memcpy, memset
+
+from cache cimport FITS, PAST, Result, c_stores, is_warm
+from entry cimport BFLOAT16, FLOAT32, FLOAT64, CLattice, CLevel, CPlan, CRotation, Output, size_of
+from exact cimport HUGE, MOST, MOST_DIRECT, TINY
+from posenc_fast.c_api cimport (
+    POSENC_FAST_ERROR_ALIGNMENT as ALIGNMENT,
+    POSENC_FAST_ERROR_AXES as AXES,
+    POSENC_FAST_ERROR_BEYOND as BEYOND,
+    POSENC_FAST_ERROR_LENGTH as LENGTH,
+    POSENC_FAST_ERROR_NULL as NULL_POINTER,
+    POSENC_FAST_ERROR_OVERLAP as OVERLAP,
+    POSENC_FAST_ERROR_SCALE as SCALE,
+    POSENC_FAST_ERROR_SCRATCH as SCRATCH,
+    POSENC_FAST_ERROR_TYPE as TYPE,
+    POSENC_FAST_OK as OK,
+)
+from work cimport (
+    EncodeWork, RotationWork, RowsWork, TableWork, lay_out_encode, lay_out_rotation, lay_out_rows, lay_out_table,
+)
+
+cdef enum:
+    CHUNK = 256  # rows whose components, or places in a lattice, are in scratch at a time
+    CHUNK_OF_SUM = 8  # rows that are made at a time for several batches
+
+
+cdef struct CEncoding:
+    const CLevel* level
+    const CPlan* real
+    const CPlan* integer  # of multiples of 2**32 and the rest; NULL with single
+    const CLattice* lattice  # NULL where an encoding has none
+    const CLattice* lattice_dd
+    const double* least  # by axis, as `Plans.least`; NULL where the largest tell enough
+    Py_ssize_t axes, width
+    Py_ssize_t last_level  # bytes of the last-level cache
+    size_t scratch
+    bint phase, single
+
+
+cdef struct CRotary:
+    const CEncoding* angles
+    Py_ssize_t head_dim, second_level
+    int layout
+
+
+# ---- memory ----------------------------------------------------------------------------------------------------------
+
+
+cdef inline uintptr_t most_bytes() noexcept nogil:
+    """Of an array: what a stride can count."""
+    return ~<uintptr_t>0 >> 1
+
+
+# Where the values of an array lie: between two addresses, rows of so many bytes at multiples of common from the first.
+cdef struct Extent:
+    uintptr_t start, low, high, bytes, common
+
+
+cdef inline uintptr_t common_divisor(uintptr_t a, uintptr_t b) noexcept nogil:
+    cdef uintptr_t rest
+    while b:
+        rest = a % b
+        a = b
+        b = rest
+    return a
+
+
+cdef inline int find_extent(Extent* to, const void* start, const Py_ssize_t* shape, Py_ssize_t* strides, int dims,
+                            Py_ssize_t bytes, Py_ssize_t align, bint written) noexcept nogil:
+    """The extent of rows of so many bytes, of which there is one at least, in up to three dimensions.
+
+    written: they may not overlap. The stride of a dimension of length 1, which says nothing, becomes that of rows side
+    by side.
+    """
+    cdef uintptr_t before = 0, behind = bytes, each, past = bytes
+    cdef uintptr_t[3] sizes
+    cdef uintptr_t[3] counts
+    cdef int k, i, used = 0
+    if start == NULL:
+        return NULL_POINTER
+    to.start, to.bytes, to.common = <uintptr_t>start, bytes, 0
+    if to.start % <uintptr_t>align:
+        return ALIGNMENT
+    for k in range(dims):
+        if shape[k] == 1:
+            strides[k] = bytes
+            continue
+        if strides[k] % align:
+            return ALIGNMENT
+        each = <uintptr_t>strides[k] if strides[k] >= 0 else <uintptr_t>0 - <uintptr_t>strides[k]
+        if each > most_bytes() // <uintptr_t>(shape[k] - 1):
+            return LENGTH
+        if strides[k] < 0:
+            before += each * <uintptr_t>(shape[k] - 1)
+        else:
+            behind += each * <uintptr_t>(shape[k] - 1)
+        if before > most_bytes() or behind > most_bytes():
+            return LENGTH
+        to.common = common_divisor(each, to.common)
+        # by size, the smallest first
+        i = used
+        while i > 0 and sizes[i - 1] > each:
+            sizes[i], counts[i] = sizes[i - 1], counts[i - 1]
+            i -= 1
+        sizes[i], counts[i] = each, <uintptr_t>shape[k]
+        used += 1
+    if before > to.start or behind > ~<uintptr_t>0 - to.start or before + behind > most_bytes():
+        return LENGTH
+    to.low, to.high = to.start - before, to.start + behind
+    if written:
+        for i in range(used):
+            if sizes[i] < past:
+                return OVERLAP
+            past += sizes[i] * (counts[i] - 1)
+    return OK
+
+
+cdef inline int find_stretch(Extent* to, const void* start, Py_ssize_t count, Py_ssize_t bytes,
+                             Py_ssize_t align) noexcept nogil:
+    """The extent of count rows side by side."""
+    cdef Py_ssize_t stride = bytes
+    return find_extent(to, start, &count, &stride, 1, bytes, align, True)
+
+
+cdef inline bint are_apart(const Extent* a, const Extent* b) noexcept nogil:
+    """Whether no byte is in both: they lie behind each other, or their rows beside each other at equal distances."""
+    cdef uintptr_t common, distance
+    if a.high <= b.low or b.high <= a.low:
+        return True
+    common = common_divisor(a.common, b.common)
+    if common == 0:
+        return False
+    if b.start >= a.start:
+        distance = (b.start - a.start) % common
+    else:
+        distance = (common - (a.start - b.start) % common) % common
+    return distance >= a.bytes and common - distance >= b.bytes
+
+
+cdef inline int check_scratch(const void* scratch, size_t size, size_t needed, const Extent* others,
+                              int n) noexcept nogil:
+    cdef Extent extent
+    cdef int i, error
+    if scratch == NULL:
+        return NULL_POINTER
+    if size < needed:
+        return SCRATCH
+    error = find_stretch(&extent, scratch, 1, <Py_ssize_t>needed, 1)
+    if error:
+        return error
+    for i in range(n):
+        if not are_apart(&extent, &others[i]):
+            return OVERLAP
+    return OK
+
+
+cdef inline int check_two(const Extent* x, const Py_ssize_t* x_strides, const Extent* out, const Py_ssize_t* out_strides,
+                          int dims) noexcept nogil:
+    """x and out are the same rows, or no byte is in both."""
+    cdef bint same = x.start == out.start
+    cdef int k
+    for k in range(dims):
+        same = same and x_strides[k] == out_strides[k]
+    return OK if same or are_apart(x, out) else OVERLAP
+
+
+cdef inline double* aligned(void* scratch) noexcept nogil:
+    """The first cache line in scratch, of which there is one more than is needed."""
+    return <double*>((<uintptr_t>scratch + 63) & ~<uintptr_t>63)
+
+
+cdef inline size_t bytes_of(Py_ssize_t doubles) noexcept nogil:
+    return <size_t>doubles * sizeof(double) + 63
+
+
+# ---- rows of any positions -------------------------------------------------------------------------------------------
+
+
+# Positions as the functions take them: either pointer, or first, first + 1, ..
+cdef struct Positions:
+    const double* real
+    const int64_t* integers
+    int64_t first
+    bint split  # integers beyond 2**53 among them: all are split, as Python splits them
+
+
+cdef inline bint any_beyond_double(const int64_t* values, Py_ssize_t n) noexcept nogil:
+    cdef Py_ssize_t i
+    cdef int64_t most = <int64_t>1 << 53
+    for i in range(n):
+        if values[i] > most or values[i] < -most:
+            return True
+    return False
+
+
+cdef inline void split_integer(int64_t value, double* high, double* low) noexcept nogil:
+    """A multiple of 2**32 and the remainder, both with the sign of the value."""
+    cdef uint64_t size = <uint64_t>value if value >= 0 else <uint64_t>0 - <uint64_t>value
+    cdef double sign = 1.0 if value >= 0 else -1.0
+    high[0] = sign * <double>(size >> 32)
+    low[0] = sign * <double>(<uint32_t>size)
+
+
+cdef inline bint is_left(const CPlan* plan, const double* row) noexcept nogil:
+    """Whether the loops leave a row of finite components to exact arithmetic: see `find_kind`."""
+    cdef Py_ssize_t a
+    cdef double size, turns
+    for a in range(plan.axes):
+        size = fabs(row[a])
+        turns = size * plan.largest[a]
+        if not turns <= MOST or size > HUGE or (turns < TINY and size != 0 and plan.largest[a] > 0):
+            return True
+    return False
+
+
+cdef inline bint is_tiny(const CEncoding* e, const double* row, bint split) noexcept nogil:
+    """Whether an angle is tiny that the largest frequencies do not show."""
+    cdef Py_ssize_t a
+    cdef double size
+    if e.least == NULL:
+        return False
+    for a in range(e.axes):
+        size = fabs(row[a]) + (fabs(row[e.axes + a]) if split else 0.0)
+        if size > 0 and size * e.least[a] < TINY:
+            return True
+    return False
+
+
+cdef inline const CPlan* find_row(const CEncoding* e, const Positions* p, Py_ssize_t i, double* to) noexcept nogil:
+    """Write the components of row i; the plan that takes them, or NULL if only exact arithmetic has the row."""
+    cdef const CPlan* plan = e.real
+    cdef Py_ssize_t a
+    cdef bint finite = True
+    cdef double size
+    if p.split:
+        plan = e.integer
+    for a in range(e.axes):
+        if p.real != NULL:
+            to[a] = p.real[i * e.axes + a]
+            finite = finite and fabs(to[a]) < INFINITY
+        elif p.integers == NULL:
+            to[a] = <double>(p.first + i)
+        elif p.split:
+            split_integer(p.integers[i * e.axes + a], to + a, to + e.axes + a)
+        else:
+            to[a] = <double>p.integers[i * e.axes + a]
+    if e.phase:
+        to[plan.axes - 1] = 1.0
+    if not finite:
+        return plan
+    if is_tiny(e, to, p.split):
+        return NULL
+    if not is_left(plan, to):
+        return plan
+    size = fabs(to[0])
+    # a whole number of so many turns that one double is too few is taken as an integer
+    if p.split or e.single or e.axes != 1 or not (4503599627370496.0 <= size and size < 9223372036854775808.0):
+        return NULL
+    split_integer(<int64_t>to[0], to, to + 1)
+    if e.phase:
+        to[2] = 1.0
+    if is_tiny(e, to, True) or is_left(e.integer, to):
+        return NULL
+    return e.integer
+
+
+cdef inline Py_ssize_t components_of(const CEncoding* e) noexcept nogil:
+    return 2 * e.axes + 1
+
+
+cdef inline bint all_direct(const CEncoding* e, const Positions* p, Py_ssize_t rows) noexcept nogil:
+    """Whether the positions are all components that there are, and each is of few turns."""
+    cdef Py_ssize_t i
+    cdef double size, largest = e.real.largest[0]
+    cdef bint direct = True
+    if p.real == NULL or e.real.axes != 1 or e.least != NULL or not largest > 0:
+        return False
+    for i in range(rows):
+        size = fabs(p.real[i])
+        direct &= (size * largest <= MOST_DIRECT) & (size <= HUGE) & ((size * largest >= TINY) | (size == 0))
+    return direct
+
+
+cdef inline int check_rows(const CEncoding* e, const Positions* p, Py_ssize_t rows, double* scratch) noexcept nogil:
+    """Whether doubles can hold all rows: else they need exact arithmetic, which is Python's."""
+    cdef Py_ssize_t i
+    if not all_direct(e, p, rows):
+        for i in range(rows):
+            if find_row(e, p, i, scratch) == NULL:
+                return BEYOND
+    return OK
+
+
+cdef inline int write_some(const CEncoding* e, const CPlan* plan, const double* components, Py_ssize_t rows,
+                           const Output* output, double* scratch) noexcept nogil:
+    cdef unsigned char* left = NULL
+    cdef bint done = e.level.encode(plan, components, rows, output, e.single, scratch, &left)
+    # only rows whose positions another thread has changed since they were looked at
+    done = done and left == NULL
+    free(left)
+    return OK if done else BEYOND
+
+
+cdef inline int write_rows(const CEncoding* e, const Positions* p, Py_ssize_t rows, const Output* output,
+                           double* scratch) noexcept nogil:
+    """Rows of positions that `check_rows` has seen."""
+    cdef double* row = scratch
+    cdef double* components = row + components_of(e)
+    cdef double* rest = components + CHUNK * components_of(e)
+    cdef Output part = output[0]
+    cdef const CPlan* plan
+    cdef const CPlan* next_plan
+    cdef Py_ssize_t i = 0, n
+    cdef int error = OK
+    if all_direct(e, p, rows):
+        return write_some(e, e.real, p.real, rows, output, rest)
+    while i < rows and error == OK:
+        n, plan = 0, NULL
+        while n < CHUNK and i + n < rows:
+            next_plan = find_row(e, p, i + n, row)
+            if next_plan == NULL:
+                return BEYOND
+            if n and next_plan != plan:
+                break
+            plan = next_plan
+            memcpy(components + n * plan.axes, row, plan.axes * sizeof(double))
+            n += 1
+        part.out = output.out + i * output.row
+        if output.x != NULL:
+            part.x = output.x + i * output.x_row
+        error = write_some(e, plan, components, n, &part, rest)
+        i += n
+    return error
+
+
+# ---- rows of consecutive integers ------------------------------------------------------------------------------------
+
+
+cdef inline int check_consecutive(const CEncoding* e, int64_t start, Py_ssize_t rows, Positions* p,
+                                  double* scratch) noexcept nogil:
+    """Whether a lattice has these rows, or doubles the positions, which are written to p."""
+    cdef int64_t most = <int64_t>1 << 53
+    memset(p, 0, sizeof(p[0]))
+    p.first = start
+    if e.lattice != NULL:
+        return OK
+    if start < -most or start > most or rows - 1 > most - start:
+        return BEYOND
+    return check_rows(e, p, rows, scratch)
+
+
+cdef inline int write_consecutive(const CEncoding* e, const Positions* p, Py_ssize_t rows, const Output* output,
+                                  double* scratch) noexcept nogil:
+    cdef const CLattice* lattice = e.lattice_dd if output.type == FLOAT64 else e.lattice
+    cdef int64_t span, width
+    cdef int64_t* spans = <int64_t*>scratch
+    cdef int32_t* offsets = <int32_t*>(spans + CHUNK)
+    cdef Output part = output[0]
+    cdef Py_ssize_t offset, i = 0, k, n, chunk = CHUNK if output.batches < 2 else CHUNK_OF_SUM
+    if lattice == NULL:
+        return write_rows(e, p, rows, output, scratch)
+    width = <int64_t>1 << lattice.span_bits
+    offset = <Py_ssize_t>(p.first & (width - 1))
+    span = (p.first - offset) // width
+    if output.x == NULL or output.type != FLOAT64:
+        e.level.table(lattice, span, offset, rows, output, scratch)
+        return OK
+    # sums of float64 are made row by row
+    while i < rows:
+        n = min(chunk, rows - i)
+        for k in range(n):
+            spans[k] = span + ((offset + i + k) >> lattice.span_bits)
+            offsets[k] = <int32_t>((offset + i + k) & (width - 1))
+        part.out, part.x = output.out + i * output.row, output.x + i * output.x_row
+        e.level.rows(lattice, spans, offsets, n, &part, scratch + 2 * CHUNK)
+        i += n
+    return OK
+
+
+cdef inline size_t measure_encoding(const CEncoding* e) noexcept nogil:
+    """The bytes of scratch that every function has enough with."""
+    cdef Output output
+    cdef EncodeWork encode_work
+    cdef TableWork table_work
+    cdef RowsWork rows_work
+    cdef Py_ssize_t most
+    memset(&output, 0, sizeof(output))
+    output.stream = True
+    most = (CHUNK + 1) * components_of(e) + lay_out_encode(e.real, &output, &encode_work, NULL)
+    if e.lattice != NULL:
+        # both lattices are of one plan
+        most = max(most, lay_out_table(e.lattice, &table_work, NULL))
+        # a sum for several batches asks for the most
+        output.x, output.batches = <const char*>e, 2
+        most = max(most, 2 * CHUNK + lay_out_rows(e.lattice, &output, CHUNK_OF_SUM, &rows_work, NULL))
+    return bytes_of(most)
+
+
+# ---- the functions of encodings --------------------------------------------------------------------------------------
+
+
+cdef inline void fill_output(const CEncoding* e, Output* output, void* out, const Py_ssize_t* shape,
+                             const Py_ssize_t* strides, int type, const void* x, const Py_ssize_t* x_strides,
+                             double scale, bint each) noexcept nogil:
+    """Where rows of (batches, rows) go, and how they are written, as the kernel's `stores` says: for speed alone."""
+    cdef Result result
+    cdef int stores
+    memset(output, 0, sizeof(output[0]))
+    output.out, output.type = <char*>out, type
+    output.batches, output.batch, output.row = shape[0], strides[0], strides[1]
+    if x != NULL:
+        output.x, output.x_batch, output.x_row, output.scale = <const char*>x, x_strides[0], x_strides[1], scale
+    memset(&result, 0, sizeof(result))
+    result.row = e.width * size_of(type)
+    result.bytes = result.row * shape[0] * shape[1]
+    result.last_level, result.each, result.mapped = e.last_level, each, True
+    result.sum, result.wide = x != NULL, type == FLOAT64
+    result.in_place = x == out
+    result.at_once = x != NULL and shape[0] == 1 and type == FLOAT32
+    stores = c_stores(&result)
+    # the system is asked where it matters alone
+    if stores == PAST and x == NULL:
+        result.mapped = strides[1] == result.row and is_warm(out, result.bytes)
+        stores = c_stores(&result)
+    output.stream = stores == PAST
+    output.prefetch = x != NULL and stores != FITS
+
+
+cdef inline int check_common(const void* value, int type, Py_ssize_t rows) noexcept nogil:
+    if value == NULL:
+        return NULL_POINTER
+    if type < FLOAT64 or type > BFLOAT16:
+        return TYPE
+    return OK if rows >= 0 else LENGTH
+
+
+cdef inline int table_of(const CEncoding* e, int64_t start, Py_ssize_t rows, int type, void* out, Py_ssize_t out_row,
+                         void* scratch, size_t scratch_size) noexcept nogil:
+    cdef Py_ssize_t[2] shape
+    cdef Py_ssize_t[2] strides
+    cdef Extent extent
+    cdef Positions positions
+    cdef Output output
+    cdef int error = check_common(e, type, rows)
+    if error:
+        return error
+    if e.axes != 1:
+        return AXES
+    if rows == 0:
+        return OK
+    shape[0], shape[1], strides[0], strides[1] = 1, rows, 0, out_row
+    error = find_extent(&extent, out, shape, strides, 2, e.width * size_of(type), size_of(type), True)
+    if error == OK:
+        error = check_scratch(scratch, scratch_size, e.scratch, &extent, 1)
+    if error == OK:
+        error = check_consecutive(e, start, rows, &positions, aligned(scratch))
+    if error:
+        return error
+    fill_output(e, &output, out, shape, strides, type, NULL, NULL, 0.0, e.lattice == NULL)
+    return write_consecutive(e, &positions, rows, &output, aligned(scratch))
+
+
+cdef inline int encode_of(const CEncoding* e, const double* real, const int64_t* integers, Py_ssize_t rows, int type,
+                          void* out, Py_ssize_t out_row, void* scratch, size_t scratch_size) noexcept nogil:
+    """One of the two pointers to positions is NULL."""
+    cdef Py_ssize_t[2] shape
+    cdef Py_ssize_t[2] strides
+    cdef Extent[2] extents
+    cdef Positions positions
+    cdef Output output
+    cdef int error = check_common(e, type, rows)
+    if error or rows == 0:
+        return error
+    shape[0], shape[1], strides[0], strides[1] = 1, rows, 0, out_row
+    error = find_extent(&extents[0], out, shape, strides, 2, e.width * size_of(type), size_of(type), True)
+    if error == OK:
+        error = find_stretch(&extents[1], <const void*>real if real != NULL else <const void*>integers, rows,
+                             8 * e.axes, 8)
+    if error == OK and not are_apart(&extents[0], &extents[1]):
+        error = OVERLAP
+    if error == OK:
+        error = check_scratch(scratch, scratch_size, e.scratch, extents, 2)
+    if error:
+        return error
+    memset(&positions, 0, sizeof(positions))
+    positions.real, positions.integers = real, integers
+    if integers != NULL and not e.single:
+        positions.split = any_beyond_double(integers, rows * e.axes)
+    error = check_rows(e, &positions, rows, aligned(scratch))
+    if error:
+        return error
+    fill_output(e, &output, out, shape, strides, type, NULL, NULL, 0.0, True)
+    return write_rows(e, &positions, rows, &output, aligned(scratch))
+
+
+cdef inline int add_of(const CEncoding* e, int64_t start, double x_scale, Py_ssize_t batches, Py_ssize_t rows, int type,
+                       const void* x, Py_ssize_t x_batch, Py_ssize_t x_row, void* out, Py_ssize_t out_batch,
+                       Py_ssize_t out_row, void* scratch, size_t scratch_size) noexcept nogil:
+    cdef Py_ssize_t[2] shape
+    cdef Py_ssize_t[2] strides
+    cdef Py_ssize_t[2] x_strides
+    cdef Extent[2] extents
+    cdef Positions positions
+    cdef Output output
+    cdef int error = check_common(e, type, rows)
+    if error:
+        return error
+    if e.axes != 1:
+        return AXES
+    if batches < 0:
+        return LENGTH
+    if not fabs(x_scale) < INFINITY:
+        return SCALE
+    if rows == 0 or batches == 0:
+        return OK
+    shape[0], shape[1], strides[0], strides[1] = batches, rows, out_batch, out_row
+    x_strides[0], x_strides[1] = x_batch, x_row
+    error = find_extent(&extents[0], out, shape, strides, 2, e.width * size_of(type), size_of(type), True)
+    if error == OK:
+        error = find_extent(&extents[1], x, shape, x_strides, 2, e.width * size_of(type), size_of(type), False)
+    if error == OK:
+        error = check_two(&extents[1], x_strides, &extents[0], strides, 2)
+    if error == OK:
+        error = check_scratch(scratch, scratch_size, e.scratch, extents, 2)
+    if error == OK:
+        error = check_consecutive(e, start, rows, &positions, aligned(scratch))
+    if error:
+        return error
+    fill_output(e, &output, out, shape, strides, type, x, x_strides, x_scale, type == FLOAT64 or e.lattice == NULL)
+    return write_consecutive(e, &positions, rows, &output, aligned(scratch))
+
+
+# ---- the functions of rotations --------------------------------------------------------------------------------------
+
+
+cdef inline int type_of_angles(int type) noexcept nogil:
+    return FLOAT32 if size_of(type) == 2 else FLOAT64
+
+
+cdef inline Py_ssize_t bytes_of_angles(const CRotary* r, int type) noexcept nogil:
+    return r.angles.width * size_of(type_of_angles(type))
+
+
+cdef inline size_t measure_rotary(const CRotary* r, Py_ssize_t tokens) noexcept nogil:
+    """The bytes of scratch for so many tokens: bfloat16 takes the most."""
+    cdef CRotation rotation
+    cdef RotationWork work
+    memset(&rotation, 0, sizeof(rotation))
+    rotation.shape[0] = rotation.shape[1] = 1
+    rotation.shape[2], rotation.shape[3] = 2, max(<Py_ssize_t>1, tokens)
+    rotation.pairs, rotation.width = r.angles.width // 2, r.head_dim
+    rotation.type, rotation.layout, rotation.second_level = BFLOAT16, r.layout, r.second_level
+    return max(r.angles.scratch, bytes_of(lay_out_rotation(&rotation, 1, &work, NULL)))
+
+
+cdef inline int angles_of(const CRotary* r, int64_t start, const int64_t* positions, bint consecutive,
+                          Py_ssize_t tokens, int type, void* angles, void* scratch,
+                          size_t scratch_size) noexcept nogil:
+    cdef int error = check_common(r, type, tokens)
+    if error or tokens == 0:
+        return error
+    if consecutive:
+        return table_of(r.angles, start, tokens, type_of_angles(type), angles, bytes_of_angles(r, type), scratch,
+                        scratch_size)
+    return encode_of(r.angles, NULL, positions, tokens, type_of_angles(type), angles, bytes_of_angles(r, type), scratch,
+                     scratch_size)
+
+
+cdef inline int rotate_of(const CRotary* r, const void* angles, int type, const Py_ssize_t* shape, const void* x,
+                          const Py_ssize_t* x_strides, void* out, const Py_ssize_t* out_strides, void* scratch,
+                          size_t scratch_size) noexcept nogil:
+    cdef CRotation rotation
+    cdef Extent[3] extents
+    cdef Py_ssize_t bytes
+    cdef int k, error = check_common(r, type, 0)
+    if error:
+        return error
+    if shape == NULL:
+        return NULL_POINTER
+    for k in range(3):
+        if shape[k] < 0:
+            return LENGTH
+    if shape[0] == 0 or shape[1] == 0 or shape[2] == 0:
+        return OK
+    if x_strides == NULL or out_strides == NULL:
+        return NULL_POINTER
+    memset(&rotation, 0, sizeof(rotation))
+    rotation.shape[0] = 1
+    for k in range(3):
+        rotation.shape[k + 1], rotation.x_strides[k + 1] = shape[k], x_strides[k]
+        rotation.out_strides[k + 1] = out_strides[k]
+    bytes = r.head_dim * size_of(type)
+    error = find_extent(&extents[0], out, rotation.shape + 1, rotation.out_strides + 1, 3, bytes, size_of(type), True)
+    if error == OK:
+        error = find_extent(&extents[1], x, rotation.shape + 1, rotation.x_strides + 1, 3, bytes, size_of(type), False)
+    if error == OK:
+        error = check_two(&extents[1], rotation.x_strides + 1, &extents[0], rotation.out_strides + 1, 3)
+    if error == OK:
+        error = find_stretch(&extents[2], angles, shape[2], bytes_of_angles(r, type), size_of(type_of_angles(type)))
+    if error == OK and not are_apart(&extents[0], &extents[2]):
+        error = OVERLAP
+    if error == OK:
+        error = check_scratch(scratch, scratch_size, measure_rotary(r, shape[2]), extents, 3)
+    if error:
+        return error
+    rotation.x, rotation.out, rotation.angles = <const char*>x, <char*>out, <const char*>angles
+    rotation.pairs, rotation.width = r.angles.width // 2, r.head_dim
+    rotation.type, rotation.layout = type, r.layout
+    rotation.second_level = r.second_level
+    r.angles.level.rotate(&rotation, aligned(scratch))
+    return OK

@@ -1,0 +1,520 @@
+"""The C interface: the bits of Python's calls, an error code for what memory safety forbids, and capsules that keep what
+they need."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import weakref
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+import posenc_fast as pf
+from support import c_interface as c
+from support.guarded import Arena
+
+pytestmark = pytest.mark.skipif(not pf.isa_levels(), reason="this build has no compiled kernel")
+
+ENCODINGS = {
+    "sinusoidal": pf.sinusoidal(24),
+    "concatenated": pf.sinusoidal(40, layout="concatenated", functions=("cos", "sin")),
+    "odd": pf.sinusoidal(9, odd="crop"),
+    "padded": pf.sinusoidal(9, odd="zero"),
+    "scaled": pf.sinusoidal(16, scale=0.3),
+    "phases": pf.Encoding([1.0, 0.25, 3.0], [0.1, 0.7, 0.25], [2.0, -1.0, 0.0]),
+    "wide": pf.sinusoidal(770),
+    "float32 products": pf.fourier_features(pf.float32_frequencies(pf.geometric(8))),
+    # one so small beside another that products may underflow
+    "far apart": pf.fourier_features([1.0, 1e-200]),
+}
+by_encoding = pytest.mark.parametrize("encoding", list(ENCODINGS.values()), ids=list(ENCODINGS))
+
+
+def dtype_of(name):
+    return np.dtype(pytest.importorskip("ml_dtypes").bfloat16 if name == "bfloat16" else name)
+
+
+@pytest.fixture(params=c.TYPES)
+def dtype(request):
+    return dtype_of(request.param)
+
+
+def same_bits(got, expected):
+    assert got.dtype == expected.dtype
+    assert got.tobytes() == np.ascontiguousarray(expected).tobytes()
+
+
+# ---- the bits of Python's calls -------------------------------------------------------------------------------------
+
+
+@pytest.fixture(params=pf.isa_levels())
+def level(request):
+    with pf.use_backend("cython", request.param):
+        yield request.param
+
+
+@pytest.mark.usefixtures("level")
+@by_encoding
+@pytest.mark.parametrize("start", [0, -70, 10**6, 2**51 - 400], ids=lambda start: f"from {start}")
+def test_table(encoding, start, dtype):
+    out = np.empty((300, encoding.d_model), dtype)
+    same_bits(c.table(c.encoding_of(encoding), start, out), encoding.table(300, start=start, dtype=dtype))
+
+
+@pytest.mark.parametrize("start", [-(2**63), 2**62 + 1, 2**63 - 1], ids=lambda start: f"from {start}")
+def test_table_of_all_64_bit_integers(start, dtype):
+    encoding = pf.sinusoidal(12)
+    out = c.table(c.encoding_of(encoding), start, np.empty((100, 12), dtype))
+    same_bits(out, encoding.table(100, start=start, dtype=dtype))
+
+
+@pytest.mark.usefixtures("level")
+@by_encoding
+def test_encode(encoding, dtype, rng):
+    positions = np.concatenate(
+        [
+            rng.uniform(-1e5, 1e5, 300),
+            rng.uniform(-1, 1, 300),
+            [0.0, -0.0, np.nan, np.inf, -np.inf, 1e12, 2.0**60 + 256],
+        ]
+    )
+    if encoding is ENCODINGS["float32 products"]:
+        # whose largest angles are exact arithmetic's
+        positions = positions[:-1]
+    out = np.empty((len(positions), encoding.d_model), dtype)
+    same_bits(c.encode(c.encoding_of(encoding), positions, out), encoding.encode(positions, dtype=dtype))
+
+
+@by_encoding
+@pytest.mark.parametrize("most", [2**15, 2**50, 2**63 - 1], ids=lambda most: f"to {most}")
+def test_encode_integers(encoding, most, dtype, rng):
+    if encoding is ENCODINGS["float32 products"]:
+        most = min(most, 2**51)
+    positions = rng.integers(-most, most, 600)
+    positions[:3] = most, -most, 0
+    out = np.empty((len(positions), encoding.d_model), dtype)
+    same_bits(c.encode(c.encoding_of(encoding), positions, out), encoding.encode(positions, dtype=dtype))
+
+
+@pytest.mark.parametrize("axes", [2, 3])
+@pytest.mark.parametrize("kind", [np.float64, np.int64], ids=["reals", "integers"])
+def test_encode_of_several_axes(axes, kind, dtype, rng):
+    encoding = pf.join([pf.sinusoidal(6 + 2 * a) for a in range(axes)], axes=range(axes))
+    positions = rng.uniform(-1e4, 1e4, (500, axes)).astype(kind)
+    far = np.where(positions > 9900, 2**60 if kind is np.int64 else 2**40, positions).astype(kind)
+    for some in (positions, positions[:1], far):
+        out = np.empty((len(some), encoding.d_model), dtype)
+        same_bits(c.encode(c.encoding_of(encoding), some, out), encoding.encode(some, dtype=dtype))
+
+
+def views(shape, dtype):
+    """Arrays of a shape in memory of several layouts, all of whose other values are 7."""
+    wide = np.full((*shape[:-1], shape[-1] + 5), 7, dtype)
+    backwards = np.full(shape, 7, dtype)[:, ::-1]
+    transposed = np.full((shape[1], shape[0], shape[2]), 7, dtype).swapaxes(0, 1)
+    every_other = np.full((shape[0], 2 * shape[1], shape[2]), 7, dtype)[:, ::2]
+    return np.full(shape, 7, dtype), wide[..., 2:-3], backwards, transposed, every_other
+
+
+@pytest.mark.usefixtures("level")
+@by_encoding
+def test_add(encoding, dtype, rng):
+    shape = 3, 150, encoding.d_model
+    x = rng.standard_normal(shape).astype(dtype)
+    handle, start = c.encoding_of(encoding), -20
+    expected = encoding.add_to(x, start=start, x_scale=0.75)
+    for out in views(shape, dtype):
+        same_bits(c.add(handle, start, 0.75, x, out), expected)
+        out[...] = x
+        same_bits(c.add(handle, start, 0.75, out, out), expected)
+    same_bits(c.add(handle, start, 0.75, x[:1], out[:1]), expected[:1])
+
+
+def test_add_leaves_the_columns_beside_it(dtype, rng):
+    memory = rng.standard_normal((2, 50, 40)).astype(dtype)
+    encoding, before = pf.sinusoidal(12), memory.copy()
+    # rows of x and of the result lie beside each other
+    c.add(c.encoding_of(encoding), 5, 1.0, memory[..., 3:15], memory[..., 20:32])
+    same_bits(memory[..., 20:32], encoding.add_to(before[..., 3:15], start=5))
+    before[..., 20:32] = memory[..., 20:32]
+    same_bits(memory, before)
+
+
+ROTARIES = {
+    "half": pf.Rotary(64),
+    "interleaved": pf.Rotary(64, layout="interleaved"),
+    "separated": pf.Rotary(64, layout="interleaved_to_half"),
+    "of 128": pf.Rotary(128, base=500000.0),
+    "partial": pf.Rotary(48, rotary_dim=18),
+    "yarn": pf.Rotary(32, scaling={"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 64}),
+}
+
+
+@pytest.mark.usefixtures("level")
+@pytest.mark.parametrize("rotary", list(ROTARIES.values()), ids=list(ROTARIES))
+def test_rotate(rotary, dtype, rng):
+    handle = c.rotary_of(rotary)
+    for shape in ((1, 3, 1), (2, 3, 200), (2, 1, 5)):
+        x = rng.standard_normal((*shape, rotary.head_dim)).astype(dtype)
+        expected = rotary.apply(x, start=1000)
+        same_bits(c.rotate(handle, 1000, x, np.empty_like(x)), expected)
+        turned = x.copy()
+        same_bits(c.rotate(handle, 1000, turned, turned), expected)
+        # tokens before heads, in a wider row
+        wide = np.zeros((shape[0], shape[2], shape[1], rotary.head_dim + 8), dtype)
+        inner = wide[..., : rotary.head_dim].swapaxes(1, 2)
+        same_bits(c.rotate(handle, 1000, x, inner), expected)
+        assert not wide[..., rotary.head_dim :].any()
+        positions = rng.integers(-(2**40), 2**40, shape[2])
+        same_bits(c.rotate(handle, positions, x, np.empty_like(x)), rotary.apply(x, positions=positions))
+
+
+def test_lengths_of_nothing():
+    encoding = c.encoding_of(pf.sinusoidal(8))
+    scratch = c.scratch_of(c.api().scratch(encoding.pointer))
+    assert c.api().table(encoding.pointer, 0, 0, 1, None, 0, None, 0) == 0
+    assert c.api().encode(encoding.pointer, None, 0, 1, None, 0, c.address(scratch), len(scratch)) == 0
+
+
+def test_numbers():
+    encoding, rotary, functions = c.encoding_of(pf.sinusoidal(10)), c.rotary_of(pf.Rotary(48, rotary_dim=18)), c.api()
+    assert (functions.major, functions.minor) == (1, 0)
+    assert functions.size >= ctypes.sizeof(c.Api)
+    assert (functions.columns(encoding.pointer), functions.axes(encoding.pointer)) == (10, 1)
+    assert functions.head_dim(rotary.pointer) == 48
+    assert [functions.angles_row(rotary.pointer, kind) for kind in range(-1, 5)] == [0, 144, 144, 72, 72, 0]
+    texts = [functions.error_text(code).decode() for code in range(-1, 12)]
+    assert texts[0] == texts[-1] == "not an error of posenc_fast"
+    assert len(set(texts)) == len(c.ERRORS) + 1
+
+
+def test_eight_threads_have_the_bits_of_one():
+    encoding, rows = pf.sinusoidal(96), 4000
+    handle, out = c.encoding_of(encoding), np.empty((8 * rows, 96), np.float32)
+
+    def work(i):
+        part = out[i * rows : (i + 1) * rows]
+        positions = np.arange(i * rows, (i + 1) * rows, dtype=np.float64) / 3
+        for _ in range(5):
+            c.table(handle, i * rows, part)
+            assert part.tobytes() == expected[i * rows : (i + 1) * rows].tobytes()
+            c.encode(handle, positions, part)
+        c.table(handle, i * rows, part)
+        return part
+
+    expected = encoding.table(8 * rows)
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(work, range(8)))
+    same_bits(out, expected)
+
+
+# ---- errors ---------------------------------------------------------------------------------------------------------
+
+
+class Calls:
+    """Calls of every function with right arguments but for some that a test names; out keeps its pattern where there is
+    an error."""
+
+    def __init__(self):
+        self.encoding, self.rotary = c.encoding_of(pf.sinusoidal(6)), c.rotary_of(pf.Rotary(6))
+        self.memory = np.full(4096, 0xA5, np.uint8)
+        self.memory = self.memory[-c.address(self.memory) % 64 :]
+        self.x, self.positions = np.ones((2, 3, 10, 6), np.float32), np.arange(10, dtype=np.float64)
+        self.angles = np.ones((10, 6))
+        self.scratch = np.empty(10**6, np.uint8)
+        self.lengths = {name: np.array(value, np.intp) for name, value in self.shapes().items()}
+
+    def shapes(self):
+        return {"shape": (2, 3, 10), "x_strides": (720, 240, 24), "out_strides": (720, 240, 24)}
+
+    def arguments(self, function):
+        scratch = {"scratch": c.address(self.scratch), "scratch_size": len(self.scratch)}
+        out = {"out": c.address(self.memory), "out_row": 24}
+        e, rows = {"value": self.encoding.pointer}, {"rows": 10, "type": 1}
+        if function == "table":
+            return e | {"start": 0} | rows | out | scratch
+        if function in ("encode", "encode_int64"):
+            return e | {"positions": c.address(self.positions)} | rows | out | scratch
+        if function == "add":
+            x = {"x": c.address(self.x), "x_batch": 240, "x_row": 24}
+            places = {"out": c.address(self.memory), "out_batch": 240, "out_row": 24}
+            return e | {"start": 0, "x_scale": 1.0, "batches": 2} | rows | x | places | scratch
+        r = {"value": self.rotary.pointer}
+        if function == "angles":
+            return r | {"start": 0} | rows | {"out": c.address(self.memory)} | scratch
+        if function == "angles_at":
+            return r | {"positions": c.address(self.positions)} | rows | {"out": c.address(self.memory)} | scratch
+        places = {
+            "shape": c.address(self.lengths["shape"]),
+            "x": c.address(self.x),
+            "x_strides": c.address(self.lengths["x_strides"]),
+            "out": c.address(self.memory),
+            "out_strides": c.address(self.lengths["out_strides"]),
+        }
+        return r | {"angles": c.address(self.angles), "type": 1} | places | scratch
+
+    def __call__(self, function, **changes):
+        arguments = self.arguments(function)
+        assert set(changes) <= set(arguments)
+        error = getattr(c.api(), function)(*(arguments | changes).values())
+        if error:
+            assert (self.memory == 0xA5).all(), "written in spite of an error"
+        return c.ERRORS[error]
+
+
+@pytest.fixture
+def calls():
+    return Calls()
+
+
+FUNCTIONS = ("table", "encode", "encode_int64", "add", "angles", "angles_at", "rotate")
+MOST = 2**63 - 1
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_right_arguments(calls, function):
+    assert calls(function) == "ok"
+    assert not (calls.memory == 0xA5).all()
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_null(calls, function):
+    pointers = {"value", "positions", "x", "out", "shape", "x_strides", "out_strides", "angles", "scratch"}
+    names = pointers & set(calls.arguments(function))
+    assert {"value", "out", "scratch"} <= names
+    for name in names:
+        assert calls(function, **{name: None}) == "null", name
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+@pytest.mark.parametrize("kind", [-1, 4, 2**31 - 1])
+def test_type(calls, function, kind):
+    assert calls(function, type=kind) == "type"
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_too_little_scratch(calls, function):
+    functions = c.api()
+    if function in ("table", "encode", "encode_int64", "add"):
+        needed = functions.scratch(calls.encoding.pointer)
+    else:
+        needed = functions.rotary_scratch(calls.rotary.pointer, 10)
+    if function.startswith("angles"):
+        # for many tokens it may take more
+        needed = functions.scratch(c.encoding_of(pf.sinusoidal(6)).pointer)
+    assert calls(function, scratch_size=0) == "scratch"
+    assert calls(function, scratch_size=100) == "scratch"
+    if not function.startswith("angles"):
+        assert calls(function, scratch_size=needed - 1) == "scratch"
+        assert calls(function, scratch_size=needed) == "ok"
+
+
+@pytest.mark.parametrize("function", [name for name in FUNCTIONS if name != "rotate"])
+@pytest.mark.parametrize("rows", [-1, -MOST - 1])
+def test_negative_lengths(calls, function, rows):
+    assert calls(function, rows=rows) == "length"
+
+
+@pytest.mark.parametrize("function", [name for name in FUNCTIONS if name != "rotate"])
+@pytest.mark.parametrize("rows", [2**59, 2**60, 2**62, MOST])
+def test_lengths_that_overflow(calls, function, rows):
+    assert calls(function, rows=rows) == "length"
+
+
+@pytest.mark.parametrize("axis", range(3))
+@pytest.mark.parametrize("length", [-1, 2**59, MOST])
+def test_lengths_of_rotations(calls, axis, length):
+    calls.lengths["shape"][axis] = length
+    assert calls("rotate") == "length"
+
+
+@pytest.mark.parametrize("stride", [MOST // 4 * 4, -(2**62), -MOST - 1])
+def test_strides_that_overflow(calls, stride):
+    assert calls("table", out_row=stride) == "length"
+    assert calls("encode", out_row=stride) == "length"
+    for name in ("x_batch", "x_row", "out_batch", "out_row"):
+        assert calls("add", **{name: stride}) == "length", name
+    for name in ("x_strides", "out_strides"):
+        for k in range(3):
+            calls.lengths = {name: np.array(value, np.intp) for name, value in calls.shapes().items()}
+            calls.lengths[name][k] = stride
+            assert calls("rotate") == "length", (name, k)
+
+
+@pytest.mark.parametrize("batches", [-1, 2**60, MOST])
+def test_batches(calls, batches):
+    assert calls("add", batches=batches) == "length"
+
+
+def test_rows_of_the_result_that_overlap(calls):
+    for stride in (0, 4, 20, -20):
+        assert calls("table", out_row=stride) == "overlap"
+        assert calls("encode_int64", out_row=stride) == "overlap"
+        assert calls("add", out_row=stride) == "overlap"
+    assert calls("add", out_batch=236) == "overlap"
+    assert calls("add", out_batch=0) == "overlap"
+    calls.lengths["out_strides"][:] = 720, 236, 24
+    assert calls("rotate") == "overlap"
+    calls.lengths["out_strides"][:] = 720, 24, 24
+    assert calls("rotate") == "overlap"
+    # of x, rows may be the same
+    assert calls("add", x_batch=0, x_row=0) == "ok"
+
+
+def test_strides_of_one_row_say_nothing(calls):
+    assert calls("table", rows=1, out_row=3) == "ok"
+    assert calls("add", rows=1, batches=1, x_row=MOST, out_row=-MOST, x_batch=1, out_batch=1) == "ok"
+
+
+def test_memory_that_is_shared(calls):
+    out = c.address(calls.memory)
+    assert calls("add", x=out + 8) == "overlap"
+    assert calls("add", x=out, x_row=32, x_batch=320) == "overlap"
+    assert calls("encode", positions=out + 72) == "overlap"
+    assert calls("encode_int64", positions=out + 8 * ((240 - 1) // 8)) == "overlap"
+    assert calls("angles_at", positions=out) == "overlap"
+    for function in FUNCTIONS:
+        assert calls(function, scratch=out + 200) == "overlap"
+    assert calls("add", scratch=c.address(calls.x) - 100) == "overlap"
+    assert calls("rotate", angles=out) == "overlap"
+    assert calls("rotate", x=out + 24) == "overlap"
+
+
+@pytest.mark.parametrize("distance", [1, 2, 3])
+def test_alignment(calls, distance):
+    for function in FUNCTIONS:
+        names = {"out", "x", "positions", "angles"} & set(calls.arguments(function))
+        for name in names:
+            assert calls(function, **{name: calls.arguments(function)[name] + distance}) == "alignment", name
+    for name in ("x_batch", "x_row", "out_batch", "out_row"):
+        assert calls("add", **{name: 240 + distance}) == "alignment"
+    calls.lengths["x_strides"][1] += distance
+    assert calls("rotate") == "alignment"
+
+
+@pytest.mark.parametrize("scale", [np.nan, np.inf, -np.inf])
+def test_scale(calls, scale):
+    assert calls("add", x_scale=scale) == "scale"
+
+
+def test_several_axes_have_no_table(calls):
+    encoding = c.encoding_of(pf.join([pf.sinusoidal(2), pf.sinusoidal(4)], axes=[0, 1]))
+    assert calls("table", value=encoding.pointer) == "axes"
+    assert calls("add", value=encoding.pointer) == "axes"
+
+
+def test_positions_that_need_exact_arithmetic(calls):
+    """All others before and behind them are checked first: nothing is written."""
+    calls.positions[7] = 1e200
+    assert calls("encode") == "beyond"
+    calls.positions[7] = 1e-290
+    assert calls("encode") == "beyond"
+    fast = c.encoding_of(pf.fourier_features([2.0**55, 1.0, 2.0]))
+    assert calls("table", value=fast.pointer, start=10**9) == "beyond"
+    assert calls("add", value=fast.pointer, start=2**62) == "beyond"
+    apart = c.encoding_of(pf.fourier_features([1.0, 1e-200, 2.0]))
+    calls.positions[7] = 1e-100
+    assert calls("encode", value=apart.pointer) == "beyond"
+
+
+# ---- memory ---------------------------------------------------------------------------------------------------------
+
+
+def test_nothing_beyond_what_is_named(dtype, rng):
+    """Results and scratch end where no memory is."""
+    arenas = [Arena(1 << 19) for _ in range(4)]
+    for encoding in (ENCODINGS["padded"], ENCODINGS["phases"], ENCODINGS["wide"]):
+        handle, rows = c.encoding_of(encoding), 3 if encoding.d_model > 700 else 70
+        size = c.api().scratch(handle.pointer)
+        for at_end in (True, False):
+            out = arenas[0].place((2, rows, encoding.d_model), dtype, at_end=at_end)
+            x = arenas[1].place(out.shape, dtype, at_end=at_end)
+            x[...] = rng.standard_normal(x.shape).astype(dtype)
+            scratch = arenas[2].place((size,), np.uint8, at_end=at_end)
+            positions = arenas[3].place((rows,), np.float64, at_end=at_end)
+            positions[:] = rng.uniform(-1e3, 1e3, rows)
+            memory = c.address(scratch), size
+            place = c.type_of(out), c.address(out), out.strides[1]
+            for start in (0, -40):
+                assert c.api().table(handle.pointer, start, rows, *place, *memory) == 0
+                same_bits(out[0], encoding.table(rows, start=start, dtype=dtype))
+            assert c.api().encode(handle.pointer, c.address(positions), rows, *place, *memory) == 0
+            same_bits(out[0], encoding.encode(positions, dtype=dtype))
+            both = c.address(x), *x.strides[:2], c.address(out), *out.strides[:2]
+            assert c.api().add(handle.pointer, 3, 1.0, 2, rows, c.type_of(out), *both, *memory) == 0
+            same_bits(out, encoding.add_to(x, start=3))
+            assert all(arena.untouched() for arena in arenas)
+
+
+def test_scratch_of_rotations_ends_where_no_memory_is(dtype, rng):
+    arena = Arena(1 << 19)
+    for rotary in ROTARIES.values():
+        handle = c.rotary_of(rotary)
+        for tokens in (1, 7, 300):
+            x = rng.standard_normal((2, 3, tokens, rotary.head_dim)).astype(dtype)
+            expected = rotary.apply(x)
+            size = c.api().rotary_scratch(handle.pointer, tokens)
+            scratch = arena.place((size,), np.uint8)
+            angles = np.empty(tokens * c.api().angles_row(handle.pointer, c.type_of(x)), np.uint8)
+            rest = tokens, c.type_of(x), c.address(angles), c.address(scratch), size
+            assert c.api().angles(handle.pointer, 0, *rest) == 0
+            shape, strides = np.array(x.shape[:3], np.intp), np.array(x.strides[:3], np.intp)
+            places = c.address(shape), c.address(x), c.address(strides), c.address(x), c.address(strides)
+            rotated = handle.pointer, c.address(angles), c.type_of(x), *places, c.address(scratch), size
+            assert c.api().rotate(*rotated) == 0
+            same_bits(x, expected)
+            assert arena.untouched()
+
+
+def test_capsules_keep_what_they_need(rng):
+    expected = pf.sinusoidal(20, base=77.0).table(50, start=9)
+    x = rng.standard_normal((1, 2, 5, 8))
+    turned = pf.Rotary(8, base=77.0).apply(x)
+    handle, rotary = c.encoding_of(pf.sinusoidal(20, base=77.0)), c.rotary_of(pf.Rotary(8, base=77.0))
+    gc.collect()
+    same_bits(c.table(handle, 9, np.empty((50, 20), np.float32)), expected)
+    same_bits(c.rotate(rotary, 0, x, x), turned)
+
+
+def test_capsules_keep_nothing_else():
+    """The Encoding goes, and with the last capsule all that it was made of."""
+    encoding = pf.Encoding([1.0, 0.5], [0.0, 0.25])
+    expected, gone = encoding.table(3), weakref.ref(encoding)
+    capsule = encoding.__posenc_encoding__()
+    del encoding
+    gc.collect()
+    assert gone() is None
+    handle = c.Handle(c.pointer_of(capsule, "posenc_fast_encoding"), capsule)
+    same_bits(c.table(handle, 0, np.empty((3, 2), np.float32)), expected)
+    count = owners()
+    del handle, capsule
+    assert owners() == count - 1
+
+
+def owners():
+    """How many structs there are behind capsules."""
+    gc.collect()
+    return sum(type(each).__name__ == "_Encoding" for each in gc.get_objects())
+
+
+# ---- what has no capsule --------------------------------------------------------------------------------------------
+
+
+def test_what_only_python_computes():
+    with pytest.raises(ValueError, match="periods"):
+        pf.fourier_features(pf.periodic(["1D"])).__posenc_encoding__()
+    with pytest.raises(ValueError, match="2 axes"):
+        pf.Rotary(8, sections=[2, 2]).__posenc_rotary__()
+    with pytest.raises(ValueError, match="xpos"):
+        pf.Rotary(8, scaling={"rope_type": "xpos"}).__posenc_rotary__()
+
+
+def test_pure_python_has_the_same_bits():
+    """The capsule is of the kernel, whatever computes elsewhere."""
+    with pf.use_backend("python"):
+        handle = c.encoding_of(pf.sinusoidal(8))
+        expected = pf.sinusoidal(8).table(20)
+    same_bits(c.table(handle, 0, np.empty((20, 8), np.float32)), expected)
+    same_bits(c.table(c.encoding_of(pf.reference.sinusoidal(8)), 0, np.empty((20, 8), np.float32)), expected)
