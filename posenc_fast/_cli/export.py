@@ -92,7 +92,9 @@ def _export(arguments: argparse.Namespace) -> int:
 def _rotary_of(arguments: argparse.Namespace) -> Rotary | None:
     from .._check.files import config_in
 
-    path, layer, seq_len = arguments.model, arguments.layer, arguments.seq_len
+    path: str = arguments.model
+    layer: int | None = arguments.layer
+    seq_len: int | None = arguments.seq_len
     if path.lower().endswith(".gguf"):
         if arguments.layout is not None:
             raise ValueError(f"--layout is for configs; the architecture of {path} has one")
