@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._numbers.arguments import count_of, real
+from .._numbers.arguments import count_of, real, shown
 from .._numbers.arrays import Floats
 from .._numbers.exact import log
 from .._numbers.names import meant
-from .pairs import in_turn
+from .pairs import MOST_VALUES, in_turn
 
 __all__ = ["ARCHITECTURES", "BETAS", "FACTORS", "arguments_of", "layout_of", "open_gguf"]
 
@@ -85,7 +85,7 @@ _WINDOWS = {
     "gemma-embedding": Windows(6, base=10000.0, scaled=False),
     "gemma4": Windows(None, base=10000.0, scaled=False),
     "modern-bert": Windows(3, first=True, base=10000.0, scaled=False),
-    "laguna": Windows(4, first=True, base=10000.0, scaled=False),
+    "laguna": Windows(None, base=10000.0, scaled=False),
     "olmo2": Windows(4, scaled=False),
     "mellum": Windows(4, scaled=False),
     "mimo2": Windows(None, base=10000.0, scaled=False),
@@ -256,9 +256,10 @@ def _turns(metadata: Metadata) -> bool:
         return False
     if layer is None:
         return True
-    heads = metadata.listed("attention.head_count_kv")
-    if heads is not None and layer < len(heads) and heads[layer] == 0:
-        return False
+    for key in ("attention.head_count", "attention.head_count_kv"):
+        heads = metadata.listed(key)
+        if heads is not None and layer < len(heads) and heads[layer] == 0:
+            return False
     if architecture in _RECURRENT:
         return (layer + 1) % (metadata.count("full_attention_interval") or 4) == 0
     if architecture == "llama4" and metadata.get("attention.sliding_window") == 0:
@@ -300,9 +301,9 @@ def _is_window(metadata: Metadata) -> bool | None:
         if layer >= len(pattern):
             raise ValueError(f"{metadata.key(key)} has {len(pattern)} values, none for layer={layer}")
         return bool(pattern[layer])
+    if windows.every is None:
+        raise ValueError(f"{metadata.key(key)} is no array that tells the layers with a sliding window; add it")
     every = metadata.count(key) or windows.every
-    if every is None:
-        raise ValueError(f"{metadata.key(key)} is missing, which tells the layers with a sliding window; add it")
     return layer % every != 0 if windows.first else layer % every < every - 1
 
 
@@ -318,6 +319,10 @@ def _widths(metadata: Metadata, swa: str) -> tuple[int, int]:
     head = metadata.count(f"attention.key_length{swa}") or metadata.count("attention.key_length")
     if head is None:
         head = metadata.needed("embedding_length") // metadata.needed("attention.head_count")
+    if head > MOST_VALUES:
+        raise ValueError(
+            f"{metadata.key('attention.key_length')}={shown(head)} is too large; at most {MOST_VALUES} can turn"
+        )
     key = f"rope.dimension_count{swa}"
     dim = metadata.count(key)
     if dim is None:
@@ -386,7 +391,8 @@ def _scaling(metadata: Metadata, pairs: int, window: Windows | None, seq_len: An
                 f"{metadata.key('rope.scaling.type')}='longrope' has other frequencies for longer sequences; give seq_len=, "
                 f"the length of yours ({length:g} for those that are no longer)"
             )
-        lists = {"short_factor": short.tolist(), "long_factor": long.tolist(), "seq_len": seq_len}
+        longest = real(seq_len, "seq_len", positive=True)
+        lists = {"short_factor": short.tolist(), "long_factor": long.tolist(), "seq_len": longest}
         return _divided(lists, length, attention)
     if name == "longrope":
         raise ValueError(

@@ -11,11 +11,13 @@ from .._numbers.arguments import count_of, real_array
 from .._numbers.schedule import Explicit, Schedule, geometric
 from ..typing import RotaryLayout
 
-__all__ = ["LAYOUTS", "Settings", "axial", "checked_axes", "checked_frequencies", "in_turn", "written"]
+__all__ = ["LAYOUTS", "MOST_VALUES", "Settings", "axial", "checked_axes", "checked_frequencies", "in_turn", "written"]
 
 
 # in the order of the engines; in the last, pairs lie side by side in x and half a row apart in the result
 LAYOUTS: tuple[RotaryLayout, ...] = get_args(RotaryLayout)
+# wider heads than any model has, whose frequencies still fit into memory: a file may say anything
+MOST_VALUES = 2**20
 
 
 class Settings(NamedTuple):

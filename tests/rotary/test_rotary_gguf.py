@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 
 import numpy as np
 import pytest
 
 import posenc_fast as pf
+from posenc_fast._rotary import metadata as gguf_metadata
 from support.optional import optional
 
 read = pf.Rotary.from_gguf
@@ -159,6 +161,10 @@ def test_turns_as_ggml_does(name):
             [True, True, True, False],
         ),
         (with_heads("lfm2", attention__head_count_kv=[0, 8, 0, 8]), [False, True, False, True]),
+        (
+            with_heads("deci", attention__key_length=128) | {"deci.attention.head_count": [32, 0, 32]},
+            [True, False, True],
+        ),
         (with_heads("qwen3next"), [False, False, False, True]),
         (with_heads("granite", rope__scaling__finetuned=False), [False]),
         (with_heads("granite", rope__scaling__finetuned=True), [True]),
@@ -254,6 +260,10 @@ def test_files(tmp_path):
         ("llama", {"rope_dimension_count": 128, "rope_freq_base": 5e5}),
         ("qwen2", {"rope_freq_base": 1e6}),
         ("qwen3", {"rope_freq_base": 1e6, "key_length": 128}),
+        ("qwen2moe", {"rope_freq_base": 1e6}),
+        ("qwen3moe", {"rope_freq_base": 1e6, "key_length": 128}),
+        ("phi3", {"rope_freq_base": 2e4, "rope_dimension_count": 128}),
+        ("minimax-m2", {"rope_freq_base": 5e6, "key_length": 128, "rope_dimension_count": 64}),
     ],
 )
 def test_what_transformers_reads(architecture, keys, tmp_path):
@@ -296,7 +306,7 @@ REFUSED = {
     "no pattern": (
         {key: value for key, value in GEMMA4.items() if not key.endswith("pattern")},
         {"layer": 0},
-        "sliding_window_pattern'. is missing",
+        "sliding_window_pattern'. is no array",
     ),
     "a layer too many": (with_heads("llama"), {"layer": 48}, "layer=48 is too large"),
     "a negative layer": (with_heads("llama"), {"layer": -1}, "layer"),
@@ -324,6 +334,27 @@ def test_refused(name):
     metadata, arguments, words = REFUSED[name]
     with pytest.raises((TypeError, ValueError), match=words):
         read(metadata, **arguments)
+
+
+JUNK = [None, "", "x", b"x", -1, 0, 1, 3, True, math.nan, math.inf, 10**30, 1e-320, [], [1], [1, 2], ["x"], {}, [[1]]]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_junk(name):
+    """Whatever stands in a header, the outcome is an encoding, or an error about a value."""
+    metadata, arguments, *_ = CASES[name]
+    for key in [*metadata, f"{metadata['general.architecture']}.attention.head_count_kv"]:
+        for value in JUNK:
+            with contextlib.suppress(TypeError, ValueError):
+                rotary = read({**metadata, key: value}, **arguments)
+                assert rotary is None or np.isfinite(rotary.frequencies).all(), (key, value)
+
+
+def test_architectures_of_the_package():
+    gguf = optional("gguf")
+    # those that its release of 2025 does not have yet
+    later = {"deepseek32", "laguna", "mellum"}
+    assert set(gguf_metadata.ARCHITECTURES) - later <= set(gguf.MODEL_ARCH_NAMES.values())
 
 
 def test_files_that_are_none(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 
@@ -198,6 +199,20 @@ def test_refused(name):
     config, arguments, words = REFUSED[name]
     with pytest.raises((TypeError, ValueError), match=words):
         read(config, **arguments)
+
+
+JUNK = [None, "", "x", -1, 0, 1, True, math.nan, math.inf, 10**30, 1e-320, [], [1], {}, {"factor": "x"}]
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_junk(name):
+    """Whatever stands in a config, the outcome is an encoding, or an error about a value."""
+    config, arguments, _ = RIGHT[name]
+    for key in config:
+        for value in JUNK:
+            with contextlib.suppress(TypeError, ValueError):
+                rotary = read({**config, key: value}, **arguments)
+                assert rotary is None or np.isfinite(rotary.frequencies).all(), (key, value)
 
 
 # ---- the check of files ---------------------------------------------------------------------------------------------------

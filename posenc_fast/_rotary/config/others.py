@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from ..._numbers.arguments import count_of, real
+from ..._numbers.arguments import count_of, real, shown
+from ..pairs import MOST_VALUES
 from .part import Config, is_list
 
 __all__ = ["NAMES", "arguments_of", "form_of"]
@@ -122,6 +123,10 @@ def arguments_of(config: Config, form: str, layer: Any, layer_type: Any, layout:
     if depth is not None and one.layer is not None and one.layer >= one.count(depth):
         raise ValueError(f"layer={layer} is too large: {one.key(depth)} is {one.count(depth)}, layers from 0 on")
     arguments = _READERS[form](one)
+    if arguments is not None and arguments["head_dim"] > MOST_VALUES:
+        raise ValueError(
+            f"{one.where} has heads of {shown(arguments['head_dim'])} values; at most {MOST_VALUES} can turn"
+        )
     return arguments if arguments is None or layout is None else {**arguments, "layout": layout}
 
 

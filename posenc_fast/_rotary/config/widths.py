@@ -6,14 +6,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..._numbers.arguments import count_of, real
+from ..pairs import MOST_VALUES
 from .part import Part, check_same, is_list
 from .rules import HEADS, ROTARY_DIMS, WITHOUT
 from .table import names
 
 __all__ = ["base_of", "factor_of", "turned", "usual_factor", "width"]
-
-# wider heads than any model has, whose frequencies still fit into memory
-MOST_VALUES = 2**20
 
 
 def width(part: Part) -> int:
