@@ -215,6 +215,8 @@ def open_gguf(path: str) -> Any:
         raise ImportError(f"{path}: GGUF needs the package gguf: pip install 'posenc-fast[gguf]'") from None
     if not os.path.exists(path):
         raise FileNotFoundError(2, "there is no such file", path)
+    if not os.path.isfile(path):
+        raise ValueError(f"{path} is no regular file")
     try:
         return gguf.GGUFReader(path)
     except Exception as error:  # noqa: BLE001 - its reader trusts the file, and may fail in any way
@@ -248,11 +250,15 @@ def _checked_layer(metadata: Metadata, layer: Any) -> int:
 
 
 def _turns(metadata: Metadata) -> bool:
-    """Whether the layer has a rotary encoding; without a layer, whether some have."""
+    """Whether the layer has a rotary encoding; without a layer, whether some have, or an error if none has."""
     architecture, layer = metadata.architecture, metadata.layer
     if architecture == "baichuan" and metadata.count("block_count") == 40:
         raise ValueError(f"{metadata.key('block_count')}=40 is Baichuan 13B, which has ALiBi and no rotary encoding")
     if architecture in _SWITCHED and metadata.get("rope.scaling.finetuned") is False:
+        if layer is None:
+            raise ValueError(
+                f"{metadata.key('rope.scaling.finetuned')}=False means no rotary encoding in {architecture!r}"
+            )
         return False
     if layer is None:
         return True

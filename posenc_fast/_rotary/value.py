@@ -239,6 +239,14 @@ class Rotary:
         arguments = _rotary_config.arguments_of(config, layer, layer_type, layout, seq_len)
         return None if arguments is None else cls(**arguments)
 
+    @overload
+    @classmethod
+    def from_gguf(cls, source: Any, *, layer: None = None, seq_len: int | None = ...) -> Self: ...
+
+    @overload
+    @classmethod
+    def from_gguf(cls, source: Any, *, layer: int | None = ..., seq_len: int | None = ...) -> Self | None: ...
+
     @classmethod
     def from_gguf(cls, source: Any, *, layer: int | None = None, seq_len: int | None = None) -> Self | None:
         """Return the rotary encoding of a GGUF file, as llama.cpp computes it.

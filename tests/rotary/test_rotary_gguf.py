@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import sys
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ import pytest
 import posenc_fast as pf
 from posenc_fast._rotary import metadata as gguf_metadata
 from support.optional import optional
+from support.processes import python
 
 read = pf.Rotary.from_gguf
 
@@ -174,7 +176,11 @@ def test_turns_as_ggml_does(name):
 def test_layers_that_stay(metadata, layers):
     assert [read(metadata, layer=i) is not None for i in range(len(layers))] == layers
     # without a layer it is that of those that turn
-    assert (read(metadata) is not None) == any(layers)
+    if any(layers):
+        assert read(metadata) is not None
+    else:
+        with pytest.raises(ValueError, match="means no rotary encoding in 'granite'"):
+            read(metadata)
 
 
 @pytest.mark.parametrize(
@@ -364,5 +370,21 @@ def test_files_that_are_none(tmp_path):
     (tmp_path / "cut.gguf").write_bytes(b"GGUF" + bytes(8))
     with pytest.raises(ValueError, match=r"cut\.gguf cannot be read as GGUF"):
         read(tmp_path / "cut.gguf")
+    with pytest.raises(ValueError, match="is no regular file"):
+        read(tmp_path)
     with pytest.raises(TypeError, match="source must be the path"):
         read(3)
+
+
+def test_without_the_package(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "gguf", None)
+    with pytest.raises(ImportError, match=r"pip install 'posenc-fast\[gguf\]'"):
+        read(tmp_path / "model.gguf")
+    # metadata need none
+    assert read(with_heads("qwen2")) == pf.Rotary(128)
+
+
+def test_import_takes_nothing_more():
+    names = "{'gguf', 'posenc_fast._rotary.metadata', 'posenc_fast._rotary.exports'}"
+    code = f"import sys, posenc_fast as pf; pf.Rotary(8).tables(4); print(sorted({names} & set(sys.modules)))"
+    assert python(code).stdout.strip() == "[]"
