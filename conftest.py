@@ -7,6 +7,7 @@ import os
 
 OPTIONAL = {
     "dask": "dask",
+    "numba": "numba",
     "plot": "matplotlib",
     "polars": "polars",
     "sklearn": "sklearn",

@@ -41,6 +41,7 @@ from ._version import __version__
 
 if TYPE_CHECKING:
     from . import dask as dask
+    from . import numba as numba
     from . import plot as plot
     from . import presets, reference
     from . import sklearn as sklearn
@@ -93,7 +94,7 @@ __all__ = [
 ]
 
 # of optional packages
-SUBMODULES = ("dask", "plot", "polars", "sklearn", "torch", "transformers")
+SUBMODULES = ("dask", "numba", "plot", "polars", "sklearn", "torch", "transformers")
 # where names are that are imported when they are used: most programs use few, and together they take longer than the rest
 _LATE = {
     "Finding": "_check.report",

@@ -775,7 +775,7 @@ def encoding_capsule(int level, Plan real, Plan integer, Lattice lattice, Lattic
 
 
 def rotary_capsule(angles, Py_ssize_t head_dim, int layout):
-    """A capsule for the C interface. angles: that of the encoding of cosines and sines of one axis; layout: as of `rotate`."""
+    """A capsule for the C interface. angles: that of cosines and sines, of one axis; layout: as of `rotate`."""
     cdef _Rotary owner = _Rotary()
     owner.angles = <_Encoding>PyCapsule_GetContext(angles)
     owner.c.angles = <const CEncoding*>PyCapsule_GetPointer(angles, POSENC_FAST_ENCODING_CAPSULE)

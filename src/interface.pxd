@@ -1,8 +1,9 @@
 # cython: cdivision=True
 """The C interface: the functions of ``posenc_fast.h``, which check what memory safety needs and call the loops.
 
-What Python's calls do, in the same order, so that the bits are theirs: ``posenc_fast/_encoding/rows.py`` has the ways
-to fill rows. Every check is made before anything is written. Here no caller is trusted but for the length of its memory.
+They do what Python's calls do, so that the bits are theirs: ``posenc_fast/_encoding/rows.py`` has the ways to fill
+rows. Every check is made before anything is written. A caller is trusted with nothing but how much memory there is
+behind a pointer.
 """
 
 from libc.math cimport INFINITY, fabs
@@ -164,8 +165,8 @@ cdef inline int check_scratch(const void* scratch, size_t size, size_t needed, c
     return OK
 
 
-cdef inline int check_two(const Extent* x, const Py_ssize_t* x_strides, const Extent* out, const Py_ssize_t* out_strides,
-                          int dims) noexcept nogil:
+cdef inline int check_two(const Extent* x, const Py_ssize_t* x_strides, const Extent* out,
+                          const Py_ssize_t* out_strides, int dims) noexcept nogil:
     """x and out are the same rows, or no byte is in both."""
     cdef bint same = x.start == out.start
     cdef int k

@@ -30,7 +30,7 @@ def get_include() -> str:
 
 
 def encoding_capsule(plans: Plans) -> Any:
-    """Return the capsule of an encoding; it keeps what it needs of plans."""
+    """Return the capsule of an encoding, which lives as long as its plans, and keeps none of Python's."""
     engine = plans.engine()
     if engine.backend != "cython":
         # the engine in NumPy has nothing to call from C; the bits are the same
@@ -40,26 +40,32 @@ def encoding_capsule(plans: Plans) -> Any:
         raise ValueError(
             "an encoding with periods has no C interface: their whole turns are counted in Python; give frequencies instead"
         )
-    single = sinusoids.single_products
-    real, phase = plans.plan(engine, "real", single=single)
-    return engine.module.encoding_capsule(
-        engine.level,
-        real,
-        None if single else plans.plan(engine, "integer")[0],
-        plans.lattice(engine, False)[0],
-        plans.lattice(engine, True)[0],
-        None if single else plans.least(Fraction(1)),
-        phase,
-        single,
-        plans.axes,
-        cache_size(),
-    )
+
+    def make() -> Any:
+        single = sinusoids.single_products
+        real, phase = plans.plan(engine, "real", single=single)
+        return engine.module.encoding_capsule(
+            engine.level,
+            real,
+            None if single else plans.plan(engine, "integer")[0],
+            plans.lattice(engine, False)[0],
+            plans.lattice(engine, True)[0],
+            None if single else plans.least(Fraction(1)),
+            phase,
+            single,
+            plans.axes,
+            cache_size(),
+        )
+
+    return plans.capsule(engine.level, make)
 
 
 def rotary_capsule(plans: Plans, head_dim: int, layout: int) -> Any:
-    """Return the capsule of a rotation; plans: of the encoding of its cosines and sines."""
+    """Return the capsule of a rotation, which lives as long as plans: those of its cosines and sines."""
     if plans.axes != 1:
         raise ValueError(f"a Rotary of {plans.axes} axes has no C interface: a token has one position there")
     angles = encoding_capsule(plans)
     assert backend.kernel is not None
-    return backend.kernel.rotary_capsule(angles, head_dim, layout)
+    make = backend.kernel.rotary_capsule
+    # of the same level as its angles
+    return plans.capsule((id(angles), head_dim, layout), lambda: make(angles, head_dim, layout))

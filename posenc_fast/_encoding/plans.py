@@ -241,6 +241,12 @@ class Plans:
                 values = out[where]
                 out[where] = np.where(values_of(kind, values) == 0, round_once(kind, 0.0 * signs), values)
 
+    def capsule(self, key: Any, make: Callable[[], Any]) -> Any:
+        """Return the capsule of that key, made once: all of its addresses hold as long as these plans live."""
+        kept = self._kept.get(("capsule", key))
+        # of two that are made at the same time both get the first
+        return self._kept.setdefault(("capsule", key), make()) if kept is None else kept
+
     def lattice(self, engine: Engine, double_double: bool) -> tuple[Any, int]:
         """Return the Lattice, and the binary logarithm of its span; None where there can be none."""
         key = (engine.backend, engine.level, double_double)

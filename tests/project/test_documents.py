@@ -10,6 +10,7 @@ import json
 import os
 import re
 import runpy
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -41,12 +42,13 @@ PAGES = {
 EXAMPLES = sorted(ROOT.glob("docs/examples/plot_*.py"))
 # what the examples may need beyond NumPy
 PACKAGES = re.compile(
-    r"^ *(?:import|from) (dask|jax|matplotlib|ml_dtypes|pandas|polars|sklearn|torch|transformers|zarr)\b", re.MULTILINE
+    r"^ *(?:import|from) (dask|jax|matplotlib|ml_dtypes|numba|pandas|polars|sklearn|torch|transformers|zarr)\b",
+    re.MULTILINE,
 )
 # whose name on the way to an import is another
 DISTRIBUTIONS = {"sklearn": "scikit-learn"}
 # optional modules of the package, and what they import
-OWN = {"plot": "matplotlib"} | {name: name for name in ("dask", "polars", "sklearn", "torch", "transformers")}
+OWN = {"plot": "matplotlib"} | {name: name for name in ("dask", "numba", "polars", "sklearn", "torch", "transformers")}
 
 
 def run(text, program, monkeypatch):
@@ -121,7 +123,8 @@ def shell(text, folder):
     program.parent.mkdir(exist_ok=True)
     program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -W error -m posenc_fast "$@"\n', "utf-8")
     program.chmod(0o755)
-    path = os.pathsep.join([str(program.parent), os.environ["PATH"]])
+    # "python" is the one that runs this
+    path = os.pathsep.join([str(program.parent), str(Path(sys.executable).parent), os.environ["PATH"]])
     environment = os.environ | {"PYTHONPATH": str(Path(pf.__file__).parents[1]), "PATH": path, "MPLBACKEND": "Agg"}
     done = subprocess.run(
         ["sh", "-e", "-c", text],
@@ -129,11 +132,32 @@ def shell(text, folder):
         env=environment,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=600,
         check=False,
     )
     assert done.returncode == 0, done.stderr
     return done
+
+
+@pytest.mark.skipif(os.name != "posix", reason="a POSIX shell")
+@pytest.mark.skipif(not pf.isa_levels(), reason="this build has no compiled kernel")
+def test_page_of_c_builds_and_runs(tmp_path):
+    """Three programs, each of which prints the same rows, and those are the package's."""
+    for package in ("Cython", "numba"):
+        optional(package)
+    if not shutil.which("cc"):
+        pytest.skip("no C compiler is here")
+    page = PAGES["howto-c"]
+    blocks = re.findall(r"^```(?:c|cython|python)\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+    names = [re.match(r"(?:/\*|#) file: (\S+)", block)[1] for block in blocks]
+    assert names == ["client.c", "client.pyx", "client_numba.py"]
+    for name, block in zip(names, blocks, strict=True):
+        (tmp_path / name).write_text(block, "utf-8")
+    (commands,) = re.findall(r"^```sh\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+    (shown,) = re.findall(r"^```text\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+    assert shell(commands, tmp_path).stdout == 3 * shown
+    rows = [[float.fromhex(number) for number in line.split()] for line in shown.splitlines()]
+    np.testing.assert_array_equal(rows, pf.sinusoidal(8).table(3, start=10**6))
 
 
 @pytest.mark.skipif(os.name != "posix", reason="a POSIX shell")

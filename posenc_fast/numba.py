@@ -1,0 +1,292 @@
+"""Encodings in functions that numba compiles: rows are written by the kernel, without the GIL and without Python.
+
+Compiled functions take the address of an Encoding or a Rotary, which `address_of` says. It is valid as long as that
+object lives. Arrays are float64 or float32; the values of a row lie side by side. Needs numba: ``pip install numba``.
+
+Examples
+--------
+>>> import numpy as np, posenc_fast as pf
+>>> from numba import njit
+>>> from posenc_fast.numba import address_of, table
+>>> @njit
+... def norms(encoding, start, rows):
+...     out = np.empty((rows, 8))
+...     table(encoding, start, out)
+...     return (out**2).sum(axis=1)
+>>> encoding = pf.sinusoidal(8)
+>>> bool((abs(norms(address_of(encoding), 10**6, 3) - 4) < 1e-15).all())
+True
+"""
+
+# where numba is not installed, pyright takes this module for it
+# pyright: reportAttributeAccessIssue=false
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import numpy as np
+
+from ._encoding.value import Encoding
+from ._engine import backend
+from ._rotary.value import Rotary
+
+try:
+    from numba import njit
+    from numba.core import errors, types
+    from numba.extending import overload
+except ImportError as error:
+    raise ImportError("posenc_fast.numba needs numba: pip install numba") from error
+
+__all__ = ["add_to", "address_of", "encode", "rotate", "table"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+# ---- posenc_fast.h, as ctypes has it; pointers are numbers here -----------------------------------------------------
+
+_int, _int64, _length, _size = ctypes.c_int, ctypes.c_int64, ctypes.c_ssize_t, ctypes.c_size_t
+_pointer = ctypes.c_ssize_t
+_scratch = (_pointer, _size)
+
+
+class _Api(ctypes.Structure):
+    _fields_ = (
+        ("major", ctypes.c_uint32),
+        ("minor", ctypes.c_uint32),
+        ("size", ctypes.c_size_t),
+        ("error_text", ctypes.CFUNCTYPE(ctypes.c_char_p, _int)),
+        ("columns", ctypes.CFUNCTYPE(_length, _pointer)),
+        ("axes", ctypes.CFUNCTYPE(_length, _pointer)),
+        ("scratch", ctypes.CFUNCTYPE(_size, _pointer)),
+        ("table", ctypes.CFUNCTYPE(_int, _pointer, _int64, _length, _int, _pointer, _length, *_scratch)),
+        ("encode", ctypes.CFUNCTYPE(_int, _pointer, _pointer, _length, _int, _pointer, _length, *_scratch)),
+        ("encode_int64", ctypes.CFUNCTYPE(_int, _pointer, _pointer, _length, _int, _pointer, _length, *_scratch)),
+        (
+            "add",
+            ctypes.CFUNCTYPE(
+                *(_int, _pointer, _int64, ctypes.c_double, _length, _length, _int),
+                *(_pointer, _length, _length, _pointer, _length, _length),
+                *_scratch,
+            ),
+        ),
+        ("head_dim", ctypes.CFUNCTYPE(_length, _pointer)),
+        ("angles_row", ctypes.CFUNCTYPE(_length, _pointer, _int)),
+        ("rotary_scratch", ctypes.CFUNCTYPE(_size, _pointer, _length)),
+        ("angles", ctypes.CFUNCTYPE(_int, _pointer, _int64, _length, _int, _pointer, *_scratch)),
+        ("angles_at", ctypes.CFUNCTYPE(_int, _pointer, _pointer, _length, _int, _pointer, *_scratch)),
+        (
+            "rotate",
+            ctypes.CFUNCTYPE(
+                _int, _pointer, _pointer, _int, _pointer, _pointer, _pointer, _pointer, _pointer, *_scratch
+            ),
+        ),
+    )
+
+
+def _pointer_in(capsule: object, name: bytes) -> int:
+    get = ctypes.pythonapi.PyCapsule_GetPointer
+    get.restype, get.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
+    address: int = get(capsule, name)
+    return address
+
+
+if backend.kernel is None:
+    raise ImportError(f"posenc_fast.numba needs the compiled kernel, which cannot be had: {backend.reason}")
+_api = _Api.from_address(_pointer_in(backend.kernel._C_API, b"posenc_fast._kernel._C_API"))
+_ERRORS = tuple(_api.error_text(error).decode() for error in range(10))
+_columns, _axes, _scratch_of, _table, _add = _api.columns, _api.axes, _api.scratch, _api.table, _api.add
+_encode, _encode_int64 = _api.encode, _api.encode_int64
+_head_dim, _angles_row, _rotary_scratch = _api.head_dim, _api.angles_row, _api.rotary_scratch
+_angles, _rotate = _api.angles, _api.rotate
+
+
+def address_of(value: Encoding | Rotary) -> int:
+    """Return the address by which compiled functions know an Encoding or a Rotary, as long as it lives.
+
+    Parameters
+    ----------
+    value : Encoding or Rotary
+
+    Returns
+    -------
+    int
+
+    Raises
+    ------
+    TypeError
+        When value is something else.
+    ValueError
+        When only Python's calls can compute it: an Encoding with periods, a Rotary of several axes or with xPos.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> from posenc_fast.numba import address_of
+    >>> encoding = pf.sinusoidal(8)
+    >>> address_of(encoding) == address_of(encoding) != 0
+    True
+    """
+    if isinstance(value, Encoding):
+        return _pointer_in(value.__posenc_encoding__(), b"posenc_fast_encoding")
+    if isinstance(value, Rotary):
+        return _pointer_in(value.__posenc_rotary__(), b"posenc_fast_rotary")
+    raise TypeError(f"value must be an Encoding or a Rotary, not {type(value).__name__}")
+
+
+# ---- what depends on types: chosen when a function is compiled ------------------------------------------------------
+
+
+def _type_of(array: Any) -> int:
+    """Return the number that the C interface has for the type of an array's values."""
+    raise NotImplementedError("in compiled functions alone")
+
+
+@overload(_type_of)
+def _type_of_array(array: Any) -> Any:
+    if not isinstance(array, types.Array) or array.dtype not in (types.float64, types.float32):
+        raise errors.TypingError(f"posenc_fast.numba takes arrays of float64 and float32, not {array}")
+
+    def float64(array: Any) -> Any:
+        return 0
+
+    def float32(array: Any) -> Any:
+        return 1
+
+    return float64 if array.dtype == types.float64 else float32
+
+
+def _encode_any(encoding: Any, positions: Any, rows: Any, kind: Any, out: Any, scratch: Any) -> Any:
+    """Write the rows of float64 or int64 positions; the error."""
+    raise NotImplementedError("in compiled functions alone")
+
+
+@overload(_encode_any)
+def _encode_of_type(encoding: Any, positions: Any, rows: Any, kind: Any, out: Any, scratch: Any) -> Any:
+    if positions.dtype not in (types.float64, types.int64):
+        raise errors.TypingError(
+            f"posenc_fast.numba.encode takes positions of float64 and int64, not {positions.dtype}"
+        )
+    function = _encode if positions.dtype == types.float64 else _encode_int64
+
+    def call(encoding: Any, positions: Any, rows: Any, kind: Any, out: Any, scratch: Any) -> Any:
+        return function(
+            encoding,
+            positions.ctypes.data,
+            rows,
+            kind,
+            out.ctypes.data,
+            out.strides[0],
+            scratch.ctypes.data,
+            scratch.size,
+        )
+
+    return call
+
+
+@njit(nogil=True)
+def _check(error: Any) -> None:
+    if error:
+        raise ValueError(_ERRORS[error])
+
+
+@njit(nogil=True)
+def _check_rows(array: Any, width: Any) -> None:
+    if array.shape[-1] != width:
+        raise ValueError("rows must have as many values as the encoding has columns, or the Rotary a head")
+    if array.strides[-1] != array.itemsize:
+        raise ValueError("the values of a row must lie side by side")
+
+
+# ---- functions ------------------------------------------------------------------------------------------------------
+
+
+@njit(nogil=True)
+def table(encoding: Any, start: Any, out: Any) -> None:
+    """Fill out (rows, d_model) as `Encoding.table` of that start does; encoding: its address."""
+    _check_rows(out, _columns(encoding))
+    scratch = np.empty(_scratch_of(encoding), np.uint8)
+    _check(
+        _table(
+            encoding,
+            start,
+            out.shape[0],
+            _type_of(out),
+            out.ctypes.data,
+            out.strides[0],
+            scratch.ctypes.data,
+            scratch.size,
+        )
+    )
+
+
+@njit(nogil=True)
+def encode(encoding: Any, positions: Any, out: Any) -> None:
+    """Fill out (rows, d_model) as `Encoding.encode` does; positions: contiguous float64 or int64, (rows,) or (rows, axes)."""
+    _check_rows(out, _columns(encoding))
+    if positions.size != out.shape[0] * _axes(encoding):
+        raise ValueError("there must be as many positions as rows, for each axis of the encoding")
+    if not positions.flags.c_contiguous:
+        raise ValueError("positions must be contiguous")
+    scratch = np.empty(_scratch_of(encoding), np.uint8)
+    _check(_encode_any(encoding, positions, out.shape[0], _type_of(out), out, scratch))
+
+
+@njit(nogil=True)
+def add_to(encoding: Any, x: Any, start: Any, x_scale: Any, out: Any) -> None:
+    """Write ``x_scale * x + encoding`` to out, x itself or other memory, both (batch, rows, d_model), as `Encoding.add_to` does."""
+    _check_rows(x, _columns(encoding))
+    _check_rows(out, _columns(encoding))
+    if x.shape != out.shape or _type_of(x) != _type_of(out):
+        raise ValueError("x and out must have the same shape and type")
+    scratch = np.empty(_scratch_of(encoding), np.uint8)
+    _check(
+        _add(
+            encoding,
+            start,
+            x_scale,
+            x.shape[0],
+            x.shape[1],
+            _type_of(x),
+            x.ctypes.data,
+            x.strides[0],
+            x.strides[1],
+            out.ctypes.data,
+            out.strides[0],
+            out.strides[1],
+            scratch.ctypes.data,
+            scratch.size,
+        )
+    )
+
+
+@njit(nogil=True)
+def rotate(rotary: Any, x: Any, start: Any, out: Any) -> None:
+    """Turn x (batch, heads, tokens, head_dim) into out, x itself or other memory, as `Rotary.apply` of that start does."""
+    _check_rows(x, _head_dim(rotary))
+    _check_rows(out, _head_dim(rotary))
+    if x.shape != out.shape or _type_of(x) != _type_of(out):
+        raise ValueError("x and out must have the same shape and type")
+    kind, tokens = _type_of(x), x.shape[2]
+    angles = np.empty(tokens * _angles_row(rotary, kind) // 8, np.float64)
+    scratch = np.empty(_rotary_scratch(rotary, tokens), np.uint8)
+    _check(_angles(rotary, start, tokens, kind, angles.ctypes.data, scratch.ctypes.data, scratch.size))
+    shape = np.array(x.shape[:3])
+    x_strides, out_strides = np.array(x.strides[:3]), np.array(out.strides[:3])
+    _check(
+        _rotate(
+            rotary,
+            angles.ctypes.data,
+            kind,
+            shape.ctypes.data,
+            x.ctypes.data,
+            x_strides.ctypes.data,
+            out.ctypes.data,
+            out_strides.ctypes.data,
+            scratch.ctypes.data,
+            scratch.size,
+        )
+    )
