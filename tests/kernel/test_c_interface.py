@@ -319,7 +319,7 @@ def test_negative_lengths(calls, function, rows):
 
 @pytest.mark.parametrize("function", [name for name in FUNCTIONS if name != "rotate"])
 @pytest.mark.parametrize("rows", [2**59, 2**60, 2**62, MOST])
-def test_lengths_that_overflow(calls, function, rows):
+def test_lengths_beyond_the_address_space(calls, function, rows):
     assert calls(function, rows=rows) == "length"
 
 
@@ -331,7 +331,7 @@ def test_lengths_of_rotations(calls, axis, length):
 
 
 @pytest.mark.parametrize("stride", [MOST // 4 * 4, -(2**62), -MOST - 1])
-def test_strides_that_overflow(calls, stride):
+def test_strides_beyond_the_address_space(calls, stride):
     assert calls("table", out_row=stride) == "length"
     assert calls("encode", out_row=stride) == "length"
     for name in ("x_batch", "x_row", "out_batch", "out_row"):

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import posenc_fast as pf
 from posenc_fast._engine import blocks as _target
-from support import guarded
+from support import c_interface, guarded
 
 TYPES = {"float64": (53, -1074), "float32": (24, -149), "float16": (11, -24), "bfloat16": (8, -133)}
 LARGEST = {"float64": 2.0**1023 * (2 - 2.0**-52), "float32": 2.0**127 * (2 - 2.0**-23), "float16": 65504.0}
@@ -452,6 +452,60 @@ def one_rotate(data):
             assert X.untouched()
 
 
+def one_c_call(data):
+    """Any arguments of a function of the C interface whose memory is there: the bits of Python's call, or an error and
+    nothing written."""
+    draw = data.draw
+    encoding, name = draw(encodings()), draw(names)
+    dtype, function = DTYPES[name], draw(st.sampled_from(["table", "encode", "encode_int64", "add"]))
+    size, width = dtype.itemsize, encoding.d_model * dtype.itemsize
+    # beyond the address space, or within the arena
+    rows = draw(st.integers(-1, 9) | st.sampled_from([2**62, 2**63 - 1]))
+    stride = draw(st.integers(-2, 6).map(lambda k: width + k * size) | st.sampled_from([0, 1, width + 1, 2**62]))
+    stride *= -1 if stride == 2**62 else draw(st.sampled_from([1, -1]))
+    assume(rows > 9 or abs(stride) == 2**62 or 0 <= abs(rows * stride) + width < 1 << 16)
+    handle, c = c_interface.encoding_of(encoding), c_interface.api()
+    needed = c.scratch(handle.pointer)
+    scratch = np.empty(max(needed - draw(st.sampled_from([0, 0, 0, 1, needed])), 0), np.uint8)
+    kind, start = c_interface.TYPES.index(name), draw(st.integers(-(2**63), 2**63 - 1) | st.integers(-99, 99))
+    OUT.bytes[:] = guarded.PATTERN
+    place = (1 << 17) + draw(st.sampled_from([0, 0, 0, 1, 2, 4, 8]))
+    to = c_interface.address(OUT.bytes) + place
+    memory = c_interface.address(scratch), len(scratch)
+    count = min(max(rows, 0), 9)
+    if function == "table":
+        error = c.table(handle.pointer, start, rows, kind, to, stride, *memory)
+    elif function == "add":
+        x = np.resize(np.array([0.5, -3.0, 1e-6, 0.0]), (count, encoding.d_model)).astype(dtype)
+        error = c.add(
+            handle.pointer, start, 0.75, 1, rows, kind, c_interface.address(x), 0, width, to, 0, stride, *memory
+        )
+    else:
+        integers = function == "encode_int64"
+        numbers = st.integers(-(2**63), 2**63 - 1) if integers else st.floats() | st.sampled_from(SPECIAL)
+        positions = np.array(
+            draw(st.lists(numbers, min_size=count, max_size=count)), np.int64 if integers else np.float64
+        )
+        error = getattr(c, function)(handle.pointer, c_interface.address(positions), rows, kind, to, stride, *memory)
+    if error:
+        assert (OUT.bytes == guarded.PATTERN).all()
+        return
+    assert rows <= 9
+    if rows == 0:
+        return
+    got = np.ndarray((rows, encoding.d_model), dtype, OUT.bytes, place, (stride, size))
+    if function == "table":
+        expected = encoding.table(rows, start=start, dtype=dtype)
+    elif function == "add":
+        expected = encoding.add_to(x, start=start, x_scale=0.75)
+    else:
+        expected = encoding.encode(positions, dtype=dtype)
+    assert bits(got) == bits(expected)
+    theirs = np.zeros(OUT.bytes.shape, np.bool_)
+    np.ndarray((rows, width), np.bool_, theirs, place, (stride, 1))[...] = True
+    assert (OUT.bytes[~theirs] == guarded.PATTERN).all()
+
+
 CASES = {
     "table": one_table,
     "encode": one_encode,
@@ -460,3 +514,5 @@ CASES = {
     "grid": one_grid,
     "rotate": one_rotate,
 }
+if pf.isa_levels():
+    CASES["c_call"] = one_c_call
