@@ -46,7 +46,13 @@ TAIL = """
 - Tables of rotary encodings are `flaxformer_rotary` and `speechbrain_rotary` where a source has them as encodings.
 - What two angles turn within a pair is no rotation: V-JEPA 2, ERNIE-Image and HunyuanVL in transformers. Allegro and
   Gemma 4's vision tower turn each part of a head by itself: apply a `Rotary` to each.
-- Sphere2Vec's sphereC and sphereM are products of sinusoids, FoPE a learned mixture of them.
+- Products and mixtures: [recipes](howto-features.md) have Sphere2Vec's sphereC, sphereM and their relatives, the points
+  of a sphere and FoPE, and what mip-NeRF and BARF do with columns.
+- No sinusoids of a position times a frequency: spherical harmonics (SatCLIP) are Legendre polynomials in the
+  sine of the latitude; Bessel bases (DimeNet, NequIP, MACE) are divided by the distance, and times an envelope;
+  hash grids, learned tables, Laplacian eigenvectors, ALiBi, T5's and FIRE's biases are none at all; LieRE and ComRoPE
+  turn by the exponential of a matrix, PoPE multiplies by softplus of the features, SIREN beyond its first layer is a
+  network, and Time2Vec has a linear column beside the rows.
 - Sums of encodings: Mask2Former for video adds that of the frame to `detr`. `Encoding.add_to` adds the second.
 - Learned frequencies and trax's random positions, phases and drifts: `fourier_features` and `Encoding` take what a
   checkpoint has.

@@ -252,7 +252,7 @@ def search(*words: str) -> tuple[str, ...]:
     >>> pf.presets.search("stable diffusion")
     ('diffusers_timesteps', 'guided_diffusion', 'stable_audio')
     >>> pf.presets.search("tabular")
-    ('fone', 'nemos', 'pbld', 'plr', 'prophet', 'rbf_sampler')
+    ('fone', 'moirai', 'nemos', 'pbld', 'plr', 'prophet', 'rbf_sampler')
     """
     for each in words:
         if not isinstance(each, str):

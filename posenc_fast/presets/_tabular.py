@@ -1,4 +1,4 @@
-"""Presets of tabular data: numbers of any meaning, and seasons of a series."""
+"""Presets of tabular data and time series: numbers of any meaning, and seasons."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ from .._encoding.builders import fourier_features
 from .._encoding.periods import periodic
 from .._encoding.value import Encoding
 from .._numbers.arguments import count_of, real_array
+from .._rotary.value import Rotary
 from ._build import TWO_PI, cosines, fitted, matrix, per_axis, positive
-from ._registry import preset
+from ._registry import preset, rotary_preset
+from ._rotary_build import of_theta, whole_pairs
 
-__all__ = ["fone", "nemos", "pbld", "plr", "prophet", "rbf_sampler"]
+__all__ = ["fone", "moirai", "nemos", "pbld", "plr", "prophet", "rbf_sampler"]
 
 
 @preset(
@@ -66,7 +68,7 @@ def pbld(weight_1: npt.ArrayLike, bias_1: npt.ArrayLike) -> Encoding:
     odd="1 column for each column of random_weights",
     differs="frequencies are random vectors and phases random, from the fitted sampler: random_weights_ and random_offset_;"
     " all is multiplied by sqrt(2/d)",
-    also="random kitchen sinks of Rahimi and Recht",
+    also="random kitchen sinks of Rahimi and Recht; Sphere2Vec RFFSpatialRelationEncoder (dirvec, shift)",
     axes="A",
     example="pf.presets.rbf_sampler([[0.5, 1.0]], [0.0, 3.0]).encode([0.0]).round(2) -> array([[ 1.  , -0.99]], dtype=float32)",
 )
@@ -142,3 +144,17 @@ def nemos(num_frequencies: int, *, period: float = 1.0) -> Encoding:
     if n > 1:
         parts.append(fourier_features(periodic([turn / (i + 1) for i in range(n - 1)]), functions=("cos", "sin")))
     return per_axis(parts, [0] * len(parts))
+
+
+@rotary_preset(
+    source="SalesforceAIResearch/uni2ts: src/uni2ts/module/position/attn_projection.py, QueryKeyProjection",
+    frequency="10000^(-2i/D), D = head_dim/2",
+    pairs="side by side, among the first half of a head",
+    positions="the patch's place in its series (time_id), from 0",
+    differs="the second half of a head stays",
+    example="pf.presets.moirai().rotary_dim -> 32",
+)
+def moirai(head_dim: int = 64) -> Rotary:
+    """Rotary embedding of series in Moirai, which turns the first half of a head."""
+    head = whole_pairs(head_dim, "head_dim", 2)
+    return of_theta(head, rotary_dim=head // 2, layout="interleaved")

@@ -121,6 +121,7 @@ FORMULAS = {
     "minimax_m3_vision": several(1e4, (26, 26, 26), "half", head=80),
     "ministral3": with_frequencies(128, yarn(1e6, 128, 16, 16384)),
     "modernbert": one(1.6e5, 64),
+    "moirai": one(1e4, 64, 32, "interleaved"),
     "moonshine": one(1e4, 36, 32, "interleaved"),
     "nanochat": one(1e4, 128, sign=-1),
     "nomic_bert": one(1e3, 64),
