@@ -70,13 +70,15 @@ def _presets(d: int) -> Iterator[tuple[str, Encoding]]:
     """Yield presets of two and three axes and this width, with their defaults."""
     for name, facts in sorted(FACTS.items()):
         parameters = list(inspect.signature(facts.build).parameters)
-        if facts.rotary or facts.axes == "1" or not (facts.by_width or parameters[0] in _WIDTHS):
+        # some have no parameters, and so one width
+        first = parameters[0] if parameters else ""
+        if facts.rotary or facts.axes == "1" or not (facts.by_width or first in _WIDTHS):
             continue
         counts = [each for each in parameters if each in ("ndim", "spatial_dims")]
         for options in [{counts[0]: ndim} for ndim in (2, 3)] if counts else [{}]:
             build: Any = facts.build
             try:
-                encoding = build(d // _WIDTHS.get(parameters[0], 1), **options)
+                encoding = build(d // _WIDTHS.get(first, 1), **options)
             except ValueError:
                 # a width that its source does not have
                 continue

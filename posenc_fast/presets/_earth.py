@@ -113,6 +113,8 @@ def galileo(embed_dim: int) -> Encoding:
     positions="months from 0 to 11: `.table(12)`",
     differs="one frequency",
     also="Presto get_month_encoding_table",
+    # all columns are alike: rounded tables do not tell the period, and so not the preset
+    by_width=False,
     example="pf.presets.galileo_months(4).encode(3) -> array([1., 1., 0., 0.], dtype=float32)",
 )
 def galileo_months(embed_dim: int) -> Encoding:

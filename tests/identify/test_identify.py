@@ -166,6 +166,12 @@ def test_every_preset_is_found(name, dtype):
         assert name in found.presets
 
 
+def test_presets_without_parameters_are_no_hindrance():
+    """A grid of images, of a width that none of several axes and no width of its own has."""
+    found = pf.identify(np.pad(pf.grid([14, 14], presets.mae(64)).reshape(196, 64), ((1, 0), (0, 0))))
+    assert (found.presets[0], found.axes) == ("mae", (14, 14))
+
+
 OUTPUTS = [
     ("g011", "xlm", 0),
     ("g014", "annotated_transformer", 0),
