@@ -30,15 +30,15 @@ pytestmark = pytest.mark.slow
 
 ROOT = checkout(whole_file=True)
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-# a block of text beneath one of Python is what that prints
-OUTPUT = re.compile(r"^```python\n(?:(?!^```$).)*?^```\n\n```text\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 NUMBER = re.compile(r"(?<![\w:.-])-?\d+\.\d*")
+# a number of bytes, which another version of a package may write
+BYTES = re.compile(r"\b\d+(?= bytes\b)")
 README = (ROOT / "README.md").read_text("utf-8")
-PAGES = {
-    path.stem: path.read_text("utf-8")
-    for path in sorted(ROOT.glob("docs/*.md"))
-    if BLOCK.search(path.read_text("utf-8"))
-}
+DOCS = {path.stem: path.read_text("utf-8") for path in sorted(ROOT.glob("docs/*.md"))}
+# those with Python; the blocks of howto-c are files, which its commands build and run
+PAGES = {page: text for page, text in DOCS.items() if BLOCK.search(text) and page != "howto-c"}
+# of these each block prints what it is about
+SHOWN = ["howto-check", "howto-dask", "howto-timestamps", "howto-timesteps", "howto-vision"]
 EXAMPLES = sorted(ROOT.glob("docs/examples/plot_*.py"))
 # what the examples may need beyond NumPy
 PACKAGES = re.compile(
@@ -67,28 +67,52 @@ def run(text, program, monkeypatch):
     return names
 
 
+@pytest.fixture(scope="module")
+def maker():
+    return runpy.run_path(str(ROOT / "docs" / "make_outputs.py"))
+
+
 @pytest.mark.parametrize("page", list(PAGES))
-def test_page(page, tmp_path, monkeypatch, capsys):
-    blocks = BLOCK.findall(PAGES[page])
-    run("\n".join(block for block in blocks if "__main__" not in block), tmp_path / f"{page}.py", monkeypatch)
-    shown = OUTPUT.findall(PAGES[page])
-    if shown:
-        same_text(capsys.readouterr().out, "".join(shown))
-    for block in blocks:
+def test_page(page, maker, tmp_path, monkeypatch, capsys):
+    run(maker["python_program"](PAGES[page]), tmp_path / f"{page}.py", monkeypatch)
+    printed = maker["outputs"](capsys.readouterr().out)
+    for block, shown in shown_outputs(maker, page, "python", printed):
+        same_text(block, shown)
+    for block in BLOCK.findall(PAGES[page]):
         if "__main__" in block:
             run_alone(block, tmp_path / "alone.py")
 
 
+def shown_outputs(maker, page, language, printed):
+    """What each block of a page printed, and what the page shows beneath it."""
+    shown = [output for _, name, _, output in maker["BLOCK"].findall(DOCS[page]) if name == language]
+    printed = list(printed)
+    lacking = [output for output, text in zip(printed, shown, strict=True) if bool(output) != bool(text)]
+    assert not lacking, f"python docs/make_outputs.py {page} is due"
+    return zip(printed, shown, strict=True)
+
+
+@pytest.mark.parametrize("page", SHOWN)
+def test_every_block_shows_what_it_prints(page, maker):
+    silent = [
+        code
+        for _, language, code, output in maker["BLOCK"].findall(PAGES[page])
+        if language == "python" and "__main__" not in code and not output
+    ]
+    # a function or data, which the next block uses, is shown by what that prints
+    assert not silent
+
+
 def same_text(got, expected):
     """The same words, and the same numbers but for what another processor may round in another way."""
-    got, expected = (text.split() for text in (got, expected))
+    got, expected = (BYTES.sub("#", text).split() for text in (got, expected))
     assert [NUMBER.sub("#", word) for word in got] == [NUMBER.sub("#", word) for word in expected]
     for one, other in zip(*(NUMBER.findall(" ".join(words)) for words in (got, expected)), strict=True):
         assert float(one) == pytest.approx(float(other), rel=0.005), (one, other)
 
 
 def test_same_text():
-    same_text("a  7.001 b2\n", "a 7.0 b2")
+    same_text("a  7.001 b2, 98 bytes\n", "a 7.0 b2, 97 bytes")
     for wrong in ("a 7.1 b2", "a 7.0 b3", "a 7.0", "b 7.0 b2"):
         with pytest.raises(AssertionError):
             same_text(wrong, "a 7.0 b2")
@@ -104,50 +128,43 @@ def run_alone(text, program):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="a POSIX shell")
-@pytest.mark.parametrize("page", ["README.md", "docs/howto-shell.md"])
-def test_shell(page, tmp_path):
-    """What a page does in a shell it can do, one line after another."""
-    blocks = re.findall(r"^```sh\n(.*?)^```$", (ROOT / page).read_text("utf-8"), re.DOTALL | re.MULTILINE)
-    text = "".join(block for block in blocks if "pip install" not in block)
-    assert text.count("posenc-fast ") >= 4
-    for package, word in (("pyarrow", "parquet"), ("matplotlib", "plot")):
-        if re.search(rf"^posenc-fast.*{word}", text, re.MULTILINE):
-            optional(package)
-    done = shell(text, tmp_path)
-    assert "whisper" in done.stdout or "diffusers_timesteps" in done.stdout
+def test_shell_of_the_readme(maker, tmp_path):
+    """What it does in a shell can be done, one line after another."""
+    program = maker["shell_program"](README)
+    assert len(re.findall("^[^$\n]*posenc-fast ", program, re.MULTILINE)) >= 4
+    optional_in_shell(program)
+    assert "whisper" in maker["run_shell"](program, tmp_path)
 
 
-def shell(text, folder):
-    """The outcome of lines in a shell, of which all must succeed, in a folder."""
-    program = folder / "bin" / "posenc-fast"
-    program.parent.mkdir(exist_ok=True)
-    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -W error -m posenc_fast "$@"\n', "utf-8")
-    program.chmod(0o755)
-    # "python" is the one that runs this
-    path = os.pathsep.join([str(program.parent), str(Path(sys.executable).parent), os.environ["PATH"]])
-    environment = os.environ | {"PYTHONPATH": str(Path(pf.__file__).parents[1]), "PATH": path, "MPLBACKEND": "Agg"}
-    done = subprocess.run(
-        ["sh", "-e", "-c", text],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done
+@pytest.mark.skipif(os.name != "posix", reason="a POSIX shell")
+@pytest.mark.parametrize("page", ["howto-check", "howto-shell"])
+def test_shell(page, maker, tmp_path, monkeypatch):
+    """What a page does in a shell prints what stands beneath it."""
+    if page == "howto-check":
+        # makes the folder that is checked
+        run(BLOCK.findall(DOCS[page])[0], tmp_path / "make.py", monkeypatch)
+    program = maker["shell_program"](DOCS[page])
+    optional_in_shell(program)
+    printed = maker["outputs"](maker["run_shell"](program, tmp_path))
+    for output, shown in shown_outputs(maker, page, "sh", printed):
+        same_text(output, shown)
+    if page == "howto-check":
+        report = json.loads((tmp_path / "report.json").read_text("utf-8"))
+        assert report["path"] == "model"
+        assert len(report["findings"]) == 32
+        for finding in report["findings"]:
+            assert all(f"`{key}`" in DOCS[page] for key in finding)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="a POSIX shell")
 @pytest.mark.skipif(not pf.isa_levels(), reason="this build has no compiled kernel")
-def test_page_of_c_builds_and_runs(tmp_path):
+def test_page_of_c_builds_and_runs(maker, tmp_path):
     """Three programs, each of which prints the same rows, and those are the package's."""
     for package in ("Cython", "numba"):
         optional(package)
     if not shutil.which("cc"):
         pytest.skip("no C compiler is here")
-    page = PAGES["howto-c"]
+    page = DOCS["howto-c"]
     blocks = re.findall(r"^```(?:c|cython|python)\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
     names = [re.match(r"(?:/\*|#) file: (\S+)", block)[1] for block in blocks]
     assert names == ["client.c", "client.pyx", "client_numba.py"]
@@ -155,32 +172,28 @@ def test_page_of_c_builds_and_runs(tmp_path):
         (tmp_path / name).write_text(block, "utf-8")
     (commands,) = re.findall(r"^```sh\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
     (shown,) = re.findall(r"^```text\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
-    assert shell(commands, tmp_path).stdout == 3 * shown
+    assert maker["run_shell"](f"set -e\n{commands}", tmp_path) == 3 * shown
     rows = [[float.fromhex(number) for number in line.split()] for line in shown.splitlines()]
     np.testing.assert_array_equal(rows, pf.sinusoidal(8).table(3, start=10**6))
 
 
-@pytest.mark.skipif(os.name != "posix", reason="a POSIX shell")
-def test_page_of_check_shows_what_the_command_prints(tmp_path, monkeypatch):
-    page = PAGES["howto-check"]
-    run(BLOCK.findall(page)[0], tmp_path / "make.py", monkeypatch)
-    first, second = re.findall(r"^```sh\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
-    (shown,) = re.findall(r"^```text\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
-    # pages break lines
-    printed = " ".join(shell(first, tmp_path).stdout.split())
-    assert printed == " ".join(shown.split())
-    for front in (README, PAGES["index"]):
-        (command, beginning) = re.findall(
-            r"^```text\n\$ (posenc-fast check.*?)\n(.*?)^```$", front, re.DOTALL | re.MULTILINE
-        )[0]
-        assert first.startswith(command)
-        assert " ".join(beginning.split()) in printed
-    assert shell(second, tmp_path).stdout == "exit status 1\n"
-    report = json.loads((tmp_path / "report.json").read_text("utf-8"))
-    assert report["path"] == "model"
-    assert len(report["findings"]) == 32
-    for finding in report["findings"]:
-        assert all(f"`{key}`" in page for key in finding)
+def optional_in_shell(program):
+    """Skip where a package is missing that a command needs."""
+    for package, word in (("pyarrow", "parquet"), ("matplotlib", "plot")):
+        if re.search(rf"^posenc-fast.*{word}", program, re.MULTILINE):
+            optional(package)
+
+
+@pytest.mark.parametrize("front", ["README.md", "docs/index.md"])
+def test_front_page_shows_the_beginning_of_what_check_prints(front, maker):
+    command, beginning = re.search(
+        r"^```text\n\$ (posenc-fast check.*?)\n(.*?)^```$", (ROOT / front).read_text("utf-8"), re.DOTALL | re.MULTILINE
+    ).groups()
+    code, output = next(
+        (code, output) for _, language, code, output in maker["BLOCK"].findall(PAGES["howto-check"]) if language == "sh"
+    )
+    assert code.startswith(command)
+    assert " ".join(beginning.split()) in " ".join(output.split())
 
 
 def title(block):
@@ -216,7 +229,7 @@ def test_picture_of_the_front_page_is_of_its_program():
 def test_picture_of_the_day():
     for package in ("matplotlib", "pandas", "sklearn"):
         optional(package)
-    figure = runpy.run_path(str(ROOT / "docs" / "make_timestamps.py"))["day"]()
+    figure = runpy.run_path(str(ROOT / "docs" / "make_pictures.py"))["day"]()
     places = []
     for ax in figure.axes:
         (dots,) = ax.collections

@@ -1,0 +1,124 @@
+"""Write beneath the blocks of the pages what they print: ``python docs/make_outputs.py``, or the names of some pages behind it.
+
+Blocks of Python are one program, those of a shell a second one, in the same folder. Pages need the packages they import.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+import runpy
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+from textwrap import fill
+
+from threadpoolctl import threadpool_limits
+
+HERE = Path(__file__).parent
+# a block, and what it prints in one of text beneath
+BLOCK = re.compile(r"^(```(python|sh)\n(.*?)^```\n)(?:\n```text\n(.*?)^```\n)?", re.DOTALL | re.MULTILINE)
+# pages whose blocks are files, which their commands build and run
+OWN_WAY = {"howto-c"}
+END = "-- end of a block --"
+WIDTH = 88
+
+
+def python_program(page: str) -> str:
+    """Return the blocks of Python as one program that says where each ends; a program of its own does not run."""
+    blocks = (code for _, language, code, _ in BLOCK.findall(page) if language == "python")
+    return "\n".join(f"{'' if '__main__' in code else code}\nprint({END!r})" for code in blocks)
+
+
+def shell_program(page: str) -> str:
+    """Return the blocks of a shell as one, which names each command of a block that has several before it runs."""
+    lines = ["set -e"]
+    for _, language, code, _ in BLOCK.findall(page):
+        if language == "sh":
+            # to install packages is the reader's, and every machine's report is its own
+            commands = [] if re.search("pip install|posenc-fast info", code) else code.splitlines()
+            for command in commands:
+                if len(commands) > 1:
+                    shown = "$ " + re.sub(r"  #.*", "", command)
+                    lines.append("printf '%s\\n' '" + shown.replace("'", r"'\''") + "'")
+                lines.append(command)
+            lines.append(f"echo '{END}'")
+    return "\n".join(lines) + "\n"
+
+
+def run_shell(program: str, folder: Path) -> str:
+    """Return what lines in a shell print, of which all must succeed, in a folder; posenc-fast is this checkout's."""
+    command = folder / "bin" / "posenc-fast"
+    command.parent.mkdir(exist_ok=True)
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -W error -m posenc_fast "$@"\n', encoding="utf-8")
+    command.chmod(0o755)
+    environment = os.environ | {
+        "PYTHONPATH": str(HERE.parent),
+        # "python" is the one that runs this
+        "PATH": os.pathsep.join([str(command.parent), str(Path(sys.executable).parent), os.environ["PATH"]]),
+        "MPLBACKEND": "Agg",
+        "COLUMNS": str(WIDTH),
+    }
+    done = subprocess.run(
+        ["sh", "-c", program],
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    if done.returncode:
+        raise RuntimeError(done.stderr)
+    return done.stdout
+
+
+def outputs(printed: str) -> Iterable[str]:
+    """Yield what each block printed, without spaces at the end of lines, and in lines that fit."""
+    for part in printed.split(f"{END}\n")[:-1]:
+        lines = [line.rstrip() for line in part.splitlines()]
+        if any(line.startswith("$ ") for line in lines) and all(line.startswith("$ ") for line in lines):
+            lines = []
+        wide = (line if len(line) <= WIDTH + 12 else fill(line, WIDTH, subsequent_indent="  ") for line in lines)
+        yield "".join(f"{line}\n" for line in wide)
+
+
+def with_outputs(page: str, python: Iterable[str], shell: Iterable[str]) -> str:
+    """Return a page with outputs beneath its blocks."""
+    languages = {"python": iter(python), "sh": iter(shell)}
+
+    def beneath(block: re.Match[str]) -> str:
+        output = next(languages[block[2]])
+        return block[1] + (f"\n```text\n{output}```\n" if output else "")
+
+    return BLOCK.sub(beneath, page)
+
+
+def made_anew(page: str) -> str:
+    """Return a page with what its blocks print now."""
+    printed = io.StringIO()
+    os.environ["MPLBACKEND"] = "Agg"
+    with tempfile.TemporaryDirectory() as name, contextlib.chdir(name):
+        program = Path(name, "page.py")
+        program.write_text(python_program(page), encoding="utf-8")
+        with contextlib.redirect_stdout(printed), threadpool_limits(1):
+            runpy.run_path(str(program))
+        shell = run_shell(shell_program(page), Path(name))
+    return with_outputs(page, outputs(printed.getvalue()), outputs(shell))
+
+
+def main() -> None:
+    pages = {path.stem for path in HERE.glob("*.md") if BLOCK.search(path.read_text("utf-8"))}
+    names = sys.argv[1:] or sorted(pages - OWN_WAY)
+    for name in names:
+        path = HERE / f"{name}.md"
+        path.write_text(made_anew(path.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
