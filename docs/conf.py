@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 
 sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parent)]
 
+from docutils import nodes
 from formulas import typeset
+from sphinx.util.nodes import make_refnode
 
 from posenc_fast import __version__, presets
 
@@ -41,25 +43,24 @@ html_copy_source = False
 html_show_sourcelink = False
 html_static_path = ["_static"]
 html_css_files = ["posenc.css"]
-html_js_files = ["presets.js"]
+html_js_files = ["lists.js"]
 html_math_renderer = "mathml"
+# `name` in a docstring is a link, where there is an object of this name
+default_role = "py:obj"
 html_theme_options = {
     "logo": {"text": "posenc_fast"},
     "header_links_before_dropdown": 7,
     "navigation_with_keys": False,
     "show_toc_level": 2,
-    # names of objects are wider than half a phone
-    "show_prev_next": False,
+    "show_prev_next": True,
     "footer_start": ["copyright"],
     "footer_end": [],
     "secondary_sidebar_items": ["page-toc"],
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
-# pages that have no others below them are read across their whole width
-html_sidebars = {
-    page: [] for page in ("index", "presets", "why", "accuracy", "speed", "robustness", "policy", "play", "changes")
-}
+# pages that are read across their whole width
+html_sidebars = {page: [] for page in ("index", "presets", "rotary-models", "play", "changes")}
 
 myst_enable_extensions = ["colon_fence", "dollarmath"]
 myst_heading_anchors = 3
@@ -106,6 +107,31 @@ def typeset_notes(app: Sphinx, what: str, name: str, thing: Any, options: Any, l
     lines[:] = notes.sub(formula, "\n".join(lines)).split("\n")
 
 
+def neighbours(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
+    """Leave out the links to the pages before and after where these are of objects, wider than half a phone."""
+    if page.startswith(("generated/", "gallery/", "api")):
+        context["theme_show_prev_next"] = False
+        context["prev"] = context["next"] = None
+
+
+def linked(node: nodes.Node) -> bool:
+    """Whether a node is within a link or a title."""
+    return isinstance(node, (nodes.reference, nodes.title)) or (node.parent is not None and linked(node.parent))
+
+
+def link_names(app: Sphinx, doctree: nodes.document, page: str) -> None:
+    """Make links of names in code: `identify`, `pf.Rotary.from_config(..)`, `posenc_fast.torch.table`."""
+    objects = app.env.get_domain("py").objects  # type: ignore[attr-defined]
+    for literal in list(doctree.findall(nodes.literal)):
+        name = re.sub(r"^(?:pf|posenc_fast)\.", "", re.sub(r"\(.*", "", literal.astext(), flags=re.DOTALL))
+        target = objects.get(f"posenc_fast.{name}")
+        if target and not linked(literal):
+            link = make_refnode(app.builder, page, target.docname, target.node_id, literal.deepcopy(), target.objtype)
+            literal.replace_self(link)
+
+
 def setup(app: Sphinx) -> None:
+    app.connect("html-page-context", neighbours)
+    app.connect("doctree-resolved", link_names)
     # before napoleon takes the sections apart
     app.connect("autodoc-process-docstring", typeset_notes, priority=400)

@@ -12,21 +12,17 @@ from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
 
+import lists
 from formulas import typeset
 
 from posenc_fast import presets
+from posenc_fast._rotary.config import table
 from posenc_fast.presets._registry import FACTS, Facts, family
 
 HEAD = """\
 # Presets
 
-```{raw} html
-<div class="preset-search">
-<input id="preset-search" type="search" placeholder="model, library or word: whisper, diffusion, zero column"
- aria-label="search the presets" autocomplete="off" spellcheck="false"><span id="preset-count"></span>
-</div>
-```
-
+SEARCH
 `posenc_fast.presets.NAME(...)` makes the `Encoding` or the `Rotary` that a source has; `posenc-fast presets` lists, shows and searches
 them [in a shell](howto-shell.md), and [`identify`](howto-weights.md) finds the name of a table. All COUNT:
 
@@ -43,20 +39,84 @@ functions of `posenc_fast`; the tokens of rotary presets have theirs from `posen
 TAIL = """
 ## What is no preset
 
-- Tables of rotary encodings are `flaxformer_rotary` and `speechbrain_rotary` where a source has them as encodings.
-- What two angles turn within a pair is no rotation: V-JEPA 2, ERNIE-Image and HunyuanVL in transformers. Allegro and
-  Gemma 4's vision tower turn each part of a head by itself: apply a `Rotary` to each.
-- Products and mixtures: [recipes](howto-features.md) have Sphere2Vec's sphereC, sphereM and their relatives, the points
-  of a sphere and FoPE, and what mip-NeRF and BARF do with columns.
-- No sinusoids of a position times a frequency: spherical harmonics (SatCLIP) are Legendre polynomials in the
-  sine of the latitude; Bessel bases (DimeNet, NequIP, MACE) are divided by the distance, and times an envelope;
-  hash grids, learned tables, Laplacian eigenvectors, ALiBi, T5's and FIRE's biases are none at all; LieRE and ComRoPE
-  turn by the exponential of a matrix, PoPE multiplies by softplus of the features, SIREN beyond its first layer is a
-  network, and Time2Vec has a linear column beside the rows.
-- Sums of encodings: Mask2Former for video adds that of the frame to `detr`. `Encoding.add_to` adds the second.
-- Learned frequencies and trax's random positions, phases and drifts: `fourier_features` and `Encoding` take what a
-  checkpoint has.
+### Learned positions
+
+BERT, RoBERTa, ELECTRA, ALBERT, BART, GPT-2, GPT-Neo, OPT, CLIP, SigLIP, ViT, DeiT, DINOv2, Whisper's decoder: a vector was
+learned for each position, and no formula makes it. Copy the table from the checkpoint.
+
+### ALiBi
+
+BLOOM, MPT: a slope of each head times the distance is added to its scores.
+
+### Relative biases
+
+T5, Flan-T5, mT5, Swin, BEiT, DeBERTa: a number or a vector was learned for each distance, or range of distances.
+
+### Convolutions
+
+wav2vec 2.0, HuBERT, data2vec: positions come from a convolution that was learned.
+
+### Tables of rotary encodings
+
+They are `flaxformer_rotary` and `speechbrain_rotary` where a source has them as encodings.
+
+### Pairs of two angles
+
+What two angles turn within a pair is no rotation: V-JEPA 2, ERNIE-Image and HunyuanVL in transformers. Allegro and Gemma
+4's vision tower turn each part of a head by itself: apply a `Rotary` to each.
+
+### Products and mixtures
+
+[Recipes](howto-features.md) have Sphere2Vec's sphereC, sphereM and their relatives, the points of a sphere and FoPE, and
+what mip-NeRF and BARF do with columns.
+
+### Other functions
+
+Spherical harmonics (SatCLIP) are Legendre polynomials in the sine of the latitude; Bessel bases (DimeNet, NequIP, MACE)
+are divided by the distance, and times an envelope. SIREN beyond its first layer is a network, and Time2Vec has a linear
+column beside the rows. Hash grids, learned tables, Laplacian eigenvectors and FIRE's biases have no frequencies at all.
+LieRE and ComRoPE turn by the exponential of a matrix; PoPE multiplies by softplus of the features.
+
+### Sums of encodings
+
+Mask2Former for video adds that of the frame to `detr`. `Encoding.add_to` adds the second.
+
+### Learned frequencies
+
+Those, and trax's random positions, phases and drifts: `fourier_features` and `Encoding` take what a checkpoint has.
 """
+
+NONE = """\
+No preset has all of these words. A table, as in a checkpoint, tells its name itself: [`identify`](howto-weights.md), or
+`posenc-fast identify FILE`. Of a rotary model with a config.json, [`Rotary.from_config`](rotary-models.md) reads the encoding.
+"""
+
+# models under names that people look for, beside those that the facts have
+MODELS = {
+    "annotated_transformer": "Attention Is All You Need",
+    "deepseek_v3": "DeepSeek-R1",
+    "diffusers_timesteps": "SDXL, SD 1.5, SD 3 and all of diffusers",
+    "flux": "FLUX.1",
+    "flux2": "FLUX.2",
+    "flux_timesteps": "FLUX.1",
+    "gpt_neox": "GPT-NeoX-20B",
+    "gpt_oss": "gpt-oss-20b, gpt-oss-120b",
+    "gptj": "GPT-J-6B",
+    "guided_diffusion": "SDXL, SD 1.5 and SD 2.1",
+    "llama": "Llama 2, Qwen2.5",
+    "llama3": "Llama 3.1, Llama 3.3",
+    "phi": "Phi-1.5, Phi-2",
+    "wan": "Wan 2.1, Wan 2.2",
+}
+
+
+def search() -> str:
+    """Return the field that searches the presets, and names the models of the other page."""
+    elsewhere = [
+        ("Rotary.from_config reads the model type ", "rotary-models.html", sorted(table.types()), "."),
+        ("Without rotary encoding: the model type ", "rotary-models.html", sorted(table.names("without")), "."),
+    ]
+    return lists.field("model, library or word: whisper, sdxl, zero column", elsewhere, NONE)
 
 
 def families() -> list[tuple[str, list[str]]]:
@@ -101,16 +161,18 @@ def entry(name: str, facts: Facts) -> Iterator[str]:
         yield f"- axes of a position: {coded(facts.axes)}"
     yield f"- positions: {coded(facts.positions)}"
     yield f"- odd widths: {coded(facts.odd)}"
-    yield f"- source: {facts.source}"
+    yield f"- source: {lists.linked(facts.source)}"
     if facts.also:
         yield f"- also: {facts.also}"
+    if name in MODELS:
+        yield f"- models: {MODELS[name]}"
     yield ""
 
 
 def page() -> str:
     groups = families()
     contents = "\n".join(f"- [{heading(about)}](#{slug(heading(about))}): {len(names)}" for about, names in groups)
-    lines = [HEAD.replace("COUNT", str(len(FACTS))).replace("CONTENTS", contents)]
+    lines = [HEAD.replace("SEARCH", search()).replace("COUNT", str(len(FACTS))).replace("CONTENTS", contents)]
     for about, names in groups:
         lines.append(f"## {heading(about)}\n")
         _, _, more = about.partition(": ")
@@ -149,5 +211,5 @@ if __name__ == "__main__":
         here = Path(__file__).parent
         for name, write in PAGES.items():
             (here / name).write_text(write(), encoding="utf-8")
-        for file in (here.parent / "README.md", here.parent / "CHANGELOG.md", here / "index.md", here / "why-sines.md"):
+        for file in (here.parent / "README.md", here.parent / "CHANGELOG.md", here / "why-sines.md"):
             file.write_text(counted(file.read_text(encoding="utf-8")), encoding="utf-8")

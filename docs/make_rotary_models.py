@@ -4,24 +4,29 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+import lists
+
+from posenc_fast import presets
 from posenc_fast._rotary.config import rules, table
 from posenc_fast._rotary.config.table import Row
 
 HEAD = """\
 # Which rotary does my model use?
 
+SEARCH
 `Rotary.from_config` reads a model's config.json, or a part of one, or a config of transformers, and says what is missing
-where it cannot tell. This page is the table that it reads, written by `docs/make_rotary_models.py`; each row is compared
+where it cannot tell. This page shows what it reads; each entry is compared
 with the class of transformers 5.23 in the tests.
 
 ```python
 import numpy as np
 import posenc_fast as pf
 
-config = {                                              # or the path of a config.json, or AutoConfig.from_pretrained(..)
+# or the path of a config.json, or AutoConfig.from_pretrained(..)
+config = {
     "model_type": "gemma3_text",
     "head_dim": 256,
     "num_hidden_layers": 26,
@@ -29,10 +34,14 @@ config = {                                              # or the path of a confi
     "rope_local_base_freq": 10000.0,
     "rope_scaling": {"rope_type": "linear", "factor": 8.0},
 }
-local = pf.Rotary.from_config(config, layer=0)          # or layer_type="sliding_attention"
-whole = pf.Rotary.from_config(config, layer=5)
-assert local == pf.Rotary(256)
-assert whole == pf.Rotary(256, base=1000000.0, scaling={"rope_type": "linear", "factor": 8.0})
+# or layer_type="sliding_attention"
+print(pf.Rotary.from_config(config, layer=0))
+print(pf.Rotary.from_config(config, layer=5))
+```
+
+```text
+Rotary(256)
+Rotary(256, base=1000000.0, scaling={'rope_type': 'linear', 'factor': 8.0})
 ```
 
 - A config of several parts (`text_config`, `vision_config`, ..) is read as that of its text. Others are given by
@@ -48,8 +57,13 @@ assert whole == pf.Rotary(256, base=1000000.0, scaling={"rope_type": "linear", "
 
 Pairs are half of what turns apart ("half"), side by side ("interleaved"), or side by side before and half apart after
 ("interleaved_to_half"). A width is the first of its keys that a config has; numbers in brackets are those that a class
-takes where a file has none. Where a part of the width turns, it is the first values, unless a row says otherwise.
+takes where a file has none. Where a part of the width turns, it is the first values, unless an entry says otherwise.
+"""
 
+NONE = """\
+No entry has all of these words. A model whose type is not read is still read with `layout=`:
+`Rotary.from_config("config.json", layout="half")`. Tables, frequencies, or vectors before and after tell their encoding
+themselves: [`identify_rotary`](howto-rotary.md). [Presets](presets.md) have what is no model type, such as diffusion models.
 """
 
 SCALINGS = """
@@ -61,7 +75,11 @@ telechat3-yarn, yarn_log and theta_scale (Grok), ntk with alpha (HunYuan), openP
 ```python
 scaling = {"type": "xdrope", "alpha": 1000.0, "xdrope_section": [16, 16, 16, 16]}
 rotary = pf.Rotary.from_config({"head_dim": 128, "rope_scaling": scaling}, layout="half")
-assert rotary == pf.Rotary(128, scaling={"rope_type": "ntk", "alpha": 1000.0}, sections=[16, 16, 16, 16])
+print(rotary)
+```
+
+```text
+Rotary(128, scaling={'rope_type': 'ntk', 'alpha': 1000.0}, sections=(16, 16, 16, 16))
 ```
 
 Learned frequencies, and those of Resonance RoPE (whole wavelengths) or HoPE (the slowest do not turn), are given as they
@@ -151,41 +169,64 @@ def axes(row: Row) -> str:
     return f"{row.sections.axes}, {words}" + (f" {list(counts)}" if counts else "")
 
 
-def line(name: str, models: list[str]) -> str:
+def linked(source: str) -> str:
+    """Return a source with links to the classes of transformers, and to other repositories."""
+    if not source.startswith("transformers: "):
+        return lists.linked(source)
+
+    def link(match: re.Match[str]) -> str:
+        return f"[{match[0]}]({lists.TRANSFORMERS}/models/{match[1]}/{match[0]})"
+
+    return re.sub(r"modeling_(\w+)\.py", link, source)
+
+
+def card(name: str, models: list[str]) -> Iterator[str]:
+    """Yield the lines of a family's entry."""
     row, types = table.family(name), [table.row(model) for model in models]
-    cells = [
-        name,
-        ticked(models),
-        row.layout,
-        width(row, types) + part(row, types) + ("" if row.turned == "the head" else f"; {row.turned}"),
-        bases(row, types),
-        axes(row),
-        notes(row),
-        row.source,
-    ]
-    return "| " + " | ".join(cells) + " |"
+    yield f"### {name}\n"
+    yield f"{ticked(models)}\n"
+    turned = "" if row.turned == "the head" else f"; {row.turned}"
+    facts = {
+        "pairs": row.layout,
+        "what turns": width(row, types) + part(row, types) + turned,
+        "base": bases(row, types),
+        "axes": axes(row),
+        "notes": notes(row),
+        "source": linked(row.source),
+    }
+    yield from (f"- {fact}: {text}" for fact, text in facts.items() if text)
+    yield ""
+
+
+def search() -> str:
+    """Return the field that searches the models, and names the presets of the other page."""
+    elsewhere = [("The preset ", "presets.html", sorted(presets.names()), " has a part of this name.")]
+    return lists.field("model type, family or word: llama, qwen3, sections", elsewhere, NONE)
 
 
 def page() -> str:
-    columns = ["family", "model_type", "pairs", "what turns", "base", "axes", "notes", "source"]
-    lines = [HEAD + "| " + " | ".join(columns) + " |", "|" + " --- |" * len(columns)]
-    lines += [line(name, models) for name, models in table.families().items()]
-    lines.append(
-        "\n## Models of several parts\n\n| model_type | read | as, where it names no type |\n| --- | --- | --- |"
-    )
+    lines = [HEAD.replace("SEARCH", search())]
+    for name, models in table.families().items():
+        lines += card(name, models)
+    lines.append("## Models of several parts\n\nA config of these is read as that of one of its parts.\n")
     alike: dict[tuple[tuple[str, str], ...], list[str]] = {}
     for model, parts in table.parts().items():
         alike.setdefault(tuple(parts.items()), []).append(model)
     for items, models in sorted(alike.items(), key=lambda one: (len(one[0]), sorted(one[1]))):
         keys = " or ".join(f"`{key}`" for key, _ in items) + (", which must be given" if len(items) > 1 else "")
-        lines.append(
-            f"| {ticked(sorted(models))} | {keys} | {ticked(dict.fromkeys(part for _, part in items if part))} |"
-        )
-    lines.append("\n## What is no Rotary\n\n| model_type or rope_type | why |\n| --- | --- |")
-    lines += [
-        f"| `{name}` | {why} |" for name, why in (table.pairs("unreadable") | table.pairs("no rotations")).items()
-    ]
-    lines.append(f"\nWithout rotary encoding: {ticked(sorted(table.names('without')))}.")
+        lines.append(f"### {', '.join(sorted(models))}\n\n- read: {keys}")
+        read_as = dict.fromkeys(part for _, part in items if part)
+        if read_as:
+            lines.append(f"- as, where it names no type: {ticked(read_as)}")
+        lines.append("")
+    lines.append("## Not expressible as a Rotary\n")
+    for name, why in (table.pairs("unreadable") | table.pairs("no rotations")).items():
+        lines.append(f"### `{name}`\n\n{why[0].upper()}{why[1:]}.\n")
+    lines.append("## Without rotary encoding\n\n### Model types\n")
+    lines.append(
+        "Their positions are learned, relative biases, sinusoids that [presets](presets.md) have, or none: "
+        f"{ticked(sorted(table.names('without')))}."
+    )
     return "\n".join(lines) + "\n" + SCALINGS.rstrip() + "\n"
 
 

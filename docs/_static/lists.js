@@ -1,0 +1,58 @@
+// Search in the lists of presets and of rotary models: entries stay that have every word, in their text or their family's.
+document.addEventListener("DOMContentLoaded", () => {
+  const field = document.getElementById("list-search");
+  if (!field) return;
+  const count = document.getElementById("list-count"), none = document.querySelector(".list-none");
+  const entries = [...document.querySelectorAll("article section section section")];
+  const families = [...new Set(entries.map((entry) => entry.parentElement))];
+  // names that another page has, and what to say of each group of them
+  const others = JSON.parse(document.getElementById("list-elsewhere").textContent);
+  const elsewhere = document.createElement("ul");
+  none.before(elsewhere);
+  // GPT-2, gpt2 and gpt_2 are the same
+  const squeezed = (text) => text.replace(/[-_.]/g, "");
+  const has = (text, word) => text.raw.includes(word) || (/[a-z]/.test(word) && text.squeezed.includes(squeezed(word)));
+  const searchable = (text) => ({ raw: text.toLowerCase(), squeezed: squeezed(text.toLowerCase()) });
+  const texts = entries.map((entry) => {
+    entry.classList.add("entry");
+    return searchable(`${entry.textContent} ${entry.parentElement.querySelector("h2").textContent}`);
+  });
+  // what stands beside the families only hides what was found
+  const text = [...families[0].parentElement.children].filter(
+    (e) => !families.includes(e) && !["H1", "UL"].includes(e.tagName) && !e.contains(field) && e !== none
+  ).concat([...families[0].parentElement.querySelectorAll(":scope > ul")].filter((e) => e !== elsewhere));
+  const links = new Map([...document.querySelectorAll(".bd-sidebar-secondary a[href^='#']")].map(
+    (link) => [link.getAttribute("href").slice(1), link.parentElement]));
+  const show = (e, shown) => {
+    e.classList.toggle("hidden", !shown);
+    links.get(e.id)?.classList.toggle("hidden", !shown);
+  };
+  const search = () => {
+    const words = field.value.toLowerCase().split(/\s+/).filter(Boolean);
+    for (const e of text) show(e, !words.length);
+    let found = 0;
+    entries.forEach((entry, i) => {
+      const shown = words.every((word) => has(texts[i], word));
+      show(entry, shown);
+      found += shown;
+    });
+    for (const family of families) show(family, family.querySelector("section.entry:not(.hidden)"));
+    // of several words the name may have one: "phi-3 mini"
+    elsewhere.replaceChildren(...others.flatMap(([before, page, names, after]) => {
+      const same = names.filter((name) => words.some((word) =>
+        squeezed(word).length > 2 && squeezed(name).startsWith(squeezed(word))));
+      if (!same.length) return [];
+      const item = document.createElement("li");
+      const link = document.createElement("a");
+      link.href = `${page}?q=${encodeURIComponent(same[0])}`;
+      link.textContent = same.slice(0, 8).join(", ") + (same.length > 8 ? ", …" : "");
+      item.append(before, link, after);
+      return [item];
+    }));
+    none.classList.toggle("hidden", found > 0);
+    count.textContent = `${found} of ${entries.length}`;
+  };
+  field.addEventListener("input", search);
+  field.value = new URLSearchParams(location.search).get("q") ?? "";
+  search();
+});
