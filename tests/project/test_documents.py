@@ -38,7 +38,7 @@ DOCS = {path.stem: path.read_text("utf-8") for path in sorted(ROOT.glob("docs/*.
 # those with Python; the blocks of howto-c are files, which its commands build and run
 PAGES = {page: text for page, text in DOCS.items() if BLOCK.search(text) and page != "howto-c"}
 # of these each block prints what it is about
-SHOWN = ["howto-check", "howto-dask", "howto-timestamps", "howto-timesteps", "howto-vision"]
+SHOWN = ["howto-check", "howto-dask", "howto-timestamps", "howto-timesteps", "howto-vision", "port", "why-sines"]
 EXAMPLES = sorted(ROOT.glob("docs/examples/plot_*.py"))
 # what the examples may need beyond NumPy
 PACKAGES = re.compile(
@@ -197,8 +197,9 @@ def test_front_page_shows_the_beginning_of_what_check_prints(front, maker):
 
 
 def title(block):
-    """The line above a block of the README."""
-    return re.sub(r"\W+", "-", README.split(block)[0].rstrip("`python\n").splitlines()[-1].split("**")[1]).lower()
+    """The last words in bold above a block of the README."""
+    bold = re.findall(r"\*\*(.+?)\*\*", README.split(block)[0], re.DOTALL)[-1]
+    return re.sub(r"\W+", "-", bold).lower()[:40]
 
 
 @pytest.mark.parametrize("block", BLOCK.findall(README), ids=title)
@@ -219,11 +220,21 @@ def test_example(example, tmp_path, monkeypatch):
     run(example.read_text("utf-8"), tmp_path / example.name, monkeypatch)
 
 
-def test_picture_of_the_front_page_is_of_its_program():
-    (program,) = BLOCK.findall(PAGES["index"])
-    example = (ROOT / "docs" / "examples" / "plot_0_quickstart.py").read_text("utf-8")
-    assert example.split('"""')[2].strip() == program.strip()
-    assert "plot_0_quickstart_001.png" in PAGES["index"]
+def test_figures_of_the_front_page_are_those_of_the_tables():
+    """README, first screen and proof share their figures; the table of tasks and the lists are where they come from."""
+    (figures,) = re.findall("<!-- figures -->\n(.*?)<!-- /figures -->", README, re.DOTALL)
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")] for line in README.splitlines() if line.startswith("| ")
+    ]
+    faster, before, now = next(row[2:] for row in rows if row[0].startswith("a table, 2048"))
+    assert f"**{faster} times faster** than PyTorch's tutorial" in figures
+    assert f"error of {now} instead of {before}" in figures
+    _, before, now = next(row[2:] for row in rows if row[0].startswith("a million timestamps") and "torch" in row[1])
+    words = " ".join(figures.split())
+    assert f"has an error of {before}, as large as can be; here it is {now}" in words
+    assert re.findall(r"rotary encoding of (\d+) model types", words) == [str(len(table.types()))]
+    for page in ("index", "proof"):
+        assert ':start-after: "<!-- figures -->"' in DOCS[page]
 
 
 def test_picture_of_the_day():
@@ -249,9 +260,6 @@ def test_picture_of_the_day():
 @pytest.mark.parametrize("page", [*PAGES, "README"])
 def test_extras_bring_what_a_page_imports(page):
     text = README if page == "README" else PAGES[page]
-    if page == "index":
-        # its steps are the README's, and its command is for both
-        text += README
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
     named = {extra for names in re.findall(r"(?:posenc-fast|\.)\[([\w,]+)\]", text) for extra in names.split(",")}
     brought = {re.split(r"[\[<>=;]", requirement)[0] for extra in named for requirement in extras[extra]}
@@ -282,7 +290,7 @@ def test_needs():
     assert set(needs(program)) == {"a", "matplotlib", "dask", "zarr", "ml_dtypes"}
 
 
-@pytest.mark.parametrize("path", ["README.md", "CHANGELOG.md", "docs/index.md", "docs/why-sines.md"])
+@pytest.mark.parametrize("path", ["README.md", "CHANGELOG.md", "docs/why-sines.md"])
 def test_number_of_presets(path):
     text = (ROOT / path).read_text("utf-8")
     numbers = re.findall(r"(\d+)\s+(?:published|models and libraries|of them apart)", text)
