@@ -69,10 +69,17 @@ class Parser(argparse.ArgumentParser):
 
 
 def add_command(
-    commands: Any, run: Callable[[argparse.Namespace], int | None], name: str, help: str, about: str = "", end: str = ""
+    commands: Any,
+    run: Callable[[argparse.Namespace], int | None],
+    name: str,
+    help: str,
+    about: str = "",
+    end: str = "",
+    usage: str | None = None,
 ) -> argparse.ArgumentParser:
-    """Return the parser of one command, which ``run`` carries out."""
-    parser: argparse.ArgumentParser = commands.add_parser(name, help=help, description=about, epilog=end)
+    """Return the parser of one command, which ``run`` carries out; usage: its arguments, where options are many."""
+    shown = f"posenc-fast {name} {usage}" if usage else None
+    parser: argparse.ArgumentParser = commands.add_parser(name, help=help, description=about, epilog=end, usage=shown)
     parser.set_defaults(run=run)
     return parser
 
@@ -96,42 +103,50 @@ def number(text: str) -> int | float:
 
 def add_rows(parser: argparse.ArgumentParser) -> None:
     """Add the options of how rows are computed."""
-    parser.add_argument("--dtype", choices=TYPES, default="float32", help="default float32")
+    parser.add_argument("--dtype", choices=TYPES, default="float32", help="type of the values (default float32)")
     parser.add_argument(
         "--precision",
         choices=PRECISIONS,
         default="exact",
-        help="float32: as frameworks that compute in float32 (default exact)",
+        help="exact values, rounded once, or float32: angles as float32 programs compute them (default exact)",
     )
     parser.add_argument(
-        "--workers", type=int, help="most threads; negative numbers count back from the CPUs (default 1)"
+        "--workers", type=int, help="number of threads at most; negative numbers count back from the CPUs (default 1)"
     )
 
 
 def add_progress(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--progress", action=argparse.BooleanOptionalAction, help="show progress (default: on a terminal)"
+        "--progress", action=argparse.BooleanOptionalAction, help="show the progress (default: on a terminal)"
     )
 
 
 def add_encoding(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("encoding", "one of posenc_fast.presets, or what posenc_fast.sinusoidal makes")
-    group.add_argument("--preset", metavar="NAME", help="see posenc-fast presets; in place of all below")
+    group = parser.add_argument_group("encoding", "a preset, or the arguments of posenc_fast.sinusoidal")
+    group.add_argument(
+        "--preset", metavar="NAME", help="name of a preset, in place of all options below (see posenc-fast presets)"
+    )
     group.add_argument(
         "--set",
         metavar="KEY=VALUE",
         action="append",
         default=[],
-        help="an argument of the preset, as often as need be: a number, a word, several of them with commas between, "
-        "or the .npy file of an array",
+        help="an argument of the preset; may be repeated. VALUE is a number, a word, several of them separated by "
+        "commas, or the .npy file of an array",
     )
     add = group.add_argument
     absent: Any = argparse.SUPPRESS
-    add("--base", type=float, default=absent, help="ratio of the wavelengths (default 10000)")
-    add("--freq-shift", type=float, default=absent, metavar="SHIFT", help="taken off D/2 (default 0)")
-    add("--first", type=float, default=absent, help="first frequency (default 1)")
-    add("--frequencies", default=absent, metavar="FILE.npy", help="frequencies, in place of the three above")
-    add("--layout", choices=LAYOUTS, default=absent, help="default interleaved")
+    add("--base", type=float, default=absent, help="number whose powers are the wavelengths (default 10000)")
+    add(
+        "--freq-shift",
+        type=float,
+        default=absent,
+        metavar="SHIFT",
+        help="number subtracted from D/2 in the exponent: 0 as in the paper, 1 as in Whisper (default 0)",
+    )
+    add("--first", type=float, default=absent, help="frequency of the first pair (default 1)")
+    add("--frequencies", default=absent, metavar="FILE.npy", help="array of frequencies, in place of the three above")
+    add("--layout", choices=LAYOUTS, default=absent, help="order of the columns (default interleaved)")
     add(
         "--functions",
         nargs=2,
@@ -139,11 +154,16 @@ def add_encoding(parser: argparse.ArgumentParser) -> None:
         type=str.strip,
         choices=tuple(FUNCTIONS),
         default=absent,
-        help="two of sin, cos, -sin, -cos (default sin cos)",
+        help="functions of a pair: two of sin, cos, -sin, -cos (default sin cos)",
         metavar=("F", "G"),
     )
-    add("--odd", choices=ODD, default=absent, help="what to do with an odd width (default crop)")
-    add("--scale", type=float, default=absent, help="factor of all columns (default 1)")
+    add(
+        "--odd",
+        choices=ODD,
+        default=absent,
+        help="for an odd width: leave out a column, fill it with zeros, or fail (default crop)",
+    )
+    add("--scale", type=float, default=absent, help="number that multiplies all columns (default 1)")
 
 
 def cycles_of(arguments: argparse.Namespace) -> Cycles | None:

@@ -190,7 +190,7 @@ class _Reader:
             self.left -= len(line)
             if self.left < 0:
                 number = self.rows.line_num + 1
-                raise ValueError(f"{self.name}, line {number}: more than {ROW} characters in a row are no CSV")
+                raise ValueError(f"{self.name}, line {number}: a row of CSV must have at most {ROW} characters")
             yield line
 
     def __iter__(self) -> Iterator[tuple[int, list[str]]]:
@@ -264,7 +264,7 @@ class _Column:
             yield self._parsed(cells, lines)
         if not self.count and self.alone is not None:
             raise ValueError(
-                f"{self.name} has no line but one, whose {self.alone!r} is neither a number nor an ISO date; "
+                f"{self.name} has a single line, whose {self.alone!r} is neither a number nor an ISO date; "
                 f"if it is a header, give its name with --column"
             )
 
@@ -385,7 +385,7 @@ def _parse(cell: str, read: Callable[[str], int]) -> tuple[int, float]:
     except ValueError:
         return _date(text, read)
     if "_" in text:
-        raise ValueError(f"{text[:80]!r} is no number")
+        raise ValueError(f"{text[:80]!r} is not a number")
     if math.isinf(value) and not _INFINITY.fullmatch(text):
         raise ValueError(f"{text[:80]} is outside of float64")
     return REAL, value

@@ -26,22 +26,23 @@ __all__ = ["add"]
 MOST_ROWS, MOST_CELLS = 1 << 18, 1 << 18
 
 ABOUT = """\
-Write a row for each position in INPUT: a .npy file of one dimension, a .parquet
-file, a CSV file (.gz or not), or - for CSV on standard input, which is read
-where INPUT is left out. INPUT and OUT may be larger than memory.
+Write a row for each position in INPUT, which is a .npy file of one dimension, a
+.parquet file, a CSV file (.gz or not), or - for CSV on standard input. Without
+INPUT, standard input is read. INPUT and OUT may be larger than memory.
 
-A cell is a number or an ISO date or time. Dates count seconds since
-1970-01-01T00:00Z, and are UTC unless they say otherwise. Integers are exact
-over all of int64 and uint64, times to the nanosecond. An empty cell or "nan" is
-a missing position, and its row is NaN; an empty line is no row. The first line
-is a header when the column is given by name, or when its cell is the beginning
-of neither a number nor a date.
+A cell holds a number, or an ISO date or time. A date counts the seconds since
+1970-01-01T00:00Z, and is UTC unless it has an offset. Integers are exact over
+all of int64 and uint64, times to the nanosecond. An empty cell, or "nan", is a
+missing position, whose row is NaN; an empty line is skipped. The first line is
+a header if --column is a name, or if its cell does not begin like a number or a
+date.
 
---periods makes a sine and a cosine for each cycle: day, week (from Monday),
-month, quarter or year by the wall clock and the calendar, or a length of UTC
+--periods makes a sine and a cosine of each cycle: day, week (from Monday),
+month, quarter or year by the calendar and the wall clock, or a length in UTC
 such as 12h or 86400 (seconds, or units of the column). The wall clock is that
-of --timezone; without it, of a time's own offset or zone, or as it stands. CSV
-and Parquet then have columns day_sin, day_cos, ..
+of --timezone. Without --timezone it is that of the time's own offset or zone,
+and times that have neither are read as they are. CSV and Parquet then have the
+columns day_sin, day_cos, ..
 """
 EXAMPLES = """
 examples:
@@ -66,22 +67,27 @@ def add(commands: Any) -> None:
         "write the encoding of positions or timestamps from a file",
         ABOUT,
         OUTPUT_HELP + BFLOAT16_HELP + EXAMPLES,
+        "[INPUT] --d-model D [-o OUT] [OPTION ..]",
     )
     parser.add_argument(
         "input",
         metavar="INPUT",
         nargs="?",
-        help=".npy, .parquet or CSV file (.gz too), - for CSV on standard input (default, but on a terminal)",
+        help=".npy, .parquet or CSV file (.gz too), or - for CSV on standard input (default, unless it is a terminal)",
     )
-    parser.add_argument("--d-model", type=int, metavar="D", help="number of columns; a preset may have its own")
+    parser.add_argument("--d-model", type=int, metavar="D", help="number of columns, unless the preset has its own")
     parser.add_argument(
         "--column", type=str.strip, metavar="NAME_OR_NUMBER", help="name of the column, or its number from 0"
     )
     parser.add_argument(
-        "--periods", metavar="CYCLES", help="day, week, month, quarter, year or lengths, with commas; in place of D"
+        "--periods",
+        metavar="CYCLES",
+        help="day, week, month, quarter, year or lengths, separated by commas; in place of --d-model",
     )
-    parser.add_argument("--timezone", metavar="ZONE", help="whose wall clock --periods reads, as Europe/Berlin")
-    parser.add_argument("--delimiter", metavar="CHAR", help="what stands between cells: ';', '|', tab (default ',')")
+    parser.add_argument(
+        "--timezone", metavar="ZONE", help="zone of the wall clock that --periods reads, such as Europe/Berlin"
+    )
+    parser.add_argument("--delimiter", metavar="CHAR", help="character between cells: ';', '|', tab (default ',')")
     parser.add_argument(
         "--keep", action="store_true", help="copy all columns of INPUT before the encoded ones, to CSV or Parquet"
     )

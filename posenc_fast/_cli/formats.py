@@ -31,11 +31,11 @@ Kept = Sequence[tuple[str, Any]]
 Write = Callable[[Array, Sequence[Any]], object]
 
 OUTPUT_HELP = """\
-OUT is written beside its place, then renamed: what was there stays until all is
-well. Its suffix says the format, unless --format does. An .npz file has one
-array, "encoding"; CSV and Parquet have columns c0, c1, .. (CSV with all digits
-that the type needs, Parquet by pyarrow). Standard output is CSV, unless
---format says otherwise.
+OUT is written under another name and renamed when it is complete; until then an
+existing file stays. Its suffix determines the format, unless --format does. An
+.npz file has one array, "encoding". CSV and Parquet have the columns c0, c1, ..
+CSV has all digits that the type needs, and Parquet needs pyarrow. Standard
+output is CSV, unless --format names another format.
 """
 BFLOAT16_HELP = """\
 NumPy stores bfloat16 as raw bytes, of type |V2: read it with
@@ -152,9 +152,9 @@ def add_output(parser: argparse.ArgumentParser) -> None:
         "--output",
         default=STANDARD,
         metavar="OUT",
-        help=f"{_listed()} file, which appears when it is complete, or - for standard output (default)",
+        help=f"{_listed()} file to write, or - for standard output (default)",
     )
-    parser.add_argument("--format", choices=tuple(_FORMATS), help="of OUT (default: its suffix; csv for -)")
+    parser.add_argument("--format", choices=tuple(_FORMATS), help="format of OUT (default: its suffix; csv for -)")
 
 
 def check_output(arguments: argparse.Namespace, dtype: np.dtype[Any], keep: bool = False) -> None:

@@ -17,16 +17,17 @@ __all__ = ["add"]
 
 
 ABOUT = """\
-Print the presets and the encoding that made TABLE. Exit status 1 if none did.
+Print the encoding that made TABLE, its presets, and the call that rebuilds it.
+The exit status is 1 if no known encoding made it.
 
 TABLE has the rows of consecutive positions, in a .npy file, or under a --key of
-an .npz or .safetensors file; a key of one dimension has the frequencies of a
-rotary encoding. Without --key, such a file has one array, or some that are
-named as the arguments of posenc_fast.identify_rotary: frequencies; cos and sin;
-or x, turned and positions.
+an .npz or .safetensors file. An array of one dimension under a key holds the
+frequencies of a rotary encoding. Without --key, the file has one array, or
+arrays named like the arguments of posenc_fast.identify_rotary: frequencies; cos
+and sin; or x, turned and positions.
 """
 HELP = """\
-Raw bytes of type |V2, in which NumPy stores bfloat16, are taken for bfloat16.
+Raw bytes of type |V2, as which NumPy stores bfloat16, are read as bfloat16.
 
 examples:
   posenc-fast identify pe.npy
@@ -39,8 +40,8 @@ def add(commands: Any) -> None:
     """Put the command on the parser."""
     parser = add_command(commands, _identify, "identify", "find out which encoding made a table", ABOUT, HELP)
     parser.add_argument("table", metavar="TABLE", help=".npy, .npz or .safetensors file")
-    parser.add_argument("--key", metavar="NAME", help="which array of an .npz or .safetensors file")
-    parser.add_argument("--start", type=number, help="position of the first row (default: found out)")
+    parser.add_argument("--key", metavar="NAME", help="name of the array in an .npz or .safetensors file")
+    parser.add_argument("--start", type=number, help="position of the first row (default: it is identified, too)")
 
 
 def _identify(arguments: argparse.Namespace) -> int:

@@ -28,17 +28,17 @@ def add(commands: Any) -> None:
         _verify,
         "verify",
         "compare what this machine computes with exact values",
-        "Hold every backend and level to the promised bounds. Exit status 1 if one of\nthem is broken.",
+        "Compare the values of every backend and level with exact ones, and check that\ntheir errors stay within the promised bounds. Exit status 1 if one does not.",
     )
-    verify.add_argument("--seconds", type=float, default=20.0, help="how long to draw positions (default 20)")
-    verify.add_argument("--seed", type=int, help="of the positions (default: a new one, which is printed)")
+    verify.add_argument("--seconds", type=float, default=20.0, help="seconds to spend on random positions (default 20)")
+    verify.add_argument("--seed", type=int, help="seed of the random positions (default: a new one, which is printed)")
     add_progress(verify)
     add_command(
         commands,
         _bench,
         "bench",
         "compare the speed with NumPy's",
-        "Time calls and the NumPy programs that do the same, in turn, on one thread.\nTakes half a minute.",
+        "Time posenc_fast and NumPy programs of the same results, in turn, on one thread,\nfor half a minute.",
     )
 
 
@@ -68,7 +68,7 @@ def _verify(arguments: argparse.Namespace) -> int:
     with meter(arguments.progress)("verifying", 100, " %") as done:
         findings = verify(seconds, seed, lambda passed: done(int(100 * passed / seconds)))
         done(100)
-    print("Largest error as a part of the promised bound (1 is the bound), by engine:")
+    print("Largest error as a part of the promised bound (1 is the bound), by backend or level:")
     heading = f"{'type':9} {'call':7} {'values':>9}  {'  '.join(f'{name:>8}' for name in engines())}"
     print(styled(heading, "bold", sys.stdout))
     for name in dict.fromkeys(name for name, _, _ in findings):
@@ -83,7 +83,7 @@ def _verify(arguments: argparse.Namespace) -> int:
     for (name, call, engine), worst in broken.items():
         backend, level = engines()[engine]
         print(
-            f"BROKEN: engine {backend}{f', level {level}' if level else ''}, {call}, {name}: "
+            f"BROKEN: backend {backend}{f', level {level}' if level else ''}, {call}, {name}: "
             f"{worst.encoding!r}, position {worst.position!r}, column {worst.column}: {worst.value!r} = {worst.value.hex()}, "
             f"exactly {worst.exact:.25g}, {worst.share:.9g} times what is promised; "
             f"posenc-fast verify --seed {seed} --seconds {seconds:g} draws it again"

@@ -25,9 +25,9 @@ examples:
   posenc-fast identify model.safetensors --key encoder.embed_positions.weight
   posenc-fast check models/llama
 
-exit status: 0; 1 if nothing was found, or something is wrong; 2 for bad
-arguments or files; 128 + the number of a signal (130 for Ctrl-C, 143 for
-SIGTERM). On an error, files keep what they held.
+exit status: 0 on success; 1 if nothing was found, or something is wrong; 2 for
+bad arguments or files; 128 + the number of a signal (130 for Ctrl-C, 143 for
+SIGTERM). After an error, existing files are as they were.
 """
 
 
@@ -106,7 +106,7 @@ def _any_character() -> Iterator[None]:
 
 
 def _parser() -> Parser:
-    about = "Sinusoidal position encodings, rounded once from the exact value."
+    about = "Compute sinusoidal position encodings, rounded once from the exact value."
     parser = Parser(prog="posenc-fast", description=about, epilog=EXAMPLES)
     parser.add_argument("--version", action="version", version=f"posenc_fast {__version__}")
     parser.set_defaults(run=lambda arguments: parser.print_help())

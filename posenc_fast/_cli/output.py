@@ -43,7 +43,7 @@ def usable_target(path: str) -> Path:
     target = Path(os.path.realpath(path))
     # a rename would put a file in the place of a device or of a named pipe
     if target.exists() and not target.is_file():
-        raise ValueError(f"{path} is there already, and is no regular file (- is standard output)")
+        raise ValueError(f"{path} exists already and is not a regular file (- is standard output)")
     if not target.parent.is_dir():
         shown = target if os.path.islink(path) else Path(path)
         raise FileNotFoundError(errno.ENOENT, "there is no such directory", str(shown.parent))

@@ -21,14 +21,14 @@ PLOTS = {
     "clocks": "pairs of columns as hands of clocks (--positions, --pairs)",
     "decay": "alignment of queries and keys against distance (--distance)",
     "errors": "error against position, of float32 angles and of this package\n(--positions)",
-    "frequencies": "by what the scaling of a rotary preset slows each pair",
+    "frequencies": "factor by which the scaling of a rotary preset slows each\npair",
     "grid": "similarity of all patches of an image to one, of a preset of two\naxes (--shape, --patch, --step)",
     "heatmap": "the table (--length, --start, --step, --positions)",
     "rotary": "the angles of a head, of a rotary preset (--length, --start,\n--step, --positions)",
     "shift": "a table, its transition matrix, and both multiplied (--length,\n--offset)",
     "similarity": "dot products with the row of a position (--position, --span,\n--step)",
     "sinusoids": "columns against position (--length, --start, --step,\n--columns)",
-    "wavelengths": "of every column, on a logarithmic scale",
+    "wavelengths": "wavelength of every column, on a logarithmic scale",
 }
 # of these, an encoding is no subject
 _ROTARY = ("frequencies", "rotary")
@@ -36,18 +36,18 @@ _ROTARY = ("frequencies", "rotary")
 _SETTINGS: dict[str, tuple[int | None, Any, Any, str]] = {
     "length": (1, int, "N", "number of positions"),
     "start": (1, number, "P", "first position"),
-    "step": (1, number, "S", "distance of positions"),
+    "step": (1, number, "S", "distance between positions"),
     "position": (1, number, "P", "position in the middle"),
     "positions": (None, None, "P", "positions: numbers, or ISO dates and times"),
     "columns": (None, int, "C", "numbers of columns, from 0"),
     "pairs": (1, int, "N", "most clocks of a position"),
-    "span": (1, int, "N", "rows to both sides"),
-    "offset": (1, number, "P", "how far to shift"),
+    "span": (1, int, "N", "number of rows on both sides"),
+    "offset": (1, number, "P", "distance by which the table is shifted"),
     "distance": (1, int, "N", "largest distance"),
     "shape": (2, int, ("ROWS", "COLUMNS"), "patches of an image"),
-    "patch": (2, int, ("ROW", "COLUMN"), "that all others are compared with"),
-    "title": (1, str, "TEXT", "in place of the encoding's name"),
-    "cmap": (1, str, "NAME", "colours of matplotlib"),
+    "patch": (2, int, ("ROW", "COLUMN"), "patch that all others are compared with"),
+    "title": (1, str, "TEXT", "title, in place of the encoding's name"),
+    "cmap": (1, str, "NAME", "name of colours that matplotlib has"),
 }
 _POSITIONS_OF = ("start", "step", "position", "positions", "offset")
 # pixels of a side that matplotlib draws at most, pixels an inch that its letters need at least
@@ -72,18 +72,28 @@ examples:
 def add(commands: Any) -> None:
     """Put the command on the parser."""
     about = "Draw an encoding of D_MODEL columns, a preset of that width, or the cycles of\n--periods, with matplotlib."
-    parser = add_command(commands, _plot, "plot", "draw an encoding", about, PLOT_HELP + EXAMPLES)
+    parser = add_command(
+        commands, _plot, "plot", "draw an encoding", about, PLOT_HELP + EXAMPLES, "KIND [D_MODEL] -o OUT [OPTION ..]"
+    )
     parser.add_argument("drawing", metavar="KIND", choices=tuple(PLOTS), help=", ".join(PLOTS))
-    parser.add_argument("d_model", type=int, metavar="D_MODEL", nargs="?", help="columns (default 128)")
-    parser.add_argument("-o", "--output", required=True, metavar="OUT", help=".png, .svg or .pdf file, say")
+    parser.add_argument("d_model", type=int, metavar="D_MODEL", nargs="?", help="number of columns (default 128)")
+    parser.add_argument(
+        "-o",
+        "--output",
+        required=True,
+        metavar="OUT",
+        help="file to write: .png, .svg, .pdf or another that matplotlib writes",
+    )
     for name, (count, read, metavar, text) in _SETTINGS.items():
         several: dict[str, Any] = {} if count == 1 else {"nargs": "+" if count is None else count}
         parser.add_argument(f"--{name}", type=read or _position, metavar=metavar, help=text, **several)
     parser.add_argument(
-        "--periods", metavar="LENGTHS", help="an encoding of times: lengths such as 12h or 7D, with commas"
+        "--periods",
+        metavar="LENGTHS",
+        help="cycles of times in place of an encoding: lengths such as 12h or 7D, separated by commas",
     )
     parser.set_defaults(timezone=None)
-    parser.add_argument("--dpi", type=float, default=150.0, help="pixels an inch (default 150)")
+    parser.add_argument("--dpi", type=float, default=150.0, help="pixels per inch (default 150)")
     add_encoding(parser)
 
 

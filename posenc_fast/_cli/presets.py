@@ -17,8 +17,8 @@ from .output import complain, is_terminal, styled
 __all__ = ["add"]
 
 ABOUT = """\
-Print the names of all presets; or the formula and the arguments of one; or
-those that mention all of some words.
+List the names of all presets, show the formula and the arguments of one, or
+find those that mention all of some words.
 """
 EXAMPLES = """\
 examples:
@@ -32,7 +32,12 @@ def add(commands: Any) -> None:
     """Put the command on the parser."""
     parser = add_command(commands, _presets, "presets", "list the presets, show or search them", ABOUT, EXAMPLES)
     parser.add_argument("name", nargs="?", metavar="NAME", help="the preset to show")
-    parser.add_argument("--search", nargs="+", metavar="WORD", help="list those in which all words occur")
+    parser.add_argument(
+        "--search",
+        nargs="+",
+        metavar="WORD",
+        help="list the presets that mention all words, in their names, families, sources",
+    )
 
 
 def _presets(arguments: argparse.Namespace) -> int:

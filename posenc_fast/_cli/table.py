@@ -22,7 +22,7 @@ __all__ = ["add"]
 
 
 ABOUT = """\
-Write the rows of positions START + i * STEP.
+Write the encoding of the positions START + i * STEP, a row for each.
 """
 EXAMPLES = """
 examples:
@@ -43,16 +43,19 @@ def add(commands: Any) -> None:
         "write the encoding of consecutive positions",
         ABOUT,
         OUTPUT_HELP + BFLOAT16_HELP + EXAMPLES,
+        "LENGTH [D_MODEL] [-o OUT] [OPTION ..]",
     )
     parser.add_argument("length", type=int, metavar="LENGTH", help="number of positions")
     parser.add_argument(
-        "d_model", type=int, nargs="?", metavar="D_MODEL", help="number of columns; a preset may have its own"
+        "d_model", type=int, nargs="?", metavar="D_MODEL", help="number of columns, unless the preset has its own"
     )
     add_output(parser)
     parser.add_argument("--start", type=number, default=0, help="first position (default 0)")
-    parser.add_argument("--step", type=number, default=1, help="distance of positions (default 1)")
+    parser.add_argument("--step", type=number, default=1, help="distance between positions (default 1)")
     parser.add_argument(
-        "--compare", action="store_true", help="time the tutorial's NumPy formula beside it, and print the difference"
+        "--compare",
+        action="store_true",
+        help="also time the tutorial's formula in NumPy, and print the largest difference",
     )
     add_rows(parser)
     add_encoding(parser)

@@ -348,9 +348,11 @@ def report() -> bool:
     calls, loops, same = expected(SHORT), expected("loops"), True
     for engine, (backend, isa) in engines().items():
         with _backend.use_backend(backend, isa):
-            same &= _compare(engine, f"engine {engine}, ", dict(hashes(SHORT)), calls)
+            same &= _compare(engine, f"backend or level {engine}, ", dict(hashes(SHORT)), calls)
             if isa is not None:
-                same &= _compare(f"{engine} at all widths", f"engine {engine}, loops, ", dict(hashes_of_loops()), loops)
+                same &= _compare(
+                    f"{engine} at all widths", f"backend or level {engine}, loops, ", dict(hashes_of_loops()), loops
+                )
     return _compare("frequencies", "", dict(hashes_of_frequencies()), expected("frequencies")) and same
 
 

@@ -109,7 +109,7 @@ def picture(
 ) -> Any:
     """Draw a matrix: rows downwards, columns to the right, each from one edge to the other of the pair."""
     if cmap not in colormaps:
-        raise ValueError(f"cmap={cmap!r} is no name of matplotlib's colours{meant(cmap, colormaps)}")
+        raise ValueError(f"cmap={cmap!r} is not a name of matplotlib's colours{meant(cmap, colormaps)}")
     # the current Axes may have another scale, of curves that were drawn before
     axes.set(xscale="linear", yscale="linear")
     for axis, (first, last), count in ((axes.xaxis, columns, values.shape[1]), (axes.yaxis, rows, values.shape[0])):

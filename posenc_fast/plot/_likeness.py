@@ -158,7 +158,7 @@ def decay(
     index, which = np.unique(sinusoids.index[:, 0], return_inverse=True)
     weights = np.bincount(which, sinusoids.amplitudes**2)
     if not weights.sum() > 0:
-        raise ValueError("encoding has no column but zeros")
+        raise ValueError("all columns of encoding are zero")
     cosines = encoding._of(
         Sinusoids(sinusoids.schedules, index[:, np.newaxis], np.full(len(index), 0.25), np.ones(len(index)))
     )

@@ -194,7 +194,7 @@ def test_one_line_is_no_header(text: str, capsys: pytest.CaptureFixture[str]) ->
     Path("p.csv").write_text(text)
     column = ["--column", "1"] if "," in text else []
     assert run("encode", "p.csv", "--d-model", "4", "-o", "o.npy", *column) == 2
-    assert "p.csv has no line but one, whose 'hello' is neither a number nor an ISO date" in capsys.readouterr().err
+    assert "p.csv has a single line, whose 'hello' is neither a number nor an ISO date" in capsys.readouterr().err
     assert os.listdir() == ["p.csv"]
     assert run("encode", "p.csv", "--d-model", "4", "-o", "o.npy", "--column", "hello") == 0
 
@@ -326,7 +326,7 @@ def test_many_chunks(column: str, rng: np.random.Generator, monkeypatch: pytest.
         ("t\n1\n2\nthree\n4\n", "", "line 4: 'three' is neither a number nor an ISO date"),
         ("1x\n2\n", "", "line 1: '1x'"),
         ('t\n"1\n2"\n', "", "line 3: "),
-        ("t\n1\n1_000\n", "", "line 3: '1_000' is no number"),
+        ("t\n1\n1_000\n", "", "line 3: '1_000' is not a number"),
         ("t\n1\n1,000\n2;000\n", "", "line 4: '2;000'"),
         ("t\n1\n18446744073709551616\n", "", "line 3: 18446744073709551616 is outside of int64 and uint64"),
         ("t\n-9223372036854775809\n", "", "line 2: -9223372036854775809 is outside"),
@@ -366,7 +366,7 @@ def test_rows_without_end(text: str, monkeypatch: pytest.MonkeyPatch, capsys: py
     monkeypatch.setattr(_csv, "ROW", 20)
     Path("p.csv").write_text(text)
     assert run("encode", "p.csv", "--d-model", "4", "-o", "o.npy", "--column", "0") == 2
-    assert re.search(r"p.csv, line \d+: more than 20 characters in a row are no CSV", capsys.readouterr().err)
+    assert re.search(r"p.csv, line \d+: a row of CSV must have at most 20 characters", capsys.readouterr().err)
     # a limit of rows, not of files
     Path("p.csv").write_text("1,2\n" * 100)
     assert run("encode", "p.csv", "--d-model", "4", "-o", "o.npy", "--column", "0") == 0
@@ -375,7 +375,7 @@ def test_rows_without_end(text: str, monkeypatch: pytest.MonkeyPatch, capsys: py
 @pytest.mark.skipif(not os.path.exists("/dev/zero"), reason="no /dev/zero here")
 def test_a_file_without_end(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("encode", "/dev/zero", "--d-model", "4", "-o", "o.npy") == 2
-    assert "/dev/zero, line 1: more than 16777216 characters in a row" in capsys.readouterr().err
+    assert "/dev/zero, line 1: a row of CSV must have at most 16777216 characters" in capsys.readouterr().err
 
 
 def test_bad_cell_in_a_late_chunk(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -540,7 +540,7 @@ def test_parquet_in_blocks(monkeypatch: pytest.MonkeyPatch, rng: np.random.Gener
         ),
         ("--column b", r"p.parquet, column 'b' \(bool\): positions must be"),
         ("--column l", "p.parquet: column 'l' has list<.*, not one position a row"),
-        ("--column n --delimiter ;", "p.parquet is no text: leave --delimiter out"),
+        ("--column n --delimiter ;", "p.parquet is not text: leave --delimiter out"),
     ],
 )
 def test_bad_column_of_parquet(options: str, words: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -39,7 +39,7 @@ def test_verify(capsys):
     assert status == 0
     lines = printed.out.splitlines()
     assert "seed 5" in lines[0]
-    assert lines[2] == "Largest error as a part of the promised bound (1 is the bound), by engine:"
+    assert lines[2] == "Largest error as a part of the promised bound (1 is the bound), by backend or level:"
     table = [line.split() for line in lines[3:] if "hashes" not in line]
     hashes = [
         re.fullmatch(r"(.*\S) +(\d+) of +(\d+) hashes are those of all machines", line).groups()
@@ -143,7 +143,7 @@ def broken(printed):
     """Type and call of the rows that are marked, and engine and type of the values that are shown."""
     rows = {tuple(line.split()[:2]) for line in printed.splitlines() if line.endswith("BROKEN")}
     shown = re.findall(
-        r"^BROKEN: engine (\w+)(?:, level (\w+))?, (\w+), (\w+): .* times what is promised.*$", printed, re.MULTILINE
+        r"^BROKEN: backend (\w+)(?:, level (\w+))?, (\w+), (\w+): .* times what is promised.*$", printed, re.MULTILINE
     )
     assert rows == {(name, call) for _, _, call, name in shown}
     return rows, {(level or engine, name) for engine, level, _, name in shown}
@@ -238,7 +238,7 @@ def test_verify_sees_a_wrong_rounding(wrong, number_type, capsys, monkeypatch):
 def test_what_is_broken_can_be_seen_again(capsys, monkeypatch):
     monkeypatch.setattr(numpy_engine, "round_once", cut)
     printed = verify(capsys, "--seed", "7")[1]
-    (line,) = (line for line in printed.out.splitlines() if "engine python" in line and "encode, float32" in line)
+    (line,) = (line for line in printed.out.splitlines() if "backend python" in line and "encode, float32" in line)
     encoding, position, column, value, hexadecimal, correct, seed, seconds = re.search(
         r"float32: (.*), position (\S+), column (\d+): (\S+) = (\S+), exactly (\S+), \S+ times what is promised; "
         r"posenc-fast verify --seed (\d+) --seconds (\S+) draws it again$",
