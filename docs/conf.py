@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import html
 import inspect
+import os
 import re
 import sys
+import textwrap
+import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,11 +41,18 @@ extensions = [
 exclude_patterns = ["_build", "examples"]
 templates_path = ["_templates"]
 
+SUMMARY = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text("utf-8"))["project"]["description"]
+PICTURE = "A table of sines and cosines as colours, and the largest error of a value against its position"
+
 html_theme = "pydata_sphinx_theme"
 html_title = f"posenc_fast {version}"
 html_copy_source = False
 html_show_sourcelink = False
-html_static_path = ["_static"]
+# a picture for links to the site, too, which need whole addresses
+html_static_path = ["_static", "front.png"]
+html_baseurl = os.environ.get("READTHEDOCS_CANONICAL_URL", "")
+html_favicon = "_static/favicon.svg"
+html_search_scorer = str(Path(__file__).with_name("_static") / "scorer.js")
 html_css_files = ["posenc.css"]
 html_js_files = ["lists.js"]
 html_math_renderer = "mathml"
@@ -130,7 +141,21 @@ def link_names(app: Sphinx, doctree: nodes.document, page: str) -> None:
             literal.replace_self(link)
 
 
+def describe(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
+    """Give a page what search engines and links to it show: its first paragraph, and a picture."""
+    first = next((node.astext() for node in doctree.findall(nodes.paragraph)), "") if doctree is not None else ""
+    text = textwrap.shorten(first or SUMMARY, 200, placeholder=" ..")
+    tags = {"og:title": f"{context.get('title', project)} - {project}", "og:description": text, "og:type": "website"}
+    if app.config.html_baseurl:
+        tags["og:image"] = f"{app.config.html_baseurl.rstrip('/')}/_static/front.png"
+        tags["og:image:alt"] = PICTURE
+    named = [f'<meta name="description" content="{html.escape(text)}">']
+    named += [f'<meta property="{name}" content="{html.escape(value)}">' for name, value in tags.items()]
+    context["metatags"] = context.get("metatags", "") + "\n" + "\n".join(named)
+
+
 def setup(app: Sphinx) -> None:
+    app.connect("html-page-context", describe)
     app.connect("html-page-context", neighbours)
     app.connect("doctree-resolved", link_names)
     # before napoleon takes the sections apart

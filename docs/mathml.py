@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from docutils import nodes
@@ -11,13 +12,24 @@ if TYPE_CHECKING:
     from sphinx.application import Sphinx
 
 
+# a function as the converter writes it, and a thin space
+_FUNCTION = r"<mi[^>]*>[a-z]{2,}</mi>\s*<mo>&ApplyFunction;</mo>"
+_SPACE = '<mspace width="0.17em"></mspace>'
+
+
+def spaced(formula: str) -> str:
+    """Return MathML with a space between a function and its argument, unless in brackets, and after a factor before it."""
+    formula = re.sub(rf"(</m(?:i|n|sub|sup|subsup|frac|row)>\s*)({_FUNCTION})", rf"\1{_SPACE}\2", formula)
+    return re.sub(rf"({_FUNCTION})(?!\s*<mo)", rf"\1{_SPACE}", formula)
+
+
 def visit_inline(self: Any, node: nodes.math) -> None:
-    self.body.append(f'<span class="formula-inline">{tex2mathml(node.astext())}</span>')
+    self.body.append(f'<span class="formula-inline">{spaced(tex2mathml(node.astext()))}</span>')
     raise nodes.SkipNode
 
 
 def visit_block(self: Any, node: nodes.math_block) -> None:
-    self.body.append(f'<div class="formula">{tex2mathml(node.astext(), as_block=True)}</div>\n')
+    self.body.append(f'<div class="formula">{spaced(tex2mathml(node.astext(), as_block=True))}</div>\n')
     raise nodes.SkipNode
 
 
