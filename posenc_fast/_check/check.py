@@ -34,7 +34,7 @@ def check(source: Any, *, config: Any = None) -> Report:
         GGUF, with torch pickled weights; a state dictionary, of arrays or tensors by name; or a config, as
         `Rotary.from_config` reads it. Of files only headers are read, and the tensors that can be positional.
     config : path, mapping or config of transformers, optional
-        What the rotary encoding is to be. Not given, the config.json or params.json in the folder.
+        The rotary encoding that is expected. If not given, it is read from the folder's config.json or params.json.
 
     Returns
     -------

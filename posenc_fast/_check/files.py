@@ -54,7 +54,7 @@ def config_in(path: str) -> Path | None:
 def read_json(path: str | Path) -> dict[str, Any]:
     """Return the object of a file in JSON."""
     if not Path(path).is_file():
-        raise ValueError(f"{path} is no regular file" if os.path.exists(path) else f"{path}: there is no such file")
+        raise ValueError(f"{path} is not a regular file" if os.path.exists(path) else f"{path}: there is no such file")
     with named(str(path)), open(path, "rb") as file:
         text = file.read(_MOST_JSON + 1)
     if len(text) > _MOST_JSON:
@@ -62,9 +62,9 @@ def read_json(path: str | Path) -> dict[str, Any]:
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path} is no JSON: {error}") from None
+        raise ValueError(f"{path} is not JSON: {error}") from None
     if not isinstance(value, dict):
-        raise TypeError(f"{path} has no object, but a {type(value).__name__}")
+        raise TypeError(f"{path} must hold an object, not a {type(value).__name__}")
     return value
 
 
@@ -84,7 +84,7 @@ def _files(path: Path) -> list[Path]:
     if not path.exists():
         raise FileNotFoundError(2, "there is no such file or folder", str(path))
     if not path.is_file():
-        raise ValueError(f"{path} is no regular file")
+        raise ValueError(f"{path} is not a regular file")
     if path.name.endswith(_INDEX):
         return _indexed(path)
     if path.suffix.lower() == ".json":

@@ -79,7 +79,7 @@ class Report:
     Parameters
     ----------
     path : str
-        What was checked.
+        The file or folder that was checked.
     findings : tuple of Finding
         One for each tensor that may have to do with positions.
     """

@@ -50,7 +50,7 @@ def judge_table(name: str, table: Any) -> Finding:
     """
     array = array_of(table, name)
     if array.dtype.kind == "c":
-        return Finding(name, "a tensor", "unknown", None, "complex numbers are no position table")
+        return Finding(name, "a tensor", "unknown", None, "complex numbers are not a position table")
     shape = [n for n in array.shape if n != 1]
     if len(shape) < 2 or array.shape[-1] < _LEAST_COLUMNS or array.size < _LEAST_ROWS * array.shape[-1]:
         says = f"shape {array.shape} has too few rows or columns to tell"

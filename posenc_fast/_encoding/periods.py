@@ -87,7 +87,7 @@ def periodic(periods: Any) -> Schedule:
     if times and numbers:
         raise ValueError(
             f"periods has {numbers[0]!r} without a unit beside {times[0]!r}: give all of them one, as in '24h', or none, "
-            "if positions are no times or periods count seconds"
+            "if positions are not times, or periods count seconds"
         )
     return Periodic(lengths)
 

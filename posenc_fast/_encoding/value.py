@@ -76,7 +76,7 @@ class Encoding:
 
     See Also
     --------
-    sinusoidal, fourier_features, join : the usual ways to one.
+    sinusoidal, fourier_features, join : functions that return an Encoding.
 
     Examples
     --------
@@ -192,7 +192,7 @@ class Encoding:
 
     @property
     def recipe(self) -> str | None:
-        """The call that rebuilds it, for ``eval`` with the names of posenc_fast, all of its numbers included.
+        """The call that rebuilds the encoding with all its numbers: text for ``eval`` with the names of posenc_fast.
 
         None where no call of the package's public functions does. The repr is the recipe, but in angle brackets where
         an array of more than 64 numbers is shortened in it.
@@ -201,13 +201,13 @@ class Encoding:
 
     @property
     def base(self) -> float | None:
-        """The base of `sinusoidal`, if that made it from a base; else None."""
+        """The base given to `sinusoidal`; None for frequencies, and where another function made the encoding."""
         base: float | None = recipes.option(self._recipe, "sinusoidal", "base", 10000.0)
         return None if recipes.option(self._recipe, "sinusoidal", "frequencies", None) is not None else base
 
     @property
     def layout(self) -> Layout | None:
-        """The layout of `sinusoidal` or `fourier_features`, if one of these made it; else None."""
+        """The layout given to `sinusoidal` or `fourier_features`; None where another function made the encoding."""
         layout: Layout | None = recipes.option(self._recipe, "sinusoidal", "layout", "interleaved")
         if layout is None:
             layout = recipes.option(self._recipe, "fourier_features", "layout", "concatenated")
@@ -227,7 +227,7 @@ class Encoding:
     def frequencies(self) -> Floats:
         """Radians per unit of position, of each column, rounded to float64: (d,), or (d, A) for A axes.
 
-        Builders take frequencies of which the columns of several functions share each: `sinusoidal` about d/2.
+        Functions such as `sinusoidal` take one frequency for each pair of columns, and so about d/2 of them.
         """
         values = self._sinusoids.radians()[self._sinusoids.index]
         return values[:, 0] if self.ndim == 1 else values
@@ -508,7 +508,7 @@ class Encoding:
     def shift(
         self, encoded: npt.NDArray[Float], offset: float, *, out: npt.NDArray[Float] | None = None
     ) -> npt.NDArray[Float]:
-        """Return rows of positions p as rows of positions p + offset, by rotation of the pairs; no position is needed.
+        """Return the rows of positions p + offset from the rows of positions p, which need not be known.
 
         Parameters
         ----------

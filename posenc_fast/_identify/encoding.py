@@ -61,15 +61,16 @@ class Identification:
     presets : tuple of str
         Names of the presets that make it, up to their starts.
     encoding : Encoding or None
-        What makes it: row i is that of position ``start + i * step``, but for the zero rows. None if nothing was found.
+        The encoding of which row i of the table has the position ``start + i * step``, but for the zero rows. None if
+        nothing was found.
     start, step : float
         Position of the first row, and distance of the next, 1 or -1.
     base, freq_shift, first : float or None
-        Those of `sinusoidal`; None where frequencies are not in geometric progression.
+        Arguments of `sinusoidal`; None where frequencies are not in geometric progression.
     layout : str or None
-        That of `sinusoidal`; None where a preset has an order of its own.
+        Argument of `sinusoidal`; None where a preset has another order of columns.
     functions : tuple of str
-        In the order of the columns; empty where a preset has an order of its own.
+        Functions of a pair, in the order of the columns; empty where a preset has another order of columns.
     scale : float
         Factor of all columns.
     zero_rows : tuple of int
@@ -163,7 +164,7 @@ class _Fit(NamedTuple):
 
 
 def identify(table: npt.ArrayLike, *, start: float | None = None) -> Identification:
-    """Find out which encoding made a table, such as one in a checkpoint.
+    """Find the encoding that made a table, such as one in a checkpoint.
 
     Parameters
     ----------
@@ -173,7 +174,7 @@ def identify(table: npt.ArrayLike, *, start: float | None = None) -> Identificat
         length 1 before the last are left out, and further ones in front along which all is alike; otherwise a shape
         (n0, n1, d) or (n0, n1, n2, d) is that of a grid.
     start : float, optional
-        Position of the first row, on each axis of a grid. Found out if not given.
+        Position of the first row, on each axis of a grid. It is identified if not given.
 
     Returns
     -------
@@ -189,7 +190,7 @@ def identify(table: npt.ArrayLike, *, start: float | None = None) -> Identificat
     -----
     A table is taken for an encoding's if every value differs by at most a unit in the last place of its type and 2e-6
     and 1e-6 of the angle, the errors that sources make when they compute angles in float32. Of several sets of
-    parameters that do, the more usual is taken: 100 to the power of -i and 10000 to the power of -i/2 are the same.
+    parameters that fit, the more usual is returned: 100 to the power of -i and 10000 to the power of -i/2 are the same.
     The start is found up to half the longest wavelength either side of 0; of three columns the base is not found.
     Tables over two and three axes are compared with the presets of so many, with their defaults, for each shape that has
     as many points and the last two sides of which are up to 16 times as long as one another; positions count from 0,

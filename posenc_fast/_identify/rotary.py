@@ -37,7 +37,7 @@ _HEADS, _TOKENS = 16, 1024
 
 @dataclass(frozen=True)
 class RotaryIdentification:
-    """The rotary encoding that turned vectors or made tables; true if one was found.
+    """The rotary encoding that rotated vectors or made tables; true if one was found.
 
     Parameters
     ----------
@@ -46,17 +46,17 @@ class RotaryIdentification:
     rotary : Rotary or None
         The encoding. None if nothing was found.
     layout : str or None
-        That of `Rotary`; None where frequencies, or tables of as many columns as pairs, do not say.
+        Argument of `Rotary`; None for frequencies and for tables with one column a pair, which do not contain it.
     direction : int
         1 where positions turn a pair's first value towards its second, -1 backwards, 0 where pairs differ.
     base : float or None
-        None where frequencies are not powers of one number.
+        Argument of `Rotary`; None where frequencies are not powers of one number.
     scaling : dict or None
-        That of `Rotary`.
+        Argument of `Rotary`.
     sections : tuple of int or None
         For each pair the axis that it reads; None for one axis.
     rotary_dim : int
-        How many values turn.
+        Number of values that rotate.
     attention_factor : float
         Factor of cosines and sines.
     error : float
@@ -135,7 +135,7 @@ def identify_rotary(
     positions: npt.ArrayLike | None = None,
     head_dim: int | None = None,
 ) -> RotaryIdentification:
-    """Find out which rotary encoding a model has, from its frequencies, its tables, or what it does to vectors.
+    """Find the rotary encoding of a model from its frequencies, its tables, or vectors before and after rotation.
 
     Parameters
     ----------
@@ -146,11 +146,11 @@ def identify_rotary(
         length 1 anywhere, and further ones in front along which all is alike. ``cos`` alone may be complex, or have
         matrices ``(..., tokens, pairs, 2, 2)``.
     x, turned : array_like of shape (..., tokens, head_dim), optional
-        Queries or keys before and after they were turned.
+        Queries or keys before and after rotation.
     positions : array_like of shape (tokens,) or (tokens, axes), optional
-        Of the tokens. Not given, 0, 1, .. (on every axis).
+        Positions of the tokens; 0, 1, .. (on every axis) if not given.
     head_dim : int, optional
-        Width of a head, where it is known and x is not given.
+        Width of a head, if it is known and x is not given.
 
     Returns
     -------
@@ -201,7 +201,7 @@ def identify_rotary(
     else:
         assert x is not None
         if turned is None:
-            raise ValueError("x needs turned, what became of it")
+            raise ValueError("x needs turned, the same vectors after rotation")
         samples = list(_of_vectors(x, turned, positions, head))
     fits = _fitting(samples, _defaults() + _widths(samples))
     return _named(fits) or _measured(samples) or _closest(fits)

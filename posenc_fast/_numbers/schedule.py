@@ -375,7 +375,7 @@ def geometric(count: int, *, base: float = 10000.0, freq_shift: float = 0.0, fir
     Raises
     ------
     TypeError, ValueError
-        When an argument is no (positive) number, or the denominator is zero for more than one frequency.
+        When an argument is not a (positive) number, or the denominator is zero for more than one frequency.
 
     Examples
     --------
@@ -407,7 +407,7 @@ def linear(count: int, first: float, last: float) -> Schedule:
     Raises
     ------
     TypeError, ValueError
-        When an argument is no (finite) number.
+        When an argument is not a (finite) number.
 
     Examples
     --------
@@ -419,10 +419,10 @@ def linear(count: int, first: float, last: float) -> Schedule:
 
 
 def float32_frequencies(values: npt.ArrayLike) -> Schedule:
-    """Return the frequencies of a program that computes in float32, and whose tables are wanted.
+    """Return the frequencies of a program that computes in float32, to reproduce its tables.
 
-    What is computed with them is what such a program computes: a position is rounded to float32, and so is its product
-    with a frequency; the sine and cosine of that angle are exact, and rounded once. `presets` take such frequencies with
+    Calls compute with them as such a program does: they round a position to float32, and its product with a frequency,
+    too; the sine and cosine of that angle are exact, and rounded once. `presets` take such frequencies with
     ``frequencies="float32"``.
 
     Parameters

@@ -298,7 +298,7 @@ def zone_of(key: Any, label: str) -> datetime.tzinfo:
         keys = zoneinfo.available_timezones()
     if not keys:
         raise ImportError(f"{label} needs a zone database, and this system has none: pip install tzdata")
-    raise ValueError(f"{label} is no key of the zone database, such as 'Europe/Berlin'{meant(key, sorted(keys))}")
+    raise ValueError(f"{label} is not a key of the zone database, such as 'Europe/Berlin'{meant(key, sorted(keys))}")
 
 
 _NO_CHANGES = np.empty(0, np.int64)

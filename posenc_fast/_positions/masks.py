@@ -15,7 +15,7 @@ def _mask(mask: npt.ArrayLike, least: int) -> npt.NDArray[np.bool_]:
     if array.dtype.kind not in "biu":
         raise TypeError(f"mask must be of bool, or of the integers 0 and 1, not of {array.dtype}")
     if not ((array == 0) | (array == 1)).all():
-        raise ValueError(f"mask must have no integers but 0 and 1, not {array!r}")
+        raise ValueError(f"integers in mask must be 0 or 1, not {array!r}")
     if array.ndim < least:
         raise ValueError(f"mask has shape {array.shape}, but must have at least {least} dimension(s)")
     return array.astype(np.bool_)
@@ -24,7 +24,7 @@ def _mask(mask: npt.ArrayLike, least: int) -> npt.NDArray[np.bool_]:
 def mask_positions(
     mask: npt.ArrayLike, *, start: int | None = None, padding_idx: int | None = None
 ) -> npt.NDArray[np.int64]:
-    """Count the tokens among padding: from start, or else as fairseq does, from 2 on.
+    """Return the position of each token, with padding left out of the count, which begins at start, or at 2 as in fairseq.
 
     Parameters
     ----------
@@ -33,8 +33,8 @@ def mask_positions(
     start : int, optional
         Position of the first token of each sequence, and of all padding: 0 for models that count from 0. At least 0.
     padding_idx : int, optional
-        In place of start, as in fairseq: position of all padding; the first token has padding_idx + 1. It is 1, as there,
-        if neither is given.
+        In place of start: the position of all padding, as in fairseq, where the first token has padding_idx + 1. If
+        neither is given it is 1, as in fairseq.
 
     Returns
     -------
@@ -145,7 +145,7 @@ def relative_positions(length: int) -> npt.NDArray[np.int64]:
     Raises
     ------
     TypeError, ValueError
-        When length is no positive integer.
+        When length is not a positive integer.
 
     References
     ----------

@@ -186,7 +186,7 @@ def frequencies(
     title: str | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw by what a scaling slows each pair: the frequency without it, divided by the frequency with it.
+    """Draw the factor by which a scaling slows each pair: the frequency without it, divided by the frequency with it.
 
     Parameters
     ----------
@@ -359,5 +359,5 @@ def _error(encoding: Encoding, positions: Any, values: Any) -> npt.NDArray[np.fl
         exact = encode(encoding._plans, positions.rows(part), FLOAT64.stored)
         worst[part] = np.abs(rows[part].astype(np.float64) - exact).max(axis=1)
     if not np.isfinite(worst).any():
-        raise ValueError("values have no row without NaN or infinity, so there is no error to draw")
+        raise ValueError("every row of values has NaN or infinity, so no error can be drawn")
     return worst

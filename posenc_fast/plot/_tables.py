@@ -203,7 +203,7 @@ def rotary(
     cmap: str = CYCLIC,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw the angles by which the pairs of a head are turned: tokens downwards, pairs to the right.
+    """Draw the angles by which the pairs of a head are rotated: tokens downwards, pairs to the right.
 
     Parameters
     ----------

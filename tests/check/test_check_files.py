@@ -330,7 +330,7 @@ def test_configs_that_mean_nothing_hold_nothing_against_tensors(config, tmp_path
 def test_no_regular_file(tmp_path, capsys):
     os.mkfifo(tmp_path / "pipe.safetensors")
     assert run("check", str(tmp_path / "pipe.safetensors")) == 2
-    assert "no regular file" in capsys.readouterr().err
+    assert "not a regular file" in capsys.readouterr().err
     # in a folder it is passed over
     assert len(pf.check(model(tmp_path)).findings) == 4
     (tmp_path / "loop.safetensors").symlink_to("loop.safetensors")

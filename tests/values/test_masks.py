@@ -95,7 +95,7 @@ def test_reorder_weights(rng):
     ("call", "error", "words"),
     [
         (lambda: pf.mask_positions([0.5, 1.0]), TypeError, "mask must be of bool, or of the integers 0 and 1"),
-        (lambda: pf.mask_positions([1, 2]), ValueError, "mask must have no integers but 0 and 1"),
+        (lambda: pf.mask_positions([1, 2]), ValueError, "integers in mask must be 0 or 1"),
         (lambda: pf.mask_positions(True), ValueError, r"mask has shape \(\), but must have at least 1"),
         (lambda: pf.mask_positions([1], padding_idx=-1), ValueError, "padding_idx must be at least 0, not -1"),
         (lambda: pf.mask_positions([1], start=-1), ValueError, "start must be at least 0, not -1"),
