@@ -30,7 +30,7 @@ def table(
     out: torch.Tensor | None = None,
     workers: int | None = None,
 ) -> torch.Tensor:
-    """Rows of the positions ``start + i * step`` as a tensor: `Encoding.table`.
+    """Return the rows of the positions ``start + i * step`` as a tensor: `Encoding.table`.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ def encode(
     out: torch.Tensor | None = None,
     workers: int | None = None,
 ) -> torch.Tensor:
-    """Rows of any positions as a tensor: `Encoding.encode`.
+    """Return the rows of any positions as a tensor: `Encoding.encode`.
 
     Parameters
     ----------
@@ -132,7 +132,7 @@ def add_to(
     out: torch.Tensor | None = None,
     workers: int | None = None,
 ) -> torch.Tensor:
-    """``x_scale * x + encoding`` on CPU tensors, rounded once, without a table: `Encoding.add_to`.
+    """Return ``x_scale * x + encoding`` on CPU tensors, rounded once, without a table: `Encoding.add_to`.
 
     Parameters
     ----------
@@ -192,7 +192,7 @@ def grid(
     out: torch.Tensor | None = None,
     workers: int | None = None,
 ) -> torch.Tensor:
-    """Rows of all points of a grid as a tensor: `posenc_fast.grid`.
+    """Return the rows of all points of a grid as a tensor: `posenc_fast.grid`.
 
     Parameters
     ----------
@@ -246,7 +246,7 @@ def rotate(
     out: torch.Tensor | None = None,
     workers: int | None = None,
 ) -> torch.Tensor:
-    """Queries or keys turned, on CPU tensors: `Rotary.apply`.
+    """Rotate queries or keys, on CPU tensors: `Rotary.apply`.
 
     Parameters
     ----------
@@ -350,7 +350,7 @@ def apply_rotary_pos_emb(
     layout: RotaryLayout = "half",
     tables: TableLayout = "half",
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Queries and keys turned by ready tables: Hugging Face's function of this name, in one pass, rounded once.
+    """Rotate queries and keys by ready tables: Hugging Face's function of this name, in one pass, rounded once.
 
     Parameters
     ----------

@@ -48,7 +48,7 @@ class SinusoidalEncoding(torch.nn.Module):
     dropout : float
         Probability of dropout of the sum, 0.1 as in PyTorch's tutorial.
     max_len : int, optional
-        Accepted where a tutorial's module has it, and ignored: there is no longest sequence.
+        Accepted where a tutorial's module has it, and ignored, as a sequence may have any length.
     batch_first : bool
         Whether x has shape (batch, length, d_model), or (length, batch, d_model), as in PyTorch's tutorial and by
         default in `torch.nn.Transformer`. With several axes the batch is always first.
@@ -68,7 +68,7 @@ class SinusoidalEncoding(torch.nn.Module):
     Raises
     ------
     TypeError, ValueError, AttributeError
-        When an argument does not fit, or there is no such preset.
+        When an argument does not fit, or no preset has that name.
 
     Notes
     -----
@@ -245,7 +245,7 @@ def _difference_of_table(stored: torch.Tensor, encoding: Encoding) -> str | None
     shape, width = tuple(stored.shape), encoding.d_model
     length = math.prod(shape[:-1])
     if len(shape) < 2 or shape[-1] != width or sum(n != 1 for n in shape[:-1]) > 1:
-        return f"has shape {shape}, which is no table of {encoding!r}: of (length, {width}), perhaps with axes of 1"
+        return f"has shape {shape}, which is not that of a table of {encoding!r}: of (length, {width}), perhaps with axes of 1"
     if stored.is_meta or not length:
         return None
     rows = stored.detach().cpu().double().reshape(length, width)
@@ -334,7 +334,7 @@ class RotaryEncoding(torch.nn.Module):
 
     @property
     def rotary(self) -> Rotary:
-        """The Rotary that turns queries and keys."""
+        """The Rotary that rotates queries and keys."""
         return self._rotary
 
     def forward(
@@ -346,7 +346,7 @@ class RotaryEncoding(torch.nn.Module):
         key_start: int | None = None,
         positions: torch.Tensor | None = None,
     ) -> torch.Tensor | tuple[torch.Tensor, torch.Tensor]:
-        """Turn queries, and keys if they are given.
+        """Rotate queries, and keys if they are given.
 
         Parameters
         ----------
@@ -408,7 +408,7 @@ class RotaryEncoding(torch.nn.Module):
     def rotate_queries_with_cached_keys(
         self, q: torch.Tensor, k: torch.Tensor, *, key_start: int = 0
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Turn the last queries of a sequence, and all its keys, which a cache has kept as they were.
+        """Rotate the last queries of a sequence, and all of its keys, which a cache holds as they were before.
 
         Parameters
         ----------
