@@ -93,7 +93,7 @@ class Report:
         return tuple(line for line in self.lines if not line.replaced)
 
     def undo(self) -> None:
-        """Make the model what it was, bit for bit; once is enough.
+        """Restore the model bit for bit; another call does nothing.
 
         Raises
         ------
@@ -124,7 +124,7 @@ class Report:
 
 
 def accelerate(model: torch.nn.Module) -> Report:
-    """Have a model's modules turn queries and keys by this package, wherever that is found to do the same.
+    """Let this package rotate the queries and keys of a loaded model, wherever a trial gives the same results.
 
     Each function that a module calls with cosines and sines is run on random numbers first: which values are pairs, in
     which direction they turn, how tables are laid out, and which types come out. It is replaced if a rotation gives the
