@@ -193,7 +193,7 @@ class Rotary:
         layout: RotaryLayout | None = None,
         seq_len: int | None = None,
     ) -> Self | None:
-        """Return the rotary encoding of a model, as its config means it.
+        """Return the rotary encoding that the config of a model describes.
 
         Parameters
         ----------
@@ -369,7 +369,7 @@ class Rotary:
 
     @property
     def recipe(self) -> str:
-        """The call that rebuilds it, for ``eval`` with the names of posenc_fast, all of its numbers included.
+        """The call that rebuilds the Rotary with all its numbers: text for ``eval`` with the names of posenc_fast.
 
         The repr is the recipe, but in angle brackets where a list of more than 64 numbers is shortened in it.
         """
@@ -382,7 +382,7 @@ class Rotary:
 
     @property
     def layout(self) -> RotaryLayout:
-        """Order of the values of pairs, as the parameter has it."""
+        """Order of the values of pairs, as in the parameter."""
         return self._settings.layout
 
     @property
@@ -597,7 +597,7 @@ class Rotary:
         out: npt.NDArray[Float] | None = None,
         workers: int | None = None,
     ) -> npt.NDArray[Float]:
-        """Turn queries or keys by the angles of their positions.
+        """Rotate queries or keys by the angles of their positions.
 
         Parameters
         ----------
@@ -654,7 +654,7 @@ class Rotary:
         out: npt.NDArray[Float] | None = None,
         workers: int | None = None,
     ) -> npt.NDArray[Float]:
-        """Turn queries or keys by ready tables.
+        """Rotate queries or keys by ready tables.
 
         Parameters
         ----------

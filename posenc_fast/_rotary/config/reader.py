@@ -82,7 +82,7 @@ def _loaded(path: Path) -> Any:
         # which knows UTF-8, UTF-16 and UTF-32 from one another
         return json.loads(text, object_pairs_hook=_unique)
     except ValueError as error:
-        raise ValueError(f"{path} is no config.json: {error}") from None
+        raise ValueError(f"{path} is not a config.json: {error}") from None
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -315,7 +315,7 @@ def _rope_type(part: Part) -> str:
         raise ValueError(f"{where} has rope_type={names[0]!r} and type={names[1]!r}; leave one out")
     name = meant[0] if meant else "default"
     if name in table.pairs("no rotations"):
-        raise ValueError(f"{where}['rope_type']={name!r} is no single Rotary: {table.pairs('no rotations')[name]}")
+        raise ValueError(f"{where}['rope_type']={name!r} is not a single Rotary: {table.pairs('no rotations')[name]}")
     if name not in _rope.SCALINGS and name != TELECHAT:
         raise ValueError(
             f"{where}['rope_type']={name!r} is not known; there are {', '.join(_rope.SCALINGS)}, {TELECHAT}"

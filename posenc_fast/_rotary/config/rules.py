@@ -162,7 +162,7 @@ def _chatglm(config: Config) -> dict[str, Any]:
 
 def _grok(config: Config) -> dict[str, Any]:
     if "rope_theta" in config and config["rope_theta"] is None:
-        raise ValueError("config['rope_theta']=None is no base; give a number, or leave it out for 10000")
+        raise ValueError("config['rope_theta']=None is not a base; give a number, or leave it out for 10000")
     rope: dict[str, Any] = {"rope_theta": config.get("rope_theta", 10000.0)}
     if config.get("rope_rotate_half_dims"):
         rope["partial_rotary_factor"] = 0.5

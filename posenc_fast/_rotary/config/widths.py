@@ -48,7 +48,7 @@ def _width(part: Part) -> int:
             return row.head
         if not row.divides:
             raise ValueError(
-                f"{part.key('head_dim')}=None is no width; give a number, or leave it out for the {row.head} of "
+                f"{part.key('head_dim')}=None is not a width; give a number, or leave it out for the {row.head} of "
                 f"{part.model}'s class"
             )
     if row.per_head is None:
@@ -272,7 +272,7 @@ def _check_null(part: Part) -> None:
     for config, where in ((part.rope, part.rope_where), (part.config, part.where)):
         if "rope_theta" in config and not part.row.parameters:
             raise ValueError(
-                f"{where}['rope_theta']=None is no base; give a number, or leave it out for that of {part.model}'s class"
+                f"{where}['rope_theta']=None is not a base; give a number, or leave it out for that of {part.model}'s class"
             )
 
 
