@@ -22,7 +22,6 @@ from .._encoding.value import Encoding
 from .._numbers.arguments import real
 from .._numbers.arrays import Floats
 from .._numbers.formats import float_type
-from .._numbers.notebook import html_table
 from .._positions.foreign import numbers_of
 from ..presets import names
 from ..presets._registry import facts
@@ -106,7 +105,10 @@ class Identification:
         return lines_of(self._rows()) or self._nothing()
 
     def _repr_html_(self) -> str:
-        return html_table(self._rows()) if self else html_table([(self._nothing(),)])
+        # only notebooks ask
+        from .._numbers.notebook import html_table
+
+        return html_table(self._rows() or [(self._nothing(),)])
 
     def _nothing(self) -> str:
         if self.closest:

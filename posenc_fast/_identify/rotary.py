@@ -18,7 +18,6 @@ import numpy.typing as npt
 
 from .._numbers.arguments import check_width, count_of
 from .._numbers.arrays import Array, Floats
-from .._numbers.notebook import html_table
 from .._positions.conversion import convert
 from .._positions.foreign import numbers_of
 from .._rotary.value import LAYOUTS, Rotary
@@ -84,7 +83,10 @@ class RotaryIdentification:
         return lines_of(self._rows()) or self._nothing()
 
     def _repr_html_(self) -> str:
-        return html_table(self._rows()) if self else html_table([(self._nothing(),)])
+        # only notebooks ask
+        from .._numbers.notebook import html_table
+
+        return html_table(self._rows() or [(self._nothing(),)])
 
     def _nothing(self) -> str:
         if self.closest:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import functools
-import html
 import inspect
 import re
 import sys
@@ -13,8 +12,6 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from .._encoding.recipes import recipe_of
 from .._encoding.value import Encoding
-from .._numbers.notebook import html_table
-from .._rotary.config.table import types
 from .._rotary.value import Rotary
 from ._docstrings import docstring, names_of_parameters
 from ._other_names import ELSEWHERE, LEARNED, OTHER_NAMES
@@ -207,6 +204,8 @@ def facts(name: str) -> Facts:
 
 def advice(name: str) -> str:
     """Return advice about a name that no preset has, if there is any."""
+    from .._rotary.config.table import types
+
     plain = re.sub("[^a-z0-9]+", "_", name.lower()).strip("_")
     if plain in ELSEWHERE:
         return ELSEWHERE[plain]
@@ -335,12 +334,19 @@ class _Table(str):
     __slots__ = ()
 
     def _repr_html_(self) -> str:
+        # only notebooks ask
+        from .._numbers.notebook import html_table
+
         heading, _, *rows = (line[2:-2].split(" | ") for line in self.splitlines())
         return html_table(rows, heading)
 
 
 def catalogue() -> str:
     """Return HTML: each family with its presets, and the first line of each."""
+    import html
+
+    from .._numbers.notebook import html_table
+
     by_family: dict[str, list[str]] = {}
     for name in names():
         by_family.setdefault(family(name), []).append(name)
