@@ -103,11 +103,9 @@ def _bench(arguments: argparse.Namespace) -> None:
     for side in sides():
         one = compare(side)
         noisy += one.noisy
-        spread = f"{one.low:.3g} to {one.high:.3g}{styled(' *', 'yellow', sys.stdout) if one.noisy else ''}"
-        print(
-            f"{one.name:36} {_digits(one.ours):>11} {_digits(one.numpy):>6} {_digits(one.ratio):>6}  {spread}",
-            flush=True,
-        )
+        times = f"{_digits(one.ours):>11} {_digits(one.numpy):>6} {_digits(one.ratio):>6}"
+        mark = styled("*", "yellow", sys.stdout) if one.noisy else " "
+        print(f"{one.name:36} {times}{mark} {_digits(one.low)} to {_digits(one.high)}", flush=True)
     if noisy:
         print(f"* The runs of {noisy} of these differ widely: the machine is busy. Run it again.")
 
