@@ -145,7 +145,12 @@ def describe(app: Sphinx, page: str, template: str, context: dict[str, Any], doc
     """Give a page what search engines and links to it show: its first paragraph, and a picture."""
     first = next((node.astext() for node in doctree.findall(nodes.paragraph)), "") if doctree is not None else ""
     text = textwrap.shorten(first or SUMMARY, 200, placeholder=" ..")
-    tags = {"og:title": f"{context.get('title', project)} - {project}", "og:description": text, "og:type": "website"}
+    title = context.get("title", project)
+    tags = {
+        "og:title": title if title == project else f"{title} - {project}",
+        "og:description": text,
+        "og:type": "website",
+    }
     if app.config.html_baseurl:
         tags["og:image"] = f"{app.config.html_baseurl.rstrip('/')}/_static/front.png"
         tags["og:image:alt"] = PICTURE
