@@ -19,7 +19,8 @@ HEAD = """\
 SEARCH
 `Rotary.from_config` reads a model's config.json, or a part of one, or a config of transformers, and says what is missing
 where it cannot tell. This page shows what it reads; each entry is compared
-with the class of transformers 5.23 in the tests.
+with the class of transformers 5.23 in the tests. Files of llama.cpp, params.json, and configs of torchtune and litgpt are
+read too: [port weights](howto-weights.md).
 
 ```python
 import numpy as np
