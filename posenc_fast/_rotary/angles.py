@@ -40,6 +40,10 @@ class Angles:
         self._schedules, self._encodings = schedules, encodings
         self._kept: dict[tuple[tuple[Function, ...], bool], Encoding] = {}
 
+    def with_factor(self, factor: float, settings: Settings) -> Angles:
+        """Return the same angles with another factor, for other settings."""
+        return Angles(settings, self._schedules, factor, self._encodings)
+
     def of(self, *functions: Function, inverse: bool = False) -> Encoding:
         """Return the Encoding that computes these functions of all pairs, side by side; xPos's amplitudes not included."""
         encoding = self._kept.get((functions, inverse))

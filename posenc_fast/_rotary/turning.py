@@ -62,13 +62,14 @@ def _side_by_side(cos: Array, sin: Array, kind: int) -> Array:
 class Turner:
     """Turns arrays by the angles of a Rotary; keeps the rows of a few consecutive positions."""
 
-    __slots__ = ("_angles", "_asked", "_engine", "_kept", "_layout", "_settings")
+    __slots__ = ("_angles", "_asked", "_engine", "_kept", "_layout", "_moving", "_settings")
 
     def __init__(self, settings: Settings, angles: Angles, engine: EngineOf) -> None:
         self._settings, self._angles, self._engine = settings, angles, engine
         self._layout = LAYOUTS.index(settings.layout)
         self._kept: dict[Any, tuple[int, Array]] = {}
         self._asked: Any = None
+        self._moving: Turner | None = None
 
     # ---- rows of cosines and sines ----------------------------------------------------------------------------------
 
@@ -242,6 +243,56 @@ class Turner:
             )
 
         return self._turned(x, axis, groups, at_places, out, threads, inverse)
+
+    def by_offset(self, keys: Any, offset: Any, seq_axis: Any, out: Any, workers: Any) -> Array:
+        """Do the work of `Rotary.shift`."""
+        threads = check_workers(workers)
+        x, kind, axis = self._checked(keys, seq_axis, "rotate")
+        moving = self._of_turned()
+        axes = moving._angles.of("cos").ndim
+        if axes > 1 and np.ndim(offset) == 0:
+            offset = [offset] * axes
+        offsets = convert(offset, axes, "offset")
+        length, others = x.shape[axis], x.shape[:axis] + x.shape[axis + 1 : -1]
+        groups = max(len(offsets.shape) - 1, 0)
+        # whether tokens have an offset of their own, and not only sequences or blocks
+        each = bool(offsets.shape) and offsets.shape != (*others[:groups], 1)
+        if each and offsets.shape != (*others[:groups], length):
+            raise ValueError(
+                f"offset is for {offsets.shape}, but must be a number, or for {(length,)}, or for the first axes of keys and "
+                f"its {length} tokens, or one for all of these: {(*others[:1], length)}, {(*others[:1], 1)}"
+            )
+        if isinstance(out, np.ndarray):
+            offsets.keep_from(out)
+        result = empty(x.shape, x.dtype) if out is None else check_out(out, x.shape, x.dtype, "rotate")
+        target = result
+        if not each:
+            # all tokens are heads of one token, whose cosines and sines are computed once
+            x, target = (np.moveaxis(array, axis, -2)[..., np.newaxis, :] for array in (x, target))
+            axis = x.ndim - 2
+
+        def at_offsets(part: slice) -> Array:
+            places = offsets.select((slice(None),) * groups + (part,)) if offsets.shape else offsets
+            rows = moving._angles.rows(places, 0, False, False, angles_type(kind))
+            return with_plain_nans(rows if offsets.shape else rows[np.newaxis])
+
+        moving._turned(x, axis, groups, at_offsets, target, threads)
+        return result if out is None else out
+
+    def _of_turned(self) -> Turner:
+        """Return what turns values that were turned: it leaves their lengths, and has their pairs where they are now."""
+        settings, angles = self._settings, self._angles
+        if settings.rope_type == "xpos":
+            raise ValueError(
+                "keys of rope_type='xpos' have lengths that depend on their positions; turn them back with "
+                "apply(keys, inverse=True, positions=..), and then anew"
+            )
+        if angles.factor == 1 and settings.layout != "interleaved_to_half":
+            return self
+        if self._moving is None:
+            settings = settings._replace(layout="half" if settings.layout == "interleaved_to_half" else settings.layout)
+            self._moving = Turner(settings, angles.with_factor(1.0, settings), self._engine)
+        return self._moving
 
     def by_tables(self, x: Any, cos: Any, sin: Any, seq_axis: Any, out: Any, workers: Any) -> Array:
         """Do the work of `Rotary.apply_tables`."""

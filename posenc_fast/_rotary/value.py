@@ -644,6 +644,62 @@ class Rotary:
                 return turned
         return self._turner.by_positions(x, positions, start, seq_axis, inverse, precision, out, workers)
 
+    def shift(
+        self,
+        keys: npt.NDArray[Float],
+        offset: npt.ArrayLike,
+        *,
+        seq_axis: int = -2,
+        out: npt.NDArray[Float] | None = None,
+        workers: int | None = None,
+    ) -> npt.NDArray[Float]:
+        """Turn keys of positions p, as a cache has them, into those of positions p + offset.
+
+        For caches that slide: context shift, sliding windows, chunks that are used again elsewhere. Values have no
+        position, and stay.
+
+        Parameters
+        ----------
+        keys : ndarray of shape (..., head_dim)
+            What `apply` returned, for any positions.
+        offset : float or array_like
+            How far all keys move; or of shape (length,) or (batch, length), each token or those of each sequence; or
+            (blocks, 1), each block of a paged cache, the first axis of keys. With sections, a number moves all axes, and
+            an array has one more axis of (axes,).
+        seq_axis, out, workers
+            As in `apply`; ``out=keys`` moves them in place.
+
+        Returns
+        -------
+        ndarray of the shape and type of keys
+
+        Raises
+        ------
+        TypeError, ValueError
+            When an argument does not fit, or the lengths of keys depend on their positions (xpos); keys and out are as
+            they were then.
+
+        Notes
+        -----
+        Turns add up, so no position need be known, and one number costs one row of cosines and sines. Keys are rounded
+        when they are first turned and whenever they are moved: each time adds at most half a unit in the last place of
+        the length of a pair, 2^-24 (float16: 2^-11, bfloat16: 2^-8) of it, to what `apply` promises. So moving keys
+        that are kept as they were, by the whole distance, is better than moving them bit by bit.
+
+        It is `apply` at positions ``offset``, but for two things: an attention factor is in the keys already, and
+        ``layout="interleaved_to_half"`` has put their pairs half a head apart.
+
+        Examples
+        --------
+        >>> import numpy as np, posenc_fast as pf
+        >>> rotary, keys = pf.Rotary(64), np.ones((1, 8, 100, 64), np.float32)
+        >>> cache = rotary.apply(keys)
+        >>> cache = np.ascontiguousarray(cache[:, :, 40:])
+        >>> bool(np.abs(rotary.shift(cache, -40, out=cache) - rotary.apply(keys[:, :, :60])).max() < 4e-7)
+        True
+        """
+        return self._turner.by_offset(keys, offset, seq_axis, out, workers)
+
     def apply_tables(
         self,
         x: npt.NDArray[Float],

@@ -1,0 +1,193 @@
+"""Cached keys at other positions: as if they had been turned there at once, and how far from the exact values."""
+
+from __future__ import annotations
+
+import mpmath
+import numpy as np
+import pytest
+
+import posenc_fast as pf
+from support.optional import optional
+from support.seeds import SEED
+
+# by what one turn may be off, of the length of a pair: half a unit in the last place of 1, and the arithmetic
+ONE_TURN = {
+    "float64": 2.0**-51,
+    "float32": 2.0**-24 + 2.0**-51,
+    "float16": 2.0**-11 + 2.0**-20,
+    "bfloat16": 2.0**-8 + 2.0**-20,
+}
+
+KINDS = {
+    "half": pf.Rotary(16),
+    "interleaved": pf.Rotary(16, layout="interleaved"),
+    "interleaved to half": pf.Rotary(16, layout="interleaved_to_half"),
+    "a part of the head": pf.Rotary(16, rotary_dim=8),
+    "yarn": pf.Rotary(16, scaling={"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 4096}),
+    "yarn, interleaved to half": pf.Rotary(
+        16,
+        layout="interleaved_to_half",
+        scaling={"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 4096},
+    ),
+    "frequencies": pf.Rotary(16, frequencies=np.linspace(-1, 1, 8), attention_factor=1.5),
+}
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(SEED)
+
+
+def draw(rng, *shape):
+    return rng.standard_normal(shape, np.float32)
+
+
+def alike(moved, at_once):
+    """Equal but for the roundings of float32 numbers of about this size."""
+    np.testing.assert_allclose(moved, at_once, rtol=0, atol=6 * 2.0**-24 * np.abs(at_once).max())
+
+
+@pytest.mark.parametrize("rotary", KINDS.values(), ids=KINDS)
+def test_keys_are_as_if_they_had_been_turned_there(rotary, rng):
+    keys = draw(rng, 2, 3, 10, 16)
+    cache = rotary.apply(keys, start=100)
+    alike(rotary.shift(cache, -40), rotary.apply(keys, start=60))
+    alike(rotary.shift(cache, 0.5), rotary.apply(keys, start=100.5))
+
+
+@pytest.mark.parametrize("seq_axis", [-2, 1], ids=["heads first", "tokens first"])
+@pytest.mark.parametrize(
+    "offset",
+    [-7, range(10), np.arange(20).reshape(2, 10), [[-7], [8]]],
+    ids=["all", "each token", "each token of each sequence", "each block"],
+)
+def test_offsets_of_tokens_sequences_and_blocks(offset, seq_axis, rng):
+    rotary, keys, places = pf.Rotary(16), draw(rng, 2, 3, 10, 16), np.arange(100, 110)
+    cache = rotary.apply(keys, positions=places)
+    expected = rotary.apply(keys, positions=np.broadcast_to(places + np.asarray(offset), (2, 10)))
+    if seq_axis == 1:
+        cache = np.ascontiguousarray(cache.swapaxes(1, 2))
+    moved = rotary.shift(cache, offset, seq_axis=seq_axis)
+    alike(moved.swapaxes(1, 2) if seq_axis == 1 else moved, expected)
+    # in place
+    assert rotary.shift(cache, offset, seq_axis=seq_axis, out=cache) is cache
+    np.testing.assert_array_equal(cache, moved)
+
+
+@pytest.mark.parametrize("offset", [5, [1, 2, 3], [[1, 2, 3]], np.arange(15).reshape(5, 3)], ids=str)
+def test_positions_of_several_axes(offset, rng):
+    rotary, keys = pf.presets.qwen2_vl(16, mrope_section=(2, 3, 3)), draw(rng, 1, 2, 5, 16)
+    places = rng.integers(0, 99, (5, 3))
+    moved = rotary.shift(rotary.apply(keys, positions=places), offset)
+    alike(moved, rotary.apply(keys, positions=places + np.asarray(offset)))
+
+
+def test_packed_keys_and_values(rng):
+    """Of one array of keys and values, keys alone move, where they lie."""
+    rotary = pf.Rotary(16)
+    for packed, keys in (
+        (draw(rng, 2, 4, 3, 10, 16), lambda packed: packed[0]),
+        (draw(rng, 4, 10, 2, 3, 16), lambda packed: packed[:, :, 0].swapaxes(1, 2)),
+        (draw(rng, 4, 3, 10, 32), lambda packed: packed[..., :16]),
+    ):
+        before = packed.copy()
+        view = keys(packed)
+        expected = rotary.shift(np.ascontiguousarray(view), -3)
+        rotary.shift(view, -3, out=view)
+        np.testing.assert_array_equal(keys(packed), expected)
+        keys(before)[...] = expected
+        np.testing.assert_array_equal(packed, before)
+
+
+def test_blocks_of_a_paged_cache(rng):
+    """Every third of many blocks, each by its own distance; the others stay."""
+    rotary, cache = pf.Rotary(16), draw(rng, 8, 2, 4, 16)
+    expected = cache.copy()
+    for block, offset in ((1, -4), (4, 4), (7, 0.25)):
+        expected[block] = rotary.shift(cache[block], offset)
+    rotary.shift(cache[1::3], [[-4], [4], [0.25]], out=cache[1::3])
+    np.testing.assert_array_equal(cache, expected)
+
+
+@pytest.mark.parametrize("shape", [(10, 16), (3, 10, 16), (2, 2, 3, 10, 16), (2, 3, 0, 16)], ids=str)
+def test_keys_of_any_number_of_axes(shape, rng):
+    rotary, keys = pf.Rotary(16), draw(rng, *shape)
+    np.testing.assert_array_equal(rotary.shift(keys, 3), rotary.apply(keys, positions=np.full(shape[-2], 3)))
+
+
+def test_memory_that_is_not_aligned(rng):
+    rotary, keys = pf.Rotary(16), draw(rng, 2, 10, 16)
+    memory = np.zeros(keys.nbytes + 1, np.uint8)
+    odd = memory[1:].view(np.float32).reshape(keys.shape)
+    odd[...] = keys
+    rotary.shift(odd, -3, out=odd)
+    np.testing.assert_array_equal(odd, rotary.shift(keys, -3))
+
+
+def exactly_turned(x, position, frequencies):
+    """Return a head (half layout) turned in real numbers, and the lengths of its pairs."""
+    with mpmath.workprec(300):
+        turned, lengths = [], []
+        half = len(frequencies)
+        for a, b, frequency in zip(x[:half], x[half:], frequencies, strict=True):
+            angle = mpmath.mpf(position) * frequency
+            cos, sin = mpmath.cos(angle), mpmath.sin(angle)
+            turned.append((a * cos - b * sin, b * cos + a * sin))
+            lengths.append(mpmath.hypot(a, b))
+        return [first for first, _ in turned] + [second for _, second in turned], lengths * 2
+
+
+@pytest.mark.parametrize("name", ONE_TURN)
+@pytest.mark.parametrize("shifts", [1, 3])
+def test_error_of_several_roundings(name, shifts, rng):
+    """Turned once and moved n times, a value is within n + 1 half units of the length of its pair, which may grow."""
+    dtype = optional("ml_dtypes").bfloat16 if name == "bfloat16" else np.dtype(name)
+    rotary, dim, tokens = pf.Rotary(32), 32, 40
+    with mpmath.workprec(300):
+        frequencies = [mpmath.mpf(10000) ** (-mpmath.mpf(2 * i) / dim) for i in range(dim // 2)]
+    keys = rng.standard_normal((tokens, dim)).astype(dtype)
+    start, offsets = int(rng.integers(0, 2**20)), [int(n) for n in rng.integers(-(2**20), 2**20, shifts)]
+    cache = rotary.apply(keys, start=start)
+    for offset in offsets:
+        rotary.shift(cache, offset, out=cache)
+    allowed = (1 + ONE_TURN[name]) ** (shifts + 1) - 1
+    largest = 0.0
+    for i in range(tokens):
+        numbers = [mpmath.mpf(float(value)) for value in keys[i]]
+        exact, lengths = exactly_turned(numbers, start + i + sum(offsets), frequencies)
+        for value, true, length in zip(cache[i], exact, lengths, strict=True):
+            error = float(abs(mpmath.mpf(float(value)) - true) / length)
+            assert error <= allowed
+            largest = max(largest, error)
+    # the bound is near what happens
+    assert largest > allowed / 8
+
+
+def test_an_attention_factor_is_in_the_keys_once(rng):
+    rotary = KINDS["yarn"]
+    assert rotary.attention_factor > 1.1
+    keys = draw(rng, 1, 1, 5, 16)
+    moved = rotary.shift(rotary.apply(keys), 9)
+    lengths = [np.hypot(x[..., :8], x[..., 8:]) for x in (moved, keys)]
+    np.testing.assert_allclose(lengths[0], rotary.attention_factor * lengths[1], rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda x: pf.Rotary(16, scaling={"rope_type": "xpos"}).shift(x, 3), "keys of rope_type='xpos' have lengths"),
+        (lambda x: pf.Rotary(16).shift(x, [1, 2]), r"offset is for \(2,\), but must be a number, or for \(10,\)"),
+        (lambda x: pf.Rotary(16).shift(x, [[1], [2], [3]]), r"offset is for \(3, 1\), .* \(2, 10\), \(2, 1\)"),
+        (lambda x: pf.Rotary(16).shift(x, "far"), "offset"),
+        (lambda x: pf.Rotary(16).shift(x[..., :8], 3), r"x has shape .*, but must have \(.., 16\)"),
+        (lambda x: pf.Rotary(16).shift(x, 3, out=x[:, :1]), "out has shape"),
+        (lambda x: pf.Rotary(16).shift(x[:, :, 1:], 3, out=x[:, :, :-1]), "out and x overlap"),
+        (lambda x: pf.presets.qwen2_vl(16, mrope_section=(2, 3, 3)).shift(x, [1, 2]), "offset has shape"),
+    ],
+)
+def test_what_does_not_fit_is_refused(call, message, rng):
+    x = draw(rng, 2, 3, 10, 16)
+    before = x.copy()
+    with pytest.raises((TypeError, ValueError), match=message):
+        call(x)
+    np.testing.assert_array_equal(x, before)
