@@ -29,6 +29,8 @@ from measures.positions import (
     encode_and_bare,
     encode_and_memset,
     encode_and_numpy,
+    mrope_and_transformers,
+    mrope_of_text,
     one_timestep,
 )
 from measures.rotary import rotary_and_numpy, rotary_and_peer, rotary_cell, rotary_token
@@ -136,6 +138,16 @@ def other_targets(most: int) -> list[Target]:
                 zone,
             )
             for suffix, of_zone, zone in (("", "", None), ("-zone", " with a zone", "Europe/Berlin"))
+        ),
+        bar(
+            "mrope-transformers",
+            "transformers' get_rope_index / presets.positions.mrope, 4096 tokens with 20 images",
+            ">=",
+            20,
+            mrope_and_transformers,
+        ),
+        bar(
+            "mrope-text", "microseconds of a call: presets.positions.mrope, 128 tokens of text", "<=", 5, mrope_of_text
         ),
         bar("add-32x512x768", added, "<=", 0.95, add, LAYER),
         bar("add-1x131072x512", added, "<=", 0.95, add, (1, *HUGE)),

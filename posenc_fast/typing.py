@@ -24,6 +24,7 @@ __all__ = [
     "LastColumn",
     "LayerType",
     "Layout",
+    "MropeFollowing",
     "Odd",
     "Precision",
     "RotaryLayout",
@@ -53,6 +54,9 @@ ColumnOrder = Literal["interleaved", "concatenated", "interleaved-cos-first", "c
 
 Cycle = Literal["day", "week", "month", "quarter", "year"]
 """A cycle of the calendar, as in `presets.positions.calendar`; weeks begin on Monday."""
+
+MropeFollowing = Literal["side", "largest"]
+"""Where text begins after the grid of an image or video, as in `presets.positions.mrope`."""
 
 Precision = Literal["exact", "float32"]
 """Real numbers, or what frameworks that compute in float32 give."""

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import importlib
+import time
+import types
 from collections.abc import Callable
 
 import bare
 import numpy as np
+import peers
 import timing
 import values
-from timing import Array
+from timing import Array, Ratio
 
 import posenc_fast as pf
 from posenc_fast._encoding.cycles import Cycles
@@ -159,3 +163,39 @@ def calendar_and_pandas(zone: str | None, runs: int) -> Measured:
     expected = formula().copy()
     assert np.abs(sides["calendar"]() - expected).max() < 1e-6
     return compare(samples, "pandas", "calendar", out.size)
+
+
+def mrope_and_transformers(runs: int) -> Measured:
+    """Measure a prompt of 4096 tokens with 20 images of several sizes, as Qwen2-VL counts it."""
+    for package in ("torch", "transformers"):
+        if not peers.found(package):
+            raise Skipped(f"{package} is not installed")
+    torch = peers.one_thread()
+    image, text = 151655, 7
+    grids = np.array([[1, 2 * (8 + i % 5), 2 * (14 + i % 3)] for i in range(20)])
+    between = [[text] * 6 + [image] * (rows * columns // 4) for _, rows, columns in grids.tolist()]
+    tokens = [token for part in between for token in part][:4096]
+    assert len(tokens) <= 4096
+    ids = np.array([tokens + [text] * (4096 - len(tokens))])
+    model = importlib.import_module("transformers.models.qwen2_vl.modeling_qwen2_vl").Qwen2VLModel
+    # the function, without a model's weights
+    counting = types.SimpleNamespace(config=types.SimpleNamespace(vision_config=types.SimpleNamespace()))
+    counting.config.vision_config.spatial_merge_size = 2
+    counting.get_vision_position_ids = types.MethodType(model.get_vision_position_ids, counting)
+    tensors = torch.from_numpy(ids), torch.from_numpy((ids == image).astype(np.int32)), torch.from_numpy(grids)
+    sides: dict[str, Callable[[], Array]] = {
+        "transformers": lambda: model.get_rope_index(counting, *tensors)[0].numpy(),
+        "mrope": lambda: pf.presets.positions.mrope(ids, "qwen2_vl", image_grid_thw=grids)[0],
+    }
+    samples = timing.alternate(sides, runs, time.thread_time)
+    assert (sides["mrope"]() == sides["transformers"]()).all()
+    return compare(samples, "transformers", "mrope", 1)
+
+
+def mrope_of_text(runs: int) -> Measured:
+    """Measure microseconds of a call, in the place of a ratio: 128 tokens of text."""
+    ids = np.arange(128)[np.newaxis]
+    side = "128 tokens of text"
+    samples = timing.alternate({side: lambda: pf.presets.positions.mrope(ids, "qwen2_vl")}, 10 * runs)[side]
+    micro = np.percentile(samples * 1e6, [50, 25, 75])
+    return Measured(Ratio(*micro.tolist()), {side: float(np.median(samples)) * 1e9}, 1)

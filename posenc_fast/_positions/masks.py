@@ -7,17 +7,18 @@ import numpy as np
 from .._numbers import annotations as npt
 from .._numbers.arguments import count_of, real
 
-__all__ = ["mask_coordinates", "mask_positions", "relative_positions"]
+__all__ = ["checked_mask", "mask_coordinates", "mask_positions", "relative_positions"]
 
 
-def _mask(mask: npt.ArrayLike, least: int) -> npt.NDArray[np.bool_]:
+def checked_mask(mask: npt.ArrayLike, least: int, name: str = "mask") -> npt.NDArray[np.bool_]:
+    """Return a mask of at least so many dimensions, or raise an error that names the argument."""
     array = np.asarray(mask)
     if array.dtype.kind not in "biu":
-        raise TypeError(f"mask must be of bool, or of the integers 0 and 1, not of {array.dtype}")
+        raise TypeError(f"{name} must be of bool, or of the integers 0 and 1, not of {array.dtype}")
     if not ((array == 0) | (array == 1)).all():
-        raise ValueError(f"integers in mask must be 0 or 1, not {array!r}")
+        raise ValueError(f"integers in {name} must be 0 or 1, not {array!r}")
     if array.ndim < least:
-        raise ValueError(f"mask has shape {array.shape}, but must have at least {least} dimension(s)")
+        raise ValueError(f"{name} has shape {array.shape}, but must have at least {least} dimension(s)")
     return array.astype(np.bool_)
 
 
@@ -62,7 +63,7 @@ def mask_positions(
     >>> pf.mask_positions([True, True, True, False], padding_idx=1)
     array([2, 3, 4, 1])
     """
-    tokens = _mask(mask, 1)
+    tokens = checked_mask(mask, 1)
     counted = np.cumsum(tokens, axis=-1, dtype=np.int64)
     if start is None:
         return counted * tokens + count_of(1 if padding_idx is None else padding_idx, "padding_idx", 0)
@@ -120,7 +121,7 @@ def mask_coordinates(
     array([[1., 2., 2.],
            [1., 2., 2.]])
     """
-    inside = _mask(mask, 2)
+    inside = checked_mask(mask, 2)
     shift, factor, small = real(offset, "offset"), real(scale, "scale"), real(eps, "eps", positive=True)
     coordinates = np.stack([np.cumsum(inside, axis=axis, dtype=np.float64) for axis in (-2, -1)], axis=-1)
     if not normalize:

@@ -13,8 +13,8 @@ Examples
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,8 @@ import numpy.typing as npt
 from .._numbers.arguments import count_of, real, real_array
 from .._numbers.arrays import Floats
 from .._positions.calendar import calendar
+from .._positions.multimodal import from_tokens
+from ..typing import MropeFollowing
 from ._docstrings import docstring, names_of_parameters
 
 __all__ = [
@@ -146,39 +148,145 @@ def grid(*axes: int | npt.ArrayLike) -> npt.NDArray[Any]:
     return np.stack(np.meshgrid(*coordinates, indexing="ij"), axis=-1).reshape(-1, len(axes))
 
 
-def mrope(parts: Sequence[int | Sequence[int]], *, start: int = 0, time_step: float = 1.0) -> npt.NDArray[Any]:
-    """Text and images of a multimodal language model (Qwen2-VL and after it), as (t, h, w).
+@overload
+def mrope(tokens: Sequence[int | Sequence[int]], *, start: int = ..., time_step: float = ...) -> npt.NDArray[Any]: ...
+
+
+@overload
+def mrope(
+    tokens: npt.ArrayLike,
+    model: str | Mapping[str, Any],
+    *,
+    image_grid_thw: npt.ArrayLike | None = ...,
+    video_grid_thw: npt.ArrayLike | None = ...,
+    second_per_grid: npt.ArrayLike | None = ...,
+    fps: npt.ArrayLike | None = ...,
+    attention_mask: npt.ArrayLike | None = ...,
+    following: MropeFollowing | None = ...,
+    out: npt.NDArray[Any] | None = ...,
+) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]: ...
+
+
+def mrope(
+    tokens: Any,
+    model: str | Mapping[str, Any] | None = None,
+    *,
+    image_grid_thw: npt.ArrayLike | None = None,
+    video_grid_thw: npt.ArrayLike | None = None,
+    second_per_grid: npt.ArrayLike | None = None,
+    fps: npt.ArrayLike | None = None,
+    attention_mask: npt.ArrayLike | None = None,
+    following: MropeFollowing | None = None,
+    out: npt.NDArray[Any] | None = None,
+    start: int = 0,
+    time_step: float = 1.0,
+) -> Any:
+    """Text, images, videos and audio of a multimodal language model (Qwen2-VL and after it), as (t, h, w).
 
     Parameters
     ----------
-    parts : sequence of int and (frames, rows, columns)
-        In the order of the tokens: how many tokens of text, and grids of an image or a video, of merged patches. Text
-        has the same position on all axes; a grid begins there on each, and what follows begins after the largest.
+    tokens : array_like of int, shape (length,) or (batch, length); or a sequence of int and (frames, rows, columns)
+        Token ids, with model. Without, parts in the order of the tokens: how many tokens of text, and grids of an image
+        or a video, of merged patches; text has the same position on all axes, a grid begins there on each, and what
+        follows begins after the largest.
+    model : str or config, optional
+        A model_type, such as "qwen2_5_vl", with the token ids of its published models; or the contents of a
+        config.json, as a mapping or of transformers, with ids and sizes of its own.
+    image_grid_thw, video_grid_thw : array_like of int, shape (n, 3), optional
+        Frames, rows and columns of patches of each image and video, before they are merged, in the order of the tokens.
+    second_per_grid, fps : float or array_like of shape (n,), optional
+        Seconds between two frames of each video's grid; or its frames a second, of which a grid holds two. For models
+        that count time.
+    attention_mask : array_like of bool or of 0 and 1, of the shape of tokens, optional
+        Where there are tokens; the rest is padding.
+    following : {"side", "largest"}, optional
+        Where text begins after a grid: behind its longer side, as in transformers from 5.3 on for all but the omni
+        models; or behind its largest position, as in transformers 4 and in vLLM. They differ only for videos whose
+        frames are not counted one by one. Not given, as in transformers 5.23.
+    out : ndarray of shape (3, batch, length), or (3, length), optional
+        Where to write positions, of the type that they have.
     start : int
-        Position of the first token.
+        Position of the first token; for parts.
     time_step : float
-        Distance of two frames; Qwen2.5-VL has its tokens a second times the seconds of a frame, rounded down.
+        Distance of two frames; Qwen2.5-VL has its tokens a second times the seconds of a frame, rounded down; for parts.
 
     Returns
     -------
-    ndarray of shape (tokens, 3)
-        int64; float64 where time_step is no integer.
+    positions : ndarray of shape (3, batch, length), or (3, length) for one sequence
+        In the type of tokens; float32 for Qwen3-Omni. For parts, of shape (tokens, 3): int64, float64 where time_step
+        is no integer; and that alone.
+    deltas : ndarray of shape (batch, 1), or (1,)
+        Distance from a token's index among those that are not masked to its position, for what is generated: token n
+        of a sequence is at ``n + delta`` on all axes.
 
     Raises
     ------
     TypeError, ValueError
-        When a part is neither a number nor three of them.
+        When an argument does not fit, the type of a model is not known, or tokens and grids do not tell the same; out
+        is as it was then.
+
+    Notes
+    -----
+    Models: Qwen2-VL, Qwen2.5-VL, Qwen3-VL, Qwen3.5, Qwen2.5-Omni, Qwen3-Omni, GLM-4V, GLM-4.6V, GLM-OCR, ERNIE 4.5 VL,
+    PaddleOCR-VL, Keye-VL, Cohere Compass, Cosmos 3. Token types, as processors of transformers make them, are token ids
+    too: with ``{"model_type": .., "image_token_id": 1, "video_token_id": 2}`` as model.
+
+    A video between whose tokens are those of audio is a video with its sound, on a common clock. The rate of time is in
+    a model's config alone (tokens_per_second, position_id_per_seconds), since published models have several.
 
     References
     ----------
-    huggingface/transformers: models/qwen2_vl/modeling_qwen2_vl.py, get_rope_index.
+    huggingface/transformers: get_rope_index of models/qwen2_vl/modeling_qwen2_vl.py and others. Keye: vllm-project/vllm,
+    get_mrope_input_positions of model_executor/models/keye_vl1_5.py.
 
     Examples
     --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.positions.mrope([2, (1, 1, 3), 1]).tolist()
-    [[0, 0, 0], [1, 1, 1], [2, 2, 2], [2, 2, 3], [2, 2, 4], [5, 5, 5]]
+    >>> import numpy as np, posenc_fast as pf
+    >>> ids = np.array([[9, 151652, 151655, 151655, 151655, 151653, 9]])
+    >>> positions, deltas = pf.presets.positions.mrope(ids, "qwen2_vl", image_grid_thw=[[1, 2, 6]])
+    >>> positions[:, 0]
+    array([[0, 1, 2, 2, 2, 5, 6],
+           [0, 1, 2, 2, 2, 5, 6],
+           [0, 1, 2, 3, 4, 5, 6]])
+    >>> deltas
+    array([[0]])
+
+    Parts of one sequence, and cosines and sines at either:
+
+    >>> parts = pf.presets.positions.mrope([2, (1, 1, 3), 2])
+    >>> np.array_equal(parts, positions[:, 0].T)
+    True
+    >>> cos, sin = pf.presets.qwen2_vl().tables(np.moveaxis(positions, 0, -1))
+    >>> cos.shape
+    (1, 7, 64)
     """
+    if model is not None:
+        if start != 0 or time_step != 1:
+            raise ValueError(
+                f"model={model!r} excludes start={start!r} and time_step={time_step!r}, which are for parts"
+            )
+        return from_tokens(
+            tokens, model, image_grid_thw, video_grid_thw, second_per_grid, fps, attention_mask, following, out
+        )
+    of_tokens = {
+        "image_grid_thw": image_grid_thw,
+        "video_grid_thw": video_grid_thw,
+        "second_per_grid": second_per_grid,
+        "fps": fps,
+        "attention_mask": attention_mask,
+        "following": following,
+        "out": out,
+    }
+    for name, value in of_tokens.items():
+        if value is not None:
+            raise ValueError(
+                f"{name} needs model, a model_type or config; without it tokens are parts, grids among them"
+            )
+    return _of_parts(tokens, start, time_step)
+
+
+def _of_parts(parts: Sequence[int | Sequence[int]], start: Any, time_step: Any) -> npt.NDArray[Any]:
+    """Return the positions of a sequence of parts, (tokens, 3)."""
     step = real(time_step, "time_step", positive=True)
     following: Any = count_of(start, "start", -(2**62))
     blocks: list[npt.NDArray[Any]] = []

@@ -1,0 +1,293 @@
+"""Positions of tokens in multimodal models, from token ids and grids: examples to read, other programs' rules, and errors.
+
+`test_mrope_transformers.py` compares them with transformers.
+"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+import posenc_fast as pf
+from posenc_fast._positions.multimodal import FAMILIES, REFUSED
+from posenc_fast.presets import positions
+from support.optional import optional
+
+IMAGE, VIDEO, AUDIO = 151655, 151656, 151646
+# "a photo <image> of a cat", of 2 by 3 tokens
+PHOTO = np.array([5, 6, 151652, *[IMAGE] * 6, 151653, 7, 8])
+TIMED = {"model_type": "qwen2_5_vl", "vision_config": {"tokens_per_second": 2}}
+CLIP = np.array([1, *[VIDEO] * 3, 2])
+
+
+def photos(model="qwen2_vl", **options):
+    return positions.mrope(PHOTO, model, image_grid_thw=[[1, 4, 6]], **options)
+
+
+def test_text_and_an_image_as_one_reads_them():
+    where, deltas = photos()
+    assert where.tolist() == [
+        [0, 1, 2, 3, 3, 3, 3, 3, 3, 6, 7, 8],
+        [0, 1, 2, 3, 3, 3, 4, 4, 4, 6, 7, 8],
+        [0, 1, 2, 3, 4, 5, 3, 4, 5, 6, 7, 8],
+    ]
+    assert (where.dtype, where.shape, deltas.tolist()) == (np.int64, (3, 12), [-3])
+
+
+def test_parts_count_as_their_tokens():
+    where, _ = photos()
+    np.testing.assert_array_equal(positions.mrope([3, (1, 2, 3), 3]), where.T)
+
+
+def test_generated_tokens_go_on_where_the_last_ended():
+    where, deltas = photos()
+    longer, _ = positions.mrope([*PHOTO, 1, 2], "qwen2_vl", image_grid_thw=[[1, 4, 6]])
+    np.testing.assert_array_equal(longer[:, 12:], np.arange(12, 14) + np.tile(deltas, (3, 1)))
+    np.testing.assert_array_equal(longer[:, :12], where)
+
+
+@pytest.mark.parametrize("left", [True, False], ids=["left", "right"])
+def test_padding_has_no_position_of_its_own(left):
+    where, deltas = photos()
+    sides = (3, 0) if left else (0, 3)
+    batch = np.stack([np.pad(PHOTO, sides), np.arange(15)])
+    mask = np.stack([np.pad(np.ones(12, bool), sides), np.ones(15, bool)])
+    both, both_deltas = positions.mrope(batch, "qwen2_vl", image_grid_thw=[[1, 4, 6]], attention_mask=mask)
+    np.testing.assert_array_equal(both[:, 0], np.pad(where, [(0, 0), sides]))
+    np.testing.assert_array_equal(both[:, 1], np.tile(np.arange(15), (3, 1)))
+    assert both_deltas.tolist() == [[deltas[0]], [0]]
+
+
+def test_a_row_of_padding_alone_counts_nothing():
+    where, deltas = positions.mrope([[1, 2], [3, 4]], "qwen2_vl", attention_mask=[[1, 1], [0, 0]])
+    assert where[:, 1].tolist() == [[0, 0]] * 3
+    assert deltas.tolist() == [[0], [0]]
+
+
+def test_images_of_a_batch_are_taken_row_by_row():
+    batch = [[IMAGE, IMAGE, 1], [1, IMAGE, 1]]
+    where, _ = positions.mrope(batch, "qwen2_vl", image_grid_thw=[[1, 2, 4], [1, 2, 2]])
+    assert where[2].tolist() == [[0, 1, 2], [0, 1, 2]]
+    np.testing.assert_array_equal(where[0], [[0, 0, 2], [0, 1, 2]])
+
+
+def test_images_without_text_between_them_follow_one_another():
+    """Keye's frames may do so; transformers takes them for one image."""
+    where, _ = positions.mrope([VIDEO] * 6 + [1], "keye", video_grid_thw=[[3, 2, 4]])
+    assert where.tolist() == [[0, 0, 2, 2, 4, 4, 6], [0, 0, 2, 2, 4, 4, 6], [0, 1, 2, 3, 4, 5, 6]]
+
+
+@pytest.mark.parametrize("model", ["keye", "keye_vl1_5", {"model_type": "KeyeVL1_5"}], ids=str)
+def test_keye_counts_frames_as_images(model):
+    # its frames stand behind a token and their time
+    ids = [1, 2, *[VIDEO] * 4, 2, 9, *[VIDEO] * 4, 3, *[IMAGE] * 2]
+    where, deltas = positions.mrope(ids, model, video_grid_thw=[[2, 4, 4]], image_grid_thw=[[1, 2, 4]])
+    starts = [0, 1, *[2] * 4, 4, 5, *[6] * 4, 8, 9, 9]
+    assert where[0].tolist() == starts
+    assert (where[1] - starts).tolist() == [0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 1, 1, 0, 0, 0]
+    assert (where[2] - starts).tolist() == [0, 0, 0, 1, 0, 1, 0, 0, 0, 1, 0, 1, 0, 0, 1]
+    assert deltas.tolist() == [where.max() + 1 - len(ids)]
+
+
+def test_text_behind_a_long_video_begins_at_its_side_or_behind_its_last_frame():
+    """As in transformers from 5.3 on, and as in transformers 4 and vLLM."""
+    side, deltas = positions.mrope(CLIP, "qwen2_vl", video_grid_thw=[[3, 2, 2]])
+    assert side[0].tolist() == [0, 1, 2, 3, 2]
+    assert deltas.tolist() == [-1]
+    largest, deltas = positions.mrope(CLIP, "qwen2_vl", video_grid_thw=[[3, 2, 2]], following="largest")
+    assert largest[0].tolist() == [0, 1, 2, 3, 4]
+    assert deltas.tolist() == [0]
+    np.testing.assert_array_equal(positions.mrope([1, (3, 1, 1), 1]), largest.T)
+
+
+@pytest.mark.parametrize(
+    "timing", [{"second_per_grid": [0.8]}, {"second_per_grid": 0.8}, {"fps": 2.5}, {"fps": [2.5]}], ids=str
+)
+def test_frames_lie_at_their_times(timing):
+    where, _ = positions.mrope(CLIP, TIMED, video_grid_thw=[[3, 2, 2]], **timing)
+    # 1.6 and 3.2 of half a second, rounded down
+    assert where[0].tolist() == [0, 1, 2, 4, 2]
+    assert where[1:].tolist() == [[0, 1, 1, 1, 2]] * 2
+
+
+def test_frames_without_a_time_are_a_second_apart():
+    assert positions.mrope(CLIP, TIMED, video_grid_thw=[[3, 2, 2]])[0][0].tolist() == [0, 1, 3, 5, 2]
+
+
+@pytest.mark.parametrize(("model", "same"), [("qwen2_5_omni", 0), ("qwen3_omni_moe", 1)])
+def test_a_video_with_its_sound_has_one_clock(model, same):
+    config = {"model_type": model, "thinker_config": {"position_id_per_seconds": 4}}
+    ids = [1, 151652, 151647, VIDEO, AUDIO, AUDIO, VIDEO, AUDIO, 151648, 151653, 1]
+    where, deltas = positions.mrope(ids, config, video_grid_thw=[[2, 2, 2]], second_per_grid=0.5)
+    # two marks have one position in the first, and two in the second
+    begin = 2 + same
+    end = begin + 3
+    expected = [0, 1, 1 + same, begin, begin, begin + 1, begin + 2, begin + 2, end, end + same, end + same + 1]
+    assert where[0].tolist() == expected
+    assert where.dtype == (np.float32 if model == "qwen3_omni_moe" else np.int64)
+    assert deltas.dtype == where.dtype
+    assert deltas.tolist() == [end + same + 2 - len(ids)]
+
+
+def test_a_config_has_ids_and_sizes_of_its_own():
+    config = {
+        "model_type": "qwen3_vl",
+        "image_token_id": 1,
+        "video_token_id": 2,
+        "vision_config": {"spatial_merge_size": 1},
+    }
+    # the types of tokens that transformers' processors make
+    types = np.array([0, 1, 1, 0], np.int32)
+    where, _ = positions.mrope(types, config, image_grid_thw=[[1, 1, 2]])
+    assert where.tolist() == [[0, 1, 1, 3], [0, 1, 1, 3], [0, 1, 2, 3]]
+    assert where.dtype == np.int32
+
+
+def test_frames_of_glm_are_images_between_its_marks():
+    ids = [151343, 1, 151341, 151343, 5, 151343, 151342, 1]
+    where, _ = positions.mrope(ids, "glm4v", image_grid_thw=[[1, 2, 2]], video_grid_thw=[[2, 2, 2]])
+    assert where.tolist() == [list(range(8))] * 3
+    with pytest.raises(ValueError, match="more images than image_grid_thw has"):
+        positions.mrope(ids, "glm4v", video_grid_thw=[[3, 2, 2]])
+
+
+def test_out_is_the_result():
+    out = np.full((3, 12), -1)
+    where, _ = photos(out=out)
+    assert where is out
+    np.testing.assert_array_equal(out, photos()[0])
+    # a part of a buffer of a server
+    buffer = np.full((3, 20), -1)
+    photos(out=buffer[:, :12])
+    np.testing.assert_array_equal(buffer[:, :12], out)
+    assert (buffer[:, 12:] == -1).all()
+
+
+def test_tensors_of_torch_are_read():
+    torch = optional("torch")
+    where, _ = positions.mrope(
+        torch.from_numpy(PHOTO),
+        "qwen2_vl",
+        image_grid_thw=torch.tensor([[1, 4, 6]]),
+        attention_mask=torch.ones(12).bool(),
+    )
+    np.testing.assert_array_equal(where, photos()[0])
+
+
+def test_the_models_own_rotary_takes_them():
+    where, _ = photos()
+    cos, sin = pf.presets.qwen2_vl().tables(np.moveaxis(where, 0, -1))
+    np.testing.assert_array_equal(cos[:3], pf.Rotary(128, base=1e6).tables(3)[0])
+    assert sin.shape == (12, 64)
+
+
+@pytest.mark.parametrize("shape", [(0,), (2, 0), (0, 3)], ids=str)
+@pytest.mark.parametrize("masked", [False, True], ids=["", "masked"])
+def test_no_tokens(shape, masked):
+    ids = np.zeros(shape, np.int64)
+    where, deltas = positions.mrope(ids, "qwen2_vl", attention_mask=ids if masked else None)
+    assert where.shape == (3, *shape)
+    assert deltas.shape == (*shape[:-1], 1)
+    assert not deltas.any()
+
+
+@pytest.mark.parametrize("model", sorted(FAMILIES))
+def test_every_model_counts_text(model):
+    where, deltas = positions.mrope(np.arange(5), model)
+    assert where.tolist() == [[0, 1, 2, 3, 4]] * 3
+    assert deltas.tolist() == [0]
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: positions.mrope(PHOTO, "qwen2_lv"), "'qwen2_lv', but must be one of .*; is 'qwen2_vl' meant?"),
+        (lambda: positions.mrope(PHOTO, {}), "model has the type None"),
+        (lambda: positions.mrope(PHOTO, 3), "model must be a model_type or a config, not int"),
+        *(
+            (lambda name=name: positions.mrope(PHOTO, name), f"model '{name}' is not counted here: {reason}")
+            for name, reason in REFUSED.items()
+        ),
+        (lambda: positions.mrope(PHOTO, "qwen2_vl"), "more images than image_grid_thw has grids of"),
+        (lambda: photos(video_grid_thw=[[1, 2, 2]]), "video_grid_thw has more grids than tokens have videos"),
+        (
+            lambda: positions.mrope(PHOTO, "qwen2_vl", image_grid_thw=[[1, 4, 6], [1, 2, 2]]),
+            "image_grid_thw has more grids than tokens have images",
+        ),
+        (
+            lambda: positions.mrope(PHOTO, "qwen2_vl", image_grid_thw=[[1, 4, 8]]),
+            "a run of 6 tokens of images, .* the last has 8 tokens, of which 6 are there",
+        ),
+        (lambda: positions.mrope(PHOTO, "qwen2_vl", image_grid_thw=[1, 4, 6]), r"image_grid_thw has shape \(3,\)"),
+        (
+            lambda: positions.mrope(PHOTO, "qwen2_vl", image_grid_thw=[[1, 4, 1]]),
+            r"has \[1, 4, 1\], but must have at least \[1, 2, 2\]",
+        ),
+        (
+            lambda: positions.mrope(PHOTO, "qwen2_vl", image_grid_thw=[[1.0, 4, 6]]),
+            "image_grid_thw must be of integers",
+        ),
+        (
+            lambda: positions.mrope(PHOTO / 2, "qwen2_vl"),
+            "tokens must be int32 or int64, the ids of tokens, not float64",
+        ),
+        (lambda: positions.mrope(PHOTO[None, None], "qwen2_vl"), r"tokens has shape \(1, 1, 12\)"),
+        (lambda: photos(attention_mask=np.ones(11)), "attention_mask must be of bool"),
+        (lambda: photos(attention_mask=np.ones(11, bool)), r"attention_mask has shape \(11,\)"),
+        (lambda: photos(attention_mask=np.full(12, 2)), "no integers but 0 and 1"),
+        (lambda: photos(following="last"), "following must be one of 'side', 'largest', not 'last'"),
+        (lambda: photos(start=3), "excludes start=3"),
+        (lambda: positions.mrope([3], image_grid_thw=[[1, 2, 2]]), "image_grid_thw needs model"),
+        (
+            lambda: positions.mrope(CLIP, "qwen2_5_vl", video_grid_thw=[[3, 2, 2]]),
+            "a rate that its type does not tell: give its config",
+        ),
+        (
+            lambda: positions.mrope(CLIP, TIMED, video_grid_thw=[[3, 2, 2]], fps=1, second_per_grid=1),
+            "second_per_grid excludes fps=1",
+        ),
+        (lambda: positions.mrope(CLIP, TIMED, video_grid_thw=[[3, 2, 2]], fps=0), "fps must be positive"),
+        (
+            lambda: positions.mrope(CLIP, TIMED, video_grid_thw=[[3, 2, 2]], second_per_grid=[1, 2]),
+            r"second_per_grid has shape \(2,\), but must be a number, or one for each of 1 videos",
+        ),
+        (
+            lambda: positions.mrope([1, 2, *CLIP], "qwen2_5_omni", video_grid_thw=[[3, 2, 2]]),
+            "video_grid_thw needs second_per_grid, or fps",
+        ),
+        (
+            lambda: positions.mrope([IMAGE, 1], "qwen2_5_omni", image_grid_thw=[[1, 2, 2]]),
+            "without its marks",
+        ),
+        (
+            lambda: positions.mrope([1, IMAGE, 2, AUDIO, 1], "qwen2_5_omni", image_grid_thw=[[1, 2, 2]]),
+            "tokens 2 to 2 lie between two images, videos or audios, but these have 2 marks there",
+        ),
+        (
+            lambda: positions.mrope([1, IMAGE, AUDIO, 1], "qwen2_5_omni", image_grid_thw=[[1, 2, 2]]),
+            "an image beside audio",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_refused(call, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        call()
+
+
+def test_nothing_is_written_before_an_error():
+    out = np.full((3, 12), -1)
+    with pytest.raises(ValueError, match="does not end where"):
+        positions.mrope(PHOTO, "qwen2_vl", image_grid_thw=[[1, 4, 8]], out=out)
+    with pytest.raises(ValueError, match=re.escape("out has shape (3, 12), but must have (3, 1, 12)")):
+        positions.mrope(PHOTO[None], "qwen2_vl", image_grid_thw=[[1, 4, 6]], out=out)
+    assert (out == -1).all()
+
+
+@pytest.mark.parametrize("words", [("qwen2-vl",), ("multimodal",), ("mrope",)], ids=" ".join)
+def test_search_leads_to_it(words):
+    names = pf.presets.search(*words)
+    assert "qwen2_vl" in names
+    assert "positions.mrope" in pf.presets.table()
+    assert "positions.mrope" in (pf.presets.get("qwen2_vl").__doc__ or "")
