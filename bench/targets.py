@@ -22,7 +22,7 @@ import peers
 import tables
 import timing
 from measures import Measured, Skipped
-from measures.calls import encode_blocks, first_use, fixed_cost, importing, linear, table_blocks
+from measures.calls import c_call, encode_blocks, first_use, fixed_cost, importing, linear, table_blocks
 from measures.positions import (
     calendar_and_pandas,
     calendar_and_periods,
@@ -185,6 +185,7 @@ def other_targets(most: int) -> list[Target]:
         ),
         bar("rotary-token", "microseconds of a call: one token, 32 heads of 128", "<=", 5, rotary_token),
         *rotary_cells(),
+        bar("c-call", "microseconds of a call from C: encode of one position, width 2", "<=", 0.2, c_call),
         bar("timestep-320", "encode of one timestep, new array / NumPy, ready frequencies", "<=", 0.75, one_timestep),
         bar("linear-table", "table, " + grows, "<=", 2, linear, table_blocks, most),
         bar("linear-encode", "encode, " + grows, "<=", 2, linear, encode_blocks, most),

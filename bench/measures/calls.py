@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
 import os
+import shutil
 import subprocess
 import sys
+import sysconfig
+import tempfile
 from collections.abc import Callable, Mapping
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +22,7 @@ from timing import Array, Ratio, Times
 
 import posenc_fast as pf
 
-from . import Measured, compare
+from . import Measured, Skipped, compare
 
 # the time of its own thread: what other programs, and other guests of the host, take is not in it
 FRESH = """
@@ -74,6 +79,32 @@ def fixed_cost(runs: int) -> Measured:
     times = timing.alternate(sides, 10 * runs)
     values.check_rows(encoding.encode(5.0), encoding, np.array(5.0))
     return compare(times, "encode(5.0)", "np.sin of two values", 1)
+
+
+def c_call(runs: int) -> Measured:
+    """Measure microseconds of a call of the C interface that has next to nothing to compute, in the place of a ratio."""
+    headers, calls = sysconfig.get_path("include"), 1000
+    if not pf.isa_levels() or shutil.which("cc") is None or not Path(headers, "Python.h").is_file():
+        raise Skipped("needs the kernel, cc and Python.h")
+    from posenc_fast import _kernel
+
+    with tempfile.TemporaryDirectory() as directory:
+        file = Path(directory) / "calls.so"
+        include = [f"-I{pf.get_include()}", f"-I{headers}"]
+        source = Path(__file__).parents[1] / "calls.c"
+        subprocess.run(["cc", "-O2", "-shared", "-fPIC", *include, str(source), "-o", str(file)], check=True)
+        library = ctypes.CDLL(str(file))
+    pointer_of = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer_of.restype, pointer_of.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    capsule = pf.sinusoidal(2).__posenc_encoding__()
+    library.posenc_calls.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_ssize_t]
+    api = pointer_of(_kernel._C_API, b"posenc_fast._kernel._C_API")
+    arguments = api, pointer_of(capsule, b"posenc_fast_encoding"), calls
+    assert library.posenc_calls(*arguments) == 0
+    name = f"{calls} calls from C"
+    times = timing.alternate({name: lambda: library.posenc_calls(*arguments)}, 10 * runs)[name]
+    micro = np.percentile(times / calls * 1e6, [50, 25, 75])
+    return Measured(Ratio(*micro.tolist()), {name: float(np.median(times)) * 1e9}, 1)
 
 
 def in_blocks(write: Callable[[Array, int], Any], block: Array, rows: int) -> None:

@@ -459,17 +459,21 @@ def one_c_call(data):
     encoding, name = draw(encodings()), draw(names)
     dtype, function = DTYPES[name], draw(st.sampled_from(["table", "encode", "encode_int64", "add"]))
     size, width = dtype.itemsize, encoding.d_model * dtype.itemsize
+    wrong = draw(st.sampled_from(["nothing", "nothing", "nothing", "rows", "stride", "place", "scratch"]))
     # beyond the address space, or within the arena
-    rows = draw(st.integers(-1, 9) | st.sampled_from([2**62, 2**63 - 1]))
-    stride = draw(st.integers(-2, 6).map(lambda k: width + k * size) | st.sampled_from([0, 1, width + 1, 2**62]))
+    rows = draw(st.sampled_from([-1, 2**62, 2**63 - 1]) if wrong == "rows" else st.integers(0, 9))
+    if wrong == "stride":
+        stride = draw(st.sampled_from([0, 1, width - size, width + 1, 2**62]))
+    else:
+        stride = width + size * draw(st.integers(0, 6))
     stride *= -1 if stride == 2**62 else draw(st.sampled_from([1, -1]))
-    assume(rows > 9 or abs(stride) == 2**62 or 0 <= abs(rows * stride) + width < 1 << 16)
+    assume(rows > 9 or abs(stride) == 2**62 or abs(rows * stride) + width < 1 << 16)
     handle, c = c_interface.encoding_of(encoding), c_interface.api()
     needed = c.scratch(handle.pointer)
-    scratch = np.empty(max(needed - draw(st.sampled_from([0, 0, 0, 1, needed])), 0), np.uint8)
+    scratch = np.empty(needed - (draw(st.integers(1, needed)) if wrong == "scratch" else 0), np.uint8)
     kind, start = c_interface.TYPES.index(name), draw(st.integers(-(2**63), 2**63 - 1) | st.integers(-99, 99))
     OUT.bytes[:] = guarded.PATTERN
-    place = (1 << 17) + draw(st.sampled_from([0, 0, 0, 1, 2, 4, 8]))
+    place = (1 << 17) + (draw(st.integers(1, 7)) if wrong == "place" else size * draw(st.integers(0, 9)))
     to = c_interface.address(OUT.bytes) + place
     memory = c_interface.address(scratch), len(scratch)
     count = min(max(rows, 0), 9)
@@ -482,7 +486,7 @@ def one_c_call(data):
         )
     else:
         integers = function == "encode_int64"
-        numbers = st.integers(-(2**63), 2**63 - 1) if integers else st.floats() | st.sampled_from(SPECIAL)
+        numbers = st.integers(-(2**63), 2**63 - 1) if integers else st.floats(-1e9, 1e9) | st.sampled_from(SPECIAL)
         positions = np.array(
             draw(st.lists(numbers, min_size=count, max_size=count)), np.int64 if integers else np.float64
         )
