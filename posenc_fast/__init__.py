@@ -94,7 +94,7 @@ __all__ = [
 ]
 
 # of optional packages
-SUBMODULES = ("dask", "numba", "plot", "polars", "sklearn", "torch", "transformers")
+SUBMODULES = ("dask", "jax", "numba", "plot", "polars", "sklearn", "torch", "transformers")
 # where names are that are imported when they are used: most programs use few, and together they take longer than the rest
 _LATE = {
     "Finding": "_check.report",

@@ -30,7 +30,7 @@ def as_array(value: Any, name: str, *, keep_type: bool = False) -> npt.NDArray[A
             if package_of(value) != "jax":
                 raise
             raise TypeError(
-                f"{name} has no values yet, as jax traces it; jax.pure_callback calls a function of arrays with them"
+                f"{name} has no values yet, as jax traces it; the functions of posenc_fast.jax work under jit"
             ) from error
     if value.requires_grad:
         raise ValueError(f"{name} requires gradients, which would end here; give {name}.detach()")

@@ -618,6 +618,7 @@ def test_a_schedule_says_what_has_rows():
         ("dask", "dask", r"pip install 'dask\[array\]'"),
         ("sklearn", "sklearn", "pip install scikit-learn"),
         ("polars", "polars", "pip install polars"),
+        ("jax", "jax", "pip install jax"),
     ],
 )
 def test_optional_modules_without_an_import(module, package, words):

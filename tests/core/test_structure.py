@@ -27,7 +27,7 @@ LEVELS = (
     ("presets",),
     ("_identify",),
     ("_check",),
-    ("torch", "dask", "numba", "polars", "sklearn", "plot"),
+    ("torch", "dask", "jax", "numba", "polars", "sklearn", "plot"),
     ("transformers",),
     ("_selfcheck",),
     ("_cli",),

@@ -236,7 +236,7 @@ def test_every_model_counts_text(model):
         (lambda: positions.mrope(PHOTO[None, None], "qwen2_vl"), r"tokens has shape \(1, 1, 12\)"),
         (lambda: photos(attention_mask=np.ones(11)), "attention_mask must be of bool"),
         (lambda: photos(attention_mask=np.ones(11, bool)), r"attention_mask has shape \(11,\)"),
-        (lambda: photos(attention_mask=np.full(12, 2)), "no integers but 0 and 1"),
+        (lambda: photos(attention_mask=np.full(12, 2)), "integers in attention_mask must be 0 or 1"),
         (lambda: photos(following="last"), "following must be one of 'side', 'largest', not 'last'"),
         (lambda: photos(start=3), "excludes start=3"),
         (lambda: positions.mrope([3], image_grid_thw=[[1, 2, 2]]), "image_grid_thw needs model"),

@@ -1,0 +1,590 @@
+"""Encodings in jax: functions that work under ``jit`` and ``vmap``, and have derivatives of any order.
+
+What is static, a length, a start or positions of NumPy, is computed where jax traces; arrays of jax go to the host when the
+compiled program runs, by `jax.pure_callback`, and have the same bits as NumPy's calls. Needs jax: ``pip install jax``.
+
+Examples
+--------
+>>> import jax, jax.numpy as jnp, posenc_fast as pf, posenc_fast.jax as pfj
+>>> encoding = pf.sinusoidal(64)
+>>> rows = jax.jit(lambda positions: pfj.encode(encoding, positions))(jnp.arange(10))
+>>> bool((rows == encoding.table(10)).all())
+True
+"""
+
+# where jax is not installed, pyright takes this module for it
+# pyright: reportAttributeAccessIssue=false
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ._encoding.derivatives import derivative_of
+from ._encoding.value import Encoding
+from ._numbers.arguments import check_precision, count_of, progression, real
+from ._numbers.arrays import Array
+from ._numbers.formats import FLOAT64, float_type, kind_of, wanted_type
+from ._rotary.value import Rotary
+from .typing import Precision
+
+try:
+    import jax
+    import jax.numpy as jnp
+    from jax.custom_derivatives import SymbolicZero
+except ImportError as error:
+    raise ImportError("posenc_fast.jax needs jax: pip install jax") from error
+
+__all__ = ["add_to", "encode", "rotate", "table"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+def table(
+    encoding: Encoding,
+    length: int,
+    *,
+    start: Any = 0,
+    step: float = 1,
+    dtype: npt.DTypeLike | None = None,
+    precision: Precision = "exact",
+) -> Any:
+    """Return the rows of the positions ``start + i * step``: `Encoding.table` as an array of jax.
+
+    Parameters
+    ----------
+    encoding : Encoding
+        Of one axis.
+    length, step, dtype, precision
+        As in `Encoding.table`.
+    start : float, or jax.Array of an integer
+        First position. A number makes the table a constant of the program that is traced.
+
+    Returns
+    -------
+    jax.Array of shape (length, d_model)
+
+    Raises
+    ------
+    TypeError, ValueError
+        When an argument does not fit.
+
+    Examples
+    --------
+    >>> import jax, posenc_fast as pf, posenc_fast.jax as pfj
+    >>> next_rows = jax.jit(lambda start: pfj.table(pf.sinusoidal(64), 3, start=start))
+    >>> bool((next_rows(100) == pf.sinusoidal(64).table(3, start=100)).all())
+    True
+    """
+    _check(encoding, Encoding, "encoding")
+    result_type = _wanted(dtype)
+    if not isinstance(start, jax.Array):
+        return jnp.asarray(encoding.table(length, start=start, step=step, dtype=result_type, precision=precision))
+    encoding._one_axis("table")
+    check_precision(precision)
+    rows = count_of(length, "length", 0)
+    progression(0, step, rows)
+    return _call(_Table(encoding, rows, step, result_type, precision), _start_of(start))
+
+
+def encode(
+    encoding: Encoding, positions: Any, *, dtype: npt.DTypeLike | None = None, precision: Precision = "exact"
+) -> Any:
+    """Return the rows of any positions: `Encoding.encode` as an array of jax.
+
+    Parameters
+    ----------
+    encoding : Encoding
+        Of any number A of axes.
+    positions : jax.Array of shape (...), or (..., A) for several axes; or what `Encoding.encode` takes
+        Arrays of jax are taken as the numbers that they hold. All others are static, and exact also where jax has
+        numbers of 32 bits alone.
+    dtype, precision
+        As in `Encoding.encode`.
+
+    Returns
+    -------
+    jax.Array of shape (..., d_model)
+
+    Raises
+    ------
+    TypeError, ValueError
+        When an argument does not fit.
+
+    Examples
+    --------
+    >>> import jax, jax.numpy as jnp, posenc_fast as pf, posenc_fast.jax as pfj
+    >>> wave = pf.Encoding([2.0])
+    >>> slope = jax.grad(lambda t: pfj.encode(wave, t)[0])(0.0)
+    >>> float(slope)
+    2.0
+    """
+    _check(encoding, Encoding, "encoding")
+    result_type = _wanted(dtype)
+    if not isinstance(positions, jax.Array):
+        return jnp.asarray(encoding.encode(positions, dtype=result_type, precision=precision))
+    check_precision(precision)
+    _check_positions(positions, encoding.ndim)
+    return _call(_Rows(encoding, result_type, precision), positions)
+
+
+def add_to(
+    encoding: Encoding,
+    x: Any,
+    *,
+    start: Any = 0,
+    positions: Any = None,
+    x_scale: float = 1.0,
+    precision: Precision = "exact",
+) -> Any:
+    """Return ``x_scale * x + encoding``, rounded once: `Encoding.add_to` for arrays of jax.
+
+    Parameters
+    ----------
+    encoding : Encoding
+        What to add.
+    x : jax.Array of shape (..., L, d_model)
+        float64, float32, float16 or bfloat16.
+    start : float, or jax.Array of an integer
+        Position of the first row.
+    positions : optional
+        Instead of start, of shape (L,) or (..., L), with several axes one more; arrays of jax or static, as in `encode`.
+    x_scale, precision
+        As in `Encoding.add_to`.
+
+    Returns
+    -------
+    jax.Array of the shape and type of x
+
+    Raises
+    ------
+    TypeError, ValueError
+        When an argument does not fit.
+
+    Examples
+    --------
+    >>> import jax, jax.numpy as jnp, posenc_fast as pf, posenc_fast.jax as pfj
+    >>> embed = jax.jit(lambda x: pfj.add_to(pf.sinusoidal(4), x, x_scale=2.0))
+    >>> embed(jnp.ones((1, 4))).tolist()
+    [[2.0, 3.0, 2.0, 3.0]]
+    """
+    _check(encoding, Encoding, "encoding")
+    check_precision(precision)
+    x = _checked_x(x, encoding.d_model, "d_model")
+    if positions is None:
+        encoding._one_axis("add_to without positions")
+    places, where = _places(x.shape[:-2], x.shape[-2], encoding.ndim, start, positions, partly=False)
+    return _call(_Sum(encoding, real(x_scale, "x_scale"), precision, x.ndim, places), x, *where)
+
+
+def rotate(
+    rotary: Rotary,
+    x: Any,
+    *,
+    start: Any = 0,
+    positions: Any = None,
+    seq_axis: int = -2,
+    inverse: bool = False,
+    precision: Precision = "exact",
+) -> Any:
+    """Return queries or keys turned by the angles of their positions: `Rotary.apply` for arrays of jax.
+
+    Parameters
+    ----------
+    rotary : Rotary
+        How to turn.
+    x : jax.Array of shape (..., head_dim)
+        float64, float32, float16 or bfloat16.
+    start : float, or jax.Array of an integer
+        Position of the first token, such as a counter in a loop that is compiled.
+    positions : optional
+        Instead of start, of shape (length,), or (batch, length), with sections one more axis; arrays of jax or static, as
+        in `encode`.
+    seq_axis, inverse, precision
+        As in `Rotary.apply`.
+
+    Returns
+    -------
+    jax.Array of the shape and type of x
+
+    Raises
+    ------
+    TypeError, ValueError
+        When an argument does not fit.
+
+    Notes
+    -----
+    The gradient is turned back, by cosines and sines that are rounded once, in arithmetic of jax's own.
+
+    Examples
+    --------
+    >>> import jax, jax.numpy as jnp, posenc_fast as pf, posenc_fast.jax as pfj
+    >>> turn = jax.jit(lambda x, start: pfj.rotate(pf.Rotary(64), x, start=start))
+    >>> turn(jnp.ones((1, 8, 1, 64)), 100).shape
+    (1, 8, 1, 64)
+    """
+    _check(rotary, Rotary, "rotary")
+    check_precision(precision)
+    if not isinstance(inverse, bool):
+        raise TypeError(f"inverse must be True or False, not {inverse!r}")
+    x = _checked_x(x, rotary.head_dim, "head_dim")
+    axis = count_of(seq_axis, "seq_axis", -x.ndim)
+    if axis >= x.ndim - 1 or axis == -1:
+        raise ValueError(f"seq_axis={axis} must be one of the axes of x, which has shape {x.shape}, but the last")
+    axis = axis - x.ndim if axis >= 0 else axis
+    others = x.shape[:axis] + x.shape[x.ndim + axis + 1 : -1]
+    places, where = _places(others, x.shape[axis], rotary.ndim, start, positions, partly=True)
+    return _call(_Rotation(rotary, axis, inverse, precision, x.ndim, places), x, *where)
+
+
+# ---- arguments --------------------------------------------------------------------------------------------------------
+
+
+def _check(value: Any, cls: type, name: str) -> None:
+    if not isinstance(value, cls):
+        raise TypeError(f"{name} must be of type posenc_fast.{cls.__name__}, not {type(value).__name__}")
+
+
+def _wanted(dtype: Any) -> np.dtype[Any]:
+    result_type = wanted_type(dtype)
+    if result_type == FLOAT64.stored and not jax.config.jax_enable_x64:
+        raise ValueError(
+            'dtype is float64, which jax has after jax.config.update("jax_enable_x64", True) alone; give float32, or '
+            "switch it on"
+        )
+    return result_type
+
+
+def _checked_x(x: Any, width: int, columns: str) -> Any:
+    x = jnp.asarray(x)
+    float_type(np.dtype(x.dtype), "x")
+    if x.ndim < 2 or x.shape[-1] != width:
+        raise ValueError(f"x has shape {x.shape}, but must have (.., length, {width}), the {columns} last")
+    return x
+
+
+def _check_positions(positions: Any, axes: int) -> None:
+    kind = np.dtype(positions.dtype)
+    if kind.kind not in "iu" and kind_of(kind) is None:
+        raise TypeError(f"positions must be integers or real numbers, not {kind}")
+    if axes > 1 and positions.shape[-1:] != (axes,):
+        raise ValueError(f"positions has shape {positions.shape}, but must have (.., {axes}): a number for each axis")
+
+
+def _start_of(start: Any) -> Any:
+    if start.shape != () or np.dtype(start.dtype).kind not in "iu":
+        raise TypeError(
+            f"start must be one number, or an integer that jax traces, not {start.dtype}[{', '.join(map(str, start.shape))}]; "
+            "give positions=start + jnp.arange(length)"
+        )
+    return start
+
+
+@dataclasses.dataclass(frozen=True)
+class _Places:
+    """Where the rows of x are: from a start on, or at positions of some axes; static ones are part of it."""
+
+    is_start: bool
+    ndim: int = 0
+    start: Any = None
+    array: tuple[str, tuple[int, ...], bytes] | None = None
+
+    def of(self, *traced: Any) -> Array | int | float:
+        """Return the start or the positions: what jax has traced, or what is static."""
+        if traced:
+            return np.asarray(traced[0])
+        if self.array is None:
+            return self.start  # type: ignore[no-any-return]
+        dtype, shape, memory = self.array
+        return np.frombuffer(memory, dtype).reshape(shape)
+
+
+def _places(
+    lead: tuple[int, ...], length: int, axes: int, start: Any, positions: Any, *, partly: bool
+) -> tuple[_Places, tuple[Any, ...]]:
+    """Return where tokens are, and as much of it as jax has to trace.
+
+    lead: axes of x that positions may have before that of the tokens; partly: whether the first of these are enough.
+    """
+    if positions is None:
+        if isinstance(start, jax.Array):
+            return _Places(True), (_start_of(start),)
+        progression(start, 1, length)
+        return _Places(True, start=start), ()
+    if isinstance(start, jax.Array) or start != 0:
+        raise ValueError(f"positions excludes start={start!r}; leave one side out")
+    traced = isinstance(positions, jax.Array)
+    if traced:
+        _check_positions(positions, axes)
+    else:
+        positions = np.asarray(positions)
+    behind = (axes,) if axes > 1 else ()
+    groups = positions.ndim - 1 - len(behind)
+    fits = groups >= 0 and positions.shape == (*lead[:groups], length, *behind)
+    if not fits or not (partly or groups in (0, len(lead))):
+        raise ValueError(
+            f"positions has shape {positions.shape}, but must have {(length, *behind)} or {(*lead, length, *behind)}"
+        )
+    if traced:
+        return _Places(False, positions.ndim), (positions,)
+    return _Places(False, positions.ndim, array=(positions.dtype.str, positions.shape, positions.tobytes())), ()
+
+
+# ---- calls: equal by what they compute, so that jax compiles each once ------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class _Rows:
+    """Rows of an encoding."""
+
+    encoding: Encoding
+    dtype: np.dtype[Any]
+    precision: Precision
+
+    def __call__(self, positions: Any) -> Array:
+        return self.encoding.encode(np.asarray(positions), dtype=self.dtype, precision=self.precision)
+
+    def result(self, positions: Any) -> Any:
+        """Return the shape and type of the result."""
+        shape = positions.shape if self.encoding.ndim == 1 else positions.shape[:-1]
+        return jax.ShapeDtypeStruct((*shape, self.encoding.d_model), self.dtype)
+
+    def tangent(self, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> Any:
+        """Return the tangent of the result: slopes, which are encodings, times that of the positions."""
+        (positions,), (direction,) = primals, tangents
+        if _is_zero(direction):
+            return _zeros(self.result(positions))
+        wide = np.dtype(jnp.promote_types(_wide(self.dtype), positions.dtype))
+        along = (direction[..., None] if self.encoding.ndim == 1 else direction).astype(wide)
+        slopes = (
+            _call(_Rows(derivative_of(self.encoding, axis), wide, self.precision), positions)
+            for axis in range(self.encoding.ndim)
+        )
+        return sum(slope * along[..., axis, None] for axis, slope in enumerate(slopes)).astype(self.dtype)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Table:
+    """Rows of consecutive positions, from an integer on."""
+
+    encoding: Encoding
+    length: int
+    step: float
+    dtype: np.dtype[Any]
+    precision: Precision
+
+    def __call__(self, start: Any) -> Array:
+        starts = np.asarray(start)
+        rows = np.empty((*starts.shape, self.length, self.encoding.d_model), self.dtype)
+        for place in np.ndindex(starts.shape):
+            first = int(starts[place])
+            self.encoding.table(self.length, start=first, step=self.step, precision=self.precision, out=rows[place])
+        return rows
+
+    def result(self, start: Any) -> Any:
+        """Return the shape and type of the result."""
+        return jax.ShapeDtypeStruct((self.length, self.encoding.d_model), self.dtype)
+
+    def tangent(self, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> Any:
+        """Return the tangent of the result: none goes through integers."""
+        return _zeros(self.result(*primals))
+
+
+@dataclasses.dataclass(frozen=True)
+class _Angles:
+    """Cosines and sines of a Rotary or of its inverse, side by side, for tokens in some places."""
+
+    rotary: Rotary
+    inverse: bool
+    length: int
+    places: _Places
+    dtype: np.dtype[Any]
+    precision: Precision
+
+    def __call__(self, *where: Any) -> Array:
+        places = self.places.of(*where)
+        if self.places.is_start and where:
+            rows = np.empty((*np.shape(places), self.length, self.rotary.rotary_dim), self.dtype)
+            for place in np.ndindex(np.shape(places)):
+                rows[place] = self._rows(self.length, start=int(np.asarray(places)[place]))
+            return rows
+        return self._rows(self.length, start=places) if self.places.is_start else self._rows(places)
+
+    def _rows(self, places: Any, **start: Any) -> Array:
+        cos, sin = self.rotary.tables(places, dtype=np.float64, precision=self.precision, **start)
+        if self.inverse:
+            squares = cos * cos + sin * sin
+            cos, sin = cos / squares, -sin / squares
+        return np.concatenate([cos, sin], -1).astype(self.dtype)
+
+    def result(self, *where: Any) -> Any:
+        """Return the shape and type of the result."""
+        lead = (self.length,)
+        if where and not self.places.is_start:
+            lead = where[0].shape if self.rotary.ndim == 1 else where[0].shape[:-1]
+        return jax.ShapeDtypeStruct((*lead, self.rotary.rotary_dim), self.dtype)
+
+    def tangent(self, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> Any:
+        """Return the tangent of the result."""
+        if _is_zero(tangents[0]):
+            return _zeros(self.result(*primals))
+        if self.rotary.recipe.count("'xpos'"):
+            raise ValueError(
+                "positions has derivatives, which do not go through the amplitudes of rope_type='xpos'; give "
+                "jax.lax.stop_gradient(positions)"
+            )
+        angles = self.rotary._angles_of("cos", "-sin" if self.inverse else "sin", inverse=self.inverse)
+        return _Rows(angles, self.dtype, self.precision).tangent(primals, tangents)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Sum:
+    """The sum of x, of some axes, and an encoding."""
+
+    encoding: Encoding
+    x_scale: float
+    precision: Precision
+    ndim: int
+    places: _Places
+
+    def __call__(self, x: Any, *where: Any) -> Array:
+        return _in_batches(self, self.encoding.ndim, np.asarray(x), *where)
+
+    def compute(self, x: Array, **places: Any) -> Array:
+        """Return the sum of arrays."""
+        return self.encoding.add_to(x, x_scale=self.x_scale, precision=self.precision, **places)
+
+    def result(self, x: Any, *where: Any) -> Any:
+        """Return the shape and type of the result."""
+        return jax.ShapeDtypeStruct(x.shape, x.dtype)
+
+    def tangent(self, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> Any:
+        """Return the tangent of the result."""
+        x, wide = primals[0], _wide(primals[0].dtype)
+        total = jnp.zeros(x.shape, wide) if _is_zero(tangents[0]) else tangents[0].astype(wide) * self.x_scale
+        if len(primals) == 2 and not self.places.is_start:
+            total = total + _Rows(self.encoding, wide, self.precision).tangent(primals[1:], tangents[1:])
+        return total.astype(x.dtype)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Rotation:
+    """The rotation of x, of some axes."""
+
+    rotary: Rotary
+    seq_axis: int
+    inverse: bool
+    precision: Precision
+    ndim: int
+    places: _Places
+
+    def __call__(self, x: Any, *where: Any) -> Array:
+        return _in_batches(self, self.rotary.ndim, np.asarray(x), *where)
+
+    def compute(self, x: Array, **places: Any) -> Array:
+        """Return an array rotated."""
+        return self.rotary.apply(x, seq_axis=self.seq_axis, inverse=self.inverse, precision=self.precision, **places)
+
+    def result(self, x: Any, *where: Any) -> Any:
+        """Return the shape and type of the result."""
+        return jax.ShapeDtypeStruct(x.shape, x.dtype)
+
+    def tangent(self, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> Any:
+        """Return the tangent of the result."""
+        moving = [i for i, tangent in enumerate(tangents) if not _is_zero(tangent)]
+        if not moving:
+            return _zeros(self.result(*primals))
+
+        def formula(*operands: Any) -> Any:
+            others = list(primals)
+            for i, operand in zip(moving, operands, strict=True):
+                others[i] = operand
+            return self._formula(*others)
+
+        return jax.jvp(formula, tuple(primals[i] for i in moving), tuple(tangents[i] for i in moving))[1]
+
+    def _formula(self, x: Any, *where: Any) -> Any:
+        """Return x rotated in arithmetic of jax, by cosines and sines of the core."""
+        wide, turning = _wide(x.dtype), self.rotary.rotary_dim
+        angles = _Angles(self.rotary, self.inverse, x.shape[self.seq_axis], self.places, wide, self.precision)
+        rows = _call(angles, *where)
+        rows = rows.reshape(*rows.shape[:-2], *[1] * (x.ndim - rows.ndim), *rows.shape[-2:])
+        cos, sin = jnp.split(jnp.moveaxis(rows, -2, self.seq_axis), 2, -1)
+        source = target = self.rotary.layout
+        if source == "interleaved_to_half":
+            source, target = ("half", "interleaved") if self.inverse else ("interleaved", "half")
+        values = x[..., :turning].astype(wide)
+        first, second = jnp.split(values, 2, -1) if source == "half" else (values[..., 0::2], values[..., 1::2])
+        parts = first * cos - second * sin, first * sin + second * cos
+        rotated = jnp.concatenate(parts, -1) if target == "half" else jnp.stack(parts, -1).reshape(values.shape)
+        return jnp.concatenate([rotated.astype(x.dtype), x[..., turning:]], -1)
+
+
+def _in_batches(call: _Sum | _Rotation, axes: int, x: Array, *where: Any) -> Array:
+    """Return ``call.compute(x, ..)``, where x and places may have axes of batches in front, one for one."""
+    places, kept = call.places.of(*where), call.places
+    lead, own = x.shape[: x.ndim - call.ndim], x.shape[x.ndim - call.ndim :]
+    if not isinstance(places, np.ndarray):
+        return call.compute(x, start=places)
+    if kept.is_start:
+        if places.size == 1:
+            return call.compute(x, start=int(places.reshape(())))
+        lead = np.broadcast_shapes(lead, places.shape)
+        x, places = np.broadcast_to(x, lead + own), np.broadcast_to(places, lead)
+        result = np.empty(x.shape, x.dtype)
+        for place in np.ndindex(lead):
+            result[place] = call.compute(x[place], start=int(places[place]))
+        return result
+    batches = places.shape[: places.ndim - kept.ndim]
+    shape = places.shape[places.ndim - kept.ndim :]
+    lead, behind = np.broadcast_shapes(lead, batches), shape[1:] if axes > 1 and kept.ndim == 2 else ()
+    x = np.broadcast_to(x, lead + own)
+    if math.prod(batches) == 1 and kept.ndim == (2 if axes > 1 else 1):
+        # one for all of x
+        return call.compute(x, positions=places.reshape(shape))
+    places = np.broadcast_to(places, lead + shape)
+    if isinstance(call, _Sum) and kept.ndim - len(behind) == 1:
+        between = [1] * (len(own) - 2)
+        places = np.broadcast_to(places.reshape(*lead, *between, *shape), (*x.shape[:-1], *behind))
+    return call.compute(x, positions=places)
+
+
+def _zeros(result: Any) -> Any:
+    return jnp.zeros(result.shape, result.dtype)
+
+
+def _is_zero(tangent: Any) -> bool:
+    """Whether a tangent is one of a constant, or of integers."""
+    return isinstance(tangent, SymbolicZero) or tangent.dtype == jax.dtypes.float0
+
+
+def _wide(dtype: Any) -> np.dtype[Any]:
+    """Return the type that derivatives are computed in."""
+    return np.dtype(jnp.promote_types(dtype, np.float32))
+
+
+def _call(call: Any, *operands: Any) -> Any:
+    """Return a call's result: at once where jax traces nothing, else by a callback, through which derivatives go."""
+    if any(isinstance(each, jax.core.Tracer) for each in operands):
+        return _traced(call, *operands)
+    return jnp.asarray(call(*operands))
+
+
+def _by_callback(call: Any, *operands: Any) -> Any:
+    if any(isinstance(each, jax.core.Tracer) for each in operands):
+        return jax.pure_callback(call, call.result(*operands), *operands, vmap_method="expand_dims")
+    return jnp.asarray(call(*operands))
+
+
+def _jvp(call: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
+    return _call(call, *primals), call.tangent(primals, tangents)
+
+
+_traced = jax.custom_jvp(_by_callback, nondiff_argnums=(0,))
+_traced.defjvp(_jvp, symbolic_zeros=True)
