@@ -27,6 +27,9 @@ document.addEventListener("DOMContentLoaded", () => {
     e.classList.toggle("hidden", !shown);
     links.get(e.id)?.classList.toggle("hidden", !shown);
   };
+  // in a long entry the names that were looked for are marked
+  const codes = entries.flatMap((entry) => [...entry.querySelectorAll("p code")]).map(
+    (code) => [code, squeezed(code.textContent.toLowerCase())]);
   const search = () => {
     const words = field.value.toLowerCase().split(/\s+/).filter(Boolean);
     for (const e of text) show(e, !words.length);
@@ -37,10 +40,10 @@ document.addEventListener("DOMContentLoaded", () => {
       found += shown;
     });
     for (const family of families) show(family, family.querySelector("section.entry:not(.hidden)"));
-    // of several words the name may have one: "phi-3 mini"
+    // of several words the first is the name: "phi-3 mini"
+    const first = squeezed(words[0] ?? "");
     elsewhere.replaceChildren(...others.flatMap(([before, page, names, after]) => {
-      const same = names.filter((name) => words.some((word) =>
-        squeezed(word).length > 2 && squeezed(name).startsWith(squeezed(word))));
+      const same = names.filter((name) => first.length > 2 && squeezed(name).startsWith(first));
       if (!same.length) return [];
       const item = document.createElement("li");
       const link = document.createElement("a");
@@ -50,6 +53,9 @@ document.addEventListener("DOMContentLoaded", () => {
       return [item];
     }));
     none.classList.toggle("hidden", found > 0);
+    for (const [code, name] of codes) {
+      code.classList.toggle("match", words.some((word) => name.includes(squeezed(word))));
+    }
     count.textContent = `${found} of ${entries.length}`;
   };
   field.addEventListener("input", search);
