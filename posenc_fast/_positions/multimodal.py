@@ -20,7 +20,7 @@ from ..typing import MropeFollowing
 from .foreign import as_array
 from .masks import checked_mask
 
-__all__ = ["FAMILIES", "REFUSED", "Family", "from_tokens"]
+__all__ = ["FAMILIES", "REFUSED", "Family", "family_of", "from_tokens"]
 
 TEXT, IMAGE, VIDEO, AUDIO = range(4)
 _FLOAT32, _INT64, _INT32 = np.dtype(np.float32), np.dtype(np.int64), np.dtype(np.int32)

@@ -14,7 +14,7 @@ import types
 import numpy as np
 import pytest
 
-from posenc_fast._positions.multimodal import FAMILIES, REFUSED
+from posenc_fast._positions.multimodal import FAMILIES, REFUSED, family_of
 from posenc_fast.presets import positions
 from support.optional import optional
 from support.seeds import SEED
@@ -234,3 +234,12 @@ def test_every_model_that_counts_so_is_known():
         if "def get_rope_index" in file.read_text(encoding="utf-8")
     }
     assert counting == set(MODELS) | set(REFUSED)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_config_of_transformers_says_the_same_as_its_facts(model):
+    config = source(model).config
+    facts = config_of(model)
+    expected = family_of(facts)
+    assert family_of(config) == expected
+    assert family_of(config.to_dict()) == expected
