@@ -8,7 +8,7 @@
 `periodic`                        cycles, such as the day and the week, as frequencies
 `join`, `grid`                    encodings of several axes, and all points of a grid
 `Rotary`                          queries and keys turned: RoPE
-`presets`                         some 150 published encodings by name
+`presets`                         some 170 published encodings by name
 `identify`, `identify_rotary`     which encoding made a table, or turned vectors
 `check`                           whether those of a model's files are right
 `use_backend`                     pure Python, or the kernel of one kind of CPU

@@ -13,7 +13,7 @@ True
 """
 
 # where jax is not installed, pyright takes this module for it
-# pyright: reportAttributeAccessIssue=false
+# pyright: reportAttributeAccessIssue=false, reportArgumentType=false
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ True
 """
 
 # where numba is not installed, pyright takes this module for it
-# pyright: reportAttributeAccessIssue=false
+# pyright: reportAttributeAccessIssue=false, reportCallIssue=false
 
 from __future__ import annotations
 

@@ -558,7 +558,8 @@ cdef inline size_t measure_rotary(const CRotary* r, Py_ssize_t tokens) noexcept 
     cdef RotationWork work
     memset(&rotation, 0, sizeof(rotation))
     rotation.shape[0] = rotation.shape[1] = 1
-    rotation.shape[2], rotation.shape[3] = 2, max(<Py_ssize_t>1, tokens)
+    # as many as any blocks have: products of absurd numbers overflow
+    rotation.shape[2], rotation.shape[3] = 2, min(max(<Py_ssize_t>1, tokens), <Py_ssize_t>1 << 20)
     rotation.pairs, rotation.width = r.angles.width // 2, r.head_dim
     rotation.type, rotation.layout, rotation.second_level = BFLOAT16, r.layout, r.second_level
     return max(r.angles.scratch, bytes_of(lay_out_rotation(&rotation, 1, &work, NULL)))

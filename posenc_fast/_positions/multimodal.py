@@ -341,7 +341,7 @@ def _after(block: Array) -> Any:
 
 def _sum(start: Any, count: int) -> Any:
     """Return a position some tokens later, of the type of positions."""
-    return np.float32(start + count) if isinstance(start, np.float32) else int(start) + count
+    return np.float32(start + count) if isinstance(start, np.floating) else int(start) + count
 
 
 # ---- grids -----------------------------------------------------------------------------------------------------------

@@ -185,6 +185,8 @@ def test_numbers():
     assert (functions.columns(encoding.pointer), functions.axes(encoding.pointer)) == (10, 1)
     assert functions.head_dim(rotary.pointer) == 48
     assert [functions.angles_row(rotary.pointer, kind) for kind in range(-1, 5)] == [0, 144, 144, 72, 72, 0]
+    sizes = [functions.rotary_scratch(rotary.pointer, tokens) for tokens in (-(2**63), 0, 1, 2**40, 2**63 - 1)]
+    assert sizes[0] == sizes[1] == sizes[2] < sizes[3] == sizes[4] < 2**20
     texts = [functions.error_text(code).decode() for code in range(-1, 12)]
     assert texts[0] == texts[-1] == "not an error of posenc_fast"
     assert len(set(texts)) == len(c.ERRORS) + 1

@@ -44,9 +44,13 @@ _SCALED = {(4096, 32): 8.0, (8192, 80): 8.0, (16384, 126): 8.0, (2048, 16): 32.0
 # vocabularies of Llama 1 and 2, whose base is in their code; that of others is in the file
 _FIRST_VOCABULARIES = (-1, 32000)
 # torchtune's families by the order of the values of their pairs, and those with Llama 3.1's scaling
-_TORCHTUNE = dict.fromkeys(
-    ("llama2", "code_llama2", "llama3", "llama3_1", "llama3_2", "llama3_3", "mistral", "gemma", "gemma2"), "interleaved"
-) | dict.fromkeys(("qwen2", "qwen2_5", "phi3", "phi4"), "half")
+_TORCHTUNE: dict[str, str] = {
+    **dict.fromkeys(
+        ("llama2", "code_llama2", "llama3", "llama3_1", "llama3_2", "llama3_3", "mistral", "gemma", "gemma2"),
+        "interleaved",
+    ),
+    **dict.fromkeys(("qwen2", "qwen2_5", "phi3", "phi4"), "half"),
+}
 _TORCHTUNE_SCALED = ("llama3_1", "llama3_2", "llama3_3")
 
 
