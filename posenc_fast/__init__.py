@@ -120,7 +120,7 @@ _OTHERS = {
     "positionalencoder": "posenc_fast.sklearn.PositionalEncoder",
     "positionalembedding": "posenc_fast.torch.SinusoidalEncoding, or positional_encoding,",
     "rope": "Rotary",
-    "rotary_embedding": "Rotary, or posenc_fast.torch.RotaryEncoding,",
+    "rotary_embedding": "Rotary, or posenc_fast.torch.rotary_embedding,",
     "rotaryembedding": "Rotary, or posenc_fast.torch.RotaryEncoding,",
     "rotaryencoding": "posenc_fast.torch.RotaryEncoding, or Rotary,",
     "sinusoidalencoding": "posenc_fast.torch.SinusoidalEncoding, or sinusoidal,",
