@@ -27,8 +27,11 @@ WIDTH = 96
 # of presets without defaults
 _WEIGHTS = np.arange(1, 25).reshape(12, 2) / 8
 _ARGUMENTS: dict[str, tuple[Any, ...]] = {
+    "alphafold3": (_WEIGHTS[:, 0], _WEIGHTS[:, 1]),
     "diffusers_2d": (WIDTH, 24),
     "esmfold2": (_WEIGHTS[:, 0], _WEIGHTS[:, 1]),
+    "fone": (WIDTH,),
+    "galileo_months": (WIDTH,),
     "geoclip": (_WEIGHTS,),
     "geoclip_positional": (16.0, 10),
     "hyena": (9, 100),
@@ -37,8 +40,13 @@ _ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "lingvo_harmonics": (WIDTH, 100),
     "mochi": (np.arange(72).reshape(3, 2, 12) / 8,),
     "mp_fourier": (_WEIGHTS[:, 0],),
+    "nemos": (9,),
     "nerfstudio": (3, 10, 0.0, 9.0),
+    "pbld": (_WEIGHTS, _WEIGHTS[:, ::-1]),
     "perceiver": (10,),
+    "plr": (_WEIGHTS,),
+    "prophet": (365.25, 10),
+    "rbf_sampler": (_WEIGHTS.T, _WEIGHTS[:, 0]),
     "sam": (_WEIGHTS.T,),
     "score_sde_fourier": (_WEIGHTS[:, 0],),
     "tancik": (_WEIGHTS,),

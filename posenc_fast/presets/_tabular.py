@@ -66,7 +66,7 @@ def pbld(weight_1: npt.ArrayLike, bias_1: npt.ArrayLike) -> Encoding:
     layout="cosines alone, each with a phase of its own",
     positions="rows of features: `.encode(x)`",
     odd="1 column for each column of random_weights",
-    differs="frequencies are random vectors and phases random, from the fitted sampler: random_weights_ and random_offset_;"
+    differs="frequencies are random vectors and phases random, from the fitted sampler: `random_weights_` and `random_offset_`;"
     " all is multiplied by sqrt(2/d)",
     also="random kitchen sinks of Rahimi and Recht; Sphere2Vec RFFSpatialRelationEncoder (dirvec, shift)",
     axes="A",

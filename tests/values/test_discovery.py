@@ -22,8 +22,8 @@ from support.optional import optional
 from support.processes import python
 
 # modules of other packages, and what these are
-OPTIONAL = ("dask", "plot", "polars", "sklearn", "torch", "transformers")
-PACKAGES = {"dask", "matplotlib", "polars", "sklearn", "torch", "transformers"}
+OPTIONAL = ("dask", "jax", "numba", "plot", "polars", "sklearn", "torch", "transformers")
+PACKAGES = {"dask", "jax", "matplotlib", "numba", "polars", "sklearn", "torch", "transformers"}
 # modules, and what they need
 MODULES = {
     "": "",
@@ -34,6 +34,8 @@ MODULES = {
     ".torch": "torch",
     ".transformers": "torch",
     ".dask": "dask",
+    ".jax": "jax",
+    ".numba": "numba",
     ".sklearn": "sklearn",
     ".plot": "matplotlib",
     ".polars": "polars",
