@@ -35,7 +35,7 @@ def lint(session: nox.Session) -> None:
     session.install(*nox.project.dependency_groups(PROJECT, "lint"))
     session.run("ruff", "check", ".")
     session.run("ruff", "format", "--check", ".")
-    cython = [str(path) for kind in ("*.pyx", "*.pxd") for path in Path("src").glob(kind)]
+    cython = [str(path) for kind in ("src/*.pyx", "src/*.pxd", "posenc_fast/*.pxd") for path in Path().glob(kind)]
     session.run("cython-lint", "--max-line-length", "120", *cython)
     session.run("mypy")
     session.run("pyright")
