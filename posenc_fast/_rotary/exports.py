@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -16,18 +16,10 @@ from .._numbers.schedule import geometric
 from .metadata import ARCHITECTURES, BETAS, layout_of
 from .pairs import Settings, in_turn
 
-__all__ = ["OnnxCache", "config_of", "gguf_of", "onnx_attributes"]
+__all__ = ["config_of", "gguf_of", "onnx_attributes"]
 
 # what converters write for a pair that does not turn: its angle is as good as 0
 _STAYS = 1e30
-
-
-class OnnxCache(NamedTuple):
-    """The inputs cos_cache and sin_cache of an ONNX operator RotaryEmbedding, and its attributes."""
-
-    cos: npt.NDArray[Any]
-    sin: npt.NDArray[Any]
-    attributes: dict[str, int]
 
 
 def onnx_attributes(settings: Settings, num_heads: Any) -> dict[str, int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Self, Unpack, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, Unpack, overload
 
 import numpy as np
 
@@ -26,9 +26,16 @@ from .turning import Turner
 
 if TYPE_CHECKING:
     from .._numbers.signatures import Out
-    from .exports import OnnxCache
 
-__all__ = ["LAYOUTS", "Rotary", "rotary_of", "rows_kept"]
+__all__ = ["LAYOUTS", "OnnxCache", "Rotary", "rotary_of", "rows_kept"]
+
+
+class OnnxCache(NamedTuple):
+    """The inputs cos_cache and sin_cache of an ONNX operator RotaryEmbedding, and its attributes."""
+
+    cos: npt.NDArray[Any]
+    sin: npt.NDArray[Any]
+    attributes: dict[str, int]
 
 
 class Rotary:
@@ -531,7 +538,7 @@ class Rotary:
 
         attributes = exports.onnx_attributes(self._settings, num_heads)
         cos, sin = self.tables(count_of(length, "length", 1), dtype=dtype)
-        return exports.OnnxCache(cos, sin, attributes)
+        return OnnxCache(cos, sin, attributes)
 
     def config(self) -> dict[str, Any] | None:
         """Return the keys of a Hugging Face config that mean this: head_dim and rope_parameters.
