@@ -566,7 +566,8 @@ def _is_zero(tangent: Any) -> bool:
 
 def _wide(dtype: Any) -> np.dtype[Any]:
     """Return the type that derivatives are computed in."""
-    return np.dtype(jnp.promote_types(dtype, np.float32))
+    result: np.dtype[Any] = np.dtype(jnp.promote_types(dtype, np.float32))
+    return result
 
 
 def _call(call: Any, *operands: Any) -> Any:
