@@ -1,6 +1,6 @@
 """Draw the pictures of the README and of pages that no example of the gallery draws: ``python docs/make_pictures.py``.
 
-Names behind it draw some of them. It needs matplotlib, mpmath, ml_dtypes, pandas and scikit-learn.
+Names behind it draw some of them. It needs jax, matplotlib, mpmath, ml_dtypes, pandas and scikit-learn.
 """
 
 from __future__ import annotations
@@ -227,6 +227,84 @@ def turned() -> Figure:
     return figure
 
 
+def show(ax: Any, rows: Any, title: str) -> Any:
+    """Draw rows that no function of `plot` makes, in its colours."""
+    ax.set(title=title, xlabel="column")
+    return ax.imshow(rows, aspect="auto", cmap="RdBu_r", vmin=-1, vmax=1, interpolation="nearest")
+
+
+def variance() -> Figure:
+    """Draw the rows of sharp positions beside those of positions that spread more and more."""
+    figure = Figure(figsize=(9, 3.6), layout="constrained")
+    encoding = pf.sinusoidal(64)
+    variances = np.arange(100.0)
+    sides = {
+        "variance 0": encoding.table(100),
+        "variance grows with the position": encoding.encode(variances, variance=variances),
+    }
+    axes = figure.subplots(1, 2, sharey=True)
+    for ax, (title, rows) in zip(axes, sides.items(), strict=True):
+        shown = show(ax, rows, title)
+    axes[0].set_ylabel("position")
+    figure.colorbar(shown, ax=axes, ticks=[-1, 0, 1])
+    return figure
+
+
+def far() -> Figure:
+    """Draw rows of positions that float32 cannot tell apart."""
+    figure = Figure(figsize=(6, 3.4), layout="constrained")
+    ax = figure.subplots()
+    shown = show(ax, pf.sinusoidal(64).table(100, start=2**60 + 500_000_000), "rows[500_000_000:500_000_100]")
+    ax.set_ylabel("row, from 500 000 000")
+    figure.colorbar(shown, ax=ax, ticks=[-1, 0, 1])
+    return figure
+
+
+def sums() -> Figure:
+    """Draw how far x * sqrt(d) + pe is off in bfloat16, rounded at each step and rounded once."""
+    from ml_dtypes import bfloat16
+
+    width, length = 512, 1000
+    encoding = pf.sinusoidal(width)
+    x = np.random.default_rng(0).standard_normal((length, width)).astype(bfloat16)
+    scale = width**0.5
+    exactly = x.astype(np.float64) * scale + encoding.table(length, dtype=np.float64)
+    programs = {
+        "rounded at each step": x * bfloat16(scale) + encoding.table(length, dtype=bfloat16),
+        "SinusoidalEncoding": encoding.add_to(x, x_scale=scale),
+    }
+    spacing = 2.0 ** (np.floor(np.log2(np.abs(exactly))) - 7)
+    figure = Figure(figsize=(6, 3.2), layout="constrained")
+    ax = figure.subplots()
+    for (name, rows), colour in zip(programs.items(), ("C3", "C0"), strict=True):
+        off = np.abs((rows.astype(np.float64) - exactly) / spacing).ravel()
+        bins = np.linspace(0, 1.5, 61)
+        ax.hist(off, bins, weights=np.full(off.size, 100 / off.size), color=colour, alpha=0.7, label=name)
+    ax.set(xlim=(0, 1.5), xlabel="error in units in the last place of bfloat16", ylabel="% of values")
+    ax.legend(frameon=False)
+    return figure
+
+
+def slopes() -> Figure:
+    """Draw columns over the position, and their derivatives by jax."""
+    import jax
+
+    from posenc_fast import jax as pfj
+
+    encoding = pf.sinusoidal(8)
+    positions = np.linspace(0, 30, 601, dtype=np.float32)
+    values = pfj.encode(encoding, positions)
+    steepness = jax.vmap(jax.jacfwd(lambda position: pfj.encode(encoding, position)))(jax.numpy.asarray(positions))
+    figure = Figure(figsize=(8, 3.4), layout="constrained")
+    for ax, column in zip(figure.subplots(2, 1, sharex=True), (0, 2), strict=True):
+        ax.plot(positions, values[:, column], color="C0", linewidth=2, label="value")
+        ax.plot(positions, steepness[:, column], color="C1", linewidth=2, linestyle="--", label="derivative")
+        ax.set(title=f"column {column} of sinusoidal(8)", xlim=(0, 30), ylim=(-1.15, 1.15), yticks=[-1, 0, 1])
+    ax.set_xlabel("position")
+    ax.legend(loc="lower left", frameon=False)
+    return figure
+
+
 def front() -> Figure:
     """Draw a table, and errors against the position."""
     figure = Figure(figsize=(11, 3.7), layout="constrained")
@@ -252,6 +330,10 @@ PICTURES = {
     "layouts": (layouts, 100),
     "digits": (digits, 100),
     "turned": (turned, 100),
+    "variance": (variance, 100),
+    "far": (far, 100),
+    "sums": (sums, 100),
+    "slopes": (slopes, 100),
 }
 
 

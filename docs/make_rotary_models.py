@@ -90,6 +90,13 @@ are:
 plain = pf.Rotary(128)
 resonance = pf.Rotary(128, frequencies=2 * np.pi / np.round(2 * np.pi / plain.frequencies))
 hope = pf.Rotary(128, frequencies=np.where(plain.frequencies < 2 * np.pi / 4096, 0, plain.frequencies))
+print((2 * np.pi / resonance.frequencies)[:8].round(9))
+print((hope.frequencies == 0).sum(), "of 64 pairs do not turn")
+```
+
+```text
+[ 6.  7.  8. 10. 11. 13. 15. 17.]
+18 of 64 pairs do not turn
 ```
 
 FoPE mixes cosines, and sines, of several frequencies by learned weights of each head, which is no rotation by a position
@@ -104,6 +111,11 @@ rotary = pf.Rotary(2 * pairs)
 cos, sin = rotary.tables(length, dtype=np.float64)
 queries = rng.standard_normal((heads, length, 2 * pairs), np.float32)
 turned = rotary.apply_tables(queries, cos @ mix_cos, sin @ mix_sin)
+print(turned.shape)
+```
+
+```text
+(8, 100, 128)
 ```
 
 """

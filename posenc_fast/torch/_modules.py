@@ -255,8 +255,8 @@ def _difference_of_table(stored: torch.Tensor, encoding: Encoding) -> str | None
     if off <= allowed:
         return None
     return (
-        f"is not the table of {encoding!r}, as they differ by {off:.3g}; posenc_fast.identify(pe) may tell whose it is, for "
-        "encoding=, and without this entry in the state_dict it is not asked for"
+        f"is not the table of {encoding!r}: they differ by {off:.3g}; posenc_fast.identify(pe) may name the encoding to "
+        "give as encoding=, or remove this entry from the state_dict"
     )
 
 
@@ -452,9 +452,7 @@ class RotaryEncoding(torch.nn.Module):
     ) -> None:
         tensors.check_x(x, name, start, self.inplace, start_name)
         if x.ndim < 2 or x.shape[-1] != self.head_dim:
-            raise ValueError(
-                f"{name} has shape {tuple(x.shape)}, but must have (.., {self.head_dim}), the head_dim last"
-            )
+            raise ValueError(f"{name} has shape {tuple(x.shape)}, but must have (.., length, {self.head_dim})")
         if not -x.ndim <= self.seq_axis < x.ndim - 1 or self.seq_axis == -1:
             raise ValueError(
                 f"{name} has shape {tuple(x.shape)}, whose axis seq_axis={self.seq_axis} cannot be the tokens"

@@ -38,7 +38,7 @@ DOCS = {path.stem: path.read_text("utf-8") for path in sorted(ROOT.glob("docs/*.
 # those with Python; the blocks of howto-c are files, which its commands build and run
 PAGES = {page: text for page, text in DOCS.items() if BLOCK.search(text) and page != "howto-c"}
 # of these each block prints what it is about
-SHOWN = ["howto-check", "howto-dask", "howto-timestamps", "howto-timesteps", "howto-vision", "port", "why-sines"]
+SHOWN = [page for page in PAGES if page.startswith(("coming-from", "howto-", "port", "rotary-models", "why-sines"))]
 EXAMPLES = sorted(ROOT.glob("docs/examples/plot_*.py"))
 # what the examples may need beyond NumPy
 PACKAGES = re.compile(
