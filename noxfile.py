@@ -65,9 +65,10 @@ def screenshots(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def play(session: nox.Session) -> None:
-    """The sliders of the page Play, moved in a browser. Needs Chromium."""
+    """The sliders of the page Play and the searches of both lists, tried in a browser. Needs Chromium."""
     docs(session)
     session.run("python", "docs/try_play.py", "docs/_build")
+    session.run("python", "docs/try_lists.py", "docs/_build")
 
 
 @nox.session(default=False)

@@ -17,7 +17,7 @@ from formulas import typeset
 
 from posenc_fast import presets
 from posenc_fast._rotary.config import table
-from posenc_fast.presets._registry import FACTS, Facts, family
+from posenc_fast.presets._registry import FACTS, Facts, family, other_names
 
 HEAD = """\
 # Presets
@@ -166,6 +166,8 @@ def entry(name: str, facts: Facts) -> Iterator[str]:
         yield f"- also: {facts.also}"
     if name in MODELS:
         yield f"- models: {MODELS[name]}"
+    if others := other_names(name):
+        yield f"- other names: {', '.join(others)}"
     yield ""
 
 

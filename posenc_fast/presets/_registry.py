@@ -27,6 +27,7 @@ __all__ = [
     "family",
     "get",
     "names",
+    "other_names",
     "preset",
     "rotary_preset",
     "search",
@@ -260,19 +261,23 @@ def search(*words: str) -> tuple[str, ...]:
     if not lowered:
         raise ValueError(f"words must be at least one, not {words!r}; names() lists all presets")
     patterns = [_pattern(word) for word in lowered]
-    others: dict[str, str] = {}
-    for other, meant in OTHER_NAMES.items():
-        for call in meant:
-            name = call.partition("(")[0]
-            others[name] = f"{others.get(name, '')} {other.replace('_', ' ')}"
     matching = []
     for name, facts in FACTS.items():
         kind = "rotary" if facts.rotary else ""
         stated = (part for part in facts if isinstance(part, str))
-        text = " ".join((name, family(name), summary(name), kind, others.get(name, ""), *stated)).lower()
+        text = " ".join((name, family(name), summary(name), kind, *other_names(name), *stated)).lower()
         if all(pattern.search(text) for pattern in patterns):
             matching.append(name)
     return tuple(sorted(matching))
+
+
+def other_names(name: str) -> list[str]:
+    """Return the names that people type for a preset, with spaces between their words."""
+    return [
+        other.replace("_", " ")
+        for other, meant in OTHER_NAMES.items()
+        if any(call.partition("(")[0] == name for call in meant)
+    ]
 
 
 def _pattern(word: str) -> re.Pattern[str]:

@@ -1,0 +1,100 @@
+"""Type words into the lists of presets and of rotary models in a browser, and compare what stays with the package's own search.
+
+    python docs/try_lists.py HTML
+
+HTML is the directory that sphinx-build wrote. It needs Chromium, and the network for nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import html
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from screenshots import Handler, browse, chromium, serve
+
+import posenc_fast as pf
+
+# types as a hand does, and reads what is seen then
+DRIVER = """<!doctype html><title>driver</title><iframe style="width:420px;height:900px"></iframe><pre></pre><script>
+const frame = document.querySelector("iframe"), words = WORDS, seen = [];
+frame.onload = () => {
+  const page = frame.contentDocument, field = page.getElementById("list-search");
+  const isSeen = (e) => e.getClientRects().length > 0;
+  for (const word of words) {
+    field.value = word;
+    field.dispatchEvent(new Event("input", {bubbles: true}));
+    const entries = [...page.querySelectorAll("section.entry")].filter(isSeen);
+    seen.push({
+      titles: entries.map((e) => e.querySelector("h3").firstChild.textContent),
+      codes: entries.flatMap((e) => [...e.querySelectorAll("p code")].map((code) => code.textContent)),
+      count: page.getElementById("list-count").textContent,
+      none: isSeen(page.querySelector(".list-none")),
+      elsewhere: [...page.querySelectorAll(".list-none")].flatMap(
+        (e) => [...e.previousElementSibling.querySelectorAll("li")].map((item) => item.textContent)),
+      top: field.getBoundingClientRect().top, width: page.documentElement.scrollWidth,
+    });
+  }
+  document.querySelector("pre").textContent = JSON.stringify(seen);
+};
+frame.src = "/PAGE.html";
+</script>"""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("html", type=Path)
+    arguments = parser.parse_args()
+    asked: dict[str, list[str]] = {}
+
+    class Driver(Handler):
+        def do_GET(self) -> None:
+            page = self.path.removeprefix("/driver-")
+            if page not in asked:
+                super().do_GET()
+                return
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html; charset=utf-8")
+            self.end_headers()
+            self.wfile.write(DRIVER.replace("PAGE", page).replace("WORDS", json.dumps(asked[page])).encode())
+
+    browser, address = chromium(), serve(arguments.html, Driver)
+
+    def seen_on(page: str, words: list[str]) -> dict[str, dict[str, Any]]:
+        """Return what is seen after each of some words was typed, the empty one first and last."""
+        asked[page] = ["", *words, ""]
+        found = re.search(r"<pre>(.+?)</pre>", browse(browser, f"{address}/driver-{page}", "--dump-dom"), re.DOTALL)
+        assert found, page
+        first, *each, last = json.loads(html.unescape(found[1]))
+        assert first == last, "words that were taken back leave something"
+        every = len(first["titles"])
+        assert first["count"] == f"{every} of {every}"
+        for word, one in zip(words, each, strict=True):
+            assert one["count"] == f"{len(one['titles'])} of {every}", (word, one)
+            assert one["none"] == (not one["titles"]), (word, one)
+            assert one["width"] <= 420, (word, one["width"])
+        return dict(zip(["", *words], [first, *each], strict=True))
+
+    nothing = "xyzzy"
+    words = ["sdxl", "SDXL", "stable diffusion", "weather", "molecules", "tabular", "whisper", "gpt-j", nothing]
+    presets = seen_on("presets", words)
+    # entries beside them say what is no preset, and why
+    assert set(presets[""]["titles"]) > set(pf.presets.names())
+    for word in words:
+        found = set(pf.presets.search(word))
+        assert found <= set(presets[word]["titles"]), (word, found - set(presets[word]["titles"]))
+        assert bool(found) == (word != nothing), word
+    words = ["llama", "phi-3", "qwen3 moe", "gemma4_text", "gpt-2", "sections", nothing]
+    models = seen_on("rotary-models", words)
+    for word in ("llama", "phi-3", "gemma4_text"):
+        assert word.replace("-", "") in models[word]["codes"], (word, models[word])
+    for page in (presets, models):
+        assert page[nothing]["none"] and not page[nothing]["elsewhere"], page[nothing]
+    print(f"{len(presets) + len(models)} searches show what they should")
+
+
+if __name__ == "__main__":
+    main()
