@@ -62,10 +62,10 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
     periods : sequence of shape (k,), optional
         Cycles of time columns by name, "day", "week", "month", "quarter" or "year": the part of it that has passed by
         the wall clock and the calendar, as in `posenc_fast.presets.positions.calendar`. Or lengths of cycles, as in
-        `posenc_fast.periodic`: numbers in units of the column, or times such as "12h"; all of one sort. Of a time
-        column, numbers are seconds: "1D", 86400 and ``numpy.timedelta64(1, "D")`` are 24 hours of UTC, and 24 is 24
-        seconds. They replace d_model, base, freq_shift and first, and each column becomes 2 k. Whole periods are whole
-        turns: the sine of midnight is 0.
+        `posenc_fast.periodic`: numbers in units of the column, or times such as "12h"; either all numbers or all
+        times. Of a time column, numbers are seconds: "1D", 86400 and ``numpy.timedelta64(1, "D")`` are 24 hours of
+        UTC, and 24 is 24 seconds. They replace d_model, base, freq_shift and first, and each column becomes 2 k.
+        Whole periods are whole turns: the sine of midnight is 0.
     timezone : str, optional
         Key of the zone database, such as "Europe/Berlin", by whose wall clock days, weeks, months, quarters and years
         are counted; times without a zone are UTC then. Not given, columns with a zone are taken by their own wall
@@ -98,9 +98,10 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
     columns and their ranges, which `inverse_transform` searches.
 
     Columns of a DataFrame of pandas or polars, or of an Arrow table, may be of different types: integers (exact over
-    all of int64 and uint64), real numbers, and times, which count seconds since 1970, or seconds, exact to their own
-    unit; times with a zone count as UTC, but for cycles of the calendar. Everything else is taken as `sklearn.utils.check_array` takes it. A missing value, NaN or NaT, gives NaN in
-    all columns made of it; infinite values are an error.
+    all of int64 and uint64), real numbers, dates (as seconds since 1970) and durations (as seconds), exact to their
+    own unit; times with a zone count as UTC, except for cycles of the calendar. Other input is converted as by
+    `sklearn.utils.check_array`. A missing value, NaN or NaT, gives NaN in all columns made of it; infinite values are
+    an error.
 
     Examples
     --------

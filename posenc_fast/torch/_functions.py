@@ -50,7 +50,7 @@ def table(
     Raises
     ------
     TypeError, ValueError
-        When an argument does not fit; nothing has been written then.
+        When an argument does not fit; nothing is written.
 
     Examples
     --------
@@ -81,7 +81,7 @@ def encode(
     encoding : Encoding
         What to compute.
     positions : CPU tensor of shape (...), or (..., A) for an encoding of A axes
-        Of any real type; integers are exact. Derivatives go through it, of any order.
+        Of any real type; integers are exact. Differentiable to any order.
     dtype, out
         As in `table`; out has shape (..., d_model).
     precision, workers
@@ -94,7 +94,7 @@ def encode(
     Raises
     ------
     TypeError, ValueError
-        When an argument does not fit; nothing has been written then.
+        When an argument does not fit; nothing is written.
 
     Examples
     --------
@@ -139,7 +139,7 @@ def add_to(
     encoding : Encoding
         What to add.
     x : CPU tensor of shape (..., L, d_model)
-        Derivatives go through it.
+        Differentiable.
     start, step, x_scale, precision, workers
         As in `Encoding.add_to`.
     positions : CPU tensor, optional
@@ -154,7 +154,7 @@ def add_to(
     Raises
     ------
     TypeError, ValueError
-        When an argument does not fit; x and out are as they were then.
+        When an argument does not fit; x and out keep their values.
 
     Examples
     --------
@@ -197,7 +197,7 @@ def grid(
     Parameters
     ----------
     axes : sequence, one for each axis of the encoding
-        As in `posenc_fast.grid`; coordinates may be CPU tensors of shape (n,), through which derivatives go.
+        As in `posenc_fast.grid`; coordinates may be CPU tensors of shape (n,), differentiable.
     encoding : Encoding
         Over as many axes.
     indexing, workers
@@ -212,7 +212,7 @@ def grid(
     Raises
     ------
     TypeError, ValueError
-        When an argument does not fit; nothing has been written then.
+        When an argument does not fit; nothing is written.
 
     Examples
     --------
@@ -253,7 +253,7 @@ def rotate(
     rotary : Rotary
         How to turn.
     x : CPU tensor of shape (..., head_dim)
-        Derivatives go through it.
+        Differentiable.
     positions : CPU tensor, optional
         As in `Rotary.apply`.
     start, seq_axis, inverse, precision, workers
@@ -268,7 +268,7 @@ def rotate(
     Raises
     ------
     TypeError, ValueError
-        When an argument does not fit; x and out are as they were then.
+        When an argument does not fit; x and out keep their values.
 
     Examples
     --------
@@ -350,15 +350,15 @@ def apply_rotary_pos_emb(
     layout: RotaryLayout = "half",
     tables: TableLayout = "half",
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Rotate queries and keys by ready tables: Hugging Face's function of this name, in one pass, rounded once.
+    """Rotate queries and keys by precomputed tables: Hugging Face's function of this name, in one pass, rounded once.
 
     Parameters
     ----------
     q, k : torch.Tensor of shape (batch, heads, length, head_dim)
         float64, float32, float16 or bfloat16 (which needs the package ml_dtypes). Each has any number of heads.
     cos, sin : torch.Tensor of shape (batch, length, columns), (1, length, columns) or (length, columns)
-        Cosines and sines. Gradients go to the first column of each pair, which stands for both. Values of q and k
-        beyond those that turn stay.
+        Cosines and sines. Where a pair has two columns, they are equal, and the gradient goes to the first. Values of q
+        and k beyond the columns' pairs stay.
     unsqueeze_dim : int
         1 for q and k as above, 2 for (batch, length, heads, head_dim); of cos and sin of two dimensions, one less.
     layout : {"half", "interleaved", "interleaved_to_half"}
@@ -444,7 +444,7 @@ def rotary_embedding(
     *,
     interleaved: bool = False,
 ) -> torch.Tensor:
-    """Queries or keys turned by ready tables, which may be longer than they are: in one pass, rounded once.
+    """Rotate queries or keys by precomputed tables, which may be longer than the sequence: in one pass, rounded once.
 
     Parameters
     ----------
@@ -454,7 +454,7 @@ def rotary_embedding(
         Cosines and sines of each pair, of any of these types, such as `Rotary.tables` makes; with position_ids of shape
         (n, head_dim/2). Derivatives go to them as well.
     position_ids : torch.Tensor of integers of shape (length,) or (..., length), optional
-        The rows of cos and sin, of 0 to n - 1, that tokens turn by. Not given, these have a row for each token.
+        The row of cos and sin, from 0 to n - 1, for each token. By default row i is that of token i.
     interleaved : bool
         Whether the values of a pair are side by side, or half of head_dim apart.
 

@@ -75,9 +75,9 @@ class SinusoidalEncoding(torch.nn.Module):
     On the CPU the sum is made and rounded once, without a table, with as many threads as torch has. Other devices keep
     tables of float32 (for float64 of that), and round the sum once. The result has the type of x.
 
-    The module has no parameters, no buffers and nothing in its ``state_dict``. A checkpoint's ``pe`` buffer is taken for
-    what it is, a table: it is accepted if it is the one of this encoding, as well as float32 arithmetic makes it, and
-    else is an error that says how far the two are apart, with ``strict=False`` as well.
+    The module has no parameters, no buffers and nothing in its ``state_dict``. A checkpoint's ``pe`` buffer is
+    compared with the table of this encoding: if they are equal up to the errors of float32 arithmetic, it is accepted
+    and left out; otherwise loading fails and says how far they are apart, with ``strict=False`` as well.
 
     References
     ----------
@@ -289,7 +289,7 @@ class RotaryEncoding(torch.nn.Module):
     turned back.
 
     The module has no parameters, no buffers and nothing in its ``state_dict``. A checkpoint's ``inv_freq`` buffer is
-    accepted if it has the frequencies of this encoding, and else is an error.
+    accepted and left out if it has the frequencies of this encoding; otherwise loading fails.
 
     References
     ----------
