@@ -341,6 +341,11 @@ def test_libraries_of_the_page_are_those_of_the_program():
     assert rows[1:] == run.stdout.splitlines(), "python bench/accuracy.py --libraries --write makes the table anew"
 
 
+def test_planted_faults_have_their_place():
+    run = python(ROOT / ".ci" / "mutants", "--check")
+    assert run.returncode == 0, run.stderr
+
+
 def test_map_is_of_this_checkout():
     run = python(ROOT / "docs" / "make_map.py", "--print")
     assert run.returncode == 0, run.stderr
