@@ -7,6 +7,7 @@ import os
 
 OPTIONAL = {
     "dask": "dask",
+    "jax": "jax",
     "numba": "numba",
     "plot": "matplotlib",
     "polars": "polars",
