@@ -17,8 +17,6 @@ from collections.abc import Iterable
 from pathlib import Path
 from textwrap import fill
 
-from threadpoolctl import threadpool_limits
-
 HERE = Path(__file__).parent
 # a block, and what it prints in one of text beneath
 BLOCK = re.compile(r"^(```(python|sh)\n(.*?)^```\n)(?:\n```text\n(.*?)^```\n)?", re.DOTALL | re.MULTILINE)
@@ -101,6 +99,8 @@ def with_outputs(page: str, python: Iterable[str], shell: Iterable[str]) -> str:
 
 def made_anew(page: str) -> str:
     """Return a page with what its blocks print now."""
+    from threadpoolctl import threadpool_limits
+
     printed = io.StringIO()
     os.environ["MPLBACKEND"] = "Agg"
     with tempfile.TemporaryDirectory() as name, contextlib.chdir(name):

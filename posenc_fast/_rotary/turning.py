@@ -325,7 +325,9 @@ class Turner:
         assert form is not None
         dims = x.ndim
         if dims < 2 or x.shape[-1] != self._settings.head_dim:
-            raise ValueError(f"x has shape {x.shape}, but must have (.., length, {self._settings.head_dim})")
+            raise ValueError(
+                f"x has shape {x.shape}, but must have (.., length, {self._settings.head_dim}), the head_dim last"
+            )
         axis = seq_axis if type(seq_axis) is int else count_of(seq_axis, "seq_axis", -dims)
         if not -dims <= axis < dims - 1 or axis == -1:
             raise ValueError(f"seq_axis={axis} must be one of the axes of x, which has shape {x.shape}, but the last")

@@ -452,7 +452,9 @@ class RotaryEncoding(torch.nn.Module):
     ) -> None:
         tensors.check_x(x, name, start, self.inplace, start_name)
         if x.ndim < 2 or x.shape[-1] != self.head_dim:
-            raise ValueError(f"{name} has shape {tuple(x.shape)}, but must have (.., length, {self.head_dim})")
+            raise ValueError(
+                f"{name} has shape {tuple(x.shape)}, but must have (.., length, {self.head_dim}), the head_dim last"
+            )
         if not -x.ndim <= self.seq_axis < x.ndim - 1 or self.seq_axis == -1:
             raise ValueError(
                 f"{name} has shape {tuple(x.shape)}, whose axis seq_axis={self.seq_axis} cannot be the tokens"

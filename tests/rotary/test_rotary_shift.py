@@ -179,7 +179,7 @@ def test_an_attention_factor_is_in_the_keys_once(rng):
         (lambda x: pf.Rotary(16).shift(x, [1, 2]), r"offset is for \(2,\), but must be a number, or for \(10,\)"),
         (lambda x: pf.Rotary(16).shift(x, [[1], [2], [3]]), r"offset is for \(3, 1\), .* \(2, 10\), \(2, 1\)"),
         (lambda x: pf.Rotary(16).shift(x, "far"), "offset"),
-        (lambda x: pf.Rotary(16).shift(x[..., :8], 3), r"x has shape .*, but must have \(.., 16\)"),
+        (lambda x: pf.Rotary(16).shift(x[..., :8], 3), r"x has shape .*, but must have \(.., length, 16\)"),
         (lambda x: pf.Rotary(16).shift(x, 3, out=x[:, :1]), "out has shape"),
         (lambda x: pf.Rotary(16).shift(x[:, :, 1:], 3, out=x[:, :, :-1]), "out and x overlap"),
         (lambda x: pf.presets.qwen2_vl(16, mrope_section=(2, 3, 3)).shift(x, [1, 2]), "offset has shape"),
