@@ -89,10 +89,12 @@ def main() -> None:
         assert bool(found) == (word != nothing), word
     words = ["llama", "phi-3", "qwen3 moe", "gemma4_text", "gpt-2", "sections", nothing]
     models = seen_on("rotary-models", words)
+    assert 0 < len(models["sections"]["titles"]) < len(models[""]["titles"])
     for word in ("llama", "phi-3", "gemma4_text"):
         assert word.replace("-", "") in models[word]["codes"], (word, models[word])
     for page in (presets, models):
-        assert page[nothing]["none"] and not page[nothing]["elsewhere"], page[nothing]
+        assert page[nothing]["none"], page[nothing]
+        assert not page[nothing]["elsewhere"], page[nothing]
     print(f"{len(presets) + len(models)} searches show what they should")
 
 

@@ -1,4 +1,4 @@
-// Search in the lists of presets and of rotary models: entries stay that have every word, in their text or their family's.
+// Search in the lists of presets and of rotary models: entries stay that have every word, in their text or what is said of their family.
 document.addEventListener("DOMContentLoaded", () => {
   const field = document.getElementById("list-search");
   if (!field) return;
@@ -13,9 +13,12 @@ document.addEventListener("DOMContentLoaded", () => {
   const squeezed = (text) => text.replace(/[-_.]/g, "");
   const has = (text, word) => text.raw.includes(word) || (/[a-z]/.test(word) && text.squeezed.includes(squeezed(word)));
   const searchable = (text) => ({ raw: text.toLowerCase(), squeezed: squeezed(text.toLowerCase()) });
+  // what is said of the only family would be found in all entries
+  const said = families.length > 1 ? ":scope > h2, :scope > p" : ":scope > h2";
   const texts = entries.map((entry) => {
     entry.classList.add("entry");
-    return searchable(`${entry.textContent} ${entry.parentElement.querySelector("h2").textContent}`);
+    const family = [...entry.parentElement.querySelectorAll(said)].map((e) => e.textContent);
+    return searchable([entry.textContent, ...family].join(" "));
   });
   // what stands beside the families only hides what was found
   const text = [...families[0].parentElement.children].filter(
