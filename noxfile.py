@@ -58,7 +58,7 @@ def docs(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def screenshots(session: nox.Session) -> None:
-    """Pictures of the documentation at two widths, into docs/_build; no page is wider than a phone. Needs Chromium."""
+    """Pictures of the documentation at two widths, into docs/_build; each page has room at both. Needs Chromium."""
     docs(session)
     session.run("python", "docs/screenshots.py", "docs/_build", "--out", "docs/_build/screenshots")
 

@@ -1,4 +1,4 @@
-"""Look at the built pages in a browser: pictures of them at two widths, and a check that no page is wider than a phone.
+"""Look at the built pages in a browser: pictures of them at two widths, and a check that each page has room at both.
 
     python docs/screenshots.py HTML [--out DIR] [--pages index presets ..]
 
@@ -44,8 +44,13 @@ frame.onload = () => {
   const page = frame.contentDocument;
   page.documentElement.dataset.theme = asked.get("theme");
   const scrolls = (e) => e && (getComputedStyle(e).overflowX !== "visible" || scrolls(e.parentElement));
-  const wide = [...page.querySelectorAll("main *")].filter(
-    (e) => e.getBoundingClientRect().right > width + 1 && !scrolls(e.parentElement));
+  // beside the text, where the page is wide enough, is a list of pages
+  const list = page.querySelector(".bd-sidebar-primary");
+  const left = list?.checkVisibility({visibilityProperty: true}) ? list.getBoundingClientRect().right : 0;
+  const wide = [...page.querySelectorAll("main article *")].filter((e) => {
+    const place = e.getBoundingClientRect();
+    return place.width && (place.right > width + 1 || place.left < left - 1) && !scrolls(e.parentElement);
+  });
   result.hidden = asked.has("picture");
   result.textContent = "WIDTH " + page.documentElement.scrollWidth + " "
     + wide.slice(0, 5).map((e) => e.tagName + "." + e.className + ": " + e.textContent.slice(0, 60)).join(" | ");
@@ -115,12 +120,14 @@ def main() -> int:
     every = [page for page in every if not page.startswith(("_", "generated/posenc_fast.presets."))]
     wrong = 0
     for page in every if arguments.check is None else arguments.check:
-        dom = browse(browser, f"{base}&width={WIDTHS[-1]}&page={quote(page)}", "--dump-dom")
-        found = re.search(r"WIDTH (\d+) ([^<]*)", dom)
-        if found is None or int(found[1]) > WIDTHS[-1] or found[2].strip():
-            print(f"{page} is wider than {WIDTHS[-1]} pixels: {found and found[0]}", flush=True)
-            wrong += 1
-    print(f"{wrong} pages are too wide")
+        for width in WIDTHS:
+            size = f"--window-size={max(width, 500)},{arguments.height}"
+            dom = browse(browser, f"{base}&width={width}&page={quote(page)}", size, "--dump-dom")
+            found = re.search(r"WIDTH (\d+) ([^<]*)", dom)
+            if found is None or int(found[1]) > width or found[2].strip():
+                print(f"{page} has no room in {width} pixels: {found and found[0]}", flush=True)
+                wrong += 1
+    print(f"{wrong} times a page has no room")
     return int(wrong > 0)
 
 
