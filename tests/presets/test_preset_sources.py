@@ -1,11 +1,10 @@
-"""Presets of weather, molecules and tables against the programs of their sources: packages, published constants, and what
-their own tests expect."""
+"""Presets of weather, molecules and tables against their sources: scikit-learn, published constants, and what the sources'
+own tests expect. Those whose programs are in packages are in test_source_programs.py."""
 
 from __future__ import annotations
 
 import numpy as np
 
-import posenc_fast as pf
 from posenc_fast import presets
 from support.optional import optional
 
@@ -36,38 +35,6 @@ def test_constants_of_alphafold3():
     expected = numpy.cos(2 * numpy.pi * (scaled[:, None] * weights + biases))
     made = presets.alphafold3(weights, biases).encode(np.log(sigma / 16))
     np.testing.assert_allclose(made, expected, rtol=0, atol=1e-5)
-
-
-def test_periodic_embeddings_in_torch(rng):
-    """The module's forward, in float32: a weight for each feature, cosines before sines."""
-    torch = optional("torch")
-    weight, x = torch.from_numpy(rng.normal(size=(3, 5))).float(), torch.from_numpy(rng.normal(size=(7, 3))).float()
-    angles = TWO_PI * weight * x[..., None]
-    expected = torch.cat([torch.cos(angles), torch.sin(angles)], -1)
-    made = presets.plr(weight.numpy()).encode(x.numpy()).reshape(7, 3, 10)
-    np.testing.assert_allclose(made, expected.numpy(), rtol=0, atol=4e-6)
-
-
-def test_aurora_in_torch(rng):
-    """All published ranges, in float64 and rounded at the end, as the source does."""
-    torch = optional("torch")
-    earth = 6378137 / 1000
-    ranges = [
-        (0.01, 720),
-        (0.00010814085263058073, 4 * np.pi * earth * earth),
-        (1 / 60, 504),
-        (2, 504),
-        (0.01, 1e5),
-        (1, 8766),
-    ]
-    for lower, upper in ranges:
-        x = torch.from_numpy(np.exp(rng.uniform(np.log(lower), np.log(upper), size=50)))
-        wavelengths = torch.logspace(np.log10(lower), np.log10(upper), 16, base=10, dtype=torch.float64)
-        product = torch.einsum("i,j->ij", x, TWO_PI / wavelengths)
-        expected = torch.cat((torch.sin(product), torch.cos(product)), dim=-1).float().numpy()
-        made = presets.aurora(32, lower=lower, upper=upper).encode(x.numpy())
-        # products of up to 2 pi upper/lower are off by their last bits
-        np.testing.assert_allclose(made, expected, rtol=0, atol=1e-7 + 1e-14 * upper / lower)
 
 
 class TestGraphCast:
@@ -144,13 +111,5 @@ def test_fields_are_found():
         assert name in presets.search(other), other
 
 
-def test_seasons_of_times(rng):
-    """Prophet's program on its own kind of input."""
-    dates = np.datetime64("2024-01-01T00:00:00") + rng.integers(0, 10**8, size=50).astype("m8[s]")
-    days = dates.astype("M8[ns]").astype(np.int64) // 10**9 / (3600 * 24.0)
-    expected = np.empty((50, 6))
-    for i in range(3):
-        expected[:, 2 * i] = np.sin(days * np.pi * 2 * (i + 1) / 365.25)
-        expected[:, 2 * i + 1] = np.cos(days * np.pi * 2 * (i + 1) / 365.25)
-    np.testing.assert_allclose(presets.prophet(365.25, 3).encode(dates, dtype=np.float64), expected, rtol=0, atol=1e-10)
-    assert pf.presets.prophet(1, 1).encode(np.datetime64("2200-05-05")).tolist() == [0, 1]
+def test_midnights_of_prophet_are_exact():
+    assert presets.prophet(1, 1).encode(np.datetime64("2200-05-05")).tolist() == [0, 1]

@@ -267,17 +267,6 @@ def test_gptj(torch, transformers, rng):
     alike(pf.presets.gptj(), np.arange(9), q, theirs.numpy())
 
 
-def test_moirai(torch, rng):
-    """As uni2ts writes it: angles twice each, by the ids of a series, and a part of a head that goes through."""
-    q, time_id = rng.standard_normal((1, 2, 9, 64), np.float32), rng.integers(0, 500, size=9)
-    theta = 1.0 / torch.pow(10000, torch.arange(0, 32, 2, dtype=torch.float) / 32)
-    angles = (torch.arange(500)[:, None] * theta).repeat_interleave(2, dim=-1)[time_id]
-    x = torch.from_numpy(q[..., :32])
-    turned = torch.stack([-x[..., 1::2], x[..., 0::2]], -1).flatten(-2)
-    theirs = torch.cos(angles) * x + torch.sin(angles) * turned
-    alike(pf.presets.moirai(), time_id, q, np.concatenate([theirs.numpy(), q[..., 32:]], -1))
-
-
 def test_roformer(torch, transformers, rng):
     module = importlib.import_module("transformers.models.roformer.modeling_roformer")
     embedding = module.RoFormerSinusoidalPositionalEmbedding(64, 64)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -14,8 +16,15 @@ PACKAGES = {"dateutil": "python-dateutil", "sklearn": "scikit-learn"}
 
 def optional(name: str) -> Any:
     """The module; skips by the name of the package that is not installed, and fails with POSENC_FAST_REQUIRE_EXTRAS=1."""
-    try:
+    with skipped_without(name):
         return importlib.import_module(name)
+
+
+@contextlib.contextmanager
+def skipped_without(name: str) -> Iterator[None]:
+    """Skip, or fail, where something that a block imports is not installed, as `optional` does."""
+    try:
+        yield
     except ImportError as error:
         if os.environ.get("POSENC_FAST_REQUIRE_EXTRAS"):
             raise

@@ -1,0 +1,324 @@
+"""Presets, and the recipes of docs/howto-features.md, against the programs of their sources: files of their packages, run as
+they are."""
+
+from __future__ import annotations
+
+import re
+import runpy
+import sys
+
+import numpy as np
+import pytest
+
+from posenc_fast import presets
+from support.checkout import checkout
+from support.optional import optional
+from support.programs import program
+
+# where a source has products in float32: a unit in the last place of an angle, and twice that for its factors
+OF_FLOAT32_ANGLES = 2.0**-22
+# where all is float64, and rounded to float32 in the end
+ROUNDED = 2.0**-24
+
+
+def same(made, expected, angles=0.0, bound=OF_FLOAT32_ANGLES):
+    """Equal but for the rounding of angles up to the largest, and of the columns."""
+    assert made.shape == tuple(expected.shape)
+    np.testing.assert_allclose(made, np.asarray(expected), rtol=0, atol=bound * (1 + np.abs(angles).max()))
+
+
+# ---- weather ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def aurora():
+    return program("microsoft-aurora", "aurora/model/fourier.py")
+
+
+@pytest.mark.parametrize("expansion", ["pos", "scale", "lead_time", "levels", "absolute_time"])
+def test_aurora(expansion, aurora, rng):
+    """Of its published ranges, in float64: products of up to 2 pi upper/lower are off by their last bits."""
+    torch = optional("torch")
+    theirs = getattr(aurora, f"{expansion}_expansion")
+    x = np.exp(rng.uniform(np.log(theirs.lower), np.log(theirs.upper), size=50))
+    made = presets.aurora(32, lower=theirs.lower, upper=theirs.upper).encode(x)
+    same(made, theirs(torch.from_numpy(x), 32), 1e-7 * theirs.upper / theirs.lower, ROUNDED)
+
+
+def test_aurora_with_a_linear_column(aurora, rng):
+    """The third form of lead times has x / upper in place of the slowest sine."""
+    torch = optional("torch")
+    theirs = aurora.lead_time_expansion_v3
+    x = rng.uniform(0, theirs.upper, size=50)
+    made = presets.aurora(32, lower=theirs.lower, upper=theirs.upper).encode(x)
+    made[:, 15] = x / theirs.upper
+    same(made, theirs(torch.from_numpy(x), 32), bound=ROUNDED)
+
+
+# ---- tables and series --------------------------------------------------------------------------------------------------
+
+
+def test_plr_of_rtdl(rng):
+    torch = optional("torch")
+    theirs = program("rtdl_num_embeddings", "rtdl_num_embeddings.py")._Periodic(3, 5, 0.5).requires_grad_(False)
+    weight, x = theirs.weight.numpy(), rng.normal(size=(7, 3)).astype(np.float32)
+    made = presets.plr(weight).encode(x).reshape(7, 3, 10)
+    same(made, theirs(torch.from_numpy(x)), 2 * np.pi * np.abs(weight).max() * x)
+
+
+def test_plr_of_tabr(rng):
+    torch = optional("torch")
+    theirs = program("pytabkit", "pytabkit/models/nn_models/tabr_lib.py").PeriodicEmbeddings(3, 5, 0.5)
+    frequencies, x = theirs.frequencies.detach().numpy(), rng.normal(size=(7, 3)).astype(np.float32)
+    made = presets.plr(frequencies).encode(x).reshape(7, 3, 10)
+    same(made, theirs(torch.from_numpy(x)).detach(), 2 * np.pi * np.abs(frequencies).max() * x)
+
+
+@pytest.mark.parametrize("name", ["PLREmbeddingsLayer", "PLREmbeddingsLayerCosBias"])
+def test_embeddings_of_realmlp(name, rng):
+    """Their linear layer is the unit matrix here, which leaves the columns."""
+    torch = optional("torch")
+    module = program("pytabkit", "pytabkit/models/nn_models/nn.py")
+    x, weight = rng.normal(size=(7, 3)).astype(np.float32), rng.normal(size=(3, 1, 5)).astype(np.float32)
+    bias = rng.uniform(-np.pi, np.pi, size=(3, 1, 5)).astype(np.float32)
+    if name == "PLREmbeddingsLayer":
+        encoding, biases = presets.plr(weight[:, 0]), {}
+    else:
+        encoding, biases = presets.pbld(weight[:, 0], bias[:, 0]), {"bias_1": torch.from_numpy(bias)}
+    width = encoding.d_model // 3
+    theirs = getattr(module, name)(
+        fitter=module.PLREmbeddingsFactory(),
+        weight_1=torch.from_numpy(weight),
+        weight_2=torch.eye(width).expand(3, width, width),
+        bias_2=torch.zeros(3, 1, width),
+        plr_act_name="linear",
+        **biases,
+    )
+    same(encoding.encode(x), theirs.forward_cont(torch.from_numpy(x)), 2 * np.pi * np.abs(weight).max() * x)
+
+
+def test_pbld_of_tabr(rng):
+    torch = optional("torch")
+    theirs = program("pytabkit", "pytabkit/models/nn_models/tabr_lib.py").PBLDEmbeddings(
+        3, 5, 0.5, 5, plr_use_densenet=False
+    )
+    theirs.requires_grad_(False)
+    theirs.weight_2[:], theirs.bias_2[:] = torch.eye(5), 0
+    weight, x = theirs.weight_1[:, 0].numpy(), rng.normal(size=(7, 3)).astype(np.float32)
+    made = presets.pbld(weight, theirs.bias_1[:, 0].numpy()).encode(x)
+    same(made, theirs(torch.from_numpy(x)), 2 * np.pi * np.abs(weight).max() * x)
+
+
+@pytest.mark.parametrize(("period", "order"), [(365.25, 10), (7, 3), (1, 4)])
+def test_prophet(period, order, rng):
+    """In float64, of times whose angles are some hundred thousand."""
+    pandas = optional("pandas")
+    unused = ("prophet.make_holidays", "prophet.models", "prophet.plot")
+    theirs = program("prophet", "prophet/forecaster.py", *unused).Prophet.fourier_series
+    dates = np.datetime64("2024-01-01T00:00:00") + rng.integers(0, 10**8, size=50).astype("m8[s]")
+    expected = theirs(pandas.Series(dates), period, order)
+    angles = 2 * np.pi * order * dates.astype("M8[s]").astype(np.int64) / 86400 / period
+    same(presets.prophet(period, order).encode(dates, dtype=np.float64), expected, angles, 2.0**-51)
+
+
+# ---- molecules and graphs -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("file", ["encoders", "encodersv2"])
+def test_boltz(file, rng):
+    """Times are a quarter of the logarithms of noise levels."""
+    torch = optional("torch")
+    unused = ("data", "model.layers.transition", "model.modules.transformers", "model.modules.transformersv2")
+    module = program(
+        "boltz", f"boltz/model/modules/{file}.py", *(f"boltz.{name}" for name in (*unused, "model.modules.utils"))
+    )
+    theirs = module.FourierEmbedding(64).requires_grad_(False)
+    weight, bias = theirs.proj.weight[:, 0].numpy(), theirs.proj.bias.numpy()
+    times = rng.normal(size=20).astype(np.float32)
+    made = presets.alphafold3(weight, bias).encode(4.0 * times)
+    same(made, theirs(torch.from_numpy(times)), 2 * np.pi * (np.outer(times, weight) + bias))
+
+
+def test_protenix(rng):
+    torch = optional("torch")
+    unused = ("model.modules.primitives", "model.modules.transformer", "utils.logger")
+    module = program("protenix", "protenix/model/modules/embedders.py", *(f"protenix.{name}" for name in unused))
+    theirs = module.FourierEmbedding(64)
+    times = rng.normal(size=20).astype(np.float32)
+    made = presets.alphafold3(theirs.w.numpy(), theirs.b.numpy()).encode(4.0 * times)
+    same(made, theirs(torch.from_numpy(times)), 2 * np.pi * (np.outer(times, theirs.w) + theirs.b.numpy()))
+
+
+@pytest.fixture
+def memory():
+    """The module of temporal graph networks in PyTorch Geometric."""
+    unused = ("torch_geometric.nn.inits", "torch_geometric.utils")
+    return program("torch_geometric", "torch_geometric/nn/models/tgn.py", *unused)
+
+
+def test_tgn_before_and_after_training(memory, monkeypatch, rng):
+    """The layer is linear: its weights are those of the preset before training, and of an Encoding after it."""
+    torch = optional("torch")
+    monkeypatch.setattr(memory, "Linear", torch.nn.Linear)
+    theirs = memory.TimeEncoder(16).requires_grad_(False)
+    times = rng.uniform(0, 100, size=20).astype(np.float32)
+    weight, bias = theirs.lin.weight[:, 0].numpy(), theirs.lin.bias.numpy()
+    trained = presets.tgn(16)
+    trained = type(trained)(weight, bias / (2 * np.pi) + 0.25)
+    same(trained.encode(times), theirs(torch.from_numpy(times)), 100 * weight)
+    theirs.lin.weight[:, 0] = torch.from_numpy(presets.tgn(16).frequencies)
+    theirs.lin.bias[:] = 0
+    same(presets.tgn(16).encode(times), theirs(torch.from_numpy(times)), times)
+
+
+@pytest.mark.parametrize("width", [2, 10, 64])
+def test_graphmixer(width, rng):
+    """Its weights are float32 powers of a float32 root."""
+    torch = optional("torch")
+    theirs = program("torch_geometric", "torch_geometric/nn/encoding.py").TemporalEncoding(width)
+    times = rng.uniform(0, 100, size=20).astype(np.float32)
+    same(presets.graphmixer(width).encode(times), theirs(torch.from_numpy(times)), times)
+
+
+@pytest.mark.parametrize("granularity", [1.0, 0.25])
+def test_pyg(granularity, rng):
+    torch = optional("torch")
+    theirs = program("torch_geometric", "torch_geometric/nn/encoding.py").PositionalEncoding(
+        16, granularity=granularity
+    )
+    x = rng.uniform(0, 100, size=20).astype(np.float32)
+    made = presets.pyg(16, granularity=granularity).encode(x)
+    same(made, theirs(torch.from_numpy(x)), x / granularity)
+
+
+# ---- the Earth ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def places(rng):
+    return np.stack([rng.uniform(-180, 180, 40), rng.uniform(-90, 90, 40)], axis=1)
+
+
+@pytest.fixture
+def torchspatial(monkeypatch, places):
+    """Rows of the places by an encoder of TorchSpatial, whose files import each other as they lie beside one another."""
+    for name in ("module", "data_utils"):
+        monkeypatch.setitem(sys.modules, name, program("torchspatial", f"torchspatial/{name}.py", "paths"))
+    module = program("torchspatial", "torchspatial/SpatialRelationEncoder.py", "spherical_harmonics_ylm_numpy")
+
+    def rows(name, **settings):
+        theirs = getattr(module, f"{name}SpatialRelationPositionEncoder")(device="cpu", **settings)
+        # some write into what they are given
+        return theirs, theirs(places.copy()[:, np.newaxis])[:, 0]
+
+    return rows
+
+
+@pytest.fixture(scope="module")
+def recipes(tmp_path_factory):
+    """The names that the page's program defines."""
+    text = (checkout() / "docs" / "howto-features.md").read_text("utf-8")
+    page = tmp_path_factory.mktemp("page") / "features.py"
+    page.write_text("\n".join(re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)), "utf-8")
+    return runpy.run_path(str(page))
+
+
+SCALES = {"max_radius": 360.0, "min_radius": 0.01}
+# angles in radians, of float64
+FINE = 360 / SCALES["min_radius"] * 2.0**-28
+
+
+@pytest.mark.parametrize(
+    ("name", "preset"),
+    [("GridCell", presets.space2vec_grid), ("TheoryGridCell", presets.space2vec_theory)],
+    ids=["grid", "theory"],
+)
+@pytest.mark.parametrize("scales", [{}, SCALES], ids=["as it is", "finer"])
+def test_space2vec(name, preset, scales, torchspatial, places):
+    _, expected = torchspatial(name, **scales)
+    same(preset(16, **scales).encode(places), expected, FINE if scales else 0, ROUNDED)
+
+
+def test_wrap(torchspatial, places):
+    _, expected = torchspatial("AodhaFFT", extent=None, do_pos_enc=True)
+    same(presets.geo_prior().encode(places), expected, bound=ROUNDED)
+
+
+def test_random_features(torchspatial, places):
+    """Of places between -1 and 1."""
+    theirs, expected = torchspatial("RFF", extent=(-180, 180, -90, 90))
+    made = presets.rbf_sampler(theirs.dirvec.numpy(), theirs.shift.numpy()).encode(places / [180, 90])
+    same(made, expected, 2 * np.pi)
+
+
+SPHERES = {"sphere_c": "Sphere", "sphere_c_plus": "SphereGird", "sphere_m": "SphereMixScale"}
+
+
+@pytest.mark.parametrize("recipe", SPHERES)
+@pytest.mark.parametrize("scales", [{}, SCALES], ids=["as it is", "finer"])
+def test_products_of_sphere2vec(recipe, scales, recipes, torchspatial, places):
+    _, expected = torchspatial(SPHERES[recipe], **scales)
+    same(recipes[recipe](places, **scales), expected, FINE if scales else 0, ROUNDED)
+
+
+@pytest.mark.parametrize("scales", [{}, {"n": 5, "max_radius": 360.0}], ids=["as it is", "others"])
+def test_double_fourier_sphere(scales, recipes, torchspatial, places):
+    _, expected = torchspatial("DFT", **{{"n": "frequency_num"}.get(key, key): value for key, value in scales.items()})
+    same(recipes["sphere_dfs"](places, **scales), expected, bound=ROUNDED)
+
+
+def test_points_of_the_unit_sphere(recipes, torchspatial, places):
+    _, expected = torchspatial("XYZ")
+    same(recipes["xyz"](places), expected, bound=ROUNDED)
+    # of geo_prior, whose latitudes are divided by 90 as its longitudes by 180
+    lon, lat = np.pi * (places / [180, 90]).T
+    expected = np.stack([np.cos(lon) * np.cos(lat), np.sin(lon) * np.cos(lat), np.sin(lat)], axis=1)
+    same(recipes["xyz"](places * [1, 2]), expected, bound=ROUNDED)
+
+
+def test_nerf_of_sphere2vec(torchspatial, places):
+    """Of points in float64, whose angles go up to pi 2**15."""
+    lon, lat = np.deg2rad(places).T
+    points = np.stack([np.cos(lat) * np.cos(lon), np.cos(lat) * np.sin(lon), np.sin(lat)], axis=1)
+    _, expected = torchspatial("NERF")
+    same(presets.pytorch3d(16, omega_0=np.pi).encode(points), expected, 2.0**-12, ROUNDED)
+
+
+@pytest.mark.filterwarnings("ignore:.torch.jit.script")
+@pytest.mark.parametrize("axes", [2, 3])
+def test_geoclip(axes, rng):
+    torch = optional("torch")
+    theirs = program("geoclip", "geoclip/model/rff/functional.py")
+    weights, x = rng.normal(size=(32, axes)).astype(np.float32), rng.normal(size=(20, axes)).astype(np.float32)
+    expected = theirs.gaussian_encoding(torch.from_numpy(x), torch.from_numpy(weights))
+    same(presets.geoclip(weights).encode(x), expected, 2 * np.pi * x @ weights.T)
+    expected = theirs.positional_encoding(torch.from_numpy(x), 8.0, 6)
+    same(presets.geoclip_positional(8.0, 6, input_dims=axes).encode(x), expected, 2 * np.pi * 8 * x)
+
+
+# ---- scenes -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def nerfstudio():
+    unused = ("utils", "utils.external", "utils.printing", "data.scene_box")
+    names = (f"nerfstudio.{name}" for name in unused)
+    return program("nerfstudio", "nerfstudio/field_components/encodings.py", "jaxtyping", *names)
+
+
+@pytest.mark.parametrize("blurred", [False, True], ids=["points", "cones"])
+def test_nerfstudio(blurred, nerfstudio, rng):
+    torch = optional("torch")
+    theirs = nerfstudio.NeRFEncoding(3, 6, 0.0, 5.0)
+    x, root = rng.uniform(size=(20, 3)).astype(np.float32), rng.normal(0, 1, (20, 3, 3)).astype(np.float32)
+    covs = root @ root.swapaxes(1, 2)
+    expected = theirs(torch.from_numpy(x), torch.from_numpy(covs) if blurred else None)
+    variance = {"variance": np.diagonal(covs, 0, -2, -1).astype(float) / (2 * np.pi) ** 2} if blurred else {}
+    same(presets.nerfstudio(3, 6, 0.0, 5.0).encode(x, **variance), expected, 2 * np.pi * 32)
+
+
+def test_random_features_of_nerfstudio(nerfstudio, rng):
+    torch = optional("torch")
+    theirs = nerfstudio.RFFEncoding(3, 16, 4.0)
+    x, weights = rng.uniform(size=(20, 3)).astype(np.float32), theirs.b_matrix.numpy().T
+    same(presets.tancik(weights).encode(x), theirs(torch.from_numpy(x)), 2 * np.pi * np.abs(x) @ np.abs(weights).T)

@@ -1,0 +1,71 @@
+"""Programs of other projects: single files of packages whose own dependencies are mostly not installed."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib.metadata
+import importlib.util
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+from unittest import mock
+
+from support.optional import skipped_without
+
+
+@functools.cache
+def program(distribution: str, path: str, *unused: str) -> Any:
+    """
+    Return a file of an installed distribution as a module, by its path from where the distribution is installed.
+
+    The file runs as it is. Packages above it are not imported, so that their other files need nothing. Modules named
+    in `unused`, which the file imports but the function under test does not call, are empty while it is imported.
+    Skips where something is not installed, as `optional` does.
+    """
+    with skipped_without(distribution):
+        root = Path(str(importlib.metadata.distribution(distribution).locate_file("")))
+        parts = path.removesuffix(".py").split("/")
+        parents = [".".join(parts[:end]) for end in range(1, len(parts))]
+        spec = importlib.util.spec_from_file_location(".".join(parts), root / path)
+        if spec is None or spec.loader is None:
+            raise ImportError(f"{distribution} has no {path}", name=distribution)
+        module = importlib.util.module_from_spec(spec)
+        modules = {name: _Unused(name, root) for name in (*parents, *unused)}
+        with _modules({**modules, spec.name: module}):
+            spec.loader.exec_module(module)
+        return module
+
+
+@contextlib.contextmanager
+def _modules(replaced: dict[str, ModuleType]) -> Iterator[None]:
+    """Replace modules in a block; what it imports from below them is forgotten afterwards."""
+    tops = {name.partition(".")[0] for name in replaced}
+
+    def below() -> dict[str, ModuleType]:
+        return {name: module for name, module in sys.modules.items() if name.partition(".")[0] in tops}
+
+    before = below()
+    sys.modules.update(replaced)
+    try:
+        yield
+    finally:
+        for name in below():
+            del sys.modules[name]
+        sys.modules.update(before)
+
+
+class _Unused(ModuleType):
+    """An empty module, of which any name can be imported; other files of its folder are imported as they are."""
+
+    def __init__(self, name: str, root: Path) -> None:
+        super().__init__(name)
+        folder = root.joinpath(*name.split("."))
+        self.__path__ = [str(folder)] if folder.is_dir() else []
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return mock.MagicMock(name=f"{self.__name__}.{name}")
