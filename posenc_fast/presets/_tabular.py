@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from fractions import Fraction
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
 
 from .._encoding.builders import fourier_features
 from .._encoding.periods import periodic
+from .._encoding.sinusoids import Sinusoids
 from .._encoding.value import Encoding
 from .._numbers.arguments import count_of, real_array
 from .._rotary.value import Rotary
@@ -129,21 +131,36 @@ def prophet(period: float, series_order: int) -> Encoding:
 
 
 @preset(
-    source="flatironinstitute/nemos: src/nemos/basis/_fourier_basis.py, FourierBasis over one axis",
-    frequency="2 pi (i + 1) / period",
-    layout="a column of ones, cosines, then sines",
+    source="flatironinstitute/nemos: src/nemos/basis/_fourier_basis.py, FourierBasis",
+    frequency="2 pi masked_frequencies[:, i] / period",
+    layout="cosines, then sines; without the sine of a first frequency of 0",
     positions="samples less the lower of their bounds: `.encode(x - low)`, with the period high - low",
-    odd="2 num_frequencies - 1 columns",
-    differs="whole multiples of one frequency, 0 included; cosines come first",
+    odd="2 columns for each frequency, but 1 for a first one of 0",
+    differs="whole multiples of one frequency, of several axes sums of theirs; cosines come first",
+    axes="A",
     example="pf.presets.nemos(2).encode(0.25) -> array([1., 0., 1.], dtype=float32)",
 )
-def nemos(num_frequencies: int, *, period: float = 1.0) -> Encoding:
+def nemos(masked_frequencies: int | npt.ArrayLike, *, period: float | Sequence[float] = 1.0) -> Encoding:
     """Fourier basis of NeMoS."""
-    n, turn = count_of(num_frequencies, "num_frequencies", 1), Fraction(positive(period, "period"))
-    parts = [cosines(np.zeros(1), np.zeros(1))]
-    if n > 1:
-        parts.append(fourier_features(periodic([turn / (i + 1) for i in range(n - 1)]), functions=("cos", "sin")))
-    return per_axis(parts, [0] * len(parts))
+    if np.ndim(masked_frequencies) == 0:
+        masked_frequencies = [range(count_of(masked_frequencies, "masked_frequencies", 1))]
+    turns = matrix(masked_frequencies, "masked_frequencies", "(axes, k)")
+    if not turns.size or (turns < 0).any() or (turns % 1 > 0).any():
+        raise ValueError(f"masked_frequencies must be whole numbers from 0 on, at least one, not {turns!r}")
+    lengths = [period] * len(turns) if np.ndim(period) == 0 else [*cast(Sequence[float], period)]
+    if len(lengths) != len(turns):
+        raise ValueError(f"period has {len(lengths)} numbers, but must have one for each of {len(turns)} axes")
+    # a turn of each axis, and of each multiple of it that some column has
+    periods: list[Fraction] = []
+    index = np.full(turns.T.shape, -1)
+    for axis, row in enumerate(turns):
+        turn = Fraction(positive(lengths[axis], "period"))
+        for frequency in np.unique(row[row > 0]):
+            index[row == frequency, axis] = len(periods)
+            periods.append(turn / int(frequency))
+    columns = np.concatenate([index, index[0 if turns[:, 0].any() else 1 :]])
+    phases = np.where(np.arange(len(columns)) < len(index), 0.25, 0.0)
+    return Encoding._of(Sinusoids([periodic(periods or [1])], columns, phases, np.ones(len(columns))))
 
 
 @rotary_preset(

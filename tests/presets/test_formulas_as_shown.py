@@ -128,7 +128,7 @@ CALLS = {
     "mp_fourier": [{"weights": WEIGHTS}],
     "nerf": [{"max_freq_log2": 7.0}, {"max_freq_log2": 7.0, "log_sampling": False}],
     "nerfstudio": [{"in_dim": 3, "num_frequencies": 5, "min_freq_exp": 1.0, "max_freq_exp": 8.0}],
-    "nemos": [{"num_frequencies": 5, "period": 2.5}],
+    "nemos": [{"masked_frequencies": np.arange(1, 6)[None], "period": 2.5}],
     "pbld": [{"weight_1": MATRIX.T, "bias_1": MATRIX.T}],
     "perceiver": [{"num_bands": 6, "max_resolution": (224, 112)}],
     "plr": [{"weight": MATRIX.T}],

@@ -377,6 +377,10 @@ def test_names_must_be_strings():
         (lambda: presets.hyena(8, 40), ValueError, "emb_dim=8 must be odd: .*; give 7 or 9"),
         (lambda: presets.sam([1.0, 2.0]), ValueError, r"gaussian_matrix has shape \(2,\), but must have \(axes, k\)"),
         (lambda: presets.tancik([np.nan]), ValueError, "weights must be finite"),
+        (lambda: presets.nemos([[0, 1], [-1, 0]]), ValueError, "masked_frequencies must be whole numbers from 0 on"),
+        (lambda: presets.nemos([[0.5]]), ValueError, "masked_frequencies must be whole numbers from 0 on"),
+        (lambda: presets.nemos([[]]), ValueError, "masked_frequencies must be .*, at least one"),
+        (lambda: presets.nemos([[1], [2]], period=[1.0]), ValueError, "period has 1 numbers, .* each of 2 axes"),
         (lambda: presets.plr([1.0, 2.0]), ValueError, r"weight has shape \(2,\), but must have \(features, k\)"),
         (
             lambda: presets.pbld([[1.0, 2.0]], [[1.0], [2.0]]),

@@ -121,6 +121,35 @@ def test_prophet(period, order, rng):
     same(presets.prophet(period, order).encode(dates, dtype=np.float64), expected, angles, 2.0**-51)
 
 
+MASKS = {
+    "all": "all",
+    "no intercept": "no-intercept",
+    "low ones": lambda *frequencies: sum(frequencies) < 3,
+    "one": lambda *frequencies: not any(frequencies),
+}
+
+
+@pytest.mark.parametrize("mask", MASKS)
+@pytest.mark.parametrize(
+    ("frequencies", "bounds"),
+    [(5, [(0.0, 2.5)]), ([3, 4], [(0.0, 2.0), (-1.0, 4.0)]), (2, [(0.0, 1.0)] * 3)],
+    ids=["1 axis", "2 axes", "3 axes"],
+)
+def test_nemos(mask, frequencies, bounds, rng):
+    """The basis says which frequencies its mask has left. All of its numbers are float32."""
+    optional("jax")
+    theirs = program("nemos", "nemos/basis/basis.py", "lazy_loader").FourierEval(
+        frequencies, ndim=len(bounds), bounds=bounds if len(bounds) > 1 else bounds[0], frequency_mask=MASKS[mask]
+    )
+    low, high = np.transpose(bounds)
+    x = rng.uniform(low, high, size=(20, len(bounds))).astype(np.float32)
+    made = presets.nemos(theirs.masked_frequencies, period=high - low)
+    angles = 2 * np.pi * np.asarray(theirs.masked_frequencies).sum(axis=0)
+    same(made.encode(x - low).reshape(20, -1), theirs.compute_features(*x.T), angles)
+    if (mask, frequencies) == ("all", 5):
+        assert np.array_equal(presets.nemos(5, period=2.5).encode(x), made.encode(x))
+
+
 # ---- molecules and graphs -----------------------------------------------------------------------------------------------
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import importlib.machinery
 import importlib.metadata
 import importlib.util
 import sys
@@ -66,6 +67,7 @@ class _Unused(ModuleType):
         self.__path__ = [str(folder)] if folder.is_dir() else []
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
+        # of a file the import system asks for the name first
+        if name.startswith("__") or importlib.machinery.PathFinder.find_spec(name, self.__path__):
             raise AttributeError(name)
         return mock.MagicMock(name=f"{self.__name__}.{name}")
