@@ -220,6 +220,15 @@ def test_pyg(granularity, rng):
     same(made, theirs(torch.from_numpy(x)), x / granularity)
 
 
+def test_esmfold2(rng):
+    torch = optional("torch")
+    theirs = optional("transformers.models.esmfold2.modeling_esmfold2").EsmFold2FourierEmbedding(64)
+    times = rng.normal(size=20).astype(np.float32)
+    frequencies, phases = theirs.frequencies.numpy(), theirs.phases.numpy()
+    made = presets.esmfold2(frequencies, phases).encode(times)
+    same(made, theirs(torch.from_numpy(times)), 2 * np.pi * (np.outer(times, frequencies) + phases))
+
+
 # ---- the Earth ----------------------------------------------------------------------------------------------------------
 
 
@@ -323,6 +332,55 @@ def test_geoclip(axes, rng):
     same(presets.geoclip(weights).encode(x), expected, 2 * np.pi * x @ weights.T)
     expected = theirs.positional_encoding(torch.from_numpy(x), 8.0, 6)
     same(presets.geoclip_positional(8.0, 6, input_dims=axes).encode(x), expected, 2 * np.pi * 8 * x)
+
+
+# ---- images and video ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("width", [20, 24, 96])
+@pytest.mark.parametrize(
+    ("grid", "options"),
+    [((3, 5), {}), ((2, 3, 5), {}), ((2, 3, 5), {"uniform_power": True})],
+    ids=["2d", "3d", "thirds"],
+)
+def test_fairseq2(grid, options, width):
+    """All cells of a grid."""
+    unused = ("data_type", "device", "nn.batch_layout", "nn.incremental_state", "nn.utils.module", "ops")
+    module = program("fairseq2", "fairseq2/nn/position_encoder.py", *(f"fairseq2.{name}" for name in unused))
+    theirs = getattr(module, f"Sinusoidal{len(grid)}dPositionEncoder")(width, grid, **options).freqs
+    preset = {2: presets.fairseq2_2d, 3: presets.fairseq2_3d}[len(grid)]
+    same(preset(width, **options).encode(np.moveaxis(np.indices(grid), 0, -1)), theirs, 4)
+
+
+@pytest.mark.parametrize("width", [16, 24])
+@pytest.mark.parametrize("scale", [1.0, 2.0])
+def test_patches_of_diffusers(scale, width):
+    """Cells that are scaled to a square of 16."""
+    theirs = optional("diffusers.models.embeddings").get_2d_sincos_pos_embed
+    expected = theirs(width, (5, 12), interpolation_scale=scale).reshape(5, 12, width)
+    made = presets.diffusers_2d(width, (5, 12), interpolation_scale=scale)
+    same(made.encode(np.moveaxis(np.indices((5, 12)), 0, -1)), expected, 16)
+
+
+@pytest.mark.parametrize("width", [6, 128])
+def test_boxes_of_dab_detr(width, rng):
+    torch = optional("torch")
+    theirs = optional("transformers.models.dab_detr.modeling_dab_detr").encode_sinusoidal_position_embedding
+    boxes = rng.uniform(size=(20, 4)).astype(np.float32)
+    same(presets.dab_detr_boxes(width).encode(boxes), theirs(torch.from_numpy(boxes), width), 2 * np.pi)
+
+
+def test_segment_anything(rng):
+    """The centres of cells, and points."""
+    torch = optional("torch")
+    theirs = program("segment-anything", "segment_anything/modeling/prompt_encoder.py").PositionEmbeddingRandom(16)
+    made = presets.sam(theirs.positional_encoding_gaussian_matrix.numpy())
+    angles = 2 * np.pi * np.abs(theirs.positional_encoding_gaussian_matrix.numpy()).sum(axis=0)
+    x, y = np.meshgrid((np.arange(8) + 0.5) / 8, (np.arange(4) + 0.5) / 4)
+    same(made.encode(2 * np.stack([x, y], -1) - 1), theirs((4, 8)).permute(1, 2, 0), angles)
+    points = rng.uniform(size=(1, 20, 2)).astype(np.float32) * [8, 4]
+    expected = theirs.forward_with_coords(torch.from_numpy(points), (4, 8))
+    same(made.encode(2 * points / [8, 4] - 1), expected, angles)
 
 
 # ---- scenes -------------------------------------------------------------------------------------------------------------
