@@ -27,6 +27,34 @@ def same(made, expected, angles=0.0, bound=OF_FLOAT32_ANGLES):
     np.testing.assert_allclose(made, np.asarray(expected), rtol=0, atol=bound * (1 + np.abs(angles).max()))
 
 
+def test_a_file_is_run_without_its_package(tmp_path, monkeypatch):
+    """The package itself fails; what the file imports of it is run, but for what is named."""
+    files = {
+        "pack-1.0.dist-info/METADATA": "Name: pack\nVersion: 1.0\n",
+        "pack/__init__.py": "raise RuntimeError",
+        "pack/beside.py": "NUMBER = 3",
+        "pack/heavy.py": "raise RuntimeError",
+        "pack/part.py": "from absent import Base\nfrom . import beside\nfrom .heavy import gone\nNUMBER = beside.NUMBER",
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text, "utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    before = set(sys.modules)
+    assert program("pack", "pack/part.py", "absent", "pack.heavy").NUMBER == 3
+    assert not {"absent", "pack", "pack.beside", "pack.heavy", "pack.part"} & (set(sys.modules) - before)
+    with pytest.raises(RuntimeError):
+        program("pack", "pack/part.py", "absent")
+    monkeypatch.setenv("POSENC_FAST_REQUIRE_EXTRAS", "1")
+    with pytest.raises(ImportError, match="absent"):
+        program("pack", "pack/part.py")
+    with pytest.raises(ImportError):
+        program("no-such-distribution", "part.py")
+    monkeypatch.delenv("POSENC_FAST_REQUIRE_EXTRAS")
+    with pytest.raises(pytest.skip.Exception, match="no-such-distribution is not installed"):
+        program("no-such-distribution", "part.py")
+
+
 # ---- weather ------------------------------------------------------------------------------------------------------------
 
 
