@@ -167,6 +167,25 @@ def test_large_rows_among_others(head_dim, dtype, rng):
         np.testing.assert_array_equal(one, results[0])
 
 
+def test_largest_subnormals_near_ties():
+    # in float32 their products are subnormal, which shows within 2^-16 of the middle of two results alone
+    positions, everywhere = [], np.arange(1 << 20)
+    cosines, sines, pairs = np.cos(everywhere), np.sin(everywhere), []
+    for a in (0x007F, 0x0080, 0x0081):
+        for b in (0x0001, 0x0040, 0x007F, 0x0080, 0x0081, 0x00FF):
+            for sign in (0, 0x8000):
+                middle = (a * cosines - (-b if sign else b) * sines) % 1 - 0.5
+                positions += np.argsort(np.abs(middle))[:16].tolist()
+                pairs += [(a, b | sign)] * 16
+    x = np.array(pairs, np.uint16).view(TYPES["bfloat16"])
+    results = []
+    for name, isa in ENGINES:
+        with pf.use_backend(name, isa):
+            results.append(pf.Rotary(2).apply(x, positions=positions).view(np.uint16))
+    for one in results[1:]:
+        np.testing.assert_array_equal(one, results[0])
+
+
 @pytest.mark.usefixtures("backend")
 @pytest.mark.parametrize("head_dim", [2, 34, 130, 8400])
 @pytest.mark.parametrize("layout", LAYOUTS)
