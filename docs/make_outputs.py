@@ -37,8 +37,8 @@ def shell_program(page: str) -> str:
     lines = ["set -e"]
     for _, language, code, _ in BLOCK.findall(page):
         if language == "sh":
-            # to install packages is the reader's, and every machine's report is its own
-            commands = [] if re.search("pip install|posenc-fast info", code) else code.splitlines()
+            # to install packages is the reader's
+            commands = [] if "pip install" in code else code.splitlines()
             for command in commands:
                 if len(commands) > 1:
                     shown = "$ " + re.sub(r"  #.*", "", command)
