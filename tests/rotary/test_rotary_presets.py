@@ -436,7 +436,8 @@ def test_lightglue(torch, transformers, rng):
 
 def test_every_preset_is_compared_with_its_source():
     texts = Path(__file__).read_text(encoding="utf-8")
-    texts += (Path(__file__).parent / "test_rotary_diffusers.py").read_text(encoding="utf-8")
+    for other in ("test_rotary_diffusers.py", "test_rotary_programs.py"):
+        texts += (Path(__file__).parent / other).read_text(encoding="utf-8")
     compared = {*re.findall(r"pf\.presets\.(\w+)\(", texts), *TEXT, *MULTIMODAL}
     assert sorted(set(ROTARY) - compared) == []
     assert len(ROTARY) >= 40
