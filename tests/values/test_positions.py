@@ -229,6 +229,16 @@ def test_rotary_takes_integers_of_both_kinds(scaling):
         np.testing.assert_allclose(part, np.concatenate(other), rtol=0, atol=3e-16)
 
 
+@pytest.mark.usefixtures("backend")
+def test_first_number_that_float64_lacks():
+    # with no larger one beside it
+    expected = FAST.table(1, start=2**53 + 1, dtype="f8")
+    for positions in (np.array([2**53 + 1]), np.array([2**53 + 1], np.uint64), [2**53 + 1]):
+        same(FAST.encode(positions, dtype="f8"), expected)
+    same(FAST.encode(2**53 + 1, dtype="f8"), expected[0])
+    same(FAST.table(5, start=2.0**52 - 0.5, step=0.5, dtype="f8")[2], FAST.encode(Fraction(2**53 + 1, 2), dtype="f8"))
+
+
 def test_rotary_rows_do_not_depend_on_their_neighbours():
     positions = np.arange(4000) + 2**53
     positions[0] = 2**60
