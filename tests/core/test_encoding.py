@@ -401,6 +401,18 @@ def test_precision_float32_rounds_frequencies_positions_and_products(rng):
     assert np.abs(encoding.encode(positions) - expected).max() > 1e-4
 
 
+@pytest.mark.usefixtures("backend")
+def test_precision_float32_rounds_sums_of_axes_and_their_products(rng):
+    frequencies, points = (rng.normal(size=(n, 3)).astype(np.float32) for n in (5, 200))
+    angles = np.zeros((200, 5), np.float32)
+    for axis in range(3):
+        angles = angles + points[:, axis, np.newaxis] * frequencies[:, axis]
+    assert angles.dtype == np.float32
+    got = pf.fourier_features(frequencies.astype(np.float64)).encode(points, precision="float32", dtype=np.float64)
+    expected = np.hstack([np.sin(angles.astype(np.float64)), np.cos(angles.astype(np.float64))])
+    np.testing.assert_allclose(got, expected, rtol=0, atol=2e-15)
+
+
 # ---- shift, transition matrix, similarity -----------------------------------------------------------------------
 
 PAIRED = {
