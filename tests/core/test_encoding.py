@@ -391,6 +391,17 @@ def test_missing_and_infinite_positions(dtype):
 
 
 @pytest.mark.usefixtures("backend")
+@pytest.mark.parametrize("rows", [3, 100, 5000])
+def test_positions_in_the_memory_of_out(rows):
+    # the first row is written over positions of those behind it
+    encoding, out = pf.sinusoidal(8), np.empty((rows, 8))
+    positions = out.reshape(-1)[:rows]
+    positions[:] = np.arange(rows) + 0.5
+    expected = encoding.encode(positions.copy(), dtype=np.float64)
+    np.testing.assert_array_equal(encoding.encode(positions, out=out), expected)
+
+
+@pytest.mark.usefixtures("backend")
 def test_precision_float32_rounds_frequencies_positions_and_products(rng):
     encoding = pf.sinusoidal(32)
     positions = rng.uniform(0, 1e5, 50)

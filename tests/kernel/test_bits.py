@@ -61,6 +61,18 @@ def test_the_loops_meet_the_ends_of_vectors():
     assert max(bits.WIDTHS) > 256 + 32
 
 
+@pytest.mark.parametrize("frequency", [1.0, 0.37])
+def test_every_magnitude(frequency, rng):
+    # the fences between the ways of argument reduction are at the same numbers of turns in all engines
+    positions = np.ldexp(rng.uniform(1, 2, (200, 91)), np.arange(-30, 61)).ravel()
+    encoding, rows = pf.fourier_features([frequency]), []
+    for name, isa in (("python", None), *(("cython", isa) for isa in pf.isa_levels())):
+        with pf.use_backend(name, isa):
+            rows.append(encoding.encode(positions))
+    for other in rows[1:]:
+        np.testing.assert_array_equal(of(other), of(rows[0]))
+
+
 def test_stored_hashes_of_frequencies():
     found, right = dict(bits.hashes_of_frequencies()), bits.expected("frequencies")
     assert found.keys() == right.keys()
