@@ -97,7 +97,7 @@ REFUSED: dict[str, str] = {
     "minicpmv4_7": "the slices of an image share the canvas of its thumbnail",
     "video_llama_3": "its tokens count in one axis, images too",
 }
-# tokens of frames whose positions are kept, each of 24 bytes
+# tokens of frames, and of text, whose positions are kept, each of at most 24 bytes
 _KEPT = 1 << 12
 # keys of a config, the facts that they are, and the least that each can be
 _KEYS = (
@@ -178,11 +178,11 @@ def from_tokens(
             raise ValueError(f"attention_mask has shape {mask.shape}, but must have that of tokens, {ids.shape}")
         mask = mask if ids.ndim == 2 else mask[np.newaxis]
     rows = ids if ids.ndim == 2 else ids[np.newaxis]
-    positions = np.empty((3, *rows.shape), dtype)
     deltas = np.zeros((len(rows), 1), dtype if family.exact_times else _INT64)
     if mask is None and image_grid_thw is None and video_grid_thw is None and not _may_have_vision(rows, family):
-        positions[:] = np.arange(rows.shape[1])
+        positions = _of_text(rows.shape, dtype)
     else:
+        positions = np.empty((3, *rows.shape), dtype)
         grids = _Grids(family, image_grid_thw, video_grid_thw, second_per_grid, fps)
         place = _place_marked if family.marked and not without_grids else _place
         # models that are timed in seconds have another padding where there is nothing but text and audio
@@ -220,7 +220,23 @@ def _may_have_vision(ids: Array, family: Family) -> bool:
 
     Ids of special tokens are the largest of most vocabularies.
     """
-    return bool(np.count_nonzero(ids >= _scalar(min(family.image, family.video))))
+    # the search of bytes is called faster than a reduction of an array
+    return b"\1" in (ids >= _scalar(min(family.image, family.video))).tobytes()
+
+
+def _of_text(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    """Return the positions of text alone, (3, batch, tokens)."""
+    if shape[0] == 1 and shape[1] <= _KEPT and dtype == _INT64:
+        return _counted()[:, :, : shape[1]].copy()
+    positions = np.empty((3, *shape), dtype)
+    positions[:] = np.arange(shape[1])
+    return positions
+
+
+@functools.lru_cache(maxsize=1)
+def _counted() -> Array:
+    """Return the positions of one text, (3, 1, tokens), a view of one axis."""
+    return np.broadcast_to(np.arange(_KEPT), (3, 1, _KEPT))
 
 
 # an array is compared with one in half the time that an int takes
@@ -247,13 +263,43 @@ def _kinds(ids: Array, family: Family) -> npt.NDArray[np.uint8]:
 
 def _place(kinds: npt.NDArray[np.uint8], family: Family, grids: _Grids, where: Array) -> None:
     """Write the positions of a sequence, (3, tokens), run by run."""
-    start = 0
-    for begin, end, kind in _runs(kinds):
+    runs, start = list(_runs(kinds)), 0
+    if _place_images(runs, grids, where):
+        return
+    for begin, end, kind in runs:
         if kind == TEXT:
             where[:, begin:end] = np.arange(start, start + end - begin)
             start += end - begin
         else:
             start = grids.fill(kind, where[:, begin:end], start, family.following)
+
+
+def _place_images(runs: list[tuple[int, int, int]], grids: _Grids, where: Array) -> bool:
+    """Write the positions of text and images, each a run of its own, or return False where there is something else.
+
+    All runs are moved to their starts at once: one after another they take twice as long.
+    """
+    images = [run for run in runs if run[2] == IMAGE]
+    sizes = grids.waiting(IMAGE, len(images))
+    if not images or len(sizes) < len(images) or any(kind not in (TEXT, IMAGE) for _, _, kind in runs):
+        return False
+    for (begin, end, _), (times, _, rows, columns) in zip(images, sizes, strict=True):
+        if times is not None or rows * columns != end - begin or end - begin > _KEPT:
+            return False
+    grids.use(IMAGE, len(images))
+    where[:] = np.arange(where.shape[1])
+    start, moves, waiting = 0, [], iter(sizes)
+    for begin, end, kind in runs:
+        if kind == TEXT:
+            moves.append(start - begin)
+            start += end - begin
+        else:
+            _, _, rows, columns = next(waiting)
+            where[:, begin:end] = _one_frame(rows, columns)
+            moves.append(start)
+            start += max(rows, columns)
+    where += np.repeat(moves, [end - begin for begin, end, _ in runs])
+    return True
 
 
 def _place_marked(kinds: npt.NDArray[np.uint8], family: Family, grids: _Grids, where: Array) -> None:
@@ -374,19 +420,27 @@ class _Grids:
     """The grids of images and of videos that are not used up, in the order of their tokens."""
 
     def __init__(self, family: Family, images: Any, videos: Any, seconds: Any, fps: Any) -> None:
-        self._waiting = {
-            IMAGE: iter(_images(images, family)),
-            VIDEO: iter(_videos(videos, family, seconds, fps)),
-        }
+        self._grids = {IMAGE: _images(images, family), VIDEO: list(_videos(videos, family, seconds, fps))}
+        self._used = {IMAGE: 0, VIDEO: 0}
+
+    def waiting(self, kind: int, count: int) -> list[_Grid]:
+        """Return the next grids of images or videos, fewer where there are not so many."""
+        used = self._used[kind]
+        return self._grids[kind][used : used + count]
+
+    def use(self, kind: int, count: int) -> None:
+        """Take grids off those that are not used up."""
+        self._used[kind] += count
 
     def fill(self, kind: int, where: Array, start: Any, following: MropeFollowing) -> Any:
         """Write the positions of a run of tokens, (3, tokens), and return where the next token is."""
         (name, noun), tokens, begin = _NAMES[kind], where.shape[1], 0
         while begin < tokens:
-            grid = next(self._waiting[kind], None)
-            if grid is None:
+            grids = self.waiting(kind, 1)
+            if not grids:
                 raise ValueError(f"tokens have more {noun} than {name} has grids of")
-            _, frames, rows, columns = grid
+            self.use(kind, 1)
+            _, frames, rows, columns = grid = grids[0]
             size = frames * rows * columns
             if begin + size > tokens:
                 raise ValueError(
@@ -402,7 +456,7 @@ class _Grids:
     def check_used(self) -> None:
         """Raise a ValueError where a grid has no tokens."""
         for kind, (name, noun) in _NAMES.items():
-            if next(self._waiting[kind], None) is not None:
+            if self.waiting(kind, 1):
                 raise ValueError(f"{name} has more grids than tokens have {noun}")
 
 
@@ -427,10 +481,11 @@ def _sizes(values: Any, name: str, frame_merge: int, merge: int) -> list[tuple[i
     return sizes
 
 
-def _images(values: Any, family: Family) -> Iterator[_Grid]:
-    for frames, rows, columns in _sizes(values, "image_grid_thw", 1, family.merge):
-        times = None if frames == 1 else np.arange(frames) * (_rate(family) if family.marked else 1)
-        yield times, frames, rows, columns
+def _images(values: Any, family: Family) -> list[_Grid]:
+    return [
+        (None if frames == 1 else np.arange(frames) * (_rate(family) if family.marked else 1), frames, rows, columns)
+        for frames, rows, columns in _sizes(values, "image_grid_thw", 1, family.merge)
+    ]
 
 
 def _videos(values: Any, family: Family, seconds: Any, fps: Any) -> Iterator[_Grid]:

@@ -73,6 +73,25 @@ def test_images_of_a_batch_are_taken_row_by_row():
     np.testing.assert_array_equal(where[0], [[0, 0, 2], [0, 1, 2]])
 
 
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+def test_rows_of_a_batch_do_not_depend_on_each_other(dtype):
+    """A row of text and images that stand apart is written at once, others run by run."""
+    apart = [1, *[IMAGE] * 6, 2, *[IMAGE] * 4, 3, 4]
+    joined = [1, *[IMAGE] * 6, *[IMAGE] * 4, 2, 3, 4]
+    ends = [*[IMAGE] * 6, 1, 2, 3, 4, *[IMAGE] * 4]
+    text = [1] * 14
+    sizes = [[1, 4, 6], [1, 4, 4]]
+    batch = np.array([apart, joined, text, ends, apart], dtype)
+    where, deltas = positions.mrope(batch, "qwen2_vl", image_grid_thw=sizes * 4)
+    for b, row in enumerate(batch):
+        one, delta = positions.mrope(row, "qwen2_vl", image_grid_thw=None if b == 2 else sizes)
+        np.testing.assert_array_equal(where[:, b], one)
+        assert deltas[b] == delta
+    # (0, 0, 0) to (0, 1, 2), then 3 and so on
+    assert where[:, 3, 5].tolist() == [0, 1, 2]
+    assert where[:, 3, 6:11].tolist() == [[3, 4, 5, 6, 7]] * 3
+
+
 def test_images_without_text_between_them_follow_one_another():
     """Keye's frames may do so; transformers takes them for one image."""
     where, _ = positions.mrope([VIDEO] * 6 + [1], "keye", video_grid_thw=[[3, 2, 4]])
