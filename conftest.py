@@ -5,16 +5,10 @@ from __future__ import annotations
 import importlib.util
 import os
 
-OPTIONAL = {
-    "dask": "dask",
-    "jax": "jax",
-    "numba": "numba",
-    "plot": "matplotlib",
-    "polars": "polars",
-    "sklearn": "sklearn",
-    "torch": "torch",
-    "transformers": "torch transformers",
-}
+from posenc_fast import SUBMODULES
+
+# most modules have the name of the package that they need
+OPTIONAL = {name: name for name in SUBMODULES} | {"plot": "matplotlib", "transformers": "torch transformers"}
 MISSING = {
     module: package
     for module, packages in OPTIONAL.items()

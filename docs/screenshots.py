@@ -9,7 +9,9 @@ It needs Chromium, and the network for nothing.
 from __future__ import annotations
 
 import argparse
+import html
 import http.server
+import json
 import re
 import shutil
 import subprocess
@@ -18,6 +20,7 @@ import tempfile
 import threading
 from functools import partial
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 WIDTHS = (1280, 420)
@@ -61,14 +64,19 @@ frame.src = "/" + name + ".html" + (query ? "?" + query : "");
 
 
 class Handler(http.server.SimpleHTTPRequestHandler):
+    def page(self) -> str | None:
+        """Return the page of a path that is no file's."""
+        return FRAME if self.path.startswith("/frame?") else None
+
     def do_GET(self) -> None:
-        if not self.path.startswith("/frame?"):
+        page = self.page()
+        if page is None:
             super().do_GET()
             return
         self.send_response(200)
         self.send_header("Content-Type", "text/html; charset=utf-8")
         self.end_headers()
-        self.wfile.write(FRAME.encode())
+        self.wfile.write(page.encode())
 
     def log_message(self, *args: object) -> None:
         """Not a word for each file."""
@@ -82,9 +90,9 @@ def chromium() -> str:
     return browser
 
 
-def serve(html: Path, handler: type[http.server.SimpleHTTPRequestHandler]) -> str:
+def serve(folder: Path, handler: type[http.server.SimpleHTTPRequestHandler]) -> str:
     """Return the address at which the files of a folder are served until the program ends."""
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), partial(handler, directory=str(html)))
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), partial(handler, directory=str(folder)))
     threading.Thread(target=server.serve_forever, daemon=True).start()
     return f"http://127.0.0.1:{server.server_port}"
 
@@ -93,6 +101,14 @@ def browse(browser: str, address: str, *options: str) -> str:
     with tempfile.TemporaryDirectory() as profile:
         command = [browser, *FLAGS, f"--user-data-dir={profile}", *options, address]
         return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
+
+
+def printed(browser: str, address: str) -> Any:
+    """Return the JSON that a page writes into its `pre`."""
+    dom = browse(browser, address, "--dump-dom")
+    found = re.search(r"<pre>(.+?)</pre>", dom, re.DOTALL)
+    assert found, dom[:2000]
+    return json.loads(html.unescape(found[1]))
 
 
 def main() -> int:

@@ -8,13 +8,11 @@ HTML is the directory that sphinx-build wrote. It needs Chromium, and the networ
 from __future__ import annotations
 
 import argparse
-import html
 import json
-import re
 from pathlib import Path
 from typing import Any
 
-from screenshots import Handler, browse, chromium, serve
+from screenshots import Handler, chromium, printed, serve
 
 import posenc_fast as pf
 
@@ -51,24 +49,18 @@ def main() -> None:
     asked: dict[str, list[str]] = {}
 
     class Driver(Handler):
-        def do_GET(self) -> None:
-            page = self.path.removeprefix("/driver-")
-            if page not in asked:
-                super().do_GET()
-                return
-            self.send_response(200)
-            self.send_header("Content-Type", "text/html; charset=utf-8")
-            self.end_headers()
-            self.wfile.write(DRIVER.replace("PAGE", page).replace("WORDS", json.dumps(asked[page])).encode())
+        def page(self) -> str | None:
+            name = self.path.removeprefix("/driver-")
+            if name not in asked:
+                return None
+            return DRIVER.replace("PAGE", name).replace("WORDS", json.dumps(asked[name]))
 
     browser, address = chromium(), serve(arguments.html, Driver)
 
     def seen_on(page: str, words: list[str]) -> dict[str, dict[str, Any]]:
         """Return what is seen after each of some words was typed, the empty one first and last."""
         asked[page] = ["", *words, ""]
-        found = re.search(r"<pre>(.+?)</pre>", browse(browser, f"{address}/driver-{page}", "--dump-dom"), re.DOTALL)
-        assert found, page
-        first, *each, last = json.loads(html.unescape(found[1]))
+        first, *each, last = printed(browser, f"{address}/driver-{page}")
         assert first == last, "words that were taken back leave something"
         every = len(first["titles"])
         assert first["count"] == f"{every} of {every}"

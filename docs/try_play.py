@@ -8,16 +8,14 @@ HTML is the directory that sphinx-build wrote. It needs Chromium, and the networ
 from __future__ import annotations
 
 import argparse
-import html
 import json
 import random
-import re
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
 import numpy as np
-from screenshots import Handler, browse, chromium, serve
+from screenshots import Handler, chromium, printed, serve
 
 import posenc_fast as pf
 
@@ -136,22 +134,13 @@ def main() -> None:
         )
 
     class Driver(Handler):
-        def do_GET(self) -> None:
-            if not self.path.startswith("/driver"):
-                super().do_GET()
-                return
-            self.send_response(200)
-            self.send_header("Content-Type", "text/html; charset=utf-8")
-            self.end_headers()
-            self.wfile.write(DRIVER.replace("STEPS", json.dumps(steps)).encode())
+        def page(self) -> str | None:
+            return DRIVER.replace("STEPS", json.dumps(steps)) if self.path.startswith("/driver") else None
 
     browser, address = chromium(), serve(arguments.html, Driver)
 
     def seen_at(query: str) -> list[dict[str, Any]]:
-        dom = browse(browser, f"{address}/driver{query}", "--dump-dom")
-        found = re.search(r"<pre>(.+?)</pre>", dom, re.DOTALL)
-        assert found, dom[:2000]
-        seen: list[dict[str, Any]] = json.loads(html.unescape(found[1]))
+        seen: list[dict[str, Any]] = printed(browser, f"{address}/driver{query}")
         return seen
 
     now, seen = start, seen_at("")

@@ -11,10 +11,8 @@ import numpy as np
 import pytest
 
 import posenc_fast as pf
+from support.engines import ENGINES, NAMES
 from support.seeds import SEED
-
-BACKENDS = {"python": ("python", None)} | {f"cython-{isa}": ("cython", isa) for isa in pf.isa_levels()}
-
 
 # no tests: some need optional packages, some are wrong by intent
 collect_ignore = ["support", "typed"]
@@ -29,7 +27,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.slow)
 
 
-@pytest.fixture(params=list(BACKENDS.values()), ids=list(BACKENDS))
+@pytest.fixture(params=ENGINES, ids=NAMES)
 def backend(request: pytest.FixtureRequest) -> Iterator[str]:
     """Compute with one backend and level."""
     name, isa = request.param
@@ -51,7 +49,7 @@ def seed() -> int:
 
 
 def pytest_report_header() -> str:
-    return f"posenc_fast {pf.__version__}: backends {', '.join(BACKENDS)}"
+    return f"posenc_fast {pf.__version__}: backends {', '.join(NAMES)}"
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

@@ -1,4 +1,5 @@
-// Search in the lists of presets and of rotary models: entries stay that have every word, in their text or what is said of their family.
+// Search in the lists of presets and of rotary models. An entry stays if it has every word, in its own text or in the
+// heading and the paragraphs of its family.
 document.addEventListener("DOMContentLoaded", () => {
   const field = document.getElementById("list-search");
   if (!field) return;
@@ -13,7 +14,7 @@ document.addEventListener("DOMContentLoaded", () => {
   const squeezed = (text) => text.replace(/[-_.]/g, "");
   const has = (text, word) => text.raw.includes(word) || (/[a-z]/.test(word) && text.squeezed.includes(squeezed(word)));
   const searchable = (text) => ({ raw: text.toLowerCase(), squeezed: squeezed(text.toLowerCase()) });
-  // what is said of the only family would be found in all entries
+  // the paragraphs of a single family would match in all entries
   const said = families.length > 1 ? ":scope > h2, :scope > p" : ":scope > h2";
   const texts = entries.map((entry) => {
     entry.classList.add("entry");

@@ -358,7 +358,7 @@ def apply_rotary_pos_emb(
         float64, float32, float16 or bfloat16 (which needs the package ml_dtypes). Each has any number of heads.
     cos, sin : torch.Tensor of shape (batch, length, columns), (1, length, columns) or (length, columns)
         Cosines and sines. Where a pair has two columns, they are equal, and the gradient goes to the first. Values of q
-        and k beyond the columns' pairs stay.
+        and k that have no columns stay as they are.
     unsqueeze_dim : int
         1 for q and k as above, 2 for (batch, length, heads, head_dim); of cos and sin of two dimensions, one less.
     layout : {"half", "interleaved", "interleaved_to_half"}

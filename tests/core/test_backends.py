@@ -24,6 +24,7 @@ from posenc_fast import reference
 from posenc_fast._engine import backend as _backend
 from posenc_fast._engine import python as numpy_engine
 from posenc_fast._numbers.formats import FORMATS
+from support.engines import ENGINES
 
 needs_other_level = pytest.mark.skipif(
     "neon" in pf.isa_levels() or not pf.isa_levels(), reason="neon is no other level here"
@@ -74,14 +75,10 @@ def test_levels_from_slowest_to_fastest():
             assert pf.isa() == levels[-1]
 
 
-def engines():
-    return [("python", None), *(("cython", isa) for isa in pf.isa_levels())]
-
-
 def test_nested_choices_end_with_their_blocks():
     outside = pf.backend(), pf.isa()
-    for one in engines():
-        for two in engines():
+    for one in ENGINES:
+        for two in ENGINES:
             with pf.use_backend(*one):
                 assert (pf.backend(), pf.isa()) == one
                 with pf.use_backend(*two):
@@ -110,9 +107,9 @@ def test_tasks_do_not_affect_each_other():
 
     async def both():
         a, b = asyncio.Event(), asyncio.Event()
-        return await asyncio.gather(task(engines()[0], a, b), task(engines()[-1], b, a))
+        return await asyncio.gather(task(ENGINES[0], a, b), task(ENGINES[-1], b, a))
 
-    assert asyncio.run(both()) == [engines()[0], engines()[-1]]
+    assert asyncio.run(both()) == [ENGINES[0], ENGINES[-1]]
 
 
 @pytest.mark.parametrize(

@@ -81,8 +81,9 @@ def test_unequal(one, two):
         (pf.fourier_features([1.0, 2.0]), pf.Encoding([1.0, 2.0, 1.0, 2.0], [0, 0, 0.25, 0.25])),
         (pf.fourier_features([2.0, 1.0]), pf.Encoding([2.0, 1.0, 2.0, 1.0], [0, 0, 0.25, 0.25])),
         (pf.sinusoidal(2, scale=0.0), pf.sinusoidal(2, scale=-0.0)),
+        (pf.Encoding([1.0, 2.0], 0.0), pf.Encoding([1.0, 2.0], -0.0)),
     ],
-    ids=["schedule", "reference", "spelling", "ascending-array", "descending-array", "zeros"],
+    ids=["schedule", "reference", "spelling", "ascending-array", "descending-array", "zeros", "phases-of-zero"],
 )
 def test_equal_however_built(one, two):
     assert one.frequencies.tolist() == two.frequencies.tolist()

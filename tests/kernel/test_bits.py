@@ -18,6 +18,7 @@ from posenc_fast._rotary.config.table import row
 from posenc_fast._rotary.scaling import SCALINGS
 from posenc_fast._selfcheck import bits, frequencies
 from support.checkout import checkout
+from support.engines import ENGINES
 from support.fuzzing import DTYPES
 
 NARROW = {name: dtype for name, dtype in DTYPES.items() if name != "float64"}
@@ -66,8 +67,8 @@ def test_every_magnitude(frequency, rng):
     # the fences between the ways of argument reduction are at the same numbers of turns in all engines
     positions = np.ldexp(rng.uniform(1, 2, (200, 91)), np.arange(-30, 61)).ravel()
     encoding, rows = pf.fourier_features([frequency]), []
-    for name, isa in (("python", None), *(("cython", isa) for isa in pf.isa_levels())):
-        with pf.use_backend(name, isa):
+    for which in ENGINES:
+        with pf.use_backend(*which):
             rows.append(encoding.encode(positions))
     for other in rows[1:]:
         np.testing.assert_array_equal(of(other), of(rows[0]))
@@ -139,8 +140,7 @@ def middles(name, subnormal, values, rng):
 @pytest.mark.parametrize("count", [3, 100], ids=["several rows at a time", "row by row"])
 def test_the_middle_of_two_numbers(name, subnormal, count, rng, monkeypatch):
     """Where levels without FMA must find out what it would give: plain products and sums are often on the other side."""
-    engines = [("python", None), *(("cython", level) for level in pf.isa_levels())]
-    results = {which: [] for which in [*engines, "plain"]}
+    results = {which: [] for which in [*ENGINES, "plain"]}
     for _ in range(300 // count + 10):
         frequencies = np.repeat(rng.uniform(0.1, 1, count), 2)
         phases, position = np.tile([0.0, 0.25], count), rng.uniform(-1000, 1000)
@@ -151,9 +151,9 @@ def test_the_middle_of_two_numbers(name, subnormal, count, rng, monkeypatch):
                 if which == "plain":
                     patch.setattr(engine, "REACH", 0.0)
                 found.append(of(encoding.encode(np.full(50, position), dtype=NARROW[name])))
-    for which in engines:
-        assert np.array_equal(results[which], results[engines[0]]), which
-    assert not np.array_equal(results["plain"], results[engines[0]])
+    for which in ENGINES:
+        assert np.array_equal(results[which], results[ENGINES[0]]), which
+    assert not np.array_equal(results["plain"], results[ENGINES[0]])
 
 
 def test_one_polynomial_in_two_files():
@@ -189,7 +189,7 @@ def test_enormous_sums(rng):
     """Products whose error FMA has, and splitting into halves has not."""
     encoding, found = pf.sinusoidal(64), []
     x = rng.uniform(-1, 1, (2, 200, 64)) * 2.0 ** rng.integers(-20, 1023, (2, 200, 64))
-    for which in [("python", None), *(("cython", level) for level in pf.isa_levels())]:
+    for which in ENGINES:
         with pf.use_backend(*which), np.errstate(over="ignore"):
             sums = [encoding.add_to(x, x_scale=scale) for scale in (1.0, 1.1, -1e-200, 2.0**1000, 3.3e300)]
             found.append(of(np.stack(sums)))

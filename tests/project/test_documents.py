@@ -48,9 +48,7 @@ PACKAGES = re.compile(
 # whose name on the way to an import is another
 DISTRIBUTIONS = {"sklearn": "scikit-learn"}
 # optional modules of the package, and what they import
-OWN = {"plot": "matplotlib"} | {
-    name: name for name in ("dask", "jax", "numba", "polars", "sklearn", "torch", "transformers")
-}
+OWN = {name: name for name in pf.SUBMODULES} | {"plot": "matplotlib"}
 
 
 def run(text, program, monkeypatch):

@@ -8,12 +8,12 @@ import pytest
 
 import posenc_fast as pf
 from support import exact
+from support.engines import ENGINES
 from support.optional import optional
 
 ml_dtypes = optional("ml_dtypes")
 TYPES = {"float16": np.dtype(np.float16), "bfloat16": np.dtype(ml_dtypes.bfloat16)}
 LAYOUTS = ["half", "interleaved", "interleaved_to_half"]
-ENGINES = [("python", None), *(("cython", isa) for isa in pf.isa_levels())]
 # what is subnormal in float32 when it is multiplied by a cosine, and what a sum takes beyond it
 FAR = [0x0001, 0x0002, 0x0003, 0x007F, 0x0080, 0x0081, 0x00FF, 0x6FFF, 0x7000, 0x7F00, 0x7F7F, 0x3F80, 0x0000]
 

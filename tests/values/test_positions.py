@@ -45,6 +45,8 @@ def fraction(position):
     "numbers",
     [
         [LARGE, 0.5],
+        # its double is 2**53, which is exact itself
+        [2**53 + 1, 0.5],
         [0.5, -LARGE],
         [[LARGE], [0.25]],
         (2**64 - 1, -0.5),
@@ -53,7 +55,7 @@ def fraction(position):
         [2**53 + 1, Fraction(1, 3)],
         [np.longdouble(LARGE), 3],
     ],
-    ids=["first", "last", "nested", "tuple", "scalars", "arrays", "fraction", "long-double"],
+    ids=["first", "smallest", "last", "nested", "tuple", "scalars", "arrays", "fraction", "long-double"],
 )
 @pytest.mark.usefixtures("backend")
 def test_mixed_numbers_are_exact(numbers):

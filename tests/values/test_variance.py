@@ -8,6 +8,7 @@ import pytest
 
 import posenc_fast as pf
 from posenc_fast import presets
+from support.engines import ENGINES
 from support.exact import excess, half_ulp, number
 from support.optional import optional
 
@@ -161,8 +162,8 @@ class TestCalls:
     def test_same_bits_everywhere(self, rng):
         x, v = rng.normal(size=(50, 3)), rng.uniform(size=(50, 3))
         made = []
-        for backend, level in [("python", None), *(("cython", each) for each in pf.isa_levels())]:
-            with pf.use_backend(backend, level):
+        for which in ENGINES:
+            with pf.use_backend(*which):
                 made.append(
                     [self.encoding.encode(x, variance=v, dtype=name) for name in ("float64", "float32", "float16")]
                 )
