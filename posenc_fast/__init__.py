@@ -34,9 +34,6 @@ from ._encoding.value import encoding_of as _encoding_of
 from ._engine.backend import backend, isa, isa_levels, use_backend
 from ._numbers.schedule import Schedule, float32_frequencies, geometric, linear
 from ._numbers.schedule import schedule_of as _schedule_of
-from ._rotary.value import Rotary
-from ._rotary.value import rotary_of as _rotary_of
-from ._rotary.weights import permute_rotary
 from ._version import __version__
 
 if TYPE_CHECKING:
@@ -54,9 +51,11 @@ if TYPE_CHECKING:
     from ._identify.encoding import Identification, identify
     from ._identify.rotary import RotaryIdentification, identify_rotary
     from ._positions.masks import mask_coordinates, mask_positions, relative_positions
+    from ._rotary.value import Rotary
+    from ._rotary.weights import permute_rotary
 
-# pickles name them here
-_PICKLED = (_encoding_of, _rotary_of, _schedule_of)
+# pickles name them here, and `_rotary_of`
+_PICKLED = (_encoding_of, _schedule_of)
 
 __all__ = [
     "Encoding",
@@ -100,7 +99,9 @@ _LATE = {
     "Finding": "_check.report",
     "Identification": "_identify.encoding",
     "Report": "_check.report",
+    "Rotary": "_rotary.value",
     "RotaryIdentification": "_identify.rotary",
+    "_rotary_of": "_rotary.value",
     "check": "_check.check",
     "get_include": "_encoding.capsule",
     "grid": "_encoding.grid",
@@ -108,6 +109,7 @@ _LATE = {
     "identify_rotary": "_identify.rotary",
     "mask_coordinates": "_positions.masks",
     "mask_positions": "_positions.masks",
+    "permute_rotary": "_rotary.weights",
     "presets": "presets",
     "reference": "reference",
     "relative_positions": "_positions.masks",
@@ -136,7 +138,7 @@ if not TYPE_CHECKING:
         module = _LATE.get(name)
         if module is not None:
             loaded = import_module(f".{module}", __name__)
-            globals()[name] = loaded if name == module else getattr(loaded, name)
+            globals()[name] = loaded if name == module else getattr(loaded, name.lstrip("_"))
             return globals()[name]
         if name in SUBMODULES:
             try:

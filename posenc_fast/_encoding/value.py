@@ -28,7 +28,6 @@ from .._positions.positions import Converted
 from ..typing import Layout, Precision
 from . import algebra as _algebra
 from . import recipes
-from .integrated import integrate
 from .plans import Plans
 from .recipes import Recipe, recipe_of
 from .rows import (
@@ -418,6 +417,8 @@ class Encoding:
         single, threads = check_precision(precision), check_workers(workers)
         converted = convert(positions, self._plans.axes)
         if variance is not None:
+            from .integrated import integrate
+
             return integrate(self._plans, converted, variance, result_type, out, single=single, threads=threads)
         return encode(self._plans, converted, result_type, out, single=single, threads=threads)
 
