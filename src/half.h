@@ -100,21 +100,19 @@ static inline void posenc_from_half(cruint16 x, rfloat out, ptrdiff_t n)
 static inline bfloat posenc_nearest_bfloat(float x) { return (bfloat)((posenc_bits32(x) + 0x8000u) >> 16); }
 
 /* floats or widebfloats -> bfloat16, each by posenc_nearest_bfloat. 1: a float that was rounded from a double may have been
-   rounded to the wrong side by this second rounding, since it lies in the middle of two bfloat16 or is subnormal; from
-   widebfloats all is well */
+   rounded to the wrong side by this second rounding, since it lies in the middle of two bfloat16; from widebfloats all is
+   well */
 static inline int posenc_to_bfloat(const void *POSENC_RESTRICT x, ruint16 out, ptrdiff_t n)
 {
-    uint32_t nearest = 0xffffffffu, least = 0xffffffffu;
+    uint32_t nearest = 0xffffffffu;
     for (ptrdiff_t i = 0; i < n; i++) {
-        uint32_t u, distance, size;
+        uint32_t u, distance;
         memcpy(&u, (const char *)x + 4 * i, sizeof u);
         out[i] = (uint16_t)posenc_nearest_bfloat(posenc_float(u));
         distance = (u << 16) ^ 0x80000000u; /* from the middle */
         nearest = distance < nearest ? distance : nearest;
-        size = (u << 1) - 1u; /* nothing is less than zero's */
-        least = size < least ? size : least;
     }
-    return nearest == 0 || least < 0xffffffu;
+    return nearest == 0;
 }
 
 static inline void posenc_from_bfloat(cruint16 x, rfloat out, ptrdiff_t n)

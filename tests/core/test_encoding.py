@@ -462,6 +462,19 @@ def test_moving(paired, rng):
     np.testing.assert_allclose(matrix.T, paired.transition_matrix(-offset), rtol=0, atol=0)
 
 
+@pytest.mark.parametrize(
+    "moved", [(slice(0, -1), slice(1, None)), (slice(1, None), slice(0, -1))], ids=["after", "before"]
+)
+def test_shift_into_memory_that_overlaps(moved):
+    # more than one block of rows
+    encoding = pf.sinusoidal(4)
+    memory = encoding.table(150_000)
+    before, after = memory[moved[0]], memory[moved[1]]
+    expected = encoding.shift(before, 3)
+    assert encoding.shift(before, 3, out=after) is after
+    same(after, expected)
+
+
 @pytest.mark.usefixtures("backend")
 def test_similarity(paired, rng):
     points, offsets = some(rng, paired, 6), some(rng, paired, 6)

@@ -135,6 +135,14 @@ def test_layout_functions_and_schedule(d, shift, layout, functions):
     np.testing.assert_allclose(encoding.table(40, dtype=np.float64), expected, rtol=1e-12, atol=1e-13)
 
 
+@pytest.mark.parametrize("start", [0, 10_000], ids="from-{}".format)
+def test_phases_of_quarter_turns(start):
+    phases = np.array([0.0, 0.25, 0.5, 0.75, 1.5, -0.25])
+    table = pf.Encoding([0.7] * 6, phases).table(300, start=start, dtype=np.float64)
+    expected = np.sin(np.arange(start, start + 300)[:, np.newaxis] * 0.7 + 2 * np.pi * phases)
+    np.testing.assert_allclose(table, expected, rtol=0, atol=1e-11)
+
+
 @pytest.mark.parametrize("layout", ["interleaved", "concatenated"])
 @pytest.mark.parametrize("d", [1, 3, 5, 17, 33], ids="d={}".format)
 @pytest.mark.parametrize("odd", ["crop", "zero"])

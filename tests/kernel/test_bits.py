@@ -185,6 +185,18 @@ def test_no_position_is_one_nan(dtype, backend):
         assert (of(rows) == of(np.array([np.nan], dtype))).all(), precision
 
 
+@pytest.mark.parametrize("dtype", [np.float64, *NARROW.values()], ids=["float64", *NARROW])
+def test_infinite_angle_is_one_nan(dtype, backend):
+    # products that float32 cannot hold, and between them a column of those that it can
+    encoding = pf.Encoding([1e30, 1e-30, 1e30, 1e30], [0.0, 0.0, 0.25, 0.1])
+    rows, nan = (
+        of(encoding.encode([1e30, -1e30, 1e20], dtype=dtype, precision="float32")),
+        of(np.array([np.nan], dtype)),
+    )
+    assert (rows[:, [0, 2, 3]] == nan).all()
+    assert (rows[:, 1] != nan).all()
+
+
 def test_enormous_sums(rng):
     """Products whose error FMA has, and splitting into halves has not."""
     encoding, found = pf.sinusoidal(64), []

@@ -81,7 +81,7 @@ RANGES = {
     "smallest normal frequency": Range(always(5.0), (1.0, 2.2250738585072014e-308)),
     "frequencies far apart": Range(always(1e-20), (1.0, 1e-300, 3e-260, 1e-200)),
     "subnormal product": Range(always(1e-10), (1.0, 1e-300)),
-    "integers and tiny frequencies": Range(always(2**60 + 1), (1.0, 1e-300, 5e-324)),
+    "integers and tiny frequencies": Range(always(2**60 + 1, 3, -2), (1.0, 1e-300, 5e-324)),
     "attoseconds": Range(always(np.timedelta64(3, "as")), (1.0, 1e-290)),
 }
 
