@@ -21,7 +21,7 @@ import numpy as np
 import peers
 import tables
 import timing
-from measures import Measured, Skipped
+from measures import Measured, Skipped, workers
 from measures.calls import c_call, encode_blocks, first_use, fixed_cost, importing, linear, table_blocks
 from measures.positions import (
     calendar_and_pandas,
@@ -45,9 +45,9 @@ from measures.tables import (
     table_and_bare,
     table_and_memset,
     tutorial,
-    two_workers,
     types,
 )
+from measures.workers import two_workers
 
 import posenc_fast as pf
 
@@ -93,7 +93,18 @@ def table_targets() -> list[Target]:
         bar("bfloat16-2048x512", narrow, "<=", 1.2, types, "bfloat16", SEQUENCE),
         bar("bfloat16-8192x1024", narrow, "<=", 1.2, types, "bfloat16", LARGE),
         bar("float64-65536x512", memset, "<=", 1.6, table_and_memset, (65536, 512), np.float64),
-        bar("workers-131072x512", "one worker / two, `out=` warm", ">=", 1.7, two_workers),
+        bar("workers-131072x512", "table, one worker / two, `out=` warm", ">=", 1.7, two_workers, workers.table),
+        bar(
+            "workers-encode-1000000x64", "encode, one worker / two, `out=` warm", ">=", 1.7, two_workers, workers.encode
+        ),
+        bar(
+            "workers-rotary-32x2048",
+            "Rotary.apply, one worker / two, into other warm memory",
+            ">=",
+            1.7,
+            two_workers,
+            workers.rotary,
+        ),
         *(
             bar(
                 f"levels-2048x512+{offset}",

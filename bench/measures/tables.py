@@ -1,12 +1,9 @@
-"""Tables and grids: into memory that is there, of new arrays, with two workers, into a file."""
+"""Tables and grids: into memory that is there, of new arrays, into a file."""
 
 from __future__ import annotations
 
-import hashlib
 import math
 import tempfile
-import time
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -115,35 +112,6 @@ def fresh_table(shape: tuple[int, int], runs: int) -> Measured:
     times = timing.alternate_prepared(sides, partial(timing.fresh, shape), runs)
     values.check_table(encoding.table(shape[0], out=timing.fresh(shape)), encoding)
     return compare(times, *sides, math.prod(shape))
-
-
-def processors() -> float:
-    """Return how many processors two threads of pure computing get at this moment."""
-    block = bytes(1 << 24)
-    begin, cpu = time.perf_counter(), time.process_time()
-    with ThreadPoolExecutor(2) as pool:
-        list(pool.map(lambda _: hashlib.sha256(block), range(20)))
-    return (time.process_time() - cpu) / (time.perf_counter() - begin)
-
-
-def two_workers(runs: int) -> Measured:
-    had = processors()
-    if had < 1.8:
-        raise Skipped(f"two threads get {had:.2f} processors; is something else running?")
-    encoding, out = pf.sinusoidal(HUGE[1]), timing.warm(HUGE)
-    halves = [timing.memset(half, 255) for half in np.split(out, 2)]
-    with ThreadPoolExecutor(2) as pool:
-        sides = {
-            "one worker": partial(encoding.table, HUGE[0], out=out),
-            "two workers": partial(encoding.table, HUGE[0], out=out, workers=2),
-            # what a second thread gives where nothing is computed, on this machine
-            "memset of ones": timing.memset(out, 255),
-            "memset of ones in two threads": lambda: list(pool.map(lambda half: half(), halves)),
-        }
-        times = timing.alternate(sides, runs)
-    sides["two workers"]()
-    values.check_table(out, encoding)
-    return compare(times, "one worker", "two workers", out.size)
 
 
 def levels(first: str, second: str, offset: int, runs: int) -> Measured:

@@ -38,20 +38,24 @@ def run(task: Callable[[Any], Any], blocks: Iterable[Any], workers: int) -> None
         return
     import threading
 
-    rest, idle = iter(blocks), threading.Condition()
-    stop, busy = False, 0
+    # an interrupt may come behind the acquisition of a Condition, but not behind that of a lock in a with statement
+    rest, lock = iter(blocks), threading.Lock()
+    idle, stop, busy = threading.Condition(lock), False, 0
 
     def work() -> None:
+        while True:
+            with lock:
+                block = None if stop else next(rest, None)
+            if block is None:
+                return
+            task(block)
+
+    def help_out() -> None:
         nonlocal stop, busy
-        with idle:
+        with lock:
             busy += 1
         try:
-            while True:
-                with idle:
-                    block = None if stop else next(rest, None)
-                if block is None:
-                    return
-                task(block)
+            work()
         except BaseException:
             stop = True
             raise
@@ -63,17 +67,19 @@ def run(task: Callable[[Any], Any], blocks: Iterable[Any], workers: int) -> None
     futures: list[Future[None]] = []
     # whatever happens from here on, an interrupt while the threads are started included, no block begins after it
     try:
-        for _ in range(workers):
+        for _ in range(workers - 1):
             try:
-                futures.append(_pool(workers).submit(contextvars.copy_context().run, work))
+                futures.append(_pool(workers - 1).submit(contextvars.copy_context().run, help_out))
             except RuntimeError:
                 # no more threads are to be had, from the system or while the interpreter ends: fewer do the same
                 break
-        if not futures:
-            work()
+        # to wake a thread takes as long as a block of a small array: the caller computes as well
+        work()
         # The system may let any thread hear of an interrupt, and CPython without the GIL forgets one that comes while it
         # is about to sleep, which takes long where others compute: so the caller never sleeps for longer than this.
         for future in futures:
+            if future.cancel():
+                continue
             while not future.done():
                 with contextlib.suppress(TimeoutError):
                     future.exception(timeout=0.1)

@@ -28,6 +28,8 @@ ANGLES = 1 << 15
 # time, which are then still in the cache: python bench/targets.py --only rotary-multiply
 KEPT = 1 << 19
 AT_ONCE = 1 << 17
+# bytes of x: below, a thread costs more than it gives: python bench/targets.py --only workers-rotary
+WORTH_THREADS = 1 << 24
 # rows that are computed when one is asked for
 AHEAD = 32
 # of cosines and sines, by kind of x: float64 and float32 are turned in doubles, 16-bit types in float32
@@ -376,7 +378,7 @@ class Turner:
             turn(slice(0, length))
         else:
             parts = (slice(i, min(i + block, length)) for i in range(0, length, block))
-            _threads.run(turn, parts, threads if x.size >= WORTH_A_THREAD else 1)
+            _threads.run(turn, parts, threads if x.nbytes >= WORTH_THREADS else 1)
         if back:
             turned = out[..., : 2 * pairs].copy()
             out[..., 0 : 2 * pairs : 2], out[..., 1 : 2 * pairs : 2] = turned[..., :pairs], turned[..., pairs:]

@@ -161,7 +161,7 @@ class Rotating:
 @pytest.mark.parametrize("workers", [1, 2])
 def test_stores_of_rotary(workers, monkeypatch, rng):
     monkeypatch.setattr(_blocks, "cache_size", lambda: 3)
-    monkeypatch.setattr(_turning, "WORTH_A_THREAD", 1)
+    monkeypatch.setattr(_turning, "WORTH_THREADS", 1)
     rotary, rotating = pf.Rotary(128), Rotating()
     x = rng.standard_normal((3, 50, 128), np.float32)
     out = np.ones_like(x)
@@ -181,7 +181,7 @@ def test_stores_of_rotary(workers, monkeypatch, rng):
 @pytest.mark.parametrize("start", [0, -7, 2**61])
 def test_threads_make_the_rows_that_are_kept(start, monkeypatch, rng):
     """Each its own part of one array, at the second call; the next ones take it, of one thread or of several."""
-    monkeypatch.setattr(_turning, "WORTH_A_THREAD", 1)
+    monkeypatch.setattr(_turning, "WORTH_THREADS", 1)
     monkeypatch.setattr(_turning, "ANGLES", 100)
     x = rng.standard_normal((2, 3, 101, 32), np.float32)
     true = pf.Rotary(32).apply(x, start=start)

@@ -104,6 +104,24 @@ def test_blocks_after_an_error_never_begin(error_type, workers):
     assert len(done) < 500
 
 
+def test_caller_computes_while_all_threads_are_busy():
+    barrier, end, done = threading.Barrier(3), threading.Event(), []
+
+    def wait(i):
+        barrier.wait()
+        end.wait()
+
+    other = threading.Thread(target=_threads.run, args=(wait, range(2), 2))
+    other.start()
+    try:
+        barrier.wait()
+        _threads.run(done.append, range(10), 2)
+    finally:
+        end.set()
+        other.join()
+    assert done == list(range(10))
+
+
 def test_interrupt_while_threads_are_started(monkeypatch):
     submit, calls = ThreadPoolExecutor.submit, []
 

@@ -245,7 +245,8 @@ def test_a_token_is_turned_as_in_its_prompt(rng):
 @pytest.mark.usefixtures("backend")
 @pytest.mark.parametrize("workers", [2, -1])
 def test_workers_give_the_same(workers, rng):
-    rotary, x = pf.Rotary(128), rng.normal(size=(1, 8, 1200, 128)).astype(np.float32)
+    # 16 MiB, from which on threads are taken
+    rotary, x = pf.Rotary(128), rng.normal(size=(1, 8, 4200, 128)).astype(np.float32)
     np.testing.assert_array_equal(rotary.apply(x, workers=workers), rotary.apply(x))
 
 

@@ -1,0 +1,81 @@
+"""One worker and two: what a second thread takes off tables, positions and rotations."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+import numpy as np
+import timing
+import values
+from timing import Array
+
+import posenc_fast as pf
+
+from . import Measured, Skipped, compare
+from .positions import timestamps
+from .tables import HUGE
+
+
+def two_workers(make: Callable[[], tuple[Array, Callable[[int], object], Callable[[], None]]], runs: int) -> Measured:
+    """Measure a call with a number of workers, into ``out``; beside it memset, in one thread and in two."""
+    had = processors()
+    if had < 1.8:
+        raise Skipped(f"two threads get {had:.2f} processors; is something else running?")
+    out, call, check = make()
+    halves = [timing.memset(half, 255) for half in np.split(out, 2)]
+    with ThreadPoolExecutor(2) as pool:
+        sides = {
+            "one worker": partial(call, 1),
+            "two workers": partial(call, 2),
+            # what a second thread gives where nothing is computed, on this machine
+            "memset of ones": timing.memset(out, 255),
+            "memset of ones in two threads": lambda: list(pool.map(lambda half: half(), halves)),
+        }
+        times = timing.alternate(sides, runs)
+    call(2)
+    check()
+    return compare(times, "one worker", "two workers", out.size)
+
+
+def table() -> tuple[Array, Callable[[int], object], Callable[[], None]]:
+    encoding, out = pf.sinusoidal(HUGE[1]), timing.warm(HUGE)
+    return (
+        out,
+        lambda workers: encoding.table(HUGE[0], out=out, workers=workers),
+        lambda: values.check_table(out, encoding),
+    )
+
+
+def encode() -> tuple[Array, Callable[[int], object], Callable[[], None]]:
+    encoding, positions, out = pf.sinusoidal(64), timestamps(), timing.warm((1_000_000, 64))
+
+    def check() -> None:
+        for part in values.blocks(*out.shape):
+            values.check_rows(out[part], encoding, positions[part])
+
+    return out, lambda workers: encoding.encode(positions, out=out, workers=workers), check
+
+
+def rotary() -> tuple[Array, Callable[[int], object], Callable[[], None]]:
+    """Return queries of 32 heads at 2048 tokens, in other memory, by positions that move on at every call."""
+    x = np.random.default_rng(0).standard_normal((1, 32, 2048, 128), np.float32)
+    rotary, start, out = pf.Rotary(x.shape[-1]), itertools.count(), np.ones_like(x[0])
+    return (
+        out,
+        lambda workers: rotary.apply(x[0], start=next(start), out=out, workers=workers),
+        lambda: np.testing.assert_array_equal(out, rotary.apply(x[0], start=next(start) - 1)),
+    )
+
+
+def processors() -> float:
+    """Return how many processors two threads of pure computing get at this moment."""
+    block = bytes(1 << 24)
+    begin, cpu = time.perf_counter(), time.process_time()
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(lambda _: hashlib.sha256(block), range(20)))
+    return (time.process_time() - cpu) / (time.perf_counter() - begin)
