@@ -117,6 +117,14 @@ CASES = {
         lambda d, b: yarn(d, b, 32, 4096, truncate=False),
         lambda: mpmath.log(32) / 10 + 1,
     ),
+    # the last pair that stays is beyond those there are
+    "yarn-small-base": (
+        16,
+        10.0,
+        {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 1000},
+        lambda d, b: yarn(d, b, 4, 1000),
+        lambda: mpmath.log(4) / 10 + 1,
+    ),
     "yarn-mscale": (
         64,
         1e4,

@@ -15,8 +15,6 @@ import posenc_fast as pf
 from support import exact
 from support.optional import optional
 
-pytestmark = pytest.mark.slow
-
 DAY = 86400
 FIRST, LAST = np.datetime64("1677-09-22"), np.datetime64("2262-04-11")
 CLOCK = pf.fourier_features(pf.periodic(["1D", "12h"]))
@@ -32,6 +30,7 @@ dtypes = pytest.mark.parametrize("dtype", list(exact.TYPES))
 # ---- whole turns ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", ["ns", "us", "ms", "s", "m", "h", "D"])
 @dtypes
 def test_midnights(backend, unit, dtype):
@@ -142,6 +141,7 @@ def positions_of(drawn, rng):
     return rng.normal(size=60) * 10.0 ** rng.integers(*exponent, 60)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("drawn", ["int64", "near-quarters", "small", "usual", "large"])
 @dtypes
 def test_accuracy(backend, drawn, dtype, rng):
@@ -220,9 +220,10 @@ def test_zeros_of_tables_and_sums(backend, dtype):
     assert pf.grid([np.arange(-8, 9)], encoding, dtype=kind).tobytes() == table.tobytes()
     below = (np.arange(-8, 9) < 0)[:, np.newaxis] & [True, True, False, False]
     np.testing.assert_array_equal(np.signbit(table.astype("f8")), (table < 0) | ((table == 0) & below))
-    for x in (np.zeros((17, 4), kind), np.full((17, 4), -0.0, kind)):
-        total = encoding.add_to(x, start=-8)
-        np.testing.assert_array_equal(total, table)
+    negative = pf.fourier_features(pf.periodic([4, Fraction(8, 3)]), functions=("-sin", "-cos"))
+    for each, expected, x in ((encoding, table, 0.0), (encoding, table, -0.0), (negative, -table, 0.0)):
+        total = each.add_to(np.full((17, 4), x, kind), start=-8)
+        np.testing.assert_array_equal(total, expected)
         assert not np.signbit(total[total == 0].astype("f8")).any()
 
 
@@ -314,6 +315,7 @@ def test_value():
     assert schedule != pf.periodic([DAY, 0.1]) != pf.linear(2, 1, 2)
 
 
+@pytest.mark.slow
 def test_torch_operators_carry_it():
     text = optional("posenc_fast.torch._text")
     encoding = pf.fourier_features(pf.periodic([DAY, 0.1, Fraction(1, 3)]))
