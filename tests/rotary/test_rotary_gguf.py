@@ -102,6 +102,12 @@ CASES = {
     ),
     "deepseek2": (DEEPSEEK, {}, 64, (False, 64, 1e4, 1 / 40, 4096, True, None, 1 / (1 + 0.1 * math.log(40)))),
     "gpt-oss": (GPT_OSS, {}, 64, (True, 64, 150000.0, 1 / 32, 4096, True)),
+    "gpt-oss, usual numbers that are said": (
+        GPT_OSS | {f"gpt-oss.rope.scaling.yarn_{name}": 1.0 for name in ("ext_factor", "attn_factor", "beta_slow")},
+        {},
+        64,
+        (True, 64, 150000.0, 1 / 32, 4096, True),
+    ),
     "gpt-oss, a layer": (GPT_OSS, {"layer": 0}, 64, (True, 64, 150000.0, 1 / 32, 4096, True)),
     "yarn with a factor of cosines": (
         with_heads(
@@ -329,6 +335,11 @@ REFUSED = {
         "no known meaning",
     ),
     "turns that nobody reads": (GPT_OSS | {"gpt-oss.rope.scaling.yarn_beta_fast": 8.0}, {}, "not read by llama.cpp"),
+    "a factor that nobody reads": (
+        GPT_OSS | {"gpt-oss.rope.scaling.yarn_attn_factor": 2.0},
+        {},
+        "not read by llama.cpp",
+    ),
     "ALiBi": (with_heads("baichuan") | {"baichuan.block_count": 40}, {}, "ALiBi"),
     "other widths of layers": (with_heads("deci", attention__key_length=[64, 128]), {}, "give layer="),
     "a base of text": (with_heads("llama", rope__freq_base="big"), {}, "rope.freq_base"),
