@@ -184,9 +184,10 @@ def filled(
             result[rows][..., mixed.columns] = encode(mixed.encoding._plans, positions, result_type)
 
     values = BLOCK if mixed is None else POINTS * encoding.d_model
+    threads = _threads.useful(threads, result.size, WORTH_A_THREAD)
     step = max(1, min(values * shape[0] // result.size, -(-shape[0] // threads)))
     slices = (slice(i, min(i + step, shape[0])) for i in range(0, shape[0], step))
-    _threads.run(fill, slices, threads if result.size >= WORTH_A_THREAD else 1)
+    _threads.run(fill, slices, threads)
     for place, rows in enumerate(missing):
         if rows is not None:
             np.moveaxis(result, place, 0)[rows] = np.nan

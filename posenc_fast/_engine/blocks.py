@@ -89,11 +89,10 @@ class Target:
 
     def run(self, task: Callable[[slice, Target], Any], workers: int) -> None:
         """Call task(rows, block) for blocks of rows, in threads where that is worth it."""
-        if self.out.size < WORTH_A_THREAD:
-            workers = 1
-            if self.out.flags.aligned and (self.x is None or self.x.flags.aligned):
-                task(slice(0, self.rows), self)
-                return
+        if self.out.size < WORTH_A_THREAD and self.out.flags.aligned and (self.x is None or self.x.flags.aligned):
+            task(slice(0, self.rows), self)
+            return
+        workers = _threads.useful(workers, self.out.size, WORTH_A_THREAD)
         rows = max(1, min(BLOCK * self.rows // self.out.size, -(-self.rows // workers)))
         # whole spans of a lattice, where there is room for them
         rows = rows // 4096 * 4096 or rows

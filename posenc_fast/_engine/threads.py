@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
 
-__all__ = ["run"]
+__all__ = ["run", "useful"]
 
 _pools: dict[int, ThreadPoolExecutor] = {}
 
@@ -28,6 +28,14 @@ def _pool(workers: int) -> ThreadPoolExecutor:
         # of two that are made at the same time one is kept; the other has no threads yet
         pool = _pools.setdefault(workers, ThreadPoolExecutor(workers, thread_name_prefix="posenc_fast"))
     return pool
+
+
+def useful(workers: int, size: int, worth: int) -> int:
+    """Return how many of the workers to take for what is worth a second one from a size on: half of it for each.
+
+    To hand a thread its part takes some 20 microseconds, so that all threads of a large machine would take longer.
+    """
+    return max(1, min(workers, 2 * size // worth))
 
 
 def run(task: Callable[[Any], Any], blocks: Iterable[Any], workers: int) -> None:

@@ -373,12 +373,13 @@ class Turner:
                     engine.module.rotate(engine.level, angles, source[where], target[where], form.kind, layout, stores)
 
         length = x.shape[-2]
+        threads = _threads.useful(threads, x.nbytes, WORTH_THREADS)
         block = max(1, min(AT_ONCE // (2 * pairs * math.prod(x.shape[:groups])), -(-length // threads)))
         if block >= length:
             turn(slice(0, length))
         else:
             parts = (slice(i, min(i + block, length)) for i in range(0, length, block))
-            _threads.run(turn, parts, threads if x.nbytes >= WORTH_THREADS else 1)
+            _threads.run(turn, parts, threads)
         if back:
             turned = out[..., : 2 * pairs].copy()
             out[..., 0 : 2 * pairs : 2], out[..., 1 : 2 * pairs : 2] = turned[..., :pairs], turned[..., pairs:]

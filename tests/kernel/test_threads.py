@@ -83,6 +83,15 @@ def blocks_done(workers, fail):
     return done, None
 
 
+@pytest.mark.parametrize(
+    ("workers", "size", "useful"),
+    [(1, 8000, 1), (64, 0, 1), (64, 999, 1), (64, 1000, 2), (64, 8000, 16), (4, 8000, 4)],
+    ids=["one", "nothing", "small", "worth-a-second", "each-a-share", "all"],
+)
+def test_as_many_workers_as_are_useful(workers, size, useful):
+    assert _threads.useful(workers, size, worth=1000) == useful
+
+
 @pytest.mark.parametrize("workers", [1, 2, 5])
 def test_every_block_once(workers):
     done, error = blocks_done(workers, lambda i: None)
