@@ -167,7 +167,8 @@ def test_large_rows_among_others(head_dim, dtype, rng):
         np.testing.assert_array_equal(one, results[0])
 
 
-def test_largest_subnormals_near_ties():
+@pytest.mark.parametrize("n", [1, 33], ids=["alone", "behind-usual-pairs"])
+def test_largest_subnormals_near_ties(n):
     # in float32 their products are subnormal, which shows within 2^-16 of the middle of two results alone
     positions, everywhere = [], np.arange(1 << 20)
     cosines, sines, pairs = np.cos(everywhere), np.sin(everywhere), []
@@ -177,11 +178,13 @@ def test_largest_subnormals_near_ties():
                 middle = (a * cosines - (-b if sign else b) * sines) % 1 - 0.5
                 positions += np.argsort(np.abs(middle))[:16].tolist()
                 pairs += [(a, b | sign)] * 16
-    x = np.array(pairs, np.uint16).view(TYPES["bfloat16"])
+    x = np.ones((3, len(pairs), 2 * n), TYPES["bfloat16"])
+    x.view(np.uint16)[..., [n - 1, -1]] = pairs
+    rotary = pf.Rotary(2 * n, frequencies=np.repeat([0.5, 1.0], [n - 1, 1]))
     results = []
     for name, isa in ENGINES:
         with pf.use_backend(name, isa):
-            results.append(pf.Rotary(2).apply(x, positions=positions).view(np.uint16))
+            results.append(rotary.apply(x, positions=positions).view(np.uint16))
     for one in results[1:]:
         np.testing.assert_array_equal(one, results[0])
 
