@@ -442,17 +442,20 @@ def test_an_error_in_a_thread_reaches_the_caller(monkeypatch):
 
 
 def test_chosen_engine_holds_in_worker_threads(monkeypatch):
-    seen = set()
+    seen, both = set(), threading.Barrier(2)
     real = numpy_engine.Plan._encode
 
     def spy(self, *args, **kwargs):
-        seen.add((pf.backend(), threading.current_thread() is threading.main_thread()))
+        each = pf.backend(), threading.current_thread() is threading.main_thread()
+        if each not in seen:
+            seen.add(each)
+            both.wait(timeout=60)
         return real(self, *args, **kwargs)
 
     monkeypatch.setattr(numpy_engine.Plan, "_encode", spy)
     with pf.use_backend("python"):
         pf.sinusoidal(256).encode(np.arange(4200) / 2, workers=2)
-    assert seen == {("python", False)}
+    assert seen == {("python", False), ("python", True)}
 
 
 # ---- vector code ------------------------------------------------------------------------------------------------
