@@ -88,22 +88,11 @@ cdef inline void round_waves(const CPlan* plan, const Output* output, Py_ssize_t
                 to_bfloat(scratch, narrow, n)
 
 
-cdef inline void one_nan(rdouble high, rdouble low, Py_ssize_t n) noexcept nogil:
-    """One NaN for all: which one comes of infinite angles, and of which sign, is up to the processor and compiler."""
-    cdef Py_ssize_t c
-    for c in range(n):
-        if high[c] != high[c]:
-            high[c] = NAN
-            low[c] = 0.0
-
-
 cdef inline void sincos_narrow_row(const CPlan* plan, const double* position, int kind, bint single, bint fused,
                                    double* row, double* row_low, double* scratch) noexcept nogil:
     """A row of waves for types of at most 32 bits. row_low and scratch: 2 * waves."""
     if kind == REDUCED_ROW or single:
         sincos_any_row(plan, position, single, False, fused, row, row_low, scratch)
-        if single:
-            one_nan(row, row_low, 2 * plan.waves)
     elif fused:
         sincos_direct_row[rdouble](plan, position[0], row, True)
     else:
@@ -204,8 +193,6 @@ cdef inline bint encode(const CPlan* plan, const double* positions, Py_ssize_t r
             sincos_any_row(plan, position, single, True, False, row, row_low, work.evaluate.angles)
             if not plan.straight:
                 columns_dd(plan, row, row_low, high, low)
-            if single:
-                one_nan(value, value_low, width)
             round_into(output, i, value, value_low, width, work.rounding)
         elif fused and kind == DIRECT_ROW and not single:
             k = 1

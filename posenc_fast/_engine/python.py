@@ -239,8 +239,6 @@ class Plan:
         if kind == FLOAT64.kind:
             high, low = self._exact(positions, self.source, self.amplitude, single)
             high[invalid], low[invalid] = np.nan, 0.0
-            # of a NaN the processor would choose the sign
-            high[np.isnan(high)] = np.nan
             round_into(kind, high, low, out, x, scale)
             return
         waves = self._sincos_rows(positions, single)
@@ -276,9 +274,7 @@ class Plan:
             h, h_low = two_sum(*(angles_single if single else angles)(positions[some], self.frequencies))
             rest, quadrant[some] = nearest_quarter(h)
             x[some] = rest + h_low
-        rows = self._row(*sincos(x, quadrant, fused))
-        rows[np.isnan(rows)] = np.nan
-        return rows
+        return self._row(*sincos(x, quadrant, fused))
 
     def _row(self, sine: Floats, cosine: Floats) -> Floats:
         """Sines before cosines, or sine and cosine of each wave side by side."""

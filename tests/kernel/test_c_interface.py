@@ -379,6 +379,7 @@ def test_memory_that_is_shared(calls):
     assert calls("angles_at", positions=out) == "overlap"
     for function in FUNCTIONS:
         assert calls(function, scratch=out + 200) == "overlap"
+        assert calls(function, scratch=out + 239) == "overlap"
     assert calls("add", scratch=c.address(calls.x) - 100) == "overlap"
     assert calls("rotate", angles=out) == "overlap"
     assert calls("rotate", x=out + 24) == "overlap"
