@@ -34,14 +34,14 @@ dtypes = pytest.mark.parametrize("dtype", list(exact.TYPES))
 @pytest.mark.parametrize("unit", ["ns", "us", "ms", "s", "m", "h", "D"])
 @dtypes
 def test_midnights(backend, unit, dtype):
-    midnights = np.arange(FIRST, LAST, 1 if backend == "cython" else 97).astype(f"M8[{unit}]")
+    midnights = np.arange(FIRST, LAST, np.timedelta64(1 if backend == "cython" else 97, "D")).astype(f"M8[{unit}]")
     rows = CLOCK.encode(midnights, dtype=kind_of(dtype)).astype(np.float64)
     np.testing.assert_array_equal(rows, np.tile([0.0, 0, 1, 1], (len(rows), 1)))
 
 
 @pytest.mark.parametrize("unit", ["ns", "us", "ms", "s", "m", "h", "float64"])
 def test_quarters_of_a_day(backend, unit):
-    hours = np.arange(FIRST.astype("M8[h]"), LAST.astype("M8[h]"), 6 * 31)
+    hours = np.arange(FIRST.astype("M8[h]"), LAST.astype("M8[h]"), np.timedelta64(6 * 31, "h"))
     times = hours.astype("M8[s]").astype(np.int64) / 1.0 if unit == "float64" else hours.astype(f"M8[{unit}]")
     rows = CLOCK.encode(times, dtype=np.float64)
     quarters = hours.astype(np.int64) // 6
