@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future, ThreadPoolExecutor
+    from concurrent.futures import ThreadPoolExecutor
 
 __all__ = ["run", "useful"]
 
@@ -49,6 +49,7 @@ def run(task: Callable[[Any], Any], blocks: Iterable[Any], workers: int) -> None
     # an interrupt may come behind the acquisition of a Condition, but not behind that of a lock in a with statement
     rest, lock = iter(blocks), threading.Lock()
     idle, stop, busy = threading.Condition(lock), False, 0
+    failed: list[BaseException] = []
 
     def work() -> None:
         while True:
@@ -64,20 +65,20 @@ def run(task: Callable[[Any], Any], blocks: Iterable[Any], workers: int) -> None
             busy += 1
         try:
             work()
-        except BaseException:
+        except BaseException as error:  # noqa: BLE001 - the caller raises it
             stop = True
-            raise
+            failed.append(error)
         finally:
             with idle:
                 busy -= 1
                 idle.notify_all()
 
-    futures: list[Future[None]] = []
     # whatever happens from here on, an interrupt while the threads are started included, no block begins after it
     try:
         for _ in range(workers - 1):
             try:
-                futures.append(_pool(workers - 1).submit(contextvars.copy_context().run, help_out))
+                # its future is no use: where no thread can be started, it is queued for those of other calls all the same
+                _pool(workers - 1).submit(contextvars.copy_context().run, help_out)
             except RuntimeError:
                 # no more threads are to be had, from the system or while the interpreter ends: fewer do the same
                 break
@@ -85,16 +86,16 @@ def run(task: Callable[[Any], Any], blocks: Iterable[Any], workers: int) -> None
         work()
         # The system may let any thread hear of an interrupt, and CPython without the GIL forgets one that comes while it
         # is about to sleep, which takes long where others compute: so the caller never sleeps for longer than this.
-        for future in futures:
-            if future.cancel():
-                continue
-            while not future.done():
-                with contextlib.suppress(TimeoutError):
-                    future.exception(timeout=0.1)
-            future.result()
+        with lock:
+            stop = True
+            while busy:
+                idle.wait(0.1)
+        if failed:
+            raise failed.pop()
     except BaseException:
         stop = True
-        with idle:
-            while busy:
-                idle.wait()
+        # a second interrupt waits as well: when the call is over, no thread writes
+        while busy:
+            with contextlib.suppress(KeyboardInterrupt), lock:
+                idle.wait(0.1)
         raise

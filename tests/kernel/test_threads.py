@@ -181,6 +181,63 @@ def test_fewer_threads_than_asked_for(possible, monkeypatch):
     assert sorted(done) == list(range(1000))
 
 
+def test_blocks_that_a_thread_of_another_call_takes(monkeypatch):
+    """A pool queues what it starts no thread for, and a thread that is busy elsewhere takes it: the call waits for it too."""
+    started, start = [], threading.Thread.start
+    busy, go, done = threading.Event(), threading.Event(), []
+
+    def limited(self):
+        if self.name.startswith("posenc_fast"):
+            if started:
+                raise RuntimeError("can't start new thread")
+            started.append(self)
+        start(self)
+
+    def other(block):
+        if threading.current_thread() in started:
+            busy.set()
+        go.wait()
+
+    def task(block):
+        if threading.current_thread() in started:
+            time.sleep(0.3)
+        elif block == 0:
+            # by the next block the thread of the other call has begun one of these
+            go.set()
+            time.sleep(0.1)
+        done.append(block)
+
+    monkeypatch.setattr(_threads, "_pools", {})
+    monkeypatch.setattr(threading.Thread, "start", limited)
+    caller = threading.Thread(target=_threads.run, args=(other, range(2), 3))
+    caller.start()
+    busy.wait()
+    _threads.run(task, range(6), 3)
+    assert sorted(done) == list(range(6))
+    caller.join()
+
+
+@pytest.mark.skipif(signal.getsignal(signal.SIGINT) is signal.SIG_IGN, reason="interrupts are ignored here")
+@pytest.mark.skipif(os.name == "nt", reason="interrupts are of another kind there")
+def test_no_thread_writes_after_a_second_interrupt():
+    ended, main = [], threading.current_thread()
+
+    def task(block):
+        time.sleep(5 if threading.current_thread() is main else 0.6)
+        ended.append(time.monotonic())
+
+    timers = [threading.Timer(after, os.kill, (os.getpid(), signal.SIGINT)) for after in (0.1, 0.3)]
+    for timer in timers:
+        timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        _threads.run(task, range(2), 2)
+    over = time.monotonic()
+    for timer in timers:
+        timer.join()
+    assert len(ended) == 1
+    assert ended[0] <= over
+
+
 @pytest.mark.parametrize("workers", [1, 2], ids=["first", "again"])
 def test_workers_while_the_interpreter_ends(workers):
     """The first call with two workers too, which imports what makes threads."""
