@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from decimal import Decimal
 from typing import Any
 
@@ -13,9 +14,10 @@ from .._numbers import annotations as npt
 from .._numbers import exact
 from .._numbers.arguments import real_array
 from .._numbers.arrays import Array, Floats, check_out, new
-from .._numbers.doubles import Pair, exp2, product, total
+from .._numbers.doubles import Pair, exp2_parts, product, total
 from .._numbers.formats import FLOAT64
 from .._numbers.rounding import round_once
+from .._positions.foreign import as_array
 from .._positions.positions import Converted
 from .plans import Plans
 from .rows import encode
@@ -23,7 +25,9 @@ from .rows import encode
 __all__ = ["Variance", "integrate"]
 
 # turns, and variances: their products with squares of turns are far from the ends of float64
-_LARGEST = 2.0**400
+_LARGEST = 2.0**300
+# by how much the square of a covariance may be above the product of its variances, which were rounded
+_ROUNDED = 1 + 2.0**-20
 # weights whose temporaries stay in the cache
 _VALUES = 1 << 15
 
@@ -41,7 +45,9 @@ class Variance:
     """Variances of positions: one for all of them, or for each a number for each axis, (rows, axes), or a matrix."""
 
     def __init__(self, variance: npt.ArrayLike, positions: Converted, axes: int) -> None:
-        values = real_array(variance, "variance")
+        if np.ma.is_masked(variance):
+            raise ValueError("variance has masked values; give variance.filled(..), or leave their positions out")
+        values = real_array(as_array(variance, "variance"), "variance")
         shape = positions.shape if axes == 1 else (*positions.shape, axes)
         # of one axis, a number for each position
         wanted = (*positions.shape, axes)
@@ -62,7 +68,9 @@ class Variance:
         diagonal = np.diagonal(values, axis1=-2, axis2=-1) if self.form == "matrix" else values
         if (diagonal < 0).any() or (np.abs(values) > _LARGEST).any():
             wrong = diagonal[diagonal < 0] if (diagonal < 0).any() else values[np.abs(values) > _LARGEST]
-            raise ValueError(f"variance must be from 0 to 2**400, not {wrong[0].item()!r}")
+            raise ValueError(f"variance must be from 0 to 2**300, not {wrong[0].item()!r}")
+        if self.form == "matrix":
+            _check_covariances(values)
         self.values = values if self.form == "one" else values.reshape(-1, *values.shape[len(positions.shape) :])
 
     def exponents(self, turns: Floats, part: slice) -> Pair:
@@ -84,7 +92,20 @@ class Variance:
                 term = product(square[here], square_low[here], variance, 0.0)
                 high[:, here], low[:, here] = total(high[:, here], low[:, here], *term)
         high, low = product(high, low, *_of_squares())
-        return -high, -low
+        # a matrix of products that were rounded may be negative in its last place
+        return np.minimum(-high, 0.0), np.where(high > 0, -low, 0.0)
+
+
+def _check_covariances(matrices: Floats) -> None:
+    """Raise a ValueError for matrices (.., A, A) that have a covariance larger than its variances allow."""
+    for a, b in itertools.combinations(range(matrices.shape[-1]), 2):
+        mixed = (matrices[..., a, b] + matrices[..., b, a]) / 2
+        wrong = mixed**2 > matrices[..., a, a] * matrices[..., b, b] * _ROUNDED
+        if wrong.any():
+            shown = matrices[wrong][0].tolist()
+            raise ValueError(
+                f"variance must be covariance matrices, whose rows [a, b] are at most sqrt([a, a] * [b, b]), not {shown}"
+            )
 
 
 def integrate(
@@ -103,7 +124,7 @@ def integrate(
     waves = sinusoids.waves()
     turns = sinusoids.pairs()[:, waves.frequency]
     if (np.abs(turns) > _LARGEST).any():
-        raise ValueError("variance needs frequencies of at most 2**400 turns, but those of this encoding are higher")
+        raise ValueError("variance needs frequencies of at most 2**300 turns, but those of this encoding are higher")
     shape = (*positions.shape, plans.width)
     result = new(shape, dtype) if out is None else check_out(out, shape, dtype, "encode")
     if out is not None:
@@ -120,10 +141,11 @@ def integrate(
         for begin in range(part.start, part.stop, step):
             some = slice(begin, min(begin + step, part.stop))
             values = encode(plans, positions.rows(some), FLOAT64.stored, single=single)
-            weights = exp2(*spread.exponents(turns, some))[:, waves.wave]
-            with np.errstate(under="ignore"):
-                values *= weights
-            block.out[begin - part.start : some.stop - part.start] = round_once(block.kind, values)
+            # the product is what may be below float64, not its weight
+            weights, powers = (part[:, waves.wave] for part in exp2_parts(*spread.exponents(turns, some)))
+            with np.errstate(over="ignore", under="ignore"):
+                values = np.ldexp(values * weights, powers)
+                block.out[begin - part.start : some.stop - part.start] = round_once(block.kind, values)
 
     target.run(write, threads)
     if rows is None:

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from . import annotations as npt
 from .arrays import Floats
 from .exact import working
 
-__all__ = ["Pair", "exp2", "fma", "product", "total", "two_product", "two_sum"]
+__all__ = ["Pair", "exp2", "exp2_parts", "fma", "product", "total", "two_product", "two_sum"]
 
 Pair = tuple[Floats, Floats]
 
@@ -68,15 +69,23 @@ def _powers_of_ln2() -> list[float]:
 
 
 def exp2(high: Any, low: Any) -> Floats:
-    """Return 2^(high + low), to two units in the last place: by sums and products, so that machines agree on its bits."""
-    # beyond these it is zero or infinite, whatever is added
-    high, low = np.clip(high, -2e3, 2e3), np.where(np.abs(high) < 2e3, low, 0.0)
+    """Return 2^(high + low), to two units in the last place."""
+    with np.errstate(over="ignore", under="ignore"):
+        result: Floats = np.ldexp(*exp2_parts(high, low))
+    return result
+
+
+def exp2_parts(high: Any, low: Any) -> tuple[Floats, npt.NDArray[np.int64]]:
+    """Return 2^(high + low) as a number about 1 and a power of two, to two units in the last place.
+
+    By sums and products, so that machines agree on its bits.
+    """
+    # beyond these, times any number, it is zero or infinite
+    high, low = np.clip(high, -4e3, 4e3), np.where(np.abs(high) < 4e3, low, 0.0)
     whole = np.rint(high)
     rest = (high - whole) + low
     series = _powers_of_ln2()
     value: Floats = np.full(np.shape(rest), series[-1])
     for coefficient in series[-2::-1]:
         value = value * rest + coefficient
-    with np.errstate(over="ignore", under="ignore"):
-        result: Floats = np.ldexp(value, np.nan_to_num(whole).astype(np.int64))
-    return result
+    return value, np.nan_to_num(whole).astype(np.int64)

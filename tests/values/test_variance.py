@@ -210,9 +210,9 @@ class TestCalls:
     @pytest.mark.parametrize(
         ("variance", "error", "words"),
         [
-            (-1.0, ValueError, "variance must be from 0 to 2\\*\\*400, not -1.0"),
+            (-1.0, ValueError, "variance must be from 0 to 2\\*\\*300, not -1.0"),
             ([[1.0, 1.0, -2.0]] * 5, ValueError, "variance must be from 0 .* not -2.0"),
-            (2.0**401, ValueError, "variance must be from 0"),
+            (2.0**301, ValueError, "variance must be from 0"),
             (np.full((5, 3, 3), -np.eye(3)), ValueError, "variance must be from 0"),
             (np.nan, ValueError, "variance must be finite"),
             ("wide", TypeError, "variance must be real numbers"),
@@ -234,5 +234,48 @@ class TestCalls:
         assert (out == 7).all()
 
     def test_frequencies_beyond_squares(self):
-        with pytest.raises(ValueError, match=r"variance needs frequencies of at most 2\*\*400 turns"):
+        with pytest.raises(ValueError, match=r"variance needs frequencies of at most 2\*\*300 turns"):
             pf.fourier_features([1e200]).encode(1.0, variance=1.0)
+        # the square is a number, and the weight none
+        assert pf.Encoding([2.0**300]).encode(1.0, variance=2.0**300) == 0
+
+    @pytest.mark.parametrize(
+        ("amplitude", "variance"),
+        [(2.0**60, 1488.0), (2.0**100, 1500.0), (2.0**960, 2800.0), (1.0, 1480.0), (2.0**-1000, 80.0)],
+        ids=str,
+    )
+    def test_weights_below_float64(self, amplitude, variance, backend):
+        """The product is rounded, not the weight alone."""
+        row = pf.Encoding([1.0], amplitudes=amplitude).encode(1.0, variance=variance, dtype=np.float64)
+        with mpmath.workprec(400):
+            exact = amplitude * mpmath.sin(1) * mpmath.exp(-mpmath.mpf(variance) / 2)
+            assert abs(mpmath.mpf(float(row[0])) - exact) <= 2**-50 * exact + mpmath.mpf(2) ** -1074
+
+    def test_results_beyond_a_type_are_infinite_without_a_warning(self):
+        for dtype, amplitude in ((np.float16, 1e6), (np.float32, 1e40)):
+            assert pf.Encoding([1.0], amplitudes=amplitude).encode(1.0, variance=0.1, dtype=dtype) == np.inf
+
+    def test_covariances(self):
+        """A matrix whose covariance is larger than its variances allow is no matrix of covariances; rounded ones are."""
+        difference = pf.Encoding([[1.0, -1.0]])
+        with pytest.raises(
+            ValueError, match=r"variance must be covariance matrices, .* not \[\[0.0, 1.0\], \[1.0, 0.0\]\]"
+        ):
+            difference.encode([[1.0, 2.0]], variance=[[[0, 1.0], [1.0, 0]]])
+        roots = np.random.default_rng(3).normal(size=(500, 2, 1))
+        rows = difference.encode(np.zeros((500, 2)) + [1.5, 0], variance=roots @ roots.swapaxes(1, 2), dtype=np.float64)
+        assert (np.abs(rows) <= np.sin(1.5)).all()
+
+    def test_variances_of_other_packages(self):
+        torch = optional("torch")
+        encoding = pf.sinusoidal(2)
+        expected = encoding.encode([1.0, 2.0], variance=[1.0, 2.0])
+        for dtype in (torch.float64, torch.bfloat16):
+            rows = encoding.encode([1.0, 2.0], variance=torch.tensor([1.0, 2.0], dtype=dtype))
+            np.testing.assert_array_equal(rows, expected)
+        with pytest.raises(ValueError, match=r"variance\.detach\(\)"):
+            encoding.encode([1.0], variance=torch.ones(1, requires_grad=True))
+
+    def test_masked_variances_are_refused(self):
+        with pytest.raises(ValueError, match="variance has masked values"):
+            pf.sinusoidal(2).encode([1.0, 2.0], variance=np.ma.array([1.0, 1e9], mask=[0, 1]))
