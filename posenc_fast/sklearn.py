@@ -366,7 +366,8 @@ def _parts_of_cycles(rows: Floats, names: Any, layout: Layout) -> Floats:
         sine = 2 * cycle if layout == "interleaved" else cycle
         raise ValueError(f"X has 0 in row {row} of {names[sine]!r} and of its cosine, which no part of a cycle has")
     turn = fourier_features(periodic([1]))
-    # nearest to a disturbed pair is the point of the circle in its direction
+    # nearest to a disturbed pair is the point of the circle in its direction; its squares are numbers, whatever its size
+    pairs = np.ldexp(pairs, -np.frexp(np.abs(pairs).max(axis=2, keepdims=True))[1])
     pairs = pairs / np.sqrt((pairs**2).sum(axis=2, keepdims=True))
     parts = turn.locate(pairs, low=0, high=1)[0]
     # an end of the interval is none of the circle

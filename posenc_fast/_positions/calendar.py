@@ -249,8 +249,9 @@ def _ticks(times: Converted) -> tuple[Integers, int]:
 def _check_range(seconds: Iterable[int], name: str) -> None:
     for second in seconds:
         if not _FIRST <= second < _BEYOND:
+            date = np.datetime64(second, "s") if abs(second) < 2**62 else f"{second} seconds since 1970"
             raise ValueError(
-                f"{name} has {np.datetime64(second, 's')}, but the calendar reaches from year 1 to 9999; leave such times "
+                f"{name} has {date}, but the calendar reaches from year 1 to 9999; leave such times "
                 "out, or make them NaT"
             )
 

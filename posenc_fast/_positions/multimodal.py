@@ -503,7 +503,13 @@ def _times(family: Family, frames: int, seconds: float) -> Array:
     """Return where frames are, in float32 as the source multiplies, and rounded down where positions are integers."""
     rate, counts = _rate(family), np.arange(frames, dtype=np.float32)
     times = counts * np.float32(seconds) * np.float32(rate) if family.marked else counts * np.float32(seconds * rate)
-    return times if family.exact_times else times.astype(np.int64)
+    if family.exact_times:
+        return times
+    if not times[-1] < 2**31:
+        raise ValueError(
+            f"second_per_grid (or fps) puts the last of {frames} frames at {times[-1]:g}, but must keep it below 2**31"
+        )
+    return times.astype(np.int64)
 
 
 def _rate(family: Family) -> int:

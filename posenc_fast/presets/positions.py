@@ -53,6 +53,8 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
+# a position and what is added to it are integers of 64 bits
+_FARTHEST = 2**62
 Integers = npt.NDArray[np.int64]
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -144,8 +146,15 @@ def grid(*axes: int | npt.ArrayLike) -> npt.NDArray[Any]:
             raise ValueError(f"axes has coordinates of shape {one.shape}, but an axis must have one dimension")
         if one.dtype.kind not in "iu":
             one = real_array(one, "axes")
+        if one.dtype.kind == "u" and one.size and one.max() >= 2**63:
+            raise ValueError(f"axes has the coordinate {one.max()}, but integers must be below 2**63")
         coordinates.append(one.astype(np.int64) if one.dtype.kind in "iu" else one)
     return np.stack(np.meshgrid(*coordinates, indexing="ij"), axis=-1).reshape(-1, len(axes))
+
+
+def _counts(**sizes: Any) -> list[Integers]:
+    """Return 0 .. n - 1 for each size, or raise an error that names it."""
+    return [np.arange(count_of(size, name, 0)) for name, size in sizes.items()]
 
 
 @overload
@@ -288,17 +297,21 @@ def mrope(
 def _of_parts(parts: Sequence[int | Sequence[int]], start: Any, time_step: Any) -> npt.NDArray[Any]:
     """Return the positions of a sequence of parts, (tokens, 3)."""
     step = real(time_step, "time_step", positive=True)
-    following: Any = count_of(start, "start", -(2**62))
+    following: Any = count_of(start, "start", -_FARTHEST)
     blocks: list[npt.NDArray[Any]] = []
     for part in parts:
         if isinstance(part, Sequence):
             if len(part) != 3:
                 raise ValueError(f"parts has {part!r}, but a grid is (frames, rows, columns)")
             frames, rows, columns = (count_of(one, "parts", 1) for one in part)
+            if step * frames > _FARTHEST:
+                raise ValueError(f"time_step={time_step!r} puts {frames} frames beyond 2**62")
             times = step * np.arange(frames)
             block = grid(times if step % 1 else times.astype(np.int64), rows, columns)
         else:
             block = np.repeat(np.arange(count_of(part, "parts", 0))[:, np.newaxis], 3, axis=1)
+        if following > _FARTHEST:
+            raise ValueError(f"start={start!r} puts parts beyond 2**62")
         if len(block):
             blocks.append(following + block)
             following = blocks[-1].max() + 1
@@ -335,7 +348,8 @@ def qwen2_vl_vision(rows: int, columns: int, *, frames: int = 1, merge: int = 2)
 )
 def dinov3(rows: int, columns: int) -> Floats:
     """Centres of DINOv3's patches: (row, column) as parts of the image, in [-1, 1]."""
-    return grid(*(2 * (np.arange(count_of(n, "rows and columns", 1)) + 0.5) / n - 1 for n in (rows, columns)))
+    sizes = count_of(rows, "rows", 1), count_of(columns, "columns", 1)
+    return grid(*(2 * (np.arange(n) + 0.5) / n - 1 for n in sizes))
 
 
 @_tokens(
@@ -344,7 +358,7 @@ def dinov3(rows: int, columns: int) -> Floats:
 )
 def llama4_vision(rows: int, columns: int) -> Integers:
     """Patches of Llama 4's vision tower: (row, column) from 1, then the class token at (0, 0)."""
-    return np.concatenate([1 + grid(rows, columns), np.zeros((1, 2), np.int64)])
+    return np.concatenate([1 + grid(*_counts(rows=rows, columns=columns)), np.zeros((1, 2), np.int64)])
 
 
 # ---- diffusion --------------------------------------------------------------------------------------------------
@@ -356,7 +370,7 @@ def llama4_vision(rows: int, columns: int) -> Integers:
 )
 def flux(rows: int, columns: int, text: int = 0) -> Integers:
     """Flux: text at (0, 0, 0), then (0, row, column)."""
-    return _with_text(text, grid([0], rows, columns), [0, 0, 0])
+    return _with_text(text, grid([0], *_counts(rows=rows, columns=columns)), [0, 0, 0])
 
 
 @_tokens(
@@ -367,7 +381,8 @@ def flux(rows: int, columns: int, text: int = 0) -> Integers:
 )
 def flux2(rows: int, columns: int, text: int = 0, *, image: int = 0) -> Integers:
     """Flux.2: text at (0, 0, 0, index), then (image, row, column, 0)."""
-    return _with_text(text, grid([count_of(image, "image", 0)], rows, columns, [0]), [0, 0, 0, 1])
+    images = [count_of(image, "image", 0)]
+    return _with_text(text, grid(images, *_counts(rows=rows, columns=columns), [0]), [0, 0, 0, 1])
 
 
 @_tokens(
@@ -376,7 +391,7 @@ def flux2(rows: int, columns: int, text: int = 0, *, image: int = 0) -> Integers
 )
 def lumina2(rows: int, columns: int, text: int) -> Integers:
     """Lumina-Image 2: text at (index, 0, 0), then (text, row, column)."""
-    return _with_text(text, grid([text], rows, columns), [1, 0, 0])
+    return _with_text(text, grid([count_of(text, "text", 0)], *_counts(rows=rows, columns=columns)), [1, 0, 0])
 
 
 @_tokens(
@@ -390,7 +405,8 @@ def lumina2(rows: int, columns: int, text: int) -> Integers:
 def z_image(rows: int, columns: int, text: int, *, frames: int = 1) -> Integers:
     """Z-Image: (1 + text + frame, row, column), then text at (1 + index, 0, 0), both filled up to multiples of 32 tokens."""
     words = -(-count_of(text, "text", 0) // 32) * 32
-    image = grid(1 + words + np.arange(count_of(frames, "frames", 0)), rows, columns)
+    times, *sides = _counts(frames=frames, rows=rows, columns=columns)
+    image = grid(1 + words + times, *sides)
     filled = np.zeros((-len(image) % 32, 3), np.int64)
     return np.concatenate([image, filled, grid(1 + np.arange(words), [0], [0])])
 
@@ -401,8 +417,9 @@ def z_image(rows: int, columns: int, text: int, *, frames: int = 1) -> Integers:
 )
 def qwen_image(rows: int, columns: int, text: int = 0, *, frames: int = 1, image: int = 0) -> Integers:
     """Qwen-Image: (image + frame, row, column), rows and columns about the centre; text after the largest, on all axes."""
-    times = count_of(image, "image", 0) + np.arange(count_of(frames, "frames", 0))
-    centred = [np.arange(count_of(n, "rows and columns", 0)) - (n - n // 2) for n in (rows, columns)]
+    times, *sides = _counts(frames=frames, rows=rows, columns=columns)
+    times += count_of(image, "image", 0)
+    centred = [side - (len(side) - len(side) // 2) for side in sides]
     words = np.arange(count_of(text, "text", 0))[:, np.newaxis] + max(rows // 2, columns // 2)
     return np.concatenate([np.repeat(words, 3, axis=1), grid(times, *centred)])
 
@@ -414,10 +431,11 @@ def qwen_image(rows: int, columns: int, text: int = 0, *, frames: int = 1, image
 )
 def cosmos(frames: int, rows: int, columns: int, *, fps: float | None = None) -> npt.NDArray[Any]:
     """Cosmos: (frame * 24 / fps, row, column)."""
-    times: npt.NDArray[Any] = np.arange(count_of(frames, "frames", 0))
+    times: npt.NDArray[Any]
+    times, *sides = _counts(frames=frames, rows=rows, columns=columns)
     if fps is not None:
         times = times / real(fps, "fps", positive=True) * 24
-    return grid(times, rows, columns)
+    return grid(times, *sides)
 
 
 @_tokens(
@@ -428,7 +446,8 @@ def cosmos(frames: int, rows: int, columns: int, *, fps: float | None = None) ->
 def ltx(frames: int, rows: int, columns: int, *, fps: float = 25.0) -> Floats:
     """LTX-Video: (seconds over 20, pixels over 2048, pixels over 2048) of latents, from -1 to 1."""
     scales = 8 / real(fps, "fps", positive=True) / 20, 32 / 2048, 32 / 2048
-    return np.asarray(2 * grid(frames, rows, columns) * np.array(scales) - 1, np.float64)
+    latents = grid(*_counts(frames=frames, rows=rows, columns=columns))
+    return np.asarray(2 * latents * np.array(scales) - 1, np.float64)
 
 
 def _causal_middles(count: Any, name: str) -> Floats:
@@ -445,7 +464,7 @@ def _causal_middles(count: Any, name: str) -> Floats:
 def ltx2(frames: int, rows: int, columns: int, *, fps: float = 24.0) -> Floats:
     """LTX-2: the middles of latents, (seconds over 20, pixels over 2048, pixels over 2048), from -1 to 1."""
     times = _causal_middles(frames, "frames") / real(fps, "fps", positive=True) / 20
-    sides = [(np.arange(count_of(n, "rows and columns", 0)) + 0.5) * 32 / 2048 for n in (rows, columns)]
+    sides = [(side + 0.5) * 32 / 2048 for side in _counts(rows=rows, columns=columns)]
     return 2 * grid(times, *sides) - 1
 
 
@@ -466,10 +485,11 @@ def ltx2_audio(frames: int) -> Floats:
 )
 def mochi(frames: int, rows: int, columns: int, *, base_height: int = 192, base_width: int = 192) -> Floats:
     """Mochi: (frame, row, column), rows and columns about the centre, scaled to the area of the base."""
-    sizes = [count_of(n, "rows and columns", 1) for n in (rows, columns)]
+    sizes = count_of(rows, "rows", 1), count_of(columns, "columns", 1)
     area = count_of(base_height, "base_height", 1) * count_of(base_width, "base_width", 1)
     scale = math.sqrt(area / (sizes[0] * sizes[1]))
-    return grid(frames, *(scale * (np.arange(n) + 0.5 - n / 2) for n in sizes)).astype(np.float64)
+    sides = (scale * (np.arange(n) + 0.5 - n / 2) for n in sizes)
+    return grid(*_counts(frames=frames), *sides).astype(np.float64)
 
 
 @_tokens(
@@ -500,7 +520,7 @@ def _cropped(rows: int, columns: int, base_rows: int, base_columns: int) -> list
 )
 def cogvideox(frames: int, rows: int, columns: int, *, base_rows: int = 30, base_columns: int = 45) -> Floats:
     """CogVideoX: (frame, row, column), rows and columns scaled into the base grid, that of the sample size."""
-    return grid(frames, *_cropped(rows, columns, base_rows, base_columns)).astype(np.float64)
+    return grid(*_counts(frames=frames), *_cropped(rows, columns, base_rows, base_columns)).astype(np.float64)
 
 
 @_tokens(
@@ -509,6 +529,8 @@ def cogvideox(frames: int, rows: int, columns: int, *, base_rows: int = 30, base
 )
 def cogview4(rows: int, columns: int, *, sizes: Sequence[int] = (256, 256)) -> Integers:
     """CogView4: (row, column) scaled to a table and rounded down."""
+    if np.shape(sizes) != (2,):
+        raise ValueError(f"sizes must be two integers, rows and columns of the table, not {sizes!r}")
     high, wide = (count_of(one, "sizes", 1) for one in sizes)
     n, m = count_of(rows, "rows", 1), count_of(columns, "columns", 1)
     return grid(np.arange(n) * high // n, np.arange(m) * wide // m)

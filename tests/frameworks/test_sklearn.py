@@ -307,6 +307,8 @@ def test_whole_turns_and_missing_ones_come_back():
     np.testing.assert_allclose(
         encoder.inverse_transform([[0, 0.5], [0.25, 0], [0, -2]]), [[0], [0.25], [0.5]], atol=1e-15
     )
+    enormous_and_tiny = [[1e160, 1e160], [1e-170, 1e-170], [0, -1e308], [5e-324, 0]]
+    np.testing.assert_array_equal(encoder.inverse_transform(enormous_and_tiny), [[0.125], [0.125], [0.5], [0.25]])
 
 
 @pytest.mark.parametrize(

@@ -273,6 +273,10 @@ def test_every_model_counts_text(model):
             r"second_per_grid has shape \(2,\), but must be a number, or one for each of 1 videos",
         ),
         (
+            lambda: positions.mrope(CLIP, TIMED, video_grid_thw=[[3, 2, 2]], second_per_grid=2e9),
+            "puts the last of 3 frames at .*, but must keep it below",
+        ),
+        (
             lambda: positions.mrope([1, 2, *CLIP], "qwen2_5_omni", video_grid_thw=[[3, 2, 2]]),
             "video_grid_thw needs second_per_grid, or fps",
         ),

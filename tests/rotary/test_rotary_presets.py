@@ -487,6 +487,23 @@ def test_float32_frequencies_are_those_of_the_source(torch, transformers):
     np.testing.assert_allclose(ours, theirs, rtol=1.3e-7)
 
 
+# functions of grids, and the sizes that they take but for the number of columns
+SIZED = {
+    positions.flux: {"rows": 2},
+    positions.flux2: {"rows": 2},
+    positions.qwen_image: {"rows": 2},
+    positions.dinov3: {"rows": 2},
+    positions.llama4_vision: {"rows": 2},
+    positions.lumina2: {"rows": 2, "text": 3},
+    positions.z_image: {"rows": 2, "text": 3},
+    positions.cosmos: {"frames": 2, "rows": 2},
+    positions.ltx: {"frames": 2, "rows": 2},
+    positions.ltx2: {"frames": 2, "rows": 2},
+    positions.mochi: {"frames": 2, "rows": 2},
+    positions.cogvideox: {"frames": 2, "rows": 2},
+}
+
+
 @pytest.mark.parametrize(
     ("call", "words"),
     [
@@ -508,9 +525,22 @@ def test_float32_frequencies_are_those_of_the_source(torch, transformers):
         (lambda: positions.grid(), "axes is empty"),
         (lambda: positions.grid([[1]]), r"coordinates of shape \(1, 1\)"),
         (lambda: positions.mrope([(1, 2)]), r"parts has \(1, 2\), but a grid is \(frames, rows, columns\)"),
+        (lambda: positions.mrope([(2, 1, 1)], time_step=1e30), r"time_step=1e\+30 puts 2 frames beyond"),
+        (lambda: positions.mrope([(2, 1, 1)], start=2**63 - 1), "start=9223372036854775807 puts parts beyond"),
+        (lambda: positions.grid([2**63 + 5]), "axes has the coordinate 9223372036854775813"),
         (lambda: positions.qwen2_vl_vision(3, 4), "rows=3 must be a multiple of merge=2"),
+        (lambda: positions.cogview4(1, 3, sizes=(256,)), r"sizes must be two integers, .* not \(256,\)"),
+        (lambda: positions.cogview4(1, 3, sizes=256), "sizes must be two integers, .* not 256"),
     ],
 )
 def test_bad_arguments(call, words):
     with pytest.raises(ValueError, match=words):
         call()
+
+
+@pytest.mark.parametrize("call", SIZED, ids=lambda call: call.__name__)
+def test_a_size_is_one_integer(call):
+    with pytest.raises(TypeError, match=r"columns must be an integer, not \[2\]"):
+        call(**SIZED[call], columns=[2])
+    with pytest.raises(ValueError, match=r"columns must be at least [01], not -1"):
+        call(**SIZED[call], columns=-1)

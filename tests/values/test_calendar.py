@@ -329,8 +329,9 @@ def test_shapes():
         (np.array(["10000-01-01"], "M8[s]"), ValueError, ["times", "10000-01-01", "9999"]),
         (np.array(["0000-12-31", "2026-01-01"], "M8[D]"), ValueError, ["times", "0000-12-31", "year 1"]),
         (np.datetime64(2**62, "s"), ValueError, ["times", "9999"]),
+        (np.datetime64(2**60, "W"), ValueError, ["times", f"{2**60 * 604800} seconds since 1970", "9999"]),
     ],
-    ids=["list", "integers", "spans", "text", "late", "early", "enormous"],
+    ids=["list", "integers", "spans", "text", "late", "early", "enormous", "beyond-64-bits"],
 )
 def test_bad_times(times, error, words):
     with pytest.raises(error) as raised:
