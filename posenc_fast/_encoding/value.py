@@ -193,6 +193,7 @@ class Encoding:
     def recipe(self) -> str | None:
         """The call that rebuilds the encoding with all its numbers: text for ``eval`` with the names of posenc_fast.
 
+        Periods that are no float64, such as a third of 16, are written as ``Fraction(16, 3)``, which it needs as well.
         None where no call of the package's public functions does. The repr is the recipe, but in angle brackets where
         an array of more than 64 numbers is shortened in it.
         """
@@ -495,7 +496,7 @@ class Encoding:
         if positions is None:
             self._one_axis("add_to without positions")
             return progression(start, step, shape[-2])
-        if (start, step) != (0, 1):
+        if np.ndim(start) or np.ndim(step) or (start, step) != (0, 1):
             raise ValueError(f"positions excludes start={start!r} and step={step!r}; leave one side out")
         converted = convert(positions, self._plans.axes)
         if converted.shape not in (shape[-2:-1], shape[:-1]):

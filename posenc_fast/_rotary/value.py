@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, Unpack, overload
 
@@ -761,3 +762,7 @@ rotary_of.__qualname__ = rotary_of.__name__ = "_rotary_of"
 def rows_kept(rotary: Rotary, count: int, start: Any, single: bool, inverse: bool, dtype: np.dtype[Any]) -> Array:
     """Return cosines and sines of consecutive positions, side by side; a few are computed ahead and kept."""
     return rotary._turner.rows(count, start, single, inverse, dtype)
+
+
+# recipes are text for eval(recipe, vars(posenc_fast)), which does not ask the package for what it imports late
+vars(sys.modules[__name__.partition(".")[0]])["Rotary"] = Rotary

@@ -14,6 +14,9 @@ Examples
 
 from typing import TYPE_CHECKING, Any
 
+# a thread waits here while another one imports the package, as it holds the lock of none of the package's modules yet
+import posenc_fast as _package  # noqa: F401
+
 from . import (
     _axes,
     _detection,

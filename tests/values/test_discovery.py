@@ -164,6 +164,32 @@ def test_long_reprs_say_so(build):
     assert eval(pickle.loads(pickle.dumps(value)).recipe, dict(NAMES)) == value
 
 
+def test_recipe_in_a_fresh_process():
+    """``Rotary`` is imported when it is first used, and a preset may use it before a caller does."""
+    code = "import posenc_fast as pf; r = pf.presets.llama3(); print(eval(r.recipe, vars(pf)) == r)"
+    result = python(code)
+    assert (result.returncode, result.stdout, result.stderr) == (0, "True\n", "")
+
+
+def test_imports_at_once():
+    """A thread that imports a part of the package waits for one that imports the whole."""
+    code = """if True:
+        import threading
+        barrier = threading.Barrier(2)
+        def load(name):
+            barrier.wait()
+            __import__(name)
+        threads = [threading.Thread(target=load, args=(name,)) for name in ("posenc_fast.presets", "posenc_fast")]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    """
+    for _ in range(3):
+        result = python(code)
+        assert (result.returncode, result.stderr) == (0, "")
+
+
 def test_sixty_four_numbers_are_whole():
     assert not repr(pf.fourier_features(WEIGHTS[:32])).startswith("<")
     assert repr(pf.fourier_features(WEIGHTS[:33])).startswith("<")
