@@ -26,6 +26,7 @@ from .._numbers.formats import float_type, types_here
 
 __all__ = [
     "Archive",
+    "Header",
     "Vector",
     "as_bfloat16",
     "header_of",
@@ -127,6 +128,20 @@ def _array(file: IO[bytes], size: int) -> Array:
 
 def _header(file: IO[bytes], size: int) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     """Return shape, order and type of the array in a .npy file of ``size`` bytes."""
+    shape, fortran, dtype = _header_of_any(file)
+    if _is_foreign(dtype):
+        raise ValueError(f"its type is {dtype}")
+    _check_room(shape, dtype, size - file.tell())
+    return shape, fortran, dtype
+
+
+def _is_foreign(dtype: np.dtype[Any]) -> bool:
+    """Whether an array's values are objects or records, and no numbers."""
+    return dtype.hasobject or dtype.subdtype is not None or dtype.names is not None or not dtype.itemsize
+
+
+def _header_of_any(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Return shape, order and type of an array whose type may be any."""
     version = np.lib.format.read_magic(file)
     if version not in ((1, 0), (2, 0)):
         raise ValueError(f"version {version} of the format is not for numbers")
@@ -137,9 +152,6 @@ def _header(file: IO[bytes], size: int) -> tuple[tuple[int, ...], bool, np.dtype
             shape, fortran, dtype = read(file)
         except MemoryError:
             raise ValueError("its header is too deep to be parsed") from None
-    if dtype.hasobject or dtype.subdtype or dtype.names or not dtype.itemsize:
-        raise ValueError(f"its type is {dtype}")
-    _check_room(shape, dtype, size - file.tell())
     return shape, fortran, dtype
 
 
@@ -166,12 +178,20 @@ def _values(file: IO[bytes], dtype: np.dtype[Any], count: int) -> Array:
 # ---- archives -------------------------------------------------------------------------------------------------------
 
 
+class Header(NamedTuple):
+    """Shape and bytes of an array; unread: the name of its type where that is none of NumPy's numbers, else ""."""
+
+    shape: tuple[int, ...]
+    size: int
+    unread: str = ""
+
+
 class Archive(NamedTuple):
-    """Names of arrays, what reads one of them, and what reads its shape and how many bytes it has alone."""
+    """Names of arrays, what reads one of them, and what reads its header alone."""
 
     names: tuple[str, ...]
     read: Callable[[str], Array]
-    header: Callable[[str], tuple[tuple[int, ...], int]]
+    header: Callable[[str], Header]
 
 
 @contextlib.contextmanager
@@ -199,10 +219,13 @@ def _npz(path: str, file: IO[bytes]) -> Archive:
         with opened(name) as member:
             return as_bfloat16(_array(member, members[name].file_size))
 
-    def header(name: str) -> tuple[tuple[int, ...], int]:
+    def header(name: str) -> Header:
         with opened(name) as member:
-            shape, _, dtype = _header(member, members[name].file_size)
-            return shape, math.prod(shape) * dtype.itemsize
+            shape, _, dtype = _header_of_any(member)
+            if _is_foreign(dtype):
+                return Header(shape, 0, str(dtype))
+            _check_room(shape, dtype, members[name].file_size - member.tell())
+            return Header(shape, math.prod(shape) * dtype.itemsize)
 
     return Archive(tuple(members), read, header)
 
@@ -233,15 +256,15 @@ def _safetensors(path: str, file: IO[bytes]) -> Archive:
             file.seek(begin + first)
             return as_bfloat16(_values(file, dtype, math.prod(shape)).reshape(shape))
 
-    def header(name: str) -> tuple[tuple[int, ...], int]:
+    def header(name: str) -> Header:
         entry = entries[name]
         with _reading(path, f"numbers of NumPy, in {name!r}"):
             dtype, shape, (first, end) = _SAFETENSORS.get(entry["dtype"]), tuple(entry["shape"]), entry["data_offsets"]
+            sides = tuple(map(int, shape))
             if dtype is None:
-                # numbers of a type that NumPy has not
-                return (), 0
+                return Header(sides, end - first, str(entry["dtype"]))
             _check_room(shape, dtype, end - first)
-            return tuple(map(int, shape)), end - first
+            return Header(sides, end - first)
 
     return Archive(tuple(entries), read, header)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -15,7 +16,7 @@ from .._rotary.value import Rotary
 from .config import Expected, expected_of
 from .files import MOST_BYTES, Tensor, config_in, open_files, read_json
 from .frequencies import judge_frequencies
-from .names import Kind, kind_of, partner_of
+from .names import Kind, kind_of, partner_of, sines_first
 from .report import Finding, Report
 from .rotary_tables import judge_rotary_tables
 from .tables import judge_table
@@ -122,34 +123,57 @@ def _of_config(expected: Expected) -> Iterator[Finding]:
 
 def _judged(tensors: Iterable[Tensor], expected: Expected, any_name: bool) -> Iterator[Finding]:
     """Yield a finding for each tensor that can be positional; cosines and sines of a name share one."""
-    chosen: dict[str, tuple[Tensor, Kind]] = {}
+    chosen: list[tuple[Tensor, Kind]] = []
     for tensor in tensors:
         kind = kind_of(tensor.name, tensor.shape)
         if kind is None and any_name:
             kind = "frequencies" if len(tensor.shape) == 1 else "table"
         if kind is not None:
-            chosen[tensor.name] = tensor, kind
-    sines = {partner_of(name) for name, (_, kind) in chosen.items() if kind == "cos"}
+            chosen.append((tensor, kind))
+    names = Counter(tensor.name for tensor, _ in chosen)
+    partners = _partners(chosen)
+    paired = {(sines.file, sines.name) for sines in partners.values()}
     judgements: dict[Any, Finding] = {}
-    for name, (tensor, kind) in chosen.items():
-        if kind == "sin" and name in sines:
+    for tensor, kind in chosen:
+        name, key = tensor.name, (tensor.file, tensor.name)
+        if kind == "sin" and key in paired:
             continue
-        partner = chosen.get(partner_of(name)) if kind == "cos" else None
-        parts = [tensor] if partner is None or partner[1] != "sin" else [tensor, partner[0]]
+        parts = [tensor, partners[key]] if kind == "cos" and key in partners else [tensor]
         whole = name if len(parts) == 1 else f"{name}, {parts[1].name.rpartition('.')[2]}"
+        if names[name] > 1:
+            whole = f"{tensor.file}: {whole}"
+        unread = next((part.unread for part in parts if part.unread), "")
+        if unread:
+            yield Finding(whole, "a tensor", "unknown", None, f"numbers of type {unread} are not read")
+            continue
         if any(part.size > MOST_BYTES for part in parts):
             yield Finding(whole, "a tensor", "unknown", None, f"{tensor.size} bytes are more than are read")
             continue
+        values = [part.read() for part in parts]
         try:
-            arrays = [array_of(part.read(), part.name) for part in parts]
-        except TypeError:
-            # integers and other numbers that are no angles
+            arrays = [array_of(value, part.name) for value, part in zip(values, parts, strict=True)]
+        except (NotImplementedError, RuntimeError, TypeError, ValueError) as error:
+            # indices are integers, and often called positions
+            if kind != "table" or not isinstance(error, TypeError):
+                yield Finding(whole, "a tensor", "unknown", None, str(error))
             continue
-        rotaries = expected.of(name)
-        key = (kind, rotaries, *(_content(array) for array in arrays))
-        if key not in judgements:
-            judgements[key] = _finding(whole, kind, arrays, rotaries, expected.length)
-        yield replace(judgements[key], name=whole)
+        rotaries = expected.of(name) if kind != "schedule" else ()
+        alike = (kind, rotaries, sines_first(name), *(_content(array) for array in arrays))
+        if alike not in judgements:
+            judgements[alike] = _finding(name, kind, arrays, rotaries, expected.length)
+        yield replace(judgements[alike], name=whole)
+
+
+def _partners(chosen: list[tuple[Tensor, Kind]]) -> dict[tuple[str, str], Tensor]:
+    """Return the sines that belong to each table of cosines, by its file and name: those of its own file, or else any."""
+    sines = {(tensor.file, tensor.name): tensor for tensor, kind in chosen if kind == "sin"}
+    anywhere = {tensor.name: tensor for tensor in sines.values()}
+    partners = {}
+    for tensor, kind in chosen:
+        name = partner_of(tensor.name)
+        if kind == "cos" and name in anywhere:
+            partners[tensor.file, tensor.name] = sines.get((tensor.file, name), anywhere[name])
+    return partners
 
 
 def _content(array: Array) -> tuple[Any, ...]:
@@ -160,7 +184,7 @@ def _content(array: Array) -> tuple[Any, ...]:
 def _finding(name: str, kind: Kind, arrays: list[Array], rotaries: tuple[Rotary, ...], length: float | None) -> Finding:
     if kind == "table":
         return judge_table(name, arrays[0])
-    if kind == "frequencies":
+    if kind in ("frequencies", "schedule"):
         finding = judge_frequencies(name, arrays[0], rotaries, length=length)
         if finding.verdict == "wrong" and rotaries and name.endswith("inv_freq"):
             more = "; transformers computes it anew from the config, programs that load it do not"
@@ -171,6 +195,8 @@ def _finding(name: str, kind: Kind, arrays: list[Array], rotaries: tuple[Rotary,
     if kind == "sin":
         return Finding(name, "a tensor", "unknown", None, "sines without cosines")
     cos, sin = arrays[0], arrays[1] if len(arrays) > 1 else None
+    if sin is None and sines_first(name) and cos.dtype.kind != "c":
+        cos = cos[..., ::-1] if cos.shape[-1] == 2 else np.roll(cos, cos.shape[-1] // 2, axis=-1)
     return judge_rotary_tables(name, cos, sin, None, rotaries)
 
 

@@ -10,6 +10,7 @@ import json
 import math
 import os
 import re
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -30,19 +31,24 @@ _INDEX = ".index.json"
 
 
 class Tensor(NamedTuple):
-    """A tensor of a file. size: its bytes; read: returns an array, or a tensor of torch."""
+    """A tensor of a file. size: its bytes; read: returns an array, or a tensor of torch.
+
+    unread: the name of its type where that cannot be read, else "".
+    """
 
     name: str
     shape: tuple[int, ...]
     size: int
     read: Callable[[], Any]
+    unread: str = ""
+    file: str = ""
 
 
 @contextlib.contextmanager
 def open_files(path: str) -> Iterator[Iterator[Tensor]]:
     """Yield the tensors of a folder or a file, which are to be read before the files are closed."""
     with contextlib.ExitStack() as stack:
-        yield (tensor for file in _files(Path(path)) for tensor in _tensors(str(file), stack))
+        yield (tensor._replace(file=file.name) for file in _files(path) for tensor in _tensors(str(file), stack))
 
 
 def config_in(path: str) -> Path | None:
@@ -71,16 +77,21 @@ def read_json(path: str | Path) -> dict[str, Any]:
 # ---- which files ----------------------------------------------------------------------------------------------------
 
 
-def _files(path: Path) -> list[Path]:
-    """Return the files with weights that a path means, of a folder those that need no pickle if there are any."""
+def _files(name: str) -> list[Path]:
+    """Return the files with weights that a path means; of a folder no pickles if there are safetensors or GGUF."""
+    if not name:
+        raise ValueError("source must be the path of a folder or a file, not ''")
+    path = Path(name)
     if path.is_dir():
-        with named(str(path)):
+        with named(name):
             inside = sorted(file for file in path.iterdir() if file.is_file())
-        for index in inside:
-            if index.name.endswith(".safetensors" + _INDEX):
-                _indexed(index)
         files = [file for file in inside if file.suffix.lower() in _ARRAYS]
-        return files or [file for file in inside if _WEIGHTS.fullmatch(file.name)]
+        pickles = not any(file.suffix.lower() in (".safetensors", ".gguf") for file in files)
+        for index in inside:
+            # of shards, one that is not there is an error
+            if index.name.endswith((".safetensors" + _INDEX, *[".bin" + _INDEX] * pickles)):
+                _indexed(index)
+        return files + [file for file in inside if pickles and _WEIGHTS.fullmatch(file.name)]
     if not path.exists():
         raise FileNotFoundError(2, "there is no such file or folder", str(path))
     if not path.is_file():
@@ -129,20 +140,19 @@ def _tensors(path: str, stack: contextlib.ExitStack) -> Iterator[Tensor]:
             return lambda: archive.read(name)
 
         for name in archive.names:
-            yield Tensor(name, *archive.header(name), reading(name))
+            header = archive.header(name)
+            yield Tensor(name, header.shape, header.size, reading(name), header.unread)
 
 
 def _gguf(path: str) -> Iterator[Tensor]:
     for tensor in open_gguf(path).tensors:
-        # those of blocks of integers hold no frequencies and no tables
-        if tensor.tensor_type.name in ("F64", "F32", "F16", "BF16"):
-            shape = tuple(reversed([int(n) for n in tensor.shape]))
+        kind, shape = tensor.tensor_type.name, tuple(reversed([int(n) for n in tensor.shape]))
 
-            def read(tensor: Any = tensor, shape: tuple[int, ...] = shape) -> Array:
-                data = tensor.data
-                return as_bfloat16(data.view("V2").reshape(shape)) if tensor.tensor_type.name == "BF16" else data
+        def read(tensor: Any = tensor, kind: str = kind, shape: tuple[int, ...] = shape) -> Array:
+            return as_bfloat16(tensor.data.view("V2").reshape(shape)) if kind == "BF16" else tensor.data
 
-            yield Tensor(str(tensor.name), shape, int(tensor.n_bytes), read)
+        unread = "" if kind in ("F64", "F32", "F16", "BF16") else kind
+        yield Tensor(str(tensor.name), shape, int(tensor.n_bytes), read, unread)
 
 
 def _pickle(path: str) -> Iterator[Tensor]:
@@ -153,16 +163,20 @@ def _pickle(path: str) -> Iterator[Tensor]:
             f"{path} is a pickle, which is read by torch alone, as weights: pip install 'posenc-fast[torch]'"
         ) from None
     try:
-        try:
-            state = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
-        except RuntimeError:
-            # files of before torch 1.6 cannot be mapped
-            state = torch.load(path, map_location="cpu", weights_only=True)
+        # of files that are no weights; the error says so
+        with warnings.catch_warnings(action="ignore"):
+            try:
+                state = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+            except RuntimeError:
+                # files of before torch 1.6 cannot be mapped
+                state = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # noqa: BLE001 - whatever torch may raise of a file
         first = str(error).strip().partition("\n")[0]
         raise ValueError(f"{path} cannot be read as weights of torch: {type(error).__name__}: {first}") from None
     for name, tensor in _flat(state, torch.Tensor):
-        yield Tensor(name, tuple(tensor.shape), tensor.nbytes, lambda tensor=tensor: tensor)  # type: ignore[misc]
+        # nbytes is not there for sparse ones
+        size = tensor.numel() * tensor.element_size()
+        yield Tensor(name, tuple(tensor.shape), size, lambda tensor=tensor: tensor)  # type: ignore[misc]
 
 
 def _flat(state: Any, kind: type, prefix: str = "", depth: int = 3) -> Iterator[tuple[str, Any]]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -94,18 +95,25 @@ def judge_frequencies(
         The longest position.
     """
     array = array_of(values, name)
+    if array.dtype.kind == "c":
+        return Finding(name, "a tensor", "unknown", None, "complex numbers are not frequencies")
     numbers = array.astype(np.float64).reshape([n for n in array.shape if n != 1] or [array.size])
-    if array.dtype.kind == "c" or numbers.ndim != 1 or not numbers.size:
+    if numbers.ndim != 1 or not numbers.size:
         return Finding(name, "a tensor", "unknown", None, f"shape {array.shape} is not that of frequencies")
     its = _Values(name, numbers, held(array), length)
     expected = [(rotary, exact) for rotary in rotaries for exact in exact_sets(rotary) if exact.shape == numbers.shape]
     if not np.isfinite(numbers).all():
         where = np.flatnonzero(~np.isfinite(numbers))
-        if any(_mostly(its, exact) for _, exact in expected):
+        if expected:
             return its.finding("wrong", "values", f"values {_listed(where)} are not finite", None)
         return its.finding("unknown", None, "values that are not finite", None, "a tensor")
     if not expected:
-        return _without_config(its)
+        return _of_other_length(_without_config(its), rotaries)
+    if not numbers.any() and "inv_freq" in name:
+        # as memory is that was never written
+        return its.finding(
+            "wrong", "values", f"all are 0, instead of those of {called(expected[0][0])}", expected[0][1]
+        )
     for rotary, exact in expected:
         # what 16 bits hold exactly is right in them
         if its._replace(form=FLOAT32).near(exact):
@@ -122,7 +130,7 @@ def judge_frequencies(
             for variant in faults(its, rotary, exact):
                 return _told(its, variant, rotary, exact)
     rotary, exact = min(expected, key=lambda one: float(np.abs(numbers - one[1]).max()))
-    if _resembles(numbers, exact):
+    if _resembles(numbers, exact) or _mostly(its, exact):
         says = f"{its.worst(exact)}; they are not those of {called(rotary)}, and nothing known explains them"
         return its.finding("wrong", "frequencies", says, exact)
     return its.finding("unknown", None, f"nothing like the frequencies of {called(rotary)}", None, "a tensor")
@@ -130,9 +138,21 @@ def judge_frequencies(
 
 def _mostly(its: _Values, exact: Floats) -> bool:
     """Whether at least half of the values are the exact ones."""
-    good = np.isfinite(its.numbers)
-    near = its._replace(numbers=np.where(good, its.numbers, 0.0)).distance(exact) <= 1
-    return 2 * int((near & good).sum()) >= len(exact)
+    return 2 * int((its.distance(exact) <= 1).sum()) >= len(exact)
+
+
+def _of_other_length(finding: Finding, rotaries: Sequence[Rotary]) -> Finding:
+    """Return the finding for frequencies of which a config says nothing; those of its layers are not so many.
+
+    The first ones of a longer list are those of another base, which no model has.
+    """
+    counts = sorted({rotary.rotary_dim // 2 for rotary in rotaries})
+    if not counts or finding.verdict != "right":
+        return finding
+    says = f"{finding.says}; the config's rotary encodings have {' or '.join(map(str, counts))}"
+    if any(f"base {base:g}" in finding.says for base in _BASES):
+        return replace(finding, says=says)
+    return replace(finding, verdict="unknown", says=says)
 
 
 def exact_sets(rotary: Rotary) -> Iterator[Floats]:
@@ -215,7 +235,12 @@ def _arithmetic(its: _Values, rotary: Rotary, exact: Floats) -> Iterator[Variant
 
 
 def _order(its: _Values, rotary: Rotary, exact: Floats) -> Iterator[Variant]:
-    """Yield the same frequencies in another order."""
+    """Yield the same frequencies in another order, or with the other sign."""
+    if its.near(-exact):
+        yield Variant(
+            "layout", f"frequencies of {called(rotary)} with the other sign: positions turn backwards", -exact
+        )
+        return
     variant = _in_order_of(its.numbers, exact)
     if len(exact) >= _LEAST_COUNT and not np.array_equal(variant, exact) and its.near(variant):
         turned = "from the last to the first" if its.near(exact[::-1]) else "in another order"
@@ -347,6 +372,8 @@ def _identified(its: _Values, rotary: Rotary, exact: Floats) -> Iterator[Variant
         if answer.rotary is not None and answer.base is not None and abs(answer.base / rotary.base - 1) < 1e-6:
             theirs = "no scaling" if answer.scaling is None else _shown(answer.scaling)
             own = rotary._arguments().get("scaling")
+            if answer.scaling is None and own is None:
+                return
             says = f"with {theirs}, where the config has {'no scaling' if own is None else _shown(own)}"
             if answer.rotary.frequencies.shape == exact.shape:
                 yield Variant("scaling", says, answer.rotary.frequencies)

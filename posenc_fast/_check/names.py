@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-__all__ = ["Kind", "kind_of", "partner_of"]
+__all__ = ["Kind", "kind_of", "partner_of", "sines_first"]
 
-Kind = Literal["frequencies", "divisors", "cos", "sin", "both", "table"]
+# schedule: frequencies that are no rotary encoding's, such as those of timesteps
+Kind = Literal["frequencies", "schedule", "divisors", "cos", "sin", "both", "table"]
 
 # of the last word of a name but for what all weights end with
 _ENDINGS = re.compile(r"(\.(weight|data|_data|default))+$")
@@ -15,6 +16,7 @@ _FREQUENCIES = re.compile(
     r"(\w+_)?inv_?freqs?(_\w+)?|((rope|rotary|rot|time|pos|axis|base)_)?(freqs?|frequencies|freq_bands|omega|div_term)"
     r"|(inv_)?timescales?|freqs?_(base|bands|buffer)"
 )
+_SCHEDULES = re.compile(r"div_term|(time|pos)_\w+|(inv_)?timescales?")
 _BOTH = re.compile(r"(\w+_)?(freqs?_cis|cos_?sin(_cached?)?|sin_?cos(_cached?)?|freqs?_complex)(_\w+)?")
 _COS, _SIN = re.compile(r"(^|_)cos(_|s?$)"), re.compile(r"(^|_)sin(_|s?$)")
 _WORDS = {
@@ -36,11 +38,13 @@ def kind_of(name: str, shape: tuple[int, ...]) -> Kind | None:
     """Return as what a tensor is to be read; None for those that have nothing to do with positions."""
     sides = [n for n in shape if n != 1]
     last = _ENDINGS.sub("", name).rpartition(".")[2].lower()
-    if last == "rope_freqs":
+    if len(sides) == 1 and name.lower().endswith("rope_freqs.weight"):
         # of GGUF: what frequencies are divided by
-        return "divisors" if len(sides) == 1 else None
+        return "divisors"
     if _FREQUENCIES.fullmatch(last):
-        return "frequencies" if len(sides) == 1 and 2 <= sides[0] <= _MOST_FREQUENCIES else _both(last, shape)
+        if len(sides) != 1 or not 2 <= sides[0] <= _MOST_FREQUENCIES:
+            return _both(last, shape)
+        return "schedule" if _SCHEDULES.fullmatch(last) else "frequencies"
     if len(sides) < 2:
         return None
     if _BOTH.fullmatch(last):
@@ -60,6 +64,11 @@ def kind_of(name: str, shape: tuple[int, ...]) -> Kind | None:
 def _both(last: str, shape: tuple[int, ...]) -> Kind | None:
     """Return the kind of tables that are called frequencies: complex numbers, or pairs of cosine and sine."""
     return "both" if last in ("freqs", "rope_freqs", "rotary_freqs") and len(shape) >= 2 else None
+
+
+def sines_first(name: str) -> bool:
+    """Whether a name says that sines stand before cosines, as ``sin_cos`` does."""
+    return re.search(r"sin_?cos", _ENDINGS.sub("", name).rpartition(".")[2].lower()) is not None
 
 
 def _product(sides: list[int]) -> int:

@@ -101,7 +101,7 @@ class Report:
             return f"{self.path}: nothing that may be positional"
         lines = [f"{finding.verdict:<7}  {name}: {_words(finding)}" for name, finding in self._lines()]
         advice = [f"{fault}: {_ADVICE[fault]}" for fault in self._faults()]
-        return "\n".join([f"{self.path}", *lines, *(["what to do:", *advice] if advice else [])])
+        return "\n".join([self.path, *map(_in_one_line, lines), *(["what to do:", *advice] if advice else [])])
 
     def __repr__(self) -> str:
         counts = dict.fromkeys(("right", "wrong", "unknown"), 0)
@@ -136,6 +136,11 @@ class Report:
 
     def _faults(self) -> Iterable[Fault]:
         return dict.fromkeys(finding.fault for finding in self.findings if finding.fault is not None)
+
+
+def _in_one_line(text: str) -> str:
+    """Return text with escapes for what is not printable: a name of a file may hold line feeds, and escape sequences."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def _words(finding: Finding) -> str:

@@ -80,7 +80,7 @@ def judge_rotary_tables(
     if len(where) != rows:
         raise ValueError(f"positions has shape {where.shape}, but {name} has {rows} rows")
     where = where.astype(np.float64).reshape(rows, -1)
-    form = held(orders[0].cos)
+    form = held(orders[0].together())
     if not rotaries:
         return _without_config(name, orders, where, form)
     return _with_config(name, orders, where, form, rotaries) or _without_config(name, orders, where, form)
@@ -134,6 +134,12 @@ def _with_config(
                 cases.append((usable, rotary))
     if not cases:
         return None
+    first, rotary = cases[0]
+    lost = np.flatnonzero(~np.isfinite(first.together().astype(np.float64)).all(axis=1))
+    if len(lost):
+        says = f"of {called(rotary)}: {len(lost)} rows have values that are not finite"
+        position = float(where[lost[0]].flat[0])
+        return Finding(name, _KIND, "wrong", "values", says, np.inf, first_position=position)
     judged: list[tuple[_Tables, Rotary, Judgement]] = []
     for tables, rotary in cases:
         judgement = judge_waves(tables.together(), tables.encoding(rotary), where, form)
@@ -232,9 +238,10 @@ def _turns(tables: _Tables, form: Format) -> bool:
         return False
     with np.errstate(over="ignore", invalid="ignore"):
         squares = tables.cos[:4096].astype(np.float64) ** 2 + tables.sin[:4096].astype(np.float64) ** 2
-        size = np.median(squares)
-        off = np.abs(squares - size) > size * (8 * form.rounding + 1e-4)
-    return bool(size > 0 and off.mean() < 0.1)
+        known = squares[np.isfinite(squares)]
+        size = np.median(known) if known.size else 0.0
+        near = np.abs(squares - size) <= size * (8 * form.rounding + 1e-4)
+    return bool(size > 0 and near.mean() > 0.9)
 
 
 # ---- without a config -----------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +26,8 @@ _KIND = "position table"
 # rows of a part that is identified by itself, and how many parts
 _PART, _PARTS = 64, 4
 _LEAST_ROWS, _LEAST_COLUMNS = 8, 4
+# rows of other tokens, such as a class token's, before those of positions
+_TOKENS = 4
 # rows and columns on which a first look is
 _ROWS, _COLUMNS = 48, 32
 
@@ -74,7 +77,7 @@ def judge_table(name: str, table: Any) -> Finding:
         except ValueError as error:
             return Finding(name, _KIND, "unknown", None, str(error))
         if answer and _is_known(answer, form):
-            return _right(name, array, answer, form, own)
+            return _with_zero_rows(_right(name, array, answer, form, own), answer.zero_rows, len(flat))
     if len(shape) > 2:
         flat = np.zeros((0, shape[-1]))
     judged = _faults(name, flat, finite, answer, form)
@@ -135,6 +138,24 @@ def _right(name: str, array: Array, answer: Identification, form: Format, own: s
     return Finding(name, _KIND, "right", None, says, answer.error, radians)
 
 
+def _with_zero_rows(finding: Finding, zero: tuple[int, ...], rows: int) -> Finding:
+    """Return the finding of a table that is right but for rows of zeros, by where they are.
+
+    Right are those of tokens before the first position, and one for padding, wherever it is. The last rows may be
+    padding as well, or what was never written.
+    """
+    first = next((i for i, row in enumerate((*zero, -1)) if row != i), 0)
+    if not zero or (first == len(zero) and first <= _TOKENS):
+        return finding
+    shown = f"{', '.join(map(str, zero[:8]))}{', ..' if zero[8:] else ''}"
+    says = f"{finding.says}; {'row' if len(zero) == 1 else f'{len(zero)} rows'} of zeros: {shown}"
+    if len(zero) == 1:
+        return replace(finding, says=says)
+    if zero[0] == rows - len(zero):
+        return replace(finding, verdict="unknown", says=f"{says}, the last ones: padding, or never written")
+    return replace(finding, verdict="wrong", fault="values", says=says, first_position=None)
+
+
 def _faults(name: str, flat: Array, finite: Any, answer: Identification, form: Format) -> Finding | None:
     """Return the finding of a table that an encoding was meant for, and a fault explains."""
     zero = np.concatenate([(flat[i : i + 4096] == 0).all(axis=1) for i in range(0, max(len(flat), 1), 4096)])
@@ -144,6 +165,13 @@ def _faults(name: str, flat: Array, finite: Any, answer: Identification, form: F
     for guess in _guesses(flat, finite & kept, answer):
         positions = guess.start + guess.step * np.arange(len(flat), dtype=np.float64)
         judged = judge_waves(flat, guess.encoding, positions[:, np.newaxis], form, kept)
+        before = positions < 0
+        if judged.fault == "values" and guess.start < 0 and before[:_TOKENS].any() and not before[_TOKENS:].any():
+            rest = judge_waves(flat, guess.encoding, positions[:, np.newaxis], form, kept & ~before)
+            if rest.complete and rest.fault is None:
+                count = int(before.sum())
+                says = f"made by {guess.words}, behind {count} {'row' if count == 1 else 'rows'} of another kind"
+                return Finding(name, _KIND, "right", None, says, rest.largest_error, rest.radians)
         if judged.complete and judged.fault is not None:
             return Finding(
                 name,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -130,6 +131,10 @@ class Metadata:
             raise ValueError(
                 f"{self._where}[{name!r}] has {array.size} numbers, one for each of {pairs} pairs is needed"
             )
+        for k in np.flatnonzero(~np.isfinite(array))[:1].tolist():
+            raise ValueError(
+                f"{self._where}[{name!r}][{k}] is {array[k]:g}, but must be finite: frequencies are divided by it"
+            )
         return array
 
     def get(self, key: str) -> Any:
@@ -217,20 +222,37 @@ def open_gguf(path: str) -> Any:
         raise FileNotFoundError(2, "there is no such file", path)
     if not os.path.isfile(path):
         raise ValueError(f"{path} is no regular file")
+
+    class Reader(gguf.GGUFReader):  # type: ignore[misc]
+        """A reader that goes no further than the file: behind its end the package's finds any number of empty arrays."""
+
+        def _get(self, offset: Any, dtype: Any, count: int = 1, *options: Any, **more: Any) -> Any:
+            if int(offset) + np.dtype(dtype).itemsize * int(count) > len(self.data):
+                raise EOFError("it ends too early")
+            return super()._get(offset, dtype, count, *options, **more)
+
+    with _named(path):
+        return Reader(path)
+
+
+@contextlib.contextmanager
+def _named(path: str) -> Iterator[None]:
+    """Give errors of the package's reader, which trusts the file and may fail in any way, the file's name."""
     try:
-        return gguf.GGUFReader(path)
-    except Exception as error:  # noqa: BLE001 - its reader trusts the file, and may fail in any way
+        yield
+    except Exception as error:  # noqa: BLE001
         raise ValueError(f"{path} cannot be read as GGUF: {type(error).__name__}: {error}") from None
 
 
 def _read(path: str) -> dict[str, Any]:
     reader = open_gguf(path)
-    values = {
-        name: field.contents()
-        for name, field in reader.fields.items()
-        # vocabularies are long
-        if not name.startswith("tokenizer.")
-    }
+    with _named(path):
+        values = {
+            name: field.contents()
+            for name, field in reader.fields.items()
+            # vocabularies are long
+            if not name.startswith("tokenizer.")
+        }
     for tensor in reader.tensors:
         if tensor.name in FACTORS:
             if tensor.tensor_type.name != "F32":

@@ -202,14 +202,20 @@ def _of_layers(
             finding = replace(finding, fault=cause.fault, says=f"{cause.name}: {cause.says}")
         computed.append(replace(finding, is_=COMPUTED))
     if cause is not None and all(finding.verdict == "right" for finding in computed):
-        # such as a buffer that the module computes anew in each call
-        of_buffers = [_unused(finding) if finding.verdict == "wrong" else finding for finding in of_buffers]
+        # such as a buffer that the module computes anew in each call; or the type of the tables hides the fault
+        wrong = [buffer for (_, buffer), finding in zip(own, of_buffers, strict=True) if finding.verdict == "wrong"]
+        x = torch.zeros(1, dtype=dtype, device=_device_of(module))
+        if not any(
+            running.reads(module, wrong, rotary, _of_axes(where, rotary.ndim), x, *labels)
+            for where, rotary in runs.values()
+        ):
+            of_buffers = [_unused(finding) if finding.verdict == "wrong" else finding for finding in of_buffers]
     yield from of_buffers
     yield from computed
 
 
 def _unused(finding: Finding) -> Finding:
-    says = f"{finding.says}; but what the module computes is right, so it does not use them"
+    says = f"{finding.says}; but what the module computes is right, and does not change with them"
     return replace(finding, verdict="unknown", fault=None, says=says)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import math
 import re
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -16,10 +17,12 @@ from .._encoding.value import Encoding
 from .._rotary.value import Rotary
 from ..presets import qwen_omni_timesteps
 
-__all__ = ["MOST_TOKENS", "Rows", "Tables", "is_rotary", "is_sinusoidal", "parameters", "rows_of", "tables_of"]
+__all__ = ["MOST_TOKENS", "Rows", "Tables", "is_rotary", "is_sinusoidal", "parameters", "reads", "rows_of", "tables_of"]
 
 # in names of classes, which "SolarOpen" is none of
 _ROTARY = re.compile(r"Rotary|Rope|RoPE")
+# modules whose attention turns backwards, by the sign of their sines
+_BACKWARDS = re.compile(r"NanoChat")
 # rows of a module that counts tokens, and does not take positions
 MOST_TOKENS = 1 << 15
 
@@ -161,7 +164,7 @@ def tables_of(
 
     x: a tensor of the type and device of the model. labels: the kind of layers, where a module serves several.
     """
-    best, least = None, float("inf")
+    best, least = None, math.inf
     with _kept(module), torch.autocast(x.device.type, enabled=False):
         for call in _calls(module, x, positions, *labels):
             tables = None
@@ -172,12 +175,32 @@ def tables_of(
                 continue
             cos, sin = tables
             exact = [torch.from_numpy(table) for table in rotary.tables(call.positions.numpy(), dtype="float64")]
-            # the function that turns may turn backwards
-            for turned in (sin, -sin):
+            for turned in (sin, -sin) if _BACKWARDS.search(type(module).__name__) else (sin,):
                 errors = [(one.double() - true).abs().mean() for one, true in zip((cos, turned), exact, strict=True)]
-                if float(sum(errors)) < least:
-                    best, least = Tables(cos, turned, call.positions), float(sum(errors))
+                error = float(sum(errors))
+                # tables that are not finite are tables all the same
+                if best is None or error < least:
+                    best, least = Tables(cos, turned, call.positions), math.inf if math.isnan(error) else error
     return best
+
+
+def reads(
+    module: torch.nn.Module,
+    buffers: list[torch.Tensor],
+    rotary: Rotary,
+    positions: torch.Tensor,
+    x: torch.Tensor,
+    *labels: str,
+) -> bool:
+    """Whether the tables that a module makes change with its buffers."""
+    before = tables_of(module, rotary, positions, x, *labels)
+    with _kept(module):
+        for buffer in buffers:
+            buffer.zero_()
+        after = tables_of(module, rotary, positions, x, *labels)
+    if before is None or after is None:
+        return before is not after
+    return not (torch.equal(before.cos, after.cos) and torch.equal(before.sin, after.sin))
 
 
 def _pairs(result: Any, tokens: int, pairs: int) -> tuple[torch.Tensor, torch.Tensor] | None:
@@ -206,7 +229,8 @@ def _columns(table: Any, tokens: int, pairs: int) -> torch.Tensor | None:
     if table.shape[1] != 2 * pairs:
         return None
     halves, neighbours = (table[:, :pairs], table[:, pairs:]), (table[:, 0::2], table[:, 1::2])
-    return next((one for one, other in (halves, neighbours) if torch.equal(one, other)), None)
+    # a NaN is equal to none
+    return next((one for one, other in (halves, neighbours) if torch.allclose(one, other, 0, 0, equal_nan=True)), None)
 
 
 # ---- sinusoidal modules -----------------------------------------------------------------------------------------------

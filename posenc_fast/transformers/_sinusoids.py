@@ -61,7 +61,7 @@ def _identified(module: Any, x: torch.Tensor) -> Encoding | str:
 
 
 def _rows(encoding: Any, x: torch.Tensor, start: int, positions: torch.Tensor | None = None) -> torch.Tensor:
-    where = torch.arange(start, start + x.shape[1]) if positions is None else positions[:, 0]
+    where = torch.arange(start, start + x.shape[1], device="cpu") if positions is None else positions[:, 0]
     return encode(encoding, where, precision="float32")[None].expand(x.shape[0], -1, -1)
 
 

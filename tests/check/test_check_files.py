@@ -7,6 +7,7 @@ import os
 import pickle
 import struct
 import sys
+import warnings
 import zipfile
 from dataclasses import FrozenInstanceError
 
@@ -153,6 +154,69 @@ def test_index(tmp_path):
         assert len(pf.check(path).findings) == 4
 
 
+def test_a_name_in_several_files(tmp_path):
+    """Each is judged, by its file's name; cosines find their sines in their own file first."""
+    (tmp_path / "config.json").write_text(json.dumps(CONFIG))
+    cos, sin = pf.Rotary(128, base=5e5).tables(64)
+    wrong = {"inv_freq": FREQUENCIES.astype(np.float16), "cos_cached": cos, "sin_cached": -sin}
+    for file, arrays in (("a", wrong), ("b", {"inv_freq": FREQUENCIES, "cos_cached": cos, "sin_cached": sin})):
+        np.savez(tmp_path / f"{file}.npz", **arrays)
+    np.savez(tmp_path / "c.npz", **{"other.inv_freq": FREQUENCIES})
+    assert {finding.name: finding.verdict for finding in pf.check(tmp_path).findings} == {
+        "a.npz: inv_freq": "wrong",
+        "a.npz: cos_cached, sin_cached": "wrong",
+        "b.npz: inv_freq": "right",
+        "b.npz: cos_cached, sin_cached": "right",
+        "other.inv_freq": "right",
+    }
+
+
+def test_tensors_of_types_that_are_not_read(tmp_path):
+    """They are named, and the others are judged."""
+    kinds = {NAME.format(0): ("F8_E4M3", (64,), bytes(64)), NAME.format(1): stored(FREQUENCIES)}
+    safetensors(str(tmp_path / "model.safetensors"), kinds)
+    first, second = pf.check(tmp_path, config=CONFIG).findings
+    assert (first.verdict, first.says) == ("unknown", "numbers of type F8_E4M3 are not read")
+    assert second.verdict == "right"
+    np.savez(tmp_path / "objects.npz", inv_freq=np.array([1, None]), **{"other.inv_freq": FREQUENCIES})
+    first, second = pf.check(tmp_path / "objects.npz", config=CONFIG).findings
+    assert (first.verdict, first.says) == ("unknown", "numbers of type object are not read")
+    assert second.verdict == "right"
+
+
+@pytest.mark.slow
+def test_tensors_without_memory_of_their_own(tmp_path, capsys):
+    torch = optional("torch")
+    values = torch.from_numpy(FREQUENCIES.copy())
+    empty = {"sparse.inv_freq": values.to_sparse(), "meta.inv_freq": torch.empty(64, device="meta")}
+    torch.save({**empty, "other.inv_freq": values.half()}, tmp_path / "model.pt")
+    sparse, meta, other = pf.check(tmp_path / "model.pt", config=CONFIG).findings
+    assert (sparse.verdict, meta.verdict, other.fault) == ("unknown", "unknown", "rounded")
+    assert "to_dense()" in sparse.says
+    assert "on meta" in meta.says
+    # a program, and not weights: the error says so, and torch's warning does not
+    with warnings.catch_warnings(action="ignore"):
+        torch.jit.save(torch.jit.trace(torch.nn.Identity(), values), tmp_path / "program.pt")
+    with warnings.catch_warnings(action="error"):
+        assert run("check", str(tmp_path / "program.pt")) == 2
+    assert "program.pt cannot be read as weights of torch" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_pickles_beside_other_files(tmp_path, capsys):
+    """They are read unless the folder has the weights in a file that needs no pickle."""
+    torch = optional("torch")
+    torch.save({NAME.format(0): torch.from_numpy(FREQUENCIES).half()}, tmp_path / "pytorch_model.bin")
+    np.savez(tmp_path / "mel_filters.npz", mel_80=np.ones((80, 201)))
+    (tmp_path / "config.json").write_text(json.dumps(CONFIG))
+    assert [finding.fault for finding in pf.check(tmp_path).findings] == ["rounded"]
+    index = tmp_path / "pytorch_model.bin.index.json"
+    index.write_text(json.dumps({"weight_map": {"a": "pytorch_model-00002-of-00002.bin"}}))
+    assert run("check", str(tmp_path)) == 2
+    assert "pytorch_model-00002-of-00002.bin', which is not there" in capsys.readouterr().err
+    assert pf.check(model(tmp_path)).ok
+
+
 @pytest.mark.slow
 def test_torch_files_and_tensors(tmp_path):
     torch = optional("torch")
@@ -239,6 +303,8 @@ BROKEN = {
     "pickle.pt": pickle.dumps(Trap()),
     "lying.npy": bomb(),
     "empty.gguf": b"",
+    # an array of 2^40 integers behind the end
+    "array.gguf": b"GGUF" + struct.pack("<IQQQ3sIIQ", 3, 0, 1, 3, b"a.b", 9, 0, 2**40),
     "cut.gguf": b"GGUF" + bytes(8),
 }  # fmt: skip
 
@@ -344,6 +410,12 @@ def test_sources_that_are_none(source):
         pf.check(source)
     with pytest.raises(TypeError, match="source must be"):
         pf.check(source, config=CONFIG)
+
+
+def test_an_empty_path(capsys):
+    """Such as "$MODEL" that is not set: not the folder where the command runs."""
+    assert run("check", "") == 2
+    assert "source must be the path of a folder or a file, not ''" in capsys.readouterr().err
 
 
 def test_a_file_of_no_kind(tmp_path, capsys):

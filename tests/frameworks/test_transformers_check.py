@@ -7,6 +7,7 @@ import inspect
 import pathlib
 import types
 
+import numpy as np
 import pytest
 
 import posenc_fast as pf
@@ -343,6 +344,53 @@ def test_nothing_changes_where_a_module_fails():
     report = ours.check(model)
     assert_same(before, state_of(model))
     assert verdicts(report) == {"right", "unknown"}
+
+
+# ---- frequencies that are none, and that turn the other way --------------------------------------------------------
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, 0.0])
+def test_frequencies_that_were_never_written(value):
+    model = llama({"rope_type": "default"})
+    rotary_modules(model)[0].inv_freq.fill_(value)
+    report = ours.check(model)
+    assert faults(report, computed=False) == {"values"}, str(report)
+    assert faults(report, computed=True), str(report)
+
+
+def test_frequencies_that_turn_backwards():
+    model = llama({"rope_type": "default"})
+    rotary_modules(model)[0].inv_freq.neg_()
+    report = ours.check(model)
+    assert faults(report, computed=False) == faults(report, computed=True) == {"layout"}, str(report)
+
+
+def test_faults_that_16_bits_hide():
+    """The tables are as they were, rounded to bfloat16, and change with the buffer all the same."""
+    model = llama({"rope_type": "default"}).to(torch.bfloat16)
+    module = rotary_modules(model)[0]
+    model.model.rotary_emb = module = type(module)(model.config)
+    assert ours.check(model).ok
+    module.inv_freq[-1] *= 1.001
+    report = ours.check(model)
+    assert faults(report, computed=False) == {"values"}, str(report)
+    assert faults(report, computed=True) == set(), str(report)
+
+
+def test_buffers_that_nothing_reads():
+    model = llama({"rope_type": "default"})
+    module = rotary_modules(model)[0]
+    kept, forward = module.inv_freq.clone(), type(module).forward
+
+    def anew(self, x, position_ids):
+        self.inv_freq = kept
+        return forward(self, x, position_ids)
+
+    module.forward = types.MethodType(anew, module)
+    module.inv_freq = kept.half().float()
+    report = ours.check(model)
+    assert report.ok, str(report)
+    assert "does not change with them" in str(report)
 
 
 # ---- what cannot be known -------------------------------------------------------------------------------------------

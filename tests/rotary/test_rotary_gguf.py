@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import struct
 import sys
 
 import numpy as np
@@ -381,6 +382,15 @@ def test_files_that_are_none(tmp_path):
     (tmp_path / "cut.gguf").write_bytes(b"GGUF" + bytes(8))
     with pytest.raises(ValueError, match=r"cut\.gguf cannot be read as GGUF"):
         read(tmp_path / "cut.gguf")
+    # an array of 2^40 integers behind the end, and letters that are no UTF-8
+    name = b"general.architecture"
+    for file, entry in {
+        "array": struct.pack("<Q20sIIQ", 20, name, 9, 0, 2**40),
+        "letters": struct.pack("<Q20sIQ2s", 20, name, 8, 2, b"\xff\xfe"),
+    }.items():
+        (tmp_path / f"{file}.gguf").write_bytes(b"GGUF" + struct.pack("<IQQ", 3, 0, 1) + entry)
+        with pytest.raises(ValueError, match=rf"{file}\.gguf cannot be read as GGUF"):
+            read(tmp_path / f"{file}.gguf")
     with pytest.raises(ValueError, match="is no regular file"):
         read(tmp_path)
     with pytest.raises(TypeError, match="source must be the path"):

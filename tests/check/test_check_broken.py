@@ -1,0 +1,177 @@
+"""Tensors that are broken, half written, or of a kind that their name does not tell: no fault missed, and no false alarm."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+import posenc_fast as pf
+
+BASE = 5e5
+CONFIG = {"model_type": "llama", "head_dim": 128, "rope_theta": BASE, "max_position_embeddings": 8192}
+FREQUENCIES = pf.Rotary(128, base=BASE).frequencies.astype(np.float32)
+NAME = "layers.0.rotary_emb.inv_freq"
+
+
+def the_finding(arrays, config=CONFIG):
+    (finding,) = pf.check(arrays, config=config).findings
+    return finding
+
+
+def is_wrong(finding, fault, word=""):
+    assert (finding.verdict, finding.fault) == ("wrong", fault), finding
+    assert word in finding.says
+
+
+# ---- values that are none -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("where", [(70, 3), 70, slice(None)], ids=["one", "row", "all"])
+@pytest.mark.parametrize("config", [CONFIG, None], ids=["config", "alone"])
+def test_tables_that_are_not_finite(config, where, value):
+    cos, sin = pf.Rotary(128, base=BASE).tables(300)
+    cos[where] = value
+    if config is None and where == slice(None):
+        assert the_finding({"cos_cached": cos, "sin_cached": sin}, None).verdict == "unknown"
+    else:
+        is_wrong(the_finding({"cos_cached": cos, "sin_cached": sin}, config), "values")
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_position_tables_that_are_not_finite(value):
+    pe = pf.positional_encoding(512, 128)
+    pe[200, 7] = value
+    is_wrong(the_finding({"pe": pe}), "values", "200")
+
+
+@pytest.mark.parametrize("where", [slice(None), slice(-3, None), 5], ids=["all", "end", "one"])
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_frequencies_that_are_not_finite(value, where):
+    frequencies = FREQUENCIES.copy()
+    frequencies[where] = value
+    is_wrong(the_finding({NAME: frequencies}), "values", "not finite")
+
+
+def test_frequencies_that_were_never_written():
+    is_wrong(the_finding({NAME: np.zeros(64, np.float32)}), "values", "all are 0")
+    assert the_finding({"freqs": np.zeros(64, np.float32)}).verdict == "unknown"
+
+
+@pytest.mark.parametrize("value", [0.5, 1.0])
+def test_frequencies_most_of_which_are_right(value):
+    frequencies = FREQUENCIES.copy()
+    frequencies[-3:] = value
+    is_wrong(the_finding({NAME: frequencies}), "frequencies", "nothing known explains them")
+
+
+def test_frequencies_of_another_sign():
+    is_wrong(the_finding({NAME: -FREQUENCIES}), "layout", "other sign")
+
+
+def test_the_first_frequencies_of_a_longer_list():
+    finding = the_finding({NAME: FREQUENCIES[:32]})
+    assert finding.verdict == "unknown"
+    assert "the config's rotary encodings have 64" in finding.says
+    # such as a vision tower's
+    finding = the_finding({"visual.rotary_pos_emb.inv_freq": pf.Rotary(40).frequencies.astype(np.float32)})
+    assert finding.verdict == "right"
+
+
+# ---- rows of zeros ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("rows", "verdict", "word"),
+    [
+        ([0], "right", ""),
+        ([0, 1], "right", ""),
+        ([200], "right", "row of zeros: 200"),
+        ([1], "right", "row of zeros: 1"),
+        (slice(500, None), "unknown", "12 rows of zeros: 500, 501, .*the last ones"),
+        ([5, 200, 201], "wrong", "3 rows of zeros: 5, 200, 201"),
+        (slice(1, None, 2), "wrong", "256 rows of zeros: 1, 3, "),
+        (slice(0, 200), "wrong", "200 rows of zeros: 0, 1, "),
+    ],
+    ids=str,
+)
+def test_rows_of_zeros(rows, verdict, word):
+    pe = pf.positional_encoding(512, 128, start=1)
+    pe[rows] = 0
+    finding = the_finding({"pe": pe})
+    assert finding.verdict == verdict, finding
+    assert re.search(word, finding.says), finding
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_rows_of_other_tokens_before_the_first_position(count, rng):
+    tokens = 0.02 * rng.normal(size=(count, 128))
+    pe = np.concatenate([tokens, pf.positional_encoding(512, 128)]).astype(np.float32)
+    finding = the_finding({"pos_embed": pe})
+    assert finding.verdict == "right", finding
+    assert f"behind {count} row" in finding.says
+    # the rows behind them count
+    pe[100, :5] = 7
+    is_wrong(the_finding({"pos_embed": pe}), "values", str(100 - count))
+
+
+# ---- names ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["pos_encoder.div_term", "time_embed.time_freqs"])
+def test_schedules_that_are_no_rotary_encodings(name):
+    values = (1e4 ** (-np.arange(64) / 64)).astype(np.float32)
+    assert the_finding({name: values}).verdict == "right"
+    is_wrong(the_finding({"rotary_emb.freqs": values}), "base")
+
+
+def test_timescales():
+    assert the_finding({"timescale": (BASE ** (np.arange(64) / 64)).astype(np.float32)}).verdict != "wrong"
+
+
+def test_frequencies_that_are_called_as_divisors():
+    assert the_finding({"layers.0.rope_freqs": FREQUENCIES}).verdict == "right"
+    # of GGUF
+    assert the_finding({"rope_freqs.weight": FREQUENCIES}).verdict == "wrong"
+
+
+@pytest.mark.parametrize("name", ["sin_cos", "sincos_cache", "attn.sin_cos_cached"])
+def test_sines_before_cosines_where_the_name_says_so(name):
+    angles = np.arange(512)[:, np.newaxis] * pf.Rotary(128, base=BASE).frequencies
+    sines_first = np.concatenate([np.sin(angles), np.cos(angles)], axis=1).astype(np.float32)
+    assert the_finding({name: sines_first}).verdict == "right"
+    assert the_finding({name: np.stack([np.sin(angles), np.cos(angles)], -1).astype(np.float32)}).verdict == "right"
+    is_wrong(the_finding({"cos_sin_cache": sines_first}), "layout")
+    is_wrong(the_finding({name: np.roll(sines_first, 64, axis=1)}), "layout")
+
+
+# ---- types ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_table_of_two_types():
+    cos, sin = pf.Rotary(128, base=BASE).tables(300)
+    halves = [table.astype(np.float16).astype(np.float32) for table in (cos, sin)]
+    for pair in ((halves[0], sin), (cos, halves[1])):
+        assert the_finding(dict(zip(("cos_cached", "sin_cached"), pair, strict=True))).verdict == "unknown"
+    assert the_finding({"cos_cached": halves[0], "sin_cached": halves[1]}).verdict == "right"
+
+
+def test_integers_are_named():
+    finding = the_finding({NAME: FREQUENCIES.astype(np.int64)})
+    assert finding.verdict == "unknown"
+    assert "int64" in finding.says
+    assert pf.check({"position_table": np.zeros((512, 4), np.int64)}).findings == ()
+
+
+def test_complex_frequencies():
+    finding = the_finding({NAME: FREQUENCIES.astype(np.complex64)})
+    assert (finding.verdict, finding.says) == ("unknown", "complex numbers are not frequencies")
+
+
+def test_names_take_one_line():
+    name = "a\x1b[31m\ud800\nright    encoder.pe"
+    text = str(pf.check({name: np.random.default_rng(0).normal(size=(64, 64))}))
+    assert len(text.splitlines()) == 2
+    assert r"a\x1b[31m\ud800\nright    encoder.pe: " in text
