@@ -102,6 +102,8 @@ RIGHT = {
     ),
     "litgpt": (LIT, {}, pf.Rotary(128, base=5e5, scaling={**LLAMA3, "factor": 8.0})),
     "litgpt, a part": (PYTHIA, {}, pf.Rotary(64, rotary_dim=16)),
+    # as vars(config) has it
+    "litgpt, with its own count": ({**PYTHIA, "rope_n_elem": 16}, {}, pf.Rotary(64, rotary_dim=16)),
     "litgpt, condensed": (
         {**PYTHIA, "rope_condense_ratio": 8},
         {},
@@ -190,6 +192,9 @@ REFUSED = {
     "litgpt's layers": (GEMMA, {}, "give layer="),
     "litgpt's two scalings": ({**LIT, "rope_condense_ratio": 2}, {}, "scale both"),
     "litgpt's other adjustments": ({**LIT, "rope_adjustments": {"factor": 4, "bend": 2}}, {}, "must be an object of"),
+    "litgpt's contradiction": ({**PYTHIA, "rope_n_elem": 32}, {}, "turns 16 of 64 values"),
+    "litgpt's part beyond the whole": ({**PYTHIA, "rotary_percentage": 1e308}, {}, "must be at most 1"),
+    "litgpt's enormous width": ({**LIT, "head_size": None, "n_embd": 10**400}, {}, "has heads of 3125000"),
     "litgpt, interleaved": ({**LIT, "rope_interleave": True}, {}, "is not read"),
 }
 

@@ -192,6 +192,7 @@ def test_litgpt(torch, rng):
             cos, sin = table if layer is None else (each[..., config.rope_indices[layer]] for each in table)
             turned = torch.cat([model.apply_rope(x[..., :n], cos[None], sin[None]), x[..., n:]], -1)
             turned_alike(read(dataclasses.asdict(config), layer=layer), q, turned, name=config.name)
+            assert read(vars(config), layer=layer) == read(dataclasses.asdict(config), layer=layer)
             right += 1
     assert right == right_of_the_page("litgpt")
 

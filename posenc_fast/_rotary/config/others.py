@@ -28,7 +28,7 @@ _READ = {
     "torchtune": {"rope_base", "scale_factor"},
     "litgpt": {
         "rope_base", "rotary_percentage", "rope_condense_ratio", "rope_adjustments", "rope_interleave",
-        "rope_local_base_freq", "rope_indices",
+        "rope_local_base_freq", "rope_indices", "rope_n_elem",
     },
 }  # fmt: skip
 _WORDS = {"rope", "rotary", "theta", "yarn", "nope"}
@@ -245,8 +245,16 @@ def _litgpt(config: _Config) -> dict[str, Any]:
         if config.values.get(key):
             raise ValueError(f"{config.key(key)}={config.values[key]!r} is not read; give Rotary(head_dim, layout=..)")
     head = config.head("n_embd", "n_head", "head_size")
-    # as litgpt counts them
-    dim = int(config.number("rotary_percentage") * head)
+    share = config.number("rotary_percentage")
+    if share > 1:
+        raise ValueError(f"{config.key('rotary_percentage')}={share:g} must be at most 1, the whole head")
+    # as litgpt counts them; wider heads are refused for their width
+    dim = int(share * min(head, MOST_VALUES))
+    if config.has("rope_n_elem") and config.count("rope_n_elem", 0) != dim:
+        raise ValueError(
+            f"{config.key('rope_n_elem')}={config.values['rope_n_elem']!r} contradicts {config.key('rotary_percentage')}, "
+            f"which turns {dim} of {head} values; leave it out"
+        )
     base, adjusted = config.number("rope_base"), config.values.get("rope_adjustments")
     if config.has("rope_local_base_freq"):
         indices = config.needed("rope_indices")
