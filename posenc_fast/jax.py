@@ -29,6 +29,8 @@ from ._encoding.value import Encoding
 from ._numbers.arguments import check_precision, count_of, progression, real
 from ._numbers.arrays import Array
 from ._numbers.formats import FLOAT64, float_type, kind_of, wanted_type
+from ._positions.conversion import convert
+from ._positions.foreign import as_array
 from ._rotary.value import Rotary
 from .typing import Precision
 
@@ -323,7 +325,7 @@ def _places(
     if traced:
         _check_positions(positions, axes)
     else:
-        positions = np.asarray(positions)
+        positions = _static(positions, axes)
     behind = (axes,) if axes > 1 else ()
     groups = positions.ndim - 1 - len(behind)
     fits = groups >= 0 and positions.shape == (*lead[:groups], length, *behind)
@@ -334,6 +336,18 @@ def _places(
     if traced:
         return _Places(False, positions.ndim), (positions,)
     return _Places(False, positions.ndim, array=(positions.dtype.str, positions.shape, positions.tobytes())), ()
+
+
+def _static(positions: Any, axes: int) -> Array:
+    """Return positions that jax does not trace as an array of numbers or times; NaN where they are masked or missing."""
+    if not np.ma.isMaskedArray(positions):
+        array = as_array(positions, "positions")
+        if array.dtype.kind in "iufMm":
+            return array
+    converted = convert(positions, axes)
+    if converted.form == "integer" and converted.missing is None and converted.unit == 1:
+        return converted.values.reshape(*converted.shape, *[axes] * (axes > 1))
+    return converted.rounded()
 
 
 # ---- calls: equal by what they compute, so that jax compiles each once ------------------------------------------------

@@ -159,6 +159,52 @@ def _type_of_array(array: Any) -> Any:
     return float64 if array.dtype == types.float64 else float32
 
 
+def _takes(axes: int, *, written: bool) -> Any:
+    """Return what refuses arrays of other numbers of axes, and those that are read-only where they are written."""
+
+    def check(array: Any) -> Any:
+        raise NotImplementedError("in compiled functions alone")
+
+    @overload(check)
+    def check_type(array: Any) -> Any:
+        if isinstance(array, types.Array) and array.ndim != axes:
+            raise errors.TypingError(f"posenc_fast.numba takes an array of {axes} axes here, not of {array.ndim}")
+        if isinstance(array, types.Array) and written and not array.mutable:
+            raise errors.TypingError("posenc_fast.numba cannot write to an array that is read-only")
+
+        def nothing(array: Any) -> Any:
+            return None
+
+        return nothing
+
+    return check
+
+
+_check_out2, _check_out3, _check_out4 = (_takes(axes, written=True) for axes in (2, 3, 4))
+
+
+def _start_of(start: Any) -> int:
+    """Return a start as an integer of 64 bits."""
+    raise NotImplementedError("in compiled functions alone")
+
+
+@overload(_start_of)
+def _start_of_type(start: Any) -> Any:
+    if not isinstance(start, types.Integer):
+        raise errors.TypingError(f"start must be an integer, not {start}; posenc_fast.numba.encode takes any positions")
+
+    def signed(start: Any) -> Any:
+        return start
+
+    def unsigned(start: Any) -> Any:
+        number = np.int64(start)
+        if number < 0:
+            raise ValueError("start must be below 2**63")
+        return number
+
+    return signed if start.signed else unsigned  # type: ignore[attr-defined]
+
+
 def _encode_any(encoding: Any, positions: Any, rows: Any, kind: Any, out: Any, scratch: Any) -> Any:
     """Write the rows of float64 or int64 positions; the error."""
     raise NotImplementedError("in compiled functions alone")
@@ -197,7 +243,8 @@ def _check(error: Any) -> None:
 def _check_rows(array: Any, width: Any) -> None:
     if array.shape[-1] != width:
         raise ValueError("rows must have as many values as the encoding has columns, or the Rotary a head")
-    if array.strides[-1] != array.itemsize:
+    # of empty arrays, and of one column, strides mean nothing
+    if array.size and array.shape[-1] > 1 and array.strides[-1] != array.itemsize:
         raise ValueError("the values of a row must lie side by side")
 
 
@@ -206,13 +253,14 @@ def _check_rows(array: Any, width: Any) -> None:
 
 @njit(nogil=True)
 def table(encoding: Any, start: Any, out: Any) -> None:
-    """Fill out (rows, d_model) as `Encoding.table` of that start does; encoding: its address."""
+    """Fill out (rows, d_model) as `Encoding.table` of that start does, an integer; encoding: its address."""
+    _check_out2(out)
     _check_rows(out, _columns(encoding))
     scratch = np.empty(_scratch_of(encoding), np.uint8)
     _check(
         _table(
             encoding,
-            start,
+            _start_of(start),
             out.shape[0],
             _type_of(out),
             out.ctypes.data,
@@ -226,8 +274,9 @@ def table(encoding: Any, start: Any, out: Any) -> None:
 @njit(nogil=True)
 def encode(encoding: Any, positions: Any, out: Any) -> None:
     """Fill out (rows, d_model) as `Encoding.encode` does; positions: contiguous float64 or int64, (rows,) or (rows, axes)."""
+    _check_out2(out)
     _check_rows(out, _columns(encoding))
-    if positions.size != out.shape[0] * _axes(encoding):
+    if positions.shape[0] != out.shape[0] or positions.size != out.shape[0] * _axes(encoding):
         raise ValueError("there must be as many positions as rows, for each axis of the encoding")
     if not positions.flags.c_contiguous:
         raise ValueError("positions must be contiguous")
@@ -238,6 +287,7 @@ def encode(encoding: Any, positions: Any, out: Any) -> None:
 @njit(nogil=True)
 def add_to(encoding: Any, x: Any, start: Any, x_scale: Any, out: Any) -> None:
     """Write ``x_scale * x + encoding`` to out, x itself or other memory, both (batch, rows, d_model), as `Encoding.add_to` does."""
+    _check_out3(out)
     _check_rows(x, _columns(encoding))
     _check_rows(out, _columns(encoding))
     if x.shape != out.shape or _type_of(x) != _type_of(out):
@@ -246,7 +296,7 @@ def add_to(encoding: Any, x: Any, start: Any, x_scale: Any, out: Any) -> None:
     _check(
         _add(
             encoding,
-            start,
+            _start_of(start),
             x_scale,
             x.shape[0],
             x.shape[1],
@@ -266,6 +316,7 @@ def add_to(encoding: Any, x: Any, start: Any, x_scale: Any, out: Any) -> None:
 @njit(nogil=True)
 def rotate(rotary: Any, x: Any, start: Any, out: Any) -> None:
     """Turn x (batch, heads, tokens, head_dim) into out, x itself or other memory, as `Rotary.apply` of that start does."""
+    _check_out4(out)
     _check_rows(x, _head_dim(rotary))
     _check_rows(out, _head_dim(rotary))
     if x.shape != out.shape or _type_of(x) != _type_of(out):
@@ -273,7 +324,7 @@ def rotate(rotary: Any, x: Any, start: Any, out: Any) -> None:
     kind, tokens = _type_of(x), x.shape[2]
     angles = np.empty(tokens * _angles_row(rotary, kind) // 8, np.float64)
     scratch = np.empty(_rotary_scratch(rotary, tokens), np.uint8)
-    _check(_angles(rotary, start, tokens, kind, angles.ctypes.data, scratch.ctypes.data, scratch.size))
+    _check(_angles(rotary, _start_of(start), tokens, kind, angles.ctypes.data, scratch.ctypes.data, scratch.size))
     shape = np.array(x.shape[:3])
     x_strides, out_strides = np.array(x.strides[:3]), np.array(out.strides[:3])
     _check(

@@ -224,7 +224,7 @@ def grid(
     result_type = tensors.numpy_type(dtype, "dtype")
     coordinates = {f"axes[{i}]": axis for i, axis in enumerate(axes) if isinstance(axis, torch.Tensor)}
     if _is_followed(coordinates, out):
-        lines = [torch.arange(axis) if isinstance(axis, int) else torch.as_tensor(axis) for axis in axes]
+        lines = [torch.arange(axis, device="cpu") if isinstance(axis, int) else torch.as_tensor(axis) for axis in axes]
         if len({line.dtype for line in lines}) > 1:
             lines = [line.double() for line in lines]
         points = torch.stack(torch.meshgrid(*lines, indexing=indexing), -1)
@@ -377,6 +377,11 @@ def apply_rotary_pos_emb(
     ------
     TypeError, ValueError
         When an argument does not fit; on the CPU also when the two columns of a pair differ, in compiled code as well.
+
+    Notes
+    -----
+    Calls with the same tables share what is made of them, until torch counts a change. Writes through NumPy's view of
+    their memory, or through ``.data``, are not counted: give a clone after them.
 
     References
     ----------

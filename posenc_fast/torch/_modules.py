@@ -202,7 +202,7 @@ class SinusoidalEncoding(torch.nn.Module):
             )
         lengths = x.shape[-1 - axes : -1]
         if positions is None:
-            ranges = (torch.arange(first, first + n) for first, n in zip(firsts, lengths, strict=True))
+            ranges = (torch.arange(first, first + n, device="cpu") for first, n in zip(firsts, lengths, strict=True))
             points: Any = torch.stack(torch.meshgrid(*ranges, indexing="ij"), -1)
         else:
             tensors.check_positions(positions, x, 0 if all(first == 0 for first in firsts) else firsts)
@@ -477,7 +477,7 @@ class RotaryEncoding(torch.nn.Module):
     def _load_from_state_dict(self, state_dict: Any, prefix: str, *args: Any) -> None:
         stored = state_dict.pop(prefix + "inv_freq", None)
         if stored is not None and not stored.is_meta:
-            ours = torch.tensor(self.rotary.frequencies)
+            ours = torch.tensor(self.rotary.frequencies, device="cpu")
             # float32 powers; and perhaps stored in 16 bits
             relative = 1e-5 + tensors.relative_spacing(stored)
             if stored.shape != ours.shape or not torch.allclose(stored.cpu().double(), ours, rtol=relative, atol=0):

@@ -92,7 +92,8 @@ def is_followed(*tensors: torch.Tensor | None) -> bool:
 
 def is_plain(x: Any) -> bool:
     """Whether x is a CPU tensor of no subclass, without gradients, whose memory holds its values."""
-    return type(x) is torch.Tensor and on_cpu(x) and not x.requires_grad and not x.is_neg()
+    # tensors of zeros that autograd makes have no memory
+    return type(x) is torch.Tensor and on_cpu(x) and not (x.requires_grad or x.is_neg() or x._is_zerotensor())
 
 
 def is_eager(*tensors: torch.Tensor | None) -> bool:
@@ -139,6 +140,13 @@ def array_of(tensor: Any, name: str, *, overwritten: bool = False) -> npt.NDArra
             f"{name} has strides {tensor.stride()}: several of its values are one and cannot be overwritten; "
             f"give {name}.contiguous()"
         )
+    if tensor.is_neg():
+        if overwritten:
+            raise ValueError(
+                f"{name} is the negative of what its memory holds, as the imaginary part of a conjugate is, and cannot be "
+                "overwritten; give other memory"
+            )
+        tensor = tensor.resolve_neg()
     if tensor.requires_grad:
         tensor = tensor.detach()
     if tensor.dtype == torch.bfloat16:
@@ -194,10 +202,15 @@ def relative_spacing(tensor: torch.Tensor) -> float:
 
 
 def _overlaps_itself(x: torch.Tensor) -> bool:
-    """Whether several values share memory, as those of an expanded tensor."""
+    """Whether several values share memory, as those of an expanded tensor: an axis steps into those within it."""
     if x.is_contiguous() or x.numel() == 0:
         return False
-    return any(n > 1 and stride == 0 for n, stride in zip(x.shape, x.stride(), strict=True))
+    end = 1
+    for stride, count in sorted((stride, n) for stride, n in zip(x.stride(), x.shape, strict=True) if n > 1):
+        if stride < end:
+            return True
+        end += stride * (count - 1)
+    return False
 
 
 # ---- checks ---------------------------------------------------------------------------------------------------------
@@ -223,6 +236,8 @@ def check_x(x: Any, name: str, start: Any = 0, inplace: bool = False, start_name
         raise TypeError(f"{name} must be of float64, float32, float16 or bfloat16, not of {x.dtype}")
     if not isinstance(start, (int, torch.SymInt)) or isinstance(start, bool):
         raise TypeError(f"{start_name} must be an integer, not {start!r}; give positions of any kind as such")
+    if type(start) is int and not -(2**63) <= start < 2**63 and not is_eager(x):
+        raise ValueError(f"{start_name}={start} is no integer of 64 bits, which gradients and other devices need")
     if inplace and wants_gradients(x):
         raise ValueError(
             f"{name} requires gradients and cannot be overwritten; use inplace=False, or torch.no_grad() where no "

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import posenc_fast as pf
+from support.fuzzing import DTYPES
 from support.optional import optional
 
 jax = optional("jax")
@@ -234,6 +235,27 @@ def test_static_positions_are_exact_without_64_bits():
     # an array of jax has lost what float32 does not hold
     moved = np.array([2.0**24 + 1])
     assert not (pfj.encode(ENCODING, jnp.asarray(moved)) == pfj.encode(ENCODING, moved)).all()
+
+
+@pytest.mark.parametrize(
+    "positions",
+    [
+        np.ma.masked_array([0, 1, 2], [0, 1, 0]),
+        np.ma.masked_array([0.0, 1.0, 2.0], [0, 1, 0]),
+        [0, None, 2],
+        np.array([0, 1, 2], object),
+        np.arange(3).astype(DTYPES["bfloat16"]) if "bfloat16" in DTYPES else np.arange(3),
+        np.array([0, 1, 2**60]).astype("M8[us]"),
+    ],
+    ids=["masked-integers", "masked-reals", "missing", "objects", "bfloat16", "times"],
+)
+def test_static_positions_are_those_of_numpys_calls(positions):
+    encoding, rotary, x = pf.sinusoidal(4), pf.Rotary(4), np.ones((3, 4), np.float32)
+    np.testing.assert_array_equal(pfj.encode(encoding, positions), encoding.encode(positions))
+    np.testing.assert_array_equal(pfj.add_to(encoding, x, positions=positions), encoding.add_to(x, positions=positions))
+    np.testing.assert_allclose(
+        pfj.rotate(rotary, x, positions=positions), rotary.apply(x, positions=positions), rtol=0, atol=1e-6
+    )
 
 
 def test_what_is_static_is_made_where_jax_traces():

@@ -71,6 +71,74 @@ def test_what_does_not_fit():
         pfn.address_of(pf.fourier_features(pf.periodic(["1D"])))
 
 
+@pytest.mark.parametrize("axes", [1, 3], ids=["too-few", "too-many"])
+def test_arrays_of_other_axes(axes):
+    encoding, rotary = pf.sinusoidal(8), pf.Rotary(8)
+    address, other = pfn.address_of(encoding), pfn.address_of(rotary)
+    array = np.full((3,) * (axes - 1) + (8,), 7.0)
+    for call in (
+        lambda: pfn.table(address, 0, array),
+        lambda: pfn.encode(address, np.zeros(3), array),
+        lambda: pfn.add_to(address, array[np.newaxis], 0, 1.0, array[np.newaxis]),
+        lambda: pfn.rotate(other, array[np.newaxis, np.newaxis], 0, array[np.newaxis, np.newaxis]),
+    ):
+        with pytest.raises(numba.TypingError, match=r"takes an array of [234] axes here, not of"):
+            call()
+    assert (array == 7).all()
+
+
+def test_read_only_arrays():
+    memory = bytes(3 * 8 * 8)
+    rows = np.frombuffer(memory).reshape(3, 8)
+    address = pfn.address_of(pf.sinusoidal(8))
+    for call in (
+        lambda: pfn.table(address, 5, rows),
+        lambda: pfn.encode(address, np.ones(3), rows),
+        lambda: pfn.add_to(address, np.zeros((1, 3, 8)), 5, 1.0, rows[np.newaxis]),
+        lambda: pfn.rotate(pfn.address_of(pf.Rotary(8)), np.ones((1, 1, 3, 8)), 5, rows[np.newaxis, np.newaxis]),
+    ):
+        with pytest.raises(numba.TypingError, match="read-only"):
+            call()
+    assert not rows.any()
+    # what is only read may be
+    out = np.empty((1, 3, 8))
+    encoding = pf.sinusoidal(8)
+    pfn.add_to(pfn.address_of(encoding), rows[np.newaxis], 5, 1.0, out)
+    same_bits(out[0], encoding.table(3, start=5, dtype="f8"))
+
+
+def test_starts():
+    encoding, out = pf.sinusoidal(8), np.full((3, 8), 7.0)
+    address = pfn.address_of(encoding)
+    for start in (0.5, 1e300, True):
+        with pytest.raises(numba.TypingError, match="start must be an integer"):
+            pfn.table(address, start, out)
+    with pytest.raises(ValueError, match="start must be below"):
+        pfn.table(address, np.uint64(2**63), out)
+    assert (out == 7).all()
+    for start in (np.uint64(2**63 - 3), -(2**63), np.int32(-5)):
+        pfn.table(address, start, out)
+        same_bits(out, encoding.table(3, start=int(start), dtype="f8"))
+
+
+def test_nothing_and_one_column():
+    address = pfn.address_of(pf.sinusoidal(8))
+    pfn.table(address, 0, np.empty((0, 8)))
+    pfn.encode(address, np.empty(0), np.empty((0, 8)))
+    pfn.add_to(address, np.empty((2, 0, 8)), 0, 1.0, np.empty((2, 0, 8)))
+    pfn.rotate(pfn.address_of(pf.Rotary(8)), np.empty((1, 2, 0, 8)), 0, np.empty((1, 2, 0, 8)))
+    wave = pf.Encoding([1.0])
+    column = np.empty((1, 3)).T
+    pfn.table(pfn.address_of(wave), 0, column)
+    same_bits(column, wave.table(3, dtype="f8"))
+
+
+def test_points_of_another_shape():
+    encoding = pf.join([pf.sinusoidal(4), pf.sinusoidal(4)])
+    with pytest.raises(ValueError, match="as many positions"):
+        pfn.encode(pfn.address_of(encoding), np.zeros((6, 1)), np.empty((3, 8)))
+
+
 def test_addresses_hold_as_long_as_the_encoding():
     encoding = pf.Encoding([1.0, 0.5])
     assert pfn.address_of(encoding) == pfn.address_of(encoding)

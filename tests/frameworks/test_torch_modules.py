@@ -216,3 +216,60 @@ def test_scripts_are_refused_by_torch(make):
     """As the page says; should torch take them some day, the page changes."""
     with pytest.raises(torch.jit.frontend.NotSupportedError, match="use keyword-only arguments with defaults"):
         torch.jit.script(make())
+
+
+# ---- other default devices ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("inplace", [False, True])
+def test_positions_that_nobody_gave_are_on_the_cpu(inplace, rng):
+    x = torch.from_numpy(rng.standard_normal((1, 2, 3, 8), np.float32))
+    module = pt.SinusoidalEncoding(8, 0, encoding=pf.join([pf.sinusoidal(4), pf.sinusoidal(4)]), inplace=inplace)
+    expected = module(x.clone())
+    with torch.device("meta"):
+        assert torch.equal(module(x), expected)
+
+
+def test_frequencies_of_a_checkpoint_while_another_device_is_the_default():
+    module = pt.RotaryEncoding(8)
+    state = {"inv_freq": 1 / 10000 ** (torch.arange(0, 8, 2) / 8)}
+    with torch.device("meta"):
+        module.load_state_dict(dict(state))
+        with pytest.raises(RuntimeError, match="does not have the frequencies"):
+            module.load_state_dict({"inv_freq": state["inv_freq"] * 2})
+
+
+# ---- tensors of other kinds -----------------------------------------------------------------------------------------
+
+
+def test_tensors_without_memory():
+    """Such as autograd makes of gradients that are zero everywhere."""
+    zeros = torch._efficientzerotensor((1, 1, 1, 8))
+    assert not pt.RotaryEncoding(8)(zeros).any()
+    with pytest.raises(RuntimeError, match="ZeroTensor"):
+        pt.rotate(pf.Rotary(8), zeros)
+
+
+def test_negatives_of_what_memory_holds(rng):
+    z = torch.from_numpy(rng.standard_normal((2, 1, 2, 3, 8), np.float32))
+    negative = torch.complex(z[0], z[1]).conj().imag
+    assert negative.is_neg()
+    rotary = pf.Rotary(8)
+    assert torch.equal(pt.rotate(rotary, negative), pt.rotate(rotary, -z[1]))
+    assert torch.equal(pt.encode(pf.sinusoidal(4), negative), pt.encode(pf.sinusoidal(4), -z[1]))
+    with pytest.raises(ValueError, match="out is the negative of what its memory holds"):
+        pt.rotate(rotary, z[0], out=negative)
+
+
+@pytest.mark.parametrize("strides", [(1, 1), (0, 1), (4, 1)], ids=str)
+def test_results_whose_rows_overlap(strides):
+    out = torch.zeros(40).as_strided((3, 8), strides)
+    with pytest.raises(ValueError, match=r"out has strides .* several of its values are one"):
+        pt.table(pf.sinusoidal(8), 3, out=out)
+
+
+def test_starts_beyond_64_bits():
+    module, q = pt.RotaryEncoding(8), torch.ones(1, 2, 3, 8)
+    assert torch.equal(module(q, start=2**63), torch.from_numpy(pf.Rotary(8).apply(q.numpy(), start=2**63)))
+    with pytest.raises(ValueError, match="start=9223372036854775808 is no integer of 64 bits"):
+        module(q.requires_grad_(), start=2**63)
