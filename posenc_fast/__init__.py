@@ -15,7 +15,8 @@
 ================================  ====================================================
 
 In other packages' shapes, each imported by its own name: `posenc_fast.torch`, `posenc_fast.transformers`,
-`posenc_fast.dask`, `posenc_fast.sklearn`; `posenc_fast.plot` draws.
+`posenc_fast.jax`, `posenc_fast.numba`, `posenc_fast.dask`, `posenc_fast.sklearn`, `posenc_fast.polars`;
+`posenc_fast.plot` draws.
 
 Examples
 --------

@@ -124,7 +124,7 @@ def positional_encoding(
     start, step : int or float
         Row i has position ``start + i * step``.
     base : float
-        Ratio of the longest to the shortest wavelength, 10000 in the paper.
+        Base of the powers in the formula, 10000 in the paper: wavelengths reach almost 2 pi times it.
     layout : {"interleaved", "concatenated"}
         Sines in even and cosines in odd columns, or all sines before all cosines.
     dtype : dtype, optional

@@ -174,7 +174,7 @@ def use_backend(name: Backend, isa: Isa | None = None) -> Iterator[None]:
     Raises
     ------
     ValueError
-        When the backend or the level is not available, or the backend has no levels.
+        When there is no such backend or level, or the backend has no levels.
     RuntimeError
         When the backend or the level cannot be had here, with the reason.
 
