@@ -190,7 +190,8 @@ def _start_of(start: Any) -> int:
 
 @overload(_start_of)
 def _start_of_type(start: Any) -> Any:
-    if not isinstance(start, types.Integer):
+    is_integer = isinstance(start, types.Integer)
+    if not is_integer:
         raise errors.TypingError(f"start must be an integer, not {start}; posenc_fast.numba.encode takes any positions")
 
     def signed(start: Any) -> Any:
@@ -202,7 +203,7 @@ def _start_of_type(start: Any) -> Any:
             raise ValueError("start must be below 2**63")
         return number
 
-    return signed if start.signed else unsigned  # type: ignore[attr-defined]
+    return signed if start.signed else unsigned
 
 
 def _encode_any(encoding: Any, positions: Any, rows: Any, kind: Any, out: Any, scratch: Any) -> Any:
