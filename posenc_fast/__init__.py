@@ -118,7 +118,7 @@ _LATE = {
 
 # names in other libraries
 _OTHERS = {
-    "accelerate": "posenc_fast.transformers.accelerate",
+    "accelerate": "posenc_fast.torch.RotaryEncoding, or posenc_fast.torch.apply_rotary_pos_emb,",
     "apply_rotary_pos_emb": "posenc_fast.torch.apply_rotary_pos_emb",
     "positionalencoder": "posenc_fast.sklearn.PositionalEncoder",
     "positionalembedding": "posenc_fast.torch.SinusoidalEncoding, or positional_encoding,",

@@ -30,16 +30,7 @@ from . import algebra as _algebra
 from . import recipes
 from .plans import Plans
 from .recipes import Recipe, recipe_of
-from .rows import (
-    add,
-    encode,
-    encode_at_once,
-    encode_one,
-    fill_progression,
-    same_memory,
-    sum_at_once,
-    table_at_once,
-)
+from .rows import add, encode, fill_progression, same_memory
 from .sinusoids import Partners, Sinusoids
 from .windows import coarse_to_fine
 
@@ -315,11 +306,12 @@ class Encoding:
                [0.84147096, 0.5403023 , 0.09983341, 0.9950042 ]], dtype=float32)
         """
         length = count_of(length, "length", 0)
-        few = type(step) is int and step == 1 and is_exact(precision)
-        if few and (workers is None or one_thread(workers, length * self._plans.width)):
-            rows = table_at_once(self._plans, length, start, dtype, out)
+        alone = workers is None or one_thread(workers, length * self._plans.width)
+        if alone and type(step) is int and step == 1 and is_exact(precision):
+            calls = self._plans.calls()
+            rows = None if calls is None else calls.table(length, start, dtype, out)
             if rows is not None:
-                return rows
+                return rows  # type: ignore[no-any-return]
         shape = length, self._plans.width
         check_size("length", length, shape, 2)
         self._one_axis("table")
@@ -408,12 +400,11 @@ class Encoding:
         >>> pf.fourier_features([1.0, 4.0]).encode(0.0, variance=0.5).round(4)
         array([0.    , 0.    , 0.7788, 0.0183], dtype=float32)
         """
-        if variance is None and is_exact(precision) and (workers is None or one_thread(workers, 0)):
-            rows = encode_one(self._plans, positions, out) if dtype is None or dtype is np.float32 else None
-            if rows is None:
-                rows = encode_at_once(self._plans, positions, dtype, out)
+        if variance is None and (workers is None or one_thread(workers, 0)) and is_exact(precision):
+            calls = self._plans.calls()
+            rows = None if calls is None else calls.encode(positions, dtype, out)
             if rows is not None:
-                return rows
+                return rows  # type: ignore[no-any-return]
         result_type = wanted_type(dtype, out, "encode")
         single, threads = check_precision(precision), check_workers(workers)
         converted = convert(positions, self._plans.axes)
@@ -470,11 +461,12 @@ class Encoding:
         >>> x[2, 0]
         array([1., 2., 1., 2.], dtype=float32)
         """
-        few = type(step) is int and step == 1 and positions is None and is_exact(precision)
-        if few and (workers is None or one_thread(workers, 0)):
-            total = sum_at_once(self._plans, x, start, x_scale, out)
+        alone = workers is None or one_thread(workers, 0)
+        if alone and type(step) is int and step == 1 and positions is None and is_exact(precision):
+            calls = self._plans.calls()
+            total = None if calls is None else calls.add(x, start, x_scale, out)
             if total is not None:
-                return total
+                return total  # type: ignore[no-any-return]
         values = base_array(x, "x", "add_to")
         dtype, shape, plans = float_type(values.dtype, "x"), values.shape, self._plans
         if len(shape) < 2 or shape[-1] != plans.width:

@@ -20,7 +20,7 @@ from .._encoding.value import Encoding
 from .._engine import backend
 from .._engine.blocks import WORTH_A_THREAD
 from .._rotary.turning import ANGLES, angles_type
-from .._rotary.value import LAYOUTS, Rotary, rows_kept
+from .._rotary.value import LAYOUTS, Rotary, turner_of
 from ..typing import Precision, RotaryLayout, TableLayout
 from . import _derivatives as derivatives
 from . import _devices as devices
@@ -424,43 +424,52 @@ def _rotary_for_tables(head_dim: int, rotary_dim: int, layout: RotaryLayout) -> 
 
 # the tokens of (batch, heads, length, head_dim) or (batch, length, heads, head_dim)
 _TOKENS = {-2: 2, 2: 2, 1: 1, -3: 1}
+# a function of shape, address and strides of x, address and strides of the result, axis of the tokens, kind and layout
+_Rotation = Callable[[torch.Size, int, Any, int, Any, int, int, int], None]
 
 
 def rotate_few(
     parts: tuple[Any, ...], rotary: Rotary, start: Any, seq_axis: int, inplace: bool
 ) -> tuple[torch.Tensor, ...] | None:
     """Return queries and keys rotated for consecutive positions; None, with nothing written, for all but plain calls."""
-
-    def angles_of(length: int, head_dim: int, dtype: np.dtype[Any]) -> npt.NDArray[Any] | None:
-        if head_dim != rotary.head_dim or length * rotary.rotary_dim > ANGLES:
-            return None
-        return rows_kept(rotary, length, start, False, False, dtype)[np.newaxis]
-
     if type(start) is not int or abs(start) >= 2**62 or seq_axis not in _TOKENS:
         return None
-    return rotate_few_by(parts, angles_of, _TOKENS[seq_axis], rotary.layout, inplace, rotary._engine)
+    axis, turner, head_dim = _TOKENS[seq_axis], turner_of(rotary), rotary.head_dim
+    calls = turner.calls()
+    made: dict[tuple[int, int], _Rotation] = {}
+
+    def rotation_of(shape: torch.Size, kind: int) -> _Rotation | None:
+        length = shape[axis]
+        if shape[3] != head_dim or length * rotary.rotary_dim > ANGLES:
+            return None
+        rotation = made.get((length, kind))
+        if rotation is None:
+            if calls is not None and calls.takes(length, kind):
+                rotation = functools.partial(calls.rotate_memory, start)
+            else:
+                rotation = _rotation_by(turner.rows(length, start, False, False, angles_type(kind))[np.newaxis])
+            made[length, kind] = rotation
+        return rotation
+
+    return rotate_few_by(parts, rotation_of, axis, rotary.layout, inplace)
 
 
 def rotate_few_by(
     parts: Sequence[Any],
-    angles_of: Callable[[int, int, np.dtype[Any]], npt.NDArray[Any] | None],
+    rotation_of: Callable[[torch.Size, int], _Rotation | None],
     seq_axis: int,
     layout: RotaryLayout,
     inplace: bool = False,
-    engine_of: backend.EngineOf = backend.current,
 ) -> tuple[torch.Tensor, ...] | None:
-    """Return queries and keys rotated by angles; None, with nothing written, for all but plain calls.
+    """Return queries and keys rotated; None, with nothing written, for all but plain calls.
 
-    angles_of: what makes cosines and sines side by side, (batch or 1, length, 2 * pairs), for a length, head_dim and
-    dtype; or None. seq_axis: 1 or 2.
+    rotation_of: the compiled rotation for a shape and a kind of values, or None. seq_axis: 1 or 2.
     """
     if not tensors.is_eager() or tensors.in_forward_mode() or layout == "interleaved_to_half":
         return None
-    engine = engine_of()
-    if engine.backend != "cython":
+    if backend.current().backend != "cython":
         return None
     calls = []
-    made: dict[Any, npt.NDArray[Any] | None] = {}
     for x in parts:
         form = tensors.DTYPES.get(x.dtype) if tensors.is_plain(x) else None
         if form is None or x.layout is not torch.strided:
@@ -469,24 +478,30 @@ def rotate_few_by(
         shape, strides, size = x.shape, x.stride(), x.numel()
         if len(shape) != 4 or strides[3] != 1 or not 0 < size < WORTH_A_THREAD or (inplace and not x.is_contiguous()):
             return None
-        if size * x.element_size() >= tensors.HUGE_PAGES_FROM:
+        kind, bytes_each, address = form.kind, form.stored.itemsize, x.data_ptr()
+        if size * bytes_each >= tensors.HUGE_PAGES_FROM or address % bytes_each:
             return None
-        key = shape[seq_axis], shape[3], angles_type(form.kind)
-        if key not in made:
-            made[key] = angles_of(*key)
-        angles = made[key]
-        if angles is None or len(angles) not in (1, shape[0]):
+        rotation = rotation_of(shape, kind)
+        if rotation is None:
             return None
-        calls.append((x, shape, strides, form.kind, angles))
-    results = []
-    for x, shape, strides, kind, angles in calls:
-        out, number = x if inplace else tensors.new_like(x), LAYOUTS.index(layout)
-        source, target = (x.data_ptr(), strides), (out.data_ptr(), out.stride())
-        engine.module.rotate_memory(engine.level, angles, shape, *source, *target, seq_axis, kind, number)
+        calls.append((x, rotation, shape, address, strides, kind))
+    results, number = [], LAYOUTS.index(layout)
+    for x, rotation, shape, address, strides, kind in calls:
         if inplace:
+            rotation(shape, address, strides, address, strides, seq_axis, kind, number)
             torch.autograd.graph.increment_version(x)
-        results.append(out)
+            results.append(x)
+        else:
+            out = tensors.new_like(x)
+            rotation(shape, address, strides, out.data_ptr(), out.stride(), seq_axis, kind, number)
+            results.append(out)
     return tuple(results)
+
+
+def _rotation_by(angles: npt.NDArray[Any]) -> _Rotation:
+    """Return the compiled rotation by angles (batch or 1, length, 2 * pairs)."""
+    engine = backend.current()
+    return functools.partial(engine.module.rotate_memory, engine.level, angles)
 
 
 def rotate_few_by_tables(
@@ -495,18 +510,25 @@ def rotate_few_by_tables(
     """Return queries and keys rotated by cosines and sines (batch or 1, length, 2 * pairs), both halves of a row alike."""
     if torch.compiler.is_compiling() or not tensors.is_plain(cos) or not tensors.is_plain(sin):
         return None
-    shape = cos.shape
-    if len(shape) != 3 or shape[2] % 2 or not 0 < math.prod(shape) <= ANGLES or shape != sin.shape:
+    tables = cos.shape
+    if len(tables) != 3 or tables[2] % 2 or not 0 < math.prod(tables) <= ANGLES or tables != sin.shape:
         return None
     if cos.dtype not in tensors.DTYPES or cos.dtype != sin.dtype:
         return None
     if not cos.is_contiguous() or not sin.is_contiguous():
         return None
+    made: dict[Any, _Rotation | None] = {}
 
-    def angles_of(length: int, head_dim: int, dtype: np.dtype[Any]) -> npt.NDArray[Any] | None:
-        return angles_of_tables(cos, sin, dtype) if length == shape[1] and shape[2] <= head_dim else None
+    def rotation_of(shape: torch.Size, kind: int) -> _Rotation | None:
+        if shape[seq_axis] != tables[1] or shape[3] < tables[2] or tables[0] not in (1, shape[0]):
+            return None
+        dtype = angles_type(kind)
+        if dtype not in made:
+            angles = angles_of_tables(cos, sin, dtype)
+            made[dtype] = None if angles is None else _rotation_by(angles)
+        return made[dtype]
 
-    return rotate_few_by(parts, angles_of, seq_axis, layout)
+    return rotate_few_by(parts, rotation_of, seq_axis, layout)
 
 
 def angles_of_tables(cos: torch.Tensor, sin: torch.Tensor, dtype: np.dtype[Any]) -> npt.NDArray[Any] | None:
