@@ -1,22 +1,22 @@
-"""Every sinusoidal position encoding, rounded once from the exact value, at the speed of memory.
+"""Sinusoidal and rotary (RoPE) position encodings, accurate at any position and fast on the CPU.
 
 ================================  ====================================================
-`positional_encoding`             the table of a sequence, in one call
-`sinusoidal`, `fourier_features`  an `Encoding`: of one formula, or of any frequencies
-`Encoding.table`, `.encode`       rows of 0, 1, ..; of any positions or times
-`Encoding.add_to`                 rows added to an array, without a table
-`periodic`                        cycles, such as the day and the week, as frequencies
-`join`, `grid`                    encodings of several axes, and all points of a grid
-`Rotary`                          queries and keys turned: RoPE
+`positional_encoding`             compute the table of a sequence in one call
+`sinusoidal`, `fourier_features`  build an `Encoding` from the formula, or from frequencies
+`Encoding.table`, `.encode`       compute the rows of 0, 1, ..; of any positions or times
+`Encoding.add_to`                 add rows to an array, without a table
+`periodic`                        use cycles, such as the day and the week, as frequencies
+`join`, `grid`                    combine axes, and encode all points of a grid
+`Rotary`                          apply RoPE to queries and keys
 `presets`                         some 170 published encodings by name
-`identify`, `identify_rotary`     which encoding made a table, or turned vectors
-`check`                           whether those of a model's files are right
-`use_backend`                     pure Python, or the kernel of one kind of CPU
+`identify`, `identify_rotary`     find the encoding of a table, or of rotated vectors
+`check`                           check the position encodings of a model's files
+`use_backend`                     choose pure Python, or the kernel of one CPU level
 ================================  ====================================================
 
-In other packages' shapes, each imported by its own name: `posenc_fast.torch`, `posenc_fast.transformers`,
-`posenc_fast.jax`, `posenc_fast.numba`, `posenc_fast.dask`, `posenc_fast.sklearn`, `posenc_fast.polars`;
-`posenc_fast.plot` draws.
+Modules for other packages, each imported by its own name: `posenc_fast.torch`, `posenc_fast.transformers`,
+`posenc_fast.jax`, `posenc_fast.numba`, `posenc_fast.dask`, `posenc_fast.sklearn`, `posenc_fast.polars`.
+`posenc_fast.plot` draws encodings.
 
 Examples
 --------
