@@ -305,13 +305,19 @@ def slopes() -> Figure:
     return figure
 
 
-def front() -> Figure:
-    """Draw a table, and errors against the position."""
-    figure = Figure(figsize=(11, 3.7), layout="constrained")
-    left, right = figure.subplots(1, 2, width_ratios=[1, 1.25])
-    plot.heatmap(pf.sinusoidal(WIDTH), 100, ax=left)
-    left.set_title("pf.positional_encoding(100, 128)")
-    errors(right)
+def front_table() -> Figure:
+    """Draw a table."""
+    figure = Figure(figsize=(4.8, 3.7), layout="constrained")
+    ax = figure.subplots()
+    plot.heatmap(pf.sinusoidal(WIDTH), 100, ax=ax)
+    ax.set_title("pf.positional_encoding(100, 128)")
+    return figure
+
+
+def front_errors() -> Figure:
+    """Draw errors against the position."""
+    figure = Figure(figsize=(5, 3.7), layout="constrained")
+    errors(figure.subplots())
     return figure
 
 
@@ -323,7 +329,8 @@ def faulty() -> Figure:
 
 # each with its resolution
 PICTURES = {
-    "front": (front, 100),
+    "front-table": (front_table, 100),
+    "front-errors": (front_errors, 100),
     "faults": (faulty, 180),
     "day": (day, 100),
     "timesteps": (timesteps, 100),
