@@ -23,21 +23,22 @@ HEAD = """\
 # Presets
 
 SEARCH
-`posenc_fast.presets.NAME(...)` makes the `Encoding` or the `Rotary` that a source has; `posenc-fast presets` lists, shows and searches
-them [in a shell](howto-shell.md), and [`identify`](howto-weights.md) finds the name of a table. All COUNT:
+`posenc_fast.presets.NAME(...)` returns the `Encoding` or `Rotary` used by that project. `posenc-fast presets` lists, shows
+and searches the presets [in a shell](howto-shell.md). [`identify`](howto-weights.md) finds the name of a table. The page
+has COUNT presets, and BESIDE more entries [at the end](#not-available-as-presets) for encodings that are not presets:
 
 CONTENTS
 
 $d$ is the number of columns, $i$ counts frequencies and $c$ columns, from 0. A frequency is in radians per unit of
-position. Columns "in turn" alternate. What an `Encoding` does not hold is under positions: where they start, what is
-put before or behind the columns, and rows of zeros. `mask_positions`, `mask_coordinates` and `relative_positions` are
+position. Columns "in turn" alternate. *positions* lists what an `Encoding` cannot express: the first position, extra
+columns, rows of zeros. `mask_positions`, `mask_coordinates` and `relative_positions` are
 functions of `posenc_fast`; the tokens of rotary presets have theirs from `posenc_fast.presets.positions`. The paper is Vaswani et al. 2017 ([arXiv:1706.03762](https://arxiv.org/abs/1706.03762)).
 
 <!-- written by make_presets.py -->
 """
 
 TAIL = """
-## What is no preset
+## Not available as presets
 
 ### Learned positions
 
@@ -174,7 +175,9 @@ def entry(name: str, facts: Facts) -> Iterator[str]:
 def page() -> str:
     groups = families()
     contents = "\n".join(f"- [{heading(about)}](#{slug(heading(about))}): {len(names)}" for about, names in groups)
-    lines = [HEAD.replace("SEARCH", search()).replace("COUNT", str(len(FACTS))).replace("CONTENTS", contents)]
+    numbers = {"COUNT": str(len(FACTS)), "BESIDE": str(TAIL.count("\n### "))}
+    head = HEAD.replace("SEARCH", search()).replace("CONTENTS", contents)
+    lines = [re.sub("COUNT|BESIDE", lambda name: numbers[name[0]], head)]
     for about, names in groups:
         lines.append(f"## {heading(about)}\n")
         _, _, more = about.partition(": ")

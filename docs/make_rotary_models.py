@@ -14,13 +14,14 @@ from posenc_fast._rotary.config import rules, table
 from posenc_fast._rotary.config.table import Row
 
 HEAD = """\
-# Which rotary does my model use?
+# Which RoPE does my model use?
 
 SEARCH
-`Rotary.from_config` reads a model's config.json, or a part of one, or a config of transformers, and says what is missing
-where it cannot tell. This page shows what it reads; each entry is compared
-with the class of transformers 5.23 in the tests. Files of llama.cpp, params.json, and configs of torchtune and litgpt are
-read too: [port weights](howto-weights.md).
+`Rotary.from_config` reads RoPE, the rotary position encoding, from a model's config.json, a part of it, or a config of
+transformers. If the config is incomplete, the error names the missing key. FAMILIES entries describe the TYPES model
+types that have RoPE. OTHERS more entries list models of several parts and models without a `Rotary`. The tests compare each
+entry with the class of transformers 5.23. [Port weights](howto-weights.md) covers files of llama.cpp, params.json, and
+configs of torchtune and litgpt.
 
 ```python
 import numpy as np
@@ -51,14 +52,16 @@ Rotary(256, base=1000000.0, scaling={'rope_type': 'linear', 'factor': 8.0})
   encoding.
 - `layout=` is for weights in another order, such as original files of Llama and Mistral, and makes unknown types readable.
 - dynamic and longrope need `seq_len=`, the length of the sequence, on which their frequencies depend.
-- What contradicts itself, or what packages read in different ways, is refused: sections that do not fit the pairs, a base or
-  a part of the width that the class does not read, null where a number is needed, keys that are misspelt.
+- `from_config` raises an error for contradictory or ambiguous configs: sections that do not fit the pairs, a base or a
+  partial width that the class does not read, null where a number is needed, misspelt keys.
 
 ## By model
 
-Pairs are half of what turns apart ("half"), side by side ("interleaved"), or side by side before and half apart after
-("interleaved_to_half"). A width is the first of its keys that a config has; numbers in brackets are those that a class
-takes where a file has none. Where a part of the width turns, it is the first values, unless an entry says otherwise.
+- `half`: the two values of a pair are rotary_dim/2 apart.
+- `interleaved`: the two values are neighbours.
+- `interleaved_to_half`: neighbours before the rotation, rotary_dim/2 apart after.
+- Widths are read from the first key present. Numbers in parentheses are defaults.
+- With partial rotary, the first values rotate, unless an entry says otherwise.
 """
 
 NONE = """\
@@ -218,7 +221,7 @@ def search() -> str:
 
 
 def page() -> str:
-    lines = [HEAD.replace("SEARCH", search())]
+    lines = []
     for name, models in table.families().items():
         lines += card(name, models)
     lines.append("## Models of several parts\n\nA config of these is read as that of one of its parts.\n")
@@ -240,7 +243,11 @@ def page() -> str:
         "Their positions are learned, relative biases, sinusoids that [presets](presets.md) have, or none: "
         f"{ticked(sorted(table.names('without')))}."
     )
-    return "\n".join(lines) + "\n" + SCALINGS.rstrip() + "\n"
+    entries = "\n".join(lines) + "\n"
+    numbers = {"FAMILIES": len(table.families()), "TYPES": len(table.types())}
+    numbers["OTHERS"] = entries.count("\n### ") + entries.startswith("### ") - numbers["FAMILIES"]
+    head = re.sub("FAMILIES|TYPES|OTHERS", lambda name: str(numbers[name[0]]), HEAD).replace("SEARCH", search())
+    return head + "\n" + entries + SCALINGS.rstrip() + "\n"
 
 
 if __name__ == "__main__":

@@ -160,7 +160,7 @@ def _pickle(path: str) -> Iterator[Tensor]:
         import torch
     except ImportError:
         raise ImportError(
-            f"{path} is a pickle, which is read by torch alone, as weights: pip install 'posenc-fast[torch]'"
+            f"{path} is a pickle, which is read by torch alone, as weights: pip install torch"
         ) from None
     try:
         # of files that are no weights; the error says so

@@ -217,7 +217,7 @@ def open_gguf(path: str) -> Any:
     try:
         import gguf
     except ImportError:
-        raise ImportError(f"{path}: GGUF needs the package gguf: pip install 'posenc-fast[gguf]'") from None
+        raise ImportError(f"{path}: GGUF needs the package gguf: pip install gguf") from None
     if not os.path.exists(path):
         raise FileNotFoundError(2, "there is no such file", path)
     if not os.path.isfile(path):

@@ -569,7 +569,7 @@ def test_parquet_needs_pyarrow(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     for arguments in (["encode", "p.parquet", "-o", "o.npy"], ["encode", "p.npy", "-o", "o.parquet"]):
         assert run(*arguments, "--d-model", "4") == 2
-        assert ".parquet: Parquet needs pyarrow: pip install 'posenc-fast[parquet]'\n" in capsys.readouterr().err
+        assert ".parquet: Parquet needs pyarrow: pip install pyarrow\n" in capsys.readouterr().err
 
 
 # ---- standard input, progress -----------------------------------------------------------------------------------------

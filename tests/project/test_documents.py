@@ -286,6 +286,27 @@ def needs(program):
                 yield first
 
 
+# ---- how it is installed --------------------------------------------------------------------------------------------
+
+FROM_AN_INDEX = re.compile(r"pip install [^\n`]*(?<![\w/.])posenc-fast\b")
+TEXTS = [
+    ROOT / "README.md",
+    *sorted(ROOT.glob("docs/*.md")),
+    *sorted(ROOT.glob("docs/examples/*")),
+    *sorted((ROOT / "posenc_fast").rglob("*.py")),
+    *sorted((ROOT / "posenc_fast").rglob("*.h")),
+]
+
+
+def test_nothing_is_installed_from_an_index():
+    """As long as the package is on none: pages install a checkout, errors name the package that is missing."""
+    stale = [path.name for path in TEXTS if FROM_AN_INDEX.search(path.read_text("utf-8"))]
+    assert not stale
+    for command in ("pip install 'posenc-fast[torch]'", "pip install posenc-fast", "pip install -q numpy posenc-fast"):
+        assert FROM_AN_INDEX.search(command), command
+    assert not FROM_AN_INDEX.search("pip install -e '.[torch]'`, `posenc-fast info`")
+
+
 def test_needs():
     program = "import os, numpy.linalg, a.b\nfrom posenc_fast import plot\nimport posenc_fast.dask as d\nx.to_zarr('bfloat16')"
     assert set(needs(program)) == {"a", "matplotlib", "dask", "zarr", "ml_dtypes"}
