@@ -21,7 +21,7 @@ SEARCH
 transformers. If the config is incomplete, the error names the missing key. FAMILIES entries describe the TYPES model
 types that have RoPE. OTHERS more entries list models of several parts and models without a `Rotary`. The tests compare each
 entry with the class of transformers 5.23. [Port weights](howto-weights.md) covers files of llama.cpp, params.json, and
-configs of torchtune and litgpt.
+configs of torchtune and litgpt. The blocks of this page build on each other.
 
 ```python
 import numpy as np

@@ -286,6 +286,36 @@ def needs(program):
                 yield first
 
 
+BUILD_ON = "The blocks of this page build on each other."
+
+
+def borrowed(blocks):
+    """Names that a block takes from those before it."""
+    earlier = set()
+    for block in blocks:
+        names = [node for node in ast.walk(ast.parse(block)) if isinstance(node, ast.Name)]
+        own = {node.id for node in names if not isinstance(node.ctx, ast.Load)}
+        for node in ast.walk(ast.parse(block)):
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                own |= {(alias.asname or alias.name).partition(".")[0] for alias in node.names}
+            elif isinstance(node, ast.FunctionDef | ast.ClassDef):
+                own.add(node.name)
+            elif isinstance(node, ast.arg):
+                own.add(node.arg)
+        yield from ({node.id for node in names} - own) & earlier
+        earlier |= own
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_page_says_whether_its_blocks_build_on_each_other(page):
+    assert (BUILD_ON in PAGES[page]) == any(borrowed(BLOCK.findall(PAGES[page])))
+
+
+def test_borrowed():
+    assert list(borrowed(["import a.b as c\nx = c.y", "x = 1\nprint(x, c)"])) == ["c"]
+    assert list(borrowed(["x = 1", "def f(x):\n    return x\n\nprint(f(2))"])) == []
+
+
 # ---- how it is installed --------------------------------------------------------------------------------------------
 
 FROM_AN_INDEX = re.compile(r"pip install [^\n`]*(?<![\w/.])posenc-fast\b")
