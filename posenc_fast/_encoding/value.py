@@ -182,17 +182,17 @@ class Encoding:
 
     @property
     def recipe(self) -> str | None:
-        """The call that rebuilds the encoding with all its numbers: text for ``eval`` with the names of posenc_fast.
+        """Python expression that rebuilds the encoding with all its numbers.
 
-        Periods that are no float64, such as a third of 16, are written as ``Fraction(16, 3)``, which it needs as well.
-        None where no call of the package's public functions does. The repr is the recipe, but in angle brackets where
-        an array of more than 64 numbers is shortened in it.
+        Evaluate it with the names of posenc_fast. Periods that float64 cannot represent, such as a third of 16, are
+        written as ``Fraction(16, 3)``, which needs that name as well. None if no public function can rebuild the encoding.
+        `repr` equals the recipe, except that arrays of more than 64 numbers are shortened.
         """
         return recipes.written(self._recipe) or None
 
     @property
     def base(self) -> float | None:
-        """The base given to `sinusoidal`; None for frequencies, and where another function made the encoding."""
+        """Base of the frequencies. None unless `sinusoidal` created the encoding from a base."""
         base: float | None = recipes.option(self._recipe, "sinusoidal", "base", 10000.0)
         return None if recipes.option(self._recipe, "sinusoidal", "frequencies", None) is not None else base
 
@@ -216,26 +216,29 @@ class Encoding:
 
     @property
     def frequencies(self) -> Floats:
-        """Radians per unit of position, of each column, rounded to float64: (d,), or (d, A) for A axes.
+        """Frequency of each column in radians per unit of position, rounded to float64.
 
-        Functions such as `sinusoidal` take one frequency for each pair of columns, and so about d/2 of them.
+        The shape is (d,), or (d, A) for A axes. Functions such as `sinusoidal` take one frequency for each pair of columns, and so about d/2 of them.
         """
         values = self._sinusoids.radians()[self._sinusoids.index]
         return values[:, 0] if self.ndim == 1 else values
 
     @property
     def phases(self) -> Floats:
-        """Phases in turns: (d,)."""
+        """Phase of each column in turns, an array of shape (d,)."""
         return self._sinusoids.phases
 
     @property
     def amplitudes(self) -> Floats:
-        """Amplitudes: (d,)."""
+        """Amplitude of each column, an array of shape (d,)."""
         return self._sinusoids.amplitudes
 
     @property
     def wavelengths(self) -> Floats:
-        """Units of position per turn, infinite where the frequency is zero: (d,), or (d, A) for A axes."""
+        """Wavelength of each column in units of position, infinite where the frequency is zero.
+
+        The shape is (d,), or (d, A) for A axes.
+        """
         with np.errstate(divide="ignore"):
             return 2 * np.pi / np.abs(self.frequencies)
 

@@ -378,9 +378,10 @@ class Rotary:
 
     @property
     def recipe(self) -> str:
-        """The call that rebuilds the Rotary with all its numbers: text for ``eval`` with the names of posenc_fast.
+        """Python expression that rebuilds the Rotary with all its numbers.
 
-        The repr is the recipe, but in angle brackets where a list of more than 64 numbers is shortened in it.
+        Evaluate it with the names of posenc_fast. `repr` equals the recipe, except that lists of more than 64 numbers are
+        shortened.
         """
         return recipes.written(self._call())
 

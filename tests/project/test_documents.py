@@ -6,6 +6,7 @@ import ast
 import contextlib
 import importlib
 import importlib.util
+import inspect
 import json
 import os
 import re
@@ -231,7 +232,7 @@ def test_figures_of_the_front_page_are_those_of_the_tables():
     faster, before, now = next(row[2:] for row in rows if row[0].startswith("a table, 2048"))
     words = " ".join(figures.split())
     assert f"**{faster} times faster** than PyTorch's tutorial" in words
-    assert f"error of {now} instead of {before}" in words
+    assert f"The largest error is {now} instead of {before}." in words
     _, before, now = next(row[2:] for row in rows if row[0].startswith("a million timestamps") and "torch" in row[1])
     assert f"the largest error is {now}. The same formula in torch is off by up to {before}," in words
     assert re.findall(r"RoPE of (\d+) model types", words) == [str(len(table.types()))]
@@ -416,6 +417,24 @@ def test_reference_has_every_name():
     for module in ["posenc_fast", *(f"posenc_fast.{name}" for name in modules)]:
         names = set(importlib.import_module(module).__all__) - {"__version__", "presets", "reference"}
         assert names <= listed[module], f"docs/api.md lacks {sorted(names - listed[module])} of {module}"
+
+
+def properties():
+    """Public properties of public classes, by their names."""
+    for module in ["posenc_fast", *(f"posenc_fast.{name}" for name, package in OWN.items() if optional(package))]:
+        loaded = importlib.import_module(module)
+        for found in (getattr(loaded, name) for name in loaded.__all__):
+            if inspect.isclass(found):
+                for name, member in inspect.getmembers(found, lambda member: isinstance(member, property)):
+                    if not name.startswith("_"):
+                        yield f"{found.__module__}.{found.__name__}.{name}", member
+
+
+def test_first_lines_of_properties_have_no_colon():
+    """The documentation takes what is before a colon there for the type of the property."""
+    first_lines = {name: (inspect.getdoc(member) or "").partition("\n")[0] for name, member in properties()}
+    assert len(first_lines) > 20
+    assert [name for name, line in first_lines.items() if not line or ":" in line] == []
 
 
 @pytest.mark.parametrize("path", [ROOT / "README.md", *sorted(ROOT.glob("docs/*.md"))], ids=lambda path: path.stem)
