@@ -223,6 +223,13 @@ def test_example(example, tmp_path, monkeypatch):
     run(example.read_text("utf-8"), tmp_path / example.name, monkeypatch)
 
 
+def test_lines_of_the_first_pages_are_not_cut():
+    """Of README, from which the index and Start have their blocks, at 1280 pixels."""
+    blocks = re.findall(r"^```(?:python|sh)\n(.*?)^```$", README + DOCS["index"] + DOCS["start"], re.DOTALL | re.MULTILINE)
+    assert len(blocks) > 12
+    assert [line for block in blocks for line in block.splitlines() if len(line) > 88] == []
+
+
 def test_figures_of_the_front_page_are_those_of_the_tables():
     """README and first screen share their figures; the table of tasks and the lists are where they come from."""
     (figures,) = re.findall("<!-- figures -->\n(.*?)<!-- /figures -->", README, re.DOTALL)
@@ -341,6 +348,12 @@ def test_nothing_is_installed_from_an_index():
 def test_needs():
     program = "import os, numpy.linalg, a.b\nfrom posenc_fast import plot\nimport posenc_fast.dask as d\nx.to_zarr('bfloat16')"
     assert set(needs(program)) == {"a", "matplotlib", "dask", "zarr", "ml_dtypes"}
+
+
+def test_number_of_bug_reports():
+    reports = set(re.findall(r"https://github.com/[^)\s]+/(?:issues|pull)/\d+", DOCS["why"]))
+    for text in (README, DOCS["guide"]):
+        assert re.findall(r"(\d+) bug reports", text) == [str(len(reports))]
 
 
 @pytest.mark.parametrize("path", ["README.md", "CHANGELOG.md", "docs/why-sines.md"])
