@@ -225,7 +225,9 @@ def test_example(example, tmp_path, monkeypatch):
 
 def test_lines_of_the_first_pages_are_not_cut():
     """Of README, from which the index and Start have their blocks, at 1280 pixels."""
-    blocks = re.findall(r"^```(?:python|sh)\n(.*?)^```$", README + DOCS["index"] + DOCS["start"], re.DOTALL | re.MULTILINE)
+    blocks = re.findall(
+        r"^```(?:python|sh)\n(.*?)^```$", README + DOCS["index"] + DOCS["start"], re.DOTALL | re.MULTILINE
+    )
     assert len(blocks) > 12
     assert [line for block in blocks for line in block.splitlines() if len(line) > 88] == []
 
