@@ -332,7 +332,8 @@ FROM_AN_INDEX = re.compile(r"pip install [^\n`]*(?<![\w/.])posenc-fast\b")
 TEXTS = [
     ROOT / "README.md",
     *sorted(ROOT.glob("docs/*.md")),
-    *sorted(ROOT.glob("docs/examples/*")),
+    *sorted(ROOT.glob("docs/examples/*.rst")),
+    *EXAMPLES,
     *sorted((ROOT / "posenc_fast").rglob("*.py")),
     *sorted((ROOT / "posenc_fast").rglob("*.h")),
 ]
