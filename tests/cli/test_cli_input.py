@@ -40,11 +40,23 @@ POSITIONS = {
 }
 
 
+# times need periods with a unit, here as many as make six columns
+CLOCK = "12h,7s,1000D"
+
+
+def options_of(positions: np.ndarray[Any, Any]) -> tuple[list[str], pf.Encoding]:
+    """The options for positions of that type, and the encoding that they mean, of six columns."""
+    if positions.dtype.kind == "M":
+        return ["--periods", CLOCK], pf.fourier_features(pf.periodic(CLOCK.split(",")), layout="interleaved")
+    return ["--d-model", "6"], pf.sinusoidal(6)
+
+
 @pytest.mark.parametrize("name", POSITIONS)
 def test_encode_npy(name: str, backend: str, capsys: pytest.CaptureFixture[str]) -> None:
     np.save("p.npy", POSITIONS[name])
-    assert run("encode", "p.npy", "--d-model", "6", "-o", "o.npy") == 0
-    expected = pf.sinusoidal(6).encode(POSITIONS[name])
+    options, encoding = options_of(POSITIONS[name])
+    assert run("encode", "p.npy", *options, "-o", "o.npy") == 0
+    expected = encoding.encode(POSITIONS[name])
     same("o.npy", expected)
     out, err = capsys.readouterr()
     size = Path("o.npy").stat().st_size
@@ -156,7 +168,8 @@ def test_npy_that_is_cut_meanwhile(
 def encoded(text: str | bytes, *options: str, d: int = 6) -> np.ndarray[Any, Any]:
     """The rows that are written for a CSV file of that text."""
     Path("p.csv").write_bytes(text.encode() if isinstance(text, str) else text)
-    assert run("encode", "p.csv", "--d-model", str(d), "-o", "o.npy", *options) == 0
+    width = () if "--periods" in options else ("--d-model", str(d))
+    assert run("encode", "p.csv", *width, "-o", "o.npy", *options) == 0
     rows: np.ndarray[Any, Any] = np.load("o.npy")
     return rows
 
@@ -204,7 +217,7 @@ def test_missing_cells(empty: str, backend: str, capsys: pytest.CaptureFixture[s
     numbers = encoded(f"t\n{empty}\n4\n{empty}\n9007199254740993\n")
     np.testing.assert_array_equal(np.isnan(numbers).all(axis=1), [True, False, True, False])
     np.testing.assert_array_equal(numbers[[1, 3]], pf.sinusoidal(6).encode(np.array([4, 2**53 + 1])))
-    dates = encoded(f"t\n{empty}\n2026-01-01\n{empty}\n", "--odd", "zero", d=5)
+    dates = encoded(f"t\n{empty}\n2026-01-01\n{empty}\n", "--periods", CLOCK)
     np.testing.assert_array_equal(np.isnan(dates).all(axis=1), [True, False, True])
     assert "2 missing" in capsys.readouterr().out
 
@@ -304,8 +317,9 @@ def test_many_chunks(column: str, rng: np.random.Generator, monkeypatch: pytest.
         if column == "date":
             positions = positions.astype("M8[us]")
         text = [f"{p}Z" for p in positions]
-    rows = encoded("x,t\n" + "".join(f"{i},{t}\n" for i, t in enumerate(text)), "--column", "t", d=4)
-    expected = pf.sinusoidal(4).encode(positions)
+    options, encoding = options_of(positions)
+    rows = encoded("x,t\n" + "".join(f"{i},{t}\n" for i, t in enumerate(text)), "--column", "t", *options)
+    expected = encoding.encode(positions)
     # rounding may fall to either side about once in 30 million values
     assert np.count_nonzero(rows != expected) <= 1
     np.testing.assert_allclose(rows, expected, rtol=2**-22, atol=0)
@@ -509,13 +523,14 @@ def test_parquet(column_type: str, name: str, backend: str, capsys: pytest.Captu
     if "tz" in column_type:
         column = column.cast(pa.timestamp("us", "Europe/Berlin"))
     parquet({"other": ["x", "y", "z"], "t": column}, name, row_group_size=2)
-    assert run("encode", name, "--column", "t", "--d-model", "6", "-o", "o.npy", "--dtype", "float64") == 0
+    options, encoding = options_of(COLUMNS[column_type])
+    assert run("encode", name, "--column", "t", *options, "-o", "o.npy", "--dtype", "float64") == 0
     assert f"positions: {name}, column 't' ({column_type})\n" in capsys.readouterr().out
     rows = np.load("o.npy")
     assert np.isnan(rows[1]).all()
     # one by one: forms of positions differ in the last place of a float64
     for i in (0, 2):
-        expected = pf.sinusoidal(6).encode(COLUMNS[column_type][i : i + 1], dtype=np.float64)
+        expected = encoding.encode(COLUMNS[column_type][i : i + 1], dtype=np.float64)
         np.testing.assert_allclose(rows[i : i + 1], expected, rtol=2**-51, atol=2**-50)
 
 

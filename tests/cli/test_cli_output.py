@@ -507,7 +507,10 @@ def test_memory_is_bounded(column: str) -> None:
             "p.csv",
             "--column",
             "time",
-            *(["--periods", "month", "--timezone", "Asia/Tokyo"] if column == "calendar" else ["--d-model", "2"]),
+            *{
+                "calendar": ["--periods", "month", "--timezone", "Asia/Tokyo"],
+                "date": ["--periods", "12h"],
+            }.get(column, ["--d-model", "2"]),
             "--dtype",
             "float16",
             "-o",
