@@ -25,6 +25,10 @@ Examples
 (2048, 512)
 """
 
+from ._start import end_quietly as _end_quietly
+
+_end_quietly()
+
 from typing import TYPE_CHECKING, Any
 
 from ._encoding.builders import fourier_features, join, positional_encoding, sinusoidal

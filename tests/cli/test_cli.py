@@ -335,6 +335,38 @@ def test_signal_at_the_end_of_the_process(arguments: list[str], monkeypatch: pyt
             signal.signal(number, handler)
 
 
+SCRIPT = "import sys; from posenc_fast.__main__ import main; sys.exit(main())"
+
+
+@posix
+@pytest.mark.skipif(signal.getsignal(signal.SIGINT) is signal.SIG_IGN, reason="interrupts are ignored here")
+@pytest.mark.parametrize(
+    "code", [["-m", "posenc_fast"], ["-mposenc_fast"], ["posenc-fast"], ["-m", "other"], ["-c", SCRIPT]]
+)
+@pytest.mark.parametrize("module", ["numpy", "shtab"])
+def test_signal_during_imports(code: list[str], module: str, inside: Path) -> None:
+    """The command ends without a traceback; another program that imports the package has Python's own."""
+    Path("posenc-fast").write_text(SCRIPT)
+    Path("path").mkdir()
+    # in place of a module that is imported at the start
+    interrupt = "import os, signal, time; os.kill(os.getpid(), signal.SIGINT); time.sleep(30)"
+    Path(f"path/{module}.py").write_text(interrupt)
+    Path("path/other.py").write_text(SCRIPT)
+    path = os.pathsep.join([str(inside / "path"), str(Path(pf.__file__).parents[1])])
+    arguments = ["completion", "bash"] if module == "shtab" else ["info"]
+    process = command(*arguments, code=code, env={"PYTHONPATH": path})
+    out, err = process.communicate(timeout=60)
+    assert out == b""
+    if module == "shtab":
+        # by then the command handles signals itself
+        assert (process.returncode, err) == (130, b"posenc-fast: error: interrupted\n")
+    elif code[0] == "-c" or code[-1] == "other":
+        assert process.returncode == -signal.SIGINT
+        assert b"KeyboardInterrupt" in err
+    else:
+        assert (process.returncode, err) == (-signal.SIGINT, b"")
+
+
 @posix
 def test_signal_while_reading(inside: Path) -> None:
     process = command("encode", "-", "--d-model", "4", "-o", "o.npy", "--progress", stdin=subprocess.PIPE)

@@ -212,6 +212,27 @@ def test_one_line_is_no_header(text: str, capsys: pytest.CaptureFixture[str]) ->
     assert run("encode", "p.csv", "--d-model", "4", "-o", "o.npy", "--column", "hello") == 0
 
 
+@pytest.mark.parametrize(
+    ("text", "options", "words"),
+    [
+        ("t\n1\n１２\n", "", "line 3: '１２' is neither a number nor an ISO date"),
+        ("t\n0.5\n٣\n", "", "line 3: '٣' is neither a number nor an ISO date"),
+        ("t\n٣.٥\n", "", "line 2: '٣.٥' is neither"),
+        ("１２\n５\n", "", "line 1: '１２' is neither"),
+        ("t\n2026-01-01\n２０２６-０１-０２\n", "", "line 3: '２０２６-０１-０２' is neither"),
+        ("t\n2026-01-0２\n", "--periods day", "line 2: '2026-01-0２' is neither"),
+    ],
+)
+def test_digits_of_other_scripts(text: str, options: str, words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Digits of other scripts, which Python's int and float take, are no numbers here."""
+    Path("p.csv").write_text(text, encoding="utf-8")
+    width = options or "--d-model 4"
+    assert run("encode", "p.csv", *width.split(), "-o", "o.npy") == 2
+    error = capsys.readouterr().err
+    assert words in error, error
+    assert os.listdir() == ["p.csv"]
+
+
 @pytest.mark.parametrize("empty", ["nan", "NaN", '""', '" "', "-nan"])
 def test_missing_cells(empty: str, backend: str, capsys: pytest.CaptureFixture[str]) -> None:
     numbers = encoded(f"t\n{empty}\n4\n{empty}\n9007199254740993\n")
