@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from . import transformers as transformers
     from ._check.check import check
     from ._check.report import Finding, Report
+    from ._check.table_in import table_in as _table_in  # noqa: F401
     from ._encoding.capsule import get_include
     from ._encoding.grid import grid
     from ._identify.encoding import Identification, identify
@@ -59,7 +60,7 @@ if TYPE_CHECKING:
     from ._rotary.value import Rotary
     from ._rotary.weights import permute_rotary
 
-# pickles name them here, and `_rotary_of`
+# pickles name them here, and `_rotary_of`; `identify` finds `table_in` here
 _PICKLED = (_encoding_of, _schedule_of)
 
 __all__ = [
@@ -107,6 +108,7 @@ _LATE = {
     "Rotary": "_rotary.value",
     "RotaryIdentification": "_identify.rotary",
     "_rotary_of": "_rotary.value",
+    "_table_in": "_check.table_in",
     "check": "_check.check",
     "get_include": "_encoding.capsule",
     "grid": "_encoding.grid",
