@@ -51,7 +51,6 @@ if TYPE_CHECKING:
     from . import transformers as transformers
     from ._check.check import check
     from ._check.report import Finding, Report
-    from ._check.table_in import table_in as _table_in  # noqa: F401
     from ._encoding.capsule import get_include
     from ._encoding.grid import grid
     from ._identify.encoding import Identification, identify

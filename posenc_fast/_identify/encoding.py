@@ -216,12 +216,13 @@ def identify(table: npt.ArrayLike | os.PathLike[str], *, start: float | None = N
     False
     """
     first = None if start is None else real(start, "start")
+    values: Any = table
     if isinstance(table, (str, os.PathLike)):
         # most programs read no files
-        from .. import _table_in
+        from .. import _table_in  # type: ignore[attr-defined]
 
-        table = _table_in(os.fspath(table))
-    checked, shape = _checked(table)
+        values = _table_in(os.fspath(table))
+    checked, shape = _checked(values)
     if len(shape) > 1:
         return _over_axes(checked, first, shape) or Identification(zero_rows=checked.zero_rows)
     fits = []

@@ -136,8 +136,9 @@ class Metadata:
         known = {*(f"{self.architecture}.{key}" for key in (*_KEYS, *_UNUSED)), *FACTORS, "general.architecture"}
         near = set().union(*map(_shortened, known))
         for key, value in self._values.items():
-            if value is None or not isinstance(key, str) or key in known:
+            if value is None or key in known:
                 continue
+            key = str(key)
             rest = key.partition(".")[2]
             if (
                 rest in _KEYS
