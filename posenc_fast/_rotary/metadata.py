@@ -147,8 +147,8 @@ class Metadata:
                 or not near.isdisjoint(_shortened(key))
             ):
                 raise ValueError(
-                    f"{self._where}[{key!r}] is not known for the architecture {self.architecture!r}"
-                    f"{meant(key, known)}; correct the key, or leave it out"
+                    f"{self._where}[{key!r}] is not known for the architecture {self.architecture!r}; correct the key, or "
+                    f"give Rotary(head_dim, base=.., scaling=..){meant(key, known)}"
                 )
 
     def key(self, key: str) -> str:
