@@ -12,6 +12,9 @@ import sys
 
 __all__ = ["end_quietly"]
 
+# names that installers give the command
+_SCRIPTS = ("posenc-fast", "posenc-fast.exe", "posenc-fast-script.py")
+
 
 def end_quietly() -> None:
     """Let SIGINT end the process, if it runs the command; `main` handles signals from there on."""
@@ -23,6 +26,6 @@ def _is_command() -> bool:
     """Whether the process runs ``posenc-fast`` or ``python -m posenc_fast``, not another program."""
     program = os.path.basename(sys.argv[0]) if getattr(sys, "argv", None) else ""
     if program != "-m":
-        return program.startswith("posenc-fast")
+        return program.lower() in _SCRIPTS
     # while Python imports the package of -m, argv does not name it yet
     return sys.orig_argv[-len(sys.argv)].removeprefix("-m") == "posenc_fast"
