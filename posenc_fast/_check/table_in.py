@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .files import MOST_BYTES, open_files
+from .files import MOST_BYTES, Tensor, open_files
 from .names import kind_of
 
 __all__ = ["table_in"]
@@ -15,7 +15,7 @@ _MOST_NAMES = 20
 def table_in(path: str) -> Any:
     """Return the only tensor of a file or a folder, or the only one whose name is that of a position table."""
     with open_files(path) as opened:
-        tensors = list(opened)
+        tensors = [each for each in opened if isinstance(each, Tensor)]
         tables = [each for each in tensors if kind_of(each.name, each.shape) == "table"]
         if len(tensors) == 1:
             tables = tensors
