@@ -15,7 +15,8 @@ _MOST_NAMES = 20
 def table_in(path: str) -> Any:
     """Return the only tensor of a file or a folder, or the only one whose name is that of a position table."""
     with open_files(path) as opened:
-        tensors = [each for each in opened if isinstance(each, Tensor)]
+        inside: list[Any] = list(opened)
+        tensors = [each for each in inside if isinstance(each, Tensor)]
         tables = [each for each in tensors if kind_of(each.name, each.shape) == "table"]
         if len(tensors) == 1:
             tables = tensors
