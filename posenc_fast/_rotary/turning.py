@@ -17,6 +17,7 @@ from .._numbers.arguments import check_precision, check_workers, count_of, progr
 from .._numbers.arrays import Array, base_array, check_out, empty
 from .._numbers.formats import FLOAT32, FLOAT64, KINDS, TYPES, float_type, format_of, kind_of
 from .._positions.conversion import convert
+from .._positions.foreign import as_array
 from .angles import Angles
 from .pairs import LAYOUTS, Settings
 
@@ -300,7 +301,7 @@ class Turner:
         """Do the work of `Rotary.apply_tables`."""
         threads = check_workers(workers)
         x, kind, axis = self._checked(x, seq_axis, "apply_rotary_pos_emb")
-        tables = {"cos": np.asarray(cos), "sin": np.asarray(sin)}
+        tables = {"cos": as_array(cos, "cos", keep_type=True), "sin": as_array(sin, "sin", keep_type=True)}
         for name, table in tables.items():
             if kind_of(table.dtype) is None:
                 raise TypeError(f"{name} must have real numbers of one of {', '.join(TYPES)}, not {table.dtype}")
