@@ -172,6 +172,16 @@ def test_gradients(name, backend, rng):
     torch.testing.assert_close(got, expected, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.parametrize("name", ["encode-torch.float64", "add_to", "rotate", "rotate-back", "rotary_embedding"])
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_batches_of_gradients(name, backend, rng):
+    """Of compiled code, which have the bits of a batch of eager gradients."""
+    x = random(rng, 2, 3, 8, dtype=torch.float64)
+    compiled = torch.compile(CALLS[name], fullgraph=True, backend=backend)
+    got, expected = (torch.autograd.functional.jacobian(each, x, vectorize=True) for each in (compiled, CALLS[name]))
+    assert torch.equal(got, expected)
+
+
 @pytest.mark.parametrize(
     ("call", "error"),
     [
