@@ -7,7 +7,7 @@ from typing import Any
 
 from ..._numbers.arguments import count_of, real
 from ..pairs import MOST_VALUES
-from .part import Part, check_same, is_list
+from .part import Part, Undecided, check_same, is_list
 from .rules import HEADS, ROTARY_DIMS, WITHOUT
 from .table import names
 
@@ -187,7 +187,7 @@ def _check_usual(part: Part, factor: float | None) -> None:
             "parameters, or leave it out"
         )
     if factor is None and usual != 1 and (row.needs_parameters or nested):
-        raise ValueError(
+        raise Undecided(
             f"{part.rope_where} lacks 'partial_rotary_factor', without which {model} turns other parts than {usual} by "
             "rope_type; add it"
         )
@@ -247,7 +247,7 @@ def _base_of(part: Part) -> float:
     if value is None:
         _check_null(part)
         if part.row.needs_parameters:
-            raise ValueError(
+            raise Undecided(
                 f"{part.rope_where} lacks 'rope_theta', without which {part.model} has another base than where it has "
                 "no parameters at all; add it"
             )
@@ -270,7 +270,7 @@ def _outer_base(part: Part) -> float:
 def _check_null(part: Part) -> None:
     """Raise an error for a base that is null, of which packages make an error, too, or no rotary encoding."""
     for config, where in ((part.rope, part.rope_where), (part.config, part.where)):
-        if "rope_theta" in config and not part.row.parameters:
+        if "rope_theta" in config and config["rope_theta"] is None and not part.row.parameters:
             raise ValueError(
                 f"{where}['rope_theta']=None is not a base; give a number, or leave it out for that of {part.model}'s class"
             )
