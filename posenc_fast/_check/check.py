@@ -76,10 +76,10 @@ def check(source: Any, *, config: Any = None) -> Report:
             for name, value in source.items()
             if isinstance(name, str) and _is_array(value)
         )
-        return Report("arrays", tuple(_judged(tensors, expected, False)))
+        return Report("arrays", _findings(tensors, expected))
     if config is not None:
         raise TypeError(f"source must be a path or a mapping of arrays beside a config, not {type(source).__name__}")
-    return Report("config", tuple(_of_config(expected_of(_config(source)))))
+    return Report("config", tuple(part.finding for part in expected_of(_config(source)).parts))
 
 
 def _is_array(value: Any) -> bool:
@@ -107,22 +107,39 @@ def _of_files(path: str, config: Any) -> Report:
         config = beside
     expected = expected_of(_config(config)) if config is not None else Expected()
     with open_files(path) as tensors:
-        findings = tuple(_judged(tensors, expected, path.lower().endswith(".npy")))
-    return Report(path, findings or tuple(_of_config(expected)))
+        return Report(path, _findings(tensors, expected, any_name=path.lower().endswith(".npy"), whole=True))
 
 
-def _of_config(expected: Expected) -> Iterator[Finding]:
-    """Yield what a config means, where there is nothing to compare with it."""
-    for where, words in expected.words:
-        says = f"means {words}; there is no tensor to compare" if expected.rotaries else words
-        yield Finding(where, "config", "unknown", None, says)
+def _findings(
+    tensors: Iterable[Tensor], expected: Expected, any_name: bool = False, whole: bool = False
+) -> tuple[Finding, ...]:
+    """Return the findings for tensors, and for the parts of the config that were wrong, missed, or not compared.
+
+    any_name: whether all tensors may be positional. whole: whether the tensors are all of a model's.
+    """
+    judged = list(_judged(tensors, expected, any_name))
+    findings = [finding for finding, _ in judged]
+    compared = any(rotaries and finding.verdict != "unknown" for finding, (rotaries, _) in judged)
+    missed = {why for _, (_, why) in judged}
+    for part in expected.parts:
+        alone = not findings or (whole and not compared)
+        needed = alone if part.verdict == "right" else part.name in missed
+        if part.verdict == "wrong" or needed or not judged:
+            findings.append(part.finding)
+    return tuple(findings)
 
 
 # ---- tensors --------------------------------------------------------------------------------------------------------
 
 
-def _judged(tensors: Iterable[Tensor], expected: Expected, any_name: bool) -> Iterator[Finding]:
-    """Yield a finding for each tensor that can be positional; cosines and sines of a name share one."""
+def _judged(
+    tensors: Iterable[Tensor], expected: Expected, any_name: bool
+) -> Iterator[tuple[Finding, tuple[tuple[Rotary, ...], str]]]:
+    """Yield a finding for each tensor that can be positional, with what the config says of the tensor.
+
+    Cosines and sines of a name share a finding.
+    """
+    nothing: tuple[tuple[Rotary, ...], str] = ((), "")
     chosen: list[tuple[Tensor, Kind]] = []
     for tensor in tensors:
         kind = kind_of(tensor.name, tensor.shape)
@@ -144,10 +161,10 @@ def _judged(tensors: Iterable[Tensor], expected: Expected, any_name: bool) -> It
             whole = f"{tensor.file}: {whole}"
         unread = next((part.unread for part in parts if part.unread), "")
         if unread:
-            yield Finding(whole, "a tensor", "unknown", None, f"numbers of type {unread} are not read")
+            yield Finding(whole, "a tensor", "unknown", None, f"numbers of type {unread} are not read"), nothing
             continue
         if any(part.size > MOST_BYTES for part in parts):
-            yield Finding(whole, "a tensor", "unknown", None, f"{tensor.size} bytes are more than are read")
+            yield Finding(whole, "a tensor", "unknown", None, f"{tensor.size} bytes are more than are read"), nothing
             continue
         values = [part.read() for part in parts]
         try:
@@ -155,13 +172,17 @@ def _judged(tensors: Iterable[Tensor], expected: Expected, any_name: bool) -> It
         except (NotImplementedError, RuntimeError, TypeError, ValueError) as error:
             # indices are integers, and often called positions
             if kind != "table" or not isinstance(error, TypeError):
-                yield Finding(whole, "a tensor", "unknown", None, str(error))
+                yield Finding(whole, "a tensor", "unknown", None, str(error)), nothing
             continue
-        rotaries = expected.of(name) if kind != "schedule" else ()
-        alike = (kind, rotaries, sines_first(name), *(_content(array) for array in arrays))
+        said = rotaries, why = expected.of(name) if kind not in ("schedule", "table") else nothing
+        alike = (kind, said, sines_first(name), *(_content(array) for array in arrays))
         if alike not in judgements:
-            judgements[alike] = _finding(name, kind, arrays, rotaries, expected.length)
-        yield replace(judgements[alike], name=whole)
+            finding = _finding(name, kind, arrays, rotaries, expected.length)
+            if why and finding.verdict == "right":
+                says = f"{finding.says}; but what the model needs is not known, see {why}"
+                finding = replace(finding, verdict="unknown", says=says)
+            judgements[alike] = finding
+        yield replace(judgements[alike], name=whole), said
 
 
 def _partners(chosen: list[tuple[Tensor, Kind]]) -> dict[tuple[str, str], Tensor]:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from .._numbers.arguments import unique
 from .._numbers.arrays import Array
 from .._rotary.metadata import open_gguf
 from .arrays import as_bfloat16, header_of, named, open_archive, read_array
@@ -54,7 +55,7 @@ def open_files(path: str) -> Iterator[Iterator[Tensor]]:
 def config_in(path: str) -> Path | None:
     """Return the config.json or params.json of a folder, or beside a file."""
     folder = Path(path) if os.path.isdir(path) else Path(path).parent
-    return next((file for name in ("config.json", "params.json") if (file := folder / name).is_file()), None)
+    return next((file for name in ("config.json", "params.json") if os.path.lexists(file := folder / name)), None)
 
 
 def read_json(path: str | Path) -> dict[str, Any]:
@@ -66,9 +67,9 @@ def read_json(path: str | Path) -> dict[str, Any]:
     if len(text) > _MOST_JSON:
         raise ValueError(f"{path} has more than {_MOST_JSON} bytes, too many for a config or an index")
     try:
-        value = json.loads(text)
+        value = json.loads(text, object_pairs_hook=unique)
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path} is not JSON: {error}") from None
+        raise ValueError(f"{path} cannot be read as JSON: {error}") from None
     if not isinstance(value, dict):
         raise TypeError(f"{path} must hold an object, not a {type(value).__name__}")
     return value

@@ -142,16 +142,11 @@ def _mostly(its: _Values, exact: Floats) -> bool:
 
 
 def _of_other_length(finding: Finding, rotaries: Sequence[Rotary]) -> Finding:
-    """Return the finding for frequencies of which a config says nothing; those of its layers are not so many.
-
-    The first ones of a longer list are those of another base, which no model has.
-    """
+    """Return the finding for frequencies that no layer of the config has so many of: never right, they may be cut."""
     counts = sorted({rotary.rotary_dim // 2 for rotary in rotaries})
     if not counts or finding.verdict != "right":
         return finding
     says = f"{finding.says}; the config's rotary encodings have {' or '.join(map(str, counts))}"
-    if any(f"base {base:g}" in finding.says for base in _BASES):
-        return replace(finding, says=says)
     return replace(finding, verdict="unknown", says=says)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -83,7 +84,15 @@ def judge_rotary_tables(
     form = held(orders[0].together())
     if not rotaries:
         return _without_config(name, orders, where, form)
-    return _with_config(name, orders, where, form, rotaries) or _without_config(name, orders, where, form)
+    judged = _with_config(name, orders, where, form, rotaries)
+    if judged is not None:
+        return judged
+    finding = _without_config(name, orders, where, form)
+    if finding.verdict != "right":
+        return finding
+    counts = sorted({rotary.rotary_dim // 2 for rotary in rotaries})
+    says = f"{finding.says}; the config's rotary encodings are others, of {' or '.join(map(str, counts))} pairs"
+    return replace(finding, verdict="unknown", says=says)
 
 
 def _orders(cos: Array, sin: Array | None) -> Iterator[_Tables]:
