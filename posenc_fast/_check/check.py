@@ -24,6 +24,10 @@ from .values import array_of
 
 __all__ = ["check"]
 
+# what a config says of a tensor: its encodings, or the part that does not tell
+_Said = tuple[tuple[Rotary, ...], str]
+_NOTHING: _Said = ((), "")
+
 
 def check(source: Any, *, config: Any = None) -> Report:
     """Say whether the position encoding of a model is right, from its files or arrays.
@@ -119,10 +123,10 @@ def _findings(
     """
     judged = list(_judged(tensors, expected, any_name))
     findings = [finding for finding, _ in judged]
-    compared = any(rotaries and finding.verdict != "unknown" for finding, (rotaries, _) in judged)
+    # of a config that is right, tensors that the config is for have verdicts already
+    alone = not judged or (whole and not any(said != _NOTHING for _, said in judged))
     missed = {why for _, (_, why) in judged}
     for part in expected.parts:
-        alone = not findings or (whole and not compared)
         needed = alone if part.verdict == "right" else part.name in missed
         if part.verdict == "wrong" or needed or not judged:
             findings.append(part.finding)
@@ -132,14 +136,11 @@ def _findings(
 # ---- tensors --------------------------------------------------------------------------------------------------------
 
 
-def _judged(
-    tensors: Iterable[Tensor], expected: Expected, any_name: bool
-) -> Iterator[tuple[Finding, tuple[tuple[Rotary, ...], str]]]:
+def _judged(tensors: Iterable[Tensor], expected: Expected, any_name: bool) -> Iterator[tuple[Finding, _Said]]:
     """Yield a finding for each tensor that can be positional, with what the config says of the tensor.
 
     Cosines and sines of a name share a finding.
     """
-    nothing: tuple[tuple[Rotary, ...], str] = ((), "")
     chosen: list[tuple[Tensor, Kind]] = []
     for tensor in tensors:
         kind = kind_of(tensor.name, tensor.shape)
@@ -155,16 +156,17 @@ def _judged(
         name, key = tensor.name, (tensor.file, tensor.name)
         if kind == "sin" and key in paired:
             continue
+        said = rotaries, why = expected.of(name) if kind not in ("schedule", "table") else _NOTHING
         parts = [tensor, partners[key]] if kind == "cos" and key in partners else [tensor]
         whole = name if len(parts) == 1 else f"{name}, {parts[1].name.rpartition('.')[2]}"
         if names[name] > 1:
             whole = f"{tensor.file}: {whole}"
         unread = next((part.unread for part in parts if part.unread), "")
         if unread:
-            yield Finding(whole, "a tensor", "unknown", None, f"numbers of type {unread} are not read"), nothing
+            yield Finding(whole, "a tensor", "unknown", None, f"numbers of type {unread} are not read"), said
             continue
         if any(part.size > MOST_BYTES for part in parts):
-            yield Finding(whole, "a tensor", "unknown", None, f"{tensor.size} bytes are more than are read"), nothing
+            yield Finding(whole, "a tensor", "unknown", None, f"{tensor.size} bytes are more than are read"), said
             continue
         values = [part.read() for part in parts]
         try:
@@ -172,9 +174,8 @@ def _judged(
         except (NotImplementedError, RuntimeError, TypeError, ValueError) as error:
             # indices are integers, and often called positions
             if kind != "table" or not isinstance(error, TypeError):
-                yield Finding(whole, "a tensor", "unknown", None, str(error)), nothing
+                yield Finding(whole, "a tensor", "unknown", None, str(error)), said
             continue
-        said = rotaries, why = expected.of(name) if kind not in ("schedule", "table") else nothing
         alike = (kind, said, sines_first(name), *(_content(array) for array in arrays))
         if alike not in judgements:
             finding = _finding(name, kind, arrays, rotaries, expected.length)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import pickle
@@ -275,9 +276,24 @@ class Trap:
         return os.mkdir, ("unpickled",)
 
 
-def header(entries, size=0):
-    text = json.dumps(entries).encode()
+def header(entries, size=0, encoding="utf-8", prefix=b""):
+    text = prefix + (entries if isinstance(entries, str) else json.dumps(entries)).encode(encoding)
     return len(text).to_bytes(8, "little") + text + bytes(size)
+
+
+def archive(arrays):
+    """An .npz with members of these names."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as members:
+        for name, values in arrays.items():
+            members.writestr(name, npy(values))
+    return file.getvalue()
+
+
+def npy(values):
+    file = io.BytesIO()
+    np.save(file, values)
+    return file.getvalue()
 
 
 def entry(begin=0, end=256, shape=(64,), kind="F32"):
@@ -290,6 +306,8 @@ def bomb():
     return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text
 
 
+# the first one is hidden by the second
+TWICE = f'{{"inv_freq": {json.dumps(entry(kind="I32"))}, "inv_freq": {json.dumps(entry())}}}'
 BROKEN = {
     "lying-header.safetensors": (2**62).to_bytes(8, "little") + b"{}",
     "no-object.safetensors": header([1, 2]),
@@ -298,6 +316,21 @@ BROKEN = {
     "negative.safetensors": header({"inv_freq": entry(0, 16, (-4,))}, 16),
     "words.safetensors": header({"inv_freq": {"dtype": "F32", "shape": "abc", "data_offsets": [0, 16]}}, 16),
     "deep.safetensors": (200000).to_bytes(8, "little") + b"[" * 200000,
+    "gap.safetensors": header({"inv_freq": entry(8, 264)}, 264),
+    "overlap.safetensors": header({"a.inv_freq": entry(), "b.inv_freq": entry()}, 256),
+    "more.safetensors": header({"inv_freq": entry()}, 264),
+    "false.safetensors": header({"inv_freq": entry(False)}, 256),
+    "fraction.safetensors": header({"inv_freq": entry(0, 256.0)}, 256),
+    "metadata.safetensors": header({"__metadata__": 5, "inv_freq": entry()}, 256),
+    "metadata-numbers.safetensors": header({"__metadata__": {"a": 1}, "inv_freq": entry()}, 256),
+    "metadata-list.safetensors": header({"__metadata__": [], "inv_freq": entry()}, 256),
+    "type.safetensors": header({"inv_freq": entry(kind="F31")}, 256),
+    "more-keys.safetensors": header({"inv_freq": {**entry(), "stride": [1]}}, 256),
+    "large.safetensors": header({"inv_freq": entry(0, 0, (2**40, 2**40, 0))}),
+    "utf-16.safetensors": header({"inv_freq": entry()}, 256, "utf-16"),
+    "space.safetensors": header({"inv_freq": entry()}, 256, prefix=b" "),
+    "twice.safetensors": header(TWICE, 256),
+    "twice.npz": archive({"a.inv_freq": FREQUENCIES, "a.inv_freq.npy": FREQUENCIES}),
     "no-archive.npz": b"PK\x03\x04nothing",
     "pickle.npy": b"\x93NUMPY\x01\x00" + struct.pack("<H", 57)
     + b"{'descr': '|O', 'fortran_order': False, 'shape': (1,), } " + pickle.dumps(Trap()),
@@ -326,6 +359,15 @@ def test_broken_files(name, inside_a_folder, inside, capsys):
     assert written.name in error
     assert len(error) < 600
     assert [path.name for path in inside.iterdir()] == [written.name]
+
+
+def test_a_folder_in_an_archive(tmp_path):
+    with zipfile.ZipFile(tmp_path / "model.npz", "w") as members:
+        members.mkdir("layers")
+    with zipfile.ZipFile(tmp_path / "model.npz", "a") as members:
+        members.writestr("layers/rotary.inv_freq.npy", npy(FREQUENCIES))
+    (finding,) = pf.check(tmp_path / "model.npz").findings
+    assert (finding.name, finding.verdict) == ("layers/rotary.inv_freq", "right")
 
 
 def test_npz_bomb(tmp_path, capsys):

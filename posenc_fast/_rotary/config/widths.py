@@ -64,9 +64,14 @@ def factor_of(part: Part) -> float | None:
     keys = dict.fromkeys((*part.row.factor_keys, "partial_rotary_factor"))
     read = [key for key in keys if key != "partial_rotary_factor" or part.row.outer_factor]
     value, where = _one_of(part, "partial_rotary_factor", read, "parts of one width")
-    if is_list(value):
+    if is_list(value) and _reads_lists(part):
         value = part.of_layer(value, where)
     return None if value is None else real(value, where, positive=True)
+
+
+def _reads_lists(part: Part) -> bool:
+    """Whether a class reads lists of a value for each layer, under the keys of the value for all."""
+    return "partial_rotary_factors" in part.row.factor_keys
 
 
 def _one_of(part: Part, inner: str, keys: Iterable[str], words: str) -> tuple[Any, str]:
@@ -238,7 +243,7 @@ def _base_of(part: Part) -> float:
     of_layers = part.config.get(row.layer_bases) if row.layer_bases else None
     if of_layers is not None:
         value, where = of_layers, part.key(row.layer_bases)
-    if is_list(value):
+    if is_list(value) and (of_layers is not None or _reads_lists(part)):
         value = part.of_layer(value, where)
     inner = part.config.get("attn_config")
     stored = inner.get("rope_theta") if isinstance(inner, Mapping) else None
