@@ -6,7 +6,7 @@ import html
 import math
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 __all__ = ["TABLE", "Fault", "Finding", "Report", "Verdict"]
@@ -65,6 +65,12 @@ class Finding:
     largest_error: float | None = None
     radians: float | None = None
     first_position: float | None = None
+
+    def twice_rounded(self) -> Finding:
+        """Return the finding for values that are right in bfloat16, but are stored in float16."""
+        says = self.says.removesuffix(", with values of bfloat16, rounded once")
+        says = f"{says}, but rounded to bfloat16 before they were stored in float16"
+        return replace(self, verdict="wrong", fault="rounded", says=says)
 
     def to_json(self) -> dict[str, Any]:
         """Return its fields for JSON, under their names, but for ``is``."""

@@ -17,7 +17,7 @@ from .._rotary.value import Rotary
 from ..typing import Function, RotaryLayout
 from .frequencies import Variant, base_variants, called, scaling_variants
 from .report import Fault, Finding
-from .values import array_of, held
+from .values import array_of, held, widened
 from .waves import Judgement, agrees, judge_waves
 
 __all__ = ["judge_rotary_tables"]
@@ -72,10 +72,20 @@ def judge_rotary_tables(
         Those of the model's layers, one of which the tables must be of; of other numbers of pairs they are left out.
         Empty where nothing is known.
     """
-    orders = list(_orders(array_of(cos, name), None if sin is None else array_of(sin, name)))
+    tables = [array_of(table, name) for table in (cos, sin) if table is not None]
+    finding = _judged(name, tables, positions, rotaries)
+    if finding.verdict != "right":
+        wider = [table for table in map(widened, tables) if table is not None]
+        if len(wider) == len(tables) and (other := _judged(name, wider, positions, rotaries)).verdict == "right":
+            return other.twice_rounded()
+    return finding
+
+
+def _judged(name: str, arrays: list[Array], positions: Any, rotaries: Sequence[Rotary]) -> Finding:
+    cos, sin = arrays[0], arrays[1] if len(arrays) > 1 else None
+    orders = list(_orders(cos, sin))
     if not orders:
-        shape = tuple(np.shape(cos))
-        return Finding(name, "a tensor", "unknown", None, f"shape {shape} is not that of cosines and sines")
+        return Finding(name, "a tensor", "unknown", None, f"shape {cos.shape} is not that of cosines and sines")
     rows = len(orders[0].cos)
     where = np.arange(rows) if positions is None else np.asarray(positions)
     if len(where) != rows:

@@ -17,7 +17,7 @@ from .._numbers.arrays import Array, Floats
 from .._numbers.formats import FLOAT16, Format
 from ..typing import Function
 from .report import TABLE, Finding
-from .values import HALVES, array_of, held
+from .values import HALVES, array_of, held, widened
 from .waves import Waves, judge_waves, radians_at_end
 
 __all__ = ["judge_table"]
@@ -51,6 +51,14 @@ def judge_table(name: str, table: Any) -> Finding:
         In the type that it is kept in.
     """
     array = array_of(table, name)
+    finding = _judged(name, array)
+    wider = None if finding.verdict == "right" else widened(array)
+    if wider is not None and (other := _judged(name, wider)).verdict == "right":
+        return other.twice_rounded()
+    return finding
+
+
+def _judged(name: str, array: Array) -> Finding:
     if array.dtype.kind == "c":
         return Finding(name, "a tensor", "unknown", None, "complex numbers are not a position table")
     shape = [n for n in array.shape if n != 1]

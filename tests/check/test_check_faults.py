@@ -177,6 +177,25 @@ def test_frequencies_that_nothing_explains(rotary, rng):
     is_wrong(judge_frequencies("inv_freq", values.astype(np.float32), [rotary]), "frequencies")
 
 
+# ---- bfloat16 that is stored in float16 ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dim", [32, 64, 512])
+@pytest.mark.parametrize("base", [1e4, 1e6])
+@pytest.mark.parametrize("rows", [100, 2048])
+def test_tables_that_went_through_bfloat16(rows, base, dim):
+    bfloat16 = pytest.importorskip("ml_dtypes").bfloat16
+    pe = pf.positional_encoding(rows, dim, base=base)
+    cos, sin = pf.Rotary(dim, base=base).tables(rows)
+    pe, cos, sin = (table.astype(bfloat16).astype(np.float32).astype(np.float16) for table in (pe, cos, sin))
+    is_wrong(judge_table("pe", pe), "rounded", "bfloat16 before they were stored in float16")
+    for rotaries in ([], [pf.Rotary(dim, base=base)]):
+        finding = judge_rotary_tables("rope", cos, sin, None, rotaries)
+        is_wrong(finding, "rounded", "bfloat16 before they were stored in float16")
+    # rounded once, to its own type
+    assert judge_table("pe", pf.positional_encoding(rows, dim, base=base, dtype=np.float16)).verdict == "right"
+
+
 # ---- tables of cosines and sines --------------------------------------------------------------------------------------
 
 
