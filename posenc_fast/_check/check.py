@@ -14,7 +14,7 @@ import numpy as np
 from .._numbers.arrays import Array
 from .._rotary.value import Rotary
 from .config import Expected, expected_of
-from .files import MOST_BYTES, Tensor, config_in, open_files, read_json
+from .files import MOST_BYTES, Gap, Tensor, config_in, open_files, read_json
 from .frequencies import judge_frequencies
 from .names import Kind, kind_of, partner_of, sines_first
 from .report import Finding, Report
@@ -115,7 +115,7 @@ def _of_files(path: str, config: Any) -> Report:
 
 
 def _findings(
-    tensors: Iterable[Tensor], expected: Expected, any_name: bool = False, whole: bool = False
+    tensors: Iterable[Tensor | Gap], expected: Expected, any_name: bool = False, whole: bool = False
 ) -> tuple[Finding, ...]:
     """Return the findings for tensors, and for the parts of the config that were wrong, missed, or not compared.
 
@@ -136,13 +136,17 @@ def _findings(
 # ---- tensors --------------------------------------------------------------------------------------------------------
 
 
-def _judged(tensors: Iterable[Tensor], expected: Expected, any_name: bool) -> Iterator[tuple[Finding, _Said]]:
+def _judged(tensors: Iterable[Tensor | Gap], expected: Expected, any_name: bool) -> Iterator[tuple[Finding, _Said]]:
     """Yield a finding for each tensor that can be positional, with what the config says of the tensor.
 
     Cosines and sines of a name share a finding.
     """
     chosen: list[tuple[Tensor, Kind]] = []
+    gaps = []
     for tensor in tensors:
+        if isinstance(tensor, Gap):
+            gaps.append(tensor)
+            continue
         kind = kind_of(tensor.name, tensor.shape)
         if kind is None and any_name:
             kind = "frequencies" if len(tensor.shape) == 1 else "table"
@@ -184,6 +188,9 @@ def _judged(tensors: Iterable[Tensor], expected: Expected, any_name: bool) -> It
                 finding = replace(finding, verdict="unknown", says=says)
             judgements[alike] = finding
         yield replace(judgements[alike], name=whole), said
+    for gap in gaps:
+        shown = ", ".join(gap.missing[:4]) + (", .." if gap.missing[4:] else "")
+        yield Finding(gap.index, "index", "wrong", None, f"names tensors that their files lack: {shown}"), _NOTHING
 
 
 def _partners(chosen: list[tuple[Tensor, Kind]]) -> dict[tuple[str, str], Tensor]:

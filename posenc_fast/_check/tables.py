@@ -151,16 +151,22 @@ def _with_zero_rows(finding: Finding, zero: tuple[int, ...], rows: int) -> Findi
     Right are those of tokens before the first position, and one for padding, wherever it is. The last rows may be
     padding as well, or what was never written.
     """
-    first = next((i for i, row in enumerate((*zero, -1)) if row != i), 0)
-    if not zero or (first == len(zero) and first <= _TOKENS):
+    if not zero or _are_tokens(zero):
         return finding
+    last = next((i for i, row in enumerate(reversed(zero)) if row != rows - 1 - i), len(zero))
+    before = zero[: len(zero) - last]
     shown = f"{', '.join(map(str, zero[:8]))}{', ..' if zero[8:] else ''}"
     says = f"{finding.says}; {'row' if len(zero) == 1 else f'{len(zero)} rows'} of zeros: {shown}"
     if len(zero) == 1:
         return replace(finding, says=says)
-    if zero[0] == rows - len(zero):
+    if last and (len(before) < 2 or _are_tokens(before)):
         return replace(finding, verdict="unknown", says=f"{says}, the last ones: padding, or never written")
     return replace(finding, verdict="wrong", fault="values", says=says, first_position=None)
+
+
+def _are_tokens(zero: tuple[int, ...]) -> bool:
+    """Whether rows are the first ones, and no more than tokens have."""
+    return len(zero) <= _TOKENS and zero == tuple(range(len(zero)))
 
 
 def _faults(name: str, flat: Array, finite: Any, answer: Identification, form: Format) -> Finding | None:

@@ -151,9 +151,18 @@ def test_index(tmp_path):
     model(tmp_path)
     (tmp_path / "model.safetensors").rename(tmp_path / "model-00001-of-00001.safetensors")
     index = tmp_path / "model.safetensors.index.json"
-    index.write_text(json.dumps({"weight_map": dict.fromkeys(["a", "b"], "model-00001-of-00001.safetensors")}))
+    names = [NAME.format(i) for i in range(4)]
+    index.write_text(json.dumps({"weight_map": dict.fromkeys(names, "model-00001-of-00001.safetensors")}))
     for path in (tmp_path, index):
         assert len(pf.check(path).findings) == 4
+    # of tensors that the file lacks, positional or not
+    names += ["lm_head.weight", NAME.format(4)]
+    index.write_text(json.dumps({"weight_map": dict.fromkeys(names, "model-00001-of-00001.safetensors")}))
+    for path in (tmp_path, index):
+        report = pf.check(path)
+        finding = report.findings[-1]
+        assert (report.ok, len(report.findings), finding.name, finding.is_) == (False, 5, index.name, "index")
+        assert f"'lm_head.weight' in model-00001-of-00001.safetensors, {NAME.format(4)!r} in model" in finding.says
 
 
 def test_a_name_in_several_files(tmp_path):
