@@ -130,7 +130,8 @@ def judge_frequencies(
             for variant in faults(its, rotary, exact):
                 return _told(its, variant, rotary, exact)
     rotary, exact = min(expected, key=lambda one: float(np.abs(numbers - one[1]).max()))
-    if _resembles(numbers, exact) or _mostly(its, exact):
+    # of a linear scaling, a program may keep the frequencies as they were, but no others
+    if _resembles(numbers, exact) or _resembles(numbers, _unscaled(rotary, exact)) or _mostly(its, exact):
         says = f"{its.worst(exact)}; they are not those of {called(rotary)}, and nothing known explains them"
         return its.finding("wrong", "frequencies", says, exact)
     return its.finding("unknown", None, f"nothing like the frequencies of {called(rotary)}", None, "a tensor")

@@ -95,6 +95,8 @@ def _judged(name: str, arrays: list[Array], positions: Any, rotaries: Sequence[R
     if not rotaries:
         return _without_config(name, orders, where, form)
     judged = _with_config(name, orders, where, form, rotaries)
+    if judged is None or judged.verdict == "unknown":
+        judged = _apart(name, orders, where, form, rotaries) or judged
     if judged is not None:
         return judged
     finding = _without_config(name, orders, where, form)
@@ -242,6 +244,72 @@ def _variant(tables: _Tables, rotary: Rotary, where: Floats, form: Format) -> Va
             other = Rotary(2 * len(exact), frequencies=variant.frequencies, attention_factor=amplitude)
             if agrees(table, tables.encoding(other), where[some], form):
                 return variant
+    return None
+
+
+class _Order(NamedTuple):
+    """Where the two columns of each pair are: the first ones, and the second ones."""
+
+    words: str
+    first: slice
+    second: slice
+
+
+def _apart(name: str, orders: list[_Tables], where: Floats, form: Format, rotaries: Sequence[Rotary]) -> Finding | None:
+    """Return the finding for cosines and sines each of which are a config's, but in two orders, or times two factors."""
+    for rotary in rotaries:
+        pairs, factor = rotary.rotary_dim // 2, rotary.attention_factor
+        layouts = (
+            _Order("in halves", slice(0, pairs), slice(pairs, None)),
+            _Order("side by side", slice(0, None, 2), slice(1, None, 2)),
+            _Order("in halves, the second from the last to the first", slice(0, pairs), slice(None, pairs - 1, -1)),
+        )
+        for tables in orders:
+            if tables.sin is None or tables.layout is not None or rotary.ndim > 1 or where.shape[1] > 1:
+                continue
+            copies = tables.cos.shape[1] // pairs
+            if tables.cos.shape[1] != copies * pairs or copies not in (1, 2):
+                continue
+            separate = (_Order("", slice(None), slice(0)),) if copies == 1 else layouts
+            found = [
+                _order_and_factor(table, function, separate, copies, rotary, where, form)
+                for table, function in ((tables.cos, "cos"), (tables.sin, "sin"))
+            ]
+            if found[0] is None or found[1] is None:
+                continue
+            (cosines, one), (sines, other) = found[0], found[1]
+            words = f"of {called(rotary)}"
+            if cosines is not sines:
+                says = f"{words}: the cosines of pairs are {cosines.words}, the sines {sines.words}"
+                return Finding(name, _KIND, "wrong", "layout", says)
+            if one != other:
+                says = (
+                    f"{words}: attention factor {one:.4g} in cosines, {other:.4g} in sines; the config has {factor:g}"
+                )
+                return Finding(name, _KIND, "wrong", "scaling", says)
+            if cosines is layouts[2]:
+                return Finding(name, _KIND, "wrong", "layout", f"{words}: the columns of pairs are {cosines.words}")
+    return None
+
+
+def _order_and_factor(
+    table: Array, function: Any, orders: Sequence[_Order], copies: int, rotary: Rotary, where: Floats, form: Format
+) -> tuple[_Order, float] | None:
+    """Return in which order a table has the cosines or sines of a config, and their factor."""
+    factor, some = rotary.attention_factor, _some(len(where))
+    exact = rotary._angles_of(function).encode(where[some, 0], dtype=np.float64)
+    for order in orders:
+        ordered = np.concatenate([table[some, order.first], table[some, order.second]], axis=1)
+        # the factor by which all values together are too large
+        both = np.tile(exact, copies)
+        measured = factor * float((ordered.astype(np.float64) * both).sum() / max(float((both * both).sum()), 1e-300))
+        for one in dict.fromkeys((factor, 1.0, factor**2, measured)):
+            if np.isfinite(one) and one > 0:
+                other = Rotary(rotary.rotary_dim, frequencies=rotary.frequencies, attention_factor=one)
+                encoding = other._angles_of(*[function] * copies)
+                if agrees(ordered, encoding, where[some], form):
+                    every = np.concatenate([table[:, order.first], table[:, order.second]], axis=1)
+                    return (order, one) if agrees(every, encoding, where, form) else None
     return None
 
 
