@@ -20,7 +20,7 @@ from .names import Kind, kind_of, partner_of, sines_first
 from .report import Finding, Report
 from .rotary_tables import judge_rotary_tables
 from .tables import judge_table
-from .values import array_of
+from .values import array_of, is_constant
 
 __all__ = ["check"]
 
@@ -211,6 +211,9 @@ def _content(array: Array) -> tuple[Any, ...]:
 
 
 def _finding(name: str, kind: Kind, arrays: list[Array], rotaries: tuple[Rotary, ...], length: float | None) -> Finding:
+    if kind in ("table", "cos", "sin", "both") and all(map(is_constant, arrays)):
+        says = f"all values are {arrays[0].flat[0]:g}: never written, or no positions"
+        return Finding(name, "a tensor", "unknown", None, says)
     if kind == "table":
         return judge_table(name, arrays[0])
     if kind in ("frequencies", "schedule"):

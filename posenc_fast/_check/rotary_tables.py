@@ -25,6 +25,8 @@ __all__ = ["judge_rotary_tables"]
 _KIND = "rotary tables"
 # rows on which frequencies are measured, and bases and scalings tried
 _ROWS = 256
+# values that tell the type
+_VALUES = 1 << 16
 
 
 class _Tables(NamedTuple):
@@ -91,7 +93,9 @@ def _judged(name: str, arrays: list[Array], positions: Any, rotaries: Sequence[R
     if len(where) != rows:
         raise ValueError(f"positions has shape {where.shape}, but {name} has {rows} rows")
     where = where.astype(np.float64).reshape(rows, -1)
-    form = held(orders[0].together())
+    # by rows of both, without a copy of all
+    step = max(1, rows * orders[0].cos.shape[1] // _VALUES)
+    form = held(_Tables(*(None if one is None else one[::step] for one in orders[0][:2]), None).together())
     if not rotaries:
         return _without_config(name, orders, where, form)
     judged = _with_config(name, orders, where, form, rotaries)
@@ -156,7 +160,7 @@ def _with_config(
     if not cases:
         return None
     first, rotary = cases[0]
-    lost = np.flatnonzero(~np.isfinite(first.together().astype(np.float64)).all(axis=1))
+    lost = np.flatnonzero(np.concatenate([_lost(first, i) for i in range(0, len(where), _ROWS)]))
     if len(lost):
         says = f"of {called(rotary)}: {len(lost)} rows have values that are not finite"
         position = float(where[lost[0]].flat[0])
@@ -184,6 +188,14 @@ def _with_config(
         says = f"not those of {called(rotary)}, and nothing known explains them"
         return _finding(name, "wrong", "frequencies", says, judgement)
     return Finding(name, "a tensor", "unknown", None, "no cosines and sines: weights")
+
+
+def _lost(tables: _Tables, begin: int) -> Any:
+    """Return which of some rows have values that are not finite."""
+    some = tables._replace(
+        cos=tables.cos[begin : begin + _ROWS], sin=None if tables.sin is None else tables.sin[begin : begin + _ROWS]
+    )
+    return ~np.isfinite(some.together().astype(np.float64)).all(axis=1)
 
 
 def _of_width(tables: _Tables, pairs: int) -> _Tables | None:
@@ -271,13 +283,13 @@ def _apart(name: str, orders: list[_Tables], where: Floats, form: Format, rotari
             if tables.cos.shape[1] != copies * pairs or copies not in (1, 2):
                 continue
             separate = (_Order("", slice(None), slice(0)),) if copies == 1 else layouts
-            found = [
+            each = [
                 _order_and_factor(table, function, separate, copies, rotary, where, form)
                 for table, function in ((tables.cos, "cos"), (tables.sin, "sin"))
             ]
-            if found[0] is None or found[1] is None:
+            if each[0] is None or each[1] is None:
                 continue
-            (cosines, one), (sines, other) = found[0], found[1]
+            (cosines, one), (sines, other) = each[0], each[1]
             words = f"of {called(rotary)}"
             if cosines is not sines:
                 says = f"{words}: the cosines of pairs are {cosines.words}, the sines {sines.words}"
