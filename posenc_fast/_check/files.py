@@ -49,7 +49,7 @@ class Tensor(NamedTuple):
 class Gap(NamedTuple):
     """The tensors that an index names, but their files lack."""
 
-    index: str
+    file: str
     missing: tuple[str, ...]
 
 

@@ -44,6 +44,9 @@ class _Tables(NamedTuple):
     def pairs(self) -> int:
         return int(self.cos.shape[1]) // self.copies
 
+    def rows(self, some: slice) -> _Tables:
+        return self._replace(cos=self.cos[some], sin=None if self.sin is None else self.sin[some])
+
     def together(self, swapped: bool = False) -> Array:
         if self.sin is None:
             return self.cos
@@ -95,7 +98,7 @@ def _judged(name: str, arrays: list[Array], positions: Any, rotaries: Sequence[R
     where = where.astype(np.float64).reshape(rows, -1)
     # by rows of both, without a copy of all
     step = max(1, rows * orders[0].cos.shape[1] // _VALUES)
-    form = held(_Tables(*(None if one is None else one[::step] for one in orders[0][:2]), None).together())
+    form = held(orders[0].rows(slice(None, None, step)).together())
     if not rotaries:
         return _without_config(name, orders, where, form)
     judged = _with_config(name, orders, where, form, rotaries)
@@ -160,7 +163,8 @@ def _with_config(
     if not cases:
         return None
     first, rotary = cases[0]
-    lost = np.flatnonzero(np.concatenate([_lost(first, i) for i in range(0, len(where), _ROWS)]))
+    blocks = (first.rows(slice(i, i + _ROWS)).together().astype(np.float64) for i in range(0, len(where), _ROWS))
+    lost = np.flatnonzero(np.concatenate([~np.isfinite(block).all(axis=1) for block in blocks]))
     if len(lost):
         says = f"of {called(rotary)}: {len(lost)} rows have values that are not finite"
         position = float(where[lost[0]].flat[0])
@@ -188,14 +192,6 @@ def _with_config(
         says = f"not those of {called(rotary)}, and nothing known explains them"
         return _finding(name, "wrong", "frequencies", says, judgement)
     return Finding(name, "a tensor", "unknown", None, "no cosines and sines: weights")
-
-
-def _lost(tables: _Tables, begin: int) -> Any:
-    """Return which of some rows have values that are not finite."""
-    some = tables._replace(
-        cos=tables.cos[begin : begin + _ROWS], sin=None if tables.sin is None else tables.sin[begin : begin + _ROWS]
-    )
-    return ~np.isfinite(some.together().astype(np.float64)).all(axis=1)
 
 
 def _of_width(tables: _Tables, pairs: int) -> _Tables | None:

@@ -71,7 +71,7 @@ def held(array: Array) -> Format:
 def is_constant(array: Array) -> bool:
     """Whether all values are the same number, by blocks: files of a few bytes may have a thousand million of them."""
     flat = array.reshape(-1)
-    return all(bool((flat[i : i + _BLOCK] == flat[0]).all()) for i in range(0, flat.size, _BLOCK))
+    return flat.size > 0 and all(bool((flat[i : i + _BLOCK] == flat[0]).all()) for i in range(0, flat.size, _BLOCK))
 
 
 def widened(array: Array) -> Array | None:
