@@ -280,7 +280,7 @@ def _entries(text: bytes, size: int) -> dict[str, dict[str, Any]]:
     """Return the tensors of a header of safetensors, before ``size`` bytes of data; raise an error for what the format forbids."""
 
     def refused(number: str) -> Any:
-        raise ValueError(f"its header has the number {number}, where integers from 0 on are allowed")
+        raise ValueError(f"its header has the number {number}, which is not an integer from 0 to 2^64 - 1")
 
     def integer(digits: str) -> int:
         return (
