@@ -14,15 +14,19 @@ import numpy as np
 from .._numbers.arrays import Array
 from .._rotary.value import Rotary
 from .config import Expected, expected_of
-from .files import MOST_BYTES, Tensor, config_in, open_files, read_json
+from .files import MOST_BYTES, Gap, Tensor, config_in, open_files, read_json
 from .frequencies import judge_frequencies
 from .names import Kind, kind_of, partner_of, sines_first
 from .report import Finding, Report
 from .rotary_tables import judge_rotary_tables
 from .tables import judge_table
-from .values import array_of
+from .values import array_of, is_constant
 
 __all__ = ["check"]
+
+# what a config says of a tensor: its encodings, or the part that does not tell
+_Said = tuple[tuple[Rotary, ...], str]
+_NOTHING: _Said = ((), "")
 
 
 def check(source: Any, *, config: Any = None) -> Report:
@@ -40,7 +44,8 @@ def check(source: Any, *, config: Any = None) -> Report:
     Returns
     -------
     Report
-        ``ok``, ``findings``, one for each such tensor, and as text a line for each that differs.
+        ``ok`` is False if anything is wrong, None if nothing was compared. ``findings`` has one for each such tensor,
+        and for the config. As text a report has a line for each finding that differs.
 
     Raises
     ------
@@ -54,6 +59,12 @@ def check(source: Any, *, config: Any = None) -> Report:
     right if they are rounded once. Frequencies in 16 bits are wrong: angles are their products with positions.
     Without a config, frequencies and tables that any source makes are right. What has two readings, and what no
     encoding makes, such as learned positions, is unknown.
+
+    A config has a verdict of its own, in a finding of kind "config". It is wrong if it contradicts itself, has a key that
+    the model does not read, or a value that cannot be read; unknown for a model that posenc_fast does not know, or that
+    has no rotary encoding. Frequencies beside a config that cannot be read are unknown. Where no tensor is compared
+    with a config that is right, its finding says what it means: most checkpoints store no frequencies. At most 64
+    parts, 128 kinds of layers and 4096 keys in a part are read.
 
     Examples
     --------
@@ -76,10 +87,10 @@ def check(source: Any, *, config: Any = None) -> Report:
             for name, value in source.items()
             if isinstance(name, str) and _is_array(value)
         )
-        return Report("arrays", tuple(_judged(tensors, expected, False)))
+        return Report("arrays", _findings(tensors, expected))
     if config is not None:
         raise TypeError(f"source must be a path or a mapping of arrays beside a config, not {type(source).__name__}")
-    return Report("config", tuple(_of_config(expected_of(_config(source)))))
+    return Report("config", tuple(part.finding for part in expected_of(_config(source)).parts))
 
 
 def _is_array(value: Any) -> bool:
@@ -107,24 +118,42 @@ def _of_files(path: str, config: Any) -> Report:
         config = beside
     expected = expected_of(_config(config)) if config is not None else Expected()
     with open_files(path) as tensors:
-        findings = tuple(_judged(tensors, expected, path.lower().endswith(".npy")))
-    return Report(path, findings or tuple(_of_config(expected)))
+        return Report(path, _findings(tensors, expected, any_name=path.lower().endswith(".npy"), whole=True))
 
 
-def _of_config(expected: Expected) -> Iterator[Finding]:
-    """Yield what a config means, where there is nothing to compare with it."""
-    for where, words in expected.words:
-        says = f"means {words}; there is no tensor to compare" if expected.rotaries else words
-        yield Finding(where, "config", "unknown", None, says)
+def _findings(
+    tensors: Iterable[Tensor | Gap], expected: Expected, any_name: bool = False, whole: bool = False
+) -> tuple[Finding, ...]:
+    """Return the findings for tensors, and for the parts of the config that were wrong, missed, or not compared.
+
+    any_name: whether all tensors may be positional. whole: whether the tensors are all of a model's.
+    """
+    judged = list(_judged(tensors, expected, any_name))
+    findings = [finding for finding, _ in judged]
+    # of a config that is right, tensors that the config is for have verdicts already
+    alone = not judged or (whole and not any(said != _NOTHING for _, said in judged))
+    missed = {why for _, (_, why) in judged}
+    for part in expected.parts:
+        needed = alone if part.verdict == "right" else part.name in missed
+        if part.verdict == "wrong" or needed or not judged:
+            findings.append(part.finding)
+    return tuple(findings)
 
 
 # ---- tensors --------------------------------------------------------------------------------------------------------
 
 
-def _judged(tensors: Iterable[Tensor], expected: Expected, any_name: bool) -> Iterator[Finding]:
-    """Yield a finding for each tensor that can be positional; cosines and sines of a name share one."""
+def _judged(tensors: Iterable[Tensor | Gap], expected: Expected, any_name: bool) -> Iterator[tuple[Finding, _Said]]:
+    """Yield a finding for each tensor that can be positional, with what the config says of the tensor.
+
+    Cosines and sines of a name share a finding.
+    """
     chosen: list[tuple[Tensor, Kind]] = []
+    gaps = []
     for tensor in tensors:
+        if isinstance(tensor, Gap):
+            gaps.append(tensor)
+            continue
         kind = kind_of(tensor.name, tensor.shape)
         if kind is None and any_name:
             kind = "frequencies" if len(tensor.shape) == 1 else "table"
@@ -138,16 +167,17 @@ def _judged(tensors: Iterable[Tensor], expected: Expected, any_name: bool) -> It
         name, key = tensor.name, (tensor.file, tensor.name)
         if kind == "sin" and key in paired:
             continue
+        said = rotaries, why = expected.of(name) if kind not in ("schedule", "table") else _NOTHING
         parts = [tensor, partners[key]] if kind == "cos" and key in partners else [tensor]
         whole = name if len(parts) == 1 else f"{name}, {parts[1].name.rpartition('.')[2]}"
         if names[name] > 1:
             whole = f"{tensor.file}: {whole}"
         unread = next((part.unread for part in parts if part.unread), "")
         if unread:
-            yield Finding(whole, "a tensor", "unknown", None, f"numbers of type {unread} are not read")
+            yield Finding(whole, "a tensor", "unknown", None, f"numbers of type {unread} are not read"), said
             continue
         if any(part.size > MOST_BYTES for part in parts):
-            yield Finding(whole, "a tensor", "unknown", None, f"{tensor.size} bytes are more than are read")
+            yield Finding(whole, "a tensor", "unknown", None, f"{tensor.size} bytes are more than are read"), said
             continue
         values = [part.read() for part in parts]
         try:
@@ -155,13 +185,16 @@ def _judged(tensors: Iterable[Tensor], expected: Expected, any_name: bool) -> It
         except (NotImplementedError, RuntimeError, TypeError, ValueError) as error:
             # indices are integers, and often called positions
             if kind != "table" or not isinstance(error, TypeError):
-                yield Finding(whole, "a tensor", "unknown", None, str(error))
+                yield Finding(whole, "a tensor", "unknown", None, str(error)), said
             continue
-        rotaries = expected.of(name) if kind != "schedule" else ()
-        alike = (kind, rotaries, sines_first(name), *(_content(array) for array in arrays))
+        alike = (kind, said, sines_first(name), *(_content(array) for array in arrays))
         if alike not in judgements:
-            judgements[alike] = _finding(name, kind, arrays, rotaries, expected.length)
-        yield replace(judgements[alike], name=whole)
+            finding = _finding(name, kind, arrays, rotaries, expected.length)
+            judgements[alike] = finding.undecided(why) if why else finding
+        yield replace(judgements[alike], name=whole), said
+    for gap in gaps:
+        shown = ", ".join(gap.missing[:4]) + (", .." if gap.missing[4:] else "")
+        yield Finding(gap.file, "index", "wrong", None, f"names tensors that their files lack: {shown}"), _NOTHING
 
 
 def _partners(chosen: list[tuple[Tensor, Kind]]) -> dict[tuple[str, str], Tensor]:
@@ -182,6 +215,9 @@ def _content(array: Array) -> tuple[Any, ...]:
 
 
 def _finding(name: str, kind: Kind, arrays: list[Array], rotaries: tuple[Rotary, ...], length: float | None) -> Finding:
+    if kind in ("table", "cos", "sin", "both") and all(map(is_constant, arrays)):
+        says = f"all values are {arrays[0].flat[0]!s}: never written, or no positions"
+        return Finding(name, "a tensor", "unknown", None, says)
     if kind == "table":
         return judge_table(name, arrays[0])
     if kind in ("frequencies", "schedule"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +17,7 @@ from .._rotary.value import Rotary
 from ..typing import Function, RotaryLayout
 from .frequencies import Variant, base_variants, called, scaling_variants
 from .report import Fault, Finding
-from .values import array_of, held
+from .values import array_of, held, widened
 from .waves import Judgement, agrees, judge_waves
 
 __all__ = ["judge_rotary_tables"]
@@ -24,6 +25,8 @@ __all__ = ["judge_rotary_tables"]
 _KIND = "rotary tables"
 # rows on which frequencies are measured, and bases and scalings tried
 _ROWS = 256
+# values that tell the type
+_VALUES = 1 << 16
 
 
 class _Tables(NamedTuple):
@@ -40,6 +43,9 @@ class _Tables(NamedTuple):
     @property
     def pairs(self) -> int:
         return int(self.cos.shape[1]) // self.copies
+
+    def rows(self, some: slice) -> _Tables:
+        return self._replace(cos=self.cos[some], sin=None if self.sin is None else self.sin[some])
 
     def together(self, swapped: bool = False) -> Array:
         if self.sin is None:
@@ -71,19 +77,41 @@ def judge_rotary_tables(
         Those of the model's layers, one of which the tables must be of; of other numbers of pairs they are left out.
         Empty where nothing is known.
     """
-    orders = list(_orders(array_of(cos, name), None if sin is None else array_of(sin, name)))
+    tables = [array_of(table, name) for table in (cos, sin) if table is not None]
+    finding = _judged(name, tables, positions, rotaries)
+    if finding.verdict != "right":
+        wider = [table for table in map(widened, tables) if table is not None]
+        if len(wider) == len(tables) and (other := _judged(name, wider, positions, rotaries)).verdict == "right":
+            return other.twice_rounded()
+    return finding
+
+
+def _judged(name: str, arrays: list[Array], positions: Any, rotaries: Sequence[Rotary]) -> Finding:
+    cos, sin = arrays[0], arrays[1] if len(arrays) > 1 else None
+    orders = list(_orders(cos, sin))
     if not orders:
-        shape = tuple(np.shape(cos))
-        return Finding(name, "a tensor", "unknown", None, f"shape {shape} is not that of cosines and sines")
+        return Finding(name, "a tensor", "unknown", None, f"shape {cos.shape} is not that of cosines and sines")
     rows = len(orders[0].cos)
     where = np.arange(rows) if positions is None else np.asarray(positions)
     if len(where) != rows:
         raise ValueError(f"positions has shape {where.shape}, but {name} has {rows} rows")
     where = where.astype(np.float64).reshape(rows, -1)
-    form = held(orders[0].together())
+    # by rows of both, without a copy of all
+    step = max(1, rows * orders[0].cos.shape[1] // _VALUES)
+    form = held(orders[0].rows(slice(None, None, step)).together())
     if not rotaries:
         return _without_config(name, orders, where, form)
-    return _with_config(name, orders, where, form, rotaries) or _without_config(name, orders, where, form)
+    judged = _with_config(name, orders, where, form, rotaries)
+    if judged is None or judged.verdict == "unknown":
+        judged = _apart(name, orders, where, form, rotaries) or judged
+    if judged is not None:
+        return judged
+    finding = _without_config(name, orders, where, form)
+    if finding.verdict != "right" or _of_equal_axes(orders, where, form, rotaries):
+        return finding
+    counts = sorted({rotary.rotary_dim // 2 for rotary in rotaries})
+    says = f"{finding.says}; the config's rotary encodings are others, of {' or '.join(map(str, counts))} pairs"
+    return replace(finding, verdict="unknown", says=says)
 
 
 def _orders(cos: Array, sin: Array | None) -> Iterator[_Tables]:
@@ -135,7 +163,8 @@ def _with_config(
     if not cases:
         return None
     first, rotary = cases[0]
-    lost = np.flatnonzero(~np.isfinite(first.together().astype(np.float64)).all(axis=1))
+    blocks = (first.rows(slice(i, i + _ROWS)).together().astype(np.float64) for i in range(0, len(where), _ROWS))
+    lost = np.flatnonzero(np.concatenate([~np.isfinite(block).all(axis=1) for block in blocks]))
     if len(lost):
         says = f"of {called(rotary)}: {len(lost)} rows have values that are not finite"
         position = float(where[lost[0]].flat[0])
@@ -163,6 +192,17 @@ def _with_config(
         says = f"not those of {called(rotary)}, and nothing known explains them"
         return _finding(name, "wrong", "frequencies", says, judgement)
     return Finding(name, "a tensor", "unknown", None, "no cosines and sines: weights")
+
+
+def _of_equal_axes(orders: list[_Tables], where: Floats, form: Format, rotaries: Sequence[Rotary]) -> bool:
+    """Whether tables by one position are those of an encoding of several axes, all of which have it, as in texts."""
+    for rotary in rotaries:
+        if rotary.ndim > 1 and where.shape[1] == 1 and rotary.frequencies.ndim == 1:
+            one = Rotary(rotary.rotary_dim, frequencies=rotary.frequencies, attention_factor=rotary.attention_factor)
+            usable = [_of_width(tables, rotary.rotary_dim // 2) for tables in orders]
+            if any(each and agrees(each.together(), each.encoding(one), where, form) for each in usable):
+                return True
+    return False
 
 
 def _of_width(tables: _Tables, pairs: int) -> _Tables | None:
@@ -223,6 +263,72 @@ def _variant(tables: _Tables, rotary: Rotary, where: Floats, form: Format) -> Va
             other = Rotary(2 * len(exact), frequencies=variant.frequencies, attention_factor=amplitude)
             if agrees(table, tables.encoding(other), where[some], form):
                 return variant
+    return None
+
+
+class _Order(NamedTuple):
+    """Where the two columns of each pair are: the first ones, and the second ones."""
+
+    words: str
+    first: slice
+    second: slice
+
+
+def _apart(name: str, orders: list[_Tables], where: Floats, form: Format, rotaries: Sequence[Rotary]) -> Finding | None:
+    """Return the finding for cosines and sines each of which are a config's, but in two orders, or times two factors."""
+    for rotary in rotaries:
+        pairs, factor = rotary.rotary_dim // 2, rotary.attention_factor
+        layouts = (
+            _Order("in halves", slice(0, pairs), slice(pairs, None)),
+            _Order("side by side", slice(0, None, 2), slice(1, None, 2)),
+            _Order("in halves, the second from the last to the first", slice(0, pairs), slice(None, pairs - 1, -1)),
+        )
+        for tables in orders:
+            if tables.sin is None or tables.layout is not None or rotary.ndim > 1 or where.shape[1] > 1:
+                continue
+            copies = tables.cos.shape[1] // pairs
+            if tables.cos.shape[1] != copies * pairs or copies not in (1, 2):
+                continue
+            separate = (_Order("", slice(None), slice(0)),) if copies == 1 else layouts
+            each = [
+                _order_and_factor(table, function, separate, copies, rotary, where, form)
+                for table, function in ((tables.cos, "cos"), (tables.sin, "sin"))
+            ]
+            if each[0] is None or each[1] is None:
+                continue
+            (cosines, one), (sines, other) = each[0], each[1]
+            words = f"of {called(rotary)}"
+            if cosines is not sines:
+                says = f"{words}: the cosines of pairs are {cosines.words}, the sines {sines.words}"
+                return Finding(name, _KIND, "wrong", "layout", says)
+            if one != other:
+                says = (
+                    f"{words}: attention factor {one:.4g} in cosines, {other:.4g} in sines; the config has {factor:g}"
+                )
+                return Finding(name, _KIND, "wrong", "scaling", says)
+            if cosines is layouts[2]:
+                return Finding(name, _KIND, "wrong", "layout", f"{words}: the columns of pairs are {cosines.words}")
+    return None
+
+
+def _order_and_factor(
+    table: Array, function: Any, orders: Sequence[_Order], copies: int, rotary: Rotary, where: Floats, form: Format
+) -> tuple[_Order, float] | None:
+    """Return in which order a table has the cosines or sines of a config, and their factor."""
+    factor, some = rotary.attention_factor, _some(len(where))
+    exact = rotary._angles_of(function).encode(where[some, 0], dtype=np.float64)
+    for order in orders:
+        ordered = np.concatenate([table[some, order.first], table[some, order.second]], axis=1)
+        # the factor by which all values together are too large
+        both = np.tile(exact, copies)
+        measured = factor * float((ordered.astype(np.float64) * both).sum() / max(float((both * both).sum()), 1e-300))
+        for one in dict.fromkeys((factor, 1.0, factor**2, measured)):
+            if np.isfinite(one) and one > 0:
+                other = Rotary(rotary.rotary_dim, frequencies=rotary.frequencies, attention_factor=one)
+                encoding = other._angles_of(*[function] * copies)
+                if agrees(ordered, encoding, where[some], form):
+                    every = np.concatenate([table[:, order.first], table[:, order.second]], axis=1)
+                    return (order, one) if agrees(every, encoding, where, form) else None
     return None
 
 
