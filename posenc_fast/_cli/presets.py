@@ -126,7 +126,7 @@ def _show(name: str, width: int) -> None:
         rows.append(("also", facts.also))
     _print_rows(rows, width)
     if parameters:
-        split = (PARAMETERS[each.name].partition("\n") for each in parameters)
+        split = (PARAMETERS[each.name].partition(": ") for each in parameters)
         print("\n" + styled("arguments:", "bold", sys.stdout))
         _print_rows(
             [

@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._encoding.recipes import recipe_of
-from ._docstrings import docstring, names_of_parameters
+from ._docstrings import documented, names_of_parameters
 from ._families import FAMILIES
 from ._other_names import ELSEWHERE, LEARNED, OTHER_NAMES
 from ._parameters import PARAMETERS, WIDTHS
@@ -118,7 +118,7 @@ def preset(
 ) -> Callable[[Callable[P, Encoding]], Callable[P, Encoding]]:
     """Register an Encoding's preset with its `Facts`, which become its docstring and a row of the table.
 
-    The example is that of `docstring`; by_width, where it is not given, is read from the signature. The results of the
+    The example is that of `documented`; by_width, where it is not given, is read from the signature. The results of the
     function that is returned know the call as their recipe, where no simpler one makes them.
     """
 
@@ -169,27 +169,18 @@ def _takes_a_width(build: Any) -> bool:
 
 def _registered(build: Callable[P, Value], known: Facts, example: str) -> Callable[P, Value]:
     REGISTERED[build.__name__] = known
-    # python -OO has none
-    if build.__doc__:
-        made, columns, paper = ("Rotary", "pairs", "RoFormer") if known.rotary else ("Encoding", "columns", "the paper")
-        notes = [
-            f"frequency i, in radians per unit of position: {known.frequency}",
-            f"{columns}: {known.layout}",
-            f"positions: {known.positions}",
-            f"odd widths: {known.odd}",
-            f"differs from {paper}: {known.differs}",
-        ]
-        if known.also:
-            notes.append(f"the same function: {known.also}")
-        build.__doc__ = docstring(
-            build.__doc__,
-            parameters=((name, PARAMETERS[name]) for name in names_of_parameters(build)),
-            returns=f"{made}\n    Over {'one axis' if known.axes == '1' else known.axes + ' axes'}.",
-            notes=notes,
-            references=known.source,
-            example=example,
-        )
-    return build
+    made, columns, paper = ("Rotary", "pairs", "RoFormer") if known.rotary else ("Encoding", "columns", "the paper")
+    notes = [
+        f"frequency i, in radians per unit of position: {known.frequency}",
+        f"{columns}: {known.layout}",
+        f"positions: {known.positions}",
+        f"odd widths: {known.odd}",
+        f"differs from {paper}: {known.differs}",
+    ]
+    if known.also:
+        notes.append(f"the same function: {known.also}")
+    returns = f"{made}\n    Over {'one axis' if known.axes == '1' else known.axes + ' axes'}."
+    return documented(PARAMETERS, returns=returns, example=example, notes=notes, references=known.source)(build)
 
 
 def names() -> tuple[str, ...]:

@@ -195,7 +195,7 @@ def test_facts_are_those_of_the_function(name):
     for section in ("Parameters", "Returns", "Raises", "Notes", "References", "Examples"):
         assert f"\n{section}\n{'-' * len(section)}\n" in document
     for parameter in parameters:
-        assert re.search(rf"^{parameter.name} : ", document, re.MULTILINE)
+        assert re.search(rf"^(\w+, )*{parameter.name}(, \w+)* : ", document, re.MULTILINE)
     calls = document.partition("\nExamples\n--------\n>>> import posenc_fast as pf\n>>> ")[2]
     assert f"pf.presets.{name}(" in calls
     last, _, result = calls.rpartition(">>> ")[2].partition("\n")
