@@ -109,17 +109,17 @@ def preset(
     frequency: str,
     layout: str,
     differs: str,
-    example: str,
     positions: str = "0, 1, ..",
     odd: str = "ValueError",
     also: str = "",
+    example: str = "",
     axes: str = "1",
     by_width: bool | None = None,
 ) -> Callable[[Callable[P, Encoding]], Callable[P, Encoding]]:
     """Register an Encoding's preset with its `Facts`, which become its docstring and a row of the table.
 
-    The example is that of `documented`; by_width, where it is not given, is read from the signature. The results of the
-    function that is returned know the call as their recipe, where no simpler one makes them.
+    Give an example, as `documented` takes it, if it shows more than the facts say. Without by_width, the signature tells
+    it. The results of the function that is returned know the call as their recipe, where no simpler one makes them.
     """
 
     def register(build: Callable[P, Encoding]) -> Callable[P, Encoding]:
@@ -143,9 +143,9 @@ def rotary_preset(
     frequency: str,
     pairs: str,
     differs: str,
-    example: str,
     positions: str = "the token's index from 0",
     also: str = "",
+    example: str = "",
     axes: str = "1",
 ) -> Callable[[Callable[P, Rotary]], Callable[P, Rotary]]:
     """Register a Rotary's preset with its `Facts`, of which ``pairs`` is the layout; see `preset`.
