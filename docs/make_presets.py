@@ -1,6 +1,7 @@
 """Write presets.md and api-presets.md from the facts kept beside each preset: ``python docs/make_presets.py``.
 
-First it writes `posenc_fast/presets/_families.py`, the names of all presets. ``--print`` prints all three files instead. The numbers of presets in the README, the changelog and on the front page follow.
+First it writes `posenc_fast/presets/_families.py`, which names the module of each preset. ``--print`` prints all three
+files instead. The numbers of presets in the README, the changelog and on the front page follow.
 """
 
 from __future__ import annotations
