@@ -13,6 +13,7 @@ import numpy as np
 
 from .._numbers.arrays import Array
 from .._rotary.value import Rotary
+from .code import Call, check_function
 from .config import Expected, expected_of
 from .files import MOST_BYTES, Tensor, config_in, open_files, read_json
 from .frequencies import judge_frequencies
@@ -25,7 +26,7 @@ from .values import array_of
 __all__ = ["check"]
 
 
-def check(source: Any, *, config: Any = None) -> Report:
+def check(source: Any, expected: Any = None, *, config: Any = None, call: Call | None = None) -> Report:
     """Say whether the position encoding of a model is right, from its files or arrays.
 
     Parameters
@@ -67,6 +68,11 @@ def check(source: Any, *, config: Any = None) -> Report:
     >>> finding.verdict, finding.fault
     ('wrong', 'rounded')
     """
+    if callable(source) and not isinstance(source, Mapping):
+        return check_function(source, expected, config, call)
+    for name, value in (("expected", expected), ("call", call)):
+        if value is not None:
+            raise TypeError(f"{name} is for functions and torch modules; source is a {type(source).__name__}")
     if isinstance(source, (str, os.PathLike)):
         return _of_files(os.fspath(source), config)
     if isinstance(source, Mapping) and any(_is_array(value) for value in source.values()):

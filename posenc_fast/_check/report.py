@@ -12,7 +12,25 @@ from typing import Any, Literal
 __all__ = ["Fault", "Finding", "Report", "Verdict"]
 
 Verdict = Literal["right", "wrong", "unknown"]
-Fault = Literal["rounded", "base", "layout", "scaling", "frequencies", "values"]
+Fault = Literal[
+    "rounded",
+    "base",
+    "layout",
+    "scaling",
+    "frequencies",
+    "values",
+    # of code alone
+    "amplitude",
+    "error",
+    "exponent",
+    "functions",
+    "length",
+    "padding",
+    "shape",
+    "sign",
+    "start",
+    "units",
+]
 
 # what to do about each fault
 _ADVICE: dict[str, str] = {
@@ -25,6 +43,16 @@ _ADVICE: dict[str, str] = {
     "scaling": "apply the config's rope_scaling once: compute frequencies and attention factor anew from the config",
     "frequencies": "compute the tensor anew from the config: posenc_fast.Rotary.from_config(config).frequencies",
     "values": "compute the tensor anew, or take it from a file that is whole",
+    "amplitude": "add the rows as they are: scale the embeddings instead, or leave the factor out",
+    "error": "let the code accept these positions",
+    "exponent": "divide position p by base ** (2 * i / d) for both columns of pair i = 0, 1, .. of d columns",
+    "functions": "take the sine in one column of each pair, and the cosine of the same angle in the other",
+    "length": "compute rows for the longest sequence, and raise an error beyond the last one",
+    "padding": "compute every row, and mask padding tokens by their own positions",
+    "shape": "return one row for each position, with the columns of the encoding",
+    "sign": "multiply positions and frequencies without a minus sign, and subtract only in the rotation of a pair",
+    "start": "count positions from 0: add pe[:n], or use arange(n)",
+    "units": "take sines and cosines of position * frequency in radians, without a conversion",
 }
 
 
@@ -42,7 +70,8 @@ class Finding:
         unknown: learned positions, weights, or what has two readings.
     fault : str or None
         Of what is wrong: rounded (values, positions or angles went through fewer bits), base, layout, scaling,
-        frequencies (none of these), values (single rows or columns).
+        frequencies (none of these), values (single rows or columns). Of code also amplitude, error, exponent,
+        functions, length, padding, shape, sign, start and units.
     says : str
         The reason, in words.
     largest_error : float or None

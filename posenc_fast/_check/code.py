@@ -1,0 +1,568 @@
+"""The check of a function: it is called at positions where faults show, and its results are judged."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from .. import presets
+from .._encoding.value import Encoding
+from .._numbers.arrays import Array, Floats
+from .._rotary.value import Rotary
+from ..presets._registry import facts
+from .config import expected_of
+from .report import Finding, Report
+from .results import (
+    Expected,
+    Rotation,
+    Unusable,
+    expected_of_width,
+    judge_code_rows,
+    judge_code_tables,
+    judge_rotation,
+    numbers_in,
+    orders_of,
+    rows_in,
+    shape_of,
+    tables_in,
+)
+
+__all__ = [
+    "POSITIONS",
+    "Call",
+    "as_expected",
+    "call_quietly",
+    "check_function",
+    "first_line",
+    "positions_up_to",
+    "unit_pairs",
+]
+
+Call = Literal["positions", "length"]
+# 64 in a row, for `identify`; around what 8, 11 and 16 bits hold; lengths of tables; far away
+POSITIONS = (
+    *range(64),
+    127,
+    128,
+    255,
+    256,
+    257,
+    258,
+    259,
+    511,
+    512,
+    513,
+    999,
+    1000,
+    1001,
+    2047,
+    2048,
+    2049,
+    2050,
+    2051,
+)
+POSITIONS += (4095, 4096, 5000, 8191, 32767, 32768, 65535, 65536, 100_000, 1_000_000)
+_REAL = (0.125, 0.25, 0.5, 1.5, 2.75, 63.5, 1000.25)
+# positions of a first call, and their fixed seed; of the lengths of tables the longest, and seconds of all calls together
+_FEW = (0, 1, 2, 3, 5, 8, 13, 21, 34, 55, 60)
+_SEED, _RANDOM = 20250101, 24
+_LENGTHS, _SECONDS, _MOST_VALUES = (64, 300, 2100, 5001, 65_538, 100_001), 0.8, 1 << 23
+# widths of heads that are tried where nothing says which
+_HEADS = (64, 128, 32, 16, 8, 80, 96, 256)
+
+
+def first_line(error: BaseException) -> str:
+    """Return the type and the first line of an error."""
+    text = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {text[0][:200]}" if text else type(error).__name__
+
+
+def positions_up_to(longest: float | None, axes: int = 1, most: float = 1e6) -> Floats:
+    """Return the positions (n, axes) at which code runs, those up to ``most``."""
+    rng = np.random.default_rng(_SEED)
+    some = {*POSITIONS, *rng.integers(0, 100_000, _RANDOM).tolist()}
+    some |= {int(longest) - 1} if longest and longest >= 1 else set()
+    column = np.array(sorted(one for one in some if one <= most), np.float64)
+    if axes == 1:
+        return column[:, np.newaxis]
+    return np.stack([column, *(rng.permutation(column) for _ in range(axes - 1))], axis=1)
+
+
+def unit_pairs(count: int, dim: int, seed: int = 0) -> Floats:
+    """Return vectors (count, dim) of which no pair, in any layout, is near zero."""
+    rng = np.random.default_rng([_SEED, seed])
+    signs = rng.choice([-1.0, 1.0], (count, dim))
+    result: Floats = signs * rng.uniform(0.5, 1.0, (count, dim))
+    return result.astype(np.float32).astype(np.float64)
+
+
+# ---- what is expected -----------------------------------------------------------------------------------------------
+
+
+def as_expected(expected: Any, config: Any) -> tuple[Expected, float | None]:
+    """Return an Encoding, a Rotary, the name of a preset or None, and the longest position of a config."""
+    if expected is not None and config is not None:
+        raise TypeError("expected and config exclude each other; leave one of them out")
+    if expected is None and config is None:
+        return None, None
+    name, value = ("config", config) if expected is None else ("expected", expected)
+    if isinstance(value, (Encoding, Rotary)):
+        return value, None
+    if isinstance(value, str) and not os.path.exists(value) and not value.endswith(".json"):
+        # an unknown name is an error that names those that are near
+        presets.get(value)
+        return value, None
+    if not isinstance(value, (str, os.PathLike, Mapping)) and not callable(getattr(value, "to_dict", None)):
+        raise TypeError(
+            f"{name} must be an Encoding, a Rotary, the name of a preset or a config, not {type(value).__name__}"
+        )
+    rotary = Rotary.from_config(value)
+    if rotary is None:
+        raise ValueError(f"{name} describes a model without a rotary encoding; give an Encoding or a Rotary")
+    if isinstance(value, (str, os.PathLike)):
+        return rotary, None
+    return rotary, expected_of(value).length
+
+
+# ---- calls ----------------------------------------------------------------------------------------------------------
+
+
+class _Way(NamedTuple):
+    """A form of call that works: words for it, and what runs it at positions (n, axes)."""
+
+    words: str
+    run: Callable[[Floats], Any]
+    counts: bool = False
+
+
+def _packages() -> Iterator[tuple[str, Callable[[Array], Any]]]:
+    """Yield the packages whose arrays code may take: those that are imported, as code that takes them has them."""
+    yield "NumPy", lambda array: array
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        yield "torch", torch.from_numpy
+    jax = sys.modules.get("jax.numpy")
+    if jax is not None:
+        yield "jax", jax.asarray
+
+
+def _as_integers(positions: Floats) -> Array:
+    return positions.astype(np.int64) if (positions == np.floor(positions)).all() else positions
+
+
+def _forms(positions: Floats) -> Iterator[tuple[str, Any]]:
+    """Yield positions in the forms that code may take them in."""
+    whole = positions[:, 0] if positions.shape[1] == 1 else positions
+    for package, make in _packages():
+        yield f"positions of {package}", make(_as_integers(whole))
+        yield f"real positions of {package}", make(whole.astype(np.float32 if package != "NumPy" else np.float64))
+    yield "a list of positions", _as_integers(whole).tolist()
+    for package, make in _packages():
+        yield f"positions of {package} in a column", make(_as_integers(positions))
+        yield f"positions of {package} in a batch", make(_as_integers(whole)[np.newaxis])
+
+
+def call_quietly(function: Any, *arguments: Any, **options: Any) -> Any:
+    """Call people's own code, whose errors become an `Unusable` with their first line."""
+    try:
+        with warnings.catch_warnings(action="ignore"), np.errstate(all="ignore"):
+            return function(*arguments, **options)
+    # whatever it may raise
+    except Exception as error:  # noqa: BLE001
+        raise Unusable(f"it raised {first_line(error)}") from None
+
+
+def _nth(positions: Floats, index: int) -> Any:
+    return next(form for i, (_, form) in enumerate(_forms(positions)) if i == index)
+
+
+class _Rows(NamedTuple):
+    """Results at positions: rows, or cosines and sines."""
+
+    rows: Array | None
+    tables: tuple[Array, Array | None] | None
+
+    @property
+    def width(self) -> int:
+        """Number of columns, of tables that of the values that they rotate."""
+        if self.rows is not None:
+            return int(self.rows.shape[1])
+        assert self.tables is not None
+        return 2 * next(iter(orders_of(*self.tables))).pairs
+
+
+class _Function:
+    """A function of positions or of a length, with the form of call that was found."""
+
+    def __init__(self, function: Any, name: str, axes: int, rotary: bool, call: Call | None) -> None:
+        self.function, self.name, self.axes, self.rotary = function, name, axes, rotary
+        self.errors: list[str] = []
+        self.odd: Finding | None = None
+        self.way = self._way_of(call)
+
+    def results(self, value: Any, count: int) -> _Rows:
+        """Return what a call returned, as rows or tables of so many positions."""
+        if not self.rotary:
+            rows = rows_in(value, count, self.name)
+            if rows is not None:
+                return _Rows(rows, None)
+        if self.rotary or isinstance(value, tuple) or "complex" in str(getattr(value, "dtype", "")):
+            tables = tables_in(value, count, self.name)
+            if tables is not None:
+                return _Rows(None, tables)
+        raise Unusable(f"it returned {shape_of(value)} for {count} positions")
+
+    def at(self, positions: Floats) -> _Rows:
+        """Return the results at positions."""
+        assert self.way is not None
+        return self.results(self.way.run(positions), len(positions))
+
+    def _way_of(self, call: Call | None) -> _Way | None:
+        """Return the first form of call that works."""
+        ways = [self._of_positions, self._of_length, self._of_one]
+        if call is not None:
+            ways = [self._of_length] if call == "length" else [self._of_positions, self._of_one]
+        for way in ways:
+            works = way()
+            if works is not None:
+                return works
+        return None
+
+    def _try(self, words: str, run: Callable[[], Any], count: int) -> Any:
+        """Return a result that can be judged; None where the call raises, or returns something else."""
+        try:
+            value = run()
+            self.results(value, count)
+        except Unusable as failure:
+            self.errors.append(f"{words}: {failure}")
+            return None
+        return value
+
+    def _of_positions(self) -> _Way | None:
+        few = _few(self.axes)
+        for index, (words, form) in enumerate(_forms(few)):
+            if self._try(f"f({words})", lambda form=form: call_quietly(self.function, form), len(few)) is not None:
+                return _Way(
+                    f"f({words})", lambda positions, index=index: call_quietly(self.function, _nth(positions, index))
+                )
+        return None
+
+    def _of_length(self) -> _Way | None:
+        if self.axes > 1:
+            return None
+        value = self._try("f(length)", lambda: call_quietly(self.function, 21), 21)
+        if value is None:
+            for count in (22, 20, 42):
+                # more rows or fewer than were asked for
+                try:
+                    value = call_quietly(self.function, 21)
+                    rows = self.results(value, count)
+                except Unusable:
+                    continue
+                says = f"f(21) returned {count} rows"
+                self.odd = Finding(self.name, "computed rows", "wrong", "shape", says) if rows.width else None
+                return None
+            return None
+        return _Way("f(length)", lambda positions: call_quietly(self.function, len(positions)), True)
+
+    def _of_one(self) -> _Way | None:
+        one = 3.0 if self.axes == 1 else (3.0,) * self.axes
+
+        def single(position: Any) -> Any:
+            return call_quietly(self.function, position)
+
+        for make, words in ((int, "an integer"), (float, "a number")):
+            argument = make(one) if self.axes == 1 else tuple(make(each) for each in one)  # type: ignore[arg-type,union-attr]
+            if self._try(f"f({words})", lambda argument=argument: single(argument), 1) is not None:
+                return _Way(
+                    f"f({words}), one at a time", lambda positions, make=make: self._one_by_one(positions, make)
+                )
+        return None
+
+    def _one_by_one(self, positions: Floats, make: Any) -> Any:
+        rows = []
+        for row in positions.tolist():
+            whole = all(value == int(value) for value in row)
+            each = [make(value) if whole else value for value in row]
+            result = self.results(call_quietly(self.function, each[0] if self.axes == 1 else tuple(each)), 1)
+            rows.append(result)
+        if rows[0].rows is not None:
+            return np.concatenate([one.rows for one in rows if one.rows is not None])
+        first = [one.tables[0].reshape(1, -1) for one in rows if one.tables is not None]
+        second = [one.tables[1] for one in rows if one.tables is not None]
+        if second[0] is None:
+            return np.concatenate(first)
+        return np.concatenate(first), np.concatenate([one.reshape(1, -1) for one in second if one is not None])
+
+
+def _few(axes: int) -> Floats:
+    column = np.array(_FEW, np.float64)
+    return np.stack([np.roll(column, axis) for axis in range(axes)], axis=1)
+
+
+# ---- the check ------------------------------------------------------------------------------------------------------
+
+
+def check_function(function: Any, expected: Any = None, config: Any = None, call: Call | None = None) -> Report:
+    """Return the report on a function of positions or of a length."""
+    if isinstance(function, type):
+        raise TypeError(f"source is the class {function.__name__}: give an instance of it")
+    if call not in (None, "positions", "length"):
+        raise ValueError(f"call must be 'positions' or 'length', not {call!r}")
+    wanted, longest = as_expected(expected, config)
+    name = getattr(function, "__name__", type(function).__name__)
+    rotary = isinstance(wanted, Rotary) or (isinstance(wanted, str) and _is_rotary(wanted))
+    axes = wanted.ndim if isinstance(wanted, (Encoding, Rotary)) else 1
+    its = _Function(function, name, axes, rotary, call)
+    if its.way is None and its.odd is not None:
+        return Report(name, (its.odd,))
+    if its.way is None:
+        rotated = (
+            _rotated(function, name, wanted, longest, axes)
+            if call != "length" and not isinstance(wanted, Encoding)
+            else None
+        )
+        if isinstance(rotated, Finding):
+            return Report(name, (rotated,))
+        reasons = "; ".join(dict.fromkeys([*_telling(its.errors), *(rotated or [])]))
+        asked = call is not None
+        finding = Finding(name, "a function", "wrong" if asked else "unknown", "error" if asked else None, reasons)
+        return Report(name, (finding,))
+    return Report(name, tuple(_judged(its, wanted, longest)))
+
+
+def _is_rotary(name: str) -> bool:
+    return facts(name).rotary
+
+
+def _telling(errors: list[str]) -> list[str]:
+    """Return the errors of the forms of call that are most likely meant."""
+    wanted = ("f(positions of", "f(length)", "f(an integer)")
+    return [
+        next(error for error in errors if error.startswith(one))
+        for one in wanted
+        if any(e.startswith(one) for e in errors)
+    ]
+
+
+def _judged(its: _Function, wanted: Expected, longest: float | None) -> Iterator[Finding]:
+    way = its.way
+    assert way is not None
+    ran = _counted(its, longest) if way.counts else _chosen(its, longest)
+    if isinstance(ran, Finding):
+        yield ran
+        return
+    positions, results, limit = ran
+    said = f"; called as {way.words}{limit}"
+    finding = _judge(its.name, results, positions, wanted, said)
+    if finding.verdict == "right" and limit and longest and positions.max() < longest - 1:
+        says = f"{finding.says}, where the config has {longest:g} positions"
+        finding = replace(finding, verdict="wrong", fault="length", says=says)
+    if finding.verdict == "right":
+        more = _by_short_tables(its, wanted) if way.counts else _by_real_positions(its, wanted)
+        finding = more if isinstance(more, Finding) else replace(finding, says=finding.says + more)
+    yield finding
+
+
+def _judge(name: str, results: _Rows, positions: Floats, wanted: Expected, said: str) -> Finding:
+    exact = expected_of_width(wanted, results.width, name)
+    if results.rows is not None:
+        assert exact is None or isinstance(exact, Encoding)
+        return judge_code_rows(name, results.rows, positions, exact, said)
+    assert results.tables is not None
+    if isinstance(exact, Encoding):
+        says = f"cosines and sines{said}, where rows of {exact!r} are expected"
+        return Finding(name, "computed cosines and sines", "wrong", "shape", says)
+    return judge_code_tables(name, results.tables, positions, exact, said)
+
+
+def _chosen(its: _Function, longest: float | None) -> tuple[Floats, _Rows, str] | Finding:
+    """Return positions, as many as the function takes in time, its results there, and from where on it raises."""
+    begin = time.perf_counter()
+    its.at(_few(its.axes))
+    spent = max(time.perf_counter() - begin, 1e-6)
+    positions = positions_up_to(longest, its.axes)
+    if spent / len(_FEW) * len(positions) > _SECONDS:
+        keep = np.linspace(0, len(positions) - 1, max(12, int(_SECONDS / spent * len(_FEW)))).astype(int)
+        positions = positions[np.unique(keep)]
+    largest = np.abs(positions).max(axis=1)
+    why = ""
+    for most in sorted(set(largest.tolist()), reverse=True):
+        some = positions[largest <= most]
+        try:
+            results = its.at(some)
+        except Unusable as error:
+            why = str(error)
+            if most < 12:
+                return Finding(
+                    its.name, "a function", "wrong", "error", f"{its.way and its.way.words}: {why}", first_position=most
+                )
+            if time.perf_counter() - begin > 2 * _SECONDS:
+                break
+            continue
+        limit = "" if most == largest.max() else f"; beyond position {most:g} {why}"
+        return some, results, limit
+    return _few(its.axes), its.at(_few(its.axes)), f"; for far positions {why}"
+
+
+def _counted(its: _Function, longest: float | None) -> tuple[Floats, _Rows, str] | Finding:
+    """Return the positions of the longest table that the function makes in time, some of its rows, and where it ends."""
+    lengths = sorted({*_LENGTHS, *([int(longest)] if longest and 64 < longest < 1e6 else [])})
+    best: tuple[int, Any] | None = None
+    why = ""
+    begin = time.perf_counter()
+    for length in lengths:
+        started = time.perf_counter()
+        try:
+            value = call_quietly(its.function, length)
+            width = its.results(value, length).width
+        except Unusable as error:
+            why = f", where for {length} rows {str(error).replace('positions', 'rows')}"
+            break
+        best = length, value
+        spent = time.perf_counter() - started
+        following = next((one for one in lengths if one > length), length)
+        if spent / length * following > _SECONDS - (time.perf_counter() - begin) or following * width > _MOST_VALUES:
+            break
+    if best is None:
+        return Finding(its.name, "a function", "wrong", "error", f"f(length){why}")
+    length, value = best
+    positions = np.unique(np.append(positions_up_to(longest, 1, length - 1), length - 1.0))[:, np.newaxis]
+    whole = its.results(value, length)
+    picked = positions[:, 0].astype(np.intp)
+    if whole.rows is not None:
+        return positions, _Rows(whole.rows[picked], None), why
+    assert whole.tables is not None
+    both = [None if one is None else _take(one, picked, length) for one in whole.tables]
+    assert both[0] is not None
+    return positions, _Rows(None, (both[0], both[1])), why
+
+
+def _take(table: Array, rows: Any, length: int) -> Array:
+    """Return rows of a table, whose axis of positions is the first of so many."""
+    axis = table.shape.index(length)
+    return np.take(table, rows, axis=axis)
+
+
+def _by_short_tables(its: _Function, wanted: Expected) -> Finding | str:
+    """Return the finding of a table of few rows, where it is wrong."""
+    for length in (9, 17):
+        positions = np.arange(length, dtype=np.float64)[:, np.newaxis]
+        try:
+            finding = _judge(its.name, its.at(positions), positions, wanted, f"; called as f({length})")
+        except Unusable as error:
+            return Finding(its.name, "a function", "wrong", "error", f"f({length}): {error}")
+        if finding.verdict == "wrong":
+            says = f"{finding.says}; the rows of longer tables are right"
+            return replace(finding, says=says)
+    return ""
+
+
+def _by_real_positions(its: _Function, wanted: Expected) -> Finding | str:
+    """Return the finding at real positions, where it is wrong; words where the function truncates them."""
+    column = np.array(_REAL)
+    positions = np.stack([np.roll(column, axis) for axis in range(its.axes)], axis=1)
+    try:
+        results = its.at(positions)
+    except Unusable:
+        return ""
+    if wanted is None:
+        return ""
+    finding = _judge(its.name, results, positions, wanted, "; called at real positions")
+    if finding.verdict != "wrong":
+        return ""
+    for words, way in (("truncated", np.trunc), ("rounded", np.round)):
+        if _judge(its.name, results, way(positions), wanted, "").verdict == "right":
+            return f"; real positions are {words} to integers"
+    return finding
+
+
+# ---- rotated vectors ------------------------------------------------------------------------------------------------
+
+_SHAPES: dict[str, Callable[[Array], Array]] = {
+    "(batch, heads, n, d)": lambda x: x[np.newaxis, np.newaxis],
+    "(batch, n, heads, d)": lambda x: x[np.newaxis, :, np.newaxis],
+    "(batch, n, d)": lambda x: x[np.newaxis],
+    "(n, d)": lambda x: x,
+    "(n, heads, d)": lambda x: x[:, np.newaxis],
+    "(n, batch, heads, d)": lambda x: x[:, np.newaxis, np.newaxis],
+}
+
+
+def _rotated(function: Any, name: str, wanted: Expected, longest: float | None, axes: int) -> Finding | list[str]:
+    """Return the finding for a function of vectors and positions; the errors of all forms of call where none works."""
+    errors: list[str] = []
+    heads: tuple[int, ...] = _HEADS
+    if isinstance(wanted, Rotary):
+        heads = (wanted.head_dim,)
+    elif isinstance(wanted, str):
+        heads = tuple(_head_dims(wanted))
+    few = _few(axes)
+    for head in heads:
+        for shape, arrange in _SHAPES.items():
+            for package, make in _packages():
+                for batched in (False, True):
+                    run = _runner(function, arrange, make, batched)
+                    words = f"f(x {shape}, positions) of {package}"
+                    try:
+                        run(unit_pairs(len(few), head), few)
+                    except Unusable as error:
+                        errors.append(f"{words}: {error}")
+                        continue
+                    return _judge_rotated(name, run, head, wanted, longest, axes, f"; called as {words}")
+    return errors[:1]
+
+
+def _head_dims(name: str) -> Iterator[int]:
+    build: Any = presets.get(name)
+    for options in ({}, *({"head_dim": head} for head in _HEADS)):
+        try:
+            yield build(**options).head_dim
+        except (TypeError, ValueError):
+            continue
+
+
+def _runner(function: Any, arrange: Any, make: Any, batched: bool) -> Callable[[Floats, Floats], Array]:
+    def run(x: Floats, positions: Floats) -> Array:
+        where = _as_integers(positions[:, 0] if positions.shape[1] == 1 else positions)
+        vectors = arrange(x.astype(np.float32))
+        result = call_quietly(function, make(vectors), make(where[np.newaxis] if batched else where))
+        rotated = numbers_in(result, "x")
+        if rotated.shape != vectors.shape:
+            raise Unusable(f"it returned {shape_of(result)} for x of shape {vectors.shape}")
+        return rotated.reshape(x.shape)
+
+    return run
+
+
+def _judge_rotated(
+    name: str,
+    run: Callable[[Floats, Floats], Array],
+    head: int,
+    wanted: Expected,
+    longest: float | None,
+    axes: int,
+    said: str,
+) -> Finding:
+    positions = positions_up_to(longest, axes)
+    largest = np.abs(positions).max(axis=1)
+    why = ""
+    for most in sorted(set(largest.tolist()), reverse=True):
+        some = positions[largest <= most]
+        before = unit_pairs(len(some), head), unit_pairs(len(some), head, 1)
+        try:
+            after = run(before[0], some), run(before[1], some)
+        except Unusable as error:
+            why = f"; beyond position {{:g}} {error}"
+            continue
+        exact = expected_of_width(wanted, head, name)
+        assert not isinstance(exact, Encoding)
+        return judge_rotation(name, Rotation(before, after, some), exact, said + why.format(most))
+    return Finding(name, "a function", "wrong", "error", f"{said[2:]}{why.format(0)}")
