@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import importlib
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -13,10 +14,11 @@ import numpy as np
 
 from .._numbers.arrays import Array
 from .._rotary.value import Rotary
-from .code import Call, check_function
+from .code import Call, as_expected, check_function
 from .config import Expected, expected_of
 from .files import MOST_BYTES, Tensor, config_in, open_files, read_json
 from .frequencies import judge_frequencies
+from .modules import findings_of_runs, is_module, is_of_transformers
 from .names import Kind, kind_of, partner_of, sines_first
 from .report import Finding, Report
 from .rotary_tables import judge_rotary_tables
@@ -68,6 +70,8 @@ def check(source: Any, expected: Any = None, *, config: Any = None, call: Call |
     >>> finding.verdict, finding.fault
     ('wrong', 'rounded')
     """
+    if is_module(source):
+        return _of_module(source, expected, config)
     if callable(source) and not isinstance(source, Mapping):
         return check_function(source, expected, config, call)
     for name, value in (("expected", expected), ("call", call)):
@@ -86,6 +90,23 @@ def check(source: Any, expected: Any = None, *, config: Any = None, call: Call |
     if config is not None:
         raise TypeError(f"source must be a path or a mapping of arrays beside a config, not {type(source).__name__}")
     return Report("config", tuple(_of_config(expected_of(_config(source)))))
+
+
+def _of_module(model: Any, expected: Any, config: Any) -> Report:
+    """Return the report on a module of torch: its buffers, and what it computes."""
+    wanted, longest = as_expected(expected, config)
+    if wanted is None and is_of_transformers(model):
+        # a module of a higher level, which needs torch: by its name, as it is imported for such models alone
+        report: Report = importlib.import_module("posenc_fast.transformers").check(model)
+        return report
+    tensors = (
+        Tensor(name, tuple(tensor.shape), 0, lambda tensor=tensor: tensor)  # type: ignore[misc]
+        for name, tensor in (*model.named_buffers(), *model.named_parameters())
+        if not tensor.is_meta
+    )
+    known = expected_of(_config(config)) if config is not None else Expected()
+    buffers = tuple(_judged(tensors, known, False))
+    return Report(type(model).__name__, (*buffers, *findings_of_runs(model, wanted, longest, buffers)))
 
 
 def _is_array(value: Any) -> bool:

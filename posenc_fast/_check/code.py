@@ -35,12 +35,16 @@ from .results import (
 )
 
 __all__ = [
+    "HEADS",
     "POSITIONS",
+    "VECTORS",
     "Call",
     "as_expected",
     "call_quietly",
     "check_function",
+    "finding_of",
     "first_line",
+    "judge_rotated",
     "positions_up_to",
     "unit_pairs",
 ]
@@ -75,7 +79,7 @@ _FEW = (0, 1, 2, 3, 5, 8, 13, 21, 34, 55, 60)
 _SEED, _RANDOM = 20250101, 24
 _LENGTHS, _SECONDS, _MOST_VALUES = (64, 300, 2100, 5001, 65_538, 100_001), 0.8, 1 << 23
 # widths of heads that are tried where nothing says which
-_HEADS = (64, 128, 32, 16, 8, 80, 96, 256)
+HEADS = (64, 128, 32, 16, 8, 80, 96, 256)
 
 
 def first_line(error: BaseException) -> str:
@@ -98,9 +102,9 @@ def positions_up_to(longest: float | None, axes: int = 1, most: float = 1e6) -> 
 def unit_pairs(count: int, dim: int, seed: int = 0) -> Floats:
     """Return vectors (count, dim) of which no pair, in any layout, is near zero."""
     rng = np.random.default_rng([_SEED, seed])
-    signs = rng.choice([-1.0, 1.0], (count, dim))
-    result: Floats = signs * rng.uniform(0.5, 1.0, (count, dim))
-    return result.astype(np.float32).astype(np.float64)
+    # of 8 bits, which all types hold
+    result: Floats = rng.choice([-1.0, 1.0], (count, dim)) * rng.integers(64, 128, (count, dim)) / 128
+    return result
 
 
 # ---- what is expected -----------------------------------------------------------------------------------------------
@@ -174,6 +178,8 @@ def call_quietly(function: Any, *arguments: Any, **options: Any) -> Any:
     try:
         with warnings.catch_warnings(action="ignore"), np.errstate(all="ignore"):
             return function(*arguments, **options)
+    except Unusable:
+        raise
     # whatever it may raise
     except Exception as error:  # noqa: BLE001
         raise Unusable(f"it raised {first_line(error)}") from None
@@ -318,11 +324,18 @@ def check_function(function: Any, expected: Any = None, config: Any = None, call
         raise ValueError(f"call must be 'positions' or 'length', not {call!r}")
     wanted, longest = as_expected(expected, config)
     name = getattr(function, "__name__", type(function).__name__)
+    return Report(name, (finding_of(function, name, wanted, longest, call),))
+
+
+def finding_of(
+    function: Any, name: str, wanted: Expected, longest: float | None, call: Call | None, words: str = ""
+) -> Finding:
+    """Return the finding for a function; words: for the call, instead of those of the form that was found to work."""
     rotary = isinstance(wanted, Rotary) or (isinstance(wanted, str) and _is_rotary(wanted))
     axes = wanted.ndim if isinstance(wanted, (Encoding, Rotary)) else 1
     its = _Function(function, name, axes, rotary, call)
     if its.way is None and its.odd is not None:
-        return Report(name, (its.odd,))
+        return its.odd
     if its.way is None:
         rotated = (
             _rotated(function, name, wanted, longest, axes)
@@ -330,12 +343,13 @@ def check_function(function: Any, expected: Any = None, config: Any = None, call
             else None
         )
         if isinstance(rotated, Finding):
-            return Report(name, (rotated,))
+            return rotated
         reasons = "; ".join(dict.fromkeys([*_telling(its.errors), *(rotated or [])]))
         asked = call is not None
-        finding = Finding(name, "a function", "wrong" if asked else "unknown", "error" if asked else None, reasons)
-        return Report(name, (finding,))
-    return Report(name, tuple(_judged(its, wanted, longest)))
+        return Finding(name, "a function", "wrong" if asked else "unknown", "error" if asked else None, reasons)
+    if words:
+        its.way = its.way._replace(words=words)
+    return _judged(its, wanted, longest)
 
 
 def _is_rotary(name: str) -> bool:
@@ -352,13 +366,12 @@ def _telling(errors: list[str]) -> list[str]:
     ]
 
 
-def _judged(its: _Function, wanted: Expected, longest: float | None) -> Iterator[Finding]:
+def _judged(its: _Function, wanted: Expected, longest: float | None) -> Finding:
     way = its.way
     assert way is not None
     ran = _counted(its, longest) if way.counts else _chosen(its, longest)
     if isinstance(ran, Finding):
-        yield ran
-        return
+        return ran
     positions, results, limit = ran
     said = f"; called as {way.words}{limit}"
     finding = _judge(its.name, results, positions, wanted, said)
@@ -368,7 +381,7 @@ def _judged(its: _Function, wanted: Expected, longest: float | None) -> Iterator
     if finding.verdict == "right":
         more = _by_short_tables(its, wanted) if way.counts else _by_real_positions(its, wanted)
         finding = more if isinstance(more, Finding) else replace(finding, says=finding.says + more)
-    yield finding
+    return finding
 
 
 def _judge(name: str, results: _Rows, positions: Floats, wanted: Expected, said: str) -> Finding:
@@ -385,38 +398,55 @@ def _judge(name: str, results: _Rows, positions: Floats, wanted: Expected, said:
 
 def _chosen(its: _Function, longest: float | None) -> tuple[Floats, _Rows, str] | Finding:
     """Return positions, as many as the function takes in time, its results there, and from where on it raises."""
-    begin = time.perf_counter()
-    its.at(_few(its.axes))
+    begin, few, words = time.perf_counter(), _few(its.axes), its.way.words if its.way else ""
+    its.at(few)
     spent = max(time.perf_counter() - begin, 1e-6)
     positions = positions_up_to(longest, its.axes)
     if spent / len(_FEW) * len(positions) > _SECONDS:
         keep = np.linspace(0, len(positions) - 1, max(12, int(_SECONDS / spent * len(_FEW)))).astype(int)
         positions = positions[np.unique(keep)]
     largest = np.abs(positions).max(axis=1)
-    why = ""
+    why, beyond = "", 0.0
     for most in sorted(set(largest.tolist()), reverse=True):
         some = positions[largest <= most]
         try:
             results = its.at(some)
         except Unusable as error:
-            why = str(error)
-            if most < 12:
-                return Finding(
-                    its.name, "a function", "wrong", "error", f"{its.way and its.way.words}: {why}", first_position=most
-                )
-            if time.perf_counter() - begin > 2 * _SECONDS:
+            why, beyond = str(error), most
+            if most < 12 or time.perf_counter() - begin > 2 * _SECONDS:
                 break
             continue
-        limit = "" if most == largest.max() else f"; beyond position {most:g} {why}"
-        return some, results, limit
-    return _few(its.axes), its.at(_few(its.axes)), f"; for far positions {why}"
+        if not why:
+            return some, results, ""
+
+        def runs(position: int) -> bool:
+            try:
+                its.at(np.concatenate([few, np.full_like(few[:1], position)]))
+            except Unusable:
+                return False
+            return True
+
+        last = _last(runs, int(most), int(beyond))
+        if last > most and its.axes == 1:
+            some = np.append(some, [[float(last)]], axis=0)
+            results = its.at(some)
+        return some, results, f"; up to position {last}, beyond which {why}"
+    return Finding(its.name, "a function", "wrong", "error", f"{words}: {why}", first_position=beyond)
+
+
+def _last(runs: Callable[[int], bool], good: int, bad: int) -> int:
+    """Return the last number that runs, between one that does and one that does not."""
+    while bad - good > 1:
+        middle = (good + bad) // 2
+        good, bad = (middle, bad) if runs(middle) else (good, middle)
+    return good
 
 
 def _counted(its: _Function, longest: float | None) -> tuple[Floats, _Rows, str] | Finding:
     """Return the positions of the longest table that the function makes in time, some of its rows, and where it ends."""
     lengths = sorted({*_LENGTHS, *([int(longest)] if longest and 64 < longest < 1e6 else [])})
     best: tuple[int, Any] | None = None
-    why = ""
+    why, beyond = "", 0
     begin = time.perf_counter()
     for length in lengths:
         started = time.perf_counter()
@@ -424,16 +454,30 @@ def _counted(its: _Function, longest: float | None) -> tuple[Floats, _Rows, str]
             value = call_quietly(its.function, length)
             width = its.results(value, length).width
         except Unusable as error:
-            why = f", where for {length} rows {str(error).replace('positions', 'rows')}"
+            why, beyond = str(error).replace("positions", "rows"), length
             break
         best = length, value
         spent = time.perf_counter() - started
         following = next((one for one in lengths if one > length), length)
         if spent / length * following > _SECONDS - (time.perf_counter() - begin) or following * width > _MOST_VALUES:
             break
+    if best is None and beyond > 12:
+        best = 12, None
     if best is None:
-        return Finding(its.name, "a function", "wrong", "error", f"f(length){why}")
+        return Finding(its.name, "a function", "wrong", "error", f"f({beyond}): {why}")
     length, value = best
+    if why:
+
+        def runs(count: int) -> bool:
+            try:
+                its.results(call_quietly(its.function, count), count)
+            except Unusable:
+                return False
+            return True
+
+        length = _last(runs, length, beyond)
+        value = call_quietly(its.function, length)
+        why = f"; up to {length} rows, beyond which {why}"
     positions = np.unique(np.append(positions_up_to(longest, 1, length - 1), length - 1.0))[:, np.newaxis]
     whole = its.results(value, length)
     picked = positions[:, 0].astype(np.intp)
@@ -486,7 +530,7 @@ def _by_real_positions(its: _Function, wanted: Expected) -> Finding | str:
 
 # ---- rotated vectors ------------------------------------------------------------------------------------------------
 
-_SHAPES: dict[str, Callable[[Array], Array]] = {
+VECTORS: dict[str, Callable[[Array], Array]] = {
     "(batch, heads, n, d)": lambda x: x[np.newaxis, np.newaxis],
     "(batch, n, heads, d)": lambda x: x[np.newaxis, :, np.newaxis],
     "(batch, n, d)": lambda x: x[np.newaxis],
@@ -499,14 +543,14 @@ _SHAPES: dict[str, Callable[[Array], Array]] = {
 def _rotated(function: Any, name: str, wanted: Expected, longest: float | None, axes: int) -> Finding | list[str]:
     """Return the finding for a function of vectors and positions; the errors of all forms of call where none works."""
     errors: list[str] = []
-    heads: tuple[int, ...] = _HEADS
+    heads: tuple[int, ...] = HEADS
     if isinstance(wanted, Rotary):
         heads = (wanted.head_dim,)
     elif isinstance(wanted, str):
         heads = tuple(_head_dims(wanted))
     few = _few(axes)
     for head in heads:
-        for shape, arrange in _SHAPES.items():
+        for shape, arrange in VECTORS.items():
             for package, make in _packages():
                 for batched in (False, True):
                     run = _runner(function, arrange, make, batched)
@@ -516,13 +560,13 @@ def _rotated(function: Any, name: str, wanted: Expected, longest: float | None, 
                     except Unusable as error:
                         errors.append(f"{words}: {error}")
                         continue
-                    return _judge_rotated(name, run, head, wanted, longest, axes, f"; called as {words}")
+                    return judge_rotated(name, run, head, wanted, longest, axes, f"; called as {words}")
     return errors[:1]
 
 
 def _head_dims(name: str) -> Iterator[int]:
     build: Any = presets.get(name)
-    for options in ({}, *({"head_dim": head} for head in _HEADS)):
+    for options in ({}, *({"head_dim": head} for head in HEADS)):
         try:
             yield build(**options).head_dim
         except (TypeError, ValueError):
@@ -542,7 +586,7 @@ def _runner(function: Any, arrange: Any, make: Any, batched: bool) -> Callable[[
     return run
 
 
-def _judge_rotated(
+def judge_rotated(
     name: str,
     run: Callable[[Floats, Floats], Array],
     head: int,

@@ -30,6 +30,7 @@ from .values import HALVES, array_of, held
 __all__ = [
     "Expected",
     "Rotation",
+    "Sample",
     "Unusable",
     "expected_of_width",
     "identified",
@@ -202,7 +203,7 @@ def _unexpected_rows(name: str, sample: Sample, said: str) -> Finding:
         return Finding(name, COMPUTED_ROWS, "unknown", None, says)
     if known is not None:
         return _finding(name, COMPUTED_ROWS, judge_rows(sample, known.encoding), f"{known.words}, as identified", said)
-    for encoding in _usual(sample.values.shape[1]):
+    for encoding in _usual(sample):
         outcome = judge_rows(sample, encoding)
         if outcome.fault in _PLAIN:
             return _finding(name, COMPUTED_ROWS, outcome, f"{encoding!r}, as identified", said)
@@ -210,13 +211,19 @@ def _unexpected_rows(name: str, sample: Sample, said: str) -> Finding:
     return Finding(name, COMPUTED_ROWS, "unknown", None, says)
 
 
-def _usual(d: int) -> Iterator[Encoding]:
+def _usual(sample: Sample) -> Iterator[Encoding]:
+    """Yield the encodings of tutorials of which the first rows are about the sample's."""
+    d, few = sample.values.shape[1], np.abs(sample.positions).max(axis=1) <= 32
     functions: tuple[tuple[Function, Function], ...] = ("sin", "cos"), ("cos", "sin")
+    if d < 4 or sample.positions.shape[1] > 1 or not few.any():
+        return
     for layout in LAYOUTS:
         for both in functions:
             for shift in (0.0, 1.0):
-                if d > 3:
-                    yield sinusoidal(d, layout=layout, functions=both, freq_shift=shift)
+                encoding = sinusoidal(d, layout=layout, functions=both, freq_shift=shift)
+                exact = encoding.encode(sample.positions[few, 0], dtype=np.float64)
+                if (np.abs(sample.values[few] - exact) < 0.1).mean() > 0.6:
+                    yield encoding
 
 
 # ---- cosines and sines ----------------------------------------------------------------------------------------------
@@ -394,10 +401,10 @@ def _mixed(rotation: Rotation, after: Floats, expected: Rotary) -> str:
 def _unexpected_rotation(name: str, rotation: Rotation, said: str) -> Finding:
     where = rotation.positions[:, 0] if rotation.positions.shape[1] == 1 else rotation.positions
     kind = np.float64 if held(rotation.after[0]) is FLOAT64 else np.float32
+    few = slice(64)
+    x, turned = rotation.before[0][few].astype(kind), rotation.after[0][few].astype(kind)
     try:
-        answer = identify_rotary(
-            x=rotation.before[0].astype(kind), turned=rotation.after[0].astype(kind), positions=where
-        )
+        answer = identify_rotary(x=x, turned=turned, positions=where[few])
     except ValueError as error:
         return Finding(name, COMPUTED_ROTATION, "unknown", None, f"{error}{said}")
     if answer.rotary is None or answer.direction < 0:
