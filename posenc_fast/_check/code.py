@@ -8,6 +8,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -23,6 +24,7 @@ from .results import (
     Expected,
     Rotation,
     Unusable,
+    axes_of,
     expected_of_width,
     judge_code_rows,
     judge_code_tables,
@@ -279,33 +281,22 @@ class _Function:
         return _Way("f(length)", lambda positions: call_quietly(self.function, len(positions)), True)
 
     def _of_one(self) -> _Way | None:
-        one = 3.0 if self.axes == 1 else (3.0,) * self.axes
-
-        def single(position: Any) -> Any:
-            return call_quietly(self.function, position)
-
+        two = np.array([[3.0] * self.axes, [5.0] * self.axes])
         for make, words in ((int, "an integer"), (float, "a number")):
-            argument = make(one) if self.axes == 1 else tuple(make(each) for each in one)  # type: ignore[arg-type,union-attr]
-            if self._try(f"f({words})", lambda argument=argument: single(argument), 1) is not None:
-                return _Way(
-                    f"f({words}), one at a time", lambda positions, make=make: self._one_by_one(positions, make)
-                )
+            run = partial(self._one_by_one, make)
+            if self._try(f"f({words})", partial(run, two), len(two)) is not None:
+                return _Way(f"f({words}), one at a time", run)
         return None
 
-    def _one_by_one(self, positions: Floats, make: Any) -> Any:
-        rows = []
+    def _one_by_one(self, make: Any, positions: Floats) -> Any:
+        """Return the results of single positions together: rows, or cosines and sines."""
+        results = []
         for row in positions.tolist():
-            whole = all(value == int(value) for value in row)
-            each = [make(value) if whole else value for value in row]
-            result = self.results(call_quietly(self.function, each[0] if self.axes == 1 else tuple(each)), 1)
-            rows.append(result)
-        if rows[0].rows is not None:
-            return np.concatenate([one.rows for one in rows if one.rows is not None])
-        first = [one.tables[0].reshape(1, -1) for one in rows if one.tables is not None]
-        second = [one.tables[1] for one in rows if one.tables is not None]
-        if second[0] is None:
-            return np.concatenate(first)
-        return np.concatenate(first), np.concatenate([one.reshape(1, -1) for one in second if one is not None])
+            each = tuple(make(value) if value == int(value) else value for value in row)
+            results.append(call_quietly(self.function, each[0] if self.axes == 1 else each))
+        if isinstance(results[0], tuple):
+            return tuple(np.stack([numbers_in(one, self.name) for one in both]) for both in zip(*results, strict=False))
+        return np.stack([numbers_in(one, self.name) for one in results])
 
 
 def _few(axes: int) -> Floats:
@@ -332,7 +323,7 @@ def finding_of(
 ) -> Finding:
     """Return the finding for a function; words: for the call, instead of those of the form that was found to work."""
     rotary = isinstance(wanted, Rotary) or (isinstance(wanted, str) and _is_rotary(wanted))
-    axes = wanted.ndim if isinstance(wanted, (Encoding, Rotary)) else 1
+    axes = axes_of(wanted)
     its = _Function(function, name, axes, rotary, call)
     if its.way is None and its.odd is not None:
         return its.odd

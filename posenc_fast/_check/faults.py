@@ -294,8 +294,9 @@ class _Ladder(NamedTuple):
     sine: npt.NDArray[np.bool_]
 
     def frequencies(self, exponents: Floats) -> Floats:
-        with np.errstate(over="ignore"):
-            return np.asarray(self.first * self.base**-exponents)
+        # nobody sees such a one turn, and the quotient of the largest and the smallest stays finite
+        powers = self.first * np.exp(np.clip(-exponents * math.log(self.base), -300, 300))
+        return np.where(powers < 1e-60, 0.0, powers)
 
 
 def _ladder(encoding: Encoding, base: float | None) -> _Ladder | None:
@@ -386,8 +387,12 @@ def _measured(sample: Sample, encoding: Encoding, base: float | None) -> Iterato
     own = encoding.frequencies[columns]
     usable = (own != 0) & (turns > 1e-7)
     if usable.any():
-        weights = turns[usable] ** 2
-        factor = float((weights * turns[usable] / own[usable]).sum() / weights.sum())
+        # pairs that turn by more than half a turn a row look slower
+        slowest = np.abs(own[usable]).argmin()
+        about = turns[usable][slowest] / abs(own[usable][slowest])
+        slow = usable & (np.abs(own) * about < 3)
+        slow = slow if slow.any() else usable
+        factor = float((turns[slow] * np.abs(own[slow])).sum() / (own[slow] ** 2).sum())
         for number in dict.fromkeys([*(float(f"{factor:.{digits}g}") for digits in (1, 2, 3, 4, 5, 6)), factor]):
             if number > 0 and abs(number - 1) > 1e-6:
                 yield _Variant(

@@ -192,7 +192,7 @@ def _finding(name: str, module: Any, wanted: Expected, longest: float | None, al
 
 
 class _Wanted(NamedTuple):
-    """What a user expects, what the module's own buffers say, the longest position; alone: of the one module that encodes."""
+    """The encoding that a user expects, that of the module's own buffers, the longest position; alone: of the one module that encodes."""
 
     expected: Expected
     reference: Encoding | Rotary | None

@@ -32,6 +32,7 @@ __all__ = [
     "Rotation",
     "Sample",
     "Unusable",
+    "axes_of",
     "expected_of_width",
     "identified",
     "judge_code_rows",
@@ -114,8 +115,15 @@ def tables_in(value: Any, count: int, name: str) -> tuple[Array, Array | None] |
     return (cos, sin) if any(len(tables.cos) == count for tables in orders_of(cos, sin)) else None
 
 
+def axes_of(expected: Expected) -> int:
+    """Return the number of axes of the positions of what is expected."""
+    if isinstance(expected, str):
+        return int(facts(expected).axes) if facts(expected).axes.isdigit() else 1
+    return 1 if expected is None else expected.ndim
+
+
 def expected_of_width(expected: Expected, width: int, name: str) -> Encoding | Rotary | None:
-    """Return what is expected of rows or tables of a width; a preset's arguments are found from it."""
+    """Return the encoding of rows or tables of a width that is expected; a preset's arguments are found from it."""
     if not isinstance(expected, str):
         return expected
     build: Any = presets.get(expected)
@@ -125,15 +133,16 @@ def expected_of_width(expected: Expected, width: int, name: str) -> Encoding | R
                 rotary: Rotary = build(**options)
             except (TypeError, ValueError):
                 continue
-            if width in (rotary.rotary_dim, rotary.head_dim):
+            if width in (rotary.rotary_dim, rotary.head_dim) and rotary.ndim == axes_of(expected):
                 return rotary
     else:
-        for arguments in ((width,), ()):
+        # some sources have more columns than they are asked for
+        for arguments in ((width,), (), (width - 1,), (width - 2,)):
             try:
                 encoding: Encoding = build(*arguments)
             except (TypeError, ValueError):
                 continue
-            if encoding.d_model == width:
+            if encoding.d_model == width and encoding.ndim == axes_of(expected):
                 return encoding
     raise ValueError(
         f"expected={expected!r} has no encoding of {width} columns, as {name} returns, from its width alone; give an "
@@ -305,8 +314,13 @@ def judge_rotation(name: str, rotation: Rotation, expected: Rotary | None, said:
     finite = np.isfinite(after[0]).all(axis=1) & np.isfinite(after[1]).all(axis=1)
     if not finite.all():
         first = float(np.abs(rotation.positions[~finite]).min())
-        says = f"{words}values that are not finite{said}"
-        return Finding(name, kind, "wrong", "values", says, np.inf, first_position=first)
+        says = f"{words}values that are not finite from position {first:g} on{said}"
+        lost = Finding(name, kind, "wrong", "values", says, np.inf, first_position=first)
+        if not finite.any():
+            return lost
+        before, some = (tuple(one[finite] for one in both) for both in (rotation.before, rotation.after))
+        rest = judge_rotation(name, Rotation(before, some, rotation.positions[finite]), expected, said)  # type: ignore[arg-type]
+        return lost if rest.verdict == "right" else rest
     for width in dict.fromkeys((dim, rotation.before[0].shape[1])):
         for layout in dict.fromkeys((own, *_ROTATIONS)):
             tables = _rotated_by(rotation.before, after, layout, width)
