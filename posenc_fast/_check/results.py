@@ -47,6 +47,7 @@ __all__ = [
 
 Expected = Encoding | Rotary | str | None
 COMPUTED_ROWS, COMPUTED_TABLES, COMPUTED_ROTATION = "computed rows", "computed cosines and sines", "computed rotation"
+_MARK = 2.0**14
 # names of faults that the rows near position 0 alone do not make up: no other encoding has them
 _PLAIN = ("rounded", "length", "values", "padding")
 
@@ -251,7 +252,7 @@ def judge_code_tables(
     if expected is None:
         finding = judge_rotary_tables(name, cos, sin, positions)
         return replace(finding, is_=COMPUTED_TABLES, says=f"{finding.says}{said}")
-    orders = list(orders_of(cos, sin))
+    orders = list(_orders_with_nan(cos, sin))
     pairs = expected.rotary_dim // 2
     fitting = [one for one in orders if one.pairs == pairs and one.sin is not None and one.copies == 1]
     if not fitting:
@@ -271,6 +272,20 @@ def judge_code_tables(
     if vague and finding.fault in ("base", "scaling", "rounded", "layout"):
         return replace(finding, says=f"{finding.says}{said}")
     return _finding(name, COMPUTED_TABLES, best, called(expected), said)
+
+
+def _orders_with_nan(cos: Array, sin: Array | None) -> Iterator[Tables]:
+    """Yield the tables for each order of columns; values that are not finite are in the same places in both halves."""
+
+    def marked(table: Array | None) -> Array | None:
+        # all types hold it, and no cosine is so large
+        return None if table is None else np.where(np.isfinite(table), table, table.dtype.type(_MARK))
+
+    def unmarked(table: Array | None) -> Array | None:
+        return None if table is None else np.where(table == table.dtype.type(_MARK), table.dtype.type(np.nan), table)
+
+    for one in orders_of(marked(cos), marked(sin)):  # type: ignore[arg-type]
+        yield one._replace(cos=unmarked(one.cos), sin=unmarked(one.sin))
 
 
 def _of_tables(tables: Tables, positions: Floats, rotary: Rotary, slack: float) -> Outcome:
