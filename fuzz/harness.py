@@ -1,7 +1,7 @@
 """Coverage-guided fuzzing of the cases of the tests: ``python fuzz/harness.py CASE SECONDS``.
 
 CASE is one of table, encode, add_to, shift, grid, rotate, c_call, arguments, files, positions, cells, 'odd cells', recipes, configs,
-types; POSENC_FAST_BACKEND and POSENC_FAST_ISA choose what computes. A case that fails ends the run and is printed as hypothesis draws it; it then becomes a test.
+types, 'edited configs', 'cut frequencies', 'edited safetensors', 'edited npz'; POSENC_FAST_BACKEND and POSENC_FAST_ISA choose what computes. A case that fails ends the run and is printed as hypothesis draws it; it then becomes a test.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ import atheris
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 with atheris.instrument_imports(include=["posenc_fast"]):
-    from support import fuzzing, fuzzing_grammars, fuzzing_input
+    from support import fuzzing, fuzzing_check, fuzzing_grammars, fuzzing_input
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import posenc_fast as pf
 
-CASES = fuzzing.CASES | fuzzing_input.CASES | fuzzing_grammars.CASES
+CASES = fuzzing.CASES | fuzzing_input.CASES | fuzzing_grammars.CASES | fuzzing_check.CASES
 SEEDS = 64
 
 

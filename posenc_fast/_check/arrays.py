@@ -7,6 +7,7 @@ headers say is compared with their size before there is memory for it.
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import math
 import os
@@ -21,6 +22,7 @@ from typing import IO, Any, NamedTuple
 
 import numpy as np
 
+from .._numbers.arguments import unique
 from .._numbers.arrays import Array
 from .._numbers.formats import float_type, types_here
 
@@ -43,6 +45,7 @@ _BROKEN = (
     AttributeError,
     EOFError,
     KeyError,
+    OSError,
     OverflowError,
     RuntimeError,
     TypeError,
@@ -52,6 +55,7 @@ _BROKEN = (
     zipfile.BadZipFile,
     zlib.error,
 )
+# types of safetensors that NumPy has
 _SAFETENSORS = {
     **{f"F{8 * size}": np.dtype(f"<f{size}") for size in (8, 4, 2)},
     **{f"{kind}{8 * size}": np.dtype(f"<{kind.lower()}{size}") for kind in "IU" for size in (8, 4, 2, 1)},
@@ -59,10 +63,15 @@ _SAFETENSORS = {
     "BOOL": np.dtype("?"),
     "C64": np.dtype("<c8"),
 }
-
-
-# the longest header that the format allows
-_MOST_HEADER = 100_000_000
+# bits of all types of safetensors
+_BITS = {
+    **{kind: 8 * dtype.itemsize for kind, dtype in _SAFETENSORS.items()},
+    **dict.fromkeys(("F8_E4M3", "F8_E5M2", "F8_E8M0", "F8_E4M3FNUZ", "F8_E5M2FNUZ"), 8),
+    **dict.fromkeys(("F6_E2M3", "F6_E3M2"), 6),
+    "F4": 4,
+}
+# the longest header that the format allows, and the largest number
+_MOST_HEADER, _MOST_NUMBER = 100_000_000, 2**64 - 1
 
 
 @contextlib.contextmanager
@@ -205,7 +214,13 @@ def _npz(path: str, file: IO[bytes]) -> Archive:
     what = "an .npz file of numbers"
     with _reading(path, what):
         archive = zipfile.ZipFile(file)
-        members = {member.filename.removesuffix(".npy"): member for member in archive.infolist()}
+        members: dict[str, zipfile.ZipInfo] = {}
+        for member in archive.infolist():
+            name = member.filename.removesuffix(".npy")
+            if name in members:
+                raise ValueError(f"{members[name].filename!r} and {member.filename!r} are two arrays of one name")
+            if not member.is_dir():
+                members[name] = member
 
     @contextlib.contextmanager
     def opened(name: str) -> Iterator[IO[bytes]]:
@@ -239,34 +254,84 @@ def _safetensors(path: str, file: IO[bytes]) -> Archive:
             raise ValueError("its header is not there")
         if begin > _MOST_HEADER:
             raise ValueError(f"its header has {begin - 8} bytes, more than any has")
-        entries = json.loads(_values(file, np.dtype(np.uint8), begin - 8).tobytes())
-        entries.pop("__metadata__", None)
-        for name, entry in entries.items():
-            first, end = entry["data_offsets"]
-            if not 0 <= first <= end <= size - begin:
-                raise ValueError(f"{name!r} is not there")
+        entries = _entries(_values(file, np.dtype(np.uint8), begin - 8).tobytes(), size - begin)
 
     def read(name: str) -> Array:
         entry = entries[name]
         with _reading(path, f"numbers of NumPy, in {name!r}"):
-            dtype, shape, (first, end) = _SAFETENSORS.get(entry["dtype"]), entry["shape"], entry["data_offsets"]
+            dtype, shape, first = _SAFETENSORS.get(entry["dtype"]), entry["shape"], entry["data_offsets"][0]
             if dtype is None:
                 raise ValueError(f"its type is {entry['dtype']}")
-            _check_room(tuple(shape), dtype, end - first)
             file.seek(begin + first)
             return as_bfloat16(_values(file, dtype, math.prod(shape)).reshape(shape))
 
     def header(name: str) -> Header:
         entry = entries[name]
-        with _reading(path, f"numbers of NumPy, in {name!r}"):
-            dtype, shape, (first, end) = _SAFETENSORS.get(entry["dtype"]), tuple(entry["shape"]), entry["data_offsets"]
-            sides = tuple(map(int, shape))
-            if dtype is None:
-                return Header(sides, end - first, str(entry["dtype"]))
-            _check_room(shape, dtype, end - first)
-            return Header(sides, end - first)
+        first, end = entry["data_offsets"]
+        return Header(tuple(entry["shape"]), end - first, "" if entry["dtype"] in _SAFETENSORS else entry["dtype"])
 
     return Archive(tuple(entries), read, header)
+
+
+def _entries(text: bytes, size: int) -> dict[str, dict[str, Any]]:
+    """Return the tensors of a header of safetensors, before ``size`` bytes of data; raise an error for what the format forbids."""
+
+    def refused(number: str) -> Any:
+        raise ValueError(f"its header has the number {number}, where integers from 0 on are allowed")
+
+    def integer(digits: str) -> int:
+        return (
+            int(digits)
+            if len(digits) < 21 and 0 <= int(digits) <= _MOST_NUMBER and digits[0] != "-"
+            else refused(digits)
+        )
+
+    decoded = text.decode("utf-8")
+    if not decoded.startswith("{"):
+        raise ValueError("its header does not begin with {")
+    entries = json.loads(
+        decoded, object_pairs_hook=unique, parse_int=integer, parse_float=refused, parse_constant=refused
+    )
+    metadata = entries.pop("__metadata__", None)
+    if metadata is not None and not (isinstance(metadata, dict) and all(isinstance(v, str) for v in metadata.values())):
+        raise ValueError("its __metadata__ is not a mapping from strings to strings")
+    for words in (*entries, *(metadata or {}), *(metadata or {}).values()):
+        # surrogates alone are no text
+        words.encode("utf-8")
+    for name, entry in entries.items():
+        _check_entry(name, entry)
+    end = 0
+    for name, entry in sorted(entries.items(), key=lambda item: item[1]["data_offsets"]):
+        first, last = entry["data_offsets"]
+        if first != end:
+            raise ValueError(f"{name!r} begins at byte {first}, where the tensor before ends at byte {end}")
+        end = last
+    if end != size:
+        raise ValueError(f"its tensors have {end} bytes, and {size} are there")
+    return entries  # type: ignore[no-any-return]
+
+
+def _check_entry(name: str, entry: Any) -> None:
+    if not isinstance(entry, dict) or set(entry) != {"dtype", "shape", "data_offsets"}:
+        raise ValueError(f"{name!r} must have dtype, shape and data_offsets, and nothing else")
+    for key in ("shape", "data_offsets"):
+        if not isinstance(entry[key], list) or not all(type(number) is int for number in entry[key]):
+            raise ValueError(f"{name!r} has {key}={entry[key]!r}, which must be a list of integers")
+    kind, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
+    if not isinstance(kind, str) or kind not in _BITS:
+        raise ValueError(f"{name!r} has dtype={kind!r}, which is not a type of safetensors")
+    if len(offsets) != 2 or offsets[0] > offsets[1]:
+        raise ValueError(
+            f"{name!r} has data_offsets={offsets!r}, which must be its first byte, and the byte behind its last"
+        )
+    count = _BITS[kind]
+    # the largest first: a side of 0 hides no product that is too large
+    for side in sorted(shape, reverse=True):
+        if count * side > _MOST_NUMBER:
+            raise ValueError(f"{name!r} has shape={shape!r}, which is too large")
+        count *= side
+    if count != 8 * (offsets[1] - offsets[0]):
+        raise ValueError(f"{name!r} of shape {shape!r} and type {kind} has {offsets[1] - offsets[0]} bytes")
 
 
 @contextlib.contextmanager
@@ -275,7 +340,11 @@ def _reading(path: str, what: str) -> Iterator[None]:
         with named(path):
             yield
     except _BROKEN as error:
-        raise ValueError(f"{path} cannot be read as {what}: {error}") from None
+        # a header that leads before the beginning of the file
+        if isinstance(error, OSError) and error.errno != errno.EINVAL:
+            raise
+        words = str(error)
+        raise ValueError(f"{path} cannot be read as {what}: {words[:400]}{'..' if words[400:] else ''}") from None
 
 
 def as_bfloat16(array: Array) -> Array:

@@ -16,7 +16,7 @@ from .._numbers.arrays import Array
 from .._rotary.value import Rotary
 from .code import Call, as_expected, check_function
 from .config import Expected, expected_of
-from .files import MOST_BYTES, Tensor, config_in, open_files, read_json
+from .files import MOST_BYTES, Gap, Tensor, config_in, open_files, read_json
 from .frequencies import judge_frequencies
 from .modules import findings_of_runs, is_module, is_of_transformers
 from .names import Kind, kind_of, partner_of, sines_first
@@ -26,6 +26,10 @@ from .tables import judge_table
 from .values import array_of
 
 __all__ = ["check"]
+
+# what a config says of a tensor: its encodings, or the part that does not tell
+_Said = tuple[tuple[Rotary, ...], str]
+_NOTHING: _Said = ((), "")
 
 
 def check(source: Any, expected: Any = None, *, config: Any = None, call: Call | None = None) -> Report:
@@ -86,10 +90,10 @@ def check(source: Any, expected: Any = None, *, config: Any = None, call: Call |
             for name, value in source.items()
             if isinstance(name, str) and _is_array(value)
         )
-        return Report("arrays", tuple(_judged(tensors, expected, False)))
+        return Report("arrays", _findings(tensors, expected))
     if config is not None:
         raise TypeError(f"source must be a path or a mapping of arrays beside a config, not {type(source).__name__}")
-    return Report("config", tuple(_of_config(expected_of(_config(source)))))
+    return Report("config", tuple(part.finding for part in expected_of(_config(source)).parts))
 
 
 def _of_module(model: Any, expected: Any, config: Any) -> Report:
@@ -134,24 +138,42 @@ def _of_files(path: str, config: Any) -> Report:
         config = beside
     expected = expected_of(_config(config)) if config is not None else Expected()
     with open_files(path) as tensors:
-        findings = tuple(_judged(tensors, expected, path.lower().endswith(".npy")))
-    return Report(path, findings or tuple(_of_config(expected)))
+        return Report(path, _findings(tensors, expected, any_name=path.lower().endswith(".npy"), whole=True))
 
 
-def _of_config(expected: Expected) -> Iterator[Finding]:
-    """Yield what a config means, where there is nothing to compare with it."""
-    for where, words in expected.words:
-        says = f"means {words}; there is no tensor to compare" if expected.rotaries else words
-        yield Finding(where, "config", "unknown", None, says)
+def _findings(
+    tensors: Iterable[Tensor | Gap], expected: Expected, any_name: bool = False, whole: bool = False
+) -> tuple[Finding, ...]:
+    """Return the findings for tensors, and for the parts of the config that were wrong, missed, or not compared.
+
+    any_name: whether all tensors may be positional. whole: whether the tensors are all of a model's.
+    """
+    judged = list(_judged(tensors, expected, any_name))
+    findings = [finding for finding, _ in judged]
+    # of a config that is right, tensors that the config is for have verdicts already
+    alone = not judged or (whole and not any(said != _NOTHING for _, said in judged))
+    missed = {why for _, (_, why) in judged}
+    for part in expected.parts:
+        needed = alone if part.verdict == "right" else part.name in missed
+        if part.verdict == "wrong" or needed or not judged:
+            findings.append(part.finding)
+    return tuple(findings)
 
 
 # ---- tensors --------------------------------------------------------------------------------------------------------
 
 
-def _judged(tensors: Iterable[Tensor], expected: Expected, any_name: bool) -> Iterator[Finding]:
-    """Yield a finding for each tensor that can be positional; cosines and sines of a name share one."""
+def _judged(tensors: Iterable[Tensor | Gap], expected: Expected, any_name: bool) -> Iterator[tuple[Finding, _Said]]:
+    """Yield a finding for each tensor that can be positional, with what the config says of the tensor.
+
+    Cosines and sines of a name share a finding.
+    """
     chosen: list[tuple[Tensor, Kind]] = []
+    gaps = []
     for tensor in tensors:
+        if isinstance(tensor, Gap):
+            gaps.append(tensor)
+            continue
         kind = kind_of(tensor.name, tensor.shape)
         if kind is None and any_name:
             kind = "frequencies" if len(tensor.shape) == 1 else "table"
@@ -165,16 +187,17 @@ def _judged(tensors: Iterable[Tensor], expected: Expected, any_name: bool) -> It
         name, key = tensor.name, (tensor.file, tensor.name)
         if kind == "sin" and key in paired:
             continue
+        said = rotaries, why = expected.of(name) if kind not in ("schedule", "table") else _NOTHING
         parts = [tensor, partners[key]] if kind == "cos" and key in partners else [tensor]
         whole = name if len(parts) == 1 else f"{name}, {parts[1].name.rpartition('.')[2]}"
         if names[name] > 1:
             whole = f"{tensor.file}: {whole}"
         unread = next((part.unread for part in parts if part.unread), "")
         if unread:
-            yield Finding(whole, "a tensor", "unknown", None, f"numbers of type {unread} are not read")
+            yield Finding(whole, "a tensor", "unknown", None, f"numbers of type {unread} are not read"), said
             continue
         if any(part.size > MOST_BYTES for part in parts):
-            yield Finding(whole, "a tensor", "unknown", None, f"{tensor.size} bytes are more than are read")
+            yield Finding(whole, "a tensor", "unknown", None, f"{tensor.size} bytes are more than are read"), said
             continue
         values = [part.read() for part in parts]
         try:
@@ -182,13 +205,19 @@ def _judged(tensors: Iterable[Tensor], expected: Expected, any_name: bool) -> It
         except (NotImplementedError, RuntimeError, TypeError, ValueError) as error:
             # indices are integers, and often called positions
             if kind != "table" or not isinstance(error, TypeError):
-                yield Finding(whole, "a tensor", "unknown", None, str(error))
+                yield Finding(whole, "a tensor", "unknown", None, str(error)), said
             continue
-        rotaries = expected.of(name) if kind != "schedule" else ()
-        alike = (kind, rotaries, sines_first(name), *(_content(array) for array in arrays))
+        alike = (kind, said, sines_first(name), *(_content(array) for array in arrays))
         if alike not in judgements:
-            judgements[alike] = _finding(name, kind, arrays, rotaries, expected.length)
-        yield replace(judgements[alike], name=whole)
+            finding = _finding(name, kind, arrays, rotaries, expected.length)
+            if why and finding.verdict == "right":
+                says = f"{finding.says}; but what the model needs is not known, see {why}"
+                finding = replace(finding, verdict="unknown", says=says)
+            judgements[alike] = finding
+        yield replace(judgements[alike], name=whole), said
+    for gap in gaps:
+        shown = ", ".join(gap.missing[:4]) + (", .." if gap.missing[4:] else "")
+        yield Finding(gap.index, "index", "wrong", None, f"names tensors that their files lack: {shown}"), _NOTHING
 
 
 def _partners(chosen: list[tuple[Tensor, Kind]]) -> dict[tuple[str, str], Tensor]:

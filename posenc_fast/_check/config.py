@@ -1,4 +1,4 @@
-"""From a model's config to the rotary encodings of its parts, and the longest position; for each tensor those that it may be of."""
+"""Verdicts on the parts of a model's config, and the rotary encodings that each tensor may have."""
 
 from __future__ import annotations
 
@@ -6,13 +6,17 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from .._rotary.config import others, table
-from .._rotary.config.part import SPELLINGS
+from .._rotary.config import others, reader, table
+from .._rotary.config.part import SPELLINGS, NoRotary, Undecided
 from .._rotary.value import Rotary
+from .frequencies import called
+from .report import Finding, Verdict
 
-__all__ = ["Expected", "expected_of"]
+__all__ = ["LENGTHS", "Expected", "expected_of"]
 
-# names of what turns beside text
+# keys of the longest position
+LENGTHS = SPELLINGS["max_position_embeddings"]
+# names of parts that encode no text
 _TOWERS = re.compile(
     r"(^|[._])(vis|vision|visual|image|img|pixel|patch|vit|clip|siglip|video|audio|speech|sound|codec|mel|whisper|vocoder"
     r"|token2wav|code2wav|talker|dit|thinker|tower|depth|detok|decoder_model|vae|connector|projector|qformer|resampler)"
@@ -20,59 +24,81 @@ _TOWERS = re.compile(
 _TEXT = re.compile(r"(^|[._])(text|language|llm|lm)([._]|_model|$)|^model\.layers\.\d|^layers\.\d|^transformer\.h\.\d")
 # parts of a config that are no models
 _OTHERS = ("quantization_config", "compression_config", "generation_config")
+# keys of which a model without a type has one
+_SIZES = {name for names in SPELLINGS.values() for name in names}
 # how deep parts of parts are
 _DEPTH = 3
-# layers that are asked for one by one
-_LAYERS = 64
+# kinds of layers that a finding describes, and its characters
+_MOST_KINDS, _MOST_LETTERS = 8, 600
+_STORED = "no file stores the frequencies: the program that loads the model computes them"
+
+
+class Part(NamedTuple):
+    """A part of a config that is a model. turns: False for a model without a rotary encoding. tower: no part for text."""
+
+    name: str
+    verdict: Verdict
+    says: str
+    rotaries: tuple[Rotary, ...] = ()
+    length: float | None = None
+    turns: bool = True
+    tower: bool = False
+
+    @property
+    def finding(self) -> Finding:
+        says = self.says if len(self.says) <= _MOST_LETTERS else f"{self.says[:_MOST_LETTERS]}.."
+        return Finding(self.name, "config", self.verdict, None, says)
 
 
 class Expected(NamedTuple):
-    """The encodings that a config means.
+    """The parts of a config; none without a config. alone: whether the config has one part."""
 
-    rotaries: of all parts that can be read, those of text first. length: the longest position, None where it is not said.
-    complete: whether all parts that turn could be read. alone: whether it is the config of one part. words: for each part
-    what it means, or why it cannot be read.
-    """
-
-    rotaries: tuple[Rotary, ...] = ()
-    length: float | None = None
-    complete: bool = False
+    parts: tuple[Part, ...] = ()
     alone: bool = True
-    words: tuple[tuple[str, str], ...] = ()
 
-    def of(self, name: str) -> tuple[Rotary, ...]:
-        """Return the encodings that a tensor of this name may have: none where it may be of a part that was not read."""
-        if _TEXT.search(name) and not _TOWERS.search(name):
-            return self.rotaries
-        if self.alone:
-            return () if _TOWERS.search(name) and not self.rotaries_are_of_tower() else self.rotaries
-        return self.rotaries if self.complete else ()
+    @property
+    def rotaries(self) -> tuple[Rotary, ...]:
+        return tuple(dict.fromkeys(rotary for part in self.parts for rotary in part.rotaries))
 
-    def rotaries_are_of_tower(self) -> bool:
-        """Whether the one part is itself of images or sound, as its type says."""
-        return any(_TOWERS.search(where) for where, _ in self.words)
+    @property
+    def length(self) -> float | None:
+        """The longest position; None if no part has one."""
+        return max((part.length for part in self.parts if part.length is not None), default=None)
+
+    def of(self, name: str) -> tuple[tuple[Rotary, ...], str]:
+        """Return the encodings that a tensor of this name may have; if there are none, the part of the config that does not tell.
+
+        Without a config, and for a tower that a config for text does not describe, there are neither.
+        """
+        tower = _TOWERS.search(name) is not None
+        if not self.parts or (self.alone and tower and not self.parts[0].tower):
+            return (), ""
+        may_be = self.parts
+        if _TEXT.search(name) and not tower:
+            may_be = tuple(part for part in self.parts if not part.tower) or self.parts
+        unread = [part for part in may_be if part.turns and not part.rotaries]
+        rotaries = () if unread else self.rotaries
+        part = (*unread, *may_be)[0]
+        return rotaries, "" if rotaries else part.name
 
 
 def expected_of(config: Any) -> Expected:
-    """Return the encodings of all parts of a config, a mapping or an object of transformers."""
+    """Return what all parts of a config say, a mapping or an object of transformers."""
     if not isinstance(config, Mapping) and callable(getattr(config, "to_dict", None)):
         config = {"model_type": getattr(config, "model_type", None), **config.to_dict()}
-    parts = list(_parts("config", config, _DEPTH))
-    rotaries: dict[Rotary, None] = {}
-    words, lengths, complete = [], [], True
-    for where, part in parts:
-        model = str(part.get("model_type") or "")
-        some, why = _rotaries(part)
-        if not some and where == "config" and len(parts) > 1 and model not in table.types():
-            # a whole that turns by its parts alone
-            continue
-        rotaries |= dict.fromkeys(some)
-        lengths += [_length(part)] if some else []
-        complete &= bool(some) or model in table.names("without") or "no rotary encoding" in why
-        kind = _form(part) or model
-        words.append((f"{where} ({kind})" if kind else where, "; ".join(map(repr, some)) or why))
-    known = [length for length in lengths if length is not None]
-    return Expected(tuple(rotaries), max(known, default=None), complete, len(parts) == 1, tuple(words))
+    parts = [_part_of(where, part) for where, part in _parts("config", config, _DEPTH)]
+    whole, inner = parts[0], parts[1:]
+    if inner and str(config.get("model_type") or "") not in table.types():
+        # parts say what the whole says
+        of_parts = {rotary for part in inner for rotary in part.rotaries}
+        said = {
+            "right": set(whole.rotaries) <= of_parts,
+            "wrong": any(part.verdict == "wrong" for part in inner),
+            "unknown": not all(part.tower for part in inner),
+        }
+        if said[whole.verdict]:
+            return Expected(tuple(inner), False)
+    return Expected(tuple(parts), not inner)
 
 
 def _parts(where: str, config: Mapping[str, Any], depth: int) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -82,8 +108,10 @@ def _parts(where: str, config: Mapping[str, Any], depth: int) -> Iterator[tuple[
     inner = [(str(key), value) for key, value in config.items() if str(key).endswith("_config")]
     for key, value in sorted(inner, key=lambda one: not _TEXT.search(one[0])):
         if depth and isinstance(value, Mapping) and value and key not in _OTHERS:
-            part = {**value, "model_type": _type_of(value, key, whole)}
-            yield from _parts(f"{where}[{key!r}]", part, depth - 1)
+            model = _type_of(value, key, whole)
+            # of a whole that posenc_fast knows, the parts that rotate are known, too
+            if model or (_SIZES & set(value) and whole not in {*table.types(), *table.parts()}):
+                yield from _parts(f"{where}[{key!r}]", {**value, "model_type": model}, depth - 1)
 
 
 def _type_of(part: Mapping[str, Any], key: str, whole: str) -> str:
@@ -95,58 +123,53 @@ def _type_of(part: Mapping[str, Any], key: str, whole: str) -> str:
     return default if default in table.types() else own
 
 
-def _rotaries(part: Mapping[str, Any]) -> tuple[tuple[Rotary, ...], str]:
-    """Return the encodings of all kinds of layers and all lengths of sequences, or why there are none."""
+def _part_of(where: str, part: Mapping[str, Any]) -> Part:
+    """Return the verdict on one part, without the parts in it."""
     model = str(part.get("model_type") or "")
-    known = {*table.types(), *table.parts(), *table.names("without")}
-    if not (part.get("architectures") or model in known or _form(part)):
-        return (), "a type of model that is not known" if model else "no model_type"
-    first, why = _read(part, {})
-    if not first and "no rotary encoding" in why:
-        return (), why
-    rotaries = dict.fromkeys(first)
-    for options in _options(part, layers=not first):
-        some, _ = _read(part, options)
-        rotaries |= dict.fromkeys(some)
-    return tuple(rotaries), why
-
-
-def _form(part: Mapping[str, Any]) -> str:
-    """Return the name of the form of a config that is not Hugging Face's."""
+    tower = _TOWERS.search(model) is not None or _TOWERS.search(where.rpartition("[")[2].strip("'\"]")) is not None
     try:
-        return others.NAMES.get(others.form_of(part), "")
-    except ValueError:
-        return ""
+        form = others.NAMES.get(others.form_of(part), "")
+        kind = form or model
+        name = f"{where} ({kind})" if kind else where
+        known = {*table.types(), *table.parts(), *table.names("without"), *table.pairs("unreadable")}
+        if not (part.get("architectures") or model in known or form):
+            says = f"posenc_fast does not know the model_type {model!r}" if model else "the config has no model_type"
+            return Part(name, "unknown", says, tower=tower)
+        kinds = [
+            (options, None if arguments is None else Rotary(**arguments))
+            for options, arguments in reader.encodings_of(part)
+        ]
+    except NoRotary as error:
+        return Part(name, "unknown", str(error), turns=False, tower=tower)
+    except Undecided as error:
+        return Part(name, "unknown", str(error), tower=tower)
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        # what the reader did not expect says little by itself
+        says = str(error) if isinstance(error, (TypeError, ValueError)) else f"{type(error).__name__}: {error}"
+        return Part(name, "wrong", says, tower=tower)
+    rotaries = tuple(dict.fromkeys(rotary for _, rotary in kinds if rotary is not None))
+    if not rotaries:
+        return Part(name, "unknown", "no layer has a rotary encoding", turns=False, tower=tower)
+    length = _length(part)
+    longest = "" if length is None else f"; longest position {length:g}"
+    return Part(name, "right", f"{_words(kinds)}{longest}; {_STORED}", rotaries, length, tower=tower)
 
 
-def _read(part: Mapping[str, Any], options: dict[str, Any]) -> tuple[tuple[Rotary, ...], str]:
-    try:
-        rotary = Rotary.from_config(part, **options)
-    except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
-        return (), str(error)
-    return (() if rotary is None else (rotary,)), "" if rotary is not None else "no rotary encoding"
-
-
-def _options(part: Mapping[str, Any], layers: bool) -> Iterator[dict[str, Any]]:
-    """Yield what a config may need to tell one encoding: a kind of layers or a layer, and a length of sequences."""
-    lengths: list[int | None] = [None]
-    scaling = _scaling_of(part)
-    for key in ("original_max_position_embeddings", "max_position_embeddings"):
-        for value in (part.get(key), scaling.get(key)):
-            if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < 2**53:
-                lengths += [int(value), int(value) + 1]
-    types: list[str] = []
-    listed = part.get("layer_types")
-    if isinstance(listed, (list, tuple)):
-        types += [one for one in listed if isinstance(one, str)]
-    types += [str(key) for key, value in scaling.items() if isinstance(value, Mapping)]
-    groups = _groups(str(part.get("model_type") or ""))
-    kinds: list[dict[str, Any]] = [{}]
-    kinds += [{"layer_type": one} for one in dict.fromkeys([*types, *groups, "full_attention", "sliding_attention"])]
-    kinds += [{"layer": k} for k in range(min(_depth(part), _LAYERS) if layers else 0)]
-    for length in dict.fromkeys(lengths):
-        for kind in kinds:
-            yield kind if length is None else {**kind, "seq_len": length}
+def _words(kinds: list[tuple[dict[str, Any], Rotary | None]]) -> str:
+    """Return the encodings of all kinds of layers in words."""
+    layers: dict[Rotary | None, list[str]] = {}
+    for options, rotary in kinds:
+        labels = [f"layer {options['layer']}"] if "layer" in options else []
+        labels += [options["layer_type"]] if "layer_type" in options else []
+        labels += [f"{options['seq_len']:g} tokens"] if "seq_len" in options else []
+        layers.setdefault(rotary, []).append(" at ".join(labels))
+    said = []
+    for rotary, names in layers.items():
+        words = "no rotary encoding" if rotary is None else f"{called(rotary)}, {rotary.rotary_dim // 2} pairs"
+        names = [name for name in names if name]
+        shown = ", ".join(names[:_MOST_KINDS]) + (", .." if names[_MOST_KINDS:] else "")
+        said.append(f"{shown}: {words}" if names and len(layers) > 1 else words)
+    return "; ".join(said[:_MOST_KINDS]) + ("; .." if said[_MOST_KINDS:] else "")
 
 
 def _scaling_of(part: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -158,15 +181,6 @@ def _scaling_of(part: Mapping[str, Any]) -> Mapping[str, Any]:
     return {}
 
 
-def _groups(model: str) -> tuple[str, ...]:
-    return tuple(table.row(model).groups) if model in table.types() else ()
-
-
-def _depth(part: Mapping[str, Any]) -> int:
-    depth = next((part[key] for key in SPELLINGS["num_hidden_layers"] if part.get(key) is not None), None)
-    return depth if isinstance(depth, int) and not isinstance(depth, bool) and depth > 0 else 0
-
-
 def _length(part: Mapping[str, Any]) -> float | None:
     """Return the longest position of a part: that of its config, or of its scaling if that is longer."""
     scaling = _scaling_of(part)
@@ -175,7 +189,7 @@ def _length(part: Mapping[str, Any]) -> float | None:
         usable = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < 2**53
         return float(value) if usable else 0.0
 
-    own = max(number(part.get(key)) for key in ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length"))
+    own = max(number(part.get(key)) for key in LENGTHS)
     original = number(scaling.get("original_max_position_embeddings")) or own
     factor = number(scaling.get("factor")) if scaling.get("rope_type", scaling.get("type")) != "longrope" else 0.0
     return max(own, original * factor) or None

@@ -15,11 +15,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from .._numbers.arguments import unique
 from .._numbers.arrays import Array
 from .._rotary.metadata import open_gguf
 from .arrays import as_bfloat16, header_of, named, open_archive, read_array
 
-__all__ = ["Tensor", "config_in", "open_files", "read_json"]
+__all__ = ["Gap", "Tensor", "config_in", "open_files", "read_json"]
 
 # a tensor that is larger is not read, nor is JSON of more bytes
 MOST_BYTES, _MOST_JSON = 1 << 30, 1 << 26
@@ -44,17 +45,37 @@ class Tensor(NamedTuple):
     file: str = ""
 
 
+class Gap(NamedTuple):
+    """The tensors that an index names, but their files lack."""
+
+    index: str
+    missing: tuple[str, ...]
+
+
 @contextlib.contextmanager
-def open_files(path: str) -> Iterator[Iterator[Tensor]]:
-    """Yield the tensors of a folder or a file, which are to be read before the files are closed."""
+def open_files(path: str) -> Iterator[Iterator[Tensor | Gap]]:
+    """Yield the tensors of a folder or a file, which are to be read before the files are closed, and gaps of indexes."""
     with contextlib.ExitStack() as stack:
-        yield (tensor._replace(file=file.name) for file in _files(path) for tensor in _tensors(str(file), stack))
+        yield _all(path, stack)
+
+
+def _all(path: str, stack: contextlib.ExitStack) -> Iterator[Tensor | Gap]:
+    files, indexes = _files(path)
+    there = set()
+    for file in files:
+        for tensor in _tensors(str(file), stack):
+            there.add((tensor.name, file.name))
+            yield tensor._replace(file=file.name)
+    for index, names in indexes.items():
+        missing = tuple(f"{name!r} in {file}" for name, file in names.items() if (name, file) not in there)
+        if missing:
+            yield Gap(index, missing)
 
 
 def config_in(path: str) -> Path | None:
     """Return the config.json or params.json of a folder, or beside a file."""
     folder = Path(path) if os.path.isdir(path) else Path(path).parent
-    return next((file for name in ("config.json", "params.json") if (file := folder / name).is_file()), None)
+    return next((file for name in ("config.json", "params.json") if os.path.lexists(file := folder / name)), None)
 
 
 def read_json(path: str | Path) -> dict[str, Any]:
@@ -66,9 +87,9 @@ def read_json(path: str | Path) -> dict[str, Any]:
     if len(text) > _MOST_JSON:
         raise ValueError(f"{path} has more than {_MOST_JSON} bytes, too many for a config or an index")
     try:
-        value = json.loads(text)
+        value = json.loads(text, object_pairs_hook=unique)
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path} is not JSON: {error}") from None
+        raise ValueError(f"{path} cannot be read as JSON: {error}") from None
     if not isinstance(value, dict):
         raise TypeError(f"{path} must hold an object, not a {type(value).__name__}")
     return value
@@ -77,8 +98,11 @@ def read_json(path: str | Path) -> dict[str, Any]:
 # ---- which files ----------------------------------------------------------------------------------------------------
 
 
-def _files(name: str) -> list[Path]:
-    """Return the files with weights that a path means; of a folder no pickles if there are safetensors or GGUF."""
+def _files(name: str) -> tuple[list[Path], dict[str, dict[str, str]]]:
+    """Return the files with weights that a path means, and the file of each tensor by its index.
+
+    Of a folder no pickles if there are safetensors or GGUF.
+    """
     if not name:
         raise ValueError("source must be the path of a folder or a file, not ''")
     path = Path(name)
@@ -87,38 +111,37 @@ def _files(name: str) -> list[Path]:
             inside = sorted(file for file in path.iterdir() if file.is_file())
         files = [file for file in inside if file.suffix.lower() in _ARRAYS]
         pickles = not any(file.suffix.lower() in (".safetensors", ".gguf") for file in files)
-        for index in inside:
-            # of shards, one that is not there is an error
-            if index.name.endswith((".safetensors" + _INDEX, *[".bin" + _INDEX] * pickles)):
-                _indexed(index)
-        return files + [file for file in inside if pickles and _WEIGHTS.fullmatch(file.name)]
+        # of shards, one that is not there is an error
+        endings = (".safetensors" + _INDEX, *[".bin" + _INDEX] * pickles)
+        indexes = {index.name: _indexed(index) for index in inside if index.name.endswith(endings)}
+        return files + [file for file in inside if pickles and _WEIGHTS.fullmatch(file.name)], indexes
     if not path.exists():
         raise FileNotFoundError(2, "there is no such file or folder", str(path))
     if not path.is_file():
         raise ValueError(f"{path} is not a regular file")
     if path.name.endswith(_INDEX):
-        return _indexed(path)
+        names = _indexed(path)
+        return [path.parent / file for file in sorted(set(names.values()))], {path.name: names}
     if path.suffix.lower() == ".json":
-        return []
+        return [], {}
     if path.suffix.lower() not in (*_ARRAYS, *PICKLES):
         raise ValueError(f"{path} must be a folder, a config.json, or end with {', '.join((*_ARRAYS, *PICKLES))}")
-    return [path]
+    return [path], {}
 
 
-def _indexed(index: Path) -> list[Path]:
-    """Return the files that an index names, which lie beside it."""
+def _indexed(index: Path) -> dict[str, str]:
+    """Return the files that an index names, which lie beside it, by the names of their tensors."""
     names = read_json(index).get("weight_map")
     if not isinstance(names, dict) or not all(isinstance(name, str) for name in names.values()):
         raise ValueError(f"{index} has no weight_map from tensors to files")
-    files = sorted(set(names.values()))
-    for name in files:
+    for name in sorted(set(names.values())):
         if name != os.path.basename(name) or name in ("", ".", "..") or "\\" in name or "\0" in name:
             raise ValueError(f"{index} names the file {name!r}, which is not beside it")
         if not name.lower().endswith((*_ARRAYS, *PICKLES)):
             raise ValueError(f"{index} names the file {name!r}, which has no weights")
         if not (index.parent / name).is_file():
             raise ValueError(f"{index} names the file {name!r}, which is not there")
-    return [index.parent / name for name in files]
+    return names
 
 
 # ---- what is in them ------------------------------------------------------------------------------------------------

@@ -130,7 +130,8 @@ def judge_frequencies(
             for variant in faults(its, rotary, exact):
                 return _told(its, variant, rotary, exact)
     rotary, exact = min(expected, key=lambda one: float(np.abs(numbers - one[1]).max()))
-    if _resembles(numbers, exact) or _mostly(its, exact):
+    # of a linear scaling, a program may keep the frequencies as they were, but no others
+    if _resembles(numbers, exact) or _resembles(numbers, _unscaled(rotary, exact)) or _mostly(its, exact):
         says = f"{its.worst(exact)}; they are not those of {called(rotary)}, and nothing known explains them"
         return its.finding("wrong", "frequencies", says, exact)
     return its.finding("unknown", None, f"nothing like the frequencies of {called(rotary)}", None, "a tensor")
@@ -142,16 +143,11 @@ def _mostly(its: _Values, exact: Floats) -> bool:
 
 
 def _of_other_length(finding: Finding, rotaries: Sequence[Rotary]) -> Finding:
-    """Return the finding for frequencies of which a config says nothing; those of its layers are not so many.
-
-    The first ones of a longer list are those of another base, which no model has.
-    """
+    """Return the finding for frequencies that no layer of the config has so many of: never right, they may be cut."""
     counts = sorted({rotary.rotary_dim // 2 for rotary in rotaries})
     if not counts or finding.verdict != "right":
         return finding
     says = f"{finding.says}; the config's rotary encodings have {' or '.join(map(str, counts))}"
-    if any(f"base {base:g}" in finding.says for base in _BASES):
-        return replace(finding, says=says)
     return replace(finding, verdict="unknown", says=says)
 
 

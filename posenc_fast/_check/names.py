@@ -42,6 +42,9 @@ def kind_of(name: str, shape: tuple[int, ...]) -> Kind | None:
         # of GGUF: what frequencies are divided by
         return "divisors"
     if _FREQUENCIES.fullmatch(last):
+        if not sides and shape and "inv_freq" in last:
+            # what is left of a list
+            return "frequencies"
         if len(sides) != 1 or not 2 <= sides[0] <= _MOST_FREQUENCIES:
             return _both(last, shape)
         return "schedule" if _SCHEDULES.fullmatch(last) else "frequencies"

@@ -6,10 +6,10 @@ import html
 import math
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-__all__ = ["Fault", "Finding", "Report", "Verdict"]
+__all__ = ["TABLE", "Fault", "Finding", "Report", "Verdict"]
 
 Verdict = Literal["right", "wrong", "unknown"]
 Fault = Literal[
@@ -32,6 +32,8 @@ Fault = Literal[
     "units",
 ]
 
+# the kind of a finding for a position table
+TABLE = "position table"
 # what to do about each fault
 _ADVICE: dict[str, str] = {
     "rounded": (
@@ -54,6 +56,8 @@ _ADVICE: dict[str, str] = {
     "start": "count positions from 0: add pe[:n], or use arange(n)",
     "units": "take sines and cosines of position * frequency in radians, without a conversion",
 }
+# for frequencies that no file stores
+_LOADED = ("model = AutoModel.from_pretrained(..)", "posenc_fast.check(model)")
 
 
 @dataclass(frozen=True)
@@ -63,11 +67,11 @@ class Finding:
     Parameters
     ----------
     name : str
-        The tensor's name in the file or the model.
+        The tensor's name in the file or the model; or the part of the config.
     is_ : str
-        The kind of tensor that it is taken for, such as "rotary frequencies"; in JSON its key is ``is``.
+        The kind of tensor, such as "rotary frequencies", or "config"; in JSON its key is ``is``.
     verdict : {"right", "wrong", "unknown"}
-        unknown: learned positions, weights, or what has two readings.
+        unknown: learned positions, other weights, a config that posenc_fast does not know, or an ambiguous one.
     fault : str or None
         Of what is wrong: rounded (values, positions or angles went through fewer bits), base, layout, scaling,
         frequencies (none of these), values (single rows or columns). Of code also amplitude, error, exponent,
@@ -91,6 +95,12 @@ class Finding:
     radians: float | None = None
     first_position: float | None = None
 
+    def twice_rounded(self) -> Finding:
+        """Return the finding for values that are right in bfloat16, but are stored in float16."""
+        says = self.says.removesuffix(", with values of bfloat16, rounded once")
+        says = f"{says}, but rounded to bfloat16 before they were stored in float16"
+        return replace(self, verdict="wrong", fault="rounded", says=says)
+
     def to_json(self) -> dict[str, Any]:
         """Return its fields for JSON, under their names, but for ``is``."""
         fields = {name.rstrip("_"): value for name, value in vars(self).items()}
@@ -110,26 +120,39 @@ class Report:
     path : str
         The file or folder that was checked.
     findings : tuple of Finding
-        One for each tensor that may have to do with positions.
+        One for each tensor that may have to do with positions, and for parts of the config.
     """
 
     path: str
     findings: tuple[Finding, ...]
 
     @property
-    def ok(self) -> bool:
-        """Whether nothing is wrong."""
-        return all(finding.verdict != "wrong" for finding in self.findings)
+    def compared(self) -> int:
+        """Number of tensors that were compared, and of configs that are right or wrong.
+
+        A position table is always compared, with every known encoding. Other tensors that are unknown do not count.
+        """
+        return sum(finding.verdict != "unknown" or finding.is_ == TABLE for finding in self.findings)
+
+    @property
+    def ok(self) -> bool | None:
+        """False if anything is wrong, None if nothing was compared, True otherwise."""
+        if any(finding.verdict == "wrong" for finding in self.findings):
+            return False
+        return True if self.compared else None
 
     def to_json(self) -> dict[str, Any]:
-        """Return path and findings as a dictionary for JSON."""
-        return {"path": self.path, "findings": [finding.to_json() for finding in self.findings]}
+        """Return path, number of comparisons and findings as a dictionary for JSON."""
+        findings = [finding.to_json() for finding in self.findings]
+        return {"path": self.path, "compared": self.compared, "findings": findings}
 
     def __str__(self) -> str:
         if not self.findings:
             return f"{self.path}: nothing that may be positional"
         lines = [f"{finding.verdict:<7}  {name}: {_words(finding)}" for name, finding in self._lines()]
         advice = [f"{fault}: {_ADVICE[fault]}" for fault in self._faults()]
+        if self._computes():
+            advice += ["check the loaded model:", *(f"    {line}" for line in _LOADED)]
         return "\n".join([self.path, *map(_in_one_line, lines), *(["what to do:", *advice] if advice else [])])
 
     def __repr__(self) -> str:
@@ -147,6 +170,8 @@ class Report:
             for name, finding in self._lines()
         )
         advice = "".join(f"<li><b>{fault}</b>: {html.escape(_ADVICE[fault])}</li>" for fault in self._faults())
+        if self._computes():
+            advice += f"<li>check the loaded model: <pre>{'<br>'.join(map(html.escape, _LOADED))}</pre></li>"
         return (
             f"<p><code>{html.escape(self.path)}</code>{'' if self.findings else ': nothing that may be positional'}</p>"
             f"<table>{rows}</table>{f'<ul>{advice}</ul>' if advice else ''}"
@@ -162,6 +187,10 @@ class Report:
             (alike[0].name if len(alike) == 1 else f"{pattern} ({len(alike)} alike)", alike[0])
             for (pattern, _), alike in groups.items()
         ]
+
+    def _computes(self) -> bool:
+        """Whether the program that loads the model computes what no file stores."""
+        return any(finding.is_ == "config" and finding.verdict == "right" for finding in self.findings)
 
     def _faults(self) -> Iterable[Fault]:
         return dict.fromkeys(finding.fault for finding in self.findings if finding.fault is not None)

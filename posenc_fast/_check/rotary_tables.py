@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +17,7 @@ from .._rotary.value import Rotary
 from ..typing import Function, RotaryLayout
 from .frequencies import Variant, base_variants, called, scaling_variants
 from .report import Fault, Finding
-from .values import array_of, held
+from .values import array_of, held, widened
 from .waves import Judgement, agrees, judge_waves
 
 __all__ = ["judge_rotary_tables"]
@@ -71,10 +72,20 @@ def judge_rotary_tables(
         Those of the model's layers, one of which the tables must be of; of other numbers of pairs they are left out.
         Empty where nothing is known.
     """
-    orders = list(_orders(array_of(cos, name), None if sin is None else array_of(sin, name)))
+    tables = [array_of(table, name) for table in (cos, sin) if table is not None]
+    finding = _judged(name, tables, positions, rotaries)
+    if finding.verdict != "right":
+        wider = [table for table in map(widened, tables) if table is not None]
+        if len(wider) == len(tables) and (other := _judged(name, wider, positions, rotaries)).verdict == "right":
+            return other.twice_rounded()
+    return finding
+
+
+def _judged(name: str, arrays: list[Array], positions: Any, rotaries: Sequence[Rotary]) -> Finding:
+    cos, sin = arrays[0], arrays[1] if len(arrays) > 1 else None
+    orders = list(_orders(cos, sin))
     if not orders:
-        shape = tuple(np.shape(cos))
-        return Finding(name, "a tensor", "unknown", None, f"shape {shape} is not that of cosines and sines")
+        return Finding(name, "a tensor", "unknown", None, f"shape {cos.shape} is not that of cosines and sines")
     rows = len(orders[0].cos)
     where = np.arange(rows) if positions is None else np.asarray(positions)
     if len(where) != rows:
@@ -83,7 +94,17 @@ def judge_rotary_tables(
     form = held(orders[0].together())
     if not rotaries:
         return _without_config(name, orders, where, form)
-    return _with_config(name, orders, where, form, rotaries) or _without_config(name, orders, where, form)
+    judged = _with_config(name, orders, where, form, rotaries)
+    if judged is None or judged.verdict == "unknown":
+        judged = _apart(name, orders, where, form, rotaries) or judged
+    if judged is not None:
+        return judged
+    finding = _without_config(name, orders, where, form)
+    if finding.verdict != "right":
+        return finding
+    counts = sorted({rotary.rotary_dim // 2 for rotary in rotaries})
+    says = f"{finding.says}; the config's rotary encodings are others, of {' or '.join(map(str, counts))} pairs"
+    return replace(finding, verdict="unknown", says=says)
 
 
 def _orders(cos: Array, sin: Array | None) -> Iterator[_Tables]:
@@ -223,6 +244,72 @@ def _variant(tables: _Tables, rotary: Rotary, where: Floats, form: Format) -> Va
             other = Rotary(2 * len(exact), frequencies=variant.frequencies, attention_factor=amplitude)
             if agrees(table, tables.encoding(other), where[some], form):
                 return variant
+    return None
+
+
+class _Order(NamedTuple):
+    """Where the two columns of each pair are: the first ones, and the second ones."""
+
+    words: str
+    first: slice
+    second: slice
+
+
+def _apart(name: str, orders: list[_Tables], where: Floats, form: Format, rotaries: Sequence[Rotary]) -> Finding | None:
+    """Return the finding for cosines and sines each of which are a config's, but in two orders, or times two factors."""
+    for rotary in rotaries:
+        pairs, factor = rotary.rotary_dim // 2, rotary.attention_factor
+        layouts = (
+            _Order("in halves", slice(0, pairs), slice(pairs, None)),
+            _Order("side by side", slice(0, None, 2), slice(1, None, 2)),
+            _Order("in halves, the second from the last to the first", slice(0, pairs), slice(None, pairs - 1, -1)),
+        )
+        for tables in orders:
+            if tables.sin is None or tables.layout is not None or rotary.ndim > 1 or where.shape[1] > 1:
+                continue
+            copies = tables.cos.shape[1] // pairs
+            if tables.cos.shape[1] != copies * pairs or copies not in (1, 2):
+                continue
+            separate = (_Order("", slice(None), slice(0)),) if copies == 1 else layouts
+            found = [
+                _order_and_factor(table, function, separate, copies, rotary, where, form)
+                for table, function in ((tables.cos, "cos"), (tables.sin, "sin"))
+            ]
+            if found[0] is None or found[1] is None:
+                continue
+            (cosines, one), (sines, other) = found[0], found[1]
+            words = f"of {called(rotary)}"
+            if cosines is not sines:
+                says = f"{words}: the cosines of pairs are {cosines.words}, the sines {sines.words}"
+                return Finding(name, _KIND, "wrong", "layout", says)
+            if one != other:
+                says = (
+                    f"{words}: attention factor {one:.4g} in cosines, {other:.4g} in sines; the config has {factor:g}"
+                )
+                return Finding(name, _KIND, "wrong", "scaling", says)
+            if cosines is layouts[2]:
+                return Finding(name, _KIND, "wrong", "layout", f"{words}: the columns of pairs are {cosines.words}")
+    return None
+
+
+def _order_and_factor(
+    table: Array, function: Any, orders: Sequence[_Order], copies: int, rotary: Rotary, where: Floats, form: Format
+) -> tuple[_Order, float] | None:
+    """Return in which order a table has the cosines or sines of a config, and their factor."""
+    factor, some = rotary.attention_factor, _some(len(where))
+    exact = rotary._angles_of(function).encode(where[some, 0], dtype=np.float64)
+    for order in orders:
+        ordered = np.concatenate([table[some, order.first], table[some, order.second]], axis=1)
+        # the factor by which all values together are too large
+        both = np.tile(exact, copies)
+        measured = factor * float((ordered.astype(np.float64) * both).sum() / max(float((both * both).sum()), 1e-300))
+        for one in dict.fromkeys((factor, 1.0, factor**2, measured)):
+            if np.isfinite(one) and one > 0:
+                other = Rotary(rotary.rotary_dim, frequencies=rotary.frequencies, attention_factor=one)
+                encoding = other._angles_of(*[function] * copies)
+                if agrees(ordered, encoding, where[some], form):
+                    every = np.concatenate([table[:, order.first], table[:, order.second]], axis=1)
+                    return (order, one) if agrees(every, encoding, where, form) else None
     return None
 
 

@@ -16,13 +16,12 @@ from .._identify.encoding import Identification, identify
 from .._numbers.arrays import Array, Floats
 from .._numbers.formats import FLOAT16, Format
 from ..typing import Function
-from .report import Finding
-from .values import HALVES, array_of, held
+from .report import TABLE, Finding
+from .values import HALVES, array_of, held, widened
 from .waves import Waves, judge_waves, radians_at_end
 
 __all__ = ["judge_table"]
 
-_KIND = "position table"
 # rows of a part that is identified by itself, and how many parts
 _PART, _PARTS = 64, 4
 _LEAST_ROWS, _LEAST_COLUMNS = 8, 4
@@ -52,6 +51,14 @@ def judge_table(name: str, table: Any) -> Finding:
         In the type that it is kept in.
     """
     array = array_of(table, name)
+    finding = _judged(name, array)
+    wider = None if finding.verdict == "right" else widened(array)
+    if wider is not None and (other := _judged(name, wider)).verdict == "right":
+        return other.twice_rounded()
+    return finding
+
+
+def _judged(name: str, array: Array) -> Finding:
     if array.dtype.kind == "c":
         return Finding(name, "a tensor", "unknown", None, "complex numbers are not a position table")
     shape = [n for n in array.shape if n != 1]
@@ -69,13 +76,13 @@ def judge_table(name: str, table: Any) -> Finding:
         [np.isfinite(flat[i : i + 4096].astype(np.float64)).all(axis=1) for i in range(0, len(flat), 4096)]
     )
     if not _may_turn(flat[finite]):
-        return Finding(name, _KIND, "unknown", None, "no sinusoids: learned positions, or weights")
+        return Finding(name, TABLE, "unknown", None, "no sinusoids: learned positions, or weights")
     answer = Identification()
     if finite.all():
         try:
             answer = identify(array)
         except ValueError as error:
-            return Finding(name, _KIND, "unknown", None, str(error))
+            return Finding(name, TABLE, "unknown", None, str(error))
         if answer and _is_known(answer, form):
             return _with_zero_rows(_right(name, array, answer, form, own), answer.zero_rows, len(flat))
     if len(shape) > 2:
@@ -85,9 +92,9 @@ def judge_table(name: str, table: Any) -> Finding:
         return judged
     if answer:
         says = f"sinusoids in no schedule that a source has: {answer.encoding!r}"
-        return Finding(name, _KIND, "unknown", None, says, answer.error)
+        return Finding(name, TABLE, "unknown", None, says, answer.error)
     near = f"; the closest is {answer.closest}, off by {answer.error:.3g}" if answer.closest else ""
-    return Finding(name, _KIND, "unknown", None, f"no known encoding{near}: learned positions, or weights")
+    return Finding(name, TABLE, "unknown", None, f"no known encoding{near}: learned positions, or weights")
 
 
 def _may_turn(flat: Array) -> bool:
@@ -135,7 +142,7 @@ def _right(name: str, array: Array, answer: Identification, form: Format, own: s
         radians = radians_at_end(flat, Waves.of(encoding), positions, rows)
     if form in HALVES and form.name != own:
         says += f", with values of {form.name}, rounded once"
-    return Finding(name, _KIND, "right", None, says, answer.error, radians)
+    return Finding(name, TABLE, "right", None, says, answer.error, radians)
 
 
 def _with_zero_rows(finding: Finding, zero: tuple[int, ...], rows: int) -> Finding:
@@ -144,16 +151,22 @@ def _with_zero_rows(finding: Finding, zero: tuple[int, ...], rows: int) -> Findi
     Right are those of tokens before the first position, and one for padding, wherever it is. The last rows may be
     padding as well, or what was never written.
     """
-    first = next((i for i, row in enumerate((*zero, -1)) if row != i), 0)
-    if not zero or (first == len(zero) and first <= _TOKENS):
+    if not zero or _are_tokens(zero):
         return finding
+    last = next((i for i, row in enumerate(reversed(zero)) if row != rows - 1 - i), len(zero))
+    before = zero[: len(zero) - last]
     shown = f"{', '.join(map(str, zero[:8]))}{', ..' if zero[8:] else ''}"
     says = f"{finding.says}; {'row' if len(zero) == 1 else f'{len(zero)} rows'} of zeros: {shown}"
     if len(zero) == 1:
         return replace(finding, says=says)
-    if zero[0] == rows - len(zero):
+    if last and (len(before) < 2 or _are_tokens(before)):
         return replace(finding, verdict="unknown", says=f"{says}, the last ones: padding, or never written")
     return replace(finding, verdict="wrong", fault="values", says=says, first_position=None)
+
+
+def _are_tokens(zero: tuple[int, ...]) -> bool:
+    """Whether rows are the first ones, and no more than tokens have."""
+    return len(zero) <= _TOKENS and zero == tuple(range(len(zero)))
 
 
 def _faults(name: str, flat: Array, finite: Any, answer: Identification, form: Format) -> Finding | None:
@@ -171,11 +184,11 @@ def _faults(name: str, flat: Array, finite: Any, answer: Identification, form: F
             if rest.complete and rest.fault is None:
                 count = int(before.sum())
                 says = f"made by {guess.words}, behind {count} {'row' if count == 1 else 'rows'} of another kind"
-                return Finding(name, _KIND, "right", None, says, rest.largest_error, rest.radians)
+                return Finding(name, TABLE, "right", None, says, rest.largest_error, rest.radians)
         if judged.complete and judged.fault is not None:
             return Finding(
                 name,
-                _KIND,
+                TABLE,
                 "wrong",
                 judged.fault,
                 f"{guess.words}: {judged.says}",

@@ -13,7 +13,7 @@ from .._numbers.formats import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, Format, floa
 from .._numbers.rounding import round_once, values_of
 from .._positions.foreign import as_array
 
-__all__ = ["HALVES", "array_of", "fits", "held", "least_of", "relative_slack", "through"]
+__all__ = ["HALVES", "array_of", "fits", "held", "least_of", "relative_slack", "through", "widened"]
 
 # the types of 16 bits
 HALVES = (BFLOAT16, FLOAT16)
@@ -64,6 +64,14 @@ def held(array: Array) -> Format:
         if fits(other, some) and not np.isin(some, (-1.0, 0.0, 1.0)).all():
             return other
     return FLOAT64 if form is FLOAT64 else FLOAT32
+
+
+def widened(array: Array) -> Array | None:
+    """Return float16 values in float32, if bfloat16 has them all: then they were rounded to bfloat16 before."""
+    some = array.reshape(-1)[:: max(1, array.size // _SOME)]
+    if format_of(array.dtype) is not FLOAT16 or held(some.astype(np.float32)) is not BFLOAT16:
+        return None
+    return array.astype(np.float32)
 
 
 def least_of(form: Format) -> float:

@@ -28,8 +28,11 @@ examples:
   posenc-fast check models/llama
   posenc-fast check pytorch_model.bin --config config.json --json
 
-exit status: 0 nothing is wrong; 1 something is; 2 nothing could be checked, or
-a file could not be read.
+A config without tensors has a verdict, too: current checkpoints store no
+frequencies.
+
+exit status: 0 all that was compared is right; 1 something is wrong; 2 nothing
+could be compared, or a file could not be read.
 """
 
 
@@ -38,7 +41,7 @@ def add(commands: Any) -> None:
     parser = add_command(commands, _check, "check", "is the position encoding of a model right?", ABOUT, HELP)
     parser.add_argument("paths", nargs="+", metavar="PATH", help="folder or file of a model")
     parser.add_argument("--config", metavar="FILE", help="config.json (default: that beside the files)")
-    parser.add_argument("--json", action="store_true", help="a line of JSON for each PATH: path and findings")
+    parser.add_argument("--json", action="store_true", help="a line of JSON for each PATH: path, compared and findings")
 
 
 def _check(arguments: argparse.Namespace) -> int:
@@ -61,8 +64,8 @@ def _check(arguments: argparse.Namespace) -> int:
             say(json.dumps(report.to_json()))
         else:
             say(str(report), {"right": "green", "wrong": "red", "unknown": "yellow"})
-        if all(finding.is_ == "config" for finding in report.findings):
-            report_error(f"{path}: nothing could be checked")
+        if report.ok is None:
+            report_error(f"{path}: nothing could be compared")
             status = 2
         elif not report.ok:
             status = status or 1

@@ -7,6 +7,7 @@ import math
 import operator
 import os
 import sys
+from collections import Counter
 from fractions import Fraction
 from typing import Any, get_args
 
@@ -29,6 +30,7 @@ __all__ = [
     "real",
     "real_array",
     "shown",
+    "unique",
 ]
 
 PRECISIONS: tuple[Precision, ...] = get_args(Precision)
@@ -180,3 +182,12 @@ def progression(start: Any, step: Any, length: int) -> tuple[Fraction | int, Fra
     if max(abs(Fraction(first)), abs(Fraction(last))) > sys.float_info.max:
         raise ValueError(f"start={shown(start)} and step={shown(step)} lead to a position outside of float64")
     return Fraction(first), Fraction(each)
+
+
+def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object of JSON; raise an error for a key that stands twice, of which parsers read either."""
+    result = dict(pairs)
+    if len(result) < len(pairs):
+        twice = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
+        raise ValueError(f"the key {twice!r} stands twice in one object; leave one out")
+    return result

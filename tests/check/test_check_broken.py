@@ -105,6 +105,20 @@ def test_rows_of_zeros(rows, verdict, word):
     assert re.search(word, finding.says), finding
 
 
+@pytest.mark.parametrize("last", [1, 3, 30])
+@pytest.mark.parametrize("d", [16, 64, 512])
+def test_a_row_for_padding_before_rows_of_zeros_at_the_end(d, last):
+    table = pf.sinusoidal(d, freq_shift=1.0, layout="concatenated").table(130)
+    table[1] = 0
+    padded = np.concatenate([table, np.zeros((last, d))]).astype(np.float32)
+    finding = the_finding({"encoder.pe": padded})
+    assert finding.verdict == "unknown", finding
+    assert "the last ones: padding" in finding.says
+    # one in between is none of both
+    padded[40] = 0
+    is_wrong(the_finding({"encoder.pe": padded}), "values", f"{2 + last} rows of zeros: 1, 40, 130")
+
+
 @pytest.mark.parametrize("count", [1, 2])
 def test_rows_of_other_tokens_before_the_first_position(count, rng):
     tokens = 0.02 * rng.normal(size=(count, 128))

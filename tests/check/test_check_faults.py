@@ -177,6 +177,40 @@ def test_frequencies_that_nothing_explains(rotary, rng):
     is_wrong(judge_frequencies("inv_freq", values.astype(np.float32), [rotary]), "frequencies")
 
 
+@pytest.mark.parametrize("base", [1e4, 5e5])
+@pytest.mark.parametrize("factor", [2.0, 4.0])
+def test_other_exponents_beside_a_linear_scaling(factor, base):
+    """Frequencies without the scaling have two readings, others have none."""
+    rotary = pf.Rotary(64, base=base, scaling={"rope_type": "linear", "factor": factor})
+    i = np.arange(32)
+    assert judge_frequencies("inv_freq", (base ** (-i / 32)).astype(np.float32), [rotary]).verdict == "unknown"
+    for exponents in (i / 31, i / 64):
+        values = base**-exponents
+        assert judge_frequencies("inv_freq", values.astype(np.float32), [rotary]).verdict == "wrong"
+        cos, sin = (function(np.arange(300)[:, np.newaxis] * values) for function in (np.cos, np.sin))
+        finding = judge_rotary_tables("rope", cos.astype(np.float32), sin.astype(np.float32), None, [rotary])
+        assert finding.verdict == "wrong"
+
+
+# ---- bfloat16 that is stored in float16 ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dim", [32, 64, 512])
+@pytest.mark.parametrize("base", [1e4, 1e6])
+@pytest.mark.parametrize("rows", [100, 2048])
+def test_tables_that_went_through_bfloat16(rows, base, dim):
+    bfloat16 = pytest.importorskip("ml_dtypes").bfloat16
+    pe = pf.positional_encoding(rows, dim, base=base)
+    cos, sin = pf.Rotary(dim, base=base).tables(rows)
+    pe, cos, sin = (table.astype(bfloat16).astype(np.float32).astype(np.float16) for table in (pe, cos, sin))
+    is_wrong(judge_table("pe", pe), "rounded", "bfloat16 before they were stored in float16")
+    for rotaries in ([], [pf.Rotary(dim, base=base)]):
+        finding = judge_rotary_tables("rope", cos, sin, None, rotaries)
+        is_wrong(finding, "rounded", "bfloat16 before they were stored in float16")
+    # rounded once, to its own type
+    assert judge_table("pe", pf.positional_encoding(rows, dim, base=base, dtype=np.float16)).verdict == "right"
+
+
 # ---- tables of cosines and sines --------------------------------------------------------------------------------------
 
 
@@ -266,6 +300,41 @@ def test_single_rows_and_columns_of_tables(rotary, rng):
         finding = judge_rotary_tables("rope", cos, sin, None, [rotary])
         is_wrong(finding, "values")
         assert finding.first_position == (k if place == "row" else 0)
+
+
+ORDERS = {
+    "halves": lambda table: np.concatenate([table, table], axis=1),
+    "side by side": lambda table: np.repeat(table, 2, axis=1),
+    "reversed": lambda table: np.concatenate([table, table[:, ::-1]], axis=1),
+}
+
+
+@all_of_them
+@pytest.mark.parametrize("dtype", [np.float32, *(DTYPES[half] for half in HALVES)], ids=str)
+@pytest.mark.parametrize("one", ORDERS)
+@pytest.mark.parametrize("other", ORDERS)
+def test_cosines_and_sines_in_two_orders(rotary, one, other, dtype):
+    cos, sin = rotary.tables(ROWS, dtype=np.float64)
+    finding = judge_rotary_tables(
+        "rope", ORDERS[one](cos).astype(dtype), ORDERS[other](sin).astype(dtype), None, [rotary]
+    )
+    if one == other == "halves":
+        assert finding.verdict == "right"
+    else:
+        assert (finding.verdict, finding.fault) == ("wrong", "layout"), finding
+
+
+@pytest.mark.parametrize("dtype", [np.float32, *(DTYPES[half] for half in HALVES)], ids=str)
+@pytest.mark.parametrize("order", ["halves", None])
+@pytest.mark.parametrize("wrong", [0, 1], ids=["cosines", "sines"])
+def test_an_attention_factor_on_cosines_or_sines_alone(wrong, order, dtype):
+    rotary = pf.Rotary(64, scaling={**YARN, "factor": 8.0})
+    pair = list(rotary.tables(ROWS, dtype=np.float64))
+    pair[wrong] = pair[wrong] / rotary.attention_factor
+    pair = [(ORDERS[order](table) if order else table).astype(dtype) for table in pair]
+    finding = judge_rotary_tables("rope", *pair, None, [rotary])
+    assert (finding.verdict, finding.fault) == ("wrong", "scaling"), finding
+    assert "1.208" in finding.says
 
 
 # ---- position tables --------------------------------------------------------------------------------------------------

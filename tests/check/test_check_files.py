@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import pickle
@@ -69,7 +70,8 @@ def test_json(tmp_path, capsys):
     folders = [model(tmp_path / "right"), model(tmp_path / "wrong", values=FREQUENCIES.astype(np.float16))]
     assert run("check", *folders, "--json") == 1
     reports = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [list(report) for report in reports] == [["path", "findings"]] * 2
+    assert [list(report) for report in reports] == [["path", "compared", "findings"]] * 2
+    assert [report["compared"] for report in reports] == [4, 4]
     assert [report["path"] for report in reports] == folders
     for report in reports:
         # all layers, however alike they are
@@ -83,7 +85,8 @@ def test_report():
     wrong = Finding("<a>", "rotary tables", "wrong", "values", "row 3", float("inf"), 0.5, 3.0)
     right = Finding("b.0", "position table", "right", None, "those of mae")
     report = Report("there", (right, wrong))
-    assert not report.ok
+    assert report.ok is False
+    assert report.compared == 2
     assert repr(report) == "<Report: 1 right, 1 wrong, 0 unknown>"
     html = report._repr_html_()
     assert "&lt;a&gt;" in html
@@ -105,12 +108,11 @@ def test_config_of_its_own(tmp_path, capsys):
 
 def test_nothing_to_check(tmp_path, capsys):
     model(tmp_path / "model", layers=0)
+    (tmp_path / "model" / "config.json").unlink()
     assert run("check", str(tmp_path / "model")) == 2
-    captured = capsys.readouterr()
-    assert "means Rotary(128, base=500000.0)" in captured.out
-    assert "nothing could be checked" in captured.err
-    assert run("check", str(tmp_path / "model" / "config.json")) == 2
-    assert pf.check(CONFIG).ok
+    assert "nothing could be compared" in capsys.readouterr().err
+    report = pf.check(tmp_path / "model")
+    assert (report.ok, report.compared, report.findings) == (None, 0, ())
 
 
 def test_the_others_are_checked_all_the_same(tmp_path, capsys):
@@ -149,9 +151,18 @@ def test_index(tmp_path):
     model(tmp_path)
     (tmp_path / "model.safetensors").rename(tmp_path / "model-00001-of-00001.safetensors")
     index = tmp_path / "model.safetensors.index.json"
-    index.write_text(json.dumps({"weight_map": dict.fromkeys(["a", "b"], "model-00001-of-00001.safetensors")}))
+    names = [NAME.format(i) for i in range(4)]
+    index.write_text(json.dumps({"weight_map": dict.fromkeys(names, "model-00001-of-00001.safetensors")}))
     for path in (tmp_path, index):
         assert len(pf.check(path).findings) == 4
+    # of tensors that the file lacks, positional or not
+    names += ["lm_head.weight", NAME.format(4)]
+    index.write_text(json.dumps({"weight_map": dict.fromkeys(names, "model-00001-of-00001.safetensors")}))
+    for path in (tmp_path, index):
+        report = pf.check(path)
+        finding = report.findings[-1]
+        assert (report.ok, len(report.findings), finding.name, finding.is_) == (False, 5, index.name, "index")
+        assert f"'lm_head.weight' in model-00001-of-00001.safetensors, {NAME.format(4)!r} in model" in finding.says
 
 
 def test_a_name_in_several_files(tmp_path):
@@ -274,9 +285,24 @@ class Trap:
         return os.mkdir, ("unpickled",)
 
 
-def header(entries, size=0):
-    text = json.dumps(entries).encode()
+def header(entries, size=0, encoding="utf-8", prefix=b""):
+    text = prefix + (entries if isinstance(entries, str) else json.dumps(entries)).encode(encoding)
     return len(text).to_bytes(8, "little") + text + bytes(size)
+
+
+def archive(arrays):
+    """An .npz with members of these names."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as members:
+        for name, values in arrays.items():
+            members.writestr(name, npy(values))
+    return file.getvalue()
+
+
+def npy(values):
+    file = io.BytesIO()
+    np.save(file, values)
+    return file.getvalue()
 
 
 def entry(begin=0, end=256, shape=(64,), kind="F32"):
@@ -289,6 +315,8 @@ def bomb():
     return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text
 
 
+# the first one is hidden by the second
+TWICE = f'{{"inv_freq": {json.dumps(entry(kind="I32"))}, "inv_freq": {json.dumps(entry())}}}'
 BROKEN = {
     "lying-header.safetensors": (2**62).to_bytes(8, "little") + b"{}",
     "no-object.safetensors": header([1, 2]),
@@ -297,6 +325,21 @@ BROKEN = {
     "negative.safetensors": header({"inv_freq": entry(0, 16, (-4,))}, 16),
     "words.safetensors": header({"inv_freq": {"dtype": "F32", "shape": "abc", "data_offsets": [0, 16]}}, 16),
     "deep.safetensors": (200000).to_bytes(8, "little") + b"[" * 200000,
+    "gap.safetensors": header({"inv_freq": entry(8, 264)}, 264),
+    "overlap.safetensors": header({"a.inv_freq": entry(), "b.inv_freq": entry()}, 256),
+    "more.safetensors": header({"inv_freq": entry()}, 264),
+    "false.safetensors": header({"inv_freq": entry(False)}, 256),
+    "fraction.safetensors": header({"inv_freq": entry(0, 256.0)}, 256),
+    "metadata.safetensors": header({"__metadata__": 5, "inv_freq": entry()}, 256),
+    "metadata-numbers.safetensors": header({"__metadata__": {"a": 1}, "inv_freq": entry()}, 256),
+    "metadata-list.safetensors": header({"__metadata__": [], "inv_freq": entry()}, 256),
+    "type.safetensors": header({"inv_freq": entry(kind="F31")}, 256),
+    "more-keys.safetensors": header({"inv_freq": {**entry(), "stride": [1]}}, 256),
+    "large.safetensors": header({"inv_freq": entry(0, 0, (2**40, 2**40, 0))}),
+    "utf-16.safetensors": header({"inv_freq": entry()}, 256, "utf-16"),
+    "space.safetensors": header({"inv_freq": entry()}, 256, prefix=b" "),
+    "twice.safetensors": header(TWICE, 256),
+    "twice.npz": archive({"a.inv_freq": FREQUENCIES, "a.inv_freq.npy": FREQUENCIES}),
     "no-archive.npz": b"PK\x03\x04nothing",
     "pickle.npy": b"\x93NUMPY\x01\x00" + struct.pack("<H", 57)
     + b"{'descr': '|O', 'fortran_order': False, 'shape': (1,), } " + pickle.dumps(Trap()),
@@ -325,6 +368,15 @@ def test_broken_files(name, inside_a_folder, inside, capsys):
     assert written.name in error
     assert len(error) < 600
     assert [path.name for path in inside.iterdir()] == [written.name]
+
+
+def test_a_folder_in_an_archive(tmp_path):
+    with zipfile.ZipFile(tmp_path / "model.npz", "w") as members:
+        members.mkdir("layers")
+    with zipfile.ZipFile(tmp_path / "model.npz", "a") as members:
+        members.writestr("layers/rotary.inv_freq.npy", npy(FREQUENCIES))
+    (finding,) = pf.check(tmp_path / "model.npz").findings
+    assert (finding.name, finding.verdict) == ("layers/rotary.inv_freq", "right")
 
 
 def test_npz_bomb(tmp_path, capsys):
@@ -382,14 +434,22 @@ def test_broken_configs(text, tmp_path, capsys):
         {**CONFIG, "rope_scaling": [1]},
         {**CONFIG, "head_dim": "wide"},
         {**CONFIG, "rope_theta": -1},
-        {**CONFIG, "layer_types": 7, "num_hidden_layers": True, "max_position_embeddings": float("nan")},
+        {
+            **CONFIG,
+            "model_type": "gemma3_text",
+            "layer_types": 7,
+            "num_hidden_layers": True,
+            "max_position_embeddings": float("nan"),
+        },
         {**CONFIG, "text_config": {"text_config": {"model_type": []}}},
         {"model_type": 1, "architectures": 5},
     ],
     ids=str,
 )
-def test_configs_that_mean_nothing_hold_nothing_against_tensors(config, tmp_path):
-    assert pf.check(model(tmp_path), config=config).ok
+def test_configs_that_mean_nothing(config, tmp_path):
+    report = pf.check(model(tmp_path), config=config)
+    assert not report.ok
+    assert {finding.verdict for finding in report.findings if finding.is_ != "config"} == {"unknown"}
 
 
 @posix

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..._numbers.arguments import count_of
-from .part import Part, is_list
+from .part import Part, Several, Undecided, is_list
 from .rules import NO_ATTENTION, WITHOUT
 from .spelling import check_spelling, keys_of
 from .table import LayerGroup
@@ -90,9 +90,10 @@ def _only(part: Part, nested: list[str]) -> str:
     used = nested if types is None else list(dict.fromkeys(map(part.label, types)))
     used = [one for one in used or groups if (one in groups or one in nested) and not part.is_null(one)]
     if len(used) != 1:
-        raise ValueError(
+        raise Several(
             f"{part.where} has rotary parameters for layers of several kinds: {', '.join(used)}; give layer_type= or "
-            "layer="
+            "layer=",
+            [{"layer_type": label} for label in used],
         )
     return used[0]
 
@@ -121,7 +122,7 @@ def _with_parameters(part: Part, label: str, nested: list[str]) -> Part:
         special = group.unscaled_base or part.row.codes[0]
         filled = not special and any(one.base_keys for one in groups.values())
         if label in nested and own.get("rope_theta") is None and not filled:
-            raise ValueError(
+            raise Undecided(
                 f"{part.rope_where}[{label!r}] lacks 'rope_theta', without which {part.model} has the base of its class "
                 "for all layers; add it"
             )
@@ -140,7 +141,7 @@ def _with_parameters(part: Part, label: str, nested: list[str]) -> Part:
         raise ValueError(f"{part.rope_where} must have parameters for each of {', '.join(groups)}, not for all")
     _check_flat(part)
     if group.unscaled_base and rope.get("rope_theta") is None:
-        raise ValueError(
+        raise Undecided(
             f"{part.rope_where} lacks 'rope_theta', without which {part.model} has the base of other layers in those of "
             f"{label}; add it, or give parameters for each of {', '.join(groups)}"
         )
@@ -190,7 +191,10 @@ def _overridden(part: Part, layer_type: str | None) -> Part:
     if index is None and keys_of(part.row.family) & {key for one in overrides.values() for key in one}:
         types = part.types()
         if types is None or layer_type is None:
-            raise ValueError(f"{where} is for some layers alone; give layer=, or layer_types in {part.where} as well")
+            raise Several(
+                f"{where} is for some layers alone; give layer=, or layer_types in {part.where} as well",
+                ({"layer": i} for i in range(part.depth() or 0)),
+            )
         label = part.label(layer_type)
         index = next((i for i, one in enumerate(types) if part.label(one) == label), None)
     # keys may have zeros in front

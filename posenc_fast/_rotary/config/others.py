@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from ..._numbers.arguments import count_of, real, shown
 from ..pairs import MOST_VALUES
-from .part import Config, is_list
+from .part import Config, Several, Undecided, is_list
 
 __all__ = ["NAMES", "arguments_of", "form_of"]
 
@@ -94,7 +94,7 @@ class _Config(NamedTuple):
     def needed(self, key: str) -> Any:
         value = self.values.get(key)
         if value is None:
-            raise ValueError(f"{self.where} lacks {key!r}, without which no encoding is known; add it")
+            raise Undecided(f"{self.where} lacks {key!r}, without which no encoding is known; add it")
         return value
 
     def has(self, key: str) -> bool:
@@ -143,7 +143,7 @@ def _meta(config: _Config) -> dict[str, Any] | None:
     elif config.values.get("vocab_size") in _FIRST_VOCABULARIES:
         base = 10000.0
     else:
-        raise ValueError(
+        raise Undecided(
             f"{config.where} lacks 'rope_theta', which is 10000 in Llama 1 and 2 (of 32000 tokens) and 500000 in the code "
             "of Llama 3; add it"
         )
@@ -167,7 +167,7 @@ def _meta_scaling(config: _Config) -> dict[str, Any] | None:
     size = config.count("dim"), config.count("n_layers")
     factor = _SCALED.get(size)
     if factor is None or here or config.has("moe_args"):
-        raise ValueError(
+        raise Undecided(
             f"{config.where} has use_scaled_rope, whose factors are in the code of each model: 8 in Llama 3.1 and 3.3, 32 "
             f"in 3.2; a model of dim={size[0]} and n_layers={size[1]} is not known. Add rope_scaling_factor and "
             "rope_high_freq_factor (4 in all of them)"
@@ -177,7 +177,7 @@ def _meta_scaling(config: _Config) -> dict[str, Any] | None:
 
 def _mistral(config: _Config) -> dict[str, Any]:
     if not config.has("rope_theta"):
-        raise ValueError(
+        raise Undecided(
             f"{config.where} lacks 'rope_theta', which is 10000 in Mistral 7B 0.1, 1000000 in later models; add it"
         )
     scaling = None
@@ -187,7 +187,7 @@ def _mistral(config: _Config) -> dict[str, Any]:
         if not isinstance(yarn, Mapping) or set(yarn) != keys:
             raise ValueError(f"{config.key('yarn')} must be an object of {', '.join(sorted(keys))}, not {yarn!r}")
         if yarn["apply_scale"] is not False:
-            raise ValueError(
+            raise Undecided(
                 f"{config.key('yarn')}['apply_scale']={yarn['apply_scale']!r} is read in several ways; from_config reads "
                 "false, which leaves cosines and sines as they are: give Rotary(head_dim, scaling=..)"
             )
@@ -200,7 +200,7 @@ def _mistral(config: _Config) -> dict[str, Any]:
 
 def _params(config: _Config) -> dict[str, Any]:
     if not config.has("rope_theta"):
-        raise ValueError(
+        raise Undecided(
             f"{config.where} lacks 'rope_theta', and it is not known whose it is; add the base, or what else the file has"
         )
     return _arguments(config, config.number("rope_theta"), None)
@@ -223,7 +223,7 @@ def _torchtune(config: _Config) -> dict[str, Any]:
     package, _, family = module.rpartition(".")
     layout = _TORCHTUNE.get(family) if package == "torchtune.models" else None
     if layout is None:
-        raise ValueError(
+        raise Undecided(
             f"{config.key('_component_')}={name!r} is none of the models that are known, torchtune.models."
             f"{', '.join(_TORCHTUNE)}; give Rotary(head_dim, base=.., layout=..)"
         )
@@ -231,7 +231,7 @@ def _torchtune(config: _Config) -> dict[str, Any]:
     missing = [key for key in keys if not config.has(key)]
     if missing:
         more = ", scaling=.." if family in _TORCHTUNE_SCALED else ""
-        raise ValueError(
+        raise Undecided(
             f"{config.key('_component_')}={name!r} has {', '.join(missing)} in its code, not in the config; add them, or give "
             f"Rotary(head_dim, base=.., layout={layout!r}{more})"
         )
@@ -243,7 +243,7 @@ def _torchtune(config: _Config) -> dict[str, Any]:
 def _litgpt(config: _Config) -> dict[str, Any]:
     for key in ("rope_interleave", "latent_attention"):
         if config.values.get(key):
-            raise ValueError(f"{config.key(key)}={config.values[key]!r} is not read; give Rotary(head_dim, layout=..)")
+            raise Undecided(f"{config.key(key)}={config.values[key]!r} is not read; give Rotary(head_dim, layout=..)")
     head = config.head("n_embd", "n_head", "head_size")
     share = config.number("rotary_percentage")
     if share > 1:
@@ -259,7 +259,11 @@ def _litgpt(config: _Config) -> dict[str, Any]:
     if config.has("rope_local_base_freq"):
         indices = config.needed("rope_indices")
         if config.layer is None:
-            raise ValueError(f"{config.key('rope_local_base_freq')} is the base of some layers; give layer=")
+            firsts = [indices.index(one) for one in (0, 1) if one in indices] if is_list(indices) else []
+            raise Several(
+                f"{config.key('rope_local_base_freq')} is the base of some layers; give layer=",
+                [{"layer": i} for i in firsts],
+            )
         if not is_list(indices) or config.layer >= len(indices) or indices[config.layer] not in (0, 1):
             raise ValueError(f"{config.key('rope_indices')}={indices!r} must have 0 or 1 for layer={config.layer}")
         if indices[config.layer]:
@@ -277,7 +281,7 @@ def _litgpt_scaling(config: _Config, adjusted: Any, ratio: float) -> dict[str, A
     if ratio != 1:
         raise ValueError(f"{where} and {config.key('rope_condense_ratio')}={ratio:g} scale both; leave one out")
     if {"beta_fast", "beta_slow"} & keys:
-        raise ValueError(
+        raise Undecided(
             f"{where} is YaRN, which litgpt blends the other way round than all others: give Rotary(head_dim, scaling=..) "
             "with what the model was trained with"
         )

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeGuard
 
 from ..._numbers.arguments import count_of
 from .table import UNKNOWN, LayerGroup, Row
 
-__all__ = ["SPELLINGS", "Config", "Part", "check_same", "is_list"]
+__all__ = ["SPELLINGS", "Config", "NoRotary", "Part", "Several", "Undecided", "check_same", "is_list"]
 
 Config = Mapping[str, Any]
 
@@ -23,6 +23,22 @@ SPELLINGS = {
 }  # fmt: skip
 # more layers than any model has; their types are told one by one
 MOST_LAYERS = 100_000
+
+
+class Undecided(ValueError):
+    """The config may be right, but does not tell the encoding: the model's code does, or packages read it differently."""
+
+
+class NoRotary(Undecided):
+    """The model has no rotary encoding."""
+
+
+class Several(ValueError):
+    """The config has several encodings, and the caller must choose one. options: arguments that choose each of them."""
+
+    def __init__(self, message: str, options: Iterable[Mapping[str, Any]] = ()) -> None:
+        super().__init__(message)
+        self.options = options
 
 
 def is_list(value: Any) -> TypeGuard[Sequence[Any]]:
@@ -88,7 +104,7 @@ class Part(NamedTuple):
     def needed(self, key: str, why: str = "is needed") -> Any:
         value = self.get(key)
         if value is None:
-            raise ValueError(
+            raise Undecided(
                 f"{self.where} lacks {key}, which {why}; add it, or give transformers' config object, which knows the "
                 "values that a file leaves out"
             )
@@ -137,5 +153,8 @@ class Part(NamedTuple):
             groups = [self.row.groups.get(self.label(one)) for one in self.types() or ()]
             mine = [value for value, group in zip(values, groups, strict=False) if group is self.group]
         if not mine or any(value != mine[0] for value in mine):
-            raise ValueError(f"{where} has a value for each layer; give layer=")
+            firsts = {repr(values[i]): i for i in reversed(range(len(values)))}
+            raise Several(
+                f"{where} has a value for each layer; give layer=", [{"layer": i} for i in sorted(firsts.values())]
+            )
         return mine[0]

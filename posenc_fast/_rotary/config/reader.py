@@ -7,24 +7,26 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from ..._numbers.arguments import count_of, real
+from ..._numbers.arguments import count_of, real, unique
 from ..._numbers.exact import log
 from .. import scaling as _rope
 from . import others, table
 from .layers import asked, for_layer, turns
-from .part import SPELLINGS, Config, Part, check_same, is_list
-from .rules import AXES, COUNTED, PARAMETERS, SPECTRA
+from .part import SPELLINGS, Config, NoRotary, Part, Several, Undecided, check_same, is_list
+from .rules import AXES, COUNTED, PARAMETERS, SPECTRA, WITHOUT
 from .spelling import check_spelling
 from .widths import base_of, factor_of, turned, usual_factor, width
 
-__all__ = ["arguments_of"]
+__all__ = ["arguments_of", "encodings_of"]
 
 # keys of the parts for text in models whose type is not known
 TEXTS = ("text_config", "thinker_config", "language_config", "llm_config")
 # keys that only towers of images have
 VISUAL = ("patch_size", "depth", "spatial_merge_size")
+# more kinds of layers and lengths than any model has, each of which is read by itself
+MOST_KINDS = 128
 # rotary parameters that are of no scaling: those of all models, and those of models whose pairs read several axes
 COMMON = ("rope_type", "type", "rope_theta", "partial_rotary_factor")
 SECTIONED = ("mrope_section", "mrope_interleaved")
@@ -47,8 +49,7 @@ def arguments_of(
         form = others.form_of(config)
         if form:
             return others.arguments_of(config, form, layer, layer_type, layout)
-        part = _with_parameters(*_part(config), layout)
-        _check_needs(part)
+        part = _prepared(config, layout)
         layer_type, index = asked(part, layer, layer_type)
         if not turns(part, layer_type, index):
             return None
@@ -57,6 +58,53 @@ def arguments_of(
     except RecursionError:
         where = os.fspath(config) if isinstance(config, (str, os.PathLike)) else "config"
         raise ValueError(f"{where} is nested too deeply to be a model's config") from None
+
+
+class Encoding(NamedTuple):
+    """The arguments of the `Rotary` of some layers, at some lengths; None for layers without one. options: as of `arguments_of`."""
+
+    options: dict[str, Any]
+    arguments: dict[str, Any] | None
+
+
+def encodings_of(config: Any) -> list[Encoding]:
+    """Return the encodings of all kinds of layers, and of all lengths, that one part of a config means."""
+    config = _read(config)
+    waiting = [{}, *({"layer_type": one} for one in _layer_types(config))]
+    asked: list[dict[str, Any]] = []
+    encodings = []
+    while waiting:
+        if len(waiting) + len(asked) > MOST_KINDS:
+            raise Undecided(f"config has more than {MOST_KINDS} kinds of layers; posenc_fast does not read so many")
+        options = waiting.pop(0)
+        asked.append(options)
+        try:
+            encodings.append(Encoding(options, arguments_of(config, **options)))
+        except Several as error:
+            # a length is asked for after the layer
+            more = [{**options, **one} if "seq_len" in one else dict(one) for one in error.options]
+            if not more:
+                raise Undecided(str(error)) from None
+            waiting += [one for one in more if one not in asked and one not in waiting]
+    return encodings
+
+
+def _layer_types(config: Config) -> list[str]:
+    """Return the types of the layers of a part, where its model distinguishes them."""
+    if others.form_of(config):
+        return []
+    part = _prepared(config, None)
+    groups = part.nested or part.row.groups
+    if not groups and not any(WITHOUT[name].by_type for name in part.row.without):
+        return []
+    # a program may have the frequencies of a kind that no layer is of
+    return list(dict.fromkeys([*map(str, part.types() or ()), *groups]))
+
+
+def _prepared(config: Config, layout: Any) -> Part:
+    part = _with_parameters(*_part(config), layout)
+    _check_needs(part)
+    return part
 
 
 # ---- which part of a config ------------------------------------------------------------------------------------------
@@ -80,18 +128,9 @@ def _loaded(path: Path) -> Any:
     text = path.read_bytes()
     try:
         # which knows UTF-8, UTF-16 and UTF-32 from one another
-        return json.loads(text, object_pairs_hook=_unique)
+        return json.loads(text, object_pairs_hook=unique)
     except ValueError as error:
         raise ValueError(f"{path} is not a config.json: {error}") from None
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    result = dict(pairs)
-    if len(result) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"the key {twice!r} stands twice in one object; leave one out")
-    return result
 
 
 def _part(config: Config) -> tuple[Config, str, str]:
@@ -105,7 +144,7 @@ def _part(config: Config) -> tuple[Config, str, str]:
             here = {key: default for key, default in here.items() if config[key].get("model_type")}
         if len(here) > 1:
             whole = f"a {model}, of" if model else "of an unnamed type, and has"
-            raise ValueError(
+            raise Undecided(
                 f"{where} is {whole} several parts that turn; give that which is meant: "
                 + " or ".join(f"{where}[{key!r}]" for key in here)
             )
@@ -135,7 +174,7 @@ def _flat(config: Config, where: str, model: str) -> str:
     """Return the type of the one part whose keys stand at the top of a config of the whole."""
     wanted = table.parts()[model]
     if len(wanted) > 1 or all(config.get(name) is None for name in SPELLINGS["hidden_size"]):
-        raise ValueError(f"{where} is a {model}, and lacks {' and '.join(wanted)}, its parts that turn")
+        raise Undecided(f"{where} is a {model}, and lacks {' and '.join(wanted)}, its parts that turn")
     if any(key in config for key in VISUAL):
         raise ValueError(
             f"{where}['model_type']={model!r} names a whole model, but this is its part for images; name the type of "
@@ -148,15 +187,15 @@ def _with_parameters(config: Config, where: str, model: str, layout: Any) -> Par
     """Return the part with its rotary parameters."""
     named = f"{where}['model_type']={config.get('model_type') or model or None!r}"
     if model in table.pairs("unreadable"):
-        raise ValueError(f"{named} cannot be a Rotary from its config: {table.pairs('unreadable')[model]}")
+        raise Undecided(f"{named} cannot be a Rotary from its config: {table.pairs('unreadable')[model]}")
     if model in table.names("without"):
         others = [key for key, value in config.items() if str(key).endswith("_config") and isinstance(value, Mapping)]
         advice = f"; its parts are {', '.join(others)}" if others else ""
-        raise ValueError(f"{named} has no rotary encoding{advice}")
+        raise NoRotary(f"{named} has no rotary encoding{advice}")
     if model not in table.types() and layout is None:
         near = difflib.get_close_matches(model, table.types(), 1)
         advice = f" (is {near[0]!r} meant?)" if near else ""
-        raise ValueError(
+        raise Undecided(
             f"{named} is not known{advice}; give layout='half', 'interleaved' or 'interleaved_to_half' to have it read "
             "as a model with that layout"
         )
@@ -175,7 +214,7 @@ def _with_parameters(config: Config, where: str, model: str, layout: Any) -> Par
     if old and new and dict(old) != dict(new):
         raise ValueError(f"{where} has both rope_scaling={old!r} and rope_parameters={new!r}; leave one out")
     if row.needs_parameters and not (old or new):
-        raise ValueError(
+        raise Undecided(
             f"{where} lacks rope_parameters (or rope_scaling), without which a {model} has those of its class, whatever "
             "stands beside; add them, or give transformers' config object"
         )
@@ -187,9 +226,8 @@ def _check_needs(part: Part) -> None:
     for key, needed, usual, words in part.row.needs:
         value = part.get(key)
         if (usual if value is None else value) != needed:
-            raise ValueError(
-                f"{part.key(key)}={value!r} means {words} in {part.model}; from_config reads it with {needed!r}"
-            )
+            kind = NoRotary if words in ("no rotary encoding", "ALiBi") else Undecided
+            raise kind(f"{part.key(key)}={value!r} means {words} in {part.model}; from_config reads it with {needed!r}")
     if not part.row.parameters and part.config.get("rope_type") not in (None, "default"):
         raise ValueError(
             f"{part.key('rope_type')}={part.config['rope_type']!r} is not read by {part.model}; put it into "
@@ -198,7 +236,7 @@ def _check_needs(part: Part) -> None:
     for key in part.row.keys if part.is_unknown else ():
         value = part.config.get(key)
         if value is not None and not any(word in str(value).lower() for word in ("rope", "rotary", "yarn")):
-            raise ValueError(f"{part.key(key)}={value!r} means no rotary encoding; from_config reads it with 'rope'")
+            raise NoRotary(f"{part.key(key)}={value!r} means no rotary encoding; from_config reads it with 'rope'")
 
 
 # ---- together --------------------------------------------------------------------------------------------------------
@@ -238,8 +276,13 @@ def _scaled(part: Part) -> Part:
     if not is_list(layers):
         raise TypeError(f"{part.key(key)} must be a sequence of indices of layers, not {layers!r}")
     if part.layer is None:
-        raise ValueError(f"{part.key(key)}={layers!r} scales some layers alone; give layer=")
-    return part if part.layer in layers else part._replace(rope={"rope_theta": part.rope.get("rope_theta")})
+        scaled = {i for i in layers if isinstance(i, int)}
+        count = range(part.depth() or 0)
+        firsts = [next((i for i in count if (i in scaled) == wanted), None) for wanted in (True, False)]
+        options = [{"layer": i} for i in firsts if i is not None]
+        raise Several(f"{part.key(key)}={layers!r} scales some layers alone; give layer=", options)
+    base = {key: value for key, value in part.rope.items() if key == "rope_theta"}
+    return part if part.layer in layers else part._replace(rope=base)
 
 
 # ---- how frequencies are stretched: rope_type and its parameters, as `Rotary` takes them --------------------------------
@@ -295,9 +338,10 @@ def _scaling_of(part: Part, factor: float | None, seq_len: Any) -> dict[str, Any
             # up to which frequencies are those of the training
             key = "max_position_embeddings" if name == "dynamic" else "original_max_position_embeddings"
             usual = real(scaling[key], f"{part.where}: {key}", positive=True)
-            raise ValueError(
+            raise Several(
                 f"{part.rope_where}['rope_type']={name!r} has other frequencies for longer sequences; give seq_len=, "
-                f"the length of yours ({usual:g} for those that are no longer)"
+                f"the length of yours ({usual:g} for those that are no longer)",
+                [{"seq_len": usual}, {"seq_len": usual + 1}],
             )
         scaling["seq_len"] = seq_len
     return scaling
@@ -315,7 +359,7 @@ def _rope_type(part: Part) -> str:
         raise ValueError(f"{where} has rope_type={names[0]!r} and type={names[1]!r}; leave one out")
     name = meant[0] if meant else "default"
     if name in table.pairs("no rotations"):
-        raise ValueError(f"{where}['rope_type']={name!r} is not a single Rotary: {table.pairs('no rotations')[name]}")
+        raise Undecided(f"{where}['rope_type']={name!r} is not a single Rotary: {table.pairs('no rotations')[name]}")
     if name not in _rope.SCALINGS and name != TELECHAT:
         raise ValueError(
             f"{where}['rope_type']={name!r} is not known; there are {', '.join(_rope.SCALINGS)}, {TELECHAT}"
@@ -368,7 +412,7 @@ def _set_yarn(part: Part, scaling: dict[str, Any]) -> None:
     # with mscale alone all agree if it is 1, with mscale_all_dim alone never
     if bool(one) != bool(other) and one != 1 and "attention_factor" not in scaling:
         key = "mscale" if one else "mscale_all_dim"
-        raise ValueError(
+        raise Undecided(
             f"{where}[{key!r}]={rope[key]!r} without the other of mscale and mscale_all_dim is read differently by "
             "packages; give both, or attention_factor"
         )

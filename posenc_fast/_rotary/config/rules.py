@@ -12,7 +12,7 @@ from ..._numbers.arguments import count_of, real
 from ..._numbers.schedule import geometric
 from .. import scaling as _rope
 from ..pairs import in_turn
-from .part import Config, Part, is_list
+from .part import Config, NoRotary, Part, Several, is_list
 
 __all__ = ["AXES", "COUNTED", "HEADS", "NO_ATTENTION", "PARAMETERS", "ROTARY_DIMS", "SPECTRA", "WITHOUT", "Without"]
 
@@ -212,8 +212,9 @@ def _cohere2_moe(part: Part, layer_type: Any, index: int | None) -> bool:
     if layer_type != "full_attention":
         return True
     if index is None:
-        raise ValueError(
-            f"layer_type='full_attention' is of layers that turn and of others in {part.model}; give layer="
+        raise Several(
+            f"layer_type='full_attention' is of layers that turn and of others in {part.model}; give layer=",
+            ({"layer": i} for i in range(len(part.types() or ()))),
         )
     mlps = part.needed("mlp_layer_types", f"layer={index} needs")
     dense = is_list(mlps) and index < len(mlps) and mlps[index] == "dense"
@@ -222,7 +223,7 @@ def _cohere2_moe(part: Part, layer_type: Any, index: int | None) -> bool:
 
 def _with_base(part: Part, layer_type: Any, index: int | None) -> bool:
     if "rope_theta" in part.rope and part.rope["rope_theta"] is None:
-        raise ValueError(f"{part.rope_where}['rope_theta']=None means no rotary encoding in {part.model}")
+        raise NoRotary(f"{part.rope_where}['rope_theta']=None means no rotary encoding in {part.model}")
     return True
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..._numbers.arguments import count_of, real
 from ..pairs import MOST_VALUES
-from .part import Part, check_same, is_list
+from .part import Part, Undecided, check_same, is_list
 from .rules import HEADS, ROTARY_DIMS, WITHOUT
 from .table import names
 
@@ -64,9 +64,14 @@ def factor_of(part: Part) -> float | None:
     keys = dict.fromkeys((*part.row.factor_keys, "partial_rotary_factor"))
     read = [key for key in keys if key != "partial_rotary_factor" or part.row.outer_factor]
     value, where = _one_of(part, "partial_rotary_factor", read, "parts of one width")
-    if is_list(value):
+    if is_list(value) and _reads_lists(part):
         value = part.of_layer(value, where)
     return None if value is None else real(value, where, positive=True)
+
+
+def _reads_lists(part: Part) -> bool:
+    """Whether a class reads lists of a value for each layer, under the keys of the value for all."""
+    return "partial_rotary_factors" in part.row.factor_keys
 
 
 def _one_of(part: Part, inner: str, keys: Iterable[str], words: str) -> tuple[Any, str]:
@@ -187,7 +192,7 @@ def _check_usual(part: Part, factor: float | None) -> None:
             "parameters, or leave it out"
         )
     if factor is None and usual != 1 and (row.needs_parameters or nested):
-        raise ValueError(
+        raise Undecided(
             f"{part.rope_where} lacks 'partial_rotary_factor', without which {model} turns other parts than {usual} by "
             "rope_type; add it"
         )
@@ -238,7 +243,7 @@ def _base_of(part: Part) -> float:
     of_layers = part.config.get(row.layer_bases) if row.layer_bases else None
     if of_layers is not None:
         value, where = of_layers, part.key(row.layer_bases)
-    if is_list(value):
+    if is_list(value) and (of_layers is not None or _reads_lists(part)):
         value = part.of_layer(value, where)
     inner = part.config.get("attn_config")
     stored = inner.get("rope_theta") if isinstance(inner, Mapping) else None
@@ -247,7 +252,7 @@ def _base_of(part: Part) -> float:
     if value is None:
         _check_null(part)
         if part.row.needs_parameters:
-            raise ValueError(
+            raise Undecided(
                 f"{part.rope_where} lacks 'rope_theta', without which {part.model} has another base than where it has "
                 "no parameters at all; add it"
             )
@@ -270,7 +275,7 @@ def _outer_base(part: Part) -> float:
 def _check_null(part: Part) -> None:
     """Raise an error for a base that is null, of which packages make an error, too, or no rotary encoding."""
     for config, where in ((part.rope, part.rope_where), (part.config, part.where)):
-        if "rope_theta" in config and not part.row.parameters:
+        if "rope_theta" in config and config["rope_theta"] is None and not part.row.parameters:
             raise ValueError(
                 f"{where}['rope_theta']=None is not a base; give a number, or leave it out for that of {part.model}'s class"
             )

@@ -1,0 +1,257 @@
+"""Configs: each has a verdict of its own, and one that cannot be read makes no tensor right."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import numpy as np
+import pytest
+
+import posenc_fast as pf
+from posenc_fast._check.config import LENGTHS, expected_of
+from posenc_fast._rotary.config.reader import MOST_KINDS, encodings_of
+from support.command_line import posix, run, safetensors
+
+LLAMA = {"model_type": "llama", "hidden_size": 1024, "num_attention_heads": 8}
+GEMMA = {"model_type": "gemma3_text", "head_dim": 256, "num_hidden_layers": 12, "rope_theta": 1e6}
+# of base 10000, where most of the configs below have another
+FREQUENCIES = (1e4 ** (-np.arange(64) / 64)).astype(np.float32)
+COS, SIN = pf.Rotary(128).tables(100)
+NAME = "model.layers.0.self_attn.rotary_emb.inv_freq"
+# the verdict on each config, and a word of the reason
+UNREAD = {
+    "base as text": ({**LLAMA, "rope_theta": "500000"}, "wrong", "rope_theta"),
+    "unknown rope_type": ({**LLAMA, "rope_scaling": {"rope_type": "liner", "factor": 4}}, "wrong", "'liner'"),
+    "misspelt factor": ({**LLAMA, "rope_scaling": {"rope_type": "linear", "fctor": 4}}, "wrong", "is factor meant"),
+    "misspelt base": ({**LLAMA, "rope_thet": 5e5}, "wrong", "is rope_theta meant"),
+    "two bases": ({**LLAMA, "rope_theta": 5e5, "rope_parameters": {"rope_theta": 1e6}}, "wrong", "two bases"),
+    "two scalings": (
+        {**LLAMA, "rope_scaling": {"rope_type": "linear", "factor": 2}, "rope_parameters": {"rope_theta": 1e4}},
+        "wrong",
+        "both rope_scaling",
+    ),
+    "scaling as a list": ({**LLAMA, "rope_scaling": [1]}, "wrong", "must be a mapping"),
+    "a kind of layers without parameters": (
+        {**GEMMA, "rope_parameters": {"full_attention": {"rope_theta": 1e6}}, "layer_types": ["full_attention", "x"]},
+        "wrong",
+        "no parameters for x",
+    ),
+    "yarn without a length": ({**LLAMA, "rope_scaling": {"rope_type": "yarn", "factor": 4.0}}, "unknown", "lacks"),
+    "no heads": ({"model_type": "llama", "hidden_size": 1024, "rope_theta": 5e5}, "unknown", "num_attention_heads"),
+    "unknown type": ({"model_type": "no_such", "head_dim": 128, "rope_theta": 5e5}, "unknown", "'no_such'"),
+    "unknown architecture": (
+        {"model_type": "no_such", "architectures": ["NoSuch"], "head_dim": 128},
+        "unknown",
+        "'no_such'",
+    ),
+    "nothing": ({}, "unknown", "no model_type"),
+    "gpt2": ({"model_type": "gpt2", "n_embd": 1024, "n_head": 8}, "unknown", "no rotary encoding"),
+    "bert": ({"model_type": "bert", "hidden_size": 1024, "num_attention_heads": 8}, "unknown", "no rotary encoding"),
+}
+unread = pytest.mark.parametrize(("config", "verdict", "word"), UNREAD.values(), ids=UNREAD)
+
+
+def folder_of(path, config, **arrays):
+    (path / "config.json").write_text(json.dumps(config))
+    stored = {name: ("F32", array.shape, array.tobytes()) for name, array in arrays.items()}
+    safetensors(str(path / "model.safetensors"), {"w": ("F32", (2,), bytes(8)), **stored})
+    return str(path)
+
+
+# ---- configs that cannot be read ----------------------------------------------------------------------------------------
+
+
+@unread
+@pytest.mark.parametrize(
+    "arrays",
+    [{NAME: FREQUENCIES}, {"rotary_emb.inv_freq": FREQUENCIES}, {"cos_cached": COS, "sin_cached": SIN}],
+    ids=["frequencies of a layer", "frequencies", "tables"],
+)
+def test_tensors_beside_a_config_that_cannot_be_read(arrays, config, verdict, word):
+    report = pf.check(arrays, config=config)
+    tensor, of_config = report.findings
+    assert (tensor.verdict, of_config.is_, of_config.verdict) == ("unknown", "config", verdict)
+    assert word in of_config.says
+    assert of_config.name in tensor.says
+    assert report.ok is (False if verdict == "wrong" else None)
+
+
+@unread
+def test_a_config_alone_that_cannot_be_read(config, verdict, word, tmp_path, capsys):
+    report = pf.check(config)
+    (finding,) = report.findings
+    assert (finding.is_, finding.verdict) == ("config", verdict)
+    assert word in finding.says
+    assert report.ok is (False if verdict == "wrong" else None)
+    assert report.compared == (verdict == "wrong")
+    status = 1 if verdict == "wrong" else 2
+    (tmp_path / "one").mkdir()
+    (tmp_path / "other").mkdir()
+    assert run("check", folder_of(tmp_path / "one", config)) == status
+    assert run("check", folder_of(tmp_path / "other", config, **{NAME: FREQUENCIES})) == status
+    captured = capsys.readouterr()
+    assert word in captured.out
+    assert ("nothing could be compared" in captured.err) == (status == 2)
+
+
+def test_rounded_frequencies_are_wrong_beside_any_config():
+    finding, _ = pf.check({NAME: FREQUENCIES.astype(np.float16)}, config={"model_type": "no_such"}).findings
+    assert (finding.verdict, finding.fault) == ("wrong", "rounded")
+
+
+def test_a_config_that_says_nothing_of_a_position_table():
+    """A table is compared with all encodings, whatever the config is; a wrong config is reported all the same."""
+    pe = {"pe": pf.positional_encoding(50, 64)}
+    (finding,) = pf.check(pe, config=UNREAD["bert"][0]).findings
+    assert finding.verdict == "right"
+    report = pf.check(pe, config=UNREAD["two bases"][0])
+    assert [finding.verdict for finding in report.findings] == ["right", "wrong"]
+    assert report.ok is False
+
+
+def test_one_part_that_cannot_be_read():
+    text = {**LLAMA, "rope_theta": 1e4}
+    vision = {"model_type": "qwen2_vl_vision", "embed_dim": 1280, "num_heads": 16}
+    wrong = {"model_type": "llava", "text_config": {**text, "rope_thet": 5e5}, "vision_config": vision}
+    report = pf.check({NAME: FREQUENCIES}, config=wrong)
+    assert [finding.verdict for finding in report.findings] == ["unknown", "wrong"]
+    assert report.findings[1].name == "config['text_config'] (llama)"
+    right = {**wrong, "text_config": text}
+    assert [finding.verdict for finding in pf.check({NAME: FREQUENCIES}, config=right).findings] == ["right"]
+    # the text has its keys at the top, which are not known
+    other = {**text, "model_type": "no_such", "vision_config": vision}
+    report = pf.check({NAME: FREQUENCIES}, config=other)
+    assert [finding.verdict for finding in report.findings] == ["unknown", "unknown"]
+    assert report.findings[1].name == "config (no_such)"
+
+
+@pytest.mark.parametrize("kind", ["folder", pytest.param("pipe", marks=posix), pytest.param("nowhere", marks=posix)])
+def test_a_config_that_is_no_file(kind, tmp_path, capsys):
+    folder_of(tmp_path, LLAMA, **{NAME: FREQUENCIES})
+    (tmp_path / "config.json").unlink()
+    if kind == "folder":
+        (tmp_path / "config.json").mkdir()
+    elif kind == "pipe":
+        os.mkfifo(tmp_path / "config.json")
+    else:
+        (tmp_path / "config.json").symlink_to("gone")
+    assert run("check", str(tmp_path)) == 2
+    assert "config.json" in capsys.readouterr().err
+
+
+def test_a_key_that_stands_twice(tmp_path, capsys):
+    folder_of(tmp_path, LLAMA, **{NAME: FREQUENCIES})
+    text = json.dumps({**LLAMA, "rope_theta": 5e5})[:-1] + ', "rope_theta": 10000.0}'
+    (tmp_path / "config.json").write_text(text)
+    assert run("check", str(tmp_path)) == 2
+    assert "'rope_theta' stands twice" in capsys.readouterr().err
+
+
+# ---- frequencies of another number than the config's ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("head_dim", [64, 96, 256])
+def test_a_head_of_another_width(head_dim):
+    config = {**LLAMA, "head_dim": head_dim}
+    for arrays in ({NAME: FREQUENCIES}, {"cos_cached": COS, "sin_cached": SIN}):
+        report = pf.check(arrays, config=config)
+        (finding,) = report.findings
+        assert finding.verdict == "unknown"
+        assert f"{head_dim // 2}" in finding.says
+        assert report.ok is None
+
+
+@pytest.mark.parametrize("base", [1e4, 5e5, 1e6, 1.5e5, 123456.0])
+@pytest.mark.parametrize("scaling", [None, {"rope_type": "yarn", "factor": 32.0}], ids=["plain", "yarn"])
+def test_frequencies_that_were_cut(base, scaling):
+    config = {"model_type": "llama", "head_dim": 64, "rope_theta": base, "max_position_embeddings": 4096}
+    config |= {"rope_scaling": scaling} if scaling else {}
+    whole = pf.Rotary.from_config(config).frequencies.astype(np.float32)
+    for part in (whole[:-1], whole[:16], whole[1:], whole[::2], whole[8:24]):
+        report = pf.check({NAME: part}, config=config)
+        assert report.findings[0].verdict in ("unknown", "wrong"), report
+    assert pf.check({NAME: whole}, config=config).ok
+
+
+# ---- configs that can be read ---------------------------------------------------------------------------------------------
+
+
+def test_a_config_alone(tmp_path, capsys):
+    config = {**LLAMA, "rope_theta": 5e5, "max_position_embeddings": 8192}
+    for source in (config, folder_of(tmp_path, config), str(tmp_path / "config.json")):
+        report = pf.check(source)
+        (finding,) = report.findings
+        assert (finding.is_, finding.verdict) == ("config", "right")
+        assert "base 500000, 64 pairs; longest position 8192; no file stores the frequencies" in finding.says
+        assert (report.ok, report.compared) == (True, 1)
+    assert run("check", str(tmp_path)) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.strip() for line in lines[-2:]] == [
+        "model = AutoModel.from_pretrained(..)",
+        "posenc_fast.check(model)",
+    ]
+    assert "AutoModel.from_pretrained(..)" in report._repr_html_()
+
+
+def test_layers_that_differ():
+    config = {**GEMMA, "rope_local_base_freq": 1e4, "rope_scaling": {"rope_type": "linear", "factor": 8.0}}
+    (finding,) = pf.check(config).findings
+    assert "sliding_attention: base 10000, 128 pairs" in finding.says
+    assert "full_attention: base 1e+06 with linear scaling of factor 8, 128 pairs" in finding.says
+
+
+def test_lengths_that_differ():
+    scaling = {"rope_type": "dynamic", "factor": 2.0}
+    (finding,) = pf.check({**LLAMA, "max_position_embeddings": 2048, "rope_scaling": scaling}).findings
+    assert finding.verdict == "right"
+    assert "2048 tokens: " in finding.says
+    assert "2049 tokens: " in finding.says
+
+
+def test_a_right_config_beside_learned_positions(tmp_path, seed):
+    """The config is all that can be compared."""
+    learned = np.random.default_rng(seed).normal(size=(64, 32)).astype(np.float32)
+    report = pf.check(folder_of(tmp_path, LLAMA, **{"vision.pos_embed": learned}))
+    assert [finding.verdict for finding in report.findings] == ["unknown", "right"]
+    assert (report.ok, report.compared) == (True, 2)
+    # without anything to compare, the config still has its verdict
+    assert [finding.verdict for finding in pf.check({"w": learned}, config=LLAMA).findings] == ["right"]
+
+
+@pytest.mark.parametrize("key", LENGTHS)
+def test_every_key_of_the_longest_position(key):
+    assert expected_of({**LLAMA, key: 4096}).length == 4096
+
+
+# ---- configs of many layers -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("count", [MOST_KINDS + 1, 99_999])
+def test_kinds_of_layers_beyond_the_bound(count):
+    config = {**GEMMA, "num_hidden_layers": count, "layer_types": [f"kind {i}" for i in range(count)]}
+    report = pf.check({NAME: FREQUENCIES}, config=config)
+    assert [finding.verdict for finding in report.findings] == ["unknown", "unknown"]
+    assert f"more than {MOST_KINDS} kinds of layers" in report.findings[1].says
+
+
+def test_layers_that_are_alike_are_read_once():
+    types = ["sliding_attention"] * 49_999 + ["full_attention"] * 50_000
+    config = {**GEMMA, "num_hidden_layers": len(types), "layer_types": types}
+    assert len(encodings_of(config)) == 2
+    assert len(expected_of(config).rotaries) == 2
+
+
+def test_layers_with_a_base_each():
+    bases = [1e4, 5e5, 0, 1e4, 2e4]
+    config = {**LLAMA, "model_type": "granite_swa", "layer_rope_theta": bases, "num_hidden_layers": 5}
+    assert {rotary.base for rotary in expected_of(config).rotaries} == {1e4, 5e5, 2e4}
+    config = {**config, "layer_rope_theta": [1e4 + i for i in range(MOST_KINDS)], "num_hidden_layers": MOST_KINDS}
+    assert expected_of(config).parts[0].verdict == "unknown"
+
+
+def test_layers_some_of_which_are_scaled():
+    scaling = {"rope_type": "linear", "factor": 8.0}
+    config = {**LLAMA, "model_type": "molmo2_text", "head_dim": 128, "num_hidden_layers": 4}
+    config |= {"rope_scaling": scaling, "rope_scaling_layers": [1, 3]}
+    assert [rotary._arguments().get("scaling") is None for rotary in expected_of(config).rotaries] == [False, True]

@@ -1,0 +1,31 @@
+"""Random edits of configs, frequencies and files: none that matters is right. `fuzz/harness.py` goes on with them."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from support import fuzzing_check
+from support.optional import optional
+
+
+@pytest.mark.parametrize("count", [40, pytest.param(500, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", fuzzing_check.EDITS)
+def test_random_edits(name, count, seed):
+    if name == "edited safetensors":
+        optional("safetensors")
+    fuzzing_check.run(name, count, seed)
+
+
+def test_headers_that_are_right_are_read(tmp_path, seed):
+    """So that a reader that refuses everything fails."""
+    safetensors = optional("safetensors")
+    draw = random.Random(seed)
+    for _ in range(40):
+        entries, size = fuzzing_check.valid_header(draw)
+        data = fuzzing_check.file_of(entries, size)
+        safetensors.deserialize(data)
+        path = tmp_path / "model.safetensors"
+        path.write_bytes(data)
+        assert fuzzing_check.is_read(str(path))
