@@ -1,4 +1,4 @@
-"""The check of a model's files, of arrays or of a config: each tensor that can be positional is judged."""
+"""The check of functions, modules, files, arrays and configs: each tensor that can be positional is judged."""
 
 from __future__ import annotations
 
@@ -33,26 +33,34 @@ _NOTHING: _Said = ((), "")
 
 
 def check(source: Any, expected: Any = None, *, config: Any = None, call: Call | None = None) -> Report:
-    """Say whether the position encoding of a model is right, from its files or arrays.
+    """Say whether a position encoding is right: of a function, a torch module, a model's files, arrays or a config.
 
     Parameters
     ----------
-    source : path, mapping of arrays, or config
-        A folder with a model's files, or one of them: safetensors (or their index), .npz, .npy, with the package gguf
-        GGUF, with torch pickled weights; a state dictionary, of arrays or tensors by name; or a config, as
-        `Rotary.from_config` reads it. Of files only headers are read, and the tensors that can be positional.
+    source : callable, torch.nn.Module, path, mapping of arrays, or config
+        A function of positions or of a length that returns rows, or cosines and sines; or a function of
+        ``(x, positions)`` that rotates x. A module of torch, or a model of transformers. A folder with a model's files,
+        or one of them: safetensors (or their index), .npz, .npy, with the package gguf GGUF, with torch pickled weights.
+        A state dictionary, of arrays or tensors by name; or a config, as `Rotary.from_config` reads it. Of files only
+        headers are read, and the tensors that can be positional.
+    expected : Encoding, Rotary, str, or config, optional
+        The encoding that a function or module must compute; a str is the name of a preset or the path of a config.
+        Default: the function is identified first, and the report says as what; a module is compared with its own
+        buffers.
     config : path, mapping or config of transformers, optional
-        The rotary encoding that is expected. If not given, it is read from the folder's config.json or params.json.
+        The rotary encoding that is expected (default: that of the folder's config.json or params.json).
+    call : {"positions", "length"}, optional
+        The argument of a function (default: `check` tries both).
 
     Returns
     -------
     Report
-        ``ok``, ``findings``, one for each such tensor, and as text a line for each that differs.
+        ``ok``, ``findings``, one for each function, module and tensor, and as text a line for each that differs.
 
     Raises
     ------
     TypeError, ValueError, OSError, ImportError
-        When a file cannot be read, or needs a package; the error has its name.
+        When an argument does not fit, or a file cannot be read or needs a package; the error has its name.
 
     Notes
     -----
@@ -62,9 +70,19 @@ def check(source: Any, expected: Any = None, *, config: Any = None, call: Call |
     Without a config, frequencies and tables that any source makes are right. What has two readings, and what no
     encoding makes, such as learned positions, is unknown.
 
+    Functions run at about a hundred positions up to a million, as NumPy, torch or jax arrays, whichever they take and
+    is imported. Of modules, copies run in evaluation mode, so that nothing of the model changes. Nothing from files is
+    executed.
+
     Examples
     --------
     >>> import numpy as np, posenc_fast as pf
+    >>> def rows(positions):
+    ...     angles = positions[:, None] / 10000 ** (np.arange(32) / 64)
+    ...     return np.stack([np.sin(angles), np.cos(angles)], axis=2).reshape(-1, 64)
+    >>> finding, = pf.check(rows, pf.sinusoidal(64)).findings
+    >>> finding.fault, finding.says.partition(";")[0]
+    ('exponent', 'of sinusoidal(64): the exponent is i/64 instead of 2i/64')
     >>> frequencies = pf.Rotary(128, base=500000.0).frequencies
     >>> report = pf.check({"rotary_emb.inv_freq": frequencies.astype(np.float32), "pe": pf.positional_encoding(50, 64)})
     >>> report.ok, [finding.verdict for finding in report.findings]
@@ -109,7 +127,7 @@ def _of_module(model: Any, expected: Any, config: Any) -> Report:
         if not tensor.is_meta
     )
     known = expected_of(_config(config)) if config is not None else Expected()
-    buffers = tuple(_judged(tensors, known, False))
+    buffers = tuple(finding for finding, _ in _judged(tensors, known, False))
     return Report(type(model).__name__, (*buffers, *findings_of_runs(model, wanted, longest, buffers)))
 
 

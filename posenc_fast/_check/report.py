@@ -62,12 +62,12 @@ _LOADED = ("model = AutoModel.from_pretrained(..)", "posenc_fast.check(model)")
 
 @dataclass(frozen=True)
 class Finding:
-    """The outcome for one tensor.
+    """The outcome for one tensor, function or module.
 
     Parameters
     ----------
     name : str
-        The tensor's name in the file or the model; or the part of the config.
+        The name of the tensor, module or function; or the part of the config.
     is_ : str
         The kind of tensor, such as "rotary frequencies", or "config"; in JSON its key is ``is``.
     verdict : {"right", "wrong", "unknown"}

@@ -157,6 +157,7 @@ def test_programs_of_one_s_own_are_right_and_identified(name):
     is_right(lambda positions: style.rows(positions).tolist(), style.encoding)
 
 
+@pytest.mark.slow
 def test_functions_of_torch_and_jax():
     torch = optional("torch")
     jnp = optional("jax").numpy

@@ -210,7 +210,14 @@ EXPECTED = {
 }
 
 
-@pytest.mark.parametrize("name", RIGHT)
+# a quick run has a module of each kind
+QUICK = ("adds", "adds, tokens first", "timestep", "tables", "rotates")
+every_module = pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in RIGHT]
+)
+
+
+@every_module
 def test_right_modules(name):
     model = RIGHT[name]()
     for arguments in ((), (EXPECTED.get(name, pf.sinusoidal(64)),)):
@@ -219,6 +226,7 @@ def test_right_modules(name):
         assert not [finding for finding in report.findings if finding.verdict == "wrong"], report
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["adds", "adds, tokens first", "returns", "looks", "scaled", "rotates", "tables"])
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16, torch.float16], ids=str)
 def test_modules_in_other_types(name, dtype):
@@ -313,6 +321,7 @@ def test_a_config_says_what_a_module_must_compute():
     assert {finding.fault for finding in of(Tables(), config)} == {"base"}
 
 
+@pytest.mark.slow
 def test_models_of_transformers_go_their_own_way():
     transformers = optional("transformers")
     sizes = {"hidden_size": 64, "intermediate_size": 64, "num_attention_heads": 4, "num_hidden_layers": 1}
@@ -434,7 +443,7 @@ def test_rows_that_are_not_finite_are_wrong():
 # ---- nothing changes ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", RIGHT)
+@every_module
 def test_nothing_of_a_module_changes(name):
     model = RIGHT[name]().train()
     model.calls = []
