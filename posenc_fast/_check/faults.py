@@ -198,9 +198,16 @@ def _starts(waves: Waves, positions: Floats) -> Iterator[_Variant]:
     """Yield rows of other positions: some too far, from the last to the first, or all of one."""
     for offset in sorted(_OFFSETS, key=lambda one: (abs(one), -one)):
         if offset:
-            yield _Variant("start", f"row p has the values of position p {offset:+d}", waves, positions + offset)
+            yield _Variant(
+                "start",
+                f"row p has the values of position p {'+' if offset > 0 else '-'} {abs(offset)}",
+                waves,
+                positions + offset,
+            )
     for half in (0.5, -0.5):
-        yield _Variant("start", f"row p has the values of position p {half:+g}", waves, positions + half)
+        yield _Variant(
+            "start", f"row p has the values of position p {'+' if half > 0 else '-'} 1/2", waves, positions + half
+        )
     yield _Variant("start", "the rows are in reverse order", waves, positions.max(axis=0) - positions)
     for place in (0.0, 1.0):
         yield _Variant(

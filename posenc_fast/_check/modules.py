@@ -207,7 +207,7 @@ class _Wanted(NamedTuple):
 
     @property
     def words(self) -> str:
-        return " (its own buffer)" if self.expected is None and self.reference is not None else ""
+        return ", compared with its own buffer" if self.expected is None and self.reference is not None else ""
 
 
 def _reference(module: Any) -> Encoding | Rotary | None:

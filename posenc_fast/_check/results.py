@@ -207,7 +207,7 @@ def _unexpected_rows(name: str, sample: Sample, said: str) -> Finding:
     known = identified(sample)
     if known is not None and known.start:
         says = (
-            f"identified as {known.words}, but the row of position p is the exact one of p {known.start:+g}{said}; "
+            f"identified as {known.words}, but row 0 has the values of position {known.start:g}{said}; "
             "give expected to say whether this is meant"
         )
         return Finding(name, COMPUTED_ROWS, "unknown", None, says)
