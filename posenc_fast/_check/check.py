@@ -93,6 +93,8 @@ def check(source: Any, expected: Any = None, *, config: Any = None, call: Call |
     ('wrong', 'rounded')
     """
     if is_module(source):
+        if call is not None:
+            raise TypeError(f"call is for functions; source is a {type(source).__name__}")
         return _of_module(source, expected, config)
     if callable(source) and not isinstance(source, Mapping):
         return check_function(source, expected, config, call)

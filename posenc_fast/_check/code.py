@@ -20,6 +20,7 @@ from .._numbers.arrays import Array, Floats
 from .._rotary.value import Rotary
 from ..presets._registry import facts
 from .config import expected_of
+from .files import config_in, read_json
 from .report import Finding, Report
 from .results import (
     Expected,
@@ -38,6 +39,7 @@ from .results import (
 )
 
 __all__ = [
+    "FUNCTION",
     "HEADS",
     "POSITIONS",
     "VECTORS",
@@ -53,34 +55,22 @@ __all__ = [
 ]
 
 Call = Literal["positions", "length"]
-# 64 in a row, for `identify`; around what 8, 11 and 16 bits hold; lengths of tables; far away
-POSITIONS = (
-    *range(64),
-    127,
-    128,
-    255,
-    256,
-    257,
-    258,
-    259,
-    511,
-    512,
-    513,
-    999,
-    1000,
-    1001,
-    2047,
-    2048,
-    2049,
-    2050,
-    2051,
+# the kind of a finding for code that could not be called
+FUNCTION = "a function"
+# 64 in a row, for `identify`; around what 8, 11 and 16 bits hold; about the usual lengths of tables; far away
+POSITIONS = tuple(range(64)) + tuple(
+    position
+    for first, end in ((127, 129), (255, 260), (511, 514), (999, 1002), (2047, 2052), (4095, 4097))
+    for position in range(first, end)
 )
-POSITIONS += (4095, 4096, 5000, 8191, 32767, 32768, 65535, 65536, 100_000, 1_000_000)
+_FAR = (5000, 8191, 32767, 32768, 65535, 65536, 100_000, 1_000_000)
 _REAL = (0.125, 0.25, 0.5, 1.5, 2.75, 63.5, 1000.25)
-# positions of a first call, and their fixed seed; of the lengths of tables the longest, and seconds of all calls together
+# positions of a first call; the seed of random ones, and how many
 _FEW = (0, 1, 2, 3, 5, 8, 13, 21, 34, 55, 60)
 _SEED, _RANDOM = 20250101, 24
-_LENGTHS, _SECONDS, _MOST_VALUES = (64, 300, 2100, 5001, 65_538, 100_001), 0.8, 1 << 23
+# lengths of tables; seconds of all calls; values of a table that may be asked for, and of one of which all rows are judged
+_LENGTHS, _SECONDS = (64, 300, 2100, 5001, 65_538, 100_001), 0.8
+_MOST_VALUES, _ALL_VALUES = 1 << 23, 1 << 20
 # widths of heads that are tried where nothing says which
 HEADS = (64, 128, 32, 16, 8, 80, 96, 256)
 
@@ -94,7 +84,7 @@ def first_line(error: BaseException) -> str:
 def positions_up_to(longest: float | None, axes: int = 1, most: float = 1e6) -> Floats:
     """Return the positions (n, axes) at which code runs, those up to ``most``."""
     rng = np.random.default_rng(_SEED)
-    some = {*POSITIONS, *rng.integers(0, 100_000, _RANDOM).tolist()}
+    some = {*POSITIONS, *_FAR, *rng.integers(0, 100_000, _RANDOM).tolist()}
     some |= {int(longest) - 1} if longest and longest >= 1 else set()
     column = np.array(sorted(one for one in some if one <= most), np.float64)
     if axes == 1:
@@ -130,11 +120,14 @@ def as_expected(expected: Any, config: Any) -> tuple[Expected, float | None]:
         raise TypeError(
             f"{name} must be an Encoding, a Rotary, the name of a preset or a config, not {type(value).__name__}"
         )
-    rotary = Rotary.from_config(value)
+    if isinstance(value, (str, os.PathLike)):
+        value = read_json((config_in(os.fspath(value)) if os.path.isdir(value) else None) or value)  # type: ignore[arg-type]
+    try:
+        rotary = Rotary.from_config(value)
+    except ValueError as error:
+        raise ValueError(f"{name} does not tell one rotary encoding: {error}; or give a Rotary as expected") from None
     if rotary is None:
         raise ValueError(f"{name} describes a model without a rotary encoding; give an Encoding or a Rotary")
-    if isinstance(value, (str, os.PathLike)):
-        return rotary, None
     return rotary, expected_of(value).length
 
 
@@ -161,7 +154,8 @@ def _packages() -> Iterator[tuple[str, Callable[[Array], Any]]]:
 
 
 def _as_integers(positions: Floats) -> Array:
-    return positions.astype(np.int64) if (positions == np.floor(positions)).all() else positions
+    # a copy: code may change what it is given
+    return positions.astype(np.int64 if (positions == np.floor(positions)).all() else np.float64)
 
 
 def _forms(positions: Floats) -> Iterator[tuple[str, Any]]:
@@ -188,10 +182,6 @@ def call_quietly(function: Any, *arguments: Any, **options: Any) -> Any:
         raise Unusable(f"it raised {first_line(error)}") from None
 
 
-def _nth(positions: Floats, index: int) -> Any:
-    return next(form for i, (_, form) in enumerate(_forms(positions)) if i == index)
-
-
 class _Rows(NamedTuple):
     """Results at positions: rows, or cosines and sines."""
 
@@ -214,8 +204,10 @@ class _Rows(NamedTuple):
 class _Function:
     """A function of positions or of a length, with the form of call that was found."""
 
-    def __init__(self, function: Any, name: str, axes: int, rotary: bool, call: Call | None) -> None:
-        self.function, self.name, self.axes, self.rotary = function, name, axes, rotary
+    def __init__(self, function: Any, name: str, wanted: Expected, call: Call | None) -> None:
+        self.function, self.name, self.axes = function, name, axes_of(wanted)
+        self.rotary = isinstance(wanted, Rotary) or (isinstance(wanted, str) and facts(wanted).rotary)
+        self.width = wanted.d_model if isinstance(wanted, Encoding) else 0
         self.errors: list[str] = []
         self.odd: Finding | None = None
         self.way = self._way_of(call)
@@ -230,6 +222,9 @@ class _Function:
             tables = tables_in(value, count, self.name)
             if tables is not None:
                 return _Rows(None, tables)
+        if getattr(value, "shape", None) == (self.width, count):
+            says = f"shape {tuple(value.shape)}: rows and columns are exchanged"
+            self.odd = Finding(self.name, "computed rows", "wrong", "shape", says)
         raise Unusable(f"it returned {shape_of(value)} for {count} positions")
 
     def at(self, positions: Floats) -> _Rows:
@@ -267,30 +262,28 @@ class _Function:
 
     def _of_positions(self) -> _Way | None:
         few = _few(self.axes)
-        for index, (words, form) in enumerate(_forms(few)):
-            if self._try(f"f({words})", lambda form=form: call_quietly(self.function, form), len(few)) is not None:
-                return _Way(
-                    f"f({words})", lambda positions, index=index: call_quietly(self.function, _nth(positions, index))
-                )
+        for index, (words, _) in enumerate(_forms(few)):
+            run = partial(self._with_form, index)
+            if self._try(f"f({words})", partial(run, few), len(few)) is not None:
+                return _Way(f"f({words})", run)
         return None
+
+    def _with_form(self, index: int, positions: Floats) -> Any:
+        """Return the result for positions in one of their forms."""
+        form = next(form for i, (_, form) in enumerate(_forms(positions)) if i == index)
+        return call_quietly(self.function, form)
 
     def _of_length(self) -> _Way | None:
         if self.axes > 1:
             return None
-        value = self._try("f(length)", lambda: call_quietly(self.function, 21), 21)
-        if value is None:
-            for count in (22, 20, 42):
-                # more rows or fewer than were asked for
-                try:
-                    value = call_quietly(self.function, 21)
-                    rows = self.results(value, count)
-                except Unusable:
-                    continue
+        if self._try("f(length)", lambda: call_quietly(self.function, 21), 21) is not None:
+            return _Way("f(length)", lambda positions: call_quietly(self.function, len(positions)), True)
+        for count in (20, 22, 42):
+            with contextlib.suppress(Unusable):
+                self.results(call_quietly(self.function, 21), count)
                 says = f"f(21) returned {count} rows"
-                self.odd = Finding(self.name, "computed rows", "wrong", "shape", says) if rows.width else None
-                return None
-            return None
-        return _Way("f(length)", lambda positions: call_quietly(self.function, len(positions)), True)
+                self.odd = Finding(self.name, "computed rows", "wrong", "shape", says)
+        return None
 
     def _of_one(self) -> _Way | None:
         two = np.array([[3.0] * self.axes, [5.0] * self.axes])
@@ -334,39 +327,30 @@ def finding_of(
     function: Any, name: str, wanted: Expected, longest: float | None, call: Call | None, words: str = ""
 ) -> Finding:
     """Return the finding for a function; words: for the call, instead of those of the form that was found to work."""
-    rotary = isinstance(wanted, Rotary) or (isinstance(wanted, str) and _is_rotary(wanted))
-    axes = axes_of(wanted)
-    its = _Function(function, name, axes, rotary, call)
-    if its.way is None and its.odd is not None:
+    its = _Function(function, name, wanted, call)
+    if its.way is not None:
+        if words:
+            its.way = its.way._replace(words=words)
+        return _judged(its, wanted, longest)
+    if its.odd is not None:
         return its.odd
-    if its.way is None:
-        rotated = (
-            _rotated(function, name, wanted, longest, axes)
-            if call != "length" and not isinstance(wanted, Encoding)
-            else None
-        )
+    errors = _telling(its.errors)
+    if call != "length" and not isinstance(wanted, Encoding):
+        rotated = _rotated(function, name, wanted, longest, its.axes)
         if isinstance(rotated, Finding):
             return rotated
-        reasons = "; ".join(dict.fromkeys([*_telling(its.errors), *(rotated or [])]))
-        asked = call is not None
-        return Finding(name, "a function", "wrong" if asked else "unknown", "error" if asked else None, reasons)
-    if words:
-        its.way = its.way._replace(words=words)
-    return _judged(its, wanted, longest)
-
-
-def _is_rotary(name: str) -> bool:
-    return facts(name).rotary
+        errors += rotated
+    reasons = "; ".join(errors)
+    if call is not None:
+        return Finding(name, FUNCTION, "wrong", "error", reasons)
+    return Finding(name, FUNCTION, "unknown", None, reasons)
 
 
 def _telling(errors: list[str]) -> list[str]:
     """Return the errors of the forms of call that are most likely meant."""
-    wanted = ("f(positions of", "f(length)", "f(an integer)")
-    return [
-        next(error for error in errors if error.startswith(one))
-        for one in wanted
-        if any(e.startswith(one) for e in errors)
-    ]
+    likely = ("f(positions of", "f(length)", "f(an integer)")
+    first = (next((error for error in errors if error.startswith(one)), "") for one in likely)
+    return [error for error in first if error]
 
 
 def _judged(its: _Function, wanted: Expected, longest: float | None) -> Finding:
@@ -436,7 +420,7 @@ def _chosen(its: _Function, longest: float | None) -> tuple[Floats, _Rows, str] 
             some = np.append(some, [[float(last)]], axis=0)
             results = its.at(some)
         return some, results, f"; up to position {last}, beyond which {why}"
-    return Finding(its.name, "a function", "wrong", "error", f"{words}: {why}", first_position=beyond)
+    return Finding(its.name, FUNCTION, "wrong", "error", f"{words}: {why}", first_position=beyond)
 
 
 def _last(runs: Callable[[int], bool], good: int, bad: int) -> int:
@@ -469,7 +453,7 @@ def _counted(its: _Function, longest: float | None) -> tuple[Floats, _Rows, str]
     if best is None and beyond > 12:
         best = 12, None
     if best is None:
-        return Finding(its.name, "a function", "wrong", "error", f"f({beyond}): {why}")
+        return Finding(its.name, FUNCTION, "wrong", "error", f"f({beyond}): {why}")
     length, value = best
     if why:
 
@@ -483,8 +467,10 @@ def _counted(its: _Function, longest: float | None) -> tuple[Floats, _Rows, str]
         length = _last(runs, length, beyond)
         value = call_quietly(its.function, length)
         why = f"; up to {length} rows, beyond which {why}"
-    positions = np.unique(np.append(positions_up_to(longest, 1, length - 1), length - 1.0))[:, np.newaxis]
     whole = its.results(value, length)
+    near = np.arange(min(length, _ALL_VALUES // whole.width), dtype=np.float64)
+    far = positions_up_to(longest, 1, length - 1)[:, 0]
+    positions = np.unique(np.concatenate([near, far, [length - 1.0]]))[:, np.newaxis]
     picked = positions[:, 0].astype(np.intp)
     if whole.rows is not None:
         return positions, _Rows(whole.rows[picked], None), why
@@ -496,8 +482,7 @@ def _counted(its: _Function, longest: float | None) -> tuple[Floats, _Rows, str]
 
 def _take(table: Array, rows: Any, length: int) -> Array:
     """Return rows of a table, whose axis of positions is the first of so many."""
-    axis = table.shape.index(length)
-    return np.take(table, rows, axis=axis)
+    return table.take(rows, axis=table.shape.index(length))
 
 
 def _by_short_tables(its: _Function, wanted: Expected) -> Finding | str:
@@ -507,7 +492,7 @@ def _by_short_tables(its: _Function, wanted: Expected) -> Finding | str:
         try:
             finding = _judge(its.name, its.at(positions), positions, wanted, f"; called as f({length})")
         except Unusable as error:
-            return Finding(its.name, "a function", "wrong", "error", f"f({length}): {error}")
+            return Finding(its.name, FUNCTION, "wrong", "error", f"f({length}): {error}")
         if finding.verdict == "wrong":
             says = f"{finding.says}; the rows of longer tables are right"
             return replace(finding, says=says)
@@ -614,4 +599,4 @@ def judge_rotated(
         exact = expected_of_width(wanted, head, name)
         assert not isinstance(exact, Encoding)
         return judge_rotation(name, Rotation(before, after, some), exact, said + why.format(most))
-    return Finding(name, "a function", "wrong", "error", f"{said[2:]}{why.format(0)}")
+    return Finding(name, FUNCTION, "wrong", "error", f"{said[2:]}{why.format(0)}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +25,8 @@ _FEW = 10
 _CONSECUTIVE, _OFFSETS = 64, range(-4, 9)
 # numbers of rows after which tables are tried to repeat, at a time
 _CHUNK = 1 << 16
+# rows on which columns are matched
+_MATCHED = 128
 _UNITS = {
     180 / math.pi: "multiplied by 180/pi: sines take radians, not degrees",
     math.pi / 180: "multiplied by pi/180, as if they were degrees",
@@ -87,17 +89,20 @@ def judge_rows(
     if not wrong.any():
         if finite.all():
             return Outcome(None, "", *numbers)
-        return Outcome("values", f"rows of {_places(where[~finite])} are not finite", math.inf, *numbers[1:])
+        return Outcome("values", f"{_rows_of(where[~finite])} not finite", math.inf, *numbers[1:])
     explained = _explained(kept, encoding, base, plain)
-    more = "" if finite.all() else f"; rows of {_places(where[~finite])} are not finite"
+    more = "" if finite.all() else f"; {_rows_of(where[~finite])} not finite"
     if explained is None:
         return Outcome("frequencies", f"the values are others, and nothing known explains them{more}", *numbers)
     return Outcome(explained[0], explained[1] + more, *numbers)
 
 
-def _places(positions: Floats) -> str:
+def _rows_of(positions: Floats) -> str:
+    """Return the subject of a sentence on the rows of some positions, and its verb."""
+    if len(positions) == 1:
+        return f"the row of position {positions[0]:.10g} is"
     shown = ", ".join(f"{value:.10g}" for value in np.sort(positions)[:4])
-    return f"position{'s' * (len(positions) > 1)} {shown}{', ..' if len(positions) > 4 else ''}"
+    return f"the rows of positions {shown}{', ..' if len(positions) > 4 else ''} are"
 
 
 def _near(sample: Sample, waves: Waves, positions: Floats) -> npt.NDArray[np.bool_]:
@@ -159,7 +164,7 @@ def _zeros(
 ) -> tuple[Fault, str] | None:
     """Return the fault of rows of zeros, where the others are right or have a fault with a name."""
     where = np.abs(sample.positions).max(axis=1)
-    says = f"the row{'s' * (int(zero.sum()) > 1)} of {_places(where[zero])} {'are' if zero.sum() > 1 else 'is'} zero"
+    says = f"{_rows_of(where[zero])} zero"
     rest = sample.take(~zero)
     # a table that ends: zeros from some position on
     fault: Fault = "length" if zero.sum() > 1 and where[zero].min() > where[~zero].max() else "padding"
@@ -292,12 +297,12 @@ def _columns(waves: Waves, columns: npt.NDArray[np.intp]) -> Waves:
 
 
 class _Ladder(NamedTuple):
-    """Frequencies ``first * base ** (-index / denominator)`` of an encoding's columns; sine: which are sines."""
+    """Frequencies ``first * base ** (-pair / denominator)`` of an encoding's columns; sine: which are sines."""
 
     first: float
     base: float
     denominator: float
-    index: npt.NDArray[np.intp]
+    pair: npt.NDArray[np.intp]
     sine: npt.NDArray[np.bool_]
 
     def frequencies(self, exponents: Floats) -> Floats:
@@ -332,7 +337,7 @@ def _exponents(encoding: Encoding, plain: Encoding, positions: Floats, base: flo
         return
     waves = Waves.of(encoding)
     ratio = encoding.frequencies / np.where(plain.frequencies == 0, 1.0, plain.frequencies)
-    i, d, second = ladder.index.astype(np.float64), ladder.denominator, np.where(ladder.sine, 0.0, 1.0)
+    i, d, second = ladder.pair.astype(np.float64), ladder.denominator, np.where(ladder.sine, 0.0, 1.0)
     column = 2 * i + second
 
     def variant(says: str, exponents: Floats) -> _Variant:
@@ -408,7 +413,7 @@ def _measured(sample: Sample, encoding: Encoding, base: float | None) -> Iterato
     ladder = _ladder(encoding, base or encoding.base)
     if ladder is None:
         return
-    exponents = ladder.index[columns] / ladder.denominator
+    exponents = ladder.pair[columns] / ladder.denominator
     usable = (exponents > 0) & (turns > 1e-7)
     if not usable.any():
         return
@@ -421,7 +426,7 @@ def _measured(sample: Sample, encoding: Encoding, base: float | None) -> Iterato
     rounded = [float(f"{about:.{digits}g}") for digits in (1, 2, 3, 4, 5, 6, 17)]
     for other in dict.fromkeys([*(one for one in BASES if abs(math.log(one) - middle) < 0.05), *rounded]):
         if other > 0 and abs(other / ladder.base - 1) > 1e-9:
-            frequencies = ladder.first * other ** -(ladder.index / ladder.denominator)
+            frequencies = ladder.first * other ** -(ladder.pair / ladder.denominator)
             says = f"the base is {other:g} instead of {ladder.base:g}"
             yield _Variant("base", says, waves._replace(frequencies=frequencies[:, np.newaxis]), sample.positions)
 
@@ -467,7 +472,7 @@ def _length(sample: Sample, waves: Waves) -> str:
     beyond = sample.take(positions >= first)
     where = beyond.positions[:, 0]
     counts = np.arange(int(last) + 1, int(first) + 1, dtype=np.float64)
-    ways = {
+    ways: dict[str, Callable[[Any, Any], Any]] = {
         "repeat after {:g} rows": np.mod,
         "stay the same from row {:g} on": lambda p, n: np.minimum(p, n - 1),
         "repeat after {:g} rows, with the other sign before them": lambda p, n: np.mod(p + n, 2 * n) - n,
@@ -495,11 +500,12 @@ def _permutation(sample: Sample, waves: Waves) -> str:
     d = len(waves.phases)
     if d > 1024 or d < 2:
         return ""
-    exact = waves.at(sample.positions @ waves.frequencies.T)
-    allowed = waves.allowed(sample.positions, sample.values, sample.form).max(axis=1, keepdims=True)
+    few = sample.take(np.unique(np.linspace(0, len(sample.values) - 1, _MATCHED).astype(np.intp)))
+    exact = waves.at(few.positions @ waves.frequencies.T)
+    allowed = waves.allowed(few.positions, few.values, few.form).max(axis=1, keepdims=True)
     left, chosen = np.ones(d, bool), []
     for column in range(d):
-        misfits = (np.abs(exact - sample.values[:, [column]]) / allowed).max(axis=0)
+        misfits = (np.abs(exact - few.values[:, [column]]) / allowed).max(axis=0)
         best = int(np.where(left, misfits, np.inf).argmin())
         if misfits[best] > 2:
             return ""

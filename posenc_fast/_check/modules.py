@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,7 +23,7 @@ from .._encoding.value import Encoding
 from .._identify.rotary import identify_rotary
 from .._numbers.arrays import Array, Floats
 from .._rotary.value import Rotary
-from .code import HEADS, VECTORS, call_quietly, finding_of, first_line, judge_rotated, unit_pairs
+from .code import FUNCTION, HEADS, VECTORS, call_quietly, finding_of, first_line, judge_rotated, unit_pairs
 from .names import kind_of
 from .report import Finding
 from .results import Expected, Sample, Unusable, identified, numbers_in, rows_in, shape_of, tables_in
@@ -62,6 +63,8 @@ def findings_of_runs(
     """Yield a finding for each module that encodes positions, by its name in the model; buffers: those of its tensors."""
     wrong = {finding.name: finding for finding in buffers if finding.verdict == "wrong"}
     candidates = [(name, module) for name, module in model.named_modules() if _may_encode(module)]
+    if not candidates and not _has_weights(model):
+        candidates = [("", model)]
     alone = len(candidates) == 1
     with _random_state_kept():
         for name, module in candidates:
@@ -305,7 +308,8 @@ def _rows_for_x(runner: _Runner, shape: Any, axis: int, width: int, n: int) -> A
         return array
     moved = np.moveaxis(array, axis, 1 if axis == 2 else axis)
     batch = 1 if axis == 0 else 0
-    first, second = np.take(moved, 0, batch), np.take(moved, 1, batch)
+    first: Array = moved.take(0, batch)
+    second = moved.take(1, batch)
     if first.shape != (n, width) or not np.array_equal(first, second, equal_nan=True):
         raise Unusable("its rows differ within a batch")
     if n > 1 and (first[1:] == first[:1]).all() and _differs_along_the_batch(array, axis):
@@ -361,7 +365,7 @@ def _of_positions(runner: _Runner, name: str, wanted: _Wanted, errors: list[str]
         Rotary if isinstance(wanted.of(Rotary), Rotary) and not isinstance(wanted.of(Encoding), Encoding) else Encoding
     )
     finding = finding_of(function, name, wanted.of(kind), wanted.longest, None)
-    if finding.is_ == "a function":
+    if finding.is_ == FUNCTION:
         errors.append(finding.says)
         return None
     return _fitting(_with_words(finding, wanted), wanted)
@@ -404,7 +408,7 @@ def _of_x_and_positions(runner: _Runner, name: str, wanted: _Wanted, errors: lis
             return finding_of(function, name, rotary, wanted.longest, call or "positions", words)
 
         finding = _in_any_layout(wanted, judge)
-        if finding.is_ != "a function":
+        if finding.is_ != FUNCTION:
             return _fitting(finding, wanted)
     return None
 
@@ -419,7 +423,7 @@ def _in_any_layout(wanted: _Wanted, judge: Callable[[Expected], Finding]) -> Fin
                 rotary.head_dim,
                 frequencies=rotary.frequencies,
                 attention_factor=rotary.attention_factor,
-                layout=layout,  # type: ignore[arg-type]
+                layout=layout,
             )
             finding = judge(other)
             if finding.verdict == "right":
@@ -436,7 +440,8 @@ def _rotates(runner: _Runner, name: str, wanted: _Wanted, errors: list[str]) -> 
     few = np.arange(_FEW, dtype=np.float64)[:, np.newaxis]
     for head in heads:
         for shape, arrange in VECTORS.items():
-            for words, run in _rotations(runner, arrange):
+            ways = chain(_rotations(runner, arrange), _rotations(runner, arrange, pairs=True))
+            for words, run in ways:
                 x = unit_pairs(_FEW, head)
                 try:
                     y = run(x, few)
@@ -454,12 +459,20 @@ def _rotates(runner: _Runner, name: str, wanted: _Wanted, errors: list[str]) -> 
     return None
 
 
-def _rotations(runner: _Runner, arrange: Any) -> Iterator[tuple[str, Callable[[Floats, Floats], Array]]]:
+def _rotations(
+    runner: _Runner, arrange: Any, pairs: bool = False
+) -> Iterator[tuple[str, Callable[[Floats, Floats], Array]]]:
     """Yield calls that return rotated vectors."""
 
     def rotated(x: Array, *arguments: Any) -> Array:
         vectors = arrange(x.astype(np.float32))
-        result = numbers_in(runner(runner.tensor(vectors), *arguments), "x")
+        tensor = runner.tensor(vectors)
+        if pairs:
+            # queries and keys, of which both are rotated
+            both = runner(tensor, tensor.clone(), *arguments)
+            result = numbers_in(both[0] if isinstance(both, (tuple, list)) and len(both) == 2 else both, "x")
+        else:
+            result = numbers_in(runner(tensor, *arguments), "x")
         if result.shape != vectors.shape:
             raise Unusable(f"it returned {shape_of(result)} for x of shape {vectors.shape}")
         return result.reshape(x.shape)
@@ -477,7 +490,9 @@ def _rotations(runner: _Runner, arrange: Any) -> Iterator[tuple[str, Callable[[F
         ids = runner.tensor(positions[:, 0].astype(np.int64))
         return rotated(x, ids[None] if batched else ids)
 
-    if _required(runner.module) == 1:
-        yield "", counting
-    yield ", positions", partial(with_ids, False)
-    yield ", positions (batch, n)", partial(with_ids, True)
+    key = ", x" if pairs else ""
+    if _required(runner.module) == 1 + pairs:
+        yield key, counting
+    if _required(runner.module) <= 2 + pairs:
+        yield f"{key}, positions", partial(with_ids, False)
+        yield f"{key}, positions (batch, n)", partial(with_ids, True)

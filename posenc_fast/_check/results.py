@@ -251,7 +251,8 @@ def judge_code_tables(
     cos, sin = tables
     if expected is None:
         finding = judge_rotary_tables(name, cos, sin, positions)
-        return replace(finding, is_=COMPUTED_TABLES, says=f"{finding.says}{said}")
+        known = ", as identified" if finding.verdict != "unknown" else ""
+        return replace(finding, is_=COMPUTED_TABLES, says=f"{finding.says}{known}{said}")
     orders = list(_orders_with_nan(cos, sin))
     pairs = expected.rotary_dim // 2
     fitting = [one for one in orders if one.pairs == pairs and one.sin is not None and one.copies == 1]
@@ -269,7 +270,7 @@ def judge_code_tables(
     if best.fault is None:
         return _finding(name, COMPUTED_TABLES, best, called(expected), said)
     vague = best.fault in ("frequencies", "values", "scaling", "base", "amplitude")
-    if vague and finding.fault in ("base", "scaling", "rounded", "layout"):
+    if (vague or best.fault == finding.fault) and finding.fault in ("base", "scaling", "rounded", "layout"):
         return replace(finding, says=f"{finding.says}{said}")
     return _finding(name, COMPUTED_TABLES, best, called(expected), said)
 
@@ -285,7 +286,7 @@ def _orders_with_nan(cos: Array, sin: Array | None) -> Iterator[Tables]:
         return None if table is None else np.where(table == table.dtype.type(_MARK), table.dtype.type(np.nan), table)
 
     for one in orders_of(marked(cos), marked(sin)):  # type: ignore[arg-type]
-        yield one._replace(cos=unmarked(one.cos), sin=unmarked(one.sin))
+        yield one._replace(cos=unmarked(one.cos), sin=unmarked(one.sin))  # type: ignore[arg-type]
 
 
 def _of_tables(tables: Tables, positions: Floats, rotary: Rotary, slack: float) -> Outcome:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import subprocess
 import sys
 import time
 
@@ -278,6 +279,48 @@ def test_short_tables_are_checked_too():
     assert "the rows of longer tables are right" in is_wrong("start", rows, pf.sinusoidal(64)).says
 
 
+def test_all_rows_of_a_table_are_checked():
+    def rows(n):
+        table = pf.sinusoidal(64).table(n)
+        table[333:334] += 0.01
+        return table
+
+    finding = is_wrong("values", rows, pf.sinusoidal(64))
+    assert finding.first_position == 333
+
+
+def test_torch_is_not_imported_for_functions():
+    program = (
+        "import sys, posenc_fast as pf; from posenc_fast.testing import assert_right;"
+        "assert_right(lambda p: pf.sinusoidal(64).encode(p), pf.sinusoidal(64));"
+        "assert not {'torch', 'jax', 'transformers'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=120)
+
+
+def test_code_that_changes_what_it_is_given():
+    def rows(positions):
+        positions += 0
+        encoded = pf.sinusoidal(64).encode(positions)
+        positions *= 3
+        return encoded
+
+    is_right(rows, pf.sinusoidal(64))
+    turns = Turns(pf.Rotary(64))
+
+    def rotation(x, positions):
+        x[:] = turns.rotate(x, *turns.tables(positions))
+        return x
+
+    is_right(rotation, pf.Rotary(64))
+
+
+def test_other_values_at_each_call_are_unknown():
+    rng = np.random.default_rng(3)
+    finding = finding_of(lambda p: pf.sinusoidal(64).encode(p) + rng.normal(size=(len(p), 64)), pf.sinusoidal(64))
+    assert (finding.verdict, "at each call" in finding.says) == ("unknown", True)
+
+
 def test_each_fault_has_advice():
     from typing import get_args
 
@@ -318,6 +361,9 @@ def test_functions_that_raise_are_wrong_where_the_call_is_told():
 
 def test_other_widths_and_values_that_are_not_finite():
     assert "63 columns" in is_wrong("shape", lambda p: pf.sinusoidal(63).encode(p), pf.sinusoidal(64)).says
+    assert (
+        "exchanged" in is_wrong("shape", lambda p: pf.sinusoidal(64).encode(p + np.zeros(1)).T, pf.sinusoidal(64)).says
+    )
     is_wrong("shape", lambda p: pf.Rotary(32).tables(p), pf.Rotary(64))
     is_wrong("values", lambda p: np.full((len(p), 64), np.nan), pf.sinusoidal(64))
     is_wrong("shape", lambda n: pf.positional_encoding(n + 1, 64), pf.sinusoidal(64), call="length")
