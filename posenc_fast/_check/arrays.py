@@ -70,6 +70,8 @@ _BITS = {
     **dict.fromkeys(("F6_E2M3", "F6_E3M2"), 6),
     "F4": 4,
 }
+# bytes that are read at a time
+_PART = 1 << 24
 # the longest header that the format allows, and the largest number
 _MOST_HEADER, _MOST_NUMBER = 100_000_000, 2**64 - 1
 
@@ -177,7 +179,8 @@ def _values(file: IO[bytes], dtype: np.dtype[Any], count: int) -> Array:
     values = np.empty(count, dtype)
     left = values.view(np.uint8).data
     while left:
-        got = file.readinto(left)  # type: ignore[attr-defined]
+        # a member of an archive is copied before it is handed over
+        got = file.readinto(left[:_PART])  # type: ignore[attr-defined]
         if not got:
             raise EOFError("it ends too early, or was cut while it was read")
         left = left[got:]
@@ -277,7 +280,7 @@ def _entries(text: bytes, size: int) -> dict[str, dict[str, Any]]:
     """Return the tensors of a header of safetensors, before ``size`` bytes of data; raise an error for what the format forbids."""
 
     def refused(number: str) -> Any:
-        raise ValueError(f"its header has the number {number}, where integers from 0 on are allowed")
+        raise ValueError(f"its header has the number {number}, which is not an integer from 0 to 2^64 - 1")
 
     def integer(digits: str) -> int:
         return (

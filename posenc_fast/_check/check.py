@@ -23,7 +23,7 @@ from .names import Kind, kind_of, partner_of, sines_first
 from .report import Finding, Report
 from .rotary_tables import judge_rotary_tables
 from .tables import judge_table
-from .values import array_of
+from .values import array_of, is_constant
 
 __all__ = ["check"]
 
@@ -55,7 +55,8 @@ def check(source: Any, expected: Any = None, *, config: Any = None, call: Call |
     Returns
     -------
     Report
-        ``ok``, ``findings``, one for each function, module and tensor, and as text a line for each that differs.
+        ``ok`` is False if anything is wrong, None if nothing was compared. ``findings`` has one for each function,
+        module and tensor, and for the config. As text a report has a line for each finding that differs.
 
     Raises
     ------
@@ -73,6 +74,12 @@ def check(source: Any, expected: Any = None, *, config: Any = None, call: Call |
     Functions run at about a hundred positions up to a million, as NumPy, torch or jax arrays, whichever they take and
     is imported. Of modules, copies run in evaluation mode, so that nothing of the model changes. Nothing from files is
     executed.
+
+    A config has a verdict of its own, in a finding of kind "config". It is wrong if it contradicts itself, has a key that
+    the model does not read, or a value that cannot be read; unknown for a model that posenc_fast does not know, or that
+    has no rotary encoding. Frequencies beside a config that cannot be read are unknown. Where no tensor is compared
+    with a config that is right, its finding says what it means: most checkpoints store no frequencies. At most 64
+    parts, 128 kinds of layers and 4096 keys in a part are read.
 
     Examples
     --------
@@ -237,7 +244,7 @@ def _judged(tensors: Iterable[Tensor | Gap], expected: Expected, any_name: bool)
         yield replace(judgements[alike], name=whole), said
     for gap in gaps:
         shown = ", ".join(gap.missing[:4]) + (", .." if gap.missing[4:] else "")
-        yield Finding(gap.index, "index", "wrong", None, f"names tensors that their files lack: {shown}"), _NOTHING
+        yield Finding(gap.file, "index", "wrong", None, f"names tensors that their files lack: {shown}"), _NOTHING
 
 
 def _partners(chosen: list[tuple[Tensor, Kind]]) -> dict[tuple[str, str], Tensor]:
@@ -258,6 +265,9 @@ def _content(array: Array) -> tuple[Any, ...]:
 
 
 def _finding(name: str, kind: Kind, arrays: list[Array], rotaries: tuple[Rotary, ...], length: float | None) -> Finding:
+    if kind in ("table", "cos", "sin", "both") and all(map(is_constant, arrays)):
+        says = f"all values are {arrays[0].flat[0]!s}: never written, or no positions"
+        return Finding(name, "a tensor", "unknown", None, says)
     if kind == "table":
         return judge_table(name, arrays[0])
     if kind in ("frequencies", "schedule"):

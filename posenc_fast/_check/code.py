@@ -482,7 +482,8 @@ def _counted(its: _Function, longest: float | None) -> tuple[Floats, _Rows, str]
 
 def _take(table: Array, rows: Any, length: int) -> Array:
     """Return rows of a table, whose axis of positions is the first of so many."""
-    return table.take(rows, axis=table.shape.index(length))
+    result: Array = table.take(rows, axis=table.shape.index(length))
+    return result
 
 
 def _by_short_tables(its: _Function, wanted: Expected) -> Finding | str:

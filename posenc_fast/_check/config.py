@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
@@ -26,8 +27,8 @@ _TEXT = re.compile(r"(^|[._])(text|language|llm|lm)([._]|_model|$)|^model\.layer
 _OTHERS = ("quantization_config", "compression_config", "generation_config")
 # keys of which a model without a type has one
 _SIZES = {name for names in SPELLINGS.values() for name in names}
-# how deep parts of parts are
-_DEPTH = 3
+# how deep parts of parts are; more parts than any model has, and more keys in one
+_DEPTH, _MOST_PARTS, _MOST_KEYS = 3, 64, 4096
 # kinds of layers that a finding describes, and its characters
 _MOST_KINDS, _MOST_LETTERS = 8, 600
 _STORED = "no file stores the frequencies: the program that loads the model computes them"
@@ -86,7 +87,11 @@ def expected_of(config: Any) -> Expected:
     """Return what all parts of a config say, a mapping or an object of transformers."""
     if not isinstance(config, Mapping) and callable(getattr(config, "to_dict", None)):
         config = {"model_type": getattr(config, "model_type", None), **config.to_dict()}
-    parts = [_part_of(where, part) for where, part in _parts("config", config, _DEPTH)]
+    pairs = list(itertools.islice(_parts("config", config, _DEPTH), _MOST_PARTS + 1))
+    if len(pairs) > _MOST_PARTS or any(len(part) > _MOST_KEYS for _, part in pairs):
+        says = f"posenc_fast reads no config of more than {_MOST_PARTS} parts, or of {_MOST_KEYS} keys in one"
+        return Expected((Part("config", "unknown", says),))
+    parts = [_part_of(where, part) for where, part in pairs]
     whole, inner = parts[0], parts[1:]
     if inner and str(config.get("model_type") or "") not in table.types():
         # parts say what the whole says

@@ -9,6 +9,7 @@ import contextlib
 import json
 import math
 import os
+import pickle
 import re
 import warnings
 from collections.abc import Callable, Iterator
@@ -48,7 +49,7 @@ class Tensor(NamedTuple):
 class Gap(NamedTuple):
     """The tensors that an index names, but their files lack."""
 
-    index: str
+    file: str
     missing: tuple[str, ...]
 
 
@@ -194,6 +195,12 @@ def _pickle(path: str) -> Iterator[Tensor]:
                 # files of before torch 1.6 cannot be mapped
                 state = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # noqa: BLE001 - whatever torch may raise of a file
+        if isinstance(error, pickle.UnpicklingError) or "weights_only" in str(error):
+            # torch goes on to say how to load the file all the same
+            raise ValueError(
+                f"{path} cannot be read as weights of torch: it has more than weights, and loading it in any other way "
+                "could execute code from the file; save the state dictionary as safetensors"
+            ) from None
         first = str(error).strip().partition("\n")[0]
         raise ValueError(f"{path} cannot be read as weights of torch: {type(error).__name__}: {first}") from None
     for name, tensor in _flat(state, torch.Tensor):

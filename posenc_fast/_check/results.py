@@ -19,12 +19,9 @@ from .._rotary.value import Rotary
 from ..presets._registry import facts
 from ..typing import Function
 from .faults import Outcome, Sample, is_right, judge_rows
-from .frequencies import _unscaled as unscaled
-from .frequencies import called
+from .frequencies import called, without_scaling
 from .report import Finding
-from .rotary_tables import _orders as orders_of
-from .rotary_tables import _Tables as Tables
-from .rotary_tables import judge_rotary_tables
+from .rotary_tables import Tables, judge_rotary_tables, orders_of
 from .values import HALVES, array_of, held
 
 __all__ = [
@@ -295,7 +292,7 @@ def _of_tables(tables: Tables, positions: Floats, rotary: Rotary, slack: float) 
     plain = None
     if rotary.base is not None and rotary.frequencies.ndim == 1 and rotary.ndim == 1:
         plain = tables.encoding(Rotary(rotary.rotary_dim, base=rotary.base))
-        if np.array_equal(unscaled(rotary, rotary.frequencies), rotary.frequencies):
+        if np.array_equal(without_scaling(rotary, rotary.frequencies), rotary.frequencies):
             plain = None
     return judge_rows(sample, tables.encoding(rotary), base=rotary.base, plain=plain)
 

@@ -20,14 +20,16 @@ from .report import Fault, Finding
 from .values import array_of, held, widened
 from .waves import Judgement, agrees, judge_waves
 
-__all__ = ["judge_rotary_tables"]
+__all__ = ["Tables", "judge_rotary_tables", "orders_of"]
 
 _KIND = "rotary tables"
 # rows on which frequencies are measured, and bases and scalings tried
 _ROWS = 256
+# values that tell the type
+_VALUES = 1 << 16
 
 
-class _Tables(NamedTuple):
+class Tables(NamedTuple):
     """Cosines and sines (rows, columns); sin is None where there are none. layout: of two columns a pair.
 
     copies: 2 where the two columns of some pairs differ, and both are there, half of the width apart.
@@ -41,6 +43,9 @@ class _Tables(NamedTuple):
     @property
     def pairs(self) -> int:
         return int(self.cos.shape[1]) // self.copies
+
+    def rows(self, some: slice) -> Tables:
+        return self._replace(cos=self.cos[some], sin=None if self.sin is None else self.sin[some])
 
     def together(self, swapped: bool = False) -> Array:
         if self.sin is None:
@@ -83,7 +88,7 @@ def judge_rotary_tables(
 
 def _judged(name: str, arrays: list[Array], positions: Any, rotaries: Sequence[Rotary]) -> Finding:
     cos, sin = arrays[0], arrays[1] if len(arrays) > 1 else None
-    orders = list(_orders(cos, sin))
+    orders = list(orders_of(cos, sin))
     if not orders:
         return Finding(name, "a tensor", "unknown", None, f"shape {cos.shape} is not that of cosines and sines")
     rows = len(orders[0].cos)
@@ -91,7 +96,9 @@ def _judged(name: str, arrays: list[Array], positions: Any, rotaries: Sequence[R
     if len(where) != rows:
         raise ValueError(f"positions has shape {where.shape}, but {name} has {rows} rows")
     where = where.astype(np.float64).reshape(rows, -1)
-    form = held(orders[0].together())
+    # by rows of both, without a copy of all
+    step = max(1, rows * orders[0].cos.shape[1] // _VALUES)
+    form = held(orders[0].rows(slice(None, None, step)).together())
     if not rotaries:
         return _without_config(name, orders, where, form)
     judged = _with_config(name, orders, where, form, rotaries)
@@ -107,7 +114,7 @@ def _judged(name: str, arrays: list[Array], positions: Any, rotaries: Sequence[R
     return replace(finding, verdict="unknown", says=says)
 
 
-def _orders(cos: Array, sin: Array | None) -> Iterator[_Tables]:
+def orders_of(cos: Array, sin: Array | None) -> Iterator[Tables]:
     """Yield the tables for each order of columns that they may have."""
     if sin is None and cos.dtype.kind != "c":
         if cos.ndim > 2 and cos.shape[-2:] == (2, 2):
@@ -130,20 +137,20 @@ def _orders(cos: Array, sin: Array | None) -> Iterator[_Tables]:
             there = [table for table in (cos, sin) if table is not None]
             alike = np.all([(table[:, one] == table[:, other]).all(axis=0) for table in there], axis=0)
             if alike.all():
-                yield _Tables(cos[:, one], None if sin is None else sin[:, one], layout)
+                yield Tables(cos[:, one], None if sin is None else sin[:, one], layout)
             elif 4 * int(alike.sum()) >= 3 * pairs:
                 both = [np.concatenate([table[:, one], table[:, other]], axis=1) for table in there]
-                yield _Tables(both[0], both[1] if sin is not None else None, layout, 2)
+                yield Tables(both[0], both[1] if sin is not None else None, layout, 2)
         if sin is None:
-            yield _Tables(cos[:, :pairs], cos[:, pairs:], None)
-    yield _Tables(cos, sin, None)
+            yield Tables(cos[:, :pairs], cos[:, pairs:], None)
+    yield Tables(cos, sin, None)
 
 
 # ---- with a config --------------------------------------------------------------------------------------------------
 
 
 def _with_config(
-    name: str, orders: list[_Tables], where: Floats, form: Format, rotaries: Sequence[Rotary]
+    name: str, orders: list[Tables], where: Floats, form: Format, rotaries: Sequence[Rotary]
 ) -> Finding | None:
     """Return the finding for tables of models whose rotary encodings are known; None where none has so many pairs."""
     cases = []
@@ -156,12 +163,13 @@ def _with_config(
     if not cases:
         return None
     first, rotary = cases[0]
-    lost = np.flatnonzero(~np.isfinite(first.together().astype(np.float64)).all(axis=1))
+    blocks = (first.rows(slice(i, i + _ROWS)).together().astype(np.float64) for i in range(0, len(where), _ROWS))
+    lost = np.flatnonzero(np.concatenate([~np.isfinite(block).all(axis=1) for block in blocks]))
     if len(lost):
         says = f"of {called(rotary)}: {len(lost)} rows have values that are not finite"
         position = float(where[lost[0]].flat[0])
         return Finding(name, _KIND, "wrong", "values", says, np.inf, first_position=position)
-    judged: list[tuple[_Tables, Rotary, Judgement]] = []
+    judged: list[tuple[Tables, Rotary, Judgement]] = []
     for tables, rotary in cases:
         judgement = judge_waves(tables.together(), tables.encoding(rotary), where, form)
         if judgement.complete and judgement.fault is None:
@@ -186,7 +194,7 @@ def _with_config(
     return Finding(name, "a tensor", "unknown", None, "no cosines and sines: weights")
 
 
-def _of_width(tables: _Tables, pairs: int) -> _Tables | None:
+def _of_width(tables: Tables, pairs: int) -> Tables | None:
     """Return the columns of so many pairs, if those beyond them do not turn."""
     if tables.pairs == pairs:
         return tables
@@ -201,7 +209,7 @@ def _finding(name: str, verdict: Any, fault: Fault | None, says: str, judgement:
     return Finding(name, _KIND, verdict, fault, says, judgement.largest_error, judgement.radians, first)
 
 
-def _in_layout(name: str, tables: _Tables, rotary: Rotary, judgement: Judgement) -> Finding:
+def _in_layout(name: str, tables: Tables, rotary: Rotary, judgement: Judgement) -> Finding:
     """Return the finding for right values: columns side by side are wrong where halves of a head are turned."""
     words = f"those of {called(rotary)}"
     if tables.layout == "interleaved" and rotary.layout == "half" and tables.pairs > 1:
@@ -210,7 +218,7 @@ def _in_layout(name: str, tables: _Tables, rotary: Rotary, judgement: Judgement)
     return _finding(name, "right", None, words, judgement)
 
 
-def _variant(tables: _Tables, rotary: Rotary, where: Floats, form: Format) -> Variant | None:
+def _variant(tables: Tables, rotary: Rotary, where: Floats, form: Format) -> Variant | None:
     """Return the base, scaling, factor or order that explains the tables."""
     if tables.sin is not None and agrees(tables.together(swapped=True), tables.encoding(rotary), where, form):
         return Variant(
@@ -255,7 +263,7 @@ class _Order(NamedTuple):
     second: slice
 
 
-def _apart(name: str, orders: list[_Tables], where: Floats, form: Format, rotaries: Sequence[Rotary]) -> Finding | None:
+def _apart(name: str, orders: list[Tables], where: Floats, form: Format, rotaries: Sequence[Rotary]) -> Finding | None:
     """Return the finding for cosines and sines each of which are a config's, but in two orders, or times two factors."""
     for rotary in rotaries:
         pairs, factor = rotary.rotary_dim // 2, rotary.attention_factor
@@ -271,13 +279,13 @@ def _apart(name: str, orders: list[_Tables], where: Floats, form: Format, rotari
             if tables.cos.shape[1] != copies * pairs or copies not in (1, 2):
                 continue
             separate = (_Order("", slice(None), slice(0)),) if copies == 1 else layouts
-            found = [
+            each = [
                 _order_and_factor(table, function, separate, copies, rotary, where, form)
                 for table, function in ((tables.cos, "cos"), (tables.sin, "sin"))
             ]
-            if found[0] is None or found[1] is None:
+            if each[0] is None or each[1] is None:
                 continue
-            (cosines, one), (sines, other) = found[0], found[1]
+            (cosines, one), (sines, other) = each[0], each[1]
             words = f"of {called(rotary)}"
             if cosines is not sines:
                 says = f"{words}: the cosines of pairs are {cosines.words}, the sines {sines.words}"
@@ -319,7 +327,7 @@ def _some(rows: int) -> Any:
     return np.unique(np.r_[np.arange(min(rows, _ROWS)), spread])
 
 
-def _turns(tables: _Tables, form: Format) -> bool:
+def _turns(tables: Tables, form: Format) -> bool:
     """Whether cosines and sines are those of angles, times one factor."""
     if tables.sin is None:
         return False
@@ -334,7 +342,7 @@ def _turns(tables: _Tables, form: Format) -> bool:
 # ---- without a config -----------------------------------------------------------------------------------------------
 
 
-def _without_config(name: str, orders: list[_Tables], where: Floats, form: Format) -> Finding:
+def _without_config(name: str, orders: list[Tables], where: Floats, form: Format) -> Finding:
     """Return the finding for tables of which no config says what they are to be."""
     turning = [tables for tables in orders if _turns(tables, form) and tables.pairs > 1 and tables.copies == 1]
     if not turning or len(where) < 8:

@@ -75,7 +75,7 @@ def _judged(name: str, array: Array) -> Finding:
     finite = np.concatenate(
         [np.isfinite(flat[i : i + 4096].astype(np.float64)).all(axis=1) for i in range(0, len(flat), 4096)]
     )
-    if not _may_turn(flat[finite]):
+    if not _may_turn(flat if finite.all() else flat[finite]):
         return Finding(name, TABLE, "unknown", None, "no sinusoids: learned positions, or weights")
     answer = Identification()
     if finite.all():

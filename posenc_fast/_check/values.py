@@ -13,10 +13,12 @@ from .._numbers.formats import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, Format, floa
 from .._numbers.rounding import round_once, values_of
 from .._positions.foreign import as_array
 
-__all__ = ["HALVES", "array_of", "fits", "held", "least_of", "relative_slack", "through", "widened"]
+__all__ = ["HALVES", "array_of", "fits", "held", "is_constant", "least_of", "relative_slack", "through", "widened"]
 
 # the types of 16 bits
 HALVES = (BFLOAT16, FLOAT16)
+# values that are compared at a time
+_BLOCK = 1 << 20
 # values that are looked at to tell which type they fit into
 _SOME = 1 << 16
 
@@ -64,6 +66,12 @@ def held(array: Array) -> Format:
         if fits(other, some) and not np.isin(some, (-1.0, 0.0, 1.0)).all():
             return other
     return FLOAT64 if form is FLOAT64 else FLOAT32
+
+
+def is_constant(array: Array) -> bool:
+    """Whether all values are the same number, by blocks: files of a few bytes may have a thousand million of them."""
+    flat = array.reshape(-1)
+    return flat.size > 0 and all(bool((flat[i : i + _BLOCK] == flat[0]).all()) for i in range(0, flat.size, _BLOCK))
 
 
 def widened(array: Array) -> Array | None:

@@ -235,6 +235,14 @@ def test_kinds_of_layers_beyond_the_bound(count):
     assert f"more than {MOST_KINDS} kinds of layers" in report.findings[1].says
 
 
+@pytest.mark.parametrize(
+    "more", [{f"{i}_config": LLAMA for i in range(64)}, {f"key {i}": i for i in range(4096)}], ids=len
+)
+def test_more_parts_or_keys_than_any_model_has(more):
+    report = pf.check({NAME: FREQUENCIES}, config={**LLAMA, **more})
+    assert [finding.verdict for finding in report.findings] == ["unknown", "unknown"]
+
+
 def test_layers_that_are_alike_are_read_once():
     types = ["sliding_attention"] * 49_999 + ["full_attention"] * 50_000
     config = {**GEMMA, "num_hidden_layers": len(types), "layer_types": types}

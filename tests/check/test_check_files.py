@@ -214,6 +214,28 @@ def test_tensors_without_memory_of_their_own(tmp_path, capsys):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("kind", ["pickle", "in a file of torch", "program"])
+def test_pickles_of_more_than_weights(kind, inside, capsys):
+    """The error does not repeat torch's advice how to load them all the same."""
+    torch = optional("torch")
+    path = inside / "model.pt"
+    if kind == "pickle":
+        path.write_bytes(pickle.dumps(Trap()))
+    elif kind == "program":
+        with warnings.catch_warnings(action="ignore"):
+            torch.jit.save(torch.jit.trace(torch.nn.Identity(), torch.ones(2)), path)
+    else:
+        torch.save({"inv_freq": torch.ones(4), "more": Trap()}, path)
+    assert run("check", "model.pt") == 2
+    error = capsys.readouterr().err
+    assert "model.pt cannot be read as weights of torch: it has more than weights" in error
+    assert "could execute code from the file" in error
+    assert "weights_only" not in error
+    assert "\x1b" not in error
+    assert [file.name for file in inside.iterdir()] == ["model.pt"]
+
+
+@pytest.mark.slow
 def test_pickles_beside_other_files(tmp_path, capsys):
     """They are read unless the folder has the weights in a file that needs no pickle."""
     torch = optional("torch")
@@ -384,6 +406,28 @@ def test_npz_bomb(tmp_path, capsys):
         archive.writestr("pe.npy", bomb() + bytes(10**7))
     assert run("check", str(tmp_path / "bomb.npz")) == 2
     assert "bomb.npz" in capsys.readouterr().err
+
+
+MEMORY = """
+import re, sys, posenc_fast as pf
+def most():
+    return int(re.search(r"VmHWM:\\s+(\\d+) kB", open("/proc/self/status").read()).group(1))
+pf.check({"pe": pf.positional_encoding(50, 64)})
+before = most()
+(finding,) = pf.check(sys.argv[1]).findings
+print(finding.verdict, most() - before)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc tells how much memory a process took at most")
+@pytest.mark.parametrize("names", [["pe"], ["cos_cached", "sin_cached"]], ids=" ".join)
+def test_tables_of_zeros_take_their_own_memory(names, tmp_path):
+    """A small file with a large array, which is compressed."""
+    size = 64 << 20
+    np.savez_compressed(tmp_path / "zeros.npz", **dict.fromkeys(names, np.zeros((size // 512, 128), np.float32)))
+    verdict, used = python(MEMORY, tmp_path / "zeros.npz").stdout.split()
+    assert verdict == "unknown"
+    assert int(used) * 1024 < (len(names) + 0.75) * size
 
 
 def test_tensors_too_large_to_read_are_unknown(tmp_path):

@@ -186,11 +186,11 @@ def test_bad_safetensors(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("kind", "shape", "size", "words"),
     [
-        ("F8_E4M3", (9, 4), 36, "its type is F8_E4M3"),
-        ("F32", (9, 5), 144, r"shape \(9, 5\) and type float32 need 180 bytes, and 144 are there"),
-        ("F32", (10**30,), 144, "need 4000000000000000000000000000000 bytes"),
-        ("F32", (-9, -4), 144, r"its shape is \(-9, -4\)"),
-        ("F32", ("9", 4), 144, "."),
+        ("F8_E4M3", (9, 4), 36, "numbers of NumPy, in 'a': its type is F8_E4M3"),
+        ("F32", (9, 5), 144, r"a safetensors file: 'a' of shape \[9, 5\] and type F32 has 144 bytes"),
+        ("F32", (10**30,), 144, "a safetensors file: its header has the number 10{30}, which is not an integer"),
+        ("F32", (-9, -4), 144, "a safetensors file: its header has the number -9, which is not an integer"),
+        ("F32", ("9", 4), 144, r"a safetensors file: 'a' has shape=\['9', 4\], which must be a list of integers"),
     ],
 )
 def test_bad_arrays_of_safetensors(
@@ -199,7 +199,7 @@ def test_bad_arrays_of_safetensors(
     safetensors("o.safetensors", {"a": (kind, shape, bytes(size)), "b": ("F64", (4,), bytes(32))})
     assert run("identify", "o.safetensors", "--key", "a") == 2
     err = capsys.readouterr().err
-    assert re.match(rf"posenc-fast: error: o.safetensors cannot be read as numbers of NumPy, in 'a': .*{words}", err)
+    assert re.match(rf"posenc-fast: error: o.safetensors cannot be read as {words}", err)
 
 
 @pytest.mark.parametrize("kind", ["F64", "F32", "F16"])
