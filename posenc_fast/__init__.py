@@ -10,13 +10,13 @@
 `Rotary`                          queries and keys turned: RoPE
 `presets`                         some 170 published encodings by name
 `identify`, `identify_rotary`     which encoding made a table, or turned vectors
-`check`                           whether those of a model's files are right
+`check`                           whether code, a loaded model or its files are right
 `use_backend`                     pure Python, or the kernel of one kind of CPU
 ================================  ====================================================
 
 In other packages' shapes, each imported by its own name: `posenc_fast.torch`, `posenc_fast.transformers`,
 `posenc_fast.jax`, `posenc_fast.numba`, `posenc_fast.dask`, `posenc_fast.sklearn`, `posenc_fast.polars`;
-`posenc_fast.plot` draws.
+`posenc_fast.plot` draws. `posenc_fast.testing` has an assertion for tests of your own code.
 
 Examples
 --------

@@ -120,6 +120,11 @@ def check(source: Any, expected: Any = None, *, config: Any = None, call: Call |
         return Report("arrays", _findings(tensors, expected))
     if config is not None:
         raise TypeError(f"source must be a path or a mapping of arrays beside a config, not {type(source).__name__}")
+    if not _is_config(source):
+        raise TypeError(
+            "source must be a function, a torch module, a path, a mapping of arrays or a config, not "
+            f"{type(source).__name__}"
+        )
     return Report("config", tuple(part.finding for part in expected_of(_config(source)).parts))
 
 
@@ -135,7 +140,8 @@ def _of_module(model: Any, expected: Any, config: Any) -> Report:
         for name, tensor in (*model.named_buffers(), *model.named_parameters())
         if not tensor.is_meta
     )
-    known = expected_of(_config(config)) if config is not None else Expected()
+    said = expected if config is None and _is_config(expected) else config
+    known = expected_of(_config(said)) if said is not None else Expected()
     buffers = tuple(finding for finding, _ in _judged(tensors, known, False))
     return Report(type(model).__name__, (*buffers, *findings_of_runs(model, wanted, longest, buffers)))
 
@@ -144,11 +150,15 @@ def _is_array(value: Any) -> bool:
     return hasattr(value, "shape") and hasattr(value, "dtype")
 
 
+def _is_config(value: Any) -> bool:
+    return isinstance(value, Mapping) or callable(getattr(value, "to_dict", None))
+
+
 def _config(config: Any) -> Any:
     """Return a config as a mapping or an object of transformers."""
     if isinstance(config, (str, os.PathLike)):
         return read_json(os.fspath(config))
-    if not isinstance(config, Mapping) and not callable(getattr(config, "to_dict", None)):
+    if not _is_config(config):
         raise TypeError(
             f"config must be a mapping, the path of a config.json or a config of transformers, not "
             f"{type(config).__name__}"

@@ -20,7 +20,7 @@ from ..presets._registry import facts
 from ..typing import Function
 from .faults import Outcome, Sample, is_right, judge_rows
 from .frequencies import called, without_scaling
-from .report import Finding
+from .report import CODE, Finding
 from .rotary_tables import Tables, judge_rotary_tables, orders_of
 from .values import HALVES, array_of, held
 
@@ -43,7 +43,7 @@ __all__ = [
 ]
 
 Expected = Encoding | Rotary | str | None
-COMPUTED_ROWS, COMPUTED_TABLES, COMPUTED_ROTATION = "computed rows", "computed cosines and sines", "computed rotation"
+COMPUTED_ROWS, COMPUTED_TABLES, COMPUTED_ROTATION = CODE
 _MARK = 2.0**14
 # names of faults that the rows near position 0 alone do not make up: no other encoding has them
 _PLAIN = ("rounded", "length", "values", "padding")
@@ -85,7 +85,7 @@ def shape_of(value: Any) -> str:
         return f"{len(value)} arrays of shapes {', '.join(shapes)}{', ..' if len(value) > 3 else ''}"
     if hasattr(value, "shape"):
         return f"an array of shape {tuple(value.shape)}"
-    return "None" if value is None else f"a {type(value).__name__}"
+    return "None" if value is None else f"a value of type {type(value).__name__}"
 
 
 def rows_in(value: Any, count: int, name: str) -> Array | None:
@@ -257,18 +257,19 @@ def judge_code_tables(
         widths = " or ".join(sorted({str(2 * one.pairs) for one in orders}))
         says = f"cosines and sines of {widths} values, where {2 * pairs} are expected{said}"
         return Finding(name, COMPUTED_TABLES, "wrong", "shape", says)
-    finding = replace(judge_rotary_tables(name, cos, sin, positions, [expected]), is_=COMPUTED_TABLES)
+    finding = judge_rotary_tables(name, cos, sin, positions, [expected])
+    says = finding.says.replace("the config's", "the expected").replace("the config has", "the expected Rotary has")
+    finding = replace(finding, is_=COMPUTED_TABLES, says=f"{says}{said}")
     if finding.verdict == "right" or expected._settings.rope_type == "xpos":
-        return replace(finding, says=f"{finding.says}{said}")
+        return finding
     if finding.fault == "layout" and "side by side" in finding.says:
-        return replace(finding, says=f"{finding.says}{said}")
+        return finding
     outcomes = [_of_tables(one, positions, expected, slack) for one in fitting]
     best = next((one for one in outcomes if one.fault not in ("frequencies", "values")), outcomes[0])
-    if best.fault is None:
-        return _finding(name, COMPUTED_TABLES, best, called(expected), said)
-    vague = best.fault in ("frequencies", "values", "scaling", "base", "amplitude")
-    if (vague or best.fault == finding.fault) and finding.fault in ("base", "scaling", "rounded", "layout"):
-        return replace(finding, says=f"{finding.says}{said}")
+    # of a base, a scaling and exchanged columns there is more to say
+    vague = best.fault in ("frequencies", "values", "scaling", "base", "amplitude", finding.fault)
+    if best.fault is not None and vague and finding.fault in ("base", "scaling", "rounded", "layout"):
+        return finding
     return _finding(name, COMPUTED_TABLES, best, called(expected), said)
 
 

@@ -327,6 +327,11 @@ def test_each_fault_has_advice():
     from posenc_fast._check import report
 
     assert set(report._ADVICE) == set(get_args(report.Fault))
+    # code is told what to change in code
+    text = str(pf.check(lambda p: pf.Rotary(64, base=5e5).tables(p), pf.Rotary(64)))
+    assert "the expected Rotary has 10000" in text
+    assert "divide by powers of the expected base" in text
+    assert "config" not in text
 
 
 # ---- bad input ------------------------------------------------------------------------------------------------------
@@ -337,9 +342,9 @@ def test_each_fault_has_advice():
     [
         (lambda p: 1 / 0, "ZeroDivisionError: division by zero"),
         (lambda p: None, "it returned None"),
-        (lambda p: "rows", "it returned a str"),
+        (lambda p: "rows", "it returned a value of type str"),
         (lambda p: np.array(["a", "b"]), "<U1"),
-        (lambda p: {}, "it returned a dict"),
+        (lambda p: {}, "it returned a value of type dict"),
         (lambda: 0, "takes 0 positional arguments"),
         (lambda p: pf.sinusoidal(64).encode(p)[None].T, "(64, 11, 1)"),
     ],
@@ -379,6 +384,8 @@ def test_other_widths_and_values_that_are_not_finite():
         ((np.sin, pf.sinusoidal(4)), {"config": {}}, TypeError, "expected and config exclude each other"),
         ((np.sin, pf.sinusoidal(4)), {"call": "rows"}, ValueError, "call must be 'positions' or 'length'"),
         ((Style,), {}, TypeError, "source is the class Style"),
+        ((np.zeros((4, 4)),), {}, TypeError, "source must be a function"),
+        ((pf.sinusoidal(4),), {}, TypeError, "source must be a function"),
         (({}, pf.sinusoidal(4)), {}, TypeError, "expected is for functions"),
         (({},), {"call": "length"}, TypeError, "call is for functions"),
         ((lambda p: pf.sinusoidal(64).encode(p), "nemos"), {}, ValueError, "give an Encoding"),
