@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from . import plot as plot
     from . import presets, reference
     from . import sklearn as sklearn
+    from . import testing as testing
     from . import torch as torch
     from . import transformers as transformers
     from ._check.check import check
@@ -114,6 +115,7 @@ _LATE = {
     "presets": "presets",
     "reference": "reference",
     "relative_positions": "_positions.masks",
+    "testing": "testing",
 }
 
 # names in other libraries

@@ -18,7 +18,7 @@ from .code import Call, as_expected, check_function
 from .config import Expected, expected_of
 from .files import MOST_BYTES, Gap, Tensor, config_in, open_files, read_json
 from .frequencies import judge_frequencies
-from .modules import findings_of_runs, is_module, is_of_transformers
+from .modules import findings_of_runs, is_module, parts_of_transformers
 from .names import Kind, kind_of, partner_of, sines_first
 from .report import Finding, Report
 from .rotary_tables import judge_rotary_tables
@@ -131,10 +131,12 @@ def check(source: Any, expected: Any = None, *, config: Any = None, call: Call |
 def _of_module(model: Any, expected: Any, config: Any) -> Report:
     """Return the report on a module of torch: its buffers, and what it computes."""
     wanted, longest = as_expected(expected, config)
-    if wanted is None and is_of_transformers(model):
+    parts = parts_of_transformers(model)
+    if wanted is None and parts:
         # a module of a higher level, which needs torch: by its name, as it is imported for such models alone
         report: Report = importlib.import_module("posenc_fast.transformers").check(model)
-        return report
+        runs = findings_of_runs(model, wanted, longest, report.findings, parts)
+        return replace(report, findings=(*report.findings, *runs))
     tensors = (
         Tensor(name, tuple(tensor.shape), 0, lambda tensor=tensor: tensor)  # type: ignore[misc]
         for name, tensor in (*model.named_buffers(), *model.named_parameters())

@@ -29,7 +29,7 @@ from .report import Finding
 from .results import Expected, Sample, Unusable, identified, numbers_in, rows_in, shape_of, tables_in
 from .values import array_of, held
 
-__all__ = ["findings_of_runs", "is_module", "is_of_transformers"]
+__all__ = ["findings_of_runs", "is_module", "parts_of_transformers"]
 
 # in names of classes, in any spelling
 _POSITIONAL = re.compile(
@@ -52,18 +52,27 @@ def is_module(source: Any) -> bool:
     return torch is not None and isinstance(source, torch.nn.Module)
 
 
-def is_of_transformers(model: Any) -> bool:
-    """Whether a model, or a part of it, is one of transformers or built alike: with a config for its modules."""
-    return any(callable(getattr(getattr(one, "config", None), "to_dict", None)) for one in model.modules())
+def parts_of_transformers(model: Any) -> tuple[str, ...]:
+    """Return the names of the modules that are of transformers or built alike: with a config; "" is the model itself."""
+    return tuple(
+        name
+        for name, module in model.named_modules()
+        if callable(getattr(getattr(module, "config", None), "to_dict", None))
+    )
 
 
 def findings_of_runs(
-    model: Any, wanted: Expected, longest: float | None, buffers: Sequence[Finding]
+    model: Any, wanted: Expected, longest: float | None, buffers: Sequence[Finding], skipped: Sequence[str] = ()
 ) -> Iterator[Finding]:
-    """Yield a finding for each module that encodes positions, by its name in the model; buffers: those of its tensors."""
+    """Yield a finding for each module that encodes positions, by its name in the model.
+
+    buffers: the findings for its tensors. skipped: names of modules that are left out, with all in them.
+    """
     wrong = {finding.name: finding for finding in buffers if finding.verdict == "wrong"}
     candidates = [(name, module) for name, module in model.named_modules() if _may_encode(module)]
-    if not candidates and not _has_weights(model):
+    outside = [f"{name}." if name else "" for name in skipped]
+    candidates = [one for one in candidates if not any(f"{one[0]}.".startswith(name) for name in outside)]
+    if not candidates and not skipped and not _has_weights(model):
         candidates = [("", model)]
     alone = len(candidates) == 1
     with _random_state_kept():
@@ -291,7 +300,7 @@ def _fitting(finding: Finding, wanted: _Wanted) -> Finding:
 def _rows_for_x(runner: _Runner, shape: Any, axis: int, width: int, n: int) -> Array:
     """Return the rows that zeros become; other shapes, and rows that depend on more than positions, are unusable."""
     x = runner.zeros(*shape(n, width))
-    y = runner(x)
+    y = _sum_in(runner(x), x)
     if n == _FEW:
         _check_sum(runner, x, y)
     if not hasattr(y, "shape"):
@@ -317,10 +326,16 @@ def _rows_for_x(runner: _Runner, shape: Any, axis: int, width: int, n: int) -> A
     return first
 
 
+def _sum_in(result: Any, x: Any) -> Any:
+    """Return the sum of a module that returns the rows behind it, or whatever else it returns."""
+    several = isinstance(result, (tuple, list)) and len(result) > 0
+    return result[0] if several and getattr(result[0], "shape", None) == x.shape else result
+
+
 def _check_sum(runner: _Runner, x: Any, y: Any) -> None:
     """Raise where a module does something else than to add rows to x times a factor, or to return rows whatever x is."""
     other = runner.tensor(unit_pairs(1, int(np.prod(x.shape))).reshape(x.shape).astype(np.float32))
-    made, zero = (numbers_in(one, "x").astype(np.float64) for one in (runner(other), y))
+    made, zero = (numbers_in(one, "x").astype(np.float64) for one in (_sum_in(runner(other), x), y))
     if made.shape != zero.shape or not np.isfinite(zero).any():
         raise Unusable("its rows depend on x")
     difference = np.nan_to_num(made - zero)

@@ -43,6 +43,13 @@ class Adds(nn.Module):
         return self.dropout(self.x_scale * x + self.scale * pe)
 
 
+class AddsAndReturns(Adds):
+    """Of WeNet: the sum, and the rows behind it."""
+
+    def forward(self, x):
+        return super().forward(x), self.pe[:, : x.size(1)]
+
+
 class Returns(nn.Module):
     """Of Informer: rows alone."""
 
@@ -182,6 +189,7 @@ RIGHT = {
     "adds, x scaled": functools.partial(Adds, x_scale=8.0),
     "adds, wide": functools.partial(Adds, 512, 5000),
     "adds, not persistent": functools.partial(Adds, persistent=False),
+    "adds and returns": AddsAndReturns,
     "returns": Returns,
     "looks": Looks,
     "channels": Channels,
@@ -331,6 +339,23 @@ def test_models_of_transformers_go_their_own_way():
     assert pf.check(model) == check(model)
     assert {finding.verdict for finding in pf.check(model).findings} == {"right"}
     assert "rounded" in {finding.fault for finding in pf.check(model.to(torch.bfloat16)).findings}
+
+
+@pytest.mark.slow
+def test_modules_beside_a_model_of_transformers():
+    transformers = optional("transformers")
+    sizes = {"hidden_size": 64, "intermediate_size": 64, "num_attention_heads": 4, "num_hidden_layers": 1}
+
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.positions = Adds(skip=1)
+            self.decoder = transformers.LlamaModel(transformers.LlamaConfig(vocab_size=99, **sizes))
+
+    verdicts = {finding.name: finding.verdict for finding in pf.check(Model()).findings}
+    assert verdicts.pop("positions") == "wrong"
+    assert verdicts.pop("decoder.rotary_emb") == "right"
+    assert set(verdicts.values()) == {"right"}
 
 
 # ---- programs of others ---------------------------------------------------------------------------------------------
