@@ -68,6 +68,7 @@ _REAL = (0.125, 0.25, 0.5, 1.5, 2.75, 63.5, 1000.25)
 # positions of a first call; the seed of random ones, and how many
 _FEW = (0, 1, 2, 3, 5, 8, 13, 21, 34, 55, 60)
 _SEED, _RANDOM = 20250101, 24
+_NEAR = 5000.0
 # lengths of tables; seconds of all calls; values of a table that may be asked for, and of one of which all rows are judged
 _LENGTHS, _SECONDS = (64, 300, 2100, 5001, 65_538, 100_001), 0.8
 _MOST_VALUES, _ALL_VALUES = 1 << 23, 1 << 20
@@ -390,7 +391,7 @@ def _chosen(its: _Function, longest: float | None) -> tuple[Floats, _Rows, str] 
     begin, few, words = time.thread_time(), _few(its.axes), its.way.words if its.way else ""
     its.at(few)
     spent = max(time.thread_time() - begin, 1e-6)
-    positions = positions_up_to(longest, its.axes)
+    positions = positions_up_to(longest, its.axes, _most(its, longest, spent))
     if spent / len(_FEW) * len(positions) > _SECONDS:
         keep = np.linspace(0, len(positions) - 1, max(12, int(_SECONDS / spent * len(_FEW)))).astype(int)
         positions = positions[np.unique(keep)]
@@ -421,6 +422,17 @@ def _chosen(its: _Function, longest: float | None) -> tuple[Floats, _Rows, str] 
             results = its.at(some)
         return some, results, f"; up to position {last}, beyond which {why}"
     return Finding(its.name, FUNCTION, "wrong", "error", f"{words}: {why}", first_position=beyond)
+
+
+def _most(its: _Function, longest: float | None, spent: float) -> float:
+    """Return up to which position code runs in time: some makes a table up to the longest at each call."""
+    near = positions_up_to(None, its.axes, _NEAR)
+    begin = time.thread_time()
+    with contextlib.suppress(Unusable):
+        its.at(near)
+    more = time.thread_time() - begin - spent * len(near) / len(_FEW)
+    grows = more > max(spent, 1e-3)
+    return max(_NEAR, min(1e6, _NEAR * _SECONDS / more / 4), longest or 0) if grows else 1e6
 
 
 def _last(runs: Callable[[int], bool], good: int, bad: int) -> int:
