@@ -23,6 +23,7 @@ from .._encoding.value import Encoding
 from .._identify.rotary import identify_rotary
 from .._numbers.arrays import Array, Floats
 from .._rotary.value import Rotary
+from ..presets._registry import facts
 from .code import FUNCTION, HEADS, VECTORS, call_quietly, finding_of, first_line, judge_rotated, unit_pairs
 from .names import kind_of
 from .report import Finding
@@ -212,14 +213,17 @@ class _Wanted(NamedTuple):
     alone: bool
 
     def of(self, kind: type) -> Expected:
-        """Return what is expected of rows or of a rotation."""
-        if isinstance(self.expected, (kind, str)):
+        """Return the encoding that is expected of rows, or of cosines, sines and rotations."""
+        if isinstance(self.expected, kind):
+            return self.expected
+        if isinstance(self.expected, str) and facts(self.expected).rotary == (kind is Rotary):
             return self.expected
         return self.reference if isinstance(self.reference, kind) else None
 
-    @property
-    def words(self) -> str:
-        return ", compared with its own buffer" if self.expected is None and self.reference is not None else ""
+    def words(self, kind: type) -> str:
+        """Return a clause on the comparison with a buffer, where it is one."""
+        expected = self.of(kind)
+        return ", compared with its own buffer" if expected is not None and expected is self.reference else ""
 
 
 def _reference(module: Any) -> Encoding | Rotary | None:
@@ -285,7 +289,9 @@ def _of_x(runner: _Runner, name: str, wanted: _Wanted, errors: list[str]) -> Fin
                 errors.append(f"forward(x {words}): {error}")
                 continue
             expected = wanted.of(Encoding)
-            finding = finding_of(rows, name, expected, wanted.longest, "length", f"forward(x {words}){wanted.words}")
+            finding = finding_of(
+                rows, name, expected, wanted.longest, "length", f"forward(x {words}){wanted.words(Encoding)}"
+            )
             return _without_batch(runner, rows, width, words, _fitting(finding, wanted))
     return None
 
@@ -376,18 +382,22 @@ def _of_positions(runner: _Runner, name: str, wanted: _Wanted, errors: list[str]
             raise Unusable("it takes tensors")
         return runner(positions.to(runner.device) if isinstance(positions, torch.Tensor) else positions)
 
-    kind = (
-        Rotary if isinstance(wanted.of(Rotary), Rotary) and not isinstance(wanted.of(Encoding), Encoding) else Encoding
-    )
-    finding = finding_of(function, name, wanted.of(kind), wanted.longest, None)
-    if finding.is_ == FUNCTION:
-        errors.append(finding.says)
-        return None
-    return _fitting(_with_words(finding, wanted), wanted)
-
-
-def _with_words(finding: Finding, wanted: _Wanted) -> Finding:
-    return replace(finding, says=f"{finding.says}{wanted.words}")
+    kinds = [Encoding, Rotary] if wanted.of(Encoding) is not None else [Rotary]
+    tried: list[tuple[Expected, str]] = [(wanted.of(kind), wanted.words(kind)) for kind in kinds]
+    if wanted.expected is None:
+        # frequencies may be those of rows as well, which their numbers tell
+        tried.insert(0, (None, ""))
+    unknown = None
+    for expected, words in tried:
+        finding = finding_of(function, name, expected, wanted.longest, None)
+        if finding.is_ == FUNCTION:
+            errors.append(finding.says)
+            continue
+        finding = _fitting(replace(finding, says=f"{finding.says}{words}"), wanted)
+        if finding.verdict != "unknown":
+            return finding
+        unknown = finding
+    return unknown
 
 
 def _of_x_and_positions(runner: _Runner, name: str, wanted: _Wanted, errors: list[str]) -> Finding | None:
@@ -430,8 +440,9 @@ def _of_x_and_positions(runner: _Runner, name: str, wanted: _Wanted, errors: lis
 
 def _in_any_layout(wanted: _Wanted, judge: Callable[[Expected], Finding]) -> Finding:
     """Return the finding of a rotation; where a buffer alone says what it is to be, in whatever layout."""
-    rotary = wanted.of(Rotary)
-    first = _with_words(judge(rotary), wanted)
+    rotary, words = wanted.of(Rotary), wanted.words(Rotary)
+    first = judge(rotary)
+    first = replace(first, says=f"{first.says}{words}")
     if wanted.expected is None and isinstance(rotary, Rotary) and first.verdict == "wrong":
         for layout in ("interleaved", "interleaved_to_half"):
             other = Rotary(
@@ -442,7 +453,7 @@ def _in_any_layout(wanted: _Wanted, judge: Callable[[Expected], Finding]) -> Fin
             )
             finding = judge(other)
             if finding.verdict == "right":
-                return _with_words(finding, wanted)
+                return replace(finding, says=f"{finding.says}{words}")
     return first
 
 

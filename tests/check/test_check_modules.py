@@ -126,6 +126,19 @@ class Tables(nn.Module):
         return both.cos().to(x.dtype), both.sin().to(x.dtype)
 
 
+class RowsOfFrequencies(nn.Module):
+    """Of Transformer-XL: rows of positions, from a buffer that rotary encodings have too."""
+
+    def __init__(self, d=64, skip=0):
+        super().__init__()
+        self.skip = skip
+        self.register_buffer("inv_freq", 1 / 10000 ** (torch.arange(0, d, 2).float() / d))
+
+    def forward(self, pos_seq, bsz=None):
+        angles = torch.outer(pos_seq.float() + self.skip, self.inv_freq)
+        return torch.cat([angles.sin(), angles.cos()], dim=-1)[:, None, :]
+
+
 class Cached(nn.Module):
     """Of GPT-NeoX's early code: tables that grow."""
 
@@ -199,6 +212,7 @@ RIGHT = {
     "tables": Tables,
     "tables, other base": functools.partial(Tables, base=5e5),
     "cached": Cached,
+    "rows of frequencies": RowsOfFrequencies,
     "rotates": Rotates,
     "rotates, heads first": functools.partial(Rotates, heads_first=True),
     "rotates, half": functools.partial(Rotates, layout="half"),
@@ -213,6 +227,7 @@ EXPECTED = {
     "rotates, half": pf.Rotary(64),
     "complex": pf.Rotary(64, layout="interleaved"),
     "timestep": "ddpm",
+    "rows of frequencies": "transformer_xl",
     "timestep, shift 0": "transformer_xl",
     "adds, wide": pf.sinusoidal(512),
 }
@@ -320,6 +335,14 @@ def test_modules_of_a_model():
     # of several, one of another width is another encoding
     verdicts = {finding.name: finding.verdict for finding in pf.check(Model(), pf.sinusoidal(32)).findings}
     assert verdicts["rotary"] == "right"
+
+
+def test_names_of_presets_are_for_modules_of_their_kind():
+    model = nn.ModuleDict({"positions": Adds(skip=1), "rotary": Tables(128)})
+    for name, wrong in (("llama", {"positions"}), ("annotated_transformer", {"positions"}), ("gptj", {"positions"})):
+        verdicts = {finding.name: finding.verdict for finding in pf.check(model, name).findings}
+        assert {key for key, verdict in verdicts.items() if verdict == "wrong"} - {"rotary"} == wrong
+    assert {finding.name: finding.verdict for finding in pf.check(model, "llama").findings}["rotary"] == "right"
 
 
 def test_a_config_says_what_a_module_must_compute():
