@@ -249,10 +249,7 @@ def _judged(tensors: Iterable[Tensor | Gap], expected: Expected, any_name: bool)
         alike = (kind, said, sines_first(name), *(_content(array) for array in arrays))
         if alike not in judgements:
             finding = _finding(name, kind, arrays, rotaries, expected.length)
-            if why and finding.verdict == "right":
-                says = f"{finding.says}; but what the model needs is not known, see {why}"
-                finding = replace(finding, verdict="unknown", says=says)
-            judgements[alike] = finding
+            judgements[alike] = finding.undecided(why) if why else finding
         yield replace(judgements[alike], name=whole), said
     for gap in gaps:
         shown = ", ".join(gap.missing[:4]) + (", .." if gap.missing[4:] else "")

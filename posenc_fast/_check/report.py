@@ -109,6 +109,14 @@ class Finding:
     radians: float | None = None
     first_position: float | None = None
 
+    def undecided(self, reason: str) -> Finding:
+        """Return the finding where nothing says whether the model needs these values: right becomes unknown."""
+        if self.verdict != "right":
+            return self
+        return replace(
+            self, verdict="unknown", says=f"{self.says}; but what the model needs is not known, see {reason}"
+        )
+
     def twice_rounded(self) -> Finding:
         """Return the finding for values that are right in bfloat16, but are stored in float16."""
         says = self.says.removesuffix(", with values of bfloat16, rounded once")

@@ -107,7 +107,7 @@ def _judged(name: str, arrays: list[Array], positions: Any, rotaries: Sequence[R
     if judged is not None:
         return judged
     finding = _without_config(name, orders, where, form)
-    if finding.verdict != "right":
+    if finding.verdict != "right" or _of_equal_axes(orders, where, form, rotaries):
         return finding
     counts = sorted({rotary.rotary_dim // 2 for rotary in rotaries})
     says = f"{finding.says}; the config's rotary encodings are others, of {' or '.join(map(str, counts))} pairs"
@@ -192,6 +192,17 @@ def _with_config(
         says = f"not those of {called(rotary)}, and nothing known explains them"
         return _finding(name, "wrong", "frequencies", says, judgement)
     return Finding(name, "a tensor", "unknown", None, "no cosines and sines: weights")
+
+
+def _of_equal_axes(orders: list[Tables], where: Floats, form: Format, rotaries: Sequence[Rotary]) -> bool:
+    """Whether tables by one position are those of an encoding of several axes, all of which have it, as in texts."""
+    for rotary in rotaries:
+        if rotary.ndim > 1 and where.shape[1] == 1 and rotary.frequencies.ndim == 1:
+            one = Rotary(rotary.rotary_dim, frequencies=rotary.frequencies, attention_factor=rotary.attention_factor)
+            usable = [_of_width(tables, rotary.rotary_dim // 2) for tables in orders]
+            if any(each and agrees(each.together(), each.encoding(one), where, form) for each in usable):
+                return True
+    return False
 
 
 def _of_width(tables: Tables, pairs: int) -> Tables | None:

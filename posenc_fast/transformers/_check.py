@@ -173,7 +173,8 @@ def _of_layers(
         seen = _rotary(config, label, int(getattr(module, "max_seq_len_cached", 1)))
     except (TypeError, ValueError) as error:
         for key, buffer in own:
-            yield judge_frequencies(f"{name}.{key}", buffer, length=longest)
+            finding = judge_frequencies(f"{name}.{key}", buffer, length=longest)
+            yield finding if config is None else finding.undecided(title)
         yield _unknown(title, str(error))
         return
     of_buffers = [

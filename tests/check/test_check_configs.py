@@ -174,6 +174,24 @@ def test_frequencies_that_were_cut(base, scaling):
     assert pf.check({NAME: whole}, config=config).ok
 
 
+def test_frequencies_that_were_cut_in_a_folder(tmp_path, capsys):
+    """The config, which is right, does not make up for them."""
+    folder = folder_of(tmp_path, LLAMA, **{NAME: FREQUENCIES[:-1]})
+    assert [finding.verdict for finding in pf.check(folder).findings] == ["unknown"]
+    assert run("check", folder) == 2
+    assert "nothing could be compared" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("base", "verdict"), [(1e6, "right"), (1e4, "unknown")])
+def test_tables_of_texts_beside_a_config_of_several_axes(base, verdict):
+    """All axes have the same position in a text."""
+    scaling = {"type": "mrope", "mrope_section": [16, 24, 24]}
+    config = {**LLAMA, "model_type": "qwen2_vl_text", "rope_theta": 1e6, "rope_scaling": scaling}
+    cos, sin = pf.Rotary(128, base=base).tables(100)
+    (finding,) = pf.check({"cos_cached": cos, "sin_cached": sin}, config=config).findings
+    assert finding.verdict == verdict
+
+
 # ---- configs that can be read ---------------------------------------------------------------------------------------------
 
 

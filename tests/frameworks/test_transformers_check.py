@@ -448,6 +448,14 @@ def test_learned_positions_are_unknown():
     assert ours.check(model).ok
 
 
+@pytest.mark.parametrize(
+    "key", ["max_position_embeddings", "n_positions", "max_seq_len", "model_max_length", "seq_length"]
+)
+def test_every_key_of_the_longest_position(key):
+    longest = importlib.import_module("posenc_fast.transformers._check")._longest
+    assert longest(types.SimpleNamespace(**{key: 777})) == 776
+
+
 def test_patches_of_images():
     """A table of complex numbers in a buffer, of rows and columns."""
     llama4 = importlib.import_module("transformers.models.llama4.modeling_llama4")
@@ -481,3 +489,13 @@ def test_right_values_are_not_presets_alone():
     report = ours.check(model)
     assert faults(report) == {"base"}, str(report)
     assert "500000" in report.findings[0].says or "5e+05" in report.findings[0].says
+
+
+def test_a_config_that_cannot_be_read():
+    """The frequencies of the model are those that it began with, but the config no longer says so."""
+    model = llama({"rope_type": "default"})
+    assert ours.check(model).ok
+    model.config.rope_parameters = {"rope_type": "linear", "fctor": 4.0, "rope_theta": 10000.0}
+    report = ours.check(model)
+    assert report.ok is None, str(report)
+    assert any("is factor meant" in finding.says for finding in report.findings), str(report)
