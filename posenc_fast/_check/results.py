@@ -172,11 +172,12 @@ def _finding(name: str, kind: str, outcome: Outcome, words: str, said: str) -> F
 
 
 class Identified(NamedTuple):
-    """The encoding that made rows of 0, 1, .., the position of the first, and its names."""
+    """The encoding that made rows of 0, 1, .., the position of the first, and its names; factor: beside the sources of them."""
 
     encoding: Encoding
     start: float
     words: str
+    factor: float = 1.0
 
 
 def identified(sample: Sample) -> Identified | None:
@@ -197,16 +198,20 @@ def identified(sample: Sample) -> Identified | None:
     if not known or answer.axes or answer.step != 1 or answer.encoding is None or answer.zero_rows:
         return None
     names = ", ".join(answer.presets[:3]) + (", .." if answer.presets[3:] else "")
-    return Identified(answer.encoding, answer.start, names or repr(answer.encoding))
+    if not answer.presets:
+        return Identified(answer.encoding, answer.start, repr(answer.encoding), answer.scale)
+    source: Any = presets.get(answer.presets[0])
+    own = np.abs(answer.encoding.amplitudes).max() / np.abs(source(rows.shape[1]).amplitudes).max()
+    return Identified(answer.encoding, answer.start, names, float(own))
 
 
 def _unexpected_rows(name: str, sample: Sample, said: str) -> Finding:
     known = identified(sample)
-    if known is not None and known.start:
-        says = (
-            f"identified as {known.words}, but row 0 has the values of position {known.start:g}{said}; "
-            "give expected to say whether this is meant"
-        )
+    if known is not None and (known.start or abs(known.factor - 1) > 1e-6):
+        start = f"row 0 has the values of position {known.start:g}" if known.start else ""
+        factor = f"all values are multiplied by {known.factor:.6g}" if abs(known.factor - 1) > 1e-6 else ""
+        but = " and ".join(words for words in (start, factor) if words)
+        says = f"identified as {known.words}, but {but}{said}; give expected to say whether this is meant"
         return Finding(name, COMPUTED_ROWS, "unknown", None, says)
     if known is not None:
         return _finding(name, COMPUTED_ROWS, judge_rows(sample, known.encoding), f"{known.words}, as identified", said)

@@ -407,9 +407,17 @@ def test_nothing_known_is_unknown_without_expected(rng):
     finding = finding_of(lambda p: pf.fourier_features(frequencies).encode(p))
     assert (finding.verdict, finding.fault) == ("unknown", None)
     assert "give expected" in finding.says
-    finding = finding_of(lambda p: pf.sinusoidal(64).encode(np.asarray(p) + 1))
-    assert finding.verdict == "unknown"
-    assert "give expected" in finding.says
+    for function, words in (
+        (lambda p: pf.sinusoidal(64).encode(np.asarray(p) + 1), "position 1"),
+        (lambda p: 8 * pf.sinusoidal(64).encode(p), "multiplied by 8"),
+        (lambda p: 8 * pf.sinusoidal(64, base=5e5).encode(p), "multiplied by 8"),
+    ):
+        finding = finding_of(function)
+        assert finding.verdict == "unknown"
+        assert words in finding.says
+        assert "give expected" in finding.says
+    # its source has the factor
+    is_right(lambda p: pf.presets.x_transformers(64).encode(p))
 
 
 def test_rounding_and_lengths_are_known_without_expected():
