@@ -42,14 +42,14 @@ exclude_patterns = ["_build", "examples"]
 templates_path = ["_templates"]
 
 SUMMARY = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text("utf-8"))["project"]["description"]
-PICTURE = "A table of sines and cosines as colours, and the largest error of a value against its position"
+PICTURE = "The largest error of a value against its position: posenc_fast and programs in float32 and float64"
 
 html_theme = "pydata_sphinx_theme"
 html_title = f"posenc_fast {version}"
 html_copy_source = False
 html_show_sourcelink = False
 # a picture for links to the site, too, which need whole addresses
-html_static_path = ["_static", "front.png"]
+html_static_path = ["_static", "front-errors.png"]
 html_baseurl = os.environ.get("READTHEDOCS_CANONICAL_URL", "")
 html_favicon = "_static/favicon.svg"
 html_search_scorer = str(Path(__file__).with_name("_static") / "scorer.js")
@@ -65,13 +65,13 @@ html_theme_options = {
     "show_toc_level": 2,
     "show_prev_next": True,
     "footer_start": ["copyright"],
-    "footer_end": [],
+    "footer_end": ["version-and-license"],
     "secondary_sidebar_items": ["page-toc"],
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
 # pages that are read across their whole width
-html_sidebars = {page: [] for page in ("index", "presets", "rotary-models", "play", "changes")}
+html_sidebars = {page: [] for page in ("index", "start", "presets", "rotary-models", "play", "changes")}
 
 myst_enable_extensions = ["colon_fence", "dollarmath"]
 myst_heading_anchors = 3
@@ -152,7 +152,7 @@ def describe(app: Sphinx, page: str, template: str, context: dict[str, Any], doc
         "og:type": "website",
     }
     if app.config.html_baseurl:
-        tags["og:image"] = f"{app.config.html_baseurl.rstrip('/')}/_static/front.png"
+        tags["og:image"] = f"{app.config.html_baseurl.rstrip('/')}/_static/front-errors.png"
         tags["og:image:alt"] = PICTURE
     named = [f'<meta name="description" content="{html.escape(text)}">']
     named += [f'<meta property="{name}" content="{html.escape(value)}">' for name, value in tags.items()]

@@ -1,4 +1,4 @@
-"""Write beneath the blocks of the pages what they print: ``python docs/make_outputs.py``, or the names of some pages behind it.
+"""Write beneath the blocks of pages and README what they print: ``python docs/make_outputs.py``, or with names of pages.
 
 Blocks of Python are one program, those of a shell a second one, in the same folder. Pages need the packages they import.
 """
@@ -113,10 +113,11 @@ def made_anew(page: str) -> str:
 
 
 def main() -> None:
-    pages = {path.stem for path in HERE.glob("*.md") if BLOCK.search(path.read_text("utf-8"))}
-    names = sys.argv[1:] or sorted(pages - OWN_WAY)
+    pages = {path.stem: path for path in [*HERE.glob("*.md"), HERE.parent / "README.md"]}
+    shown = {name for name, path in pages.items() if BLOCK.search(path.read_text("utf-8"))}
+    names = sys.argv[1:] or sorted(shown - OWN_WAY)
     for name in names:
-        path = HERE / f"{name}.md"
+        path = pages[name]
         path.write_text(made_anew(path.read_text(encoding="utf-8")), encoding="utf-8")
 
 

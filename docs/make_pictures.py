@@ -65,7 +65,7 @@ def errors(ax: Any) -> None:
         ax.axvline(position, color="0.8", linewidth=1, zorder=0)
         ax.annotate(name, (position, 12), ha="center", va="bottom", fontsize=8, color="0.4", annotation_clip=False)
     ax.set(xlabel="position", ylabel="largest error of a value", ylim=(1e-8, 8))
-    ax.legend(loc="lower left", bbox_to_anchor=(0.26, 0.09), frameon=False, fontsize=9)
+    ax.legend(loc="lower left", bbox_to_anchor=(0.24, 0.05), frameon=False, fontsize=8, handlelength=1.2)
 
 
 def faults(ax: Any) -> None:
@@ -305,13 +305,19 @@ def slopes() -> Figure:
     return figure
 
 
-def front() -> Figure:
-    """Draw a table, and errors against the position."""
-    figure = Figure(figsize=(11, 3.7), layout="constrained")
-    left, right = figure.subplots(1, 2, width_ratios=[1, 1.25])
-    plot.heatmap(pf.sinusoidal(WIDTH), 100, ax=left)
-    left.set_title("pf.positional_encoding(100, 128)")
-    errors(right)
+def front_table() -> Figure:
+    """Draw a table."""
+    figure = Figure(figsize=(3.9, 3.3), layout="constrained")
+    ax = figure.subplots()
+    plot.heatmap(pf.sinusoidal(WIDTH), 100, ax=ax)
+    ax.set_title("pf.positional_encoding(100, 128)", fontsize=10)
+    return figure
+
+
+def front_errors() -> Figure:
+    """Draw errors against the position."""
+    figure = Figure(figsize=(4.2, 3.3), layout="constrained")
+    errors(figure.subplots())
     return figure
 
 
@@ -323,7 +329,8 @@ def faulty() -> Figure:
 
 # each with its resolution
 PICTURES = {
-    "front": (front, 100),
+    "front-table": (front_table, 100),
+    "front-errors": (front_errors, 100),
     "faults": (faulty, 180),
     "day": (day, 100),
     "timesteps": (timesteps, 100),

@@ -23,72 +23,74 @@ HEAD = """\
 # Presets
 
 SEARCH
-`posenc_fast.presets.NAME(...)` makes the `Encoding` or the `Rotary` that a source has; `posenc-fast presets` lists, shows and searches
-them [in a shell](howto-shell.md), and [`identify`](howto-weights.md) finds the name of a table. All COUNT:
+`posenc_fast.presets.NAME(...)` returns the `Encoding` or `Rotary` used by that project. `posenc-fast presets` lists, shows
+and searches the presets [in a shell](howto-shell.md). [`identify`](howto-weights.md) finds the name of a table. The page
+has COUNT presets, and BESIDE more entries [at the end](#not-available-as-presets) for encodings that are not presets:
 
 CONTENTS
 
 $d$ is the number of columns, $i$ counts frequencies and $c$ columns, from 0. A frequency is in radians per unit of
-position. Columns "in turn" alternate. What an `Encoding` does not hold is under positions: where they start, what is
-put before or behind the columns, and rows of zeros. `mask_positions`, `mask_coordinates` and `relative_positions` are
+position. Columns "in turn" alternate. *positions* lists what an `Encoding` cannot express: the first position, extra
+columns, rows of zeros. `mask_positions`, `mask_coordinates` and `relative_positions` are
 functions of `posenc_fast`; the tokens of rotary presets have theirs from `posenc_fast.presets.positions`. The paper is Vaswani et al. 2017 ([arXiv:1706.03762](https://arxiv.org/abs/1706.03762)).
 
 <!-- written by make_presets.py -->
 """
 
 TAIL = """
-## What is no preset
+## Not available as presets
 
 ### Learned positions
 
-BERT, RoBERTa, ELECTRA, ALBERT, BART, GPT-2, GPT-Neo, OPT, CLIP, SigLIP, ViT, DeiT, DINOv2, Whisper's decoder: a vector was
-learned for each position, and no formula makes it. Copy the table from the checkpoint.
+BERT, RoBERTa, ELECTRA, ALBERT, BART, GPT-2, GPT-Neo, OPT, CLIP, SigLIP, ViT, DeiT, DINOv2, Whisper's decoder: these models
+learned a vector for each position. Copy the table from the checkpoint.
 
 ### ALiBi
 
-BLOOM, MPT: a slope of each head times the distance is added to its scores.
+BLOOM, MPT: each head adds a slope times the distance to its scores.
 
 ### Relative biases
 
-T5, Flan-T5, mT5, Swin, BEiT, DeBERTa: a number or a vector was learned for each distance, or range of distances.
+T5, Flan-T5, mT5, Swin, BEiT, DeBERTa: these models learned a number or a vector for each distance, or range of distances.
 
 ### Convolutions
 
-wav2vec 2.0, HuBERT, data2vec: positions come from a convolution that was learned.
+wav2vec 2.0, HuBERT, data2vec: positions come from a learned convolution.
 
 ### Tables of rotary encodings
 
-They are `flaxformer_rotary` and `speechbrain_rotary` where a source has them as encodings.
+If a project has its tables as encodings, they are `flaxformer_rotary` and `speechbrain_rotary`.
 
 ### Pairs of two angles
 
-What two angles turn within a pair is no rotation: V-JEPA 2, ERNIE-Image and HunyuanVL in transformers. Allegro and Gemma
-4's vision tower turn each part of a head by itself: apply a `Rotary` to each.
+V-JEPA 2, ERNIE-Image and HunyuanVL in transformers use two angles within a pair, which is not a rotation. Allegro and
+Gemma 4's vision tower rotate each part of a head on its own: apply a `Rotary` to each part.
 
 ### Products and mixtures
 
-[Recipes](howto-features.md) have Sphere2Vec's sphereC, sphereM and their relatives, the points of a sphere and FoPE, and
-what mip-NeRF and BARF do with columns.
+[Features](howto-features.md) has programs for Sphere2Vec's sphereC, sphereM and their relatives, for points of a sphere and
+FoPE, and for the columns of mip-NeRF and BARF.
 
 ### Other functions
 
 Spherical harmonics (SatCLIP) are Legendre polynomials in the sine of the latitude; Bessel bases (DimeNet, NequIP, MACE)
 are divided by the distance, and times an envelope. SIREN beyond its first layer is a network, and Time2Vec has a linear
 column beside the rows. Hash grids, learned tables, Laplacian eigenvectors and FIRE's biases have no frequencies at all.
-LieRE and ComRoPE turn by the exponential of a matrix; PoPE multiplies by softplus of the features.
+LieRE and ComRoPE rotate by the exponential of a matrix; PoPE multiplies by softplus of the features.
 
 ### Sums of encodings
 
-Mask2Former for video adds that of the frame to `detr`. `Encoding.add_to` adds the second.
+Mask2Former for video adds an encoding of the frame to `detr`. Add the second one with `Encoding.add_to`.
 
 ### Learned frequencies
 
-Those, and trax's random positions, phases and drifts: `fourier_features` and `Encoding` take what a checkpoint has.
+Pass the learned frequencies of a checkpoint to `fourier_features` or `Encoding`. The same holds for trax's random positions,
+phases and drifts.
 """
 
 NONE = """\
-No preset has all of these words. A table, as in a checkpoint, tells its name itself: [`identify`](howto-weights.md), or
-`posenc-fast identify FILE`. Of a rotary model with a config.json, [`Rotary.from_config`](rotary-models.md) reads the encoding.
+No preset has all of these words. If you have the table of a checkpoint, [`identify`](howto-weights.md) or
+`posenc-fast identify FILE` finds its name. For a RoPE model with a config.json, use [`Rotary.from_config`](rotary-models.md).
 """
 
 # models under names that people look for, beside those that the facts have
@@ -174,7 +176,9 @@ def entry(name: str, facts: Facts) -> Iterator[str]:
 def page() -> str:
     groups = families()
     contents = "\n".join(f"- [{heading(about)}](#{slug(heading(about))}): {len(names)}" for about, names in groups)
-    lines = [HEAD.replace("SEARCH", search()).replace("COUNT", str(len(FACTS))).replace("CONTENTS", contents)]
+    numbers = {"COUNT": str(len(FACTS)), "BESIDE": str(TAIL.count("\n### "))}
+    head = HEAD.replace("SEARCH", search()).replace("CONTENTS", contents)
+    lines = [re.sub("COUNT|BESIDE", lambda name: numbers[name[0]], head)]
     for about, names in groups:
         lines.append(f"## {heading(about)}\n")
         _, _, more = about.partition(": ")

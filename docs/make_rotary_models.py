@@ -14,13 +14,14 @@ from posenc_fast._rotary.config import rules, table
 from posenc_fast._rotary.config.table import Row
 
 HEAD = """\
-# Which rotary does my model use?
+# Which RoPE does my model use?
 
 SEARCH
-`Rotary.from_config` reads a model's config.json, or a part of one, or a config of transformers, and says what is missing
-where it cannot tell. This page shows what it reads; each entry is compared
-with the class of transformers 5.23 in the tests. Files of llama.cpp, params.json, and configs of torchtune and litgpt are
-read too: [port weights](howto-weights.md).
+`Rotary.from_config` reads RoPE, the rotary position encoding, from a model's config.json, a part of it, or a config of
+transformers. If the config is incomplete, the error names the missing key. FAMILIES entries describe the TYPES model
+types that have RoPE. OTHERS more entries list models of several parts and models without a `Rotary`. The tests compare each
+entry with the class of transformers 5.23. [Port weights](howto-weights.md) covers files of llama.cpp, params.json, and
+configs of torchtune and litgpt. The blocks of this page build on each other.
 
 ```python
 import numpy as np
@@ -45,33 +46,34 @@ Rotary(256)
 Rotary(256, base=1000000.0, scaling={'rope_type': 'linear', 'factor': 8.0})
 ```
 
-- A config of several parts (`text_config`, `vision_config`, ..) is read as that of its text. Others are given by
-  themselves, with their `model_type`: `from_config(config["vision_config"])`.
-- Where layers differ, `layer=` or `layer_type=` says which is meant. The result is None for a layer without rotary
-  encoding.
-- `layout=` is for weights in another order, such as original files of Llama and Mistral, and makes unknown types readable.
-- dynamic and longrope need `seq_len=`, the length of the sequence, on which their frequencies depend.
-- What contradicts itself, or what packages read in different ways, is refused: sections that do not fit the pairs, a base or
-  a part of the width that the class does not read, null where a number is needed, keys that are misspelt.
+- In a config of several parts (`text_config`, `vision_config`, ..), `from_config` reads the text part. Pass other parts
+  on their own, with their `model_type`: `from_config(config["vision_config"])`.
+- If layers differ, choose one with `layer=` or `layer_type=`. The result is None for a layer without RoPE.
+- Use `layout=` for weights in another order, such as original files of Llama and Mistral, and for unknown model types.
+- dynamic and longrope need `seq_len=`, because their frequencies depend on the length of the sequence.
+- `from_config` raises an error for contradictory or ambiguous configs: sections that do not fit the pairs, a base or a
+  partial width that the class does not read, null where a number is needed, misspelt keys.
 
 ## By model
 
-Pairs are half of what turns apart ("half"), side by side ("interleaved"), or side by side before and half apart after
-("interleaved_to_half"). A width is the first of its keys that a config has; numbers in brackets are those that a class
-takes where a file has none. Where a part of the width turns, it is the first values, unless an entry says otherwise.
+- `half`: the two values of a pair are rotary_dim/2 apart.
+- `interleaved`: the two values are neighbours.
+- `interleaved_to_half`: neighbours before the rotation, rotary_dim/2 apart after.
+- Widths are read from the first key present. Numbers in parentheses are defaults.
+- With partial rotary, the first values rotate, unless an entry says otherwise.
 """
 
 NONE = """\
-No entry has all of these words. A model whose type is not read is still read with `layout=`:
-`Rotary.from_config("config.json", layout="half")`. Tables, frequencies, or vectors before and after tell their encoding
-themselves: [`identify_rotary`](howto-rotary.md). [Presets](presets.md) have what is no model type, such as diffusion models.
+No entry has all of these words. For an unknown model type, pass `layout=`:
+`Rotary.from_config("config.json", layout="half")`. [`identify_rotary`](howto-rotary.md) finds the encoding from tables,
+frequencies or rotated vectors. [Presets](presets.md) cover other models, such as diffusion models.
 """
 
 SCALINGS = """
 ## Other scalings
 
-telechat3-yarn, yarn_log and theta_scale (Grok), ntk with alpha (HunYuan), openPangu's order of axes and proportional
-(p-RoPE) are read where a config has them. XDRoPE turns pairs in the model's own code:
+`from_config` also reads telechat3-yarn, yarn_log and theta_scale (Grok), ntk with alpha (HunYuan), openPangu's order of
+axes and proportional (p-RoPE). Models with XDRoPE rotate pairs in their own code:
 
 ```python
 scaling = {"type": "xdrope", "alpha": 1000.0, "xdrope_section": [16, 16, 16, 16]}
@@ -83,24 +85,24 @@ print(rotary)
 Rotary(128, scaling={'rope_type': 'ntk', 'alpha': 1000.0}, sections=(16, 16, 16, 16))
 ```
 
-Learned frequencies, and those of Resonance RoPE (whole wavelengths) or HoPE (the slowest do not turn), are given as they
-are:
+Pass learned frequencies as an array, and so the frequencies of Resonance RoPE (whole wavelengths) or HoPE (the slowest
+pairs do not rotate):
 
 ```python
 plain = pf.Rotary(128)
 resonance = pf.Rotary(128, frequencies=2 * np.pi / np.round(2 * np.pi / plain.frequencies))
 hope = pf.Rotary(128, frequencies=np.where(plain.frequencies < 2 * np.pi / 4096, 0, plain.frequencies))
 print((2 * np.pi / resonance.frequencies)[:8].round(9))
-print((hope.frequencies == 0).sum(), "of 64 pairs do not turn")
+print((hope.frequencies == 0).sum(), "of 64 pairs do not rotate")
 ```
 
 ```text
 [ 6.  7.  8. 10. 11. 13. 15. 17.]
-18 of 64 pairs do not turn
+18 of 64 pairs do not rotate
 ```
 
-FoPE mixes cosines, and sines, of several frequencies by learned weights of each head, which is no rotation by a position
-any more. Its tables turn pairs all the same:
+FoPE mixes the cosines and sines of several frequencies with learned weights for each head. The result is not a rotation by
+a position, but its tables apply to pairs in the same way:
 
 ```python
 heads, length, pairs = 8, 100, 64
@@ -201,7 +203,7 @@ def card(name: str, models: list[str]) -> Iterator[str]:
     turned = "" if row.turned == "the head" else f"; {row.turned}"
     facts = {
         "pairs": row.layout,
-        "what turns": width(row, types) + part(row, types) + turned,
+        "rotated width": width(row, types) + part(row, types) + turned,
         "base": bases(row, types),
         "axes": axes(row),
         "notes": notes(row),
@@ -218,7 +220,7 @@ def search() -> str:
 
 
 def page() -> str:
-    lines = [HEAD.replace("SEARCH", search())]
+    lines = []
     for name, models in table.families().items():
         lines += card(name, models)
     lines.append("## Models of several parts\n\nA config of these is read as that of one of its parts.\n")
@@ -240,7 +242,11 @@ def page() -> str:
         "Their positions are learned, relative biases, sinusoids that [presets](presets.md) have, or none: "
         f"{ticked(sorted(table.names('without')))}."
     )
-    return "\n".join(lines) + "\n" + SCALINGS.rstrip() + "\n"
+    entries = "\n".join(lines) + "\n"
+    numbers = {"FAMILIES": len(table.families()), "TYPES": len(table.types())}
+    numbers["OTHERS"] = entries.count("\n### ") + entries.startswith("### ") - numbers["FAMILIES"]
+    head = re.sub("FAMILIES|TYPES|OTHERS", lambda name: str(numbers[name[0]]), HEAD).replace("SEARCH", search())
+    return head + "\n" + entries + SCALINGS.rstrip() + "\n"
 
 
 if __name__ == "__main__":

@@ -63,9 +63,9 @@ def main() -> None:
         first, *each, last = printed(browser, f"{address}/driver-{page}")
         assert first == last, "words that were taken back leave something"
         every = len(first["titles"])
-        assert first["count"] == f"{every} of {every}"
+        assert first["count"] == f"{every} of {every} entries"
         for word, one in zip(words, each, strict=True):
-            assert one["count"] == f"{len(one['titles'])} of {every}", (word, one)
+            assert one["count"] == f"{len(one['titles'])} of {every} entries", (word, one)
             assert one["none"] == (not one["titles"]), (word, one)
             assert one["width"] <= 420, (word, one["width"])
         return dict(zip(["", *words], [first, *each], strict=True))

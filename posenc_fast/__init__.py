@@ -1,22 +1,27 @@
-"""Every sinusoidal position encoding, rounded once from the exact value, at the speed of memory.
+"""Sinusoidal and rotary (RoPE) position encodings, accurate at any position and fast on the CPU.
 
 ================================  ====================================================
-`positional_encoding`             the table of a sequence, in one call
-`sinusoidal`, `fourier_features`  an `Encoding`: of one formula, or of any frequencies
-`Encoding.table`, `.encode`       rows of 0, 1, ..; of any positions or times
-`Encoding.add_to`                 rows added to an array, without a table
-`periodic`                        cycles, such as the day and the week, as frequencies
-`join`, `grid`                    encodings of several axes, and all points of a grid
-`Rotary`                          queries and keys turned: RoPE
+`positional_encoding`             compute the table of a sequence in one call
+`sinusoidal`, `fourier_features`  build an `Encoding` from the formula, or from frequencies
+`Encoding.table`, `.encode`       compute the rows of 0, 1, ..; of any positions or times
+`Encoding.add_to`                 add rows to an array, without a table
+`periodic`                        use cycles, such as the day and the week, as frequencies
+`join`, `grid`                    combine axes, and encode all points of a grid
+`Rotary`                          apply RoPE to queries and keys
 `presets`                         some 170 published encodings by name
-`identify`, `identify_rotary`     which encoding made a table, or turned vectors
-`check`                           whether code, a loaded model or its files are right
-`use_backend`                     pure Python, or the kernel of one kind of CPU
-================================  ====================================================
 
 In other packages' shapes, each imported by its own name: `posenc_fast.torch`, `posenc_fast.transformers`,
 `posenc_fast.jax`, `posenc_fast.numba`, `posenc_fast.dask`, `posenc_fast.sklearn`, `posenc_fast.polars`;
 `posenc_fast.plot` draws. `posenc_fast.testing` has an assertion for tests of your own code.
+=======
+`identify`, `identify_rotary`     find the encoding of a table, or of rotated vectors
+`check`                           check code, a loaded model, or the files of a model
+`use_backend`                     choose pure Python, or the kernel of one CPU level
+================================  ====================================================
+
+Modules for other packages, each imported by its own name: `posenc_fast.torch`, `posenc_fast.transformers`,
+`posenc_fast.jax`, `posenc_fast.numba`, `posenc_fast.dask`, `posenc_fast.sklearn`, `posenc_fast.polars`.
+`posenc_fast.plot` draws encodings. `posenc_fast.testing` has an assertion for tests of your code.
 
 Examples
 --------
@@ -24,6 +29,10 @@ Examples
 >>> pf.positional_encoding(2048, 512).shape
 (2048, 512)
 """
+
+from ._start import end_quietly as _end_quietly
+
+_end_quietly()
 
 from typing import TYPE_CHECKING, Any
 
@@ -56,7 +65,7 @@ if TYPE_CHECKING:
     from ._rotary.value import Rotary
     from ._rotary.weights import permute_rotary
 
-# pickles name them here, and `_rotary_of`
+# pickles name them here, and `_rotary_of`; `identify` finds `table_in` here
 _PICKLED = (_encoding_of, _schedule_of)
 
 __all__ = [
@@ -104,6 +113,7 @@ _LATE = {
     "Rotary": "_rotary.value",
     "RotaryIdentification": "_identify.rotary",
     "_rotary_of": "_rotary.value",
+    "_table_in": "_check.table_in",
     "check": "_check.check",
     "get_include": "_encoding.capsule",
     "grid": "_encoding.grid",
@@ -120,7 +130,7 @@ _LATE = {
 
 # names in other libraries
 _OTHERS = {
-    "accelerate": "posenc_fast.transformers.accelerate",
+    "accelerate": "posenc_fast.torch.RotaryEncoding, or posenc_fast.torch.apply_rotary_pos_emb,",
     "apply_rotary_pos_emb": "posenc_fast.torch.apply_rotary_pos_emb",
     "positionalencoder": "posenc_fast.sklearn.PositionalEncoder",
     "positionalembedding": "posenc_fast.torch.SinusoidalEncoding, or positional_encoding,",

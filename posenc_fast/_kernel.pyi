@@ -25,7 +25,6 @@ class Plan:
         x: Any = None,
         scale: float = 1.0,
     ) -> bytes | None: ...
-    def encode_one(self, level: int, position: float, out: Any, kind: int) -> bool: ...
 
 class Lattice:
     plan: Plan
@@ -95,3 +94,40 @@ def encoding_capsule(
     last_level: int,
 ) -> Any: ...
 def rotary_capsule(angles: Any, head_dim: int, layout: int) -> Any: ...
+
+class Calls:
+    def __init__(
+        self,
+        level: int,
+        real: Plan | None,
+        integer: Plan | None,
+        lattice: Lattice | None,
+        lattice_dd: Lattice | None,
+        least: Any,
+        phase: bool,
+        axes: int,
+        last_level: int,
+        kinds: dict[Any, int],
+        large: Any,
+    ) -> None: ...
+    def table(self, length: int, start: Any, dtype: Any, out: Any) -> Any: ...
+    def encode(self, positions: Any, dtype: Any, out: Any) -> Any: ...
+    def add(self, x: Any, start: Any, x_scale: Any, out: Any) -> Any: ...
+    def rotate(self, x: Any, start: Any, axis: Any, out: Any, head_dim: int, layout: int) -> Any: ...
+    def takes(self, tokens: int, kind: int) -> bool: ...
+    def rotate_memory(
+        self,
+        start: int,
+        shape: Any,
+        x: int,
+        x_strides: Any,
+        out: int,
+        out_strides: Any,
+        axis: int,
+        kind: int,
+        layout: int,
+    ) -> None: ...
+
+def rotate_rows(
+    level: int, angles: Any, x: Any, axis: Any, out: Any, kinds: dict[Any, int], head_dim: int, layout: int
+) -> Any: ...

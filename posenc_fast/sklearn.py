@@ -17,6 +17,7 @@ Examples
 
 from __future__ import annotations
 
+import datetime
 from typing import Any, Self
 
 import numpy as np
@@ -30,6 +31,7 @@ from ._encoding.value import Encoding
 from ._numbers.arrays import Array, Floats
 from ._numbers.formats import wanted_type
 from ._numbers.names import one_of
+from ._positions.calendar import clock_of
 from ._positions.conversion import convert
 from .typing import Layout
 
@@ -63,13 +65,14 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
         Cycles of time columns by name, "day", "week", "month", "quarter" or "year": the part of it that has passed by
         the wall clock and the calendar, as in `posenc_fast.presets.positions.calendar`. Or lengths of cycles, as in
         `posenc_fast.periodic`: numbers in units of the column, or times such as "12h"; either all numbers or all
-        times. Of a time column, numbers are seconds: "1D", 86400 and ``numpy.timedelta64(1, "D")`` are 24 hours of
-        UTC, and 24 is 24 seconds. They replace d_model, base, freq_shift and first, and each column becomes 2 k.
+        times. Columns of points in time need periods, of cycles and of times: "1D" and ``numpy.timedelta64(1, "D")``
+        are 24 hours of UTC. Periods replace d_model, base, freq_shift and first, and each column becomes 2 k.
         Whole periods are whole turns: the sine of midnight is 0.
     timezone : str, optional
         Key of the zone database, such as "Europe/Berlin", by whose wall clock days, weeks, months, quarters and years
-        are counted; times without a zone are UTC then. Not given, columns with a zone are taken by their own wall
-        clock, and those without one as they stand. Lengths count as UTC.
+        are counted; times without a zone are UTC then. Default: the wall clock of each column's zone in `fit`, to
+        which `transform` converts columns of another zone. Times without a zone are used as they stand, and
+        `transform` refuses a column if only one of the two has a zone. Lengths count as UTC.
     layout : {"interleaved", "concatenated"}
         Sine and cosine of one frequency next to each other, or all sines of a column before all cosines.
     dtype : dtype, optional
@@ -98,8 +101,8 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
     columns and their ranges, which `inverse_transform` searches.
 
     Columns of a DataFrame of pandas or polars, or of an Arrow table, may be of different types: integers (exact over
-    all of int64 and uint64), real numbers, dates (as seconds since 1970) and durations (as seconds), exact to their
-    own unit; times with a zone count as UTC, except for cycles of the calendar. Other input is converted as by
+    all of int64 and uint64), real numbers, points in time and durations (as seconds), exact to their own unit. Other
+    input is converted as by
     `sklearn.utils.check_array`. A missing value, NaN or NaT, gives NaN in all columns made of it; infinite values are
     an error.
 
@@ -160,14 +163,18 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
         schedule = self._schedule()
         wanted_type(self.dtype)
         columns = self._columns(X, reset=True)
+        self._check_times(columns, schedule if isinstance(schedule, Cycles) else None)
+        clocks = [clock_of(column, name) if letter == "M" else None for name, column, letter in columns]
         if isinstance(schedule, Cycles):
-            for name, column in columns:
+            for name, column, _ in columns:
                 schedule.check(column, name)
             self.encoding_ = schedule.encoding
         else:
-            positions = [convert(column, 1, name).rounded() for name, column in columns]
+            positions = [convert(column, 1, name).rounded() for name, column, _ in columns]
             self.range_ = np.array([(np.fmin.reduce(each), np.fmax.reduce(each)) for each in positions])
             self.encoding_ = schedule
+        # for each column whether it has a zone, and which; None for columns of other things than times
+        self._clocks = clocks
         return self
 
     def transform(self, X: Any) -> Array:
@@ -190,12 +197,14 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         columns, d, result_type = self._columns(X, reset=False), len(self._made()), wanted_type(self.dtype)
-        result = np.empty((len(columns[0][1]), len(columns) * d), result_type)
         cycles = None if self.periods is None else self._cycles()
-        for i, (name, column) in enumerate(columns):
+        self._check_times(columns, cycles)
+        zones = [self._zone(i, *column) for i, column in enumerate(columns)]
+        result = np.empty((len(columns[0][1]), len(columns) * d), result_type)
+        for i, (name, column, _) in enumerate(columns):
             out = result[:, i * d : (i + 1) * d]
             if cycles is not None:
-                cycles.encode(column, result_type, out, name=name)
+                cycles.encode(column, result_type, out, name=name, zone=zones[i])
             else:
                 encode(self.encoding_._plans, convert(column, 1, name), result_type, out)
         return result
@@ -211,9 +220,9 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
         Returns
         -------
         ndarray or DataFrame of float64
-            A frame if X is one. The columns that `fit` saw, their positions within ``range_`` (of times, seconds since
-            1970), to the accuracy that the type of X has. With periods a column for each column and cycle, from 0 to
-            below 1, named as in ``time_day, time_week, ..``. NaN for rows with NaN.
+            A frame if X is one. The columns that `fit` saw, their positions within ``range_`` (of durations, seconds),
+            to the accuracy that the type of X has. With periods a column for each column and cycle, from 0 to below
+            1, named as in ``time_day, time_week, ..``. NaN for rows with NaN.
 
         Raises
         ------
@@ -302,6 +311,30 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
                 raise ValueError(f"periods excludes {name}={schedule[name]!r}; leave one of them out")
         return cycles
 
+    def _check_times(self, columns: list[tuple[str, Any, str]], cycles: Cycles | None) -> None:
+        """Refuse points in time without periods or with plain numbers as periods, which would be seconds."""
+        for name, _, letter in columns:
+            if cycles is not None:
+                cycles.check_lengths(letter, name)
+            elif letter == "M":
+                raise ValueError(
+                    f"periods is missing, but {name} has points in time; give periods, such as ['day', '24h']"
+                )
+
+    def _zone(self, i: int, name: str, column: Any, letter: str) -> datetime.tzinfo | None:
+        """Return the zone that `fit` saw in a column of times; raise an error if only one of the two columns has one."""
+        fitted = self._clocks[i]
+        if self.timezone is not None or letter != "M" or fitted is None:
+            return None
+        has_zone, _ = clock_of(column, name)
+        if has_zone != fitted[0]:
+            here, there = ("a time zone" if each else "no time zone" for each in (has_zone, fitted[0]))
+            raise ValueError(
+                f"{name} has {here}, but had {there} in fit; give both a zone or none, for example by .dt.tz_localize of "
+                "pandas or .dt.replace_time_zone of polars"
+            )
+        return fitted[1]
+
     def _made(self) -> list[str]:
         """Return the names of what becomes of one column."""
         if self.periods is not None:
@@ -324,12 +357,12 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
             )
         return self.encoding_.locate(rows, low=low, high=high)[0]
 
-    def _columns(self, X: Any, *, reset: bool) -> list[tuple[str, Any]]:
-        """Return each column and its name in errors, checked as scikit-learn has it."""
+    def _columns(self, X: Any, *, reset: bool) -> list[tuple[str, Any, str]]:
+        """Return each column's name in errors, the column, and "M" or "m" of times, checked as scikit-learn has it."""
         labelled = _columns_of_frame(X)
         if labelled is None:
             values = validate_data(self, X, reset=reset, ensure_all_finite="allow-nan")
-            return [("X", column) for column in values.T]
+            return [("X", column, values.dtype.kind if values.dtype.kind in "mM" else "") for column in values.T]
         # as one array, times and integers beside real numbers would become objects
         validate_data(self, X, reset=reset, skip_check_array=True)
         if not labelled:
@@ -341,7 +374,7 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
             # no time is infinite
             numbers = np.zeros(len(converted)) if converted.letter else converted.rounded()
             check_array(numbers[:, np.newaxis], ensure_all_finite="allow-nan", estimator=self, input_name=name)
-            columns.append((name, column))
+            columns.append((name, column, converted.letter))
         return columns
 
 

@@ -6,12 +6,13 @@ Builds with POSENC_FAST_DEBUG look at what comes (``guards.pxd``) and at the end
 A ``level`` is an index into ``LEVELS``. Arrays of 16-bit floats come as uint16, with their ``kind``.
 """
 
-from cpython.buffer cimport PyBUF_STRIDES, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBUF_STRIDES, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.pycapsule cimport (
     PyCapsule_GetContext, PyCapsule_GetPointer, PyCapsule_New, PyCapsule_SetContext,
 )
 from cpython.ref cimport Py_DECREF, Py_INCREF
+from libc.math cimport fabs, floor, frexp, ldexp
 from libc.stdint cimport int32_t, int64_t, uint16_t, uintptr_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
@@ -27,8 +28,8 @@ from guards cimport (
 )
 from half cimport half_row
 from interface cimport (
-    CEncoding, CRotary, add_of, angles_of, bytes_of_angles, encode_of, measure_encoding, measure_rotary, rotate_of,
-    table_of,
+    CEncoding, CRotary, add_of, angles_of, bytes_of_angles, encode_of, find_lattice, measure_encoding, measure_rotary,
+    rotate_of, table_of, type_of_angles,
 )
 from posenc_fast.c_api cimport (
     POSENC_FAST_API_CAPSULE,
@@ -54,6 +55,8 @@ from work cimport (
     EncodeWork, EvaluateWork, GridWork, RotationWork, RowsWork, TableWork, anchor_rows, lay_out_encode,
     lay_out_evaluate, lay_out_grid, lay_out_rotation, lay_out_rows, lay_out_table,
 )
+
+from numpy import dtype as _dtype, empty as _empty, ndarray as _ndarray
 
 cdef extern from *:
     """
@@ -316,36 +319,6 @@ cdef class Plan:
             return PyBytes_FromStringAndSize(<char*>left, rows)
         finally:
             free(left)
-
-    def encode_one(self, int level, double position, out, int kind):
-        """Fill out (width,) for one position of one axis; False if that could not be done."""
-        cdef Py_buffer view
-        cdef Output output
-        cdef double on_stack[ON_STACK]
-        cdef double* scratch = on_stack
-        cdef Py_ssize_t size
-        cdef EncodeWork work
-        cdef _Scratch memory
-        cdef unsigned char* left = NULL
-        cdef bint done
-        if GUARDED:
-            check_level(level, LEVELS)
-            require(self.c.axes == 1, "plan", "have one axis", self.c.axes)
-            check_values("out", out, (self.c.width,), kind)
-        memset(&output, 0, sizeof(output))
-        output.type = kind
-        size = lay_out_encode(&self.c, &output, &work, NULL)
-        if GUARDED or size > ON_STACK:
-            memory = _Scratch(size)
-            scratch = memory.start
-        PyObject_GetBuffer(out, &view, PyBUF_STRIDES | PyBUF_WRITABLE)
-        output.out = <char*>view.buf
-        done = levels[level].encode(&self.c, &position, 1, &output, False, scratch, &left) and left == NULL
-        free(left)
-        PyBuffer_Release(&view)
-        if GUARDED:
-            memory.check()
-        return done
 
 
 cdef class Lattice:
@@ -707,7 +680,8 @@ cdef int c_angles_at(const posenc_fast_rotary* rotary, const int64_t* positions,
 cdef int c_rotate(const posenc_fast_rotary* rotary, const void* angles, int type, const Py_ssize_t* shape,
                   const void* x, const Py_ssize_t* x_strides, void* out, const Py_ssize_t* out_strides, void* scratch,
                   size_t scratch_size) noexcept nogil:
-    return rotate_of(<const CRotary*>rotary, angles, type, shape, x, x_strides, out, out_strides, scratch, scratch_size)
+    return rotate_of(<const CRotary*>rotary, angles, False, type, shape, x, x_strides, out, out_strides, scratch,
+                     scratch_size)
 
 
 cdef posenc_fast_api c_api
@@ -721,11 +695,34 @@ _C_API = PyCapsule_New(&c_api, POSENC_FAST_API_CAPSULE, NULL)
 
 
 cdef class _Encoding:
-    """The struct behind posenc_fast_encoding, and the objects whose memory it names."""
+    """The struct behind posenc_fast_encoding, and the objects whose memory it names; None for those that it lacks."""
     cdef CEncoding c
     cdef Plan real, integer
     cdef Lattice lattice, lattice_dd
     cdef const double[::1] least
+
+    def __init__(self, int level, Plan real, Plan integer, Lattice lattice, Lattice lattice_dd, least, bint phase,
+                 bint single, Py_ssize_t axes, Py_ssize_t last_level):
+        if GUARDED:
+            check_level(level, LEVELS)
+            if real is not None:
+                require(real.c.axes == axes + phase, "real", f"have {axes + phase} axes", real.c.axes)
+            if integer is not None:
+                require(integer.c.axes == 2 * axes + phase, "integer", "have two axes for each", axes)
+        self.real, self.integer, self.lattice, self.lattice_dd = real, integer, lattice, lattice_dd
+        self.c.level = &levels[level]
+        self.c.real = &real.c if real is not None else NULL
+        self.c.integer = &integer.c if integer is not None else NULL
+        self.c.lattice = &lattice.c if lattice is not None else NULL
+        self.c.lattice_dd = &lattice_dd.c if lattice_dd is not None else NULL
+        self.c.least = NULL
+        if least is not None:
+            self.least = least
+            self.c.least = &self.least[0]
+        self.c.axes, self.c.last_level = axes, last_level
+        self.c.width = real.c.width if real is not None else integer.c.width
+        self.c.phase, self.c.single = phase, single
+        self.c.scratch = measure_encoding(&self.c)
 
 
 cdef class _Rotary:
@@ -748,29 +745,13 @@ cdef object _capsule(object owner, const void* pointer, const char* name):
 
 def encoding_capsule(int level, Plan real, Plan integer, Lattice lattice, Lattice lattice_dd, least, bint phase,
                      bint single, Py_ssize_t axes, Py_ssize_t last_level):
-    """A capsule for the C interface. integer, lattice, lattice_dd, least: None where there is none.
+    """Return a capsule for the C interface.
 
-    real, integer: plans of the two forms of positions; phase: whether they take a component of ones. least: as
-    `Plans.least`. last_level: bytes of the last-level cache.
+    real, integer: the plans for the two forms of positions (integer: None with single). lattice, lattice_dd: None if
+    the encoding has none. least: as `Plans.least`. phase: whether the plans take a component of ones. last_level: bytes
+    of the last-level cache.
     """
-    cdef _Encoding owner = _Encoding()
-    if GUARDED:
-        check_level(level, LEVELS)
-        require(real.c.axes == axes + phase, "real", f"have {axes + phase} axes", real.c.axes)
-        require(single or integer.c.axes == 2 * axes + phase, "integer", "have two axes for each", axes)
-    owner.real, owner.integer, owner.lattice, owner.lattice_dd = real, integer, lattice, lattice_dd
-    owner.c.level = &levels[level]
-    owner.c.real = &real.c
-    owner.c.integer = &integer.c if integer is not None else NULL
-    owner.c.lattice = &lattice.c if lattice is not None else NULL
-    owner.c.lattice_dd = &lattice_dd.c if lattice_dd is not None else NULL
-    owner.c.least = NULL
-    if least is not None:
-        owner.least = least
-        owner.c.least = &owner.least[0]
-    owner.c.axes, owner.c.width, owner.c.last_level = axes, real.c.width, last_level
-    owner.c.phase, owner.c.single = phase, single
-    owner.c.scratch = measure_encoding(&owner.c)
+    cdef _Encoding owner = _Encoding(level, real, integer, lattice, lattice_dd, least, phase, single, axes, last_level)
     return _capsule(owner, &owner.c, POSENC_FAST_ENCODING_CAPSULE)
 
 
@@ -781,3 +762,463 @@ def rotary_capsule(angles, Py_ssize_t head_dim, int layout):
     owner.c.angles = <const CEncoding*>PyCapsule_GetPointer(angles, POSENC_FAST_ENCODING_CAPSULE)
     owner.c.head_dim, owner.c.layout, owner.c.second_level = head_dim, layout, SECOND_LEVEL
     return _capsule(owner, &owner.c, POSENC_FAST_ROTARY_CAPSULE)
+
+
+# ---- small calls of Python: checks and loops in one compiled call ----------------------------------------------------
+
+
+cdef enum:
+    MOST_OF_TABLE = 1 << 22  # values: as BLOCK in posenc_fast/_engine/blocks.py
+    MOST_OF_ROWS = 1 << 20  # values: as WORTH_A_THREAD there
+    LARGE = 1 << 20  # bytes: as _LARGE in posenc_fast/_numbers/arrays.py
+    MOST_OF_TOKENS = 8  # Python keeps the cosines and sines of longer sequences for the next layer
+    ANGLES_ON_STACK = 1024  # doubles of cosines and sines
+
+cdef int64_t MOST_START = <int64_t>1 << 62
+cdef double MOST_EXACT = 9007199254740992.0  # 2**53: all integers up to here are float64 numbers
+
+_FLOAT32, _FLOAT64, _INT64 = _dtype("float32"), _dtype("float64"), _dtype("int64")
+# the type in which the loops read positions, by the dtype of the positions; uint64 may need more than int64
+_READ_AS = {
+    _dtype(code): _INT64 if code in "lq" and _dtype(code).itemsize == 8 else _FLOAT64 for code in "bBhHiIlqefd"
+}
+_SCALARS = frozenset([_dtype(code).type for code in "bBhHiIlLqQefd"])
+
+
+cdef int _hold(Py_buffer* view, object array, int kind, int flags) except -2:
+    """Hold the memory of an array of values of a kind, and return the kind; -1, with nothing held, on failure."""
+    try:
+        PyObject_GetBuffer(array, view, flags)
+    except (BufferError, ValueError):
+        return -1
+    if view.itemsize != size_of(kind):
+        # another thread has changed the dtype since
+        PyBuffer_Release(view)
+        return -1
+    return kind
+
+
+cdef bint _is_start(object start):
+    """Whether start is an integer of 63 bits."""
+    return type(start) is int and -MOST_START < start < MOST_START
+
+
+cdef bint _are_exact(double first, double last):
+    """Whether first, first + 1, .. last are float64 numbers: integers up to 2**53 times a power of 2."""
+    cdef int exponent
+    cdef double part = frexp(first, &exponent)
+    # the least power of 2 that first is a multiple of
+    while part != floor(part):
+        part *= 2.0
+        exponent -= 1
+    return exponent > -1000 and max(fabs(first), fabs(last)) < ldexp(MOST_EXACT, exponent)
+
+
+# Values (batch, heads, tokens, head_dim), without the last axis, and where they go.
+cdef struct Tokens:
+    Py_ssize_t[3] shape
+    Py_ssize_t[3] x_strides
+    Py_ssize_t[3] out_strides
+    const char* x
+    char* out
+    int kind
+
+
+cdef class Calls:
+    """Small calls of one encoding at one level.
+
+    Each method returns the result, or None, with nothing written, for all but plain arguments: Python then checks them
+    and computes the result the general way. The functions of the C interface check the memory. All ways give the same
+    bits. kinds: by dtype and by type. large: makes large arrays. The other arguments are those of `encoding_capsule`,
+    None for plans and lattices that are not made yet.
+    """
+    cdef _Encoding one
+    cdef dict kinds
+    cdef object large
+
+    def __init__(self, int level, Plan real, Plan integer, Lattice lattice, Lattice lattice_dd, least, bint phase,
+                 Py_ssize_t axes, Py_ssize_t last_level, dict kinds, large):
+        self.one = _Encoding(level, real, integer, lattice, lattice_dd, least, phase, False, axes, last_level)
+        self.kinds, self.large = kinds, large
+
+    cdef int kind_of(self, object array) except -2:
+        """Return the kind of the values of a plain array, or -1."""
+        if type(array) is not _ndarray:
+            return -1
+        kind = self.kinds.get(array.dtype)
+        return -1 if kind is None else kind
+
+    cdef object result(self, tuple shape, Py_ssize_t values, object dtype, object out, int* kind):
+        """Return out, or a new array, and its kind; None if the dtype is not seen at once, or is not that of out."""
+        kind[0] = FLOAT32
+        if dtype is not None:
+            number = self.kinds.get(dtype) if isinstance(dtype, (type, _dtype)) else None
+            if number is None:
+                return None
+            kind[0] = number
+        if out is not None:
+            if dtype is None:
+                kind[0] = self.kind_of(out)
+            return out if kind[0] >= 0 and self.kind_of(out) == kind[0] else None
+        if values * size_of(kind[0]) < LARGE:
+            return _empty(shape, _FLOAT32 if dtype is None else dtype)
+        return self.large(shape, _FLOAT32 if dtype is None else _dtype(dtype))
+
+    def table(self, length, start, dtype, out):
+        """Do the work of `Encoding.table`: the rows of start, start + 1, .."""
+        cdef const CEncoding* e = &self.one.c
+        cdef double on_stack[ON_STACK]
+        cdef void* scratch = on_stack
+        cdef _Scratch memory, positions
+        cdef Py_buffer view
+        cdef Py_ssize_t rows, values, i
+        cdef double first = 0.0, last
+        cdef int64_t begin = 0
+        cdef int kind, error
+        cdef bint fraction = False
+        if e.axes != 1 or length > MOST_OF_TABLE:
+            return None
+        rows = length
+        values = rows * e.width
+        if not 0 < values <= MOST_OF_TABLE:
+            return None
+        if type(start) is float:
+            first = start
+            last = first + <double>(rows - 1)
+            if not fabs(first) < MOST_EXACT:
+                return None
+            begin = <int64_t>first
+            fraction = <double>begin != first
+            if fraction and (e.real == NULL or values >= MOST_OF_ROWS or not _are_exact(first, last)):
+                return None
+        elif _is_start(start):
+            begin = start
+        else:
+            return None
+        result = self.result((rows, e.width), values, dtype, out, &kind)
+        if result is None or _hold(&view, result, kind, PyBUF_STRIDES | PyBUF_WRITABLE) < 0:
+            return None
+        try:
+            if view.ndim != 2 or view.shape[0] != rows or view.shape[1] != e.width:
+                return None
+            if e.width > 1 and view.strides[1] != view.itemsize:
+                return None
+            if not fraction and find_lattice(e, kind) == NULL:
+                return None
+            if GUARDED or e.scratch > sizeof(on_stack):
+                memory = _Scratch(e.scratch // sizeof(double) + 1)
+                scratch = memory.start
+            if fraction:
+                positions = _Scratch(rows)
+                for i in range(rows):
+                    positions.start[i] = first + <double>i
+                with nogil:
+                    error = encode_of(e, positions.start, NULL, rows, kind, view.buf, view.strides[0], scratch,
+                                      e.scratch)
+            elif values < SMALL:
+                error = table_of(e, begin, rows, kind, view.buf, view.strides[0], scratch, e.scratch)
+            else:
+                with nogil:
+                    error = table_of(e, begin, rows, kind, view.buf, view.strides[0], scratch, e.scratch)
+        finally:
+            PyBuffer_Release(&view)
+        if GUARDED:
+            memory.check()
+        return None if error else result
+
+    def encode(self, positions, dtype, out):
+        """Do the work of `Encoding.encode`: the rows of a number, or of a plain array of numbers."""
+        cdef const CEncoding* e = &self.one.c
+        cdef double on_stack[ON_STACK]
+        cdef void* scratch = on_stack
+        cdef _Scratch memory
+        cdef Py_buffer view, places
+        cdef Py_ssize_t count = 1, values, k
+        cdef double number = 0.0
+        cdef const double* real = NULL
+        cdef const int64_t* integers = NULL
+        cdef int kind, error
+        cdef bint held = False
+        cdef tuple shape = ()
+        if e.real == NULL:
+            return None
+        value, given = positions, type(positions)
+        if given is _ndarray:
+            read_as = _READ_AS.get(positions.dtype)
+            if read_as is None or positions.size >= MOST_OF_ROWS:
+                return None
+            # an array of our own, whose shape no other thread sets
+            positions = positions.astype(read_as, "C", copy=False).view() if positions.size > 1 else positions.view()
+            shape = positions.shape
+            for size in shape:
+                count *= <Py_ssize_t>size
+            if e.axes > 1:
+                k = len(shape)
+                if k == 0 or shape[k - 1] != e.axes:
+                    return None
+                shape, count = shape[:k - 1], count // e.axes
+            elif count == 1:
+                value = positions.item()
+                given = type(value)
+        elif e.axes > 1:
+            return None
+        elif given is not float and given is not int:
+            if given not in _SCALARS:
+                if given.__module__ != "torch" or given.__name__ != "Tensor" or positions.numel() != 1:
+                    return None
+                if not positions.is_cpu or positions.requires_grad:
+                    return None
+                shape = tuple(positions.shape)
+            value = positions.item()
+            given = type(value)
+        if given is float or (given is int and -MOST_EXACT <= value <= MOST_EXACT):
+            number = value
+            real = &number
+        elif given is not _ndarray:
+            # beyond float64, or bools and complex numbers of torch
+            return None
+        values = count * e.width
+        if not 0 < values < MOST_OF_ROWS:
+            return None
+        result = self.result((*shape, e.width) if shape else (e.width,), values, dtype, out, &kind)
+        if result is None or _hold(&view, result, kind, PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE) < 0:
+            return None
+        try:
+            if view.ndim != len(shape) + 1 or view.shape[view.ndim - 1] != e.width:
+                return None
+            for k in range(view.ndim - 1):
+                if view.shape[k] != <Py_ssize_t>shape[k]:
+                    return None
+            if real == NULL:
+                PyObject_GetBuffer(positions, &places, PyBUF_C_CONTIGUOUS)
+                held = True
+                if read_as is _INT64:
+                    integers = <const int64_t*>places.buf
+                else:
+                    real = <const double*>places.buf
+            if GUARDED or e.scratch > sizeof(on_stack):
+                memory = _Scratch(e.scratch // sizeof(double) + 1)
+                scratch = memory.start
+            if values < SMALL:
+                error = encode_of(e, real, integers, count, kind, view.buf, e.width * view.itemsize, scratch, e.scratch)
+            else:
+                with nogil:
+                    error = encode_of(e, real, integers, count, kind, view.buf, e.width * view.itemsize, scratch,
+                                      e.scratch)
+        finally:
+            PyBuffer_Release(&view)
+            if held:
+                PyBuffer_Release(&places)
+        if GUARDED:
+            memory.check()
+        return None if error else result
+
+    def add(self, x, start, x_scale, out):
+        """Do the work of `Encoding.add_to`: sums with the rows of start, start + 1, .."""
+        cdef const CEncoding* e = &self.one.c
+        cdef double on_stack[ON_STACK]
+        cdef void* scratch = on_stack
+        cdef _Scratch memory
+        cdef Py_buffer source, view
+        cdef Py_ssize_t values, rows, row, batch, batches, k, i
+        cdef int kind, error
+        cdef bint held = False
+        cdef double scale
+        cdef int64_t begin
+        if e.axes != 1 or not _is_start(start) or type(x_scale) is not float:
+            return None
+        scale, begin = x_scale, start
+        kind = self.kind_of(x)
+        if kind < 0 or _hold(&source, x, kind, PyBUF_C_CONTIGUOUS) < 0:
+            return None
+        try:
+            values, k = source.len // source.itemsize, source.ndim
+            if not 0 < values < MOST_OF_ROWS or k < 2 or source.shape[k - 1] != e.width:
+                return None
+            if find_lattice(e, kind) == NULL:
+                return None
+            result = out
+            if out is None:
+                result = _empty(tuple([source.shape[i] for i in range(k)]), x.dtype)
+            elif self.kind_of(out) != kind:
+                return None
+            if _hold(&view, result, kind, PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE) < 0:
+                return None
+            held = True
+            if view.ndim != k:
+                return None
+            for i in range(k):
+                if view.shape[i] != source.shape[i]:
+                    return None
+            rows, row = source.shape[k - 2], e.width * source.itemsize
+            batch = rows * row
+            batches = source.len // batch
+            if GUARDED or e.scratch > sizeof(on_stack):
+                memory = _Scratch(e.scratch // sizeof(double) + 1)
+                scratch = memory.start
+            if values < SMALL:
+                error = add_of(e, begin, scale, batches, rows, kind, source.buf, batch, row, view.buf, batch, row,
+                               scratch, e.scratch)
+            else:
+                with nogil:
+                    error = add_of(e, begin, scale, batches, rows, kind, source.buf, batch, row, view.buf, batch, row,
+                                   scratch, e.scratch)
+        finally:
+            PyBuffer_Release(&source)
+            if held:
+                PyBuffer_Release(&view)
+        if GUARDED:
+            memory.check()
+        return None if error else result
+
+    def rotate(self, x, start, axis, out, Py_ssize_t head_dim, int layout):
+        """Do the work of `Rotary.apply` for up to MOST_OF_TOKENS tokens.
+
+        The encoding has the cosines of all pairs, then the sines. x: (batch, heads, tokens, head_dim), or tokens and
+        heads exchanged; axis: that of the tokens.
+        """
+        cdef CRotary r
+        if not _is_start(start):
+            return None
+        r.angles, r.head_dim, r.layout, r.second_level = &self.one.c, head_dim, layout, SECOND_LEVEL
+        return _rotate_array(&r, NULL, 1, MOST_OF_TOKENS, start, x, axis, out, self.kinds)
+
+    def takes(self, Py_ssize_t tokens, int kind):
+        """Return whether `rotate_memory` rotates so many tokens of a kind."""
+        return tokens <= MOST_OF_TOKENS and find_lattice(&self.one.c, type_of_angles(kind)) != NULL
+
+    def rotate_memory(self, int64_t start, shape, uintptr_t x, x_strides, uintptr_t out, out_strides, int axis,
+                      int kind, int layout):
+        """Do the work of `rotate` at two addresses; strides count values. `takes` must hold, and head_dim must fit."""
+        cdef CRotary r
+        cdef Tokens t
+        cdef Py_ssize_t size = size_of(kind), place
+        cdef int i
+        r.angles, r.head_dim, r.layout, r.second_level = &self.one.c, shape[3], layout, SECOND_LEVEL
+        for i in range(3):
+            place = 0 if i == 0 else 3 - axis if i == 1 else axis
+            t.shape[i] = shape[place]
+            t.x_strides[i] = size * <Py_ssize_t>x_strides[place]
+            t.out_strides[i] = size * <Py_ssize_t>out_strides[place]
+        t.x, t.out, t.kind = <const char*>x, <char*>out, kind
+        if GUARDED:
+            require(axis == 1 or axis == 2, "axis", "be 1 or 2", axis)
+            require(self.takes(t.shape[2], kind), "shape", "be taken", shape)
+            require(r.head_dim >= r.angles.width, "shape", f"have heads of {r.angles.width}", shape)
+        if not _rotate_tokens(&r, NULL, False, start, &t):
+            raise ValueError(f"tensors of shape {tuple(shape)} at {x} and {out} overlap or are not aligned")
+
+
+def rotate_rows(int level, angles, x, axis, out, dict kinds, Py_ssize_t head_dim, int layout):
+    """Do the work of `Rotary.apply_tables` for x as of `Calls.rotate`; or return None.
+
+    angles: (1 or batch, tokens, 2 * pairs), cosines, then sines, as of `rotate`; no other thread changes their shape.
+    """
+    cdef Py_buffer view
+    cdef CEncoding e
+    cdef CRotary r
+    memset(&e, 0, sizeof(e))
+    r.angles, r.head_dim, r.layout, r.second_level = &e, head_dim, layout, SECOND_LEVEL
+    PyObject_GetBuffer(angles, &view, PyBUF_C_CONTIGUOUS)
+    try:
+        if GUARDED:
+            check_level(level, LEVELS)
+            require(view.ndim == 3, "angles", "have three axes", view.ndim)
+        e.level, e.width = &levels[level], view.shape[2]
+        return _rotate_array(&r, &view, view.shape[0], view.shape[1], 0, x, axis, out, kinds)
+    finally:
+        PyBuffer_Release(&view)
+
+
+cdef object _rotate_array(const CRotary* r, const Py_buffer* angles, Py_ssize_t groups, Py_ssize_t tokens,
+                          int64_t start, object x, object axis, object out, dict kinds):
+    """Return x rotated by angles, or for start, start + 1, .. if angles is NULL; None for all but plain arrays.
+
+    groups: 1, or as many as x has sequences. tokens: of angles, or the most that are computed.
+    """
+    cdef Py_buffer source, view
+    cdef Tokens t
+    cdef int k, i, place, done
+    cdef bint held = False
+    if type(x) is not _ndarray or type(axis) is not int or not -3 <= axis <= 2:
+        return None
+    k = axis % 4
+    kind, result = kinds.get(x.dtype), out
+    if k == 0 or k == 3 or kind is None:
+        return None
+    t.kind = kind
+    if angles != NULL and angles.itemsize != (4 if size_of(t.kind) == 2 else 8):
+        return None
+    if out is not None and (type(out) is not _ndarray or kinds.get(out.dtype) != kind):
+        return None
+    if _hold(&source, x, t.kind, PyBUF_STRIDES) < 0:
+        return None
+    try:
+        if source.ndim != 4 or source.shape[3] != r.head_dim or source.strides[3] != source.itemsize:
+            return None
+        if not 0 < source.len // source.itemsize < MOST_OF_ROWS or not (groups == 1 or groups == source.shape[0]):
+            return None
+        if source.shape[k] > tokens or (angles != NULL and source.shape[k] != tokens):
+            return None
+        if out is None:
+            result = _empty((source.shape[0], source.shape[1], source.shape[2], source.shape[3]), x.dtype)
+        if _hold(&view, result, t.kind, PyBUF_STRIDES | PyBUF_WRITABLE) < 0:
+            return None
+        held = True
+        if view.ndim != 4 or view.strides[3] != view.itemsize:
+            return None
+        for i in range(4):
+            if view.shape[i] != source.shape[i]:
+                return None
+        for i in range(3):
+            place = 0 if i == 0 else 3 - k if i == 1 else k
+            t.shape[i] = source.shape[place]
+            t.x_strides[i], t.out_strides[i] = source.strides[place], view.strides[place]
+        t.x, t.out = <const char*>source.buf, <char*>view.buf
+        done = _rotate_tokens(r, NULL if angles == NULL else angles.buf, groups > 1, start, &t)
+    finally:
+        PyBuffer_Release(&source)
+        if held:
+            PyBuffer_Release(&view)
+    return result if done else None
+
+
+cdef int _rotate_tokens(const CRotary* r, const void* angles, bint of_each, int64_t start, const Tokens* t) except -1:
+    """Rotate by angles, or for start, start + 1, .. if angles is NULL; return whether it was done."""
+    cdef double angles_on_stack[ANGLES_ON_STACK]
+    cdef double on_stack[ON_STACK]
+    cdef void* scratch = on_stack
+    cdef void* made = angles_on_stack
+    cdef _Scratch memory = None, rows = None
+    cdef Py_ssize_t tokens = t.shape[2]
+    cdef size_t size = measure_rotary(r, tokens)
+    cdef int error = POSENC_FAST_OK
+    if angles == NULL and find_lattice(r.angles, type_of_angles(t.kind)) == NULL:
+        return False
+    if GUARDED or size > sizeof(on_stack):
+        memory = _Scratch(size // sizeof(double) + 1)
+        scratch = memory.start
+    if angles == NULL and (GUARDED or tokens * r.angles.width > ANGLES_ON_STACK):
+        rows = _Scratch(tokens * r.angles.width)
+        made = rows.start
+    if t.shape[0] * t.shape[1] * tokens * r.head_dim < SMALL:
+        error = _make_and_rotate(r, angles, of_each, start, t, made, scratch, size)
+    else:
+        with nogil:
+            error = _make_and_rotate(r, angles, of_each, start, t, made, scratch, size)
+    if GUARDED:
+        memory.check()
+        if rows is not None:
+            rows.check()
+    return error == POSENC_FAST_OK
+
+
+cdef int _make_and_rotate(const CRotary* r, const void* angles, bint of_each, int64_t start, const Tokens* t,
+                          void* made, void* scratch, size_t size) noexcept nogil:
+    cdef int error = POSENC_FAST_OK
+    if angles == NULL:
+        angles = made
+        error = angles_of(r, start, NULL, True, t.shape[2], t.kind, made, scratch, size)
+    if error != POSENC_FAST_OK:
+        return error
+    return rotate_of(r, angles, of_each, t.kind, t.shape, t.x, t.x_strides, t.out, t.out_strides, scratch, size)

@@ -37,10 +37,11 @@ cdef enum:
 
 cdef struct CEncoding:
     const CLevel* level
+    # NULL for those that an encoding does not have, or that Python's calls have not needed yet
     const CPlan* real
-    const CPlan* integer  # of multiples of 2**32 and the rest; NULL with single
-    const CLattice* lattice  # NULL where an encoding has none
-    const CLattice* lattice_dd
+    const CPlan* integer  # of multiples of 2**32 and the rest; not with single
+    const CLattice* lattice
+    const CLattice* lattice_dd  # for float64
     const double* least  # by axis, as `Plans.least`; NULL where the largest tell enough
     Py_ssize_t axes, width
     Py_ssize_t last_level  # bytes of the last-level cache
@@ -245,6 +246,8 @@ cdef inline const CPlan* find_row(const CEncoding* e, const Positions* p, Py_ssi
     cdef double size
     if p.split:
         plan = e.integer
+    if plan == NULL:
+        return NULL
     for a in range(e.axes):
         if p.real != NULL:
             to[a] = p.real[i * e.axes + a]
@@ -265,7 +268,7 @@ cdef inline const CPlan* find_row(const CEncoding* e, const Positions* p, Py_ssi
         return plan
     size = fabs(to[0])
     # a whole number of so many turns that one double is too few is taken as an integer
-    if p.split or e.single or e.axes != 1 or not (4503599627370496.0 <= size and size < 9223372036854775808.0):
+    if p.split or e.integer == NULL or e.axes != 1 or not (4503599627370496.0 <= size and size < 9223372036854775808.0):
         return NULL
     split_integer(<int64_t>to[0], to, to + 1)
     if e.phase:
@@ -347,13 +350,17 @@ cdef inline int write_rows(const CEncoding* e, const Positions* p, Py_ssize_t ro
 # ---- rows of consecutive integers ------------------------------------------------------------------------------------
 
 
-cdef inline int check_consecutive(const CEncoding* e, int64_t start, Py_ssize_t rows, Positions* p,
+cdef inline const CLattice* find_lattice(const CEncoding* e, int type) noexcept nogil:
+    return e.lattice_dd if type == FLOAT64 else e.lattice
+
+
+cdef inline int check_consecutive(const CEncoding* e, int64_t start, Py_ssize_t rows, int type, Positions* p,
                                   double* scratch) noexcept nogil:
     """Whether a lattice has these rows, or doubles the positions, which are written to p."""
     cdef int64_t most = <int64_t>1 << 53
     memset(p, 0, sizeof(p[0]))
     p.first = start
-    if e.lattice != NULL:
+    if find_lattice(e, type) != NULL:
         return OK
     if start < -most or start > most or rows - 1 > most - start:
         return BEYOND
@@ -362,7 +369,7 @@ cdef inline int check_consecutive(const CEncoding* e, int64_t start, Py_ssize_t 
 
 cdef inline int write_consecutive(const CEncoding* e, const Positions* p, Py_ssize_t rows, const Output* output,
                                   double* scratch) noexcept nogil:
-    cdef const CLattice* lattice = e.lattice_dd if output.type == FLOAT64 else e.lattice
+    cdef const CLattice* lattice = find_lattice(e, output.type)
     cdef int64_t span, width
     cdef int64_t* spans = <int64_t*>scratch
     cdef int32_t* offsets = <int32_t*>(spans + CHUNK)
@@ -395,15 +402,17 @@ cdef inline size_t measure_encoding(const CEncoding* e) noexcept nogil:
     cdef TableWork table_work
     cdef RowsWork rows_work
     cdef Py_ssize_t most
+    # plans have the same waves and columns, and lattices the same plan
+    cdef const CPlan* plan = e.real if e.real != NULL else e.integer
+    cdef const CLattice* lattice = e.lattice if e.lattice != NULL else e.lattice_dd
     memset(&output, 0, sizeof(output))
     output.stream = True
-    most = (CHUNK + 1) * components_of(e) + lay_out_encode(e.real, &output, &encode_work, NULL)
-    if e.lattice != NULL:
-        # both lattices are of one plan
-        most = max(most, lay_out_table(e.lattice, &table_work, NULL))
+    most = (CHUNK + 1) * components_of(e) + lay_out_encode(plan, &output, &encode_work, NULL)
+    if lattice != NULL:
+        most = max(most, lay_out_table(lattice, &table_work, NULL))
         # a sum for several batches asks for the most
         output.x, output.batches = <const char*>e, 2
-        most = max(most, 2 * CHUNK + lay_out_rows(e.lattice, &output, CHUNK_OF_SUM, &rows_work, NULL))
+        most = max(most, 2 * CHUNK + lay_out_rows(lattice, &output, CHUNK_OF_SUM, &rows_work, NULL))
     return bytes_of(most)
 
 
@@ -464,10 +473,10 @@ cdef inline int table_of(const CEncoding* e, int64_t start, Py_ssize_t rows, int
     if error == OK:
         error = check_scratch(scratch, scratch_size, e.scratch, &extent, 1)
     if error == OK:
-        error = check_consecutive(e, start, rows, &positions, aligned(scratch))
+        error = check_consecutive(e, start, rows, type, &positions, aligned(scratch))
     if error:
         return error
-    fill_output(e, &output, out, shape, strides, type, NULL, NULL, 0.0, e.lattice == NULL)
+    fill_output(e, &output, out, shape, strides, type, NULL, NULL, 0.0, find_lattice(e, type) == NULL)
     return write_consecutive(e, &positions, rows, &output, aligned(scratch))
 
 
@@ -534,10 +543,11 @@ cdef inline int add_of(const CEncoding* e, int64_t start, double x_scale, Py_ssi
     if error == OK:
         error = check_scratch(scratch, scratch_size, e.scratch, extents, 2)
     if error == OK:
-        error = check_consecutive(e, start, rows, &positions, aligned(scratch))
+        error = check_consecutive(e, start, rows, type, &positions, aligned(scratch))
     if error:
         return error
-    fill_output(e, &output, out, shape, strides, type, x, x_strides, x_scale, type == FLOAT64 or e.lattice == NULL)
+    fill_output(e, &output, out, shape, strides, type, x, x_strides, x_scale,
+                type == FLOAT64 or e.lattice == NULL)
     return write_consecutive(e, &positions, rows, &output, aligned(scratch))
 
 
@@ -578,9 +588,10 @@ cdef inline int angles_of(const CRotary* r, int64_t start, const int64_t* positi
                      scratch_size)
 
 
-cdef inline int rotate_of(const CRotary* r, const void* angles, int type, const Py_ssize_t* shape, const void* x,
-                          const Py_ssize_t* x_strides, void* out, const Py_ssize_t* out_strides, void* scratch,
-                          size_t scratch_size) noexcept nogil:
+cdef inline int rotate_of(const CRotary* r, const void* angles, bint of_each, int type, const Py_ssize_t* shape,
+                          const void* x, const Py_ssize_t* x_strides, void* out, const Py_ssize_t* out_strides,
+                          void* scratch, size_t scratch_size) noexcept nogil:
+    """of_each: each sequence has angles of its own."""
     cdef CRotation rotation
     cdef Extent[3] extents
     cdef Py_ssize_t bytes
@@ -608,13 +619,17 @@ cdef inline int rotate_of(const CRotary* r, const void* angles, int type, const 
     if error == OK:
         error = check_two(&extents[1], rotation.x_strides + 1, &extents[0], rotation.out_strides + 1, 3)
     if error == OK:
-        error = find_stretch(&extents[2], angles, shape[2], bytes_of_angles(r, type), size_of(type_of_angles(type)))
+        error = find_stretch(&extents[2], angles, shape[2] * (shape[0] if of_each else 1), bytes_of_angles(r, type),
+                             size_of(type_of_angles(type)))
     if error == OK and not are_apart(&extents[0], &extents[2]):
         error = OVERLAP
     if error == OK:
         error = check_scratch(scratch, scratch_size, measure_rotary(r, shape[2]), extents, 3)
     if error:
         return error
+    if of_each:
+        rotation.shape[0], rotation.x_strides[0] = shape[0], rotation.x_strides[1]
+        rotation.out_strides[0], rotation.shape[1] = rotation.out_strides[1], 1
     rotation.x, rotation.out, rotation.angles = <const char*>x, <char*>out, <const char*>angles
     rotation.pairs, rotation.width = r.angles.width // 2, r.head_dim
     rotation.type, rotation.layout = type, r.layout

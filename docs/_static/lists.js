@@ -60,7 +60,7 @@ document.addEventListener("DOMContentLoaded", () => {
     for (const [code, name] of codes) {
       code.classList.toggle("match", words.some((word) => name.includes(squeezed(word))));
     }
-    count.textContent = `${found} of ${entries.length}`;
+    count.textContent = `${found} of ${entries.length} entries`;
   };
   field.addEventListener("input", search);
   field.value = new URLSearchParams(location.search).get("q") ?? "";

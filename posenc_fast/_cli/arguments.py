@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import contextlib
 import inspect
-from collections.abc import Callable
+import itertools
+import os
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from .._check.arrays import read_array, read_vector
@@ -40,17 +42,36 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, **settings: Any) -> None:
         super().__init__(allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter, **settings)
 
+    def _hint(self, name: str) -> str:
+        """Return the suggestion for an unknown option: another option, or an argument that is given without a name."""
+        known = (option[2:] for option in self._option_string_actions if option.startswith("--"))
+        hint = meant(name[2:], known).replace("is '", "is '--")
+        if hint:
+            return hint
+        arguments = [str(each.metavar) for each in self._actions if not each.option_strings and each.metavar]
+        hint = meant(name[2:].replace("-", "_"), arguments)
+        return f"{hint} Give it without a name" if hint else ""
+
+    def _check_periods(self, words: Sequence[str]) -> None:
+        """Raise an error for cycles that are separated by spaces."""
+        parts = [part for word in words for part in (word.split("=", 1) if word.startswith("--periods=") else [word])]
+        if "--periods" not in self._option_string_actions or "--periods" not in parts:
+            return
+        cycles = list(itertools.takewhile(_is_period, parts[parts.index("--periods") + 1 :]))
+        if len(cycles) > 1:
+            joined = ",".join(each.strip(",") for each in cycles)
+            self.error(f"--periods takes one word; separate the cycles by commas: --periods {joined}")
+
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
         # before anything that is missing, which may be what a misspelt option should have been
+        self._check_periods(args or ())
         for word in args or ():
             name = word.partition("=")[0]
             if name == "--" or (self._subparsers is not None and not name.startswith("-")):
                 # the others are a command's
                 break
             if name.startswith("--") and name not in self._option_string_actions:
-                known = (option[2:] for option in self._option_string_actions if option.startswith("--"))
-                hint = meant(name[2:], known).replace("is '", "is '--")
-                self.error(f"there is no option {name}{hint}")
+                self.error(f"there is no option {name}{self._hint(name)}")
         return super().parse_known_args(args, namespace)
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
@@ -66,6 +87,15 @@ class Parser(argparse.ArgumentParser):
     def _print_message(self, message: str, file: Any = None) -> None:
         # argparse passes over a disk that is full
         print(message, end="", file=file)
+
+
+def _is_period(word: str) -> bool:
+    """Whether a word is one cycle or length of --periods, or has some, and is not the name of a file."""
+    try:
+        Cycles([_number_or_text(each.strip()) for each in word.split(",") if each.strip()])
+    except (TypeError, ValueError):
+        return False
+    return not os.path.exists(word)
 
 
 def add_command(

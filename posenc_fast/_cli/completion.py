@@ -13,7 +13,7 @@ __all__ = ["add"]
 
 ABOUT = """\
 Print a script by which SHELL completes commands, options, names of presets and
-files, with shtab: pip install 'posenc-fast[cli]'.
+files, with shtab: pip install shtab.
 """
 EXAMPLES = """\
 examples:
@@ -36,7 +36,7 @@ def _complete(parser: Parser, commands: Any, arguments: argparse.Namespace) -> N
     try:
         import shtab
     except ImportError:
-        raise ImportError("completion needs shtab: pip install 'posenc-fast[cli]'") from None
+        raise ImportError("completion needs shtab: pip install shtab") from None
     from ..presets import names
 
     one_of(arguments.shell, "SHELL", shtab.SUPPORTED_SHELLS)

@@ -343,8 +343,8 @@ def _is_header(titles: list[str], index: int) -> bool:
 def _of_one_form(cells: list[str], content: str, read: Callable[[str], int]) -> Array | None:
     """Return records of cells in one of three simple forms, in a third of the time; None where one needs `_parse`."""
     together = "\n".join(cells)
-    # int and float take 1_000, and a time is cut to microseconds
-    if "_" in together or (content != "number" and _BEYOND_MICROSECONDS.search(together)):
+    # int and float take 1_000 and digits of other scripts, and a time is cut to microseconds
+    if "_" in together or not together.isascii() or (content != "number" and _BEYOND_MICROSECONDS.search(together)):
         return None
     with contextlib.suppress(ValueError, OverflowError):
         if content == "date":
@@ -371,7 +371,7 @@ def _is_position(text: str) -> bool:
     try:
         _parse(text, _microseconds)
     except ValueError:
-        return text[:1] in "+-.0123456789"
+        return text[:1] in "+-." or text[:1].isdecimal()
     return True
 
 
@@ -381,8 +381,11 @@ def _parse(cell: str, read: Callable[[str], int]) -> tuple[int, float]:
     if _WHOLE.fullmatch(text):
         return _whole(text)
     try:
-        value = float(text or "nan")
+        # float takes digits of other scripts, too
+        value = float(text or "nan") if text.isascii() else None
     except ValueError:
+        value = None
+    if value is None:
         return _date(text, read)
     if "_" in text:
         raise ValueError(f"{text[:80]!r} is not a number")

@@ -14,6 +14,7 @@ import numpy as np
 from .._engine.blocks import BLOCK
 from .._numbers.arguments import check_precision, check_workers
 from .._numbers.formats import float_type
+from .._positions.conversion import convert
 from .arguments import add_command, add_encoding, add_progress, add_rows, cycles_of, encoding_of
 from .formats import BFLOAT16_HELP, OUTPUT_HELP, add_output, check_output, write_rows
 from .output import is_terminal, scratch
@@ -30,28 +31,28 @@ Write a row for each position in INPUT, which is a .npy file of one dimension, a
 .parquet file, a CSV file (.gz or not), or - for CSV on standard input. Without
 INPUT, standard input is read. INPUT and OUT may be larger than memory.
 
-A cell holds a number, or an ISO date or time. A date counts the seconds since
-1970-01-01T00:00Z, and is UTC unless it has an offset. Integers are exact over
-all of int64 and uint64, times to the nanosecond. An empty cell, or "nan", is a
-missing position, whose row is NaN; an empty line is skipped. The first line is
-a header if --column is a name, or if its cell does not begin like a number or a
-date.
+A cell holds a number, or an ISO date or time, which is UTC unless it has an
+offset. Integers are exact over all of int64 and uint64, times to the
+nanosecond. An empty cell, or "nan", is a missing position, whose row is NaN; an
+empty line is skipped. The first line is a header if --column is a name, or if
+its cell does not begin like a number or a date.
 
---periods makes a sine and a cosine of each cycle: day, week (from Monday),
-month, quarter or year by the calendar and the wall clock, or a length in UTC
-such as 12h or 86400 (seconds, or units of the column). The wall clock is that
-of --timezone. Without --timezone it is that of the time's own offset or zone,
-and times that have neither are read as they are. CSV and Parquet then have the
-columns day_sin, day_cos, ..
+Columns of times need --periods. It makes a sine and a cosine of each cycle:
+day, week (from Monday), month, quarter or year by the calendar and the wall
+clock, or a length in UTC such as 12h. For a column of numbers, give lengths in
+its units, such as 24. The wall clock is that of --timezone. Without --timezone
+it is that of the time's own offset or zone, and times that have neither are
+read as they are. CSV and Parquet then have the columns day_sin, day_cos, ..
+With --frequencies, times count the seconds since 1970-01-01T00:00Z.
 """
 EXAMPLES = """
 examples:
-  posenc-fast encode visits.csv --column time --d-model 64 -o visits.npy
+  posenc-fast encode visits.csv --column time --periods day,week -o visits.npy
   posenc-fast encode visits.csv.gz --column 2 --delimiter ';' --d-model 64 \\
     -o visits.parquet
   posenc-fast encode steps.npy --preset diffusers_timesteps --d-model 320 \\
     --set flip_sin_to_cos=true -o steps.npz
-  posenc-fast encode visits.csv --column time --d-model 8 --keep -o joined.csv
+  posenc-fast encode visits.csv --column age --d-model 8 --keep -o joined.csv
   posenc-fast encode visits.csv --column time --periods day,week,month,12h \\
     --timezone Europe/Berlin -o visits.parquet
   seq 0 0.5 10 | posenc-fast encode --d-model 4
@@ -67,7 +68,7 @@ def add(commands: Any) -> None:
         "write the encoding of positions or timestamps from a file",
         ABOUT,
         OUTPUT_HELP + BFLOAT16_HELP + EXAMPLES,
-        "[INPUT] --d-model D [-o OUT] [OPTION ..]",
+        "[INPUT] --d-model D|--periods P [-o OUT] [OPTION ..]",
     )
     parser.add_argument(
         "input",
@@ -82,7 +83,7 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--periods",
         metavar="CYCLES",
-        help="day, week, month, quarter, year or lengths, separated by commas; in place of --d-model",
+        help="day, week, month, quarter, year or lengths such as 12h, separated by commas; in place of --d-model",
     )
     parser.add_argument(
         "--timezone", metavar="ZONE", help="zone of the wall clock that --periods reads, such as Europe/Berlin"
@@ -104,6 +105,16 @@ def _encode(arguments: argparse.Namespace) -> None:
     width = encoding.d_model if cycles is None else len(cycles.columns)
     dtype = float_type(arguments.dtype)
     settings: dict[str, Any] = {"dtype": dtype, "precision": arguments.precision, "workers": arguments.workers}
+
+    # frequencies that were given one by one are those of seconds
+    any_times = hasattr(arguments, "frequencies")
+
+    def check(positions: Any) -> None:
+        letter = convert(positions[:1], 1).letter
+        if cycles is not None:
+            cycles.check_lengths(letter, "positions")
+        elif letter == "M" and not any_times:
+            raise ValueError("positions are points in time; give --periods, such as --periods day,24h")
 
     def rows_of(positions: Any, **out: Any) -> Any:
         if calendar is None:
@@ -141,6 +152,7 @@ def _encode(arguments: argparse.Namespace) -> None:
                 block = buffer[: sum(len(positions) for _, positions in parts)]
                 try:
                     for where, positions in parts:
+                        check(positions)
                         if isinstance(where, slice):
                             rows_of(positions, out=block)
                         else:

@@ -176,7 +176,7 @@ def check_output(arguments: argparse.Namespace, dtype: np.dtype[Any], keep: bool
         try:
             import pyarrow.parquet  # noqa: F401
         except ImportError:
-            raise ImportError(f"{path}: Parquet needs pyarrow: pip install 'posenc-fast[parquet]'") from None
+            raise ImportError(f"{path}: Parquet needs pyarrow: pip install pyarrow") from None
 
 
 def _listed() -> str:

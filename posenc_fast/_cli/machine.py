@@ -38,7 +38,7 @@ def add(commands: Any) -> None:
         _bench,
         "bench",
         "compare the speed with NumPy's",
-        "Time posenc_fast and NumPy programs of the same results, in turn, on one thread,\nfor half a minute.",
+        "Time posenc_fast and NumPy programs with the same results, in turn, on one\nthread, for half a minute.",
     )
 
 
@@ -95,17 +95,20 @@ def _bench(arguments: argparse.Namespace) -> None:
     from .._selfcheck.speed import compare, sides
 
     print(f"{engine()}; NumPy {np.__version__}")
-    print("Nanoseconds a value, medians of runs, float32 unless named. Ratio: NumPy's time")
-    print("divided by that of posenc_fast, and the middle half of the runs. Behind a stroke")
-    print("is what NumPy is given ready.")
-    print(styled(f"{'':36} {'posenc_fast':>11} {'NumPy':>6} {'ratio':>6}  middle half", "bold", sys.stdout))
+    print("Nanoseconds per value: medians of runs, on one thread, into new arrays, float32")
+    print("unless named. Ratio: NumPy's time divided by posenc_fast's time, with the middle")
+    print("half of the runs. After the slash: what NumPy computes. float64 formula: the")
+    print("paper's. float32 formula: the program of PyTorch's tutorial, written in NumPy.")
+    print("ready: precomputed, so not part of NumPy's time.")
+    heading = f"{'':38} {'posenc_fast':>11} {'NumPy':>6} {'ratio':>6}  middle half"
+    print(styled(heading, "bold", sys.stdout))
     noisy = 0
     for side in sides():
         one = compare(side)
         noisy += one.noisy
-        times = f"{_digits(one.ours):>11} {_digits(one.numpy):>6} {_digits(one.ratio):>6}"
+        times = f"{_digits(one.ours):>6} {_digits(one.numpy):>6} {_digits(one.ratio):>6}"
         mark = styled("*", "yellow", sys.stdout) if one.noisy else " "
-        print(f"{one.name:36} {times}{mark} {_digits(one.low)} to {_digits(one.high)}", flush=True)
+        print(f"{one.name:43} {times}{mark} {_digits(one.low)} to {_digits(one.high)}", flush=True)
     if noisy:
         print(f"* The runs of {noisy} of these differ widely: the machine is busy. Run it again.")
 

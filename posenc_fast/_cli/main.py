@@ -20,7 +20,7 @@ __all__ = ["main"]
 EXAMPLES = """\
 examples:
   posenc-fast table 2048 512 -o pe.npy
-  posenc-fast encode visits.csv --column time --d-model 64 -o visits.npy
+  posenc-fast encode visits.csv --column time --periods day,week -o visits.npy
   posenc-fast presets --search diffusion
   posenc-fast identify model.safetensors --key encoder.embed_positions.weight
   posenc-fast check models/llama

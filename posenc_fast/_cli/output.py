@@ -208,7 +208,9 @@ def report_written(path: str, file: IO[bytes], *lines: str) -> None:
     size = os.fstat(file.fileno()).st_size
     try:
         with named("standard output"):
-            say("\n".join((f"wrote {path}: {first}, {size} bytes", *more)))
+            # a line feed in a name is no new line
+            lines = (f"wrote {path}: {first}, {size} bytes", *more)
+            say("\n".join(line.replace("\n", "\\n") for line in lines))
             if sys.stdout is not None:
                 sys.stdout.flush()
     except BrokenPipeError:

@@ -75,7 +75,7 @@ def _parquet(path: str, column: str | None, keep: bool) -> Iterator[Source]:
         import pyarrow as pa
         import pyarrow.parquet as pq
     except ImportError:
-        raise ImportError(f"{path}: Parquet needs pyarrow: pip install 'posenc-fast[parquet]'") from None
+        raise ImportError(f"{path}: Parquet needs pyarrow: pip install pyarrow") from None
 
     @contextlib.contextmanager
     def reading() -> Iterator[None]:

@@ -6,6 +6,7 @@ a period of 1.
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Any
@@ -20,7 +21,7 @@ from .._positions.conversion import convert
 from .._positions.positions import Converted, InTurns
 from ..typing import Layout
 from .builders import columns_of, fourier_features
-from .periods import Turns, exact_period, length_of, periodic
+from .periods import Turns, exact_period, has_unit, length_of, periodic
 from .rows import encode
 from .sinusoids import Period
 
@@ -41,6 +42,7 @@ class Cycles:
         self.calendar = [each for each, cycle in zip(items, is_cycle, strict=True) if cycle]
         lengths = [each for each, cycle in zip(items, is_cycle, strict=True) if not cycle]
         self.lengths = [_length(each) for each in lengths]
+        self._numbers = [each for each in lengths if not has_unit(each)]
         self.labels = [each if cycle else length_of(each) for each, cycle in zip(items, is_cycle, strict=True)]
         if timezone is not None and not self.calendar:
             raise ValueError(
@@ -63,14 +65,32 @@ class Cycles:
         if self.calendar:
             Calendar(column, self.calendar, self.timezone, name)
 
+    def check_lengths(self, letter: str, name: str) -> None:
+        """Refuse lengths without a unit for points in time ("M"): 24 would be 24 seconds."""
+        if letter == "M" and self._numbers:
+            raise ValueError(
+                f"periods has {self._numbers[0]!r} without a unit, but {name} has points in time; give a cycle such as "
+                "'day', or a length such as '24h'"
+            )
+
     def encode(
-        self, column: Any, dtype: np.dtype[Any], out: Array | None = None, *, name: str = "times", **settings: Any
+        self,
+        column: Any,
+        dtype: np.dtype[Any],
+        out: Array | None = None,
+        *,
+        name: str = "times",
+        zone: datetime.tzinfo | None = None,
+        **settings: Any,
     ) -> Array:
-        """Return the sines and cosines of a column, (..., 2 k); settings are those of rows.encode."""
+        """Return the sines and cosines of a column, (..., 2 k).
+
+        zone: the clock of a column whose own zone is another one. settings: those of rows.encode.
+        """
         plans = self.encoding._plans
         if not self.calendar:
             return encode(plans, convert(column, 1, name), dtype, out, **settings)
-        calendar = Calendar(column, self.calendar, self.timezone, name)
+        calendar = Calendar(column, self.calendar, self.timezone, name, zone)
         fixed = _Lengths(self.lengths, convert(column, 1, name)) if self.lengths else None
         shape = (*calendar.shape, 2 * len(self.labels))
         result = new(shape, dtype) if out is None else check_out(out, shape, dtype)

@@ -28,7 +28,7 @@ from .._positions.times import SECONDS, time_of
 from ..typing import Cycle
 from .sinusoids import Period
 
-__all__ = ["Turns", "exact_period", "length_of", "periodic"]
+__all__ = ["Turns", "exact_period", "has_unit", "length_of", "periodic"]
 
 # periods whose products with positions are far from the ends of float64
 _SHORTEST, _LONGEST = Fraction(1, 2**500), Fraction(2**500)
@@ -83,7 +83,7 @@ def periodic(periods: Any) -> Schedule:
     if not items:
         raise ValueError(f"periods must be at least one, not {periods!r}")
     lengths = tuple(exact_period(period) for period in items)
-    times, numbers = ([each for each in items if _has_unit(each) is united] for united in (True, False))
+    times, numbers = ([each for each in items if has_unit(each) is united] for united in (True, False))
     if times and numbers:
         raise ValueError(
             f"periods has {numbers[0]!r} without a unit beside {times[0]!r}: give all of them one, as in '24h', or none, "
@@ -107,13 +107,14 @@ def length_of(period: Any) -> str:
     if isinstance(period, str):
         return period
     value = exact_period(period)
-    if not _has_unit(period):
+    if not has_unit(period):
         return str(value if value.denominator == 1 else period)
     unit = next(name for name in _WRITTEN if (value / _UNITS[name]).denominator == 1)
     return f"{value / _UNITS[unit]}{unit}"
 
 
-def _has_unit(period: Any) -> bool:
+def has_unit(period: Any) -> bool:
+    """Whether a period is a time, not a plain number."""
     return isinstance(period, (str, datetime.timedelta, np.timedelta64)) or np.asarray(period).dtype.kind == "m"
 
 

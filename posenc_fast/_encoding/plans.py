@@ -10,8 +10,10 @@ import numpy as np
 
 from .._engine import backend
 from .._engine.backend import Engine
+from .._engine.blocks import cache_size
 from .._numbers import annotations as npt
-from .._numbers.arrays import Array, Floats
+from .._numbers.arrays import Array, Floats, empty
+from .._numbers.formats import KINDS
 from .._numbers.rounding import EXACT_LIMIT, SPLIT_LIMIT, TINY, round_once, rows_left_out, values_of
 from .._positions.positions import Positions
 from .periods import Turns
@@ -47,6 +49,7 @@ class Plans:
     """
 
     __slots__ = (
+        "_calls",
         "_columns_kept",
         "_derived",
         "_kept",
@@ -56,7 +59,6 @@ class Plans:
         "axes",
         "engine",
         "pinned",
-        "scalar_plans",
         "sinusoids",
         "width",
     )
@@ -65,8 +67,9 @@ class Plans:
         self.sinusoids, self.pinned = sinusoids, pinned
         self.width, self.axes = sinusoids.width, sinusoids.axes
         self.engine = backend.pinned_to(pinned)
+        # an engine, and its compiled calls
+        self._calls: tuple[Engine | None, Any] = (None, None)
         self._kept: dict[tuple[Any, ...], Any] = {}
-        self.scalar_plans: dict[str, Any] = {}
         self._derived: dict[str, Plans] = {}
         self._turns: dict[Fraction, Turns] = {}
         self._least: dict[Fraction | int, Floats | None] = {}
@@ -138,19 +141,30 @@ class Plans:
                 frequencies, largest, columns.source, columns.amplitude, columns.runs, columns.planar
             )
             kept = self._kept[key] = (plan, phase)
+            self._calls = (None, None)
         return kept
 
-    def scalar_plan(self, engine: Engine) -> Any:
-        """Return the Plan that takes one float64 a row; None with several axes, phases that are no quarter turns, or
-        products in float32."""
-        plan, phase = self.plan(engine, "real")
-        sinusoids = self.sinusoids
-        if phase or sinusoids.axes != 1 or sinusoids.periods() or sinusoids.single_products:
+    def calls(self) -> Any:
+        """Return the compiled small calls of the engine in use; None without a kernel, or before a plan or lattice is made."""
+        engine = self.engine()
+        made_for, calls = self._calls
+        if made_for is not engine:
+            count, calls = len(self._kept), self._calls_of(engine)
+            if len(self._kept) == count:
+                # no other thread has made a plan or lattice since
+                self._calls = engine, calls
+        return calls
+
+    def _calls_of(self, engine: Engine) -> Any:
+        """Return the calls over the plans and lattices that there are: making others would delay the first call."""
+        sinusoids, name, level = self.sinusoids, engine.backend, engine.level
+        real, phase = self._kept.get((name, "real"), (None, False))
+        integer, phase = self._kept.get((name, "integer"), (None, phase))
+        if name == "python" or (real or integer) is None or sinusoids.periods() or sinusoids.single_products:
             return None
-        if self.least(Fraction(1)) is not None:
-            return None
-        self.scalar_plans[engine.backend] = plan
-        return plan
+        lattices = [self._kept.get((name, level, wide), (None, 0))[0] for wide in (False, True)]
+        least = self.least(Fraction(1))
+        return engine.module.Calls(level, real, integer, *lattices, least, phase, self.axes, cache_size(), KINDS, empty)
 
     def least(self, unit: Fraction) -> Floats | None:
         """Return the least turns on each axis that are not zero, where products with them may underflow beside larger ones.
@@ -270,4 +284,5 @@ class Plans:
                 double_double,
             )
             kept = self._kept[key] = (lattice, span_bits)
+            self._calls = (None, None)
         return kept

@@ -30,16 +30,7 @@ from . import algebra as _algebra
 from . import recipes
 from .plans import Plans
 from .recipes import Recipe, recipe_of
-from .rows import (
-    add,
-    encode,
-    encode_at_once,
-    encode_one,
-    fill_progression,
-    same_memory,
-    sum_at_once,
-    table_at_once,
-)
+from .rows import add, encode, fill_progression, same_memory
 from .sinusoids import Partners, Sinusoids
 from .windows import coarse_to_fine
 
@@ -191,17 +182,17 @@ class Encoding:
 
     @property
     def recipe(self) -> str | None:
-        """The call that rebuilds the encoding with all its numbers: text for ``eval`` with the names of posenc_fast.
+        """Python expression that rebuilds the encoding with all its numbers.
 
-        Periods that are no float64, such as a third of 16, are written as ``Fraction(16, 3)``, which it needs as well.
-        None where no call of the package's public functions does. The repr is the recipe, but in angle brackets where
-        an array of more than 64 numbers is shortened in it.
+        Evaluate it with the names of posenc_fast. Periods that float64 cannot represent, such as a third of 16, are
+        written as ``Fraction(16, 3)``, which needs that name as well. None if no public function can rebuild the encoding.
+        `repr` equals the recipe, except that arrays of more than 64 numbers are shortened.
         """
         return recipes.written(self._recipe) or None
 
     @property
     def base(self) -> float | None:
-        """The base given to `sinusoidal`; None for frequencies, and where another function made the encoding."""
+        """Base of the frequencies. None unless `sinusoidal` created the encoding from a base."""
         base: float | None = recipes.option(self._recipe, "sinusoidal", "base", 10000.0)
         return None if recipes.option(self._recipe, "sinusoidal", "frequencies", None) is not None else base
 
@@ -225,26 +216,29 @@ class Encoding:
 
     @property
     def frequencies(self) -> Floats:
-        """Radians per unit of position, of each column, rounded to float64: (d,), or (d, A) for A axes.
+        """Frequency of each column in radians per unit of position, rounded to float64.
 
-        Functions such as `sinusoidal` take one frequency for each pair of columns, and so about d/2 of them.
+        The shape is (d,), or (d, A) for A axes. Functions such as `sinusoidal` take one frequency for each pair of columns, and so about d/2 of them.
         """
         values = self._sinusoids.radians()[self._sinusoids.index]
         return values[:, 0] if self.ndim == 1 else values
 
     @property
     def phases(self) -> Floats:
-        """Phases in turns: (d,)."""
+        """Phase of each column in turns, an array of shape (d,)."""
         return self._sinusoids.phases
 
     @property
     def amplitudes(self) -> Floats:
-        """Amplitudes: (d,)."""
+        """Amplitude of each column, an array of shape (d,)."""
         return self._sinusoids.amplitudes
 
     @property
     def wavelengths(self) -> Floats:
-        """Units of position per turn, infinite where the frequency is zero: (d,), or (d, A) for A axes."""
+        """Wavelength of each column in units of position, infinite where the frequency is zero.
+
+        The shape is (d,), or (d, A) for A axes.
+        """
         with np.errstate(divide="ignore"):
             return 2 * np.pi / np.abs(self.frequencies)
 
@@ -315,11 +309,12 @@ class Encoding:
                [0.84147096, 0.5403023 , 0.09983341, 0.9950042 ]], dtype=float32)
         """
         length = count_of(length, "length", 0)
-        few = type(step) is int and step == 1 and is_exact(precision)
-        if few and (workers is None or one_thread(workers, length * self._plans.width)):
-            rows = table_at_once(self._plans, length, start, dtype, out)
+        alone = workers is None or one_thread(workers, length * self._plans.width)
+        if alone and type(step) is int and step == 1 and is_exact(precision):
+            calls = self._plans.calls()
+            rows = None if calls is None else calls.table(length, start, dtype, out)
             if rows is not None:
-                return rows
+                return rows  # type: ignore[no-any-return]
         shape = length, self._plans.width
         check_size("length", length, shape, 2)
         self._one_axis("table")
@@ -408,12 +403,11 @@ class Encoding:
         >>> pf.fourier_features([1.0, 4.0]).encode(0.0, variance=0.5).round(4)
         array([0.    , 0.    , 0.7788, 0.0183], dtype=float32)
         """
-        if variance is None and is_exact(precision) and (workers is None or one_thread(workers, 0)):
-            rows = encode_one(self._plans, positions, out) if dtype is None or dtype is np.float32 else None
-            if rows is None:
-                rows = encode_at_once(self._plans, positions, dtype, out)
+        if variance is None and (workers is None or one_thread(workers, 0)) and is_exact(precision):
+            calls = self._plans.calls()
+            rows = None if calls is None else calls.encode(positions, dtype, out)
             if rows is not None:
-                return rows
+                return rows  # type: ignore[no-any-return]
         result_type = wanted_type(dtype, out, "encode")
         single, threads = check_precision(precision), check_workers(workers)
         converted = convert(positions, self._plans.axes)
@@ -470,11 +464,12 @@ class Encoding:
         >>> x[2, 0]
         array([1., 2., 1., 2.], dtype=float32)
         """
-        few = type(step) is int and step == 1 and positions is None and is_exact(precision)
-        if few and (workers is None or one_thread(workers, 0)):
-            total = sum_at_once(self._plans, x, start, x_scale, out)
+        alone = workers is None or one_thread(workers, 0)
+        if alone and type(step) is int and step == 1 and positions is None and is_exact(precision):
+            calls = self._plans.calls()
+            total = None if calls is None else calls.add(x, start, x_scale, out)
             if total is not None:
-                return total
+                return total  # type: ignore[no-any-return]
         values = base_array(x, "x", "add_to")
         dtype, shape, plans = float_type(values.dtype, "x"), values.shape, self._plans
         if len(shape) < 2 or shape[-1] != plans.width:

@@ -78,7 +78,8 @@ def select(name: str, isa: str | None = None, *, origin: str = "use_backend") ->
         return Engine(python, "python", 0, None)
     if kernel is None:
         raise RuntimeError(
-            f"{origin}: the cython backend cannot be had: {reason}. Build it with a C compiler: pip install ."
+            f"{origin}: the cython backend cannot be had: {reason}. Install posenc_fast again "
+            "where there is a C compiler"
         )
     levels = isa_levels()
     if isa is None:

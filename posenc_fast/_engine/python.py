@@ -222,10 +222,6 @@ class Plan:
                     )
                     out[..., part, :][..., some, :] = target
 
-    def encode_one(self, level: int, position: float, out: npt.NDArray[Any], kind: int) -> bool:
-        """Fill out (width,) for one position of one axis; False if that could not be done."""
-        return self.encode(level, np.array([[position]], np.float64), out[np.newaxis], kind) is None
-
     def _encode(
         self,
         positions: Floats,

@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 import itertools
 import math
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -165,16 +166,17 @@ class _Fit(NamedTuple):
         return self.candidate.start % 1 != 0, self.candidate.step < 0, not known
 
 
-def identify(table: npt.ArrayLike, *, start: float | None = None) -> Identification:
+def identify(table: npt.ArrayLike | os.PathLike[str], *, start: float | None = None) -> Identification:
     """Find the encoding that made a table, such as one in a checkpoint.
 
     Parameters
     ----------
-    table : array_like of shape (n, d)
+    table : array_like of shape (n, d), or path
         float64, float32, float16 or bfloat16 (of ml_dtypes or jax), or a tensor or parameter of torch; rows of
         consecutive positions, or of the points of a grid, at least 8. Rows of zeros are taken for padding. Axes of
         length 1 before the last are left out, and further ones in front along which all is alike; otherwise a shape
-        (n0, n1, d) or (n0, n1, n2, d) is that of a grid.
+        (n0, n1, d) or (n0, n1, n2, d) is that of a grid. Or the path of a file or a folder that `check` reads, with
+        one tensor, or one tensor whose name is that of a position table.
     start : float, optional
         Position of the first row, on each axis of a grid. It is identified if not given.
 
@@ -185,8 +187,9 @@ def identify(table: npt.ArrayLike, *, start: float | None = None) -> Identificat
 
     Raises
     ------
-    TypeError, ValueError
-        When the table has another type or shape, too few rows, or values that are not finite.
+    TypeError, ValueError, OSError, ImportError
+        When the table has another type or shape, too few rows, or values that are not finite. When the files of a path
+        cannot be read, or do not have one table.
 
     Notes
     -----
@@ -213,7 +216,13 @@ def identify(table: npt.ArrayLike, *, start: float | None = None) -> Identificat
     False
     """
     first = None if start is None else real(start, "start")
-    checked, shape = _checked(table)
+    values: Any = table
+    if isinstance(table, (str, os.PathLike)):
+        # most programs read no files
+        from .. import _table_in  # type: ignore[attr-defined]
+
+        values = _table_in(os.fspath(table))
+    checked, shape = _checked(values)
     if len(shape) > 1:
         return _over_axes(checked, first, shape) or Identification(zero_rows=checked.zero_rows)
     fits = []

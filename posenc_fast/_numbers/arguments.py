@@ -71,7 +71,7 @@ def real(value: Any, name: str, *, positive: bool = False) -> float:
 def real_array(value: npt.ArrayLike, name: str) -> npt.NDArray[np.float64]:
     try:
         array = np.asarray(value)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RuntimeError) as error:
         raise type(error)(f"{name} must be an array of numbers, not {shown(value)}: {error}") from None
     if array.dtype.kind not in "iuf" or array.dtype.itemsize > 8:
         raise TypeError(f"{name} must be real numbers of at most 64 bits, not {array.dtype}")

@@ -16,6 +16,7 @@ __all__ = [
     "FLOAT32",
     "FLOAT64",
     "FORMATS",
+    "KINDS",
     "TYPES",
     "Format",
     "float_type",
@@ -52,26 +53,31 @@ BFLOAT16 = Format("bfloat16", 3, 8, -133, np.dtype(np.uint16))
 # by kind
 FORMATS = (FLOAT64, FLOAT32, FLOAT16, BFLOAT16)
 TYPES = tuple(each.name for each in FORMATS)
-_OF_NUMPY = {np.dtype(each.name): each for each in FORMATS[:3]}
 _DTYPES = {np.dtype(each.name).type: np.dtype(each.name) for each in FORMATS[:3]}
+# by dtype and by type; bfloat16 is added when it is seen first
+KINDS: dict[Any, int] = {
+    key: each.kind for each in FORMATS[:3] for key in (np.dtype(each.name), getattr(np, each.name))
+}
 
 
 def format_of(dtype: np.dtype[Any]) -> Format | None:
     """Return the format of a dtype in native byte order; None for all others."""
-    form = _OF_NUMPY.get(dtype)
-    return BFLOAT16 if form is None and _is_bfloat16(dtype) else form
+    kind = kind_of(dtype)
+    return None if kind is None else FORMATS[kind]
+
+
+def kind_of(dtype: np.dtype[Any]) -> int | None:
+    """Return the engines' number for a dtype; None for those that they do not know."""
+    kind = KINDS.get(dtype)
+    if kind is None and _is_bfloat16(dtype):
+        kind = KINDS[dtype] = KINDS[dtype.type] = BFLOAT16.kind
+    return kind
 
 
 # NumPy takes microseconds to make a type's name
 @functools.lru_cache(maxsize=64)
 def _is_bfloat16(dtype: np.dtype[Any]) -> bool:
     return dtype.name == "bfloat16" and dtype.itemsize == 2
-
-
-def kind_of(dtype: np.dtype[Any]) -> int | None:
-    """Return the engines' number for a dtype; None for those that they do not know."""
-    form = format_of(dtype)
-    return None if form is None else form.kind
 
 
 def wanted_type(dtype: Any, out: Any = None, twin: str = "") -> np.dtype[Any]:

@@ -27,7 +27,7 @@ from .conversion import convert
 from .frames import column_zone
 from .positions import Converted, pair
 
-__all__ = ["CYCLES", "Calendar", "calendar"]
+__all__ = ["CYCLES", "Calendar", "calendar", "clock_of"]
 
 CYCLES: tuple[Cycle, ...] = get_args(Cycle)
 Integers = npt.NDArray[Any]
@@ -113,11 +113,20 @@ class Calendar:
     """Times of shape ``shape``, one behind the other, and the turns of calendar cycles that have passed at them.
 
     Times that are finer than nanoseconds, or whose counts 64 bits do not hold, take the same way as Python's integers.
+    zone: used where there is no timezone, in place of the zone of the times.
     """
 
-    def __init__(self, times: Any, cycles: Iterable[Cycle], timezone: str | None = None, name: str = "times") -> None:
+    def __init__(
+        self,
+        times: Any,
+        cycles: Iterable[Cycle],
+        timezone: str | None = None,
+        name: str = "times",
+        zone: datetime.tzinfo | None = None,
+    ) -> None:
         self.cycles = checked_cycles(cycles)
-        zone = _zone_of_times(times, timezone, name)
+        if timezone is not None or zone is None:
+            zone = _zone_of_times(times, timezone, name)
         converted = convert(_on_wall_clocks(times, name) if zone is None else times, 1, name)
         self.shape, self.missing = converted.shape, converted.missing
         self.ticks, self.frequency = np.zeros(len(self), np.int64), 1
@@ -264,6 +273,23 @@ def _zone_of_times(times: Any, timezone: str | None, name: str) -> datetime.tzin
         return zone_of(timezone, f"timezone={timezone!r}")
     own = column_zone(times)
     return zone_of(own, f"{name} has the zone {own!r}, which") if isinstance(own, str) else own
+
+
+def clock_of(column: Any, name: str) -> tuple[bool, datetime.tzinfo | None]:
+    """Return whether a column of times has a zone, and which; None for datetimes that have offsets of their own."""
+    own = _zone_of_times(column, None, name)
+    if own is not None or getattr(column, "dtype", None) != object:
+        return own is not None, own
+    # NaT of pandas is a datetime, too
+    times = (
+        each for each in column.tolist() if isinstance(each, datetime.datetime) and type(each).__name__ != "NaTType"
+    )
+    zones = [each.tzinfo for each in times]
+    if None in zones and any(zones):
+        raise ValueError(f"{name} has times with a zone and times without one; give all of them one, or none")
+    first = next(iter(zones), None)
+    varies = first is not None and first.utcoffset(None) is None
+    return first is not None, first if varies and all(each == first for each in zones) else None
 
 
 def _on_wall_clocks(times: Any, name: str) -> Any:

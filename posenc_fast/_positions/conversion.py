@@ -267,6 +267,11 @@ def _leaf(value: Any, name: str) -> int | float | Fraction | Time | None:
         return _leaf(cast(Any, value).as_py(), name)
     if hasattr(value, "__array__") and getattr(value, "shape", None) == () and not isinstance(value, np.generic):
         return _leaf(as_array(value, name)[()], name)
+    if getattr(value, "shape", ()):
+        raise TypeError(
+            f"{name} is a column of lists; give nested lists, made by .to_list() of polars, .to_pylist() of pyarrow or "
+            ".tolist() of pandas, or an array"
+        )
     raise TypeError(f"{name} has {value!r} of type {kind.__name__}, but must be integers, real numbers or times")
 
 

@@ -11,7 +11,7 @@ from .._numbers import annotations as npt
 from .._numbers.arrays import is_tensor
 from .._numbers.formats import BFLOAT16, FLOAT32, Format, float_type, format_of
 
-__all__ = ["as_array", "check_eager", "numbers_of"]
+__all__ = ["as_array", "check_eager", "numbers_of", "unreadable"]
 
 
 def as_array(value: Any, name: str, *, keep_type: bool = False) -> npt.NDArray[Any]:
@@ -36,14 +36,31 @@ def as_array(value: Any, name: str, *, keep_type: bool = False) -> npt.NDArray[A
         raise ValueError(f"{name} requires gradients, which would end here; give {name}.detach()")
     if not value.is_cpu:
         raise ValueError(f"{name} is on {value.device}, but must be on the CPU: give {name}.cpu()")
-    if str(value.layout) != "torch.strided":
-        raise ValueError(f"{name} has the layout {value.layout}, but must be dense: give {name}.to_dense()")
-    if str(value.dtype) != "torch.bfloat16":
-        return value.numpy(force=True)  # type: ignore[no-any-return]
-    if not keep_type:
-        return value.float().numpy(force=True)  # type: ignore[no-any-return]
-    torch = sys.modules["torch"]
-    return value.view(torch.int16).numpy(force=True).view(float_type("bfloat16", name))  # type: ignore[no-any-return]
+    is_bfloat16 = str(value.dtype) == "torch.bfloat16"
+    kept = float_type("bfloat16", name) if is_bfloat16 and keep_type else None
+    try:
+        if kept is not None:
+            array = value.view(sys.modules["torch"].int16).numpy(force=True).view(kept)
+        else:
+            array = (value.float() if is_bfloat16 else value).numpy(force=True)
+    except (TypeError, RuntimeError) as error:
+        raise unreadable(value, name, error) from None
+    return array  # type: ignore[no-any-return]
+
+
+def unreadable(tensor: Any, name: str, error: Exception | str) -> Exception:
+    """Return the error for a CPU tensor that NumPy cannot read; error: what torch says of it."""
+    if tensor.is_nested:
+        return ValueError(f"{name} is a nested tensor, but must be dense: give {name}.to_padded_tensor(0)")
+    if str(tensor.layout) != "torch.strided":
+        return ValueError(f"{name} has the layout {tensor.layout}, but must be dense: give {name}.to_dense()")
+    if tensor.is_quantized:
+        return TypeError(f"{name} has the dtype {tensor.dtype}, which NumPy lacks: give {name}.dequantize()")
+    if type(tensor).__name__ == "FakeTensor":
+        return TypeError(f"{name} is a fake tensor without values: give a tensor with values")
+    if isinstance(error, TypeError):
+        return TypeError(f"{name} has the dtype {tensor.dtype}, which NumPy lacks: give {name}.float()")
+    return ValueError(f"{name} is a tensor that NumPy cannot read: {error}")
 
 
 def package_of(value: Any) -> str:

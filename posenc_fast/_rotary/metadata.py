@@ -64,6 +64,22 @@ _LOG_MULTIPLIERS = {"deepseek2": 0.1, "deepseek2-ocr": 0.1, "deepseek32": 0.1, "
                     "mistral3": 1.0}  # fmt: skip
 # tensors of what frequencies are divided by
 FACTORS = ("rope_freqs.weight", "rope_factors_short.weight", "rope_factors_long.weight")
+# all keys that are read, without the architecture
+_READ = """
+    block_count context_length embedding_length full_attention_interval attention.head_count attention.head_count_kv
+    attention.key_length attention.key_length_swa attention.kv_lora_rank attention.sliding_window
+    attention.sliding_window_pattern rope.dimension_count rope.dimension_count_swa rope.dimension_sections rope.freq_base
+    rope.freq_base_swa rope.scale_linear rope.scaling.type rope.scaling.factor rope.scaling.attn_factor
+    rope.scaling.original_context_length rope.scaling.finetuned rope.scaling.yarn_log_multiplier
+    rope.scaling.yarn_ext_factor rope.scaling.yarn_attn_factor rope.scaling.yarn_beta_fast rope.scaling.yarn_beta_slow
+"""
+_KEYS = frozenset(_READ.split())
+# how keys about positions begin: unknown ones are refused
+_ABOUT_POSITIONS = ("rope", "attention.rope", "attention.key_length")
+# known, and not needed
+_UNUSED = ("attention.key_length_mla",)
+# keys that only the scaling yarn has, and the values that llama.cpp uses for most architectures
+_YARN = {"yarn_ext_factor": 1.0, "yarn_attn_factor": 1.0, "yarn_beta_fast": 32.0, "yarn_beta_slow": 1.0}
 
 
 class Windows(NamedTuple):
@@ -115,6 +131,26 @@ class Metadata:
         if self.mode == "none":
             raise ValueError(f"{where}: the architecture {architecture!r} has no rotary encoding in llama.cpp")
 
+    def check_keys(self) -> None:
+        """Refuse unknown keys about positions, misspelt keys, and keys of another architecture."""
+        known = {*(f"{self.architecture}.{key}" for key in (*_KEYS, *_UNUSED)), *FACTORS, "general.architecture"}
+        near = set().union(*map(_shortened, known))
+        for key, value in self._values.items():
+            if value is None or key in known:
+                continue
+            key = str(key)
+            rest = key.partition(".")[2]
+            if (
+                rest in _KEYS
+                or rest.startswith(_ABOUT_POSITIONS)
+                or key.startswith("rope_")
+                or not near.isdisjoint(_shortened(key))
+            ):
+                raise ValueError(
+                    f"{self._where}[{key!r}] is not known for the architecture {self.architecture!r}; correct the key, or "
+                    f"give Rotary(head_dim, base=.., scaling=..){meant(key, known)}"
+                )
+
     def key(self, key: str) -> str:
         return f"{self._where}['{self.architecture}.{key}']"
 
@@ -131,9 +167,10 @@ class Metadata:
             raise ValueError(
                 f"{self._where}[{name!r}] has {array.size} numbers, one for each of {pairs} pairs is needed"
             )
-        for k in np.flatnonzero(~np.isfinite(array))[:1].tolist():
+        for k in np.flatnonzero(~((array > 0) & np.isfinite(array)))[:1].tolist():
             raise ValueError(
-                f"{self._where}[{name!r}][{k}] is {array[k]:g}, but must be finite: frequencies are divided by it"
+                f"{self._where}[{name!r}][{k}] is {array[k]:g}, but must be finite and above 0: frequencies are divided "
+                "by it"
             )
         return array
 
@@ -182,6 +219,7 @@ def arguments_of(source: Any, layer: Any = None, seq_len: Any = None) -> dict[st
         raise TypeError(
             f"source must be the path of a GGUF file or a mapping of its metadata, not {type(source).__name__}"
         )
+    metadata.check_keys()
     if layer is not None:
         metadata.layer = _checked_layer(metadata, layer)
     if not _turns(metadata):
@@ -203,6 +241,12 @@ def arguments_of(source: Any, layer: Any = None, seq_len: Any = None) -> dict[st
     return result | ({"sections": sections} if sections and any(sections) else {})
 
 
+def _shortened(key: str) -> set[str]:
+    """Return the key, and the key without one character: two keys that differ by one slip share one of these."""
+    # all known keys are shorter
+    return {key, *(key[:i] + key[i + 1 :] for i in range(len(key) if len(key) < 100 else 0))}
+
+
 def layout_of(architecture: Any) -> str:
     """Return the layout of an architecture without sections, or raise an error for one that has none."""
     mode = Metadata({"general.architecture": architecture}, "architecture").mode
@@ -217,7 +261,7 @@ def open_gguf(path: str) -> Any:
     try:
         import gguf
     except ImportError:
-        raise ImportError(f"{path}: GGUF needs the package gguf: pip install 'posenc-fast[gguf]'") from None
+        raise ImportError(f"{path}: GGUF needs the package gguf: pip install gguf") from None
     if not os.path.exists(path):
         raise FileNotFoundError(2, "there is no such file", path)
     if not os.path.isfile(path):
@@ -254,7 +298,7 @@ def _read(path: str) -> dict[str, Any]:
             if not name.startswith("tokenizer.")
         }
     for tensor in reader.tensors:
-        if tensor.name in FACTORS:
+        if tensor.name.startswith("rope_"):
             if tensor.tensor_type.name != "F32":
                 raise ValueError(f"{path}: {tensor.name} is of type {tensor.tensor_type.name}, F32 can be read")
             values[tensor.name] = np.array(tensor.data)
@@ -303,7 +347,8 @@ def _is_window(metadata: Metadata) -> bool | None:
     size = metadata.get("attention.sliding_window")
     if metadata.architecture == "exaone4" and metadata.get("block_count") != 64:
         size = None
-    own = [key for key in ("rope.freq_base_swa", "rope.dimension_count_swa") if metadata.get(key) is not None]
+    swa = ("rope.freq_base_swa", "rope.dimension_count_swa", "attention.key_length_swa")
+    own = [key for key in swa if metadata.get(key) is not None]
     if windows is None or not size:
         for key in own:
             usual = metadata.get(key.removesuffix("_swa"))
@@ -398,6 +443,7 @@ def _scaling(metadata: Metadata, pairs: int, window: Windows | None, seq_len: An
     name = "linear" if name is None else name
     if name not in ("none", "linear", "yarn", "longrope"):
         raise ValueError(f"{metadata.key('rope.scaling.type')}={name!r} is none of none, linear, yarn, longrope")
+    _check_yarn(metadata, name)
     if window is not None and not window.scaled:
         if attention != 1:
             raise ValueError(
@@ -458,23 +504,22 @@ def _factor(metadata: Metadata) -> float:
     return 1.0
 
 
+def _check_yarn(metadata: Metadata, name: str) -> None:
+    """Refuse keys of yarn that llama.cpp does not read for this architecture or this scaling type."""
+    for key, usual in _YARN.items():
+        value = metadata.number(f"rope.scaling.{key}", usual)
+        if value != usual and not (key.startswith("yarn_beta") and metadata.architecture in BETAS and name == "yarn"):
+            raise ValueError(
+                f"{metadata.key('rope.scaling.' + key)}={value:g} is not read by llama.cpp for {metadata.architecture!r} "
+                f"and the scaling type {name!r}, where it is {usual:g}; leave it out, or give Rotary(head_dim, scaling=..)"
+            )
+
+
 def _yarn(metadata: Metadata, factor: float, attention: float, length: float) -> dict[str, Any]:
     architecture = metadata.architecture
     result = {"rope_type": "yarn", "factor": factor, "original_max_position_embeddings": length}
-    for key, name, usual in (
-        ("yarn_ext_factor", "", 1.0),
-        ("yarn_attn_factor", "", 1.0),
-        ("yarn_beta_fast", "beta_fast", 32.0),
-        ("yarn_beta_slow", "beta_slow", 1.0),
-    ):
-        value = metadata.number(f"rope.scaling.{key}", usual)
-        if value != usual and not (name and architecture in BETAS):
-            raise ValueError(
-                f"{metadata.key('rope.scaling.' + key)}={value:g} is not read by llama.cpp for {architecture!r}, which has "
-                f"{usual:g} there; leave it out, or give Rotary(head_dim, scaling=..)"
-            )
-        if name:
-            result[name] = value
+    for name in ("beta_fast", "beta_slow"):
+        result[name] = metadata.number(f"rope.scaling.yarn_{name}", _YARN[f"yarn_{name}"])
     multiplier = metadata.get("rope.scaling.yarn_log_multiplier")
     scale = 1.0 if factor <= 1 else 0.1 * float(log(factor)) + 1.0
     if multiplier:

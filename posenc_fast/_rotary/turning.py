@@ -9,13 +9,15 @@ from typing import Any
 
 import numpy as np
 
+from .._encoding.value import Encoding
 from .._engine import threads as _threads
 from .._engine.backend import EngineOf
-from .._engine.blocks import WORTH_A_THREAD, Target, one_thread
+from .._engine.blocks import WORTH_A_THREAD, Target
 from .._numbers.arguments import check_precision, check_workers, count_of, progression
 from .._numbers.arrays import Array, base_array, check_out, empty
-from .._numbers.formats import FLOAT32, FLOAT64, TYPES, float_type, format_of, kind_of
+from .._numbers.formats import FLOAT32, FLOAT64, KINDS, TYPES, float_type, format_of, kind_of
 from .._positions.conversion import convert
+from .._positions.foreign import as_array
 from .angles import Angles
 from .pairs import LAYOUTS, Settings
 
@@ -64,7 +66,7 @@ def _side_by_side(cos: Array, sin: Array, kind: int) -> Array:
 class Turner:
     """Turns arrays by the angles of a Rotary; keeps the rows of a few consecutive positions."""
 
-    __slots__ = ("_angles", "_asked", "_engine", "_kept", "_layout", "_moving", "_settings")
+    __slots__ = ("_angles", "_asked", "_engine", "_kept", "_layout", "_moving", "_settings", "_turns")
 
     def __init__(self, settings: Settings, angles: Angles, engine: EngineOf) -> None:
         self._settings, self._angles, self._engine = settings, angles, engine
@@ -72,6 +74,7 @@ class Turner:
         self._kept: dict[Any, tuple[int, Array]] = {}
         self._asked: Any = None
         self._moving: Turner | None = None
+        self._turns: Encoding | None = None
 
     # ---- rows of cosines and sines ----------------------------------------------------------------------------------
 
@@ -147,55 +150,53 @@ class Turner:
         return made
 
     # ---- a few tokens -----------------------------------------------------------------------------------------------
+    #
+    # A model makes such a call for each layer. Checks in Python take longer than the rotation of a token: the compiled
+    # calls check arrays themselves, and return None for those that need the general way.
 
-    def few_tokens(
-        self, x: Any, start: Any, tables: tuple[Any, Any] | None, seq_axis: Any, out: Any, workers: Any
-    ) -> Array | None:
-        """Return x of four axes turned, if its memory can go to the engine as it lies; else None, with nothing written.
+    def calls(self) -> Any:
+        """Return the compiled calls of the cosines and sines, or None: see `Plans.calls`."""
+        turns = self._turns
+        if turns is None:
+            if self._settings.rope_type == "xpos":
+                return None
+            turns = self._turns = self._angles.of("cos", "sin")
+        return turns._plans.calls()
 
-        Between two tokens a model makes such a call for each layer, and the checks of any array take longer than the
-        turning: 32 heads of one token take 3 us here and 15 the general way (rotary-token in bench/targets.py).
-        """
-        if type(x) is not np.ndarray or x.ndim != 4 or x.size >= WORTH_A_THREAD or not one_thread(workers, x.size):
+    def few_by_positions(self, x: Any, start: Any, seq_axis: Any, out: Any) -> Array | None:
+        """Return x rotated by one compiled call; None, with nothing written, for all but plain arrays of few tokens."""
+        calls = self.calls()
+        if calls is None:
             return None
-        if type(seq_axis) is not int or seq_axis not in (-2, 2, 1, -3):
+        rotated = calls.rotate(x, start, seq_axis, out, self._settings.head_dim, self._layout)
+        if rotated is not None or type(x) is not np.ndarray:
+            return rotated  # type: ignore[no-any-return]
+        # too many tokens for this call: the next layer asks for their rows again
+        shape, kind = x.shape, kind_of(x.dtype)
+        if len(shape) != 4 or shape[3] != self._settings.head_dim or x.size >= WORTH_A_THREAD or kind is None:
             return None
-        # a view of our own, whatever shape another thread sets
-        source = x.view()
-        form, shape, settings = format_of(source.dtype), source.shape, self._settings
-        if form is None or 0 in shape or shape[3] != settings.head_dim or settings.layout == "interleaved_to_half":
+        count = shape[seq_axis] if type(seq_axis) is int and -3 <= seq_axis <= 2 else 0
+        rows = self._kept_rows(count, start, False, False, angles_type(kind)) if count else None
+        return None if rows is None else self._by_rows(x, rows[np.newaxis], seq_axis, out)
+
+    def few_by_tables(self, x: Any, cos: Any, sin: Any, seq_axis: Any, out: Any) -> Array | None:
+        """Do the same for plain tables (length, pairs), or (batch, length, pairs), of few tokens."""
+        if type(x) is not np.ndarray or type(cos) is not np.ndarray or type(sin) is not np.ndarray:
             return None
-        if not source.flags.aligned or source.strides[3] != source.itemsize:
+        kind, shape = kind_of(x.dtype), cos.shape
+        if kind is None or kind_of(cos.dtype) is None or kind_of(sin.dtype) is None or shape != sin.shape:
             return None
-        target = source
-        if out is not None:
-            if type(out) is not np.ndarray:
-                return None
-            if out is not x:
-                target = out.view()
-                if target.shape != shape or target.dtype != source.dtype or np.may_share_memory(source, target):
-                    return None
-            # in whole memory, in this order of its axes or with heads and tokens exchanged, no two values are in one place
-            if not target.flags.carray and not target.swapaxes(1, 2).flags.carray:
-                return None
-        axis = seq_axis % 4
-        if tables is None:
-            rows = self._kept_rows(shape[axis], start, False, False, angles_type(form.kind))
-        else:
-            rows = _few_rows(*tables, (shape[0], shape[axis], settings.rotary_dim // 2), form.kind)
-        if rows is None:
+        if len(shape) not in (2, 3) or 2 * shape[-1] != self._settings.rotary_dim or not 0 < 2 * cos.size <= ANGLES:
             return None
-        if out is None:
-            out = target = empty(shape, source.dtype)
-        if form.stored.itemsize == 2:
-            source, target = source.view(form.stored), target.view(form.stored)
-        groups = rows.ndim - 2
-        source = _arranged(source, axis, groups)
-        target = source if out is x else _arranged(target, axis, groups)
+        rows = _side_by_side(cos, sin, kind)
+        return self._by_rows(x, rows if rows.ndim == 3 else rows[np.newaxis], seq_axis, out)
+
+    def _by_rows(self, x: Array, rows: Array, seq_axis: Any, out: Any) -> Array | None:
         engine = self._engine()
-        rows = rows if groups else rows[np.newaxis]
-        engine.module.rotate(engine.level, rows, source, target, form.kind, self._layout)
-        return out  # type: ignore[no-any-return]
+        if engine.backend != "cython":
+            return None
+        head_dim = self._settings.head_dim
+        return engine.module.rotate_rows(engine.level, rows, x, seq_axis, out, KINDS, head_dim, self._layout)  # type: ignore[no-any-return]
 
     # ---- any array --------------------------------------------------------------------------------------------------
 
@@ -300,7 +301,7 @@ class Turner:
         """Do the work of `Rotary.apply_tables`."""
         threads = check_workers(workers)
         x, kind, axis = self._checked(x, seq_axis, "apply_rotary_pos_emb")
-        tables = {"cos": np.asarray(cos), "sin": np.asarray(sin)}
+        tables = {"cos": as_array(cos, "cos", keep_type=True), "sin": as_array(sin, "sin", keep_type=True)}
         for name, table in tables.items():
             if kind_of(table.dtype) is None:
                 raise TypeError(f"{name} must have real numbers of one of {', '.join(TYPES)}, not {table.dtype}")
@@ -383,17 +384,6 @@ class Turner:
         if back:
             turned = out[..., : 2 * pairs].copy()
             out[..., 0 : 2 * pairs : 2], out[..., 1 : 2 * pairs : 2] = turned[..., :pairs], turned[..., pairs:]
-
-
-def _few_rows(cos: Any, sin: Any, expected: tuple[int, ...], kind: int) -> Array | None:
-    """Return plain tables of all batches or of each, (batches, length, pairs), side by side; None for all others."""
-    if type(cos) is not np.ndarray or type(sin) is not np.ndarray or cos.shape != sin.shape:
-        return None
-    if cos.shape not in (expected, expected[1:]) or 2 * cos.size > ANGLES:
-        return None
-    if kind_of(cos.dtype) is None or kind_of(sin.dtype) is None:
-        return None
-    return _side_by_side(cos, sin, kind)
 
 
 def _arranged(array: Array, axis: int, groups: int) -> Array:

@@ -12,6 +12,7 @@ from .._encoding import recipes
 from .._encoding.recipes import Recipe, recipe_of
 from .._encoding.value import Encoding
 from .._engine import backend as _backend
+from .._engine.blocks import one_thread
 from .._numbers import annotations as npt
 from .._numbers.arguments import check_width, count_of, is_exact, real
 from .._numbers.arrays import Array, Floats
@@ -28,7 +29,7 @@ from .turning import Turner
 if TYPE_CHECKING:
     from .._numbers.signatures import Out
 
-__all__ = ["LAYOUTS", "OnnxCache", "Rotary", "rotary_of", "rows_kept"]
+__all__ = ["LAYOUTS", "OnnxCache", "Rotary", "rotary_of", "turner_of"]
 
 
 class OnnxCache(NamedTuple):
@@ -377,9 +378,10 @@ class Rotary:
 
     @property
     def recipe(self) -> str:
-        """The call that rebuilds the Rotary with all its numbers: text for ``eval`` with the names of posenc_fast.
+        """Python expression that rebuilds the Rotary with all its numbers.
 
-        The repr is the recipe, but in angle brackets where a list of more than 64 numbers is shortened in it.
+        Evaluate it with the names of posenc_fast. `repr` equals the recipe, except that lists of more than 64 numbers are
+        shortened.
         """
         return recipes.written(self._call())
 
@@ -646,8 +648,9 @@ class Rotary:
         >>> bool(np.abs(rotary.apply(turned, start=100, inverse=True) - key).max() < 2e-7)
         True
         """
-        if positions is None and inverse is False and is_exact(precision):
-            turned = self._turner.few_tokens(x, start, None, seq_axis, out, workers)
+        alone = workers is None or one_thread(workers, 0)
+        if alone and positions is None and inverse is False and is_exact(precision):
+            turned = self._turner.few_by_positions(x, start, seq_axis, out)
             if turned is not None:
                 return turned
         return self._turner.by_positions(x, positions, start, seq_axis, inverse, precision, out, workers)
@@ -743,9 +746,10 @@ class Rotary:
         >>> bool(np.allclose(rotary.apply_tables(x, *rotary.tables(3)), rotary.apply(x), atol=1e-7))
         True
         """
-        turned = self._turner.few_tokens(x, 0, (cos, sin), seq_axis, out, workers)
-        if turned is not None:
-            return turned
+        if workers is None or one_thread(workers, 0):
+            turned = self._turner.few_by_tables(x, cos, sin, seq_axis, out)
+            if turned is not None:
+                return turned
         return self._turner.by_tables(x, cos, sin, seq_axis, out, workers)
 
 
@@ -759,9 +763,9 @@ rotary_of.__module__ = "posenc_fast"
 rotary_of.__qualname__ = rotary_of.__name__ = "_rotary_of"
 
 
-def rows_kept(rotary: Rotary, count: int, start: Any, single: bool, inverse: bool, dtype: np.dtype[Any]) -> Array:
-    """Return cosines and sines of consecutive positions, side by side; a few are computed ahead and kept."""
-    return rotary._turner.rows(count, start, single, inverse, dtype)
+def turner_of(rotary: Rotary) -> Turner:
+    """Return what rotates for a Rotary."""
+    return rotary._turner
 
 
 # recipes are text for eval(recipe, vars(posenc_fast)), which does not ask the package for what it imports late

@@ -109,8 +109,8 @@ static inline const posenc_fast_api *posenc_fast_import(void)
         if (PyErr_ExceptionMatches(PyExc_ImportError)) {
             PyErr_Fetch(&type, &reason, &traceback);
             PyErr_Format(PyExc_ImportError,
-                         "posenc_fast has no C interface here, as its compiled kernel cannot be had: %S. Build it with a C "
-                         "compiler: pip install --no-binary posenc-fast posenc-fast",
+                         "posenc_fast has no C interface here, as its compiled kernel cannot be had: %S. Install "
+                         "posenc_fast again where there is a C compiler",
                          reason ? reason : type);
             Py_XDECREF(type);
             Py_XDECREF(reason);

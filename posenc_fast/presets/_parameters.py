@@ -16,7 +16,7 @@ _COUNTS = "frequency_num m n_frequencies n_harmonic_functions num_bands num_freq
 # names: type, and meaning
 _TEXTS = {
     _WIDTHS: "int: Number of columns.",
-    _BASES: "float: How far frequencies reach down from the first: see the formula in the notes.",
+    _BASES: "float: Base of the geometric frequencies; larger values give longer wavelengths.",
     _COUNTS: "int: Number of frequencies.",
     "alpha": "float: Factor of all columns, learned by the source; of a rotary encoding's base.",
     "axes": "int: Number of axes, 3 for video, 1 for audio.",
@@ -66,7 +66,7 @@ _TEXTS = {
     "min_freq_exp": "float: Binary logarithm of the first frequency, in turns per unit.",
     "min_period min_wavelength": "float: Shortest wavelength.",
     "min_radius": "float: Reciprocal of the first frequency.",
-    "min_timescale": "float: Where frequencies begin: see the formula in the notes.",
+    "min_timescale": "float: The first frequency, or its reciprocal, depending on the preset.",
     "mrope_section rope_axes_dim": "sequence of int: Numbers of pairs of the three axes.",
     "mscale": "float: Factor of the logarithm in DeepSeek's scale of scores.",
     "ntk_factor": "float: Factor of the base.",

@@ -1,8 +1,11 @@
 """Encodings in torch: modules for models, on any device; and functions on CPU tensors that copy nothing.
 
-Modules and functions know autograd, in backward and forward mode, and the transforms of ``torch.func``; the modules,
-`apply_rotary_pos_emb` and `rotary_embedding` also ``torch.compile`` and ``torch.export``. An exported program that was
-loaded needs this module imported before it runs.
+Modules and functions know autograd, in backward and forward mode, the transforms of ``torch.func``, ``torch.compile`` and
+``torch.export``. An exported program that was loaded needs this module imported before it runs.
+
+In compiled code, create each Encoding and Rotary outside of the compiled function: ``torch.compile`` cannot trace their
+constructors, and compiles again for each other object. There ``start`` and ``step`` must be Python numbers, integers of
+64 bits, and ``out`` costs a copy.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ computes where no transform is left to see it, and knows its derivatives and bat
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -23,10 +24,12 @@ __all__ = [
     "ColumnsOfPairs",
     "Rotation",
     "TableRotation",
+    "along_axes",
     "of_positions",
     "of_table",
     "of_tables",
     "of_x",
+    "slopes",
 ]
 
 # ---- of x: sums and rotations by positions ---------------------------------------------------------------------------
@@ -226,7 +229,7 @@ class ColumnsOfPairs:
     def backward(self, gradient: torch.Tensor, shape: torch.Size) -> torch.Tensor:
         """Return the gradient of a table of a shape: that of the columns, and zeros."""
         parts = gradient, torch.zeros_like(gradient)
-        wide = torch.cat(parts, -1) if self.columns == "half" else torch.stack(parts, -1).flatten(-2)
+        wide = torch.cat(parts, -1) if self.columns == "half" else torch.stack(parts, -1)
         return wide.reshape(shape)
 
 
@@ -297,9 +300,7 @@ class _OfPositions(torch.autograd.Function):
         if gradient is None:
             return None, None, None, None
         (positions,) = ctx.saved_tensors
-        parts = [(slope * gradient).sum(-1) for slope in _slopes(ctx, positions)]
-        total = parts[0] if ctx.encoding.ndim == 1 else torch.stack(parts, -1)
-        return total.to(positions.dtype), None, None, None
+        return along_axes(_slopes(ctx, positions), gradient, positions), None, None, None
 
     @staticmethod
     def jvp(ctx: Any, tangent: torch.Tensor | None, *_: None) -> Any:
@@ -317,10 +318,25 @@ class _OfPositions(torch.autograd.Function):
 
 
 def _slopes(ctx: Any, positions: torch.Tensor) -> list[torch.Tensor]:
-    """Return the derivatives of rows by the positions along each axis."""
-    dtype = torch.promote_types(torch.promote_types(ctx.dtype, positions.dtype), torch.float32)
-    derivatives = (derivative_of(ctx.encoding, axis) for axis in range(ctx.encoding.ndim))
-    return [of_positions(ctx.compute, derivative, positions, dtype) for derivative in derivatives]
+    return slopes(functools.partial(of_positions, ctx.compute), ctx.encoding, positions, ctx.dtype)
+
+
+def slopes(
+    compute: Callable[[Encoding, torch.Tensor, torch.dtype], torch.Tensor],
+    encoding: Encoding,
+    positions: torch.Tensor,
+    dtype: torch.dtype,
+) -> list[torch.Tensor]:
+    """Return the derivatives of rows of a dtype by the positions along each axis."""
+    wide = torch.promote_types(torch.promote_types(dtype, positions.dtype), torch.float32)
+    return [compute(derivative_of(encoding, axis), positions, wide) for axis in range(encoding.ndim)]
+
+
+def along_axes(slopes: list[torch.Tensor], gradient: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
+    """Return the gradient of positions for the gradient of rows."""
+    parts = [(slope * gradient).sum(-1) for slope in slopes]
+    total = parts[0] if len(parts) == 1 else torch.stack(parts, -1)
+    return total.to(positions.dtype)
 
 
 # ---- what they share -------------------------------------------------------------------------------------------------

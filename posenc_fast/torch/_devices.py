@@ -110,7 +110,8 @@ def gradients_of_tables(
     dim, groups = 2 * cos.shape[-1], cos.dim() - 2
     work = functools.reduce(torch.promote_types, (x.dtype, cos.dtype, sin.dtype), torch.float32)
     (x1, x2), (y1, y2) = (
-        _split(values[..., :dim].movedim(seq_axis, -2).to(work), order)
+        # not values[..., :dim], which torch cannot do for a batch of gradients where it takes all columns
+        _split(values.narrow(-1, 0, dim).movedim(seq_axis, -2).to(work), order)
         for values, order in zip((x, gradient), _source_and_target(layout, transposed), strict=True)
     )
     of_cos, of_sin = x1 * y1 + x2 * y2, x1 * y2 - x2 * y1

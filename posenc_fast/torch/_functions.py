@@ -15,6 +15,7 @@ from ..typing import Indexing, Precision, RotaryLayout, TableLayout
 from . import _derivatives as derivatives
 from . import _operators as operators
 from . import _tensors as tensors
+from ._text import to_text
 
 __all__ = ["add_to", "apply_rotary_pos_emb", "encode", "grid", "rotary_embedding", "rotate", "table"]
 
@@ -58,11 +59,16 @@ def table(
     >>> posenc_fast.torch.table(pf.sinusoidal(4), 3).shape
     torch.Size([3, 4])
     """
+    if tensors.needs_operator():
+        wide = _result_type(dtype, out)
+        rows = operators.table(to_text(encoding), length, start, step, wide, precision, workers)
+        return _copied(rows, out)
     result_type = None if dtype is None else tensors.numpy_type(dtype, "dtype")
+    into = None if out is None else _written(out)
     array = encoding.table(
-        length, start=start, step=step, dtype=result_type, precision=precision, out=_written(out), workers=workers
+        length, start=start, step=step, dtype=result_type, precision=precision, out=into, workers=workers
     )
-    return _result(array, out)
+    return tensors.tensor_of(array) if out is None else _result(array, out)
 
 
 def encode(
@@ -102,22 +108,31 @@ def encode(
     >>> posenc_fast.torch.encode(pf.sinusoidal(4), torch.tensor([0.5, 999.0])).shape
     torch.Size([2, 4])
     """
-    result_type = None if dtype is None else tensors.numpy_type(dtype, "dtype")
-    if _is_followed({"positions": positions}, out):
 
-        def rows(encoding: Encoding, positions: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-            array, wide = tensors.array_of(positions, "positions"), tensors.numpy_type(dtype, "dtype")
-            return tensors.tensor_of(encoding.encode(array, dtype=wide, precision=precision, workers=workers))
+    def rows(
+        encoding: Encoding,
+        positions: torch.Tensor,
+        dtype: torch.dtype | None,
+        out: torch.Tensor | None = None,
+        direct: bool = False,
+    ) -> torch.Tensor:
+        if not direct and tensors.needs_operator(positions):
+            tensors.check_operand(positions, "positions")
+            wide = _result_type(dtype, out)
+            return _copied(operators.encode(positions, to_text(encoding), wide, precision, workers), out)
+        array = encoding.encode(
+            tensors.array_of(positions, "positions"),
+            dtype=None if dtype is None else tensors.numpy_type(dtype, "dtype"),
+            precision=precision,
+            out=_written(out),
+            workers=workers,
+        )
+        return _result(array, out)
 
-        return derivatives.of_positions(rows, encoding, positions, dtype or torch.float32)
-    array = encoding.encode(
-        tensors.array_of(positions, "positions"),
-        dtype=result_type,
-        precision=precision,
-        out=_written(out),
-        workers=workers,
-    )
-    return _result(array, out)
+    direct = tensors.is_direct(positions)
+    if not direct and _is_followed({"positions": positions}, out):
+        return derivatives.of_positions(rows, encoding, positions, _result_type(dtype, None))
+    return rows(encoding, positions, dtype, out, direct)
 
 
 def add_to(
@@ -164,7 +179,14 @@ def add_to(
     True
     """
 
-    def added(x: torch.Tensor, positions: torch.Tensor | None, out: torch.Tensor | None = None) -> torch.Tensor:
+    def added(
+        x: torch.Tensor, positions: torch.Tensor | None, out: torch.Tensor | None = None, direct: bool = False
+    ) -> torch.Tensor:
+        if not direct and tensors.needs_operator(x, positions):
+            _check_operands(x, positions)
+            text = to_text(encoding)
+            total = operators.add_encoding(x, text, start, positions, x_scale, precision, step, workers)
+            return _copied(total, out)
         values, where, into = _arrays(x, positions, out)
         array = encoding.add_to(
             values,
@@ -178,9 +200,10 @@ def add_to(
         )
         return _result(array, out)
 
-    if _is_followed({"x": x, "positions": positions}, out):
+    direct = tensors.is_direct(x, positions)
+    if not direct and _is_followed({"x": x, "positions": positions}, out):
         return derivatives.of_x(derivatives.Addition(added, x_scale, encoding.ndim), x, positions)
-    return added(x, positions, out)
+    return added(x, positions, out, direct)
 
 
 def grid(
@@ -221,15 +244,21 @@ def grid(
     >>> posenc_fast.torch.grid([2, torch.arange(3) / 3], encoding).shape
     torch.Size([2, 3, 8])
     """
-    result_type = tensors.numpy_type(dtype, "dtype")
+    tensors.check_dtype(dtype, "dtype")
     coordinates = {f"axes[{i}]": axis for i, axis in enumerate(axes) if isinstance(axis, torch.Tensor)}
-    if _is_followed(coordinates, out):
+    direct = tensors.is_direct(*coordinates.values())
+    if not direct and (_is_followed(coordinates, out) or tensors.needs_operator(*coordinates.values())):
+        for name, axis in coordinates.items():
+            tensors.check_operand(axis, name)
         lines = [torch.arange(axis, device="cpu") if isinstance(axis, int) else torch.as_tensor(axis) for axis in axes]
         if len({line.dtype for line in lines}) > 1:
             lines = [line.double() for line in lines]
         points = torch.stack(torch.meshgrid(*lines, indexing=indexing), -1)
-        return encode(encoding, points, dtype=dtype, workers=workers)
-    arrays = [tensors.array_of(axis, "axes") if isinstance(axis, torch.Tensor) else axis for axis in axes]
+        return encode(encoding, points, dtype=dtype, out=out, workers=workers)
+    result_type = tensors.numpy_type(dtype, "dtype")
+    arrays = [
+        tensors.array_of(axis, f"axes[{i}]") if isinstance(axis, torch.Tensor) else axis for i, axis in enumerate(axes)
+    ]
     array = grid_of(arrays, encoding, indexing=indexing, dtype=result_type, out=_written(out), workers=workers)
     return _result(array, out)
 
@@ -284,28 +313,19 @@ def rotate(
         seq_axis: int,
         transposed: bool = False,
         out: torch.Tensor | None = None,
+        direct: bool = False,
     ) -> torch.Tensor:
+        options = seq_axis, transposed, precision, inverse
+        if not direct and tensors.needs_operator(x, positions):
+            _check_operands(x, positions)
+            return _copied(operators.rotate(x, to_text(rotary), start, positions, *options, workers), out)
         values, where, into = _arrays(x, positions, out)
-        if transposed:
-            array = operators.rotated_transposed(
-                rotary, values, where, start, seq_axis, precision, into, workers, inverse
-            )
-        else:
-            array = rotary.apply(
-                values,
-                positions=where,
-                start=start,
-                seq_axis=seq_axis,
-                inverse=inverse,
-                precision=precision,
-                out=into,
-                workers=workers,
-            )
-        return _result(array, out)
+        return _result(operators.rotated_array(rotary, values, where, start, *options, into, workers), out)
 
-    if _is_followed({"x": x, "positions": positions}, out):
+    direct = tensors.is_direct(x, positions)
+    if not direct and _is_followed({"x": x, "positions": positions}, out):
         return derivatives.of_x(derivatives.Rotation(rotated, seq_axis, axes=rotary.ndim), x, positions)
-    return rotated(x, positions, seq_axis, out=out)
+    return rotated(x, positions, seq_axis, out=out, direct=direct)
 
 
 def _is_followed(arguments: dict[str, torch.Tensor | None], out: torch.Tensor | None) -> bool:
@@ -313,12 +333,47 @@ def _is_followed(arguments: dict[str, torch.Tensor | None], out: torch.Tensor | 
     for name, tensor in arguments.items():
         if tensor is not None and not isinstance(tensor, torch.Tensor):
             raise TypeError(f"{name} must be a torch.Tensor, not {type(tensor).__name__}")
+    if torch.compiler.is_compiling():
+        # the compiler sees operators
+        return False
     wants = [name for name, tensor in arguments.items() if tensor is not None and tensors.wants_gradients(tensor)]
     followed = bool(wants) or tensors.is_followed(*arguments.values())
     if followed and out is not None:
         why = f"where {wants[0]} requires gradients" if wants else "inside a transform of torch.func or in forward mode"
         raise ValueError(f"out cannot be written to {why}; leave it out, or use torch.no_grad() without transforms")
     return followed
+
+
+def _result_type(dtype: torch.dtype | None, out: torch.Tensor | None) -> torch.dtype:
+    """Return the dtype of rows: the given one, that of out, or float32."""
+    wide = dtype or (torch.float32 if out is None else out.dtype)
+    tensors.check_dtype(wide, "dtype" if dtype else "out.dtype")
+    return wide
+
+
+def _check_operands(x: torch.Tensor, positions: torch.Tensor | None) -> None:
+    """Refuse what the operators of the modules take, but the functions do not."""
+    tensors.check_x(x, "x")
+    tensors.check_operand(x, "x")
+    if positions is not None:
+        tensors.check_operand(positions, "positions")
+        if tensors.wants_gradients(positions):
+            tensors.refuse_gradients()
+
+
+def _copied(result: torch.Tensor, out: torch.Tensor | None) -> torch.Tensor:
+    """Return the result of an operator, or out, which gets its values."""
+    if out is None:
+        return result
+    if not isinstance(out, torch.Tensor):
+        raise TypeError(f"out must be a torch.Tensor, not {type(out).__name__}")
+    tensors.check_operand(out, "out")
+    if out.shape != result.shape or out.dtype != result.dtype:
+        raise ValueError(
+            f"out has shape {tuple(out.shape)} and dtype {out.dtype}, but must have {tuple(result.shape)} and "
+            f"{result.dtype}"
+        )
+    return out.copy_(result)
 
 
 def _arrays(x: Any, positions: Any, out: Any) -> tuple[Any, Any, Any]:
@@ -531,7 +586,12 @@ def _rows_at(table: torch.Tensor, position_ids: Any) -> torch.Tensor:
     """Return rows of a table, of any shape of integers."""
     if not isinstance(position_ids, torch.Tensor):
         raise TypeError(f"position_ids must be a torch.Tensor, not {type(position_ids).__name__}")
-    if position_ids.is_floating_point() or position_ids.is_complex() or position_ids.dtype == torch.bool:
+    if (
+        position_ids.is_floating_point()
+        or position_ids.is_complex()
+        or position_ids.is_quantized
+        or position_ids.dtype == torch.bool
+    ):
         raise TypeError(
             f"position_ids must be integers, not {position_ids.dtype}; RotaryEncoding takes positions of any kind"
         )
@@ -546,5 +606,6 @@ def _rows_at(table: torch.Tensor, position_ids: Any) -> torch.Tensor:
                 f"position_ids has {low if low < 0 else high}, but cos and sin have rows 0 to {table.shape[0] - 1}; make "
                 "longer tables, or use RotaryEncoding, which needs none"
             )
+    tensors.check_dense(position_ids, "position_ids")
     rows = table.index_select(0, position_ids.reshape(-1).long())
     return rows.reshape(*position_ids.shape, table.shape[-1])

@@ -20,25 +20,29 @@ from .._encoding.value import Encoding
 from .._engine import backend
 from .._engine.blocks import WORTH_A_THREAD
 from .._rotary.turning import ANGLES, angles_type
-from .._rotary.value import LAYOUTS, Rotary, rows_kept
+from .._rotary.value import LAYOUTS, Rotary, turner_of
 from ..typing import Precision, RotaryLayout, TableLayout
 from . import _derivatives as derivatives
 from . import _devices as devices
 from . import _tensors as tensors
-from ._text import from_text
+from ._text import from_text, to_text
 
 __all__ = [
     "ANGLES",
     "TABLES",
+    "add_encoding",
     "angles_of_tables",
     "columns_of_pairs",
+    "encode",
+    "rotate",
     "rotate_few",
     "rotate_few_by",
     "rotate_few_by_tables",
-    "rotated_transposed",
+    "rotated_array",
     "run_add_encoding",
     "run_rotate",
     "run_rotate_by",
+    "table",
 ]
 
 # ---- pairs of operators: one returns a new tensor, the other writes into x -------------------------------------------
@@ -98,8 +102,10 @@ def _add_encoding(
     positions: torch.Tensor | None,
     x_scale: float,
     precision: Precision = "exact",
+    step: float = 1,
+    threads: int | None = None,
 ) -> torch.Tensor:
-    """Return x_scale * x + encoding in out, which may be x, or in a new tensor."""
+    """Return x_scale * x + encoding in out, which may be x, or in a new tensor; step: 1 on devices other than the CPU."""
     if not tensors.on_cpu(x):
         work = devices.working_type(x)
         (rows,) = devices.rows_on(x.device, encoding, start, x.shape[-2], positions, work, precision)
@@ -109,17 +115,21 @@ def _add_encoding(
     result = encoding.add_to(
         values,
         start=start,
+        step=step,
         positions=None if positions is None else tensors.array_of(positions, "positions"),
         x_scale=x_scale,
         precision=precision,
         out=values if out is x else None if out is None else tensors.array_of(out, "out"),
-        workers=tensors.workers(x),
+        workers=tensors.workers(x) if threads is None else threads,
     )
     return tensors.tensor_of(result) if out is None else out
 
 
 add_encoding, add_encoding_ = _pair_of_operators(
-    "add_encoding", "str encoding, SymInt start, Tensor? positions, float x_scale, str precision='exact'", _add_encoding
+    "add_encoding",
+    "str encoding, Scalar start, Tensor? positions, float x_scale, str precision='exact', Scalar step=1, "
+    "int? threads=None",
+    _add_encoding,
 )
 
 
@@ -134,6 +144,8 @@ def run_add_encoding(
     precision: Precision,
 ) -> torch.Tensor:
     """Return x_scale * x + encoding, in x if inplace."""
+    if not inplace and tensors.is_direct(x, positions):
+        return _add_encoding(x, None, encoding, start, positions, x_scale, precision)
 
     def run(x: torch.Tensor, positions: torch.Tensor | None, inplace: bool = False) -> torch.Tensor:
         arguments = start, positions, x_scale, precision
@@ -150,7 +162,7 @@ def _save_scale(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None
 
 
 def _scaled(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
-    return gradient if ctx.x_scale == 1 else gradient * ctx.x_scale, None, None, None, None, None
+    return gradient if ctx.x_scale == 1 else gradient * ctx.x_scale, *[None] * 7
 
 
 add_encoding.register_autograd(_scaled, setup_context=_save_scale)
@@ -167,38 +179,54 @@ def _rotate(
     seq_axis: int,
     transposed: bool = False,
     precision: Precision = "exact",
+    inverse: bool = False,
+    threads: int | None = None,
 ) -> torch.Tensor:
-    """Return x rotated, in out, which may be x, or in a new tensor; transposed: by the transposed matrix."""
+    """Return x rotated, in out, which may be x, or in a new tensor; transposed: by the transposed matrix.
+
+    inverse: False on devices other than the CPU.
+    """
     length = x.shape[seq_axis]
     if not tensors.on_cpu(x):
         work = devices.working_type(x)
         cos, sin = devices.rows_on(x.device, rotary, start, length, positions, work, precision)
         result = devices.rotated(x, cos, sin, seq_axis, rotary.layout, transposed)
         return (tensors.new_like(x) if out is None else out).copy_(result)
-    values, workers, out = tensors.array_of(x, "x"), tensors.workers(x), tensors.result_for(x) if out is None else out
+    values, out = tensors.array_of(x, "x"), tensors.result_for(x) if out is None else out
+    workers = tensors.workers(x) if threads is None else threads
     into = values if out is x else None if out is None else tensors.array_of(out, "out")
     where = None if positions is None else tensors.array_of(positions, "positions")
-    if transposed:
-        array = rotated_transposed(rotary, values, where, start, seq_axis, precision, into, workers)
-    else:
-        array = rotary.apply(
-            values, positions=where, start=start, seq_axis=seq_axis, precision=precision, out=into, workers=workers
-        )
+    array = rotated_array(rotary, values, where, start, seq_axis, transposed, precision, inverse, into, workers)
     return tensors.tensor_of(array) if out is None else out
 
 
-def rotated_transposed(
+def rotated_array(
     rotary: Rotary,
     x: npt.NDArray[Any],
     positions: npt.NDArray[Any] | None,
     start: float,
     seq_axis: int,
+    transposed: bool,
     precision: Precision,
-    out: npt.NDArray[Any] | None = None,
-    workers: int | None = None,
-    inverse: bool = False,
+    inverse: bool,
+    out: npt.NDArray[Any] | None,
+    workers: int | None,
 ) -> npt.NDArray[Any]:
-    """Return x times the transposed matrix of a rotation, or of its inverse: they differ where it has amplitudes."""
+    """Return x rotated, or times the transposed matrix of a rotation.
+
+    The transposed matrix and the inverse differ where the rotation has amplitudes.
+    """
+    if not transposed:
+        return rotary.apply(
+            x,
+            positions=positions,
+            start=start,
+            seq_axis=seq_axis,
+            inverse=inverse,
+            precision=precision,
+            out=out,
+            workers=workers,
+        )
     length = x.shape[seq_axis]
     where = length if positions is None else positions
     cos, sin = rotary.tables(where, start=start, dtype=np.float64, precision=precision)
@@ -210,7 +238,8 @@ def rotated_transposed(
 
 rotate, rotate_ = _pair_of_operators(
     "rotate",
-    "str rotary, SymInt start, Tensor? positions, int seq_axis, bool transposed, str precision='exact'",
+    "str rotary, Scalar start, Tensor? positions, int seq_axis, bool transposed, str precision='exact', "
+    "bool inverse=False, int? threads=None",
     _rotate,
 )
 
@@ -226,6 +255,8 @@ def run_rotate(
     precision: Precision,
 ) -> torch.Tensor:
     """Return x rotated by positions, in x if inplace."""
+    if not inplace and tensors.is_direct(x, positions):
+        return _rotate(x, None, rotary, start, positions, seq_axis, False, precision)
 
     def run(
         x: torch.Tensor, positions: torch.Tensor | None, seq_axis: int, transposed: bool, inplace: bool = False
@@ -240,7 +271,7 @@ def run_rotate(
 
 
 def _save_angles(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
-    _, ctx.rotary, ctx.start, positions, ctx.seq_axis, ctx.transposed, ctx.precision = inputs
+    _, ctx.rotary, ctx.start, positions, ctx.seq_axis, ctx.transposed, *ctx.rest = inputs
     ctx.save_for_backward(positions)
 
 
@@ -248,17 +279,98 @@ def _rotated_back(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor | None
     (positions,) = ctx.saved_tensors
 
     def run(x: torch.Tensor, positions: torch.Tensor | None, seq_axis: int, transposed: bool) -> torch.Tensor:
-        result: torch.Tensor = rotate(x, ctx.rotary, ctx.start, positions, seq_axis, transposed, ctx.precision)
+        result: torch.Tensor = rotate(x, ctx.rotary, ctx.start, positions, seq_axis, transposed, *ctx.rest)
         return result
 
     if tensors.is_followed(gradient):
         axes = from_text(ctx.rotary).ndim
         call = derivatives.Rotation(run, ctx.seq_axis, not ctx.transposed, axes)
-        return derivatives.of_x(call, gradient, positions), None, None, None, None, None, None
-    return run(gradient, positions, ctx.seq_axis, not ctx.transposed), None, None, None, None, None, None
+        return derivatives.of_x(call, gradient, positions), *[None] * 8
+    return run(gradient, positions, ctx.seq_axis, not ctx.transposed), *[None] * 8
 
 
 rotate.register_autograd(_rotated_back, setup_context=_save_angles)
+
+# ---- rows of an encoding --------------------------------------------------------------------------------------------
+
+
+def _encode(
+    positions: torch.Tensor,
+    text: str,
+    dtype: torch.dtype,
+    precision: Precision = "exact",
+    workers: int | None = None,
+) -> torch.Tensor:
+    array, result_type = tensors.array_of(positions, "positions"), tensors.numpy_type(dtype, "dtype")
+    encoding: Any = from_text(text)
+    return tensors.tensor_of(encoding.encode(array, dtype=result_type, precision=precision, workers=workers))
+
+
+encode = torch.library.custom_op(
+    "posenc_fast::encode",
+    _encode,
+    mutates_args=(),
+    schema="(Tensor positions, str encoding, ScalarType dtype, str precision='exact', int? workers=None) -> Tensor",
+)
+
+
+@encode.register_fake
+def _fake_rows(positions: torch.Tensor, text: str, dtype: torch.dtype, *_: Any) -> torch.Tensor:
+    encoding: Any = from_text(text)
+    lead = positions.shape if encoding.ndim == 1 else positions.shape[:-1]
+    return torch.empty((*lead, encoding.d_model), dtype=dtype, device=positions.device)
+
+
+def _save_positions(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
+    positions, ctx.text, ctx.dtype, *ctx.rest = inputs
+    ctx.save_for_backward(positions)
+
+
+def _gradient_of_positions(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+    (positions,) = ctx.saved_tensors
+    encoding: Any = from_text(ctx.text)
+
+    def rows(encoding: Encoding, positions: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+        result: torch.Tensor = encode(positions, to_text(encoding), dtype, *ctx.rest)
+        return result
+
+    slopes = derivatives.slopes(rows, encoding, positions, ctx.dtype)
+    return derivatives.along_axes(slopes, gradient, positions), *[None] * 4
+
+
+encode.register_autograd(_gradient_of_positions, setup_context=_save_positions)
+
+
+def _table(
+    text: str,
+    length: int,
+    start: float,
+    step: float,
+    dtype: torch.dtype,
+    precision: Precision,
+    workers: int | None,
+) -> torch.Tensor:
+    encoding: Any = from_text(text)
+    result_type = tensors.numpy_type(dtype, "dtype")
+    return tensors.tensor_of(
+        encoding.table(length, start=start, step=step, dtype=result_type, precision=precision, workers=workers)
+    )
+
+
+table = torch.library.custom_op(
+    "posenc_fast::table",
+    _table,
+    mutates_args=(),
+    schema="(str encoding, SymInt length, Scalar start, Scalar step, ScalarType dtype, str precision, int? workers) "
+    "-> Tensor",
+)
+
+
+@table.register_fake
+def _fake_table(text: str, length: int, start: float, step: float, dtype: torch.dtype, *_: Any) -> torch.Tensor:
+    encoding: Any = from_text(text)
+    return torch.empty((length, encoding.d_model), dtype=dtype, device="cpu")
+
 
 # ---- rotation by ready tables ---------------------------------------------------------------------------------------
 
@@ -361,6 +473,8 @@ def run_rotate_by(
     transposed: bool = False,
 ) -> tuple[torch.Tensor, ...]:
     """Return queries and keys, or either alone, rotated by tables of a column for each pair."""
+    if tensors.is_direct(*parts, cos, sin):
+        return tuple([_rotate_by(part, cos, sin, seq_axis, layout, transposed) for part in parts])
     if tensors.is_followed(*parts, cos, sin):
         call = derivatives.TableRotation(_run_by_tables, seq_axis, layout, transposed)
         return tuple([derivatives.of_tables(call, part, cos, sin) for part in parts])
@@ -424,69 +538,84 @@ def _rotary_for_tables(head_dim: int, rotary_dim: int, layout: RotaryLayout) -> 
 
 # the tokens of (batch, heads, length, head_dim) or (batch, length, heads, head_dim)
 _TOKENS = {-2: 2, 2: 2, 1: 1, -3: 1}
+# a function of shape, address and strides of x, address and strides of the result, axis of the tokens, kind and layout
+_Rotation = Callable[[torch.Size, int, Any, int, Any, int, int, int], None]
 
 
 def rotate_few(
     parts: tuple[Any, ...], rotary: Rotary, start: Any, seq_axis: int, inplace: bool
 ) -> tuple[torch.Tensor, ...] | None:
     """Return queries and keys rotated for consecutive positions; None, with nothing written, for all but plain calls."""
-
-    def angles_of(length: int, head_dim: int, dtype: np.dtype[Any]) -> npt.NDArray[Any] | None:
-        if head_dim != rotary.head_dim or length * rotary.rotary_dim > ANGLES:
-            return None
-        return rows_kept(rotary, length, start, False, False, dtype)[np.newaxis]
-
     if type(start) is not int or abs(start) >= 2**62 or seq_axis not in _TOKENS:
         return None
-    return rotate_few_by(parts, angles_of, _TOKENS[seq_axis], rotary.layout, inplace, rotary._engine)
+    axis, turner, head_dim = _TOKENS[seq_axis], turner_of(rotary), rotary.head_dim
+    calls = turner.calls()
+    made: dict[tuple[int, int], _Rotation] = {}
+
+    def rotation_of(shape: torch.Size, kind: int) -> _Rotation | None:
+        length = shape[axis]
+        if shape[3] != head_dim or length * rotary.rotary_dim > ANGLES:
+            return None
+        rotation = made.get((length, kind))
+        if rotation is None:
+            if calls is not None and calls.takes(length, kind):
+                rotation = functools.partial(calls.rotate_memory, start)
+            else:
+                rotation = _rotation_by(turner.rows(length, start, False, False, angles_type(kind))[np.newaxis])
+            made[length, kind] = rotation
+        return rotation
+
+    return rotate_few_by(parts, rotation_of, axis, rotary.layout, inplace)
 
 
 def rotate_few_by(
     parts: Sequence[Any],
-    angles_of: Callable[[int, int, np.dtype[Any]], npt.NDArray[Any] | None],
+    rotation_of: Callable[[torch.Size, int], _Rotation | None],
     seq_axis: int,
     layout: RotaryLayout,
     inplace: bool = False,
-    engine_of: backend.EngineOf = backend.current,
 ) -> tuple[torch.Tensor, ...] | None:
-    """Return queries and keys rotated by angles; None, with nothing written, for all but plain calls.
+    """Return queries and keys rotated; None, with nothing written, for all but plain calls.
 
-    angles_of: what makes cosines and sines side by side, (batch or 1, length, 2 * pairs), for a length, head_dim and
-    dtype; or None. seq_axis: 1 or 2.
+    rotation_of: the compiled rotation for a shape and a kind of values, or None. seq_axis: 1 or 2.
     """
-    if not tensors.is_eager() or tensors.in_forward_mode() or layout == "interleaved_to_half":
+    if not tensors.is_direct() or layout == "interleaved_to_half":
         return None
-    engine = engine_of()
-    if engine.backend != "cython":
+    if backend.current().backend != "cython":
         return None
     calls = []
-    made: dict[Any, npt.NDArray[Any] | None] = {}
     for x in parts:
         form = tensors.DTYPES.get(x.dtype) if tensors.is_plain(x) else None
-        if form is None or x.layout is not torch.strided:
+        if form is None:
             return None
         # to ask a tensor takes as long as a hundred additions
         shape, strides, size = x.shape, x.stride(), x.numel()
         if len(shape) != 4 or strides[3] != 1 or not 0 < size < WORTH_A_THREAD or (inplace and not x.is_contiguous()):
             return None
-        if size * x.element_size() >= tensors.HUGE_PAGES_FROM:
+        kind, bytes_each, address = form.kind, form.stored.itemsize, x.data_ptr()
+        if size * bytes_each >= tensors.HUGE_PAGES_FROM or address % bytes_each:
             return None
-        key = shape[seq_axis], shape[3], angles_type(form.kind)
-        if key not in made:
-            made[key] = angles_of(*key)
-        angles = made[key]
-        if angles is None or len(angles) not in (1, shape[0]):
+        rotation = rotation_of(shape, kind)
+        if rotation is None:
             return None
-        calls.append((x, shape, strides, form.kind, angles))
-    results = []
-    for x, shape, strides, kind, angles in calls:
-        out, number = x if inplace else tensors.new_like(x), LAYOUTS.index(layout)
-        source, target = (x.data_ptr(), strides), (out.data_ptr(), out.stride())
-        engine.module.rotate_memory(engine.level, angles, shape, *source, *target, seq_axis, kind, number)
+        calls.append((x, rotation, shape, address, strides, kind))
+    results, number = [], LAYOUTS.index(layout)
+    for x, rotation, shape, address, strides, kind in calls:
         if inplace:
+            rotation(shape, address, strides, address, strides, seq_axis, kind, number)
             torch.autograd.graph.increment_version(x)
-        results.append(out)
+            results.append(x)
+        else:
+            out = tensors.new_like(x)
+            rotation(shape, address, strides, out.data_ptr(), out.stride(), seq_axis, kind, number)
+            results.append(out)
     return tuple(results)
+
+
+def _rotation_by(angles: npt.NDArray[Any]) -> _Rotation:
+    """Return the compiled rotation by angles (batch or 1, length, 2 * pairs)."""
+    engine = backend.current()
+    return functools.partial(engine.module.rotate_memory, engine.level, angles)
 
 
 def rotate_few_by_tables(
@@ -495,18 +624,25 @@ def rotate_few_by_tables(
     """Return queries and keys rotated by cosines and sines (batch or 1, length, 2 * pairs), both halves of a row alike."""
     if torch.compiler.is_compiling() or not tensors.is_plain(cos) or not tensors.is_plain(sin):
         return None
-    shape = cos.shape
-    if len(shape) != 3 or shape[2] % 2 or not 0 < math.prod(shape) <= ANGLES or shape != sin.shape:
+    tables = cos.shape
+    if len(tables) != 3 or tables[2] % 2 or not 0 < math.prod(tables) <= ANGLES or tables != sin.shape:
         return None
     if cos.dtype not in tensors.DTYPES or cos.dtype != sin.dtype:
         return None
     if not cos.is_contiguous() or not sin.is_contiguous():
         return None
+    made: dict[Any, _Rotation | None] = {}
 
-    def angles_of(length: int, head_dim: int, dtype: np.dtype[Any]) -> npt.NDArray[Any] | None:
-        return angles_of_tables(cos, sin, dtype) if length == shape[1] and shape[2] <= head_dim else None
+    def rotation_of(shape: torch.Size, kind: int) -> _Rotation | None:
+        if shape[seq_axis] != tables[1] or shape[3] < tables[2] or tables[0] not in (1, shape[0]):
+            return None
+        dtype = angles_type(kind)
+        if dtype not in made:
+            angles = angles_of_tables(cos, sin, dtype)
+            made[dtype] = None if angles is None else _rotation_by(angles)
+        return made[dtype]
 
-    return rotate_few_by(parts, angles_of, seq_axis, layout)
+    return rotate_few_by(parts, rotation_of, seq_axis, layout)
 
 
 def angles_of_tables(cos: torch.Tensor, sin: torch.Tensor, dtype: np.dtype[Any]) -> npt.NDArray[Any] | None:

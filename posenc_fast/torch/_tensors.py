@@ -13,19 +13,25 @@ from torch.autograd import forward_ad
 from .._engine.blocks import WORTH_A_THREAD
 from .._numbers.arrays import empty
 from .._numbers.formats import BFLOAT16, FORMATS, float_type, kind_of
+from .._positions.foreign import unreadable
 
 __all__ = [
     "DTYPES",
     "array_of",
+    "check_dense",
+    "check_dtype",
+    "check_operand",
     "check_positions",
     "check_x",
     "has_strided_rows",
     "has_tangent",
     "in_forward_mode",
     "in_transform",
+    "is_direct",
     "is_eager",
     "is_followed",
     "is_plain",
+    "needs_operator",
     "new_like",
     "numpy_type",
     "on_cpu",
@@ -92,13 +98,33 @@ def is_followed(*tensors: torch.Tensor | None) -> bool:
 
 def is_plain(x: Any) -> bool:
     """Whether x is a CPU tensor of no subclass, without gradients, whose memory holds its values."""
-    # tensors of zeros that autograd makes have no memory
-    return type(x) is torch.Tensor and on_cpu(x) and not (x.requires_grad or x.is_neg() or x._is_zerotensor())
+    if type(x) is not torch.Tensor or not x.is_cpu or x.requires_grad or x.is_neg() or x.is_nested:
+        return False
+    return _has_memory(x)
+
+
+def _has_memory(x: torch.Tensor) -> bool:
+    """Whether a CPU tensor has memory: fake tensors, autograd's tensors of zeros and batches of gradients have none."""
+    if type(x) is not torch.Tensor and type(x).__torch_dispatch__ is not torch.Tensor.__torch_dispatch__:
+        return False
+    try:
+        return bool(x.data_ptr() != 0 or x.numel() == 0)
+    except RuntimeError:
+        return False
+
+
+def needs_operator(*tensors: torch.Tensor | None) -> bool:
+    """Whether a call on CPU tensors must call an operator: for a compiler, mode or trace, or tensors without memory."""
+    # the compiler's other stages are modes
+    if torch.compiler.is_dynamo_compiling() or modes() or trace() is not None:
+        return True
+    return bool(tensors) and any(x is not None and not _has_memory(x) for x in tensors)
 
 
 def is_eager(*tensors: torch.Tensor | None) -> bool:
     """Whether a call can do without an operator: no compiler, mode, trace or transform has to see it, tensors are plain."""
-    if torch.compiler.is_compiling() or modes() or in_transform():
+    # the compiler's other stages are modes
+    if torch.compiler.is_dynamo_compiling() or modes() or transforms() is not None or trace() is not None:
         return False
     for x in tensors:
         if x is None or is_plain(x):
@@ -107,14 +133,18 @@ def is_eager(*tensors: torch.Tensor | None) -> bool:
     return True
 
 
+def is_direct(*tensors: torch.Tensor | None) -> bool:
+    """Whether a call is eager, and no derivatives in forward mode are under way: then nothing else must see it."""
+    return not in_forward_mode() and is_eager(*tensors)
+
+
 # ---- memory ---------------------------------------------------------------------------------------------------------
 
 
 @functools.lru_cache(maxsize=64)
 def numpy_type(dtype: Any, name: str) -> np.dtype[Any]:
     """Return the array type of a tensor type."""
-    if dtype not in DTYPES:
-        raise TypeError(f"{name} must be one of {', '.join(map(str, DTYPES))}, not {dtype!r}")
+    check_dtype(dtype, name)
     return float_type(DTYPES[dtype].name, name)
 
 
@@ -123,9 +153,7 @@ def array_of(tensor: Any, name: str, *, overwritten: bool = False) -> npt.NDArra
     if not isinstance(tensor, torch.Tensor):
         raise TypeError(f"{name} must be a torch.Tensor, not {type(tensor).__name__}")
     if not tensor.is_cpu:
-        raise ValueError(
-            f"{name} is on {tensor.device}, but must be on the CPU: give {name}.cpu(); the modules work on any device"
-        )
+        raise _elsewhere(tensor, name)
     if transforms() is not None and _is_wrapped(tensor):
         raise ValueError(
             f"{name} is inside a transform of torch.func (grad, vmap, jvp, ..) and has no memory of its own"
@@ -134,11 +162,6 @@ def array_of(tensor: Any, name: str, *, overwritten: bool = False) -> npt.NDArra
     if overwritten and wants_gradients(tensor):
         raise ValueError(
             f"{name} requires gradients and cannot be overwritten; give other memory, or use torch.no_grad()"
-        )
-    if overwritten and _overlaps_itself(tensor):
-        raise ValueError(
-            f"{name} has strides {tensor.stride()}: several of its values are one and cannot be overwritten; "
-            f"give {name}.contiguous()"
         )
     if tensor.is_neg():
         if overwritten:
@@ -149,15 +172,23 @@ def array_of(tensor: Any, name: str, *, overwritten: bool = False) -> npt.NDArra
         tensor = tensor.resolve_neg()
     if tensor.requires_grad:
         tensor = tensor.detach()
-    if tensor.dtype == torch.bfloat16:
-        as_numpy = numpy_type(tensor.dtype, name)
-        return tensor.view(torch.int16).numpy().view(as_numpy)  # type: ignore[no-any-return]
-    return tensor.numpy()  # type: ignore[no-any-return]
+    as_numpy = numpy_type(tensor.dtype, name) if tensor.dtype == torch.bfloat16 else None
+    try:
+        array = tensor.numpy() if as_numpy is None else tensor.view(torch.int16).numpy().view(as_numpy)
+    except (TypeError, RuntimeError) as error:
+        raise unreadable(tensor, name, error) from None
+    if overwritten and _overlaps_itself(tensor):
+        raise ValueError(
+            f"{name} has strides {tensor.stride()}: several of its values are one and cannot be overwritten; "
+            f"give {name}.contiguous()"
+        )
+    return array  # type: ignore[no-any-return]
 
 
 def tensor_of(array: npt.NDArray[Any]) -> torch.Tensor:
     """Return the memory of an array as a tensor."""
-    if kind_of(array.dtype) == BFLOAT16.kind:
+    # the size first, as the format takes longer to find
+    if array.itemsize == 2 and kind_of(array.dtype) == BFLOAT16.kind:
         return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
     return torch.from_numpy(array)
 
@@ -228,12 +259,41 @@ def refuse_gradients() -> NoReturn:
     )
 
 
+def check_dtype(dtype: Any, name: str) -> None:
+    """Refuse a dtype of results that posenc_fast does not compute."""
+    if dtype not in DTYPES:
+        raise TypeError(f"{name} must be one of {', '.join(map(str, DTYPES))}, not {dtype!r}")
+
+
+def check_dense(tensor: torch.Tensor, name: str) -> None:
+    """Refuse sparse and nested tensors, whose shapes and strides cannot be asked for."""
+    if tensor.layout is not torch.strided or tensor.is_nested:
+        raise unreadable(tensor, name, "")
+
+
+def check_operand(tensor: torch.Tensor, name: str) -> None:
+    """Refuse what an operator cannot take in place of the memory of a CPU tensor."""
+    if not tensor.is_cpu:
+        raise _elsewhere(tensor, name)
+    check_dense(tensor, name)
+
+
+def _elsewhere(tensor: torch.Tensor, name: str) -> ValueError:
+    """Return the error for a tensor on another device."""
+    return ValueError(
+        f"{name} is on {tensor.device}, but must be on the CPU: give {name}.cpu(); the modules work on any device"
+    )
+
+
 def check_x(x: Any, name: str, start: Any = 0, inplace: bool = False, start_name: str = "start") -> None:
     """Refuse what no operator takes: other types, starts that are no integers, what cannot be differentiated or written."""
     if not isinstance(x, torch.Tensor):
         raise TypeError(f"{name} must be a torch.Tensor, not {type(x).__name__}")
     if x.dtype not in DTYPES:
         raise TypeError(f"{name} must be of float64, float32, float16 or bfloat16, not of {x.dtype}")
+    # as check_dense, without the call
+    if x.layout is not torch.strided or x.is_nested:
+        raise unreadable(x, name, "")
     if not isinstance(start, (int, torch.SymInt)) or isinstance(start, bool):
         raise TypeError(f"{start_name} must be an integer, not {start!r}; give positions of any kind as such")
     if type(start) is int and not -(2**63) <= start < 2**63 and not is_eager(x):
@@ -258,6 +318,7 @@ def check_positions(positions: Any, x: torch.Tensor, start: Any) -> None:
         raise TypeError(f"positions must be a torch.Tensor, not {type(positions).__name__}")
     if positions.is_complex() or positions.dtype == torch.bool:
         raise TypeError(f"positions must be integers or real numbers, not {positions.dtype}")
+    check_dense(positions, "positions")
     if positions.device.type != x.device.type and positions.device.type != "cpu":
         raise ValueError(f"positions is on {positions.device}, but must be on {x.device} or on the CPU")
     if start != 0:

@@ -29,6 +29,11 @@ def to_text(value: Encoding | Rotary) -> str:
     return _dumped([[parts_of(schedule) for schedule in sinusoids.schedules], *(array.tolist() for array in columns)])
 
 
+# what torch.compiler.assume_constant_result does, without the import of the compiler: the compiler calls it once for a
+# value, and compiles again for another value
+to_text._dynamo_marked_constant = True  # type: ignore[attr-defined]
+
+
 def _dumped(parts: Any) -> str:
     return json.dumps(parts, separators=(",", ":"))
 

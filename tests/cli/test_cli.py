@@ -86,6 +86,14 @@ def test_help(arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pyt
         ("table 4 4 -o o.npy --wokers 2", r"--wokers; is '--workers' meant\? \(see posenc-fast table --help\)"),
         ("table 4 4 -o o.npy --wokers=2", "no option --wokers; is '--workers' meant?"),
         ("table --wokers 2", "no option --wokers; is '--workers' meant?"),
+        ("table 5 4 --lenght 3", r"no option --lenght; is 'LENGTH' meant\? Give it without a name \(see"),
+        ("table 5 --d-model 3", "no option --d-model; is 'D_MODEL' meant"),
+        ("plot heatmap 8 --lenght 3 -o o.png", "no option --lenght; is '--length' meant?"),
+        ("encode three.npy -o o.npy --periods day week", "separate the cycles by commas: --periods day,week "),
+        ("encode -o o.npy --periods day, 12h 7D three.npy", "by commas: --periods day,12h,7D "),
+        ("encode three.npy --periods=day week -o o.npy", "by commas: --periods day,week "),
+        ("encode three.npy --periods 24 168 -o o.npy", "by commas: --periods 24,168 "),
+        ("plot clocks --periods 1D 7D -o o.png", "by commas: --periods 1D,7D "),
         ("table 4 4 -o o.npy --sinus", r"no option --sinus \(see posenc-fast table --help\)"),
         ("table 4 4 4 -o o.npy", "unrecognized arguments: 4"),
         ("table 4 4 -o o.npy --layout interleavd", "not 'interleavd'; is 'interleaved' meant?"),
@@ -245,7 +253,7 @@ def test_completion_of_an_unknown_shell(capsys: pytest.CaptureFixture[str]) -> N
 def test_completion_needs_shtab(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setitem(sys.modules, "shtab", None)
     assert run("completion", "bash") == 2
-    expected = "posenc-fast: error: completion needs shtab: pip install 'posenc-fast[cli]'\n"
+    expected = "posenc-fast: error: completion needs shtab: pip install shtab\n"
     assert capsys.readouterr() == ("", expected)
 
 
@@ -333,6 +341,38 @@ def test_signal_at_the_end_of_the_process(arguments: list[str], monkeypatch: pyt
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+SCRIPT = "import sys; from posenc_fast.__main__ import main; sys.exit(main())"
+
+
+@posix
+@pytest.mark.skipif(signal.getsignal(signal.SIGINT) is signal.SIG_IGN, reason="interrupts are ignored here")
+@pytest.mark.parametrize(
+    "code", [["-m", "posenc_fast"], ["-mposenc_fast"], ["posenc-fast"], ["-m", "other"], ["-c", SCRIPT]]
+)
+@pytest.mark.parametrize("module", ["numpy", "shtab"])
+def test_signal_during_imports(code: list[str], module: str, inside: Path) -> None:
+    """The command ends without a traceback; another program that imports the package has Python's own."""
+    Path("posenc-fast").write_text(SCRIPT)
+    Path("path").mkdir()
+    # in place of a module that is imported at the start
+    interrupt = "import os, signal, time; os.kill(os.getpid(), signal.SIGINT); time.sleep(30)"
+    Path(f"path/{module}.py").write_text(interrupt)
+    Path("path/other.py").write_text(SCRIPT)
+    path = os.pathsep.join([str(inside / "path"), str(Path(pf.__file__).parents[1])])
+    arguments = ["completion", "bash"] if module == "shtab" else ["info"]
+    process = command(*arguments, code=code, env={"PYTHONPATH": path})
+    out, err = process.communicate(timeout=60)
+    assert out == b""
+    if module == "shtab":
+        # by then the command handles signals itself
+        assert (process.returncode, err) == (130, b"posenc-fast: error: interrupted\n")
+    elif code[0] == "-c" or code[-1] == "other":
+        assert process.returncode == -signal.SIGINT
+        assert b"KeyboardInterrupt" in err
+    else:
+        assert (process.returncode, err) == (-signal.SIGINT, b"")
 
 
 @posix

@@ -125,6 +125,41 @@ def test_only_missing_cells() -> None:
     same("o.npy", np.full((2, 2), np.nan, np.float32))
 
 
+@pytest.mark.parametrize("kind", ["csv", "npy", "parquet"])
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ("--d-model 64", "positions are points in time; give --periods, such as --periods day,24h"),
+        ("--d-model 64 --base 500 --first 2", "give --periods"),
+        ("--preset diffusers_timesteps --d-model 8", "give --periods"),
+        ("--periods 24", "periods has 24 without a unit, but positions has points in time; .*'day', .*'24h'"),
+        ("--periods 0.5,86400", "periods has 0.5 without a unit"),
+        ("--periods day,24", "24"),
+    ],
+)
+def test_times_need_periods_with_a_unit(
+    kind: str, options: str, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = f"p.{kind}"
+    if kind == "csv":
+        Path(file).write_text("nan\n2026-01-01\n")
+    elif kind == "npy":
+        np.save(file, TIMES)
+    else:
+        pa = optional("pyarrow")
+        optional("pyarrow.parquet").write_table(pa.table({"t": pa.array(TIMES)}), file)
+    assert run("encode", file, *options.split(), "-o", "o.npy") == 2
+    error = capsys.readouterr().err
+    assert re.search(words, error), error
+    assert os.listdir() == [file]
+
+
+def test_numbers_have_lengths_of_their_own() -> None:
+    Path("p.csv").write_text("hour\n0\n6\n12\n")
+    assert run("encode", "p.csv", "--periods", "24", "-o", "o.npy") == 0
+    same("o.npy", np.float32([[0, 1], [1, 0], [0, -1]]))
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [

@@ -40,11 +40,23 @@ POSITIONS = {
 }
 
 
+# times need periods with a unit, here as many as make six columns
+CLOCK = "12h,7s,1000D"
+
+
+def options_of(positions: np.ndarray[Any, Any]) -> tuple[list[str], pf.Encoding]:
+    """The options for positions of that type, and the encoding that they mean, of six columns."""
+    if positions.dtype.kind == "M":
+        return ["--periods", CLOCK], pf.fourier_features(pf.periodic(CLOCK.split(",")), layout="interleaved")
+    return ["--d-model", "6"], pf.sinusoidal(6)
+
+
 @pytest.mark.parametrize("name", POSITIONS)
 def test_encode_npy(name: str, backend: str, capsys: pytest.CaptureFixture[str]) -> None:
     np.save("p.npy", POSITIONS[name])
-    assert run("encode", "p.npy", "--d-model", "6", "-o", "o.npy") == 0
-    expected = pf.sinusoidal(6).encode(POSITIONS[name])
+    options, encoding = options_of(POSITIONS[name])
+    assert run("encode", "p.npy", *options, "-o", "o.npy") == 0
+    expected = encoding.encode(POSITIONS[name])
     same("o.npy", expected)
     out, err = capsys.readouterr()
     size = Path("o.npy").stat().st_size
@@ -156,7 +168,8 @@ def test_npy_that_is_cut_meanwhile(
 def encoded(text: str | bytes, *options: str, d: int = 6) -> np.ndarray[Any, Any]:
     """The rows that are written for a CSV file of that text."""
     Path("p.csv").write_bytes(text.encode() if isinstance(text, str) else text)
-    assert run("encode", "p.csv", "--d-model", str(d), "-o", "o.npy", *options) == 0
+    width = () if "--periods" in options else ("--d-model", str(d))
+    assert run("encode", "p.csv", *width, "-o", "o.npy", *options) == 0
     rows: np.ndarray[Any, Any] = np.load("o.npy")
     return rows
 
@@ -199,12 +212,33 @@ def test_one_line_is_no_header(text: str, capsys: pytest.CaptureFixture[str]) ->
     assert run("encode", "p.csv", "--d-model", "4", "-o", "o.npy", "--column", "hello") == 0
 
 
+@pytest.mark.parametrize(
+    ("text", "options", "words"),
+    [
+        ("t\n1\n１２\n", "", "line 3: '１２' is neither a number nor an ISO date"),
+        ("t\n0.5\n٣\n", "", "line 3: '٣' is neither a number nor an ISO date"),
+        ("t\n٣.٥\n", "", "line 2: '٣.٥' is neither"),
+        ("１２\n５\n", "", "line 1: '１２' is neither"),
+        ("t\n2026-01-01\n２０２６-０１-０２\n", "", "line 3: '２０２６-０１-０２' is neither"),
+        ("t\n2026-01-0２\n", "--periods day", "line 2: '2026-01-0２' is neither"),
+    ],
+)
+def test_digits_of_other_scripts(text: str, options: str, words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Digits of other scripts, which Python's int and float take, are no numbers here."""
+    Path("p.csv").write_text(text, encoding="utf-8")
+    width = options or "--d-model 4"
+    assert run("encode", "p.csv", *width.split(), "-o", "o.npy") == 2
+    error = capsys.readouterr().err
+    assert words in error, error
+    assert os.listdir() == ["p.csv"]
+
+
 @pytest.mark.parametrize("empty", ["nan", "NaN", '""', '" "', "-nan"])
 def test_missing_cells(empty: str, backend: str, capsys: pytest.CaptureFixture[str]) -> None:
     numbers = encoded(f"t\n{empty}\n4\n{empty}\n9007199254740993\n")
     np.testing.assert_array_equal(np.isnan(numbers).all(axis=1), [True, False, True, False])
     np.testing.assert_array_equal(numbers[[1, 3]], pf.sinusoidal(6).encode(np.array([4, 2**53 + 1])))
-    dates = encoded(f"t\n{empty}\n2026-01-01\n{empty}\n", "--odd", "zero", d=5)
+    dates = encoded(f"t\n{empty}\n2026-01-01\n{empty}\n", "--periods", CLOCK)
     np.testing.assert_array_equal(np.isnan(dates).all(axis=1), [True, False, True])
     assert "2 missing" in capsys.readouterr().out
 
@@ -304,8 +338,9 @@ def test_many_chunks(column: str, rng: np.random.Generator, monkeypatch: pytest.
         if column == "date":
             positions = positions.astype("M8[us]")
         text = [f"{p}Z" for p in positions]
-    rows = encoded("x,t\n" + "".join(f"{i},{t}\n" for i, t in enumerate(text)), "--column", "t", d=4)
-    expected = pf.sinusoidal(4).encode(positions)
+    options, encoding = options_of(positions)
+    rows = encoded("x,t\n" + "".join(f"{i},{t}\n" for i, t in enumerate(text)), "--column", "t", *options)
+    expected = encoding.encode(positions)
     # rounding may fall to either side about once in 30 million values
     assert np.count_nonzero(rows != expected) <= 1
     np.testing.assert_allclose(rows, expected, rtol=2**-22, atol=0)
@@ -509,13 +544,14 @@ def test_parquet(column_type: str, name: str, backend: str, capsys: pytest.Captu
     if "tz" in column_type:
         column = column.cast(pa.timestamp("us", "Europe/Berlin"))
     parquet({"other": ["x", "y", "z"], "t": column}, name, row_group_size=2)
-    assert run("encode", name, "--column", "t", "--d-model", "6", "-o", "o.npy", "--dtype", "float64") == 0
+    options, encoding = options_of(COLUMNS[column_type])
+    assert run("encode", name, "--column", "t", *options, "-o", "o.npy", "--dtype", "float64") == 0
     assert f"positions: {name}, column 't' ({column_type})\n" in capsys.readouterr().out
     rows = np.load("o.npy")
     assert np.isnan(rows[1]).all()
     # one by one: forms of positions differ in the last place of a float64
     for i in (0, 2):
-        expected = pf.sinusoidal(6).encode(COLUMNS[column_type][i : i + 1], dtype=np.float64)
+        expected = encoding.encode(COLUMNS[column_type][i : i + 1], dtype=np.float64)
         np.testing.assert_allclose(rows[i : i + 1], expected, rtol=2**-51, atol=2**-50)
 
 
@@ -569,7 +605,7 @@ def test_parquet_needs_pyarrow(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     for arguments in (["encode", "p.parquet", "-o", "o.npy"], ["encode", "p.npy", "-o", "o.parquet"]):
         assert run(*arguments, "--d-model", "4") == 2
-        assert ".parquet: Parquet needs pyarrow: pip install 'posenc-fast[parquet]'\n" in capsys.readouterr().err
+        assert ".parquet: Parquet needs pyarrow: pip install pyarrow\n" in capsys.readouterr().err
 
 
 # ---- standard input, progress -----------------------------------------------------------------------------------------

@@ -327,6 +327,20 @@ def test_without_nameless_files(there: str, monkeypatch: pytest.MonkeyPatch) -> 
         assert os.listdir() == ["o.npy"]
 
 
+@posix
+def test_line_feeds_in_names(capsys: pytest.CaptureFixture[str]) -> None:
+    """A name has one line in the report, whatever characters it has."""
+    Path("p\nq.csv").write_text("1\n2\n")
+    assert run("encode", "p\nq.csv", "--d-model", "4", "-o", "a\nwrote b\x1b[1m.npy") == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    assert out.splitlines() == [
+        "wrote a\\nwrote b\\x1b[1m.npy: shape (2, 4), float32, 160 bytes",
+        "positions: p\\nq.csv, column 0",
+    ]
+    assert "a\nwrote b\x1b[1m.npy" in os.listdir()
+
+
 LIMITED = """
 import resource, sys
 resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
@@ -507,7 +521,10 @@ def test_memory_is_bounded(column: str) -> None:
             "p.csv",
             "--column",
             "time",
-            *(["--periods", "month", "--timezone", "Asia/Tokyo"] if column == "calendar" else ["--d-model", "2"]),
+            *{
+                "calendar": ["--periods", "month", "--timezone", "Asia/Tokyo"],
+                "date": ["--periods", "12h"],
+            }.get(column, ["--d-model", "2"]),
             "--dtype",
             "float16",
             "-o",

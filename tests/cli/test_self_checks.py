@@ -281,13 +281,15 @@ def test_bench(capsys, monkeypatch):
     assert main(["bench"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= 80
-    assert lines[4].split() == ["posenc_fast", "NumPy", "ratio", "middle", "half"]
+    first = 1 + [line.split() for line in lines].index(["posenc_fast", "NumPy", "ratio", "middle", "half"])
     names = [side.name for side in _speed.sides()]
-    lines, more = lines[5 : 5 + len(names)], lines[5 + len(names) :]
-    assert [line[:36].rstrip() for line in lines] == names
+    # each names what it is compared with
+    assert all(" / " in name for name in names)
+    lines, more = lines[first : first + len(names)], lines[first + len(names) :]
+    assert [line[:43].rstrip() for line in lines] == names
     for line in lines:
         ours, numpy, ratio, mark, low, high = re.fullmatch(
-            r" +(\S+) +(\S+) +([^\s*]+)(\*| ) (\S+) to (\S+)", line[36:]
+            r" +(\S+) +(\S+) +([^\s*]+)(\*| ) (\S+) to (\S+)", line[43:]
         ).groups()
         assert float(ours) > 0
         assert float(numpy) > 0

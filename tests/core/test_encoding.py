@@ -12,7 +12,6 @@ import pytest
 
 import posenc_fast as pf
 from posenc_fast import reference
-from posenc_fast._encoding import rows as _rows
 from posenc_fast._numbers import schedule as _schedule
 
 ARRAY = np.array([3.0, 1.0, 0.5])
@@ -909,19 +908,3 @@ def test_small_tables_of_fractional_starts(start):
         for length, dtype in itertools.product((1, 2, 13), (None, np.float64, np.float16)):
             few, any_number = (encoding.table(length, start=start, dtype=dtype, workers=each) for each in (None, -1))
             np.testing.assert_array_equal(few.view(np.uint8), any_number.view(np.uint8))
-    plans = pf.sinusoidal(6)._plans
-    assert (_rows.table_at_once(plans, 13, start, None, None) is None) == (start == 2.0**-70)
-
-
-def test_few_rows_take_the_short_way():
-    plans = pf.sinusoidal(6)._plans
-    for dtype in (None, np.float32, np.float64):
-        assert _rows.encode_at_once(plans, np.arange(4.0), dtype, None) is not None
-        out = np.ones((4, 6), dtype or np.float32)
-        assert _rows.encode_at_once(plans, np.arange(4.0), dtype, out) is out
-        assert _rows.encode_at_once(plans, out[:, 0], dtype, out) is None
-        assert _rows.encode_at_once(plans, np.arange(4.0), dtype, out[:, ::-1]) is None
-    assert _rows.encode_at_once(plans, np.arange(4.0), np.float64, np.ones((4, 6), np.float32)) is None
-    assert _rows.encode_at_once(plans, np.arange(4.0), np.float16, None) is None
-    assert _rows.encode_at_once(plans, [1.0, 2.0], None, None) is None
-    assert _rows.encode_at_once(pf.join([pf.sinusoidal(4)] * 2)._plans, np.ones((2, 2)), None, None) is None

@@ -614,7 +614,7 @@ def test_a_schedule_says_what_has_rows():
     [
         ("plot", "matplotlib", "pip install matplotlib"),
         ("torch", "torch", "pip install torch"),
-        ("transformers", "torch", r"pip install 'posenc-fast\[torch\]'"),
+        ("transformers", "torch", "pip install torch"),
         ("dask", "dask", r"pip install 'dask\[array\]'"),
         ("sklearn", "sklearn", "pip install scikit-learn"),
         ("polars", "polars", "pip install polars"),

@@ -15,7 +15,7 @@ import posenc_fast as pf
 ROOT = Path(pf.__file__).parent
 # what a folder (or, at the top, a module) may import from: those before it
 LEVELS = (
-    ("_version", "_kernel", "typing"),
+    ("_version", "_kernel", "_start", "typing"),
     ("_numbers",),
     ("_positions",),
     ("_engine",),

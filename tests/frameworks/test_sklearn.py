@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import pickle
 from datetime import timedelta
 from fractions import Fraction
@@ -53,11 +54,15 @@ COLUMNS = {
     "int8": np.array([-128, 127, 0, 1, 2], np.int8),
     "float32": np.float32([0.5, -1e6, 3, 0, np.nan]),
     "float64": np.array([0.1, -1e12, np.nan, 0, 1]),
+    "timedelta": np.array([1, -5, 10**15 + 1, 0, 3], "m8[ms]"),
+}
+TIMES = {
     "seconds": times(unit="s").to_numpy(),
     "nanoseconds": times().to_numpy(),
     "missing-time": np.array(["2026-01-01", "NaT", "1950-05-05", "2026-01-02", "2026-01-03"], "M8[us]"),
-    "timedelta": np.array([1, -5, 10**15 + 1, 0, 3], "m8[ms]"),
 }
+LENGTHS = ["12h", "7s"]
+CLOCK = pf.fourier_features(pf.periodic(LENGTHS), layout="interleaved")
 
 
 @pytest.mark.usefixtures("backend")
@@ -71,23 +76,30 @@ def test_every_column_is_encoded_from_its_own_type(dtype):
     assert got.shape == (5, 6 * len(COLUMNS))
     for i, values in enumerate(COLUMNS.values()):
         np.testing.assert_array_equal(got[:, 6 * i : 6 * i + 6], pf.sinusoidal(6).encode(values, dtype=dtype))
+    got = PositionalEncoder(periods=LENGTHS, dtype=dtype).fit_transform(frame(**TIMES))
+    for i, values in enumerate(TIMES.values()):
+        np.testing.assert_array_equal(got[:, 4 * i : 4 * i + 4], CLOCK.encode(values, dtype=dtype))
 
 
-@pytest.mark.parametrize("name", COLUMNS)
+@pytest.mark.parametrize("name", [*COLUMNS, *TIMES])
 def test_arrays_without_names(name):
-    values = COLUMNS[name]
-    got = PositionalEncoder(6).fit_transform(np.stack([values, values[::-1]], axis=1))
-    np.testing.assert_array_equal(got[:, :6], pf.sinusoidal(6).encode(values))
-    np.testing.assert_array_equal(got[:, 6:], pf.sinusoidal(6).encode(values[::-1]))
+    if name in TIMES:
+        values, encoder, encoding = TIMES[name], PositionalEncoder(periods=LENGTHS), CLOCK
+    else:
+        values, encoder, encoding = COLUMNS[name], PositionalEncoder(6), pf.sinusoidal(6)
+    got, d = encoder.fit_transform(np.stack([values, values[::-1]], axis=1)), encoding.d_model
+    np.testing.assert_array_equal(got[:, :d], encoding.encode(values))
+    np.testing.assert_array_equal(got[:, d:], encoding.encode(values[::-1]))
 
 
-def test_zones_count_as_utc():
+def test_lengths_count_as_utc():
     # an hour that this zone skips lies in between
     berlin = times("Europe/Berlin")
-    got = PositionalEncoder(6).fit_transform(frame(berlin=berlin, tokyo=berlin.tz_convert("Asia/Tokyo")))
-    plain = pf.sinusoidal(6).encode(berlin.tz_convert(None).to_numpy())
-    np.testing.assert_array_equal(got[:, :6], plain)
-    np.testing.assert_array_equal(got[:, 6:], plain)
+    X = frame(berlin=berlin, tokyo=berlin.tz_convert("Asia/Tokyo"))
+    got = PositionalEncoder(periods=LENGTHS).fit_transform(X)
+    plain = CLOCK.encode(berlin.tz_convert(None).to_numpy())
+    np.testing.assert_array_equal(got[:, :4], plain)
+    np.testing.assert_array_equal(got[:, 4:], plain)
 
 
 def test_missing_values_of_pandas():
@@ -97,16 +109,18 @@ def test_missing_values_of_pandas():
         whole=pd.array([large, 2, 3], dtype="Int64"),
         unsigned=pd.array([2**64 - 1, None, 3], dtype="UInt64"),
         real=pd.array([0.5, None, 3], dtype="Float64"),
-        zone=pd.Series([times()[0], None, times()[1]]).dt.tz_localize("UTC"),
     )
-    got = PositionalEncoder(4).fit_transform(X).reshape(3, 5, 4)
-    assert np.isnan(got[1, [0, 2, 3, 4]]).all()
+    got = PositionalEncoder(4).fit_transform(X).reshape(3, 4, 4)
+    assert np.isnan(got[1, [0, 2, 3]]).all()
     encoding = pf.sinusoidal(4)
     np.testing.assert_array_equal(got[:, 1], encoding.encode([large, 2, 3]))
     np.testing.assert_array_equal(got[[0, 2], 0], encoding.encode([large, 3]))
     np.testing.assert_array_equal(got[[0, 2], 2], encoding.encode(np.array([2**64 - 1, 3], np.uint64)))
     np.testing.assert_array_equal(got[[0, 2], 3], encoding.encode([0.5, 3]))
-    np.testing.assert_array_equal(got[[0, 2], 4], encoding.encode(times(count=2).to_numpy()))
+    zone = pd.Series([times()[0], None, times()[1]]).dt.tz_localize("UTC")
+    got = PositionalEncoder(periods=LENGTHS).fit_transform(frame(zone=zone))
+    assert np.isnan(got[1]).all()
+    np.testing.assert_array_equal(got[[0, 2]], CLOCK.encode(times(count=2).to_numpy()))
 
 
 def test_columns_of_arrow():
@@ -117,19 +131,20 @@ def test_columns_of_arrow():
         integer=pd.Series([2**62 + 1, None, 3], dtype=pd.ArrowDtype(arrow.int64())),
         real=pd.Series([0.5, None, 3], dtype=pd.ArrowDtype(arrow.float64())),
     )
-    got = PositionalEncoder(4).fit_transform(X).reshape(3, 3, 4)
+    got = PositionalEncoder(4).fit_transform(X[["integer", "real"]]).reshape(3, 2, 4)
     encoding = pf.sinusoidal(4)
-    np.testing.assert_array_equal(got[:, 0], encoding.encode(tokyo.tz_convert(None).to_numpy()))
-    np.testing.assert_array_equal(got[[0, 2], 1], encoding.encode([2**62 + 1, 3]))
-    np.testing.assert_array_equal(got[:, 2], encoding.encode([0.5, np.nan, 3]))
-    assert np.isnan(got[1, 1]).all()
+    np.testing.assert_array_equal(got[[0, 2], 0], encoding.encode([2**62 + 1, 3]))
+    np.testing.assert_array_equal(got[:, 1], encoding.encode([0.5, np.nan, 3]))
+    assert np.isnan(got[1, 0]).all()
+    got = PositionalEncoder(periods=LENGTHS).fit_transform(X[["time"]])
+    np.testing.assert_array_equal(got, CLOCK.encode(tokyo.tz_convert(None).to_numpy()))
 
 
 @pytest.mark.parametrize("layout", ["interleaved", "concatenated"])
 def test_periods(layout):
-    encoder = PositionalEncoder(periods=[DAY, WEEK], layout=layout, dtype=np.float64)
-    got = encoder.fit_transform(frame(t=times()))
     seconds = times().to_numpy().astype(np.int64) / 1e9
+    encoder = PositionalEncoder(periods=[DAY, WEEK], layout=layout, dtype=np.float64)
+    got = encoder.fit_transform(frame(t=seconds))
     for period in (DAY, WEEK):
         for function in ("sin", "cos"):
             column = list(encoder.get_feature_names_out()).index(f"t_{period}_{function}")
@@ -140,7 +155,9 @@ def test_periods(layout):
 
 @pytest.mark.parametrize("unit", ["ns", "us", "ms", "s"])
 @pytest.mark.parametrize(
-    "periods", [["1D", "7D"], [DAY, WEEK], pd.to_timedelta([1, 7], unit="D")], ids=["text", "s", "index"]
+    "periods",
+    [["1D", "7D"], [np.timedelta64(1, "D"), timedelta(7)], pd.to_timedelta([1, 7], unit="D")],
+    ids=["text", "objects", "index"],
 )
 def test_the_sine_of_midnight_is_zero(periods, unit):
     mondays = pd.date_range("1677-09-26", "2262-04-07", freq="7D").as_unit(unit) - pd.Timedelta("3D")
@@ -259,6 +276,110 @@ def test_cycles_in_frames(kind):
     np.testing.assert_allclose(back.to_numpy()[:, :2], calendar(X.time, ["day", "month"]), atol=1e-7)
 
 
+# ---- the zone that fit saw ------------------------------------------------------------------------------------------
+
+
+def in_frame(kind, column, unit="us"):
+    """A frame of one column "time" of the package."""
+    package = optional(kind)
+    column = pd.Series(column).dt.as_unit(unit)
+    if kind == "pandas":
+        return frame(time=column)
+    return (
+        package.DataFrame({"time": package.from_pandas(column)})
+        if kind == "polars"
+        else package.table({"time": package.array(column)})
+    )
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Asia/Tokyo", "America/New_York", "+02:00"])
+@pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow"])
+def test_columns_of_another_zone_are_converted(kind, zone):
+    """The same instants have the same features, whatever the zone, on both sides of a change of the clock."""
+    berlin = times("Europe/Berlin", count=300)
+    if kind == "polars" and zone == "+02:00":
+        zone = "Etc/GMT-2"
+    other = in_frame(kind, berlin.tz_convert(zone))
+    encoder = PositionalEncoder(periods=[*CYCLES, "12h"], dtype=np.float64)
+    expected = encoder.fit_transform(in_frame(kind, berlin))
+    names = encoder.get_feature_names_out()
+    for each in (encoder, pickle.loads(pickle.dumps(encoder))):
+        got = each.transform(other)
+        np.testing.assert_array_equal(got, expected)
+        np.testing.assert_array_equal(each.inverse_transform(got), encoder.inverse_transform(expected))
+        np.testing.assert_array_equal(each.get_feature_names_out(), names)
+    # a copy that is not fitted reads the clock of the column that it is fitted on
+    parts = calendar(berlin.tz_convert(zone), CYCLES)
+    got = base.clone(encoder).fit_transform(other)[:, :10]
+    np.testing.assert_allclose(got, sines_and_cosines(parts), rtol=0, atol=1e-15)
+
+
+def test_frames_of_other_packages_are_converted():
+    berlin = times("Europe/Berlin")
+    encoder = PositionalEncoder(periods=["day"]).fit(frame(time=berlin))
+    for kind in ("polars", "pyarrow"):
+        got = encoder.transform(in_frame(kind, berlin.tz_convert("UTC")))
+        np.testing.assert_array_equal(got, encoder.transform(frame(time=berlin)))
+
+
+def test_datetimes_of_python_are_converted():
+    berlin = times("Europe/Berlin")
+    objects, utc = (
+        frame(time=pd.Series(list(each.to_pydatetime()), dtype=object)) for each in (berlin, berlin.tz_convert("UTC"))
+    )
+    assert objects.time.dtype == object
+    encoder = PositionalEncoder(periods=["day", "12h"]).fit(frame(time=berlin))
+    expected = encoder.transform(frame(time=berlin))
+    np.testing.assert_array_equal(encoder.transform(objects), expected)
+    np.testing.assert_array_equal(encoder.transform(utc), expected)
+    np.testing.assert_array_equal(
+        base.clone(encoder).fit(objects).transform(frame(time=berlin.tz_convert("UTC"))), expected
+    )
+    # offsets are clocks of their own, of which winter and summer have two
+    offsets = [each.replace(tzinfo=datetime.timezone(each.utcoffset())) for each in berlin.to_pydatetime()]
+    offsets = frame(time=pd.Series(offsets, dtype=object))
+    np.testing.assert_array_equal(
+        base.clone(encoder).set_params(periods=["day"]).fit_transform(offsets), expected[:, :2]
+    )
+    mixed = frame(time=pd.Series([*objects.time, datetime.datetime(2026, 1, 1)], dtype=object))
+    with pytest.raises(ValueError, match=r"X\['time'\] has times with a zone and times without one"):
+        encoder.transform(mixed)
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow"])
+@pytest.mark.parametrize("periods", [["day"], ["12h"], ["week", "7D"]], ids=str)
+def test_only_one_column_has_a_zone(kind, periods):
+    berlin = times("Europe/Berlin")
+    zoned, plain = in_frame(kind, berlin), in_frame(kind, berlin.tz_localize(None))
+    for fitted, other, words in (
+        (zoned, plain, "has no time zone, but had a time zone"),
+        (plain, zoned, "has a time zone, but had no time zone"),
+    ):
+        encoder = PositionalEncoder(periods=periods).fit(fitted)
+        with pytest.raises(ValueError, match=rf"X\['time'\] {words}.*tz_localize"):
+            encoder.transform(other)
+        encoder.transform(fitted)
+
+
+def test_a_timezone_is_the_clock_of_all_columns():
+    """With timezone, columns without a zone are UTC, in fit and afterwards."""
+    berlin = times("Europe/Berlin")
+    columns = [berlin, berlin.tz_convert("UTC"), berlin.tz_convert("Asia/Tokyo"), berlin.tz_convert(None)]
+    expected = PositionalEncoder(periods=["day", "year"]).fit_transform(frame(time=berlin))
+    for fitted in columns:
+        encoder = PositionalEncoder(periods=["day", "year"], timezone="Europe/Berlin").fit(frame(time=fitted))
+        for column in columns:
+            np.testing.assert_array_equal(encoder.transform(frame(time=column)), expected)
+
+
+def test_columns_without_any_time():
+    """A column of which nothing is known takes any clock."""
+    encoder = PositionalEncoder(periods=["day"]).fit(frame(time=pd.Series([None, None], dtype=object)))
+    for zone in (None, "Asia/Tokyo"):
+        expected = PositionalEncoder(periods=["day"]).fit_transform(frame(time=times(zone)))
+        np.testing.assert_array_equal(encoder.transform(frame(time=times(zone))), expected)
+
+
 # ---- back -----------------------------------------------------------------------------------------------------------
 
 
@@ -276,11 +397,11 @@ def test_positions_come_back(layout, d_model, rng):
     np.testing.assert_allclose(back, X, rtol=0, atol=1e-8)
 
 
-def test_times_come_back_in_seconds():
-    X = frame(t=times(unit="s"))
+def test_durations_come_back_in_seconds():
+    X = frame(t=times(unit="s") - pd.Timestamp("2026-01-01"))
     encoder = PositionalEncoder(dtype=np.float64).fit(X)
     back = encoder.inverse_transform(encoder.transform(X))[:, 0]
-    np.testing.assert_allclose(back, X.t.astype(np.int64), rtol=0, atol=1e-4)
+    np.testing.assert_allclose(back, X.t.dt.total_seconds(), rtol=0, atol=1e-4)
 
 
 @pytest.mark.parametrize("layout", ["interleaved", "concatenated"])
@@ -356,11 +477,11 @@ def test_what_is_no_encoding():
     ids=lambda value: None if isinstance(value, str) else "-".join(map(str, value)),
 )
 def test_names_tell_what_columns_are(settings, expected):
-    encoder = PositionalEncoder(**settings).fit(frame(time=times(), age=range(5)))
+    encoder = PositionalEncoder(**settings).fit(frame(time=np.arange(5).astype("m8[h]"), age=range(5)))
     names = [f"{column}_{made}" for column in ("time", "age") for made in expected.split()]
     assert list(encoder.get_feature_names_out()) == names
     # at position 0 sines are 0 and cosines are 1
-    at_zero = encoder.transform(frame(time=np.zeros(1, "M8[s]"), age=[0]))[0]
+    at_zero = encoder.transform(frame(time=np.zeros(1, "m8[s]"), age=[0]))[0]
     assert at_zero.tolist() == [float("cos" in name) for name in names]
 
 
@@ -373,10 +494,10 @@ def test_names_without_names():
 
 
 def test_pandas_out():
-    X = frame(time=times(), age=range(5)).set_index(pd.Index(list("vwxyz")))
+    X = frame(size=range(3, 8), age=range(5)).set_index(pd.Index(list("vwxyz")))
     encoder = PositionalEncoder(2).set_output(transform="pandas")
     got = encoder.fit_transform(X)
-    assert list(got.columns) == ["time_sin0", "time_cos0", "age_sin0", "age_cos0"]
+    assert list(got.columns) == ["size_sin0", "size_cos0", "age_sin0", "age_cos0"]
     assert list(got.index) == list("vwxyz")
     assert set(got.dtypes) == {np.dtype(np.float32)}
     np.testing.assert_array_equal(got, base.clone(encoder).set_output(transform="default").fit_transform(X))
@@ -396,7 +517,7 @@ def test_columns_with_settings_of_their_own():
     X, y = demand()
     made = compose.ColumnTransformer(
         [
-            ("clock", PositionalEncoder(periods=[DAY]), ["time"]),
+            ("clock", PositionalEncoder(periods=["24h"]), ["time"]),
             ("station", PositionalEncoder(4, base=100.0), ["station"]),
         ],
         remainder="passthrough",
@@ -404,7 +525,7 @@ def test_columns_with_settings_of_their_own():
     ).set_output(transform="pandas")
     got = made.fit_transform(X, y)
     stations = [f"station_{name}" for name in ("sin0", "cos0", "sin1", "cos1")]
-    assert list(got.columns) == ["time_86400_sin", "time_86400_cos", *stations, "temperature"]
+    assert list(got.columns) == ["time_24h_sin", "time_24h_cos", *stations, "temperature"]
     model = pipeline.make_pipeline(made, linear_model.LinearRegression())
     assert model.fit(X[:400], y[:400]).score(X[400:], y[400:]) > 0.999
 
@@ -412,9 +533,9 @@ def test_columns_with_settings_of_their_own():
 def test_grid_search_finds_the_period():
     X, y = demand()
     model = pipeline.Pipeline([("clock", PositionalEncoder()), ("ridge", linear_model.Ridge(1e-3))])
-    search = model_selection.GridSearchCV(model, {"clock__periods": [[DAY / 1.5], [DAY], [WEEK]]}, cv=3)
+    search = model_selection.GridSearchCV(model, {"clock__periods": [["16h"], ["24h"], ["7D"]]}, cv=3)
     search.fit(X[["time"]], y)
-    assert search.best_params_ == {"clock__periods": [DAY]}
+    assert search.best_params_ == {"clock__periods": ["24h"]}
     assert search.best_score_ > 0.99
 
 
@@ -429,7 +550,7 @@ def test_grid_search_finds_the_width(rng):
 
 def test_copies_are_the_same():
     X, _ = demand()
-    encoder = PositionalEncoder(periods=np.array([DAY, WEEK]), dtype=np.float64).fit(X[["time"]])
+    encoder = PositionalEncoder(periods=np.array([1, 7], "m8[D]"), dtype=np.float64).fit(X[["time"]])
     expected = encoder.transform(X[["time"]])
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(encoder)).transform(X[["time"]]), expected)
     copy = base.clone(encoder)
@@ -495,6 +616,29 @@ def test_bad_columns(X, error, words):
     assert all(word in str(raised.value) for word in words), raised.value
 
 
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"d_model": 64}, {"periods": [24]}, {"periods": [0.5, Fraction(1, 3)]}, {"periods": np.array([DAY])}],
+    ids=str,
+)
+@pytest.mark.parametrize("zone", [None, "Europe/Berlin"])
+def test_times_need_periods_with_a_unit(settings, zone):
+    X, numbers = frame(age=range(5), time=times(zone)), frame(age=range(5), time=range(5))
+    words = (
+        r"periods has .* without a unit, but X\['time'\].*'day'.*'24h'"
+        if "periods" in settings
+        else r"periods is missing, but X\['time'\] .*'day', '24h'"
+    )
+    with pytest.raises(ValueError, match=words):
+        PositionalEncoder(**settings).fit(X)
+    encoder = PositionalEncoder(**settings).fit(numbers)
+    with pytest.raises(ValueError, match=words):
+        encoder.transform(X)
+    if zone is None:
+        with pytest.raises(ValueError, match=words.replace(r"\['time'\]", "")):
+            PositionalEncoder(**settings).fit(X[["time"]].to_numpy())
+
+
 def test_numbers_have_no_months():
     X = frame(time=times(), age=range(5))
     with pytest.raises(TypeError, match=r"X\['age'\].*numbers.*month.*to_datetime"):
@@ -505,11 +649,11 @@ def test_numbers_have_no_months():
 
 
 def test_columns_must_be_those_of_fit():
-    encoder = PositionalEncoder(2).fit(frame(time=times(), age=range(5)))
+    encoder = PositionalEncoder(2).fit(frame(size=range(5), age=range(5)))
     with pytest.raises(ValueError, match="feature names"):
-        encoder.transform(frame(age=range(5), time=times()))
+        encoder.transform(frame(age=range(5), size=range(5)))
     with pytest.raises(ValueError, match="feature"):
-        encoder.transform(frame(time=times()))
+        encoder.transform(frame(size=range(5)))
 
 
 def test_without_scikit_learn():

@@ -540,10 +540,19 @@ def test_operators_are_registered_as_they_behave(rng):
             torch.library.opcheck(operators.rotate, (x.clone().requires_grad_(), rotary, 0, where, -2, False))
             torch.library.opcheck(operators.add_encoding_, (x.clone(), encoding, 0, where, 2.0))
             torch.library.opcheck(operators.rotate_, (x.clone(), rotary, 0, where, -2, False))
+        more = (x.clone().requires_grad_(), encoding, 0.5, None, 2.0, "float32", 0.25, 2)
+        torch.library.opcheck(operators.add_encoding, more)
+        more = (x.clone().requires_grad_(), rotary, 0.5, None, -2, False, "float32", True, 2)
+        torch.library.opcheck(operators.rotate, more)
+        torch.library.opcheck(operators.encode, (x.clone().requires_grad_(), encoding, torch.float64, "exact", 2))
         torch.library.opcheck(operators.rotate_by, (x.clone().requires_grad_(), cos, cos, 1))
         torch.library.opcheck(
             operators.rotate_by, (x.clone().requires_grad_(), cos, cos, 1, "interleaved_to_half", True)
         )
+    image = text.to_text(pf.join([pf.sinusoidal(4), pf.sinusoidal(4)]))
+    torch.library.opcheck(operators.encode, (cos[:, :2].clone().requires_grad_(), image, torch.float64))
+    torch.library.opcheck(operators.encode, (positions, encoding, torch.bfloat16))
+    torch.library.opcheck(operators.table, (encoding, 5, 0.5, 2, torch.float32, "exact", None))
     for table in (cos, cos[None], torch.stack([cos, cos])):
         torch.library.opcheck(operators.pair_columns, (table.repeat_interleave(2, -1), "interleaved", "cos"))
 
@@ -627,7 +636,9 @@ LOOKS = {
 
 
 @pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning")
-@pytest.mark.parametrize("operation", ["addition", "rotation", "rotation by tables"])
+@pytest.mark.parametrize(
+    "operation", ["addition", "rotation", "rotation by tables", "add_to", "rotate", "rotate back", "encode"]
+)
 @pytest.mark.parametrize("look", LOOKS)
 def test_whoever_looks_on_sees_an_operator(look, operation, rng):
     x, tables = random(rng, 2, 5, 3, 8), [random(rng, 5, 4).repeat(1, 2) for _ in "cs"]
@@ -635,6 +646,11 @@ def test_whoever_looks_on_sees_an_operator(look, operation, rng):
         "addition": pt.SinusoidalEncoding(8, 0.0, batch_first=True),
         "rotation": pt.RotaryEncoding(pf.Rotary(8), seq_axis=1),
         "rotation by tables": lambda x: pt.apply_rotary_pos_emb(x, x, *tables, unsqueeze_dim=1)[0],
+        "add_to": lambda x: pt.add_to(pf.sinusoidal(8), x, start=0.5, step=0.25),
+        "rotate": lambda x: pt.rotate(pf.Rotary(8), x, start=0.5),
+        "rotate back": lambda x: pt.rotate(pf.Rotary(8), x, inverse=True),
+        # of the shape of x
+        "encode": lambda x: pt.encode(pf.sinusoidal(8), x[..., 0]),
     }[operation]
     assert torch.equal(LOOKS[look](call, x), call(x + 1))
 

@@ -223,12 +223,70 @@ def test_gradients_of_16_bits_are_turned_once(rng):
     assert func.grad(lambda p: pt.encode(ENCODING, p).sum())(positions).dtype == torch.float16
 
 
-def test_a_batch_of_tangents_of_one_call(rng):
-    x = random(rng, 2, 3, 8, dtype=torch.float64).requires_grad_()
-    y, ones = pt.RotaryEncoding(ROTARIES["half"])(x), torch.eye(48, dtype=torch.float64).reshape(48, 2, 3, 8)
-    (rows_of_jacobian,) = torch.autograd.grad(y, x, ones, is_grads_batched=True)
-    expected = func.jacrev(lambda x: by_rotary(x, ROTARIES["half"]))(x.detach())
-    torch.testing.assert_close(rows_of_jacobian.reshape(48, 48), expected.reshape(48, 48), rtol=1e-11, atol=1e-11)
+# ---- batches of gradients without torch.func, which torch makes in an older way ---------------------------------------
+
+
+def batched_gradients(call, x):
+    x = x.clone().requires_grad_()
+    y = call(x)
+    each = torch.eye(y.numel(), dtype=y.dtype).reshape(-1, *y.shape)
+    (rows_of_jacobian,) = torch.autograd.grad(y, x, each, is_grads_batched=True)
+    return rows_of_jacobian.reshape(*y.shape, *x.shape)
+
+
+jacobian, hessian = torch.autograd.functional.jacobian, torch.autograd.functional.hessian
+BATCHED = {
+    "gradients": (batched_gradients, func.jacrev),
+    "jacobian": (functools.partial(jacobian, vectorize=True), func.jacrev),
+    "jacobian-forward": (functools.partial(jacobian, vectorize=True, strategy="forward-mode"), func.jacrev),
+    "hessian": (
+        lambda call, *x: hessian(cubed(call), *x, vectorize=True),
+        lambda call: func.hessian(cubed(call)),
+    ),
+    "hessian-forward": (
+        lambda call, *x: hessian(cubed(call), *x, vectorize=True, outer_jacobian_strategy="forward-mode"),
+        lambda call: func.hessian(cubed(call)),
+    ),
+}
+
+
+@pytest.mark.parametrize("type_of_x", [torch.float64, torch.float32], ids=str)
+@pytest.mark.parametrize("way", BATCHED)
+@pytest.mark.parametrize("name", CALLS)
+def test_batches_of_gradients(name, way, type_of_x, rng):
+    make, formula = CALLS[name]
+    x, (run, by_torch) = random(rng, 2, 3, 8, dtype=type_of_x), BATCHED[way]
+    got, expected = run(make(), x), by_torch(formula)(x.double())
+    close = 1e-11 if type_of_x == torch.float64 else 1e-4
+    torch.testing.assert_close(got.double(), expected, rtol=close, atol=close * expected.abs().max().item())
+
+
+@pytest.mark.parametrize("columns", ["half", "interleaved", "pairs"])
+@pytest.mark.parametrize("dim", [6, 8], ids=["partial", "whole"])
+def test_batches_of_gradients_of_tables(columns, dim, rng):
+    q = random(rng, 1, 2, 3, 8, dtype=torch.float64)
+    both = [random(rng, 3, dim // 2, dtype=torch.float64) for _ in "cs"]
+    if columns != "pairs":
+        both = [each.repeat(1, 2) if columns == "half" else each.repeat_interleave(2, -1) for each in both]
+
+    def call(cos):
+        return pt.apply_rotary_pos_emb(q, q, cos, both[1], 0, tables=columns)[0]
+
+    got, x = batched_gradients(call, both[0]), both[0].clone().requires_grad_()
+    y = call(x)
+    one_by_one = [torch.autograd.grad(each, x, retain_graph=True)[0] for each in y.flatten()]
+    assert torch.equal(got, torch.stack(one_by_one).reshape(got.shape))
+
+
+@pytest.mark.parametrize("name", ["rotate-half", "add_to", "encode", "apply_rotary_pos_emb", "RotaryEncoding-half"])
+def test_bits_of_a_batch_of_gradients(name, dtype, rng):
+    """They are those of a loop of single gradients."""
+    call, x = CALLS[name][0](), random(rng, 2, 3, 8, dtype=dtype).requires_grad_()
+    y = call(x)
+    gradients = random(rng, 5, *y.shape, dtype=y.dtype)
+    (got,) = torch.autograd.grad(y, x, gradients, is_grads_batched=True, retain_graph=True)
+    one_by_one = [torch.autograd.grad(y, x, each, retain_graph=True)[0] for each in gradients]
+    assert torch.equal(got, torch.stack(one_by_one))
 
 
 # ---- batches of positions and tables ----------------------------------------------------------------------------------

@@ -428,3 +428,68 @@ def test_bfloat16_that_went_to_float32():
     bits = rows.view(np.uint32)
     rounded = ((bits + 0x7FFF + ((bits >> 16) & 1)) & np.uint32(0xFFFF0000)).view(np.float32)
     assert "whisper" in pf.identify(rounded).presets
+
+
+# ---- paths --------------------------------------------------------------------------------------------------------------
+
+
+MAE = pf.grid([14, 14], presets.mae(64)).reshape(196, 64)
+WHISPER = presets.whisper(64).table(100)
+
+
+def test_paths(tmp_path, monkeypatch):
+    """The only tensor of a file, or the only one with the name of a position table."""
+    monkeypatch.chdir(tmp_path)
+    np.save("x.npy", WHISPER)
+    np.savez("one.npz", x=WHISPER)
+    np.savez("named.npz", weight=np.ones((64, 64), "f4"), **{"encoder.positional_embedding": WHISPER})
+    Path("folder").mkdir()
+    np.savez("folder/a.npz", weight=np.ones((64, 64), "f4"))
+    np.savez("folder/b.npz", pe=WHISPER, bias=np.ones(3))
+    for path in ("x.npy", "one.npz", Path("named.npz"), tmp_path / "folder"):
+        found = pf.identify(path)
+        assert "whisper" in found.presets, path
+        assert found == pf.identify(WHISPER)
+    assert pf.identify("x.npy", start=1).start == pf.identify(WHISPER, start=1).start
+
+
+def test_paths_of_torch(tmp_path):
+    torch = optional("torch")
+    weights = {"decoder.pos_embed": torch.from_numpy(MAE).bfloat16()[None], "decoder.weight": torch.ones(9, 9)}
+    for name, state in {
+        "a.pt": weights["decoder.pos_embed"],
+        "b.bin": weights,
+        "c.ckpt": {"state_dict": weights},
+    }.items():
+        torch.save(state, tmp_path / name)
+        assert "mae" in pf.identify(tmp_path / name).presets
+
+
+@pytest.mark.parametrize(
+    ("arrays", "words"),
+    [
+        ({"pe": WHISPER, "other.pe": MAE, "weight": MAE}, "several position tables; .* its tensors: pe, other.pe$"),
+        ({"weight": MAE, "bias": np.ones(3)}, "no tensor with the name of a position table; .*: weight, bias$"),
+        ({}, "no tensor .*: none$"),
+        ({"pe": np.ones(9)}, r"table has shape \(9,\)"),
+        ({f"w{i}": np.ones(3) for i in range(99)}, r": w0, .*, w19, \.\.$"),
+    ],
+    ids=["several", "no-name", "empty", "one-dimension", "many"],
+)
+def test_paths_without_one_table(arrays, words, tmp_path):
+    np.savez(tmp_path / "a.npz", **arrays)
+    with pytest.raises(ValueError, match=words):
+        pf.identify(tmp_path / "a.npz")
+
+
+def test_paths_that_cannot_be_read(tmp_path):
+    with pytest.raises(FileNotFoundError, match="no such file or folder"):
+        pf.identify(str(tmp_path / "nowhere.pt"))
+    (tmp_path / "x.txt").write_text("1")
+    with pytest.raises(ValueError, match=r"x\.txt must be a folder.*\.safetensors"):
+        pf.identify(tmp_path / "x.txt")
+    (tmp_path / "x.npy").write_bytes(b"junk")
+    with pytest.raises(ValueError, match=r"x\.npy cannot be read"):
+        pf.identify(tmp_path / "x.npy")
+    with pytest.raises(ValueError, match="must be the path"):
+        pf.identify("")

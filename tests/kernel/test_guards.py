@@ -17,6 +17,7 @@ import pytest
 
 import posenc_fast as pf
 from posenc_fast._engine import backend as _backend
+from posenc_fast._numbers.formats import KINDS
 from support.checkout import checkout
 
 ROOT = Path(__file__).parents[2]
@@ -71,11 +72,21 @@ def test_what_is_right_passes(engine):
             encoding.table(100, start=-5, dtype=dtype)
             encoding.table(100, start=-5, step=3, dtype=dtype)
             encoding.encode(np.linspace(0, 9, 50), dtype=dtype)
+            # compiled calls, now that plans and lattices are there
+            encoding.table(100, start=-5, dtype=dtype)
+            encoding.table(3, start=0.5, dtype=dtype)
+            encoding.encode(np.linspace(0, 9, 50), dtype=dtype)
         encoding.encode(0.5)
-    encoding = fresh()
-    encoding.add_to(x)
-    encoding.add_to(x, positions=np.arange(40.0))
-    pf.Rotary(6).apply(x)
+        assert encoding._plans.calls() is not None
+    encoding, rotary = fresh(), pf.Rotary(6)
+    for _ in range(2):
+        encoding.add_to(x)
+        encoding.add_to(x.astype(np.float64))
+        encoding.add_to(x, positions=np.arange(40.0))
+        for tokens in (x, x[:, :3]):
+            rotary.apply(tokens)
+            rotary.apply(tokens.astype(np.float64)[:, np.newaxis])
+            rotary.apply(tokens[:, np.newaxis])
     pf.grid([3, 4, 5], pf.join([encoding] * 3))
     pf.grid([3, 4], pf.join([fresh(200)] * 2), out=np.ones((3, 9, 400), np.float32)[:, 2:6])
 
@@ -90,6 +101,9 @@ def calls(engine):
     bits = [np.zeros(shape, np.uint16) for shape in ((2, 6), (4, 6), (2, 4, 6))]
     frequencies, six = np.zeros((2, 1, 3)), np.arange(6, dtype=np.int32)
     runs, kernel = np.array([0, 6], np.int32), engine.module
+    turns = fresh()
+    turns.table(1), turns.table(1, dtype=np.float64)
+    compiled, at_nothing = turns._plans.calls(), (0, (0, 0, 0, 1), 0, (0, 0, 0, 1))
     return {
         "encode level": (lambda: plan.encode(9, at, rows, 1), "level"),
         "encode negative level": (lambda: plan.encode(-1, at, rows, 1), "level"),
@@ -102,7 +116,6 @@ def calls(engine):
         "encode type": (lambda: plan.encode(0, at, rows, 0), "out"),
         "encode strides": (lambda: plan.encode(0, at, np.zeros((6, 3), "f4").T, 1), "out"),
         "encode x": (lambda: plan.encode(0, at, rows[np.newaxis], 1, x=np.zeros((2, 3, 6), "f4")), "x"),
-        "encode_one width": (lambda: plan.encode_one(0, 1.0, rows[0, :5], 1), "out"),
         "table level": (lambda: lattice.table(9, 0, 0, rows, 1), "level"),
         "table offset": (lambda: lattice.table(0, 0, 1 << 20, rows, 1), "offset"),
         "table width": (lambda: lattice.table(0, 0, 0, rows[:, :5], 1), "out"),
@@ -122,6 +135,10 @@ def calls(engine):
             lambda: kernel.rotate_memory(0, angles, (1, 1, 4, 6), 0, (0, 0, 0, 1), 0, (0, 0, 0, 1), 2, 1, 0),
             "angles",
         ),
+        "rotate_rows level": (lambda: kernel.rotate_rows(9, angles, x[0], 2, None, KINDS, 6, 0), "level"),
+        "calls tokens": (lambda: compiled.rotate_memory(0, (1, 1, 99, 6), *at_nothing, 2, 1, 0), "shape"),
+        "calls axis": (lambda: compiled.rotate_memory(0, (1, 1, 1, 6), *at_nothing, 3, 1, 0), "axis"),
+        "calls width": (lambda: compiled.rotate_memory(0, (1, 1, 1, 4), *at_nothing, 2, 1, 0), "shape"),
         "rotate width": (lambda: kernel.rotate(0, np.zeros((1, 3, 8)), x, x, 1, 0), "x"),
         "plan source": (lambda: kernel.Plan(frequencies, np.ones(1), six + 1, np.ones(6), runs, True), "source"),
         "plan largest": (lambda: kernel.Plan(frequencies, np.ones(2), six, np.ones(6), runs, True), "largest"),

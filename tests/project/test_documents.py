@@ -6,6 +6,7 @@ import ast
 import contextlib
 import importlib
 import importlib.util
+import inspect
 import json
 import os
 import re
@@ -85,7 +86,8 @@ def test_page(page, maker, tmp_path, monkeypatch, capsys):
 
 def shown_outputs(maker, page, language, printed):
     """What each block of a page printed, and what the page shows beneath it."""
-    shown = [output for _, name, _, output in maker["BLOCK"].findall(DOCS[page]) if name == language]
+    text = README if page == "README" else DOCS[page]
+    shown = [output for _, name, _, output in maker["BLOCK"].findall(text) if name == language]
     printed = list(printed)
     lacking = [output for output, text in zip(printed, shown, strict=True) if bool(output) != bool(text)]
     assert not lacking, f"python docs/make_outputs.py {page} is due"
@@ -133,7 +135,9 @@ def test_shell_of_the_readme(maker, tmp_path):
     program = maker["shell_program"](README)
     assert len(re.findall("^[^$\n]*posenc-fast ", program, re.MULTILINE)) >= 4
     optional_in_shell(program)
-    assert "whisper" in maker["run_shell"](program, tmp_path)
+    printed = maker["outputs"](maker["run_shell"](program, tmp_path))
+    for output, shown in shown_outputs(maker, "README", "sh", printed):
+        same_text(output, shown)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="a POSIX shell")
@@ -142,7 +146,8 @@ def test_shell(page, maker, tmp_path, monkeypatch):
     """What a page does in a shell prints what stands beneath it."""
     if page == "howto-check":
         # makes the folder that is checked
-        run(BLOCK.findall(DOCS[page])[0], tmp_path / "make.py", monkeypatch)
+        (make,) = (block for block in BLOCK.findall(DOCS[page]) if ".mkdir()" in block)
+        run(make, tmp_path / "make.py", monkeypatch)
     program = maker["shell_program"](DOCS[page])
     optional_in_shell(program)
     printed = maker["outputs"](maker["run_shell"](program, tmp_path))
@@ -184,28 +189,26 @@ def optional_in_shell(program):
             optional(package)
 
 
-@pytest.mark.parametrize("front", ["README.md", "docs/index.md"])
-def test_front_page_shows_the_beginning_of_what_check_prints(front, maker):
-    command, beginning = re.search(
-        r"^```text\n\$ (posenc-fast check.*?)\n(.*?)^```$", (ROOT / front).read_text("utf-8"), re.DOTALL | re.MULTILINE
-    ).groups()
-    code, output = next(
-        (code, output) for _, language, code, output in maker["BLOCK"].findall(PAGES["howto-check"]) if language == "sh"
-    )
-    assert code.startswith(command)
-    assert " ".join(beginning.split()) in " ".join(output.split())
+def test_front_pages_check_a_model_as_the_page_on_checks_does():
+    """README, the index and the page show one program, with what it prints."""
+    (example,) = re.findall("<!-- check -->\n.*?(^```python.*?)<!-- /check -->", README, re.DOTALL | re.MULTILINE)
+    assert example in DOCS["howto-check"]
+    assert ':start-after: "<!-- check -->"' in DOCS["index"]
 
 
 def title(block):
-    """The last words in bold above a block of the README."""
-    bold = re.findall(r"\*\*(.+?)\*\*", README.split(block)[0], re.DOTALL)[-1]
-    return re.sub(r"\W+", "-", bold).lower()[:40]
+    """The heading above a block of the README."""
+    heading = re.findall(r"^#+ (.+)$", README.split(block)[0], re.MULTILINE)[-1]
+    return re.sub(r"\W+", "-", heading).lower()
 
 
 @pytest.mark.parametrize("block", BLOCK.findall(README), ids=title)
-def test_readme(block, tmp_path, monkeypatch):
+def test_readme(block, maker, tmp_path, monkeypatch, capsys):
     # each can be copied alone
     names = run(block, tmp_path / "readme.py", monkeypatch)
+    (printed,) = maker["outputs"](f"{capsys.readouterr().out}{maker['END']}\n")
+    (shown,) = (output for _, _, code, output in maker["BLOCK"].findall(README) if code == block)
+    same_text(printed, shown)
     if "scores" in names:
         # scores depend on the distance of a query and a key alone, which a shift of both leaves as it is
         rotary, queries, keys = names["rotary"], names["queries"], names["keys"]
@@ -220,21 +223,29 @@ def test_example(example, tmp_path, monkeypatch):
     run(example.read_text("utf-8"), tmp_path / example.name, monkeypatch)
 
 
+def test_lines_of_the_first_pages_are_not_cut():
+    """Of README, from which the index and Start have their blocks, at 1280 pixels."""
+    blocks = re.findall(
+        r"^```(?:python|sh)\n(.*?)^```$", README + DOCS["index"] + DOCS["start"], re.DOTALL | re.MULTILINE
+    )
+    assert len(blocks) > 12
+    assert [line for block in blocks for line in block.splitlines() if len(line) > 88] == []
+
+
 def test_figures_of_the_front_page_are_those_of_the_tables():
-    """README, first screen and proof share their figures; the table of tasks and the lists are where they come from."""
+    """README and first screen share their figures; the table of tasks and the lists are where they come from."""
     (figures,) = re.findall("<!-- figures -->\n(.*?)<!-- /figures -->", README, re.DOTALL)
     rows = [
         [cell.strip() for cell in line.strip("|").split("|")] for line in README.splitlines() if line.startswith("| ")
     ]
     faster, before, now = next(row[2:] for row in rows if row[0].startswith("a table, 2048"))
-    assert f"**{faster} times faster** than PyTorch's tutorial" in figures
-    assert f"error of {now} instead of {before}" in figures
-    _, before, now = next(row[2:] for row in rows if row[0].startswith("a million timestamps") and "torch" in row[1])
     words = " ".join(figures.split())
-    assert f"has an error of {before}, as large as can be; here it is {now}" in words
-    assert re.findall(r"rotary encoding of (\d+) model types", words) == [str(len(table.types()))]
-    for page in ("index", "proof"):
-        assert ':start-after: "<!-- figures -->"' in DOCS[page]
+    assert f"**{faster} times faster** than PyTorch's tutorial" in words
+    assert f"The largest error is {now} instead of {before}." in words
+    _, before, now = next(row[2:] for row in rows if row[0].startswith("a million timestamps") and "torch" in row[1])
+    assert f"the largest error is {now}. The same formula in torch is off by up to {before}," in words
+    assert re.findall(r"RoPE of (\d+) model types", words) == [str(len(table.types()))]
+    assert ':start-after: "<!-- figures -->"' in DOCS["index"]
 
 
 def test_picture_of_the_day():
@@ -285,9 +296,67 @@ def needs(program):
                 yield first
 
 
+BUILD_ON = "The blocks of this page build on each other."
+
+
+def borrowed(blocks):
+    """Names that a block takes from those before it."""
+    earlier = set()
+    for block in blocks:
+        names = [node for node in ast.walk(ast.parse(block)) if isinstance(node, ast.Name)]
+        own = {node.id for node in names if not isinstance(node.ctx, ast.Load)}
+        for node in ast.walk(ast.parse(block)):
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                own |= {(alias.asname or alias.name).partition(".")[0] for alias in node.names}
+            elif isinstance(node, ast.FunctionDef | ast.ClassDef):
+                own.add(node.name)
+            elif isinstance(node, ast.arg):
+                own.add(node.arg)
+        yield from ({node.id for node in names} - own) & earlier
+        earlier |= own
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_page_says_whether_its_blocks_build_on_each_other(page):
+    assert (BUILD_ON in PAGES[page]) == any(borrowed(BLOCK.findall(PAGES[page])))
+
+
+def test_borrowed():
+    assert list(borrowed(["import a.b as c\nx = c.y", "x = 1\nprint(x, c)"])) == ["c"]
+    assert list(borrowed(["x = 1", "def f(x):\n    return x\n\nprint(f(2))"])) == []
+
+
+# ---- how it is installed --------------------------------------------------------------------------------------------
+
+FROM_AN_INDEX = re.compile(r"pip install [^\n`]*(?<![\w/.])posenc-fast\b")
+TEXTS = [
+    ROOT / "README.md",
+    *sorted(ROOT.glob("docs/*.md")),
+    *sorted(ROOT.glob("docs/examples/*.rst")),
+    *EXAMPLES,
+    *sorted((ROOT / "posenc_fast").rglob("*.py")),
+    *sorted((ROOT / "posenc_fast").rglob("*.h")),
+]
+
+
+def test_nothing_is_installed_from_an_index():
+    """As long as the package is on none: pages install a checkout, errors name the package that is missing."""
+    stale = [path.name for path in TEXTS if FROM_AN_INDEX.search(path.read_text("utf-8"))]
+    assert not stale
+    for command in ("pip install 'posenc-fast[torch]'", "pip install posenc-fast", "pip install -q numpy posenc-fast"):
+        assert FROM_AN_INDEX.search(command), command
+    assert not FROM_AN_INDEX.search("pip install -e '.[torch]'`, `posenc-fast info`")
+
+
 def test_needs():
     program = "import os, numpy.linalg, a.b\nfrom posenc_fast import plot\nimport posenc_fast.dask as d\nx.to_zarr('bfloat16')"
     assert set(needs(program)) == {"a", "matplotlib", "dask", "zarr", "ml_dtypes"}
+
+
+def test_number_of_bug_reports():
+    reports = set(re.findall(r"https://github.com/[^)\s]+/(?:issues|pull)/\d+", DOCS["why"]))
+    for text in (README, DOCS["guide"]):
+        assert re.findall(r"(\d+) bug reports", text) == [str(len(reports))]
 
 
 @pytest.mark.parametrize("path", ["README.md", "CHANGELOG.md", "docs/why-sines.md"])
@@ -364,6 +433,24 @@ def test_reference_has_every_name():
     for module in ["posenc_fast", *(f"posenc_fast.{name}" for name in modules)]:
         names = set(importlib.import_module(module).__all__) - {"__version__", "presets", "reference"}
         assert names <= listed[module], f"docs/api.md lacks {sorted(names - listed[module])} of {module}"
+
+
+def properties():
+    """Public properties of public classes, by their names."""
+    for module in ["posenc_fast", *(f"posenc_fast.{name}" for name, package in OWN.items() if optional(package))]:
+        loaded = importlib.import_module(module)
+        for found in (getattr(loaded, name) for name in loaded.__all__):
+            if inspect.isclass(found):
+                for name, member in inspect.getmembers(found, lambda member: isinstance(member, property)):
+                    if not name.startswith("_"):
+                        yield f"{found.__module__}.{found.__name__}.{name}", member
+
+
+def test_first_lines_of_properties_have_no_colon():
+    """The documentation takes what is before a colon there for the type of the property."""
+    first_lines = {name: (inspect.getdoc(member) or "").partition("\n")[0] for name, member in properties()}
+    assert len(first_lines) > 20
+    assert [name for name, line in first_lines.items() if not line or ":" in line] == []
 
 
 @pytest.mark.parametrize("path", [ROOT / "README.md", *sorted(ROOT.glob("docs/*.md"))], ids=lambda path: path.stem)

@@ -56,7 +56,7 @@ def test_links_show_the_first_paragraph_and_a_picture(address, monkeypatch):
     assert context["metatags"].startswith("<meta>")
     assert tags["description"] == tags["og:description"] == "Rows of &quot;any&quot; positions."
     assert tags["og:title"] == "Rows - posenc_fast"
-    assert tags.get("og:image") == (f"{address}_static/front.png" if address else None)
+    assert tags.get("og:image") == (f"{address}_static/front-errors.png" if address else None)
     # of pages that have no text, such as the index of names
     conf.describe(app, "genindex", "genindex.html", context, None)
     assert conf.SUMMARY in context["metatags"]

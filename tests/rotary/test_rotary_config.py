@@ -878,6 +878,28 @@ def test_broken_files(tmp_path, name):
     assert str(path) in str(raised.value)
 
 
+@pytest.mark.parametrize("kind", [str, Path])
+def test_names_of_models_are_no_paths(kind):
+    """A name of a model on the Hub is not downloaded; the error says how to get its config."""
+    with pytest.raises(FileNotFoundError) as error:
+        pf.Rotary.from_config(kind("meta-llama/Llama-3.1-8B"))
+    assert error.value.filename == str(Path("meta-llama/Llama-3.1-8B"))
+    for words in (
+        "config must be a mapping, the path of a config.json",
+        "transformers.AutoConfig.from_pretrained('meta-llama/Llama-3.1-8B')",
+        "huggingface_hub.hf_hub_download('meta-llama/Llama-3.1-8B', 'config.json')",
+    ):
+        assert words in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["nowhere/config.json", "config.json", "/nowhere/llama", "a/b/c"])
+def test_files_that_are_not_there(name):
+    with pytest.raises(FileNotFoundError, match=re.escape(name)) as error:
+        pf.Rotary.from_config(name)
+    assert "config must be a mapping, the path of a config.json" in str(error.value)
+    assert "from_pretrained" not in str(error.value)
+
+
 def test_deep_mappings():
     deep = []
     for _ in range(100_000):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import re
 import struct
 import sys
 
@@ -14,6 +15,7 @@ import posenc_fast as pf
 from posenc_fast._rotary import metadata as gguf_metadata
 from support.optional import optional
 from support.processes import python
+from support.seeds import SEED
 
 read = pf.Rotary.from_gguf
 
@@ -343,6 +345,23 @@ REFUSED = {
     ),
     "ALiBi": (with_heads("baichuan") | {"baichuan.block_count": 40}, {}, "ALiBi"),
     "other widths of layers": (with_heads("deci", attention__key_length=[64, 128]), {}, "give layer="),
+    "factors of 0": (
+        with_heads("llama") | {"rope_freqs.weight": [*DIVISORS[:63], 0.0]},
+        {},
+        r"\['rope_freqs.weight'\]\[63\] is 0, but must be finite and above 0",
+    ),
+    "factors below 0": (with_heads("llama") | {"rope_freqs.weight": -DIVISORS}, {}, r"weight'\]\[0\] is -1"),
+    "yarn that nobody asks for": (with_heads("llama", rope__scaling__yarn_ext_factor=0.5), {}, "type 'linear'"),
+    "another scaling of the base": (
+        with_heads("hunyuan-dense", rope__scaling__alpha=50.0),
+        {},
+        "scaling.alpha'. is not",
+    ),
+    "another width of unknown layers": (
+        with_heads("qwen2", attention__key_length_swa=64),
+        {},
+        "not known which layers",
+    ),
     "a base of text": (with_heads("llama", rope__freq_base="big"), {}, "rope.freq_base"),
 }
 
@@ -352,6 +371,75 @@ def test_refused(name):
     metadata, arguments, words = REFUSED[name]
     with pytest.raises((TypeError, ValueError), match=words):
         read(metadata, **arguments)
+
+
+MISSPELT = {
+    "llama.rope.freq_bas": "llama.rope.freq_base",
+    "llama.rope.scaling.factr": "llama.rope.scaling.factor",
+    "llama.rope.scaling.typ": "llama.rope.scaling.type",
+    "llama.rope.theta": "",
+    "llama.attention.key_lenght": "llama.attention.key_length",
+    "llama.attention.key_length_k": "llama.attention.key_length",
+    "lama.rope.freq_base": "llama.rope.freq_base",
+    "qwen2.rope.freq_base": "llama.rope.freq_base",
+    "qwen2.attention.key_length": "llama.attention.key_length",
+    "llama.embeding_length": "llama.embedding_length",
+    "rope_freq.weight": "rope_freqs.weight",
+    "rope_freqs": "rope_freqs.weight",
+}
+
+
+@pytest.mark.parametrize("key", MISSPELT)
+def test_misspelt_keys(key):
+    hint = f"is '{MISSPELT[key]}' meant" if MISSPELT[key] else ""
+    with pytest.raises(ValueError, match=rf"source\['{re.escape(key)}'\] is not known .*{hint}"):
+        read(with_heads("llama") | {key: 64})
+
+
+def edited(key, rng):
+    """Return a key with one slip: a character more, less, another, or two that changed places."""
+    i, letter = rng.integers(len(key)), chr(rng.choice(list(b"abcdefghijklmnopqrstuvwxyz0123456789._-")))
+    swapped = key[:i] + key[i : i + 2][::-1] + key[i + 2 :]
+    return str(
+        rng.choice([key[:i] + key[i + 1 :], key[:i] + letter + key[i:], key[:i] + letter + key[i + 1 :], swapped])
+    )
+
+
+def test_no_key_with_a_slip_is_left_out():
+    rng = np.random.default_rng(SEED)
+    cases, edits = list(CASES.values()), 0
+    while edits < 500:
+        metadata, arguments, *_ = cases[rng.integers(len(cases))]
+        key = str(rng.choice(list(metadata)))
+        other = edited(key, rng)
+        if other in metadata:
+            continue
+        edits += 1
+        with pytest.raises((TypeError, ValueError)) as error:
+            read({other if name == key else name: value for name, value in metadata.items()}, **arguments)
+        assert repr(other) in str(error.value) or key == "general.architecture", (key, other)
+
+
+def test_what_converters_write_is_read():
+    """Of the keys of the package, all about other things are accepted, and all about positions are read but one."""
+    constants = optional("gguf.constants")
+
+    def texts(group):
+        for name, value in vars(group).items():
+            if isinstance(value, str) and not name.startswith("_"):
+                yield value.removeprefix("{arch}.") if value.startswith("{arch}.") else "." + value
+            elif isinstance(value, type):
+                yield from texts(value)
+
+    keys, known = set(texts(constants.Keys)), {*gguf_metadata._KEYS, *gguf_metadata._UNUSED}
+    assert len(keys) > 200
+    assert {key for key in keys if "rope" in key or key.startswith("attention.key_length")} - known == {
+        # the base of HunYuan-VL
+        "rope.scaling.alpha"
+    }
+    metadata = with_heads("llama")
+    others = {key[1:] if key[0] == "." else f"llama.{key}": 3 for key in keys - known - {"rope.scaling.alpha"}}
+    assert read(others | metadata) == pf.Rotary(128, layout="interleaved")
 
 
 JUNK = [None, "", "x", b"x", -1, 0, 1, 3, True, math.nan, math.inf, 10**30, 1e-320, [], [1], [1, 2], ["x"], {}, [[1]]]
@@ -399,7 +487,7 @@ def test_files_that_are_none(tmp_path):
 
 def test_without_the_package(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "gguf", None)
-    with pytest.raises(ImportError, match=r"pip install 'posenc-fast\[gguf\]'"):
+    with pytest.raises(ImportError, match=r"pip install gguf"):
         read(tmp_path / "model.gguf")
     # metadata need none
     assert read(with_heads("qwen2")) == pf.Rotary(128)

@@ -1,7 +1,4 @@
-"""The early branch for a few tokens gives the bits and the errors of the general way, and is taken where it should be.
-
-It takes an axis that is a Python int; for one of NumPy, calls go the general way.
-"""
+"""The early branch for a few tokens in torch gives the bits and the errors of the general way, and is taken where it should be."""
 
 from __future__ import annotations
 
@@ -11,7 +8,6 @@ import numpy as np
 import pytest
 
 import posenc_fast as pf
-from posenc_fast._rotary.turning import Turner
 from support.optional import optional
 
 pytestmark = pytest.mark.slow
@@ -31,14 +27,6 @@ LAYOUTS = ["half", "interleaved"]
 WAYS = pytest.mark.parametrize(("layout", "seq_axis"), [("half", -2), ("interleaved", 1)])
 # (batch, heads, length, head_dim) of one token, of some, and of so many that the angles are no longer kept
 SHAPES = [(1, 3, 1, 24), (2, 3, 9, 24), (1, 1, 2050, 24)]
-CALLS = ["new", "in-place", "inverse", "float32-mode", "positions", "tables", "tables-of-batches", "tables-in-place"]
-VIEWS = {
-    "contiguous": lambda x: x,
-    "transposed": lambda x: np.ascontiguousarray(x.swapaxes(1, 2)).swapaxes(1, 2),
-    "columns": lambda x: np.repeat(x, 2, axis=-1)[..., : x.shape[-1]],
-    "backwards": lambda x: x[:, ::-1],
-    "spread": lambda x: np.repeat(x, 2, axis=-1)[..., ::2],
-}
 
 
 @pytest.fixture(params=list(TYPES.values()), ids=list(TYPES))
@@ -48,62 +36,6 @@ def dtype(request):
 
 def bits(x):
     return np.ascontiguousarray(x).view(np.uint8)
-
-
-def called(rotary, x, call, seq_axis):
-    """One of the calls, on a copy where that is overwritten."""
-    length = x.shape[seq_axis]
-    tables = rotary.tables(length, start=5)
-    if call == "tables-of-batches":
-        tables = tuple(np.stack([table] * len(x)) for table in tables)
-    if call == "in-place":
-        x = x.copy(order="K")
-        assert rotary.apply(x, start=7, seq_axis=seq_axis, out=x) is x
-        return x
-    if call == "tables-in-place":
-        x = x.copy(order="K")
-        assert rotary.apply_tables(x, *tables, seq_axis=seq_axis, out=x) is x
-        return x
-    if call.startswith("tables"):
-        return rotary.apply_tables(x, *tables, seq_axis=seq_axis)
-    options = {
-        "new": {"start": 7},
-        "inverse": {"start": 7, "inverse": True},
-        "float32-mode": {"start": 7, "precision": "float32"},
-        "positions": {"positions": np.arange(length) + 7},
-    }
-    return rotary.apply(x, seq_axis=seq_axis, **options[call])
-
-
-@pytest.mark.usefixtures("backend")
-@pytest.mark.parametrize("call", CALLS)
-@WAYS
-def test_arrays(layout, seq_axis, call, dtype, rng):
-    rotary = pf.Rotary(24, rotary_dim=16, layout=layout)
-    for shape, view in itertools.product(SHAPES, VIEWS.values()):
-        x = view(rng.normal(size=shape).astype(dtype))
-        x = x.swapaxes(1, 2) if seq_axis == 1 else x
-        got, expected = (called(rotary, x, call, axis) for axis in (seq_axis, np.int64(seq_axis)))
-        np.testing.assert_array_equal(bits(got), bits(expected))
-
-
-@pytest.mark.usefixtures("backend")
-@pytest.mark.parametrize("seq_axis", [-2, 2, 1, -3])
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_few_tokens_take_it(layout, seq_axis, dtype, rng, monkeypatch):
-    rotary, x = pf.Rotary(24, layout=layout), rng.normal(size=(2, 3, 3, 24)).astype(dtype)
-    tables = rotary.tables(3)
-    monkeypatch.delattr(Turner, "by_positions")
-    monkeypatch.delattr(Turner, "by_tables")
-    for out, workers in itertools.product((None, x, np.empty_like(x)), (None, 1, 8)):
-        rotary.apply(x, start=5, seq_axis=seq_axis, out=out, workers=workers)
-        rotary.apply_tables(x, *tables, seq_axis=seq_axis, out=out, workers=workers)
-    # where each of several workers has enough to do, the general way has them
-    many = np.ones((64, 3, 256, 24), dtype)
-    with pytest.raises(AttributeError, match="by_positions"):
-        rotary.apply(many, seq_axis=-2, workers=2)
-    with pytest.raises(AttributeError, match="by_tables"):
-        rotary.apply_tables(many, *tables, seq_axis=-2, workers=2)
 
 
 @pytest.mark.usefixtures("backend")

@@ -80,8 +80,8 @@ def test_looking_imports_no_optional_package(look, there):
     after = f"\nassert not {PACKAGES} & {{name for name, module in sys.modules.items() if module}}"
     run = python(f"import sys\n{hide}import posenc_fast as pf\n{look}{after}")
     assert run.returncode == 0, run.stderr
-    # the slogan, a function of the summary, and (but for objects) the members
-    for words in ("Every sinusoidal position encoding", "positional_encoding", "table("):
+    # the first sentence, a function of the summary, and (but for objects) the members
+    for words in ("Sinusoidal and rotary (RoPE) position encodings", "positional_encoding", "table("):
         assert words in run.stdout
 
 

@@ -129,13 +129,24 @@ def test_nested_columns_with_nulls_keep_all_digits():
     ):
         got = E.encode(column).reshape(-1, 8)[[0, 1, -1]]
         np.testing.assert_array_equal(got, rows(*values), err_msg=repr(column))
-    for column in (
-        pa.array([values], pa.list_(pa.int64(), 3)),
-        pl.Series([values]),
-        pl.Series([[LARGE], None], dtype=pl.Array(pl.Int64, 1)),
+    with pytest.raises((TypeError, ValueError), match="positions"):
+        E.encode(pl.Series([[LARGE], None], dtype=pl.Array(pl.Int64, 1)))
+
+
+@pytest.mark.parametrize("values", [[LARGE, None, 3], [LARGE, 3], [0.5, None]], ids=str)
+def test_columns_of_lists_name_the_way_out(values):
+    pd, pl, pa = optional("pandas"), optional("polars"), optional("pyarrow")
+    arrow = pa.array([values])
+    for column, lists in (
+        (pl.Series([values]), pl.Series.to_list),
+        (arrow, pa.Array.to_pylist),
+        (pa.chunked_array([arrow]), pa.ChunkedArray.to_pylist),
+        (pa.array([values], pa.list_(arrow.type.value_type, len(values))), pa.Array.to_pylist),
+        (pd.Series(arrow, dtype=pd.ArrowDtype(arrow.type)), pd.Series.tolist),
     ):
-        with pytest.raises((TypeError, ValueError), match="positions"):
+        with pytest.raises(TypeError, match=f"positions is a column of lists; .*{lists.__name__}"):
             E.encode(column)
+        np.testing.assert_array_equal(E.encode(lists(column)).reshape(-1, 8), rows(*values))
 
 
 @pytest.mark.parametrize("kind", ["M8", "m8"])
@@ -408,12 +419,13 @@ def test_times_of_several_units_are_exact():
 
 
 def test_times_in_scikit_learn():
-    pd, encoder = optional("pandas"), optional("posenc_fast.sklearn").PositionalEncoder(8)
+    pd, encoder = optional("pandas"), optional("posenc_fast.sklearn").PositionalEncoder(periods=["12h", "7s"])
+    clock = pf.fourier_features(pf.periodic(["12h", "7s"]), layout="interleaved")
     times = [datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 2, tzinfo=TOKYO)]
     frame = pd.DataFrame({"object": pd.Series(times, dtype=object), "day": pd.Series([DAY, None], dtype=object)})
     got = encoder.fit_transform(frame)
-    same(got[:, :8], E.encode(times))
-    same(got[:, 8:], E.encode([DAY, None]))
+    same(got[:, :4], clock.encode(times))
+    same(got[:, 4:], clock.encode([DAY, None]))
 
 
 # ---- one position -----------------------------------------------------------------------------------------------

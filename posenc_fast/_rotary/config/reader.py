@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import errno
 import json
 import os
 from collections.abc import Mapping
@@ -124,8 +125,23 @@ def _read(config: Any) -> Config:
     return config
 
 
+def _way_to(path: Path) -> str:
+    """Return how to get the config, of a model of the Hugging Face Hub if the name is one."""
+    way = "config must be a mapping, the path of a config.json or a config of transformers"
+    if len(path.parts) != 2 or path.is_absolute() or path.suffix.lower() == ".json":
+        return way
+    name = path.as_posix()
+    return (
+        f"{way}. For a model of the Hugging Face Hub, give transformers.AutoConfig.from_pretrained({name!r}), or the path "
+        f"that huggingface_hub.hf_hub_download({name!r}, 'config.json') returns"
+    )
+
+
 def _loaded(path: Path) -> Any:
-    text = path.read_bytes()
+    try:
+        text = path.read_bytes()
+    except FileNotFoundError:
+        raise FileNotFoundError(errno.ENOENT, f"there is no such file; {_way_to(path)}", str(path)) from None
     try:
         # which knows UTF-8, UTF-16 and UTF-32 from one another
         return json.loads(text, object_pairs_hook=unique)

@@ -1,0 +1,33 @@
+"""Choose the tensor of a model's files that is a position table, for `identify`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .files import MOST_BYTES, Tensor, open_files
+from .names import kind_of
+
+__all__ = ["table_in"]
+
+_MOST_NAMES = 20
+
+
+def table_in(path: str) -> Any:
+    """Return the only tensor of a file or a folder, or the only one whose name is that of a position table."""
+    with open_files(path) as opened:
+        inside: list[Any] = list(opened)
+        tensors = [each for each in inside if isinstance(each, Tensor)]
+        tables = [each for each in tensors if kind_of(each.name, each.shape) == "table"]
+        if len(tensors) == 1:
+            tables = tensors
+        if len(tables) != 1:
+            names = [each.name for each in tables or tensors]
+            listed = f"{', '.join(names[:_MOST_NAMES])}{', ..' if len(names) > _MOST_NAMES else ''}" or "none"
+            count = "several position tables" if tables else "no tensor with the name of a position table"
+            raise ValueError(f"{path} has {count}; give identify the array of one of its tensors: {listed}")
+        (table,) = tables
+        if table.unread:
+            raise ValueError(f"{path}: {table.name} has numbers of type {table.unread}, which are not read")
+        if table.size > MOST_BYTES:
+            raise ValueError(f"{path}: {table.name} has {table.size} bytes; at most {MOST_BYTES} are read")
+        return table.read()

@@ -1,0 +1,31 @@
+"""Let Ctrl-C end the command line without a traceback while it starts, when nothing has begun.
+
+The package imports this module before NumPy, which takes most of the start. Python itself handles a Ctrl-C that comes
+earlier, while it imports `site`, and prints its traceback.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+
+__all__ = ["end_quietly"]
+
+# names that installers give the command
+_SCRIPTS = ("posenc-fast", "posenc-fast.exe", "posenc-fast-script.py")
+
+
+def end_quietly() -> None:
+    """Let SIGINT end the process, if it runs the command; `main` handles signals from there on."""
+    if _is_command() and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def _is_command() -> bool:
+    """Whether the process runs ``posenc-fast`` or ``python -m posenc_fast``, not another program."""
+    program = os.path.basename(sys.argv[0]) if getattr(sys, "argv", None) else ""
+    if program != "-m":
+        return program.lower() in _SCRIPTS
+    # while Python imports the package of -m, argv does not name it yet
+    return sys.orig_argv[-len(sys.argv)].removeprefix("-m") == "posenc_fast"

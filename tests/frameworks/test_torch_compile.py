@@ -1,0 +1,253 @@
+"""The functions of posenc_fast.torch under torch.compile, torch.export and fake tensors, with each of their keywords."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import pytest
+
+import posenc_fast as pf
+from support.optional import optional
+from support.tensors import random
+
+torch = optional("torch")
+pt = optional("posenc_fast.torch")
+
+# what torch's compiler imports, and its remarks on what it does not trace
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:Dynamo detected a call to a `functools.lru_cache`:UserWarning"),
+]
+
+ENCODING = pf.sinusoidal(8, base=50.0)
+IMAGE = pf.join([pf.sinusoidal(4), pf.sinusoidal(4)])
+ROTARY = pf.Rotary(8, base=50.0, rotary_dim=6, layout="interleaved_to_half")
+XPOS = pf.Rotary(8, scaling={"rope_type": "xpos", "scale_base": 8.0})
+COS, SIN = (torch.from_numpy(each) for each in pf.Rotary(8).tables(20))
+WIDE = [each[:3].repeat(1, 2) for each in (COS, SIN)]
+DTYPES = [torch.float64, torch.float32, torch.float16, torch.bfloat16]
+
+
+@pytest.fixture(autouse=True)
+def afresh():
+    torch.compiler.reset()
+
+
+def table(x, **options):
+    return pt.table(ENCODING, x.shape[-2], **options)
+
+
+def encode(x, **options):
+    return pt.encode(ENCODING, x, **options)
+
+
+def add_to(x, **options):
+    return pt.add_to(ENCODING, x, **options)
+
+
+def rotate(x, **options):
+    return pt.rotate(ROTARY, x, **options)
+
+
+# functions of x (2, 3, 8)
+CALLS = {
+    "table": table,
+    "table-start-step": lambda x: table(x, start=0.25, step=-0.5),
+    "table-precision-workers": lambda x: table(x, precision="float32", workers=2),
+    "encode": encode,
+    "encode-precision-workers": lambda x: encode(x, precision="float32", workers=2),
+    "encode-integers": lambda x: encode((x * 100).long() + 2**60),
+    "encode-image": lambda x: pt.encode(IMAGE, x[..., :2]),
+    "grid": lambda x: pt.grid([x[0, 0], 4], IMAGE, workers=2),
+    "grid-xy": lambda x: pt.grid([x[0, 0], x[0, 1]], IMAGE, indexing="xy", dtype=torch.float64),
+    "add_to": add_to,
+    "add_to-start-step": lambda x: add_to(x, start=0.25, step=-0.5, x_scale=2),
+    "add_to-positions": lambda x: add_to(x, positions=x[0, :, 0], precision="float32", workers=2),
+    "rotate": rotate,
+    "rotate-start": lambda x: rotate(x, start=0.25, seq_axis=0, precision="float32", workers=2),
+    "rotate-positions": lambda x: rotate(x, positions=torch.tensor([2, 0, 7])),
+    "rotate-back": lambda x: pt.rotate(XPOS, x, start=3, inverse=True),
+    "rotary_embedding": lambda x: pt.rotary_embedding(x[:, :, None], COS, SIN, torch.arange(3), interleaved=True),
+    "apply_rotary_pos_emb": lambda x: pt.apply_rotary_pos_emb(x[None], x[None], *WIDE, 0, layout="interleaved"),
+}
+for each in DTYPES:
+    CALLS |= {
+        f"table-{each}": lambda x, each=each: table(x, dtype=each),
+        f"encode-{each}": lambda x, each=each: encode(x, dtype=each),
+    }
+WITH_OUT = {
+    "table": lambda x, out: table(x[0], out=out[0]),
+    "encode": lambda x, out: encode(x[..., 0], out=out),
+    "add_to": lambda x, out: add_to(x, out=out),
+    "rotate": lambda x, out: rotate(x, out=out),
+    "grid": lambda x, out: pt.grid([2, x[0, :3, 0]], IMAGE, dtype=out.dtype, out=out),
+}
+
+
+def equal(got, expected):
+    if isinstance(expected, tuple):
+        return len(got) == len(expected) and all(map(equal, got, expected))
+    return got.dtype == expected.dtype and torch.equal(got, expected)
+
+
+@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_compiled(name, backend, rng):
+    call, x = CALLS[name], random(rng, 2, 3, 8)
+    compiled = torch.compile(call, fullgraph=True, backend=backend)
+    assert equal(compiled(x), call(x))
+
+
+@pytest.mark.parametrize("name", ["table", "encode", "grid", "add_to", "rotate"])
+def test_any_length(name, rng):
+    call = CALLS[name]
+    compiled = torch.compile(call, fullgraph=True, backend="aot_eager", dynamic=True)
+    for length in (3, 5, 9):
+        x = random(rng, 2, length, 8)
+        assert equal(compiled(x), call(x))
+
+
+@pytest.mark.parametrize("start", [0, 5, 7, 0.5, 0.25])
+def test_any_start(start, rng):
+    def call(x, start):
+        return table(x, start=start), add_to(x, start=start), rotate(x, start=start)
+
+    x = random(rng, 2, 3, 8)
+    compiled = torch.compile(call, fullgraph=True, backend="aot_eager", dynamic=True)
+    assert equal(compiled(x, 3), call(x, 3))
+    assert equal(compiled(x, start), call(x, start))
+
+
+def test_another_encoding_compiles_again(rng):
+    """The compiled code of one encoding is not used for another one."""
+    x = random(rng, 2, 3, 8)
+
+    def call(encoding, rotary, x):
+        return pt.encode(encoding, x), pt.table(encoding, 3), pt.add_to(encoding, x), pt.rotate(rotary, x)
+
+    compiled = torch.compile(call, fullgraph=True, backend="aot_eager")
+    for base in (50.0, 60.0, 50.0):
+        pair = pf.sinusoidal(8, base=base), pf.Rotary(8, base=base)
+        assert equal(compiled(*pair, x), call(*pair, x))
+
+
+@pytest.mark.parametrize("name", WITH_OUT)
+def test_out(name, rng):
+    call, x = WITH_OUT[name], random(rng, 2, 3, 8)
+    expected, out = torch.zeros_like(x), torch.zeros_like(x)
+    result = call(x, expected)
+    compiled = torch.compile(call, fullgraph=True, backend="aot_eager")
+    assert torch.equal(compiled(x, out), result)
+    assert torch.equal(out, expected)
+    for wrong, says in (
+        (torch.zeros(1, 3, 4), "must have"),
+        (torch.zeros(2, 3, 8, device="meta"), "must be on the CPU"),
+    ):
+        with pytest.raises(Exception, match=f"out.* {says}"):
+            torch.compile(call, fullgraph=True, backend="eager")(x, wrong)
+
+
+def test_in_place(rng):
+    x = random(rng, 2, 3, 8)
+    compiled = torch.compile(lambda x: rotate(add_to(x, out=x), out=x), fullgraph=True, backend="aot_eager")
+    expected = rotate(add_to(x))
+    assert torch.equal(compiled(x), expected)
+    assert torch.equal(x, expected)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["encode-torch.float64", "encode-image", "grid-xy", "add_to-start-step", "rotate-start", "rotate-back", "rotate"],
+)
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_gradients(name, backend, rng):
+    x = random(rng, 2, 3, 8, dtype=torch.float64).requires_grad_()
+
+    def total(x):
+        return (CALLS[name](x) ** 3).sum()
+
+    compiled = torch.compile(total, fullgraph=True, backend=backend)
+    (got,), (expected,) = (torch.autograd.grad(function(x), x) for function in (compiled, total))
+    torch.testing.assert_close(got, expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["encode-torch.float64", "add_to", "rotate", "rotate-back", "rotary_embedding"])
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_batches_of_gradients(name, backend, rng):
+    """Of compiled code, which have the bits of a batch of eager gradients."""
+    x = random(rng, 2, 3, 8, dtype=torch.float64)
+    compiled = torch.compile(CALLS[name], fullgraph=True, backend=backend)
+    got, expected = (torch.autograd.functional.jacobian(each, x, vectorize=True) for each in (compiled, CALLS[name]))
+    assert torch.equal(got, expected)
+
+
+@pytest.mark.parametrize(
+    ("call", "error"),
+    [
+        (lambda x: table(x, dtype=torch.int32), "dtype must be one of"),
+        (lambda x: encode(x, dtype=torch.int32), "dtype must be one of"),
+        (lambda x: encode(x.to("meta")), "positions is on meta, but must be on the CPU"),
+        (lambda x: add_to(x.to("meta")), "x is on meta, but must be on the CPU"),
+        (lambda x: rotate(x.to("meta")), "x is on meta, but must be on the CPU"),
+        (lambda x: rotate(x.int()), "x must be of float64"),
+        (lambda x: rotate(x[..., :4]), "x has shape"),
+        (lambda x: add_to(x[..., :4]), "x has shape"),
+        (lambda x: pt.encode(IMAGE, x), "positions"),
+        (lambda x: rotate(x, positions=torch.arange(3.0).requires_grad_()), "positions requires gradients"),
+        (lambda x: add_to(x, positions=torch.arange(3.0).requires_grad_()), "positions requires gradients"),
+        (lambda x: rotate(x, start=2**70), "too big"),
+    ],
+)
+def test_what_is_refused(call, error, rng):
+    with pytest.raises(Exception, match=error):
+        torch.compile(call, fullgraph=True, backend="eager")(random(rng, 2, 3, 8))
+
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return rotate(add_to(x)) + table(x) + encode(x[..., 0])
+
+
+@pytest.mark.parametrize("strict", [True, False])
+def test_export(strict, rng):
+    """An exported program runs from its file, for any length."""
+    model, lengths = Model(), {1: torch.export.Dim("length", min=2, max=4096)}
+    program = torch.export.export(model, (random(rng, 2, 3, 8),), dynamic_shapes=(lengths,), strict=strict)
+    file = io.BytesIO()
+    torch.export.save(program, file)
+    file.seek(0)
+    x = random(rng, 2, 7, 8)
+    assert torch.equal(torch.export.load(file).module()(x), model(x))
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_fake_tensors(name, rng):
+    from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+
+    x = random(rng, 2, 3, 8)
+    expected = CALLS[name](x)
+    with FakeTensorMode(allow_non_fake_inputs=True) as mode:
+        fake = CALLS[name](mode.from_tensor(x))
+    pairs = zip(fake, expected, strict=True) if isinstance(expected, tuple) else [(fake, expected)]
+    for one, other in pairs:
+        assert isinstance(one, FakeTensor)
+        assert (one.shape, one.dtype) == (other.shape, other.dtype)
+
+
+def test_fake_tensors_outside_of_their_mode(rng):
+    from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+
+    fake = FakeTensorMode().from_tensor(random(rng, 2, 3, 8))
+    for call in (encode, add_to, rotate):
+        result = call(fake)
+        assert isinstance(result, FakeTensor)
+        assert result.shape == call(torch.zeros(2, 3, 8)).shape
+
+
+def test_values_are_the_encodings(rng):
+    """Compiled rows are those of `Encoding`, bit for bit."""
+    positions = random(rng, 7, dtype=torch.float64) * 1e6
+    compiled = torch.compile(lambda p: encode(p, dtype=torch.float64), fullgraph=True, backend="aot_eager")
+    expected = ENCODING.encode(positions.numpy(), dtype=np.float64)
+    assert np.array_equal(compiled(positions).numpy(), expected)

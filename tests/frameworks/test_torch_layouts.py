@@ -1,0 +1,171 @@
+"""Tensors that are no dense numbers in memory: errors name the argument, its layout or dtype, and what to give instead."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import posenc_fast as pf
+from support.optional import optional
+
+torch = optional("torch")
+pt = optional("posenc_fast.torch")
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors:UserWarning"),
+    pytest.mark.filterwarnings("ignore:Sparse (CSR|invariant)"),
+    pytest.mark.filterwarnings("ignore:.*[Qq]uantiz"),
+]
+
+ENCODING, ROTARY = pf.sinusoidal(4), pf.Rotary(4)
+IMAGE = pf.join([ENCODING, ENCODING])
+X = torch.ones(4, 4)
+ARRAY = np.ones((4, 4), np.float32)
+HEADS = torch.ones(1, 4, 1, 4)
+
+
+def parts():
+    return [torch.ones(4, 4), torch.ones(3, 4)]
+
+
+# tensors (4, 4) of values that differ from those that NumPy reads, and what their errors say
+DENSE = r"must be dense: give {}\.to_dense\(\)"
+NESTED = r"is a nested tensor, but must be dense: give {}\.to_padded_tensor\(0\)"
+KINDS = {
+    "sparse": (lambda: torch.eye(4).to_sparse(), r"torch\.sparse_coo, but " + DENSE),
+    "csr": (lambda: torch.eye(4).to_sparse_csr(), r"torch\.sparse_csr, but " + DENSE),
+    "mkldnn": (lambda: torch.eye(4).to_mkldnn(), r"torch\._mkldnn, but " + DENSE),
+    "nested": (lambda: torch.nested.nested_tensor(parts()), NESTED),
+    "jagged": (lambda: torch.nested.nested_tensor(parts(), layout=torch.jagged), NESTED),
+}
+# of other dtypes, whose error may come from the modules, which name their four
+DTYPES = {
+    "float8": (lambda: torch.eye(4).to(torch.float8_e4m3fn), r"float8_e4m3fn, which NumPy lacks: give {}\.float\(\)"),
+    "quantized": (
+        lambda: torch.quantize_per_tensor(torch.eye(4), 0.1, 0, torch.qint8),
+        r"qint8, which NumPy lacks: give {}\.dequantize\(\)",
+    ),
+}
+CORE = {
+    "positions-encode": ENCODING.encode,
+    "positions-add_to": lambda each: ENCODING.add_to(ARRAY, positions=each),
+    "positions-apply": lambda each: ROTARY.apply(ARRAY, positions=each),
+    "positions-tables": ROTARY.tables,
+    "variance-encode": lambda each: ENCODING.encode(ARRAY, variance=each),
+    "offset-shift": lambda each: ROTARY.shift(ARRAY, each),
+    "cos-apply_tables": lambda each: ROTARY.apply_tables(ARRAY, each, ARRAY[:, :2]),
+    "sin-apply_tables": lambda each: ROTARY.apply_tables(ARRAY, ARRAY[:, :2], each),
+    "axes[1]-grid": lambda each: pf.grid([2, each], IMAGE),
+}
+FUNCTIONS = {
+    "positions-torch.encode": lambda each: pt.encode(ENCODING, each),
+    "positions-torch.add_to": lambda each: pt.add_to(ENCODING, X, positions=each),
+    "positions-torch.rotate": lambda each: pt.rotate(ROTARY, X, positions=each),
+    "x-torch.add_to": lambda each: pt.add_to(ENCODING, each),
+    "x-torch.rotate": lambda each: pt.rotate(ROTARY, each),
+    "axes[1]-torch.grid": lambda each: pt.grid([2, each], IMAGE),
+    "out-torch.table": lambda each: pt.table(ENCODING, 4, out=each),
+    "out-torch.encode": lambda each: pt.encode(ENCODING, torch.arange(4), out=each),
+    "out-torch.add_to": lambda each: pt.add_to(ENCODING, X, out=each),
+    "out-torch.rotate": lambda each: pt.rotate(ROTARY, X, out=each),
+    "out-torch.grid": lambda each: pt.grid([2, 2], IMAGE, out=each),
+}
+MODULES = {
+    "x-SinusoidalEncoding": lambda each: pt.SinusoidalEncoding(4)(each),
+    "x-SinusoidalEncoding-image": lambda each: pt.SinusoidalEncoding(8, encoding=IMAGE)(each),
+    "q-RotaryEncoding": lambda each: pt.RotaryEncoding(ROTARY)(each),
+    "k-RotaryEncoding": lambda each: pt.RotaryEncoding(ROTARY)(X, each),
+    "k-rotate_queries_with_cached_keys": lambda each: pt.RotaryEncoding(4).rotate_queries_with_cached_keys(X, each),
+    "x-rotary_embedding": lambda each: pt.rotary_embedding(each, X[:, :2], X[:, :2]),
+    "cos-rotary_embedding": lambda each: pt.rotary_embedding(HEADS, each, X[:, :2]),
+    "sin-rotary_embedding": lambda each: pt.rotary_embedding(HEADS, X[:, :2], each),
+    "q-apply_rotary_pos_emb": lambda each: pt.apply_rotary_pos_emb(each, HEADS, X, X),
+    "k-apply_rotary_pos_emb": lambda each: pt.apply_rotary_pos_emb(HEADS, each, X, X),
+    "cos-apply_rotary_pos_emb": lambda each: pt.apply_rotary_pos_emb(HEADS, HEADS, each, X, 2),
+    "sin-apply_rotary_pos_emb": lambda each: pt.apply_rotary_pos_emb(HEADS, HEADS, X, each, 2),
+}
+OF_MODULES = {
+    "positions-SinusoidalEncoding": lambda each: pt.SinusoidalEncoding(4)(X, positions=each),
+    "positions-RotaryEncoding": lambda each: pt.RotaryEncoding(ROTARY)(X, positions=each),
+}
+CALLS = CORE | FUNCTIONS | MODULES | OF_MODULES
+
+
+def refused(name, kind, makes):
+    make, says = makes[kind]
+    argument = name.partition("-")[0]
+    escaped = argument.replace("[", r"\[").replace("]", r"\]")
+    with pytest.raises((TypeError, ValueError), match=f"^{escaped} .*{says.format(escaped)}"):
+        CALLS[name](make())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", CALLS)
+def test_layouts(name, kind):
+    refused(name, kind, KINDS)
+
+
+@pytest.mark.parametrize("kind", DTYPES)
+@pytest.mark.parametrize("name", CORE | FUNCTIONS)
+def test_dtypes(name, kind):
+    refused(name, kind, DTYPES)
+
+
+@pytest.mark.parametrize("kind", DTYPES)
+@pytest.mark.parametrize("name", MODULES)
+def test_dtypes_of_modules(name, kind):
+    argument = name.partition("-")[0]
+    with pytest.raises(TypeError, match=f"^{argument} must be of float64, float32, float16 or bfloat16, not of torch"):
+        CALLS[name](DTYPES[kind][0]())
+
+
+@pytest.mark.parametrize("kind", DTYPES)
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda each: pt.SinusoidalEncoding(4)(X, positions=each[0]),
+        lambda each: pt.RotaryEncoding(ROTARY)(X, positions=each[0]),
+    ],
+    ids=["sum", "rotation"],
+)
+def test_dtypes_of_positions_of_modules(call, kind):
+    make, says = DTYPES[kind]
+    with pytest.raises(TypeError, match=f"^positions .*{says.format('positions')}"):
+        call(make())
+
+
+@pytest.mark.parametrize("kind", ["sparse", "nested", "jagged", "mkldnn", "quantized"])
+def test_position_ids(kind):
+    ids = torch.arange(4)
+    each = {
+        "sparse": lambda: ids.to_sparse(),
+        "nested": lambda: torch.nested.nested_tensor([ids, ids]),
+        "jagged": lambda: torch.nested.nested_tensor([ids, ids], layout=torch.jagged),
+        "mkldnn": lambda: X.to_mkldnn(),
+        "quantized": lambda: torch.quantize_per_tensor(torch.ones(4), 0.1, 0, torch.qint8),
+    }[kind]()
+    with pytest.raises((TypeError, ValueError), match=r"^position_ids (has|is|must be)"):
+        pt.rotary_embedding(HEADS, X[:, :2], X[:, :2], each)
+
+
+def test_fake_tensors_have_no_values():
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    fake = FakeTensorMode().from_tensor(X)
+    for name, call in CORE.items():
+        argument = name.partition("-")[0].replace("[", r"\[").replace("]", r"\]")
+        with pytest.raises(TypeError, match=f"^{argument} is a fake tensor without values"):
+            call(fake)
+
+
+def test_tables_of_bfloat16_and_the_fix_of_each_kind():
+    """What the errors say to give is taken."""
+    cos, sin = (torch.from_numpy(each).bfloat16() for each in ROTARY.tables(4))
+    expected = ROTARY.apply_tables(ARRAY, cos.float().numpy(), sin.float().numpy())
+    assert np.array_equal(ROTARY.apply_tables(ARRAY, cos, sin), expected)
+    rows = ENCODING.encode(np.eye(4))
+    for kind in ("sparse", "csr", "mkldnn"):
+        assert np.array_equal(ENCODING.encode(KINDS[kind][0]().to_dense()), rows)
+    assert np.array_equal(ENCODING.encode(DTYPES["float8"][0]().float()), rows)
+    assert np.array_equal(ENCODING.encode(DTYPES["quantized"][0]().dequantize()), rows)
+    assert ENCODING.encode(KINDS["nested"][0]().to_padded_tensor(0)).shape == (2, 4, 4, 4)
