@@ -1,10 +1,12 @@
 """Write presets.md and api-presets.md from the facts kept beside each preset: ``python docs/make_presets.py``.
 
-``--print`` prints the pages instead. The numbers of presets in the README, the changelog and on the front page follow.
+First it writes `posenc_fast/presets/_families.py`, which names the module of each preset. ``--print`` prints all three
+files instead. The numbers of presets in the README, the changelog and on the front page follow.
 """
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import re
 import sys
@@ -17,7 +19,9 @@ from formulas import typeset
 
 from posenc_fast import presets
 from posenc_fast._rotary.config import table
-from posenc_fast.presets._registry import FACTS, Facts, family, other_names
+from posenc_fast.presets._catalogue import family, other_names
+from posenc_fast.presets._families import FAMILIES
+from posenc_fast.presets._registry import FACTS, REGISTERED, Facts
 
 HEAD = """\
 # Presets
@@ -112,6 +116,25 @@ MODELS = {
 }
 
 
+FAMILIES_HEAD = """\
+\"\"\"Module of each preset. ``python docs/make_presets.py`` writes this file from the modules.\"\"\"
+
+__all__ = ["FAMILIES"]
+
+FAMILIES = {
+"""
+
+
+def listing() -> str:
+    """Return the source of `_families.py`, and bring `FAMILIES` up to date."""
+    FAMILIES.clear()
+    for file in Path(presets.__file__).parent.glob("_*.py"):
+        importlib.import_module(f"posenc_fast.presets.{file.stem}")
+    modules = {name: facts.build.__module__.rpartition(".")[2] for name, facts in REGISTERED.items()}
+    FAMILIES.update(sorted(modules.items(), key=lambda item: item[1]))
+    return FAMILIES_HEAD + "".join(f'    "{name}": "{module}",\n' for name, module in FAMILIES.items()) + "}\n"
+
+
 def search() -> str:
     """Return the field that searches the presets, and names the models of the other page."""
     elsewhere = [
@@ -199,7 +222,8 @@ def reference() -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
-PAGES = {"presets.md": page, "api-presets.md": reference}
+# in this order: the pages show the presets that the first lists
+PAGES = {"../posenc_fast/presets/_families.py": listing, "presets.md": page, "api-presets.md": reference}
 
 
 def counted(text: str) -> str:

@@ -81,7 +81,8 @@ def _columns(names: list[str], width: int) -> list[str]:
 
 
 def _search(words: list[str], width: int) -> int:
-    from ..presets._registry import advice, search, summary
+    from ..presets._catalogue import search, summary
+    from ..presets._registry import advice
 
     matches = search(*words)
     if not matches:
@@ -99,9 +100,9 @@ def _search(words: list[str], width: int) -> int:
 
 
 def _show(name: str, width: int) -> None:
+    from ..presets._catalogue import summary
     from ..presets._parameters import PARAMETERS
     from ..presets._registry import facts as facts_of
-    from ..presets._registry import summary
 
     try:
         facts = facts_of(name)
@@ -125,7 +126,7 @@ def _show(name: str, width: int) -> None:
         rows.append(("also", facts.also))
     _print_rows(rows, width)
     if parameters:
-        split = (PARAMETERS[each.name].partition("\n") for each in parameters)
+        split = (PARAMETERS[each.name].partition(": ") for each in parameters)
         print("\n" + styled("arguments:", "bold", sys.stdout))
         _print_rows(
             [

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from textwrap import fill
 from types import CodeType
-from typing import Any
+from typing import Any, TypeVar
 
-__all__ = ["docstring", "names_of_parameters", "wrapped"]
+__all__ = ["Function", "documented", "names_of_parameters", "wrapped"]
 
 _WIDTH = 108
+# between the type of a parameter and its meaning
+_INDENTED = "\n    "
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def names_of_parameters(function: Callable[..., Any]) -> tuple[str, ...]:
@@ -31,23 +34,15 @@ def wrapped(text: str, first: str = "", others: str = "") -> str:
     return text.replace("\0", " ")
 
 
-def docstring(
-    summary: str,
-    *,
-    parameters: Iterable[tuple[str, str]],
-    returns: str,
-    example: str,
-    notes: Iterable[str] = (),
-    references: str = "",
-) -> str:
-    """Return a docstring without margins, which Python itself takes away since 3.13.
+def documented(
+    texts: Mapping[str, str], *, returns: str, example: str = "", notes: Iterable[str] = (), references: str = ""
+) -> Callable[[Function], Function]:
+    """Return a decorator that completes the docstring of a function that has only a first line.
 
     Parameters
     ----------
-    summary : str
-        First line.
-    parameters : iterable of (names, text)
-        Type and meaning of each parameter.
+    texts : mapping of str to str
+        "type: meaning" of each parameter. Parameters of one text share an entry.
     returns, references : str
         Text of these sections.
     example : str
@@ -57,18 +52,34 @@ def docstring(
 
     Returns
     -------
-    str
+    callable
+        The decorator, which returns the function itself.
     """
-    statements, _, result = example.rpartition(" -> ")
-    calls = "\n".join(f">>> {line}" for line in ("import posenc_fast as pf", *statements.split("\n")))
-    sections = {
-        "Parameters": "\n".join(f"{names} : {text}" for names, text in parameters),
-        "Returns": returns,
-        "Raises": "TypeError, ValueError\n    When an argument does not fit.",
-        "Notes": "\n".join(wrapped(note, "- ", "  ") for note in notes),
-        "References": wrapped(references),
-        "Examples": f"{calls}\n{result}",
-    }
-    # a preset without parameters has a section of them all the same
-    kept = {title: text for title, text in sections.items() if text or title == "Parameters"}
-    return "\n\n".join([summary, *(f"{title}\n{'-' * len(title)}\n{text}" for title, text in kept.items())]) + "\n"
+
+    def complete(function: Function) -> Function:
+        # python -OO has none
+        if not function.__doc__:
+            return function
+        sharing: dict[str, list[str]] = {}
+        for name in names_of_parameters(function):
+            sharing.setdefault(texts[name], []).append(name)
+        entries = (f"{', '.join(names)} : {text.replace(': ', _INDENTED, 1)}" for text, names in sharing.items())
+        statements, _, result = example.rpartition(" -> ")
+        calls = "\n".join(f">>> {line}" for line in ("import posenc_fast as pf", *statements.split("\n")))
+        sections = {
+            "Parameters": "\n".join(entries),
+            "Returns": returns,
+            "Raises": "TypeError, ValueError\n    When an argument does not fit.",
+            "Notes": "\n".join(wrapped(note, "- ", "  ") for note in notes),
+            "References": wrapped(references),
+            "Examples": f"{calls}\n{result}" if example else "",
+        }
+        # a preset without parameters has a section of them all the same
+        kept = (
+            f"{title}\n{'-' * len(title)}\n{text}" for title, text in sections.items() if text or title == "Parameters"
+        )
+        # without a margin, which Python itself takes away since 3.13
+        function.__doc__ = "\n\n".join([function.__doc__, *kept]) + "\n"
+        return function
+
+    return complete

@@ -96,6 +96,6 @@ _TEXTS = {
     "weight weight_1": "array_like of shape (features, k): Turns per unit of each feature, of a checkpoint.",
     "weights": "array_like of shape (k,) or (k, A): Turns per unit, of a checkpoint (LightGlue: radians).",
 }
-PARAMETERS = {name: text.replace(": ", "\n    ", 1) for names, text in _TEXTS.items() for name in names.split()}
+PARAMETERS = {name: text for names, text in _TEXTS.items() for name in names.split()}
 # those that are the number of columns
 WIDTHS = frozenset((*_WIDTHS.split(), "num_basis"))

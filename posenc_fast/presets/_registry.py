@@ -1,42 +1,40 @@
-"""Facts of each preset, kept beside it: for its docstring, the table of all, and the look-up by name."""
+"""Facts of each preset, kept beside it: for its docstring, and the look-up by name."""
 
 from __future__ import annotations
 
-import difflib
 import functools
-import inspect
 import re
-import sys
-from collections.abc import Callable
-from typing import Any, NamedTuple, ParamSpec, TypeVar
+from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._encoding.recipes import recipe_of
-from .._encoding.value import Encoding
-from .._rotary.value import Rotary
-from ._docstrings import docstring, names_of_parameters
+from ._docstrings import documented, names_of_parameters
+from ._families import FAMILIES
 from ._other_names import ELSEWHERE, LEARNED, OTHER_NAMES
 from ._parameters import PARAMETERS, WIDTHS
 
+if TYPE_CHECKING:
+    from typing import ParamSpec, TypeVar
+
+    from .._encoding.value import Encoding
+    from .._rotary.value import Rotary
+
+    P = ParamSpec("P")
+    Value = TypeVar("Value", Encoding, Rotary)
+
 __all__ = [
     "FACTS",
+    "REGISTERED",
     "Facts",
     "advice",
-    "catalogue",
     "encoding_preset",
     "facts",
-    "family",
     "get",
     "names",
-    "other_names",
     "preset",
     "rotary_preset",
-    "search",
-    "summary",
-    "table",
 ]
-
-P = ParamSpec("P")
-Value = TypeVar("Value", Encoding, Rotary)
 
 
 class Facts(NamedTuple):
@@ -83,8 +81,26 @@ class Facts(NamedTuple):
 
 # names in an error
 _MOST_NEAR = 8
-# filled by the decorators, in the order of the modules
-FACTS: dict[str, Facts] = {}
+# filled by the decorators
+REGISTERED: dict[str, Facts] = {}
+
+
+class _AllFacts(Mapping[str, Facts]):
+    """Facts of all presets by name. Looking up a name imports the module that defines the preset."""
+
+    def __getitem__(self, name: str) -> Facts:
+        # each time: another thread may have registered the preset, and still import the rest of its module
+        import_module(f".{FAMILIES[name]}", __package__)
+        return REGISTERED[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(FAMILIES)
+
+    def __len__(self) -> int:
+        return len(FAMILIES)
+
+
+FACTS = _AllFacts()
 
 
 def preset(
@@ -93,17 +109,17 @@ def preset(
     frequency: str,
     layout: str,
     differs: str,
-    example: str,
     positions: str = "0, 1, ..",
     odd: str = "ValueError",
     also: str = "",
+    example: str = "",
     axes: str = "1",
     by_width: bool | None = None,
 ) -> Callable[[Callable[P, Encoding]], Callable[P, Encoding]]:
     """Register an Encoding's preset with its `Facts`, which become its docstring and a row of the table.
 
-    The example is that of `docstring`; by_width, where it is not given, is read from the signature. The results of the
-    function that is returned know the call as their recipe, where no simpler one makes them.
+    Give an example, as `documented` takes it, if it shows more than the facts say. Without by_width, the signature tells
+    it. The results of the function that is returned know the call as their recipe, where no simpler one makes them.
     """
 
     def register(build: Callable[P, Encoding]) -> Callable[P, Encoding]:
@@ -127,9 +143,9 @@ def rotary_preset(
     frequency: str,
     pairs: str,
     differs: str,
-    example: str,
     positions: str = "the token's index from 0",
     also: str = "",
+    example: str = "",
     axes: str = "1",
 ) -> Callable[[Callable[P, Rotary]], Callable[P, Rotary]]:
     """Register a Rotary's preset with its `Facts`, of which ``pairs`` is the layout; see `preset`.
@@ -152,28 +168,19 @@ def _takes_a_width(build: Any) -> bool:
 
 
 def _registered(build: Callable[P, Value], known: Facts, example: str) -> Callable[P, Value]:
-    FACTS[build.__name__] = known
-    # python -OO has none
-    if build.__doc__:
-        made, columns, paper = ("Rotary", "pairs", "RoFormer") if known.rotary else ("Encoding", "columns", "the paper")
-        notes = [
-            f"frequency i, in radians per unit of position: {known.frequency}",
-            f"{columns}: {known.layout}",
-            f"positions: {known.positions}",
-            f"odd widths: {known.odd}",
-            f"differs from {paper}: {known.differs}",
-        ]
-        if known.also:
-            notes.append(f"the same function: {known.also}")
-        build.__doc__ = docstring(
-            build.__doc__,
-            parameters=((name, PARAMETERS[name]) for name in names_of_parameters(build)),
-            returns=f"{made}\n    Over {'one axis' if known.axes == '1' else known.axes + ' axes'}.",
-            notes=notes,
-            references=known.source,
-            example=example,
-        )
-    return build
+    REGISTERED[build.__name__] = known
+    made, columns, paper = ("Rotary", "pairs", "RoFormer") if known.rotary else ("Encoding", "columns", "the paper")
+    notes = [
+        f"frequency i, in radians per unit of position: {known.frequency}",
+        f"{columns}: {known.layout}",
+        f"positions: {known.positions}",
+        f"odd widths: {known.odd}",
+        f"differs from {paper}: {known.differs}",
+    ]
+    if known.also:
+        notes.append(f"the same function: {known.also}")
+    returns = f"{made}\n    Over {'one axis' if known.axes == '1' else known.axes + ' axes'}."
+    return documented(PARAMETERS, returns=returns, example=example, notes=notes, references=known.source)(build)
 
 
 def names() -> tuple[str, ...]:
@@ -205,6 +212,8 @@ def facts(name: str) -> Facts:
 
 def advice(name: str) -> str:
     """Return advice about a name that no preset has, if there is any."""
+    import difflib
+
     from .._rotary.config.table import types
 
     plain = re.sub("[^a-z0-9]+", "_", name.lower()).strip("_")
@@ -224,77 +233,6 @@ def advice(name: str) -> str:
         return ""
     more = f" and others that search({name!r}) finds" if len(near) > _MOST_NEAR else ""
     return f"perhaps {', '.join(near[:_MOST_NEAR])}{more}"
-
-
-def search(*words: str) -> tuple[str, ...]:
-    """Find the presets that mention all of some words.
-
-    Parameters
-    ----------
-    *words : str
-        In upper or lower case, several in one string or apart, with or without the points, hyphens and underscores in
-        them. They may stand in the name, in the family's title (weather, molecules ..), in the first line of the
-        docstring, in the facts of `table`, or in another name of the model.
-
-    Returns
-    -------
-    tuple of str
-        Names, sorted; empty where none does.
-
-    Raises
-    ------
-    TypeError, ValueError
-        When a word is no string, or there is none.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> pf.presets.search("stable diffusion")
-    ('diffusers_timesteps', 'guided_diffusion', 'stable_audio')
-    >>> pf.presets.search("tabular")
-    ('fone', 'moirai', 'nemos', 'pbld', 'plr', 'prophet', 'rbf_sampler')
-    """
-    for each in words:
-        if not isinstance(each, str):
-            raise TypeError(f"words must be strings, not {each!r}")
-    lowered = " ".join(words).lower().split()
-    if not lowered:
-        raise ValueError(f"words must be at least one, not {words!r}; names() lists all presets")
-    patterns = [_pattern(word) for word in lowered]
-    matching = []
-    for name, facts in FACTS.items():
-        kind = "rotary" if facts.rotary else ""
-        stated = (part for part in facts if isinstance(part, str))
-        text = " ".join((name, family(name), summary(name), kind, *other_names(name), *stated)).lower()
-        if all(pattern.search(text) for pattern in patterns):
-            matching.append(name)
-    return tuple(sorted(matching))
-
-
-def other_names(name: str) -> list[str]:
-    """Return the names that people type for a preset, with spaces between their words."""
-    return [
-        other.replace("_", " ")
-        for other, meant in OTHER_NAMES.items()
-        if any(call.partition("(")[0] == name for call in meant)
-    ]
-
-
-def _pattern(word: str) -> re.Pattern[str]:
-    """Return the pattern of a word, whatever separates its letters from its digits, or its parts."""
-    parts = re.findall(r"[^\W\d_]+|\d+", word)
-    return re.compile(r"[\W_]*".join(parts) or re.escape(word))
-
-
-def family(name: str) -> str:
-    """Return the subject of a preset's module, from the first line of its docstring."""
-    text = inspect.getdoc(sys.modules[FACTS[name].build.__module__]) or ""
-    return text.partition("\n")[0].removeprefix("Presets of ").rstrip(".")
-
-
-def summary(name: str) -> str:
-    """Return the first line of a preset's docstring."""
-    return (FACTS[name].build.__doc__ or "").partition("\n")[0]
 
 
 def get(name: str) -> Callable[..., Any]:
@@ -331,76 +269,3 @@ def encoding_preset(name: str) -> Callable[..., Encoding]:
         raise ValueError(f"the preset {name!r} is a Rotary, not an Encoding; posenc_fast.presets.{name}() makes it")
     build: Callable[..., Any] = known.build
     return build
-
-
-class _Table(str):
-    """A Markdown table that a notebook shows as a table."""
-
-    __slots__ = ()
-
-    def _repr_html_(self) -> str:
-        # only notebooks ask
-        from .._numbers.notebook import html_table
-
-        heading, _, *rows = (line[2:-2].split(" | ") for line in self.splitlines())
-        return html_table(rows, heading)
-
-
-def catalogue() -> str:
-    """Return HTML: each family with its presets, and the first line of each."""
-    import html
-
-    from .._numbers.notebook import html_table
-
-    by_family: dict[str, list[str]] = {}
-    for name in names():
-        by_family.setdefault(family(name), []).append(name)
-    return "".join(
-        f"<details><summary>{html.escape(about[0].upper() + about[1:])} ({len(members)})</summary>"
-        f"{html_table((f'`{name}`', summary(name)) for name in members)}</details>"
-        for about, members in sorted(by_family.items(), key=lambda item: item[0].lower())
-        if about
-    )
-
-
-def table(*, rotary: bool | None = None) -> str:
-    """Return all presets as a Markdown table.
-
-    Parameters
-    ----------
-    rotary : bool, optional
-        True for those that are a Rotary, False for those that are an Encoding; all if not given.
-
-    Returns
-    -------
-    str
-        One line a preset, sorted by name, below two lines of heading. A notebook shows it as a table.
-
-    Examples
-    --------
-    >>> import posenc_fast as pf
-    >>> len(pf.presets.table().splitlines()) == len(pf.presets.names()) + 2
-    True
-    """
-    columns = {None: "columns, or pairs", False: "columns", True: "pairs"}[rotary]
-    paper = {None: "the paper", False: "the paper", True: "RoFormer"}[rotary]
-    heading = (
-        "preset",
-        "source",
-        "frequency i",
-        columns,
-        "axes",
-        "positions",
-        "odd widths",
-        f"differs from {paper}",
-    )
-    rows = [heading, ("---",) * len(heading)]
-    for name in names():
-        known = FACTS[name]
-        if rotary is not None and known.rotary != rotary:
-            continue
-        source = known.source + (f"; also {known.also}" if known.also else "")
-        rows.append(
-            (f"`{name}`", source, known.frequency, known.layout, known.axes, known.positions, known.odd, known.differs)
-        )
-    return _Table("\n".join("| " + " | ".join(cell.replace("|", "∥") for cell in row) + " |" for row in rows))

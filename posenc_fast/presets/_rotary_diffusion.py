@@ -95,7 +95,6 @@ def flux2(axes_dim: Sequence[int] = (32, 32, 32, 32), *, theta: float = 2000.0) 
     positions="as for `flux`",
     differs="three axes",
     axes="3",
-    example="pf.presets.krea2().head_dim -> 128",
 )
 def krea2(axes_dim: Sequence[int] = (32, 48, 48), *, theta: float = 1000.0) -> Rotary:
     """Rotary embedding of Krea 2."""
@@ -140,7 +139,6 @@ def lumina2(axes_dim: Sequence[int] = (32, 32, 32), *, theta: float = 10000.0) -
     positions="as for `flux`",
     differs="three axes",
     axes="3",
-    example="pf.presets.hidream().head_dim -> 128",
 )
 def hidream(axes_dim: Sequence[int] = (64, 32, 32), *, theta: float = 10000.0) -> Rotary:
     """Rotary embedding of HiDream-I1."""
@@ -154,7 +152,6 @@ def hidream(axes_dim: Sequence[int] = (64, 32, 32), *, theta: float = 10000.0) -
     positions="(row, column): `positions.grid(rows, columns)`, and zeros for text",
     differs="two axes",
     axes="2",
-    example="pf.presets.prx().head_dim -> 64",
 )
 def prx(axes_dim: Sequence[int] = (32, 32), *, theta: float = 10000.0) -> Rotary:
     """Rotary embedding of PRX."""
@@ -186,7 +183,6 @@ def qwen_image(
     differs="three axes",
     axes="3",
     also="HunyuanVideo 1.5, FramePack (frames by their own indices), Motif-Video",
-    example="pf.presets.hunyuan_video().head_dim -> 128",
 )
 def hunyuan_video(
     axes_dim: Sequence[int] = (16, 56, 56), *, theta: float = 256.0, frequencies: Precision = "exact"
@@ -202,7 +198,6 @@ def hunyuan_video(
     positions="(row, column): `positions.grid(rows, columns)`; text stays",
     differs="two axes",
     axes="2",
-    example="pf.presets.hunyuan_image().head_dim -> 128",
 )
 def hunyuan_image(
     axes_dim: Sequence[int] = (64, 64), *, theta: float = 256.0, frequencies: Precision = "exact"
@@ -219,7 +214,6 @@ def hunyuan_image(
     differs="three axes",
     axes="3",
     also="SkyReels-V2, ChronoEdit (two frames are at 0 and 7), AnyFlow, SANA-Video, Helios, Wan-Animate",
-    example="pf.presets.wan().head_dim -> 128",
 )
 def wan(axes_dim: Sequence[int] = (44, 42, 42), *, theta: float = 10000.0) -> Rotary:
     """Rotary embedding of Wan."""
@@ -270,7 +264,6 @@ def cosmos3(head_dim: int = 128, *, theta: float = 5000000.0, rope_axes_dim: Seq
     positions="(t, h, w); those of images begin at 65536",
     differs="the pairs; three axes that share the frequencies",
     axes="3",
-    example="pf.presets.ideogram4().ndim -> 3",
 )
 def ideogram4(head_dim: int = 256, *, theta: float = 5000000.0, mrope_section: Sequence[int] = (24, 20, 20)) -> Rotary:
     """Rotary embedding of Ideogram 4."""
@@ -437,7 +430,6 @@ def lumina_next(head_dim: int = 96, *, linear_factor: float = 1.0, ntk_factor: f
     differs="three axes; positions are no integers",
     also="Kandinsky 6 (axes_dim 32, 48, 48)",
     axes="3",
-    example="pf.presets.kandinsky5().head_dim -> 64",
 )
 def kandinsky5(
     axes_dim: Sequence[int] = (16, 24, 24), *, theta: float = 10000.0, frequencies: Precision = "exact"
@@ -453,7 +445,6 @@ def kandinsky5(
     positions="(t, row, column)",
     differs="the pairs; three axes; the rest of a head stays",
     axes="3",
-    example="pf.presets.minimax_h3().rotary_dim -> 96",
 )
 def minimax_h3(
     head_dim: int = 128, *, rope_freq_dim: int = 16, theta: float = 10000.0, frequencies: Precision = "exact"
@@ -470,7 +461,6 @@ def minimax_h3(
     positions="the token's index from 0, the global ones before the audio included",
     differs="the pairs; the rest of a head stays",
     also="Stable Audio 3, MiniMax-Music (with their rotary widths)",
-    example="pf.presets.stable_audio().rotary_dim -> 32",
 )
 def stable_audio(head_dim: int = 64, *, theta: float = 10000.0, frequencies: Precision = "exact") -> Rotary:
     """Rotary embedding of Stable Audio Open."""

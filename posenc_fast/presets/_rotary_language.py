@@ -106,7 +106,6 @@ def gpt_neox(head_dim: int = 96, *, partial_rotary_factor: float = 0.25, theta: 
     pairs="side by side, among the first rotary_dim values",
     differs="the rest of a head stays",
     also="CodeGen",
-    example="pf.presets.gptj().rotary_dim -> 64",
 )
 def gptj(head_dim: int = 256, *, rotary_dim: int = 64) -> Rotary:
     """Rotary embedding of GPT-J."""
@@ -334,7 +333,6 @@ def modernbert(head_dim: int = 64, *, layer_type: LayerType = "full_attention") 
     "ones",
     pairs="half of D apart, among the first D values",
     differs="the pairs; two bases; the rest of a head stays",
-    example="pf.presets.mimo_v2_flash().rotary_dim -> 64",
 )
 def mimo_v2_flash(head_dim: int = 192, *, layer_type: LayerType = "full_attention") -> Rotary:
     """Rotary embedding of MiMo-V2-Flash, of one kind of its layers."""
@@ -361,7 +359,6 @@ def minimax_m2(head_dim: int = 128, *, rotary_dim: int = 64, theta: float = 5000
     frequency="theta^(-2i/D), D = head_dim / 4",
     pairs="half of D apart, among the first D values",
     differs="the pairs; the rest of a head stays",
-    example="pf.presets.qwen3_next().rotary_dim -> 64",
 )
 def qwen3_next(head_dim: int = 256, *, theta: float = 10000000.0) -> Rotary:
     """Rotary embedding of Qwen3-Next, in its layers with attention."""

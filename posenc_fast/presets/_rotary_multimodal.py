@@ -89,7 +89,6 @@ def qwen2_vl(head_dim: int = 128, *, theta: float = 1000000.0, mrope_section: Se
     differs="the pairs; three axes that share the frequencies",
     also="Qwen3-Omni (theta 1000000), Cohere Compass",
     axes="3",
-    example="pf.presets.qwen3_vl().ndim -> 3",
 )
 def qwen3_vl(head_dim: int = 128, *, theta: float = 5000000.0, mrope_section: Sequence[int] = (24, 20, 20)) -> Rotary:
     """Multimodal rotary embedding of Qwen3-VL's text."""
@@ -104,7 +103,6 @@ def qwen3_vl(head_dim: int = 128, *, theta: float = 5000000.0, mrope_section: Se
     positions="(t, h, w): `positions.mrope([text, (frames, rows, columns), text])`",
     differs="the pairs; three axes that share the frequencies; the rest of a head stays",
     axes="3",
-    example="pf.presets.qwen3_5().rotary_dim -> 64",
 )
 def qwen3_5(head_dim: int = 256, *, theta: float = 10000000.0, mrope_section: Sequence[int] = (11, 11, 10)) -> Rotary:
     """Multimodal rotary embedding of Qwen3.5, in its layers with attention."""
@@ -120,7 +118,6 @@ def qwen3_5(head_dim: int = 256, *, theta: float = 10000000.0, mrope_section: Se
     differs="three axes, each with its part of the frequencies; the rest of a head stays",
     also="GLM-OCR",
     axes="3",
-    example="pf.presets.glm4v().rotary_dim -> 64",
 )
 def glm4v(head_dim: int = 128, *, theta: float = 10000.0, mrope_section: Sequence[int] = (8, 12, 12)) -> Rotary:
     """Multimodal rotary embedding of GLM-4V's text."""
@@ -136,7 +133,6 @@ def glm4v(head_dim: int = 128, *, theta: float = 10000.0, mrope_section: Sequenc
     positions="(t, h, w): `positions.mrope([text, (frames, rows, columns), text])`",
     differs="three axes, of which t has the slowest frequencies",
     axes="3",
-    example="pf.presets.ernie4_5_vl().ndim -> 3",
 )
 def ernie4_5_vl(head_dim: int = 128, *, theta: float = 500000.0, mrope_section: Sequence[int] = (22, 22, 20)) -> Rotary:
     """Multimodal rotary embedding of ERNIE 4.5 VL's text."""

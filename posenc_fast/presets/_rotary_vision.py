@@ -105,7 +105,6 @@ def llama4_vision(head_dim: int = 88, *, theta: float = 10000.0, frequencies: Pr
     differs="two axes",
     also="SAM 3 (head_dim 64; positions times 24/72 in its global layers), EdgeTAM; rope-vit with theta 100",
     axes="2",
-    example="pf.presets.sam2().ndim -> 2",
 )
 def sam2(head_dim: int = 256, *, theta: float = 10000.0, frequencies: Precision = "exact") -> Rotary:
     """Rotary embedding of SAM 2's memory attention."""
@@ -120,7 +119,6 @@ def sam2(head_dim: int = 256, *, theta: float = 10000.0, frequencies: Precision 
     positions="(row, column), as for `qwen2_vl_vision`",
     differs="the pairs; two axes",
     axes="2",
-    example="pf.presets.kimi_vision().ndim -> 2",
 )
 def kimi_vision(head_dim: int = 72, *, theta: float = 10000.0, frequencies: Precision = "exact") -> Rotary:
     """Rotary embedding of the vision tower of Kimi K2.5."""
@@ -150,7 +148,6 @@ def inkling_vision(head_dim: int = 64, *, theta: float = 10000.0, frequencies: P
     positions="(t, row, column), the patches of a merged one next to each other",
     differs="the pairs; three axes; the rest of a head stays",
     axes="3",
-    example="pf.presets.minimax_m3_vision().rotary_dim -> 78",
 )
 def minimax_m3_vision(head_dim: int = 80, *, theta: float = 10000.0, frequencies: Precision = "exact") -> Rotary:
     """Rotary embedding of the vision tower of MiniMax-M3-VL."""
@@ -165,7 +162,6 @@ def minimax_m3_vision(head_dim: int = 80, *, theta: float = 10000.0, frequencies
     positions="(row, column) from 1: `1 + positions.grid(rows, columns)`",
     differs="two axes; heads have frequencies of their own",
     axes="2",
-    example="pf.presets.efficient_loftr().head_dim -> 256",
 )
 def efficient_loftr(hidden_size: int = 256, *, theta: float = 10000.0, frequencies: Precision = "exact") -> Rotary:
     """Rotary embedding of Efficient LoFTR, over all heads at once."""

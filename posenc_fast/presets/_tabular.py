@@ -169,7 +169,6 @@ def nemos(masked_frequencies: int | npt.ArrayLike, *, period: float | Sequence[f
     pairs="side by side, among the first half of a head",
     positions="the patch's place in its series (time_id), from 0",
     differs="the second half of a head stays",
-    example="pf.presets.moirai().rotary_dim -> 32",
 )
 def moirai(head_dim: int = 64) -> Rotary:
     """Rotary embedding of series in Moirai, which turns the first half of a head."""

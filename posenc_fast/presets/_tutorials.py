@@ -90,7 +90,6 @@ def keras_blog(d_model: int) -> Encoding:
     positions="0, 1, ..; `.table(n, start=start_index)`",
     odd="crop: one sine more",
     differs="odd widths are allowed; positions are of the compute type, bfloat16 under a mixed policy",
-    example="pf.presets.keras_hub(5, max_wavelength=100.0).d_model -> 5",
 )
 def keras_hub(hidden_size: int, *, max_wavelength: float = 10000.0, frequencies: Precision = "exact") -> Encoding:
     """Sine position encoding of KerasHub."""

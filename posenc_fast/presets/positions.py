@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar, overload
+from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +24,7 @@ from .._numbers.arrays import Floats
 from .._positions.calendar import calendar
 from .._positions.multimodal import from_tokens
 from ..typing import MropeFollowing
-from ._docstrings import docstring, names_of_parameters
+from ._docstrings import Function, documented
 
 __all__ = [
     "calendar",
@@ -56,7 +56,6 @@ def __dir__() -> list[str]:
 # a position and what is added to it are integers of 64 bits
 _FARTHEST = 2**62
 Integers = npt.NDArray[np.int64]
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 # type and meaning of the parameters
 _TEXTS = {
@@ -81,7 +80,7 @@ def _tokens(
     shape : str
         Shape and type of its result.
     example, references : str
-        As `docstring` takes them.
+        As `documented` takes them.
     grid : str
         Of what rows, columns and frames are the size.
     **texts : str
@@ -92,23 +91,8 @@ def _tokens(
     callable
         The decorator, which returns the function itself.
     """
-
-    def documented(function: Function) -> Function:
-        # python -OO has none
-        if function.__doc__:
-            sharing: dict[str, list[str]] = {}
-            for name in names_of_parameters(function):
-                sharing.setdefault((_TEXTS | texts)[name].format(grid=grid), []).append(name)
-            function.__doc__ = docstring(
-                function.__doc__,
-                parameters=((", ".join(names), text.replace(": ", "\n    ", 1)) for text, names in sharing.items()),
-                returns=f"ndarray of shape {shape}",
-                references=references,
-                example=example,
-            )
-        return function
-
-    return documented
+    of_grid = {name: text.format(grid=grid) for name, text in _TEXTS.items()}
+    return documented(of_grid | texts, returns=f"ndarray of shape {shape}", example=example, references=references)
 
 
 def grid(*axes: int | npt.ArrayLike) -> npt.NDArray[Any]:

@@ -12,7 +12,7 @@ import pytest
 
 import posenc_fast as pf
 from posenc_fast import presets
-from posenc_fast.presets._registry import FACTS
+from posenc_fast.presets._registry import FACTS, REGISTERED
 from support.checkout import checkout
 
 # ---- from LaTeX to numbers ------------------------------------------------------------------------------------------
@@ -295,6 +295,6 @@ def test_options_multiply_frequencies():
     ("name", "wrong"), [("cogvideox", "theta^(-2i/head_dim)"), ("whisper", "max_timescale^(-i/(d/2))")]
 )
 def test_a_false_formula_is_seen(name, wrong, monkeypatch):
-    monkeypatch.setitem(FACTS, name, FACTS[name]._replace(frequency=wrong))
+    monkeypatch.setitem(REGISTERED, name, FACTS[name]._replace(frequency=wrong))
     with pytest.raises(AssertionError):
         test_formulas_are_the_frequencies(name, monkeypatch)

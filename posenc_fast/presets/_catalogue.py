@@ -1,0 +1,155 @@
+"""Catalogue of all presets: search by words, a table, and HTML for notebooks."""
+
+from __future__ import annotations
+
+import re
+import sys
+
+from ._other_names import OTHER_NAMES
+from ._registry import FACTS, names
+
+__all__ = ["catalogue", "family", "other_names", "search", "summary", "table"]
+
+
+def search(*words: str) -> tuple[str, ...]:
+    """Find the presets that mention all of some words.
+
+    Parameters
+    ----------
+    *words : str
+        In upper or lower case, several in one string or apart, with or without the points, hyphens and underscores in
+        them. They may stand in the name, in the family's title (weather, molecules ..), in the first line of the
+        docstring, in the facts of `table`, or in another name of the model.
+
+    Returns
+    -------
+    tuple of str
+        Names, sorted; empty where none does.
+
+    Raises
+    ------
+    TypeError, ValueError
+        When a word is no string, or there is none.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.presets.search("stable diffusion")
+    ('diffusers_timesteps', 'guided_diffusion', 'stable_audio')
+    >>> pf.presets.search("tabular")
+    ('fone', 'moirai', 'nemos', 'pbld', 'plr', 'prophet', 'rbf_sampler')
+    """
+    for each in words:
+        if not isinstance(each, str):
+            raise TypeError(f"words must be strings, not {each!r}")
+    lowered = " ".join(words).lower().split()
+    if not lowered:
+        raise ValueError(f"words must be at least one, not {words!r}; names() lists all presets")
+    patterns = [_pattern(word) for word in lowered]
+    matching = []
+    for name, facts in FACTS.items():
+        kind = "rotary" if facts.rotary else ""
+        stated = (part for part in facts if isinstance(part, str))
+        text = " ".join((name, family(name), summary(name), kind, *other_names(name), *stated)).lower()
+        if all(pattern.search(text) for pattern in patterns):
+            matching.append(name)
+    return tuple(sorted(matching))
+
+
+def other_names(name: str) -> list[str]:
+    """Return the names that people type for a preset, with spaces between their words."""
+    return [
+        other.replace("_", " ")
+        for other, meant in OTHER_NAMES.items()
+        if any(call.partition("(")[0] == name for call in meant)
+    ]
+
+
+def _pattern(word: str) -> re.Pattern[str]:
+    """Return the pattern of a word, whatever separates its letters from its digits, or its parts."""
+    parts = re.findall(r"[^\W\d_]+|\d+", word)
+    return re.compile(r"[\W_]*".join(parts) or re.escape(word))
+
+
+def family(name: str) -> str:
+    """Return the subject of a preset's module, from the first line of its docstring."""
+    text = sys.modules[FACTS[name].build.__module__].__doc__ or ""
+    return text.partition("\n")[0].removeprefix("Presets of ").rstrip(".")
+
+
+def summary(name: str) -> str:
+    """Return the first line of a preset's docstring."""
+    return (FACTS[name].build.__doc__ or "").partition("\n")[0]
+
+
+class _Table(str):
+    """A Markdown table that a notebook shows as a table."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        # only notebooks ask
+        from .._numbers.notebook import html_table
+
+        heading, _, *rows = (line[2:-2].split(" | ") for line in self.splitlines())
+        return html_table(rows, heading)
+
+
+def catalogue() -> str:
+    """Return HTML: each family with its presets, and the first line of each."""
+    import html
+
+    from .._numbers.notebook import html_table
+
+    by_family: dict[str, list[str]] = {}
+    for name in names():
+        by_family.setdefault(family(name), []).append(name)
+    return "".join(
+        f"<details><summary>{html.escape(about[0].upper() + about[1:])} ({len(members)})</summary>"
+        f"{html_table((f'`{name}`', summary(name)) for name in members)}</details>"
+        for about, members in sorted(by_family.items(), key=lambda item: item[0].lower())
+        if about
+    )
+
+
+def table(*, rotary: bool | None = None) -> str:
+    """Return all presets as a Markdown table.
+
+    Parameters
+    ----------
+    rotary : bool, optional
+        True for those that are a Rotary, False for those that are an Encoding; all if not given.
+
+    Returns
+    -------
+    str
+        One line a preset, sorted by name, below two lines of heading. A notebook shows it as a table.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> len(pf.presets.table().splitlines()) == len(pf.presets.names()) + 2
+    True
+    """
+    columns = {None: "columns, or pairs", False: "columns", True: "pairs"}[rotary]
+    paper = {None: "the paper", False: "the paper", True: "RoFormer"}[rotary]
+    heading = (
+        "preset",
+        "source",
+        "frequency i",
+        columns,
+        "axes",
+        "positions",
+        "odd widths",
+        f"differs from {paper}",
+    )
+    rows = [heading, ("---",) * len(heading)]
+    for name in names():
+        known = FACTS[name]
+        if rotary is not None and known.rotary != rotary:
+            continue
+        source = known.source + (f"; also {known.also}" if known.also else "")
+        rows.append(
+            (f"`{name}`", source, known.frequency, known.layout, known.axes, known.positions, known.odd, known.differs)
+        )
+    return _Table("\n".join("| " + " | ".join(cell.replace("|", "∥") for cell in row) + " |" for row in rows))
