@@ -9,14 +9,19 @@
 `join`, `grid`                    combine axes, and encode all points of a grid
 `Rotary`                          apply RoPE to queries and keys
 `presets`                         some 170 published encodings by name
+
+In other packages' shapes, each imported by its own name: `posenc_fast.torch`, `posenc_fast.transformers`,
+`posenc_fast.jax`, `posenc_fast.numba`, `posenc_fast.dask`, `posenc_fast.sklearn`, `posenc_fast.polars`;
+`posenc_fast.plot` draws. `posenc_fast.testing` has an assertion for tests of your own code.
+=======
 `identify`, `identify_rotary`     find the encoding of a table, or of rotated vectors
-`check`                           check the position encodings of a model's files
+`check`                           check code, a loaded model, or the files of a model
 `use_backend`                     choose pure Python, or the kernel of one CPU level
 ================================  ====================================================
 
 Modules for other packages, each imported by its own name: `posenc_fast.torch`, `posenc_fast.transformers`,
 `posenc_fast.jax`, `posenc_fast.numba`, `posenc_fast.dask`, `posenc_fast.sklearn`, `posenc_fast.polars`.
-`posenc_fast.plot` draws encodings.
+`posenc_fast.plot` draws encodings. `posenc_fast.testing` has an assertion for tests of your code.
 
 Examples
 --------
@@ -47,6 +52,7 @@ if TYPE_CHECKING:
     from . import plot as plot
     from . import presets, reference
     from . import sklearn as sklearn
+    from . import testing as testing
     from . import torch as torch
     from . import transformers as transformers
     from ._check.check import check
@@ -119,6 +125,7 @@ _LATE = {
     "presets": "presets",
     "reference": "reference",
     "relative_positions": "_positions.masks",
+    "testing": "testing",
 }
 
 # names in other libraries

@@ -1,8 +1,9 @@
-"""The check of a model's files, of arrays or of a config: each tensor that can be positional is judged."""
+"""The check of functions, modules, files, arrays and configs: each tensor that can be positional is judged."""
 
 from __future__ import annotations
 
 import hashlib
+import importlib
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -13,9 +14,11 @@ import numpy as np
 
 from .._numbers.arrays import Array
 from .._rotary.value import Rotary
+from .code import Call, as_expected, check_function
 from .config import Expected, expected_of
 from .files import MOST_BYTES, Gap, Tensor, config_in, open_files, read_json
 from .frequencies import judge_frequencies
+from .modules import findings_of_runs, is_module, parts_of_transformers
 from .names import Kind, kind_of, partner_of, sines_first
 from .report import Finding, Report
 from .rotary_tables import judge_rotary_tables
@@ -29,28 +32,36 @@ _Said = tuple[tuple[Rotary, ...], str]
 _NOTHING: _Said = ((), "")
 
 
-def check(source: Any, *, config: Any = None) -> Report:
-    """Say whether the position encoding of a model is right, from its files or arrays.
+def check(source: Any, expected: Any = None, *, config: Any = None, call: Call | None = None) -> Report:
+    """Say whether a position encoding is right: of a function, a torch module, a model's files, arrays or a config.
 
     Parameters
     ----------
-    source : path, mapping of arrays, or config
-        A folder with a model's files, or one of them: safetensors (or their index), .npz, .npy, with the package gguf
-        GGUF, with torch pickled weights; a state dictionary, of arrays or tensors by name; or a config, as
-        `Rotary.from_config` reads it. Of files only headers are read, and the tensors that can be positional.
+    source : callable, torch.nn.Module, path, mapping of arrays, or config
+        A function of positions or of a length that returns rows, or cosines and sines; or a function of
+        ``(x, positions)`` that rotates x. A module of torch, or a model of transformers. A folder with a model's files,
+        or one of them: safetensors (or their index), .npz, .npy, with the package gguf GGUF, with torch pickled weights.
+        A state dictionary, of arrays or tensors by name; or a config, as `Rotary.from_config` reads it. Of files only
+        headers are read, and the tensors that can be positional.
+    expected : Encoding, Rotary, str, or config, optional
+        The encoding that a function or module must compute; a str is the name of a preset or the path of a config.
+        Default: the function is identified first, and the report says as what; a module is compared with its own
+        buffers.
     config : path, mapping or config of transformers, optional
-        The rotary encoding that is expected. If not given, it is read from the folder's config.json or params.json.
+        The rotary encoding that is expected (default: that of the folder's config.json or params.json).
+    call : {"positions", "length"}, optional
+        The argument of a function (default: `check` tries both).
 
     Returns
     -------
     Report
-        ``ok`` is False if anything is wrong, None if nothing was compared. ``findings`` has one for each such tensor,
-        and for the config. As text a report has a line for each finding that differs.
+        ``ok`` is False if anything is wrong, None if nothing was compared. ``findings`` has one for each function,
+        module and tensor, and for the config. As text a report has a line for each finding that differs.
 
     Raises
     ------
     TypeError, ValueError, OSError, ImportError
-        When a file cannot be read, or needs a package; the error has its name.
+        When an argument does not fit, or a file cannot be read or needs a package; the error has its name.
 
     Notes
     -----
@@ -59,6 +70,10 @@ def check(source: Any, *, config: Any = None) -> Report:
     right if they are rounded once. Frequencies in 16 bits are wrong: angles are their products with positions.
     Without a config, frequencies and tables that any source makes are right. What has two readings, and what no
     encoding makes, such as learned positions, is unknown.
+
+    Functions run at about a hundred positions up to a million, as NumPy, torch or jax arrays, whichever they take and
+    is imported. Of modules, copies run in evaluation mode, so that nothing of the model changes. Nothing from files is
+    executed.
 
     A config has a verdict of its own, in a finding of kind "config". It is wrong if it contradicts itself, has a key that
     the model does not read, or a value that cannot be read; unknown for a model that posenc_fast does not know, or that
@@ -69,6 +84,12 @@ def check(source: Any, *, config: Any = None) -> Report:
     Examples
     --------
     >>> import numpy as np, posenc_fast as pf
+    >>> def rows(positions):
+    ...     angles = positions[:, None] / 10000 ** (np.arange(32) / 64)
+    ...     return np.stack([np.sin(angles), np.cos(angles)], axis=2).reshape(-1, 64)
+    >>> finding, = pf.check(rows, pf.sinusoidal(64)).findings
+    >>> finding.fault, finding.says.partition(";")[0]
+    ('exponent', 'of sinusoidal(64): the exponent is i/64 instead of 2i/64')
     >>> frequencies = pf.Rotary(128, base=500000.0).frequencies
     >>> report = pf.check({"rotary_emb.inv_freq": frequencies.astype(np.float32), "pe": pf.positional_encoding(50, 64)})
     >>> report.ok, [finding.verdict for finding in report.findings]
@@ -78,6 +99,15 @@ def check(source: Any, *, config: Any = None) -> Report:
     >>> finding.verdict, finding.fault
     ('wrong', 'rounded')
     """
+    if is_module(source):
+        if call is not None:
+            raise TypeError(f"call is for functions; source is a {type(source).__name__}")
+        return _of_module(source, expected, config)
+    if callable(source) and not isinstance(source, Mapping):
+        return check_function(source, expected, config, call)
+    for name, value in (("expected", expected), ("call", call)):
+        if value is not None:
+            raise TypeError(f"{name} is for functions and torch modules; source is a {type(source).__name__}")
     if isinstance(source, (str, os.PathLike)):
         return _of_files(os.fspath(source), config)
     if isinstance(source, Mapping) and any(_is_array(value) for value in source.values()):
@@ -90,18 +120,47 @@ def check(source: Any, *, config: Any = None) -> Report:
         return Report("arrays", _findings(tensors, expected))
     if config is not None:
         raise TypeError(f"source must be a path or a mapping of arrays beside a config, not {type(source).__name__}")
+    if not _is_config(source):
+        raise TypeError(
+            "source must be a function, a torch module, a path, a mapping of arrays or a config, not "
+            f"{type(source).__name__}"
+        )
     return Report("config", tuple(part.finding for part in expected_of(_config(source)).parts))
+
+
+def _of_module(model: Any, expected: Any, config: Any) -> Report:
+    """Return the report on a module of torch: its buffers, and what it computes."""
+    wanted, longest = as_expected(expected, config)
+    parts = parts_of_transformers(model)
+    if wanted is None and parts:
+        # a module of a higher level, which needs torch: by its name, as it is imported for such models alone
+        report: Report = importlib.import_module("posenc_fast.transformers").check(model)
+        runs = findings_of_runs(model, wanted, longest, report.findings, parts)
+        return replace(report, findings=(*report.findings, *runs))
+    tensors = (
+        Tensor(name, tuple(tensor.shape), 0, lambda tensor=tensor: tensor)  # type: ignore[misc]
+        for name, tensor in (*model.named_buffers(), *model.named_parameters())
+        if not tensor.is_meta
+    )
+    said = expected if config is None and _is_config(expected) else config
+    known = expected_of(_config(said)) if said is not None else Expected()
+    buffers = tuple(finding for finding, _ in _judged(tensors, known, False))
+    return Report(type(model).__name__, (*buffers, *findings_of_runs(model, wanted, longest, buffers)))
 
 
 def _is_array(value: Any) -> bool:
     return hasattr(value, "shape") and hasattr(value, "dtype")
 
 
+def _is_config(value: Any) -> bool:
+    return isinstance(value, Mapping) or callable(getattr(value, "to_dict", None))
+
+
 def _config(config: Any) -> Any:
     """Return a config as a mapping or an object of transformers."""
     if isinstance(config, (str, os.PathLike)):
         return read_json(os.fspath(config))
-    if not isinstance(config, Mapping) and not callable(getattr(config, "to_dict", None)):
+    if not _is_config(config):
         raise TypeError(
             f"config must be a mapping, the path of a config.json or a config of transformers, not "
             f"{type(config).__name__}"

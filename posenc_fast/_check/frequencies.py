@@ -20,7 +20,15 @@ from .._rotary.value import Rotary
 from .report import Fault, Finding
 from .values import HALVES, array_of, fits, held, least_of, relative_slack, through
 
-__all__ = ["Variant", "base_variants", "called", "exact_sets", "judge_frequencies", "scaling_variants"]
+__all__ = [
+    "Variant",
+    "base_variants",
+    "called",
+    "exact_sets",
+    "judge_frequencies",
+    "scaling_variants",
+    "without_scaling",
+]
 
 
 # fewer numbers than these fit many a schedule
@@ -131,7 +139,7 @@ def judge_frequencies(
                 return _told(its, variant, rotary, exact)
     rotary, exact = min(expected, key=lambda one: float(np.abs(numbers - one[1]).max()))
     # of a linear scaling, a program may keep the frequencies as they were, but no others
-    if _resembles(numbers, exact) or _resembles(numbers, _unscaled(rotary, exact)) or _mostly(its, exact):
+    if _resembles(numbers, exact) or _resembles(numbers, without_scaling(rotary, exact)) or _mostly(its, exact):
         says = f"{its.worst(exact)}; they are not those of {called(rotary)}, and nothing known explains them"
         return its.finding("wrong", "frequencies", says, exact)
     return its.finding("unknown", None, f"nothing like the frequencies of {called(rotary)}", None, "a tensor")
@@ -198,7 +206,7 @@ def _resembles(numbers: Floats, exact: Floats) -> bool:
 
 def _rounded(its: _Values, rotary: Rotary, exact: Floats) -> Iterator[Variant]:
     """Yield roundings to 16 bits at each step of the usual formula."""
-    unscaled = _unscaled(rotary, exact)
+    unscaled = without_scaling(rotary, exact)
     ratio = exact / np.where(unscaled == 0, 1.0, unscaled)
     n = len(exact)
     for form in HALVES:
@@ -298,7 +306,7 @@ def _with(rotary: Rotary, **changes: Any) -> Rotary | None:
         return None
 
 
-def _unscaled(rotary: Rotary, exact: Floats) -> Floats:
+def without_scaling(rotary: Rotary, exact: Floats) -> Floats:
     """Return the frequencies without their scaling."""
     if rotary.base is None or "scaling" not in rotary._arguments() or rotary._settings.rope_type == "axial":
         return exact
@@ -309,7 +317,7 @@ def _unscaled(rotary: Rotary, exact: Floats) -> Floats:
 def scaling_variants(rotary: Rotary, exact: Floats, numbers: Floats) -> Iterator[Variant]:
     """Yield scalings that the config does not have, near the numbers that were measured."""
     scaling = rotary._arguments().get("scaling")
-    unscaled = _unscaled(rotary, exact)
+    unscaled = without_scaling(rotary, exact)
     rope_type = rotary._settings.rope_type
     if scaling is not None and not np.array_equal(unscaled, exact):
         yield Variant("scaling", f"without the config's scaling ({_shown(scaling)})", unscaled)
@@ -342,7 +350,9 @@ def _scaling(its: _Values, rotary: Rotary, exact: Floats) -> Iterator[Variant]:
         return
     for variant in scaling_variants(rotary, exact, its.numbers):
         if its.near(variant.frequencies):
-            if rotary._settings.rope_type == "linear" and np.array_equal(variant.frequencies, _unscaled(rotary, exact)):
+            if rotary._settings.rope_type == "linear" and np.array_equal(
+                variant.frequencies, without_scaling(rotary, exact)
+            ):
                 says = (
                     f"{variant.says}: right in a program that divides positions by the factor instead, wrong in others"
                 )

@@ -9,10 +9,28 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-__all__ = ["TABLE", "Fault", "Finding", "Report", "Verdict"]
+__all__ = ["CODE", "TABLE", "Fault", "Finding", "Report", "Verdict"]
 
 Verdict = Literal["right", "wrong", "unknown"]
-Fault = Literal["rounded", "base", "layout", "scaling", "frequencies", "values"]
+Fault = Literal[
+    "rounded",
+    "base",
+    "layout",
+    "scaling",
+    "frequencies",
+    "values",
+    # of code alone
+    "amplitude",
+    "error",
+    "exponent",
+    "functions",
+    "length",
+    "padding",
+    "shape",
+    "sign",
+    "start",
+    "units",
+]
 
 # the kind of a finding for a position table
 TABLE = "position table"
@@ -27,26 +45,51 @@ _ADVICE: dict[str, str] = {
     "scaling": "apply the config's rope_scaling once: compute frequencies and attention factor anew from the config",
     "frequencies": "compute the tensor anew from the config: posenc_fast.Rotary.from_config(config).frequencies",
     "values": "compute the tensor anew, or take it from a file that is whole",
+    "amplitude": "add the rows as they are: scale the embeddings instead, or leave the factor out",
+    "error": "let the code accept these positions",
+    "exponent": "divide position p by base ** (2 * i / d) for both columns of pair i = 0, 1, .. of d columns",
+    "functions": "take the sine in one column of each pair, and the cosine of the same angle in the other",
+    "length": "compute rows for the longest sequence, and raise an error beyond the last one",
+    "padding": "compute every row, and mask padding tokens by their own positions",
+    "shape": "return one row for each position, with the columns of the encoding",
+    "sign": "multiply positions and frequencies without a minus sign, and subtract only in the rotation of a pair",
+    "start": "count positions from 0: add pe[:n], or use arange(n)",
+    "units": "take sines and cosines of position * frequency in radians, without a conversion",
 }
+# what to do about faults that tensors have too, where code computes the values
+_ADVICE_FOR_CODE: dict[str, str] = {
+    "rounded": (
+        "compute positions, frequencies and angles in float32 or more, and round cosines and sines alone: "
+        "use torch.arange(n) without dtype=x.dtype, and torch.autocast(.., enabled=False)"
+    ),
+    "base": "divide by powers of the expected base",
+    "layout": "write the columns in the expected order: stack((sin, cos), -1).flatten(-2), or cat((sin, cos), -1)",
+    "scaling": "multiply frequencies by the expected scaling once, and cosines and sines by its attention factor",
+    "frequencies": "compare the rows with expected.encode(positions), or cosines and sines with expected.tables(positions)",
+    "values": "compute every row and column by the same formula",
+}
+# the kinds of findings for code
+CODE = ("computed rows", "computed cosines and sines", "computed rotation")
 # for frequencies that no file stores
 _LOADED = ("model = AutoModel.from_pretrained(..)", "posenc_fast.check(model)")
 
 
 @dataclass(frozen=True)
 class Finding:
-    """The outcome for one tensor.
+    """The outcome for one tensor, function or module.
 
     Parameters
     ----------
     name : str
-        The tensor's name in the file or the model; or the part of the config.
+        The name of the tensor, module or function; or the part of the config.
     is_ : str
         The kind of tensor, such as "rotary frequencies", or "config"; in JSON its key is ``is``.
     verdict : {"right", "wrong", "unknown"}
         unknown: learned positions, other weights, a config that posenc_fast does not know, or an ambiguous one.
     fault : str or None
         Of what is wrong: rounded (values, positions or angles went through fewer bits), base, layout, scaling,
-        frequencies (none of these), values (single rows or columns).
+        frequencies (none of these), values (single rows or columns). Of code also amplitude, error, exponent,
+        functions, length, padding, shape, sign, start and units.
     says : str
         The reason, in words.
     largest_error : float or None
@@ -129,7 +172,7 @@ class Report:
         if not self.findings:
             return f"{self.path}: nothing that may be positional"
         lines = [f"{finding.verdict:<7}  {name}: {_words(finding)}" for name, finding in self._lines()]
-        advice = [f"{fault}: {_ADVICE[fault]}" for fault in self._faults()]
+        advice = [f"{fault}: {words}" for fault, words in self._advice()]
         if self._computes():
             advice += ["check the loaded model:", *(f"    {line}" for line in _LOADED)]
         return "\n".join([self.path, *map(_in_one_line, lines), *(["what to do:", *advice] if advice else [])])
@@ -148,7 +191,7 @@ class Report:
             f'<td style="text-align:left">{html.escape(_words(finding))}</td></tr>'
             for name, finding in self._lines()
         )
-        advice = "".join(f"<li><b>{fault}</b>: {html.escape(_ADVICE[fault])}</li>" for fault in self._faults())
+        advice = "".join(f"<li><b>{fault}</b>: {html.escape(words)}</li>" for fault, words in self._advice())
         if self._computes():
             advice += f"<li>check the loaded model: <pre>{'<br>'.join(map(html.escape, _LOADED))}</pre></li>"
         return (
@@ -171,8 +214,14 @@ class Report:
         """Whether the program that loads the model computes what no file stores."""
         return any(finding.is_ == "config" and finding.verdict == "right" for finding in self.findings)
 
-    def _faults(self) -> Iterable[Fault]:
-        return dict.fromkeys(finding.fault for finding in self.findings if finding.fault is not None)
+    def _advice(self) -> Iterable[tuple[Fault, str]]:
+        """Return each fault with what to do about it."""
+        advice: dict[tuple[Fault, str], None] = {}
+        for finding in self.findings:
+            if finding.fault is not None:
+                own = _ADVICE_FOR_CODE if finding.is_ in CODE else _ADVICE
+                advice[finding.fault, own.get(finding.fault, _ADVICE[finding.fault])] = None
+        return advice
 
 
 def _in_one_line(text: str) -> str:

@@ -20,7 +20,7 @@ from .report import Fault, Finding
 from .values import array_of, held, widened
 from .waves import Judgement, agrees, judge_waves
 
-__all__ = ["judge_rotary_tables"]
+__all__ = ["Tables", "judge_rotary_tables", "orders_of"]
 
 _KIND = "rotary tables"
 # rows on which frequencies are measured, and bases and scalings tried
@@ -29,7 +29,7 @@ _ROWS = 256
 _VALUES = 1 << 16
 
 
-class _Tables(NamedTuple):
+class Tables(NamedTuple):
     """Cosines and sines (rows, columns); sin is None where there are none. layout: of two columns a pair.
 
     copies: 2 where the two columns of some pairs differ, and both are there, half of the width apart.
@@ -44,7 +44,7 @@ class _Tables(NamedTuple):
     def pairs(self) -> int:
         return int(self.cos.shape[1]) // self.copies
 
-    def rows(self, some: slice) -> _Tables:
+    def rows(self, some: slice) -> Tables:
         return self._replace(cos=self.cos[some], sin=None if self.sin is None else self.sin[some])
 
     def together(self, swapped: bool = False) -> Array:
@@ -88,7 +88,7 @@ def judge_rotary_tables(
 
 def _judged(name: str, arrays: list[Array], positions: Any, rotaries: Sequence[Rotary]) -> Finding:
     cos, sin = arrays[0], arrays[1] if len(arrays) > 1 else None
-    orders = list(_orders(cos, sin))
+    orders = list(orders_of(cos, sin))
     if not orders:
         return Finding(name, "a tensor", "unknown", None, f"shape {cos.shape} is not that of cosines and sines")
     rows = len(orders[0].cos)
@@ -114,7 +114,7 @@ def _judged(name: str, arrays: list[Array], positions: Any, rotaries: Sequence[R
     return replace(finding, verdict="unknown", says=says)
 
 
-def _orders(cos: Array, sin: Array | None) -> Iterator[_Tables]:
+def orders_of(cos: Array, sin: Array | None) -> Iterator[Tables]:
     """Yield the tables for each order of columns that they may have."""
     if sin is None and cos.dtype.kind != "c":
         if cos.ndim > 2 and cos.shape[-2:] == (2, 2):
@@ -137,20 +137,20 @@ def _orders(cos: Array, sin: Array | None) -> Iterator[_Tables]:
             there = [table for table in (cos, sin) if table is not None]
             alike = np.all([(table[:, one] == table[:, other]).all(axis=0) for table in there], axis=0)
             if alike.all():
-                yield _Tables(cos[:, one], None if sin is None else sin[:, one], layout)
+                yield Tables(cos[:, one], None if sin is None else sin[:, one], layout)
             elif 4 * int(alike.sum()) >= 3 * pairs:
                 both = [np.concatenate([table[:, one], table[:, other]], axis=1) for table in there]
-                yield _Tables(both[0], both[1] if sin is not None else None, layout, 2)
+                yield Tables(both[0], both[1] if sin is not None else None, layout, 2)
         if sin is None:
-            yield _Tables(cos[:, :pairs], cos[:, pairs:], None)
-    yield _Tables(cos, sin, None)
+            yield Tables(cos[:, :pairs], cos[:, pairs:], None)
+    yield Tables(cos, sin, None)
 
 
 # ---- with a config --------------------------------------------------------------------------------------------------
 
 
 def _with_config(
-    name: str, orders: list[_Tables], where: Floats, form: Format, rotaries: Sequence[Rotary]
+    name: str, orders: list[Tables], where: Floats, form: Format, rotaries: Sequence[Rotary]
 ) -> Finding | None:
     """Return the finding for tables of models whose rotary encodings are known; None where none has so many pairs."""
     cases = []
@@ -169,7 +169,7 @@ def _with_config(
         says = f"of {called(rotary)}: {len(lost)} rows have values that are not finite"
         position = float(where[lost[0]].flat[0])
         return Finding(name, _KIND, "wrong", "values", says, np.inf, first_position=position)
-    judged: list[tuple[_Tables, Rotary, Judgement]] = []
+    judged: list[tuple[Tables, Rotary, Judgement]] = []
     for tables, rotary in cases:
         judgement = judge_waves(tables.together(), tables.encoding(rotary), where, form)
         if judgement.complete and judgement.fault is None:
@@ -194,7 +194,7 @@ def _with_config(
     return Finding(name, "a tensor", "unknown", None, "no cosines and sines: weights")
 
 
-def _of_equal_axes(orders: list[_Tables], where: Floats, form: Format, rotaries: Sequence[Rotary]) -> bool:
+def _of_equal_axes(orders: list[Tables], where: Floats, form: Format, rotaries: Sequence[Rotary]) -> bool:
     """Whether tables by one position are those of an encoding of several axes, all of which have it, as in texts."""
     for rotary in rotaries:
         if rotary.ndim > 1 and where.shape[1] == 1 and rotary.frequencies.ndim == 1:
@@ -205,7 +205,7 @@ def _of_equal_axes(orders: list[_Tables], where: Floats, form: Format, rotaries:
     return False
 
 
-def _of_width(tables: _Tables, pairs: int) -> _Tables | None:
+def _of_width(tables: Tables, pairs: int) -> Tables | None:
     """Return the columns of so many pairs, if those beyond them do not turn."""
     if tables.pairs == pairs:
         return tables
@@ -220,7 +220,7 @@ def _finding(name: str, verdict: Any, fault: Fault | None, says: str, judgement:
     return Finding(name, _KIND, verdict, fault, says, judgement.largest_error, judgement.radians, first)
 
 
-def _in_layout(name: str, tables: _Tables, rotary: Rotary, judgement: Judgement) -> Finding:
+def _in_layout(name: str, tables: Tables, rotary: Rotary, judgement: Judgement) -> Finding:
     """Return the finding for right values: columns side by side are wrong where halves of a head are turned."""
     words = f"those of {called(rotary)}"
     if tables.layout == "interleaved" and rotary.layout == "half" and tables.pairs > 1:
@@ -229,7 +229,7 @@ def _in_layout(name: str, tables: _Tables, rotary: Rotary, judgement: Judgement)
     return _finding(name, "right", None, words, judgement)
 
 
-def _variant(tables: _Tables, rotary: Rotary, where: Floats, form: Format) -> Variant | None:
+def _variant(tables: Tables, rotary: Rotary, where: Floats, form: Format) -> Variant | None:
     """Return the base, scaling, factor or order that explains the tables."""
     if tables.sin is not None and agrees(tables.together(swapped=True), tables.encoding(rotary), where, form):
         return Variant(
@@ -274,7 +274,7 @@ class _Order(NamedTuple):
     second: slice
 
 
-def _apart(name: str, orders: list[_Tables], where: Floats, form: Format, rotaries: Sequence[Rotary]) -> Finding | None:
+def _apart(name: str, orders: list[Tables], where: Floats, form: Format, rotaries: Sequence[Rotary]) -> Finding | None:
     """Return the finding for cosines and sines each of which are a config's, but in two orders, or times two factors."""
     for rotary in rotaries:
         pairs, factor = rotary.rotary_dim // 2, rotary.attention_factor
@@ -338,7 +338,7 @@ def _some(rows: int) -> Any:
     return np.unique(np.r_[np.arange(min(rows, _ROWS)), spread])
 
 
-def _turns(tables: _Tables, form: Format) -> bool:
+def _turns(tables: Tables, form: Format) -> bool:
     """Whether cosines and sines are those of angles, times one factor."""
     if tables.sin is None:
         return False
@@ -353,7 +353,7 @@ def _turns(tables: _Tables, form: Format) -> bool:
 # ---- without a config -----------------------------------------------------------------------------------------------
 
 
-def _without_config(name: str, orders: list[_Tables], where: Floats, form: Format) -> Finding:
+def _without_config(name: str, orders: list[Tables], where: Floats, form: Format) -> Finding:
     """Return the finding for tables of which no config says what they are to be."""
     turning = [tables for tables in orders if _turns(tables, form) and tables.pairs > 1 and tables.copies == 1]
     if not turning or len(where) < 8:

@@ -508,7 +508,7 @@ def test_no_regular_file(tmp_path, capsys):
 
 @pytest.mark.parametrize("source", [3, None, [1.0], {1: 2}.keys()], ids=str)
 def test_sources_that_are_none(source):
-    with pytest.raises(TypeError, match="config must be"):
+    with pytest.raises(TypeError, match="source must be a function"):
         pf.check(source)
     with pytest.raises(TypeError, match="source must be"):
         pf.check(source, config=CONFIG)

@@ -27,7 +27,7 @@ LEVELS = (
     ("presets",),
     ("_identify",),
     ("_check",),
-    ("torch", "dask", "jax", "numba", "polars", "sklearn", "plot"),
+    ("torch", "dask", "jax", "numba", "polars", "sklearn", "plot", "testing"),
     ("transformers",),
     ("_selfcheck",),
     ("_cli",),

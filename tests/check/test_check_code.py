@@ -1,0 +1,438 @@
+"""Functions of people's own: right ones are called right however they are written, and each fault is named."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import posenc_fast as pf
+from posenc_fast import presets
+from posenc_fast.presets._registry import FACTS
+from posenc_fast.testing import assert_right
+from support.fuzzing import DTYPES
+from support.optional import optional
+from support.own_code import (
+    ROTARIES,
+    ROTATION_FAULTS,
+    SCALED_FAULTS,
+    SINUSOIDAL_FAULTS,
+    STYLES,
+    TABLE_FAULTS,
+    Style,
+    Turns,
+)
+from support.preset_formulas import ONE_AXIS, SEVERAL_AXES, WITH_ARGUMENTS
+
+
+def finding_of(*arguments, **options):
+    (finding,) = pf.check(*arguments, **options).findings
+    return finding
+
+
+def is_right(*arguments, **options):
+    finding = finding_of(*arguments, **options)
+    assert (finding.verdict, finding.fault) == ("right", None), finding
+    return finding
+
+
+def is_wrong(fault, *arguments, **options):
+    finding = finding_of(*arguments, **options)
+    assert (finding.verdict, finding.fault) == ("wrong", fault), finding
+    assert fault in str(pf.check(*arguments, **options))
+    return finding
+
+
+def some_slow(cases, quick):
+    """Cases of (name, values..), of which few run in a quick run."""
+    return [
+        pytest.param(*values, id=name, marks=() if i % quick == quick // 2 else pytest.mark.slow)
+        for i, (name, *values) in enumerate(cases)
+    ]
+
+
+# ---- no false alarm -------------------------------------------------------------------------------------------------
+
+
+def _right_rows():
+    """Formulas of sources in float64, and the same in float32 arithmetic, in bfloat16, by length and by name."""
+    for name, formula in ONE_AXIS.items():
+        for d in (7, 16, 64, 512):
+            if FACTS[name].odd == "ValueError" and d % 2:
+                continue
+            yield f"{name}-{d}", name, formula, d, ("float64", "float32", "bfloat16", "length", "name")[d % 5]
+        for way in ("float32", "bfloat16", "length", "name"):
+            yield f"{name}-{way}", name, formula, 48, way
+
+
+RIGHT_ROWS = list(_right_rows())
+
+
+@pytest.mark.parametrize(("name", "formula", "d", "way"), some_slow(RIGHT_ROWS, 23))
+def test_rows_of_sources(name, formula, d, way):
+    try:
+        encoding = presets.get(name)(d)
+    except ValueError:
+        return
+    functions = {
+        "float64": lambda p: formula(np.asarray(p, float), d),
+        "float32": lambda p: encoding.encode(p, precision="float32"),
+        "bfloat16": lambda p: formula(np.asarray(p, float), d).astype(DTYPES.get("bfloat16", np.float16)),
+        "length": lambda n: formula(np.arange(n, dtype=float), d),
+        "name": lambda p: formula(np.asarray(p, float), d),
+    }
+    is_right(functions[way], name if way == "name" else encoding)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(one, marks=() if one == "mae" else pytest.mark.slow) for one in (*SEVERAL_AXES, *WITH_ARGUMENTS)],
+)
+def test_rows_over_several_axes(name):
+    if name in SEVERAL_AXES:
+        _, formula = SEVERAL_AXES[name]
+        arguments, options = (48,), {}
+    else:
+        _, formula, calls = WITH_ARGUMENTS[name]
+        arguments, options = calls[0]
+    try:
+        encoding = presets.get(name)(*arguments, **options)
+    except ValueError:
+        return
+    is_right(lambda p: formula(np.asarray(p, float), *arguments, **options), encoding)
+
+
+def _right_tables():
+    for name, rotary in ROTARIES.items():
+        for dtype in (np.float64, np.float32):
+            turns = Turns(rotary, dtype)
+            ways = {
+                "pair": turns.tables,
+                "halves": lambda p, t=turns: tuple(np.concatenate([each, each], -1) for each in t.tables(p)),
+                "complex": lambda p, t=turns: t.tables(p)[0] + 1j * t.tables(p)[1],
+                "stacked": lambda p, t=turns: np.stack(t.tables(p), -1),
+                "batch": lambda p, t=turns: tuple(each[None, None] for each in t.tables(p)),
+                "side by side": lambda p, t=turns: np.concatenate(t.tables(p), -1),
+                "matrices": lambda p, t=turns: _matrices(*t.tables(p)),
+                "length": lambda n, t=turns: t.tables(np.arange(n)),
+                "float16": lambda p, t=turns: tuple(each.astype(np.float16) for each in t.tables(p)),
+                "rotation": lambda x, p, t=turns: t.rotate(x, *t.tables(p)),
+                "one by one": lambda p, t=turns: tuple(each[0] for each in t.tables(np.array([float(p)]))),
+            }
+            for way, function in ways.items():
+                yield f"{name}-{way}-{np.dtype(dtype).name}", function, rotary
+
+
+def _matrices(cos, sin):
+    return np.stack([np.stack([cos, -sin], -1), np.stack([sin, cos], -1)], -2)
+
+
+RIGHT_TABLES = list(_right_tables())
+
+
+@pytest.mark.parametrize(("function", "rotary"), some_slow(RIGHT_TABLES, 7))
+def test_tables_and_rotations(function, rotary):
+    is_right(function, rotary)
+
+
+def test_there_are_three_hundred():
+    assert len(RIGHT_ROWS) + len(RIGHT_TABLES) + len(SEVERAL_AXES) + len(WITH_ARGUMENTS) >= 300
+
+
+@pytest.mark.parametrize("name", STYLES)
+def test_programs_of_one_s_own_are_right_and_identified(name):
+    style = STYLES[name]
+    is_right(style.rows, style.encoding)
+    assert "as identified" in is_right(style.rows).says
+    is_right(lambda n: style.rows(np.arange(n)), style.encoding)
+    is_right(lambda position: style.rows(np.array([position]))[0], style.encoding)
+    is_right(lambda positions: style.rows(positions).tolist(), style.encoding)
+
+
+@pytest.mark.slow
+def test_functions_of_torch_and_jax():
+    torch = optional("torch")
+    jnp = optional("jax").numpy
+    sys.modules.setdefault("jax.numpy", jnp)
+
+    def of_torch(t):
+        w = torch.exp(torch.arange(0, 64, 2) * (-math.log(10000.0) / 64))
+        angles = t[:, None].float() * w
+        return torch.stack([angles.sin(), angles.cos()], 2).flatten(1)
+
+    def of_torch_by_length(n):
+        return of_torch(torch.arange(n))
+
+    def of_jax(t):
+        w = 10000.0 ** (-jnp.arange(0, 64, 2) / 64)
+        angles = jnp.einsum("p,w->pw", t, w)
+        return jnp.stack([jnp.sin(angles), jnp.cos(angles)], 2).reshape(len(t), -1)
+
+    for function in (of_torch, of_torch_by_length, of_jax):
+        is_right(function, pf.sinusoidal(64))
+        is_right(function)
+    is_right(lambda t: of_torch(t).bfloat16(), pf.sinusoidal(64))
+    is_wrong("start", lambda t: of_jax(t + 1), pf.sinusoidal(64))
+    is_wrong("rounded", lambda t: of_torch(t.bfloat16()), pf.sinusoidal(64))
+
+
+def test_integers_that_index_a_table():
+    table = pf.positional_encoding(3000, 64)
+    finding = is_right(lambda positions: table[positions], pf.sinusoidal(64))
+    assert "up to position 2999" in finding.says
+    config = {"model_type": "llama", "head_dim": 64, "max_position_embeddings": 4096}
+    cos, sin = pf.Rotary(64).tables(2048)
+    finding = is_wrong("length", lambda positions: (cos[positions], sin[positions]), config)
+    assert "4096" in finding.says
+
+
+def test_real_positions_may_be_truncated():
+    finding = is_right(lambda positions: pf.sinusoidal(64).encode(np.floor(positions)), pf.sinusoidal(64))
+    assert "truncated" in finding.says
+    is_wrong(
+        "frequencies",
+        lambda p: np.where((np.asarray(p) % 1 > 0)[:, None], 0.3, pf.sinusoidal(64).encode(p)),
+        pf.sinusoidal(64),
+    )
+
+
+# ---- no fault missed ------------------------------------------------------------------------------------------------
+
+
+def _rows_with_faults():
+    for style in STYLES:
+        for fault in SINUSOIDAL_FAULTS:
+            yield f"{style}-{fault}", STYLES[style], fault
+
+
+ROWS_WITH_FAULTS = list(_rows_with_faults())
+
+
+@pytest.mark.parametrize(("style", "fault"), some_slow(ROWS_WITH_FAULTS, 19))
+def test_faults_of_rows(style, fault):
+    name, make = SINUSOIDAL_FAULTS[fault]
+    finding = is_wrong(name, make(style), style.encoding)
+    assert finding.largest_error > 0
+
+
+def _tables_with_faults():
+    for name, rotary in ROTARIES.items():
+        faults = TABLE_FAULTS | (SCALED_FAULTS if "scaling" in rotary._arguments() else {})
+        for fault, (word, make) in (
+            *faults.items(),
+            *((f"rotation: {key}", one) for key, one in ROTATION_FAULTS.items()),
+        ):
+            yield f"{name}-{fault}", word, make, rotary
+
+
+TABLES_WITH_FAULTS = list(_tables_with_faults())
+
+
+@pytest.mark.parametrize(("word", "make", "rotary"), some_slow(TABLES_WITH_FAULTS, 13))
+def test_faults_of_tables_and_rotations(word, make, rotary):
+    for dtype in (np.float64, np.float32):
+        is_wrong(word, make(Turns(rotary, dtype)), rotary)
+
+
+def test_there_are_five_hundred():
+    assert len(ROWS_WITH_FAULTS) + len(TABLES_WITH_FAULTS) >= 500
+
+
+def test_faults_of_random_programs(rng):
+    """Widths, bases, forms and faults by chance."""
+    names = list(SINUSOIDAL_FAULTS)
+    for _ in range(12):
+        style = Style(
+            int(2 * rng.integers(6, 160)),
+            str(rng.choice(["interleaved", "concatenated"])),
+            bool(rng.integers(2)),
+            float(rng.integers(2)),
+            float(rng.choice([5000.0, 10000.0, 20000.0, 77777.0])),
+            np.float64 if rng.integers(2) else np.float32,
+        )
+        is_right(style.rows, style.encoding)
+        fault = names[rng.integers(len(names))]
+        (finding,) = pf.check(SINUSOIDAL_FAULTS[fault][1](style), style.encoding).findings
+        assert finding.verdict == "wrong", (style, fault, finding)
+
+
+def test_several_faults_at_once_are_all_told():
+    other = pf.sinusoidal(64, base=1000.0, layout="concatenated")
+    finding = is_wrong("start", lambda p: 2 * other.encode(p + 1), pf.sinusoidal(64))
+    for words in ("position 1", "concatenated", "base is 1000", "multiplied by 2"):
+        assert words in finding.says
+
+
+def test_short_tables_are_checked_too():
+    def rows(n):
+        return pf.sinusoidal(64).table(n) if n > 32 else pf.sinusoidal(64).table(n, start=1)
+
+    assert "the rows of longer tables are right" in is_wrong("start", rows, pf.sinusoidal(64)).says
+
+
+def test_all_rows_of_a_table_are_checked():
+    def rows(n):
+        table = pf.sinusoidal(64).table(n)
+        table[333:334] += 0.01
+        return table
+
+    finding = is_wrong("values", rows, pf.sinusoidal(64))
+    assert finding.first_position == 333
+
+
+def test_torch_is_not_imported_for_functions():
+    program = (
+        "import sys, posenc_fast as pf; from posenc_fast.testing import assert_right;"
+        "assert_right(lambda p: pf.sinusoidal(64).encode(p), pf.sinusoidal(64));"
+        "assert not {'torch', 'jax', 'transformers'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=120)
+
+
+def test_code_that_changes_what_it_is_given():
+    def rows(positions):
+        positions += 0
+        encoded = pf.sinusoidal(64).encode(positions)
+        positions *= 3
+        return encoded
+
+    is_right(rows, pf.sinusoidal(64))
+    turns = Turns(pf.Rotary(64))
+
+    def rotation(x, positions):
+        x[:] = turns.rotate(x, *turns.tables(positions))
+        return x
+
+    is_right(rotation, pf.Rotary(64))
+
+
+def test_a_table_that_is_made_anew_at_each_call():
+    longest = []
+
+    def rows(positions):
+        longest.append(int(np.max(positions)) + 1)
+        return np.array([pf.sinusoidal(64).encode(p) for p in range(longest[-1])])[positions]
+
+    is_right(rows, pf.sinusoidal(64))
+    assert max(longest) < 10**5
+
+
+def test_other_values_at_each_call_are_unknown():
+    rng = np.random.default_rng(3)
+    finding = finding_of(lambda p: pf.sinusoidal(64).encode(p) + rng.normal(size=(len(p), 64)), pf.sinusoidal(64))
+    assert (finding.verdict, "at each call" in finding.says) == ("unknown", True)
+
+
+def test_each_fault_has_advice():
+    from typing import get_args
+
+    from posenc_fast._check import report
+
+    assert set(report._ADVICE) == set(get_args(report.Fault))
+    # code is told what to change in code
+    text = str(pf.check(lambda p: pf.Rotary(64, base=5e5).tables(p), pf.Rotary(64)))
+    assert "the expected Rotary has 10000" in text
+    assert "divide by powers of the expected base" in text
+    assert "config" not in text
+
+
+# ---- bad input ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        (lambda p: 1 / 0, "ZeroDivisionError: division by zero"),
+        (lambda p: None, "it returned None"),
+        (lambda p: "rows", "it returned a value of type str"),
+        (lambda p: np.array(["a", "b"]), "<U1"),
+        (lambda p: {}, "it returned a value of type dict"),
+        (lambda: 0, "takes 0 positional arguments"),
+        (lambda p: pf.sinusoidal(64).encode(p)[None].T, "(64, 11, 1)"),
+    ],
+)
+def test_functions_that_cannot_be_judged_are_unknown(function, words):
+    finding = finding_of(function, pf.sinusoidal(64))
+    assert finding.verdict == "unknown"
+    assert words in finding.says
+    assert "\n" not in finding.says
+    with pytest.raises(AssertionError):
+        assert_right(function, pf.sinusoidal(64))
+
+
+def test_functions_that_raise_are_wrong_where_the_call_is_told():
+    for call in ("positions", "length"):
+        finding = is_wrong("error", lambda p: 1 / 0, pf.sinusoidal(64), call=call)
+        assert "ZeroDivisionError" in finding.says
+
+
+def test_other_widths_and_values_that_are_not_finite():
+    assert "63 columns" in is_wrong("shape", lambda p: pf.sinusoidal(63).encode(p), pf.sinusoidal(64)).says
+    assert (
+        "exchanged" in is_wrong("shape", lambda p: pf.sinusoidal(64).encode(p + np.zeros(1)).T, pf.sinusoidal(64)).says
+    )
+    is_wrong("shape", lambda p: pf.Rotary(32).tables(p), pf.Rotary(64))
+    is_wrong("values", lambda p: np.full((len(p), 64), np.nan), pf.sinusoidal(64))
+    is_wrong("shape", lambda n: pf.positional_encoding(n + 1, 64), pf.sinusoidal(64), call="length")
+    is_wrong("values", lambda x, p: np.nan * x, pf.Rotary(64))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "error", "words"),
+    [
+        ((np.sin, 3), {}, TypeError, "expected must be an Encoding"),
+        ((np.sin,), {"config": 3}, TypeError, "config must be"),
+        ((np.sin, "no_such_preset"), {}, AttributeError, "no_such_preset"),
+        ((np.sin, pf.sinusoidal(4)), {"config": {}}, TypeError, "expected and config exclude each other"),
+        ((np.sin, pf.sinusoidal(4)), {"call": "rows"}, ValueError, "call must be 'positions' or 'length'"),
+        ((Style,), {}, TypeError, "source is the class Style"),
+        ((np.zeros((4, 4)),), {}, TypeError, "source must be a function"),
+        ((pf.sinusoidal(4),), {}, TypeError, "source must be a function"),
+        (({}, pf.sinusoidal(4)), {}, TypeError, "expected is for functions"),
+        (({},), {"call": "length"}, TypeError, "call is for functions"),
+        ((lambda p: pf.sinusoidal(64).encode(p), "nemos"), {}, ValueError, "give an Encoding"),
+        ((lambda p: pf.sinusoidal(64).encode(p), "alphafold3"), {}, ValueError, "give an Encoding"),
+    ],
+)
+def test_errors_name_the_argument(arguments, options, error, words):
+    with pytest.raises(error, match=words):
+        pf.check(*arguments, **options)
+
+
+def test_nothing_known_is_unknown_without_expected(rng):
+    frequencies = np.sort(rng.uniform(0.01, 1, 32))[::-1]
+    finding = finding_of(lambda p: pf.fourier_features(frequencies).encode(p))
+    assert (finding.verdict, finding.fault) == ("unknown", None)
+    assert "give expected" in finding.says
+    for function, words in (
+        (lambda p: pf.sinusoidal(64).encode(np.asarray(p) + 1), "position 1"),
+        (lambda p: 8 * pf.sinusoidal(64).encode(p), "multiplied by 8"),
+        (lambda p: 8 * pf.sinusoidal(64, base=5e5).encode(p), "multiplied by 8"),
+    ):
+        finding = finding_of(function)
+        assert finding.verdict == "unknown"
+        assert words in finding.says
+        assert "give expected" in finding.says
+    # its source has the factor
+    is_right(lambda p: pf.presets.x_transformers(64).encode(p))
+
+
+def test_rounding_and_lengths_are_known_without_expected():
+    for fault in ("positions in float16", "frequencies in float16", "repeats after 512"):
+        word, make = SINUSOIDAL_FAULTS[fault]
+        is_wrong(word, make(Style(64)))
+
+
+# ---- assertions -----------------------------------------------------------------------------------------------------
+
+
+def test_assertions_show_the_report():
+    assert_right(Style(64).rows, "annotated_transformer")
+    assert_right({"inv_freq": pf.Rotary(64).frequencies})
+    with pytest.raises(AssertionError, match="start: count positions from 0"):
+        assert_right(lambda p: Style(64).rows(p + 1), "annotated_transformer")
+    with pytest.raises(AssertionError):
+        assert_right({"bias": np.zeros(3)})

@@ -1,0 +1,524 @@
+"""Modules of torch, of anybody: what they compute is checked, beside their buffers, and nothing of them changes."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import math
+import random
+
+import numpy as np
+import pytest
+
+import posenc_fast as pf
+from posenc_fast.testing import assert_right
+from support.optional import optional
+from support.programs import program
+
+torch = optional("torch")
+nn = torch.nn
+
+
+def table(rows, d, first=0):
+    """The tutorials' lines, in float32."""
+    pe = torch.zeros(rows, d)
+    positions = torch.arange(first, rows + first, dtype=torch.float).unsqueeze(1)
+    div = torch.exp(torch.arange(0, d, 2).float() * (-math.log(10000.0) / d))
+    pe[:, 0::2], pe[:, 1::2] = torch.sin(positions * div), torch.cos(positions * div)
+    return pe
+
+
+class Adds(nn.Module):
+    """Of the Annotated Transformer and of PyTorch's tutorial; skip: rows too far; scale: of the rows."""
+
+    def __init__(self, d=64, rows=700, batch_first=True, skip=0, scale=1.0, x_scale=1.0, persistent=True, first=0):
+        super().__init__()
+        self.dropout = nn.Dropout(0.1)
+        self.batch_first, self.skip, self.scale, self.x_scale = batch_first, skip, scale, x_scale
+        self.register_buffer("pe", table(rows, d, first).unsqueeze(0 if batch_first else 1), persistent=persistent)
+
+    def forward(self, x):
+        n, skip = x.size(1 if self.batch_first else 0), self.skip
+        pe = self.pe[:, skip : n + skip] if self.batch_first else self.pe[skip : n + skip]
+        return self.dropout(self.x_scale * x + self.scale * pe)
+
+
+class AddsAndReturns(Adds):
+    """Of WeNet: the sum, and the rows behind it."""
+
+    def forward(self, x):
+        return super().forward(x), self.pe[:, : x.size(1)]
+
+
+class Returns(nn.Module):
+    """Of Informer: rows alone."""
+
+    def __init__(self, d=64, rows=700, skip=0):
+        super().__init__()
+        self.skip = skip
+        self.register_buffer("pe", table(rows, d).unsqueeze(0))
+
+    def forward(self, x):
+        return self.pe[:, self.skip : x.size(1) + self.skip]
+
+
+class Looks(nn.Module):
+    """Of a module that takes positions, and looks them up."""
+
+    def __init__(self, d=64, rows=700):
+        super().__init__()
+        self.register_buffer("pe", table(rows, d))
+
+    def forward(self, position_ids):
+        return self.pe[position_ids]
+
+
+class Channels(nn.Module):
+    """Of speech, with the channels before the tokens."""
+
+    def __init__(self, d=64, rows=700):
+        super().__init__()
+        self.register_buffer("pe", table(rows, d))
+
+    def forward(self, x):
+        return x + self.pe[: x.size(2)].T
+
+
+class ScaledPositions(nn.Module):
+    """Of ESPnet: with a learnt factor, and x times sqrt(d)."""
+
+    def __init__(self, d=64, rows=700, alpha=1.0):
+        super().__init__()
+        self.alpha = nn.Parameter(torch.tensor(alpha))
+        self.d = d
+        self.register_buffer("pe", table(rows, d).unsqueeze(0), persistent=False)
+
+    def forward(self, x):
+        return x * math.sqrt(self.d) + self.alpha * self.pe[:, : x.size(1)]
+
+
+class Timestep(nn.Module):
+    """Of denoising diffusion, without buffers."""
+
+    def __init__(self, dim=64, below=None):
+        super().__init__()
+        self.dim, self.below = dim, below
+
+    def forward(self, t):
+        half = self.dim // 2
+        w = torch.exp(torch.arange(half) * -(math.log(10000) / (self.below or half - 1)))
+        angles = t[:, None] * w[None, :]
+        return torch.cat((angles.sin(), angles.cos()), dim=-1)
+
+
+class Tables(nn.Module):
+    """Of Llama in Hugging Face; halves: of how many bits positions are."""
+
+    def __init__(self, d=64, base=10000.0, halves=None, persistent=False):
+        super().__init__()
+        self.halves = halves
+        self.register_buffer("inv_freq", 1 / base ** (torch.arange(0, d, 2).float() / d), persistent=persistent)
+
+    def forward(self, x, position_ids):
+        positions = position_ids.to(self.halves) if self.halves else position_ids
+        angles = positions[:, :, None].float() * self.inv_freq.float()
+        both = torch.cat((angles, angles), dim=-1)
+        return both.cos().to(x.dtype), both.sin().to(x.dtype)
+
+
+class RowsOfFrequencies(nn.Module):
+    """Of Transformer-XL: rows of positions, from a buffer that rotary encodings have too."""
+
+    def __init__(self, d=64, skip=0):
+        super().__init__()
+        self.skip = skip
+        self.register_buffer("inv_freq", 1 / 10000 ** (torch.arange(0, d, 2).float() / d))
+
+    def forward(self, pos_seq, bsz=None):
+        angles = torch.outer(pos_seq.float() + self.skip, self.inv_freq)
+        return torch.cat([angles.sin(), angles.cos()], dim=-1)[:, None, :]
+
+
+class Cached(nn.Module):
+    """Of GPT-NeoX's early code: tables that grow."""
+
+    def __init__(self, d=64):
+        super().__init__()
+        self.register_buffer("inv_freq", 1 / 10000 ** (torch.arange(0, d, 2).float() / d))
+        self.max_seq_len_cached = 0
+
+    def forward(self, x, seq_len=None):
+        if seq_len > self.max_seq_len_cached:
+            self.max_seq_len_cached = seq_len
+            angles = torch.outer(torch.arange(seq_len).float(), self.inv_freq)
+            both = torch.cat((angles, angles), dim=-1)
+            self.register_buffer("cos_cached", both.cos()[None, None], persistent=False)
+            self.register_buffer("sin_cached", both.sin()[None, None], persistent=False)
+        return self.cos_cached[:, :, :seq_len], self.sin_cached[:, :, :seq_len]
+
+
+class Rotates(nn.Module):
+    """Rotation of (batch, n, heads, d), as torchtune has it, or of (batch, heads, n, d)."""
+
+    def __init__(self, d=64, heads_first=False, skip=0, layout="interleaved"):
+        super().__init__()
+        self.heads_first, self.skip, self.layout = heads_first, skip, layout
+        self.register_buffer("inv_freq", 1 / 10000 ** (torch.arange(0, d, 2).float() / d))
+
+    def forward(self, x):
+        n = x.size(2 if self.heads_first else 1)
+        angles = torch.outer(torch.arange(self.skip, n + self.skip).float(), self.inv_freq)
+        angles = angles if self.heads_first else angles[:, None]
+        cos, sin = angles.cos(), angles.sin()
+        if self.layout == "interleaved":
+            a, b = x[..., 0::2], x[..., 1::2]
+            return torch.stack((a * cos - b * sin, b * cos + a * sin), -1).flatten(-2)
+        a, b = x.chunk(2, -1)
+        return torch.cat((a * cos - b * sin, b * cos + a * sin), -1)
+
+
+class Complex(nn.Module):
+    """Of the original Llama: complex numbers for positions."""
+
+    def __init__(self, d=64, rows=700):
+        super().__init__()
+        w = 1 / 10000 ** (torch.arange(0, d, 2).float() / d)
+        angles = torch.outer(torch.arange(rows).float(), w)
+        self.freqs_cis = torch.polar(torch.ones_like(angles), angles)
+
+    def forward(self, input_pos):
+        return self.freqs_cis[input_pos]
+
+
+def of(model, *arguments, **options):
+    """The findings of what the modules compute, without those of tensors."""
+    tensors = {name for name, _ in (*model.named_buffers(), *model.named_parameters())}
+    return [finding for finding in pf.check(model, *arguments, **options).findings if finding.name not in tensors]
+
+
+RIGHT = {
+    "adds": Adds,
+    "adds, tokens first": functools.partial(Adds, batch_first=False),
+    "adds, x scaled": functools.partial(Adds, x_scale=8.0),
+    "adds, wide": functools.partial(Adds, 512, 5000),
+    "adds, not persistent": functools.partial(Adds, persistent=False),
+    "adds and returns": AddsAndReturns,
+    "returns": Returns,
+    "looks": Looks,
+    "channels": Channels,
+    "scaled": ScaledPositions,
+    "timestep": Timestep,
+    "timestep, shift 0": functools.partial(Timestep, below=32),
+    "tables": Tables,
+    "tables, other base": functools.partial(Tables, base=5e5),
+    "cached": Cached,
+    "rows of frequencies": RowsOfFrequencies,
+    "rotates": Rotates,
+    "rotates, heads first": functools.partial(Rotates, heads_first=True),
+    "rotates, half": functools.partial(Rotates, layout="half"),
+    "complex": Complex,
+}
+EXPECTED = {
+    "tables": pf.Rotary(64),
+    "tables, other base": pf.Rotary(64, base=5e5),
+    "cached": pf.Rotary(64),
+    "rotates": pf.Rotary(64, layout="interleaved"),
+    "rotates, heads first": pf.Rotary(64, layout="interleaved"),
+    "rotates, half": pf.Rotary(64),
+    "complex": pf.Rotary(64, layout="interleaved"),
+    "timestep": "ddpm",
+    "rows of frequencies": "transformer_xl",
+    "timestep, shift 0": "transformer_xl",
+    "adds, wide": pf.sinusoidal(512),
+}
+
+
+# a quick run has a module of each kind
+QUICK = ("adds", "adds, tokens first", "timestep", "tables", "rotates")
+every_module = pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in RIGHT]
+)
+
+
+@every_module
+def test_right_modules(name):
+    model = RIGHT[name]()
+    for arguments in ((), (EXPECTED.get(name, pf.sinusoidal(64)),)):
+        report = pf.check(model, *arguments)
+        assert [finding.verdict for finding in of(model, *arguments)] == ["right"], report
+        assert not [finding for finding in report.findings if finding.verdict == "wrong"], report
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["adds", "adds, tokens first", "returns", "looks", "scaled", "rotates", "tables"])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16, torch.float16], ids=str)
+def test_modules_in_other_types(name, dtype):
+    model = RIGHT[name]().to(dtype)
+    verdicts = {finding.verdict for finding in of(model)}
+    frequencies = name in ("rotates", "tables") and dtype != torch.float64
+    assert verdicts == ({"wrong"} if frequencies else {"right"}), pf.check(model)
+    if frequencies:
+        assert {finding.fault for finding in pf.check(model).findings} == {"rounded"}
+
+
+FAULTS = {
+    "one row too far": ("start", functools.partial(Adds, skip=1)),
+    "one row too far, tokens first": ("start", functools.partial(Adds, skip=1, batch_first=False)),
+    "returns one row too far": ("start", functools.partial(Returns, skip=1)),
+    "positions from 1": ("start", functools.partial(Adds, first=1)),
+    "scaled rows": ("amplitude", functools.partial(Adds, scale=8.0)),
+    "a learnt factor": ("amplitude", functools.partial(ScaledPositions, alpha=0.9)),
+    "d/2 below": ("exponent", functools.partial(Timestep, below=31)),
+    "positions in bfloat16": ("rounded", functools.partial(Tables, halves=torch.bfloat16)),
+    "positions in float16": ("rounded", functools.partial(Tables, halves=torch.float16)),
+    "other base": ("base", functools.partial(Tables, base=5e5)),
+    "rotates one too far": ("start", functools.partial(Rotates, skip=1, layout="half")),
+    "other layout": ("layout", Rotates),
+}
+EXPECTED_OF_FAULTS = {
+    "d/2 below": pf.sinusoidal(64, layout="concatenated"),
+    **dict.fromkeys(
+        ("positions in bfloat16", "positions in float16", "other base", "rotates one too far", "other layout"),
+        pf.Rotary(64),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_faults_of_modules(name):
+    fault, make = FAULTS[name]
+    model = make()
+    expected = EXPECTED_OF_FAULTS.get(name, pf.sinusoidal(64))
+    assert [(finding.verdict, finding.fault) for finding in of(model, expected)] == [("wrong", fault)]
+    with pytest.raises(AssertionError, match=fault):
+        assert_right(model, expected)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "one row too far",
+        "one row too far, tokens first",
+        "returns one row too far",
+        "scaled rows",
+        "a learnt factor",
+        "positions in bfloat16",
+        "rotates one too far",
+    ],
+)
+def test_a_forward_that_disagrees_with_its_own_buffer(name):
+    fault, make = FAULTS[name]
+    report = pf.check(make())
+    buffers = [finding for finding in report.findings if "computed" not in finding.is_]
+    assert {finding.verdict for finding in buffers if finding.name != "alpha"} == {"right"}
+    assert [(finding.verdict, finding.fault) for finding in of(make())] == [("wrong", fault)], report
+
+
+def test_positions_from_1_without_expected_are_unknown():
+    (finding,) = of(Adds(first=1))
+    assert finding.verdict == "unknown"
+    assert "give expected" in finding.says
+
+
+def test_modules_of_a_model():
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.embedding = nn.Embedding(99, 64)
+            self.positions = Adds(skip=1)
+            self.layers = nn.ModuleList(nn.Linear(64, 64) for _ in range(2))
+            self.rotary = Tables(32)
+
+    report = pf.check(Model())
+    verdicts = {finding.name: finding.verdict for finding in report.findings}
+    assert verdicts == {"positions.pe": "right", "rotary.inv_freq": "right", "positions": "wrong", "rotary": "right"}
+    # of several, one of another width is another encoding
+    verdicts = {finding.name: finding.verdict for finding in pf.check(Model(), pf.sinusoidal(32)).findings}
+    assert verdicts["rotary"] == "right"
+
+
+def test_names_of_presets_are_for_modules_of_their_kind():
+    model = nn.ModuleDict({"positions": Adds(skip=1), "rotary": Tables(128)})
+    for name, wrong in (("llama", {"positions"}), ("annotated_transformer", {"positions"}), ("gptj", {"positions"})):
+        verdicts = {finding.name: finding.verdict for finding in pf.check(model, name).findings}
+        assert {key for key, verdict in verdicts.items() if verdict == "wrong"} - {"rotary"} == wrong
+    assert {finding.name: finding.verdict for finding in pf.check(model, "llama").findings}["rotary"] == "right"
+
+
+def test_a_config_says_what_a_module_must_compute():
+    config = {"model_type": "llama", "head_dim": 64, "rope_theta": 5e5, "max_position_embeddings": 4096}
+    assert {finding.verdict for finding in pf.check(Tables(base=5e5), config=config).findings} == {"right"}
+    assert {finding.fault for finding in pf.check(Tables(), config=config).findings} == {"base"}
+    assert {finding.fault for finding in of(Tables(), config)} == {"base"}
+
+
+@pytest.mark.slow
+def test_models_of_transformers_go_their_own_way():
+    transformers = optional("transformers")
+    sizes = {"hidden_size": 64, "intermediate_size": 64, "num_attention_heads": 4, "num_hidden_layers": 1}
+    model = transformers.LlamaForCausalLM(transformers.LlamaConfig(vocab_size=99, **sizes))
+    from posenc_fast.transformers import check
+
+    assert pf.check(model) == check(model)
+    assert {finding.verdict for finding in pf.check(model).findings} == {"right"}
+    assert "rounded" in {finding.fault for finding in pf.check(model.to(torch.bfloat16)).findings}
+
+
+@pytest.mark.slow
+def test_modules_beside_a_model_of_transformers():
+    transformers = optional("transformers")
+    sizes = {"hidden_size": 64, "intermediate_size": 64, "num_attention_heads": 4, "num_hidden_layers": 1}
+
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.positions = Adds(skip=1)
+            self.decoder = transformers.LlamaModel(transformers.LlamaConfig(vocab_size=99, **sizes))
+
+    verdicts = {finding.name: finding.verdict for finding in pf.check(Model()).findings}
+    assert verdicts.pop("positions") == "wrong"
+    assert verdicts.pop("decoder.rotary_emb") == "right"
+    assert set(verdicts.values()) == {"right"}
+
+
+# ---- programs of others ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("d", [32, 64, 128, 320])
+@pytest.mark.parametrize("flip", [True, False])
+@pytest.mark.parametrize("shift", [0, 1])
+def test_timesteps_of_diffusers(d, flip, shift):
+    optional("diffusers")
+    from diffusers.models.embeddings import SinusoidalPositionalEmbedding, Timesteps
+
+    expected = pf.presets.diffusers_timesteps(d, flip_sin_to_cos=flip, downscale_freq_shift=shift)
+    assert_right(Timesteps(d, flip, shift), expected)
+    assert_right(Timesteps(d, flip, shift))
+    assert [finding.verdict for finding in of(Timesteps(d, not flip, shift), expected)] == ["wrong"]
+    assert_right(SinusoidalPositionalEmbedding(d, 300), pf.sinusoidal(d))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dim", [32, 64, 128])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+def test_rotary_of_torchtune(dim, dtype):
+    theirs = program("torchtune", "torchtune/modules/position_embeddings.py").RotaryPositionalEmbeddings(dim, 3000)
+    expected = pf.Rotary(dim, layout="interleaved")
+    assert_right(theirs)
+    assert_right(theirs, expected)
+    assert_right(theirs, {"model_type": "gptj", "n_embd": 4 * dim, "n_head": 4, "rotary_dim": dim})
+    assert [finding.fault for finding in of(theirs, pf.Rotary(dim))] == ["layout"]
+    # tables of 16 bits that were rounded once are right
+    assert [finding.verdict for finding in of(theirs.to(dtype), expected)] == ["right"]
+
+
+@pytest.mark.slow
+def test_positions_of_transformers_alone():
+    optional("transformers")
+    from transformers.models.llama.modeling_llama import LlamaConfig, LlamaRotaryEmbedding
+
+    config = LlamaConfig(hidden_size=256, num_attention_heads=4, rope_theta=5e5)
+    module = LlamaRotaryEmbedding(config)
+    assert_right(module)
+    assert_right(module, config)
+    assert {finding.verdict for finding in of(module, pf.Rotary(64, base=1e6))} == {"wrong"}
+
+
+# ---- unknown --------------------------------------------------------------------------------------------------------
+
+
+class Learned(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.positional_embedding = nn.Parameter(torch.randn(300, 64))
+
+    def forward(self, x):
+        return x + self.positional_embedding[: x.size(1)]
+
+
+class PositionalRaises(nn.Module):
+    def forward(self, x):
+        raise RuntimeError("not\nhere")
+
+
+class PositionalEncoder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("pe", table(300, 64))
+        self.layer = nn.Linear(64, 64)
+
+    def forward(self, x):
+        return self.layer(x + self.pe[: x.size(1)])
+
+
+class RandomPositions(Adds):
+    def forward(self, x):
+        return x + torch.nn.functional.dropout(self.pe[:, : x.size(1)], 0.5)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (Learned, "no known encoding"),
+        (PositionalRaises, "RuntimeError: not"),
+        (PositionalEncoder, "other layers"),
+        (RandomPositions, ""),
+    ],
+)
+def test_what_cannot_be_judged_is_unknown(make, words):
+    (finding,) = of(make())
+    assert (finding.verdict, finding.fault) == ("unknown", None)
+    assert words in finding.says
+    assert "\n" not in finding.says
+
+
+def test_modules_on_meta_and_those_that_cannot_be_copied():
+    (finding,) = of(Adds().to("meta"))
+    assert "meta" in finding.says
+    model = Adds()
+    model.lock = (number for number in range(3))
+    (finding,) = of(model)
+    assert (finding.verdict, "copied" in finding.says) == ("unknown", True)
+
+
+def test_rows_that_are_not_finite_are_wrong():
+    model = Adds()
+    model.pe[:, 20] = math.nan
+    assert [(finding.verdict, finding.fault) for finding in of(model, pf.sinusoidal(64))] == [("wrong", "values")]
+
+
+# ---- nothing changes ------------------------------------------------------------------------------------------------
+
+
+@every_module
+def test_nothing_of_a_module_changes(name):
+    model = RIGHT[name]().train()
+    model.calls = []
+    model.register_forward_hook(lambda *_: model.calls.append(1))
+    model.register_forward_pre_hook(lambda *_: model.calls.append(1))
+    for parameter in model.parameters():
+        parameter.grad = torch.ones_like(parameter)
+    before = copy.deepcopy({key: value for key, value in vars(model).items() if "hooks" not in key})
+    versions = [tensor._version for tensor in (*model.buffers(), *model.parameters())]
+    torch.manual_seed(3)
+    np.random.seed(4)
+    random.seed(5)
+    states = torch.get_rng_state(), np.random.get_state()[1], random.getstate()
+    pf.check(model)
+    pf.check(model, EXPECTED.get(name, pf.sinusoidal(64)))
+    assert torch.equal(torch.get_rng_state(), states[0])
+    np.testing.assert_array_equal(np.random.get_state()[1], states[1])
+    assert random.getstate() == states[2]
+    assert model.training
+    assert model.calls == []
+    assert [tensor._version for tensor in (*model.buffers(), *model.parameters())] == versions
+    after = {key: value for key, value in vars(model).items() if "hooks" not in key}
+    assert after.keys() == before.keys()
+    for key, value in after.items():
+        if isinstance(value, torch.Tensor):
+            assert torch.equal(value, before[key])
+        elif key not in ("_buffers", "_parameters", "_modules"):
+            assert value == before[key], key
+    assert list(model._buffers) == list(before["_buffers"])
+    assert all(torch.equal(value, before["_buffers"][key]) for key, value in model._buffers.items())

@@ -1,0 +1,89 @@
+"""Programs of other projects, of which each is right."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import posenc_fast as pf
+from posenc_fast.testing import assert_right
+from support.optional import optional
+from support.programs import program
+
+torch = optional("torch")
+pytestmark = pytest.mark.slow
+
+
+@pytest.mark.parametrize("file", ["timesfm/torch/transformer.py", "timesfm3/torch/transformer.py"], ids=["2.5", "3"])
+def test_timesfm(file):
+    module = program("timesfm", file).RotaryPositionalEmbedding(80)
+    assert_right(module)
+    assert_right(module, pf.Rotary(80))
+    with pytest.raises(AssertionError, match="base"):
+        assert_right(module, pf.Rotary(80, base=5e5))
+
+
+def test_esmc():
+    module = program("esm", "esm/layers/rotary.py").RotaryEmbedding(64)
+    assert_right(module)
+    assert_right(module, pf.Rotary(64))
+
+
+@pytest.mark.parametrize("theta", [1e4, 5e5])
+@pytest.mark.parametrize("dim", [64, 128])
+def test_complex_numbers_of_llama_and_mistral(theta, dim):
+    parallel = ("", ".nn", ".nn.model_parallel", ".nn.model_parallel.initialize", ".nn.model_parallel.layers")
+    llama = program("llama_models", "llama_models/llama3/model.py", *(f"fairscale{name}" for name in parallel))
+    mistral = program("mistral_inference", "mistral_inference/rope.py")
+    rotary = pf.Rotary(dim, base=theta, layout="interleaved")
+    assert_right(lambda n: llama.precompute_freqs_cis(dim, n, theta), rotary)
+    assert_right(lambda n: mistral.precompute_freqs_cis(dim, n, theta), rotary)
+
+    def rotate(x, positions):
+        factors = mistral.precompute_freqs_cis(dim, int(positions.max()) + 1, theta)[positions]
+        return mistral.apply_rotary_emb(x, x.clone(), factors)[0]
+
+    assert_right(rotate, rotary)
+    with pytest.raises(AssertionError, match="layout"):
+        assert_right(rotate, pf.Rotary(dim, base=theta))
+
+
+def test_tables_of_litgpt():
+    model = program("litgpt", "litgpt/model.py", "litgpt.scripts.convert_hf_checkpoint")
+    assert_right(lambda n: model.build_rope_cache(n, 64), pf.Rotary(64))
+    assert_right(lambda n: model.build_rope_cache(n, 64, base=500000), pf.Rotary(64, base=5e5))
+
+
+@pytest.mark.parametrize("width", [16, 64])
+def test_torch_geometric(width):
+    encoding = program("torch_geometric", "torch_geometric/nn/encoding.py")
+    assert_right(encoding.PositionalEncoding(width), pf.presets.pyg(width))
+    assert_right(encoding.PositionalEncoding(width, granularity=0.25), pf.presets.pyg(width, granularity=0.25))
+    assert_right(encoding.TemporalEncoding(width), pf.presets.graphmixer(width))
+
+
+@pytest.mark.parametrize("d", [32, 64, 320])
+def test_functions_of_diffusers(d):
+    embeddings = optional("diffusers.models.embeddings")
+    for flip, shift in ((True, 0), (False, 1)):
+        expected = pf.presets.diffusers_timesteps(d, flip_sin_to_cos=flip, downscale_freq_shift=shift)
+        assert_right(lambda t, flip=flip, shift=shift: embeddings.get_timestep_embedding(t, d, flip, shift), expected)
+    rotary = pf.Rotary(d, layout="interleaved")
+    for options in ({"use_real": True}, {"use_real": False}, {"freqs_dtype": torch.float64}):
+        assert_right(lambda n, options=options: embeddings.get_1d_rotary_pos_embed(d, n, **options), rotary)
+
+
+@pytest.mark.parametrize("d", [32, 64])
+def test_functions_of_transformers(d):
+    gptj = optional("transformers.models.gptj.modeling_gptj")
+    assert_right(lambda n: gptj.create_sinusoidal_positions(n, d), "transformer_xl")
+    whisper = optional("transformers.models.whisper.modeling_whisper")
+    assert_right(lambda n: whisper.sinusoids(n, d), "whisper")
+    m2m = optional("transformers.models.m2m_100.modeling_m2m_100").M2M100SinusoidalPositionalEmbedding
+    assert_right(lambda n: m2m.get_embedding(n, d), pf.presets.fairseq(d))
+
+
+def test_segment_anything():
+    theirs = program("segment-anything", "segment_anything/modeling/prompt_encoder.py").PositionEmbeddingRandom(16)
+    expected = pf.presets.sam(theirs.positional_encoding_gaussian_matrix.numpy())
+    assert_right(lambda p: theirs._pe_encoding((torch.as_tensor(np.asarray(p)).float() + 1) / 2), expected)
