@@ -9,11 +9,6 @@
 `join`, `grid`                    combine axes, and encode all points of a grid
 `Rotary`                          apply RoPE to queries and keys
 `presets`                         some 170 published encodings by name
-
-In other packages' shapes, each imported by its own name: `posenc_fast.torch`, `posenc_fast.transformers`,
-`posenc_fast.jax`, `posenc_fast.numba`, `posenc_fast.dask`, `posenc_fast.sklearn`, `posenc_fast.polars`;
-`posenc_fast.plot` draws. `posenc_fast.testing` has an assertion for tests of your own code.
-=======
 `identify`, `identify_rotary`     find the encoding of a table, or of rotated vectors
 `check`                           check code, a loaded model, or the files of a model
 `use_backend`                     choose pure Python, or the kernel of one CPU level
