@@ -63,7 +63,7 @@ class Parser(argparse.ArgumentParser):
             self.error(f"--periods takes one word; separate the cycles by commas: --periods {joined}")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
-        # before anything that is missing, which may be what a misspelt option should have been
+        # report misspelt options first: a missing argument is often their consequence
         self._check_periods(args or ())
         for word in args or ():
             name = word.partition("=")[0]
@@ -115,7 +115,7 @@ def add_command(
 
 
 def shielded(argument: str) -> str:
-    """Return the argument, with a space before it where argparse would take a value for an option: -sin, -1e3."""
+    """Prefix values such as `-sin` and `-1e3` with a space, so that argparse does not read them as options."""
     if argument.startswith("-"):
         with contextlib.suppress(ValueError):
             float(argument)
@@ -147,7 +147,9 @@ def add_rows(parser: argparse.ArgumentParser) -> None:
 
 def add_progress(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--progress", action=argparse.BooleanOptionalAction, help="show the progress (default: on a terminal)"
+        "--progress",
+        action=argparse.BooleanOptionalAction,
+        help="show a progress bar, by tqdm (default: on a terminal)",
     )
 
 

@@ -1,4 +1,4 @@
-"""Positions in a column of CSV text: each cell becomes a record, spooled to a file, of its form and its 64 bits."""
+"""Read positions from a column of CSV text. Each cell becomes a record: its form and its 64 bits."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ import gzip
 import io
 import itertools
 import math
-import os
 import re
-import stat
 import sys
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -23,11 +21,10 @@ from .._numbers.arrays import Array
 from .._numbers.names import meant
 from .._positions.times import microseconds
 from .output import named
-from .progress import Meter
 
 __all__ = ["Block", "Clock", "Source", "column_index", "open_csv"]
 
-# by which a date with an offset is counted: the wall clock that it is of, or neither where the two are not the same
+# how to read a date with a UTC offset: as UTC, as local time, or raise an error if the two differ
 Clock = Literal["UTC", "wall", "either"]
 
 # cells that are parsed together
@@ -41,6 +38,9 @@ _DELIMITERS = {",": "','", ";": "';'", "\t": "tab", "|": "'|'"}
 REAL, INTEGER, UNSIGNED, MICROSECONDS, NANOSECONDS = range(5)
 FORMS = tuple(np.dtype(name) for name in ("f8", "i8", "u8", "M8[us]", "M8[ns]"))
 RECORD = np.dtype([("form", "u1"), ("bits", "u8")])
+
+# reads records and kept cells in blocks of so many rows
+_Read = Callable[[int], Iterator[tuple[Array, Sequence[Any]]]]
 
 _WHOLE = re.compile(r"[+-]?[0-9]+")
 _INFINITY = re.compile(r"[+-]?inf(inity)?", re.IGNORECASE)
@@ -58,30 +58,31 @@ class Block(NamedTuple):
 
 
 class Source(NamedTuple):
-    """``length`` positions, what they are, and ``blocks(n)``, which has them n at a time: they need not fit in memory.
+    """Positions, which need not fit in memory: ``blocks(n)`` reads them in blocks of n rows.
 
+    length: number of positions, None if it is unknown before all are read. label: describes the positions read so far.
     kept: names of the columns that are kept, and their fields in Arrow; None for text.
     """
 
-    length: int
-    label: str
+    length: int | None
+    label: Callable[[], str]
     blocks: Callable[[int], Iterator[Block]]
     kept: Sequence[tuple[str, Any]] = ()
 
 
+@contextlib.contextmanager
 def open_csv(
     path: str,
     column: str | None,
     delimiter: str | None,
-    spool: IO[bytes],
-    where: str,
-    kept: IO[bytes] | None,
-    meter: Meter,
+    keep: bool,
+    spool: tuple[IO[bytes], str] | None,
     clock: Clock = "UTC",
-) -> Source:
-    """Return the positions in a column of a file, or of standard input for -, spooled to a file that is called ``where``.
+) -> Iterator[Source]:
+    """Yield the positions in a column of a file, or of standard input for -.
 
-    All columns are spooled to ``kept``, on the same disk, where they are wanted.
+    keep: whether blocks have the cells of all columns. spool: a file, and its name for errors; if given, positions are
+    written to it first, so that their number is known.
     """
     separator = {None: ",", "tab": "\t", "\\t": "\t"}.get(delimiter, delimiter)
     assert separator is not None
@@ -89,15 +90,16 @@ def open_csv(
         raise ValueError(f"--delimiter must be one character, or tab, not {delimiter!r}")
     name = "standard input" if path == "-" else path
     with contextlib.ExitStack() as stack:
+        packed: Any
         if path == "-":
             if sys.stdin is None:
                 raise ValueError("standard input is closed")
             # through a wrapper of its own: what a terminal's encoding is does not matter
-            raw = packed = sys.stdin.buffer
+            packed = sys.stdin.buffer
         else:
-            raw = packed = stack.enter_context(open(path, "rb"))
-            if raw.peek(2)[:2] == b"\x1f\x8b":
-                packed = stack.enter_context(gzip.GzipFile(fileobj=raw))
+            packed = stack.enter_context(open(path, "rb"))
+            if packed.peek(2)[:2] == b"\x1f\x8b":
+                packed = stack.enter_context(gzip.GzipFile(fileobj=packed))
         text = io.TextIOWrapper(packed, encoding="utf-8-sig", newline="")
         # what is not ours stays open
         stack.callback(text.detach)
@@ -106,29 +108,43 @@ def open_csv(
             first = next(iter(reader), (0, []))[1]
             if not first:
                 raise ValueError(f"{name} is empty")
-        with _broken(reader, _hint(first, separator)):
-            columns = None if kept is None else _Columns(kept, where, len(first))
-            return _spooled(_Column(reader, first, column, columns, clock), raw, spool, where, meter)
+        hint = _hint(first, separator)
+        with _broken(reader, hint):
+            chosen = _Column(reader, first, column, keep, clock)
+
+        def parsed(rows: int) -> Iterator[tuple[Array, Sequence[Any]]]:
+            blocks = chosen.blocks(rows)
+            while True:
+                # errors of whoever takes the blocks are none of this file
+                with _broken(reader, hint):
+                    block = next(blocks, None)
+                if block is None:
+                    return
+                yield block
+
+        read = parsed if spool is None else _spooled(parsed, *spool)
+
+        def blocks(rows: int) -> Iterator[Block]:
+            for records, cells in read(rows):
+                yield Block(list(_parts(records)), cells)
+
+        titles = [(title, None) for title in chosen.titles] if keep else []
+        yield Source(None if spool is None else chosen.count, chosen.described, blocks, titles)
 
 
-def _spooled(column: _Column, raw: IO[bytes], spool: IO[bytes], where: str, meter: Meter) -> Source:
-    size = _size(raw)
-    with meter("reading", size, "B" if size else " rows") as done:
-        for records in column.records():
-            with named(where):
-                spool.write(records.tobytes())
-            done(raw.tell() if size else column.count)
-
-    def blocks(rows: int) -> Iterator[Block]:
+def _spooled(read: _Read, file: IO[bytes], where: str) -> _Read:
+    """Write all records to a file, and return a function that reads them from there."""
+    for records, _ in read(CELLS):
         with named(where):
-            spool.seek(0)
-            kept = column.columns.blocks(rows) if column.columns else itertools.repeat(())
-            while block := spool.read(rows * RECORD.itemsize):
-                yield Block(list(_parts(np.frombuffer(block, RECORD))), next(kept))
+            file.write(records.tobytes())
 
-    missing = f", {column.missing} missing" if column.missing else ""
-    titles = [(title, None) for title in column.titles] if column.columns else []
-    return Source(column.count, f"{column.name}, {column.label}{missing}", blocks, titles)
+    def again(rows: int) -> Iterator[tuple[Array, Sequence[Any]]]:
+        with named(where):
+            file.seek(0)
+            while block := file.read(rows * RECORD.itemsize):
+                yield np.frombuffer(block, RECORD), ()
+
+    return again
 
 
 def _parts(records: Array) -> Iterator[tuple[Any, Array]]:
@@ -137,15 +153,6 @@ def _parts(records: Array) -> Iterator[tuple[Any, Array]]:
     for form in forms:
         where = slice(None) if len(forms) == 1 else np.flatnonzero(records["form"] == form)
         yield where, records["bits"][where].copy().view(FORMS[form])
-
-
-def _size(file: IO[bytes]) -> int | None:
-    """Return the bytes of a regular file, None for a pipe."""
-    try:
-        status = os.fstat(file.fileno())
-    except OSError:
-        return None
-    return status.st_size if stat.S_ISREG(status.st_mode) and status.st_size else None
 
 
 @contextlib.contextmanager
@@ -200,34 +207,11 @@ class _Reader:
                 yield self.rows.line_num, row
 
 
-class _Columns:
-    """The cells of all columns, as CSV in a file without a name."""
-
-    def __init__(self, file: IO[bytes], where: str, count: int) -> None:
-        self.text, self.where, self.count = io.TextIOWrapper(file, "utf-8", newline=""), where, count
-        # with both characters, so that csv quotes each of them in cells
-        self.writer = csv.writer(self.text, lineterminator="\r\n")
-
-    def write(self, row: list[str]) -> None:
-        try:
-            self.writer.writerow(row)
-        except OSError as error:
-            raise OSError(error.errno, error.strerror, self.where) from None
-
-    def blocks(self, rows: int) -> Iterator[list[tuple[str, ...]]]:
-        self.text.seek(0)
-        reader = csv.reader(self.text)
-        while block := list(itertools.islice(reader, rows)):
-            yield list(zip(*block, strict=True))
-
-
 class _Column:
-    """One column of CSV text, as records; all of them go to ``columns`` as well, where they are kept."""
+    """One column of CSV text, as records; with ``keep``, the cells of all columns as well."""
 
-    def __init__(
-        self, reader: _Reader, first: list[str], column: str | None, columns: _Columns | None, clock: Clock
-    ) -> None:
-        self.reader, self.name, self.columns, self.read = reader, reader.name, columns, _READ[clock]
+    def __init__(self, reader: _Reader, first: list[str], column: str | None, keep: bool, clock: Clock) -> None:
+        self.reader, self.name, self.keep, self.read = reader, reader.name, keep, _READ[clock]
         self.count = self.missing = 0
         # "number" or "date" and the first line that has one: a column of both is a mistake
         self.content, self.content_line = "", 0
@@ -237,36 +221,52 @@ class _Column:
         self.label = f"column {title!r}" if header else f"column {self.index}"
         self.titles = titles if header else [f"column{i}" for i in range(len(first))]
         self.pending = [] if header else [(reader.rows.line_num, first)]
-        # what no line follows may as well be a broken position
+        # a file with a single line may be data with a typo, not a header
         self.alone = title if header and not _by_name(column) else None
 
-    def records(self) -> Iterator[Array]:
-        """Yield the records of CELLS cells at a time."""
-        # of the other cells of a row nothing stays in memory
-        cells: list[str] = []
-        lines: list[int] = []
-        for line, row in itertools.chain(self.pending, self.reader):
-            if len(row) <= self.index:
-                raise ValueError(f"{self.name}, line {line}: no column {self.index}, the line has {len(row)}")
-            if self.columns:
-                if len(row) != self.columns.count:
-                    raise ValueError(
-                        f"{self.name}, line {line}: cells: {len(row)}, and {self.columns.count} in the first line; "
-                        f"--keep needs as many in each"
-                    )
-                self.columns.write(row)
-            cells.append(row[self.index])
-            lines.append(line)
-            if len(cells) == CELLS:
-                yield self._parsed(cells, lines)
-                cells, lines = [], []
-        if cells:
-            yield self._parsed(cells, lines)
+    def described(self) -> str:
+        missing = f", {self.missing} missing" if self.missing else ""
+        return f"{self.name}, {self.label}{missing}"
+
+    def blocks(self, rows: int) -> Iterator[tuple[Array, Sequence[Any]]]:
+        """Yield the records of ``rows`` rows at a time, and the columns of their cells where these are kept."""
+        numbered = itertools.chain(self.pending, self.reader)
+        while True:
+            kept: list[list[str]] = []
+            parsed = [self._parsed(*cells) for cells in self._cells(itertools.islice(numbered, rows), kept)]
+            if not parsed:
+                break
+            yield np.concatenate(parsed), list(zip(*kept, strict=True))
         if not self.count and self.alone is not None:
             raise ValueError(
                 f"{self.name} has a single line, whose {self.alone!r} is neither a number nor an ISO date; "
                 f"if it is a header, give its name with --column"
             )
+
+    def _cells(
+        self, rows: Iterator[tuple[int, list[str]]], kept: list[list[str]]
+    ) -> Iterator[tuple[list[str], list[int]]]:
+        """Yield CELLS cells at a time, and their lines. Append rows to ``kept`` where they are kept."""
+        # only the chosen column is kept in memory
+        cells: list[str] = []
+        lines: list[int] = []
+        for line, row in rows:
+            if len(row) <= self.index:
+                raise ValueError(f"{self.name}, line {line}: no column {self.index}, the line has {len(row)}")
+            if self.keep:
+                if len(row) != len(self.titles):
+                    raise ValueError(
+                        f"{self.name}, line {line}: cells: {len(row)}, and {len(self.titles)} in the first line; "
+                        f"--keep needs as many in each"
+                    )
+                kept.append(row)
+            cells.append(row[self.index])
+            lines.append(line)
+            if len(cells) == CELLS:
+                yield cells, lines
+                cells, lines = [], []
+        if cells:
+            yield cells, lines
 
     def _parsed(self, cells: list[str], lines: list[int]) -> Array:
         records = _of_one_form(cells, self.content, self.read)
@@ -330,7 +330,7 @@ def column_index(titles: Sequence[str], column: str | None, name: str) -> int:
 
 
 def _is_header(titles: list[str], index: int) -> bool:
-    """Whether the first row names the columns, the one of that index by a title that is no position."""
+    """Return whether the first row is a header: the chosen cell is not a number or date."""
     if titles[index]:
         return not _is_position(titles[index])
     # an index column often has no title: then the other titles tell
@@ -341,7 +341,7 @@ def _is_header(titles: list[str], index: int) -> bool:
 
 
 def _of_one_form(cells: list[str], content: str, read: Callable[[str], int]) -> Array | None:
-    """Return records of cells in one of three simple forms, in a third of the time; None where one needs `_parse`."""
+    """Fast path: parse a block whose cells are all integers, all floats or all dates. Return None otherwise."""
     together = "\n".join(cells)
     # int and float take 1_000 and digits of other scripts, and a time is cut to microseconds
     if "_" in together or not together.isascii() or (content != "number" and _BEYOND_MICROSECONDS.search(together)):

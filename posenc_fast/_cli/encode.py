@@ -16,10 +16,10 @@ from .._numbers.arguments import check_precision, check_workers
 from .._numbers.formats import float_type
 from .._positions.conversion import convert
 from .arguments import add_command, add_encoding, add_progress, add_rows, cycles_of, encoding_of
-from .formats import BFLOAT16_HELP, OUTPUT_HELP, add_output, check_output, write_rows
+from .formats import BFLOAT16_HELP, OUTPUT_HELP, add_output, check_output, length_first, write_rows
 from .output import is_terminal, scratch
 from .positions import open_positions
-from .progress import meter
+from .progress import progress
 
 __all__ = ["add"]
 
@@ -127,24 +127,20 @@ def _encode(arguments: argparse.Namespace) -> None:
     if arguments.input is None and (sys.stdin is None or is_terminal(sys.stdin)):
         raise ValueError("give INPUT, a file of positions (- is standard input)")
     check_output(arguments, dtype, arguments.keep)
-    shown = meter(arguments.progress)
     with contextlib.ExitStack() as stack:
-        spool = stack.enter_context(scratch(arguments.output))
-        kept = stack.enter_context(scratch(arguments.output))[0] if arguments.keep else None
+        spool = stack.enter_context(scratch(arguments.output)) if length_first(arguments) else None
         source = stack.enter_context(
             open_positions(
                 arguments.input or "-",
                 arguments.column,
                 arguments.delimiter,
+                arguments.keep,
                 spool,
-                kept,
-                shown,
                 "UTC" if calendar is None or arguments.timezone else "either" if calendar.lengths else "wall",
             )
         )
         rows = max(1, min(BLOCK // width, MOST_ROWS, MOST_CELLS // max(1, len(source.kept))))
-        buffer = np.empty((min(rows, source.length), width), dtype)
-        shape = (source.length, width)
+        buffer = np.empty((rows if source.length is None else min(rows, source.length), width), dtype)
         columns = None if cycles is None else cycles.columns
 
         def encoded() -> Iterator[tuple[Any, Any]]:
@@ -158,18 +154,20 @@ def _encode(arguments: argparse.Namespace) -> None:
                         else:
                             block[where] = rows_of(positions)
                 except (TypeError, ValueError) as error:
-                    raise ValueError(f"{source.label}: {error}") from None
+                    raise ValueError(f"{source.label()}: {error}") from None
                 yield block, cells
 
         blocks = encoded()
         # a column of what cannot be encoded is known before anything is written
         begun = list(itertools.islice(blocks, 1))
+        notes: list[str] = []
         with (
-            write_rows(arguments, shape, dtype, [f"positions: {source.label}"], source.kept, columns) as write,
-            shown("encoding", source.length, " rows") as done,
+            write_rows(arguments, source.length, width, dtype, notes, source.kept, columns) as write,
+            progress(arguments.progress, "encoding", source.length, " rows") as done,
         ):
             first = 0
             for block, cells in itertools.chain(begun, blocks):
                 write(block, cells)
                 first += len(block)
                 done(first)
+            notes.append(f"positions: {source.label()}")

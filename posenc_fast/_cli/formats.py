@@ -22,7 +22,7 @@ from .._numbers.arrays import Array
 from .._numbers.formats import format_of
 from .output import STANDARD, is_terminal, opened, report_written, usable_target
 
-__all__ = ["BFLOAT16_HELP", "OUTPUT_HELP", "add_output", "check_output", "write_rows"]
+__all__ = ["BFLOAT16_HELP", "OUTPUT_HELP", "add_output", "check_output", "length_first", "write_rows"]
 
 Shape = tuple[int, int]
 # names of the columns before the encoded ones, and their fields in Arrow; None for text
@@ -50,10 +50,15 @@ numpy.load(OUT).view(ml_dtypes.bfloat16).
 def _npy(
     file: IO[bytes], shape: Shape, dtype: np.dtype[Any], kept: Kept = (), columns: Sequence[str] = ()
 ) -> Iterator[Write]:
-    descr = np.lib.format.dtype_to_descr(np.dtype("V2") if dtype.name == "bfloat16" else dtype)
-    np.lib.format.write_array_header_1_0(file, {"descr": descr, "fortran_order": False, "shape": shape})
+    _write_header(file, shape, dtype)
     # as bytes: types that are not NumPy's own have no buffers
     yield lambda block, cells: file.write(block.view(np.uint8).data)
+
+
+def _write_header(file: IO[bytes], shape: Shape, dtype: np.dtype[Any]) -> None:
+    """Write the header of a .npy file. Its size does not depend on the number of rows: NumPy leaves room for any."""
+    descr = np.lib.format.dtype_to_descr(np.dtype("V2") if dtype.name == "bfloat16" else dtype)
+    np.lib.format.write_array_header_1_0(file, {"descr": descr, "fortran_order": False, "shape": shape})
 
 
 @contextlib.contextmanager
@@ -179,6 +184,11 @@ def check_output(arguments: argparse.Namespace, dtype: np.dtype[Any], keep: bool
             raise ImportError(f"{path}: Parquet needs pyarrow: pip install pyarrow") from None
 
 
+def length_first(arguments: argparse.Namespace) -> bool:
+    """Whether rows can be written only after their number: a pipe or an archive cannot go back to the header."""
+    return bool(arguments.format == "npz" or (arguments.format == "npy" and arguments.output == STANDARD))
+
+
 def _listed() -> str:
     *first, last = (f".{name}" for name in _FORMATS)
     return f"{', '.join(first)} or {last}"
@@ -187,31 +197,43 @@ def _listed() -> str:
 @contextlib.contextmanager
 def write_rows(
     arguments: argparse.Namespace,
-    shape: Shape,
+    length: int | None,
+    width: int,
     dtype: np.dtype[Any],
-    notes: Iterable[str],
+    notes: Iterable[str] = (),
     kept: Kept = (),
     columns: Sequence[str] | None = None,
 ) -> Iterator[Write]:
-    """Yield what writes a block of rows; OUT is there when all are written, and is reported with notes.
+    """Yield a function that writes a block of rows. At the end OUT appears, and is reported with notes.
 
-    columns: names of the encoded ones; c0, c1, .. if not given.
+    length: number of rows; None if it is unknown, which `length_first` forbids. columns: names of the encoded ones
+    (default: c0, c1, ..).
     """
     path = arguments.output
-    size = math.prod(shape) * dtype.itemsize
+    size = (length or 0) * width * dtype.itemsize
     if size > sys.maxsize - 4096:
         raise ValueError(
-            f"{shape[0]} rows of d_model={shape[1]} columns, {dtype.name}, are {size} bytes, larger than any file"
+            f"{length} rows of d_model={width} columns, {dtype.name}, are {size} bytes, larger than any file"
         )
     if columns is None:
-        columns = [f"c{i}" for i in range(shape[1])] if arguments.format in ("csv", "parquet") else ()
+        columns = [f"c{i}" for i in range(width)] if arguments.format in ("csv", "parquet") else ()
     _check_kept(kept, columns, arguments.format)
+    written = 0
     with opened(path) as file:
-        with _FORMATS[arguments.format](file, shape, dtype, kept, columns) as write:
+        with _FORMATS[arguments.format](file, (length or 0, width), dtype, kept, columns) as write:
             if path != STANDARD and arguments.format == "npy":
                 _reserve(file, size)
-            yield write
-        report_written(path, file, f"shape {shape}, {dtype.name}", *notes)
+
+            def counted(block: Array, cells: Sequence[Any]) -> None:
+                nonlocal written
+                write(block, cells)
+                written += len(block)
+
+            yield counted
+        if length is None and arguments.format == "npy":
+            file.seek(0)
+            _write_header(file, (written, width), dtype)
+        report_written(path, file, f"shape {(written, width)}, {dtype.name}", *notes)
 
 
 def _check_kept(kept: Kept, columns: Sequence[str], file_format: str) -> None:
@@ -236,13 +258,13 @@ def _check_text(name: str, of_type: Any) -> None:
 
 
 def _reserve(file: IO[bytes], size: int) -> None:
-    """Claim the space on the disk: that there is too little is better known before the work than behind it."""
+    """Reserve disk space first, so that a full disk is reported before the computation."""
     if not hasattr(os, "posix_fallocate"):
         return
     file.flush()
     try:
         os.posix_fallocate(file.fileno(), 0, file.tell() + size)
     except OSError as error:
-        # others are of file systems that know no such thing
+        # not every file system supports this; the errors differ
         if error.errno in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT):
             raise

@@ -14,7 +14,7 @@ from .._engine import backend as _backend
 from .._numbers.arguments import count_of, real
 from .arguments import add_command, add_progress
 from .output import styled
-from .progress import meter
+from .progress import progress
 
 __all__ = ["add", "engine"]
 
@@ -65,7 +65,7 @@ def _verify(arguments: argparse.Namespace) -> int:
     count_of(seed, "seed", 0)
     print(f"posenc_fast {__version__} on {platform.machine()}, seed {seed}")
     print(f"positions: {', '.join(RANGES)}")
-    with meter(arguments.progress)("verifying", 100, " %") as done:
+    with progress(arguments.progress, "verifying", 100, " %") as done:
         findings = verify(seconds, seed, lambda passed: done(int(100 * passed / seconds)))
         done(100)
     print("Largest error as a part of the promised bound (1 is the bound), by backend or level:")

@@ -37,7 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     Parameters
     ----------
     argv : sequence of str, optional
-        Arguments; those of the process if not given, which is expected to end then: signals are ignored from there on.
+        Arguments; default `sys.argv[1:]`. With the default, signals are ignored after the command ends.
 
     Returns
     -------
@@ -81,7 +81,7 @@ def _run(words: list[str]) -> int:
 
 
 def _what_for(error: MemoryError, arguments: argparse.Namespace) -> str:
-    """Return how much memory is missing, and for which sizes: the shape of an array within says nothing to anybody."""
+    """Return a message with the missing bytes and the sizes that the user gave."""
     sizes = {name: getattr(arguments, name, None) for name in ("length", "d_model")}
     shape = " and ".join(f"{name}={size}" for name, size in sizes.items() if size is not None)
     much = str(error).partition(" for an array")[0]
@@ -90,7 +90,7 @@ def _what_for(error: MemoryError, arguments: argparse.Namespace) -> str:
 
 @contextlib.contextmanager
 def _any_character() -> Iterator[None]:
-    """Escape on standard output what its encoding has not, as standard error does: a name must not become an error."""
+    """Escape characters that the terminal's encoding lacks, as standard error already does."""
     stream = sys.stdout
     if not isinstance(stream, io.TextIOWrapper):
         yield

@@ -1,4 +1,4 @@
-"""OUT: a file that appears when all of it is there, or standard output; errors have the name that the user gave it."""
+"""Write output files atomically, or write to standard output. Errors show the path the user typed."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def opened(path: str) -> Iterator[IO[bytes]]:
 def _created(part: Path) -> IO[bytes]:
     """Yield a file that has no name yet, so that a killed process leaves nothing; where that cannot be, ``part``."""
     if hasattr(os, "O_TMPFILE"):
-        # file systems without such files have several errors for it
+        # not every file system supports this; the errors differ
         with contextlib.suppress(OSError):
             number = os.open(part.parent, os.O_TMPFILE | os.O_RDWR, 0o666)
             if os.path.exists(_path_of(number)):
@@ -100,7 +100,7 @@ def _link(file: IO[bytes], part: Path) -> None:
             # only with a folder does Python follow the link that /proc has
             os.link(_path_of(file.fileno()), part.name, src_dir_fd=folder, dst_dir_fd=folder)
         except OSError:
-            # what rules of the system forbid, a copy does as well, but for its time and room
+            # if linking is not permitted, copy the file (slower, needs the space twice)
             file.seek(0)
             with open(part, "xb") as copy:
                 shutil.copyfileobj(file, copy, 1 << 20)
@@ -168,9 +168,9 @@ def say(text: str, styles: Mapping[str, Style] | None = None) -> None:
 
 
 def complain(text: str, heading: str = "") -> None:
-    """Print to standard error, if there is any: print itself would take standard output."""
+    """Print to standard error. Does nothing if it is closed (`print` would fall back to standard output)."""
     if sys.stderr is not None:
-        # whom else to tell that it cannot be told
+        # standard error is not writable: nothing more can be done
         with contextlib.suppress(OSError):
             print(heading + _printable(text), file=sys.stderr)
 

@@ -10,7 +10,6 @@ from typing import IO, Any
 
 from .._check.arrays import open_vector
 from .csv import Block, Clock, Source, column_index, open_csv
-from .progress import Meter
 
 __all__ = ["open_positions"]
 
@@ -22,30 +21,30 @@ def open_positions(
     path: str,
     column: str | None,
     delimiter: str | None,
-    spool: tuple[IO[bytes], str],
-    kept: IO[bytes] | None,
-    meter: Meter,
+    keep: bool,
+    spool: tuple[IO[bytes], str] | None,
     clock: Clock = "UTC",
 ) -> Iterator[Source]:
-    """Yield the positions of a file or of standard input; text is spooled to a file, which has a name for errors.
+    """Yield the positions of a file or of standard input.
 
-    With ``kept``, another such file, all columns are there as well. clock: by which dates in text are counted.
+    keep: whether blocks have the cells of all columns. spool, clock: as in `open_csv`.
     """
     file_format = _format_of(path)
     if file_format == "npy" and column is not None:
         raise ValueError(f"{path} is a .npy file and has no columns: leave --column out")
     if file_format != "text" and delimiter is not None:
         raise ValueError(f"{path} is not text: leave --delimiter out")
-    if file_format == "npy" and kept is not None:
+    if file_format == "npy" and keep:
         raise ValueError(f"{path} is a .npy file and has no columns: leave --keep out")
     if file_format == "npy":
         with _npy(path) as source:
             yield source
     elif file_format == "parquet":
-        with _parquet(path, column, kept is not None) as source:
+        with _parquet(path, column, keep) as source:
             yield source
     else:
-        yield open_csv(path, column, delimiter, *spool, kept, meter, clock)
+        with open_csv(path, column, delimiter, keep, spool, clock) as source:
+            yield source
 
 
 def _format_of(path: str) -> str:
@@ -66,7 +65,7 @@ def _npy(path: str) -> Iterator[Source]:
             for i in range(0, vector.length, rows):
                 yield Block([(slice(None), vector.take(min(rows, vector.length - i)))])
 
-        yield Source(vector.length, f"{path} ({vector.dtype})", blocks)
+        yield Source(vector.length, lambda: f"{path} ({vector.dtype})", blocks)
 
 
 @contextlib.contextmanager
@@ -106,4 +105,5 @@ def _parquet(path: str, column: str | None, keep: bool) -> Iterator[Source]:
                 yield Block([(slice(None), batch.column(index if keep else 0))], kept)
 
         titles = [(each.name, each) for each in schema] if keep else []
-        yield Source(file.metadata.num_rows, f"{path}, column {field.name!r} ({field.type})", blocks, titles)
+        label = f"{path}, column {field.name!r} ({field.type})"
+        yield Source(file.metadata.num_rows, lambda: label, blocks, titles)

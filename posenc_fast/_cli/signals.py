@@ -52,6 +52,6 @@ def interruptible(last: bool) -> Iterator[None]:
 
 
 def complete() -> None:
-    """Ignore signals from here on: a status that says so must not come with a file that is there."""
+    """Ignore signals: the output is complete, so the exit status must be 0."""
     for number in _handled:
         signal.signal(number, signal.SIG_IGN)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,10 +13,6 @@ from .._numbers.arrays import Array
 from .._numbers.formats import float_type
 from .arguments import add_command, add_encoding, add_rows, encoding_of, number
 from .formats import BFLOAT16_HELP, OUTPUT_HELP, add_output, check_output, write_rows
-from .machine import engine
-
-if TYPE_CHECKING:
-    from .._selfcheck.speed import Race
 
 __all__ = ["add"]
 
@@ -52,11 +48,6 @@ def add(commands: Any) -> None:
     add_output(parser)
     parser.add_argument("--start", type=number, default=0, help="first position (default 0)")
     parser.add_argument("--step", type=number, default=1, help="distance between positions (default 1)")
-    parser.add_argument(
-        "--compare",
-        action="store_true",
-        help="also time the tutorial's formula in NumPy, and print the largest difference",
-    )
     add_rows(parser)
     add_encoding(parser)
 
@@ -78,31 +69,8 @@ def _table(arguments: argparse.Namespace) -> None:
 
     # what is wrong with the settings is said before anything is written
     fill(buffer[:0], 0)
-    race = None
-    if arguments.compare:
-        from .._selfcheck.speed import Race, tutorial
-
-        race = Race(fill, tutorial(encoding, start, step, whole=rows >= length), buffer)
-    notes: list[str] = []
-    with write_rows(arguments, (length, encoding.d_model), dtype, notes) as write:
+    with write_rows(arguments, length, encoding.d_model, dtype) as write:
         for first in range(0, length, rows):
-            # to memory and then to the file, so that the disk is in no time of a race
             block = buffer[: length - first]
-            (race.run if race else fill)(block, first)
+            fill(block, first)
             write(block, ())
-        if race:
-            notes += _notes(race)
-
-
-def _notes(race: Race) -> list[str]:
-    # shorter times say more of the clock than of the two
-    ratio = f", {race.numpy / race.ours:.3g} times as long" if min(race.numpy, race.ours) > 1e-4 else ""
-    return [
-        f"kernel ({engine()}): {_time(race.ours)}; its first call, with its constants: {_time(race.first_call)}",
-        f"tutorial's formula (NumPy float64): {_time(race.numpy)}{ratio}",
-        f"largest difference between the two: {race.largest:.3g}",
-    ]
-
-
-def _time(seconds: float) -> str:
-    return f"{seconds:.3g} s" if seconds >= 1 else f"{1e3 * seconds:.3g} ms"

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import functools
 import math
-import time
 from collections.abc import Callable, Iterator
-from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +18,7 @@ from .._rotary.value import Rotary
 from ..reference import vaswani_numpy
 from . import timing as _timing
 
-__all__ = ["Comparison", "Race", "Side", "compare", "formula", "sides", "tutorial"]
+__all__ = ["Comparison", "Side", "compare", "formula", "sides"]
 
 
 RUNS = 41
@@ -113,45 +111,6 @@ def float32_formula(length: int, d_model: int) -> Array:
     table[:, 0::2] = np.sin(angles)
     table[:, 1::2] = np.cos(angles)
     return table
-
-
-class Race:
-    """The blocks of a table against the same rows by NumPy: the seconds that each take, and the largest difference."""
-
-    def __init__(self, ours: Callable[[Array, int], object], numpy: Callable[[int, int], Floats], block: Array) -> None:
-        """Take ``ours(block, first)``, which fills a block from row first on, and ``numpy(n, first)``, n rows from there."""
-        self._ours, self._numpy = ours, numpy
-        self.ours = self.numpy = self.largest = 0.0
-        # both once before: for memory that is touched first, and for what is kept for further calls
-        self.first_call = _timed(ours, block, 0)[1]
-        if len(block):
-            numpy(len(block), 0)
-
-    def run(self, block: Array, first: int) -> None:
-        """Fill a block from row ``first`` on."""
-        _, seconds = _timed(self._ours, block, first)
-        self.ours += seconds
-        expected, seconds = _timed(self._numpy, len(block), first)
-        self.numpy += seconds
-        expected -= block.astype(np.float64)
-        self.largest = max(self.largest, float(np.abs(expected, out=expected).max()))
-
-
-def _timed(call: Callable[..., Any], *arguments: Any) -> tuple[Any, float]:
-    begin = time.perf_counter()
-    result = call(*arguments)
-    return result, time.perf_counter() - begin
-
-
-def tutorial(
-    encoding: Encoding, start: int | Fraction, step: int | Fraction, whole: bool
-) -> Callable[[int, int], Floats]:
-    """Return n rows from a first on by the formula; the tutorials' own program, where it has them and they are whole."""
-    if whole and start == 0 and step == 1 and encoding == sinusoidal(encoding.d_model):
-        return lambda n, first: vaswani_numpy(n, encoding.d_model)
-    return lambda n, first: formula(
-        encoding, float(start + first * step) + float(step) * np.arange(n, dtype=np.float64)
-    )
 
 
 def formula(encoding: Encoding, positions: Floats) -> Floats:

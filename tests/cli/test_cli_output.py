@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import errno
 import io
-import itertools
 import os
 import re
 import stat
 import tempfile
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,10 +16,10 @@ import pytest
 
 import posenc_fast as pf
 from posenc_fast import reference
+from posenc_fast._cli import csv as _csv
 from posenc_fast._cli import encode as _encode
 from posenc_fast._cli import output as _output
 from posenc_fast._cli import table as _table
-from posenc_fast._selfcheck import speed as _speed
 from posenc_fast._selfcheck.speed import formula
 from support.command_line import command, posix, run, same
 from support.optional import optional
@@ -59,18 +57,11 @@ def test_table(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     np.save("f.npy", [1.0, 0.3, 1e-3])
-    assert run("table", "31", str(d), "-o", "o.npy", "--compare", *options.split()) == 0
+    assert run("table", "31", str(d), "-o", "o.npy", *options.split()) == 0
     expected = pf.sinusoidal(d, **encoding).table(31, **progression)
     same("o.npy", expected)
-    wrote, kernel, tutorial, largest = capsys.readouterr().out.splitlines()
-    assert wrote == f"wrote o.npy: shape (31, {d}), {expected.dtype.name}, {Path('o.npy').stat().st_size} bytes"
-    assert re.fullmatch(rf"kernel \({backend}.*\): [0-9.e+-]+ m?s; .*", kernel)
-    assert re.fullmatch(r"tutorial's formula \(NumPy float64\): [0-9.e+-]+ m?s(, [0-9.e+-]+ times as long)?", tutorial)
-    # positions of up to 32 and frequencies of up to 2 leave float64 with about 1e-14
-    if progression.get("start", 0) < 2**53 and progression.get("precision") is None:
-        assert (
-            float(largest.split()[-1]) <= np.finfo(expected.dtype).eps * max(1, abs(encoding.get("scale", 1))) + 2e-14
-        )
+    size = Path("o.npy").stat().st_size
+    assert capsys.readouterr() == (f"wrote o.npy: shape (31, {d}), {expected.dtype.name}, {size} bytes\n", "")
 
 
 @pytest.mark.parametrize("d", [1, 2, 7, 8])
@@ -82,47 +73,18 @@ def test_tutorial(d: int) -> None:
     np.testing.assert_allclose(zero, expected, rtol=0, atol=3e-14)
 
 
-def test_largest_difference(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("table", "300", "16", "-o", "o.npy", "--dtype", "float16", "--compare") == 0
-    largest = capsys.readouterr().out.split()[-1]
-    assert largest == f"{np.abs(np.load('o.npy') - reference.vaswani_numpy(300, 16)).max():.3g}"
-    assert float(largest) > 1e-4
-
-
 @pytest.mark.parametrize("options", ["", "--start 9007199254740993 --step 3", "--start 0.1 --step 0.7"])
 @pytest.mark.parametrize("length", [12, 13, 61])
-def test_table_in_blocks(
-    length: int, options: str, backend: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run("table", str(length), "4", "-o", "whole.npy", "--compare", *options.split()) == 0
+def test_table_in_blocks(length: int, options: str, backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run("table", str(length), "4", "-o", "whole.npy", *options.split()) == 0
     monkeypatch.setattr(_table, "BLOCK", 48)
-    assert run("table", str(length), "4", "-o", "blocks.npy", "--compare", *options.split()) == 0
+    assert run("table", str(length), "4", "-o", "blocks.npy", *options.split()) == 0
     same("blocks.npy", np.load("whole.npy"))
-    differences = re.findall(r"difference between the two: (\S+)", capsys.readouterr().out)
-    assert differences[0] == differences[1]
 
 
-def test_empty_table(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("table", "0", "4", "-o", "o.npy", "--compare") == 0
+def test_empty_table() -> None:
+    assert run("table", "0", "4", "-o", "o.npy") == 0
     same("o.npy", np.empty((0, 4), np.float32))
-    assert "largest difference between the two: 0\n" in capsys.readouterr().out
-
-
-def test_only_on_request_is_there_a_race(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(_speed, "Race", None)
-    assert run("table", "9", "4", "-o", "o.npy") == 0
-    assert capsys.readouterr() == ("wrote o.npy: shape (9, 4), float32, 272 bytes\n", "")
-
-
-@pytest.mark.parametrize(("seconds", "words"), [(1e-5, "0.02 ms\n"), (0.1, "200 ms, 1 times as long\n")])
-def test_short_times_have_no_ratio(
-    seconds: float, words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """A call begins and ends at times that are twice as far apart as seconds says."""
-    clock = itertools.count()
-    monkeypatch.setattr(_speed, "time", SimpleNamespace(perf_counter=lambda: 2 * seconds * next(clock)))
-    assert run("table", "9", "4", "-o", "o.npy", "--compare") == 0
-    assert f"tutorial's formula (NumPy float64): {words}" in capsys.readouterr().out
 
 
 def test_bfloat16(capsys: pytest.CaptureFixture[str]) -> None:
@@ -203,6 +165,59 @@ def test_formats(
     for data in (Path(f"o.{suffix.upper()}").read_bytes(), Path("other").read_bytes(), out):
         got = content(io.BytesIO(data), suffix, wanted)
         np.testing.assert_array_equal(got.view(f"u{wanted.itemsize}"), expected.view(f"u{wanted.itemsize}"))
+
+
+@pytest.mark.parametrize("rows", [0, 1, 22, 23])
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_text_makes_the_same_bytes(
+    suffix: str, rows: int, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    """The number of rows in CSV is known at the end, and that of a .npy file at the start."""
+    needs(suffix)
+    monkeypatch.setattr(_encode, "BLOCK", 6 * 11)
+    monkeypatch.setattr(_csv, "CELLS", 4)
+    positions = np.arange(rows) / 4
+    np.save("p.npy", positions)
+    Path("p.csv").write_text("t\n" + "".join(f"{each}\n" for each in positions))
+    options = ["--d-model", "6", "--format", suffix]
+    assert run("encode", "p.npy", *options, "-o", "expected") == 0
+    assert run("encode", "p.csv", "--column", "t", *options, "-o", "o") == 0
+    assert (
+        f"wrote o: shape ({rows}, 6), float32, {Path('o').stat().st_size} bytes"
+        in capfdbinary.readouterr().out.decode()
+    )
+    assert Path("o").read_bytes() == Path("expected").read_bytes()
+    assert run("encode", "p.csv", "--column", "t", *options, "-o", "-") == 0
+    out, err = capfdbinary.readouterr()
+    # a pipe gets other bytes around those of an archive: the sizes are behind the array
+    assert out == Path("expected").read_bytes() or suffix == "npz"
+    assert content(io.BytesIO(out), suffix, np.dtype(np.float32)).shape == (rows, 6)
+    assert err.decode().startswith(f"wrote standard output: shape ({rows}, 6), float32")
+
+
+@pytest.mark.parametrize("existing", [True, False])
+@pytest.mark.parametrize("options", ["-o o.npy", "-o o.npz", "-o o.csv", "-o o.csv --keep", "-o o.parquet --keep"])
+def test_bad_cell_after_some_rows(
+    options: str, existing: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What was written before the error is dropped, and an existing file stays."""
+    name = options.split()[1]
+    needs(Path(name).suffix[1:])
+    monkeypatch.setattr(_encode, "BLOCK", 8)
+    if existing:
+        Path(name).write_bytes(b"before")
+    Path("p.csv").write_text("t\n" + "1\n" * 20 + "x\n")
+    assert run("encode", "p.csv", "--column", "t", "--d-model", "4", *options.split()) == 2
+    assert capsys.readouterr() == ("", "posenc-fast: error: p.csv, line 22: 'x' is neither a number nor an ISO date\n")
+    assert sorted(os.listdir()) == [*[name] * existing, "p.csv"]
+    assert not existing or Path(name).read_bytes() == b"before"
+
+
+def test_all_missing_cells_are_counted(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(_encode, "BLOCK", 8)
+    Path("p.csv").write_text("1\nnan\n3\n" * 5)
+    assert run("encode", "p.csv", "--d-model", "4", "-o", "o.npy") == 0
+    assert "positions: p.csv, column 0, 5 missing\n" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("suffix", FORMATS)
@@ -401,14 +416,12 @@ def test_file_systems_that_reserve_nothing(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @posix
-@pytest.mark.parametrize("more", [["-o", "o.npy"], ["-o", "o.csv", "--keep"]], ids=["positions", "columns"])
-def test_disk_full_of_what_is_read(more: list[str]) -> None:
-    """The copy of what is read on the disk of the output has no name of its own."""
-    line = f"1,{'text' * 20}\n" if "--keep" in more else "1,\n"
-    Path("p.csv").write_text(line * (2000 if "--keep" in more else 20000))
-    process = command("encode", "p.csv", "--column", "0", "--d-model", "1", *more, code=["-c", LIMITED])
+def test_disk_full_of_what_is_read() -> None:
+    """Positions wait on the disk of an archive, in a file without a name: their number stands before them."""
+    Path("p.csv").write_text("1\n" * 20000)
+    process = command("encode", "p.csv", "--d-model", "1", "-o", "o.npz", code=["-c", LIMITED])
     err = process.communicate(timeout=60)[1].decode()
-    assert (process.returncode, err) == (2, f"posenc-fast: error: {more[1]}: File too large\n")
+    assert (process.returncode, err) == (2, "posenc-fast: error: o.npz: File too large\n")
     assert os.listdir() == ["p.csv"]
 
 

@@ -173,16 +173,13 @@ def test_search_without_a_match_has_advice(words: list[str], advice: str, capsys
         ),
     ],
 )
-def test_preset(arguments: str, expected: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_preset(arguments: str, expected: Any) -> None:
     np.save("w.npy", LEARNED[0])
     np.save("b.npy", LEARNED[1])
     np.save("p.npy", np.linspace(-5, 90, 40))
     encoding = expected()
-    assert run("table", "40", *arguments.split(), "-o", "o.npy", "--start", "3", "--compare") == 0
+    assert run("table", "40", *arguments.split(), "-o", "o.npy", "--start", "3") == 0
     same("o.npy", encoding.table(40, start=3))
-    # with any phases, as the formula has them; products in float32 are half a unit of the angle off
-    allowed = 43 * 2.0**-24 if "float32" in arguments else 3e-7
-    assert float(capsys.readouterr().out.split()[-1]) < allowed * max(1, np.abs(encoding.amplitudes).max())
     options = arguments if arguments.startswith("--") else f"--d-model {arguments}"
     assert run("encode", "p.npy", *options.split(), "-o", "o.npy", "--dtype", "float64") == 0
     same("o.npy", encoding.encode(np.linspace(-5, 90, 40), dtype=np.float64))
