@@ -18,7 +18,7 @@ import numpy as np
 import tables
 
 import posenc_fast as pf
-from posenc_fast._numbers.formats import types_here
+from posenc_fast._core.numbers.formats import types_here
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from support import exact

@@ -15,8 +15,8 @@ import numpy as np
 from timing import Array, alternate, ratio, warm_at
 
 import posenc_fast as pf
-from posenc_fast._engine import backend
-from posenc_fast._engine.blocks import cache_size
+from posenc_fast._core.engine import backend
+from posenc_fast._core.engine.blocks import cache_size
 
 MIB = 1 << 20
 SIZES = (1, 2, 4, 8, 12, 16, 24, 32, 64, 128)

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 import posenc_fast as pf
-from posenc_fast._engine import backend, python
+from posenc_fast._core.engine import backend, python
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from support import exact

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 import posenc_fast as pf
 from posenc_fast import reference
-from posenc_fast._numbers.formats import format_of
+from posenc_fast._core.numbers.formats import format_of
 
 Array = npt.NDArray[Any]
 

@@ -1,6 +1,6 @@
 """Write the map of the code into CONTRIBUTING.md, from the first sentence of each file: ``python docs/make_map.py``.
 
-``--print`` prints it instead. A folder, as in ``python docs/make_map.py posenc_fast/_encoding``, prints its modules with
+``--print`` prints it instead. A folder, as in ``python docs/make_map.py posenc_fast/_core/encoding``, prints its modules with
 theirs, those first that import no other of them.
 """
 

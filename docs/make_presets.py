@@ -18,7 +18,7 @@ import lists
 from formulas import typeset
 
 from posenc_fast import presets
-from posenc_fast._rotary.config import table
+from posenc_fast._models.config import table
 from posenc_fast.presets._catalogue import family, other_names
 from posenc_fast.presets._families import FAMILIES
 from posenc_fast.presets._registry import FACTS, REGISTERED, Facts

@@ -10,8 +10,8 @@ from pathlib import Path
 import lists
 
 from posenc_fast import presets
-from posenc_fast._rotary.config import rules, table
-from posenc_fast._rotary.config.table import Row
+from posenc_fast._models.config import rules, table
+from posenc_fast._models.config.table import Row
 
 HEAD = """\
 # Which RoPE does my model use?

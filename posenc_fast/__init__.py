@@ -31,14 +31,14 @@ _end_quietly()
 
 from typing import TYPE_CHECKING, Any
 
-from ._encoding.builders import fourier_features, join, positional_encoding, sinusoidal
-from ._encoding.columns import reorder_columns
-from ._encoding.periods import periodic
-from ._encoding.value import Encoding
-from ._encoding.value import encoding_of as _encoding_of
-from ._engine.backend import backend, isa, isa_levels, use_backend
-from ._numbers.schedule import Schedule, float32_frequencies, geometric, linear
-from ._numbers.schedule import schedule_of as _schedule_of
+from ._core.encoding.builders import fourier_features, join, positional_encoding, sinusoidal
+from ._core.encoding.columns import reorder_columns
+from ._core.encoding.periods import periodic
+from ._core.encoding.value import Encoding
+from ._core.encoding.value import encoding_of as _encoding_of
+from ._core.engine.backend import backend, isa, isa_levels, use_backend
+from ._core.numbers.schedule import Schedule, float32_frequencies, geometric, linear
+from ._core.numbers.schedule import schedule_of as _schedule_of
 from ._version import __version__
 
 if TYPE_CHECKING:
@@ -50,15 +50,15 @@ if TYPE_CHECKING:
     from . import testing as testing
     from . import torch as torch
     from . import transformers as transformers
-    from ._check.check import check
-    from ._check.report import Finding, Report
-    from ._encoding.capsule import get_include
-    from ._encoding.grid import grid
-    from ._identify.encoding import Identification, identify
-    from ._identify.rotary import RotaryIdentification, identify_rotary
-    from ._positions.masks import mask_coordinates, mask_positions, relative_positions
-    from ._rotary.value import Rotary
-    from ._rotary.weights import permute_rotary
+    from ._core.encoding.capsule import get_include
+    from ._core.encoding.grid import grid
+    from ._core.positions.masks import mask_coordinates, mask_positions, relative_positions
+    from ._core.rotary.value import Rotary
+    from ._core.rotary.weights import permute_rotary
+    from ._models.check.check import check
+    from ._models.check.report import Finding, Report
+    from ._models.identify.encoding import Identification, identify
+    from ._models.identify.rotary import RotaryIdentification, identify_rotary
 
 # pickles name them here, and `_rotary_of`; `identify` finds `table_in` here
 _PICKLED = (_encoding_of, _schedule_of)
@@ -102,24 +102,24 @@ __all__ = [
 SUBMODULES = ("dask", "jax", "numba", "plot", "polars", "sklearn", "torch", "transformers")
 # where names are that are imported when they are used: most programs use few, and together they take longer than the rest
 _LATE = {
-    "Finding": "_check.report",
-    "Identification": "_identify.encoding",
-    "Report": "_check.report",
-    "Rotary": "_rotary.value",
-    "RotaryIdentification": "_identify.rotary",
-    "_rotary_of": "_rotary.value",
-    "_table_in": "_check.table_in",
-    "check": "_check.check",
-    "get_include": "_encoding.capsule",
-    "grid": "_encoding.grid",
-    "identify": "_identify.encoding",
-    "identify_rotary": "_identify.rotary",
-    "mask_coordinates": "_positions.masks",
-    "mask_positions": "_positions.masks",
-    "permute_rotary": "_rotary.weights",
+    "Finding": "_models.check.report",
+    "Identification": "_models.identify.encoding",
+    "Report": "_models.check.report",
+    "Rotary": "_core.rotary.value",
+    "RotaryIdentification": "_models.identify.rotary",
+    "_rotary_of": "_core.rotary.value",
+    "_table_in": "_models.check.table_in",
+    "check": "_models.check.check",
+    "get_include": "_core.encoding.capsule",
+    "grid": "_core.encoding.grid",
+    "identify": "_models.identify.encoding",
+    "identify_rotary": "_models.identify.rotary",
+    "mask_coordinates": "_core.positions.masks",
+    "mask_positions": "_core.positions.masks",
+    "permute_rotary": "_core.rotary.weights",
     "presets": "presets",
     "reference": "reference",
-    "relative_positions": "_positions.masks",
+    "relative_positions": "_core.positions.masks",
     "testing": "testing",
 }
 
@@ -141,7 +141,7 @@ if not TYPE_CHECKING:
     def __getattr__(name: str) -> Any:
         from importlib import import_module
 
-        from ._numbers.names import meant
+        from ._core.numbers.names import meant
 
         module = _LATE.get(name)
         if module is not None:

@@ -6,14 +6,14 @@ import functools
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
-from ._encoding import builders as _api
-from ._encoding import grid as _grid
-from ._encoding import periods as _periods
-from ._encoding import value as _encoding
-from ._engine import backend as _backend
-from ._numbers import schedule as _schedule
-from ._rotary import value as _rotary
-from ._rotary import weights as _weights
+from ._core.encoding import builders as _api
+from ._core.encoding import grid as _grid
+from ._core.encoding import periods as _periods
+from ._core.encoding import value as _encoding
+from ._core.engine import backend as _backend
+from ._core.numbers import schedule as _schedule
+from ._core.rotary import value as _rotary
+from ._core.rotary import weights as _weights
 
 P = ParamSpec("P")
 # a function of several signatures keeps them

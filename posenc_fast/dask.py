@@ -27,13 +27,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ._encoding import grid as _grid
-from ._encoding.value import Encoding
-from ._numbers.arguments import check_precision, count_of, progression
-from ._numbers.arrays import Array
-from ._numbers.formats import wanted_type
-from ._positions.conversion import check_type
-from ._positions.positions import Converted
+from ._core.encoding import grid as _grid
+from ._core.encoding.value import Encoding
+from ._core.numbers.arguments import check_precision, count_of, progression
+from ._core.numbers.arrays import Array
+from ._core.numbers.formats import wanted_type
+from ._core.positions.conversion import check_type
+from ._core.positions.positions import Converted
 from .typing import Indexing, Precision
 
 try:

@@ -24,14 +24,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ._encoding.derivatives import derivative_of
-from ._encoding.value import Encoding
-from ._numbers.arguments import check_precision, count_of, progression, real
-from ._numbers.arrays import Array
-from ._numbers.formats import FLOAT64, float_type, kind_of, wanted_type
-from ._positions.conversion import convert
-from ._positions.foreign import as_array
-from ._rotary.value import Rotary
+from ._core.encoding.derivatives import derivative_of
+from ._core.encoding.value import Encoding
+from ._core.numbers.arguments import check_precision, count_of, progression, real
+from ._core.numbers.arrays import Array
+from ._core.numbers.formats import FLOAT64, float_type, kind_of, wanted_type
+from ._core.positions.conversion import convert
+from ._core.positions.foreign import as_array
+from ._core.rotary.value import Rotary
 from .typing import Precision
 
 try:

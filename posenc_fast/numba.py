@@ -28,9 +28,9 @@ from typing import Any
 
 import numpy as np
 
-from ._encoding.value import Encoding
-from ._engine import backend
-from ._rotary.value import Rotary
+from ._core.encoding.value import Encoding
+from ._core.engine import backend
+from ._core.rotary.value import Rotary
 
 try:
     from numba import njit

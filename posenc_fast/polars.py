@@ -31,13 +31,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ._encoding.builders import LAYOUTS, sinusoidal
-from ._encoding.cycles import Cycles
-from ._encoding.rows import encode
-from ._numbers.arrays import Array
-from ._numbers.formats import wanted_type
-from ._numbers.names import one_of
-from ._positions.conversion import convert
+from ._core.encoding.builders import LAYOUTS, sinusoidal
+from ._core.encoding.cycles import Cycles
+from ._core.encoding.rows import encode
+from ._core.numbers.arrays import Array
+from ._core.numbers.formats import wanted_type
+from ._core.numbers.names import one_of
+from ._core.positions.conversion import convert
 from .typing import Layout
 
 try:

@@ -23,16 +23,16 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from ._encoding.builders import LAYOUTS, columns_of, fourier_features, sinusoidal
-from ._encoding.cycles import Cycles
-from ._encoding.periods import periodic
-from ._encoding.rows import encode
-from ._encoding.value import Encoding
-from ._numbers.arrays import Array, Floats
-from ._numbers.formats import wanted_type
-from ._numbers.names import one_of
-from ._positions.calendar import clock_of
-from ._positions.conversion import convert
+from ._core.encoding.builders import LAYOUTS, columns_of, fourier_features, sinusoidal
+from ._core.encoding.cycles import Cycles
+from ._core.encoding.periods import periodic
+from ._core.encoding.rows import encode
+from ._core.encoding.value import Encoding
+from ._core.numbers.arrays import Array, Floats
+from ._core.numbers.formats import wanted_type
+from ._core.numbers.names import one_of
+from ._core.positions.calendar import clock_of
+from ._core.positions.conversion import convert
 from .typing import Layout
 
 try:

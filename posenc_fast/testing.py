@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ._check.check import check
+from ._models.check.check import check
 
 __all__ = ["assert_right"]
 

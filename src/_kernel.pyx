@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, freethreading_compatible=True
 """The compiled engine: hands arrays, checked by the Python wrapper, to the loops of one instruction-set level.
 
-``posenc_fast/_engine/python.py`` has the same two classes, ``Plan`` and ``Lattice``, with the same methods.
+``posenc_fast/_core/engine/python.py`` has the same two classes, ``Plan`` and ``Lattice``, with the same methods.
 Builds with POSENC_FAST_DEBUG look at what comes (``guards.pxd``) and at the ends of the work space.
 A ``level`` is an index into ``LEVELS``. Arrays of 16-bit floats come as uint16, with their ``kind``.
 """
@@ -154,7 +154,7 @@ CACHE_SIZE = cache_size()
 # by what `stores` answers
 STORES = tuple([reasons[k].decode() for k in range(STORES_COUNT)])
 DEBUG = bool(GUARDED)
-# what Python calls them too: posenc_fast/_numbers/formats.py
+# what Python calls them too: posenc_fast/_core/numbers/formats.py
 KINDS = {"float64": FLOAT64, "float32": FLOAT32, "float16": FLOAT16, "bfloat16": BFLOAT16}
 
 
@@ -768,9 +768,9 @@ def rotary_capsule(angles, Py_ssize_t head_dim, int layout):
 
 
 cdef enum:
-    MOST_OF_TABLE = 1 << 22  # values: as BLOCK in posenc_fast/_engine/blocks.py
+    MOST_OF_TABLE = 1 << 22  # values: as BLOCK in posenc_fast/_core/engine/blocks.py
     MOST_OF_ROWS = 1 << 20  # values: as WORTH_A_THREAD there
-    LARGE = 1 << 20  # bytes: as _LARGE in posenc_fast/_numbers/arrays.py
+    LARGE = 1 << 20  # bytes: as _LARGE in posenc_fast/_core/numbers/arrays.py
     MOST_OF_TOKENS = 8  # Python keeps the cosines and sines of longer sequences for the next layer
     ANGLES_ON_STACK = 1024  # doubles of cosines and sines
 

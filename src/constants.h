@@ -1,4 +1,4 @@
-/* Constants of the loops: the same as in posenc_fast/_engine/python.py and _numbers/rounding.py. */
+/* Constants of the loops: the same as in posenc_fast/_core/engine/python.py and _core/numbers/rounding.py. */
 #ifndef POSENC_CONSTANTS_H
 #define POSENC_CONSTANTS_H
 

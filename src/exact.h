@@ -1,6 +1,6 @@
 /* Sums and products of doubles with their errors, and of pairs (high, low) whose sum is meant: double-double arithmetic.
  *
- * The twin of posenc_fast/_numbers/doubles.py. Bounds are for pairs with |low| <= u |high|, where u is 2^-53; bench/steps.py
+ * The twin of posenc_fast/_core/numbers/doubles.py. Bounds are for pairs with |low| <= u |high|, where u is 2^-53; bench/steps.py
  * measures what the loops make of them.
  */
 #ifndef POSENC_EXACT_H

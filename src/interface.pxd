@@ -1,7 +1,7 @@
 # cython: cdivision=True
 """The C interface: the functions of ``posenc_fast.h``, which check what memory safety needs and call the loops.
 
-They do what Python's calls do, so that the bits are theirs: ``posenc_fast/_encoding/rows.py`` has the ways to fill
+They do what Python's calls do, so that the bits are theirs: ``posenc_fast/_core/encoding/rows.py`` has the ways to fill
 rows. Every check is made before anything is written. A caller is trusted with nothing but how much memory there is
 behind a pointer.
 """

@@ -15,7 +15,7 @@ import values
 from timing import Array, Ratio
 
 import posenc_fast as pf
-from posenc_fast._encoding.cycles import Cycles
+from posenc_fast._core.encoding.cycles import Cycles
 
 from . import Measured, Skipped, compare
 

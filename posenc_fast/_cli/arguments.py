@@ -10,13 +10,13 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
-from .._check.arrays import read_array, read_vector
-from .._encoding.builders import FUNCTIONS, LAYOUTS, ODD, sinusoidal
-from .._encoding.cycles import Cycles
-from .._encoding.value import Encoding
-from .._numbers.arguments import PRECISIONS
-from .._numbers.formats import TYPES
-from .._numbers.names import meant, one_of
+from .._core.encoding.builders import FUNCTIONS, LAYOUTS, ODD, sinusoidal
+from .._core.encoding.cycles import Cycles
+from .._core.encoding.value import Encoding
+from .._core.numbers.arguments import PRECISIONS
+from .._core.numbers.formats import TYPES
+from .._core.numbers.names import meant, one_of
+from .._models.check.arrays import read_array, read_vector
 
 __all__ = [
     "Parser",

@@ -45,7 +45,7 @@ def add(commands: Any) -> None:
 
 
 def _check(arguments: argparse.Namespace) -> int:
-    from .._check.check import check
+    from .._models.check.check import check
 
     status = 0
     for path in arguments.paths:

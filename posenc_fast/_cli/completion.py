@@ -6,7 +6,7 @@ import argparse
 import functools
 from typing import Any
 
-from .._numbers.names import one_of
+from .._core.numbers.names import one_of
 from .arguments import Parser, add_command
 
 __all__ = ["add"]

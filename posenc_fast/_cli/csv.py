@@ -17,9 +17,9 @@ from typing import IO, Any, Literal, NamedTuple
 
 import numpy as np
 
-from .._numbers.arrays import Array
-from .._numbers.names import meant
-from .._positions.times import microseconds
+from .._core.numbers.arrays import Array
+from .._core.numbers.names import meant
+from .._core.positions.times import microseconds
 from .output import named
 
 __all__ = ["Block", "Clock", "Source", "column_index", "open_csv"]

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from .._engine.blocks import BLOCK
-from .._numbers.arguments import check_precision, check_workers
-from .._numbers.formats import float_type
-from .._positions.conversion import convert
+from .._core.engine.blocks import BLOCK
+from .._core.numbers.arguments import check_precision, check_workers
+from .._core.numbers.formats import float_type
+from .._core.positions.conversion import convert
 from .arguments import add_command, add_encoding, add_progress, add_rows, cycles_of, encoding_of
 from .formats import BFLOAT16_HELP, OUTPUT_HELP, add_output, check_output, length_first, write_rows
 from .output import is_terminal, scratch

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from .._numbers.formats import TYPES, float_type
-from .._rotary.value import LAYOUTS, Rotary
+from .._core.numbers.formats import TYPES, float_type
+from .._core.rotary.value import LAYOUTS, Rotary
 from .arguments import add_command
 from .formats import BFLOAT16_HELP
 from .output import STANDARD, complain, opened, report_written, usable_target
@@ -90,7 +90,7 @@ def _export(arguments: argparse.Namespace) -> int:
 
 
 def _rotary_of(arguments: argparse.Namespace) -> Rotary | None:
-    from .._check.files import config_in
+    from .._models.check.files import config_in
 
     path: str = arguments.model
     layer: int | None = arguments.layer

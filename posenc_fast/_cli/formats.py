@@ -18,8 +18,8 @@ from typing import IO, Any
 
 import numpy as np
 
-from .._numbers.arrays import Array
-from .._numbers.formats import format_of
+from .._core.numbers.arrays import Array
+from .._core.numbers.formats import format_of
 from .output import STANDARD, is_terminal, opened, report_written, usable_target
 
 __all__ = ["BFLOAT16_HELP", "OUTPUT_HELP", "add_output", "check_output", "length_first", "write_rows"]

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from .._check.arrays import Archive, as_bfloat16, open_archive, read_array
-from .._numbers.names import meant
+from .._core.numbers.names import meant
+from .._models.check.arrays import Archive, as_bfloat16, open_archive, read_array
 from .arguments import add_command, number
 from .output import say
 

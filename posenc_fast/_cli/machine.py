@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from .. import __version__
-from .._engine import backend as _backend
-from .._numbers.arguments import count_of, real
+from .._core.engine import backend as _backend
+from .._core.numbers.arguments import count_of, real
 from .arguments import add_command, add_progress
 from .output import styled
 from .progress import progress

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, Literal
 
-from .._check.arrays import named
+from .._models.check.arrays import named
 from .signals import complete
 
 __all__ = [

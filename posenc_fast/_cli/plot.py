@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from .._numbers.arguments import real
+from .._core.numbers.arguments import real
 from .arguments import add_command, add_encoding, cycles_of, number, value_of
 from .output import opened, report_written
 

@@ -8,7 +8,7 @@ import stat
 from collections.abc import Iterator
 from typing import IO, Any
 
-from .._check.arrays import open_vector
+from .._models.check.arrays import open_vector
 from .csv import Block, Clock, Source, column_index, open_csv
 
 __all__ = ["open_positions"]

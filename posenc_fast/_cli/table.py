@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from .._engine.blocks import BLOCK
-from .._numbers.arguments import count_of, progression
-from .._numbers.arrays import Array
-from .._numbers.formats import float_type
+from .._core.engine.blocks import BLOCK
+from .._core.numbers.arguments import count_of, progression
+from .._core.numbers.arrays import Array
+from .._core.numbers.formats import float_type
 from .arguments import add_command, add_encoding, add_rows, encoding_of, number
 from .formats import BFLOAT16_HELP, OUTPUT_HELP, add_output, check_output, write_rows
 

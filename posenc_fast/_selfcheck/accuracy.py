@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._encoding.builders import sinusoidal
-from .._encoding.value import Encoding
-from .._engine import backend as _backend
-from .._numbers.arrays import Array
-from .._numbers.formats import FORMATS, float_type, types_here
+from .._core.encoding.builders import sinusoidal
+from .._core.encoding.value import Encoding
+from .._core.engine import backend as _backend
+from .._core.numbers.arrays import Array
+from .._core.numbers.formats import FORMATS, float_type, types_here
 from ..reference import exact_frequencies
 from ..typing import Backend, Isa
 from . import oracle as _oracle

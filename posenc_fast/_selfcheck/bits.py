@@ -20,14 +20,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .._encoding.builders import fourier_features, join, sinusoidal
-from .._encoding.grid import grid
-from .._encoding.periods import periodic
-from .._encoding.value import Encoding
-from .._engine import backend as _backend
-from .._numbers.arrays import Array
-from .._numbers.formats import float_type, types_here
-from .._rotary.value import Rotary
+from .._core.encoding.builders import fourier_features, join, sinusoidal
+from .._core.encoding.grid import grid
+from .._core.encoding.periods import periodic
+from .._core.encoding.value import Encoding
+from .._core.engine import backend as _backend
+from .._core.numbers.arrays import Array
+from .._core.numbers.formats import float_type, types_here
+from .._core.rotary.value import Rotary
 from ..typing import Function, Layout, RotaryLayout
 from .accuracy import engines
 from .frequencies import sets

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from .._encoding.builders import fourier_features, sinusoidal
-from .._encoding.periods import periodic
-from .._encoding.value import Encoding
-from .._rotary.value import Rotary
+from .._core.encoding.builders import fourier_features, sinusoidal
+from .._core.encoding.periods import periodic
+from .._core.encoding.value import Encoding
+from .._core.rotary.value import Rotary
 from ..presets import get, names
 from ..presets._registry import facts
 

@@ -10,11 +10,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from .._encoding.builders import sinusoidal
-from .._encoding.value import Encoding
-from .._numbers.arrays import Array, Floats
-from .._numbers.formats import float_type, types_here
-from .._rotary.value import Rotary
+from .._core.encoding.builders import sinusoidal
+from .._core.encoding.value import Encoding
+from .._core.numbers.arrays import Array, Floats
+from .._core.numbers.formats import float_type, types_here
+from .._core.rotary.value import Rotary
 from ..reference import vaswani_numpy
 from . import timing as _timing
 

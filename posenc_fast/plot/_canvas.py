@@ -11,7 +11,7 @@ from matplotlib import colormaps
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, MaxNLocator
 
-from .._numbers.names import meant
+from .._core.numbers.names import meant
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

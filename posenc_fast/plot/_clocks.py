@@ -9,12 +9,12 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.patches import Circle
 
-from .._encoding.rows import encode
-from .._encoding.value import Encoding
-from .._numbers.arguments import count_of
-from .._numbers.formats import FLOAT64
-from .._positions.conversion import convert
-from .._rotary.value import Rotary
+from .._core.encoding.rows import encode
+from .._core.encoding.value import Encoding
+from .._core.numbers.arguments import count_of
+from .._core.numbers.formats import FLOAT64
+from .._core.positions.conversion import convert
+from .._core.rotary.value import Rotary
 from ._canvas import axes_of, line_colour, name_axes, ticks_that_fit
 from ._subjects import one_axis, text_of
 from ._tables import distinct_frequencies, hands, wavelength

@@ -9,13 +9,13 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
 
-from .._encoding.picture import ordinal
-from .._encoding.rows import encode
-from .._encoding.value import Encoding
-from .._numbers.arguments import count_of
-from .._numbers.formats import FLOAT32, FLOAT64
-from .._positions.conversion import convert
-from .._rotary.value import Rotary
+from .._core.encoding.picture import ordinal
+from .._core.encoding.rows import encode
+from .._core.encoding.value import Encoding
+from .._core.numbers.arguments import count_of
+from .._core.numbers.formats import FLOAT32, FLOAT64
+from .._core.positions.conversion import convert
+from .._core.rotary.value import Rotary
 from ._canvas import axes_of, curve, line_colour, name_axes
 from ._subjects import Rows, affordable, every_nth, one_axis, preset_or_value, rotary_of
 from ._tables import wavelength

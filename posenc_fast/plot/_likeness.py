@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from .._encoding.picture import ordinal
-from .._encoding.rows import encode
-from .._encoding.sinusoids import Sinusoids
-from .._encoding.value import Encoding
-from .._numbers.arguments import count_of, real
-from .._numbers.formats import FLOAT64
-from .._positions.conversion import convert
-from .._rotary.value import Rotary
+from .._core.encoding.picture import ordinal
+from .._core.encoding.rows import encode
+from .._core.encoding.sinusoids import Sinusoids
+from .._core.encoding.value import Encoding
+from .._core.numbers.arguments import count_of, real
+from .._core.numbers.formats import FLOAT64
+from .._core.positions.conversion import convert
+from .._core.rotary.value import Rotary
 from ._canvas import LIKENESS, axes_of, curve, name_axes, picture, room
 from ._subjects import affordable, as_encoding, every_nth, one_axis, preset_or_value
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from .._encoding.picture import ordinal
-from .._encoding.value import Encoding
-from .._numbers.arguments import count_of, real
-from .._positions.conversion import convert
-from .._positions.positions import Converted
-from .._rotary.value import Rotary
+from .._core.encoding.picture import ordinal
+from .._core.encoding.value import Encoding
+from .._core.numbers.arguments import count_of, real
+from .._core.positions.conversion import convert
+from .._core.positions.positions import Converted
+from .._core.rotary.value import Rotary
 from ..presets._registry import facts
 
 if TYPE_CHECKING:

@@ -9,12 +9,12 @@ import matplotlib.pyplot as plt
 import numpy as np
 import numpy.typing as npt
 
-from .._encoding.picture import ordinal, whole_pairs
-from .._encoding.rows import encode
-from .._encoding.value import Encoding
-from .._numbers.formats import FLOAT32, FLOAT64
-from .._positions.conversion import convert
-from .._rotary.value import Rotary
+from .._core.encoding.picture import ordinal, whole_pairs
+from .._core.encoding.rows import encode
+from .._core.encoding.value import Encoding
+from .._core.numbers.formats import FLOAT32, FLOAT64
+from .._core.positions.conversion import convert
+from .._core.rotary.value import Rotary
 from ._canvas import CYCLIC, SIGNED, Parts, axes_of, name_axes, picture, readable, room, ticks_that_fit, turns_bar
 from ._subjects import Rows, every_nth, one_axis, rotary_of
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .._encoding.value import Encoding
-from .._numbers.arguments import count_of
+from .._core.encoding.value import Encoding
+from .._core.numbers.arguments import count_of
 from ..typing import Precision
 from . import _recipes
 from ._build import even, fitted, multiple, per_axis, positive, sinusoids

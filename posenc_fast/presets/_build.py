@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .._encoding.builders import fourier_features, join, sinusoidal
-from .._encoding.value import Encoding
-from .._numbers import exact
-from .._numbers.arguments import PRECISIONS, count_of, real, real_array
-from .._numbers.names import one_of
-from .._numbers.schedule import Schedule, float32_frequencies, geometric
+from .._core.encoding.builders import fourier_features, join, sinusoidal
+from .._core.encoding.value import Encoding
+from .._core.numbers import exact
+from .._core.numbers.arguments import PRECISIONS, count_of, real, real_array
+from .._core.numbers.names import one_of
+from .._core.numbers.schedule import Schedule, float32_frequencies, geometric
 from ..typing import Function, Layout, Odd, Precision
 from ._recipes import Recipe
 

@@ -89,7 +89,7 @@ class _Table(str):
 
     def _repr_html_(self) -> str:
         # only notebooks ask
-        from .._numbers.notebook import html_table
+        from .._core.numbers.notebook import html_table
 
         heading, _, *rows = (line[2:-2].split(" | ") for line in self.splitlines())
         return html_table(rows, heading)
@@ -99,7 +99,7 @@ def catalogue() -> str:
     """Return HTML: each family with its presets, and the first line of each."""
     import html
 
-    from .._numbers.notebook import html_table
+    from .._core.numbers.notebook import html_table
 
     by_family: dict[str, list[str]] = {}
     for name in names():

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .._encoding.value import Encoding
-from .._numbers.schedule import geometric
+from .._core.encoding.value import Encoding
+from .._core.numbers.schedule import geometric
 from ._build import TWO_PI, arranged, even, per_axis, positive, sinusoids
 from ._images import XY, YX
 from ._registry import preset

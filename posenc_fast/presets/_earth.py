@@ -8,12 +8,12 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from .._encoding.builders import fourier_features, join
-from .._encoding.periods import periodic
-from .._encoding.sinusoids import Sinusoids
-from .._encoding.value import Encoding
-from .._numbers.arguments import count_of, real, real_array
-from .._numbers.schedule import Schedule, geometric
+from .._core.encoding.builders import fourier_features, join
+from .._core.encoding.periods import periodic
+from .._core.encoding.sinusoids import Sinusoids
+from .._core.encoding.value import Encoding
+from .._core.numbers.arguments import count_of, real, real_array
+from .._core.numbers.schedule import Schedule, geometric
 from ._build import TWO_PI, arranged, ascending, even, multiple, per_axis, positive, sinusoids
 from ._images import XY
 from ._registry import preset

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
-from .._encoding.value import Encoding
-from .._numbers.arguments import count_of, real
-from .._numbers.schedule import geometric, linear
+from .._core.encoding.value import Encoding
+from .._core.numbers.arguments import count_of, real
+from .._core.numbers.schedule import geometric, linear
 from ._build import TWO_PI, arranged, ascending, power
 from ._registry import preset
 

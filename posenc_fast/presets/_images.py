@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from .._encoding.builders import join
-from .._encoding.value import Encoding
-from .._numbers.arguments import count_of
-from .._numbers.exact import exp, log
-from .._numbers.schedule import geometric, linear
+from .._core.encoding.builders import join
+from .._core.encoding.value import Encoding
+from .._core.numbers.arguments import count_of
+from .._core.numbers.exact import exp, log
+from .._core.numbers.schedule import geometric, linear
 from ..typing import Precision
 from . import _recipes
 from ._build import arranged, ascending, multiple, per_axis, positive, sinusoids, spectrum

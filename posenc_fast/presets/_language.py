@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
-from .._encoding.builders import sinusoidal
-from .._encoding.value import Encoding
-from .._numbers.arguments import count_of
-from .._numbers.names import one_of
-from .._numbers.schedule import linear
+from .._core.encoding.builders import sinusoidal
+from .._core.encoding.value import Encoding
+from .._core.numbers.arguments import count_of
+from .._core.numbers.names import one_of
+from .._core.numbers.schedule import linear
 from ..typing import Function, FunnelPart, Precision
 from . import _recipes
 from ._build import TWO_PI, even, positive, power, sinusoids

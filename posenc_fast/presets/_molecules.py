@@ -6,10 +6,10 @@ import math
 
 import numpy.typing as npt
 
-from .._encoding.builders import fourier_features, sinusoidal
-from .._encoding.value import Encoding
-from .._numbers.arguments import count_of, real_array
-from .._numbers.schedule import geometric
+from .._core.encoding.builders import fourier_features, sinusoidal
+from .._core.encoding.value import Encoding
+from .._core.numbers.arguments import count_of, real_array
+from .._core.numbers.schedule import geometric
 from ._build import TWO_PI, cosines, even, positive, sinusoids
 from ._registry import preset
 

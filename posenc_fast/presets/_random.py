@@ -6,9 +6,9 @@ import math
 
 import numpy.typing as npt
 
-from .._encoding.builders import fourier_features
-from .._encoding.value import Encoding
-from .._numbers.arguments import real_array
+from .._core.encoding.builders import fourier_features
+from .._core.encoding.value import Encoding
+from .._core.numbers.arguments import real_array
 from ._build import TWO_PI, matrix
 from ._registry import preset
 

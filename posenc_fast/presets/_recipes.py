@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .._numbers import exact
+from .._core.numbers import exact
 
 __all__ = ["Recipe", "exp_divided", "exp_of_even", "exp_of_index", "power", "power_negative", "power_of_inverse"]
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .._encoding.recipes import recipe_of
+from .._core.encoding.recipes import recipe_of
 from ._docstrings import documented, names_of_parameters
 from ._families import FAMILIES
 from ._other_names import ELSEWHERE, LEARNED, OTHER_NAMES
@@ -17,8 +17,8 @@ from ._parameters import PARAMETERS, WIDTHS
 if TYPE_CHECKING:
     from typing import ParamSpec, TypeVar
 
-    from .._encoding.value import Encoding
-    from .._rotary.value import Rotary
+    from .._core.encoding.value import Encoding
+    from .._core.rotary.value import Rotary
 
     P = ParamSpec("P")
     Value = TypeVar("Value", Encoding, Rotary)
@@ -214,7 +214,7 @@ def advice(name: str) -> str:
     """Return advice about a name that no preset has, if there is any."""
     import difflib
 
-    from .._rotary.config.table import types
+    from .._models.config.table import types
 
     plain = re.sub("[^a-z0-9]+", "_", name.lower()).strip("_")
     if plain in ELSEWHERE:

@@ -8,9 +8,9 @@ from typing import Any, get_args
 
 import numpy as np
 
-from .._numbers.arguments import count_of
-from .._numbers.schedule import Schedule
-from .._rotary.value import Rotary
+from .._core.numbers.arguments import count_of
+from .._core.numbers.schedule import Schedule
+from .._core.rotary.value import Rotary
 from ..typing import LayerType, Precision, RotaryLayout
 from . import _recipes
 from ._build import ascending, positive, spectrum

@@ -8,10 +8,10 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from .._numbers.arguments import count_of, real_array
-from .._numbers.schedule import geometric
-from .._rotary.pairs import in_turn
-from .._rotary.value import Rotary
+from .._core.numbers.arguments import count_of, real_array
+from .._core.numbers.schedule import geometric
+from .._core.rotary.pairs import in_turn
+from .._core.rotary.value import Rotary
 from ..typing import Precision
 from ._build import positive, power
 from ._recipes import exp_divided

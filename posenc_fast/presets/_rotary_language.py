@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from .._numbers.arguments import count_of
-from .._numbers.schedule import geometric
-from .._rotary.value import Rotary
+from .._core.numbers.arguments import count_of
+from .._core.numbers.schedule import geometric
+from .._core.rotary.value import Rotary
 from ..typing import LayerType, Precision
 from ._build import positive
 from ._registry import rotary_preset

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .._rotary.pairs import in_turn
-from .._rotary.value import Rotary
+from .._core.rotary.pairs import in_turn
+from .._core.rotary.value import Rotary
 from ._registry import rotary_preset
 from ._rotary_build import of_theta, part, sections
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy.typing as npt
 
-from .._numbers.arguments import real_array
-from .._numbers.schedule import geometric
-from .._rotary.value import Rotary
+from .._core.numbers.arguments import real_array
+from .._core.numbers.schedule import geometric
+from .._core.rotary.value import Rotary
 from ..typing import Precision, RotaryLayout
 from ._build import TWO_PI, positive, spectrum
 from ._recipes import power

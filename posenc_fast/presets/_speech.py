@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .._encoding.builders import fourier_features, sinusoidal
-from .._encoding.value import Encoding
-from .._numbers.arguments import count_of, real
-from .._numbers.schedule import linear
+from .._core.encoding.builders import fourier_features, sinusoidal
+from .._core.encoding.value import Encoding
+from .._core.numbers.arguments import count_of, real
+from .._core.numbers.schedule import linear
 from ..typing import Function, Precision
 from . import _recipes
 from ._build import TWO_PI, even, positive, power, sinusoids

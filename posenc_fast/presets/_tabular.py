@@ -10,12 +10,12 @@ from typing import cast
 import numpy as np
 import numpy.typing as npt
 
-from .._encoding.builders import fourier_features
-from .._encoding.periods import periodic
-from .._encoding.sinusoids import Sinusoids
-from .._encoding.value import Encoding
-from .._numbers.arguments import count_of, real_array
-from .._rotary.value import Rotary
+from .._core.encoding.builders import fourier_features
+from .._core.encoding.periods import periodic
+from .._core.encoding.sinusoids import Sinusoids
+from .._core.encoding.value import Encoding
+from .._core.numbers.arguments import count_of, real_array
+from .._core.rotary.value import Rotary
 from ._build import TWO_PI, cosines, fitted, matrix, per_axis, positive
 from ._registry import preset, rotary_preset
 from ._rotary_build import of_theta, whole_pairs

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from .._encoding.builders import fourier_features
-from .._encoding.value import Encoding
-from .._numbers.arguments import count_of, real
+from .._core.encoding.builders import fourier_features
+from .._core.encoding.value import Encoding
+from .._core.numbers.arguments import count_of, real
 from ..typing import Precision
 from . import _recipes
 from ._build import TWO_PI, arranged, ascending, even, positive, sinusoids

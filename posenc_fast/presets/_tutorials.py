@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from .._encoding.builders import sinusoidal
-from .._encoding.value import Encoding
-from .._numbers.arguments import count_of
+from .._core.encoding.builders import sinusoidal
+from .._core.encoding.value import Encoding
+from .._core.numbers.arguments import count_of
 from ..typing import Precision
 from . import _recipes
 from ._build import even, positive, sinusoids

@@ -6,10 +6,10 @@ from fractions import Fraction
 
 import numpy as np
 
-from .._encoding.builders import fourier_features
-from .._encoding.value import Encoding
-from .._numbers.arguments import count_of, real
-from .._numbers.schedule import Schedule, geometric
+from .._core.encoding.builders import fourier_features
+from .._core.encoding.value import Encoding
+from .._core.numbers.arguments import count_of, real
+from .._core.numbers.schedule import Schedule, geometric
 from ._build import even, power
 from ._registry import preset
 

@@ -19,12 +19,12 @@ from typing import Any, overload
 import numpy as np
 import numpy.typing as npt
 
-from .._numbers.arguments import count_of, real, real_array
-from .._numbers.arrays import Floats
-from .._positions.calendar import calendar
-from .._positions.multimodal import from_tokens
+from .._core.numbers.arguments import count_of, real, real_array
+from .._core.numbers.arrays import Floats
+from .._core.positions.calendar import calendar
 from ..typing import MropeFollowing
 from ._docstrings import Function, documented
+from ._multimodal import from_tokens
 
 __all__ = [
     "calendar",

@@ -17,7 +17,7 @@ except ImportError as error:
 
 from typing import TYPE_CHECKING, Any
 
-from .._numbers.names import meant
+from .._core.numbers.names import meant
 from ._functions import add_to, apply_rotary_pos_emb, encode, grid, rotary_embedding, rotate, table
 from ._modules import RotaryEncoding, SinusoidalEncoding, _Dropout
 

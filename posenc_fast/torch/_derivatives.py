@@ -13,8 +13,8 @@ from typing import Any
 
 import torch
 
-from .._encoding.derivatives import derivative_of
-from .._encoding.value import Encoding
+from .._core.encoding.derivatives import derivative_of
+from .._core.encoding.value import Encoding
 from ..typing import RotaryLayout, TableLayout
 from . import _devices as devices
 from . import _tensors as tensors

@@ -14,8 +14,8 @@ from typing import Any, TypeVar
 import numpy.typing as npt
 import torch
 
-from .._encoding.value import Encoding
-from .._rotary.value import Rotary
+from .._core.encoding.value import Encoding
+from .._core.rotary.value import Rotary
 from ..typing import Precision, RotaryLayout
 from . import _tensors as tensors
 

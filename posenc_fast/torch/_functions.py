@@ -8,9 +8,9 @@ from typing import Any
 import numpy.typing as npt
 import torch
 
-from .._encoding.grid import grid as grid_of
-from .._encoding.value import Encoding
-from .._rotary.value import LAYOUTS, Rotary
+from .._core.encoding.grid import grid as grid_of
+from .._core.encoding.value import Encoding
+from .._core.rotary.value import LAYOUTS, Rotary
 from ..typing import Indexing, Precision, RotaryLayout, TableLayout
 from . import _derivatives as derivatives
 from . import _operators as operators

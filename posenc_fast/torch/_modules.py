@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, overload
 
 import torch
 
-from .._encoding.builders import sinusoidal
-from .._encoding.value import Encoding
-from .._numbers.arguments import check_precision, count_of, real
-from .._rotary.value import Rotary
+from .._core.encoding.builders import sinusoidal
+from .._core.encoding.value import Encoding
+from .._core.numbers.arguments import check_precision, count_of, real
+from .._core.rotary.value import Rotary
 from ..presets._registry import encoding_preset
 from ..typing import Precision
 from . import _operators as operators

@@ -16,11 +16,11 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from .._encoding.value import Encoding
-from .._engine import backend
-from .._engine.blocks import WORTH_A_THREAD
-from .._rotary.turning import ANGLES, angles_type
-from .._rotary.value import LAYOUTS, Rotary, turner_of
+from .._core.encoding.value import Encoding
+from .._core.engine import backend
+from .._core.engine.blocks import WORTH_A_THREAD
+from .._core.rotary.turning import ANGLES, angles_type
+from .._core.rotary.value import LAYOUTS, Rotary, turner_of
 from ..typing import Precision, RotaryLayout, TableLayout
 from . import _derivatives as derivatives
 from . import _devices as devices

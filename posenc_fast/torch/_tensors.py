@@ -10,10 +10,10 @@ import numpy.typing as npt
 import torch
 from torch.autograd import forward_ad
 
-from .._engine.blocks import WORTH_A_THREAD
-from .._numbers.arrays import empty
-from .._numbers.formats import BFLOAT16, FORMATS, float_type, kind_of
-from .._positions.foreign import unreadable
+from .._core.engine.blocks import WORTH_A_THREAD
+from .._core.numbers.arrays import empty
+from .._core.numbers.formats import BFLOAT16, FORMATS, float_type, kind_of
+from .._core.positions.foreign import unreadable
 
 __all__ = [
     "DTYPES",

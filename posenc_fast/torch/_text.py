@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from .._encoding.sinusoids import Sinusoids
-from .._encoding.value import Encoding
-from .._numbers.schedule import parts_of, schedule_of
-from .._rotary.value import Rotary
+from .._core.encoding.sinusoids import Sinusoids
+from .._core.encoding.value import Encoding
+from .._core.numbers.schedule import parts_of, schedule_of
+from .._core.rotary.value import Rotary
 
 __all__ = ["from_text", "to_text"]
 

@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 import torch
 
-from .._check.check import check as check_arrays
-from .._check.config import LENGTHS
-from .._check.frequencies import judge_frequencies
-from .._check.names import kind_of
-from .._check.report import Finding, Report
-from .._check.rotary_tables import judge_rotary_tables
-from .._check.tables import judge_table
-from .._check.values import array_of, held
-from .._check.waves import judge_waves
-from .._rotary.value import Rotary
+from .._core.rotary.value import Rotary
+from .._models.check.check import check as check_arrays
+from .._models.check.config import LENGTHS
+from .._models.check.frequencies import judge_frequencies
+from .._models.check.names import kind_of
+from .._models.check.report import Finding, Report
+from .._models.check.rotary_tables import judge_rotary_tables
+from .._models.check.tables import judge_table
+from .._models.check.values import array_of, held
+from .._models.check.waves import judge_waves
 from . import _running as running
 
 __all__ = ["check"]

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 import torch
 
-from .._encoding.builders import sinusoidal
-from .._encoding.value import Encoding
-from .._rotary.value import Rotary
+from .._core.encoding.builders import sinusoidal
+from .._core.encoding.value import Encoding
+from .._core.rotary.value import Rotary
 from ..presets import qwen_omni_timesteps
 
 __all__ = ["MOST_TOKENS", "Rows", "Tables", "is_rotary", "is_sinusoidal", "parameters", "reads", "rows_of", "tables_of"]

@@ -329,7 +329,7 @@ def test_other_values_at_each_call_are_unknown():
 def test_each_fault_has_advice():
     from typing import get_args
 
-    from posenc_fast._check import report
+    from posenc_fast._models.check import report
 
     assert set(report._ADVICE) == set(get_args(report.Fault))
     # code is told what to change in code

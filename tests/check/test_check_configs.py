@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import posenc_fast as pf
-from posenc_fast._check.config import LENGTHS, expected_of
-from posenc_fast._rotary.config.reader import MOST_KINDS, encodings_of
+from posenc_fast._models.check.config import LENGTHS, expected_of
+from posenc_fast._models.config.reader import MOST_KINDS, encodings_of
 from support.command_line import posix, run, safetensors
 
 LLAMA = {"model_type": "llama", "hidden_size": 1024, "num_attention_heads": 8}

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import posenc_fast as pf
-from posenc_fast._check.frequencies import judge_frequencies
-from posenc_fast._check.rotary_tables import judge_rotary_tables
-from posenc_fast._check.tables import judge_table
+from posenc_fast._models.check.frequencies import judge_frequencies
+from posenc_fast._models.check.rotary_tables import judge_rotary_tables
+from posenc_fast._models.check.tables import judge_table
 from support.fuzzing import DTYPES
 
 HALVES = [name for name in ("bfloat16", "float16") if name in DTYPES]

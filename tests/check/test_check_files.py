@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import posenc_fast as pf
-from posenc_fast._check.report import Finding, Report
+from posenc_fast._models.check.report import Finding, Report
 from support.command_line import posix, run, safetensors
 from support.optional import optional
 from support.processes import python
@@ -291,7 +291,7 @@ def test_a_package_that_is_missing(suffix, package, tmp_path, monkeypatch, capsy
 
 
 def test_import_takes_nothing_more():
-    code = "import sys, posenc_fast; print(any('posenc_fast._check' in name for name in sys.modules))"
+    code = "import sys, posenc_fast; print(any('posenc_fast._models.check' in name for name in sys.modules))"
     assert python(code).stdout.strip() == "False"
 
 

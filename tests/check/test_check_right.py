@@ -9,10 +9,10 @@ import pytest
 
 import posenc_fast as pf
 from posenc_fast import presets
-from posenc_fast._check.config import expected_of
-from posenc_fast._check.frequencies import judge_frequencies
-from posenc_fast._check.rotary_tables import judge_rotary_tables
-from posenc_fast._check.tables import judge_table
+from posenc_fast._models.check.config import expected_of
+from posenc_fast._models.check.frequencies import judge_frequencies
+from posenc_fast._models.check.rotary_tables import judge_rotary_tables
+from posenc_fast._models.check.tables import judge_table
 from posenc_fast.presets._registry import FACTS
 from support.fuzzing import DTYPES
 from support.optional import optional

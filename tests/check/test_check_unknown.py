@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import posenc_fast as pf
-from posenc_fast._check.names import kind_of, partner_of
+from posenc_fast._models.check.names import kind_of, partner_of
 from support.fuzzing import DTYPES
 
 NAMES = """

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import posenc_fast as pf
-from posenc_fast._check.arrays import open_archive
+from posenc_fast._models.check.arrays import open_archive
 from support.command_line import run, safetensors
 from support.optional import optional
 

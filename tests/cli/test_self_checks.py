@@ -17,10 +17,10 @@ import pytest
 import posenc_fast as pf
 from posenc_fast import reference
 from posenc_fast.__main__ import main
-from posenc_fast._encoding import builders as _builders
-from posenc_fast._engine import backend as _backend
-from posenc_fast._engine import python as numpy_engine
-from posenc_fast._numbers.formats import FLOAT16, FLOAT32
+from posenc_fast._core.encoding import builders as _builders
+from posenc_fast._core.engine import backend as _backend
+from posenc_fast._core.engine import python as numpy_engine
+from posenc_fast._core.numbers.formats import FLOAT16, FLOAT32
 from posenc_fast._selfcheck import accuracy as _verify
 from posenc_fast._selfcheck import oracle as _oracle
 from posenc_fast._selfcheck import speed as _speed
@@ -151,8 +151,8 @@ def broken(printed):
 
 def test_verify_sees_a_wrong_schedule():
     code = """if True:
-        from posenc_fast._numbers import exact as _exact
-        from posenc_fast._numbers import schedule as _schedule
+        from posenc_fast._core.numbers import exact as _exact
+        from posenc_fast._core.numbers import schedule as _schedule
         from posenc_fast.__main__ import main
 
         right = _schedule.Geometric._times

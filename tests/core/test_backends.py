@@ -21,9 +21,9 @@ import pytest
 
 import posenc_fast as pf
 from posenc_fast import reference
-from posenc_fast._engine import backend as _backend
-from posenc_fast._engine import python as numpy_engine
-from posenc_fast._numbers.formats import FORMATS
+from posenc_fast._core.engine import backend as _backend
+from posenc_fast._core.engine import python as numpy_engine
+from posenc_fast._core.numbers.formats import FORMATS
 from support.engines import ENGINES
 
 needs_other_level = pytest.mark.skipif(

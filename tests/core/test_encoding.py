@@ -12,7 +12,7 @@ import pytest
 
 import posenc_fast as pf
 from posenc_fast import reference
-from posenc_fast._numbers import schedule as _schedule
+from posenc_fast._core.numbers import schedule as _schedule
 
 ARRAY = np.array([3.0, 1.0, 0.5])
 BUILD = {

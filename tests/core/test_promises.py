@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import posenc_fast as pf
-from posenc_fast._engine import blocks as _target
+from posenc_fast._core.engine import blocks as _target
 from support import exact
 from support.optional import optional
 

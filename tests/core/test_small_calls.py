@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import posenc_fast as pf
-from posenc_fast._encoding.plans import Plans
-from posenc_fast._numbers import formats
-from posenc_fast._rotary.turning import Turner
+from posenc_fast._core.encoding.plans import Plans
+from posenc_fast._core.numbers import formats
+from posenc_fast._core.rotary.turning import Turner
 from support.optional import optional
 
 pytestmark = pytest.mark.skipif(not pf.isa_levels(), reason="this build has no compiled kernel")
@@ -218,7 +218,7 @@ def test_plain_calls_are_compiled(monkeypatch):
         raise AssertionError("the general way")
 
     for module, name in (("value", "wanted_type"), ("value", "base_array"), ("value", "convert")):
-        monkeypatch.setattr(f"posenc_fast._encoding.{module}.{name}", shut)
+        monkeypatch.setattr(f"posenc_fast._core.encoding.{module}.{name}", shut)
     monkeypatch.setattr(Turner, "by_positions", shut)
     monkeypatch.setattr(Turner, "by_tables", shut)
     for dtype, workers in itertools.product(TYPES, (None, 1, 8)):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import posenc_fast as pf
-from posenc_fast._identify import rotary as _identify_rotary
+from posenc_fast._models.identify import rotary as _identify_rotary
 from posenc_fast.presets import positions
 from posenc_fast.presets._registry import FACTS
 from support.optional import optional

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 import posenc_fast as pf
-from posenc_fast._engine import python as engine
-from posenc_fast._numbers import rounding
-from posenc_fast._numbers.doubles import fma
-from posenc_fast._rotary.config.rules import SPECTRA
-from posenc_fast._rotary.config.table import row
-from posenc_fast._rotary.scaling import SCALINGS
+from posenc_fast._core.engine import python as engine
+from posenc_fast._core.numbers import rounding
+from posenc_fast._core.numbers.doubles import fma
+from posenc_fast._core.rotary.scaling import SCALINGS
+from posenc_fast._models.config.rules import SPECTRA
+from posenc_fast._models.config.table import row
 from posenc_fast._selfcheck import bits, frequencies
 from support.checkout import checkout
 from support.engines import ENGINES

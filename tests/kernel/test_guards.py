@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 import posenc_fast as pf
-from posenc_fast._engine import backend as _backend
-from posenc_fast._numbers.formats import KINDS
+from posenc_fast._core.engine import backend as _backend
+from posenc_fast._core.numbers.formats import KINDS
 from support.checkout import checkout
 
 ROOT = Path(__file__).parents[2]

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import posenc_fast as pf
-from posenc_fast._engine import backend as _backend
-from posenc_fast._engine import blocks as _blocks
-from posenc_fast._engine import python as _python
-from posenc_fast._rotary import turning as _turning
+from posenc_fast._core.engine import backend as _backend
+from posenc_fast._core.engine import blocks as _blocks
+from posenc_fast._core.engine import python as _python
+from posenc_fast._core.rotary import turning as _turning
 from support.guarded import Arena
 
 pytestmark = pytest.mark.skipif(_backend.kernel is None, reason="the kernel is not built")

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 import posenc_fast as pf
-from posenc_fast._engine import backend as _backend
-from posenc_fast._engine import threads as _threads
+from posenc_fast._core.engine import backend as _backend
+from posenc_fast._core.engine import threads as _threads
 from support.processes import python
 
 pytestmark = pytest.mark.slow
@@ -480,7 +480,7 @@ def test_work_space_of_the_kernel_may_be_refused():
     import resource, types
     import numpy as np
     import posenc_fast as pf
-    from posenc_fast._engine import backend as _backend
+    from posenc_fast._core.engine import backend as _backend
     kernel, given, width = _backend.kernel, {}, 1 << 13
     encoding, engine = pf.sinusoidal(width), _backend.current()
 

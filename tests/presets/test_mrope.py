@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import posenc_fast as pf
-from posenc_fast._positions.multimodal import FAMILIES, REFUSED
 from posenc_fast.presets import positions
+from posenc_fast.presets._multimodal import FAMILIES, REFUSED
 from support.optional import optional
 
 IMAGE, VIDEO, AUDIO = 151655, 151656, 151646

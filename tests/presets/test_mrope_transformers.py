@@ -14,8 +14,8 @@ import types
 import numpy as np
 import pytest
 
-from posenc_fast._positions.multimodal import FAMILIES, REFUSED, family_of
 from posenc_fast.presets import positions
+from posenc_fast.presets._multimodal import FAMILIES, REFUSED, family_of
 from support.optional import optional
 from support.seeds import SEED
 

@@ -21,7 +21,7 @@ import numpy as np
 import pytest
 
 import posenc_fast as pf
-from posenc_fast._rotary.config import table
+from posenc_fast._models.config import table
 from posenc_fast.presets._registry import FACTS
 from support.checkout import checkout
 from support.optional import optional

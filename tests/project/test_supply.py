@@ -65,10 +65,10 @@ def test_a_plain_import_is_short():
     """
     result = python(code)
     brought = set(result.stdout.split())
-    assert "posenc_fast._encoding.value" in brought, result.stderr
+    assert "posenc_fast._core.encoding.value" in brought, result.stderr
     assert sorted(brought & set(LATE)) == []
     # the engine in NumPy, beside the kernel
-    assert "posenc_fast._engine.python" not in brought
+    assert "posenc_fast._core.engine.python" not in brought
     own = {"_cli", "_identify", "_pinned", "_selfcheck", "dask", "plot", "presets", "reference", "sklearn", "torch"}
     assert sorted(own & {name.split(".")[1] for name in brought if name.startswith("posenc_fast.")}) == []
 

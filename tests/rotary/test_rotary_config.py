@@ -17,9 +17,9 @@ from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
 import posenc_fast as pf
-from posenc_fast._rotary import scaling as _rope
-from posenc_fast._rotary.config import reader, rules, spelling, table
-from posenc_fast._rotary.value import LAYOUTS
+from posenc_fast._core.rotary import scaling as _rope
+from posenc_fast._core.rotary.value import LAYOUTS
+from posenc_fast._models.config import reader, rules, spelling, table
 from support.checkout import checkout
 from support.processes import python
 from support.seeds import SEED
@@ -1015,7 +1015,7 @@ def test_table_is_read_when_a_config_is():
         import posenc_fast as pf
         pf.Rotary(8)
         count = lambda: sum(name.endswith("models.txt") for name in opened)
-        assert "posenc_fast._rotary.config.table" not in sys.modules and not count()
+        assert "posenc_fast._models.config.table" not in sys.modules and not count()
         pf.Rotary.from_config({"model_type": "llama", "head_dim": 8})
         pf.Rotary.from_config({"model_type": "gemma", "head_dim": 8})
         assert count() == 1, opened

@@ -176,7 +176,7 @@ def case(request):
 
 def test_all_scalings_are_here():
     kinds = {scaling["rope_type"] for _, _, scaling, *_ in CASES.values()}
-    from posenc_fast._rotary.scaling import SCALINGS
+    from posenc_fast._core.rotary.scaling import SCALINGS
 
     assert kinds == set(SCALINGS) - {"default", "axial", "xpos"}
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import posenc_fast as pf
-from posenc_fast._rotary import metadata as gguf_metadata
+from posenc_fast._core.rotary import metadata as gguf_metadata
 from support.optional import optional
 from support.processes import python
 from support.seeds import SEED
@@ -494,6 +494,6 @@ def test_without_the_package(tmp_path, monkeypatch):
 
 
 def test_import_takes_nothing_more():
-    names = "{'gguf', 'posenc_fast._rotary.metadata', 'posenc_fast._rotary.exports'}"
+    names = "{'gguf', 'posenc_fast._models.gguf', 'posenc_fast._models.exports'}"
     code = f"import sys, posenc_fast as pf; pf.Rotary(8).tables(4); print(sorted({names} & set(sys.modules)))"
     assert python(code).stdout.strip() == "[]"

@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 
 import posenc_fast as pf
-from posenc_fast._rotary.config import spelling, table
+from posenc_fast._models.config import spelling, table
 from support.optional import optional
 
 pytestmark = pytest.mark.slow

@@ -14,7 +14,7 @@ from hypothesis import assume
 from hypothesis import strategies as st
 
 import posenc_fast as pf
-from posenc_fast._engine import blocks as _target
+from posenc_fast._core.engine import blocks as _target
 from support import c_interface, guarded
 
 TYPES = {"float64": (53, -1074), "float32": (24, -149), "float16": (11, -24), "bfloat16": (8, -133)}

@@ -14,7 +14,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 import posenc_fast as pf
-from posenc_fast._check.arrays import open_archive
+from posenc_fast._models.check.arrays import open_archive
 
 NAME = "model.layers.0.self_attn.rotary_emb.inv_freq"
 YARN = {"rope_type": "yarn", "factor": 8.0, "original_max_position_embeddings": 4096}

@@ -11,7 +11,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from posenc_fast._encoding.cycles import Cycles
+from posenc_fast._core.encoding.cycles import Cycles
 from posenc_fast.presets.positions import calendar
 from support.optional import optional
 from support.seeds import SEED

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import posenc_fast as pf
-from posenc_fast._encoding.sinusoids import Sinusoids
-from posenc_fast._engine import blocks as _target
-from posenc_fast._numbers import arguments as _checks
+from posenc_fast._core.encoding.sinusoids import Sinusoids
+from posenc_fast._core.engine import blocks as _target
+from posenc_fast._core.numbers import arguments as _checks
 from support import exact
 
 pytestmark = pytest.mark.usefixtures("backend")

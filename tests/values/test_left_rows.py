@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import posenc_fast as pf
-from posenc_fast._encoding.plans import Plans
-from posenc_fast._engine import backend as _backend
+from posenc_fast._core.encoding.plans import Plans
+from posenc_fast._core.engine import backend as _backend
 
 pytestmark = pytest.mark.usefixtures("backend")
 

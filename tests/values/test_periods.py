@@ -325,7 +325,9 @@ def test_torch_operators_carry_it():
 @pytest.mark.usefixtures("backend")
 def test_usual_times_need_no_exact_arithmetic(monkeypatch):
     """A row by exact arithmetic takes a hundred times as long: it is for tiny and enormous angles alone."""
-    monkeypatch.setattr("posenc_fast._encoding.rows.exact_row", lambda *given: pytest.fail(f"exact row of {given[1]}"))
+    monkeypatch.setattr(
+        "posenc_fast._core.encoding.rows.exact_row", lambda *given: pytest.fail(f"exact row of {given[1]}")
+    )
     encoding = pf.fourier_features(pf.periodic(["1D", "7D"]))
     encoding.encode(np.datetime64("2026-01-01", "s") + np.arange(1000) * 3607)
     encoding.encode(np.arange(1000.0) + 0.25)

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 import posenc_fast as pf
-from posenc_fast._numbers import rounding as _rounding
-from posenc_fast._numbers.arguments import MOST_AMPLITUDE
-from posenc_fast._numbers.formats import kind_of
+from posenc_fast._core.numbers import rounding as _rounding
+from posenc_fast._core.numbers.arguments import MOST_AMPLITUDE
+from posenc_fast._core.numbers.formats import kind_of
 from support import exact
 
 ml_dtypes = pytest.importorskip("ml_dtypes")

@@ -1,0 +1,1 @@
+"""What is computed, and how: exact numbers, positions, engines, and the values Encoding and Rotary."""

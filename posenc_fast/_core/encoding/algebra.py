@@ -1,0 +1,226 @@
+"""Uses of the angle addition theorem: moving, comparing and finding encoded positions.
+
+partners: for each column the one that is a quarter turn ahead or behind, and which, as `Sinusoids.partners` has it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..numbers.arrays import Array, Floats, base_array, check_out, new
+from ..numbers.formats import FLOAT32, FLOAT64, float_type, kind_of
+from ..numbers.rounding import rounded
+from ..positions.conversion import convert, number
+from ..positions.foreign import as_array
+from ..positions.positions import Converted
+from .plans import Plans
+from .rows import encode
+from .sinusoids import Partners
+
+__all__ = ["locate", "shift", "similarity", "transition_matrix"]
+
+
+# values of a block of rows, and of the grid that locate searches
+_BLOCK_VALUES, _GRID_VALUES = 1 << 18, 1 << 36
+_STEPS_PER_WAVE = 8
+# squares of distances that rounding to float16 may have made
+_NEAR = 1e-7
+# bytes: twice what OpenBLAS takes for its work space
+_WORK_SPACE = 1 << 26
+
+
+def _offset(plans: Plans, offset: Any) -> Converted:
+    """Return an offset of one position."""
+    converted = _finite(plans, offset, "offset")
+    if converted.shape != ():
+        wanted = "one number" if plans.sinusoids.axes == 1 else f"{plans.sinusoids.axes} numbers, one for each axis"
+        raise ValueError(f"offset must be {wanted}, not {offset!r}")
+    return converted
+
+
+def _finite(plans: Plans, offsets: Any, name: str) -> Converted:
+    converted = convert(offsets, plans.axes, name)
+    if converted.invalid_rows() is not None:
+        raise ValueError(f"{name} must be finite, not {offsets!r}")
+    return converted
+
+
+def _cosines_and_sines(plans: Plans, offsets: Converted) -> tuple[Floats, Floats]:
+    """Return the cosines and sines, each (..., d), of the offsets' angles in each column."""
+    values = encode(plans.derived("quadratures", plans.sinusoids.quadratures), offsets, FLOAT64.stored)
+    return values[..., : plans.width], values[..., plans.width :]
+
+
+def shift(plans: Plans, partners: Partners, encoded: Any, offset: Any, out: Array | None) -> Array:
+    encoded = base_array(encoded, "encoded")
+    dtype = float_type(encoded.dtype, "encoded")
+    if encoded.ndim == 0 or encoded.shape[-1] != plans.width:
+        raise ValueError(f"encoded has shape {encoded.shape}, but must have (..., {plans.width})")
+    partner, ahead = partners
+    cosine, sine = _cosines_and_sines(plans, _offset(plans, offset))
+    result = new(encoded.shape, dtype) if out is None else check_out(out, encoded.shape, dtype)
+    constant = ahead == 0
+    cosine, sine = np.where(constant, 1.0, cosine), ahead * sine
+    source = encoded
+    same = result.strides == encoded.strides and result.ctypes.data == encoded.ctypes.data
+    if not same and np.may_share_memory(result, encoded):
+        source = encoded.copy()
+    # a row at a time is read before it is written, so that out may be encoded
+    flat_source, flat_out = source.reshape(-1, plans.width), result.reshape(-1, plans.width)
+    step = max(1, _BLOCK_VALUES // plans.width)
+    for first in range(0, len(flat_source), step):
+        rows = flat_source[first : first + step].astype(np.float64)
+        with np.errstate(invalid="ignore", over="ignore", under="ignore"):
+            flat_out[first : first + step] = rounded(rows * cosine + rows[:, partner] * sine, dtype)
+    if not np.may_share_memory(flat_out, result):
+        result[...] = flat_out.reshape(result.shape)
+    return result if out is None else out
+
+
+def transition_matrix(plans: Plans, partners: Partners, offset: Any) -> Floats:
+    partner, ahead = partners
+    cosine, sine = _cosines_and_sines(plans, _offset(plans, offset))
+    matrix = np.zeros((plans.width, plans.width))
+    columns = np.arange(plans.width)
+    matrix[partner, columns] = ahead * sine
+    matrix[columns, columns] = np.where(ahead == 0, 1.0, cosine)
+    return matrix
+
+
+def similarity(plans: Plans, partners: Partners, offsets: Any) -> Array:
+    _, ahead = partners
+    distances, sinusoids = _finite(plans, offsets, "offsets"), plans.sinusoids
+    squares = sinusoids.amplitudes**2
+    # each pair has the square of its amplitude once; a constant column its own value squared
+    anywhere = encode(plans, Converted(np.zeros((1, sinusoids.axes))), FLOAT64.stored)[0]
+    still = float((anywhere[ahead == 0] ** 2).sum())
+    weights = np.where(ahead == 0, 0.0, squares / 2)
+    result = np.empty(len(distances))
+    step = max(1, _BLOCK_VALUES // plans.width)
+    for first in range(0, len(distances), step):
+        cosine, _ = _cosines_and_sines(plans, distances.rows(slice(first, first + step)))
+        result[first : first + step] = (cosine * weights).sum(axis=1) + still
+    return result.reshape(distances.shape)[()]
+
+
+def locate(plans: Plans, encoded: Any, low: Any, high: Any) -> tuple[Floats, Floats]:
+    sinusoids = plans.sinusoids
+    if sinusoids.axes != 1:
+        raise ValueError(f"locate is for encodings of one axis; this one has {sinusoids.axes}")
+    rows = as_array(encoded, "encoded")
+    if rows.dtype.kind not in "iuf" and kind_of(rows.dtype) is None:
+        raise TypeError(f"encoded must be real numbers, not an array of {rows.dtype}")
+    rows = rows.astype(np.float64)
+    if rows.ndim == 0 or rows.shape[-1] != plans.width:
+        raise ValueError(f"encoded has shape {rows.shape}, but must have (..., {plans.width})")
+    frequencies = np.abs(sinusoids.radians()[sinusoids.index[:, 0]][sinusoids.amplitudes != 0])
+    if not frequencies.any():
+        raise ValueError("locate needs a column whose frequency and amplitude are not zero")
+    longest, shortest = (2 * np.pi / f(frequencies[frequencies > 0]) for f in (np.min, np.max))
+    begin = float(number(low, "low")) if low is not None else -longest / 2
+    end = float(number(high, "high")) if high is not None else longest / 2
+    if begin > end:
+        raise ValueError(f"low={low!r} is above high={high!r}")
+    steps = (end - begin) / shortest * _STEPS_PER_WAVE
+    count = int(min(steps, _GRID_VALUES)) + 2
+    if count * plans.width > _GRID_VALUES:
+        raise ValueError(
+            f"from {begin} to {end} there are {steps:.3g} steps to search; narrow the interval by low and high, "
+            f"the shortest wavelength is {shortest}"
+        )
+    flat = rows.reshape(-1, plans.width)
+    positions = np.full(len(flat), np.nan)
+    fine = np.isfinite(flat).all(axis=1)
+    if fine.any():
+        near = _refine(plans, flat[fine], _coarse(plans, flat[fine], begin, end, count), begin, end)
+        wavelengths = 2 * np.pi / np.unique(frequencies[frequencies > 0])
+        positions[fine] = _whole_waves(plans, flat[fine], near, begin, end, wavelengths)
+    size = _size(flat)
+    difference = (_rows(plans, positions) - flat) / size[:, np.newaxis]
+    residual = size * np.sqrt((difference**2).sum(axis=1))
+    return positions.reshape(rows.shape[:-1])[()], residual.reshape(rows.shape[:-1])[()]
+
+
+def _rows(plans: Plans, positions: Array, dtype: np.dtype[Any] = FLOAT64.stored) -> Array:
+    return encode(plans, Converted(positions[:, np.newaxis]), dtype)
+
+
+def _whole_waves(
+    plans: Plans, rows: Floats, positions: Floats, begin: float, end: float, wavelengths: Floats
+) -> Floats:
+    """Return better positions, if there are, that are whole waves away: where frequencies lie far apart, the grid is too
+    coarse for the short wave to tell those of the long one that are next to each other."""
+    size = _size(rows)[:, np.newaxis]
+
+    def distance(places: Floats, some: Any) -> Floats:
+        total: Floats = (((rows[some] - _rows(plans, places)) / size[some]) ** 2).sum(axis=1)
+        return total
+
+    least = distance(positions, slice(None))
+    left = np.flatnonzero(least > _NEAR)
+    while len(left):
+        before = least[left]
+        for wave in (sign * wavelength for wavelength in wavelengths.tolist() for sign in (-1, 1)):
+            moved = positions[left] + wave
+            inside = (begin <= moved) & (moved <= end)
+            some = left[inside]
+            after = distance(moved[inside], some)
+            nearer = after < least[some]
+            positions[some[nearer]], least[some[nearer]] = moved[inside][nearer], after[nearer]
+        left = left[least[left] < before]
+        positions[left] = _refine(plans, rows[left], positions[left], begin, end)
+        least[left] = distance(positions[left], left)
+    return positions
+
+
+def _size(rows: Floats) -> Floats:
+    """Return the largest value of each row, at least 1: divided by it, no row overflows when it is squared."""
+    sizes: Floats = np.maximum(np.abs(rows).max(axis=1), 1.0)
+    return sizes
+
+
+def _coarse(plans: Plans, rows: Floats, begin: float, end: float, count: int) -> Floats:
+    """Return the best positions of a grid that is finer than the shortest wave."""
+    step = (end - begin) / (count - 1)
+    best, where = np.full(len(rows), np.inf), np.zeros(len(rows))
+    size = _size(rows)
+    narrow = (rows / size[:, np.newaxis]).astype(np.float32)
+    block = max(1, _BLOCK_VALUES // plans.width)
+    for first in range(0, count, block):
+        grid = begin + step * np.arange(first, min(first + block, count))
+        table = _rows(plans, grid, FLOAT32.stored)
+        # |row - table|^2 without the part that is the row's alone, over the row's size
+        distance = (table**2).sum(axis=1) / size[:, np.newaxis] - 2 * _product(narrow, table.T)
+        nearest = distance.argmin(axis=1)
+        value = distance[np.arange(len(rows)), nearest]
+        better = value < best
+        best[better], where[better] = value[better], grid[nearest[better]]
+    return where
+
+
+def _product(a: Array, b: Array) -> Array:
+    """Return the matrix product, or raise a MemoryError: OpenBLAS ends the process where it cannot allocate its buffer."""
+    np.empty(_WORK_SPACE, np.uint8)
+    product: Array = a @ b
+    return product
+
+
+def _refine(plans: Plans, rows: Floats, positions: Floats, begin: float, end: float) -> Floats:
+    """Improve the grid's best positions by Gauss-Newton steps, each taken only where it brings the row nearer."""
+    slope = plans.derived("derivative", plans.sinusoids.derivative)
+    size = _size(rows)[:, np.newaxis]
+    difference = rows - _rows(plans, positions)
+    for _ in range(20):
+        derivative = _rows(slope, positions)
+        norm = (derivative**2).sum(axis=1)
+        step = np.divide((derivative * difference).sum(axis=1), norm, out=np.zeros(len(rows)), where=norm > 0)
+        moved = np.clip(positions + step, begin, end)
+        after = rows - _rows(plans, moved)
+        nearer = ((after / size) ** 2).sum(axis=1) < ((difference / size) ** 2).sum(axis=1)
+        if not nearer.any():
+            break
+        positions = np.where(nearer, moved, positions)
+        difference = np.where(nearer[:, np.newaxis], after, difference)
+    return positions

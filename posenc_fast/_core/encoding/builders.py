@@ -1,0 +1,448 @@
+"""Builders of an Encoding, from the options that other programs have."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Unpack, get_args, overload
+
+import numpy as np
+
+from ...typing import Function, Layout, Odd
+from ..numbers import annotations as npt
+from ..numbers.arguments import check_size, check_width, count_of, real, real_array
+from ..numbers.arrays import Floats
+from ..numbers.names import hinted, one_of
+from ..numbers.schedule import Explicit, Geometric, Schedule, checked, explicit
+from ..numbers.signatures import DType, Float, FormulaOptions
+from .recipes import Recipe, recipe_of
+from .sinusoids import Sinusoids
+from .value import Encoding
+
+if TYPE_CHECKING:
+    from ..numbers.signatures import Out
+
+__all__ = ["fourier_features", "join", "positional_encoding", "sinusoidal"]
+
+
+LAYOUTS: tuple[Layout, ...] = get_args(Layout)
+ODD: tuple[Odd, ...] = get_args(Odd)
+# phase in turns and sign of the amplitude
+FUNCTIONS: dict[Function, tuple[float, float]] = {
+    "sin": (0.0, 1.0),
+    "cos": (0.25, 1.0),
+    "-sin": (0.0, -1.0),
+    "-cos": (0.25, -1.0),
+}
+
+# options that a recipe does not mention
+_USUAL = {
+    "base": 10000.0,
+    "freq_shift": 0.0,
+    "first": 1.0,
+    "layout": "interleaved",
+    "functions": ("sin", "cos"),
+    "odd": "crop",
+    "scale": 1.0,
+}
+_USUAL_FEATURES = {"functions": ("sin", "cos"), "layout": "concatenated", "scale": 1.0}
+
+
+def _functions(functions: Any) -> tuple[Function, ...]:
+    if isinstance(functions, str) or not isinstance(functions, Sequence) or not functions:
+        raise TypeError(f"functions must be a sequence of names such as ('sin', 'cos'), not {functions!r}")
+    return tuple(one_of(f, "functions", FUNCTIONS) for f in functions)
+
+
+def _schedule_of(frequencies: Any, name: str) -> Schedule:
+    if isinstance(frequencies, Schedule):
+        return frequencies
+    values = real_array(frequencies, name)
+    if values.ndim != 1 or values.size == 0:
+        raise ValueError(f"{name} has shape {values.shape}, but must have (k,), with k at least 1")
+    return Explicit(values)
+
+
+def columns_of(counts: Sequence[int], layout: Layout) -> npt.NDArray[np.intp]:
+    """Return the function and the frequency of each column, (2, d); counts: frequencies of each function."""
+    columns = np.stack([np.repeat(np.arange(len(counts)), counts), np.concatenate([np.arange(n) for n in counts])])
+    return columns if layout == "concatenated" else columns[:, np.argsort(columns[1], kind="stable")]
+
+
+def _phases_and_amplitudes(
+    functions: npt.NDArray[np.intp], names: Sequence[Function], factor: float
+) -> tuple[Floats, Floats]:
+    phases, signs = np.array([FUNCTIONS[name] for name in names]).T
+    return phases[functions], factor * signs[functions]
+
+
+@overload
+def positional_encoding(
+    length: int, d_model: int, *, dtype: None = ..., out: None = ..., **options: Unpack[FormulaOptions]
+) -> npt.NDArray[np.float32]: ...
+
+
+@overload
+def positional_encoding(
+    length: int, d_model: int, *, dtype: DType[Float], out: None = ..., **options: Unpack[FormulaOptions]
+) -> npt.NDArray[Float]: ...
+
+
+@overload
+def positional_encoding(
+    length: int,
+    d_model: int,
+    *,
+    dtype: npt.DTypeLike | None = ...,
+    out: Out | None = ...,
+    **options: Unpack[FormulaOptions],
+) -> Out: ...
+
+
+@hinted
+def positional_encoding(
+    length: int,
+    d_model: int,
+    *,
+    start: float = 0,
+    step: float = 1,
+    base: float = 10000.0,
+    layout: Layout = "interleaved",
+    dtype: npt.DTypeLike | None = None,
+    out: npt.NDArray[Any] | None = None,
+    workers: int | None = None,
+) -> npt.NDArray[Any]:
+    """Return the sinusoidal position encoding of a sequence: ``sinusoidal(d_model, ...).table(length, ...)``.
+
+    Parameters
+    ----------
+    length : int
+        Number of positions (rows).
+    d_model : int
+        Number of columns.
+    start, step : int or float
+        Row i has position ``start + i * step``.
+    base : float
+        Base of the powers in the formula, 10000 in the paper: wavelengths reach almost 2 pi times it.
+    layout : {"interleaved", "concatenated"}
+        Sines in even and cosines in odd columns, or all sines before all cosines.
+    dtype : dtype, optional
+        float64, float32, float16 or bfloat16 (of ml_dtypes); every value is rounded once. Not given, that of out, or
+        float32.
+    out : ndarray of shape (length, d_model), optional
+        Where to write; it is returned.
+    workers : int, optional
+        Largest number of threads, as in `scipy.fft`.
+
+    Returns
+    -------
+    ndarray of shape (length, d_model)
+
+    Raises
+    ------
+    TypeError, ValueError
+        When an argument does not fit; nothing has been written then.
+
+    Notes
+    -----
+    PE(p, 2i) = sin(p / base^(2i/d)), PE(p, 2i+1) = cos(p / base^(2i/d)): section 3.5 of Vaswani et al., "Attention
+    Is All You Need", 2017, arXiv:1706.03762.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.positional_encoding(4, 4, base=100.0)
+    array([[ 0.        ,  1.        ,  0.        ,  1.        ],
+           [ 0.84147096,  0.5403023 ,  0.09983341,  0.9950042 ],
+           [ 0.9092974 , -0.41614684,  0.19866933,  0.9800666 ],
+           [ 0.14112   , -0.9899925 ,  0.29552022,  0.9553365 ]],
+          dtype=float32)
+    """
+    rows, columns = count_of(length, "length", 0), count_of(d_model, "d_model", 1)
+    check_width(columns)
+    check_size("length", rows, (rows, columns), 2)
+    one_of(layout, "layout", LAYOUTS)
+    encoding = _geometric(columns, real(base, "base", positive=True), 0.0, 1.0, layout, ("sin", "cos"), "crop", 1.0)
+    return encoding.table(rows, start=start, step=step, dtype=dtype, out=out, workers=workers)
+
+
+@hinted
+def sinusoidal(
+    d_model: int,
+    *,
+    base: float = 10000.0,
+    freq_shift: float = 0.0,
+    first: float = 1.0,
+    frequencies: npt.ArrayLike | Schedule | Mapping[str, Any] | None = None,
+    layout: Layout = "interleaved",
+    functions: Sequence[Function] = ("sin", "cos"),
+    odd: Odd = "crop",
+    scale: float = 1.0,
+) -> Encoding:
+    """Return sinusoids of geometrically spaced frequencies: the transformer's position encoding and its relatives.
+
+    Parameters
+    ----------
+    d_model : int
+        Number of columns.
+    base, freq_shift, first : float
+        Frequency i is ``first * base ** (-i / (d_model/2 - freq_shift))``, in radians per unit of position, as a real
+        number. A freq_shift of 0 gives the exponents 2i/d of the paper; 1 gives i/(d/2-1), with a last frequency of
+        exactly ``first / base``, as in tensor2tensor, fairseq and Whisper.
+    frequencies : Schedule, array_like or mapping, optional
+        One for each pair of columns: ``ceil(d_model/2)`` frequencies instead (``d_model//2`` where odd is "zero"). The
+        attribute `Encoding.frequencies` has one for each column. A mapping such as
+        ``{"sin": ..., "cos": ...}`` gives each function its own.
+    layout : {"interleaved", "concatenated"}
+        The functions of one frequency next to each other, or all of one function first.
+    functions : sequence of two of {"sin", "cos", "-sin", "-cos"}
+        Which functions, in which order.
+    odd : {"crop", "zero", "error"}
+        What to do with an odd d_model. "crop": the first function has one column more, and the denominator is the
+        real d_model/2. "zero": ``d_model//2`` frequencies, denominator ``d_model//2 - freq_shift``, then a column of
+        zeros. "error": a ValueError.
+    scale : float
+        Factor of all columns.
+
+    Returns
+    -------
+    Encoding
+
+    Raises
+    ------
+    TypeError, ValueError
+        When an argument does not fit, or the denominator is zero for several frequencies. With one frequency and a
+        denominator of zero, that frequency is ``first``.
+
+    Notes
+    -----
+    The formula is that of section 3.5 of Vaswani et al., 2017, arXiv:1706.03762. One widely copied example,
+    [0.909, 0.9998, 0.0002, 1.0] for position 2 and width 4, takes the exponent 2c/d of the column c in place of that
+    of the pair; per-function frequencies reproduce it.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.sinusoidal(4).encode(2).round(4)
+    array([ 0.9093, -0.4161,  0.02  ,  0.9998], dtype=float32)
+    >>> own = {"sin": [1.0, 1e-4], "cos": [1e-2, 1e-6]}
+    >>> [round(float(value), 4) for value in pf.sinusoidal(4, frequencies=own).encode(2)]
+    [0.9093, 0.9998, 0.0002, 1.0]
+    """
+    d = count_of(d_model, "d_model", 1)
+    check_width(d)
+    one_of(layout, "layout", LAYOUTS)
+    one_of(odd, "odd", ODD)
+    names = _functions(functions)
+    if len(names) != 2:
+        raise ValueError(f"functions must be two, not {functions!r}; fourier_features takes any number")
+    factor = real(scale, "scale")
+    settings = (real(base, "base", positive=True), real(freq_shift, "freq_shift"), real(first, "first"))
+    if d % 2 and odd == "error":
+        raise ValueError(f"d_model={d} is odd; give an even one, or odd='crop' or odd='zero'")
+    if frequencies is None:
+        return _geometric(d, *settings, layout, names, odd, factor)
+    if settings != (10000.0, 0.0, 1.0):
+        raise ValueError(
+            "frequencies excludes base={}, freq_shift={} and first={}; leave one side out".format(*settings)
+        )
+    return _build(d, frequencies, layout, names, odd, factor, {})
+
+
+@functools.lru_cache(maxsize=32)
+def _geometric(
+    d: int,
+    base: float,
+    shift: float,
+    first: float,
+    layout: Layout,
+    names: tuple[Function, ...],
+    odd: Odd,
+    factor: float,
+) -> Encoding:
+    count = d // 2 if odd == "zero" else -(-d // 2)
+    schedule = None
+    if count:
+        denominator = (Fraction(count) if odd == "zero" else Fraction(d, 2)) - Fraction(shift)
+        schedule = checked(Geometric(count, base, denominator, first))
+    return _build(d, schedule, layout, names, odd, factor, {"base": base, "freq_shift": shift, "first": first})
+
+
+def _build(
+    d: int,
+    frequencies: Any,
+    layout: Layout,
+    names: tuple[Function, ...],
+    odd: Odd,
+    factor: float,
+    formula: dict[str, Any],
+) -> Encoding:
+    paired = d // 2 * 2 if odd == "zero" else d
+    counts = [-(-paired // 2), paired // 2]
+    if isinstance(frequencies, Mapping):
+        if set(frequencies) != set(names) or len(set(names)) != 2:
+            raise ValueError(
+                f"frequencies has the functions {sorted(frequencies)}, but must have those of functions={names!r}"
+            )
+        schedules = [_schedule_of(frequencies[name], f"frequencies[{name!r}]") for name in names]
+        needed = counts
+    elif frequencies is None:
+        schedules, needed = [], []
+    else:
+        schedules, needed = [_schedule_of(frequencies, "frequencies")], counts[:1]
+    for schedule, count in zip(schedules, needed, strict=True):
+        if len(schedule) != count:
+            raise ValueError(f"frequencies are {len(schedule)}, but d_model={d} with odd={odd!r} takes {count}")
+    if schedules and not formula:
+        formula = {"frequencies": dict(zip(names, schedules, strict=True)) if len(needed) == 2 else schedules[0]}
+    if len(schedules) == 2 and counts[1] == 0:
+        schedules.pop()
+    function, index = columns_of(counts, layout)
+    if len(schedules) == 2:
+        index = index + function * len(schedules[0])
+    phases, amplitudes = _phases_and_amplitudes(function, names, factor)
+    if paired < d:
+        index, phases, amplitudes = np.append(index, -1), np.append(phases, 0.0), np.append(amplitudes, 0.0)
+    options = formula | {"layout": layout, "functions": names, "odd": odd, "scale": factor}
+    return Encoding._of(
+        Sinusoids(schedules, index[:, np.newaxis], phases, amplitudes),
+        recipe_of("sinusoidal", d, usual=_USUAL, **options),
+    )
+
+
+@hinted
+def fourier_features(
+    frequencies: npt.ArrayLike | Schedule,
+    *,
+    functions: Sequence[Function] = ("sin", "cos"),
+    layout: Layout = "concatenated",
+    scale: float = 1.0,
+) -> Encoding:
+    """Return sinusoids of any frequencies: random Fourier features, NeRF bands, dense matrices over several axes.
+
+    Parameters
+    ----------
+    frequencies : Schedule or array_like of shape (k,) or (k, A)
+        Radians per unit of position; each is that of a column of every function. The attribute `Encoding.frequencies`
+        has one for each column.
+    functions : sequence of {"sin", "cos", "-sin", "-cos"}
+        Which functions of each, in which order.
+    layout : {"concatenated", "interleaved"}
+        All of one function first, or the functions of one frequency next to each other.
+    scale : float
+        Factor of all columns.
+
+    Returns
+    -------
+    Encoding
+        Of ``k * len(functions)`` columns.
+
+    Raises
+    ------
+    TypeError, ValueError
+        When an argument does not fit.
+
+    Notes
+    -----
+    Tancik et al., "Fourier Features Let Networks Learn High Frequency Functions in Low Dimensional Domains", 2020,
+    arXiv:2006.10739, with ``frequencies = 2 pi B``.
+
+    Examples
+    --------
+    >>> import numpy as np, posenc_fast as pf
+    >>> dense = pf.fourier_features([[1.0, 0.0], [1.0, 2.0]])
+    >>> dense.encode([[0.5, 0.25]]).shape
+    (1, 4)
+    """
+    one_of(layout, "layout", LAYOUTS)
+    names = _functions(functions)
+    factor = real(scale, "scale")
+    schedule: Schedule
+    if isinstance(frequencies, Schedule):
+        schedule, index = frequencies, np.arange(len(frequencies))[:, np.newaxis]
+        written: Any = schedule
+    else:
+        values = real_array(frequencies, "frequencies")
+        if values.ndim not in (1, 2) or values.size == 0:
+            raise ValueError(f"frequencies has shape {values.shape}, but must have (k,) or (k, axes), none of them 0")
+        (schedule, index), written = explicit(values), values.copy()
+    function, row = columns_of([len(index)] * len(names), layout)
+    return Encoding._of(
+        Sinusoids((schedule,), index[row], *_phases_and_amplitudes(function, names, factor)),
+        recipe_of("fourier_features", written, usual=_USUAL_FEATURES, functions=names, layout=layout, scale=factor),
+    )
+
+
+@hinted
+def join(encodings: Sequence[Encoding], *, axes: Sequence[int | Sequence[int]] | None = None) -> Encoding:
+    """Return the columns of several encodings side by side, over several axes.
+
+    Parameters
+    ----------
+    encodings : sequence of Encoding
+        Their columns, in this order.
+    axes : sequence, optional
+        For each encoding the axis it reads (for one of several axes: the axes). Not given, each reads axes of its
+        own, in order; the same axis may be given to several.
+
+    Returns
+    -------
+    Encoding
+        Over as many axes as were named.
+
+    Raises
+    ------
+    TypeError, ValueError
+        When axes do not fit the encodings, or leave one out.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> row, column = pf.sinusoidal(4), pf.sinusoidal(6)
+    >>> pf.join([row, column]).encode([3, 5]).shape
+    (10,)
+    """
+    items: Any = encodings
+    parts = list(items) if isinstance(items, Iterable) else []
+    if not parts or not all(isinstance(part, Encoding) for part in parts):
+        raise TypeError(f"encodings must be a sequence of at least one Encoding, not {encodings!r}")
+    if axes is None:
+        ends = np.cumsum([part.ndim for part in parts])
+        places = [list(range(end - part.ndim, end)) for part, end in zip(parts, ends, strict=True)]
+    elif not isinstance(axes, Sequence):
+        raise TypeError(f"axes must be a sequence with the axis of each encoding, not {axes!r}")
+    else:
+        places = [[count_of(a, "axes", 0) for a in (each if isinstance(each, Sequence) else [each])] for each in axes]
+    if len(places) != len(parts) or any(len(p) != part.ndim for p, part in zip(places, parts, strict=False)):
+        raise ValueError(f"axes={axes!r} must name, for each of the {len(parts)} encodings, as many axes as it has")
+    count = max(a for place in places for a in place) + 1
+    missing = set(range(count)).difference(*places)
+    if missing:
+        raise ValueError(f"axes={axes!r} leaves out axis {min(missing)}; number the axes from 0 without gaps")
+    schedules: list[Schedule] = []
+    indices = []
+    offset = 0
+    for part, place in zip(parts, places, strict=True):
+        index = np.full((part.d_model, count), -1)
+        # an axis given twice to one encoding is one axis for it twice: the frequencies would have to be summed
+        if len(set(place)) != len(place):
+            raise ValueError(f"axes={axes!r} gives one axis twice to one encoding")
+        columns = part._sinusoids
+        index[:, place] = np.where(columns.index < 0, -1, columns.index + offset)
+        indices.append(index)
+        schedules += columns.schedules
+        offset += sum(len(schedule) for schedule in columns.schedules)
+    recipe: Recipe = ""
+    if all(part._recipe for part in parts):
+        reads = None if axes is None else [place[0] if len(place) == 1 else place for place in places]
+        recipe = recipe_of("join", [part._recipe for part in parts], usual={"axes": None}, axes=reads)
+    return Encoding._of(
+        Sinusoids(
+            schedules,
+            np.concatenate(indices),
+            np.concatenate([part.phases for part in parts]),
+            np.concatenate([part.amplitudes for part in parts]),
+        ),
+        recipe,
+    )

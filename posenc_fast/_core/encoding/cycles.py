@@ -1,0 +1,131 @@
+"""Cycles of the calendar beside periods of fixed length: their names, and the sines and cosines of columns of times.
+
+A month has no length that a schedule could hold. So times are counted in turns of each cycle, and these are encoded with
+a period of 1.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from ...typing import Layout
+from ..numbers.arrays import Array, check_out, new
+from ..numbers.doubles import Pair
+from ..numbers.names import meant
+from ..positions.calendar import CYCLES, Calendar
+from ..positions.conversion import convert
+from ..positions.positions import Converted, InTurns
+from .builders import columns_of, fourier_features
+from .periods import Turns, exact_period, has_unit, length_of, periodic
+from .rows import encode
+from .sinusoids import Period
+
+__all__ = ["Cycles"]
+
+
+class Cycles:
+    """Periods that are lengths or names of the calendar, and what encodes them.
+
+    encoding: of positions where all are lengths, else of the turns of each. labels: a name for each period.
+    """
+
+    def __init__(self, periods: Any, layout: Layout = "interleaved", timezone: str | None = None) -> None:
+        self.layout: Layout = layout
+        self.timezone = timezone
+        items = [] if isinstance(periods, str) or not isinstance(periods, Iterable) else list(periods)
+        is_cycle = [isinstance(each, str) and each in CYCLES for each in items]
+        self.calendar = [each for each, cycle in zip(items, is_cycle, strict=True) if cycle]
+        lengths = [each for each, cycle in zip(items, is_cycle, strict=True) if not cycle]
+        self.lengths = [_length(each) for each in lengths]
+        self._numbers = [each for each in lengths if not has_unit(each)]
+        self.labels = [each if cycle else length_of(each) for each, cycle in zip(items, is_cycle, strict=True)]
+        if timezone is not None and not self.calendar:
+            raise ValueError(
+                f"timezone={timezone!r} is for the cycles of the calendar, and periods has none of them: lengths count as UTC"
+            )
+        if lengths or not self.calendar:
+            schedule = periodic(lengths if self.calendar else periods)
+        self.encoding = fourier_features(periodic([1]) if self.calendar else schedule, layout=layout)
+        # of those of the calendar, then those of fixed lengths
+        self._places = np.argsort(np.argsort(np.logical_not(is_cycle), kind="stable"))
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns that are made."""
+        functions, cycles = columns_of([len(self.labels)] * 2, self.layout)
+        return [f"{self.labels[c]}_{('sin', 'cos')[f]}" for f, c in zip(functions, cycles, strict=True)]
+
+    def check(self, column: Any, name: str) -> None:
+        """Raise an error for a column that cannot be encoded."""
+        if self.calendar:
+            Calendar(column, self.calendar, self.timezone, name)
+
+    def check_lengths(self, letter: str, name: str) -> None:
+        """Refuse lengths without a unit for points in time ("M"): 24 would be 24 seconds."""
+        if letter == "M" and self._numbers:
+            raise ValueError(
+                f"periods has {self._numbers[0]!r} without a unit, but {name} has points in time; give a cycle such as "
+                "'day', or a length such as '24h'"
+            )
+
+    def encode(
+        self,
+        column: Any,
+        dtype: np.dtype[Any],
+        out: Array | None = None,
+        *,
+        name: str = "times",
+        zone: datetime.tzinfo | None = None,
+        **settings: Any,
+    ) -> Array:
+        """Return the sines and cosines of a column, (..., 2 k).
+
+        zone: the clock of a column whose own zone is another one. settings: those of rows.encode.
+        """
+        plans = self.encoding._plans
+        if not self.calendar:
+            return encode(plans, convert(column, 1, name), dtype, out, **settings)
+        calendar = Calendar(column, self.calendar, self.timezone, name, zone)
+        fixed = _Lengths(self.lengths, convert(column, 1, name)) if self.lengths else None
+        shape = (*calendar.shape, 2 * len(self.labels))
+        result = new(shape, dtype) if out is None else check_out(out, shape, dtype)
+        rows = result.reshape(len(calendar), shape[-1])
+        for part in calendar.parts():
+            high, low = calendar.turns(part)
+            if fixed is not None:
+                beside, beside_low = fixed.turns(part)
+                high, low = np.hstack([high, beside])[:, self._places], np.hstack([low, beside_low])[:, self._places]
+            pairs = encode(plans, InTurns(high, low), dtype, **settings)
+            if self.layout == "concatenated":
+                pairs = pairs.swapaxes(1, 2)
+            rows[part] = pairs.reshape(len(pairs), shape[-1])
+        if not np.may_share_memory(rows, result):
+            result[...] = rows.reshape(shape)
+        return result if out is None else out
+
+
+class _Lengths:
+    """The turns of positions about periods of fixed length."""
+
+    def __init__(self, lengths: Sequence[Fraction], positions: Converted) -> None:
+        self.positions = positions
+        self.about = Turns([Period(0, i, each) for i, each in enumerate(lengths)], positions.unit)
+
+    def turns(self, part: slice) -> Pair:
+        high, low = np.hsplit(self.about.of(self.positions, part), 2)
+        return high, low
+
+
+def _length(period: Any) -> Any:
+    try:
+        return exact_period(period)
+    except ValueError as error:
+        if not isinstance(period, str):
+            raise
+        known = ", ".join(map(repr, CYCLES))
+        raise ValueError(f"{error}, or a cycle of the calendar: {known}{meant(period, CYCLES)}") from None

@@ -1,0 +1,302 @@
+"""Encodings of all points of a grid: the work of each axis is done once, the rest is copying."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack, get_args, overload
+
+import numpy as np
+
+from ...typing import Indexing
+from ..engine import threads as _threads
+from ..engine.blocks import BLOCK, WORTH_A_THREAD, Target, collapse
+from ..numbers import annotations as npt
+from ..numbers.arguments import check_size, check_workers, count_of
+from ..numbers.arrays import Array, check_out, new
+from ..numbers.formats import wanted_type
+from ..numbers.names import hinted, one_of
+from ..numbers.signatures import DType, Float, GridOptions
+from ..positions.conversion import checked_integer, convert, of_range, together
+from ..positions.positions import Converted
+from .rows import encode
+from .value import Encoding
+
+if TYPE_CHECKING:
+    from ..numbers.signatures import Out
+
+__all__ = ["grid"]
+
+
+INDEXINGS: tuple[Indexing, ...] = get_args(Indexing)
+# for columns that read several axes, whose points are written down
+POINTS = 1 << 16
+
+
+class _Part(NamedTuple):
+    """Some columns of an encoding, and the encoding of these alone."""
+
+    columns: npt.NDArray[np.intp] | slice
+    encoding: Encoding
+
+
+@overload
+def grid(
+    axes: Sequence[int | npt.ArrayLike],
+    encoding: Encoding,
+    *,
+    dtype: None = ...,
+    out: None = ...,
+    **options: Unpack[GridOptions],
+) -> npt.NDArray[np.float32]: ...
+
+
+@overload
+def grid(
+    axes: Sequence[int | npt.ArrayLike],
+    encoding: Encoding,
+    *,
+    dtype: DType[Float],
+    out: None = ...,
+    **options: Unpack[GridOptions],
+) -> npt.NDArray[Float]: ...
+
+
+@overload
+def grid(
+    axes: Sequence[int | npt.ArrayLike],
+    encoding: Encoding,
+    *,
+    dtype: npt.DTypeLike | None = ...,
+    out: Out | None = ...,
+    **options: Unpack[GridOptions],
+) -> Out: ...
+
+
+@hinted
+def grid(
+    axes: Sequence[int | npt.ArrayLike],
+    encoding: Encoding,
+    *,
+    indexing: Indexing = "ij",
+    dtype: npt.DTypeLike | None = None,
+    out: Array | None = None,
+    workers: int | None = None,
+) -> Array:
+    """Return the encodings of all points of a grid.
+
+    Parameters
+    ----------
+    axes : sequence, one for each axis of the encoding
+        A number n, for the positions 0 .. n - 1, a range of integers, or an array of shape (n,) of coordinates:
+        whatever `Encoding.encode` takes as positions.
+    encoding : Encoding
+        Over as many axes, such as `join` makes.
+    indexing : {"ij", "xy"}
+        "ij": the result's axes are those given. "xy": the first two change places, as in `numpy.meshgrid`; axes are
+        then (x, y, ..), and a row of the result is a row of an image.
+    dtype, workers
+        As in `Encoding.table`.
+    out : ndarray of the result's shape, optional
+        Where to write; the values of a point must be next to each other. It is returned.
+
+    Returns
+    -------
+    ndarray of shape (n0, n1, .., d_model), or (n1, n0, .., d_model) for "xy"
+
+    Raises
+    ------
+    TypeError, ValueError
+        When an argument does not fit; nothing has been written then.
+
+    Notes
+    -----
+    A column that reads one axis is computed for that axis alone and copied, one that reads several (random Fourier
+    features, say) for every point. ``reshape(-1, d_model)`` gives the points in raster order. Rows for class tokens
+    are left free by giving a slice as out; a learned scale or a sum of axes is `Encoding.add_to`.
+
+    Examples
+    --------
+    >>> import numpy as np, posenc_fast as pf
+    >>> encoding = pf.join([pf.sinusoidal(4), pf.sinusoidal(4)])
+    >>> pf.grid([2, 3], encoding).shape
+    (2, 3, 8)
+    >>> centred = np.arange(14) - 6.5
+    >>> pf.grid([centred, centred], encoding, indexing="xy").shape
+    (14, 14, 8)
+
+    The patches of an image behind a class token whose row is zero:
+
+    >>> table = np.zeros((1 + 14 * 14, 8), np.float32)
+    >>> _ = pf.grid([14, 14], encoding, out=table[1:].reshape(14, 14, 8))
+    """
+    if not isinstance(encoding, Encoding):
+        raise TypeError(f"encoding must be an Encoding, not {type(encoding).__name__}")
+    coordinates = coordinates_of(axes, encoding.ndim)
+    order = order_of(indexing, encoding.ndim)
+    result_type, threads = wanted_type(dtype, out), check_workers(workers)
+    shape = (*(length_of(coordinates[a]) for a in order), encoding.d_model)
+    check_size("axes", axes, shape, result_type.itemsize)
+    result = None if out is None else check_out(out, shape, result_type)
+    made = filled(coordinates, encoding, order, result_type, result, threads)
+    return made if out is None else out
+
+
+def filled(
+    coordinates: list[range | Converted],
+    encoding: Encoding,
+    order: list[int],
+    result_type: np.dtype[Any],
+    result: Array | None = None,
+    threads: int = 1,
+) -> Array:
+    """Return the encodings of all points of checked coordinates."""
+    shape = (*(length_of(coordinates[a]) for a in order), encoding.d_model)
+    if len(order) == 1:
+        return _rows(encoding, coordinates[0], result_type, threads, result)
+    warm = result is not None
+    if result is None:
+        result = new(shape, result_type)
+    if result.size == 0:
+        return result
+    parts, mixed = _parts(encoding)
+    tables = [_table(encoding, parts[a], coordinates[a], result_type, threads) for a in order]
+    # before the first value is written, as out may be the memory of coordinates
+    missing = [None if isinstance(axis, range) else axis.invalid_rows() for axis in (coordinates[a] for a in order)]
+    points = None if mixed is None else _Points(coordinates)
+    engine = encoding._plans.engine()
+    # columns that read several axes are written afterwards, to what is there best still in the cache
+    stores = Target(result, warm=warm).stores() if mixed is None else 0
+
+    def fill(rows: slice) -> None:
+        target = result[rows].view(np.uint16)
+        # a column is all zero bits in every table but its own, so its own bits are kept, a minus of zero included
+        outer = tables[0][rows]
+        for table in tables[1:-1]:
+            outer = outer[..., np.newaxis, :] | table
+        flat = collapse(target, 3) if result.flags.aligned else None
+        made = np.empty((math.prod(target.shape[:-2]), *target.shape[-2:]), np.uint16) if flat is None else flat
+        engine.module.merge(engine.level, outer.reshape(-1, outer.shape[-1]), tables[-1], made, stores)
+        if flat is None:
+            target[...] = made.reshape(target.shape)
+        if mixed is not None and points is not None:
+            positions = points.among(rows, order)
+            result[rows][..., mixed.columns] = encode(mixed.encoding._plans, positions, result_type)
+
+    values = BLOCK if mixed is None else POINTS * encoding.d_model
+    threads = _threads.useful(threads, result.size, WORTH_A_THREAD)
+    step = max(1, min(values * shape[0] // result.size, -(-shape[0] // threads)))
+    slices = (slice(i, min(i + step, shape[0])) for i in range(0, shape[0], step))
+    _threads.run(fill, slices, threads)
+    for place, rows in enumerate(missing):
+        if rows is not None:
+            np.moveaxis(result, place, 0)[rows] = np.nan
+    return result
+
+
+def _table(
+    encoding: Encoding, part: _Part | None, axis: range | Converted, result_type: np.dtype[Any], threads: int
+) -> Array:
+    """Return the columns that read an axis, zeros in all others: one row for each coordinate, as 16-bit integers."""
+    table = np.zeros((length_of(axis), encoding.d_model), result_type)
+    if part is not None:
+        table[:, part.columns] = _rows(part.encoding, axis, result_type, threads)
+    return table.view(np.uint16)
+
+
+class _Points:
+    """The coordinates of all axes in one type that holds them, for points that are written down."""
+
+    def __init__(self, coordinates: list[range | Converted]) -> None:
+        axes = [of_range(axis) if isinstance(axis, range) else axis for axis in coordinates]
+        self.axes, self.unit, self.form = together(axes)
+
+    def among(self, rows: slice, order: list[int]) -> Converted:
+        """Return the points of some rows of the result, whose dimension i is the axis order[i]."""
+        axes = [self.axes[a][rows] if place == 0 else self.axes[a] for place, a in enumerate(order)]
+        points = np.empty((*map(len, axes), len(order)), axes[0].dtype)
+        for place, a in enumerate(order):
+            points[..., a] = axes[place].reshape(*[1] * place, -1, *[1] * (len(order) - place - 1))
+        flat = points.reshape(math.prod(points.shape[:-1]), len(order))
+        return Converted(flat, self.unit, shape=points.shape[:-1], form=self.form)
+
+
+def part_of(axis: range | Converted, rows: slice) -> range | Converted:
+    """Return some of the coordinates of an axis."""
+    return axis[rows] if isinstance(axis, range) else axis.rows(rows)
+
+
+def order_of(indexing: Indexing, count: int) -> list[int]:
+    """Return the axis of each dimension of the result, which is the dimension of each axis as well."""
+    one_of(indexing, "indexing", INDEXINGS)
+    order = list(range(count))
+    if indexing == "xy":
+        order[:2] = order[1::-1]
+    return order
+
+
+def coordinates_of(axes: Any, count: int) -> list[range | Converted]:
+    """Return the coordinates of each axis, checked."""
+    each = list(axes) if isinstance(axes, Iterable) and not isinstance(axes, (str, bytes)) else None
+    if each is None or len(each) != count:
+        more = count == 1 and each is not None and len(each) > 1
+        raise ValueError(
+            f"axes must have a length or an array of coordinates for each of the encoding's {count} axes, not {axes!r}"
+            + ("; join([...]) makes an encoding of several axes of one for each" if more else "")
+        )
+    result: list[range | Converted] = []
+    for a, axis in enumerate(each):
+        name = f"axes[{a}]"
+        if isinstance(axis, (int, np.integer)):
+            result.append(range(count_of(axis, name, 0)))
+            continue
+        if isinstance(axis, range):
+            for end in (axis[0], axis[-1]) if axis else ():
+                checked_integer(end, name)
+            result.append(axis)
+            continue
+        converted = convert(axis, 1, name)
+        if len(converted.shape) != 1:
+            raise ValueError(
+                f"{name} has shape {converted.shape}, but must be a number of positions or have shape (n,)"
+            )
+        result.append(converted)
+    return result
+
+
+def length_of(axis: range | Converted) -> int:
+    if isinstance(axis, range):
+        # len() stops at sys.maxsize
+        return (axis[-1] - axis[0]) // axis.step + 1 if axis else 0
+    return len(axis)
+
+
+def _rows(
+    encoding: Encoding, axis: range | Converted, result_type: np.dtype[Any], threads: int, out: Array | None = None
+) -> Array:
+    if isinstance(axis, range):
+        return encoding.table(len(axis), start=axis.start, step=axis.step, dtype=result_type, workers=threads, out=out)
+    return encode(encoding._plans, axis, result_type, out, threads=threads)
+
+
+def _parts(encoding: Encoding) -> tuple[list[_Part | None], _Part | None]:
+    """Return the columns that read each axis alone (those that read none are the first axis'), and those that read several."""
+    parts = encoding._derived.get("parts")
+    if parts is None:
+        sinusoids = encoding._sinusoids
+        reads = sinusoids.radians()[sinusoids.index] != 0
+        axis = np.where(reads.sum(axis=1) > 1, -1, reads.argmax(axis=1))
+
+        def part(a: int) -> _Part | None:
+            columns = np.flatnonzero(axis == a)
+            if len(columns) == 0:
+                return None
+            chosen = sinusoids.take(columns)
+            first, last = int(columns[0]), int(columns[-1])
+            adjacent = last - first + 1 == len(columns)
+            return _Part(
+                slice(first, last + 1) if adjacent else columns, encoding._of(chosen.along(a) if a >= 0 else chosen)
+            )
+
+        parts = encoding._derived["parts"] = ([part(a) for a in range(encoding.ndim)], part(-1))
+    return parts

@@ -1,0 +1,153 @@
+"""Integrated encodings: the mean of the columns over positions that are known but to a variance."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+
+from ..engine.blocks import Target, collapse
+from ..numbers import annotations as npt
+from ..numbers import exact
+from ..numbers.arguments import real_array
+from ..numbers.arrays import Array, Floats, check_out, new
+from ..numbers.doubles import Pair, exp2_parts, product, total
+from ..numbers.formats import FLOAT64
+from ..numbers.rounding import round_once
+from ..positions.foreign import as_array
+from ..positions.positions import Converted
+from .plans import Plans
+from .rows import encode
+
+__all__ = ["Variance", "integrate"]
+
+# turns, and variances: their products with squares of turns are far from the ends of float64
+_LARGEST = 2.0**300
+# by how much the square of a covariance may be above the product of its variances, which were rounded
+_ROUNDED = 1 + 2.0**-20
+# weights whose temporaries stay in the cache
+_VALUES = 1 << 15
+
+
+@functools.cache
+def _of_squares() -> tuple[float, float]:
+    """Return 2 pi^2 / ln(2) as the sum of two doubles: exp(-(2 pi t)^2 v / 2) is 2 to the power of -t^2 v times it."""
+    with exact.working():
+        value = exact.decimal_two_pi() ** 2 / (2 * Decimal(2).ln())
+        high = float(value)
+        return high, float(value - Decimal(high))
+
+
+class Variance:
+    """Variances of positions: one for all of them, or for each a number for each axis, (rows, axes), or a matrix."""
+
+    def __init__(self, variance: npt.ArrayLike, positions: Converted, axes: int) -> None:
+        if np.ma.is_masked(variance):
+            raise ValueError("variance has masked values; give variance.filled(..), or leave their positions out")
+        values = real_array(as_array(variance, "variance"), "variance")
+        shape = positions.shape if axes == 1 else (*positions.shape, axes)
+        # of one axis, a number for each position
+        wanted = (*positions.shape, axes)
+        matrices = (*wanted, axes)
+        if axes == 1 and values.ndim == len(shape) > 0:
+            values = values[..., np.newaxis]
+        self.form = "one" if values.ndim == 0 else "matrix" if axes > 1 and values.ndim == len(matrices) else "axes"
+        try:
+            if self.form != "one":
+                values = np.broadcast_to(values, matrices if self.form == "matrix" else wanted)
+        except ValueError:
+            values = np.empty(())
+        if (self.form != "one") != (values.ndim > 0) or (values.ndim and values.ndim < len(wanted)):
+            also = f", or {matrices} for a matrix each" if axes > 1 else ""
+            raise ValueError(
+                f"variance has shape {np.shape(variance)}, but must be one number, or have shape {shape}{also}"
+            )
+        diagonal = np.diagonal(values, axis1=-2, axis2=-1) if self.form == "matrix" else values
+        if (diagonal < 0).any() or (np.abs(values) > _LARGEST).any():
+            wrong = diagonal[diagonal < 0] if (diagonal < 0).any() else values[np.abs(values) > _LARGEST]
+            raise ValueError(f"variance must be from 0 to 2**300, not {wrong[0].item()!r}")
+        if self.form == "matrix":
+            _check_covariances(values)
+        self.values = values if self.form == "one" else values.reshape(-1, *values.shape[len(positions.shape) :])
+
+    def exponents(self, turns: Floats, part: slice) -> Pair:
+        """Return binary logarithms of the weights of some rows, for waves of these turns (2, waves, axes): (rows, waves)."""
+        axes = turns.shape[2]
+        if self.form == "one":
+            pairs = [(a, a, self.values) for a in range(axes)]
+        elif self.form == "axes":
+            pairs = [(a, a, self.values[part, a, np.newaxis]) for a in range(axes)]
+        else:
+            pairs = [(a, b, self.values[part, a, b, np.newaxis]) for a in range(axes) for b in range(axes)]
+        rows = 1 if self.form == "one" else self.values[part].shape[0]
+        high, low = np.zeros((2, rows, turns.shape[1]))
+        for a, b, variance in pairs:
+            square, square_low = product(*turns[:, :, a], *turns[:, :, b])
+            # most waves read one axis alone
+            here = np.flatnonzero(square)
+            if len(here):
+                term = product(square[here], square_low[here], variance, 0.0)
+                high[:, here], low[:, here] = total(high[:, here], low[:, here], *term)
+        high, low = product(high, low, *_of_squares())
+        # a matrix of products that were rounded may be negative in its last place
+        return np.minimum(-high, 0.0), np.where(high > 0, -low, 0.0)
+
+
+def _check_covariances(matrices: Floats) -> None:
+    """Raise a ValueError for matrices (.., A, A) that have a covariance larger than its variances allow."""
+    for a, b in itertools.combinations(range(matrices.shape[-1]), 2):
+        mixed = (matrices[..., a, b] + matrices[..., b, a]) / 2
+        wrong = mixed**2 > matrices[..., a, a] * matrices[..., b, b] * _ROUNDED
+        if wrong.any():
+            shown = matrices[wrong][0].tolist()
+            raise ValueError(
+                f"variance must be covariance matrices, whose rows [a, b] are at most sqrt([a, a] * [b, b]), not {shown}"
+            )
+
+
+def integrate(
+    plans: Plans,
+    positions: Converted,
+    variance: npt.ArrayLike,
+    dtype: np.dtype[Any],
+    out: Array | None = None,
+    *,
+    single: bool = False,
+    threads: int = 1,
+) -> Array:
+    """Return the rows of positions, (..., d), each column times exp(-frequency^2 variance / 2)."""
+    sinusoids = plans.sinusoids
+    spread = Variance(variance, positions, sinusoids.axes)
+    waves = sinusoids.waves()
+    turns = sinusoids.pairs()[:, waves.frequency]
+    if (np.abs(turns) > _LARGEST).any():
+        raise ValueError("variance needs frequencies of at most 2**300 turns, but those of this encoding are higher")
+    shape = (*positions.shape, plans.width)
+    result = new(shape, dtype) if out is None else check_out(out, shape, dtype, "encode")
+    if out is not None:
+        positions.keep_from(result)
+        if np.may_share_memory(spread.values, result):
+            spread.values = spread.values.copy()
+    if not len(positions):
+        return result if out is None else out
+    rows = collapse(result, 2)
+    target = Target(new((len(positions), plans.width), dtype) if rows is None else rows, warm=out is not None)
+    step = max(1, _VALUES // plans.width)
+
+    def write(part: slice, block: Target) -> None:
+        for begin in range(part.start, part.stop, step):
+            some = slice(begin, min(begin + step, part.stop))
+            values = encode(plans, positions.rows(some), FLOAT64.stored, single=single)
+            # the product is what may be below float64, not its weight
+            weights, powers = (part[:, waves.wave] for part in exp2_parts(*spread.exponents(turns, some)))
+            with np.errstate(over="ignore", under="ignore"):
+                values = np.ldexp(values * weights, powers)
+                block.out[begin - part.start : some.stop - part.start] = round_once(block.kind, values)
+
+    target.run(write, threads)
+    if rows is None:
+        result[...] = target.out.view(dtype).reshape(result.shape)
+    return result if out is None else out

@@ -1,0 +1,268 @@
+"""Exact periods: a schedule of 1/period turns per unit, and the angles of positions that are reduced by it without error.
+
+Two doubles hold 1/86400 so well that the sine of a midnight is about 2**-80, which is not 0. So whole turns, and whole
+quarter turns, are taken off the position itself, in units of the period, where both are exact; only what is left is
+divided by the period.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+import re
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, get_args
+
+import numpy as np
+
+from ...typing import Cycle
+from ..numbers import annotations as npt
+from ..numbers import exact as _exact
+from ..numbers.arguments import shown
+from ..numbers.arrays import Floats
+from ..numbers.doubles import Pair, product, two_product, two_sum
+from ..numbers.schedule import Periodic, Schedule
+from ..positions.positions import InTurns, Positions, Progression, pair
+from ..positions.times import SECONDS, time_of
+from .sinusoids import Period
+
+__all__ = ["Turns", "exact_period", "has_unit", "length_of", "periodic"]
+
+# periods whose products with positions are far from the ends of float64
+_SHORTEST, _LONGEST = Fraction(1, 2**500), Fraction(2**500)
+_UNITS = SECONDS | {"min": SECONDS["m"], "µs": SECONDS["us"]}
+# those in which lengths are written, the largest first
+_WRITTEN = ("D", "h", "min", "s", "ms", "us", "ns", "ps", "fs", "as")
+_TEXT = r"(\d+\.?\d*|\.\d+)?\s*([A-Za-zµ]+)"
+# turns, up to which quarters of them are counted without error
+_FEW = 2.0**40
+# angles whose temporaries stay in the cache
+_VALUES = 8192
+
+
+def periodic(periods: Any) -> Schedule:
+    """Return the frequencies of whole periods: ``2 pi / period``, as exact turns, so that whole periods are whole turns.
+
+    Parameters
+    ----------
+    periods : sequence of shape (k,)
+        Lengths of a turn in units of position: real numbers (int, float, Fraction, Decimal), each taken as exactly what
+        it is; of times these are seconds, so that 24 is no day but 24 seconds. Or, for positions that are times or count
+        seconds, timedelta64, `datetime.timedelta`, `pandas.Timedelta` and text such as "1D", "12h" or "365.2425D", a
+        decimal number before one of W, D, h, min (or m), s, ms, us, ns, ps, fs and as.
+
+    Returns
+    -------
+    Schedule
+        Of k frequencies, to be given as ``frequencies``.
+
+    Raises
+    ------
+    TypeError, ValueError
+        When a period is no positive number or time of a known length, when numbers and times are mixed, or there is none.
+
+    Notes
+    -----
+    A position p has the angle p / period turns as a real number. At a whole number of quarter turns the sine and the
+    cosine are exactly 0, 1 or -1, whatever the position, its type and the type of the result: the sine of midnight is
+    0 at any date. For that positions are reduced one by one, in tables as well, which takes longer than the columns of
+    other schedules do.
+
+    Examples
+    --------
+    >>> import numpy as np, posenc_fast as pf
+    >>> clock = pf.fourier_features(pf.periodic(["1D", "7D"]))
+    >>> clock.encode(np.datetime64("2026-01-01T00:00"))[::2]
+    array([0., 1.], dtype=float32)
+    """
+    if isinstance(periods, str) or not isinstance(periods, Iterable) or getattr(periods, "ndim", 1) != 1:
+        raise ValueError(f"periods must be a sequence of periods, such as ['1D', '7D'], not {periods!r}")
+    items = list(periods)
+    if not items:
+        raise ValueError(f"periods must be at least one, not {periods!r}")
+    lengths = tuple(exact_period(period) for period in items)
+    times, numbers = ([each for each in items if has_unit(each) is united] for united in (True, False))
+    if times and numbers:
+        raise ValueError(
+            f"periods has {numbers[0]!r} without a unit beside {times[0]!r}: give all of them one, as in '24h', or none, "
+            "if positions are not times, or periods count seconds"
+        )
+    return Periodic(lengths)
+
+
+def exact_period(period: Any) -> Fraction:
+    """Return a period in units of position, or in seconds; or raise an error."""
+    value = _exactly(period)
+    if value <= 0:
+        raise ValueError(f"periods must be positive, not {shown(period)}")
+    if not _SHORTEST <= value <= _LONGEST:
+        raise ValueError(f"periods must lie between 2**-500 and 2**500, not {shown(period)}")
+    return value
+
+
+def length_of(period: Any) -> str:
+    """Return a period as text: as it was written, a time in the largest unit of which it is a whole number, or a number."""
+    if isinstance(period, str):
+        return period
+    value = exact_period(period)
+    if not has_unit(period):
+        return str(value if value.denominator == 1 else period)
+    unit = next(name for name in _WRITTEN if (value / _UNITS[name]).denominator == 1)
+    return f"{value / _UNITS[unit]}{unit}"
+
+
+def has_unit(period: Any) -> bool:
+    """Whether a period is a time, not a plain number."""
+    return isinstance(period, (str, datetime.timedelta, np.timedelta64)) or np.asarray(period).dtype.kind == "m"
+
+
+def _exactly(period: Any) -> Fraction:
+    if isinstance(period, str):
+        if period in get_args(Cycle):
+            raise ValueError(
+                f"periods has {period!r}, a cycle of the calendar, of no fixed length: presets.positions.calendar says how "
+                "much of it has passed, and sklearn.PositionalEncoder encodes that"
+            )
+        match = re.fullmatch(_TEXT, period.strip())
+        if match is None or match[2] not in _UNITS:
+            raise ValueError(
+                f"periods has {period!r}, but text must be a number and one of {', '.join(_UNITS)}, as in '1D' or '12h'"
+            )
+        return Fraction(match[1] or 1) * _UNITS[match[2]]
+    if isinstance(period, np.ndarray) and period.ndim == 0:
+        period = period[()]
+    if isinstance(period, np.timedelta64) and (np.datetime_data(period.dtype)[0] not in SECONDS or np.isnat(period)):
+        raise ValueError(f"periods has {period!r}, but must have times of a known length, in weeks or smaller units")
+    if isinstance(period, (datetime.timedelta, np.timedelta64)):
+        time = time_of(period, "periods")
+        assert time is not None
+        return time.number * time.unit
+    if isinstance(period, (bool, np.bool_)) or not isinstance(
+        period, (int, float, Fraction, Decimal, np.integer, np.floating)
+    ):
+        raise TypeError(f"periods must be real numbers, timedeltas or text such as '1D', not {period!r}")
+    if isinstance(period, (int, np.integer)):
+        return Fraction(int(period))
+    if isinstance(period, Fraction):
+        return period
+    if not (math.isfinite(period) and isinstance(period, (float, Decimal, np.floating))):
+        raise ValueError(f"periods must be finite, not {period!r}")
+    return Fraction(*period.as_integer_ratio())
+
+
+class Turns:
+    """Positions in turns about periods, each period of one axis."""
+
+    def __init__(self, periods: Sequence[Period], unit: Fraction) -> None:
+        self.axes = [period.axis for period in periods]
+        self.periods = [period.length for period in periods]
+        self.counted = [period / unit for period in self.periods]
+        sides = [_sides(period) for period in self.counted]
+        self.sides = None if None in sides else np.array(sides).T
+        ratios = [period.as_integer_ratio() for period in self.counted]
+        few = all(max(8 * n, n * d) < 2**63 for n, d in ratios)
+        self.ratios = np.array(ratios, np.uint64).T if few else None
+        self.inverse = np.array([pair(Fraction(1, 4 * n)) for n, _ in ratios]).T
+
+    def of(self, positions: Positions, part: slice) -> Floats:
+        """Return angles without whole turns, (rows, 2 * periods): the high parts, then the low parts.
+
+        A whole number of quarter turns is exactly that; for a position that is not finite the turns are arbitrary.
+        """
+        count = len(self.axes)
+        result = np.empty((part.stop - part.start, 2 * count))
+        step = max(1, _VALUES // count)
+        with np.errstate(invalid="ignore", under="ignore"):
+            for first in range(part.start, part.stop, step):
+                some = slice(first, min(first + step, part.stop))
+                rows = result[first - part.start : some.stop - part.start]
+                rows[:, :count], rows[:, count:] = self._angles(positions, some)
+        return result
+
+    def _angles(self, positions: Positions, part: slice) -> Pair:
+        if isinstance(positions, InTurns):
+            return positions.turns(part)
+        if positions.form == "real" and self.sides is not None:
+            return _of_floats(positions.components(part, False)[:, self.axes], self.sides)
+        if positions.form == "integer" and self.ratios is not None:
+            components = positions.components(part, False)
+            sign = np.where((components < 0).reshape(len(components), 2, -1).any(axis=1), -1.0, 1.0)[:, self.axes]
+            counts = np.nan_to_num(np.abs(components)).astype(np.uint64)
+            magnitudes = (counts[:, : counts.shape[1] // 2] << np.uint64(32)) + counts[:, counts.shape[1] // 2 :]
+            angle, angle_low = _of_integers(magnitudes[:, self.axes], self.ratios, self.inverse)
+            return sign * angle, sign * angle_low
+        integers, unit = _integers(positions, part)
+        pairs = [
+            _of_any(integers[:, axis], period / unit) for axis, period in zip(self.axes, self.periods, strict=True)
+        ]
+        high, low = np.stack(pairs, axis=2)
+        return high, low
+
+
+def _sides(period: Fraction) -> tuple[float, ...] | None:
+    """Two doubles whose quotient is the period, the second of them 1 where that can be, and the inverse of the first as a
+    sum of two; None where there are none."""
+    if Fraction(float(period)) == period:
+        return float(period), 1.0, *pair(1 / period)
+    n, d = period.as_integer_ratio()
+    if n > 2**900 or d > _FEW or int(float(n)) != n or int(float(d)) != d:
+        return None
+    return float(n), float(d), *pair(Fraction(1, n))
+
+
+def _of_floats(values: Floats, sides: Floats) -> Pair:
+    whole, parts, *inverse = sides
+    low = np.zeros_like(values)
+    if (np.abs(values) > _FEW * (whole / parts)).any():
+        values = np.fmod(values, whole)
+    if (parts != 1).any():
+        values, low = two_product(values, parts)
+    quarter = whole / 4
+    quarters = np.rint(values / quarter)
+    # few quarters are exact, and so is what is left of the position: it is a multiple of what both are multiples of
+    taken, error = two_product(quarters, quarter)
+    rest, low = two_sum((values - taken) - error, low)
+    return _sum(quarters - 4 * np.rint(0.25 * quarters), *product(rest, low, *inverse))
+
+
+def _of_integers(magnitudes: npt.NDArray[np.uint64], ratios: npt.NDArray[np.uint64], inverse: Floats) -> Pair:
+    whole, parts = ratios
+    rest = magnitudes % whole * parts % whole * np.uint64(4)
+    quarters = (rest + whole // np.uint64(2)) // whole
+    left = rest.astype(np.int64) - (quarters * whole).astype(np.int64)
+    high = left.astype(np.float64)
+    low = (left - high.astype(np.int64)).astype(np.float64)
+    return _sum(quarters.astype(np.float64), *product(high, low, *inverse))
+
+
+def _of_any(integers: npt.NDArray[Any], period: Fraction) -> Pair:
+    """Return the angles of Python integers, a hundred times as slow as those of arrays."""
+    whole, parts = period.as_integer_ratio()
+    sign, rest = np.where(integers < 0, -1.0, 1.0), 4 * (abs(integers) * parts % whole)
+    quarters = (rest + whole // 2) // whole
+    left = (rest - quarters * whole).tolist()
+    high, low = _exact.split([_exact.divide(abs(n), 4 * whole, _exact.PAIR_BITS) for n in left])
+    below = np.array([-1.0 if n < 0 else 1.0 for n in left])
+    angle, angle_low = _sum(quarters.astype(np.float64), below * high, below * low)
+    return sign * angle, sign * angle_low
+
+
+def _sum(quarters: Floats, rest: Floats, rest_low: Floats) -> Pair:
+    angle, error = two_sum(0.25 * quarters, rest)
+    return angle, error + rest_low
+
+
+def _integers(positions: Positions, part: slice) -> tuple[npt.NDArray[Any], Fraction]:
+    """Return any positions as Python integers, (rows, axes), and the unit that they count; 0 where one is not finite."""
+    if isinstance(positions, Progression):
+        unit = Fraction(1, math.lcm(positions.first.denominator, positions.each.denominator))
+        i = np.arange(part.start, part.stop).astype(object)[:, np.newaxis]
+        return int(positions.first / unit) + i * int(positions.each / unit), unit
+    known: Any = np.isfinite(positions.components(part, False)).all(axis=1)
+    rows = [positions.exactly(part.start + row) for row in np.flatnonzero(known).tolist()]
+    unit = Fraction(1, math.lcm(*(value.denominator for row in rows for value in row)))
+    integers = np.full((len(known), max(map(len, rows), default=1)), 0, dtype=object)
+    integers[known] = [[int(value / unit) for value in row] for row in rows]
+    return integers, unit

@@ -1,0 +1,288 @@
+"""The engines' Plans of an encoding, for each form of positions, and Lattices of integers: made once, and kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..engine import backend
+from ..engine.backend import Engine
+from ..engine.blocks import cache_size
+from ..numbers import annotations as npt
+from ..numbers.arrays import Array, Floats, empty
+from ..numbers.formats import KINDS
+from ..numbers.rounding import EXACT_LIMIT, SPLIT_LIMIT, TINY, round_once, rows_left_out, values_of
+from ..positions.positions import Positions
+from .periods import Turns
+from .sinusoids import Sinusoids
+
+__all__ = ["Plans"]
+
+
+_ONE = np.ones(1)
+# offset rows should stay in a second-level cache
+_OFFSET_VALUES = 1 << 16
+# from here on what is far smaller than another frequency may have products that underflow: 2**-969 is far from TINY
+_FAR_APART = 2.0**70
+
+
+class _Columns(NamedTuple):
+    """Places in a row of waves: of each column, its derivative by angle, and its wave's cosine and sine."""
+
+    planar: bool
+    runs: npt.NDArray[np.int32]
+    source: npt.NDArray[np.int32]
+    amplitude: Floats
+    quadrature_source: npt.NDArray[np.int32]
+    quadrature_amplitude: Floats
+    cosine: npt.NDArray[np.int32]
+    sine: npt.NDArray[np.int32]
+
+
+class Plans:
+    """The engines' Plans and Lattices of some sinusoids, each made once; pinned: the only backend to compute with.
+
+    Looked up by threads at once: what two of them make at the same time is equal, and either may be kept.
+    """
+
+    __slots__ = (
+        "_calls",
+        "_columns_kept",
+        "_derived",
+        "_kept",
+        "_lattice_impossible",
+        "_least",
+        "_turns",
+        "axes",
+        "engine",
+        "pinned",
+        "sinusoids",
+        "width",
+    )
+
+    def __init__(self, sinusoids: Sinusoids, pinned: str | None = None) -> None:
+        self.sinusoids, self.pinned = sinusoids, pinned
+        self.width, self.axes = sinusoids.width, sinusoids.axes
+        self.engine = backend.pinned_to(pinned)
+        # an engine, and its compiled calls
+        self._calls: tuple[Engine | None, Any] = (None, None)
+        self._kept: dict[tuple[Any, ...], Any] = {}
+        self._derived: dict[str, Plans] = {}
+        self._turns: dict[Fraction, Turns] = {}
+        self._least: dict[Fraction | int, Floats | None] = {}
+        self._columns_kept: _Columns | None = None
+        self._lattice_impossible: bool | None = None
+
+    def derived(self, name: str, make: Callable[[], Sinusoids]) -> Plans:
+        """Return the plans of other sinusoids that are made of these."""
+        plans = self._derived.get(name)
+        if plans is None:
+            plans = self._derived[name] = Plans(make(), self.pinned)
+        return plans
+
+    def _columns(self) -> _Columns:
+        columns = self._columns_kept
+        if columns is None:
+            waves, amplitudes = self.sinusoids.waves(), self.sinusoids.amplitudes
+            count = len(waves.frequency)
+
+            def place(quadrant: Array, planar: bool) -> npt.NDArray[np.int32]:
+                odd = quadrant % 2
+                places: Array = waves.wave + count * odd if planar else 2 * waves.wave + odd
+                return places.astype(np.int32)
+
+            def runs(source: Array) -> npt.NDArray[np.int32]:
+                begins = np.ones(len(source) + 1, np.bool_)
+                np.not_equal(source[1:], source[:-1] + 1, out=begins[1:-1])
+                return np.flatnonzero(begins).astype(np.int32)
+
+            planar = min((False, True), key=lambda p: len(runs(place(waves.quadrant, p))))
+            source, following = place(waves.quadrant, planar), waves.quadrant + 1
+            columns = self._columns_kept = _Columns(
+                planar,
+                runs(source),
+                source,
+                np.where(waves.quadrant >= 2, -amplitudes, amplitudes),
+                place(following, planar),
+                np.where(following % 4 >= 2, -amplitudes, amplitudes),
+                place(np.ones_like(following), planar),
+                place(np.zeros_like(following), planar),
+            )
+        return columns
+
+    def plan(self, engine: Engine, form: str, unit: Fraction = Fraction(1), single: bool = False) -> tuple[Any, bool]:
+        """Return the Plan for positions of a form, and whether it takes a component of ones."""
+        key: tuple[Any, ...] = (
+            (engine.backend, form) if unit == 1 and not single else (engine.backend, form, unit, single)
+        )
+        kept: tuple[Any, bool] | None = self._kept.get(key)
+        if kept is None:
+            sinusoids, columns = self.sinusoids, self._columns()
+            waves = sinusoids.waves()
+            phase = bool(waves.residual.any())
+            axes = []
+            for multiple in {"real": (1,), "pair": (1, 1), "integer": (2**32, 1)}[form]:
+                frequencies = sinusoids.single() if single else sinusoids.turns(unit, multiple)
+                axes += [frequencies[:, waves.frequency[:, a]] for a in range(sinusoids.axes)]
+            if not single:
+                turns = [waves.frequency[:, period.axis] == period.frequency for period in sinusoids.periods()]
+                axes += [np.stack([each, np.zeros(len(each))]) for each in 2 * turns]
+            if phase:
+                ones = np.stack([waves.residual, np.zeros_like(waves.residual)])
+                axes.append((2 * np.pi * ones).astype(np.float32).astype(np.float64) if single else ones)
+            frequencies = np.ascontiguousarray(np.stack(axes, axis=1))
+            largest = np.abs(frequencies[0]).max(axis=1) / (2 * np.pi if single else 1)
+            # no position can be multiplied with these but by exact arithmetic
+            largest[largest > SPLIT_LIMIT] = np.inf
+            plan = engine.module.Plan(
+                frequencies, largest, columns.source, columns.amplitude, columns.runs, columns.planar
+            )
+            kept = self._kept[key] = (plan, phase)
+            self._calls = (None, None)
+        return kept
+
+    def calls(self) -> Any:
+        """Return the compiled small calls of the engine in use; None without a kernel, or before a plan or lattice is made."""
+        engine = self.engine()
+        made_for, calls = self._calls
+        if made_for is not engine:
+            count, calls = len(self._kept), self._calls_of(engine)
+            if len(self._kept) == count:
+                # no other thread has made a plan or lattice since
+                self._calls = engine, calls
+        return calls
+
+    def _calls_of(self, engine: Engine) -> Any:
+        """Return the calls over the plans and lattices that there are: making others would delay the first call."""
+        sinusoids, name, level = self.sinusoids, engine.backend, engine.level
+        real, phase = self._kept.get((name, "real"), (None, False))
+        integer, phase = self._kept.get((name, "integer"), (None, phase))
+        if name == "python" or (real or integer) is None or sinusoids.periods() or sinusoids.single_products:
+            return None
+        lattices = [self._kept.get((name, level, wide), (None, 0))[0] for wide in (False, True)]
+        least = self.least(Fraction(1))
+        return engine.module.Calls(level, real, integer, *lattices, least, phase, self.axes, cache_size(), KINDS, empty)
+
+    def least(self, unit: Fraction) -> Floats | None:
+        """Return the least turns on each axis that are not zero, where products with them may underflow beside larger ones.
+
+        0 for those that are too small for two doubles to hold; None where the largest tell the engine enough.
+        """
+        key = 1 if unit == 1 else unit
+        if key not in self._least:
+            sinusoids, index = self.sinusoids, self.sinusoids.waves().frequency
+            turns = np.abs(sinusoids.turns(unit, 1)[0])[index]
+            reads = sinusoids.nonzero()[index]
+            for period in sinusoids.periods():
+                reads[index[:, period.axis] == period.frequency, period.axis] = False
+            least = np.where(reads, turns, np.inf).min(axis=0)
+            least[least < TINY] = 0.0
+            far_apart = least < turns.max(axis=0) / _FAR_APART
+            self._least[key] = least if far_apart.any() or not least.all() else None
+        return self._least[key]
+
+    def lattice_impossible(self) -> bool:
+        """Whether there is no lattice: several axes, a step of very many turns or next to none, exact whole turns, or
+        products in float32."""
+        if self._lattice_impossible is None:
+            sinusoids = self.sinusoids
+            turns = sinusoids.turns(Fraction(1), 1)[0]
+            beyond = (np.abs(turns[sinusoids.index]) > EXACT_LIMIT).any()
+            least = self.least(Fraction(1))
+            lost = least is not None and not least.all()
+            self._lattice_impossible = bool(
+                sinusoids.axes != 1 or beyond or lost or sinusoids.periods() or sinusoids.single_products
+            )
+        return self._lattice_impossible
+
+    def components(self, positions: Positions, part: slice, phase: bool, single: bool) -> Floats:
+        """Return the factors of a Plan's frequencies: rows ``part`` of the positions, and their turns about periods."""
+        periods = self.sinusoids.periods()
+        if single:
+            return positions.components(part, phase)
+        if not periods:
+            return self._without_tiny(positions.components(part, phase), positions)
+        turns = self._turns.get(positions.unit)
+        if turns is None:
+            turns = self._turns[positions.unit] = Turns(periods, positions.unit)
+        angles = turns.of(positions, part)
+        # so small an angle is left to exact arithmetic, as if it were enormous
+        high = angles[:, : len(periods)]
+        high[rows_left_out(high.reshape(-1, 1), _ONE).reshape(high.shape)] = 2 * SPLIT_LIMIT
+        result = np.concatenate(
+            [positions.components(part, False), angles, *[np.ones((len(angles), 1))] * phase], axis=1
+        )
+        return self._without_tiny(result, positions)
+
+    def _without_tiny(self, components: Floats, positions: Positions) -> Floats:
+        """Return components that the engine leaves to exact arithmetic where it cannot see that the least angle is tiny."""
+        least = self.least(positions.unit)
+        if least is None:
+            return components
+        sizes = np.abs(components[:, : len(least)])
+        if positions.form == "integer":
+            sizes += np.abs(components[:, len(least) : 2 * len(least)])
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            tiny = ((sizes > 0) & (sizes * least < TINY)).any(axis=1, keepdims=True)
+        return np.where(tiny & np.isfinite(components).all(axis=1, keepdims=True), 2 * SPLIT_LIMIT, components)
+
+    def sign_zeros(self, components: Floats, out: Array, kind: int, added: bool) -> None:
+        """Give zeros at whole quarter turns about periods the signs that IEEE 754 has for sinPi and cosPi.
+
+        The engines know the quarter turn, but not on which side of zero the position is: a zero of a sine has its sign
+        for ``encode(-p)`` to mirror ``encode(p)``, one of a cosine has none. In a sum (added) both add nothing.
+        """
+        periods, sinusoids, waves = self.sinusoids.periods(), self.sinusoids, self.sinusoids.waves()
+        if not periods:
+            return
+        count, first = len(periods), components.shape[1] - 2 * len(periods) - bool(waves.residual.any())
+        alone = ((sinusoids.index >= 0).sum(axis=1) == 1) & (waves.residual[waves.wave] == 0)
+        for i, (axis, frequency, _) in enumerate(periods):
+            for c in np.flatnonzero(alone & (sinusoids.index[:, axis] == frequency)).tolist():
+                zeros = (values_of(kind, out[..., c]) == 0).reshape(-1, len(components))
+                rows = np.flatnonzero(zeros.any(axis=0))
+                some, quadrant, sign = components[rows], int(waves.quadrant[c]), sinusoids.amplitudes[c]
+                quarters, low = 4 * some[:, first + i], some[:, first + count + i]
+                side = np.sign(some[:, axis : first : sinusoids.axes].sum(axis=1))
+                # not an angle whose sine underflows
+                whole = (low == 0) & (quarters == np.rint(quarters)) & ((quarters + quadrant) % 2 == 0) & (side != 0)
+                sides = side[whole] if quadrant % 2 == 0 and not added else np.ones(int(whole.sum()))
+                signs = sides if added else (-sign if quadrant >= 2 else sign) * sides
+                where = (..., rows[whole], c)
+                values = out[where]
+                out[where] = np.where(values_of(kind, values) == 0, round_once(kind, 0.0 * signs), values)
+
+    def capsule(self, key: Any, make: Callable[[], Any]) -> Any:
+        """Return the capsule of that key, made once: all of its addresses hold as long as these plans live."""
+        kept = self._kept.get(("capsule", key))
+        # of two that are made at the same time both get the first
+        return self._kept.setdefault(("capsule", key), make()) if kept is None else kept
+
+    def lattice(self, engine: Engine, double_double: bool) -> tuple[Any, int]:
+        """Return the Lattice, and the binary logarithm of its span; None where there can be none."""
+        key = (engine.backend, engine.level, double_double)
+        kept: tuple[Any, int] | None = self._kept.get(key)
+        if kept is None:
+            if self.lattice_impossible():
+                kept = self._kept[key] = (None, 0)
+                return kept
+            columns = self._columns()
+            block_bits = max(2, min(6, (_OFFSET_VALUES // self.width).bit_length() - 1))
+            span_bits = block_bits + 6
+            lattice = engine.module.Lattice(
+                engine.level,
+                self.plan(engine, "integer")[0],
+                columns.quadrature_source,
+                columns.quadrature_amplitude,
+                columns.cosine,
+                columns.sine,
+                block_bits,
+                span_bits,
+                double_double,
+            )
+            kept = self._kept[key] = (lattice, span_bits)
+            self._calls = (None, None)
+        return kept

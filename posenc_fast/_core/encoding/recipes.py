@@ -1,0 +1,76 @@
+"""Recipes: the calls that rebuild an encoding, kept as they are until somebody wants to read them.
+
+A recipe is a tuple of the function's name, its positional arguments and its options; arguments are numbers, text, arrays,
+schedules, and recipes. Text stands for itself, and no text for no recipe.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ..numbers.schedule import Explicit, Single
+
+__all__ = ["Recipe", "option", "recipe_of", "shown", "written"]
+
+Recipe = str | tuple[str, tuple[Any, ...], dict[str, Any]]
+
+# numbers of an array that are shown in full
+SHOWN = 64
+
+
+def recipe_of(name: str, *arguments: Any, usual: Mapping[str, Any] | None = None, **options: Any) -> Recipe:
+    """Return a call without the options that have their defaults (usual)."""
+    kept = {
+        key: value
+        for key, value in options.items()
+        if isinstance(value, np.ndarray) or usual is None or key not in usual or value != usual[key]
+    }
+    return name, arguments, kept
+
+
+def option(recipe: Recipe, function: str, name: str, default: Any) -> Any:
+    """Return an option of a call of that function; None for other calls."""
+    return recipe[2].get(name, default) if isinstance(recipe, tuple) and recipe[0] == function else None
+
+
+def written(recipe: Recipe) -> str:
+    """Return the whole recipe as Python."""
+    return recipe if isinstance(recipe, str) else _text(recipe, None)
+
+
+def shown(recipe: Recipe) -> str:
+    """Return the recipe; in angle brackets where long arrays are shortened."""
+    whole = recipe if isinstance(recipe, str) else _text(recipe, SHOWN)
+    return f"<{whole}, shortened; its recipe is whole>" if ", .., " in whole else whole
+
+
+def _text(value: Any, most: int | None) -> str:
+    if isinstance(value, tuple) and len(value) == 3 and isinstance(value[1], tuple) and isinstance(value[2], dict):
+        name, arguments, options = value
+        parts = [_text(each, most) for each in arguments]
+        parts += [f"{key}={_text(each, most)}" for key, each in options.items()]
+        return f"{name}({', '.join(parts)})"
+    if isinstance(value, Single):
+        return f"float32_frequencies({_text(value.values, most)})"
+    if isinstance(value, Explicit):
+        value = value.values
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key!r}: {_text(each, most)}" for key, each in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        begin, end = "[]" if isinstance(value, list) else "()"
+        items = list(value)
+        left_out = most is not None and len(items) > 3 and _size(value) > most
+        some = [_text(each, most) for each in ([*items[:2], items[-1]] if left_out else items)]
+        if left_out:
+            some.insert(2, "..")
+        return begin + ", ".join(some) + ("," if len(some) == 1 and begin == "(" else "") + end
+    return repr(value)
+
+
+def _size(value: Any) -> int:
+    return sum(map(_size, value)) if isinstance(value, list | tuple) else 1

@@ -1,0 +1,203 @@
+"""The ways to fill rows: of integers from a lattice, of any positions one by one."""
+
+from __future__ import annotations
+
+import math
+import sys
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from ..engine.blocks import Target, collapse
+from ..numbers import annotations as npt
+from ..numbers.arguments import MOST_POSITION
+from ..numbers.arrays import Array, Floats, check_out, new
+from ..numbers.formats import FLOAT64
+from ..numbers.rounding import round_into
+from ..positions.positions import Converted, Positions, Progression, as_float64
+from .exact_rows import exact_row
+from .plans import Plans
+
+__all__ = [
+    "add",
+    "encode",
+    "fill",
+    "fill_progression",
+    "same_memory",
+]
+
+
+def encode(
+    plans: Plans,
+    positions: Converted,
+    dtype: np.dtype[Any],
+    out: Array | None = None,
+    *,
+    single: bool = False,
+    threads: int = 1,
+) -> Array:
+    """Return the rows of converted positions: (..., d)."""
+    shape = (*positions.shape, plans.width)
+    result = new(shape, dtype) if out is None else check_out(out, shape, dtype, "encode")
+    if len(positions.values):
+        if out is not None:
+            positions.keep_from(result)
+        rows = collapse(result, 2)
+        target = Target(new((len(positions), plans.width), dtype) if rows is None else rows, warm=out is not None)
+        fill(plans, target, positions, single, threads)
+        if rows is None:
+            result[...] = target.out.view(dtype).reshape(result.shape)
+    return result if out is None else out
+
+
+def add(
+    plans: Plans,
+    x: Array,
+    result: Array,
+    rows: Converted | tuple[Fraction | int, Fraction | int],
+    scale: float,
+    single: bool,
+    threads: int,
+) -> None:
+    """Write scale * x + encoding to result, x itself or other memory; rows: their positions, or the first and the step."""
+    # one batch of all rows where each has its own position, else batches that share the rows
+    batched = isinstance(rows, Converted) and rows.shape != x.shape[-2:-1]
+    dims = 2 if batched else 3
+    view_x, view = collapse(x, dims), collapse(result, dims)
+    if view_x is None or (x.strides[-1] != x.itemsize and plans.width > 1):
+        view_x = collapse(np.ascontiguousarray(x), dims)
+    assert view_x is not None
+    # rows of fractions are written twice, the second time those of integers among them
+    twice = isinstance(rows, tuple) and not (isinstance(rows[0], int) and isinstance(rows[1], int))
+    copied = view is None or (twice and same_memory(x, result))
+    if view is None or copied:
+        view = np.empty(view_x.shape, x.dtype)
+    if batched:
+        view_x, view = view_x[np.newaxis], view[np.newaxis]
+    target = Target(view, x=view_x, scale=scale)
+    if isinstance(rows, Converted):
+        rows.keep_from(result)
+        fill(plans, target, rows, single, threads)
+    else:
+        fill_progression(plans, target, *rows, single, threads)
+    if copied:
+        result[...] = view.reshape(result.shape)
+
+
+def same_memory(a: Array, b: Array) -> bool:
+    """Whether two arrays of one shape and type are the same values in memory."""
+    return a.strides == b.strides and a.__array_interface__["data"] == b.__array_interface__["data"]
+
+
+def fill_progression(
+    plans: Plans,
+    target: Target,
+    first: Fraction | int,
+    each: Fraction | int,
+    single: bool,
+    threads: int,
+) -> None:
+    """Write the rows of first + i * each: those of integers from the lattice."""
+    if isinstance(first, int) and isinstance(each, int) and not single:
+        engine = plans.engine()
+        lattice, span_bits = plans.lattice(engine, target.kind == FLOAT64.kind)
+        if lattice is not None:
+            _fill_integers(lattice, span_bits, engine.level, target, first, each, threads)
+            return
+    first, each = Fraction(first), Fraction(each)
+    fill(plans, target, Progression(first, each, target.rows), single, threads)
+    beyond = max(abs(first), abs(first + each * (target.rows - 1))) > MOST_POSITION
+    if single or beyond or plans.lattice_impossible():
+        return
+    i, period = _integers_of(first, each)
+    if i < target.rows:
+        integers = target.part(slice(i, None, period))
+        fill_progression(plans, integers, int(first + each * i), int(each * period), single, threads)
+
+
+def _fill_integers(
+    lattice: Any, span_bits: int, level: int, target: Target, first: int, step: int, threads: int
+) -> None:
+    """Write the rows of first + i * step, integers of 64 bits."""
+    kind, x, scale = target.kind, target.x, target.scale
+    consecutive = step == 1 and (x is None or kind != FLOAT64.kind)
+    stores = target.stores(each=not consecutive)
+
+    def write(part: slice, block: Target) -> None:
+        begin = first + part.start * step
+        if consecutive:
+            span, offset = divmod(begin, 1 << span_bits)
+            lattice.table(level, span, offset, block.out, kind, stores, block.x, scale)
+        else:
+            spans, offsets = _lattice_points(begin, step, block.rows, span_bits)
+            lattice.rows(level, spans, offsets, block.out, kind, stores, block.x, scale)
+
+    target.run(write, threads)
+
+
+def fill(plans: Plans, target: Target, positions: Positions, single: bool, threads: int) -> None:
+    """Write the rows of any positions."""
+    engine = plans.engine()
+    form, unit = positions.form, positions.unit
+    single = single or plans.sinusoids.single_products
+    if single:
+        # a framework's input: float64 numbers of the base unit, rounded to float32 by the engine
+        positions, form, unit = as_float64(positions), "real", Fraction(1)
+    plan, phase = plans.plan(engine, form, unit, single)
+    stores = target.stores(each=True)
+
+    def write(part: slice, block: Target) -> None:
+        components = plans.components(positions, part, phase, single)
+        left = plan.encode(engine.level, components, block.out, block.kind, single, stores, block.x, block.scale)
+        if left is not None:
+            rows = np.flatnonzero(np.frombuffer(left, np.bool_))
+            _fill_exactly(plans, block, positions, single, part.start, rows, components)
+        if not single:
+            plans.sign_zeros(components, block.out, block.kind, block.x is not None)
+
+    target.run(write, threads)
+
+
+def _fill_exactly(
+    plans: Plans, block: Target, positions: Positions, single: bool, begin: int, rows: Array, components: Floats
+) -> None:
+    """Write rows that the engine left out: by exact arithmetic, or from integers where positions are such."""
+    if not single and positions.form == "real" and plans.sinusoids.axes == 1:
+        values = components[rows, 0]
+        whole = (np.abs(values) < 2.0**63) & (np.abs(values) >= 2.0**52)
+        if whole.any():
+            integers = Converted(values[whole].astype(np.int64)[:, np.newaxis], positions.unit, form="integer")
+            part = block.part(rows[whole])
+            fill(plans, part, integers, single, 1)
+            block.out[..., rows[whole], :] = part.out
+            rows = rows[~whole]
+    with np.errstate(invalid="ignore", over="ignore", under="ignore"):
+        for row in rows:
+            high, low = exact_row(plans.sinusoids, positions.exactly(begin + row), single)
+            one = block.part(slice(row, row + 1))
+            round_into(one.kind, high, low, one.out, one.x, one.scale)
+
+
+def _integers_of(first: Fraction, each: Fraction) -> tuple[int, int]:
+    """Return the first i >= 0 for which first + i * each is an integer, and the distance to the next; (sys.maxsize, 1) if none."""
+    denominator = math.lcm(first.denominator, each.denominator)
+    a, c = int(first * denominator), int(each * denominator)
+    common = math.gcd(c, denominator)
+    if a % common:
+        return sys.maxsize, 1
+    period = denominator // common
+    return -(a // common) * pow(c // common, -1, period) % period, period
+
+
+def _lattice_points(
+    begin: int, step: int, rows: int, span_bits: int
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
+    """Return integers begin + i * step of 64 bits as multiples of a span and offsets."""
+    # modulo 2**64 the sum is right for int64 and for uint64; the first span of each row tells them apart
+    i = np.arange(rows, dtype=np.uint64)
+    span, offset = divmod(begin, 1 << span_bits)
+    step_span, step_offset = divmod(step, 1 << span_bits)
+    offsets = offset + (i * np.uint64(step_offset)).astype(np.int64)
+    spans = span + i.astype(np.int64) * step_span + (offsets >> span_bits)
+    return spans.astype(np.int64), (offsets & ((1 << span_bits) - 1)).astype(np.int32)

@@ -1,0 +1,260 @@
+"""The columns of an encoding as numbers: which frequency each reads, its phase and its amplitude."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..numbers import annotations as npt
+from ..numbers import schedule as schedules_of
+from ..numbers.arguments import MOST_AMPLITUDE, check_width
+from ..numbers.arrays import Array, Floats
+from ..numbers.schedule import Periodic, Schedule, Single
+from ..positions.positions import pair
+
+__all__ = ["Partners", "Sinusoids", "Waves"]
+
+
+class Waves(NamedTuple):
+    """frequency: (waves, axes), indices into all frequencies, -1 for zero; residual: phase beyond a quarter turn;
+    wave, quadrant: (d,), which wave a column takes, and how many quarter turns on."""
+
+    frequency: npt.NDArray[np.intp]
+    residual: Floats
+    wave: npt.NDArray[np.intp]
+    quadrant: npt.NDArray[np.intp]
+
+
+class Period(NamedTuple):
+    """An exact period: the axis that is read, the index among all frequencies, and its length in units of position."""
+
+    axis: int
+    frequency: int
+    length: Fraction
+
+
+# for each column its partner, and whether that is ahead (1), behind (-1) or itself (0)
+Partners = tuple[npt.NDArray[np.intp], Floats]
+
+
+class Sinusoids:
+    """One sinusoid for each column. Frozen, and equal by value.
+
+    Parameters
+    ----------
+    schedules : sequence of Schedule
+        Their frequencies are numbered one behind the other.
+    index : ndarray of int, shape (d, axes)
+        Number of the frequency that a column has along an axis; -1 is a frequency of zero.
+    phases, amplitudes : ndarray of shape (d,)
+        Turns, and factors.
+    """
+
+    __slots__ = ("_known", "amplitudes", "index", "phases", "schedules", "single_products")
+    schedules: tuple[Schedule, ...]
+    index: npt.NDArray[np.intp]
+    phases: Floats
+    amplitudes: Floats
+    single_products: bool
+
+    def __init__(self, schedules: Sequence[Schedule], index: Array, phases: Array, amplitudes: Array) -> None:
+        check_width(len(index))
+        largest = float(np.abs(amplitudes).max())
+        if largest > MOST_AMPLITUDE:
+            raise ValueError(f"amplitudes (scale) must be at most {MOST_AMPLITUDE:.3g}, not {largest!r}")
+        # equal schedules are one, so that equal frequencies share their waves
+        different = tuple(dict.fromkeys(schedules))
+        if len(different) < len(schedules):
+            begins = np.cumsum([0, *map(len, different)])
+            places = [begins[different.index(schedule)] + np.arange(len(schedule)) for schedule in schedules]
+            index = np.concatenate([*places, [-1]])[index]
+        kinds = {isinstance(schedule, Single) for schedule in different}
+        if len(kinds) > 1:
+            raise ValueError(
+                "frequencies of a float32 program stand beside exact ones, whose angles would be rounded to float32 as well; "
+                "give all of them to float32_frequencies, or none, or use two encodings"
+            )
+        # whether products with positions are rounded to float32, whatever precision a call asks for
+        self.single_products = kinds == {True}
+        self.schedules = different
+        self.index, self.phases, self.amplitudes = (
+            np.array(index, np.intp),
+            np.array(phases, np.float64),
+            np.array(amplitudes, np.float64),
+        )
+        for array in (self.index, self.phases, self.amplitudes):
+            array.setflags(write=False)
+        self._known: dict[str, Any] = {}
+
+    @property
+    def width(self) -> int:
+        """Number of columns."""
+        return len(self.index)
+
+    @property
+    def axes(self) -> int:
+        """Number of axes of a position."""
+        return int(self.index.shape[1])
+
+    def _key(self) -> tuple[Any, ...]:
+        return (
+            self.schedules,
+            self.index.shape,
+            self.index.tobytes(),
+            (self.phases + 0.0).tobytes(),
+            (self.amplitudes + 0.0).tobytes(),
+        )
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sinusoids) and (self is other or self._key() == other._key())
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    # ---- others made of these -----------------------------------------------------------------------------------
+
+    def take(self, columns: npt.ArrayLike) -> Sinusoids:
+        """Return some columns, in any order; -1 is a column of zeros."""
+        chosen = np.asarray(columns)
+        zero = chosen < 0
+        return Sinusoids(
+            self.schedules,
+            np.where(zero[:, np.newaxis], -1, self.index[chosen]),
+            np.where(zero, 0.0, self.phases[chosen]),
+            np.where(zero, 0.0, self.amplitudes[chosen]),
+        )
+
+    def with_(self, *, phases: Array | None = None, amplitudes: Array | None = None) -> Sinusoids:
+        """Return the same frequencies with other phases or amplitudes."""
+        return Sinusoids(
+            self.schedules,
+            self.index,
+            self.phases if phases is None else phases,
+            self.amplitudes if amplitudes is None else amplitudes,
+        )
+
+    def along(self, axis: int) -> Sinusoids:
+        """Return the same columns over one of their axes alone."""
+        return Sinusoids(self.schedules, self.index[:, [axis]], self.phases, self.amplitudes)
+
+    def quadratures(self) -> Sinusoids:
+        """Return the cosines of all columns' angles without their phases, then the sines."""
+        index = np.concatenate([self.index, self.index])
+        return Sinusoids(self.schedules, index, np.repeat([0.25, 0.0], self.width), np.ones(2 * self.width))
+
+    def derivative(self, axis: int = 0) -> Sinusoids:
+        """Return the derivatives of the columns by the positions along an axis."""
+        return self.with_(phases=self.phases + 0.25, amplitudes=self.amplitudes * self.radians()[self.index[:, axis]])
+
+    # ---- what follows from them, once ---------------------------------------------------------------------------
+
+    def radians(self) -> Floats:
+        """Return all frequencies, rounded to float64, and a zero behind them for the index -1."""
+        values: Floats | None = self._known.get("radians")
+        if values is None:
+            parts = [schedules_of.radians(schedule) for schedule in self.schedules]
+            values = self._known["radians"] = np.concatenate([*parts, [0.0]])
+        return values
+
+    def turns(self, unit: Fraction, multiple: int) -> Floats:
+        """Return all frequencies in turns as sums of two doubles (2, n), and a zero behind them for the index -1.
+
+        Zeros for exact periods, whose positions are reduced to turns before.
+        """
+        parts = [
+            np.zeros((2, len(schedule)))
+            if isinstance(schedule, Periodic)
+            else schedules_of.split_turns(schedule, unit, multiple)
+            for schedule in self.schedules
+        ]
+        return np.concatenate([*parts, np.zeros((2, 1))], axis=1)
+
+    def pairs(self) -> Floats:
+        """Return all frequencies in turns as `turns` does, exact periods among them."""
+        values: Floats | None = self._known.get("pairs")
+        if values is None:
+            values = self._known["pairs"] = self.turns(Fraction(1), 1)
+            for period in self.periods():
+                values[:, period.frequency] = pair(1 / period.length)
+        return values
+
+    def nonzero(self) -> npt.NDArray[np.bool_]:
+        """Return which frequencies are not zero as float64 numbers, and False behind them for the index -1."""
+        nonzero: npt.NDArray[np.bool_] = self.turns(Fraction(1), 1)[0] != 0
+        # one that is a number in turns is one in radians, which are more
+        return nonzero if nonzero[:-1].all() else self.radians() != 0
+
+    def periods(self) -> list[Period]:
+        """Return the exact periods, by axis."""
+        periods: list[Period] | None = self._known.get("periods")
+        if periods is None:
+            periods, first = [], 0
+            for schedule in self.schedules:
+                if isinstance(schedule, Periodic):
+                    for k, period in enumerate(schedule.periods, first):
+                        axes = np.flatnonzero((self.index == k).any(axis=0)).tolist()
+                        periods += [Period(a, k, period) for a in axes]
+                first += len(schedule)
+            self._known["periods"] = periods
+        return periods
+
+    def single(self) -> Floats:
+        """Return all frequencies in radians, rounded to float32, as sums of two doubles."""
+        with np.errstate(over="ignore"):
+            rounded = self.radians().astype(np.float32).astype(np.float64)
+        return np.stack([rounded, np.zeros_like(rounded)])
+
+    def waves(self) -> Waves:
+        """Return the different frequencies and residual phases, and how the columns come from them."""
+        waves: Waves | None = self._known.get("waves")
+        if waves is None:
+            quarters = np.rint(4 * self.phases)
+            residual = self.phases - quarters / 4
+            keys = self.index
+            if residual.any():
+                keys = np.column_stack([keys, residual.view(np.int64)])
+            if keys.shape[1] == 1:
+                unique, inverse = np.unique(keys[:, 0], return_inverse=True)
+                unique = unique[:, np.newaxis]
+            else:
+                unique, inverse = np.unique(keys, axis=0, return_inverse=True)
+            index = unique[:, : self.axes]
+            residuals = unique[:, self.axes].view(np.float64) if residual.any() else np.zeros(len(unique))
+            waves = Waves(index, residuals, inverse.reshape(-1), np.mod(quarters, 4).astype(np.intp))
+            self._known["waves"] = waves
+        return waves
+
+    def partners(self) -> Partners | int:
+        """Return for each column the one that is a quarter turn ahead of it or behind, and +1 or -1 for which.
+
+        A column of frequency zero is its own partner, with 0. Or the first column that has none.
+        """
+        partners: Partners | int | None = self._known.get("partners")
+        if partners is None:
+            partners = self._known["partners"] = self._partners()
+        return partners
+
+    def _partners(self) -> Partners | int:
+        waves = self.waves()
+        constant = (self.radians()[self.index] == 0).all(axis=1) | (self.amplitudes == 0)
+        # the sine-like and the cosine-like columns of a wave, by amplitude and sign of the amplitude
+        signs = np.where(waves.quadrant >= 2, -1.0, 1.0) * np.sign(self.amplitudes)
+        waiting: dict[tuple[int, float], tuple[list[int], list[int]]] = {}
+        partner = np.arange(self.width)
+        ahead = np.zeros(self.width)
+        for c in np.flatnonzero(~constant).tolist():
+            lists = waiting.setdefault((int(waves.wave[c]), abs(float(self.amplitudes[c]))), ([], []))
+            odd = int(waves.quadrant[c] % 2)
+            if lists[1 - odd]:
+                other = lists[1 - odd].pop(0)
+                partner[c], partner[other] = other, c
+                # d/dangle of s * sin is s * cos, of s * cos is -s * sin; the partner has a sign of its own
+                for one, two, is_cosine in ((c, other, odd), (other, c, 1 - odd)):
+                    ahead[one] = signs[one] * signs[two] * (-1.0 if is_cosine else 1.0)
+            else:
+                lists[odd].append(c)
+        left = [c for lists in waiting.values() for columns in lists for c in columns]
+        return min(left) if left else (partner, ahead)

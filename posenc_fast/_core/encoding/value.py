@@ -1,0 +1,700 @@
+"""The Encoding: a frozen value of frequencies, phases and amplitudes, and everything computed from it."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Self, Unpack, overload
+
+import numpy as np
+
+from ...typing import Layout, Precision
+from ..engine.blocks import Target, one_thread
+from ..numbers import annotations as npt
+from ..numbers.arguments import (
+    check_precision,
+    check_size,
+    check_workers,
+    count_of,
+    is_exact,
+    progression,
+    real,
+    real_array,
+)
+from ..numbers.arrays import Array, Floats, base_array, check_out, empty
+from ..numbers.formats import float_type, wanted_type
+from ..numbers.schedule import Schedule, explicit
+from ..numbers.signatures import DType, EncodeOptions, Float, TableOptions
+from ..positions.conversion import convert
+from ..positions.positions import Converted
+from . import algebra as _algebra
+from . import recipes
+from .plans import Plans
+from .recipes import Recipe, recipe_of
+from .rows import add, encode, fill_progression, same_memory
+from .sinusoids import Partners, Sinusoids
+from .windows import coarse_to_fine
+
+if TYPE_CHECKING:
+    from ..numbers.signatures import Out
+
+__all__ = ["Encoding"]
+
+
+# arguments beside frequencies, as they usually are
+_COLUMNS = {"phases": 0.0, "amplitudes": 1.0}
+
+
+class Encoding:
+    """A row of sinusoids: ``amplitude[c] * sin(sum_a position[a] * frequency[c, a] + 2 pi phase[c])``.
+
+    A frozen value: equal by value, hashable, picklable, safe to share between threads.
+
+    Parameters
+    ----------
+    frequencies : array_like of shape (d,) or (d, A), or Schedule
+        Radians per unit of position, of each column, for one axis or for A axes. Numbers are taken as exactly those
+        float64 values.
+    phases : array_like of shape () or (d,)
+        Turns. A cosine is a sine with a phase of 0.25.
+    amplitudes : array_like of shape () or (d,)
+        Factors; a column of zeros has amplitude 0.
+
+    Raises
+    ------
+    TypeError, ValueError
+        When an argument is not finite or does not fit the others.
+
+    See Also
+    --------
+    sinusoidal, fourier_features, join : functions that return an Encoding.
+
+    Examples
+    --------
+    >>> import numpy as np, posenc_fast as pf
+    >>> encoding = pf.Encoding([1.0, 1.0], phases=[0.0, 0.25])
+    >>> encoding.encode(0)
+    array([0., 1.], dtype=float32)
+    """
+
+    __slots__ = ("__weakref__", "_derived", "_plans", "_recipe", "_sinusoids")
+    _sinusoids: Sinusoids
+    _recipe: Recipe
+    _plans: Plans
+    _derived: dict[str, Any]
+    _pinned: str | None = None
+
+    def __init__(
+        self, frequencies: npt.ArrayLike | Schedule, phases: npt.ArrayLike = 0.0, amplitudes: npt.ArrayLike = 1.0
+    ) -> None:
+        schedule: Schedule
+        if isinstance(frequencies, Schedule):
+            schedule, index = frequencies, np.arange(len(frequencies))[:, np.newaxis]
+            written: Schedule | Floats = schedule
+        else:
+            values = real_array(frequencies, "frequencies")
+            if values.ndim not in (1, 2) or values.size == 0:
+                raise ValueError(
+                    f"frequencies has shape {values.shape}, but must have (d,) or (d, axes), none of them 0"
+                )
+            (schedule, index), written = explicit(values), values.copy()
+        d = len(index)
+        arrays: list[Floats] = []
+        for name, column in (("phases", phases), ("amplitudes", amplitudes)):
+            array = real_array(column, name)
+            if array.shape not in ((), (d,)):
+                raise ValueError(
+                    f"{name} has shape {array.shape}, but must be one number or have shape ({d},), as many as frequencies"
+                )
+            arrays.append(np.broadcast_to(array, (d,)))
+        sinusoids = Sinusoids((schedule,), index, *arrays)
+        columns = {"phases": sinusoids.phases, "amplitudes": sinusoids.amplitudes}
+        short_columns = {name: float(a[0]) if (a == a[0]).all() else a for name, a in columns.items()}
+        self._set(sinusoids, recipe_of("Encoding", written, usual=_COLUMNS, **short_columns))
+
+    @classmethod
+    def _of(cls, sinusoids: Sinusoids, recipe: Recipe = "") -> Self:
+        """Return an encoding of these columns; recipe: the call that made it."""
+        self = cls.__new__(cls)
+        self._set(sinusoids, recipe)
+        return self
+
+    def _set(self, sinusoids: Sinusoids, recipe: Recipe) -> None:
+        # derived: other values that were made of this one, by what they are for
+        values: dict[str, Any] = {
+            "_sinusoids": sinusoids,
+            "_recipe": recipe,
+            "_plans": Plans(sinusoids, self._pinned),
+            "_derived": {},
+        }
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    # ---- the value ----------------------------------------------------------------------------------------------
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"an Encoding is frozen: {name} cannot be set")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"an Encoding is frozen: {name} cannot be deleted")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        sinusoids = self._sinusoids
+        columns = sinusoids.index, sinusoids.phases, sinusoids.amplitudes
+        cls = None if type(self) is Encoding else type(self)
+        return encoding_of, (cls, sinusoids.schedules, *columns, self._recipe)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Encoding):
+            return NotImplemented
+        return self._sinusoids == other._sinusoids
+
+    def __hash__(self) -> int:
+        return hash(self._sinusoids)
+
+    def __repr__(self) -> str:
+        if self._recipe:
+            return recipes.shown(self._recipe)
+        axes = f" over {self.ndim} axes" if self.ndim > 1 else ""
+        return f"<Encoding of {self.d_model} columns{axes}>"
+
+    def _repr_html_(self) -> str:
+        # only notebooks ask
+        from .picture import figure
+
+        return figure(self._sinusoids, repr(self), f"{self.d_model} columns")
+
+    def __posenc_encoding__(self) -> Any:
+        """Return a capsule for programs that are compiled with ``posenc_fast.h`` of `get_include`.
+
+        It keeps what the pointer in it needs, at the instruction-set level of the call.
+
+        Raises
+        ------
+        ValueError
+            When the encoding has exact periods, which only Python's calls have.
+        RuntimeError
+            When there is no compiled kernel.
+        """
+        # only compiled programs ask
+        from .capsule import encoding_capsule
+
+        return encoding_capsule(self._plans)
+
+    @property
+    def recipe(self) -> str | None:
+        """Python expression that rebuilds the encoding with all its numbers.
+
+        Evaluate it with the names of posenc_fast. Periods that float64 cannot represent, such as a third of 16, are
+        written as ``Fraction(16, 3)``, which needs that name as well. None if no public function can rebuild the encoding.
+        `repr` equals the recipe, except that arrays of more than 64 numbers are shortened.
+        """
+        return recipes.written(self._recipe) or None
+
+    @property
+    def base(self) -> float | None:
+        """Base of the frequencies. None unless `sinusoidal` created the encoding from a base."""
+        base: float | None = recipes.option(self._recipe, "sinusoidal", "base", 10000.0)
+        return None if recipes.option(self._recipe, "sinusoidal", "frequencies", None) is not None else base
+
+    @property
+    def layout(self) -> Layout | None:
+        """The layout given to `sinusoidal` or `fourier_features`; None where another function made the encoding."""
+        layout: Layout | None = recipes.option(self._recipe, "sinusoidal", "layout", "interleaved")
+        if layout is None:
+            layout = recipes.option(self._recipe, "fourier_features", "layout", "concatenated")
+        return layout
+
+    @property
+    def d_model(self) -> int:
+        """Number of columns."""
+        return self._sinusoids.width
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes of a position."""
+        return self._sinusoids.axes
+
+    @property
+    def frequencies(self) -> Floats:
+        """Frequency of each column in radians per unit of position, rounded to float64.
+
+        The shape is (d,), or (d, A) for A axes. Functions such as `sinusoidal` take one frequency for each pair of columns, and so about d/2 of them.
+        """
+        values = self._sinusoids.radians()[self._sinusoids.index]
+        return values[:, 0] if self.ndim == 1 else values
+
+    @property
+    def phases(self) -> Floats:
+        """Phase of each column in turns, an array of shape (d,)."""
+        return self._sinusoids.phases
+
+    @property
+    def amplitudes(self) -> Floats:
+        """Amplitude of each column, an array of shape (d,)."""
+        return self._sinusoids.amplitudes
+
+    @property
+    def wavelengths(self) -> Floats:
+        """Wavelength of each column in units of position, infinite where the frequency is zero.
+
+        The shape is (d,), or (d, A) for A axes.
+        """
+        with np.errstate(divide="ignore"):
+            return 2 * np.pi / np.abs(self.frequencies)
+
+    # ---- tables -------------------------------------------------------------------------------------------------
+
+    @overload
+    def table(
+        self, length: int, *, dtype: None = ..., out: None = ..., **options: Unpack[TableOptions]
+    ) -> npt.NDArray[np.float32]: ...
+
+    @overload
+    def table(
+        self, length: int, *, dtype: DType[Float], out: None = ..., **options: Unpack[TableOptions]
+    ) -> npt.NDArray[Float]: ...
+
+    @overload
+    def table(
+        self, length: int, *, dtype: npt.DTypeLike | None = ..., out: Out | None = ..., **options: Unpack[TableOptions]
+    ) -> Out: ...
+
+    def table(
+        self,
+        length: int,
+        *,
+        start: float = 0,
+        step: float = 1,
+        dtype: npt.DTypeLike | None = None,
+        precision: Precision = "exact",
+        out: Array | None = None,
+        workers: int | None = None,
+    ) -> Array:
+        """Return the rows of the positions ``start + i * step``.
+
+        Parameters
+        ----------
+        length : int
+            Number of rows; 0 gives an empty array.
+        start, step : int or float
+            First position and distance, real numbers; integers are exact over all of int64 and uint64.
+        dtype : dtype, optional
+            float64, float32, float16 or bfloat16 (of ml_dtypes); not given, that of out, or float32.
+        precision : {"exact", "float32"}
+            "float32" reproduces frameworks that compute in float32: frequencies, positions and their products are
+            rounded to float32, then the exact sine is taken.
+        out : ndarray of shape (length, d_model), optional
+            Where to write, of that dtype; the values of a row must be next to each other. It is returned.
+        workers : int, optional
+            Largest number of threads, as in `scipy.fft`; None is 1. Small tables use one.
+
+        Returns
+        -------
+        ndarray of shape (length, d_model)
+
+        Raises
+        ------
+        TypeError, ValueError
+            When an argument does not fit; nothing has been written then.
+
+        Notes
+        -----
+        The row of an integer position has the same bits whatever start, length, step, workers and out are.
+
+        Examples
+        --------
+        >>> import posenc_fast as pf
+        >>> pf.sinusoidal(4, base=100.0).table(2)
+        array([[0.        , 1.        , 0.        , 1.        ],
+               [0.84147096, 0.5403023 , 0.09983341, 0.9950042 ]], dtype=float32)
+        """
+        length = count_of(length, "length", 0)
+        alone = workers is None or one_thread(workers, length * self._plans.width)
+        if alone and type(step) is int and step == 1 and is_exact(precision):
+            calls = self._plans.calls()
+            rows = None if calls is None else calls.table(length, start, dtype, out)
+            if rows is not None:
+                return rows  # type: ignore[no-any-return]
+        shape = length, self._plans.width
+        check_size("length", length, shape, 2)
+        self._one_axis("table")
+        result_type = wanted_type(dtype, out, "table")
+        check_size("length", length, shape, result_type.itemsize)
+        single, threads = check_precision(precision), check_workers(workers)
+        first, each = progression(start, step, length)
+        result = empty(shape, result_type) if out is None else check_out(out, shape, result_type, "table")
+        if length:
+            fill_progression(self._plans, Target(result, warm=out is not None), first, each, single, threads)
+        return result if out is None else out
+
+    @overload
+    def encode(
+        self, positions: npt.ArrayLike, *, dtype: None = ..., out: None = ..., **options: Unpack[EncodeOptions]
+    ) -> npt.NDArray[np.float32]: ...
+
+    @overload
+    def encode(
+        self, positions: npt.ArrayLike, *, dtype: DType[Float], out: None = ..., **options: Unpack[EncodeOptions]
+    ) -> npt.NDArray[Float]: ...
+
+    @overload
+    def encode(
+        self,
+        positions: npt.ArrayLike,
+        *,
+        dtype: npt.DTypeLike | None = ...,
+        out: Out | None = ...,
+        **options: Unpack[EncodeOptions],
+    ) -> Out: ...
+
+    def encode(
+        self,
+        positions: npt.ArrayLike,
+        *,
+        dtype: npt.DTypeLike | None = None,
+        precision: Precision = "exact",
+        out: Array | None = None,
+        workers: int | None = None,
+        variance: npt.ArrayLike | None = None,
+    ) -> Array:
+        """Return the rows of any positions.
+
+        Parameters
+        ----------
+        positions : array_like of shape (...), or (..., A) for an encoding of A axes
+            Integers (exact over all of int64 and uint64), real numbers, or times, which count seconds (since 1970,
+            or in all), exact to their own unit: of NumPy, Python, pandas, polars or pyarrow; without a zone they are
+            UTC. Arrays of any of these packages or of torch (on the CPU), and lists, also of integers beside real
+            numbers. NaN, infinite, masked and missing positions (None, NA, NaT) give rows of NaN.
+        dtype, precision, out, workers
+            As in `table`; out has shape (..., d_model).
+        variance : array_like, optional
+            Of positions that are known but to it, in their unit squared: one number for all, the shape of the
+            positions, or (..., A, A), a matrix for each. A column is then its mean over a normal distribution of
+            positions, which is the column times exp(-frequency^2 variance / 2): an integrated encoding.
+
+        Returns
+        -------
+        ndarray of shape (..., d_model)
+
+        Raises
+        ------
+        TypeError, ValueError
+            When an argument does not fit; nothing has been written then.
+
+        Notes
+        -----
+        With a = abs(position * frequency) up to 2^53 (and for all 64-bit integers, for frequencies up to 1) the
+        error is at most half a unit in the last place of the result plus 2^-50 min(1, a); for float64, one unit in
+        the last place plus 2^-60 min(1, a) up to a = 2^31, and 2^-50 beyond. ``encode(-p)`` mirrors ``encode(p)`` bit
+        for bit where phases are quarter turns.
+
+        With a variance the exponential is a real number as well, and the product is rounded once: its error is that of
+        a value whose relative error is 2^-50. The same holds for float64.
+
+        Examples
+        --------
+        >>> import numpy as np, posenc_fast as pf
+        >>> pf.sinusoidal(2).encode([0.0, -0.5])
+        array([[ 0.        ,  1.        ],
+               [-0.47942555,  0.87758255]], dtype=float32)
+        >>> pf.sinusoidal(2).encode(np.datetime64("2026-01-01T00:00:00")).shape
+        (2,)
+        >>> pf.fourier_features([1.0, 4.0]).encode(0.0, variance=0.5).round(4)
+        array([0.    , 0.    , 0.7788, 0.0183], dtype=float32)
+        """
+        if variance is None and (workers is None or one_thread(workers, 0)) and is_exact(precision):
+            calls = self._plans.calls()
+            rows = None if calls is None else calls.encode(positions, dtype, out)
+            if rows is not None:
+                return rows  # type: ignore[no-any-return]
+        result_type = wanted_type(dtype, out, "encode")
+        single, threads = check_precision(precision), check_workers(workers)
+        converted = convert(positions, self._plans.axes)
+        if variance is not None:
+            from .integrated import integrate
+
+            return integrate(self._plans, converted, variance, result_type, out, single=single, threads=threads)
+        return encode(self._plans, converted, result_type, out, single=single, threads=threads)
+
+    def add_to(
+        self,
+        x: npt.NDArray[Float],
+        *,
+        start: float = 0,
+        step: float = 1,
+        positions: npt.ArrayLike | None = None,
+        x_scale: float = 1.0,
+        precision: Precision = "exact",
+        out: npt.NDArray[Float] | None = None,
+        workers: int | None = None,
+    ) -> npt.NDArray[Float]:
+        """Return ``x_scale * x + encoding``, rounded once, without a table.
+
+        Parameters
+        ----------
+        x : ndarray of shape (..., L, d_model)
+            float64, float32, float16 or bfloat16.
+        start, step : int or float
+            Row i of the L rows has position ``start + i * step``.
+        positions : array_like, optional
+            Positions instead: of shape (L,), or (..., L) for each row of the batch; with A axes, (L, A) or (..., L, A).
+        x_scale : float
+            Factor of x.
+        precision, workers
+            As in `table`.
+        out : ndarray of the shape and type of x, optional
+            Where to write; ``out=x`` adds in place. Other memory shared with x is an error.
+
+        Returns
+        -------
+        ndarray of the shape and type of x
+
+        Raises
+        ------
+        TypeError, ValueError
+            When an argument does not fit; x and out are as they were then.
+
+        Examples
+        --------
+        >>> import numpy as np, posenc_fast as pf
+        >>> x = np.ones((3, 2, 4), np.float32)
+        >>> pf.sinusoidal(4).add_to(x, out=x) is x
+        True
+        >>> x[2, 0]
+        array([1., 2., 1., 2.], dtype=float32)
+        """
+        alone = workers is None or one_thread(workers, 0)
+        if alone and type(step) is int and step == 1 and positions is None and is_exact(precision):
+            calls = self._plans.calls()
+            total = None if calls is None else calls.add(x, start, x_scale, out)
+            if total is not None:
+                return total  # type: ignore[no-any-return]
+        values = base_array(x, "x", "add_to")
+        dtype, shape, plans = float_type(values.dtype, "x"), values.shape, self._plans
+        if len(shape) < 2 or shape[-1] != plans.width:
+            raise ValueError(f"x has shape {shape}, but must have (..., L, {plans.width}), the encoding's d_model last")
+        scale = real(x_scale, "x_scale")
+        single, threads = check_precision(precision), check_workers(workers)
+        rows = self._rows_of(shape, start, step, positions)
+        result = empty(shape, dtype) if out is None else check_out(out, shape, dtype, "add_to")
+        if out is not None and not same_memory(values, result) and _overlap(values, result):
+            raise ValueError("out and x overlap without being the same array; give out=x, or memory of its own")
+        if values.size:
+            add(plans, values, result, rows, scale, single, threads)
+        return result if out is None else out
+
+    def _rows_of(
+        self, shape: tuple[int, ...], start: float, step: float, positions: npt.ArrayLike | None
+    ) -> Converted | tuple[Fraction | int, Fraction | int]:
+        """Return the positions of the rows of x, or their first and step; or raise an error."""
+        if positions is None:
+            self._one_axis("add_to without positions")
+            return progression(start, step, shape[-2])
+        if np.ndim(start) or np.ndim(step) or (start, step) != (0, 1):
+            raise ValueError(f"positions excludes start={start!r} and step={step!r}; leave one side out")
+        converted = convert(positions, self._plans.axes)
+        if converted.shape not in (shape[-2:-1], shape[:-1]):
+            raise ValueError(
+                f"positions is for rows {converted.shape}, but must be for {shape[-2:-1]} or for {shape[:-1]}, those of x"
+            )
+        return converted
+
+    # ---- angle addition -----------------------------------------------------------------------------------------
+
+    def shift(
+        self, encoded: npt.NDArray[Float], offset: float, *, out: npt.NDArray[Float] | None = None
+    ) -> npt.NDArray[Float]:
+        """Return the rows of positions p + offset from the rows of positions p, which need not be known.
+
+        Parameters
+        ----------
+        encoded : ndarray of shape (..., d_model)
+            Rows of this encoding, float64, float32, float16 or bfloat16.
+        offset : float, or one for each axis
+            How far to move, in units of position.
+        out : ndarray of the shape and type of encoded, optional
+            Where to write; ``out=encoded`` moves in place.
+
+        Returns
+        -------
+        ndarray of the shape and type of encoded
+            Within two units in the last place of 1 (times the amplitude).
+
+        Raises
+        ------
+        TypeError, ValueError
+            When an argument does not fit, or a column has no partner a quarter turn apart.
+
+        Notes
+        -----
+        sin(a + b) = sin a cos b + cos a sin b, and the same for the cosine: section 3.5 of Vaswani et al., 2017,
+        arXiv:1706.03762, gives this as the reason for sinusoids.
+
+        Examples
+        --------
+        >>> import numpy as np, posenc_fast as pf
+        >>> encoding = pf.sinusoidal(8)
+        >>> moved = encoding.shift(encoding.encode(3), 4)
+        >>> bool(np.abs(moved - encoding.encode(7)).max() < 3e-7)
+        True
+        """
+        return _algebra.shift(self._plans, self._partners("shift"), encoded, offset, out)
+
+    def transition_matrix(self, offset: float) -> Floats:
+        """Return the matrix M with ``encode(p) @ M == encode(p + offset)`` for every p.
+
+        Parameters
+        ----------
+        offset : float, or one for each axis
+            In units of position.
+
+        Returns
+        -------
+        ndarray of float64, shape (d_model, d_model)
+            Block diagonal but for the order of the columns; orthogonal.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As for `shift`.
+
+        Examples
+        --------
+        >>> import numpy as np, posenc_fast as pf
+        >>> encoding = pf.sinusoidal(8)
+        >>> table = encoding.table(20, dtype=np.float64)
+        >>> bool(np.allclose(table[10:] @ encoding.transition_matrix(-10), table[:10]))
+        True
+        """
+        return _algebra.transition_matrix(self._plans, self._partners("transition_matrix"), offset)
+
+    def similarity(self, offsets: npt.ArrayLike) -> Floats:
+        """Return the dot product of encode(p) and encode(p + offset), which is the same for every p.
+
+        Parameters
+        ----------
+        offsets : array_like of shape (...), or (..., A) for an encoding of A axes
+            In units of position.
+
+        Returns
+        -------
+        ndarray of float64, shape (...)
+
+        Raises
+        ------
+        TypeError, ValueError
+            As for `shift`.
+
+        Notes
+        -----
+        The sum over pairs of ``amplitude**2 * cos(frequency * offset)``, without any encoding made.
+
+        Examples
+        --------
+        >>> import posenc_fast as pf
+        >>> pf.sinusoidal(8).similarity(0)
+        np.float64(4.0)
+        """
+        return _algebra.similarity(self._plans, self._partners("similarity"), offsets)
+
+    def coarse_to_fine(self, alpha: float) -> Floats:
+        """Return amplitudes that let the frequencies in one after another, for training that begins with the slowest.
+
+        Parameters
+        ----------
+        alpha : float
+            How many frequencies are in: the next one is as far as its fraction says. 0 leaves them all out, their
+            number lets all in.
+
+        Returns
+        -------
+        ndarray of float64, shape (d_model,)
+            `amplitudes`, times ``(1 - cos(pi * clip(alpha - k, 0, 1))) / 2`` for the k-th of the different frequencies
+            (lengths, where there are several axes), from the slowest. Constant columns are always in.
+
+        Raises
+        ------
+        TypeError, ValueError
+            When alpha is no finite number.
+
+        Notes
+        -----
+        BARF (Lin et al. 2021, arXiv:2104.06405) with ``alpha = (progress - start) / (end - start) * n``, and Nerfies
+        (Park et al. 2021, arXiv:2011.12948) with its alpha less min_freq_log2, where frequencies double from band to
+        band. Give the amplitudes to another Encoding, or multiply the rows by them.
+
+        Examples
+        --------
+        >>> import posenc_fast as pf
+        >>> bands = pf.presets.nerf(3, input_dims=1)
+        >>> bands.coarse_to_fine(1.5).round(4)
+        array([1. , 1. , 0.5, 0.5, 0. , 0. ])
+        >>> now = pf.Encoding(bands.frequencies, bands.phases, bands.coarse_to_fine(1.5))
+        """
+        return coarse_to_fine(self._sinusoids, real(alpha, "alpha"))
+
+    def locate(
+        self, encoded: npt.ArrayLike, *, low: float | None = None, high: float | None = None
+    ) -> tuple[Floats, Floats]:
+        """Return the positions whose encodings are nearest to rows.
+
+        Parameters
+        ----------
+        encoded : array_like of shape (..., d_model)
+            Rows, exact or disturbed.
+        low, high : float, optional
+            Interval to search, positions as in `encode`; half the longest wavelength either side of 0 if not given.
+            The time it takes grows with its length over the shortest wavelength.
+
+        Returns
+        -------
+        position : ndarray of float64, shape (...)
+            NaN for rows that are not finite.
+        residual : ndarray of float64, shape (...)
+            Euclidean distance between the row and the encoding of the position.
+
+        Raises
+        ------
+        TypeError, ValueError
+            When an argument does not fit, the encoding has several axes or no frequency, or the interval is too long.
+
+        Examples
+        --------
+        >>> import posenc_fast as pf
+        >>> encoding = pf.sinusoidal(8, base=100.0)
+        >>> position, residual = encoding.locate(encoding.encode(12.5))
+        >>> round(float(position), 4), bool(residual < 1e-6)
+        (12.5, True)
+        """
+        return _algebra.locate(self._plans, encoded, low, high)
+
+    def _partners(self, call: str) -> Partners:
+        partners = self._sinusoids.partners()
+        if isinstance(partners, int):
+            raise ValueError(  # noqa: TRY004
+                f"{call} needs columns in pairs a quarter turn apart, of one frequency and amplitude; "
+                f"column {partners} of {self!r} has no partner"
+            )
+        return partners
+
+    def _one_axis(self, call: str) -> None:
+        if self._plans.axes != 1:
+            raise ValueError(f"{call} is for encodings of one axis; this one has {self.ndim}: use encode or grid")
+
+
+def encoding_of(cls: type[Encoding] | None, *state: Any) -> Encoding:
+    """Return the Encoding of a pickled state."""
+    return (cls or Encoding)._of(Sinusoids(*state[:-1]), state[-1])
+
+
+# what pickles name: it is there, wherever this file may go
+encoding_of.__module__ = "posenc_fast"
+encoding_of.__qualname__ = encoding_of.__name__ = "_encoding_of"
+
+
+def _overlap(a: Array, b: Array) -> bool:
+    try:
+        return np.shares_memory(a, b, max_work=100000)  # type: ignore[arg-type]
+    except np.exceptions.TooHardError:
+        return True

@@ -1,0 +1,49 @@
+"""Amplitudes that let the frequencies of an encoding in one after another, as training goes on."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+
+from ..numbers import annotations as npt
+from ..numbers import exact
+from ..numbers.arrays import Floats
+from .sinusoids import Sinusoids
+
+__all__ = ["coarse_to_fine"]
+
+# of two frequencies of one band: vectors of one length in several directions differ in their last bits
+_ALIKE = 1 + 1e-9
+
+
+def coarse_to_fine(sinusoids: Sinusoids, alpha: float) -> Floats:
+    """Return the amplitudes of columns times (1 - cos(pi clip(alpha - k, 0, 1))) / 2 for band k, from the slowest."""
+    bands = _bands(sinusoids)
+    weights = np.where(bands < alpha, 1.0, 0.0)
+    # of the bands one at most is neither in nor out
+    entering = np.floor(alpha)
+    weights[bands == entering] = _weight(Fraction(alpha) - Fraction(entering))
+    weights[bands < 0] = 1.0
+    result: Floats = sinusoids.amplitudes * weights
+    return result
+
+
+def _weight(part: Fraction) -> float:
+    """Return the square of the sine of a part of a quarter turn, rounded once."""
+    turns = exact.divide(part.numerator, 4 * part.denominator, 200)
+    (mantissa, exponent), _ = exact.sincos_turns(turns)
+    return float(Fraction(mantissa**2, 1 << (-2 * exponent)))
+
+
+def _bands(sinusoids: Sinusoids) -> npt.NDArray[np.intp]:
+    """Return for each column how many lower frequencies there are; -1 for columns that are constant."""
+    rates = sinusoids.radians()[sinusoids.index]
+    largest = np.abs(rates).max(axis=1, keepdims=True)
+    with np.errstate(invalid="ignore", under="ignore"):
+        lengths = largest[:, 0] * np.sqrt(((rates / largest) ** 2).sum(axis=1))
+    different = np.unique(lengths[largest[:, 0] > 0])
+    begins = np.append(True, different[1:] > _ALIKE * different[:-1])[: len(different)]
+    band = np.append(np.cumsum(begins) - 1, -1)
+    places = np.searchsorted(different, np.nan_to_num(lengths))
+    return np.where(largest[:, 0] > 0, band[places], -1)

@@ -1,0 +1,193 @@
+"""Choice of the engine: the compiled kernel at one instruction-set level, or the pure-Python reference."""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import functools
+import importlib
+import os
+import warnings
+from collections.abc import Callable, Iterator
+from types import ModuleType
+from typing import NamedTuple, get_args
+
+from ...typing import Backend, Isa
+from ..numbers.names import one_of
+
+__all__ = ["Engine", "backend", "current", "isa", "isa_levels", "use_backend"]
+
+BACKENDS: tuple[Backend, ...] = get_args(Backend)
+ISAS: tuple[Isa, ...] = get_args(Isa)
+VARIABLE, ISA_VARIABLE = "POSENC_FAST_BACKEND", "POSENC_FAST_ISA"
+
+kernel: ModuleType | None = None
+reason = ""
+try:
+    kernel = importlib.import_module("posenc_fast._kernel")
+except ImportError as error:
+    reason = str(error)
+# bytes of the cache that the processor reports; 0 where it is not asked
+CACHE_SIZE: int = kernel.CACHE_SIZE if kernel is not None else 0
+
+
+class Engine(NamedTuple):
+    """The module that computes, its name, and the index and name of the instruction-set level."""
+
+    module: ModuleType
+    backend: Backend
+    level: int
+    isa: Isa | None
+
+
+EngineOf = Callable[[], Engine]
+
+_chosen: contextvars.ContextVar[Engine | None] = contextvars.ContextVar("posenc_fast_engine", default=None)
+_default: Engine | None = None
+
+
+def isa_levels() -> tuple[Isa, ...]:
+    """Return the instruction-set levels that this build and this machine have, slowest first; empty without the kernel.
+
+    Returns
+    -------
+    tuple of str
+        Of "baseline", "avx2", "avx512" on x86-64, "neon" on 64-bit ARM, "baseline" elsewhere.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> isinstance(pf.isa_levels(), tuple)
+    True
+    """
+    return tuple(kernel.LEVELS) if kernel is not None else ()
+
+
+def select(name: str, isa: str | None = None, *, origin: str = "use_backend") -> Engine:
+    """Return the engine of that name, or raise an error that says why it is not available."""
+    one_of(name, f"{origin}: the backend", BACKENDS if origin == "use_backend" else ("auto", *BACKENDS))
+    if isa is not None:
+        one_of(isa, f"{origin}: isa", ISAS)
+    if name == "python":
+        if isa is not None:
+            raise ValueError(
+                f"{origin}: the python backend has no instruction-set levels, so isa={isa!r} cannot be had"
+            )
+        from . import python
+
+        return Engine(python, "python", 0, None)
+    if kernel is None:
+        raise RuntimeError(
+            f"{origin}: the cython backend cannot be had: {reason}. Install posenc_fast again "
+            "where there is a C compiler"
+        )
+    levels = isa_levels()
+    if isa is None:
+        isa = levels[-1]
+    if isa not in levels:
+        raise RuntimeError(f"{origin}: isa {isa!r} cannot be had on this machine or in this build, which have {levels}")
+    return Engine(kernel, "cython", levels.index(isa), isa)
+
+
+def _from_environment() -> Engine:
+    name = os.environ.get(VARIABLE, "") or "auto"
+    isa = os.environ.get(ISA_VARIABLE, "") or None
+    if name == "auto" and kernel is None and isa is None:
+        warnings.warn(
+            f"posenc_fast runs in pure Python, many times slower: the compiled kernel cannot be had ({reason}). "
+            f"Install a C compiler and reinstall, or set {VARIABLE}=python to say that this is meant.",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+        return select("python")
+    if name in ("auto", "cython") and isa is None and kernel is not None and kernel.MISSED:
+        warnings.warn(
+            f"posenc_fast runs at the level {kernel.LEVELS[-1]!r}, slower than this CPU could: {', '.join(kernel.MISSED)} "
+            "was left out when it was built, by a compiler that does not know it. Reinstall with a later compiler, "
+            f"or set {ISA_VARIABLE}={kernel.LEVELS[-1]} to say that this is meant.",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+    origin = VARIABLE if isa is None else ISA_VARIABLE
+    return select("cython" if name == "auto" else name, isa, origin=origin)
+
+
+def current() -> Engine:
+    """Return the engine of this context."""
+    global _default
+    engine = _chosen.get()
+    if engine is None:
+        engine = _default
+        if engine is None:
+            engine = _default = _from_environment()
+    return engine
+
+
+def pinned_to(name: str | None) -> EngineOf:
+    """Return the function that returns the engine: of that backend, at its best level, or for None of the context."""
+    return current if name is None else functools.partial(select, name)
+
+
+def backend() -> Backend:
+    """Return the name of the backend that computes in this context.
+
+    Returns
+    -------
+    str
+        "cython" for the compiled kernel, "python" for the reference.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.backend() in ("cython", "python")
+    True
+    """
+    return current().backend
+
+
+def isa() -> Isa | None:
+    """Return the instruction-set level that the kernel uses in this context, None for the python backend.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.isa() in (*pf.isa_levels(), None)
+    True
+    """
+    return current().isa
+
+
+@contextlib.contextmanager
+def use_backend(name: Backend, isa: Isa | None = None) -> Iterator[None]:
+    """Compute with one backend inside a ``with`` block.
+
+    The choice holds for the current context (`contextvars`): other threads and tasks are not affected. The
+    environment variables POSENC_FAST_BACKEND ("auto", "cython" or "python") and POSENC_FAST_ISA do the same for a
+    process.
+
+    Parameters
+    ----------
+    name : {"cython", "python"}
+        The backend.
+    isa : str, optional
+        One of `isa_levels`; the best of them if not given.
+
+    Raises
+    ------
+    ValueError
+        When there is no such backend or level, or the backend has no levels.
+    RuntimeError
+        When the backend or the level cannot be had here, with the reason.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> with pf.use_backend("python"):
+    ...     pf.backend()
+    'python'
+    """
+    token = _chosen.set(select(name, isa))
+    try:
+        yield
+    finally:
+        _chosen.reset(token)

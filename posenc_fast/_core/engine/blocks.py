@@ -1,0 +1,111 @@
+"""Output arrays as the engines take them: written block by block, or added to another array in the same pass."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..numbers.arrays import Array
+from ..numbers.formats import FLOAT32, format_of
+from . import threads as _threads
+from .backend import CACHE_SIZE, kernel
+
+__all__ = ["Target", "collapse", "one_thread"]
+
+
+# where Linux describes the caches of a core
+CACHES = "/sys/devices/system/cpu/cpu0/cache"
+# output values: below, a thread costs more than it gives
+WORTH_A_THREAD = 1 << 20
+# output values in a block: small enough to answer an interrupt soon
+BLOCK = 1 << 22
+
+
+@functools.cache
+def cache_size() -> int:
+    """Return the bytes of the last-level cache that one core sees, 0 where unknown."""
+    sizes = []
+    for name in os.listdir(CACHES) if os.path.isdir(CACHES) else ():
+        # files that a container or another kernel shows may be missing or have other text
+        with contextlib.suppress(OSError, ValueError), open(f"{CACHES}/{name}/size") as file:
+            text = file.read().strip()
+            sizes.append(int(text.rstrip("KM")) << {"K": 10, "M": 20}.get(text[-1:], 0))
+    return max(sizes, default=CACHE_SIZE)
+
+
+def one_thread(workers: Any, size: int) -> bool:
+    """Whether a call of `size` values takes one thread, as far as that is seen without a closer look at workers."""
+    return workers is None or (type(workers) is int and workers > 0 and size < WORTH_A_THREAD)
+
+
+def collapse(array: Array, dims: int) -> Array | None:
+    """Return the array with its leading dimensions made one, so that ``dims`` are left, where that takes no copy."""
+    if array.ndim == dims:
+        return array
+    if array.ndim < dims:
+        return array[(np.newaxis,) * (dims - array.ndim)]
+    shape = (-1, *array.shape[array.ndim - dims + 1 :])
+    if array.size == 0:
+        return np.empty((0, *shape[1:]), array.dtype)
+    view = array.reshape(shape)
+    return view if np.may_share_memory(view, array) else None
+
+
+class Target:
+    """An array (rows, d) to be filled, or (batch, rows, d) that takes scale * x + encoding; warm: it is not new memory.
+
+    Arrays that the engines cannot take as they are (unaligned ones) go through a copy of each block.
+    """
+
+    __slots__ = ("kind", "out", "rows", "scale", "warm", "x")
+
+    def __init__(self, out: Array, *, x: Array | None = None, scale: float = 1.0, warm: bool = False) -> None:
+        form = format_of(out.dtype)
+        assert form is not None
+        if form.bits < FLOAT32.bits:
+            out, x = out.view(form.stored), x if x is None else x.view(form.stored)
+        self.out, self.x, self.scale, self.warm = out, x, scale, warm
+        self.kind, self.rows = form.kind, out.shape[-2]
+
+    def stores(self, each: bool = False) -> int:
+        """Return how the kernel is to write rows, or their sum with x: see src/tuning.h. each: rows are made one by one."""
+        if kernel is None:
+            return 0
+        return int(kernel.stores(self.out, self.x, self.kind, cache_size(), self.warm, each))
+
+    def part(self, rows: Any) -> Target:
+        """Return the target of some rows: views for a slice, copies for indices."""
+        block = Target.__new__(Target)
+        block.kind, block.scale, block.warm = self.kind, self.scale, self.warm
+        block.out = self.out[..., rows, :]
+        block.x = None if self.x is None else self.x[..., rows, :]
+        block.rows = block.out.shape[-2]
+        return block
+
+    def run(self, task: Callable[[slice, Target], Any], workers: int) -> None:
+        """Call task(rows, block) for blocks of rows, in threads where that is worth it."""
+        if self.out.size < WORTH_A_THREAD and self.out.flags.aligned and (self.x is None or self.x.flags.aligned):
+            task(slice(0, self.rows), self)
+            return
+        workers = _threads.useful(workers, self.out.size, WORTH_A_THREAD)
+        rows = max(1, min(BLOCK * self.rows // self.out.size, -(-self.rows // workers)))
+        # whole spans of a lattice, where there is room for them
+        rows = rows // 4096 * 4096 or rows
+
+        def aligned(part: slice) -> None:
+            block = self.part(part)
+            if block.x is not None and not block.x.flags.aligned:
+                block.x = block.x.copy()
+            out = block.out
+            if not out.flags.aligned:
+                block.out = out.copy()
+            task(part, block)
+            if block.out is not out:
+                out[...] = block.out
+
+        _threads.run(aligned, (slice(i, min(i + rows, self.rows)) for i in range(0, self.rows, rows)), workers)

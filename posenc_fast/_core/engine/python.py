@@ -1,0 +1,481 @@
+"""The engine in NumPy: the twin of the compiled kernel, with its accuracy and its classes `Plan` and `Lattice`.
+
+A *wave* is one frequency with one residual phase, in turns; its sine and cosine serve every column that is a quarter
+turn apart. Numbers are double-double where one double is too few: pairs (high, low) whose sum is meant. So position *
+turns is known to 106 bits, and the argument reduction, which takes whole turns off, loses nothing at any position.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from ..numbers import annotations as npt
+from ..numbers.arrays import Floats
+from ..numbers.doubles import Pair, fma, product, total, two_product, two_sum
+from ..numbers.formats import BFLOAT16, FLOAT64
+from ..numbers.rounding import SPLIT_LIMIT, add_rounded, round_into, round_once, rows_left_out, values_of
+
+__all__ = ["Lattice", "Plan", "merge", "rotate"]
+
+Bits = npt.NDArray[np.uint64]
+
+TWO_PI, TWO_PI_LOW = float.fromhex("0x1.921fb54442d18p+2"), float.fromhex("0x1.1a62633145c07p-52")
+PER_RADIAN, PER_RADIAN_LOW = float.fromhex("0x1.45f306dc9c883p-3"), float.fromhex("-0x1.6b01ec5417056p-57")
+# adding these rounds to integers, or to quarters, whose number then stands in the low bits of the sum
+ROUNDER, QUARTERS = 1.5 * 2.0**52, 1.5 * 2.0**50
+# turns: up to MOST_DIRECT the low part of a product is so small that one reduction by quarter turns will do
+MOST_DIRECT = 2.0**40
+# how far, relative to it, a value of `sincos` with FMA may lie from one without: at most 2^-50.8
+REACH = 2.0**-49
+# of sin(2 pi x) / x and cos(2 pi x), for powers of x**2
+SINE = [
+    float.fromhex("0x1.921fb54442d18p+2"),
+    float.fromhex("-0x1.4abbce625be40p+5"),
+    float.fromhex("0x1.466bc6775868cp+6"),
+    float.fromhex("-0x1.32d2cce2ca8c0p+6"),
+    float.fromhex("0x1.50782fbd1b346p+5"),
+    float.fromhex("-0x1.e300557a585cap+3"),
+    float.fromhex("0x1.e3e94c3f0a6bfp+1"),
+]
+COSINE = [
+    float.fromhex("0x1.0000000000000p+0"),
+    float.fromhex("-0x1.3bd3cc9be45a2p+4"),
+    float.fromhex("0x1.03c1f081b11d8p+6"),
+    float.fromhex("-0x1.55d3c7dc7a4fdp+6"),
+    float.fromhex("0x1.e1f4fbb9cd535p+5"),
+    float.fromhex("-0x1.a6c9df8e94876p+4"),
+    float.fromhex("0x1.f3e318c9d179ap+2"),
+]
+
+
+def _taylor(n: int) -> tuple[float, float]:
+    exact = Fraction((-1) ** (n // 2), math.factorial(n))
+    return float(exact), float(exact - Fraction(float(exact)))
+
+
+# high and low parts of the coefficients of sine (odd) and cosine (even) in radians
+TAYLOR = {n: _taylor(n) for n in range(2, 21)}
+
+
+# ---- waves: the same operations in the same order as in src/sincos.pxd, and so the same bits --------------------
+
+
+def angles(positions: Floats, turns: Floats) -> Pair:
+    """Argument reduction: double-double angles (rows, waves) in turns, whole turns taken off.
+
+    positions: (rows, axes); turns: (2, axes, waves).
+    """
+    angle = low = np.zeros((len(positions), turns.shape[2]))
+    for a in range(turns.shape[1]):
+        p = positions[:, a, np.newaxis]
+        t, e = two_product(p, turns[0, a])
+        angle, error = two_sum(angle, t - ((t + ROUNDER) - ROUNDER))
+        low = low + (error + (p * turns[1, a] + e))
+    return angle, low
+
+
+def angles_single(positions: Floats, radians: Floats) -> Pair:
+    """The same with float32 frequencies in radians and float32 products, as float32 frameworks have them."""
+    single = radians[0].astype(np.float32)
+    angle = np.zeros((len(positions), single.shape[1]), np.float32)
+    for a in range(len(single)):
+        angle = angle + positions[:, a, np.newaxis].astype(np.float32) * single[a]
+    exact = angle.astype(np.float64)
+    t, e = two_product(exact, PER_RADIAN)
+    return t - ((t + ROUNDER) - ROUNDER), exact * PER_RADIAN_LOW + e
+
+
+def nearest_quarter(turns: Floats) -> tuple[Floats, Bits]:
+    """Distance to the nearest quarter turn, and which that is, in the last two bits."""
+    q = turns + QUARTERS
+    return turns - (q - QUARTERS), q.view(np.uint64)
+
+
+def apply_quadrant(quadrant: Bits, sine: Floats, cosine: Floats) -> Pair:
+    """Sine and cosine a number of quarter turns on: swapped when it is odd, then the signs."""
+    one, top, sign = np.uint64(1), np.uint64(62), np.uint64(1 << 63)
+    odd = (quadrant & one) == one
+    s, c = np.where(odd, cosine, sine).view(np.uint64), np.where(odd, sine, cosine).view(np.uint64)
+    s ^= (quadrant << top) & sign
+    c ^= ((quadrant + one) << top) & sign
+    return s.view(np.float64), c.view(np.float64)
+
+
+def sincos(x: Floats, quadrant: Bits, fused: bool = False) -> Pair:
+    """Sine and cosine of x turns from a quarter turn, to 2^-51, each sum and product rounded, or (fused) both at once."""
+    z = x * x
+    values = []
+    for coefficients in (SINE, COSINE):
+        if fused:
+            value = np.full_like(z, coefficients[6])
+            for c in coefficients[5::-1]:
+                value = fma(z, value, np.full_like(z, c))
+        else:
+            value, pair = np.full_like(z, coefficients[6]), z * z
+            for k in (4, 2, 0):
+                value = (coefficients[k] + z * coefficients[k + 1]) + pair * value
+        values.append(value)
+    return apply_quadrant(quadrant, x * values[0], values[1])
+
+
+def sincos_dd(angle: Floats, angle_low: Floats) -> tuple[Pair, Pair]:
+    """Sine and cosine of an angle in turns, each a sum of two doubles to 2^-65: Taylor's series about quarter turns."""
+    h, x_low = two_sum(angle, angle_low)
+    x, quadrant = nearest_quarter(h)
+    r, r_low = product(x, x_low, TWO_PI, TWO_PI_LOW)
+    z, z_low = product(r, r_low, r, r_low)
+
+    def horner(c: float, c_low: float, value: Floats, low: Floats) -> Pair:
+        """c + z * (value + low), c the larger term."""
+        p, e = product(z, z_low, value, low)
+        s = c + p
+        return s, (p - (s - c)) + (e + c_low)
+
+    def series(last: int, first: int) -> Pair:
+        """The small terms in one double, the large in two."""
+        value = np.full_like(z, TAYLOR[last][0])
+        for n in range(last - 4, 6, -4):
+            value = (TAYLOR[n][0] + z * TAYLOR[n + 2][0]) + z * z * value
+        low = np.zeros_like(z)
+        for n in range(6 - first % 2, first - 1, -2):
+            value, low = horner(*TAYLOR[n], value, low)
+        return value, low
+
+    # r + r * z * sum: the one in front of the series is left out, so that a small angle keeps its own bits
+    t, t_low = product(z, z_low, *series(19, 3))
+    p, e = two_product(r, t)
+    low = e + (r * t_low + r_low * (1.0 + t))
+    sine = r + p
+    sine_low = (p - (sine - r)) + low
+    cosine, cosine_low = horner(1.0, 0.0, *series(20, 2))
+    highs, lows = apply_quadrant(quadrant, sine, cosine), apply_quadrant(quadrant, sine_low, cosine_low)
+    return (highs[0], lows[0]), (highs[1], lows[1])
+
+
+# ---- the engine: the same classes as the compiled one's ---------------------------------------------------------
+
+
+class Plan:
+    """Waves and columns of an encoding: the twin of the compiled kernel's Plan, see there."""
+
+    def __init__(
+        self,
+        frequencies: Floats,
+        largest: Floats,
+        source: npt.NDArray[np.int32],
+        amplitude: Floats,
+        runs: npt.NDArray[np.int32],
+        planar: bool,
+    ) -> None:
+        self.frequencies, self.largest = frequencies, largest
+        self.source, self.amplitude, self.planar = source, amplitude, planar
+
+    def encode(
+        self,
+        level: int,
+        positions: Floats,
+        out: npt.NDArray[Any],
+        kind: int,
+        single: bool = False,
+        stores: int = 0,
+        x: npt.NDArray[Any] | None = None,
+        scale: float = 1.0,
+    ) -> bytes | None:
+        """Fill out (rows, width), or write scale * x + encoding to out (batch, rows, width).
+
+        positions: float64 (rows, axes). Returns None, or where rows could not be done and are left as they were a byte
+        for each row: 1 for those.
+        """
+        left = rows_left_out(positions, self.largest)
+        self._encode_chosen(~left, positions, out, kind, single, x, scale)
+        return left.tobytes() if left.any() else None
+
+    def _encode_chosen(
+        self,
+        chosen: npt.NDArray[np.bool_],
+        positions: Floats,
+        out: npt.NDArray[Any],
+        kind: int,
+        single: bool,
+        x: npt.NDArray[Any] | None,
+        scale: float,
+    ) -> None:
+        """Some of the rows."""
+        with np.errstate(invalid="ignore", over="ignore", under="ignore"):
+            # a few rows at a time, so that the temporaries stay in the cache
+            rows = max(1, 32768 // max(len(self.source), 1))
+            for first in range(0, len(positions), rows):
+                part = slice(first, first + rows)
+                some = chosen[part]
+                if some.all():
+                    self._encode(
+                        positions[part], out[..., part, :], kind, single, None if x is None else x[:, part], scale
+                    )
+                elif some.any():
+                    target = out[..., part, :][..., some, :]
+                    self._encode(
+                        positions[part][some], target, kind, single, None if x is None else x[:, part][:, some], scale
+                    )
+                    out[..., part, :][..., some, :] = target
+
+    def _encode(
+        self,
+        positions: Floats,
+        out: npt.NDArray[Any],
+        kind: int,
+        single: bool,
+        x: npt.NDArray[Any] | None,
+        scale: float,
+    ) -> None:
+        invalid = ~np.isfinite(positions).all(axis=1)
+        if kind == FLOAT64.kind:
+            high, low = self._exact(positions, self.source, self.amplitude, single)
+            high[invalid], low[invalid] = np.nan, 0.0
+            round_into(kind, high, low, out, x, scale)
+            return
+        waves = self._sincos_rows(positions, single)
+        waves[invalid] = np.nan
+        columns = waves[:, self.source]
+        if x is not None:
+            out[...] = add_rounded(kind, columns * self.amplitude, x, scale)
+            return
+        # what FMA would give lies between these; where it is not clear what they are rounded to, it is looked at
+        larger, smaller = (round_once(kind, columns * (self.amplitude * (1.0 + reach))) for reach in (REACH, -REACH))
+        bits = f"u{larger.itemsize}"
+        doubtful = (larger.view(bits) != smaller.view(bits)).any(axis=1)
+        if doubtful.any():
+            columns = self._sincos_rows(positions[doubtful], single, fused=True)[:, self.source]
+            larger[doubtful] = round_once(kind, columns * self.amplitude)
+        out[...] = larger
+
+    def _sincos_rows(self, positions: Floats, single: bool, fused: bool = False) -> Floats:
+        """Rows of waves, for types of at most 32 bits."""
+        direct = np.zeros(len(positions), np.bool_)
+        if len(self.largest) == 1 and not single:
+            p = np.abs(positions[:, 0])
+            direct = (p * self.largest[0] <= MOST_DIRECT) & (p <= SPLIT_LIMIT)
+        x = np.empty((len(positions), self.frequencies.shape[2]))
+        quadrant = np.empty(x.shape, np.uint64)
+        if direct.any():
+            p, (high, low) = positions[direct], self.frequencies[:, 0]
+            t, error = two_product(p, high)
+            rest, quadrant[direct] = nearest_quarter(t)
+            x[direct] = rest + (p * low + error)
+        if not direct.all():
+            some = ~direct
+            h, h_low = two_sum(*(angles_single if single else angles)(positions[some], self.frequencies))
+            rest, quadrant[some] = nearest_quarter(h)
+            x[some] = rest + h_low
+        return self._row(*sincos(x, quadrant, fused))
+
+    def _row(self, sine: Floats, cosine: Floats) -> Floats:
+        """Sines before cosines, or sine and cosine of each wave side by side."""
+        return (
+            np.concatenate([sine, cosine], axis=1)
+            if self.planar
+            else np.stack([sine, cosine], axis=2).reshape(len(sine), -1)
+        )
+
+    def _exact(
+        self, positions: Floats, source: npt.NDArray[np.int32], amplitude: Floats | float, single: bool = False
+    ) -> Pair:
+        """Rows as sums of two doubles, for any choice of columns."""
+        sine, cosine = sincos_dd(*(angles_single if single else angles)(positions, self.frequencies))
+        high, low = (self._row(*parts)[:, source] for parts in zip(sine, cosine, strict=True))
+        p, e = two_product(amplitude, high)
+        return p, amplitude * low + e
+
+
+class _Offsets:
+    """Cosines and sines of 0, step, 2 * step .. and their low parts, each row made when it is first asked for."""
+
+    def __init__(self, plan: Plan, sources: tuple[npt.NDArray[np.int32], ...], step: int, rows: int) -> None:
+        self.plan, self.sources, self.step = plan, sources, step
+        self.made = np.zeros(rows, np.bool_)
+        self.parts = np.empty((4, rows, len(sources[0])))
+
+    def __call__(self, rows: npt.NDArray[np.int64]) -> Floats:
+        """(cosine, its low part, sine, its low part) of some rows."""
+        missing = np.unique(rows[~self.made[rows]])
+        if len(missing):
+            positions = np.zeros((len(missing), self.plan.frequencies.shape[1]))
+            positions[:, 1] = missing * self.step
+            for k, source in enumerate(self.sources):
+                self.parts[2 * k : 2 * k + 2, missing] = self.plan._exact(positions, source, 1.0)
+            self.made[missing] = True
+        return self.parts[:, rows]
+
+
+class Lattice:
+    """Rows of integer positions, rotated from anchors: the twin of the compiled kernel's Lattice, see there."""
+
+    def __init__(
+        self,
+        level: int,
+        plan: Plan,
+        quadrature_source: npt.NDArray[np.int32],
+        quadrature_amplitude: Floats,
+        cosine: npt.NDArray[np.int32],
+        sine: npt.NDArray[np.int32],
+        block_bits: int,
+        span_bits: int,
+        double_double: bool,
+    ) -> None:
+        self.plan, self.quadrature = plan, (quadrature_source, quadrature_amplitude)
+        self.block_bits, self.span_bits, self.double_double = block_bits, span_bits, double_double
+        self.fine = _Offsets(plan, (cosine, sine), 1, (1 << block_bits) // 2 + 1)
+        self.coarse = _Offsets(plan, (cosine, sine), 1 << block_bits, 1 << (span_bits - block_bits))
+
+    def table(
+        self,
+        level: int,
+        span: int,
+        offset: int,
+        out: npt.NDArray[Any],
+        kind: int,
+        stores: int = 0,
+        x: npt.NDArray[Any] | None = None,
+        scale: float = 1.0,
+    ) -> None:
+        """Fill out (rows, width): consecutive integers from span * 2**span_bits + offset on.
+
+        Or write scale * x + encoding to out (batch, rows, width).
+        """
+        offsets = offset + np.arange(out.shape[-2], dtype=np.int64)
+        mask = (1 << self.span_bits) - 1
+        self.rows(level, span + (offsets >> self.span_bits), offsets & mask, out, kind, stores, x, scale)
+
+    def rows(
+        self,
+        level: int,
+        spans: npt.NDArray[np.int64],
+        offsets: npt.NDArray[Any],
+        out: npt.NDArray[Any],
+        kind: int,
+        stores: int = 0,
+        x: npt.NDArray[Any] | None = None,
+        scale: float = 1.0,
+    ) -> None:
+        """Fill out (rows, width), or write scale * x + encoding to out (batch, rows, width): any integers."""
+        rows = max(1, 32768 // max(len(self.plan.source), 1))
+        with np.errstate(invalid="ignore", over="ignore", under="ignore"):
+            for first in range(0, len(spans), rows):
+                part = slice(first, first + rows)
+                target, seen = out[..., part, :], None if x is None else x[:, part]
+                high, low = self._rotated(spans[part], offsets[part].astype(np.int64))
+                if self.double_double:
+                    round_into(kind, high, low, target, seen, scale)
+                else:
+                    target[...] = add_rounded(kind, high, seen, scale)
+
+    def _rotated(self, spans: npt.NDArray[np.int64], offsets: npt.NDArray[np.int64]) -> Pair:
+        """From the exact rows of spans to the anchors of blocks, and from these to rows."""
+        # the anchor of a block is its middle; that of the last half block of a span lies in the next
+        block = (offsets + (1 << self.block_bits >> 1)) >> self.block_bits
+        offset = offsets - (block << self.block_bits)
+        bits = self.span_bits - self.block_bits
+        different, span = np.unique(spans + (block >> bits), return_inverse=True)
+        anchors, anchor = np.unique((span << bits) + (block & ((1 << bits) - 1)), return_inverse=True)
+        value, quadrature = self._exact(different)
+        from_ = anchors >> bits
+        value, quadrature = ((high[from_], low[from_]) for high, low in (value, quadrature))
+        coarse = self.coarse(anchors & ((1 << bits) - 1))
+        value, quadrature = self._rotate(value, quadrature, coarse, 1.0), self._rotate(quadrature, value, coarse, -1.0)
+        value, quadrature = ((high[anchor], low[anchor]) for high, low in (value, quadrature))
+        sign = np.where(offset >= 0, 1.0, -1.0)[:, np.newaxis]
+        return self._rotate(value, quadrature, self.fine(np.abs(offset)), sign)
+
+    def _exact(self, spans: npt.NDArray[np.int64]) -> tuple[Pair, Pair]:
+        """Values and quadratures at multiples of the span."""
+        shift = 32 - self.span_bits
+        # the nearest multiple of 2**32, so that what is left is small where the position is, on both sides of zero
+        multiples = (spans + (1 << (shift - 1))) >> shift
+        rest = (spans - (multiples << shift)) << self.span_bits
+        columns = [multiples, rest, np.ones_like(rest)][: self.plan.frequencies.shape[1]]
+        positions = np.stack(columns, axis=1).astype(np.float64)
+        plan = self.plan
+        return plan._exact(positions, plan.source, plan.amplitude), plan._exact(positions, *self.quadrature)
+
+    def _rotate(self, value: Pair, quadrature: Pair, offset: Floats, sign: Floats | float) -> Pair:
+        """value * cosine + sign * quadrature * sine; as sums of two doubles, or in doubles (the low parts stand for nothing)."""
+        cosine, cosine_low, sine, sine_low = offset
+        if not self.double_double:
+            return value[0] * cosine + sign * (quadrature[0] * sine), value[1]
+        a, a_low = product(*value, cosine, cosine_low)
+        b, b_low = product(*quadrature, sine, sine_low)
+        return total(a, a_low, sign * b, sign * b_low)
+
+
+def merge(
+    level: int,
+    outer: npt.NDArray[np.uint16],
+    inner: npt.NDArray[np.uint16],
+    out: npt.NDArray[np.uint16],
+    stores: int = 0,
+) -> None:
+    """Fill out (batch, rows, width) with outer (batch, width) | inner (rows, width): pieces of values of any type.
+
+    stores: as of `Lattice.table`.
+    """
+    np.bitwise_or(outer[:, np.newaxis], inner, out=out)
+
+
+def rotate(
+    level: int,
+    angles: npt.NDArray[Any],
+    x: npt.NDArray[Any],
+    out: npt.NDArray[Any],
+    kind: int,
+    layout: int,
+    stores: int = 0,
+    second_level: int = 0,
+) -> None:
+    """Turn the pairs of x (groups, batches, heads, rows, width) into out, which may be x.
+
+    angles: (groups, rows, 2 * pairs), row behind row, cosines, then sines; float64, or float32 where x is of 16-bit
+    floats. layout: 0 for pairs half a row apart, 1 for pairs side by side, 2 for pairs side by side in x that are half
+    a row apart in out. Values behind the pairs stay. stores: as of `Lattice.table`, of all that out is a part of.
+    second_level: bytes of the second-level cache, 0 for this machine's.
+    """
+    pairs = angles.shape[-1] // 2
+    halves, neighbours = (slice(pairs), slice(pairs, 2 * pairs)), (slice(0, 2 * pairs, 2), slice(1, 2 * pairs, 2))
+    cosine, sine = (angles[:, np.newaxis, np.newaxis, :, half] for half in halves)
+    first, second = (x[..., part] for part in (halves if layout == 0 else neighbours))
+    beyond_float32 = _may_leave_float32(first) | _may_leave_float32(second) if kind == BFLOAT16.kind else np.False_
+    first, second = (values_of(kind, part) for part in (first, second))
+    if out is not x:
+        out[..., 2 * pairs :] = x[..., 2 * pairs :]
+    with np.errstate(invalid="ignore", over="ignore", under="ignore"):
+        turned = _products(first.astype(angles.dtype), second.astype(angles.dtype), cosine, sine)
+        if kind == BFLOAT16.kind:
+            turned = [_nearest_bfloat(value) for value in turned]
+        else:
+            turned = [round_once(kind, value.astype(np.float64)) for value in turned]
+        if beyond_float32.any():
+            doubles = _products(first, second, cosine.astype(np.float64), sine.astype(np.float64))
+            turned = [
+                np.where(beyond_float32, round_once(kind, far), near) for far, near in zip(doubles, turned, strict=True)
+            ]
+        for part, value in zip(neighbours if layout == 1 else halves, turned, strict=True):
+            out[..., part] = value
+
+
+def _products(
+    first: npt.NDArray[Any], second: npt.NDArray[Any], cosine: npt.NDArray[Any], sine: npt.NDArray[Any]
+) -> list[npt.NDArray[Any]]:
+    return [first * cosine - second * sine, second * cosine + first * sine]
+
+
+def _nearest_bfloat(x: npt.NDArray[np.float32]) -> npt.NDArray[np.uint16]:
+    """The bits of the nearest bfloat16, the larger one of two: x was rounded itself, so that neither is nearer."""
+    return ((x.view(np.uint32) + np.uint32(0x8000)) >> np.uint32(16)).astype(np.uint16)
+
+
+def _may_leave_float32(x: npt.NDArray[np.uint16]) -> npt.NDArray[np.bool_]:
+    """Return which bfloat16 have products with cosines and sines that may leave the range of float32."""
+    size = x & np.uint16(0x7FFF)
+    return np.asarray(((size != 0) & (size < 0x80)) | (size >= 0x7000))

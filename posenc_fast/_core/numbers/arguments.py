@@ -1,0 +1,193 @@
+"""Checks of arguments that are numbers: every error names the argument, its value and the way out."""
+
+from __future__ import annotations
+
+import functools
+import math
+import operator
+import os
+import sys
+from collections import Counter
+from fractions import Fraction
+from typing import Any, get_args
+
+import numpy as np
+
+from ...typing import Precision
+from . import annotations as npt
+from .names import one_of
+
+__all__ = [
+    "PRECISIONS",
+    "check_precision",
+    "check_size",
+    "check_width",
+    "check_workers",
+    "count_of",
+    "exact_number",
+    "is_exact",
+    "progression",
+    "real",
+    "real_array",
+    "shown",
+    "unique",
+]
+
+PRECISIONS: tuple[Precision, ...] = get_args(Precision)
+# of positions that are integers: int64 and uint64
+LEAST_POSITION, MOST_POSITION = -(2**63), 2**64 - 1
+# the engines count columns in 32 bits, and twice as many for the waves
+MOST_COLUMNS = 2**30 - 1
+# products with larger ones could not be made exact
+MOST_AMPLITUDE = 2.0**960
+
+
+def shown(value: Any) -> str:
+    """Return the repr of a value for an error; of an integer with too many digits for a repr, its size."""
+    try:
+        return repr(value)
+    except ValueError:
+        size = f" of {math.ceil(value).bit_length()} bits" if isinstance(value, (int, Fraction)) else ""
+        return f"<{type(value).__name__}{size}>"
+
+
+def real(value: Any, name: str, *, positive: bool = False) -> float:
+    """Return a finite float, or raise an error that names the argument."""
+    if type(value) is float and math.isfinite(value) and (value > 0 or not positive):
+        return value
+    if isinstance(value, (bool, np.bool_, str, bytes, complex)) or not isinstance(
+        value, (int, float, np.integer, np.floating, Fraction)
+    ):
+        raise TypeError(f"{name} must be a real number, not {value!r}")
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number) or (positive and number <= 0):
+        raise ValueError(f"{name} must be a finite{' positive' if positive else ''} number, not {shown(value)}")
+    return number
+
+
+def real_array(value: npt.ArrayLike, name: str) -> npt.NDArray[np.float64]:
+    try:
+        array = np.asarray(value)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise type(error)(f"{name} must be an array of numbers, not {shown(value)}: {error}") from None
+    if array.dtype.kind not in "iuf" or array.dtype.itemsize > 8:
+        raise TypeError(f"{name} must be real numbers of at most 64 bits, not {array.dtype}")
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} must be finite, not {array!r}")
+    return array.astype(np.float64)
+
+
+def count_of(value: Any, name: str, least: int) -> int:
+    """Return an integer of at least ``least``, or raise an error that names the argument."""
+    if type(value) is int and value >= least:
+        return value
+    if isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name} must be an integer, not {value!r}")
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} must be an integer, not {value!r}") from None
+    if number < least:
+        raise ValueError(f"{name} must be at least {least}, not {shown(value)}")
+    return number
+
+
+def is_exact(precision: Any) -> bool:
+    """Whether precision is "exact"; of anything but text, such as an array, `check_precision` raises the error."""
+    return isinstance(precision, str) and precision == "exact"
+
+
+def check_precision(precision: Any) -> bool:
+    """Whether it is the float32 compatibility mode, or an error."""
+    return not is_exact(precision) and one_of(precision, "precision", PRECISIONS) == "float32"
+
+
+# the system is asked for a file each time
+@functools.cache
+def _cpus() -> int:
+    return os.cpu_count() or 1
+
+
+def check_workers(workers: Any) -> int:
+    """Return the number of threads, as in scipy.fft: None is 1, negative numbers count back from the number of CPUs."""
+    if workers is None:
+        return 1
+    if isinstance(workers, bool):
+        raise TypeError(f"workers must be an integer or None, not {workers!r}")
+    count = count_of(workers, "workers", -sys.maxsize)
+    cpus = _cpus()
+    if count == 0:
+        raise ValueError("workers=0 must not be zero; None or 1 means one thread, -1 all CPUs")
+    if count < 0:
+        if count < -cpus:
+            raise ValueError(f"workers={shown(count)} is less than -{cpus}, the number of CPUs here")
+        count += 1 + cpus
+    # more threads than CPUs would only wait for one another
+    return min(count, cpus)
+
+
+def check_size(name: str, value: Any, shape: tuple[int, ...], itemsize: int) -> None:
+    """Raise a ValueError where an array would exceed the address space."""
+    size = math.prod(shape) * itemsize
+    if size > sys.maxsize:
+        raise ValueError(
+            f"{name}={shown(value)} is too large: {shown(shape)} values would take {shown(size)} bytes, "
+            "more than can be addressed"
+        )
+
+
+def check_width(width: int, name: str = "d_model") -> None:
+    """Raise a ValueError where the engines cannot count the columns, in 32 bits, twice as many for the waves."""
+    if width > MOST_COLUMNS:
+        raise ValueError(f"{name}={shown(width)} is too large, the most is {MOST_COLUMNS}; use several encodings")
+
+
+def exact_number(value: Any, name: str) -> Fraction | int:
+    """Return an integer or a finite real number exactly."""
+    if isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name} must be a real number, not {value!r}")
+    if isinstance(value, (int, np.integer)):
+        return int(value)
+    if isinstance(value, Fraction):
+        return value
+    return Fraction(real(value, name))
+
+
+def progression(start: Any, step: Any, length: int) -> tuple[Fraction | int, Fraction | int]:
+    """Return start and step as exact numbers, integers if all of start + i * step are 64-bit integers; or raise an error."""
+    steps = max(length - 1, 0)
+    if (
+        type(start) is type(step) is int
+        and LEAST_POSITION <= start <= MOST_POSITION
+        and LEAST_POSITION <= start + step * steps <= MOST_POSITION
+    ):
+        return start, step if steps else 1
+    first, each = exact_number(start, "start"), exact_number(step, "step")
+    if steps == 0:
+        # no position lies there, so the distance may be of any size
+        each = 1
+    last: Fraction | int = first + each * steps
+    if first.denominator == each.denominator == 1:
+        if min(first, last) >= LEAST_POSITION and max(first, last) <= MOST_POSITION:
+            return first.numerator, each.numerator
+        if isinstance(first, int) and isinstance(each, int):
+            raise ValueError(
+                f"start={shown(start)} and step={shown(step)} lead from position {shown(first)} to {shown(last)}, outside "
+                "of int64 and uint64; "
+                "give real (float) numbers if float64 positions are meant"
+            )
+    if max(abs(Fraction(first)), abs(Fraction(last))) > sys.float_info.max:
+        raise ValueError(f"start={shown(start)} and step={shown(step)} lead to a position outside of float64")
+    return Fraction(first), Fraction(each)
+
+
+def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object of JSON; raise an error for a key that stands twice, of which parsers read either."""
+    result = dict(pairs)
+    if len(result) < len(pairs):
+        twice = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
+        raise ValueError(f"the key {twice!r} stands twice in one object; leave one out")
+    return result

@@ -1,0 +1,78 @@
+"""Types for signatures: of results, and of options that are the same in each overload of a function.
+
+A result has the type that dtype or out has, float32 where neither is given, and any type where dtype is a string, a type of
+another package, or not known before the program runs.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
+
+import numpy as np
+
+from ...typing import Indexing, Layout, Precision
+from . import annotations as npt
+
+__all__ = [
+    "DType",
+    "EncodeOptions",
+    "Float",
+    "FormulaOptions",
+    "GridOptions",
+    "Out",
+    "Scalar",
+    "TableOptions",
+    "TablesOptions",
+]
+
+Float = TypeVar("Float", bound=np.floating[Any])
+Scalar = TypeVar("Scalar", bound=np.generic)
+DType = type[Float] | np.dtype[Float]
+
+if TYPE_CHECKING:
+    # Python's own have defaults from 3.13 on; that of overloads is never read when a program runs
+    from typing_extensions import TypeVar as TypeVarWithDefault
+
+    Out = TypeVarWithDefault("Out", bound=npt.NDArray[Any], default=npt.NDArray[Any])
+
+
+class _Options(TypedDict, total=False):
+    workers: int | None
+
+
+class _PrecisionOptions(_Options, total=False):
+    precision: Precision
+
+
+class EncodeOptions(_PrecisionOptions, total=False):
+    """Options of `Encoding.encode`."""
+
+    variance: npt.ArrayLike | None
+
+
+class TableOptions(_PrecisionOptions, total=False):
+    """Options of `Encoding.table`."""
+
+    start: float
+    step: float
+
+
+class TablesOptions(_PrecisionOptions, total=False):
+    """Options of `Rotary.tables`."""
+
+    start: float
+
+
+class FormulaOptions(_Options, total=False):
+    """Options of `positional_encoding`."""
+
+    start: float
+    step: float
+    base: float
+    layout: Layout
+
+
+class GridOptions(_Options, total=False):
+    """Options of `grid`."""
+
+    indexing: Indexing

@@ -1,0 +1,105 @@
+"""Arrays of other packages as arrays of NumPy, with the same values."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+
+from ..numbers import annotations as npt
+from ..numbers.arrays import is_tensor
+from ..numbers.formats import BFLOAT16, FLOAT32, Format, float_type, format_of
+
+__all__ = ["as_array", "check_eager", "numbers_of", "unreadable"]
+
+
+def as_array(value: Any, name: str, *, keep_type: bool = False) -> npt.NDArray[Any]:
+    """Return the result of `numpy.asarray`, or a CPU tensor of any type as an array.
+
+    Of bfloat16 tensors, which NumPy does not know, the values become float32, or with ``keep_type`` the bfloat16 of
+    ml_dtypes.
+    """
+    if not is_tensor(value):
+        check_eager(value, name)
+        try:
+            return np.asarray(value)
+        except ValueError as error:
+            raise ValueError(f"{name} must be an array, not {value!r}: {error}") from None
+        except TypeError as error:
+            if package_of(value) != "jax":
+                raise
+            raise TypeError(
+                f"{name} has no values yet, as jax traces it; the functions of posenc_fast.jax work under jit"
+            ) from error
+    if value.requires_grad:
+        raise ValueError(f"{name} requires gradients, which would end here; give {name}.detach()")
+    if not value.is_cpu:
+        raise ValueError(f"{name} is on {value.device}, but must be on the CPU: give {name}.cpu()")
+    is_bfloat16 = str(value.dtype) == "torch.bfloat16"
+    kept = float_type("bfloat16", name) if is_bfloat16 and keep_type else None
+    try:
+        if kept is not None:
+            array = value.view(sys.modules["torch"].int16).numpy(force=True).view(kept)
+        else:
+            array = (value.float() if is_bfloat16 else value).numpy(force=True)
+    except (TypeError, RuntimeError) as error:
+        raise unreadable(value, name, error) from None
+    return array  # type: ignore[no-any-return]
+
+
+def unreadable(tensor: Any, name: str, error: Exception | str) -> Exception:
+    """Return the error for a CPU tensor that NumPy cannot read; error: what torch says of it."""
+    if tensor.is_nested:
+        return ValueError(f"{name} is a nested tensor, but must be dense: give {name}.to_padded_tensor(0)")
+    if str(tensor.layout) != "torch.strided":
+        return ValueError(f"{name} has the layout {tensor.layout}, but must be dense: give {name}.to_dense()")
+    if tensor.is_quantized:
+        return TypeError(f"{name} has the dtype {tensor.dtype}, which NumPy lacks: give {name}.dequantize()")
+    if type(tensor).__name__ == "FakeTensor":
+        return TypeError(f"{name} is a fake tensor without values: give a tensor with values")
+    if isinstance(error, TypeError):
+        return TypeError(f"{name} has the dtype {tensor.dtype}, which NumPy lacks: give {name}.float()")
+    return ValueError(f"{name} is a tensor that NumPy cannot read: {error}")
+
+
+def package_of(value: Any) -> str:
+    """Return the name of the package that defines a value's class."""
+    return type(value).__module__.partition(".")[0]
+
+
+def check_eager(value: Any, name: str) -> None:
+    """Raise a TypeError for lazy values: of Dask, and of frames and expressions of polars."""
+    package, kind = package_of(value), type(value).__name__
+    if package == "dask":
+        way = "use posenc_fast.dask.encode for lazy rows, or" if name == "positions" else "give"
+        raise TypeError(f"{name} is lazy, a Dask {kind}, and would be computed as a whole; {way} {name}.compute()")
+    if package == "polars" and kind == "LazyFrame":
+        raise TypeError(f"{name} is lazy, a LazyFrame of polars; give {name}.collect()")
+    if package == "polars" and kind == "Expr":
+        raise TypeError(
+            f"{name} is an expression of polars, which has no values yet; give a column of a frame, or use "
+            "posenc_fast.polars, or map_batches with a function that calls this one"
+        )
+
+
+def numbers_of(value: Any, name: str) -> tuple[npt.NDArray[Any], Format]:
+    """Return values that are only read, such as weights, as an array, and the format of the numbers or of their parts.
+
+    Gradients and devices of tensors do not count; bfloat16 ones become float32, so that ml_dtypes need not be there. The
+    format of float32 numbers that bfloat16 holds is bfloat16.
+    """
+    rounded = False
+    if is_tensor(value):
+        # a meta tensor has no values to move
+        value = value.detach() if value.is_meta else value.detach().cpu()
+        rounded = str(value.dtype) == "torch.bfloat16"
+    array = as_array(value, name)
+    dtype = np.dtype(f"f{array.dtype.itemsize // 2}") if array.dtype.kind == "c" else array.dtype
+    form = BFLOAT16 if rounded else format_of(float_type(dtype, name))
+    assert form is not None
+    if form is FLOAT32 and array.dtype.kind == "f" and array.size:
+        # bfloat16 is the upper half of a float32, and what a program without the type makes of it
+        bits = np.ascontiguousarray(array, np.float32).view(np.uint32)
+        form = form if (bits & np.uint32(0xFFFF)).any() else BFLOAT16
+    return array, form

@@ -1,0 +1,133 @@
+"""Columns and frames of pandas, polars and pyarrow as arrays that keep every digit, without importing any of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..numbers import annotations as npt
+from ..numbers.arrays import Array
+from .foreign import check_eager
+
+__all__ = ["column_values", "column_zone"]
+
+# values, and which of them are missing where the values cannot say it themselves
+Column = tuple[Array, npt.NDArray[np.bool_] | None]
+
+
+def column_values(column: Any, name: str) -> Column | None:
+    """Return a column or frame as an array, and a mask of its missing integers; None for what is neither.
+
+    Times with a zone become UTC. Nothing passes through float64 that was an integer or a time.
+    """
+    for each in type(column).__mro__:
+        reader = _READERS.get(each.__module__.partition(".")[0])
+        if reader is not None:
+            return reader(column, name)
+    return None
+
+
+def column_zone(column: Any) -> Any:
+    """Return the zone of a column of times, an object or a key; None for one without and for what is no column."""
+    dtype = getattr(column, "dtype", None)
+    arrow = getattr(dtype, "pyarrow_dtype", getattr(column, "type", None))
+    arrow = getattr(arrow, "value_type", arrow)
+    # of pandas, polars and pyarrow
+    zones = getattr(dtype, "tz", None), getattr(dtype, "time_zone", None), getattr(arrow, "tz", None)
+    return next((zone for zone in zones if zone is not None), None)
+
+
+def _pandas(column: Any, name: str) -> Column | None:
+    if hasattr(column, "columns"):
+        return _side_by_side([column.iloc[:, i] for i in range(column.shape[1])], len(column), name)
+    dtype: Any = getattr(column, "dtype", None)
+    if dtype is None or not hasattr(column, "to_numpy"):
+        return None
+    if dtype.kind == "b" or dtype.type is str or dtype.name == "category":
+        raise TypeError(
+            f"{name} is a column of {dtype}, but must hold integers, real numbers or times; "
+            "pandas.to_numeric and pandas.to_datetime make them of text"
+        )
+    if isinstance(dtype, np.dtype):
+        return column.to_numpy(), None
+    if hasattr(dtype, "pyarrow_dtype"):
+        return _pyarrow(getattr(column, "array", column).__arrow_array__(), name)
+    # types for missing integers say which one of NumPy they hold, those of times with a zone their unit
+    held: Any = getattr(dtype, "numpy_dtype", None)
+    if held is None and dtype.kind == "M":
+        held = np.dtype(f"M8[{dtype.unit}]")
+    if held is None or held.kind not in "iufmM":
+        return np.asarray(column, dtype=object), None
+    fill = {"f": np.nan, "M": np.datetime64("NaT", "s"), "m": np.timedelta64("NaT", "s")}.get(held.kind, 0)
+    values = column.to_numpy(dtype=held, na_value=fill)
+    return values, _some(column.isna()) if held.kind in "iu" else None
+
+
+def _polars(column: Any, name: str) -> Column | None:
+    if hasattr(column, "get_columns"):
+        return _side_by_side(column.get_columns(), column.height, name)
+    check_eager(column, name)
+    if not hasattr(column, "null_count"):
+        return None
+    dtype = column.dtype
+    if hasattr(dtype, "fields"):
+        return _polars(column.struct.unnest(), name)
+    if not dtype.is_integer():
+        return _with_all_digits(column.to_numpy(), dtype, "inner", column.to_list), None
+    missing = _some(column.is_null())
+    filled = column if missing is None else column.fill_null(0)
+    # NumPy has no integers of 128 bits
+    values = np.array(filled.to_list(), object) if "128" in str(dtype) else filled.to_numpy()
+    return values, missing
+
+
+def _pyarrow(column: Any, name: str) -> Column | None:
+    if hasattr(column, "itercolumns"):
+        return _side_by_side(list(column.itercolumns()), column.num_rows, name)
+    if not hasattr(column, "null_count"):
+        return None
+    if hasattr(column.type, "index_type"):
+        # of a dictionary in chunks, NumPy is column the first value for one that is missing
+        column = column.cast(column.type.value_type)
+    missing = None
+    if str(column.type).startswith(("int", "uint")):
+        missing = _some(column.is_null())
+        column = column if missing is None else column.fill_null(0)
+    return _with_all_digits(np.asarray(column), column.type, "value_type", column.to_pylist), missing
+
+
+_READERS: dict[str, Callable[[Any, str], Column | None]] = {"pandas": _pandas, "polars": _polars, "pyarrow": _pyarrow}
+
+
+def _with_all_digits(values: Array, dtype: Any, inner: str, to_list: Callable[[], list[Any]]) -> Array:
+    """Return the values, from a list where integers beside missing ones became real numbers (dictionaries, runs, lists)."""
+    while hasattr(dtype, inner):
+        dtype = getattr(dtype, inner)
+    rounded = values.dtype.kind == "f" and str(dtype).lower().startswith(("int", "uint"))
+    return np.array(to_list(), object) if rounded else values
+
+
+def _some(missing: Any) -> npt.NDArray[np.bool_] | None:
+    mask = np.asarray(missing, np.bool_)
+    return mask if mask.any() else None
+
+
+def _side_by_side(columns: Sequence[Any], rows: int, name: str) -> Column:
+    """Return columns as one array: of their type where all have the same, else of objects."""
+    parts = [column_values(column, name) or (np.asarray(column), None) for column in columns]
+    masks = [missing for _, missing in parts if missing is not None]
+    missing = None
+    if masks:
+        none = np.zeros(rows, np.bool_)
+        missing = np.stack([none if mask is None else mask for _, mask in parts], axis=1)
+    if not parts:
+        return np.empty((rows, 0)), None
+    if len({values.dtype for values, _ in parts}) == 1:
+        return np.stack([values for values, _ in parts], axis=1), missing
+    objects = np.empty((rows, len(parts)), object)
+    for i, (values, _) in enumerate(parts):
+        # one by one: as a whole, times of nanoseconds would become integers
+        objects[:, i] = list(values)
+    return objects, missing

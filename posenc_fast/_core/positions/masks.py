@@ -1,0 +1,162 @@
+"""Positions from masks and lengths, as models count them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..numbers import annotations as npt
+from ..numbers.arguments import count_of, real
+
+__all__ = ["checked_mask", "mask_coordinates", "mask_positions", "relative_positions"]
+
+
+def checked_mask(mask: npt.ArrayLike, least: int, name: str = "mask") -> npt.NDArray[np.bool_]:
+    """Return a mask of at least so many dimensions, or raise an error that names the argument."""
+    array = np.asarray(mask)
+    if array.dtype.kind not in "biu":
+        raise TypeError(f"{name} must be of bool, or of the integers 0 and 1, not of {array.dtype}")
+    if not ((array == 0) | (array == 1)).all():
+        raise ValueError(f"integers in {name} must be 0 or 1, not {array!r}")
+    if array.ndim < least:
+        raise ValueError(f"{name} has shape {array.shape}, but must have at least {least} dimension(s)")
+    return array.astype(np.bool_)
+
+
+def mask_positions(
+    mask: npt.ArrayLike, *, start: int | None = None, padding_idx: int | None = None
+) -> npt.NDArray[np.int64]:
+    """Return the position of each token, with padding left out of the count, which begins at start, or at 2 as in fairseq.
+
+    Parameters
+    ----------
+    mask : array_like of bool or of 0 and 1, shape (..., L)
+        Where there are tokens; False is padding.
+    start : int, optional
+        Position of the first token of each sequence, and of all padding: 0 for models that count from 0. At least 0.
+    padding_idx : int, optional
+        In place of start: the position of all padding, as in fairseq, where the first token has padding_idx + 1. If
+        neither is given it is 1, as in fairseq.
+
+    Returns
+    -------
+    ndarray of int64, shape (..., L)
+
+    Raises
+    ------
+    TypeError, ValueError
+        When an argument does not fit, or both are given.
+
+    Notes
+    -----
+    With start, ``(cumsum(mask) - 1) * mask + start``, along the last axis; for fairseq,
+    ``cumsum(mask) * mask + padding_idx``. Rows of padding are zero in fairseq's tables: ``rows[~mask] = 0``.
+
+    References
+    ----------
+    facebookresearch/fairseq: fairseq/utils.py, make_positions.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.mask_positions([False, True, True, True], start=0)
+    array([0, 0, 1, 2])
+    >>> pf.mask_positions([True, True, True, False], padding_idx=1)
+    array([2, 3, 4, 1])
+    """
+    tokens = checked_mask(mask, 1)
+    counted = np.cumsum(tokens, axis=-1, dtype=np.int64)
+    if start is None:
+        return counted * tokens + count_of(1 if padding_idx is None else padding_idx, "padding_idx", 0)
+    if padding_idx is not None:
+        raise ValueError(f"start={start!r} excludes padding_idx={padding_idx!r}; leave one of them out")
+    return (counted - 1) * tokens + count_of(start, "start", 0)
+
+
+def mask_coordinates(
+    mask: npt.ArrayLike,
+    *,
+    normalize: bool = True,
+    offset: float = 0.0,
+    scale: float = 2 * np.pi,
+    eps: float = 1e-6,
+) -> npt.NDArray[np.float64]:
+    """Return the coordinates of the cells of padded images, as DETR counts them.
+
+    Parameters
+    ----------
+    mask : array_like of bool or of 0 and 1, shape (..., H, W)
+        Where there is an image; False is padding. DETR's own masks are the other way round.
+    normalize : bool
+        Whether coordinates are divided by the last one of their column or row, and multiplied by scale.
+    offset : float
+        Added before the division: 0 in DETR, -0.5 in Deformable DETR.
+    scale : float
+        Largest coordinate.
+    eps : float
+        Added to the divisor.
+
+    Returns
+    -------
+    ndarray of float64, shape (..., H, W, 2)
+        (y, x), ready for `Encoding.encode`. They count from 1.
+
+    Raises
+    ------
+    TypeError, ValueError
+        When an argument does not fit.
+
+    Notes
+    -----
+    ``y = cumsum(mask)`` along the columns; normalised, ``(y + offset) / (y[last] + eps) * scale``. The same for x,
+    along the rows. A row or column of padding alone has coordinates of about ``offset / eps * scale``.
+
+    References
+    ----------
+    facebookresearch/detr, fundamentalvision/Deformable-DETR: models/position_encoding.py, PositionEmbeddingSine.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.mask_coordinates([[1, 1, 0], [1, 1, 0]], normalize=False)[..., 1]
+    array([[1., 2., 2.],
+           [1., 2., 2.]])
+    """
+    inside = checked_mask(mask, 2)
+    shift, factor, small = real(offset, "offset"), real(scale, "scale"), real(eps, "eps", positive=True)
+    coordinates = np.stack([np.cumsum(inside, axis=axis, dtype=np.float64) for axis in (-2, -1)], axis=-1)
+    if not normalize:
+        return coordinates + shift
+    last = np.stack(np.broadcast_arrays(coordinates[..., -1:, :, 0], coordinates[..., :, -1:, 1], subok=False), axis=-1)
+    result: npt.NDArray[np.float64] = (coordinates + shift) / (last + small) * factor
+    return result
+
+
+def relative_positions(length: int) -> npt.NDArray[np.int64]:
+    """Return the distances of the positions of a sequence, from ``length - 1`` down to ``-(length - 1)``.
+
+    Parameters
+    ----------
+    length : int
+        Length of the sequence, at least 1.
+
+    Returns
+    -------
+    ndarray of int64, shape (2 * length - 1,)
+
+    Raises
+    ------
+    TypeError, ValueError
+        When length is not a positive integer.
+
+    References
+    ----------
+    Dai et al., "Transformer-XL", 2019, arXiv:1901.02860; espnet/espnet, RelPositionalEncoding.
+
+    Examples
+    --------
+    >>> import posenc_fast as pf
+    >>> pf.relative_positions(3)
+    array([ 2,  1,  0, -1, -2])
+    """
+    last = count_of(length, "length", 1) - 1
+    return np.arange(last, -last - 1, -1, dtype=np.int64)

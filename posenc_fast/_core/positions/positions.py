@@ -1,0 +1,245 @@
+"""Positions of any type, as the float64 components that the engines take.
+
+A form says what the components of one axis are, and with it which turns they are multiplied with:
+
+``"real"``
+    One float64.
+``"pair"``
+    Two float64 whose sum is meant.
+``"integer"``
+    A multiple of 2**32 and the remainder, both exact in float64, for all of int64 and uint64.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any, Protocol
+
+import numpy as np
+
+from ..numbers import annotations as npt
+from ..numbers.doubles import product, total, two_sum
+from ..numbers.rounding import SPLIT_LIMIT
+
+__all__ = [
+    "EXACT_IN_FLOAT64",
+    "Converted",
+    "InTurns",
+    "Positions",
+    "Progression",
+    "as_float64",
+    "form_of",
+    "pair",
+    "split_integers",
+]
+
+EXACT_IN_FLOAT64 = 2**53
+
+
+class Positions(Protocol):
+    """Rows of positions, as both classes below have them."""
+
+    form: str
+    unit: Fraction
+
+    def __len__(self) -> int: ...
+
+    def components(self, part: slice, phase: bool) -> npt.NDArray[np.float64]:
+        """Return rows ``part`` in this form, contiguous; with a component of ones behind them if ``phase``."""
+        ...
+
+    def exactly(self, row: int) -> list[Fraction]:
+        """Return the exact position of one row, for each axis."""
+        ...
+
+
+class Converted:
+    """Positions of shape ``shape`` in an array of shape (rows, axes), each counting ``unit``.
+
+    values: integers, real numbers, or objects that are integers, floats and fractions. missing: which rows have no
+    position; None for none but those that are NaN or infinite. letter: "M" of points in time, "m" of spans, else "".
+    """
+
+    def __init__(
+        self,
+        values: npt.NDArray[Any],
+        unit: Fraction = Fraction(1),
+        missing: npt.NDArray[np.bool_] | None = None,
+        *,
+        shape: tuple[int, ...] | None = None,
+        form: str | None = None,
+        letter: str = "",
+    ) -> None:
+        self.values, self.unit, self.missing, self.letter = values, unit, missing, letter
+        self.shape = values.shape[:1] if shape is None else shape
+        self.form = form_of(values) if form is None else form
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def components(self, part: slice, phase: bool) -> npt.NDArray[np.float64]:
+        values = self.values[part]
+        columns: tuple[npt.NDArray[np.float64], ...]
+        if self.form == "integer":
+            columns = split_integers(values)
+        elif self.form == "real":
+            columns = (values.astype(np.float64, copy=False),)
+        else:
+            columns = _pairs(values)
+        result = _side_by_side(columns, phase)
+        if self.missing is not None and self.missing[part].any():
+            result = result.copy()
+            result[self.missing[part]] = np.nan
+        return result
+
+    def exactly(self, row: int) -> list[Fraction]:
+        return [_exact(p) * self.unit for p in self.values[row].tolist()]
+
+    def invalid_rows(self) -> npt.NDArray[np.bool_] | None:
+        """Return a mask of the rows that are missing, NaN or infinite; None where there are none."""
+        rows: npt.NDArray[np.bool_] = np.zeros(len(self), np.bool_) if self.missing is None else self.missing
+        if self.form != "integer" and self.values.dtype.kind in "fO":
+            rows = rows | ~np.isfinite(self.values.astype(np.float64)).all(axis=1)
+        return rows if rows.any() else None
+
+    def select(self, index: Any) -> Converted:
+        """Return some of the positions: an index into ``shape``."""
+        values = self.values.reshape(*self.shape, self.values.shape[1])[index]
+        missing = None if self.missing is None else self.missing.reshape(self.shape)[index].reshape(-1)
+        rows = values.reshape(math.prod(values.shape[:-1]), values.shape[-1])
+        # the form stays, so that the bits of a row do not depend on its neighbours
+        return Converted(rows, self.unit, missing, shape=values.shape[:-1], form=self.form)
+
+    def rows(self, part: slice) -> Converted:
+        """Return some of the rows, one after another."""
+        missing = None if self.missing is None else self.missing[part]
+        return Converted(self.values[part], self.unit, missing, form=self.form)
+
+    def keep_from(self, memory: npt.NDArray[Any]) -> None:
+        """Copy the positions if they share memory that is about to be written."""
+        if np.may_share_memory(self.values, memory):
+            self.values = self.values.copy()
+
+    def rounded(self) -> npt.NDArray[np.float64]:
+        """Return float64 numbers of the base unit: shape (...), or (..., axes) for several."""
+        axes = self.values.shape[1]
+        return as_float64(self).values.reshape(self.shape if axes == 1 else (*self.shape, axes))
+
+
+class InTurns(Converted):
+    """Turns of one axis as sums of two doubles, for encodings of which all periods are 1; NaN where they are missing."""
+
+    def __init__(self, high: npt.NDArray[np.float64], low: npt.NDArray[np.float64]) -> None:
+        super().__init__(high.reshape(-1, 1), shape=high.shape, form="real")
+        self.low = low.reshape(-1, 1)
+
+    def turns(self, part: slice) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """Return rows ``part``, the high and the low parts."""
+        return self.values[part], self.low[part]
+
+    def exactly(self, row: int) -> list[Fraction]:
+        return [_exact(float(self.values[row, 0])) + _exact(float(self.low[row, 0]))]
+
+
+def form_of(values: npt.NDArray[Any]) -> str:
+    """Return the form that holds all values exactly."""
+    letter, size = values.dtype.kind, values.dtype.itemsize
+    if letter == "O":
+        return "integer"
+    if letter in "iu":
+        if size < 8 or values.size == 0:
+            return "real"
+        largest = max(-int(np.minimum.reduce(values, None)), int(np.maximum.reduce(values, None)))
+        return "integer" if largest > EXACT_IN_FLOAT64 else "real"
+    return "real" if size <= 8 else "pair"
+
+
+def _exact(value: Any) -> Fraction:
+    return Fraction(value) if isinstance(value, (int, Fraction)) else Fraction(*value.as_integer_ratio())
+
+
+def _pairs(values: npt.NDArray[Any]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Return numbers of any type as high and low parts."""
+    if values.dtype.kind in "iu":
+        high, low = split_integers(values)
+        return two_sum(high * 2.0**32, low)
+    high = values.astype(np.float64)
+    if values.dtype.kind == "f":
+        with np.errstate(invalid="ignore"):
+            return high, (values - high).astype(np.float64)
+    low = np.zeros_like(high)
+    for i, value in enumerate(values.flat):
+        # floats of more than 64 bits among them may be no numbers
+        if not isinstance(value, float) and math.isfinite(high.flat[i]):
+            low.flat[i] = float(_exact(value) - Fraction(high.flat[i]))
+    return high, low
+
+
+class Progression:
+    """The exact real numbers first + i * each for i in range(rows)."""
+
+    unit = Fraction(1)
+
+    def __init__(self, first: Fraction, each: Fraction, rows: int) -> None:
+        self.first, self.each, self.rows = first, each, rows
+        last = first + each * (rows - 1)
+        denominator = math.lcm(first.denominator, each.denominator)
+        largest = max(abs(first), abs(last)) * denominator
+        self.scale = 2.0**64 if max(abs(first), abs(last)) > SPLIT_LIMIT else 1.0
+        # sums of a few binary digits are float64 numbers themselves
+        self.form = "real" if largest <= EXACT_IN_FLOAT64 and denominator & (denominator - 1) == 0 else "pair"
+
+    def __len__(self) -> int:
+        return self.rows
+
+    def components(self, part: slice, phase: bool) -> npt.NDArray[np.float64]:
+        i = np.arange(part.start, part.stop, dtype=np.float64)[:, np.newaxis]
+        # enormous numbers cannot be split into halves: all is made smaller until the sum is made
+        down = 1 / Fraction(self.scale)
+        sums = total(*product(i, 0.0, *pair(self.each * down)), *pair(self.first * down))
+        if self.scale > 1:
+            sums = sums[0] * self.scale, sums[1] * self.scale
+        return _side_by_side(sums[:1] if self.form == "real" else sums, phase)
+
+    def exactly(self, row: int) -> list[Fraction]:
+        return [self.first + self.each * row]
+
+
+def pair(number: Fraction) -> tuple[float, float]:
+    """Return a number as the sum of two doubles."""
+    high = float(number)
+    return high, float(number - Fraction(high))
+
+
+def _side_by_side(columns: tuple[npt.NDArray[np.float64], ...], phase: bool) -> npt.NDArray[np.float64]:
+    if phase:
+        columns = (*columns, np.ones((len(columns[0]), 1)))
+    result = np.ascontiguousarray(columns[0] if len(columns) == 1 else np.concatenate(columns, axis=1))
+    # the engines read aligned doubles alone
+    return result if result.flags.aligned else result.copy()
+
+
+def split_integers(values: npt.NDArray[Any]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Return multiples of 2**32 and remainders, both with the sign of the value, so that -p mirrors p."""
+    sign = np.where(values < 0, -1.0, 1.0)
+    if values.dtype.kind == "O":
+        values = np.abs(values)
+    with np.errstate(over="ignore"):
+        magnitude = np.where(values < 0, np.uint64(0) - values.astype(np.uint64), values.astype(np.uint64))
+    high, low = magnitude >> np.uint64(32), magnitude & np.uint64(0xFFFFFFFF)
+    return sign * high.astype(np.float64), sign * low.astype(np.float64)
+
+
+def as_float64(positions: Positions) -> Converted:
+    """Return the positions as float64 numbers of the base unit, each rounded once."""
+    form, unit = positions.form, positions.unit
+    values = positions.components(slice(0, len(positions)), False)
+    axes = values.shape[1] // (1 if form == "real" else 2)
+    if form == "integer":
+        values = values[:, :axes] * 2.0**32 + values[:, axes:]
+    elif form == "pair":
+        values = values[:, :axes] + values[:, axes:]
+    if unit != 1:
+        values = values * unit.numerator / unit.denominator
+    return Converted(values)

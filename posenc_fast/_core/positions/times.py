@@ -1,0 +1,102 @@
+"""Times as exact counts of a unit: NumPy's, Python's and pandas', with a zone or without."""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Iterable
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..numbers import annotations as npt
+
+__all__ = ["SECONDS", "Time", "check", "common_unit", "counts_of", "microseconds", "time_of"]
+
+SECONDS = {
+    "W": Fraction(604800),
+    "D": Fraction(86400),
+    "h": Fraction(3600),
+    "m": Fraction(60),
+    "s": Fraction(1),
+    "ms": Fraction(1, 10**3),
+    "us": Fraction(1, 10**6),
+    "ns": Fraction(1, 10**9),
+    "ps": Fraction(1, 10**12),
+    "fs": Fraction(1, 10**15),
+    "as": Fraction(1, 10**18),
+}
+_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+_MICROSECOND = Fraction(1, 10**6)
+
+
+class Time(NamedTuple):
+    """``number`` units since 1970 (letter "M") or in all ("m"), as NumPy has it; a unit is a number of seconds."""
+
+    letter: str
+    number: int
+    unit: Fraction
+
+
+def check(dtype: np.dtype[Any], name: str) -> None:
+    """Raise a TypeError for times without a unit, and for spans of a unit that differs in length."""
+    letters, _ = np.datetime_data(dtype)
+    if letters == "generic":
+        raise TypeError(f"{name} of type {dtype} have no unit; give them one, as in {dtype.name}[s]")
+    if letters in "YM" and dtype.kind == "m":
+        raise TypeError(
+            f"{name} of type {dtype} count {letters}, which differ in length; convert them to days or seconds"
+        )
+
+
+def counts_of(
+    values: npt.NDArray[Any], name: str
+) -> tuple[npt.NDArray[np.int64], Fraction, npt.NDArray[np.bool_] | None]:
+    """Return datetime64 or timedelta64 values as counts, the seconds in a count, and which values are missing."""
+    check(values.dtype, name)
+    missing: npt.NDArray[np.bool_] = np.isnat(values)
+    letters, number = np.datetime_data(values.dtype)
+    if letters in "YM":
+        seconds = values.astype("M8[s]")
+        if not ((seconds.astype(values.dtype) == values) | missing).all():
+            raise ValueError(f"{name} of type {values.dtype} has a time that 64 bits of seconds do not reach")
+        values, letters, number = seconds, "s", 1
+    counts = values.astype(values.dtype.newbyteorder("="), copy=False).view(np.int64)
+    if not missing.any():
+        return counts, SECONDS[letters] * number, None
+    return np.where(missing, 0, counts), SECONDS[letters] * number, missing
+
+
+def time_of(value: Any, name: str) -> Time | None:
+    """Return a time of any type, which must not be NaT; None for what is no time."""
+    if isinstance(value, (np.datetime64, np.timedelta64)):
+        counts, unit, _ = counts_of(np.asarray(value), name)
+        return Time(value.dtype.kind, int(counts), unit)
+    # a period of pandas stands for its beginning; its Timestamp and Timedelta know nanoseconds, what they derive from does not
+    exact = getattr(getattr(value, "start_time", value), "asm8", None)
+    if isinstance(exact, (np.datetime64, np.timedelta64)):
+        return time_of(exact, name)
+    if isinstance(value, datetime.datetime):
+        return Time("M", microseconds(value), _MICROSECOND)
+    if isinstance(value, datetime.date):
+        return Time("M", value.toordinal() - _EPOCH.toordinal(), SECONDS["D"])
+    if isinstance(value, datetime.timedelta):
+        return Time("m", value // datetime.timedelta(microseconds=1), _MICROSECOND)
+    return None
+
+
+def microseconds(time: datetime.datetime) -> int:
+    """Return the microseconds since 1970; a time without a zone is UTC."""
+    elapsed = (time if time.tzinfo is not None else time.replace(tzinfo=datetime.UTC)) - _EPOCH
+    return elapsed // datetime.timedelta(microseconds=1)
+
+
+def common_unit(units: Iterable[Fraction]) -> Fraction:
+    """Return the largest unit that all are multiples of."""
+    numerator, denominator = 0, 1
+    for unit in units:
+        together = math.lcm(denominator, unit.denominator)
+        numerator = math.gcd(numerator * (together // denominator), unit.numerator * (together // unit.denominator))
+        denominator = together
+    return Fraction(numerator, denominator)

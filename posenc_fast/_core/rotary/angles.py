@@ -1,0 +1,159 @@
+"""The angles of a Rotary's pairs: their cosines and sines at positions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...typing import Function, Precision
+from ..encoding.builders import FUNCTIONS
+from ..encoding.rows import encode
+from ..encoding.sinusoids import Sinusoids
+from ..encoding.value import Encoding
+from ..numbers.arguments import check_precision, check_workers, count_of, progression
+from ..numbers.arrays import Array, Floats, check_out
+from ..numbers.formats import FLOAT64, wanted_type
+from ..numbers.rounding import rounded
+from ..numbers.schedule import Explicit, Schedule, explicit
+from ..positions.conversion import convert, counted
+from ..positions.positions import Converted
+from .pairs import Settings
+from .scaling import xpos_amplitudes
+
+__all__ = ["Angles"]
+
+
+class Angles:
+    """Cosines and sines of the pairs' angles, times the attention factor and the amplitudes of xPos.
+
+    schedules: of all pairs, or one for each axis. encodings: the class whose engine computes.
+    """
+
+    __slots__ = ("_encodings", "_kept", "_schedules", "factor", "settings")
+
+    def __init__(
+        self, settings: Settings, schedules: tuple[Schedule, ...], factor: float, encodings: type[Encoding]
+    ) -> None:
+        self.settings, self.factor = settings, factor
+        self._schedules, self._encodings = schedules, encodings
+        self._kept: dict[tuple[tuple[Function, ...], bool], Encoding] = {}
+
+    def with_factor(self, factor: float, settings: Settings) -> Angles:
+        """Return the same angles with another factor, for other settings."""
+        return Angles(settings, self._schedules, factor, self._encodings)
+
+    def of(self, *functions: Function, inverse: bool = False) -> Encoding:
+        """Return the Encoding that computes these functions of all pairs, side by side; xPos's amplitudes not included."""
+        encoding = self._kept.get((functions, inverse))
+        if encoding is None:
+            sinusoids = _sinusoids(self._schedules, self.settings.axes, functions, self.factor, inverse)
+            encoding = self._kept[functions, inverse] = self._encodings._of(sinusoids)
+        return encoding
+
+    def tables(
+        self, positions_or_length: Any, start: Any, dtype: Any, precision: Any, out: Any, workers: Any
+    ) -> tuple[Array, Array]:
+        """Do the work of `Rotary.tables`."""
+        positions: int | Converted
+        if isinstance(positions_or_length, (int, np.integer)) and not isinstance(positions_or_length, bool):
+            positions = count_of(positions_or_length, "length", 0)
+            progression(start, 1, positions)
+            shape: tuple[int, ...] = (positions,)
+        else:
+            if start != 0:
+                raise ValueError(f"start={start!r} is for a length; positions are given as they are")
+            positions = convert(positions_or_length, self.of("cos").ndim)
+            shape = positions.shape
+        outs: Any = (None, None) if out is None else out
+        if not isinstance(outs, (tuple, list)) or len(outs) != 2:
+            raise TypeError(f"out must be a pair of arrays for cosines and sines, not {type(out).__name__}")
+        result_type = wanted_type(dtype, outs[0])
+        single, threads = check_precision(precision), check_workers(workers)
+        if out is not None:
+            shape = (*shape, self.settings.rotary_dim // 2)
+            outs = check_out(outs[0], shape, result_type), check_out(outs[1], shape, result_type)
+            if np.may_share_memory(*outs):
+                raise ValueError("out has two arrays that share memory; give cosines and sines memory of their own")
+            if isinstance(positions, Converted):
+                # cosines may be written where positions are
+                positions.keep_from(outs[0])
+        cos = self._rows(self.of("cos"), positions, start, result_type, single, outs[0], threads)
+        sin = self._rows(self.of("sin"), positions, start, result_type, single, outs[1], threads)
+        return (cos, sin) if out is None else (out[0], out[1])
+
+    def rows(
+        self,
+        positions: int | Converted,
+        start: Any,
+        single: bool,
+        inverse: bool,
+        dtype: np.dtype[Any],
+        out: Array | None = None,
+    ) -> Array:
+        """Return cosines and sines side by side, of ``positions`` consecutive positions from start on, or of an array's."""
+        encoding = self.of("cos", "-sin" if inverse else "sin", inverse=inverse)
+        return self._rows(encoding, positions, start, dtype, single, out, inverse=inverse)
+
+    def _rows(
+        self,
+        encoding: Encoding,
+        positions: int | Converted,
+        start: Any,
+        dtype: np.dtype[Any],
+        single: bool,
+        out: Array | None = None,
+        threads: int = 1,
+        inverse: bool = False,
+    ) -> Array:
+        xpos = self.settings.rope_type == "xpos"
+        if not isinstance(positions, Converted):
+            if encoding.ndim == 1 and not xpos:
+                precision: Precision = "float32" if single else "exact"
+                return encoding.table(
+                    positions, start=start, dtype=dtype, out=out, precision=precision, workers=threads
+                )
+            positions = counted(start, positions, encoding.ndim)
+        if not xpos:
+            return encode(encoding._plans, positions, dtype, out, single=single, threads=threads)
+        rows: Floats = encode(encoding._plans, positions, FLOAT64.stored, single=single, threads=threads)
+        pairs = self.settings.rotary_dim // 2
+        amplitudes = xpos_amplitudes(positions.rounded(), pairs, dict(self.settings.parameters))
+        amplitudes = np.tile(amplitudes, encoding.d_model // pairs)
+        result = rounded(rows / amplitudes if inverse else rows * amplitudes, dtype)
+        if out is None:
+            return result
+        out[...] = result
+        return out
+
+
+def _sinusoids(
+    schedules: Sequence[Schedule],
+    axes: tuple[int, ...] | None,
+    functions: Sequence[Function],
+    factor: float,
+    inverse: bool,
+) -> Sinusoids:
+    """Return functions of the angles of all pairs, side by side."""
+    distinct: list[Schedule] = []
+    places = []
+    for schedule in schedules:
+        # equal frequencies share their sines
+        one, place = explicit(schedule.values[:, np.newaxis]) if type(schedule) is Explicit else (schedule, None)
+        begin = sum(map(len, distinct))
+        places.append(begin + (np.arange(len(one)) if place is None else place[:, 0]))
+        distinct.append(one)
+    if axes is None:
+        index = np.stack(places, axis=1)
+    else:
+        by_pair = np.array(axes)
+        index = np.full((len(axes), max(axes) + 1), -1)
+        if len(places) == 1:
+            index[np.arange(len(axes)), by_pair] = places[0]
+        else:
+            for a, place in enumerate(places):
+                index[by_pair == a, a] = place
+    phases, amplitudes = np.repeat([FUNCTIONS[name] for name in functions], len(index), axis=0).T
+    amplitudes = (1 / factor if inverse else factor) * amplitudes
+    return Sinusoids(distinct, np.tile(index, (len(functions), 1)), phases, amplitudes)

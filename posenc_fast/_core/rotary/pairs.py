@@ -1,0 +1,108 @@
+"""The pairs of a Rotary: which values they are, which frequencies they have, and which axis of a position they read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, get_args
+
+import numpy as np
+
+from ...typing import RotaryLayout
+from ..numbers.arguments import count_of, real_array
+from ..numbers.schedule import Explicit, Schedule, geometric
+
+__all__ = ["LAYOUTS", "MOST_VALUES", "Settings", "axial", "checked_axes", "checked_frequencies", "in_turn", "written"]
+
+
+# in the order of the engines; in the last, pairs lie side by side in x and half a row apart in the result
+LAYOUTS: tuple[RotaryLayout, ...] = get_args(RotaryLayout)
+# wider heads than any model has, whose frequencies still fit into memory: a file may say anything
+MOST_VALUES = 2**20
+
+
+class Settings(NamedTuple):
+    """The checked arguments of a Rotary, by which two are equal.
+
+    parameters: of the scaling, in the order of `SCALINGS`. axes: the axis that each pair reads; None for one axis.
+    """
+
+    head_dim: int
+    base: float
+    rotary_dim: int
+    layout: RotaryLayout
+    rope_type: str
+    parameters: tuple[tuple[str, Any], ...]
+    axes: tuple[int, ...] | None
+    frequencies: tuple[Schedule, ...] | None
+    attention_factor: float
+
+
+def checked_frequencies(frequencies: Any, pairs: int, axes: tuple[int, ...] | None) -> tuple[Schedule, ...]:
+    """Return one schedule of all pairs; or one for each axis, of the pairs that read it or, where axes is None, of all."""
+    if isinstance(frequencies, Schedule):
+        schedules: tuple[Schedule, ...] = (frequencies,)
+    elif isinstance(frequencies, (list, tuple)) and frequencies and all(isinstance(f, Schedule) for f in frequencies):
+        schedules = tuple(frequencies)
+    else:
+        values = real_array(frequencies, "frequencies") + 0.0
+        if values.ndim not in (1, 2) or values.size == 0:
+            raise ValueError(
+                f"frequencies has shape {values.shape}, but must have ({pairs},) or ({pairs}, axes), a number for each pair"
+            )
+        schedules = tuple(Explicit(column) for column in values.reshape(len(values), -1).T)
+    lengths, needed, by_axis = [len(schedule) for schedule in schedules], [pairs] * len(schedules), ""
+    if axes is not None and len(schedules) > 1:
+        needed = np.bincount(axes).tolist()
+        by_axis = f", of which {_counted(needed)} read the axes of sections"
+    if lengths != needed:
+        raise ValueError(
+            f"frequencies are {_counted(lengths)}, but rotary_dim={2 * pairs} has {pairs} pairs{by_axis}; give as many, "
+            "or the rotary_dim that they are for"
+        )
+    return schedules
+
+
+def _counted(numbers: Sequence[int]) -> str:
+    return " and ".join(map(str, numbers))
+
+
+def checked_axes(sections: Any, frequencies: Any, pairs: int) -> tuple[int, ...] | None:
+    """Return the axis that each pair reads; None if all read one, or every one."""
+    if sections is None:
+        schedules = isinstance(frequencies, (list, tuple)) and all(isinstance(f, Schedule) for f in frequencies)
+        if not schedules or len(frequencies) < 2 or sum(map(len, frequencies)) != pairs:
+            return None
+        sections = [len(schedule) for schedule in frequencies]
+    if not isinstance(sections, (Sequence, np.ndarray)) or isinstance(sections, str):
+        raise TypeError(f"sections must be a sequence of integers, not {sections!r}")
+    numbers = [count_of(number, "sections", 0) for number in sections]
+    # an axis for each pair has a 0 among them, counts have none
+    if numbers and min(numbers) > 0 and sum(numbers) == pairs:
+        return tuple(np.repeat(np.arange(len(numbers)), numbers).tolist())
+    if len(numbers) == pairs and set(numbers) == set(range(max(numbers) + 1)):
+        return tuple(numbers)
+    raise ValueError(
+        f"sections={tuple(numbers)} must be counts that add up to {pairs} pairs, or an axis from 0 on for each pair"
+    )
+
+
+def in_turn(counts: Sequence[int], pairs: int) -> list[int]:
+    """Return the axis of each pair: axes take turns as long as each has pairs left, and the first has the rest."""
+    axes = [0] * pairs
+    for a in range(1, len(counts)):
+        for i in range(a, min(counts[a] * len(counts), pairs), len(counts)):
+            axes[i] = a
+    return axes
+
+
+def axial(base: float, axes: Sequence[int]) -> tuple[Schedule, ...]:
+    """Return, for each axis, the frequencies of the pairs that read it."""
+    return tuple(geometric(count, base=base) for count in np.bincount(axes).tolist())
+
+
+def written(schedules: tuple[Schedule, ...]) -> Any:
+    """Return schedules as the argument frequencies: as they are, or explicit ones as lists of numbers."""
+    if not all(type(one) is Explicit for one in schedules):
+        return schedules[0] if len(schedules) == 1 else schedules
+    values = np.stack([one.values for one in schedules if isinstance(one, Explicit)], axis=1)
+    return (values[:, 0] if len(schedules) == 1 else values).tolist()

@@ -1,0 +1,376 @@
+"""Frequencies of rotary encodings, and the known ways to stretch them to longer sequences, each by its formula."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..numbers.arguments import count_of, real, real_array
+from ..numbers.arrays import Floats
+from ..numbers.doubles import exp2, product
+from ..numbers.exact import Real, decimal_two_pi, real_of, split, working
+from ..numbers.names import meant
+from ..numbers.schedule import Schedule, geometric, radians
+
+__all__ = ["SCALINGS", "Frequencies", "checked_scaling", "frequencies_of"]
+
+
+# default of a parameter that has none
+REQUIRED = object()
+
+
+class Frequencies(NamedTuple):
+    """Radians per unit of position, exact real numbers, with the factor of cosines and sines, rounded once."""
+
+    values: Schedule
+    attention_factor: float
+
+
+# results of a formula: frequencies of the pairs, and the factor
+Formula = tuple[Sequence[Decimal], Decimal]
+
+
+class Scaling(NamedTuple):
+    """A rope_type. parameters: names and defaults; compute: its formula of rotary_dim, base and the parameters as Decimals."""
+
+    parameters: dict[str, Any]
+    compute: Callable[..., Formula]
+
+
+class Scaled(Schedule):
+    """Frequencies by the formula of a rope_type. parameters: names and values, sorted by name."""
+
+    __slots__ = ()
+
+    def __init__(self, dim: int, base: float, rope_type: str, parameters: tuple[tuple[str, Any], ...]) -> None:
+        self._key = (dim, base, rope_type, parameters)
+
+    def __len__(self) -> int:
+        return int(self._key[0]) // 2
+
+    def _formula(self) -> Formula:
+        """Return frequencies and factor, in the decimal context that is set."""
+        dim, base, rope_type, parameters = self._key
+        numbers = {name: _decimals(value) for name, value in parameters}
+        return SCALINGS[rope_type].compute(dim, Decimal(base), **numbers)
+
+    def _radians(self, bits: int) -> list[Real]:
+        with working(bits):
+            return [real_of(value, bits) for value in self._formula()[0]]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Scaled, self._key
+
+    def __repr__(self) -> str:
+        dim, base, rope_type, parameters = self._key
+        return f"{rope_type}({dim}, base={base!r}, {', '.join(f'{name}={value!r}' for name, value in parameters)})"
+
+
+def _decimals(value: Any) -> Any:
+    """Return a parameter's numbers as Decimals, exactly."""
+    if isinstance(value, tuple):
+        return [Decimal(number) for number in value]
+    return value if value is None or isinstance(value, bool) else Decimal(value)
+
+
+def _unscaled(dim: int, base: Decimal) -> list[Decimal]:
+    values, ratio = [Decimal(1)], base ** (Decimal(-2) / dim)
+    for _ in range(dim // 2 - 1):
+        values.append(values[-1] * ratio)
+    return values
+
+
+def _clipped(value: Decimal) -> Decimal:
+    return min(max(value, Decimal(0)), Decimal(1))
+
+
+def _default(dim: int, base: Decimal) -> Formula:
+    return _unscaled(dim, base), Decimal(1)
+
+
+def _linear(dim: int, base: Decimal, factor: Decimal) -> Formula:
+    return [value / factor for value in _unscaled(dim, base)], Decimal(1)
+
+
+def _ntk(dim: int, base: Decimal, alpha: Decimal) -> Formula:
+    return _default(dim, base * alpha ** (Decimal(dim) / (dim - 2)) if dim > 2 else base)
+
+
+def _ntk_fixed(dim: int, base: Decimal, factor: Decimal) -> Formula:
+    divisor = factor ** (Decimal(2) / dim)
+    return [value / divisor for value in _unscaled(dim, base * factor)], Decimal(1)
+
+
+def _ntk_mixed(dim: int, base: Decimal, factor: Decimal, b: Decimal) -> Formula:
+    exponents = ((Decimal(2 * i + 2) / dim) ** b for i in range(dim // 2))
+    return [value / factor**e for value, e in zip(_unscaled(dim, base), exponents, strict=True)], Decimal(1)
+
+
+def _dynamic(
+    dim: int, base: Decimal, factor: Decimal, max_position_embeddings: Decimal, seq_len: Decimal | None
+) -> Formula:
+    length = max(seq_len or Decimal(0), max_position_embeddings)
+    return _ntk(dim, base, factor * length / max_position_embeddings - (factor - 1))
+
+
+def _yarn_ramp(
+    dim: int, base: Decimal, original: Decimal, fast: Decimal, slow: Decimal, truncate: bool
+) -> list[Decimal]:
+    """Return a number for each pair: 0 for over ``fast`` turns in the original length, up to 1 for under ``slow``."""
+
+    def index(turns: Decimal) -> Decimal:
+        """Return the index of the pair that makes these turns in the original length."""
+        return dim * (original / (turns * decimal_two_pi())).ln() / (2 * base.ln())
+
+    low, high = index(fast), index(slow)
+    if truncate:
+        low, high = low.to_integral_value(ROUND_FLOOR), high.to_integral_value(ROUND_CEILING)
+    low, high = max(low, Decimal(0)), min(high, Decimal(dim - 1))
+    width = high - low if high != low else Decimal("0.001")
+    return [_clipped((i - low) / width) for i in range(dim // 2)]
+
+
+def _yarn(
+    dim: int,
+    base: Decimal,
+    factor: Decimal,
+    original_max_position_embeddings: Decimal,
+    beta_fast: Decimal,
+    beta_slow: Decimal,
+    truncate: bool,
+    attention_factor: Decimal | None,
+    mscale: Decimal | None,
+    mscale_all_dim: Decimal | None,
+) -> Formula:
+    def attention(scale: Decimal) -> Decimal:
+        return Decimal(1) if factor <= 1 else scale * factor.ln() / 10 + 1
+
+    ramp = _yarn_ramp(dim, base, original_max_position_embeddings, beta_fast, beta_slow, truncate)
+    if attention_factor is None:
+        both = mscale and mscale_all_dim
+        attention_factor = attention(mscale) / attention(mscale_all_dim) if both else attention(Decimal(1))  # type: ignore[arg-type]
+    unscaled = zip(_unscaled(dim, base), ramp, strict=True)
+    return [value * (part / factor + (1 - part)) for value, part in unscaled], attention_factor
+
+
+def _yarn_log(
+    dim: int,
+    base: Decimal,
+    factor: Decimal,
+    original_max_position_embeddings: Decimal,
+    beta_fast: Decimal,
+    beta_slow: Decimal,
+    extrapolation_factor: Decimal,
+) -> Formula:
+    ramp = _yarn_ramp(dim, base, original_max_position_embeddings, beta_fast, beta_slow, True)
+    unscaled = zip(_unscaled(dim, base), ramp, strict=True)
+    return [value / factor ** (1 - (1 - part) * extrapolation_factor) for value, part in unscaled], Decimal(1)
+
+
+def _theta_scale(dim: int, base: Decimal, factor: Decimal, original_max_position_embeddings: Decimal) -> Formula:
+    turns = original_max_position_embeddings / decimal_two_pi()
+    return _default(dim, base ** ((turns * factor).ln() / turns.ln()))
+
+
+def _longrope(
+    dim: int,
+    base: Decimal,
+    short_factor: list[Decimal],
+    long_factor: list[Decimal],
+    original_max_position_embeddings: Decimal,
+    max_position_embeddings: Decimal | None,
+    factor: Decimal | None,
+    attention_factor: Decimal | None,
+    seq_len: Decimal | None,
+) -> Formula:
+    original = original_max_position_embeddings
+    if factor is None:
+        factor = Decimal(1) if max_position_embeddings is None else max_position_embeddings / original
+    if attention_factor is None:
+        attention_factor = Decimal(1) if factor <= 1 else (1 + factor.ln() / original.ln()).sqrt()
+    divisors = long_factor if seq_len is not None and seq_len > original else short_factor
+    return [value / divisor for value, divisor in zip(_unscaled(dim, base), divisors, strict=True)], attention_factor
+
+
+def _llama3(
+    dim: int,
+    base: Decimal,
+    factor: Decimal,
+    low_freq_factor: Decimal,
+    high_freq_factor: Decimal,
+    original_max_position_embeddings: Decimal,
+) -> Formula:
+    per_radian, width = original_max_position_embeddings / decimal_two_pi(), high_freq_factor - low_freq_factor
+    values = []
+    for value in _unscaled(dim, base):
+        # by how often the pair turns over the original length
+        smooth = _clipped((value * per_radian - low_freq_factor) / width)
+        values.append(value * ((1 - smooth) / factor + smooth))
+    return values, Decimal(1)
+
+
+def _proportional(dim: int, base: Decimal, factor: Decimal, partial_rotary_factor: Decimal) -> Formula:
+    # as the source counts them, in a double
+    count = int(float(partial_rotary_factor) * dim // 2)
+    values = [value / factor for value in _unscaled(dim, base)]
+    return [value if i < count else Decimal(0) for i, value in enumerate(values)], Decimal(1)
+
+
+# after transformers' modeling_rope_utils, those of ntk after vLLM, yarn_log and theta_scale after sglang's models/grok.py
+SCALINGS = {
+    "default": Scaling({}, _default),
+    "linear": Scaling({"factor": REQUIRED}, _linear),
+    "dynamic": Scaling({"factor": REQUIRED, "max_position_embeddings": REQUIRED, "seq_len": None}, _dynamic),
+    "ntk": Scaling({"alpha": REQUIRED}, _ntk),
+    "ntk_fixed": Scaling({"factor": REQUIRED}, _ntk_fixed),
+    "ntk_mixed": Scaling({"factor": REQUIRED, "b": REQUIRED}, _ntk_mixed),
+    "yarn": Scaling(
+        {
+            "factor": REQUIRED,
+            "original_max_position_embeddings": REQUIRED,
+            "beta_fast": 32.0,
+            "beta_slow": 1.0,
+            "truncate": True,
+            "attention_factor": None,
+            "mscale": None,
+            "mscale_all_dim": None,
+        },
+        _yarn,
+    ),
+    "yarn_log": Scaling(
+        {
+            "factor": REQUIRED,
+            "original_max_position_embeddings": REQUIRED,
+            "beta_fast": 32.0,
+            "beta_slow": 1.0,
+            "extrapolation_factor": 1.0,
+        },
+        _yarn_log,
+    ),
+    "theta_scale": Scaling({"factor": REQUIRED, "original_max_position_embeddings": REQUIRED}, _theta_scale),
+    "longrope": Scaling(
+        {
+            "short_factor": REQUIRED,
+            "long_factor": REQUIRED,
+            "original_max_position_embeddings": REQUIRED,
+            "max_position_embeddings": None,
+            "factor": None,
+            "attention_factor": None,
+            "seq_len": None,
+        },
+        _longrope,
+    ),
+    "llama3": Scaling(
+        {
+            "factor": REQUIRED,
+            "low_freq_factor": REQUIRED,
+            "high_freq_factor": REQUIRED,
+            "original_max_position_embeddings": REQUIRED,
+        },
+        _llama3,
+    ),
+    "proportional": Scaling({"factor": 1.0, "partial_rotary_factor": 1.0}, _proportional),
+    # the frequencies of each section begin anew; and amplitudes that fall with the position
+    "axial": Scaling({}, _default),
+    "xpos": Scaling({"scale_base": 512.0, "center": 0.0, "smoothing": 0.4, "keys": False}, _default),
+}
+_BOOLEANS = {"truncate", "keys"}
+_LISTS = {"short_factor", "long_factor"}
+_ANY_SIGN = {"center", "mscale", "mscale_all_dim"}
+
+
+def checked_scaling(scaling: Any, pairs: int, where: str = "scaling") -> tuple[str, dict[str, Any]]:
+    """Return rope_type and its parameters with all defaults, or raise an error that names the parameter at fault."""
+    if scaling is None:
+        return "default", {}
+    if not isinstance(scaling, Mapping):
+        raise TypeError(f"{where} must be a mapping with a rope_type, not {scaling!r}")
+    parameters: dict[str, Any] = dict(scaling)
+    name = parameters.pop("rope_type", parameters.pop("type", None))
+    if not isinstance(name, str) or name not in SCALINGS:
+        raise ValueError(
+            f"{where} has rope_type={name!r}, which is none of {', '.join(SCALINGS)}{meant(name, SCALINGS)}"
+        )
+    known = SCALINGS[name].parameters
+    unknown = sorted(set(parameters) - set(known), key=str)
+    if unknown:
+        advice = meant(unknown[0], known) or f"; there are {', '.join(known) or 'none'}"
+        raise ValueError(f"{where} has {unknown[0]!r}, which {name} does not take{advice}")
+    result: dict[str, Any] = {}
+    for key, default in known.items():
+        value: Any = parameters.get(key, default)
+        if value is REQUIRED:
+            raise ValueError(f"{where} lacks {key!r}, which rope_type {name!r} needs")
+        if value is None and default is None:
+            result[key] = None
+        elif key in _BOOLEANS:
+            if not isinstance(value, (bool, np.bool_)):
+                raise TypeError(f"{where}[{key!r}] must be True or False, not {value!r}")
+            result[key] = bool(value)
+        elif key in _LISTS:
+            result[key] = _positive_numbers(value, pairs, f"{where}[{key!r}]")
+        else:
+            result[key] = real(value, f"{where}[{key!r}]", positive=key not in _ANY_SIGN)
+    return name, result
+
+
+def _positive_numbers(value: Any, pairs: int, name: str) -> tuple[float, ...]:
+    """Return a positive number for each pair, or raise an error that names the parameter."""
+    try:
+        array = np.asarray(value)
+    except ValueError:
+        raise ValueError(
+            f"{name} must have one number for each of {pairs} pairs, not lists of several lengths"
+        ) from None
+    array = real_array(array, name)
+    if array.shape != (pairs,):
+        raise ValueError(f"{name} must have a positive number for each of {pairs} pairs, not shape {array.shape}")
+    if (array <= 0).any():
+        raise ValueError(f"{name} must have positive numbers alone, not {array[array <= 0][0]}")
+    return tuple(array.tolist())
+
+
+def frequencies_of(rotary_dim: int, base: float, rope_type: str, parameters: Mapping[str, Any]) -> Frequencies:
+    """Return the frequencies of the pairs, and the attention factor."""
+    if SCALINGS[rope_type].compute is _default:
+        return Frequencies(geometric(rotary_dim // 2, base=base), 1.0)
+    schedule = Scaled(rotary_dim, base, rope_type, tuple(sorted(parameters.items())))
+    try:
+        with working():
+            factor = float(schedule._formula()[1])
+        finite = np.isfinite(radians(schedule)).all() and np.isfinite(factor)
+    except ArithmeticError:
+        finite = False
+    if not finite:
+        raise ValueError(f"rope_type {rope_type!r} has no frequencies for base={base} and {parameters}")
+    return Frequencies(schedule, factor)
+
+
+def xpos_amplitudes(positions: Floats, pairs: int, parameters: dict[str, Any]) -> Floats:
+    """Return zeta[i] ** ((position - center) / scale_base), its reciprocal for keys: (..., pairs)."""
+    high, low = _xpos_logarithms(pairs, parameters["smoothing"])
+    power = (positions - parameters["center"]) / parameters["scale_base"]
+    return exp2(*product((-power if parameters["keys"] else power)[..., np.newaxis], 0.0, high, low))
+
+
+@functools.lru_cache(maxsize=64)
+def _xpos_logarithms(pairs: int, smoothing: float) -> Floats:
+    """Return high and low parts of log2(zeta), zeta[i] = (i / pairs + smoothing) / (1 + smoothing): (2, pairs)."""
+    with working():
+        added, two = Decimal(smoothing), Decimal(2).ln()
+        zetas = ((Decimal(i) / pairs + added) / (1 + added) for i in range(pairs))
+        return split([real_of(zeta.ln() / two, 128) for zeta in zetas])
+
+
+def count_pairs(rotary_dim: Any, head_dim: int) -> int:
+    """Return rotary_dim, an even number up to head_dim, or raise an error."""
+    dim = count_of(rotary_dim, "rotary_dim", 2)
+    if dim % 2:
+        raise ValueError(f"rotary_dim={dim} is odd, but values turn in pairs; give {dim - 1}")
+    if dim > head_dim:
+        raise ValueError(f"rotary_dim={dim} is more than head_dim={head_dim}")
+    return dim

@@ -1,0 +1,398 @@
+"""Rotation of queries and keys, by the angles of their positions or by ready tables."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..encoding.value import Encoding
+from ..engine import threads as _threads
+from ..engine.backend import EngineOf
+from ..engine.blocks import WORTH_A_THREAD, Target
+from ..numbers.arguments import check_precision, check_workers, count_of, progression
+from ..numbers.arrays import Array, base_array, check_out, empty
+from ..numbers.formats import FLOAT32, FLOAT64, KINDS, TYPES, float_type, format_of, kind_of
+from ..positions.conversion import convert
+from ..positions.foreign import as_array
+from .angles import Angles
+from .pairs import LAYOUTS, Settings
+
+__all__ = ["ANGLES", "Turner", "angles_type", "with_plain_nans"]
+
+
+# cosines and sines of a few tokens, which one call or another makes at once
+ANGLES = 1 << 15
+# cosines and sines that are kept for the next layer, at most 4 MiB for each of a few types, and those that are made at a
+# time, which are then still in the cache: python bench/targets.py --only rotary-multiply
+KEPT = 1 << 19
+AT_ONCE = 1 << 17
+# bytes of x: below, a thread costs more than it gives: python bench/targets.py --only workers-rotary
+WORTH_THREADS = 1 << 24
+# rows that are computed when one is asked for
+AHEAD = 32
+# of cosines and sines, by kind of x: float64 and float32 are turned in doubles, 16-bit types in float32
+_TYPES = (FLOAT64.stored, FLOAT64.stored, FLOAT32.stored, FLOAT32.stored)
+# rows of cosines and sines for a slice of the tokens
+_RowsOf = Callable[[slice], Array]
+
+
+def angles_type(kind: int) -> np.dtype[Any]:
+    """Return the type in which the engines take cosines and sines, for x of a kind."""
+    return _TYPES[kind]
+
+
+def with_plain_nans(rows: Array) -> Array:
+    """Return rows whose NaNs, which may have come from outside, have no payload: the kernel would round it to bfloat16."""
+    if rows.dtype == FLOAT32.stored:
+        np.copyto(rows, np.nan, where=np.isnan(rows))
+    return rows
+
+
+def _side_by_side(cos: Array, sin: Array, kind: int) -> Array:
+    """Return cosines and sines as the engines take them for x of a kind."""
+    pairs = cos.shape[-1]
+    rows = np.empty((*cos.shape[:-1], 2 * pairs), angles_type(kind))
+    # a cosine beyond float32 is infinite there
+    with np.errstate(over="ignore"):
+        rows[..., :pairs] = cos
+        rows[..., pairs:] = sin
+    return with_plain_nans(rows)
+
+
+class Turner:
+    """Turns arrays by the angles of a Rotary; keeps the rows of a few consecutive positions."""
+
+    __slots__ = ("_angles", "_asked", "_engine", "_kept", "_layout", "_moving", "_settings", "_turns")
+
+    def __init__(self, settings: Settings, angles: Angles, engine: EngineOf) -> None:
+        self._settings, self._angles, self._engine = settings, angles, engine
+        self._layout = LAYOUTS.index(settings.layout)
+        self._kept: dict[Any, tuple[int, Array]] = {}
+        self._asked: Any = None
+        self._moving: Turner | None = None
+        self._turns: Encoding | None = None
+
+    # ---- rows of cosines and sines ----------------------------------------------------------------------------------
+
+    def rows(self, count: int, start: Any, single: bool, inverse: bool, dtype: np.dtype[Any]) -> Array:
+        """Return cosines and sines side by side, of consecutive positions."""
+        kept = self._kept_rows(count, start, single, inverse, dtype)
+        return self._angles.rows(count, start, single, inverse, dtype) if kept is None else kept
+
+    def _kept_rows(self, count: int, start: Any, single: bool, inverse: bool, dtype: np.dtype[Any]) -> Array | None:
+        """Return rows that are kept, or None where there are too many for that.
+
+        Every layer of a model asks for the same ones, and the next token for the next: a few are computed ahead.
+        """
+        width = self._settings.rotary_dim
+        if not self._may_keep(count, start):
+            return None
+        key = self._key(single, inverse, dtype)
+        rows = self._at(key, count, start)
+        if rows is None:
+            made = empty((max(count, min(AHEAD, ANGLES // width)), width), dtype, at_line=True)
+            self._keep(key, start, self._angles.rows(len(made), start, single, inverse, dtype, made))
+            rows = made[:count]
+        return rows
+
+    def _may_keep(self, count: int, start: Any) -> bool:
+        return type(start) is int and abs(start) < 2**62 and count * self._settings.rotary_dim <= KEPT
+
+    def _key(self, single: bool, inverse: bool, dtype: np.dtype[Any]) -> Any:
+        engine = self._engine()
+        return single, inverse, engine.backend, engine.level, dtype
+
+    def _at(self, key: Any, count: int, start: int) -> Array | None:
+        kept = self._kept.get(key)
+        if kept is None or not kept[0] <= start <= start + count <= kept[0] + len(kept[1]):
+            return None
+        first, rows = kept
+        return rows[start - first : start - first + count]
+
+    def _keep(self, key: Any, start: int, rows: Array) -> None:
+        if len(self._kept) >= len(_TYPES):
+            self._kept.clear()
+        # one assignment, so that threads find whole entries
+        self._kept[key] = start, rows
+
+    def _consecutive(self, length: int, start: Any, single: bool, inverse: bool, dtype: np.dtype[Any]) -> _RowsOf:
+        """Return the function that makes, or has, the rows of a part of the tokens.
+
+        Many rows are kept when they are asked for a second time: who goes on to others at once is spared new memory.
+        """
+        width = self._settings.rotary_dim
+        whole = None
+        if self._may_keep(length, start):
+            key = self._key(single, inverse, dtype)
+            rows = self._at(key, length, start)
+            if rows is None and length * width <= ANGLES:
+                rows = self.rows(length, start, single, inverse, dtype)
+            if rows is not None:
+                return rows.__getitem__
+            asked = key, start, length
+            if self._asked == asked:
+                whole = empty((length, width), dtype, at_line=True)
+            self._asked = asked
+        done: list[int] = []
+
+        def made(part: slice) -> Array:
+            count, out = part.stop - part.start, None if whole is None else whole[part]
+            rows = self._angles.rows(count, start + part.start, single, inverse, dtype, out)
+            done.append(count)
+            if whole is not None and sum(done) == length:
+                self._keep(key, start, whole)
+            return rows
+
+        return made
+
+    # ---- a few tokens -----------------------------------------------------------------------------------------------
+    #
+    # A model makes such a call for each layer. Checks in Python take longer than the rotation of a token: the compiled
+    # calls check arrays themselves, and return None for those that need the general way.
+
+    def calls(self) -> Any:
+        """Return the compiled calls of the cosines and sines, or None: see `Plans.calls`."""
+        turns = self._turns
+        if turns is None:
+            if self._settings.rope_type == "xpos":
+                return None
+            turns = self._turns = self._angles.of("cos", "sin")
+        return turns._plans.calls()
+
+    def few_by_positions(self, x: Any, start: Any, seq_axis: Any, out: Any) -> Array | None:
+        """Return x rotated by one compiled call; None, with nothing written, for all but plain arrays of few tokens."""
+        calls = self.calls()
+        if calls is None:
+            return None
+        rotated = calls.rotate(x, start, seq_axis, out, self._settings.head_dim, self._layout)
+        if rotated is not None or type(x) is not np.ndarray:
+            return rotated  # type: ignore[no-any-return]
+        # too many tokens for this call: the next layer asks for their rows again
+        shape, kind = x.shape, kind_of(x.dtype)
+        if len(shape) != 4 or shape[3] != self._settings.head_dim or x.size >= WORTH_A_THREAD or kind is None:
+            return None
+        count = shape[seq_axis] if type(seq_axis) is int and -3 <= seq_axis <= 2 else 0
+        rows = self._kept_rows(count, start, False, False, angles_type(kind)) if count else None
+        return None if rows is None else self._by_rows(x, rows[np.newaxis], seq_axis, out)
+
+    def few_by_tables(self, x: Any, cos: Any, sin: Any, seq_axis: Any, out: Any) -> Array | None:
+        """Do the same for plain tables (length, pairs), or (batch, length, pairs), of few tokens."""
+        if type(x) is not np.ndarray or type(cos) is not np.ndarray or type(sin) is not np.ndarray:
+            return None
+        kind, shape = kind_of(x.dtype), cos.shape
+        if kind is None or kind_of(cos.dtype) is None or kind_of(sin.dtype) is None or shape != sin.shape:
+            return None
+        if len(shape) not in (2, 3) or 2 * shape[-1] != self._settings.rotary_dim or not 0 < 2 * cos.size <= ANGLES:
+            return None
+        rows = _side_by_side(cos, sin, kind)
+        return self._by_rows(x, rows if rows.ndim == 3 else rows[np.newaxis], seq_axis, out)
+
+    def _by_rows(self, x: Array, rows: Array, seq_axis: Any, out: Any) -> Array | None:
+        engine = self._engine()
+        if engine.backend != "cython":
+            return None
+        head_dim = self._settings.head_dim
+        return engine.module.rotate_rows(engine.level, rows, x, seq_axis, out, KINDS, head_dim, self._layout)  # type: ignore[no-any-return]
+
+    # ---- any array --------------------------------------------------------------------------------------------------
+
+    def by_positions(
+        self,
+        x: Any,
+        positions: Any,
+        start: Any,
+        seq_axis: Any,
+        inverse: Any,
+        precision: Any,
+        out: Any,
+        workers: Any,
+    ) -> Array:
+        """Do the work of `Rotary.apply`."""
+        single, threads = check_precision(precision), check_workers(workers)
+        if not isinstance(inverse, (bool, np.bool_)):
+            raise TypeError(f"inverse must be True or False, not {inverse!r}")
+        inverse = bool(inverse)
+        x, kind, axis = self._checked(x, seq_axis, "rotate")
+        length, dtype = x.shape[axis], angles_type(kind)
+        if positions is None:
+            if isinstance(start, (list, tuple, np.ndarray)):
+                raise TypeError(
+                    f"start must be one number, not {start!r}; for one a sequence give positions=numpy.add.outer(start, "
+                    f"range({length}))"
+                )
+            if length:
+                progression(start, 1, length)
+            rows_of = self._consecutive(length, start, single, inverse, dtype)
+            return self._turned(x, axis, 0, rows_of, out, threads, inverse)
+        if start != 0:
+            raise ValueError(f"positions excludes start={start!r}; leave one side out")
+        places = convert(positions, self._angles.of("cos").ndim)
+        groups, others = len(places.shape) - 1, x.shape[:axis] + x.shape[axis + 1 : -1]
+        if groups < 0 or places.shape != (*others[:groups], length):
+            raise ValueError(
+                f"positions is for {places.shape}, but must be for {(length,)}, or for the first axes of x and its "
+                f"{length} tokens: {(*others[:1], length)}"
+            )
+        if isinstance(out, np.ndarray):
+            places.keep_from(out)
+
+        def at_places(part: slice) -> Array:
+            return with_plain_nans(
+                self._angles.rows(places.select((slice(None),) * groups + (part,)), 0, single, inverse, dtype)
+            )
+
+        return self._turned(x, axis, groups, at_places, out, threads, inverse)
+
+    def by_offset(self, keys: Any, offset: Any, seq_axis: Any, out: Any, workers: Any) -> Array:
+        """Do the work of `Rotary.shift`."""
+        threads = check_workers(workers)
+        x, kind, axis = self._checked(keys, seq_axis, "rotate")
+        moving = self._of_turned()
+        axes = moving._angles.of("cos").ndim
+        if axes > 1 and np.ndim(offset) == 0:
+            offset = [offset] * axes
+        offsets = convert(offset, axes, "offset")
+        length, others = x.shape[axis], x.shape[:axis] + x.shape[axis + 1 : -1]
+        groups = max(len(offsets.shape) - 1, 0)
+        # whether tokens have an offset of their own, and not only sequences or blocks
+        each = bool(offsets.shape) and offsets.shape != (*others[:groups], 1)
+        if each and offsets.shape != (*others[:groups], length):
+            raise ValueError(
+                f"offset is for {offsets.shape}, but must be a number, or for {(length,)}, or for the first axes of keys and "
+                f"its {length} tokens, or one for all of these: {(*others[:1], length)}, {(*others[:1], 1)}"
+            )
+        if isinstance(out, np.ndarray):
+            offsets.keep_from(out)
+        result = empty(x.shape, x.dtype) if out is None else check_out(out, x.shape, x.dtype, "rotate")
+        target = result
+        if not each:
+            # all tokens are heads of one token, whose cosines and sines are computed once
+            x, target = (np.moveaxis(array, axis, -2)[..., np.newaxis, :] for array in (x, target))
+            axis = x.ndim - 2
+
+        def at_offsets(part: slice) -> Array:
+            places = offsets.select((slice(None),) * groups + (part,)) if offsets.shape else offsets
+            rows = moving._angles.rows(places, 0, False, False, angles_type(kind))
+            return with_plain_nans(rows if offsets.shape else rows[np.newaxis])
+
+        moving._turned(x, axis, groups, at_offsets, target, threads)
+        return result if out is None else out
+
+    def _of_turned(self) -> Turner:
+        """Return what turns values that were turned: it leaves their lengths, and has their pairs where they are now."""
+        settings, angles = self._settings, self._angles
+        if settings.rope_type == "xpos":
+            raise ValueError(
+                "keys of rope_type='xpos' have lengths that depend on their positions; turn them back with "
+                "apply(keys, inverse=True, positions=..), and then anew"
+            )
+        if angles.factor == 1 and settings.layout != "interleaved_to_half":
+            return self
+        if self._moving is None:
+            settings = settings._replace(layout="half" if settings.layout == "interleaved_to_half" else settings.layout)
+            self._moving = Turner(settings, angles.with_factor(1.0, settings), self._engine)
+        return self._moving
+
+    def by_tables(self, x: Any, cos: Any, sin: Any, seq_axis: Any, out: Any, workers: Any) -> Array:
+        """Do the work of `Rotary.apply_tables`."""
+        threads = check_workers(workers)
+        x, kind, axis = self._checked(x, seq_axis, "apply_rotary_pos_emb")
+        tables = {"cos": as_array(cos, "cos", keep_type=True), "sin": as_array(sin, "sin", keep_type=True)}
+        for name, table in tables.items():
+            if kind_of(table.dtype) is None:
+                raise TypeError(f"{name} must have real numbers of one of {', '.join(TYPES)}, not {table.dtype}")
+        groups, others = tables["cos"].ndim - 2, x.shape[:axis] + x.shape[axis + 1 : -1]
+        expected = (*others[: max(groups, 0)], x.shape[axis], self._settings.rotary_dim // 2)
+        for name, table in tables.items():
+            if groups < 0 or table.shape != expected:
+                raise ValueError(
+                    f"{name} has shape {table.shape}, but must have {expected[-2:]}, or the first axes of x before that"
+                )
+            if isinstance(out, np.ndarray) and np.may_share_memory(table, out):
+                # it would be overwritten block by block before it is read
+                tables[name] = table.copy()
+
+        def of_tables(part: slice) -> Array:
+            return _side_by_side(tables["cos"][..., part, :], tables["sin"][..., part, :], kind)
+
+        return self._turned(x, axis, groups, of_tables, out, threads)
+
+    def _checked(self, x: Any, seq_axis: Any, twin: str) -> tuple[Array, int, int]:
+        """Return x as a plain array, the kind of its numbers, and the axis of the tokens, counted from the front."""
+        x = base_array(x, "x", twin)
+        form = format_of(x.dtype) or format_of(float_type(x.dtype, "x"))
+        assert form is not None
+        dims = x.ndim
+        if dims < 2 or x.shape[-1] != self._settings.head_dim:
+            raise ValueError(
+                f"x has shape {x.shape}, but must have (.., length, {self._settings.head_dim}), the head_dim last"
+            )
+        axis = seq_axis if type(seq_axis) is int else count_of(seq_axis, "seq_axis", -dims)
+        if not -dims <= axis < dims - 1 or axis == -1:
+            raise ValueError(f"seq_axis={axis} must be one of the axes of x, which has shape {x.shape}, but the last")
+        return x, form.kind, axis % dims
+
+    def _turned(
+        self, x: Array, axis: int, groups: int, rows_of: _RowsOf, out: Array | None, threads: int, inverse: bool = False
+    ) -> Array:
+        """Return x turned. groups: of how many of its first axes, but that of the tokens, rows differ."""
+        result = empty(x.shape, x.dtype) if out is None else check_out(out, x.shape, x.dtype, "rotate")
+        shared = out is not None and np.may_share_memory(x, result)
+        if shared and (result.strides != x.strides or result.ctypes.data != x.ctypes.data):
+            raise ValueError("out and x overlap without being the same array; give out=x, or memory of its own")
+        if x.size:
+            # the engines take aligned numbers, side by side
+            source = x if x.flags.aligned and x.strides[-1] == x.itemsize else np.array(x, order="C")
+            target = result if result.flags.aligned else np.empty(x.shape, x.dtype)
+            back = inverse and self._settings.layout == "interleaved_to_half"
+            stores = 0 if shared or back else Target(target, warm=out is not None).stores()
+            source, arranged = _arranged(source, axis, groups), _arranged(target, axis, groups)
+            self._fill(source, arranged, groups, rows_of, threads, stores, back)
+            if target is not result:
+                result[...] = target
+        return result if out is None else out
+
+    def _fill(self, x: Array, out: Array, groups: int, rows_of: _RowsOf, threads: int, stores: int, back: bool) -> None:
+        """Turn x (.., batches, heads, length, head_dim) into out, block by block; back: from halves to neighbours."""
+        form, engine, pairs = format_of(x.dtype), self._engine(), self._settings.rotary_dim // 2
+        assert form is not None
+        source, target, layout = x.view(form.stored), out.view(form.stored), 0 if back else self._layout
+        # the engines take one axis of groups and two of batches
+        outer_groups = x.shape[: groups - 1] if groups > 1 else ()
+        outer_batches = x.shape[max(groups, 1) : -4]
+
+        def turn(part: slice) -> None:
+            rows = rows_of(part)
+            for group in itertools.product(*map(range, outer_groups)):
+                angles = np.ascontiguousarray(rows[group]).reshape(-1, rows.shape[-2], 2 * pairs)
+                for batch in itertools.product(*map(range, outer_batches)):
+                    where: Any = (*group, slice(None), *batch, slice(None), slice(None), part)
+                    engine.module.rotate(engine.level, angles, source[where], target[where], form.kind, layout, stores)
+
+        length = x.shape[-2]
+        threads = _threads.useful(threads, x.nbytes, WORTH_THREADS)
+        block = max(1, min(AT_ONCE // (2 * pairs * math.prod(x.shape[:groups])), -(-length // threads)))
+        if block >= length:
+            turn(slice(0, length))
+        else:
+            parts = (slice(i, min(i + block, length)) for i in range(0, length, block))
+            _threads.run(turn, parts, threads)
+        if back:
+            turned = out[..., : 2 * pairs].copy()
+            out[..., 0 : 2 * pairs : 2], out[..., 1 : 2 * pairs : 2] = turned[..., :pairs], turned[..., pairs:]
+
+
+def _arranged(array: Array, axis: int, groups: int) -> Array:
+    """Return a view with at least one group and two batches in front of (length, head_dim)."""
+    if axis == array.ndim - 3:
+        array = array.swapaxes(-3, -2)
+    elif axis != array.ndim - 2:
+        array = np.moveaxis(array, axis, -2)
+    if groups == 0:
+        array, groups = array[np.newaxis], 1
+    missing = 4 - (array.ndim - groups)
+    return array[(slice(None),) * groups + (np.newaxis,) * missing] if missing > 0 else array

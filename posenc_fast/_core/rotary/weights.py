@@ -1,0 +1,100 @@
+"""Weights of queries and keys, from one layout of pairs to another."""
+
+from __future__ import annotations
+
+from typing import Any, get_args, overload
+
+import numpy as np
+
+from ...typing import WeightLayout
+from ..numbers import annotations as npt
+from ..numbers.arguments import count_of
+from ..numbers.names import one_of
+from ..numbers.signatures import Scalar
+from .scaling import count_pairs
+
+__all__ = ["permute_rotary"]
+
+
+@overload
+def permute_rotary(
+    weight: npt.NDArray[Scalar],
+    head_dim: int,
+    *,
+    source: WeightLayout,
+    target: WeightLayout,
+    rotary_dim: int | None = ...,
+    axis: int = ...,
+) -> npt.NDArray[Scalar]: ...
+
+
+@overload
+def permute_rotary(
+    weight: npt.ArrayLike,
+    head_dim: int,
+    *,
+    source: WeightLayout,
+    target: WeightLayout,
+    rotary_dim: int | None = ...,
+    axis: int = ...,
+) -> npt.NDArray[Any]: ...
+
+
+def permute_rotary(
+    weight: npt.ArrayLike,
+    head_dim: int,
+    *,
+    source: WeightLayout,
+    target: WeightLayout,
+    rotary_dim: int | None = None,
+    axis: int = 0,
+) -> npt.NDArray[Any]:
+    """Permute query or key weights from one layout of pairs to another.
+
+    Parameters
+    ----------
+    weight : array_like
+        A projection's weight (heads * head_dim, d_model), its bias, or anything with heads side by side on an axis.
+    head_dim : int
+        Width of a head.
+    source, target : {"half", "interleaved"}
+        Layouts of `Rotary` that the weights are for, and shall be for.
+    rotary_dim : int, optional
+        How many of the first values of a head turn; all if not given.
+    axis : int
+        Which axis has the heads.
+
+    Returns
+    -------
+    ndarray of the shape and type of weight
+        A copy. Scores of queries and keys that are both permuted stay the same.
+
+    Raises
+    ------
+    TypeError, ValueError
+        When an argument does not fit.
+
+    References
+    ----------
+    The permutation of huggingface/transformers convert_llama_weights_to_hf.py, and its inverse.
+
+    Examples
+    --------
+    >>> import numpy as np, posenc_fast as pf
+    >>> pf.permute_rotary(np.arange(6), 6, source="interleaved", target="half")
+    array([0, 2, 4, 1, 3, 5])
+    """
+    array = np.asarray(weight)
+    head = count_of(head_dim, "head_dim", 2)
+    dim = count_pairs(head if rotary_dim is None else rotary_dim, head)
+    for name, layout in (("source", source), ("target", target)):
+        one_of(layout, name, get_args(WeightLayout))
+    place = count_of(axis, "axis", -array.ndim)
+    if array.ndim == 0 or place >= array.ndim or array.shape[place] % head:
+        raise ValueError(f"weight has shape {array.shape}, whose axis {place} must be a multiple of head_dim={head}")
+    order = np.arange(head)
+    if source != target:
+        pairs = np.arange(dim).reshape((2, -1) if source == "half" else (-1, 2))
+        order[:dim] = pairs.T.reshape(-1)
+    heads = np.arange(0, array.shape[place], head)[:, np.newaxis]
+    return np.take(array, (heads + order).reshape(-1), axis=place)

@@ -1,0 +1,361 @@
+"""Arrays of files by name: .npy, .npz and safetensors.
+
+Files are read, not mapped into memory: one that is cut meanwhile is an error, and not the end of the process. What their
+headers say is compared with their size before there is memory for it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import math
+import os
+import struct
+import tokenize
+import warnings
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+import numpy as np
+
+from ..._core.numbers.arguments import unique
+from ..._core.numbers.arrays import Array
+from ..._core.numbers.formats import float_type, types_here
+
+__all__ = [
+    "Archive",
+    "Header",
+    "Vector",
+    "as_bfloat16",
+    "header_of",
+    "named",
+    "open_archive",
+    "open_vector",
+    "read_array",
+    "read_vector",
+]
+
+
+# what NumPy, zipfile, json and the parser of headers raise for files that are broken
+_BROKEN = (
+    AttributeError,
+    EOFError,
+    KeyError,
+    OSError,
+    OverflowError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+    struct.error,
+    tokenize.TokenError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+# types of safetensors that NumPy has
+_SAFETENSORS = {
+    **{f"F{8 * size}": np.dtype(f"<f{size}") for size in (8, 4, 2)},
+    **{f"{kind}{8 * size}": np.dtype(f"<{kind.lower()}{size}") for kind in "IU" for size in (8, 4, 2, 1)},
+    "BF16": np.dtype("V2"),
+    "BOOL": np.dtype("?"),
+    "C64": np.dtype("<c8"),
+}
+# bits of all types of safetensors
+_BITS = {
+    **{kind: 8 * dtype.itemsize for kind, dtype in _SAFETENSORS.items()},
+    **dict.fromkeys(("F8_E4M3", "F8_E5M2", "F8_E8M0", "F8_E4M3FNUZ", "F8_E5M2FNUZ"), 8),
+    **dict.fromkeys(("F6_E2M3", "F6_E3M2"), 6),
+    "F4": 4,
+}
+# bytes that are read at a time
+_PART = 1 << 24
+# the longest header that the format allows, and the largest number
+_MOST_HEADER, _MOST_NUMBER = 100_000_000, 2**64 - 1
+
+
+@contextlib.contextmanager
+def named(name: str, hidden: Path | None = None) -> Iterator[None]:
+    """Give errors the file's name that the user knows, where they have none or another."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None or error.filename not in (None, str(hidden)):
+            raise
+        raise OSError(error.errno, error.strerror, name) from None
+
+
+# ---- .npy -----------------------------------------------------------------------------------------------------------
+
+
+class Vector(NamedTuple):
+    """The one-dimensional array of a .npy file, whose next values ``take`` reads."""
+
+    length: int
+    dtype: np.dtype[Any]
+    take: Callable[[int], Array]
+
+
+@contextlib.contextmanager
+def open_vector(path: str) -> Iterator[Vector]:
+    with open(path, "rb") as file:
+        with _reading(path, "a .npy file of numbers"):
+            shape, _, dtype = _header(file, os.fstat(file.fileno()).st_size)
+        if len(shape) != 1:
+            raise ValueError(f"{path} has shape {shape}, but must have one dimension")
+
+        def take(count: int) -> Array:
+            with _reading(path, "a .npy file of numbers"):
+                return _values(file, dtype, count)
+
+        yield Vector(shape[0], dtype, take)
+
+
+def read_vector(path: str) -> Array:
+    """Return the one-dimensional array of a .npy file."""
+    with open_vector(path) as vector:
+        return vector.take(vector.length)
+
+
+def read_array(path: str) -> Array:
+    """Return the array of a .npy file."""
+    with open(path, "rb") as file, _reading(path, "a .npy file of numbers"):
+        return _array(file, os.fstat(file.fileno()).st_size)
+
+
+def header_of(path: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """Return shape and type of the array of a .npy file."""
+    with open(path, "rb") as file, _reading(path, "a .npy file of numbers"):
+        shape, _, dtype = _header(file, os.fstat(file.fileno()).st_size)
+        return shape, dtype
+
+
+def _array(file: IO[bytes], size: int) -> Array:
+    shape, fortran, dtype = _header(file, size)
+    return _values(file, dtype, math.prod(shape)).reshape(shape, order="F" if fortran else "C")
+
+
+def _header(file: IO[bytes], size: int) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Return shape, order and type of the array in a .npy file of ``size`` bytes."""
+    shape, fortran, dtype = _header_of_any(file)
+    if _is_foreign(dtype):
+        raise ValueError(f"its type is {dtype}")
+    _check_room(shape, dtype, size - file.tell())
+    return shape, fortran, dtype
+
+
+def _is_foreign(dtype: np.dtype[Any]) -> bool:
+    """Whether an array's values are objects or records, and no numbers."""
+    return dtype.hasobject or dtype.subdtype is not None or dtype.names is not None or not dtype.itemsize
+
+
+def _header_of_any(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Return shape, order and type of an array whose type may be any."""
+    version = np.lib.format.read_magic(file)
+    if version not in ((1, 0), (2, 0)):
+        raise ValueError(f"version {version} of the format is not for numbers")
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    # of an old header that is read all the same, and of an expression that is none
+    with warnings.catch_warnings(action="ignore"):
+        try:
+            shape, fortran, dtype = read(file)
+        except MemoryError:
+            raise ValueError("its header is too deep to be parsed") from None
+    return shape, fortran, dtype
+
+
+def _check_room(shape: tuple[int, ...], dtype: np.dtype[Any], there: int) -> None:
+    if min(shape, default=0) < 0:
+        raise ValueError(f"its shape is {shape}")
+    needed = math.prod(shape) * dtype.itemsize
+    if needed > there:
+        raise ValueError(f"shape {shape} and type {dtype} need {needed} bytes, and {there} are there")
+
+
+def _values(file: IO[bytes], dtype: np.dtype[Any], count: int) -> Array:
+    """Return the next values of a file."""
+    values = np.empty(count, dtype)
+    left = values.view(np.uint8).data
+    while left:
+        # a member of an archive is copied before it is handed over
+        got = file.readinto(left[:_PART])  # type: ignore[attr-defined]
+        if not got:
+            raise EOFError("it ends too early, or was cut while it was read")
+        left = left[got:]
+    return values
+
+
+# ---- archives -------------------------------------------------------------------------------------------------------
+
+
+class Header(NamedTuple):
+    """Shape and bytes of an array; unread: the name of its type where that is none of NumPy's numbers, else ""."""
+
+    shape: tuple[int, ...]
+    size: int
+    unread: str = ""
+
+
+class Archive(NamedTuple):
+    """Names of arrays, what reads one of them, and what reads its header alone."""
+
+    names: tuple[str, ...]
+    read: Callable[[str], Array]
+    header: Callable[[str], Header]
+
+
+@contextlib.contextmanager
+def open_archive(path: str) -> Iterator[Archive]:
+    """Return the arrays of an .npz file or of a .safetensors file."""
+    with open(path, "rb") as file:
+        yield (_safetensors if path.lower().endswith(".safetensors") else _npz)(path, file)
+
+
+def _npz(path: str, file: IO[bytes]) -> Archive:
+    what = "an .npz file of numbers"
+    with _reading(path, what):
+        archive = zipfile.ZipFile(file)
+        members: dict[str, zipfile.ZipInfo] = {}
+        for member in archive.infolist():
+            name = member.filename.removesuffix(".npy")
+            if name in members:
+                raise ValueError(f"{members[name].filename!r} and {member.filename!r} are two arrays of one name")
+            if not member.is_dir():
+                members[name] = member
+
+    @contextlib.contextmanager
+    def opened(name: str) -> Iterator[IO[bytes]]:
+        with _reading(path, what):
+            if members[name].compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                raise ValueError(f"{name!r} is compressed in a way that NumPy does not write")
+            with archive.open(members[name]) as member:
+                yield member
+
+    def read(name: str) -> Array:
+        with opened(name) as member:
+            return as_bfloat16(_array(member, members[name].file_size))
+
+    def header(name: str) -> Header:
+        with opened(name) as member:
+            shape, _, dtype = _header_of_any(member)
+            if _is_foreign(dtype):
+                return Header(shape, 0, str(dtype))
+            _check_room(shape, dtype, members[name].file_size - member.tell())
+            return Header(shape, math.prod(shape) * dtype.itemsize)
+
+    return Archive(tuple(members), read, header)
+
+
+def _safetensors(path: str, file: IO[bytes]) -> Archive:
+    """Return the arrays that a header in JSON lists, with their place behind it."""
+    with _reading(path, "a safetensors file"):
+        size = os.fstat(file.fileno()).st_size
+        begin = 8 + int.from_bytes(file.read(8), "little")
+        if not 8 < begin <= size:
+            raise ValueError("its header is not there")
+        if begin > _MOST_HEADER:
+            raise ValueError(f"its header has {begin - 8} bytes, more than any has")
+        entries = _entries(_values(file, np.dtype(np.uint8), begin - 8).tobytes(), size - begin)
+
+    def read(name: str) -> Array:
+        entry = entries[name]
+        with _reading(path, f"numbers of NumPy, in {name!r}"):
+            dtype, shape, first = _SAFETENSORS.get(entry["dtype"]), entry["shape"], entry["data_offsets"][0]
+            if dtype is None:
+                raise ValueError(f"its type is {entry['dtype']}")
+            file.seek(begin + first)
+            return as_bfloat16(_values(file, dtype, math.prod(shape)).reshape(shape))
+
+    def header(name: str) -> Header:
+        entry = entries[name]
+        first, end = entry["data_offsets"]
+        return Header(tuple(entry["shape"]), end - first, "" if entry["dtype"] in _SAFETENSORS else entry["dtype"])
+
+    return Archive(tuple(entries), read, header)
+
+
+def _entries(text: bytes, size: int) -> dict[str, dict[str, Any]]:
+    """Return the tensors of a header of safetensors, before ``size`` bytes of data; raise an error for what the format forbids."""
+
+    def refused(number: str) -> Any:
+        raise ValueError(f"its header has the number {number}, which is not an integer from 0 to 2^64 - 1")
+
+    def integer(digits: str) -> int:
+        return (
+            int(digits)
+            if len(digits) < 21 and 0 <= int(digits) <= _MOST_NUMBER and digits[0] != "-"
+            else refused(digits)
+        )
+
+    decoded = text.decode("utf-8")
+    if not decoded.startswith("{"):
+        raise ValueError("its header does not begin with {")
+    entries = json.loads(
+        decoded, object_pairs_hook=unique, parse_int=integer, parse_float=refused, parse_constant=refused
+    )
+    metadata = entries.pop("__metadata__", None)
+    if metadata is not None and not (isinstance(metadata, dict) and all(isinstance(v, str) for v in metadata.values())):
+        raise ValueError("its __metadata__ is not a mapping from strings to strings")
+    for words in (*entries, *(metadata or {}), *(metadata or {}).values()):
+        # surrogates alone are no text
+        words.encode("utf-8")
+    for name, entry in entries.items():
+        _check_entry(name, entry)
+    end = 0
+    for name, entry in sorted(entries.items(), key=lambda item: item[1]["data_offsets"]):
+        first, last = entry["data_offsets"]
+        if first != end:
+            raise ValueError(f"{name!r} begins at byte {first}, where the tensor before ends at byte {end}")
+        end = last
+    if end != size:
+        raise ValueError(f"its tensors have {end} bytes, and {size} are there")
+    return entries  # type: ignore[no-any-return]
+
+
+def _check_entry(name: str, entry: Any) -> None:
+    if not isinstance(entry, dict) or set(entry) != {"dtype", "shape", "data_offsets"}:
+        raise ValueError(f"{name!r} must have dtype, shape and data_offsets, and nothing else")
+    for key in ("shape", "data_offsets"):
+        if not isinstance(entry[key], list) or not all(type(number) is int for number in entry[key]):
+            raise ValueError(f"{name!r} has {key}={entry[key]!r}, which must be a list of integers")
+    kind, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
+    if not isinstance(kind, str) or kind not in _BITS:
+        raise ValueError(f"{name!r} has dtype={kind!r}, which is not a type of safetensors")
+    if len(offsets) != 2 or offsets[0] > offsets[1]:
+        raise ValueError(
+            f"{name!r} has data_offsets={offsets!r}, which must be its first byte, and the byte behind its last"
+        )
+    count = _BITS[kind]
+    # the largest first: a side of 0 hides no product that is too large
+    for side in sorted(shape, reverse=True):
+        if count * side > _MOST_NUMBER:
+            raise ValueError(f"{name!r} has shape={shape!r}, which is too large")
+        count *= side
+    if count != 8 * (offsets[1] - offsets[0]):
+        raise ValueError(f"{name!r} of shape {shape!r} and type {kind} has {offsets[1] - offsets[0]} bytes")
+
+
+@contextlib.contextmanager
+def _reading(path: str, what: str) -> Iterator[None]:
+    try:
+        with named(path):
+            yield
+    except _BROKEN as error:
+        # a header that leads before the beginning of the file
+        if isinstance(error, OSError) and error.errno != errno.EINVAL:
+            raise
+        words = str(error)
+        raise ValueError(f"{path} cannot be read as {what}: {words[:400]}{'..' if words[400:] else ''}") from None
+
+
+def as_bfloat16(array: Array) -> Array:
+    """Return the bfloat16 numbers of bytes that NumPy stores; without ml_dtypes the same numbers in float32."""
+    if array.dtype != np.dtype("V2"):
+        return array
+    if "bfloat16" in types_here():
+        return array.view(float_type("bfloat16"))
+    # the upper half of a float32
+    halves = array.view("<u2").astype(np.uint32)
+    return np.left_shift(halves, 16, out=halves).view(np.float32)

@@ -1,0 +1,615 @@
+"""The check of a function: it is called at positions where faults show, and its results are judged."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from ... import presets
+from ..._core.encoding.value import Encoding
+from ..._core.numbers.arrays import Array, Floats
+from ..._core.rotary.value import Rotary
+from ...presets._registry import facts
+from .config import expected_of
+from .files import config_in, read_json
+from .report import Finding, Report
+from .results import (
+    Expected,
+    Rotation,
+    Unusable,
+    axes_of,
+    expected_of_width,
+    judge_code_rows,
+    judge_code_tables,
+    judge_rotation,
+    numbers_in,
+    orders_of,
+    rows_in,
+    shape_of,
+    tables_in,
+)
+
+__all__ = [
+    "FUNCTION",
+    "HEADS",
+    "POSITIONS",
+    "VECTORS",
+    "Call",
+    "as_expected",
+    "call_quietly",
+    "check_function",
+    "finding_of",
+    "first_line",
+    "judge_rotated",
+    "positions_up_to",
+    "unit_pairs",
+]
+
+Call = Literal["positions", "length"]
+# the kind of a finding for code that could not be called
+FUNCTION = "a function"
+# 64 in a row, for `identify`; around what 8, 11 and 16 bits hold; about the usual lengths of tables; far away
+POSITIONS = tuple(range(64)) + tuple(
+    position
+    for first, end in ((127, 129), (255, 260), (511, 514), (999, 1002), (2047, 2052), (4095, 4097))
+    for position in range(first, end)
+)
+_FAR = (5000, 8191, 32767, 32768, 65535, 65536, 100_000, 1_000_000)
+_REAL = (0.125, 0.25, 0.5, 1.5, 2.75, 63.5, 1000.25)
+# positions of a first call; the seed of random ones, and how many
+_FEW = (0, 1, 2, 3, 5, 8, 13, 21, 34, 55, 60)
+_SEED, _RANDOM = 20250101, 24
+_NEAR = 5000.0
+# lengths of tables; seconds of all calls; values of a table that may be asked for, and of one of which all rows are judged
+_LENGTHS, _SECONDS = (64, 300, 2100, 5001, 65_538, 100_001), 0.8
+_MOST_VALUES, _ALL_VALUES = 1 << 23, 1 << 20
+# widths of heads that are tried where nothing says which
+HEADS = (64, 128, 32, 16, 8, 80, 96, 256)
+
+
+def first_line(error: BaseException) -> str:
+    """Return the type and the first line of an error."""
+    text = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {text[0][:200]}" if text else type(error).__name__
+
+
+def positions_up_to(longest: float | None, axes: int = 1, most: float = 1e6) -> Floats:
+    """Return the positions (n, axes) at which code runs, those up to ``most``."""
+    rng = np.random.default_rng(_SEED)
+    some = {*POSITIONS, *_FAR, *rng.integers(0, 100_000, _RANDOM).tolist()}
+    some |= {int(longest) - 1} if longest and longest >= 1 else set()
+    column = np.array(sorted(one for one in some if one <= most), np.float64)
+    if axes == 1:
+        return column[:, np.newaxis]
+    return np.stack([column, *(rng.permutation(column) for _ in range(axes - 1))], axis=1)
+
+
+def unit_pairs(count: int, dim: int, seed: int = 0) -> Floats:
+    """Return vectors (count, dim) of which no pair, in any layout, is near zero."""
+    rng = np.random.default_rng([_SEED, seed])
+    # of 8 bits, which all types hold
+    result: Floats = rng.choice([-1.0, 1.0], (count, dim)) * rng.integers(64, 128, (count, dim)) / 128
+    return result
+
+
+# ---- what is expected -----------------------------------------------------------------------------------------------
+
+
+def as_expected(expected: Any, config: Any) -> tuple[Expected, float | None]:
+    """Return an Encoding, a Rotary, the name of a preset or None, and the longest position of a config."""
+    if expected is not None and config is not None:
+        raise TypeError("expected and config exclude each other; leave one of them out")
+    if expected is None and config is None:
+        return None, None
+    name, value = ("config", config) if expected is None else ("expected", expected)
+    if isinstance(value, (Encoding, Rotary)):
+        return value, None
+    if isinstance(value, str) and not os.path.exists(value) and not value.endswith(".json"):
+        # an unknown name is an error that names those that are near
+        presets.get(value)
+        return value, None
+    if not isinstance(value, (str, os.PathLike, Mapping)) and not callable(getattr(value, "to_dict", None)):
+        raise TypeError(
+            f"{name} must be an Encoding, a Rotary, the name of a preset or a config, not {type(value).__name__}"
+        )
+    if isinstance(value, (str, os.PathLike)):
+        value = read_json((config_in(os.fspath(value)) if os.path.isdir(value) else None) or value)  # type: ignore[arg-type]
+    try:
+        rotary = Rotary.from_config(value)
+    except ValueError as error:
+        raise ValueError(f"{name} does not tell one rotary encoding: {error}; or give a Rotary as expected") from None
+    if rotary is None:
+        raise ValueError(f"{name} describes a model without a rotary encoding; give an Encoding or a Rotary")
+    return rotary, expected_of(value).length
+
+
+# ---- calls ----------------------------------------------------------------------------------------------------------
+
+
+class _Way(NamedTuple):
+    """A form of call that works: words for it, and what runs it at positions (n, axes)."""
+
+    words: str
+    run: Callable[[Floats], Any]
+    counts: bool = False
+
+
+def _packages() -> Iterator[tuple[str, Callable[[Array], Any]]]:
+    """Yield the packages whose arrays code may take: those that are imported, as code that takes them has them."""
+    yield "NumPy", lambda array: array
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        yield "torch", torch.from_numpy
+    jax = sys.modules.get("jax.numpy")
+    if jax is not None:
+        yield "jax", jax.asarray
+
+
+def _as_integers(positions: Floats) -> Array:
+    # a copy: code may change what it is given
+    return positions.astype(np.int64 if (positions == np.floor(positions)).all() else np.float64)
+
+
+def _forms(positions: Floats) -> Iterator[tuple[str, Any]]:
+    """Yield positions in the forms that code may take them in."""
+    whole = positions[:, 0] if positions.shape[1] == 1 else positions
+    for package, make in _packages():
+        yield f"positions of {package}", make(_as_integers(whole))
+        yield f"real positions of {package}", make(whole.astype(np.float32 if package != "NumPy" else np.float64))
+    yield "a list of positions", _as_integers(whole).tolist()
+    for package, make in _packages():
+        yield f"positions of {package} in a column", make(_as_integers(positions))
+        yield f"positions of {package} in a batch", make(_as_integers(whole)[np.newaxis])
+
+
+def call_quietly(function: Any, *arguments: Any, **options: Any) -> Any:
+    """Call people's own code, whose errors become an `Unusable` with their first line."""
+    try:
+        with warnings.catch_warnings(action="ignore"), np.errstate(all="ignore"):
+            return function(*arguments, **options)
+    except Unusable:
+        raise
+    # whatever it may raise
+    except Exception as error:  # noqa: BLE001
+        raise Unusable(f"it raised {first_line(error)}") from None
+
+
+class _Rows(NamedTuple):
+    """Results at positions: rows, or cosines and sines."""
+
+    rows: Array | None
+    tables: tuple[Array, Array | None] | None
+
+    @property
+    def arrays(self) -> list[Array]:
+        return [one for one in (self.rows, *(self.tables or ())) if one is not None]
+
+    @property
+    def width(self) -> int:
+        """Number of columns, of tables that of the values that they rotate."""
+        if self.rows is not None:
+            return int(self.rows.shape[1])
+        assert self.tables is not None
+        return 2 * next(iter(orders_of(*self.tables))).pairs
+
+
+class _Function:
+    """A function of positions or of a length, with the form of call that was found."""
+
+    def __init__(self, function: Any, name: str, wanted: Expected, call: Call | None) -> None:
+        self.function, self.name, self.axes = function, name, axes_of(wanted)
+        self.rotary = isinstance(wanted, Rotary) or (isinstance(wanted, str) and facts(wanted).rotary)
+        self.width = wanted.d_model if isinstance(wanted, Encoding) else 0
+        self.errors: list[str] = []
+        self.odd: Finding | None = None
+        self.way = self._way_of(call)
+
+    def results(self, value: Any, count: int) -> _Rows:
+        """Return what a call returned, as rows or tables of so many positions."""
+        if not self.rotary:
+            rows = rows_in(value, count, self.name)
+            if rows is not None:
+                return _Rows(rows, None)
+        if self.rotary or isinstance(value, tuple) or "complex" in str(getattr(value, "dtype", "")):
+            tables = tables_in(value, count, self.name)
+            if tables is not None:
+                return _Rows(None, tables)
+        if getattr(value, "shape", None) == (self.width, count):
+            says = f"shape {tuple(value.shape)}: rows and columns are exchanged"
+            self.odd = Finding(self.name, "computed rows", "wrong", "shape", says)
+        raise Unusable(f"it returned {shape_of(value)} for {count} positions")
+
+    def at(self, positions: Floats) -> _Rows:
+        """Return the results at positions."""
+        assert self.way is not None
+        return self.results(self.way.run(positions), len(positions))
+
+    def repeats(self) -> bool:
+        """Whether the same positions have the same results again."""
+        with contextlib.suppress(Unusable):
+            first, second = (self.at(_few(self.axes)).arrays for _ in range(2))
+            return all(np.array_equal(*both, equal_nan=True) for both in zip(first, second, strict=True))
+        return True
+
+    def _way_of(self, call: Call | None) -> _Way | None:
+        """Return the first form of call that works."""
+        ways = [self._of_positions, self._of_length, self._of_one]
+        if call is not None:
+            ways = [self._of_length] if call == "length" else [self._of_positions, self._of_one]
+        for way in ways:
+            works = way()
+            if works is not None:
+                return works
+        return None
+
+    def _try(self, words: str, run: Callable[[], Any], count: int) -> Any:
+        """Return a result that can be judged; None where the call raises, or returns something else."""
+        try:
+            value = run()
+            self.results(value, count)
+        except Unusable as failure:
+            self.errors.append(f"{words}: {failure}")
+            return None
+        return value
+
+    def _of_positions(self) -> _Way | None:
+        few = _few(self.axes)
+        for index, (words, _) in enumerate(_forms(few)):
+            run = partial(self._with_form, index)
+            if self._try(f"f({words})", partial(run, few), len(few)) is not None:
+                return _Way(f"f({words})", run)
+        return None
+
+    def _with_form(self, index: int, positions: Floats) -> Any:
+        """Return the result for positions in one of their forms."""
+        form = next(form for i, (_, form) in enumerate(_forms(positions)) if i == index)
+        return call_quietly(self.function, form)
+
+    def _of_length(self) -> _Way | None:
+        if self.axes > 1:
+            return None
+        if self._try("f(length)", lambda: call_quietly(self.function, 21), 21) is not None:
+            return _Way("f(length)", lambda positions: call_quietly(self.function, len(positions)), True)
+        for count in (20, 22, 42):
+            with contextlib.suppress(Unusable):
+                self.results(call_quietly(self.function, 21), count)
+                says = f"f(21) returned {count} rows"
+                self.odd = Finding(self.name, "computed rows", "wrong", "shape", says)
+        return None
+
+    def _of_one(self) -> _Way | None:
+        two = np.array([[3.0] * self.axes, [5.0] * self.axes])
+        for make, words in ((int, "an integer"), (float, "a number")):
+            run = partial(self._one_by_one, make)
+            if self._try(f"f({words})", partial(run, two), len(two)) is not None:
+                return _Way(f"f({words}), one at a time", run)
+        return None
+
+    def _one_by_one(self, make: Any, positions: Floats) -> Any:
+        """Return the results of single positions together: rows, or cosines and sines."""
+        results = []
+        for row in positions.tolist():
+            each = tuple(make(value) if value == int(value) else value for value in row)
+            results.append(call_quietly(self.function, each[0] if self.axes == 1 else each))
+        if isinstance(results[0], tuple):
+            return tuple(np.stack([numbers_in(one, self.name) for one in both]) for both in zip(*results, strict=False))
+        return np.stack([numbers_in(one, self.name) for one in results])
+
+
+def _few(axes: int) -> Floats:
+    column = np.array(_FEW, np.float64)
+    return np.stack([np.roll(column, axis) for axis in range(axes)], axis=1)
+
+
+# ---- the check ------------------------------------------------------------------------------------------------------
+
+
+def check_function(function: Any, expected: Any = None, config: Any = None, call: Call | None = None) -> Report:
+    """Return the report on a function of positions or of a length."""
+    if isinstance(function, type):
+        raise TypeError(f"source is the class {function.__name__}: give an instance of it")
+    if call not in (None, "positions", "length"):
+        raise ValueError(f"call must be 'positions' or 'length', not {call!r}")
+    wanted, longest = as_expected(expected, config)
+    name = getattr(function, "__name__", type(function).__name__)
+    return Report(name, (finding_of(function, name, wanted, longest, call),))
+
+
+def finding_of(
+    function: Any, name: str, wanted: Expected, longest: float | None, call: Call | None, words: str = ""
+) -> Finding:
+    """Return the finding for a function; words: for the call, instead of those of the form that was found to work."""
+    its = _Function(function, name, wanted, call)
+    if its.way is not None:
+        if words:
+            its.way = its.way._replace(words=words)
+        return _judged(its, wanted, longest)
+    if its.odd is not None:
+        return its.odd
+    errors = _telling(its.errors)
+    if call != "length" and not isinstance(wanted, Encoding):
+        rotated = _rotated(function, name, wanted, longest, its.axes)
+        if isinstance(rotated, Finding):
+            return rotated
+        errors += rotated
+    reasons = "; ".join(errors)
+    if call is not None:
+        return Finding(name, FUNCTION, "wrong", "error", reasons)
+    return Finding(name, FUNCTION, "unknown", None, reasons)
+
+
+def _telling(errors: list[str]) -> list[str]:
+    """Return the errors of the forms of call that are most likely meant."""
+    likely = ("f(positions of", "f(length)", "f(an integer)")
+    first = (next((error for error in errors if error.startswith(one)), "") for one in likely)
+    return [error for error in first if error]
+
+
+def _judged(its: _Function, wanted: Expected, longest: float | None) -> Finding:
+    way = its.way
+    assert way is not None
+    ran = _counted(its, longest) if way.counts else _chosen(its, longest)
+    if isinstance(ran, Finding):
+        return ran
+    positions, results, limit = ran
+    said = f"; called as {way.words}{limit}"
+    finding = _judge(its.name, results, positions, wanted, said)
+    if finding.verdict == "wrong" and not its.repeats():
+        return Finding(its.name, finding.is_, "unknown", None, f"it returns other values at each call{said}")
+    if finding.verdict == "right" and limit and longest and positions.max() < longest - 1:
+        says = f"{finding.says}, where the config has {longest:g} positions"
+        finding = replace(finding, verdict="wrong", fault="length", says=says)
+    if finding.verdict == "right":
+        more = _by_short_tables(its, wanted) if way.counts else _by_real_positions(its, wanted)
+        finding = more if isinstance(more, Finding) else replace(finding, says=finding.says + more)
+    return finding
+
+
+def _judge(name: str, results: _Rows, positions: Floats, wanted: Expected, said: str) -> Finding:
+    exact = expected_of_width(wanted, results.width, name)
+    if results.rows is not None:
+        assert exact is None or isinstance(exact, Encoding)
+        return judge_code_rows(name, results.rows, positions, exact, said)
+    assert results.tables is not None
+    if isinstance(exact, Encoding):
+        says = f"cosines and sines{said}, where rows of {exact!r} are expected"
+        return Finding(name, "computed cosines and sines", "wrong", "shape", says)
+    return judge_code_tables(name, results.tables, positions, exact, said)
+
+
+def _chosen(its: _Function, longest: float | None) -> tuple[Floats, _Rows, str] | Finding:
+    """Return positions, as many as the function takes in time, its results there, and from where on it raises."""
+    begin, few, words = time.thread_time(), _few(its.axes), its.way.words if its.way else ""
+    its.at(few)
+    spent = max(time.thread_time() - begin, 1e-6)
+    positions = positions_up_to(longest, its.axes, _most(its, longest, spent))
+    if spent / len(_FEW) * len(positions) > _SECONDS:
+        keep = np.linspace(0, len(positions) - 1, max(12, int(_SECONDS / spent * len(_FEW)))).astype(int)
+        positions = positions[np.unique(keep)]
+    largest = np.abs(positions).max(axis=1)
+    why, beyond = "", 0.0
+    for most in sorted(set(largest.tolist()), reverse=True):
+        some = positions[largest <= most]
+        try:
+            results = its.at(some)
+        except Unusable as error:
+            why, beyond = str(error), most
+            if time.thread_time() - begin > 2 * _SECONDS:
+                return few, its.at(few), f"; beyond position {most:g} {why}"
+            continue
+        if not why:
+            return some, results, ""
+
+        def runs(position: int) -> bool:
+            try:
+                its.at(np.concatenate([few, np.full_like(few[:1], position)]))
+            except Unusable:
+                return False
+            return True
+
+        last = _last(runs, int(most), int(beyond))
+        if last > most and its.axes == 1:
+            some = np.append(some, [[float(last)]], axis=0)
+            results = its.at(some)
+        return some, results, f"; up to position {last}, beyond which {why}"
+    return Finding(its.name, FUNCTION, "wrong", "error", f"{words}: {why}", first_position=beyond)
+
+
+def _most(its: _Function, longest: float | None, spent: float) -> float:
+    """Return up to which position code runs in time: some makes a table up to the longest at each call."""
+    near = positions_up_to(None, its.axes, _NEAR)
+    begin = time.thread_time()
+    with contextlib.suppress(Unusable):
+        its.at(near)
+    more = time.thread_time() - begin - spent * len(near) / len(_FEW)
+    grows = more > max(spent, 1e-3)
+    return max(_NEAR, min(1e6, _NEAR * _SECONDS / more / 4), longest or 0) if grows else 1e6
+
+
+def _last(runs: Callable[[int], bool], good: int, bad: int) -> int:
+    """Return the last number that runs, between one that does and one that does not."""
+    while bad - good > 1:
+        middle = (good + bad) // 2
+        good, bad = (middle, bad) if runs(middle) else (good, middle)
+    return good
+
+
+def _counted(its: _Function, longest: float | None) -> tuple[Floats, _Rows, str] | Finding:
+    """Return the positions of the longest table that the function makes in time, some of its rows, and where it ends."""
+    lengths = sorted({*_LENGTHS, *([int(longest)] if longest and 64 < longest < 1e6 else [])})
+    best: tuple[int, Any] | None = None
+    why, beyond = "", 0
+    begin = time.thread_time()
+    for length in lengths:
+        started = time.thread_time()
+        try:
+            value = call_quietly(its.function, length)
+            width = its.results(value, length).width
+        except Unusable as error:
+            why, beyond = str(error).replace("positions", "rows"), length
+            break
+        best = length, value
+        spent = time.thread_time() - started
+        following = next((one for one in lengths if one > length), length)
+        if spent / length * following > _SECONDS - (time.thread_time() - begin) or following * width > _MOST_VALUES:
+            break
+    if best is None and beyond > 12:
+        best = 12, None
+    if best is None:
+        return Finding(its.name, FUNCTION, "wrong", "error", f"f({beyond}): {why}")
+    length, value = best
+    if why:
+
+        def runs(count: int) -> bool:
+            try:
+                its.results(call_quietly(its.function, count), count)
+            except Unusable:
+                return False
+            return True
+
+        length = _last(runs, length, beyond)
+        value = call_quietly(its.function, length)
+        why = f"; up to {length} rows, beyond which {why}"
+    whole = its.results(value, length)
+    near = np.arange(min(length, _ALL_VALUES // whole.width), dtype=np.float64)
+    far = positions_up_to(longest, 1, length - 1)[:, 0]
+    positions = np.unique(np.concatenate([near, far, [length - 1.0]]))[:, np.newaxis]
+    picked = positions[:, 0].astype(np.intp)
+    if whole.rows is not None:
+        return positions, _Rows(whole.rows[picked], None), why
+    assert whole.tables is not None
+    both = [None if one is None else _take(one, picked, length) for one in whole.tables]
+    assert both[0] is not None
+    return positions, _Rows(None, (both[0], both[1])), why
+
+
+def _take(table: Array, rows: Any, length: int) -> Array:
+    """Return rows of a table, whose axis of positions is the first of so many."""
+    result: Array = table.take(rows, axis=table.shape.index(length))
+    return result
+
+
+def _by_short_tables(its: _Function, wanted: Expected) -> Finding | str:
+    """Return the finding of a table of few rows, where it is wrong."""
+    for length in (9, 17):
+        positions = np.arange(length, dtype=np.float64)[:, np.newaxis]
+        try:
+            finding = _judge(its.name, its.at(positions), positions, wanted, f"; called as f({length})")
+        except Unusable as error:
+            return Finding(its.name, FUNCTION, "wrong", "error", f"f({length}): {error}")
+        if finding.verdict == "wrong":
+            says = f"{finding.says}; the rows of longer tables are right"
+            return replace(finding, says=says)
+    return ""
+
+
+def _by_real_positions(its: _Function, wanted: Expected) -> Finding | str:
+    """Return the finding at real positions, where it is wrong; words where the function truncates them."""
+    column = np.array(_REAL)
+    positions = np.stack([np.roll(column, axis) for axis in range(its.axes)], axis=1)
+    try:
+        results = its.at(positions)
+    except Unusable:
+        return ""
+    if wanted is None:
+        return ""
+    finding = _judge(its.name, results, positions, wanted, "; called at real positions")
+    if finding.verdict != "wrong":
+        return ""
+    for words, way in (("truncated", np.trunc), ("rounded", np.round)):
+        if _judge(its.name, results, way(positions), wanted, "").verdict == "right":
+            return f"; real positions are {words} to integers"
+    return finding
+
+
+# ---- rotated vectors ------------------------------------------------------------------------------------------------
+
+VECTORS: dict[str, Callable[[Array], Array]] = {
+    "(batch, heads, n, d)": lambda x: x[np.newaxis, np.newaxis],
+    "(batch, n, heads, d)": lambda x: x[np.newaxis, :, np.newaxis],
+    "(batch, n, d)": lambda x: x[np.newaxis],
+    "(n, d)": lambda x: x,
+    "(n, heads, d)": lambda x: x[:, np.newaxis],
+    "(n, batch, heads, d)": lambda x: x[:, np.newaxis, np.newaxis],
+}
+
+
+def _rotated(function: Any, name: str, wanted: Expected, longest: float | None, axes: int) -> Finding | list[str]:
+    """Return the finding for a function of vectors and positions; the errors of all forms of call where none works."""
+    errors: list[str] = []
+    heads: tuple[int, ...] = HEADS
+    if isinstance(wanted, Rotary):
+        heads = (wanted.head_dim,)
+    elif isinstance(wanted, str):
+        heads = tuple(_head_dims(wanted))
+    few = _few(axes)
+    for head in heads:
+        for shape, arrange in VECTORS.items():
+            for package, make in _packages():
+                for batched in (False, True):
+                    run = _runner(function, arrange, make, batched)
+                    words = f"f(x {shape}, positions) of {package}"
+                    try:
+                        run(unit_pairs(len(few), head), few)
+                    except Unusable as error:
+                        errors.append(f"{words}: {error}")
+                        continue
+                    return judge_rotated(name, run, head, wanted, longest, axes, f"; called as {words}")
+    return errors[:1]
+
+
+def _head_dims(name: str) -> Iterator[int]:
+    build: Any = presets.get(name)
+    for options in ({}, *({"head_dim": head} for head in HEADS)):
+        try:
+            yield build(**options).head_dim
+        except (TypeError, ValueError):
+            continue
+
+
+def _runner(function: Any, arrange: Any, make: Any, batched: bool) -> Callable[[Floats, Floats], Array]:
+    def run(x: Floats, positions: Floats) -> Array:
+        where = _as_integers(positions[:, 0] if positions.shape[1] == 1 else positions)
+        vectors = arrange(x.astype(np.float32))
+        result = call_quietly(function, make(vectors), make(where[np.newaxis] if batched else where))
+        rotated = numbers_in(result, "x")
+        if rotated.shape != vectors.shape:
+            raise Unusable(f"it returned {shape_of(result)} for x of shape {vectors.shape}")
+        return rotated.reshape(x.shape)
+
+    return run
+
+
+def judge_rotated(
+    name: str,
+    run: Callable[[Floats, Floats], Array],
+    head: int,
+    wanted: Expected,
+    longest: float | None,
+    axes: int,
+    said: str,
+) -> Finding:
+    positions = positions_up_to(longest, axes)
+    largest = np.abs(positions).max(axis=1)
+    why = ""
+    for most in sorted(set(largest.tolist()), reverse=True):
+        some = positions[largest <= most]
+        before = unit_pairs(len(some), head), unit_pairs(len(some), head, 1)
+        try:
+            after = run(before[0], some), run(before[1], some)
+        except Unusable as error:
+            why = f"; beyond position {{:g}} {error}"
+            continue
+        exact = expected_of_width(wanted, head, name)
+        assert not isinstance(exact, Encoding)
+        return judge_rotation(name, Rotation(before, after, some), exact, said + why.format(most))
+    return Finding(name, FUNCTION, "wrong", "error", f"{said[2:]}{why.format(0)}")

@@ -1,0 +1,217 @@
+"""The tensors of a model's files, by name: only headers are read until one of them is asked for.
+
+Nothing is unpickled here: pickles are for torch's loading of weights alone. No name in a file leads out of its folder.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import os
+import pickle
+import re
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ..._core.numbers.arguments import unique
+from ..._core.numbers.arrays import Array
+from ..gguf import open_gguf
+from .arrays import as_bfloat16, header_of, named, open_archive, read_array
+
+__all__ = ["Gap", "Tensor", "config_in", "open_files", "read_json"]
+
+# a tensor that is larger is not read, nor is JSON of more bytes
+MOST_BYTES, _MOST_JSON = 1 << 30, 1 << 26
+PICKLES = (".bin", ".pt", ".pth", ".ckpt")
+_ARRAYS = (".safetensors", ".npz", ".npy", ".gguf")
+# of the pickles in a folder, those that have weights
+_WEIGHTS = re.compile(r"(pytorch_model|model|diffusion_pytorch_model|consolidated|adapter_model).*\.(bin|pt|pth|ckpt)")
+_INDEX = ".index.json"
+
+
+class Tensor(NamedTuple):
+    """A tensor of a file. size: its bytes; read: returns an array, or a tensor of torch.
+
+    unread: the name of its type where that cannot be read, else "".
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    size: int
+    read: Callable[[], Any]
+    unread: str = ""
+    file: str = ""
+
+
+class Gap(NamedTuple):
+    """The tensors that an index names, but their files lack."""
+
+    file: str
+    missing: tuple[str, ...]
+
+
+@contextlib.contextmanager
+def open_files(path: str) -> Iterator[Iterator[Tensor | Gap]]:
+    """Yield the tensors of a folder or a file, which are to be read before the files are closed, and gaps of indexes."""
+    with contextlib.ExitStack() as stack:
+        yield _all(path, stack)
+
+
+def _all(path: str, stack: contextlib.ExitStack) -> Iterator[Tensor | Gap]:
+    files, indexes = _files(path)
+    there = set()
+    for file in files:
+        for tensor in _tensors(str(file), stack):
+            there.add((tensor.name, file.name))
+            yield tensor._replace(file=file.name)
+    for index, names in indexes.items():
+        missing = tuple(f"{name!r} in {file}" for name, file in names.items() if (name, file) not in there)
+        if missing:
+            yield Gap(index, missing)
+
+
+def config_in(path: str) -> Path | None:
+    """Return the config.json or params.json of a folder, or beside a file."""
+    folder = Path(path) if os.path.isdir(path) else Path(path).parent
+    return next((file for name in ("config.json", "params.json") if os.path.lexists(file := folder / name)), None)
+
+
+def read_json(path: str | Path) -> dict[str, Any]:
+    """Return the object of a file in JSON."""
+    if not Path(path).is_file():
+        raise ValueError(f"{path} is not a regular file" if os.path.exists(path) else f"{path}: there is no such file")
+    with named(str(path)), open(path, "rb") as file:
+        text = file.read(_MOST_JSON + 1)
+    if len(text) > _MOST_JSON:
+        raise ValueError(f"{path} has more than {_MOST_JSON} bytes, too many for a config or an index")
+    try:
+        value = json.loads(text, object_pairs_hook=unique)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path} cannot be read as JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise TypeError(f"{path} must hold an object, not a {type(value).__name__}")
+    return value
+
+
+# ---- which files ----------------------------------------------------------------------------------------------------
+
+
+def _files(name: str) -> tuple[list[Path], dict[str, dict[str, str]]]:
+    """Return the files with weights that a path means, and the file of each tensor by its index.
+
+    Of a folder no pickles if there are safetensors or GGUF.
+    """
+    if not name:
+        raise ValueError("source must be the path of a folder or a file, not ''")
+    path = Path(name)
+    if path.is_dir():
+        with named(name):
+            inside = sorted(file for file in path.iterdir() if file.is_file())
+        files = [file for file in inside if file.suffix.lower() in _ARRAYS]
+        pickles = not any(file.suffix.lower() in (".safetensors", ".gguf") for file in files)
+        # of shards, one that is not there is an error
+        endings = (".safetensors" + _INDEX, *[".bin" + _INDEX] * pickles)
+        indexes = {index.name: _indexed(index) for index in inside if index.name.endswith(endings)}
+        return files + [file for file in inside if pickles and _WEIGHTS.fullmatch(file.name)], indexes
+    if not path.exists():
+        raise FileNotFoundError(2, "there is no such file or folder", str(path))
+    if not path.is_file():
+        raise ValueError(f"{path} is not a regular file")
+    if path.name.endswith(_INDEX):
+        names = _indexed(path)
+        return [path.parent / file for file in sorted(set(names.values()))], {path.name: names}
+    if path.suffix.lower() == ".json":
+        return [], {}
+    if path.suffix.lower() not in (*_ARRAYS, *PICKLES):
+        raise ValueError(f"{path} must be a folder, a config.json, or end with {', '.join((*_ARRAYS, *PICKLES))}")
+    return [path], {}
+
+
+def _indexed(index: Path) -> dict[str, str]:
+    """Return the files that an index names, which lie beside it, by the names of their tensors."""
+    names = read_json(index).get("weight_map")
+    if not isinstance(names, dict) or not all(isinstance(name, str) for name in names.values()):
+        raise ValueError(f"{index} has no weight_map from tensors to files")
+    for name in sorted(set(names.values())):
+        if name != os.path.basename(name) or name in ("", ".", "..") or "\\" in name or "\0" in name:
+            raise ValueError(f"{index} names the file {name!r}, which is not beside it")
+        if not name.lower().endswith((*_ARRAYS, *PICKLES)):
+            raise ValueError(f"{index} names the file {name!r}, which has no weights")
+        if not (index.parent / name).is_file():
+            raise ValueError(f"{index} names the file {name!r}, which is not there")
+    return names
+
+
+# ---- what is in them ------------------------------------------------------------------------------------------------
+
+
+def _tensors(path: str, stack: contextlib.ExitStack) -> Iterator[Tensor]:
+    suffix = Path(path).suffix.lower()
+    if suffix == ".npy":
+        shape, dtype = header_of(path)
+        yield Tensor(Path(path).stem, shape, math.prod(shape) * dtype.itemsize, lambda: as_bfloat16(read_array(path)))
+    elif suffix == ".gguf":
+        yield from _gguf(path)
+    elif suffix in PICKLES:
+        yield from _pickle(path)
+    else:
+        archive = stack.enter_context(open_archive(path))
+
+        def reading(name: str) -> Callable[[], Array]:
+            return lambda: archive.read(name)
+
+        for name in archive.names:
+            header = archive.header(name)
+            yield Tensor(name, header.shape, header.size, reading(name), header.unread)
+
+
+def _gguf(path: str) -> Iterator[Tensor]:
+    for tensor in open_gguf(path).tensors:
+        kind, shape = tensor.tensor_type.name, tuple(reversed([int(n) for n in tensor.shape]))
+
+        def read(tensor: Any = tensor, kind: str = kind, shape: tuple[int, ...] = shape) -> Array:
+            return as_bfloat16(tensor.data.view("V2").reshape(shape)) if kind == "BF16" else tensor.data
+
+        unread = "" if kind in ("F64", "F32", "F16", "BF16") else kind
+        yield Tensor(str(tensor.name), shape, int(tensor.n_bytes), read, unread)
+
+
+def _pickle(path: str) -> Iterator[Tensor]:
+    try:
+        import torch
+    except ImportError:
+        raise ImportError(f"{path} is a pickle, which is read by torch alone, as weights: pip install torch") from None
+    try:
+        # of files that are no weights; the error says so
+        with warnings.catch_warnings(action="ignore"):
+            try:
+                state = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+            except RuntimeError:
+                # files of before torch 1.6 cannot be mapped
+                state = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:  # noqa: BLE001 - whatever torch may raise of a file
+        if isinstance(error, pickle.UnpicklingError) or "weights_only" in str(error):
+            # torch goes on to say how to load the file all the same
+            raise ValueError(
+                f"{path} cannot be read as weights of torch: it has more than weights, and loading it in any other way "
+                "could execute code from the file; save the state dictionary as safetensors"
+            ) from None
+        first = str(error).strip().partition("\n")[0]
+        raise ValueError(f"{path} cannot be read as weights of torch: {type(error).__name__}: {first}") from None
+    for name, tensor in _flat(state, torch.Tensor):
+        # nbytes is not there for sparse ones
+        size = tensor.numel() * tensor.element_size()
+        yield Tensor(name, tuple(tensor.shape), size, lambda tensor=tensor: tensor)  # type: ignore[misc]
+
+
+def _flat(state: Any, kind: type, prefix: str = "", depth: int = 3) -> Iterator[tuple[str, Any]]:
+    """Yield the tensors of dictionaries in dictionaries, with their names."""
+    if isinstance(state, kind):
+        yield prefix or "tensor", state
+    elif isinstance(state, dict) and depth:
+        for name, value in state.items():
+            if isinstance(name, str):
+                yield from _flat(value, kind, f"{prefix}.{name}" if prefix else name, depth - 1)

@@ -1,0 +1,480 @@
+"""Verdicts on frequencies: whether they are those of a config, or of any schedule, and what went wrong where they are not.
+
+Every fault is constructed from the exact frequencies, and compared with the values.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..._core.numbers.arrays import Floats
+from ..._core.numbers.formats import FLOAT32, Format
+from ..._core.rotary.value import Rotary
+from ..identify.angles import BASES
+from ..identify.rotary import identify_rotary
+from .report import Fault, Finding
+from .values import HALVES, array_of, fits, held, least_of, relative_slack, through
+
+__all__ = [
+    "Variant",
+    "base_variants",
+    "called",
+    "exact_sets",
+    "judge_frequencies",
+    "scaling_variants",
+    "without_scaling",
+]
+
+
+# fewer numbers than these fit many a schedule
+_LEAST_COUNT = 4
+_BASES = (*BASES, 256.0, 2e3, 5e6, 1e7, 1.6e5, 1.5e5, 2e4, 5e4, 2e6, 2.5e4, 8e6)
+_KINDS = "rotary frequencies"
+
+
+class Variant(NamedTuple):
+    """Frequencies that a fault would have made, and the factor of cosines and sines."""
+
+    fault: Fault
+    says: str
+    frequencies: Floats
+    factor: float = 1.0
+
+
+class _Values(NamedTuple):
+    """The tensor: its numbers, the type of which they are, and the longest position."""
+
+    name: str
+    numbers: Floats
+    form: Format
+    length: float | None
+
+    def near(self, exact: Floats, slack: float | None = None) -> bool:
+        """Whether all values are these, by float32 arithmetic and a rounding to their own type."""
+        return bool(self.distance(exact, slack).max(initial=0.0) <= 1)
+
+    def distance(self, exact: Floats, slack: float | None = None) -> Floats:
+        """Return differences in units of the tolerated ones."""
+        relative = relative_slack(exact) if slack is None else slack
+        size = np.abs(exact)
+        allowed = relative * size + 1e-12 * size.max(initial=1e-300)
+        if self.form in HALVES:
+            # half a unit in the last place, where float32 arithmetic may have moved a tie to the other side
+            allowed = allowed + self.form.rounding * np.maximum(size, np.abs(self.numbers)) + least_of(self.form)
+        result: Floats = np.abs(self.numbers - exact) / allowed
+        return result
+
+    def finding(
+        self, verdict: Any, fault: Fault | None, says: str, exact: Floats | None, kind: str = _KINDS
+    ) -> Finding:
+        if exact is None:
+            return Finding(self.name, kind, verdict, fault, says)
+        error = float(np.abs(self.numbers - exact).max())
+        return Finding(
+            self.name, kind, verdict, fault, says, error, None if self.length is None else error * self.length
+        )
+
+    def worst(self, exact: Floats) -> str:
+        """Return the pair that is most wrong, in words."""
+        k = int(np.abs(self.numbers - exact).argmax())
+        return f"pair {k} has {self.numbers[k]:.9g} instead of {exact[k]:.9g}"
+
+
+def judge_frequencies(
+    name: str, values: Any, rotaries: Sequence[Rotary] = (), *, length: float | None = None
+) -> Finding:
+    """Return the finding for a tensor such as ``inv_freq``.
+
+    Parameters
+    ----------
+    name : str
+        The tensor's name.
+    values : array or tensor of shape (pairs,), or with axes of length 1
+        Radians per unit of position, in the type that they are kept in.
+    rotaries : sequence of Rotary
+        Those of the model's layers, one of which the frequencies must be; of other numbers of pairs they are left
+        out. Empty where nothing is known.
+    length : float, optional
+        The longest position.
+    """
+    array = array_of(values, name)
+    if array.dtype.kind == "c":
+        return Finding(name, "a tensor", "unknown", None, "complex numbers are not frequencies")
+    numbers = array.astype(np.float64).reshape([n for n in array.shape if n != 1] or [array.size])
+    if numbers.ndim != 1 or not numbers.size:
+        return Finding(name, "a tensor", "unknown", None, f"shape {array.shape} is not that of frequencies")
+    its = _Values(name, numbers, held(array), length)
+    expected = [(rotary, exact) for rotary in rotaries for exact in exact_sets(rotary) if exact.shape == numbers.shape]
+    if not np.isfinite(numbers).all():
+        where = np.flatnonzero(~np.isfinite(numbers))
+        if expected:
+            return its.finding("wrong", "values", f"values {_listed(where)} are not finite", None)
+        return its.finding("unknown", None, "values that are not finite", None, "a tensor")
+    if not expected:
+        return _of_other_length(_without_config(its), rotaries)
+    if not numbers.any() and "inv_freq" in name:
+        # as memory is that was never written
+        return its.finding(
+            "wrong", "values", f"all are 0, instead of those of {called(expected[0][0])}", expected[0][1]
+        )
+    for rotary, exact in expected:
+        # what 16 bits hold exactly is right in them
+        if its._replace(form=FLOAT32).near(exact):
+            return its.finding("right", None, f"those of {called(rotary)}", exact)
+    # of several axes, a program may keep those of each axis together
+    expected = [
+        (rotary, exact if rotary._settings.axes is None else _in_order_of(numbers, exact)) for rotary, exact in expected
+    ]
+    for rotary, exact in expected:
+        if its._replace(form=FLOAT32).near(exact):
+            return its.finding("right", None, f"those of {called(rotary)}, axis by axis", exact)
+    for faults in (_rounded, _order, _base, _scaling, _arithmetic, _single, _identified):
+        for rotary, exact in expected:
+            for variant in faults(its, rotary, exact):
+                return _told(its, variant, rotary, exact)
+    rotary, exact = min(expected, key=lambda one: float(np.abs(numbers - one[1]).max()))
+    # of a linear scaling, a program may keep the frequencies as they were, but no others
+    if _resembles(numbers, exact) or _resembles(numbers, without_scaling(rotary, exact)) or _mostly(its, exact):
+        says = f"{its.worst(exact)}; they are not those of {called(rotary)}, and nothing known explains them"
+        return its.finding("wrong", "frequencies", says, exact)
+    return its.finding("unknown", None, f"nothing like the frequencies of {called(rotary)}", None, "a tensor")
+
+
+def _mostly(its: _Values, exact: Floats) -> bool:
+    """Whether at least half of the values are the exact ones."""
+    return 2 * int((its.distance(exact) <= 1).sum()) >= len(exact)
+
+
+def _of_other_length(finding: Finding, rotaries: Sequence[Rotary]) -> Finding:
+    """Return the finding for frequencies that no layer of the config has so many of: never right, they may be cut."""
+    counts = sorted({rotary.rotary_dim // 2 for rotary in rotaries})
+    if not counts or finding.verdict != "right":
+        return finding
+    says = f"{finding.says}; the config's rotary encodings have {' or '.join(map(str, counts))}"
+    return replace(finding, verdict="unknown", says=says)
+
+
+def exact_sets(rotary: Rotary) -> Iterator[Floats]:
+    """Yield the frequencies that a tensor of a model may have: of all pairs, and of an axis alone, or half of a turn's."""
+    whole = rotary.frequencies
+    sets = [whole] if whole.ndim == 1 else [whole[:, a] for a in range(whole.shape[1])]
+    axes = rotary._settings.axes
+    if axes is not None and whole.ndim == 1:
+        sets += [whole[np.asarray(axes) == a] for a in sorted(set(axes))]
+    seen: list[Floats] = []
+    for one in sets:
+        # a program may turn backwards by the sign of its sines, and have coordinates in turns
+        for each in (one, np.abs(one), one / (2 * math.pi)):
+            if not any(np.array_equal(each, other) for other in seen):
+                seen.append(each)
+                yield each
+
+
+def _told(its: _Values, variant: Variant, rotary: Rotary, exact: Floats) -> Finding:
+    """Return the finding for a fault that explains all values."""
+    if variant.fault == "scaling" and "positions" in variant.says:
+        return its.finding("unknown", None, variant.says, exact)
+    more = ""
+    if (
+        variant.fault not in ("rounded", "values")
+        and its.form in HALVES
+        and not its._replace(form=FLOAT32).near(variant.frequencies)
+    ):
+        more = f", and rounded to {its.form.name}"
+    return its.finding("wrong", variant.fault, f"{variant.says}{more}: {its.worst(exact)}", exact)
+
+
+def _resembles(numbers: Floats, exact: Floats) -> bool:
+    """Whether values are frequencies that were to be the exact ones: about as large, or falling from about the first."""
+    if (numbers < 0).any() or not numbers.any():
+        return False
+    turning = (exact != 0) & (numbers > 0)
+    if 2 * int(turning.sum()) < len(exact):
+        return False
+    ratio = np.abs(np.log(numbers[turning] / np.abs(exact[turning])))
+    falls = bool((np.diff(numbers) <= 0).all()) and ratio[0] < math.log(2)
+    return bool(ratio.max() < math.log(2)) or falls
+
+
+# ---- faults ---------------------------------------------------------------------------------------------------------
+
+
+def _rounded(its: _Values, rotary: Rotary, exact: Floats) -> Iterator[Variant]:
+    """Yield roundings to 16 bits at each step of the usual formula."""
+    unscaled = without_scaling(rotary, exact)
+    ratio = exact / np.where(unscaled == 0, 1.0, unscaled)
+    n = len(exact)
+    for form in HALVES:
+        if its.form is form and its.near(exact):
+            yield Variant("rounded", f"frequencies of {called(rotary)}, rounded to {form.name}", through(form, exact))
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            powers = through(form, 1 / np.abs(unscaled))
+            steps = {
+                "frequencies": through(form, exact),
+                "frequencies before their scaling": through(form, unscaled) * ratio,
+                "powers of the base": np.sign(exact) * ratio / powers,
+                "powers of the base and frequencies": through(form, np.sign(exact) * ratio / powers),
+            }
+            if rotary.base is not None:
+                exponents = through(form, np.arange(n) / n)
+                steps["exponents"] = ratio * rotary.base**-exponents
+        for step, variant in steps.items():
+            if np.isfinite(variant).all() and its._replace(form=FLOAT32).near(variant):
+                yield Variant("rounded", f"{step} of {called(rotary)} went through {form.name}", variant)
+
+
+def _arithmetic(its: _Values, rotary: Rotary, exact: Floats) -> Iterator[Variant]:
+    """Yield arithmetic in 16 bits: exponents are rounded, which the logarithm multiplies."""
+    if its.form not in HALVES or not exact.all():
+        return
+    logs = np.abs(np.log(np.abs(exact)))
+    allowed = its.form.rounding * (3 + 2 * logs) * np.abs(exact) + 2 * least_of(its.form)
+    if (np.abs(its.numbers - exact) <= allowed).all():
+        yield Variant("rounded", f"frequencies of {called(rotary)}, computed in {its.form.name}", its.numbers)
+
+
+def _order(its: _Values, rotary: Rotary, exact: Floats) -> Iterator[Variant]:
+    """Yield the same frequencies in another order, or with the other sign."""
+    if its.near(-exact):
+        yield Variant(
+            "layout", f"frequencies of {called(rotary)} with the other sign: positions turn backwards", -exact
+        )
+        return
+    variant = _in_order_of(its.numbers, exact)
+    if len(exact) >= _LEAST_COUNT and not np.array_equal(variant, exact) and its.near(variant):
+        turned = "from the last to the first" if its.near(exact[::-1]) else "in another order"
+        yield Variant("layout", f"frequencies of {called(rotary)} {turned}", variant)
+
+
+def _in_order_of(numbers: Floats, exact: Floats) -> Floats:
+    """Return the exact frequencies, the largest where the largest number is, and so on."""
+    result = np.empty_like(exact)
+    result[np.argsort(-numbers, kind="stable")] = -np.sort(-exact)
+    return result
+
+
+def _base(its: _Values, rotary: Rotary, exact: Floats) -> Iterator[Variant]:
+    for variant in base_variants(rotary, exact, its.numbers, 0.2 if its.form in HALVES else 1e-2):
+        if its.near(variant.frequencies):
+            yield variant
+
+
+def base_variants(rotary: Rotary, exact: Floats, numbers: Floats, slack: float = 1e-2) -> Iterator[Variant]:
+    """Yield frequencies of other bases with the same scaling, near the numbers that were measured."""
+    own, n = rotary.base, len(exact)
+    if own is None or n < _LEAST_COUNT:
+        return
+    for base in _bases(numbers, slack):
+        if abs(base / own - 1) < 1e-9:
+            continue
+        says = f"of base {base:g}, where the config has {own:g}"
+        if n == rotary.rotary_dim // 2:
+            other = _with(rotary, base=base)
+            if other is not None:
+                yield Variant("base", says, other.frequencies, other.attention_factor)
+        elif exact[0] == 1:
+            # the powers of an axis alone
+            yield Variant("base", says, base ** (-np.arange(n) / n))
+
+
+def _bases(numbers: Floats, slack: float) -> list[float]:
+    """Return bases that frequencies may have: known ones, and what the first, the first quarter and all of them say."""
+    count = len(numbers)
+    measured = []
+    for last in (1, max(1, count // 4), count - 1):
+        if numbers[0] > 0 and numbers[last] > 0:
+            logarithm = -math.log(numbers[last] / numbers[0]) * count / last
+            if 0 < abs(logarithm) < 100:
+                measured.append(math.exp(logarithm))
+    near = [base for base in _BASES if any(abs(math.log(base / one)) < slack for one in measured)]
+    return list(
+        dict.fromkeys(near + [float(f"{one:.{digits}g}") for digits in (1, 2, 3, 4, 5, 6, 17) for one in measured])
+    )
+
+
+def _with(rotary: Rotary, **changes: Any) -> Rotary | None:
+    """Return a Rotary with other arguments, if there is one."""
+    arguments = {**rotary._arguments(), **changes}
+    try:
+        return type(rotary)(rotary.head_dim, **arguments)
+    except (TypeError, ValueError):
+        return None
+
+
+def without_scaling(rotary: Rotary, exact: Floats) -> Floats:
+    """Return the frequencies without their scaling."""
+    if rotary.base is None or "scaling" not in rotary._arguments() or rotary._settings.rope_type == "axial":
+        return exact
+    plain = _with(rotary, scaling=None)
+    return exact if plain is None or plain.frequencies.shape != exact.shape else plain.frequencies
+
+
+def scaling_variants(rotary: Rotary, exact: Floats, numbers: Floats) -> Iterator[Variant]:
+    """Yield scalings that the config does not have, near the numbers that were measured."""
+    scaling = rotary._arguments().get("scaling")
+    unscaled = without_scaling(rotary, exact)
+    rope_type = rotary._settings.rope_type
+    if scaling is not None and not np.array_equal(unscaled, exact):
+        yield Variant("scaling", f"without the config's scaling ({_shown(scaling)})", unscaled)
+        twice = exact * exact / np.where(unscaled == 0, 1.0, unscaled)
+        yield Variant(
+            "scaling", f"the config's scaling ({_shown(scaling)}) applied twice", twice, rotary.attention_factor**2
+        )
+    if not (numbers[-1] > 0 and unscaled[-1] > 0):
+        return
+    measured = float(unscaled[-1] / numbers[-1])
+    factors = list(dict.fromkeys([*(float(f"{measured:.{digits}g}") for digits in (1, 2, 3, 4, 6)), measured]))
+    for factor in factors:
+        if abs(factor - 1) < 1e-5 or not 1e-3 < factor < 1e5:
+            continue
+        if scaling is not None and "factor" in scaling and abs(factor / scaling["factor"] - 1) > 1e-5:
+            other = _with(rotary, scaling={**scaling, "factor": factor})
+            if other is not None and other.frequencies.shape == exact.shape:
+                says = f"of factor {factor:g} in {rope_type!r}, where the config has {scaling['factor']:g}"
+                if abs(factor / scaling["factor"] ** 2 - 1) < 1e-5:
+                    says = f"the config's factor {scaling['factor']:g} applied twice"
+                yield Variant("scaling", says, other.frequencies, other.attention_factor)
+        if rope_type != "linear":
+            where = "no scaling" if scaling is None else _shown(scaling)
+            says = f"divided by {factor:g} as a linear scaling does, where the config has {where}"
+            yield Variant("scaling", says, unscaled / factor)
+
+
+def _scaling(its: _Values, rotary: Rotary, exact: Floats) -> Iterator[Variant]:
+    if len(exact) != rotary.rotary_dim // 2:
+        return
+    for variant in scaling_variants(rotary, exact, its.numbers):
+        if its.near(variant.frequencies):
+            if rotary._settings.rope_type == "linear" and np.array_equal(
+                variant.frequencies, without_scaling(rotary, exact)
+            ):
+                says = (
+                    f"{variant.says}: right in a program that divides positions by the factor instead, wrong in others"
+                )
+                variant = variant._replace(says=says)
+            yield variant
+
+
+def _single(its: _Values, rotary: Rotary, exact: Floats) -> Iterator[Variant]:
+    """Yield the exact frequencies but for some of them."""
+    other = its._replace(form=FLOAT32).distance(exact) > 1
+    at = np.flatnonzero(other)
+    # slow pairs alone are what scalings change
+    tail = len(at) > 2 and np.array_equal(at, np.arange(len(exact) - len(at), len(exact)))
+    if 0 < 4 * len(at) <= len(exact) and not tail:
+        says = f"values {_listed(at)} are not those of {called(rotary)}"
+        yield Variant("values", says, its.numbers)
+
+
+def _identified(its: _Values, rotary: Rotary, exact: Floats) -> Iterator[Variant]:
+    """Yield scalings of other kinds than the config's."""
+    if len(exact) >= 8 and rotary.base is not None:
+        answer = identify_rotary(frequencies=its.numbers)
+        if answer.rotary is not None and answer.base is not None and abs(answer.base / rotary.base - 1) < 1e-6:
+            theirs = "no scaling" if answer.scaling is None else _shown(answer.scaling)
+            own = rotary._arguments().get("scaling")
+            if answer.scaling is None and own is None:
+                return
+            says = f"with {theirs}, where the config has {'no scaling' if own is None else _shown(own)}"
+            if answer.rotary.frequencies.shape == exact.shape:
+                yield Variant("scaling", says, answer.rotary.frequencies)
+
+
+def called(rotary: Rotary) -> str:
+    """Return the frequencies of a Rotary in a few words."""
+    scaling = rotary._arguments().get("scaling")
+    if rotary.base is None:
+        return f"the config's {rotary.rotary_dim // 2} frequencies"
+    if scaling is None:
+        return f"base {rotary.base:g}"
+    factor = scaling.get("factor")
+    return f"base {rotary.base:g} with {scaling['rope_type']} scaling{f' of factor {factor:g}' if factor else ''}"
+
+
+def _listed(indices: Any) -> str:
+    return f"{', '.join(map(str, indices[:8].tolist()))}{', ..' if len(indices) > 8 else ''}"
+
+
+def _shown(scaling: dict[str, Any]) -> str:
+    return ", ".join(
+        f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}"
+        for name, value in scaling.items()
+        if value is not None and not isinstance(value, (tuple, list))
+    )
+
+
+# ---- without a config -----------------------------------------------------------------------------------------------
+
+
+def _without_config(its: _Values) -> Finding:
+    """Return the finding for frequencies of which no config says what they are to be."""
+    numbers = its.numbers
+    rises = np.diff(numbers) > 0
+    if (
+        len(numbers) < _LEAST_COUNT
+        or (numbers < 0).any()
+        or not numbers.any()
+        or min(int(rises.sum()), int((~rises).sum())) * 4 > len(rises)
+    ):
+        return its.finding(
+            "unknown", None, "no schedule of frequencies comes near: learned, or weights", None, "a tensor"
+        )
+    for form in (FLOAT32, *HALVES):
+        if form is not FLOAT32 and not fits(form, numbers):
+            continue
+        its = its._replace(form=form)
+        for kind, words, exact in _schedules(its):
+            if form is FLOAT32:
+                return its.finding("right", None, words, exact, kind)
+            once = np.isclose(through(form, exact), numbers, rtol=1e-9, atol=0)
+            if len(numbers) >= 8 and 10 * int(once.sum()) >= 9 * len(numbers):
+                return its.finding(
+                    "wrong", "rounded", f"{words}, rounded to {form.name}: {its.worst(exact)}", exact, kind
+                )
+    return its.finding("unknown", None, "no schedule of frequencies comes near: learned, or weights", None, "a tensor")
+
+
+def _schedules(its: _Values) -> Iterator[tuple[str, str, Floats]]:
+    """Yield schedules near the values, with the kind and the words for each: powers of a base, then all that are known."""
+    numbers, n = its.numbers, len(its.numbers)
+    for ratio in (2.0, 0.5):
+        exact = numbers[0] * ratio ** np.arange(n)
+        if its.near(exact):
+            yield "frequencies of octaves", f"{numbers[0]:g} times powers of {ratio:g}", exact
+    if (numbers > 0).all() and numbers[0] != numbers[-1]:
+        ends = (1.0, 0.0, 0.5)
+        for shift in ends:
+            denominator = n - shift
+            for base in _bases_by_ends(its, denominator):
+                exact = numbers[0] * base ** (-np.arange(n) / denominator)
+                if its.near(exact) and (len(f"{base:g}") <= 6 or base in _BASES) and shift != 1.0:
+                    yield _KINDS, f"powers of base {base:g} from {numbers[0]:g} on", exact
+                elif its.near(exact) and shift == 1.0 and base in _BASES:
+                    yield (
+                        "timestep frequencies",
+                        f"{n} frequencies from {numbers[0]:g} to {numbers[-1]:.6g}, powers of base {base:g}",
+                        exact,
+                    )
+    if n >= 8:
+        dtype = {2: np.float16}.get(its.form.kind, np.float64)
+        answer = identify_rotary(frequencies=numbers.astype(dtype))
+        if answer.rotary is not None and answer.rotary.frequencies.shape == numbers.shape:
+            names = f" ({', '.join(answer.presets[:3])})" if answer.presets else ""
+            yield _KINDS, f"those of {called(answer.rotary)}{names}", answer.rotary.frequencies
+
+
+def _bases_by_ends(its: _Values, denominator: float) -> list[float]:
+    """Return bases of the powers that end where the values do."""
+    numbers = its.numbers
+    logarithm = math.log(numbers[0] / numbers[-1]) * denominator / (len(numbers) - 1)
+    if not 0 < abs(logarithm) < 100:
+        return []
+    base = math.exp(logarithm)
+    slack = 0.05 if its.form in HALVES else 1e-3
+    near = [one for one in _BASES if abs(math.log(one / base)) < slack]
+    return list(dict.fromkeys(near + [float(f"{base:.{digits}g}") for digits in (1, 2, 3, 4, 6)]))

@@ -1,0 +1,524 @@
+"""The check of what torch modules compute: copies of those that encode positions run, and the model stays as it is.
+
+torch is not imported: whoever has a module has imported it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import inspect
+import random
+import re
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import chain
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..._core.encoding.value import Encoding
+from ..._core.numbers.arrays import Array, Floats
+from ..._core.rotary.value import Rotary
+from ...presets._registry import facts
+from ..identify.rotary import identify_rotary
+from .code import FUNCTION, HEADS, VECTORS, call_quietly, finding_of, first_line, judge_rotated, unit_pairs
+from .names import kind_of
+from .report import Finding
+from .results import Expected, Sample, Unusable, identified, numbers_in, rows_in, shape_of, tables_in
+from .values import array_of, held
+
+__all__ = ["findings_of_runs", "is_module", "parts_of_transformers"]
+
+# in names of classes, in any spelling
+_POSITIONAL = re.compile(
+    r"pos(ition(s|al)?)?(_|$|emb|enc)|sinus|sine_|rotary|rope|timestep|fourier|(^|_)pe(_|$)|time_?(step|enc|emb)"
+)
+_WEIGHTS = ("Linear", "Conv", "Attention", "LSTM", "GRU")
+# attributes that may be widths, those that are the most likely first
+_WIDTH_NAMES = (
+    "d_model", "embed_dim", "embedding_dim", "dim", "hidden_size", "num_hiddens", "hidden_dim", "emb_size", "d_emb",
+    "channels", "num_channels", "demb", "d_hid", "size", "width", "n_embd", "dim_model", "model_dim",
+)  # fmt: skip
+_MOST_TOKENS, _MOST_BYTES = 20_000, 1 << 30
+_FEW = 7
+_COMPUTED = "a module"
+
+
+def is_module(source: Any) -> bool:
+    """Whether source is a module of torch, which is not imported for that."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(source, torch.nn.Module)
+
+
+def parts_of_transformers(model: Any) -> tuple[str, ...]:
+    """Return the names of the modules that are of transformers or built alike: with a config; "" is the model itself."""
+    return tuple(
+        name
+        for name, module in model.named_modules()
+        if callable(getattr(getattr(module, "config", None), "to_dict", None))
+    )
+
+
+def findings_of_runs(
+    model: Any, wanted: Expected, longest: float | None, buffers: Sequence[Finding], skipped: Sequence[str] = ()
+) -> Iterator[Finding]:
+    """Yield a finding for each module that encodes positions, by its name in the model.
+
+    buffers: the findings for its tensors. skipped: names of modules that are left out, with all in them.
+    """
+    wrong = {finding.name: finding for finding in buffers if finding.verdict == "wrong"}
+    candidates = [(name, module) for name, module in model.named_modules() if _may_encode(module)]
+    outside = [f"{name}." if name else "" for name in skipped]
+    candidates = [one for one in candidates if not any(f"{one[0]}.".startswith(name) for name in outside)]
+    if not candidates and not skipped and not _has_weights(model):
+        candidates = [("", model)]
+    alone = len(candidates) == 1
+    with _random_state_kept():
+        for name, module in candidates:
+            title = name or type(module).__name__
+            finding = _finding(title, module, wanted, longest, alone)
+            keys = [f"{name}.{key}" if name else key for key, _ in _own_tensors(module)]
+            cause = next((wrong[key] for key in keys if key in wrong), None)
+            if cause is not None and wanted is None and finding.verdict != "wrong":
+                # equal to its own buffer, which is wrong
+                says = f"{cause.name}: {cause.says}"
+                finding = replace(finding, verdict="wrong", fault=cause.fault, says=says)
+            yield finding
+
+
+def _may_encode(module: Any) -> bool:
+    """Whether a module's class or tensors have a name of positions, and it is no part of torch."""
+    if type(module).__module__.startswith("torch."):
+        return False
+    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", type(module).__name__).lower()
+    if _POSITIONAL.search(words) is not None:
+        return any(True for _ in _own_tensors(module)) or not any(True for _ in module.parameters())
+    positional = any(kind_of(key, tuple(tensor.shape)) is not None for key, tensor in _own_tensors(module))
+    return positional and not _has_weights(module)
+
+
+def _has_weights(module: Any) -> bool:
+    return any(word in type(one).__name__ for one in module.modules() for word in _WEIGHTS)
+
+
+def _own_tensors(module: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the tensors of a module itself: buffers, parameters, and attributes that are neither."""
+    torch = sys.modules["torch"]
+    yield from module.named_buffers(recurse=False)
+    yield from module.named_parameters(recurse=False)
+    yield from ((key, value) for key, value in vars(module).items() if isinstance(value, torch.Tensor))
+
+
+# ---- runs that change nothing ---------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def _random_state_kept() -> Iterator[None]:
+    torch = sys.modules["torch"]
+    states = random.getstate(), np.random.get_state(), torch.random.get_rng_state()
+    try:
+        yield
+    finally:
+        random.setstate(states[0])
+        np.random.set_state(states[1])
+        torch.random.set_rng_state(states[2])
+
+
+def _copied(module: Any) -> Any:
+    """Return a copy of a module in evaluation, without hooks, whose tensors need no gradients."""
+    torch = sys.modules["torch"]
+    memo: dict[int, Any] = {}
+    size = 0
+    for one in module.modules():
+        for _, tensor in _own_tensors(one):
+            size += tensor.numel() * tensor.element_size()
+            if size > _MOST_BYTES:
+                raise Unusable(f"it has more than {_MOST_BYTES} bytes of weights")
+            clone = tensor.detach().clone()
+            is_parameter = isinstance(tensor, torch.nn.Parameter)
+            memo[id(tensor)] = torch.nn.Parameter(clone, requires_grad=False) if is_parameter else clone
+    try:
+        twin = copy.deepcopy(module, memo)
+    # whatever an attribute may raise that cannot be copied
+    except Exception as error:  # noqa: BLE001
+        raise Unusable(f"it cannot be copied: {first_line(error)}") from None
+    for one in twin.modules():
+        one.training = False
+        for hooks in ("_forward_hooks", "_forward_pre_hooks"):
+            getattr(one, hooks).clear()
+    return twin
+
+
+class _Runner(NamedTuple):
+    """A copy of a module, with the type and device of its inputs."""
+
+    module: Any
+    dtype: Any
+    device: Any
+
+    @classmethod
+    def of(cls, module: Any) -> _Runner:
+        torch = sys.modules["torch"]
+        twin = _copied(module)
+        tensors = [tensor for one in twin.modules() for _, tensor in _own_tensors(one)]
+        floats = [tensor.dtype for tensor in tensors if tensor.is_floating_point()]
+        return cls(twin, floats[0] if floats else torch.float32, tensors[0].device if tensors else torch.device("cpu"))
+
+    def __call__(self, *arguments: Any, **options: Any) -> Any:
+        torch = sys.modules["torch"]
+        with torch.no_grad(), torch.autocast(self.device.type, enabled=False):
+            return call_quietly(self.module.forward, *arguments, **options)
+
+    def zeros(self, *shape: int) -> Any:
+        return sys.modules["torch"].zeros(shape, dtype=self.dtype, device=self.device)
+
+    def tensor(self, array: Array) -> Any:
+        torch = sys.modules["torch"]
+        made = torch.from_numpy(np.ascontiguousarray(array)).to(self.device)
+        return made.to(self.dtype) if made.is_floating_point() else made
+
+
+# ---- one module -----------------------------------------------------------------------------------------------------
+
+
+def _finding(name: str, module: Any, wanted: Expected, longest: float | None, alone: bool) -> Finding:
+    if any(tensor.is_meta for _, tensor in _own_tensors(module)):
+        return Finding(name, _COMPUTED, "unknown", None, "on the device meta: no values")
+    if _has_weights(module):
+        says = "its forward has other layers too: give the module or the function that encodes alone"
+        return Finding(name, _COMPUTED, "unknown", None, says)
+    try:
+        runner = _Runner.of(module)
+    except Unusable as error:
+        return Finding(name, _COMPUTED, "unknown", None, str(error))
+    reference = _reference(module)
+    errors: list[str] = []
+    for attempt in (_of_x, _of_positions, _of_x_and_positions, _rotates):
+        finding = attempt(runner, name, _Wanted(wanted, reference, longest, alone), errors)
+        if finding is not None:
+            return finding
+    reasons = "; ".join(dict.fromkeys(errors[:4])) or "no arguments that were tried"
+    return Finding(name, _COMPUTED, "unknown", None, reasons)
+
+
+class _Wanted(NamedTuple):
+    """The encoding that a user expects, that of the module's own buffers, the longest position; alone: of the one module that encodes."""
+
+    expected: Expected
+    reference: Encoding | Rotary | None
+    longest: float | None
+    alone: bool
+
+    def of(self, kind: type) -> Expected:
+        """Return the encoding that is expected of rows, or of cosines, sines and rotations."""
+        if isinstance(self.expected, kind):
+            return self.expected
+        if isinstance(self.expected, str) and facts(self.expected).rotary == (kind is Rotary):
+            return self.expected
+        return self.reference if isinstance(self.reference, kind) else None
+
+    def words(self, kind: type) -> str:
+        """Return a clause on the comparison with a buffer, where it is one."""
+        expected = self.of(kind)
+        return ", compared with its own buffer" if expected is not None and expected is self.reference else ""
+
+
+def _reference(module: Any) -> Encoding | Rotary | None:
+    """Return the encoding that a module's own buffers are of, by their numbers alone."""
+    for key, tensor in _own_tensors(module):
+        kind = kind_of(key, tuple(tensor.shape))
+        with contextlib.suppress(TypeError, ValueError, NotImplementedError, RuntimeError):
+            if kind == "table":
+                array = array_of(tensor, key)
+                rows = array.reshape(-1, array.shape[-1])
+                where = np.arange(len(rows), dtype=np.float64)[:, np.newaxis]
+                known = identified(Sample(rows.astype(np.float64), where, held(rows)))
+                if known is not None and known.start == 0:
+                    return known.encoding
+            elif kind == "frequencies":
+                values = array_of(tensor, key).astype(np.float64).reshape(-1)
+                answer = identify_rotary(frequencies=values)
+                same = answer.rotary is not None and answer.rotary.frequencies.shape == values.shape
+                return answer.rotary if same else Rotary(2 * len(values), frequencies=values)
+    return None
+
+
+def _widths(module: Any) -> list[int]:
+    """Return the widths that inputs may have: of tables, of attributes by their names, and of any model."""
+    tables = [tensor.shape[-1] for key, tensor in _own_tensors(module) if kind_of(key, tuple(tensor.shape)) == "table"]
+    attributes = [vars(module).get(key) for key in _WIDTH_NAMES]
+    numbers = [value for key, value in vars(module).items() if key not in _WIDTH_NAMES]
+    numbers = [*attributes, *numbers]
+    usable = [n for n in numbers if isinstance(n, int) and not isinstance(n, bool) and 1 < n <= 1 << 14]
+    usable = [*tables, *usable, *(2 * n for n in usable), *HEADS, 512]
+    return list(dict.fromkeys(int(n) for n in usable))
+
+
+def _required(module: Any) -> int:
+    """Return the number of arguments that forward needs."""
+    try:
+        parameters = inspect.signature(module.forward).parameters.values()
+    except (TypeError, ValueError):
+        return 1
+    kinds = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
+    return sum(one.default is inspect.Parameter.empty and one.kind in kinds for one in parameters)
+
+
+_FORMS: dict[str, tuple[Callable[[int, int], tuple[int, ...]], int]] = {
+    "(batch, n, d)": (lambda n, d: (2, n, d), 1),
+    "(n, batch, d)": (lambda n, d: (n, 2, d), 0),
+    "(n, d)": (lambda n, d: (n, d), 0),
+    "(batch, d, n)": (lambda n, d: (2, d, n), 2),
+}
+
+
+def _of_x(runner: _Runner, name: str, wanted: _Wanted, errors: list[str]) -> Finding | None:
+    """Return the finding for a module that adds rows to x, or returns rows for x."""
+    if _required(runner.module) != 1:
+        return None
+    for width in _widths(runner.module):
+        for words, (shape, axis) in _FORMS.items():
+            rows = partial(_rows_for_x, runner, shape, axis, width)
+            try:
+                if not np.asarray(rows(_FEW), np.float64).any():
+                    continue
+            except Unusable as error:
+                errors.append(f"forward(x {words}): {error}")
+                continue
+            expected = wanted.of(Encoding)
+            finding = finding_of(
+                rows, name, expected, wanted.longest, "length", f"forward(x {words}){wanted.words(Encoding)}"
+            )
+            return _without_batch(runner, rows, width, words, _fitting(finding, wanted))
+    return None
+
+
+def _fitting(finding: Finding, wanted: _Wanted) -> Finding:
+    """Return the finding; of several modules, one of another width than is expected is another encoding."""
+    if finding.fault == "shape" and not wanted.alone:
+        return replace(finding, verdict="unknown", fault=None)
+    return finding
+
+
+def _rows_for_x(runner: _Runner, shape: Any, axis: int, width: int, n: int) -> Array:
+    """Return the rows that zeros become; other shapes, and rows that depend on more than positions, are unusable."""
+    x = runner.zeros(*shape(n, width))
+    y = _sum_in(runner(x), x)
+    if n == _FEW:
+        _check_sum(runner, x, y)
+    if not hasattr(y, "shape"):
+        raise Unusable(f"it returned {shape_of(y)}")
+    array = numbers_in(y, "x")
+    if array.dtype.kind == "c" or array.ndim < 2:
+        raise Unusable(f"it returned {shape_of(y)}")
+    if array.shape != tuple(x.shape):
+        rows = rows_in(array, n, "x") if axis != 2 else None
+        if rows is None:
+            raise Unusable(f"it returned {shape_of(y)} for x of shape {tuple(x.shape)}")
+        return rows
+    if array.ndim == 2:
+        return array
+    moved = np.moveaxis(array, axis, 1 if axis == 2 else axis)
+    batch = 1 if axis == 0 else 0
+    first: Array = moved.take(0, batch)
+    second = moved.take(1, batch)
+    if first.shape != (n, width) or not np.array_equal(first, second, equal_nan=True):
+        raise Unusable("its rows differ within a batch")
+    if n > 1 and (first[1:] == first[:1]).all() and _differs_along_the_batch(array, axis):
+        raise Unusable("its rows are all alike")
+    return first
+
+
+def _sum_in(result: Any, x: Any) -> Any:
+    """Return the sum of a module that returns the rows behind it, or whatever else it returns."""
+    several = isinstance(result, (tuple, list)) and len(result) > 0
+    return result[0] if several and getattr(result[0], "shape", None) == x.shape else result
+
+
+def _check_sum(runner: _Runner, x: Any, y: Any) -> None:
+    """Raise where a module does something else than to add rows to x times a factor, or to return rows whatever x is."""
+    other = runner.tensor(unit_pairs(1, int(np.prod(x.shape))).reshape(x.shape).astype(np.float32))
+    made, zero = (numbers_in(one, "x").astype(np.float64) for one in (_sum_in(runner(other), x), y))
+    if made.shape != zero.shape or not np.isfinite(zero).any():
+        raise Unusable("its rows depend on x")
+    difference = np.nan_to_num(made - zero)
+    factor = 0.0
+    if zero.shape == tuple(x.shape):
+        values = numbers_in(other, "x").astype(np.float64)
+        factor = float((difference * values).sum() / (values**2).sum())
+        difference = difference - factor * values
+    if np.abs(difference).max() > 0.02 * max(1.0, abs(factor)):
+        raise Unusable("its rows depend on x")
+
+
+def _differs_along_the_batch(array: Array, axis: int) -> bool:
+    """Whether rows differ along the other axis, which is then that of positions."""
+    other = np.moveaxis(array, 1 - axis, 0) if axis in (0, 1) else array
+    return bool((other[1:] != other[:1]).any())
+
+
+def _without_batch(runner: _Runner, rows: Any, width: int, words: str, finding: Finding) -> Finding:
+    """Return the finding, with a word on x of shape (n, d), where the module takes it and returns something else."""
+    if finding.verdict != "right" or words == "(n, d)":
+        return finding
+    with contextlib.suppress(Unusable):
+        alone = numbers_in(runner(runner.zeros(_FEW, width)), "x")
+        if alone.shape == (_FEW, width) and not np.array_equal(alone, rows(_FEW)):
+            return replace(finding, says=f"{finding.says}; x without a batch gets other rows")
+    return finding
+
+
+def _of_positions(runner: _Runner, name: str, wanted: _Wanted, errors: list[str]) -> Finding | None:
+    """Return the finding for a module that is a function of positions, or of a length."""
+    if _required(runner.module) != 1:
+        return None
+
+    def function(positions: Any) -> Any:
+        torch = sys.modules["torch"]
+        if not isinstance(positions, (int, torch.Tensor)):
+            raise Unusable("it takes tensors")
+        return runner(positions.to(runner.device) if isinstance(positions, torch.Tensor) else positions)
+
+    kinds = [Encoding, Rotary] if wanted.of(Encoding) is not None else [Rotary]
+    tried: list[tuple[Expected, str]] = [(wanted.of(kind), wanted.words(kind)) for kind in kinds]
+    if wanted.expected is None:
+        # frequencies may be those of rows as well, which their numbers tell
+        tried.insert(0, (None, ""))
+    unknown = None
+    for expected, words in tried:
+        finding = finding_of(function, name, expected, wanted.longest, None)
+        if finding.is_ == FUNCTION:
+            errors.append(finding.says)
+            continue
+        finding = _fitting(replace(finding, says=f"{finding.says}{words}"), wanted)
+        if finding.verdict != "unknown":
+            return finding
+        unknown = finding
+    return unknown
+
+
+def _of_x_and_positions(runner: _Runner, name: str, wanted: _Wanted, errors: list[str]) -> Finding | None:
+    """Return the finding for a module that returns cosines and sines, or rows, and takes the type of x alone."""
+    torch = sys.modules["torch"]
+
+    def of_ids(positions: Any, batched: bool) -> Any:
+        if not isinstance(positions, torch.Tensor):
+            raise Unusable("it takes tensors")
+        ids = positions.to(runner.device)
+        return runner(runner.zeros(1, len(ids), 1), ids[None] if batched else ids)
+
+    calls: dict[str, tuple[Any, Any]] = {
+        "forward(x, positions)": (partial(of_ids, batched=True), None),
+        "forward(x, positions) without a batch": (partial(of_ids, batched=False), None),
+        "forward(x, seq_len=n)": (lambda n: runner(runner.zeros(1, 1, n, 1), seq_len=n), "length"),
+        "forward(x, n)": (lambda n: runner(runner.zeros(1, 1, n, 1), n), "length"),
+        "forward(x)": (lambda n: runner(runner.zeros(1, n, 1)), "length"),
+    }
+    for words, (function, call) in calls.items():
+        try:
+            few = torch.arange(_FEW) if call is None else _FEW
+            value = function(few)
+            usable = tables_in(value, _FEW, name) is not None or rows_in(value, _FEW, name) is not None
+        except Unusable as error:
+            errors.append(f"{words}: {error}")
+            continue
+        if not usable:
+            errors.append(f"{words}: it returned {shape_of(value)}")
+            continue
+
+        def judge(rotary: Expected, function: Any = function, call: Any = call, words: str = words) -> Finding:
+            return finding_of(function, name, rotary, wanted.longest, call or "positions", words)
+
+        finding = _in_any_layout(wanted, judge)
+        if finding.is_ != FUNCTION:
+            return _fitting(finding, wanted)
+    return None
+
+
+def _in_any_layout(wanted: _Wanted, judge: Callable[[Expected], Finding]) -> Finding:
+    """Return the finding of a rotation; where a buffer alone says what it is to be, in whatever layout."""
+    rotary, words = wanted.of(Rotary), wanted.words(Rotary)
+    first = judge(rotary)
+    first = replace(first, says=f"{first.says}{words}")
+    if wanted.expected is None and isinstance(rotary, Rotary) and first.verdict == "wrong":
+        for layout in ("interleaved", "interleaved_to_half"):
+            other = Rotary(
+                rotary.head_dim,
+                frequencies=rotary.frequencies,
+                attention_factor=rotary.attention_factor,
+                layout=layout,
+            )
+            finding = judge(other)
+            if finding.verdict == "right":
+                return replace(finding, says=f"{finding.says}{words}")
+    return first
+
+
+def _rotates(runner: _Runner, name: str, wanted: _Wanted, errors: list[str]) -> Finding | None:
+    """Return the finding for a module that rotates x, by positions that it is given or counts."""
+    rotary = wanted.of(Rotary)
+    heads = [rotary.head_dim] if isinstance(rotary, Rotary) else _widths(runner.module)
+    if isinstance(rotary, Rotary) and wanted.expected is None:
+        heads = list(dict.fromkeys([*heads, *_widths(runner.module)]))
+    few = np.arange(_FEW, dtype=np.float64)[:, np.newaxis]
+    for head in heads:
+        for shape, arrange in VECTORS.items():
+            ways = chain(_rotations(runner, arrange), _rotations(runner, arrange, pairs=True))
+            for words, run in ways:
+                x = unit_pairs(_FEW, head)
+                try:
+                    y = run(x, few)
+                except Unusable as error:
+                    errors.append(f"forward(x {shape}{words}): {error}")
+                    continue
+                if np.abs(np.asarray(y, np.float64) - x).max() < 1e-3:
+                    continue
+                said = f"; called as forward(x {shape}{words})"
+
+                def judge(other: Expected, run: Any = run, head: int = head, said: str = said) -> Finding:
+                    return judge_rotated(name, run, head, other, wanted.longest, 1, said)
+
+                return _in_any_layout(wanted, judge)
+    return None
+
+
+def _rotations(
+    runner: _Runner, arrange: Any, pairs: bool = False
+) -> Iterator[tuple[str, Callable[[Floats, Floats], Array]]]:
+    """Yield calls that return rotated vectors."""
+
+    def rotated(x: Array, *arguments: Any) -> Array:
+        vectors = arrange(x.astype(np.float32))
+        tensor = runner.tensor(vectors)
+        if pairs:
+            # queries and keys, of which both are rotated
+            both = runner(tensor, tensor.clone(), *arguments)
+            result = numbers_in(both[0] if isinstance(both, (tuple, list)) and len(both) == 2 else both, "x")
+        else:
+            result = numbers_in(runner(tensor, *arguments), "x")
+        if result.shape != vectors.shape:
+            raise Unusable(f"it returned {shape_of(result)} for x of shape {vectors.shape}")
+        return result.reshape(x.shape)
+
+    def counting(x: Floats, positions: Floats) -> Array:
+        where = positions[:, 0].astype(np.intp)
+        if (positions[:, 0] != where).any() or where.max() >= _MOST_TOKENS:
+            raise Unusable(f"it counts tokens, and no more than {_MOST_TOKENS} are tried")
+        tokens = np.ones((int(where.max()) + 1, x.shape[1]))
+        tokens[where] = x
+        result: Array = rotated(tokens)[where]
+        return result
+
+    def with_ids(batched: bool, x: Floats, positions: Floats) -> Array:
+        ids = runner.tensor(positions[:, 0].astype(np.int64))
+        return rotated(x, ids[None] if batched else ids)
+
+    key = ", x" if pairs else ""
+    if _required(runner.module) == 1 + pairs:
+        yield key, counting
+    if _required(runner.module) <= 2 + pairs:
+        yield f"{key}, positions", partial(with_ids, False)
+        yield f"{key}, positions (batch, n)", partial(with_ids, True)

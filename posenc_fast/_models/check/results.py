@@ -1,0 +1,448 @@
+"""Verdicts on what code returned at chosen positions: rows, cosines and sines, and rotated vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ... import presets
+from ..._core.encoding.builders import LAYOUTS, sinusoidal
+from ..._core.encoding.value import Encoding
+from ..._core.numbers.arrays import Array, Floats
+from ..._core.numbers.formats import FLOAT32, FLOAT64
+from ..._core.rotary.value import Rotary
+from ...presets._registry import facts
+from ...typing import Function
+from ..identify.encoding import identify
+from ..identify.rotary import identify_rotary
+from .faults import Outcome, Sample, is_right, judge_rows
+from .frequencies import called, without_scaling
+from .report import CODE, Finding
+from .rotary_tables import Tables, judge_rotary_tables, orders_of
+from .values import HALVES, array_of, held
+
+__all__ = [
+    "Expected",
+    "Rotation",
+    "Sample",
+    "Unusable",
+    "axes_of",
+    "expected_of_width",
+    "identified",
+    "judge_code_rows",
+    "judge_code_tables",
+    "judge_rotation",
+    "numbers_in",
+    "orders_of",
+    "rows_in",
+    "shape_of",
+    "tables_in",
+]
+
+Expected = Encoding | Rotary | str | None
+COMPUTED_ROWS, COMPUTED_TABLES, COMPUTED_ROTATION = CODE
+_MARK = 2.0**14
+# names of faults that the rows near position 0 alone do not make up: no other encoding has them
+_PLAIN = ("rounded", "length", "values", "padding")
+
+
+class Unusable(Exception):
+    """A result that cannot be judged: its message says what it is."""
+
+
+# ---- what code returned ---------------------------------------------------------------------------------------------
+
+
+def numbers_in(value: Any, name: str) -> Array:
+    """Return a result as an array: of floats, of integers, or lists of them."""
+    if isinstance(value, (list, tuple)) and value and hasattr(value[0], "dtype"):
+        arrays = [numbers_in(one, name) for one in value]
+        if len({array.shape for array in arrays}) > 1:
+            raise Unusable(f"it returned {shape_of(value)}")
+        value = np.stack(arrays)
+    if not hasattr(value, "dtype"):
+        try:
+            value = np.asarray(value, np.float64)
+        except (TypeError, ValueError):
+            raise Unusable(f"it returned {shape_of(value)}, and not an array of numbers") from None
+    if getattr(getattr(value, "dtype", None), "kind", "f") in "iub":
+        value = np.asarray(value, np.float64)
+    elif "int" in str(value.dtype) and not isinstance(value, np.ndarray):
+        value = np.asarray(value.tolist(), np.float64)
+    try:
+        return array_of(value, name)
+    except TypeError:
+        raise Unusable(f"it returned numbers of type {value.dtype}") from None
+
+
+def shape_of(value: Any) -> str:
+    """Return in words what a call returned."""
+    if isinstance(value, (tuple, list)) and any(hasattr(one, "shape") for one in value):
+        shapes = (str(tuple(getattr(one, "shape", ()))) for one in value[:3])
+        return f"{len(value)} arrays of shapes {', '.join(shapes)}{', ..' if len(value) > 3 else ''}"
+    if hasattr(value, "shape"):
+        return f"an array of shape {tuple(value.shape)}"
+    return "None" if value is None else f"a value of type {type(value).__name__}"
+
+
+def rows_in(value: Any, count: int, name: str) -> Array | None:
+    """Return a result as rows (count, columns), with axes of length 1 anywhere before the last; None for other shapes."""
+    array = numbers_in(value, name)
+    if array.ndim < 1 or array.dtype.kind == "c":
+        return None
+    sides = [n for n in array.shape[:-1] if n != 1] or [1]
+    return array.reshape(count, array.shape[-1]) if sides == [count] and array.shape[-1] else None
+
+
+def tables_in(value: Any, count: int, name: str) -> tuple[Array, Array | None] | None:
+    """Return a result as cosines and sines of so many rows, or as one array that has both; None for other shapes."""
+    if isinstance(value, (tuple, list)) and len(value) == 2 and all(hasattr(one, "shape") for one in value):
+        cos, sin = (numbers_in(one, name) for one in value)
+    else:
+        array = numbers_in(value, name)
+        if array.ndim < 2:
+            return None
+        if array.dtype.kind != "c" and array.ndim > 2 and len(array) == 2 and count != 2:
+            cos, sin = array[0], array[1]
+        else:
+            both = [tables for tables in orders_of(array, None) if len(tables.cos) == count]
+            return (array, None) if both else None
+    return (cos, sin) if any(len(tables.cos) == count for tables in orders_of(cos, sin)) else None
+
+
+def axes_of(expected: Expected) -> int:
+    """Return the number of axes of the positions of what is expected."""
+    if isinstance(expected, str):
+        return int(facts(expected).axes) if facts(expected).axes.isdigit() else 1
+    return 1 if expected is None else expected.ndim
+
+
+def expected_of_width(expected: Expected, width: int, name: str) -> Encoding | Rotary | None:
+    """Return the encoding of rows or tables of a width that is expected; a preset's arguments are found from it."""
+    if not isinstance(expected, str):
+        return expected
+    build: Any = presets.get(expected)
+    if facts(expected).rotary:
+        for options in ({}, {"head_dim": width}):
+            try:
+                rotary: Rotary = build(**options)
+            except (TypeError, ValueError):
+                continue
+            if width in (rotary.rotary_dim, rotary.head_dim) and rotary.ndim == axes_of(expected):
+                return rotary
+    else:
+        # some sources have more columns than they are asked for
+        for arguments in ((width,), (), (width - 1,), (width - 2,)):
+            try:
+                encoding: Encoding = build(*arguments)
+            except (TypeError, ValueError):
+                continue
+            if encoding.d_model == width and encoding.ndim == axes_of(expected):
+                return encoding
+    raise ValueError(
+        f"expected={expected!r} has no encoding of {width} columns, as {name} returns, from its width alone; give an "
+        f"Encoding or a Rotary, such as posenc_fast.presets.{expected}(..)"
+    )
+
+
+# ---- rows -----------------------------------------------------------------------------------------------------------
+
+
+def judge_code_rows(name: str, rows: Array, positions: Floats, expected: Encoding | None, said: str = "") -> Finding:
+    """Return the finding for rows (n, columns) at positions (n, axes); without what is expected, as which they are known."""
+    form = held(rows)
+    sample = Sample(rows.astype(np.float64), positions, form)
+    if expected is None:
+        return _unexpected_rows(name, sample, said)
+    if rows.shape[1] != expected.d_model:
+        says = f"{rows.shape[1]} columns, where {expected.d_model} are expected{said}"
+        return Finding(name, COMPUTED_ROWS, "wrong", "shape", says)
+    return _finding(name, COMPUTED_ROWS, judge_rows(sample, expected), repr(expected), said)
+
+
+def _finding(name: str, kind: str, outcome: Outcome, words: str, said: str) -> Finding:
+    numbers = outcome.largest_error, outcome.radians
+    if outcome.fault is None:
+        return Finding(name, kind, "right", None, f"those of {words}{said}", *numbers)
+    says = f"of {words}: {outcome.says}{said}"
+    return Finding(name, kind, "wrong", outcome.fault, says, *numbers, outcome.first_position)
+
+
+class Identified(NamedTuple):
+    """The encoding that made rows of 0, 1, .., the position of the first, and its names; factor: beside the sources of them."""
+
+    encoding: Encoding
+    start: float
+    words: str
+    factor: float = 1.0
+
+
+def identified(sample: Sample) -> Identified | None:
+    """Return the encoding that made the first rows, by their numbers alone."""
+    if sample.positions.shape[1] != 1 or sample.values.shape[1] < 2:
+        return None
+    where = sample.positions[:, 0]
+    count = next((i for i, position in enumerate(where) if position != i), len(where))
+    rows = sample.values[: min(count, 64)]
+    if len(rows) < 8 or not np.isfinite(rows).all():
+        return None
+    dtype = {"float64": np.float64, "float16": np.float16}.get(sample.form.name, np.float32)
+    try:
+        answer = identify(rows.astype(dtype))
+    except ValueError:
+        return None
+    known = answer.encoding is not None and (answer.presets or answer.base is not None)
+    if not known or answer.axes or answer.step != 1 or answer.encoding is None or answer.zero_rows:
+        return None
+    names = ", ".join(answer.presets[:3]) + (", .." if answer.presets[3:] else "")
+    if not answer.presets:
+        return Identified(answer.encoding, answer.start, repr(answer.encoding), answer.scale)
+    source: Any = presets.get(answer.presets[0])
+    own = np.abs(answer.encoding.amplitudes).max() / np.abs(source(rows.shape[1]).amplitudes).max()
+    return Identified(answer.encoding, answer.start, names, float(own))
+
+
+def _unexpected_rows(name: str, sample: Sample, said: str) -> Finding:
+    known = identified(sample)
+    if known is not None and (known.start or abs(known.factor - 1) > 1e-6):
+        start = f"row 0 has the values of position {known.start:g}" if known.start else ""
+        factor = f"all values are multiplied by {known.factor:.6g}" if abs(known.factor - 1) > 1e-6 else ""
+        but = " and ".join(words for words in (start, factor) if words)
+        says = f"identified as {known.words}, but {but}{said}; give expected to say whether this is meant"
+        return Finding(name, COMPUTED_ROWS, "unknown", None, says)
+    if known is not None:
+        return _finding(name, COMPUTED_ROWS, judge_rows(sample, known.encoding), f"{known.words}, as identified", said)
+    for encoding in _usual(sample):
+        outcome = judge_rows(sample, encoding)
+        if outcome.fault in _PLAIN:
+            return _finding(name, COMPUTED_ROWS, outcome, f"{encoding!r}, as identified", said)
+    says = f"no known encoding{said}; give expected, an Encoding or the name of a preset"
+    return Finding(name, COMPUTED_ROWS, "unknown", None, says)
+
+
+def _usual(sample: Sample) -> Iterator[Encoding]:
+    """Yield the encodings of tutorials of which the first rows are about the sample's."""
+    d, few = sample.values.shape[1], np.abs(sample.positions).max(axis=1) <= 32
+    functions: tuple[tuple[Function, Function], ...] = ("sin", "cos"), ("cos", "sin")
+    if d < 4 or sample.positions.shape[1] > 1 or not few.any():
+        return
+    for layout in LAYOUTS:
+        for both in functions:
+            for shift in (0.0, 1.0):
+                encoding = sinusoidal(d, layout=layout, functions=both, freq_shift=shift)
+                exact = encoding.encode(sample.positions[few, 0], dtype=np.float64)
+                if (np.abs(sample.values[few] - exact) < 0.1).mean() > 0.6:
+                    yield encoding
+
+
+# ---- cosines and sines ----------------------------------------------------------------------------------------------
+
+
+def judge_code_tables(
+    name: str,
+    tables: tuple[Array, Array | None],
+    positions: Floats,
+    expected: Rotary | None,
+    said: str = "",
+    slack: float = 0.0,
+) -> Finding:
+    """Return the finding for cosines and sines at positions (n, axes)."""
+    cos, sin = tables
+    if expected is None:
+        finding = judge_rotary_tables(name, cos, sin, positions)
+        known = ", as identified" if finding.verdict != "unknown" else ""
+        return replace(finding, is_=COMPUTED_TABLES, says=f"{finding.says}{known}{said}")
+    orders = list(_orders_with_nan(cos, sin))
+    pairs = expected.rotary_dim // 2
+    fitting = [one for one in orders if one.pairs == pairs and one.sin is not None and one.copies == 1]
+    if not fitting:
+        widths = " or ".join(sorted({str(2 * one.pairs) for one in orders}))
+        says = f"cosines and sines of {widths} values, where {2 * pairs} are expected{said}"
+        return Finding(name, COMPUTED_TABLES, "wrong", "shape", says)
+    finding = judge_rotary_tables(name, cos, sin, positions, [expected])
+    says = finding.says.replace("the config's", "the expected").replace("the config has", "the expected Rotary has")
+    finding = replace(finding, is_=COMPUTED_TABLES, says=f"{says}{said}")
+    if finding.verdict == "right" or expected._settings.rope_type == "xpos":
+        return finding
+    if finding.fault == "layout" and "side by side" in finding.says:
+        return finding
+    outcomes = [_of_tables(one, positions, expected, slack) for one in fitting]
+    best = next((one for one in outcomes if one.fault not in ("frequencies", "values")), outcomes[0])
+    # of a base, a scaling and exchanged columns there is more to say
+    vague = best.fault in ("frequencies", "values", "scaling", "base", "amplitude", finding.fault)
+    if best.fault is not None and vague and finding.fault in ("base", "scaling", "rounded", "layout"):
+        return finding
+    return _finding(name, COMPUTED_TABLES, best, called(expected), said)
+
+
+def _orders_with_nan(cos: Array, sin: Array | None) -> Iterator[Tables]:
+    """Yield the tables for each order of columns; values that are not finite are in the same places in both halves."""
+
+    def marked(table: Array | None) -> Array | None:
+        # all types hold it, and no cosine is so large
+        return None if table is None else np.where(np.isfinite(table), table, table.dtype.type(_MARK))
+
+    def unmarked(table: Array | None) -> Array | None:
+        return None if table is None else np.where(table == table.dtype.type(_MARK), table.dtype.type(np.nan), table)
+
+    for one in orders_of(marked(cos), marked(sin)):  # type: ignore[arg-type]
+        yield one._replace(cos=unmarked(one.cos), sin=unmarked(one.sin))  # type: ignore[arg-type]
+
+
+def _of_tables(tables: Tables, positions: Floats, rotary: Rotary, slack: float) -> Outcome:
+    together = tables.together()
+    sample = Sample(together.astype(np.float64), positions, held(together), slack)
+    plain = None
+    if rotary.base is not None and rotary.frequencies.ndim == 1 and rotary.ndim == 1:
+        plain = tables.encoding(Rotary(rotary.rotary_dim, base=rotary.base))
+        if np.array_equal(without_scaling(rotary, rotary.frequencies), rotary.frequencies):
+            plain = None
+    return judge_rows(sample, tables.encoding(rotary), base=rotary.base, plain=plain)
+
+
+# ---- rotated vectors ------------------------------------------------------------------------------------------------
+
+
+class Rotation(NamedTuple):
+    """Two sets of vectors (n, head_dim), of pairs of length 1 in any layout, and what code made of them at positions."""
+
+    before: tuple[Floats, Floats]
+    after: tuple[Array, Array]
+    positions: Floats
+
+
+# orders of pairs before and after the rotation, and the words for them
+_ROTATIONS = {
+    "half": ("half", "half", "half a head apart"),
+    "interleaved": ("interleaved", "interleaved", "side by side"),
+    "interleaved_to_half": ("interleaved", "half", "side by side before, half a head apart after the rotation"),
+    "half_to_interleaved": ("half", "interleaved", "half a head apart before, side by side after the rotation"),
+}
+
+
+def judge_rotation(name: str, rotation: Rotation, expected: Rotary | None, said: str = "") -> Finding:
+    """Return the finding for rotated vectors: the layout of their pairs first, then the angles."""
+    kind = COMPUTED_ROTATION
+    if expected is None:
+        return _unexpected_rotation(name, rotation, said)
+    after = tuple(one.astype(np.float64) for one in rotation.after)
+    words, dim, own = f"of {called(expected)}: ", expected.rotary_dim, expected.layout
+    finite = np.isfinite(after[0]).all(axis=1) & np.isfinite(after[1]).all(axis=1)
+    if not finite.all():
+        first = float(np.abs(rotation.positions[~finite]).min())
+        says = f"{words}values that are not finite from position {first:g} on{said}"
+        lost = Finding(name, kind, "wrong", "values", says, np.inf, first_position=first)
+        if not finite.any():
+            return lost
+        before, some = (tuple(one[finite] for one in both) for both in (rotation.before, rotation.after))
+        rest = judge_rotation(name, Rotation(before, some, rotation.positions[finite]), expected, said)  # type: ignore[arg-type]
+        return lost if rest.verdict == "right" else rest
+    for width in dict.fromkeys((dim, rotation.before[0].shape[1])):
+        for layout in dict.fromkeys((own, *_ROTATIONS)):
+            tables = _rotated_by(rotation.before, after, layout, width)
+            if tables is None:
+                continue
+            if width != dim:
+                says = f"{words}{width} values of a head are rotated, where {dim} are to be{said}"
+                return Finding(name, kind, "wrong", "layout", says)
+            finding = _of_rotation(name, tables, rotation, expected, said)
+            if layout == own:
+                return finding
+            says = f"{words}pairs are {_ROTATIONS[layout][2]}, where the model's are {_ROTATIONS[own][2]}{said}"
+            if finding.verdict == "right":
+                return replace(finding, verdict="wrong", fault="layout", says=says)
+            return replace(finding, says=f"{says}; and {finding.says}")
+    mixed = _mixed(rotation, after[0], expected)
+    if mixed:
+        return Finding(name, kind, "wrong", "layout", f"{words}{mixed}{said}")
+    return Finding(name, kind, "wrong", "values", f"{words}what it does is no rotation of pairs{said}")
+
+
+def _of_rotation(name: str, tables: tuple[Array, Array], rotation: Rotation, expected: Rotary, said: str) -> Finding:
+    """Return the finding for the cosines and sines of a rotation, which may have been rounded to 16 bits."""
+    encoding = expected._angles_of("cos", "sin")
+    own = held(rotation.after[0])
+    for form in (own,) if own in HALVES else (own, *reversed(HALVES)):
+        sample = Sample(np.concatenate(tables, axis=1), rotation.positions, FLOAT32, 4 * form.rounding)
+        outcome = judge_rows(sample, encoding) if is_right(sample, encoding) else None
+        if outcome is not None:
+            return _finding(name, COMPUTED_ROTATION, outcome, called(expected), said)
+    slack = 4 * own.rounding
+    return replace(judge_code_tables(name, tables, rotation.positions, expected, said, slack), is_=COMPUTED_ROTATION)
+
+
+def _of_pairs(values: Floats, layout: str, dim: int) -> Any:
+    part = values[:, :dim]
+    both = (part[:, 0::2], part[:, 1::2]) if layout == "interleaved" else (part[:, : dim // 2], part[:, dim // 2 :])
+    return both[0] + 1j * both[1]
+
+
+def _in_pairs(z: Any, layout: str) -> Floats:
+    """Return complex numbers as columns of pairs."""
+    result = np.empty((len(z), 2 * z.shape[1]))
+    half = z.shape[1]
+    first, second = (
+        (slice(0, None, 2), slice(1, None, 2)) if layout == "interleaved" else (slice(half), slice(half, None))
+    )
+    result[:, first], result[:, second] = z.real, z.imag
+    return result
+
+
+def _rotated_by(before: Any, after: Any, layout: str, dim: int) -> tuple[Floats, Floats] | None:
+    """Return cosines and sines by which both sets were rotated, if they were in this layout."""
+    first, last, _ = _ROTATIONS[layout]
+    z = []
+    for x, y in zip(before, after, strict=True):
+        if np.abs(y[:, dim:] - x[:, dim:]).max(initial=0.0) > 1e-2:
+            return None
+        z.append(_of_pairs(y, last, dim) / _of_pairs(x, first, dim))
+    if np.abs(z[0] - z[1]).max() > 2e-2 * max(1.0, float(np.abs(z[0]).max())):
+        return None
+    mean = (z[0] + z[1]) / 2
+    return np.ascontiguousarray(mean.real), np.ascontiguousarray(mean.imag)
+
+
+def _mixed(rotation: Rotation, after: Floats, expected: Rotary) -> str:
+    """Return which parts of two layouts are mixed, or which sign is another, if that makes the values."""
+    dim = expected.rotary_dim
+    near = np.abs(rotation.positions).max(axis=1) <= 4096
+    where = rotation.positions[near] if expected.ndim > 1 else rotation.positions[near, 0]
+    cos, sin = (np.asarray(table, np.float64) for table in expected.tables(where, dtype=np.float64))
+    x, y = rotation.before[0][near, :dim], after[near, :dim]
+    for copies in ("half", "interleaved"):
+        both_cos, both_sin = (_in_pairs(table + 1j * table, copies) for table in (cos, sin))
+        for partner in ("half", "interleaved"):
+            z = _of_pairs(x, partner, dim)
+            # the right one is (-second, first)
+            for sign, other in ((-1, 1), (1, -1), (1, 1), (-1, -1)):
+                partners = _in_pairs(sign * z.imag + 1j * other * z.real, partner)
+                if np.abs(x * both_cos + partners * both_sin - y).max(initial=0.0) < 2e-2:
+                    says = []
+                    if copies != partner:
+                        says.append(
+                            f"each cosine stands for two values {_ROTATIONS[copies][2]}, but each pair is {_ROTATIONS[partner][2]}"
+                        )
+                    if (sign, other) != (-1, 1):
+                        says.append("a pair (a, b) becomes (a cos + b sin, ..), and not (a cos - b sin, ..)")
+                    return " and ".join(says)
+    return ""
+
+
+def _unexpected_rotation(name: str, rotation: Rotation, said: str) -> Finding:
+    where = rotation.positions[:, 0] if rotation.positions.shape[1] == 1 else rotation.positions
+    kind = np.float64 if held(rotation.after[0]) is FLOAT64 else np.float32
+    few = slice(64)
+    x, turned = rotation.before[0][few].astype(kind), rotation.after[0][few].astype(kind)
+    try:
+        answer = identify_rotary(x=x, turned=turned, positions=where[few])
+    except ValueError as error:
+        return Finding(name, COMPUTED_ROTATION, "unknown", None, f"{error}{said}")
+    if answer.rotary is None or answer.direction < 0:
+        says = f"no known rotation{said}; give expected, a Rotary or the name of a preset"
+        return Finding(name, COMPUTED_ROTATION, "unknown", None, says)
+    names = f" ({', '.join(answer.presets[:3])})" if answer.presets else ""
+    judged = judge_rotation(name, rotation, answer.rotary, said)
+    return replace(judged, says=f"{judged.says}{names}, as identified")

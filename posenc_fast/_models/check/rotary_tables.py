@@ -1,0 +1,389 @@
+"""Verdicts on tables of cosines and sines: their frequencies and positions, the order of their columns, and their factor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..._core.encoding.value import Encoding
+from ..._core.numbers.arrays import Array, Floats
+from ..._core.numbers.formats import Format
+from ..._core.rotary.value import Rotary
+from ...typing import Function, RotaryLayout
+from ..identify.rotary import identify_rotary
+from ..identify.rotations import Sample, frequencies_in
+from .frequencies import Variant, base_variants, called, scaling_variants
+from .report import Fault, Finding
+from .values import array_of, held, widened
+from .waves import Judgement, agrees, judge_waves
+
+__all__ = ["Tables", "judge_rotary_tables", "orders_of"]
+
+_KIND = "rotary tables"
+# rows on which frequencies are measured, and bases and scalings tried
+_ROWS = 256
+# values that tell the type
+_VALUES = 1 << 16
+
+
+class Tables(NamedTuple):
+    """Cosines and sines (rows, columns); sin is None where there are none. layout: of two columns a pair.
+
+    copies: 2 where the two columns of some pairs differ, and both are there, half of the width apart.
+    """
+
+    cos: Array
+    sin: Array | None
+    layout: RotaryLayout | None
+    copies: int = 1
+
+    @property
+    def pairs(self) -> int:
+        return int(self.cos.shape[1]) // self.copies
+
+    def rows(self, some: slice) -> Tables:
+        return self._replace(cos=self.cos[some], sin=None if self.sin is None else self.sin[some])
+
+    def together(self, swapped: bool = False) -> Array:
+        if self.sin is None:
+            return self.cos
+        return np.concatenate([self.sin, self.cos] if swapped else [self.cos, self.sin], axis=1)
+
+    def encoding(self, rotary: Rotary) -> Encoding:
+        """Return the encoding of which the columns together are the table."""
+        cosines: list[Function] = ["cos"] * self.copies
+        sines: list[Function] = [] if self.sin is None else ["sin"] * self.copies
+        return rotary._angles_of(*cosines, *sines)
+
+
+def judge_rotary_tables(
+    name: str, cos: Any, sin: Any = None, positions: Any = None, rotaries: Sequence[Rotary] = ()
+) -> Finding:
+    """Return the finding for tables such as ``cos_cached`` and ``sin_cached``.
+
+    Parameters
+    ----------
+    name : str
+        The tables' name.
+    cos, sin : array or tensor of shape (rows, columns), with axes of length 1 anywhere
+        A column for each pair, or two, half of them apart or side by side. cos alone may be complex, have a last axis
+        of cosine and sine, matrices (rows, pairs, 2, 2), both side by side (vLLM's cos_sin_cache), or cosines alone.
+    positions : array_like of shape (rows,) or (rows, axes), optional
+        0, 1, .. if not given.
+    rotaries : sequence of Rotary
+        Those of the model's layers, one of which the tables must be of; of other numbers of pairs they are left out.
+        Empty where nothing is known.
+    """
+    tables = [array_of(table, name) for table in (cos, sin) if table is not None]
+    finding = _judged(name, tables, positions, rotaries)
+    if finding.verdict != "right":
+        wider = [table for table in map(widened, tables) if table is not None]
+        if len(wider) == len(tables) and (other := _judged(name, wider, positions, rotaries)).verdict == "right":
+            return other.twice_rounded()
+    return finding
+
+
+def _judged(name: str, arrays: list[Array], positions: Any, rotaries: Sequence[Rotary]) -> Finding:
+    cos, sin = arrays[0], arrays[1] if len(arrays) > 1 else None
+    orders = list(orders_of(cos, sin))
+    if not orders:
+        return Finding(name, "a tensor", "unknown", None, f"shape {cos.shape} is not that of cosines and sines")
+    rows = len(orders[0].cos)
+    where = np.arange(rows) if positions is None else np.asarray(positions)
+    if len(where) != rows:
+        raise ValueError(f"positions has shape {where.shape}, but {name} has {rows} rows")
+    where = where.astype(np.float64).reshape(rows, -1)
+    # by rows of both, without a copy of all
+    step = max(1, rows * orders[0].cos.shape[1] // _VALUES)
+    form = held(orders[0].rows(slice(None, None, step)).together())
+    if not rotaries:
+        return _without_config(name, orders, where, form)
+    judged = _with_config(name, orders, where, form, rotaries)
+    if judged is None or judged.verdict == "unknown":
+        judged = _apart(name, orders, where, form, rotaries) or judged
+    if judged is not None:
+        return judged
+    finding = _without_config(name, orders, where, form)
+    if finding.verdict != "right" or _of_equal_axes(orders, where, form, rotaries):
+        return finding
+    counts = sorted({rotary.rotary_dim // 2 for rotary in rotaries})
+    says = f"{finding.says}; the config's rotary encodings are others, of {' or '.join(map(str, counts))} pairs"
+    return replace(finding, verdict="unknown", says=says)
+
+
+def orders_of(cos: Array, sin: Array | None) -> Iterator[Tables]:
+    """Yield the tables for each order of columns that they may have."""
+    if sin is None and cos.dtype.kind != "c":
+        if cos.ndim > 2 and cos.shape[-2:] == (2, 2):
+            cos, sin = cos[..., 0, 0], cos[..., 1, 0]
+        elif cos.ndim > 2 and cos.shape[-1] == 2:
+            cos, sin = cos[..., 0], cos[..., 1]
+    if cos.dtype.kind == "c":
+        cos, sin = cos.real, cos.imag
+    if sin is not None and (sin.shape != cos.shape or sin.dtype != cos.dtype):
+        return
+    shape = [n for n in cos.shape[:-1] if n != 1] + list(cos.shape[-1:])
+    if len(shape) != 2 or min(shape) < 1:
+        return
+    cos, sin = cos.reshape(shape), None if sin is None else sin.reshape(shape)
+    pairs = shape[1] // 2
+    if shape[1] % 2 == 0:
+        halves, sides = (slice(0, pairs), slice(pairs, None)), (slice(0, None, 2), slice(1, None, 2))
+        layouts: tuple[tuple[RotaryLayout, tuple[slice, slice]], ...] = ("half", halves), ("interleaved", sides)
+        for layout, (one, other) in layouts:
+            there = [table for table in (cos, sin) if table is not None]
+            alike = np.all([(table[:, one] == table[:, other]).all(axis=0) for table in there], axis=0)
+            if alike.all():
+                yield Tables(cos[:, one], None if sin is None else sin[:, one], layout)
+            elif 4 * int(alike.sum()) >= 3 * pairs:
+                both = [np.concatenate([table[:, one], table[:, other]], axis=1) for table in there]
+                yield Tables(both[0], both[1] if sin is not None else None, layout, 2)
+        if sin is None:
+            yield Tables(cos[:, :pairs], cos[:, pairs:], None)
+    yield Tables(cos, sin, None)
+
+
+# ---- with a config --------------------------------------------------------------------------------------------------
+
+
+def _with_config(
+    name: str, orders: list[Tables], where: Floats, form: Format, rotaries: Sequence[Rotary]
+) -> Finding | None:
+    """Return the finding for tables of models whose rotary encodings are known; None where none has so many pairs."""
+    cases = []
+    for tables in orders:
+        for rotary in rotaries:
+            usable = _of_width(tables, rotary.rotary_dim // 2)
+            # the amplitudes of xPos are no sinusoids
+            if usable is not None and rotary.ndim == where.shape[1] and rotary._settings.rope_type != "xpos":
+                cases.append((usable, rotary))
+    if not cases:
+        return None
+    first, rotary = cases[0]
+    blocks = (first.rows(slice(i, i + _ROWS)).together().astype(np.float64) for i in range(0, len(where), _ROWS))
+    lost = np.flatnonzero(np.concatenate([~np.isfinite(block).all(axis=1) for block in blocks]))
+    if len(lost):
+        says = f"of {called(rotary)}: {len(lost)} rows have values that are not finite"
+        position = float(where[lost[0]].flat[0])
+        return Finding(name, _KIND, "wrong", "values", says, np.inf, first_position=position)
+    judged: list[tuple[Tables, Rotary, Judgement]] = []
+    for tables, rotary in cases:
+        judgement = judge_waves(tables.together(), tables.encoding(rotary), where, form)
+        if judgement.complete and judgement.fault is None:
+            return _in_layout(name, tables, rotary, judgement)
+        judged.append((tables, rotary, judgement))
+    # single values last: a scaling may leave most as they are
+    for fault in ("rounded", None, "values"):
+        for tables, rotary, judgement in judged:
+            if fault is None:
+                variant = _variant(tables, rotary, where, form)
+                if variant is not None:
+                    return _finding(name, "wrong", variant.fault, variant.says, judgement)
+            elif judgement.fault == fault:
+                return _finding(name, "wrong", judgement.fault, f"of {called(rotary)}: {judgement.says}", judgement)
+    tables, rotary, judgement = min(judged, key=lambda one: one[2].largest_error)
+    if _turns(tables, form) and not judgement.gross:
+        says = f"about those of {called(rotary)}, off by a little more than float32 arithmetic makes them"
+        return _finding(name, "unknown", None, says, judgement)
+    if _turns(tables, form):
+        says = f"not those of {called(rotary)}, and nothing known explains them"
+        return _finding(name, "wrong", "frequencies", says, judgement)
+    return Finding(name, "a tensor", "unknown", None, "no cosines and sines: weights")
+
+
+def _of_equal_axes(orders: list[Tables], where: Floats, form: Format, rotaries: Sequence[Rotary]) -> bool:
+    """Whether tables by one position are those of an encoding of several axes, all of which have it, as in texts."""
+    for rotary in rotaries:
+        if rotary.ndim > 1 and where.shape[1] == 1 and rotary.frequencies.ndim == 1:
+            one = Rotary(rotary.rotary_dim, frequencies=rotary.frequencies, attention_factor=rotary.attention_factor)
+            usable = [_of_width(tables, rotary.rotary_dim // 2) for tables in orders]
+            if any(each and agrees(each.together(), each.encoding(one), where, form) for each in usable):
+                return True
+    return False
+
+
+def _of_width(tables: Tables, pairs: int) -> Tables | None:
+    """Return the columns of so many pairs, if those beyond them do not turn."""
+    if tables.pairs == pairs:
+        return tables
+    if tables.pairs < pairs or tables.sin is None or tables.copies > 1:
+        return None
+    rest = (tables.cos[:, pairs:] == 1).all() and (tables.sin[:, pairs:] == 0).all()
+    return tables._replace(cos=tables.cos[:, :pairs], sin=tables.sin[:, :pairs]) if rest else None
+
+
+def _finding(name: str, verdict: Any, fault: Fault | None, says: str, judgement: Judgement) -> Finding:
+    first = judgement.first_position if verdict == "wrong" else None
+    return Finding(name, _KIND, verdict, fault, says, judgement.largest_error, judgement.radians, first)
+
+
+def _in_layout(name: str, tables: Tables, rotary: Rotary, judgement: Judgement) -> Finding:
+    """Return the finding for right values: columns side by side are wrong where halves of a head are turned."""
+    words = f"those of {called(rotary)}"
+    if tables.layout == "interleaved" and rotary.layout == "half" and tables.pairs > 1:
+        says = f"{words}, with the two columns of a pair side by side, where the model's pairs are half a head apart"
+        return _finding(name, "wrong", "layout", says, judgement)
+    return _finding(name, "right", None, words, judgement)
+
+
+def _variant(tables: Tables, rotary: Rotary, where: Floats, form: Format) -> Variant | None:
+    """Return the base, scaling, factor or order that explains the tables."""
+    if tables.sin is not None and agrees(tables.together(swapped=True), tables.encoding(rotary), where, form):
+        return Variant(
+            "layout", f"cosines and sines of {called(rotary)} stand in each other's place", rotary.frequencies
+        )
+    some = _some(len(where))
+    exact, factor = rotary.frequencies, rotary.attention_factor
+    if tables.sin is None or tables.copies > 1 or exact.ndim > 1 or where.shape[1] > 1:
+        return None
+    table = tables.together()[some]
+    if agrees(table, tables.encoding(rotary), where[some], form):
+        # other rows alone are wrong
+        return None
+    z = (tables.cos[some].astype(np.float64) + 1j * tables.sin[some].astype(np.float64))[:, np.newaxis]
+    sizes = np.abs(z)
+    size = float(sizes.mean())
+    if not np.isfinite(sizes).all() or size == 0:
+        return None
+    variants = [Variant("layout", "positions turn backwards", -exact, factor)]
+    if factor != 1:
+        variants.append(Variant("scaling", f"without the attention factor {factor:g}", exact, 1.0))
+        variants.append(Variant("scaling", f"the attention factor {factor:g} applied twice", exact, factor**2))
+    variants.append(Variant("scaling", f"attention factor {size:.4g}, where the config has {factor:g}", exact, size))
+    measured = frequencies_in(Sample(None, z, where[some], form.kind, None, None))
+    if measured is not None:
+        numbers = measured.frequencies[:, 0]
+        variants += [*scaling_variants(rotary, exact, numbers), *base_variants(rotary, exact, numbers)]
+    for variant in variants:
+        factors = (variant.factor,) if variant.frequencies is exact else (variant.factor, factor, size)
+        for amplitude in dict.fromkeys(factors):
+            other = Rotary(2 * len(exact), frequencies=variant.frequencies, attention_factor=amplitude)
+            if agrees(table, tables.encoding(other), where[some], form):
+                return variant
+    return None
+
+
+class _Order(NamedTuple):
+    """Where the two columns of each pair are: the first ones, and the second ones."""
+
+    words: str
+    first: slice
+    second: slice
+
+
+def _apart(name: str, orders: list[Tables], where: Floats, form: Format, rotaries: Sequence[Rotary]) -> Finding | None:
+    """Return the finding for cosines and sines each of which are a config's, but in two orders, or times two factors."""
+    for rotary in rotaries:
+        pairs, factor = rotary.rotary_dim // 2, rotary.attention_factor
+        layouts = (
+            _Order("in halves", slice(0, pairs), slice(pairs, None)),
+            _Order("side by side", slice(0, None, 2), slice(1, None, 2)),
+            _Order("in halves, the second from the last to the first", slice(0, pairs), slice(None, pairs - 1, -1)),
+        )
+        for tables in orders:
+            if tables.sin is None or tables.layout is not None or rotary.ndim > 1 or where.shape[1] > 1:
+                continue
+            copies = tables.cos.shape[1] // pairs
+            if tables.cos.shape[1] != copies * pairs or copies not in (1, 2):
+                continue
+            separate = (_Order("", slice(None), slice(0)),) if copies == 1 else layouts
+            each = [
+                _order_and_factor(table, function, separate, copies, rotary, where, form)
+                for table, function in ((tables.cos, "cos"), (tables.sin, "sin"))
+            ]
+            if each[0] is None or each[1] is None:
+                continue
+            (cosines, one), (sines, other) = each[0], each[1]
+            words = f"of {called(rotary)}"
+            if cosines is not sines:
+                says = f"{words}: the cosines of pairs are {cosines.words}, the sines {sines.words}"
+                return Finding(name, _KIND, "wrong", "layout", says)
+            if one != other:
+                says = (
+                    f"{words}: attention factor {one:.4g} in cosines, {other:.4g} in sines; the config has {factor:g}"
+                )
+                return Finding(name, _KIND, "wrong", "scaling", says)
+            if cosines is layouts[2]:
+                return Finding(name, _KIND, "wrong", "layout", f"{words}: the columns of pairs are {cosines.words}")
+    return None
+
+
+def _order_and_factor(
+    table: Array, function: Any, orders: Sequence[_Order], copies: int, rotary: Rotary, where: Floats, form: Format
+) -> tuple[_Order, float] | None:
+    """Return in which order a table has the cosines or sines of a config, and their factor."""
+    factor, some = rotary.attention_factor, _some(len(where))
+    exact = rotary._angles_of(function).encode(where[some, 0], dtype=np.float64)
+    for order in orders:
+        ordered = np.concatenate([table[some, order.first], table[some, order.second]], axis=1)
+        # the factor by which all values together are too large
+        both = np.tile(exact, copies)
+        measured = factor * float((ordered.astype(np.float64) * both).sum() / max(float((both * both).sum()), 1e-300))
+        for one in dict.fromkeys((factor, 1.0, factor**2, measured)):
+            if np.isfinite(one) and one > 0:
+                other = Rotary(rotary.rotary_dim, frequencies=rotary.frequencies, attention_factor=one)
+                encoding = other._angles_of(*[function] * copies)
+                if agrees(ordered, encoding, where[some], form):
+                    every = np.concatenate([table[:, order.first], table[:, order.second]], axis=1)
+                    return (order, one) if agrees(every, encoding, where, form) else None
+    return None
+
+
+def _some(rows: int) -> Any:
+    """Return the first rows, and some of the others."""
+    spread = np.linspace(0, rows - 1, min(rows, _ROWS)).round().astype(np.intp)
+    return np.unique(np.r_[np.arange(min(rows, _ROWS)), spread])
+
+
+def _turns(tables: Tables, form: Format) -> bool:
+    """Whether cosines and sines are those of angles, times one factor."""
+    if tables.sin is None:
+        return False
+    with np.errstate(over="ignore", invalid="ignore"):
+        squares = tables.cos[:4096].astype(np.float64) ** 2 + tables.sin[:4096].astype(np.float64) ** 2
+        known = squares[np.isfinite(squares)]
+        size = np.median(known) if known.size else 0.0
+        near = np.abs(squares - size) <= size * (8 * form.rounding + 1e-4)
+    return bool(size > 0 and near.mean() > 0.9)
+
+
+# ---- without a config -----------------------------------------------------------------------------------------------
+
+
+def _without_config(name: str, orders: list[Tables], where: Floats, form: Format) -> Finding:
+    """Return the finding for tables of which no config says what they are to be."""
+    turning = [tables for tables in orders if _turns(tables, form) and tables.pairs > 1 and tables.copies == 1]
+    if not turning or len(where) < 8:
+        return Finding(name, "a tensor", "unknown", None, "no cosines and sines of evenly turning pairs")
+    tables = turning[0]
+    judged = []
+    for begin in sorted({0, len(where) // 2, max(0, len(where) - _ROWS)}):
+        part = slice(begin, begin + _ROWS)
+        # the type says how near values must be; bfloat16 in float32 is known by its bits
+        kind = {"float64": np.float64, "float16": np.float16}.get(form.name, np.float32)
+        cos, sin = tables.cos[part].astype(kind), tables.sin[part].astype(kind)  # type: ignore[index]
+        if not (np.isfinite(cos).all() and np.isfinite(sin).all()) or len(cos) < 8:
+            continue
+        own = where[part] if where.shape[1] > 1 else where[part, 0]
+        answer = identify_rotary(cos=cos, sin=sin, positions=own)
+        if answer.rotary is None or not (answer.presets or answer.base is not None):
+            continue
+        judgement = judge_waves(tables.together(), tables.encoding(answer.rotary), where, form)
+        words = called(answer.rotary) + (f" ({', '.join(answer.presets[:3])})" if answer.presets else "")
+        if judgement.complete and judgement.fault is None:
+            return _finding(name, "right", None, f"those of {words}", judgement)
+        judged.append((words, judgement))
+    for words, judgement in judged:
+        if judgement.fault is not None:
+            return _finding(name, "wrong", judgement.fault, f"of {words}: {judgement.says}", judgement)
+    # tables all of whose rows are wrong: of the bases that models have
+    for base in (1e4, 5e5, 1e6):
+        rotary = Rotary(2 * tables.pairs, base=base)
+        if where.shape[1] == 1:
+            judgement = judge_waves(tables.together(), tables.encoding(rotary), where, form)
+            if judgement.fault == "rounded":
+                return _finding(name, "wrong", "rounded", f"of {called(rotary)}: {judgement.says}", judgement)
+    return Finding(name, _KIND, "unknown", None, "pairs that turn, in no schedule that a source has")

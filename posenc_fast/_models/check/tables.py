@@ -1,0 +1,238 @@
+"""Verdicts on position tables, of which nothing says what they are to be but their own rows and columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ... import presets
+from ..._core.encoding.builders import LAYOUTS, sinusoidal
+from ..._core.encoding.value import Encoding
+from ..._core.numbers.arrays import Array, Floats
+from ..._core.numbers.formats import FLOAT16, Format
+from ...typing import Function
+from ..identify.angles import BASES
+from ..identify.encoding import Identification, identify
+from .report import TABLE, Finding
+from .values import HALVES, array_of, held, widened
+from .waves import Waves, judge_waves, radians_at_end
+
+__all__ = ["judge_table"]
+
+# rows of a part that is identified by itself, and how many parts
+_PART, _PARTS = 64, 4
+_LEAST_ROWS, _LEAST_COLUMNS = 8, 4
+# rows of other tokens, such as a class token's, before those of positions
+_TOKENS = 4
+# rows and columns on which a first look is
+_ROWS, _COLUMNS = 48, 32
+
+
+class _Guess(NamedTuple):
+    """An encoding that may have been meant, and the positions of the first rows."""
+
+    encoding: Encoding
+    start: float
+    step: int
+    words: str
+
+
+def judge_table(name: str, table: Any) -> Finding:
+    """Return the finding for a table such as ``pe``, rows of positions, by `posenc_fast.identify` and by its exact values.
+
+    Parameters
+    ----------
+    name : str
+        The tensor's name.
+    table : array or tensor of shape (rows, columns), with axes of length 1 anywhere, or that of a grid
+        In the type that it is kept in.
+    """
+    array = array_of(table, name)
+    finding = _judged(name, array)
+    wider = None if finding.verdict == "right" else widened(array)
+    if wider is not None and (other := _judged(name, wider)).verdict == "right":
+        return other.twice_rounded()
+    return finding
+
+
+def _judged(name: str, array: Array) -> Finding:
+    if array.dtype.kind == "c":
+        return Finding(name, "a tensor", "unknown", None, "complex numbers are not a position table")
+    shape = [n for n in array.shape if n != 1]
+    if len(shape) < 2 or array.shape[-1] < _LEAST_COLUMNS or array.size < _LEAST_ROWS * array.shape[-1]:
+        says = f"shape {array.shape} has too few rows or columns to tell"
+        return Finding(name, "a tensor", "unknown", None, says)
+    array = array.reshape(shape)
+    form = held(array)
+    own = array.dtype.name
+    if form is FLOAT16:
+        # so that the type says how near values must be
+        array = array.astype(np.float16)
+    flat = array.reshape(-1, shape[-1])
+    finite = np.concatenate(
+        [np.isfinite(flat[i : i + 4096].astype(np.float64)).all(axis=1) for i in range(0, len(flat), 4096)]
+    )
+    if not _may_turn(flat if finite.all() else flat[finite]):
+        return Finding(name, TABLE, "unknown", None, "no sinusoids: learned positions, or weights")
+    answer = Identification()
+    if finite.all():
+        try:
+            answer = identify(array)
+        except ValueError as error:
+            return Finding(name, TABLE, "unknown", None, str(error))
+        if answer and _is_known(answer, form):
+            return _with_zero_rows(_right(name, array, answer, form, own), answer.zero_rows, len(flat))
+    if len(shape) > 2:
+        flat = np.zeros((0, shape[-1]))
+    judged = _faults(name, flat, finite, answer, form)
+    if judged is not None:
+        return judged
+    if answer:
+        says = f"sinusoids in no schedule that a source has: {answer.encoding!r}"
+        return Finding(name, TABLE, "unknown", None, says, answer.error)
+    near = f"; the closest is {answer.closest}, off by {answer.error:.3g}" if answer.closest else ""
+    return Finding(name, TABLE, "unknown", None, f"no known encoding{near}: learned positions, or weights")
+
+
+def _may_turn(flat: Array) -> bool:
+    """Whether some columns go on as sines do: each value with the next but one is a multiple of the one between."""
+    columns = np.unique(np.linspace(0, flat.shape[1] - 1, min(flat.shape[1], _COLUMNS)).round().astype(np.intp))
+    turning = 0
+    starts = {0, max(0, len(flat) // 2 - _ROWS // 2)}
+    for start in starts:
+        some = flat[start : start + _ROWS, columns].astype(np.float64)
+        some = some[some.any(axis=1)]
+        if len(some) < _LEAST_ROWS:
+            continue
+        middle, sides = some[1:-1], some[:-2] + some[2:]
+        size = (middle**2).sum(axis=0)
+        factor = (middle * sides).sum(axis=0) / np.maximum(size, 1e-300)
+        rest = np.median(np.abs(sides - factor * middle), axis=0)
+        turning = max(turning, int((rest <= 0.03 * np.sqrt(size / len(middle)) + 1e-30).sum()))
+    return 4 * turning >= len(columns)
+
+
+def _is_known(answer: Identification, form: Format) -> bool:
+    """Whether it is an encoding of a source, and not numbers that were fitted to these."""
+    if answer.presets:
+        return True
+    if answer.base is None:
+        return False
+    return form not in HALVES or answer.base in BASES or float(f"{answer.base:.3g}") == answer.base
+
+
+def _words(answer: Identification) -> str:
+    if answer.presets:
+        return ", ".join(answer.presets[:3]) + (", .." if answer.presets[3:] else "")
+    return repr(answer.encoding)
+
+
+def _right(name: str, array: Array, answer: Identification, form: Format, own: str) -> Finding:
+    encoding = answer.encoding
+    assert encoding is not None
+    radians = None
+    says = f"made by {_words(answer)}"
+    if not answer.axes and encoding.ndim == 1:
+        flat = array.reshape(-1, array.shape[-1])
+        positions = answer.start + answer.step * np.arange(len(flat), dtype=np.float64)[:, np.newaxis]
+        rows = np.setdiff1d(np.arange(len(flat)), answer.zero_rows)
+        radians = radians_at_end(flat, Waves.of(encoding), positions, rows)
+    if form in HALVES and form.name != own:
+        says += f", with values of {form.name}, rounded once"
+    return Finding(name, TABLE, "right", None, says, answer.error, radians)
+
+
+def _with_zero_rows(finding: Finding, zero: tuple[int, ...], rows: int) -> Finding:
+    """Return the finding of a table that is right but for rows of zeros, by where they are.
+
+    Right are those of tokens before the first position, and one for padding, wherever it is. The last rows may be
+    padding as well, or what was never written.
+    """
+    if not zero or _are_tokens(zero):
+        return finding
+    last = next((i for i, row in enumerate(reversed(zero)) if row != rows - 1 - i), len(zero))
+    before = zero[: len(zero) - last]
+    shown = f"{', '.join(map(str, zero[:8]))}{', ..' if zero[8:] else ''}"
+    says = f"{finding.says}; {'row' if len(zero) == 1 else f'{len(zero)} rows'} of zeros: {shown}"
+    if len(zero) == 1:
+        return replace(finding, says=says)
+    if last and (len(before) < 2 or _are_tokens(before)):
+        return replace(finding, verdict="unknown", says=f"{says}, the last ones: padding, or never written")
+    return replace(finding, verdict="wrong", fault="values", says=says, first_position=None)
+
+
+def _are_tokens(zero: tuple[int, ...]) -> bool:
+    """Whether rows are the first ones, and no more than tokens have."""
+    return len(zero) <= _TOKENS and zero == tuple(range(len(zero)))
+
+
+def _faults(name: str, flat: Array, finite: Any, answer: Identification, form: Format) -> Finding | None:
+    """Return the finding of a table that an encoding was meant for, and a fault explains."""
+    zero = np.concatenate([(flat[i : i + 4096] == 0).all(axis=1) for i in range(0, max(len(flat), 1), 4096)])
+    kept = ~zero if zero.any() else np.ones(len(flat), bool)
+    if kept.sum() < _LEAST_ROWS:
+        return None
+    for guess in _guesses(flat, finite & kept, answer):
+        positions = guess.start + guess.step * np.arange(len(flat), dtype=np.float64)
+        judged = judge_waves(flat, guess.encoding, positions[:, np.newaxis], form, kept)
+        before = positions < 0
+        if judged.fault == "values" and guess.start < 0 and before[:_TOKENS].any() and not before[_TOKENS:].any():
+            rest = judge_waves(flat, guess.encoding, positions[:, np.newaxis], form, kept & ~before)
+            if rest.complete and rest.fault is None:
+                count = int(before.sum())
+                says = f"made by {guess.words}, behind {count} {'row' if count == 1 else 'rows'} of another kind"
+                return Finding(name, TABLE, "right", None, says, rest.largest_error, rest.radians)
+        if judged.complete and judged.fault is not None:
+            return Finding(
+                name,
+                TABLE,
+                "wrong",
+                judged.fault,
+                f"{guess.words}: {judged.says}",
+                judged.largest_error,
+                judged.radians,
+                judged.first_position,
+            )
+    return None
+
+
+def _guesses(flat: Array, kept: Any, answer: Identification) -> Iterator[_Guess]:
+    """Yield encodings that may have been meant: the nearest preset, the tutorials', those of parts of the rows."""
+    d = flat.shape[1]
+    if answer.closest:
+        nearest: Any = presets.get(answer.closest)(d)
+        if nearest.ndim == 1:
+            if answer.scale != 1:
+                nearest = Encoding(nearest.frequencies, nearest.phases, answer.scale * nearest.amplitudes)
+            yield _Guess(nearest, answer.start, answer.step, answer.closest)
+    orders: tuple[tuple[Function, Function], ...] = ("sin", "cos"), ("cos", "sin")
+    for layout in LAYOUTS:
+        for functions in orders:
+            for shift in (0.0, 1.0):
+                if d > 2:
+                    encoding = sinusoidal(d, layout=layout, functions=functions, freq_shift=shift)
+                    for start in (0, 1):
+                        if _is_near(flat, kept, encoding, start):
+                            yield _Guess(encoding, start, 1, repr(encoding))
+    parts = sorted({int(start) for start in np.linspace(0, max(0, len(flat) - _PART), _PARTS)})
+    seen: set[tuple[Encoding, float]] = set()
+    for begin in parts:
+        part = slice(begin, begin + _PART)
+        if not kept[part].all() or len(flat[part]) < 2 * _LEAST_ROWS:
+            continue
+        own = identify(flat[part])
+        if own and own.encoding is not None and not own.axes and (own.presets or own.base in BASES):
+            guess = _Guess(own.encoding, own.start - own.step * begin, own.step, _words(own))
+            if (guess.encoding, guess.start) not in seen:
+                seen.add((guess.encoding, guess.start))
+                yield guess
+
+
+def _is_near(flat: Array, kept: Any, encoding: Encoding, start: int) -> bool:
+    """Whether most values of the first rows are about the encoding's: so near are roundings, and nothing else."""
+    rows = np.flatnonzero(kept)[:_ROWS]
+    exact: Floats = encoding.encode(start + rows, dtype=np.float64)
+    return bool((np.abs(flat[rows].astype(np.float64) - exact) < 0.1).mean() > 0.6)

@@ -1,0 +1,215 @@
+"""A table of sinusoids beside the exact ones: where it is wrong, and which rounding of 16 bits made it so."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ..._core.encoding.value import Encoding
+from ..._core.numbers.arrays import Array, Floats
+from ..._core.numbers.formats import Format
+from ..identify.angles import BLOCK
+from .report import Fault
+from .values import HALVES, least_of, relative_slack, through
+
+__all__ = ["Judgement", "Waves", "agrees", "judge_waves", "radians_at_end"]
+
+# error of sines by float32 arithmetic, beside that of their angles
+_CONSTANT = 1e-6
+# rows and columns on which roundings are tried
+_ROWS, _COLUMNS = 192, 64
+# of the values that a rounding changes, the part that must agree: of others a last bit decided where they went
+_AGREEING = 0.95
+# in units of the tolerated difference, what no other arithmetic in float32 makes
+_GROSS = 20.0
+
+
+class Waves(NamedTuple):
+    """Columns ``amplitude * sin(position * frequency + phase)``: frequencies (columns, axes), phases in radians."""
+
+    frequencies: Floats
+    phases: Floats
+    amplitudes: Floats
+
+    @classmethod
+    def of(cls, encoding: Encoding) -> Waves:
+        frequencies = encoding.frequencies.reshape(encoding.d_model, -1)
+        return cls(frequencies, 2 * math.pi * encoding.phases, encoding.amplitudes)
+
+    def take(self, columns: npt.NDArray[np.intp]) -> Waves:
+        return Waves(self.frequencies[columns], self.phases[columns], self.amplitudes[columns])
+
+    def at(self, angles: Floats) -> Floats:
+        result: Floats = self.amplitudes * np.sin(angles + self.phases)
+        return result
+
+    def allowed(self, positions: Floats, values: Floats, form: Format) -> Floats:
+        """Return how far values may be from the exact ones, by float32 arithmetic and one rounding to their type."""
+        angles = np.abs(positions) @ np.abs(self.frequencies).T
+        slack = relative_slack(self.frequencies)
+        # an infinite value may not be infinitely far away
+        sizes = np.where(np.isfinite(values), np.abs(values), 0.0)
+        result: Floats = (
+            2 * form.rounding * sizes + np.abs(self.amplitudes) * (_CONSTANT + slack * angles) + least_of(form)
+        )
+        return result
+
+
+class Judgement(NamedTuple):
+    """The outcome of a comparison; fault and says are None where all is right, complete is False where nothing fits; gross: beyond any float32 arithmetic."""
+
+    complete: bool
+    fault: Fault | None
+    says: str
+    largest_error: float
+    radians: float
+    first_position: float | None
+    gross: bool = False
+
+
+class _Differences(NamedTuple):
+    """Counts of values that are wrong, in each of some rows and in each column, and the largest difference; whether one is gross."""
+
+    of_rows: npt.NDArray[np.intp]
+    of_columns: npt.NDArray[np.intp]
+    largest: float
+    gross: bool
+
+
+def _compare(
+    table: Array, encoding: Encoding, waves: Waves, positions: Floats, form: Format, rows: npt.NDArray[np.intp]
+) -> _Differences:
+    of_rows, of_columns = np.zeros(len(rows), np.intp), np.zeros(table.shape[1], np.intp)
+    largest, gross = 0.0, False
+    count = max(1, BLOCK // table.shape[1])
+    for first in range(0, len(rows), count):
+        some = rows[first : first + count]
+        values, where = table[some].astype(np.float64), positions[some]
+        exact = encoding.encode(where if where.shape[1] > 1 else where[:, 0], dtype=np.float64)
+        difference = np.abs(values - exact)
+        # what is not finite is not near
+        allowed = waves.allowed(where, values, form)
+        wrong = ~(difference <= allowed)
+        gross |= not bool((difference <= _GROSS * allowed).all())
+        of_rows[first : first + count] = wrong.sum(axis=1)
+        of_columns += wrong.sum(axis=0)
+        largest = max(largest, float(np.nan_to_num(difference, nan=math.inf).max(initial=0.0)))
+    return _Differences(of_rows, of_columns, largest, gross)
+
+
+def agrees(table: Array, encoding: Encoding, positions: Floats, form: Format) -> bool:
+    """Whether all values of a table are an encoding's."""
+    waves, rows = Waves.of(encoding), np.arange(len(table))
+    # most that are not tell it by a few rows
+    some = (rows[:8], rows) if len(rows) > 8 else (rows,)
+    return all(not _compare(table, encoding, waves, positions, form, part).of_rows.any() for part in some)
+
+
+def judge_waves(table: Array, encoding: Encoding, positions: Floats, form: Format, kept: Any = None) -> Judgement:
+    """Compare a table (rows, columns) with an encoding at positions (rows, axes); kept: mask of the rows that count."""
+    waves = Waves.of(encoding)
+    rows = np.flatnonzero(np.ones(len(table), bool) if kept is None else kept)
+    wrong_rows, wrong_columns, largest, gross = _compare(table, encoding, waves, positions, form, rows)
+    radians = radians_at_end(table, waves, positions, rows)
+    if not wrong_rows.any():
+        return Judgement(True, None, "", largest, radians, None)
+    where = positions[rows[wrong_rows > 0]]
+    first_position = float(where[np.abs(where).max(axis=1).argmin()].flat[0])
+    rounding = _rounding(table, waves, positions, rows, np.flatnonzero(wrong_rows > 0), form)
+    if rounding:
+        return Judgement(True, "rounded", rounding, largest, radians, first_position)
+    single = _single(positions[rows], wrong_rows, wrong_columns) if gross else ""
+    if single:
+        return Judgement(True, "values", single, largest, radians, first_position)
+    return Judgement(False, None, "", largest, radians, first_position, gross)
+
+
+def radians_at_end(table: Array, waves: Waves, positions: Floats, rows: npt.NDArray[np.intp]) -> float:
+    """Return the largest error of an angle in the row of the longest position: at least so much, by the values' errors."""
+    last = rows[np.abs(positions[rows]).max(axis=1).argmax()]
+    difference = table[last].astype(np.float64) - waves.at(positions[last] @ waves.frequencies.T)
+    chords = np.abs(difference) / np.maximum(np.abs(waves.amplitudes), 1e-300)
+    return float(2 * np.arcsin(np.clip(np.nan_to_num(chords, nan=2.0) / 2, 0, 1)).max(initial=0.0))
+
+
+def _single(positions: Floats, wrong_rows: npt.NDArray[np.intp], wrong_columns: npt.NDArray[np.intp]) -> str:
+    """Return which rows or columns alone are wrong; nothing where most are."""
+    bad, columns = np.flatnonzero(wrong_rows), np.flatnonzero(wrong_columns)
+    if 2 * len(bad) <= len(positions):
+        shown = ", ".join(f"{value:g}" for value in positions[bad[:8], 0])
+        part = "" if len(columns) > 8 else f", columns {', '.join(map(str, columns))},"
+        return f"the rows of {len(bad)} positions{part} are wrong: {shown}{', ..' if len(bad) > 8 else ''}"
+    if 4 * len(columns) <= len(wrong_columns):
+        return (
+            f"{len(columns)} columns are wrong: {', '.join(map(str, columns[:8]))}{', ..' if len(columns) > 8 else ''}"
+        )
+    return ""
+
+
+def _rounding(
+    table: Array,
+    waves: Waves,
+    positions: Floats,
+    rows: npt.NDArray[np.intp],
+    wrong: npt.NDArray[np.intp],
+    form: Format,
+) -> str:
+    """Return the step that went through 16 bits, if one explains the table; tried on some rows and columns."""
+    picked = np.unique(np.r_[_spread(len(rows), _ROWS), wrong[_spread(len(wrong), _ROWS)]])
+    some, columns = rows[picked], _spread(table.shape[1], _COLUMNS)
+    part = waves.take(columns)
+    values, where = table[np.ix_(some, columns)].astype(np.float64), positions[some]
+    exact = part.at(where @ part.frequencies.T)
+    allowed = part.allowed(where, values, form)
+    for words, angles in _roundings(where, part.frequencies):
+        with np.errstate(invalid="ignore"):
+            variant = part.at(angles)
+        agrees = np.abs(values - variant) <= allowed
+        changed = np.abs(variant - exact) > 3 * allowed
+        if changed.sum() >= 8 and agrees[changed].mean() >= _AGREEING and agrees[~changed].mean() >= _AGREEING:
+            return words
+    return ""
+
+
+def _spread(count: int, most: int) -> npt.NDArray[np.intp]:
+    return np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(np.intp))
+
+
+def _roundings(positions: Floats, frequencies: Floats) -> Iterator[tuple[str, Floats]]:
+    """Yield the angles that roundings to 16 bits make, of one step of the formula or of several."""
+    for form in HALVES:
+
+        def rounded(values: Floats, form: Format = form) -> Floats:
+            return through(form, values)
+
+        through_it = f"went through {form.name}"
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            some = np.abs(frequencies[frequencies != 0])
+            powers, logs = frequencies.copy(), frequencies.copy()
+            signs = np.sign(frequencies[frequencies != 0])
+            powers[frequencies != 0] = signs / rounded(1 / some)
+            logs[frequencies != 0] = signs * np.exp(rounded(np.log(some)))
+            for step, each in (
+                ("", frequencies),
+                ("frequencies", rounded(frequencies)),
+                ("powers of the base", powers),
+                ("powers of the base and frequencies", rounded(powers)),
+                ("exponents", logs),
+                ("exponents and frequencies", rounded(logs)),
+            ):
+                others = (
+                    ([step], positions, False),
+                    (["positions", step], rounded(positions), False),
+                    ([step, "angles"], positions, True),
+                    (["positions", step, "angles"], rounded(positions), True),
+                )
+                for steps, where, angles_too in others:
+                    names = [name for name in steps if name]
+                    if names:
+                        angles = where @ each.T
+                        angles = rounded(angles) if angles_too else angles
+                        yield f"{' and '.join(names)} {through_it}", angles

@@ -1,0 +1,206 @@
+"""The layers that a call means, whether they turn, and the rotary parameters that are for them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..._core.numbers.arguments import count_of
+from .part import Part, Several, Undecided, is_list
+from .rules import NO_ATTENTION, WITHOUT
+from .spelling import check_spelling, keys_of
+from .table import LayerGroup
+
+__all__ = ["asked", "for_layer", "turns"]
+
+
+def asked(part: Part, layer: Any, layer_type: Any) -> tuple[str | None, int | None]:
+    """Return the type of the layers that are asked for, and the index of the layer."""
+    if layer is None and layer_type is None:
+        return None, None
+    if layer is not None and layer_type is not None:
+        raise ValueError(f"layer={layer!r} and layer_type={layer_type!r} exclude each other; leave one out")
+    types, groups = part.types(), part.row.groups
+    by_type = bool(groups) or any(WITHOUT[name].by_type for name in part.row.without)
+    if layer_type is not None:
+        if not isinstance(layer_type, str):
+            raise TypeError(f"layer_type must be a string, not {layer_type!r}")
+        names = [name for label, group in groups.items() for name in (label, *group.layer_types)]
+        known = list(dict.fromkeys(map(str, [*(types or ()), *names, *part.nested])))
+        if known and layer_type not in known:
+            raise ValueError(f"layer_type={layer_type!r} is none of {', '.join(known)}, the types of {part.where}")
+        if not known and not by_type and not part.is_unknown:
+            raise ValueError(
+                f"layer_type={layer_type!r} is nothing that {part.model} has, whose layers are alike; leave it out"
+            )
+        return layer_type, None
+    index = count_of(layer, "layer", 0)
+    count = len(types) if types is not None else part.depth()
+    if count is not None and index >= count:
+        raise ValueError(f"layer={index} is too large: {part.where} has {count} layers, from 0 on")
+    if types is None and by_type:
+        part.needed("layer_types", f"layer={index} needs (or give layer_type=)")
+    return (None if types is None else types[index]), index
+
+
+def turns(part: Part, layer_type: str | None, index: int | None) -> bool:
+    """Whether layers have a rotary encoding."""
+    rules = (WITHOUT[name] for name in part.row.without)
+    return all(rule.turns(part, layer_type, index) for rule in rules) and layer_type not in NO_ATTENTION
+
+
+# ---- groups of layers ------------------------------------------------------------------------------------------------
+
+
+def for_layer(part: Part, layer_type: str | None, index: int | None) -> Part | None:
+    """Return the part with the rotary parameters and the other values of the layers that are meant; None if they do not turn."""
+    row, nested = part.row, part.nested
+    if not row.groups and not nested:
+        return _overridden(part._replace(layer=index), layer_type)
+    if not row.groups and not part.is_unknown:
+        raise ValueError(
+            f"{part.rope_where} has parameters for each of {', '.join(nested)}, but {part.model} has layers of one "
+            "kind; give those of one of them"
+        )
+    stray = [name for name in nested if row.groups and name not in row.groups]
+    if stray:
+        raise ValueError(
+            f"{part.rope_where}[{stray[0]!r}]={part.rope[stray[0]]!r} is for layers that {part.model} does not have; "
+            f"there are {', '.join(row.groups)}"
+        )
+    label = part.label(layer_type) if layer_type is not None else _only(part, nested)
+    if part.is_null(label):
+        return None
+    group = row.groups.get(label) or (LayerGroup(10000.0) if label in nested else None)
+    # a class with keys for the bases of its groups fills in what is missing, others do not
+    fills = any(one.base_keys for one in row.groups.values())
+    if group is None and not nested:
+        raise ValueError(
+            f"{part.key('layer_types')} has {layer_type!r}, which {part.model} does not have; there are "
+            f"{', '.join(row.groups)}"
+        )
+    if group is None or (nested and label not in nested and not fills):
+        raise ValueError(f"{part.rope_where} has no parameters for {label}; it has {', '.join(nested)}")
+    return _overridden(_with_parameters(part._replace(group=group, layer=index), label, nested), layer_type or label)
+
+
+def _only(part: Part, nested: list[str]) -> str:
+    """Return the group of all layers that turn."""
+    types, groups = part.types(), part.row.groups
+    used = nested if types is None else list(dict.fromkeys(map(part.label, types)))
+    used = [one for one in used or groups if (one in groups or one in nested) and not part.is_null(one)]
+    if len(used) != 1:
+        raise Several(
+            f"{part.where} has rotary parameters for layers of several kinds: {', '.join(used)}; give layer_type= or "
+            "layer=",
+            [{"layer_type": label} for label in used],
+        )
+    return used[0]
+
+
+def _with_parameters(part: Part, label: str, nested: list[str]) -> Part:
+    """Return the part with the rotary parameters of one group of layers alone."""
+    group, rope, groups = part.group, part.rope, part.row.groups
+    assert group is not None
+    usual: dict[str, Any] = {"rope_type": group.rope_type}
+    if group.factor is not None:
+        usual["partial_rotary_factor"] = group.factor
+    if nested:
+        stray = [key for key in rope if key not in (*nested, "rope_type", "type", "rope_theta")]
+        if stray:
+            raise ValueError(
+                f"{part.rope_where} has {stray[0]}={rope[stray[0]]!r} beside parameters for {', '.join(nested)}; put "
+                "it into those that it is for"
+            )
+        own = dict(rope.get(label) or usual)
+        # a class that always has a part of the width always has a rope_type
+        if group.always and own.get("rope_type") is None and own.get("type") not in (None, "default"):
+            raise ValueError(
+                f"{part.rope_where}[{label!r}]['type']={own['type']!r} is not read by {part.model}, but rope_type is; "
+                "rename it if the model was made for it, or leave the scaling out"
+            )
+        special = group.unscaled_base or part.row.codes[0]
+        filled = not special and any(one.base_keys for one in groups.values())
+        if label in nested and own.get("rope_theta") is None and not filled:
+            raise Undecided(
+                f"{part.rope_where}[{label!r}] lacks 'rope_theta', without which {part.model} has the base of its class "
+                "for all layers; add it"
+            )
+        if own.get("truncate") is False:
+            raise ValueError(
+                f"{part.rope_where}[{label!r}]['truncate']=False is not read inside parameters for a kind of layers, "
+                "where transformers truncates always; leave it out, or build the Rotary by its arguments"
+            )
+        _check_lists(part, nested)
+        return part._replace(rope=own, rope_where=f"{part.rope_where}[{label!r}]")
+    if not rope or (not group.flat and any(one.flat for one in groups.values())):
+        if rope:
+            _check_flat(part)
+        return part._replace(rope=usual)
+    if not group.flat:
+        raise ValueError(f"{part.rope_where} must have parameters for each of {', '.join(groups)}, not for all")
+    _check_flat(part)
+    if group.unscaled_base and rope.get("rope_theta") is None:
+        raise Undecided(
+            f"{part.rope_where} lacks 'rope_theta', without which {part.model} has the base of other layers in those of "
+            f"{label}; add it, or give parameters for each of {', '.join(groups)}"
+        )
+    if group.yarn_factor is not None and (rope.get("rope_type") or rope.get("type")) == "yarn":
+        rope = {"attention_factor": group.yarn_factor} | rope
+    return part._replace(rope=rope)
+
+
+def _check_flat(part: Part) -> None:
+    """Raise an error for rotary parameters of all layers that transformers would not read, or not all of them."""
+    rope, where, groups = part.rope, part.rope_where, ", ".join(part.row.groups)
+    if where.endswith("['rope_parameters']"):
+        raise ValueError(f"{where} must have parameters for each of {groups}, not for all; or call it rope_scaling")
+    if rope.get("truncate") is False:
+        raise ValueError(
+            f"{where}['truncate']=False is not read in {part.model}, where transformers truncates always; leave it out, "
+            "or build the Rotary by its arguments"
+        )
+    if part.row.preset and rope.get("rope_type") is None and rope.get("type") not in (None, "default"):
+        raise ValueError(
+            f"{where}['type']={rope['type']!r} is not read by {part.model}, but rope_type is; rename it if the model was "
+            "made for it, or leave the scaling out"
+        )
+
+
+def _check_lists(part: Part, nested: list[str]) -> None:
+    """Raise an error where lists for all layers, not the parameters for kinds of them, may be read."""
+    types, codes = part.types(), part.row.codes[0]
+    used = part.row.groups if types is None or codes else set(map(part.label, types))
+    missing = sorted(name for name in used if name not in nested)
+    if missing and (codes or "partial_rotary_factors" in part.row.factor_keys):
+        raise ValueError(f"{part.rope_where} lacks {missing[0]!r}, without which {part.model} reads none of it; add it")
+    for key in ("rope_theta", "partial_rotary_factors"):
+        if is_list(part.config.get(key)):
+            raise ValueError(
+                f"{part.key(key)}={part.config[key]!r} stands beside {part.rope_where} for kinds of layers; leave one out"
+            )
+
+
+def _overridden(part: Part, layer_type: str | None) -> Part:
+    """Return the part with what per_layer_config says of the layer, or of the first of its type."""
+    overrides, index, where = part.config.get("per_layer_config"), part.layer, part.key("per_layer_config")
+    if not overrides:
+        return part
+    if not isinstance(overrides, Mapping) or not all(isinstance(one, Mapping) for one in overrides.values()):
+        raise TypeError(f"{where} must be a mapping of mappings, not {overrides!r}")
+    if index is None and keys_of(part.row.family) & {key for one in overrides.values() for key in one}:
+        types = part.types()
+        if types is None or layer_type is None:
+            raise Several(
+                f"{where} is for some layers alone; give layer=, or layer_types in {part.where} as well",
+                ({"layer": i} for i in range(part.depth() or 0)),
+            )
+        label = part.label(layer_type)
+        index = next((i for i, one in enumerate(types) if part.label(one) == label), None)
+    # keys may have zeros in front
+    mine = [
+        value for key, value in overrides.items() if index is not None and str(key).isdecimal() and int(key) == index
+    ]
+    if mine:
+        check_spelling(mine[0], where, part.row)
+    return part._replace(config={**part.config, **(mine[0] if mine else {})})

@@ -1,0 +1,306 @@
+"""Configs that are not of Hugging Face's form: params.json of Meta and of Mistral, torchtune's builders, litgpt's YAML."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from ..._core.numbers.arguments import count_of, real, shown
+from ..._core.rotary.pairs import MOST_VALUES
+from .part import Config, Several, Undecided, is_list
+
+__all__ = ["NAMES", "arguments_of", "form_of"]
+
+# keys of params.json that one of both has alone
+_META = {
+    "multiple_of", "ffn_dim_multiplier", "use_scaled_rope", "rope_scaling_factor", "rope_high_freq_factor",
+    "nope_layer_interval", "moe_args",
+}  # fmt: skip
+_MISTRAL = {
+    "hidden_dim", "sliding_window", "_sliding_window", "yarn", "moe", "llama_4_scaling", "vision_encoder", "multimodal",
+    "q_lora_rank", "kv_lora_rank", "qk_rope_head_dim", "tied_embeddings",
+}  # fmt: skip
+# keys about rotary encodings, of each form; others with such words are refused
+_READ = {
+    "meta": {"rope_theta", "use_scaled_rope", "rope_scaling_factor", "rope_high_freq_factor", "nope_layer_interval"},
+    "mistral": {"rope_theta", "yarn", "llama_4_scaling", "qk_rope_head_dim", "qk_nope_head_dim"},
+    "params": {"rope_theta"},
+    "torchtune": {"rope_base", "scale_factor"},
+    "litgpt": {
+        "rope_base", "rotary_percentage", "rope_condense_ratio", "rope_adjustments", "rope_interleave",
+        "rope_local_base_freq", "rope_indices", "rope_n_elem",
+    },
+}  # fmt: skip
+_WORDS = {"rope", "rotary", "theta", "yarn", "nope"}
+NAMES = {
+    "meta": "params.json of Meta",
+    "mistral": "params.json of Mistral",
+    "params": "params.json",
+    "torchtune": "config of torchtune",
+    "litgpt": "config of litgpt",
+}
+# of the models that Meta published with use_scaled_rope and no factors, by dim and n_layers: 3.1 and 3.3, and 3.2
+_SCALED = {(4096, 32): 8.0, (8192, 80): 8.0, (16384, 126): 8.0, (2048, 16): 32.0, (3072, 28): 32.0}
+# vocabularies of Llama 1 and 2, whose base is in their code; that of others is in the file
+_FIRST_VOCABULARIES = (-1, 32000)
+# torchtune's families by the order of the values of their pairs, and those with Llama 3.1's scaling
+_TORCHTUNE: dict[str, str] = {
+    **dict.fromkeys(
+        ("llama2", "code_llama2", "llama3", "llama3_1", "llama3_2", "llama3_3", "mistral", "gemma", "gemma2"),
+        "interleaved",
+    ),
+    **dict.fromkeys(("qwen2", "qwen2_5", "phi3", "phi4"), "half"),
+}
+_TORCHTUNE_SCALED = ("llama3_1", "llama3_2", "llama3_3")
+
+
+def form_of(config: Config) -> str:
+    """Return the form of a config that is not Hugging Face's, a key of `NAMES`; empty for all others."""
+    keys = set(config)
+    if "_component_" in keys:
+        return "torchtune"
+    if {"rotary_percentage", "n_embd"} <= keys:
+        return "litgpt"
+    if not {"dim", "n_heads"} <= keys or config.get("model_type") not in (None, "transformer"):
+        return ""
+    meta, mistral = _META & keys, _MISTRAL & keys
+    if meta and mistral:
+        raise ValueError(
+            f"config has {min(meta)}, of Meta's params.json, and {min(mistral)}, of Mistral's; leave one side out"
+        )
+    return "meta" if meta else "mistral" if mistral else "params"
+
+
+class _Config(NamedTuple):
+    """A config of a form, and the layer that is meant."""
+
+    values: Config
+    form: str
+    layer: int | None
+
+    @property
+    def where(self) -> str:
+        return f"config ({NAMES[self.form]})"
+
+    def key(self, key: str) -> str:
+        return f"{self.where}[{key!r}]"
+
+    def count(self, key: str, least: int = 1) -> int:
+        return count_of(self.needed(key), self.key(key), least)
+
+    def number(self, key: str) -> float:
+        return real(self.needed(key), self.key(key), positive=True)
+
+    def needed(self, key: str) -> Any:
+        value = self.values.get(key)
+        if value is None:
+            raise Undecided(f"{self.where} lacks {key!r}, without which no encoding is known; add it")
+        return value
+
+    def has(self, key: str) -> bool:
+        return self.values.get(key) is not None
+
+    def head(self, width: str, heads: str, own: str) -> int:
+        """Return the width of heads: that of a key, or a quotient of two."""
+        return self.count(own, 2) if self.has(own) else self.count(width) // self.count(heads)
+
+    def scaling(self, factor: float, low: float, high: float, length: float) -> dict[str, Any]:
+        """Return Llama 3.1's scaling."""
+        if low >= high:
+            raise ValueError(
+                f"{self.where} has low and high factors of {low:g} and {high:g}, between which frequencies change over; "
+                "from_config reads them where the second is larger: give Rotary(head_dim, frequencies=..)"
+            )
+        parts = {"low_freq_factor": low, "high_freq_factor": high, "original_max_position_embeddings": length}
+        return {"rope_type": "llama3", "factor": factor, **parts}
+
+
+def arguments_of(config: Config, form: str, layer: Any, layer_type: Any, layout: Any) -> dict[str, Any] | None:
+    """Return the arguments of the `Rotary` that a config of a form means; None for a layer that has none."""
+    if layer_type is not None:
+        raise ValueError(f"layer_type={layer_type!r} is nothing that a {NAMES[form]} has; give layer=, or leave it out")
+    one = _Config(config, form, None if layer is None else count_of(layer, "layer", 0))
+    for key, value in config.items():
+        if value is not None and key not in _READ[form] and _WORDS & set(str(key).lower().split("_")):
+            raise ValueError(f"{one.key(key)}={value!r} is not known; give Rotary(head_dim, base=.., scaling=..)")
+    depth = next((key for key in ("n_layers", "num_layers", "n_layer") if one.has(key)), None)
+    if depth is not None and one.layer is not None and one.layer >= one.count(depth):
+        raise ValueError(f"layer={layer} is too large: {one.key(depth)} is {one.count(depth)}, layers from 0 on")
+    arguments = _READERS[form](one)
+    if arguments is not None and arguments["head_dim"] > MOST_VALUES:
+        raise ValueError(
+            f"{one.where} has heads of {shown(arguments['head_dim'])} values; at most {MOST_VALUES} can turn"
+        )
+    return arguments if arguments is None or layout is None else {**arguments, "layout": layout}
+
+
+# ---- params.json: pairs side by side -------------------------------------------------------------------------------------
+
+
+def _meta(config: _Config) -> dict[str, Any] | None:
+    if config.has("rope_theta"):
+        base = config.number("rope_theta")
+    elif config.values.get("vocab_size") in _FIRST_VOCABULARIES:
+        base = 10000.0
+    else:
+        raise Undecided(
+            f"{config.where} lacks 'rope_theta', which is 10000 in Llama 1 and 2 (of 32000 tokens) and 500000 in the code "
+            "of Llama 3; add it"
+        )
+    every = config.count("nope_layer_interval") if config.has("nope_layer_interval") else None
+    if every is not None and config.layer is not None and (config.layer + 1) % every == 0:
+        return None
+    return _arguments(config, base, _meta_scaling(config))
+
+
+def _meta_scaling(config: _Config) -> dict[str, Any] | None:
+    scaled, factors = config.values.get("use_scaled_rope"), ("rope_scaling_factor", "rope_high_freq_factor")
+    if scaled is not None and not isinstance(scaled, bool):
+        raise TypeError(f"{config.key('use_scaled_rope')} must be true or false, not {scaled!r}")
+    here = [key for key in factors if config.has(key)]
+    if not scaled:
+        if here:
+            raise ValueError(f"{config.key(here[0])} is not read without use_scaled_rope; leave it out, or add that")
+        return None
+    if len(here) == 2:
+        return config.scaling(config.number(factors[0]), 1.0, config.number(factors[1]), 8192)
+    size = config.count("dim"), config.count("n_layers")
+    factor = _SCALED.get(size)
+    if factor is None or here or config.has("moe_args"):
+        raise Undecided(
+            f"{config.where} has use_scaled_rope, whose factors are in the code of each model: 8 in Llama 3.1 and 3.3, 32 "
+            f"in 3.2; a model of dim={size[0]} and n_layers={size[1]} is not known. Add rope_scaling_factor and "
+            "rope_high_freq_factor (4 in all of them)"
+        )
+    return config.scaling(factor, 1.0, 4.0, 8192)
+
+
+def _mistral(config: _Config) -> dict[str, Any]:
+    if not config.has("rope_theta"):
+        raise Undecided(
+            f"{config.where} lacks 'rope_theta', which is 10000 in Mistral 7B 0.1, 1000000 in later models; add it"
+        )
+    scaling = None
+    if config.has("yarn"):
+        yarn = config.values["yarn"]
+        keys = {"original_max_position_embeddings", "factor", "beta", "alpha", "apply_scale"}
+        if not isinstance(yarn, Mapping) or set(yarn) != keys:
+            raise ValueError(f"{config.key('yarn')} must be an object of {', '.join(sorted(keys))}, not {yarn!r}")
+        if yarn["apply_scale"] is not False:
+            raise Undecided(
+                f"{config.key('yarn')}['apply_scale']={yarn['apply_scale']!r} is read in several ways; from_config reads "
+                "false, which leaves cosines and sines as they are: give Rotary(head_dim, scaling=..)"
+            )
+        names = {"factor": "factor", "beta": "beta_fast", "alpha": "beta_slow"}
+        names["original_max_position_embeddings"] = "original_max_position_embeddings"
+        parts = {new: real(yarn[old], f"{config.key('yarn')}[{old!r}]", positive=True) for old, new in names.items()}
+        scaling = {"rope_type": "yarn", **parts, "attention_factor": 1.0}
+    return _arguments(config, config.number("rope_theta"), scaling)
+
+
+def _params(config: _Config) -> dict[str, Any]:
+    if not config.has("rope_theta"):
+        raise Undecided(
+            f"{config.where} lacks 'rope_theta', and it is not known whose it is; add the base, or what else the file has"
+        )
+    return _arguments(config, config.number("rope_theta"), None)
+
+
+def _arguments(config: _Config, base: float, scaling: dict[str, Any] | None) -> dict[str, Any]:
+    if config.has("qk_rope_head_dim"):
+        head = config.count("qk_rope_head_dim", 2)
+    else:
+        head = config.head("dim", "n_heads", "head_dim")
+    return {"head_dim": head, "base": base, "layout": "interleaved", "scaling": scaling}
+
+
+# ---- torchtune and litgpt ---------------------------------------------------------------------------------------------------
+
+
+def _torchtune(config: _Config) -> dict[str, Any]:
+    name = str(config.values["_component_"])
+    module, _, _ = name.rpartition(".")
+    package, _, family = module.rpartition(".")
+    layout = _TORCHTUNE.get(family) if package == "torchtune.models" else None
+    if layout is None:
+        raise Undecided(
+            f"{config.key('_component_')}={name!r} is none of the models that are known, torchtune.models."
+            f"{', '.join(_TORCHTUNE)}; give Rotary(head_dim, base=.., layout=..)"
+        )
+    keys = ["num_heads", "embed_dim", "rope_base", *(["scale_factor"] if family in _TORCHTUNE_SCALED else [])]
+    missing = [key for key in keys if not config.has(key)]
+    if missing:
+        more = ", scaling=.." if family in _TORCHTUNE_SCALED else ""
+        raise Undecided(
+            f"{config.key('_component_')}={name!r} has {', '.join(missing)} in its code, not in the config; add them, or give "
+            f"Rotary(head_dim, base=.., layout={layout!r}{more})"
+        )
+    scaling = config.scaling(config.number("scale_factor"), 1.0, 4.0, 8192) if family in _TORCHTUNE_SCALED else None
+    head = config.head("embed_dim", "num_heads", "head_dim")
+    return {"head_dim": head, "base": config.number("rope_base"), "layout": layout, "scaling": scaling}
+
+
+def _litgpt(config: _Config) -> dict[str, Any]:
+    for key in ("rope_interleave", "latent_attention"):
+        if config.values.get(key):
+            raise Undecided(f"{config.key(key)}={config.values[key]!r} is not read; give Rotary(head_dim, layout=..)")
+    head = config.head("n_embd", "n_head", "head_size")
+    share = config.number("rotary_percentage")
+    if share > 1:
+        raise ValueError(f"{config.key('rotary_percentage')}={share:g} must be at most 1, the whole head")
+    # as litgpt counts them; wider heads are refused for their width
+    dim = int(share * min(head, MOST_VALUES))
+    if config.has("rope_n_elem") and config.count("rope_n_elem", 0) != dim:
+        raise ValueError(
+            f"{config.key('rope_n_elem')}={config.values['rope_n_elem']!r} contradicts {config.key('rotary_percentage')}, "
+            f"which turns {dim} of {head} values; leave it out"
+        )
+    base, adjusted = config.number("rope_base"), config.values.get("rope_adjustments")
+    if config.has("rope_local_base_freq"):
+        indices = config.needed("rope_indices")
+        if config.layer is None:
+            firsts = [indices.index(one) for one in (0, 1) if one in indices] if is_list(indices) else []
+            raise Several(
+                f"{config.key('rope_local_base_freq')} is the base of some layers; give layer=",
+                [{"layer": i} for i in firsts],
+            )
+        if not is_list(indices) or config.layer >= len(indices) or indices[config.layer] not in (0, 1):
+            raise ValueError(f"{config.key('rope_indices')}={indices!r} must have 0 or 1 for layer={config.layer}")
+        if indices[config.layer]:
+            base, adjusted = config.number("rope_local_base_freq"), None
+    ratio = config.number("rope_condense_ratio") if config.has("rope_condense_ratio") else 1.0
+    scaling = None if ratio == 1 else {"rope_type": "linear", "factor": ratio}
+    if adjusted is not None:
+        scaling = _litgpt_scaling(config, adjusted, ratio)
+    return {"head_dim": head, "rotary_dim": dim, "base": base, "layout": "half", "scaling": scaling}
+
+
+def _litgpt_scaling(config: _Config, adjusted: Any, ratio: float) -> dict[str, Any]:
+    where = config.key("rope_adjustments")
+    keys = set(adjusted) if isinstance(adjusted, Mapping) else set()
+    if ratio != 1:
+        raise ValueError(f"{where} and {config.key('rope_condense_ratio')}={ratio:g} scale both; leave one out")
+    if {"beta_fast", "beta_slow"} & keys:
+        raise Undecided(
+            f"{where} is YaRN, which litgpt blends the other way round than all others: give Rotary(head_dim, scaling=..) "
+            "with what the model was trained with"
+        )
+    numbers = {key: real(adjusted[key], f"{where}[{key!r}]", positive=True) for key in keys}
+    if keys == {"factor"}:
+        return {"rope_type": "linear", "factor": numbers["factor"]}
+    if keys != {"factor", "low_freq_factor", "high_freq_factor", "original_max_seq_len"}:
+        raise ValueError(
+            f"{where}={adjusted!r} must be an object of factor, or of factor, low_freq_factor, high_freq_factor and "
+            "original_max_seq_len"
+        )
+    low, high = numbers["low_freq_factor"], numbers["high_freq_factor"]
+    return config.scaling(numbers["factor"], low, high, numbers["original_max_seq_len"])
+
+
+_READERS: dict[str, Callable[[_Config], dict[str, Any] | None]] = {
+    "meta": _meta,
+    "mistral": _mistral,
+    "params": _params,
+    "torchtune": _torchtune,
+    "litgpt": _litgpt,
+}

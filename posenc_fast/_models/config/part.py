@@ -1,0 +1,160 @@
+"""The part of a config that turns queries and keys, with the row of its type."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeGuard
+
+from ..._core.numbers.arguments import count_of
+from .table import UNKNOWN, LayerGroup, Row
+
+__all__ = ["SPELLINGS", "Config", "NoRotary", "Part", "Several", "Undecided", "check_same", "is_list"]
+
+Config = Mapping[str, Any]
+
+# other spellings of a key, in the order in which they are looked for
+SPELLINGS = {
+    "hidden_size": ("hidden_size", "embed_dim", "n_embd", "d_model"),
+    "decoder_num_attention_heads": ("decoder_num_attention_heads", "num_attention_heads"),
+    "num_attention_heads": ("num_attention_heads", "num_heads", "n_heads", "n_head", "encoder_attention_heads"),
+    "max_position_embeddings": ("max_position_embeddings", "n_positions", "max_seq_len", "model_max_length", "seq_length"),
+    "layer_types": ("layer_types", "layers_block_type"),
+    "num_hidden_layers": ("num_hidden_layers", "num_layers", "n_layers", "n_layer"),
+}  # fmt: skip
+# more layers than any model has; their types are told one by one
+MOST_LAYERS = 100_000
+
+
+class Undecided(ValueError):
+    """The config may be right, but does not tell the encoding: the model's code does, or packages read it differently."""
+
+
+class NoRotary(Undecided):
+    """The model has no rotary encoding."""
+
+
+class Several(ValueError):
+    """The config has several encodings, and the caller must choose one. options: arguments that choose each of them."""
+
+    def __init__(self, message: str, options: Iterable[Mapping[str, Any]] = ()) -> None:
+        super().__init__(message)
+        self.options = options
+
+
+def is_list(value: Any) -> TypeGuard[Sequence[Any]]:
+    return isinstance(value, Sequence) and not isinstance(value, str)
+
+
+def check_same(places: Sequence[tuple[str, Any]], words: str) -> None:
+    """Raise an error if places that mean the same have two values; words: what they are."""
+    for where, value in places[1:]:
+        if value != places[0][1]:
+            raise ValueError(f"{places[0][0]}={places[0][1]!r} and {where}={value!r} are two {words}; leave one out")
+
+
+class Part(NamedTuple):
+    """config: the part, and where it is, as an error names it. row: of its type. rope: its rotary parameters, and where.
+
+    group, layer: of the layers that are meant, where there are several groups, or bases for each.
+    """
+
+    config: Config
+    where: str
+    row: Row
+    rope: dict[str, Any]
+    rope_where: str
+    group: LayerGroup | None = None
+    layer: int | None = None
+
+    @property
+    def model(self) -> str:
+        """The type, as the config names it."""
+        return self.row.model
+
+    @property
+    def is_unknown(self) -> bool:
+        """Whether the table has no such type."""
+        return self.row.family == UNKNOWN
+
+    @property
+    def nested(self) -> list[str]:
+        """The names that rotary parameters are nested under."""
+        rope = self.rope
+        return [key for key in rope if isinstance(rope[key], Mapping) or self.is_null(key)]
+
+    def is_null(self, label: str) -> bool:
+        """Whether the rotary parameters of a group of layers are null, so that these do not turn."""
+        return label in self.row.groups and label in self.rope and self.rope[label] is None
+
+    def key(self, key: str) -> str:
+        return f"{self.where}[{key!r}]"
+
+    def get(self, key: str) -> Any:
+        """Return the value of a key that is there and not null, in any of its spellings."""
+        places = [(self.key(name), self.config.get(name)) for name in SPELLINGS.get(key, (key,))]
+        places = [(where, value) for where, value in places if value is not None]
+        check_same(places, "spellings of one key")
+        return places[0][1] if places else None
+
+    def integer(self, key: str, least: int) -> int | None:
+        """Return the integer that a key has, which must be at least so much; None if it has none."""
+        value = self.get(key)
+        return None if value is None else count_of(value, self.key(key), least)
+
+    def needed(self, key: str, why: str = "is needed") -> Any:
+        value = self.get(key)
+        if value is None:
+            raise Undecided(
+                f"{self.where} lacks {key}, which {why}; add it, or give transformers' config object, which knows the "
+                "values that a file leaves out"
+            )
+        return value
+
+    def depth(self) -> int | None:
+        """Return the number of layers, where the config has it."""
+        count = self.integer("num_hidden_layers", 0)
+        if count is not None and count > MOST_LAYERS:
+            raise ValueError(f"{self.key('num_hidden_layers')}={count} must be at most {MOST_LAYERS}")
+        return count
+
+    def types(self) -> list[Any] | None:
+        """Return the types of all layers, where the config or the row tells."""
+        listed, pattern, count = self.get("layer_types"), self.row.pattern, self.depth()
+        if listed is not None:
+            if not is_list(listed):
+                raise TypeError(f"{self.key('layer_types')} must be a sequence of strings, not {listed!r}")
+            return list(listed)
+        key, names = self.row.codes
+        codes = self.config.get(key) if key else None
+        if is_list(codes):
+            unknown = [code for code in codes if code not in list(names)]
+            if unknown:
+                raise ValueError(f"{self.key(key)} has {unknown[0]!r}, which is none of {', '.join(map(str, names))}")
+            return [names[code] for code in codes]
+        if pattern is None or count is None:
+            return None
+        every = (self.integer(pattern.key, 1) if pattern.key else None) or pattern.every
+        full = [(i if pattern.first else i + 1) % every == 0 or (pattern.last and i == count - 1) for i in range(count)]
+        return ["full_attention" if one else "sliding_attention" for one in full]
+
+    def label(self, layer_type: Any) -> Any:
+        """Return the name that the rotary parameters for layers of a type have."""
+        named = (label for label, group in self.row.groups.items() if layer_type in group.layer_types)
+        return next(named, layer_type)
+
+    def of_layer(self, values: Sequence[Any], where: str) -> Any:
+        """Return a layer's own among the values of all; or the one that all layers have that are meant."""
+        if self.layer is not None:
+            if self.layer >= len(values):
+                raise ValueError(f"{where} has {len(values)} values, none for layer={self.layer}")
+            return values[self.layer]
+        mine = [value for value in values if value]
+        if self.group is not None:
+            groups = [self.row.groups.get(self.label(one)) for one in self.types() or ()]
+            mine = [value for value, group in zip(values, groups, strict=False) if group is self.group]
+        if not mine or any(value != mine[0] for value in mine):
+            firsts = {repr(values[i]): i for i in reversed(range(len(values)))}
+            raise Several(
+                f"{where} has a value for each layer; give layer=", [{"layer": i} for i in sorted(firsts.values())]
+            )
+        return mine[0]

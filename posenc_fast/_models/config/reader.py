@@ -1,0 +1,503 @@
+"""From a model's config to the arguments of a `Rotary`, or to an error that says what is missing."""
+
+from __future__ import annotations
+
+import difflib
+import errno
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ..._core.numbers.arguments import count_of, real, unique
+from ..._core.numbers.exact import log
+from ..._core.rotary import scaling as _rope
+from . import others, table
+from .layers import asked, for_layer, turns
+from .part import SPELLINGS, Config, NoRotary, Part, Several, Undecided, check_same, is_list
+from .rules import AXES, COUNTED, PARAMETERS, SPECTRA, WITHOUT
+from .spelling import check_spelling
+from .widths import base_of, factor_of, turned, usual_factor, width
+
+__all__ = ["arguments_of", "encodings_of"]
+
+# keys of the parts for text in models whose type is not known
+TEXTS = ("text_config", "thinker_config", "language_config", "llm_config")
+# keys that only towers of images have
+VISUAL = ("patch_size", "depth", "spatial_merge_size")
+# more kinds of layers and lengths than any model has, each of which is read by itself
+MOST_KINDS = 128
+# rotary parameters that are of no scaling: those of all models, and those of models whose pairs read several axes
+COMMON = ("rope_type", "type", "rope_theta", "partial_rotary_factor")
+SECTIONED = ("mrope_section", "mrope_interleaved")
+# one name for what was renamed; both may stand beside one another
+RENAMED = {"su": "longrope", "mrope": "default", "xdrope": "dynamic"}
+TELECHAT = "telechat3-yarn"
+# of which the second is the larger
+ORDERED = (("low_freq_factor", "high_freq_factor"), ("beta_slow", "beta_fast"))
+# what files have beside alpha, which decides alone
+BESIDE_ALPHA = ("factor", "max_position_embeddings", "original_max_position_embeddings", "beta_fast", "beta_slow",
+                "mscale", "mscale_all_dim")  # fmt: skip
+
+
+def arguments_of(
+    config: Any, layer: Any = None, layer_type: Any = None, layout: Any = None, seq_len: Any = None
+) -> dict[str, Any] | None:
+    """Return the arguments of the `Rotary` that a config means; None for layers that have none."""
+    try:
+        config = _read(config)
+        form = others.form_of(config)
+        if form:
+            return others.arguments_of(config, form, layer, layer_type, layout)
+        part = _prepared(config, layout)
+        layer_type, index = asked(part, layer, layer_type)
+        if not turns(part, layer_type, index):
+            return None
+        mine = for_layer(part, layer_type, index)
+        return None if mine is None else _arguments(_scaled(mine), layout, seq_len)
+    except RecursionError:
+        where = os.fspath(config) if isinstance(config, (str, os.PathLike)) else "config"
+        raise ValueError(f"{where} is nested too deeply to be a model's config") from None
+
+
+class Encoding(NamedTuple):
+    """The arguments of the `Rotary` of some layers, at some lengths; None for layers without one. options: as of `arguments_of`."""
+
+    options: dict[str, Any]
+    arguments: dict[str, Any] | None
+
+
+def encodings_of(config: Any) -> list[Encoding]:
+    """Return the encodings of all kinds of layers, and of all lengths, that one part of a config means."""
+    config = _read(config)
+    waiting = [{}, *({"layer_type": one} for one in _layer_types(config))]
+    asked: list[dict[str, Any]] = []
+    encodings = []
+    while waiting:
+        if len(waiting) + len(asked) > MOST_KINDS:
+            raise Undecided(f"config has more than {MOST_KINDS} kinds of layers; posenc_fast does not read so many")
+        options = waiting.pop(0)
+        asked.append(options)
+        try:
+            encodings.append(Encoding(options, arguments_of(config, **options)))
+        except Several as error:
+            # a length is asked for after the layer
+            more = [{**options, **one} if "seq_len" in one else dict(one) for one in error.options]
+            if not more:
+                raise Undecided(str(error)) from None
+            waiting += [one for one in more if one not in asked and one not in waiting]
+    return encodings
+
+
+def _layer_types(config: Config) -> list[str]:
+    """Return the types of the layers of a part, where its model distinguishes them."""
+    if others.form_of(config):
+        return []
+    part = _prepared(config, None)
+    groups = part.nested or part.row.groups
+    if not groups and not any(WITHOUT[name].by_type for name in part.row.without):
+        return []
+    # a program may have the frequencies of a kind that no layer is of
+    return list(dict.fromkeys([*map(str, part.types() or ()), *groups]))
+
+
+def _prepared(config: Config, layout: Any) -> Part:
+    part = _with_parameters(*_part(config), layout)
+    _check_needs(part)
+    return part
+
+
+# ---- which part of a config ------------------------------------------------------------------------------------------
+
+
+def _read(config: Any) -> Config:
+    if isinstance(config, (str, os.PathLike)):
+        config = _loaded(Path(config))
+    elif not isinstance(config, Mapping) and callable(getattr(config, "to_dict", None)):
+        # transformers leaves some empty model types out of a part's own dictionary
+        config = {"model_type": getattr(config, "model_type", None), **config.to_dict()}
+    if not isinstance(config, Mapping):
+        raise TypeError(
+            "config must be a mapping, the path of a config.json or a config of transformers, not "
+            f"{type(config).__name__}"
+        )
+    return config
+
+
+def _way_to(path: Path) -> str:
+    """Return how to get the config, of a model of the Hugging Face Hub if the name is one."""
+    way = "config must be a mapping, the path of a config.json or a config of transformers"
+    if len(path.parts) != 2 or path.is_absolute() or path.suffix.lower() == ".json":
+        return way
+    name = path.as_posix()
+    return (
+        f"{way}. For a model of the Hugging Face Hub, give transformers.AutoConfig.from_pretrained({name!r}), or the path "
+        f"that huggingface_hub.hf_hub_download({name!r}, 'config.json') returns"
+    )
+
+
+def _loaded(path: Path) -> Any:
+    try:
+        text = path.read_bytes()
+    except FileNotFoundError:
+        raise FileNotFoundError(errno.ENOENT, f"there is no such file; {_way_to(path)}", str(path)) from None
+    try:
+        # which knows UTF-8, UTF-16 and UTF-32 from one another
+        return json.loads(text, object_pairs_hook=unique)
+    except ValueError as error:
+        raise ValueError(f"{path} is not a config.json: {error}") from None
+
+
+def _part(config: Config) -> tuple[Config, str, str]:
+    """Return the part that turns queries and keys, of text if there are several; where it is; its type."""
+    where, model = "config", _type_of(config)
+    while model not in table.types():
+        wanted = table.parts().get(model) or dict.fromkeys(TEXTS, "")
+        here = {key: default for key, default in wanted.items() if isinstance(config.get(key), Mapping)}
+        if model in table.names("without"):
+            # what a whole is made of may be exchanged, and is named then
+            here = {key: default for key, default in here.items() if config[key].get("model_type")}
+        if len(here) > 1:
+            whole = f"a {model}, of" if model else "of an unnamed type, and has"
+            raise Undecided(
+                f"{where} is {whole} several parts that turn; give that which is meant: "
+                + " or ".join(f"{where}[{key!r}]" for key in here)
+            )
+        if here:
+            ((key, default),) = here.items()
+            where, config, model = f"{where}[{key!r}]", config[key], _type_of(config[key], default)
+        elif model in table.parts():
+            # files of the first versions have the text's keys at the top
+            return config, where, _flat(config, where, model)
+        else:
+            break
+    beside = [key for key in TEXTS if isinstance(config.get(key), Mapping) and config[key]]
+    if model in table.types() and beside:
+        raise ValueError(
+            f"{where} is a {model}, which turns, and has {beside[0]}; give {where}[{beside[0]!r}], or leave one out"
+        )
+    return config, where, model
+
+
+def _type_of(config: Config, default: str = "") -> str:
+    architectures, known = config.get("architectures"), table.pairs("architectures")
+    of_files = [known[str(name)] for name in architectures if str(name) in known] if is_list(architectures) else []
+    return of_files[0] if of_files else str(config.get("model_type") or default)
+
+
+def _flat(config: Config, where: str, model: str) -> str:
+    """Return the type of the one part whose keys stand at the top of a config of the whole."""
+    wanted = table.parts()[model]
+    if len(wanted) > 1 or all(config.get(name) is None for name in SPELLINGS["hidden_size"]):
+        raise Undecided(f"{where} is a {model}, and lacks {' and '.join(wanted)}, its parts that turn")
+    if any(key in config for key in VISUAL):
+        raise ValueError(
+            f"{where}['model_type']={model!r} names a whole model, but this is its part for images; name the type of "
+            f"the part, such as {model + '_vision'!r}"
+        )
+    return next(iter(wanted.values()))
+
+
+def _with_parameters(config: Config, where: str, model: str, layout: Any) -> Part:
+    """Return the part with its rotary parameters."""
+    named = f"{where}['model_type']={config.get('model_type') or model or None!r}"
+    if model in table.pairs("unreadable"):
+        raise Undecided(f"{named} cannot be a Rotary from its config: {table.pairs('unreadable')[model]}")
+    if model in table.names("without"):
+        others = [key for key, value in config.items() if str(key).endswith("_config") and isinstance(value, Mapping)]
+        advice = f"; its parts are {', '.join(others)}" if others else ""
+        raise NoRotary(f"{named} has no rotary encoding{advice}")
+    if model not in table.types() and layout is None:
+        near = difflib.get_close_matches(model, table.types(), 1)
+        advice = f" (is {near[0]!r} meant?)" if near else ""
+        raise Undecided(
+            f"{named} is not known{advice}; give layout='half', 'interleaved' or 'interleaved_to_half' to have it read "
+            "as a model with that layout"
+        )
+    row = table.row(model)
+    check_spelling(config, where, row)
+    old, new = config.get("rope_scaling"), config.get("rope_parameters")
+    scalings = (("rope_scaling", old), ("rope_parameters", new))
+    if row.parameters:
+        for key, value in scalings:
+            if value:
+                raise ValueError(f"{where}[{key!r}]={value!r} is nothing that {model} reads; leave it out")
+        return Part(config, where, row, PARAMETERS[row.parameters](config), where)
+    for key, value in scalings:
+        if value is not None and not isinstance(value, Mapping):
+            raise TypeError(f"{where}[{key!r}] must be a mapping or null, not {value!r}")
+    if old and new and dict(old) != dict(new):
+        raise ValueError(f"{where} has both rope_scaling={old!r} and rope_parameters={new!r}; leave one out")
+    if row.needs_parameters and not (old or new):
+        raise Undecided(
+            f"{where} lacks rope_parameters (or rope_scaling), without which a {model} has those of its class, whatever "
+            "stands beside; add them, or give transformers' config object"
+        )
+    key = "rope_scaling" if old else "rope_parameters"
+    return Part(config, where, row, dict(old or new or {}), f"{where}[{key!r}]")
+
+
+def _check_needs(part: Part) -> None:
+    for key, needed, usual, words in part.row.needs:
+        value = part.get(key)
+        if (usual if value is None else value) != needed:
+            kind = NoRotary if words in ("no rotary encoding", "ALiBi") else Undecided
+            raise kind(f"{part.key(key)}={value!r} means {words} in {part.model}; from_config reads it with {needed!r}")
+    if not part.row.parameters and part.config.get("rope_type") not in (None, "default"):
+        raise ValueError(
+            f"{part.key('rope_type')}={part.config['rope_type']!r} is not read by {part.model}; put it into "
+            "rope_scaling, with what it needs, or leave it out"
+        )
+    for key in part.row.keys if part.is_unknown else ():
+        value = part.config.get(key)
+        if value is not None and not any(word in str(value).lower() for word in ("rope", "rotary", "yarn")):
+            raise NoRotary(f"{part.key(key)}={value!r} means no rotary encoding; from_config reads it with 'rope'")
+
+
+# ---- together --------------------------------------------------------------------------------------------------------
+
+
+def _arguments(part: Part, layout: Any, seq_len: Any) -> dict[str, Any]:
+    row, head, factor = part.row, width(part), factor_of(part)
+    dim = turned(part, head, factor)
+    base, scaling = base_of(part), _scaling_of(part, factor, seq_len)
+    checked = _rope.checked_scaling(scaling, dim // 2, part.rope_where)
+    axes = _axes_of(part, dim // 2)
+    if layout is None:
+        layout = row.layout if not row.switch or _switched(part, row.switch[0]) else row.switch[1]
+    result: dict[str, Any] = {"head_dim": head, "rotary_dim": dim, "layout": layout}
+    if axes is not None and any(axes):
+        result["sections"] = axes
+    if row.spectrum in SPECTRA:
+        return result | SPECTRA[row.spectrum](part, dim // 2, base, checked, seq_len)
+    if row.axial:
+        scaling = {"rope_type": "axial"}
+    return result | {"base": base, "scaling": None if scaling["rope_type"] == "default" else scaling}
+
+
+def _switched(part: Part, key: str) -> bool:
+    value = part.config.get(key, True)
+    if not isinstance(value, bool):
+        raise TypeError(f"{part.key(key)} must be true or false, not {value!r}; leave it out for true")
+    return value
+
+
+def _scaled(part: Part) -> Part:
+    """Return the part without its scaling, for a layer that is left out of those that are scaled."""
+    key = part.row.scaled_layers
+    layers = part.config.get(key) if key else None
+    if layers is None or _rope_type(part) == "default":
+        return part
+    if not is_list(layers):
+        raise TypeError(f"{part.key(key)} must be a sequence of indices of layers, not {layers!r}")
+    if part.layer is None:
+        scaled = {i for i in layers if isinstance(i, int)}
+        count = range(part.depth() or 0)
+        firsts = [next((i for i in count if (i in scaled) == wanted), None) for wanted in (True, False)]
+        options = [{"layer": i} for i in firsts if i is not None]
+        raise Several(f"{part.key(key)}={layers!r} scales some layers alone; give layer=", options)
+    base = {key: value for key, value in part.rope.items() if key == "rope_theta"}
+    return part if part.layer in layers else part._replace(rope=base)
+
+
+# ---- how frequencies are stretched: rope_type and its parameters, as `Rotary` takes them --------------------------------
+
+
+def _scaling_of(part: Part, factor: float | None, seq_len: Any) -> dict[str, Any]:
+    """Return rope_type and its parameters; factor: the part of the width that turns."""
+    rope, name = part.rope, _rope_type(part)
+    if seq_len is not None:
+        seq_len = real(seq_len, "seq_len", positive=True)
+    if name == "dynamic" and "alpha" in part.row.also and rope.get("alpha"):
+        _check_keys(part, name, dict.fromkeys(BESIDE_ALPHA))
+        return {"rope_type": "ntk", "alpha": rope["alpha"]}
+    if name == "ntk" and rope.get("factor") is not None:
+        # vLLM's, which has two formulas
+        name, rope = (
+            ("ntk_fixed", rope) if rope.get("mixed_b") is None else ("ntk_mixed", {**rope, "b": rope["mixed_b"]})
+        )
+        rope.pop("mixed_b", None)
+        part = part._replace(rope=rope)
+    scaled_as = "yarn" if name == TELECHAT else name
+    if rope.get("alpha") and "alpha" in part.row.also and name != "ntk":
+        raise ValueError(
+            f"{part.rope_where}['alpha']={rope['alpha']!r} is not read with rope_type {name!r}, but with 'dynamic'; "
+            "give that, or leave alpha out"
+        )
+    parameters = _rope.SCALINGS[scaled_as].parameters
+    _check_keys(part, name, parameters)
+    scaling = {"rope_type": scaled_as} | {key: rope[key] for key in parameters if rope.get(key) is not None}
+    if "original_max_position_embeddings" in parameters:
+        _set_original(part, scaling)
+    if scaled_as == "yarn":
+        _set_yarn(part, scaling)
+    if name == TELECHAT and "attention_factor" not in scaling:
+        stretched = real(scaling["factor"], f"{part.rope_where}['factor']", positive=True)
+        scaling["attention_factor"] = 1.0 if stretched <= 1 else 0.07 * float(log(stretched)) + 1.0
+    if name == "proportional":
+        usual = usual_factor(part) if part.group is None or part.group.always else None
+        factor = factor or usual or 1.0
+        if factor > 1:
+            raise ValueError(
+                f"{part.where} has partial_rotary_factor={factor}, which must be at most 1 with rope_type 'proportional'"
+            )
+        scaling["partial_rotary_factor"] = factor
+    ratio = scaled_as == "longrope" and not {"factor", "attention_factor"} & set(scaling)
+    if scaled_as == "dynamic" or ratio:
+        scaling["max_position_embeddings"] = part.needed("max_position_embeddings", f"rope_type {name!r} needs")
+    for least, most in ORDERED:
+        if least in parameters:
+            _check_order(part, scaling, parameters, least, most)
+    if "seq_len" in parameters:
+        if seq_len is None:
+            # up to which frequencies are those of the training
+            key = "max_position_embeddings" if name == "dynamic" else "original_max_position_embeddings"
+            usual = real(scaling[key], f"{part.where}: {key}", positive=True)
+            raise Several(
+                f"{part.rope_where}['rope_type']={name!r} has other frequencies for longer sequences; give seq_len=, "
+                f"the length of yours ({usual:g} for those that are no longer)",
+                [{"seq_len": usual}, {"seq_len": usual + 1}],
+            )
+        scaling["seq_len"] = seq_len
+    return scaling
+
+
+def _rope_type(part: Part) -> str:
+    """Return the name of the scaling, one of those of `Rotary` or TELECHAT."""
+    rope, where, row = part.rope, part.rope_where, part.row
+    names = [rope[key] for key in ("rope_type", "type") if rope.get(key) is not None]
+    for name in names:
+        if not isinstance(name, str):
+            raise TypeError(f"{where}['rope_type'] must be a string, not {name!r}")
+    meant = [row.aliases.get(name, RENAMED.get(name, name)) for name in names]
+    if len(set(meant)) > 1:
+        raise ValueError(f"{where} has rope_type={names[0]!r} and type={names[1]!r}; leave one out")
+    name = meant[0] if meant else "default"
+    if name in table.pairs("no rotations"):
+        raise Undecided(f"{where}['rope_type']={name!r} is not a single Rotary: {table.pairs('no rotations')[name]}")
+    if name not in _rope.SCALINGS and name != TELECHAT:
+        raise ValueError(
+            f"{where}['rope_type']={name!r} is not known; there are {', '.join(_rope.SCALINGS)}, {TELECHAT}"
+        )
+    if name == "axial" and not row.axial and not part.is_unknown:
+        raise ValueError(f"{where}['rope_type']='axial' is for towers of images; {part.model} does not take it")
+    if name not in ("default", "axial") and (row.axial or not row.scalable):
+        raise ValueError(f"{where}['rope_type']={name!r} is not taken by {part.model}, which is never scaled")
+    return "default" if row.axial else name
+
+
+def _check_keys(part: Part, name: str, parameters: dict[str, Any]) -> None:
+    """Raise an error for a rotary parameter that nothing reads."""
+    row, rope = part.row, part.rope
+    read = {*COMMON, *row.also, *parameters, *(SECTIONED if row.sections is not None else ())}
+    unknown = [key for key in rope if rope[key] is not None and key not in read]
+    if unknown:
+        near = difflib.get_close_matches(str(unknown[0]), parameters, 1)
+        advice = f"is {near[0]} meant?" if near else f"it takes {', '.join(parameters) or 'none'}; leave it out"
+        raise ValueError(
+            f"{part.rope_where}[{unknown[0]!r}]={rope[unknown[0]]!r} is nothing that rope_type {name!r} takes; {advice}"
+        )
+
+
+def _set_original(part: Part, scaling: dict[str, Any]) -> None:
+    """Set the length before stretching: that of the config, or of its rotary parameters, if these are nested or it has none."""
+    key, name = "original_max_position_embeddings", scaling["rope_type"]
+    own = part.config.get(key) if part.group is None else None
+    if own is not None:
+        inner = [(f"{part.rope_where}[{key!r}]", scaling[key])] if key in scaling else []
+        check_same([(part.key(key), own), *inner], "lengths before stretching")
+        scaling[key] = real(own, part.key(key), positive=True)
+    elif part.row.original_length is not None:
+        scaling[key] = part.row.original_length
+    elif key not in scaling:
+        why = f"rope_type {name!r} needs where no original length is given"
+        scaling[key] = part.needed("max_position_embeddings", why)
+
+
+def _set_yarn(part: Part, scaling: dict[str, Any]) -> None:
+    where, rope = part.rope_where, part.rope
+    if "factor" not in scaling:
+        if "factor" not in rope:
+            raise ValueError(f"{where} lacks 'factor', which rope_type 'yarn' needs")
+        length = part.needed("max_position_embeddings", "a factor of null needs")
+        length = real(length, part.key("max_position_embeddings"), positive=True)
+        original = scaling["original_max_position_embeddings"]
+        scaling["factor"] = length / real(original, "original_max_position_embeddings", positive=True)
+    one, other = rope.get("mscale"), rope.get("mscale_all_dim")
+    # with mscale alone all agree if it is 1, with mscale_all_dim alone never
+    if bool(one) != bool(other) and one != 1 and "attention_factor" not in scaling:
+        key = "mscale" if one else "mscale_all_dim"
+        raise Undecided(
+            f"{where}[{key!r}]={rope[key]!r} without the other of mscale and mscale_all_dim is read differently by "
+            "packages; give both, or attention_factor"
+        )
+    # zero is as good as none
+    for key in ("mscale", "mscale_all_dim"):
+        if not rope.get(key):
+            scaling.pop(key, None)
+
+
+def _check_order(part: Part, scaling: dict[str, Any], parameters: dict[str, Any], least: str, most: str) -> None:
+    """Raise an error for two numbers between which frequencies change over, in the wrong order."""
+    low, high = (scaling.get(key, parameters[key]) for key in (least, most))
+    if not isinstance(low, (int, float)) or not isinstance(high, (int, float)):
+        return
+    # frequencies of llama3 are divided by the difference
+    if low > high or (low == high and scaling["rope_type"] == "llama3"):
+        where = part.rope_where
+        raise ValueError(f"{where}[{least!r}]={low!r} must be less than {where}[{most!r}]={high!r}; exchange them")
+
+
+# ---- which axis of a position each pair reads ---------------------------------------------------------------------------
+
+
+def _axes_of(part: Part, pairs: int) -> list[int] | None:
+    """Return for each pair the axis that it reads; None where there is one axis."""
+    sections, rope = part.row.sections, part.rope
+    if sections is None or sections.rule == "atoms":
+        return None
+    if sections.rule in AXES:
+        axes = AXES[sections.rule](pairs)
+        if len(axes) != pairs:
+            raise ValueError(f"{part.where} has heads of {2 * pairs} values that turn, which do not divide among axes")
+        return axes
+    keys = [key for key in ("mrope_section", "xdrope_section") if rope.get(key) is not None]
+    if len(keys) > 1:
+        raise ValueError(
+            f"{part.rope_where} has both mrope_section={rope['mrope_section']!r} and "
+            f"xdrope_section={rope['xdrope_section']!r}; leave one out"
+        )
+    key = keys[0] if keys else "mrope_section"
+    counts = rope[key] if keys else sections.default
+    flag, rule = rope.get("mrope_interleaved"), sections.rule
+    if flag is not None and not isinstance(flag, bool):
+        raise TypeError(f"{part.rope_where}['mrope_interleaved'] must be true or false, not {flag!r}")
+    if rule == "flagged":
+        rule = "in_turn" if flag else "contiguous"
+        if "openpangu" in (rope.get("rope_type"), rope.get("type")):
+            rule = "pangu"
+            if not keys or flag is False:
+                raise ValueError(
+                    f"{part.rope_where} has rope_type 'openpangu', which needs mrope_section, and mrope_interleaved="
+                    f"True; it has mrope_section={counts!r} and mrope_interleaved={flag!r}"
+                )
+    elif flag is not None and bool(flag) != (rule == "in_turn"):
+        raise ValueError(
+            f"{part.rope_where}['mrope_interleaved']={flag!r} is not what {part.model} does, whose sections are "
+            f"{'one after the other' if flag else 'in turn'}; leave it out"
+        )
+    if counts is None:
+        return None
+    where = f"{part.rope_where}[{key!r}]"
+    if not is_list(counts):
+        raise TypeError(f"{where} must be a sequence of integers, not {counts!r}")
+    # an order that spreads axes needs some of each
+    counts = [count_of(number, where, 1 if rule == "pangu" else 0) for number in counts]
+    # a class cuts its own that are in turn off where pairs end, and has the first axis beyond; those of a config must fit
+    if sum(counts) != pairs and (keys or rule != "in_turn"):
+        said = f"{where}={counts}" if keys else f"{where} is missing, and {counts}, what a {part.model} has then,"
+        raise ValueError(f"{said} adds up to {sum(counts)}, but {pairs} pairs turn; give counts that add up to {pairs}")
+    if sections.default is not None and len(counts) != len(sections.default):
+        raise ValueError(f"{where}={counts} must have a count for each of {sections.axes}")
+    return COUNTED[rule](counts, pairs)

@@ -1,0 +1,275 @@
+"""Rules that a row of the table names by a word: axes of pairs, frequencies, widths, rotary parameters, layers without any."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..._core.numbers.arguments import count_of, real
+from ..._core.numbers.schedule import geometric
+from ..._core.rotary import scaling as _rope
+from ..._core.rotary.pairs import in_turn
+from .part import Config, NoRotary, Part, Several, is_list
+
+__all__ = ["AXES", "COUNTED", "HEADS", "NO_ATTENTION", "PARAMETERS", "ROTARY_DIMS", "SPECTRA", "WITHOUT", "Without"]
+
+# ---- which axis each pair reads, of a number of pairs, or of the counts of a config ------------------------------------
+
+
+def _contiguous(counts: Sequence[int], pairs: int) -> list[int]:
+    return [a for a, count in enumerate(counts) for _ in range(count)]
+
+
+def _ernie(counts: Sequence[int], pairs: int) -> list[int]:
+    return [1, 2] * counts[0] + [0] * counts[2]
+
+
+def _pangu(counts: Sequence[int], pairs: int) -> list[int]:
+    """The axis that is least used up, but not twice in a row; with three axes the last pair reads the first."""
+    last = [0] if len(counts) == 3 else []
+    totals = [counts[0] - len(last), *counts[1:]]
+    left, axes = list(totals), [-1]
+    while any(left):
+        here = [a for a, count in enumerate(left) if count]
+        best = min([a for a in here if a != axes[-1]] or here, key=lambda a: (1 - left[a] / totals[a], a))
+        axes.append(best)
+        left[best] -= 1
+    return axes[1:] + last
+
+
+AXES: dict[str, Callable[[int], list[int]]] = {
+    "axial": lambda pairs: [0] * (pairs // 2) + [1] * (pairs // 2),
+    "axial_columns": lambda pairs: [1] * (pairs // 2) + [0] * (pairs // 2),
+    "axial_alternating": lambda pairs: [1, 0] * (pairs // 2),
+    "axial_rows_alternating": lambda pairs: [0, 1] * (pairs // 2),
+    "axial_three": lambda pairs: [a for a in range(3) for _ in range(pairs // 3)],
+    "alternating": lambda pairs: [0, 1] * (pairs // 2),
+}
+COUNTED: dict[str, Callable[[Sequence[int], int], list[int]]] = {
+    "contiguous": _contiguous,
+    "in_turn": in_turn,
+    "ernie": _ernie,
+    "pangu": _pangu,
+}
+
+# ---- frequencies that are no geometric progression from 1 --------------------------------------------------------------
+
+Arguments = dict[str, Any]
+# rope_type, and all of its parameters
+Scaling = tuple[str, dict[str, Any]]
+
+
+def _stretched(pairs: int, base: float, scaling: Scaling) -> _rope.Frequencies:
+    return _rope.frequencies_of(2 * pairs, base, *scaling)
+
+
+def _backwards(part: Part, pairs: int, base: float, scaling: Scaling, seq_len: Any) -> Arguments:
+    if scaling[0] == "default":
+        return {"frequencies": geometric(pairs, base=base, first=-1.0)}
+    values, factor = _stretched(pairs, base, scaling)
+    return {"frequencies": -np.asarray(values), "attention_factor": factor}
+
+
+def _pixtral(part: Part, pairs: int, base: float, scaling: Scaling, seq_len: Any) -> Arguments:
+    unscaled = geometric(pairs, base=base)
+    return {"frequencies": [unscaled[0::2], unscaled[1::2]]}
+
+
+def _dinov3(part: Part, pairs: int, base: float, scaling: Scaling, seq_len: Any) -> Arguments:
+    return {"frequencies": [geometric(pairs // 2, base=base, first=2 * math.pi)] * 2}
+
+
+def _atoms(part: Part, pairs: int, base: float, scaling: Scaling, seq_len: Any) -> Arguments:
+    """Three coordinates with frequencies alike, what an atom belongs to, and pairs that stay."""
+    keys = ("num_spatial_rope_pairs_per_axis", "num_uid_rope_pairs")
+    space, names = (count_of(part.needed(key), part.key(key), 0) for key in keys)
+    near, far = (
+        real(part.needed(key), part.key(key), positive=True)
+        for key in ("spatial_rope_base_frequency", "uid_rope_base_frequency")
+    )
+    counts = [space, space, space, names]
+    rest = pairs - sum(counts)
+    if rest < 0:
+        raise ValueError(f"{part.where} has {sum(counts)} pairs that turn, more than the {pairs} of its heads")
+    schedules = [geometric(n, base=one) for one, n in zip((near, near, near, far), counts, strict=True) if n]
+    axes = np.repeat(np.arange(4), [*counts[:3], names + rest])
+    # an axis has one schedule, or all pairs have numbers: those that stay have none of a schedule
+    return {"frequencies": np.concatenate([*map(np.asarray, schedules), np.zeros(rest)]), "sections": axes.tolist()}
+
+
+def _phimoe(part: Part, pairs: int, base: float, scaling: Scaling, seq_len: Any) -> Arguments:
+    """The list and a factor of its own by the length, as Microsoft's and transformers' code until 4.57 have them."""
+    rope_type, parameters = scaling
+    if rope_type == "default":
+        return {"base": base}
+    original = parameters.get("original_max_position_embeddings") or part.needed("max_position_embeddings")
+    original = real(original, f"{part.rope_where}['original_max_position_embeddings']", positive=True)
+    key = "long_mscale" if seq_len is not None and seq_len > original else "short_mscale"
+    factor = part.rope.get(key)
+    if factor is None:
+        raise ValueError(f"{part.rope_where} lacks {key!r}, which a {part.model} that is scaled needs")
+    if "attention_factor" in parameters:
+        return {"base": base, "scaling": {"rope_type": rope_type, **parameters, "attention_factor": factor}}
+    return {"frequencies": np.asarray(_stretched(pairs, base, scaling).values), "attention_factor": factor}
+
+
+# the arguments of a Rotary, from the part of a config, the number of pairs, base, scaling and the length of a sequence
+SPECTRA: dict[str, Callable[[Part, int, float, Scaling, Any], Arguments]] = {
+    "backwards": _backwards,
+    "pixtral": _pixtral,
+    "dinov3": _dinov3,
+    "atoms": _atoms,
+    "phimoe": _phimoe,
+}
+
+# ---- widths, and what of them turns --------------------------------------------------------------------------------------
+
+
+def _global_head(config: Config) -> int:
+    return count_of(config.get("global_head_dim", 512), "config['global_head_dim']", 2)
+
+
+def _sliding_dots(config: Config) -> int:
+    rope, head, rest = (config.get(f"swa_{key}") for key in ("qk_rope_head_dim", "head_dim", "qk_nope_head_dim"))
+    if rope is not None:
+        return count_of(rope, "config['swa_qk_rope_head_dim']", 2)
+    whole = 256 if head is None else count_of(head, "config['swa_head_dim']", 2)
+    return whole - (192 if rest is None else count_of(rest, "config['swa_qk_nope_head_dim']", 0))
+
+
+# the width of heads in some layers, unless per_layer_config tells
+HEADS: dict[str, Callable[[Config], int]] = {"global_head": _global_head, "sliding_dots": _sliding_dots}
+# the number of values that turn, from what a key has, and the width
+ROTARY_DIMS: dict[str, Callable[[Callable[[str], int], int], int]] = {
+    "sixths": lambda get, head: 6 * (head // 6),
+    "clvp": lambda get, head: max(get("projection_dim") // (2 * get("num_attention_heads")), 32),
+}
+
+# ---- rotary parameters of configs that have them elsewhere ----------------------------------------------------------------
+
+
+def _chatglm(config: Config) -> dict[str, Any]:
+    ratio = config.get("rope_ratio")
+    ratio = 1.0 if ratio is None else real(ratio, "config['rope_ratio']", positive=True)
+    # the code of chatglm2-6b-32k divides positions by what later models multiply the base by
+    if ratio != 1 and "chatglm2" in str(config.get("_name_or_path")).lower():
+        return {"rope_theta": 10000.0, "rope_type": "linear", "factor": ratio}
+    return {"rope_theta": 10000.0 * ratio}
+
+
+def _grok(config: Config) -> dict[str, Any]:
+    if "rope_theta" in config and config["rope_theta"] is None:
+        raise ValueError("config['rope_theta']=None is not a base; give a number, or leave it out for 10000")
+    rope: dict[str, Any] = {"rope_theta": config.get("rope_theta", 10000.0)}
+    if config.get("rope_rotate_half_dims"):
+        rope["partial_rotary_factor"] = 0.5
+    name = str(config.get("rope_type") or "original")
+    if name == "original":
+        return rope
+    rope |= {"rope_type": {"yarn_linear": "yarn"}.get(name, name), "factor": config.get("scaling_factor")}
+    if rope["rope_type"] == "yarn":
+        rope["attention_factor"] = 1.0
+    if name != "theta_scale":
+        keys = ("beta_fast", "beta_slow", "extrapolation_factor")
+        rope |= {key: config[key] for key in keys if config.get(key) is not None}
+    if rope["rope_type"] == "yarn" and rope.get("extrapolation_factor") == 1:
+        del rope["extrapolation_factor"]
+    return rope
+
+
+PARAMETERS: dict[str, Callable[[Config], dict[str, Any]]] = {"chatglm": _chatglm, "grok": _grok}
+
+# ---- layers that do not turn ----------------------------------------------------------------------------------------------
+
+# types of layers without attention
+NO_ATTENTION = frozenset(["linear_attention", "mamba", "mamba2", "conv", "recurrent", "linear", "moe", "mlp"])
+
+
+class Without(NamedTuple):
+    """turns: whether layers do, of a type or of an index, as far as these are known; by_type: whether the type tells."""
+
+    words: str
+    turns: Callable[[Part, Any, int | None], bool]
+    by_type: bool = True
+    keys: tuple[str, ...] = ()
+
+
+def _with_attention(part: Part, layer_type: Any, index: int | None) -> bool:
+    if layer_type is None or layer_type in NO_ATTENTION:
+        return layer_type is None
+    if not isinstance(layer_type, str) or not any(word in layer_type for word in ("attention", "hybrid")):
+        raise ValueError(
+            f"{part.key('layer_types')} has {layer_type!r}, of which it is not known whether it has attention; there "
+            f"are full_attention, {', '.join(sorted(NO_ATTENTION))}"
+        )
+    return True
+
+
+def _cohere2_moe(part: Part, layer_type: Any, index: int | None) -> bool:
+    if layer_type != "full_attention":
+        return True
+    if index is None:
+        raise Several(
+            f"layer_type='full_attention' is of layers that turn and of others in {part.model}; give layer=",
+            ({"layer": i} for i in range(len(part.types() or ()))),
+        )
+    mlps = part.needed("mlp_layer_types", f"layer={index} needs")
+    dense = is_list(mlps) and index < len(mlps) and mlps[index] == "dense"
+    return dense and part.config.get("prefix_dense_sliding_window_pattern", 1) == 1
+
+
+def _with_base(part: Part, layer_type: Any, index: int | None) -> bool:
+    if "rope_theta" in part.rope and part.rope["rope_theta"] is None:
+        raise NoRotary(f"{part.rope_where}['rope_theta']=None means no rotary encoding in {part.model}")
+    return True
+
+
+def _no_rope_layers(part: Part, layer_type: Any, index: int | None) -> bool:
+    if index is None or part.config.get("no_rope_layers"):
+        return _listed(part, "no_rope_layers", index)
+    return (index + 1) % (part.integer("no_rope_layer_interval", 1) or 4) != 0
+
+
+def _listed(part: Part, key: str, index: int | None) -> bool:
+    """Whether the number that a list has for a layer is not 0."""
+    values = part.config.get(key)
+    if index is None:
+        return True
+    if not is_list(values) or index >= len(values):
+        raise ValueError(f"{part.key(key)}={values!r} must have a number for layer={index}")
+    value = values[index]
+    return real(int(value) if isinstance(value, bool) else value, f"{part.key(key)}[{index}]") != 0
+
+
+WITHOUT = {
+    "hybrid": Without("layers without attention (mamba, linear, conv, recurrent) have none", _with_attention),
+    "full_attention": Without(
+        "layers of full_attention have none", lambda part, layer_type, index: layer_type != "full_attention"
+    ),
+    "windowed": Without(
+        "layers of full_attention have none, unless sliding_window is null",
+        lambda part, layer_type, index: layer_type != "full_attention" or part.config.get("sliding_window") is None,
+        keys=("sliding_window",),
+    ),
+    "cohere2_moe": Without(
+        "layers of full_attention have none, unless their MLP is dense and prefix_dense_sliding_window_pattern is 1",
+        _cohere2_moe,
+        keys=("mlp_layer_types", "prefix_dense_sliding_window_pattern"),
+    ),
+    "no_base": Without("rope_theta null means none", _with_base, by_type=False),
+    "no_rope_layers": Without(
+        "layers whose no_rope_layers is 0 (every 4th if not given) have none",
+        _no_rope_layers,
+        by_type=False,
+        keys=("no_rope_layers", "no_rope_layer_interval"),
+    ),
+    "layer_rope_theta": Without(
+        "layers whose layer_rope_theta is 0 have none",
+        lambda part, layer_type, index: _listed(part, "layer_rope_theta", index),
+        by_type=False,
+        keys=("layer_rope_theta",),
+    ),
+}

@@ -1,0 +1,119 @@
+"""Keys of a config that are misspelt: those that a model does not read, but that are much like one that it reads."""
+
+from __future__ import annotations
+
+import difflib
+import functools
+from typing import Any
+
+from ..._core.rotary.scaling import SCALINGS
+from . import table
+from .part import SPELLINGS, Config, is_list
+from .rules import WITHOUT
+from .table import Row
+
+__all__ = ["check_spelling", "keys_of"]
+
+# read in every model's config, if only to see that they agree with what is computed
+ALWAYS = (
+    "model_type", "architectures", "rope_scaling", "rope_parameters", "rope_type", "partial_rotary_factor", "rotary_pct",
+    "rotary_dim", "rope_dim", "rotary_emb_fraction", "rope_rotate_half_dims", "attn_config", "head_dim", "layer_types",
+    "num_hidden_layers", "per_layer_config", "max_position_embeddings", "original_max_position_embeddings",
+)  # fmt: skip
+# words that keys have that are about rotary encodings
+WORDS = {"rope", "rotary", "theta"}
+
+
+def check_spelling(config: Config, where: str, row: Row) -> None:
+    """Raise an error for a key that models of a row do not read, where another one is meant."""
+    known, unrelated = keys_of(row.family), table.names("unrelated")
+    for key, value in config.items():
+        if value is None or key in known or key in unrelated:
+            continue
+        near = _meant(str(key), row.family)
+        if near is None and _has_meaning(key, value):
+            near = _alike(str(key), row.family)
+        if near is not None:
+            advice = f"is {near} meant? if not, leave it out" if near else "leave it out"
+            raise ValueError(
+                f"{where}[{key!r}]={value!r} is not read by {row.model or 'models of this type'}; {advice}"
+            )
+
+
+@functools.cache
+def keys_of(name: str) -> frozenset[str]:
+    """Return all keys of a config that the models of a family read, by the name of the family."""
+    row = table.family(name)
+    keys = {
+        *ALWAYS,
+        *table.names("bases"),
+        *row.width,
+        *(row.per_head or ()),
+        *row.factor_keys,
+        *row.dims,
+        *row.base_keys,
+    }
+    keys |= {
+        row.layer_bases,
+        row.codes[0],
+        row.scaled_layers,
+        *row.keys,
+        *row.switch[:1],
+        *(key for key, *_ in row.needs),
+    }
+    keys |= {key for group in row.groups.values() for key in group.base_keys}
+    keys |= {key for rule in row.without for key in WITHOUT[rule].keys}
+    keys |= {row.pattern.key} if row.pattern is not None else set()
+    return frozenset(spelling for key in keys if key for spelling in SPELLINGS.get(key, (key,)))
+
+
+@functools.lru_cache(maxsize=8192)
+def _meant(key: str, name: str) -> str | None:
+    """Return the key of a family that another is a misspelling of: some letters away, or with the words of another package."""
+    foreign = table.pairs("foreign").get(key)
+    if foreign in keys_of(name):
+        return foreign
+    letters = _letters(key)
+    for one, wanted in _spelled(name):
+        most = 2 if len(wanted) >= 8 else 1
+        # a letter replaced by another is two that only one of both words may have
+        possible = abs(len(letters) - len(wanted)) <= most and len(set(letters) ^ set(wanted)) <= 2 * most
+        if possible and _distance(letters, wanted) <= most:
+            return one
+    return None
+
+
+@functools.cache
+def _spelled(name: str) -> tuple[tuple[str, str], ...]:
+    return tuple((key, _letters(key)) for key in sorted(keys_of(name)))
+
+
+def _letters(key: str) -> str:
+    return "".join(letter for letter in key.lower() if letter.isalnum())
+
+
+def _distance(one: str, other: str) -> int:
+    """Return how many letters must be added, left out, replaced or exchanged with the next to make one word of another."""
+    before, last = [0] * (len(other) + 1), list(range(len(other) + 1))
+    for i, letter in enumerate(one, 1):
+        row = [i]
+        for j, wanted in enumerate(other, 1):
+            best = min(last[j] + 1, row[-1] + 1, last[j - 1] + (letter != wanted))
+            if i > 1 < j and letter == other[j - 2] and one[i - 2] == wanted:
+                best = min(best, before[j - 2] + 1)
+            row.append(best)
+        before, last = last, row
+    return last[-1]
+
+
+def _has_meaning(key: Any, value: Any) -> bool:
+    """Whether a key is about a rotary encoding, and more than a switch."""
+    words = str(key).lower().replace("-", "_").split("_")
+    said = is_list(value) or isinstance(value, (int, float, dict)) or (value in SCALINGS and value != "default")
+    return bool(WORDS & set(words)) and said and not isinstance(value, bool)
+
+
+def _alike(key: str, name: str) -> str:
+    """Return that of the keys about rotary encodings which looks most like a key; empty if there is none."""
+    known = (one for one in keys_of(name) if WORDS & set(one.split("_")))
+    return next(iter(difflib.get_close_matches(key.lower(), sorted(known), 1)), "")

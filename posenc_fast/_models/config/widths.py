@@ -1,0 +1,298 @@
+"""The width of heads, the number of their values that turn, and the base of their frequencies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ..._core.numbers.arguments import count_of, real
+from ..._core.rotary.pairs import MOST_VALUES
+from .part import Part, Undecided, check_same, is_list
+from .rules import HEADS, ROTARY_DIMS, WITHOUT
+from .table import names
+
+__all__ = ["base_of", "factor_of", "turned", "usual_factor", "width"]
+
+
+def width(part: Part) -> int:
+    """Return the number of values that turn, or of which a part turns."""
+    head, head_dim = _width(part), part.config.get("head_dim")
+    if head > MOST_VALUES:
+        raise ValueError(
+            f"{part.where} has heads of {head} values, from {_sizes(part)}; at most {MOST_VALUES} can turn"
+        )
+    read = {"head_dim", "qk_rope_head_dim"} & set(part.row.width) or part.row.whole_head is not None
+    if not read and head_dim is not None and head_dim != head:
+        raise ValueError(
+            f"{part.key('head_dim')}={head_dim!r} is not read by {part.model}, whose heads have {head} values; leave it out"
+        )
+    return head
+
+
+def _sizes(part: Part) -> str:
+    """Return the keys that the width is made of, for an error."""
+    keys = (*part.row.width, *(part.row.per_head or ()))
+    return ", ".join(f"{key}={part.get(key)!r}" for key in keys if part.get(key) is not None)
+
+
+def _width(part: Part) -> int:
+    row, group = part.row, part.group
+    if group is not None and group.head and "per_layer_config" not in part.config:
+        return count_of(HEADS[group.head](part.config), f"the width of heads in {part.where}", 2)
+    for key in row.width:
+        value = part.get(key)
+        if value is not None:
+            return count_of(value, part.key(key), 2)
+    if "head_dim" in row.width and row.head is not None:
+        if "head_dim" not in part.config:
+            return row.head
+        if not row.divides:
+            raise ValueError(
+                f"{part.key('head_dim')}=None is not a width; give a number, or leave it out for the {row.head} of "
+                f"{part.model}'s class"
+            )
+    if row.per_head is None:
+        return count_of(part.needed(row.width[0], f"has the width that a {part.model} turns"), "", 2)
+    of, heads = row.per_head
+    why = f"tells how wide heads are ({' or '.join([*row.width, f'{of} // {heads}'])})"
+    whole, count = part.needed(of, why), part.needed(heads, why)
+    return count_of(whole, part.key(of), 1) // count_of(count, part.key(heads), 1)
+
+
+def factor_of(part: Part) -> float | None:
+    """Return the part of a width that turns, where the config says so."""
+    keys = dict.fromkeys((*part.row.factor_keys, "partial_rotary_factor"))
+    read = [key for key in keys if key != "partial_rotary_factor" or part.row.outer_factor]
+    value, where = _one_of(part, "partial_rotary_factor", read, "parts of one width")
+    if is_list(value) and _reads_lists(part):
+        value = part.of_layer(value, where)
+    return None if value is None else real(value, where, positive=True)
+
+
+def _reads_lists(part: Part) -> bool:
+    """Whether a class reads lists of a value for each layer, under the keys of the value for all."""
+    return "partial_rotary_factors" in part.row.factor_keys
+
+
+def _one_of(part: Part, inner: str, keys: Iterable[str], words: str) -> tuple[Any, str]:
+    """Return the value of a rotary parameter, or else of one of the keys outside of these, and where it is."""
+    places = [(f"{part.rope_where}[{inner!r}]", part.rope.get(inner))]
+    places += [(part.key(key), part.config.get(key)) for key in keys]
+    values = [(value, where) for where, value in places if value is not None]
+    # lists have a value for each layer
+    check_same([(where, value) for value, where in values if not is_list(value)], words)
+    return values[0] if values else (None, places[-1][0])
+
+
+def usual_factor(part: Part) -> float | None:
+    """Return the part that turns where a config says nothing; None where the class reads none."""
+    group = part.group
+    return part.row.factor if group is None or group.factor is None else group.factor
+
+
+def turned(part: Part, head: int, factor: float | None) -> int:
+    """Return how many values of heads of a width turn, with the part that the config says, or None."""
+    row = part.row
+    proportional = "proportional" in (part.rope.get("rope_type"), part.rope.get("type"))
+    _check_head_dim(part, head, 1.0 if factor is None or proportional else factor)
+    if proportional:
+        if row.factor is not None:
+            _check_usual(part, factor)
+        # a class with groups of layers has a head_dim where a config has none
+        whole = part.config.get("head_dim", "the class's" if part.group is not None else head)
+        if whole != head and "qk_rope_head_dim" in row.width:
+            raise ValueError(
+                f"{part.rope_where}['rope_type']='proportional' is for all of head_dim={whole!r}, of which {part.model} "
+                f"turns {head} values"
+            )
+        dim = head
+    elif row.rotary_dim:
+        dim = ROTARY_DIMS[row.rotary_dim](lambda key: count_of(part.needed(key), part.key(key), 1), head)
+    elif row.factor is None:
+        dim = _whole(part, head, factor)
+    else:
+        dim = _part(part, head, factor)
+    _check_others(part, head, dim)
+    if dim % 2:
+        raise ValueError(
+            f"{part.where} turns {dim} of {head} values, an odd number, of which packages make different things; give "
+            f"Rotary({head}, rotary_dim={dim - 1}, ..) or frequencies"
+        )
+    if not 2 <= dim <= head:
+        by = "" if factor is None else f" by partial_rotary_factor={factor}"
+        raise ValueError(
+            f"{part.where} has heads of {head} values, of which {dim} would turn{by}; 2 to {head} can, so give a "
+            f"config with other widths, or Rotary(head_dim, rotary_dim=..)"
+        )
+    return dim
+
+
+def _check_others(part: Part, head: int, dim: int) -> None:
+    """Raise an error for another number of values, or part of them, that the model does not read."""
+    if part.config.get("rope_rotate_half_dims") and not part.row.parameters and 2 * dim != head:
+        raise ValueError(
+            f"{part.key('rope_rotate_half_dims')} is not read by {part.model}, which turns {dim} of {head} values; "
+            f"leave it out, or give Rotary({head}, rotary_dim=..) if the model was made for it"
+        )
+    for key, whole in (("rotary_dim", 1), ("rope_dim", 1), ("rotary_pct", head), ("rotary_emb_fraction", head)):
+        value = part.config.get(key)
+        if value is None or key in (*part.row.dims, *part.row.factor_keys):
+            continue
+        if real(value, part.key(key)) * whole != dim:
+            raise ValueError(
+                f"{part.key(key)}={value!r} is not read by {part.model}, which turns {dim} of {head} values; leave it "
+                f"out, or give Rotary({head}, rotary_dim=..) if the model was made for it"
+            )
+
+
+def _whole(part: Part, head: int, factor: float | None) -> int:
+    """Return all, where a class reads no factor."""
+    latent, whole = "qk_rope_head_dim" in part.row.width, part.config.get("head_dim")
+    if factor is None or factor == part.row.only:
+        return head
+    if latent:
+        if factor == 1 or (factor < 1 and type(whole) is int and int(whole * factor) == head):
+            return head
+        raise ValueError(
+            f"{part.where} has partial_rotary_factor={factor} and qk_rope_head_dim={head}, of which it would be a part "
+            "once more; leave the factor out"
+        )
+    raise ValueError(
+        f"{part.where} has partial_rotary_factor={factor}, which {part.model} does not read; leave it out, or give "
+        f"Rotary({head}, rotary_dim=..) if the model was made for it"
+    )
+
+
+def _check_head_dim(part: Part, head: int, factor: float) -> None:
+    """Raise an error where a class that has frequencies for head_dim has others than for the width of what turns."""
+    usual = part.row.whole_head
+    if usual is None or ("head_dim" not in part.config and not usual):
+        return
+    whole = count_of(part.config.get("head_dim", usual), part.key("head_dim"), 1)
+    if whole > MOST_VALUES or int(min(whole * factor, MOST_VALUES)) != head:
+        said = whole if "head_dim" in part.config else f"{whole}, from its class"
+        raise ValueError(
+            f"{part.where} has head_dim={said}, of which {part.model} turns {factor:g}, and "
+            f"{part.row.width[0]}={head}; give those that agree"
+        )
+
+
+def _check_usual(part: Part, factor: float | None) -> None:
+    """Raise an error where it depends on what else a config has whether the class reads a part of the width, or its own."""
+    row, group, model = part.row, part.group, part.model
+    outer, missing = part.config.get("partial_rotary_factor"), part.rope.get("partial_rotary_factor") is None
+    usual = usual_factor(part)
+    # parameters of one kind of layers have its name behind theirs
+    nested = group is not None and not part.rope_where.endswith(("['rope_parameters']", "['rope_scaling']"))
+    ignored = not row.outer_factor or (group is not None and not nested and not row.preset)
+    own = usual if row.outer_factor or factor is None else factor
+    if outer is not None and missing and ignored and outer != own:
+        raise ValueError(
+            f"{part.key('partial_rotary_factor')}={outer!r} is not read by {model} there; put it into its rotary "
+            "parameters, or leave it out"
+        )
+    if factor is None and usual != 1 and (row.needs_parameters or nested):
+        raise Undecided(
+            f"{part.rope_where} lacks 'partial_rotary_factor', without which {model} turns other parts than {usual} by "
+            "rope_type; add it"
+        )
+
+
+def _part(part: Part, head: int, own: float | None) -> int:
+    """Return how many values a part of the width has, or other keys say."""
+    _check_usual(part, own)
+    row, group = part.row, part.group
+    usual = group.factor if group is not None and group.always else row.factor
+    factor = usual if own is None else own
+    assert factor is not None
+    if factor > 1:
+        raise ValueError(
+            f"{part.where} has partial_rotary_factor={factor}, which must be at most 1; leave it out, or give rotary_dim"
+        )
+    dim = int(head * factor)
+    for key in row.dims:
+        value = part.config.get(key, row.usual_dim)
+        if value is None and row.usual_dim is not None:
+            raise ValueError(f"{part.key(key)}=None makes tables as wide as {part.model} itself, which do not fit")
+        counted = dim if value is None else count_of(value, part.key(key), 2)
+        if counted != dim and (own is not None or not row.dims_read):
+            raise ValueError(
+                f"{part.key(key)}={counted} and partial_rotary_factor={factor}, which makes {dim} of {head}, do not "
+                "agree; leave one out"
+            )
+        dim = counted
+    return dim
+
+
+# ---- bases -----------------------------------------------------------------------------------------------------------
+
+
+def base_of(part: Part) -> float:
+    """Return the base of the frequencies."""
+    base = _base_of(part)
+    _check_bases(part, base)
+    return base
+
+
+def _base_of(part: Part) -> float:
+    row, group = part.row, part.group
+    keys = () if row.parameters else row.base_keys if group is None else group.base_keys
+    if row.own_base and part.rope.get("rope_theta") is not None:
+        keys = ()
+    value, where = _one_of(part, "rope_theta", keys, "bases")
+    of_layers = part.config.get(row.layer_bases) if row.layer_bases else None
+    if of_layers is not None:
+        value, where = of_layers, part.key(row.layer_bases)
+    if is_list(value) and (of_layers is not None or _reads_lists(part)):
+        value = part.of_layer(value, where)
+    inner = part.config.get("attn_config")
+    stored = inner.get("rope_theta") if isinstance(inner, Mapping) else None
+    if value is None and stored is not None:
+        value, where = stored, f"{part.key('attn_config')}['rope_theta']"
+    if value is None:
+        _check_null(part)
+        if part.row.needs_parameters:
+            raise Undecided(
+                f"{part.rope_where} lacks 'rope_theta', without which {part.model} has another base than where it has "
+                "no parameters at all; add it"
+            )
+        return row.base if group is None else group.base
+    if stored is not None and stored != value:
+        raise ValueError(
+            f"{part.key('attn_config')}['rope_theta']={stored!r} and {where}={value!r} are two bases; transformers "
+            "reads the second, the model's own code the first; leave one out"
+        )
+    return real(value, where, positive=True)
+
+
+def _outer_base(part: Part) -> float:
+    """Return the base outside of the rotary parameters."""
+    bases = (part.config.get(key) for key in part.row.base_keys)
+    base: float = next((value for value in bases if value is not None), part.row.base)
+    return base
+
+
+def _check_null(part: Part) -> None:
+    """Raise an error for a base that is null, of which packages make an error, too, or no rotary encoding."""
+    for config, where in ((part.rope, part.rope_where), (part.config, part.where)):
+        if "rope_theta" in config and config["rope_theta"] is None and not part.row.parameters:
+            raise ValueError(
+                f"{where}['rope_theta']=None is not a base; give a number, or leave it out for that of {part.model}'s class"
+            )
+
+
+def _check_bases(part: Part, base: float) -> None:
+    """Raise an error for a base that the model does not read, unless it is that which it reads."""
+    row = part.row
+    inner, read_here = part.rope.get("rope_theta"), row.inner_base and (row.base_keys or row.groups)
+    if inner is not None and not read_here and inner != _outer_base(part):
+        raise ValueError(
+            f"{part.rope_where}['rope_theta']={inner!r} is a base that {part.model} does not read; leave it out"
+        )
+    read = {*row.base_keys, row.layer_bases, *(key for name in row.without for key in WITHOUT[name].keys)}
+    read |= {key for one in row.groups.values() for key in one.base_keys}
+    for key in names("bases"):
+        value = part.config.get(key)
+        if value is None or key in read or value == base or (key == "rope_theta" and row.groups):
+            continue
+        raise ValueError(f"{part.key(key)}={value!r} is a base that {part.model} does not read; leave it out")

@@ -1,0 +1,203 @@
+"""A Rotary for other programs: attributes of ONNX operators, rotary parameters of a config, metadata of GGUF."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from .._core.numbers import annotations as npt
+from .._core.numbers.arguments import count_of
+from .._core.numbers.arrays import Floats
+from .._core.numbers.exact import log
+from .._core.numbers.schedule import geometric
+from .._core.rotary.pairs import Settings, in_turn
+from .gguf import ARCHITECTURES, BETAS, layout_of
+
+__all__ = ["config_of", "gguf_of", "onnx_attributes"]
+
+# what converters write for a pair that does not turn: its angle is as good as 0
+_STAYS = 1e30
+
+
+def onnx_attributes(settings: Settings, num_heads: Any) -> dict[str, int]:
+    """Return the attributes of RotaryEmbedding, or raise an error for what the operator cannot do."""
+    if settings.layout == "interleaved_to_half":
+        raise ValueError(
+            "layout='interleaved_to_half' is nothing that RotaryEmbedding does; permute the weights of queries and keys "
+            "(permute_rotary) and give a Rotary of layout='half'"
+        )
+    _check_one_axis(settings, "a cache")
+    turns = settings.rotary_dim
+    attributes = {
+        "interleaved": int(settings.layout == "interleaved"),
+        # 0 is all of a head
+        "rotary_embedding_dim": 0 if turns == settings.head_dim else turns,
+    }
+    return attributes if num_heads is None else {**attributes, "num_heads": count_of(num_heads, "num_heads", 1)}
+
+
+def _check_one_axis(settings: Settings, target: str) -> None:
+    several = settings.axes is not None or (settings.frequencies is not None and len(settings.frequencies) > 1)
+    if several:
+        raise ValueError(
+            f"{target} has a row for each position, and a Rotary of several axes has none; take tables(positions)"
+        )
+
+
+# ---- rotary parameters of a config ----------------------------------------------------------------------------------------
+
+
+def config_of(settings: Settings, attention_factor: float) -> dict[str, Any] | None:
+    """Return the keys of a config that mean this, but for the layout; None where transformers has no such parameters."""
+    name, parameters = settings.rope_type, dict(settings.parameters)
+    if settings.frequencies is not None or name not in _WRITTEN:
+        return None
+    rope: dict[str, Any] = {"rope_type": name, "rope_theta": settings.base}
+    rope |= {key: _plain(parameters[key]) for key in _WRITTEN[name] if parameters[key] is not None}
+    if name == "yarn":
+        if not (rope.get("mscale") and rope.get("mscale_all_dim")):
+            # one of both is as good as none
+            rope.pop("mscale", None)
+            rope.pop("mscale_all_dim", None)
+        if rope["truncate"]:
+            del rope["truncate"]
+    if name == "longrope":
+        rope["attention_factor"] = attention_factor
+    if settings.rotary_dim != settings.head_dim:
+        part = _part(settings.rotary_dim, settings.head_dim)
+        if name == "proportional" or part is None:
+            return None
+        rope["partial_rotary_factor"] = part
+    if settings.axes is not None:
+        counts = np.bincount(settings.axes).tolist()
+        rope["mrope_section"] = counts
+        if list(settings.axes) != sorted(settings.axes):
+            if list(settings.axes) != in_turn(counts, len(settings.axes)):
+                return None
+            rope["mrope_interleaved"] = True
+    config: dict[str, Any] = {"head_dim": settings.head_dim, "rope_parameters": rope}
+    if name == "dynamic":
+        config["max_position_embeddings"] = _plain(parameters["max_position_embeddings"])
+    return config
+
+
+# the parameters of each rope_type that stand in a config beside its name
+_WRITTEN: dict[str, tuple[str, ...]] = {
+    "default": (),
+    "linear": ("factor",),
+    "dynamic": ("factor",),
+    "yarn": ("factor", "original_max_position_embeddings", "beta_fast", "beta_slow", "truncate", "attention_factor",
+             "mscale", "mscale_all_dim"),
+    "longrope": ("short_factor", "long_factor", "original_max_position_embeddings"),
+    "llama3": ("factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings"),
+    "proportional": ("factor", "partial_rotary_factor"),
+}  # fmt: skip
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as JSON has it, lengths as integers."""
+    if isinstance(value, tuple):
+        return list(value)
+    return int(value) if isinstance(value, float) and value.is_integer() and value >= 1024 else value
+
+
+def _part(dim: int, head: int) -> float | None:
+    """Return the factor of which classes make dim by ``int(head * factor)``."""
+    for factor in (dim / head, math.nextafter(dim / head, 1.0)):
+        if int(head * factor) == dim:
+            return factor
+    return None
+
+
+# ---- metadata of GGUF -------------------------------------------------------------------------------------------------------
+
+
+def gguf_of(settings: Settings, frequencies: Floats, attention_factor: float, architecture: Any) -> dict[str, Any]:
+    """Return metadata of a GGUF file that means this to llama.cpp, or raise an error for what GGUF cannot say."""
+    mode, layout = ARCHITECTURES.get(architecture), layout_of(architecture)
+    sectioned = mode in ("contiguous", "in turn")
+    if settings.layout != layout:
+        raise ValueError(
+            f"layout={settings.layout!r} is not that of {architecture!r} in llama.cpp, which turns pairs of "
+            f"layout={layout!r}; permute the weights of queries and keys (permute_rotary) and give a Rotary of that"
+        )
+    if settings.rope_type == "xpos" or (settings.rope_type == "axial" and settings.axes is not None):
+        raise ValueError(f"scaling has rope_type={settings.rope_type!r}, for which GGUF has no keys")
+    if not sectioned:
+        _check_one_axis(settings, f"a GGUF file of {architecture!r}")
+    head, dim, pairs = settings.head_dim, settings.rotary_dim, settings.rotary_dim // 2
+    rope: dict[str, Any] = {"dimension_count": dim, "freq_base": settings.base}
+    tensors: Mapping[str, Any] = {}
+    if sectioned:
+        rope["dimension_sections"] = _sections(settings, architecture, mode)
+    scaling = _native(settings, attention_factor, architecture)
+    if scaling is None:
+        tensors = {"rope_freqs.weight": _divisors(frequencies, np.asarray(geometric(pairs, base=settings.base)))}
+        scaling = {} if attention_factor == 1 else {"attn_factor": attention_factor}
+    elif settings.rope_type == "longrope":
+        lists = dict(settings.parameters)
+        tensors = {
+            f"rope_factors_{kind}.weight": np.array(lists[f"{kind}_factor"], np.float32) for kind in ("short", "long")
+        }
+    rope |= {f"scaling.{key}": value for key, value in scaling.items()}
+    return {
+        "general.architecture": architecture,
+        f"{architecture}.attention.key_length": head,
+        **{f"{architecture}.rope.{key}": value for key, value in rope.items()},
+        **tensors,
+    }
+
+
+def _native(settings: Settings, attention_factor: float, architecture: str) -> dict[str, Any] | None:
+    """Return the keys of a scaling that llama.cpp computes itself; None where frequencies need divisors."""
+    name, parameters = settings.rope_type, dict(settings.parameters)
+    if settings.frequencies is not None:
+        return None
+    if name == "default":
+        return {}
+    if name == "linear":
+        return {"type": "linear", "factor": parameters["factor"]}
+    lengths = {"original_context_length": int(parameters.get("original_max_position_embeddings", 0))}
+    if name == "longrope" and parameters["short_factor"] != parameters["long_factor"]:
+        return {"type": "longrope", "attn_factor": attention_factor, **lengths}
+    if name != "yarn" or not parameters["truncate"]:
+        return None
+    factor, turns = parameters["factor"], (parameters["beta_fast"], parameters["beta_slow"])
+    usual = 1.0 if factor <= 1 else 0.1 * float(log(factor)) + 1.0
+    result = {"type": "yarn", "factor": factor, **lengths}
+    if turns != (32.0, 1.0):
+        if architecture not in BETAS:
+            return None
+        result |= {"yarn_beta_fast": turns[0], "yarn_beta_slow": turns[1]}
+    return result if attention_factor == usual else {**result, "attn_factor": attention_factor / usual}
+
+
+def _divisors(frequencies: Floats, unscaled: Floats) -> npt.NDArray[np.float32]:
+    """Return what the powers of the base are divided by, of float32 as converters write them."""
+    if (frequencies < 0).any():
+        raise ValueError(
+            "a frequency is negative, and llama.cpp divides by positive numbers alone; exchange the values of pairs"
+        )
+    stays = frequencies == 0
+    with np.errstate(over="ignore", under="ignore"):
+        divisors = np.where(stays, _STAYS, unscaled / np.where(stays, 1.0, frequencies)).astype(np.float32)
+    if not (np.isfinite(divisors) & (divisors > 0)).all():
+        raise ValueError(
+            "a frequency is so far from the power of its base that the quotient is no float32; give another base"
+        )
+    return divisors
+
+
+def _sections(settings: Settings, architecture: str, mode: str | None) -> list[int]:
+    axes = settings.axes
+    counts = [] if axes is None else np.bincount(axes).tolist()
+    right = in_turn(counts, len(axes)) if axes is not None and mode == "in turn" else sorted(axes or ())
+    if axes is None or list(axes) != right or len(counts) > 4:
+        raise ValueError(
+            f"sections are not those of {architecture!r}, whose pairs read up to 4 axes "
+            f"{'in turn' if mode == 'in turn' else 'one after the other'}"
+        )
+    return [*counts, 0, 0, 0][:4]

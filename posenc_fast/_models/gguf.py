@@ -1,0 +1,537 @@
+"""From the metadata of a GGUF file to the arguments of a `Rotary`, as llama.cpp computes its angles."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .._core.numbers.arguments import count_of, real, shown
+from .._core.numbers.arrays import Floats
+from .._core.numbers.exact import log
+from .._core.numbers.names import meant
+from .._core.rotary.pairs import MOST_VALUES, in_turn
+
+__all__ = ["ARCHITECTURES", "BETAS", "FACTORS", "arguments_of", "layout_of", "open_gguf"]
+
+# llama.cpp's llama_model_rope_type: pairs side by side; half of what turns apart; that with the axes of a position one
+# after the other, and in turn
+_NORMAL = """
+    llama llada llama4 deci baichuan internlm2 minicpm xverse command-r cohere2 olmo arctic deepseek deepseek2
+    deepseek2-ocr deepseek32 plm chatglm granite granitemoe granitehybrid chameleon bailingmoe neo-bert smollm3 arcee
+    ernie4_5 ernie4_5-moe mistral3 mistral4 llama-embed maincoder glm-dsa glm4
+"""
+_NEOX = """
+    falcon falcon-h1 grok dbrx nomic-bert nomic-bert-moe jina-bert-v3 modern-bert eurobert stablelm bitnet qwen qwen2
+    qwen2moe qwen3 qwen3moe dream llada-moe rnd1 olmo2 olmoe phi2 phi3 phimoe plamo plamo2 gemma gemma2 gemma3 gemma3n
+    gemma4 gemma-embedding starcoder2 openelm gptneox codeshell orion nemotron exaone exaone4 minicpm3 bailingmoe2 dots1
+    hunyuan-moe hunyuan-dense jais2 gpt-oss lfm2 lfm2moe seed_oss grovemoe apertus minimax-m2 cogvlm pangu-embedded afmoe
+    laguna qwen3next mimo2 mellum glm4moe
+"""
+_CONTIGUOUS = "qwen2vl paddleocr"
+_IN_TURN = "qwen3vl qwen3vlmoe qwen35 qwen35moe"
+_WITHOUT = """
+    clip gpt2 gptj mpt refact bloom starcoder bert mamba mamba2 jamba jina-bert-v2 t5 t5encoder jais rwkv6 rwkv6qwen2 rwkv7
+    arwkv7 wavtokenizer-dec nemotron_h nemotron_h_moe kimi-linear
+"""
+ARCHITECTURES = {
+    architecture: mode
+    for mode, text in (
+        ("normal", _NORMAL),
+        ("neox", _NEOX),
+        ("contiguous", _CONTIGUOUS),
+        ("in turn", _IN_TURN),
+        ("none", _WITHOUT),
+    )
+    for architecture in text.split()
+}
+# which have sections in some of their files, and are of the mode "contiguous" then
+_SECTIONED = ("glm4", "glm4moe")
+# whose heads turn as a whole: llama.cpp refuses files that say something else
+_WHOLE = ("llama", "deci", "falcon", "llama-embed")
+# in which every fourth layer does not turn
+_EVERY_FOURTH_STAYS = ("llama4", "smollm3")
+# in which a switch that other files have for notes says whether anything turns
+_SWITCHED = ("granite", "granitemoe", "granitehybrid")
+# in which most layers are recurrent
+_RECURRENT = ("qwen3next", "qwen35", "qwen35moe")
+# which read the turns between which YaRN changes over, and the factor of DeepSeek's; of others these are fixed
+BETAS = ("mistral3", "grok", "laguna")
+_LOG_MULTIPLIERS = {"deepseek2": 0.1, "deepseek2-ocr": 0.1, "deepseek32": 0.1, "mistral4": 0.1, "glm-dsa": 0.1,
+                    "mistral3": 1.0}  # fmt: skip
+# tensors of what frequencies are divided by
+FACTORS = ("rope_freqs.weight", "rope_factors_short.weight", "rope_factors_long.weight")
+# all keys that are read, without the architecture
+_READ = """
+    block_count context_length embedding_length full_attention_interval attention.head_count attention.head_count_kv
+    attention.key_length attention.key_length_swa attention.kv_lora_rank attention.sliding_window
+    attention.sliding_window_pattern rope.dimension_count rope.dimension_count_swa rope.dimension_sections rope.freq_base
+    rope.freq_base_swa rope.scale_linear rope.scaling.type rope.scaling.factor rope.scaling.attn_factor
+    rope.scaling.original_context_length rope.scaling.finetuned rope.scaling.yarn_log_multiplier
+    rope.scaling.yarn_ext_factor rope.scaling.yarn_attn_factor rope.scaling.yarn_beta_fast rope.scaling.yarn_beta_slow
+"""
+_KEYS = frozenset(_READ.split())
+# how keys about positions begin: unknown ones are refused
+_ABOUT_POSITIONS = ("rope", "attention.rope", "attention.key_length")
+# known, and not needed
+_UNUSED = ("attention.key_length_mla",)
+# keys that only the scaling yarn has, and the values that llama.cpp uses for most architectures
+_YARN = {"yarn_ext_factor": 1.0, "yarn_attn_factor": 1.0, "yarn_beta_fast": 32.0, "yarn_beta_slow": 1.0}
+
+
+class Windows(NamedTuple):
+    """Layers with a sliding window, beside others: all but every n-th, which is the last of n, or the first.
+
+    base: theirs where a file has none, None for that of the others. scaled: whether they are scaled as the others are.
+    others_turn: whether the others do.
+    """
+
+    every: int | None
+    first: bool = False
+    base: float | None = None
+    scaled: bool = True
+    others_turn: bool = True
+
+
+_WINDOWS = {
+    "gemma3": Windows(6, base=10000.0, scaled=False),
+    "gemma3n": Windows(5, base=10000.0, scaled=False),
+    "gemma-embedding": Windows(6, base=10000.0, scaled=False),
+    "gemma4": Windows(None, base=10000.0, scaled=False),
+    "modern-bert": Windows(3, first=True, base=10000.0, scaled=False),
+    "laguna": Windows(None, base=10000.0, scaled=False),
+    "olmo2": Windows(4, scaled=False),
+    "mellum": Windows(4, scaled=False),
+    "mimo2": Windows(None, base=10000.0, scaled=False),
+    "gpt-oss": Windows(2),
+    "cohere2": Windows(4, others_turn=False),
+    "exaone4": Windows(4, others_turn=False),
+    "afmoe": Windows(4, others_turn=False),
+}
+
+
+class Metadata:
+    """The keys of one architecture. layer: whose values are read from arrays that have one for each."""
+
+    def __init__(self, values: Mapping[str, Any], where: str) -> None:
+        self._values, self._where = values, where
+        if values.get("general.architecture") is None:
+            raise ValueError(f"{where} lacks 'general.architecture'; give all of a GGUF file's metadata")
+        architecture = str(values["general.architecture"])
+        self.architecture, self.mode = architecture, ARCHITECTURES.get(architecture, "")
+        self.layer: int | None = None
+        if not self.mode:
+            raise ValueError(
+                f"{where}: the architecture {architecture!r} is not known{meant(architecture, ARCHITECTURES)}; GGUF has no "
+                "key for the order of pairs, so give Rotary(head_dim, base=.., layout='half' or 'interleaved')"
+            )
+        if self.mode == "none":
+            raise ValueError(f"{where}: the architecture {architecture!r} has no rotary encoding in llama.cpp")
+
+    def check_keys(self) -> None:
+        """Refuse unknown keys about positions, misspelt keys, and keys of another architecture."""
+        known = {*(f"{self.architecture}.{key}" for key in (*_KEYS, *_UNUSED)), *FACTORS, "general.architecture"}
+        near = set().union(*map(_shortened, known))
+        for key, value in self._values.items():
+            if value is None or key in known:
+                continue
+            key = str(key)
+            rest = key.partition(".")[2]
+            if (
+                rest in _KEYS
+                or rest.startswith(_ABOUT_POSITIONS)
+                or key.startswith("rope_")
+                or not near.isdisjoint(_shortened(key))
+            ):
+                raise ValueError(
+                    f"{self._where}[{key!r}] is not known for the architecture {self.architecture!r}; correct the key, or "
+                    f"give Rotary(head_dim, base=.., scaling=..){meant(key, known)}"
+                )
+
+    def key(self, key: str) -> str:
+        return f"{self._where}['{self.architecture}.{key}']"
+
+    def has_factors(self) -> bool:
+        return any(self._values.get(name) is not None for name in FACTORS)
+
+    def tensor(self, name: str, pairs: int) -> Floats | None:
+        """Return what the frequencies of all pairs are divided by, where a tensor says that."""
+        value = self._values.get(name)
+        if value is None:
+            return None
+        array = np.asarray(value, np.float64).reshape(-1)
+        if array.shape != (pairs,):
+            raise ValueError(
+                f"{self._where}[{name!r}] has {array.size} numbers, one for each of {pairs} pairs is needed"
+            )
+        for k in np.flatnonzero(~((array > 0) & np.isfinite(array)))[:1].tolist():
+            raise ValueError(
+                f"{self._where}[{name!r}][{k}] is {array[k]:g}, but must be finite and above 0: frequencies are divided "
+                "by it"
+            )
+        return array
+
+    def get(self, key: str) -> Any:
+        """Return a value, the layer's own where there is one for each layer."""
+        value = self._values.get(f"{self.architecture}.{key}")
+        if isinstance(value, np.ndarray):
+            value = value.tolist()
+        if not isinstance(value, (list, tuple)):
+            return value
+        if self.layer is not None and self.layer < len(value):
+            return value[self.layer]
+        if not value or any(one != value[0] for one in value):
+            raise ValueError(f"{self.key(key)}={value!r} has other values for other layers; give layer=")
+        return value[0]
+
+    def listed(self, key: str) -> list[Any] | None:
+        """Return the values of an array, None where there is none."""
+        value = self._values.get(f"{self.architecture}.{key}")
+        return list(value) if isinstance(value, (list, tuple, np.ndarray)) else None
+
+    def count(self, key: str, least: int = 1) -> int | None:
+        value = self.get(key)
+        return None if value is None else count_of(value, self.key(key), least)
+
+    def number(self, key: str, default: float) -> float:
+        value = self.get(key)
+        return default if value is None else real(value, self.key(key), positive=True)
+
+    def needed(self, key: str) -> int:
+        count = self.count(key)
+        if count is None:
+            raise ValueError(
+                f"{self._where} lacks '{self.architecture}.{key}', without which no encoding is known; add it"
+            )
+        return count
+
+
+def arguments_of(source: Any, layer: Any = None, seq_len: Any = None) -> dict[str, Any] | None:
+    """Return the arguments of the `Rotary` of a GGUF file or its metadata; None for a layer that has none."""
+    if isinstance(source, Mapping):
+        metadata = Metadata(source, "source")
+    elif isinstance(source, (str, os.PathLike)):
+        metadata = Metadata(_read(os.fspath(source)), os.fspath(source))
+    else:
+        raise TypeError(
+            f"source must be the path of a GGUF file or a mapping of its metadata, not {type(source).__name__}"
+        )
+    metadata.check_keys()
+    if layer is not None:
+        metadata.layer = _checked_layer(metadata, layer)
+    if not _turns(metadata):
+        return None
+    window = _is_window(metadata)
+    windows = _WINDOWS.get(metadata.architecture)
+    if window is False and windows is not None and not windows.others_turn and metadata.layer is not None:
+        return None
+    swa = "_swa" if window else ""
+    head, dim = _widths(metadata, swa)
+    base = metadata.number("rope.freq_base", 10000.0)
+    if window:
+        assert windows is not None
+        base = metadata.number("rope.freq_base_swa", base if windows.base is None else windows.base)
+    scaling = _scaling(metadata, dim // 2, windows if window else None, seq_len)
+    result: dict[str, Any] = {"head_dim": head, "rotary_dim": dim, "base": base, "scaling": scaling}
+    sections = _sections(metadata, dim // 2)
+    result["layout"] = "interleaved" if metadata.mode == "normal" and not sections else "half"
+    return result | ({"sections": sections} if sections and any(sections) else {})
+
+
+def _shortened(key: str) -> set[str]:
+    """Return the key, and the key without one character: two keys that differ by one slip share one of these."""
+    # all known keys are shorter
+    return {key, *(key[:i] + key[i + 1 :] for i in range(len(key) if len(key) < 100 else 0))}
+
+
+def layout_of(architecture: Any) -> str:
+    """Return the layout of an architecture without sections, or raise an error for one that has none."""
+    mode = Metadata({"general.architecture": architecture}, "architecture").mode
+    return "interleaved" if mode == "normal" else "half"
+
+
+# ---- files -----------------------------------------------------------------------------------------------------------
+
+
+def open_gguf(path: str) -> Any:
+    """Return the reader of a file, by the package gguf: tensors are mapped, not read."""
+    try:
+        import gguf
+    except ImportError:
+        raise ImportError(f"{path}: GGUF needs the package gguf: pip install gguf") from None
+    if not os.path.exists(path):
+        raise FileNotFoundError(2, "there is no such file", path)
+    if not os.path.isfile(path):
+        raise ValueError(f"{path} is no regular file")
+
+    class Reader(gguf.GGUFReader):  # type: ignore[misc]
+        """A reader that goes no further than the file: behind its end the package's finds any number of empty arrays."""
+
+        def _get(self, offset: Any, dtype: Any, count: int = 1, *options: Any, **more: Any) -> Any:
+            if int(offset) + np.dtype(dtype).itemsize * int(count) > len(self.data):
+                raise EOFError("it ends too early")
+            return super()._get(offset, dtype, count, *options, **more)
+
+    with _named(path):
+        return Reader(path)
+
+
+@contextlib.contextmanager
+def _named(path: str) -> Iterator[None]:
+    """Give errors of the package's reader, which trusts the file and may fail in any way, the file's name."""
+    try:
+        yield
+    except Exception as error:  # noqa: BLE001
+        raise ValueError(f"{path} cannot be read as GGUF: {type(error).__name__}: {error}") from None
+
+
+def _read(path: str) -> dict[str, Any]:
+    reader = open_gguf(path)
+    with _named(path):
+        values = {
+            name: field.contents()
+            for name, field in reader.fields.items()
+            # vocabularies are long
+            if not name.startswith("tokenizer.")
+        }
+    for tensor in reader.tensors:
+        if tensor.name.startswith("rope_"):
+            if tensor.tensor_type.name != "F32":
+                raise ValueError(f"{path}: {tensor.name} is of type {tensor.tensor_type.name}, F32 can be read")
+            values[tensor.name] = np.array(tensor.data)
+    return values
+
+
+# ---- layers ----------------------------------------------------------------------------------------------------------
+
+
+def _checked_layer(metadata: Metadata, layer: Any) -> int:
+    index, blocks = count_of(layer, "layer", 0), metadata.count("block_count")
+    if blocks is not None and index >= blocks:
+        raise ValueError(f"layer={index} is too large: {metadata.key('block_count')} is {blocks}, layers from 0 on")
+    return index
+
+
+def _turns(metadata: Metadata) -> bool:
+    """Whether the layer has a rotary encoding; without a layer, whether some have, or an error if none has."""
+    architecture, layer = metadata.architecture, metadata.layer
+    if architecture == "baichuan" and metadata.count("block_count") == 40:
+        raise ValueError(f"{metadata.key('block_count')}=40 is Baichuan 13B, which has ALiBi and no rotary encoding")
+    if architecture in _SWITCHED and metadata.get("rope.scaling.finetuned") is False:
+        if layer is None:
+            raise ValueError(
+                f"{metadata.key('rope.scaling.finetuned')}=False means no rotary encoding in {architecture!r}"
+            )
+        return False
+    if layer is None:
+        return True
+    for key in ("attention.head_count", "attention.head_count_kv"):
+        heads = metadata.listed(key)
+        if heads is not None and layer < len(heads) and heads[layer] == 0:
+            return False
+    if architecture in _RECURRENT:
+        return (layer + 1) % (metadata.count("full_attention_interval") or 4) == 0
+    if architecture == "llama4" and metadata.get("attention.sliding_window") == 0:
+        raise ValueError(
+            f"{metadata.key('attention.sliding_window')}=0 is read by llama.cpp in two ways; leave layer out"
+        )
+    return architecture not in _EVERY_FOURTH_STAYS or (layer + 1) % 4 != 0
+
+
+def _is_window(metadata: Metadata) -> bool | None:
+    """Whether the layer has a sliding window and a rotary encoding for such layers; None where all are alike."""
+    windows, layer = _WINDOWS.get(metadata.architecture), metadata.layer
+    size = metadata.get("attention.sliding_window")
+    if metadata.architecture == "exaone4" and metadata.get("block_count") != 64:
+        size = None
+    swa = ("rope.freq_base_swa", "rope.dimension_count_swa", "attention.key_length_swa")
+    own = [key for key in swa if metadata.get(key) is not None]
+    if windows is None or not size:
+        for key in own:
+            usual = metadata.get(key.removesuffix("_swa"))
+            if metadata.get(key) != usual:
+                raise ValueError(
+                    f"{metadata.key(key)}={metadata.get(key)!r} is for layers with a sliding window, and it is not known "
+                    f"which layers of the architecture {metadata.architecture!r} have one; give "
+                    "Rotary(head_dim, base=.., layout=..)"
+                )
+        return None
+    if layer is None:
+        if not windows.others_turn:
+            return True
+        if not own and windows.base is None and (windows.scaled or _is_unscaled(metadata)):
+            return None
+        raise ValueError(
+            f"{metadata.key('attention.sliding_window')}={size!r}: layers with a sliding window have another encoding than "
+            "the others; give layer="
+        )
+    key = "attention.sliding_window_pattern"
+    pattern = metadata.listed(key)
+    if pattern is not None:
+        if layer >= len(pattern):
+            raise ValueError(f"{metadata.key(key)} has {len(pattern)} values, none for layer={layer}")
+        return bool(pattern[layer])
+    if windows.every is None:
+        raise ValueError(f"{metadata.key(key)} is no array that tells the layers with a sliding window; add it")
+    every = metadata.count(key) or windows.every
+    return layer % every != 0 if windows.first else layer % every < every - 1
+
+
+def _is_unscaled(metadata: Metadata) -> bool:
+    return metadata.number("rope.scaling.factor", 1.0) == 1 and not metadata.has_factors()
+
+
+# ---- widths, axes, scalings ----------------------------------------------------------------------------------------------
+
+
+def _widths(metadata: Metadata, swa: str) -> tuple[int, int]:
+    """Return the width of heads and how many of their values turn; with latent attention, that of what turns."""
+    head = metadata.count(f"attention.key_length{swa}") or metadata.count("attention.key_length")
+    if head is None:
+        head = metadata.needed("embedding_length") // metadata.needed("attention.head_count")
+    if head > MOST_VALUES:
+        raise ValueError(
+            f"{metadata.key('attention.key_length')}={shown(head)} is too large; at most {MOST_VALUES} can turn"
+        )
+    key = f"rope.dimension_count{swa}"
+    dim = metadata.count(key)
+    if dim is None:
+        key = "rope.dimension_count"
+        dim = metadata.count(key)
+    if metadata.count("attention.kv_lora_rank", 0):
+        dim = metadata.needed("rope.dimension_count")
+        return dim, dim
+    if dim is None:
+        dim = head
+    if dim > head or (metadata.architecture in _WHOLE and dim != head):
+        raise ValueError(
+            f"{metadata.key(key)}={dim} and heads of {head} values do not fit; llama.cpp refuses such a file"
+            if dim <= head
+            else f"{metadata.key(key)}={dim} is more than the {head} values of a head"
+        )
+    return head, dim
+
+
+def _sections(metadata: Metadata, pairs: int) -> list[int] | None:
+    """Return the axis of a position that each pair reads; None where there is one axis."""
+    key = "rope.dimension_sections"
+    counts, mode = metadata.listed(key), metadata.mode
+    by_file = metadata.architecture in _SECTIONED
+    if not counts or not any(counts):
+        if mode in ("contiguous", "in turn"):
+            raise ValueError(f"{metadata.key(key)} is missing, which {metadata.architecture!r} needs; add it")
+        return None
+    if mode in ("normal", "neox") and not by_file:
+        raise ValueError(f"{metadata.key(key)}={counts} is not read by llama.cpp for this architecture; leave it out")
+    numbers = [count_of(number, metadata.key(key), 0) for number in counts]
+    while numbers and not numbers[-1]:
+        numbers.pop()
+    if sum(numbers) != pairs or 0 in numbers:
+        raise ValueError(f"{metadata.key(key)}={counts} must be counts above 0 that add up to {pairs} pairs")
+    if mode == "in turn":
+        return in_turn(numbers, pairs)
+    return [axis for axis, number in enumerate(numbers) for _ in range(number)]
+
+
+def _scaling(metadata: Metadata, pairs: int, window: Windows | None, seq_len: Any) -> dict[str, Any] | None:
+    """Return rope_type and its parameters, None where frequencies are powers of the base."""
+    factor, attention = _factor(metadata), metadata.number("rope.scaling.attn_factor", 1.0)
+    name = metadata.get("rope.scaling.type")
+    name = "linear" if name is None else name
+    if name not in ("none", "linear", "yarn", "longrope"):
+        raise ValueError(f"{metadata.key('rope.scaling.type')}={name!r} is none of none, linear, yarn, longrope")
+    _check_yarn(metadata, name)
+    if window is not None and not window.scaled:
+        if attention != 1:
+            raise ValueError(
+                f"{metadata.key('rope.scaling.attn_factor')}={attention} is read in several ways for layers with a sliding "
+                "window; give Rotary(head_dim, base=.., layout=..)"
+            )
+        return None
+    divisors = metadata.tensor("rope_freqs.weight", pairs)
+    short, long = (metadata.tensor(f"rope_factors_{kind}.weight", pairs) for kind in ("short", "long"))
+    length = metadata.number("rope.scaling.original_context_length", metadata.number("context_length", 1.0))
+    if short is not None or long is not None:
+        if short is None or long is None or divisors is not None or factor != 1 or name == "yarn":
+            raise ValueError(
+                "rope_factors_short.weight and rope_factors_long.weight go together, without rope_freqs.weight, another "
+                f"factor ({factor:g}) and scaling type ({name}); give a file that has them alone"
+            )
+        if seq_len is None:
+            raise ValueError(
+                f"{metadata.key('rope.scaling.type')}='longrope' has other frequencies for longer sequences; give seq_len=, "
+                f"the length of yours ({length:g} for those that are no longer)"
+            )
+        longest = real(seq_len, "seq_len", positive=True)
+        lists = {"short_factor": short.tolist(), "long_factor": long.tolist(), "seq_len": longest}
+        return _divided(lists, length, attention)
+    if name == "longrope":
+        raise ValueError(
+            f"{metadata.key('rope.scaling.type')}='longrope' needs rope_factors_short.weight and rope_factors_long.weight, "
+            "tensors of the file; give the file, or a mapping that has them too"
+        )
+    if name == "yarn":
+        if divisors is not None:
+            raise ValueError("rope_freqs.weight and the scaling type yarn exclude each other; leave one out")
+        return _yarn(metadata, factor, attention, length)
+    if name == "none":
+        factor = 1.0
+    if divisors is not None:
+        if factor != 1:
+            raise ValueError(f"rope_freqs.weight and a factor of {factor:g} exclude each other; leave one out")
+        return _divided({"short_factor": divisors.tolist(), "long_factor": divisors.tolist()}, length, attention)
+    if attention != 1:
+        return _divided({"short_factor": [factor] * pairs, "long_factor": [factor] * pairs}, length, attention)
+    return None if factor == 1 else {"rope_type": "linear", "factor": factor}
+
+
+def _divided(lists: dict[str, Any], length: float, attention: float) -> dict[str, Any]:
+    """Return the scaling that divides the powers of the base by lists, and multiplies cosines and sines."""
+    rest = {"original_max_position_embeddings": length, "attention_factor": attention}
+    return {"rope_type": "longrope", **lists, **rest}
+
+
+def _factor(metadata: Metadata) -> float:
+    """Return by how much positions are divided; the key had another name before."""
+    for key in ("rope.scaling.factor", "rope.scale_linear"):
+        value = metadata.get(key)
+        # zero is as good as none
+        if value:
+            return real(value, metadata.key(key), positive=True)
+    return 1.0
+
+
+def _check_yarn(metadata: Metadata, name: str) -> None:
+    """Refuse keys of yarn that llama.cpp does not read for this architecture or this scaling type."""
+    for key, usual in _YARN.items():
+        value = metadata.number(f"rope.scaling.{key}", usual)
+        if value != usual and not (key.startswith("yarn_beta") and metadata.architecture in BETAS and name == "yarn"):
+            raise ValueError(
+                f"{metadata.key('rope.scaling.' + key)}={value:g} is not read by llama.cpp for {metadata.architecture!r} "
+                f"and the scaling type {name!r}, where it is {usual:g}; leave it out, or give Rotary(head_dim, scaling=..)"
+            )
+
+
+def _yarn(metadata: Metadata, factor: float, attention: float, length: float) -> dict[str, Any]:
+    architecture = metadata.architecture
+    result = {"rope_type": "yarn", "factor": factor, "original_max_position_embeddings": length}
+    for name in ("beta_fast", "beta_slow"):
+        result[name] = metadata.number(f"rope.scaling.yarn_{name}", _YARN[f"yarn_{name}"])
+    multiplier = metadata.get("rope.scaling.yarn_log_multiplier")
+    scale = 1.0 if factor <= 1 else 0.1 * float(log(factor)) + 1.0
+    if multiplier:
+        unit = _LOG_MULTIPLIERS.get(architecture)
+        value = real(multiplier, metadata.key("rope.scaling.yarn_log_multiplier"), positive=True)
+        # DeepSeek 2 has two of the same number, so that their quotient is 1
+        if unit is None or (architecture != "deepseek2" and abs(value / unit - 1) > 1e-6):
+            raise ValueError(
+                f"{metadata.key('rope.scaling.yarn_log_multiplier')}={value:g} has no known meaning for {architecture!r}; "
+                "give Rotary(head_dim, scaling={'rope_type': 'yarn', .., 'attention_factor': ..})"
+            )
+        result["attention_factor"] = attention
+    elif attention != 1:
+        result["attention_factor"] = scale * attention
+    return result

@@ -1,0 +1,54 @@
+"""The call that rebuilds what was identified, and the lines that show an identification."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from ..._core.encoding.value import Encoding
+from ..._core.rotary.value import Rotary
+from ...presets._registry import get
+
+__all__ = ["call_of", "lines_of"]
+
+
+# characters of a recipe that says it all at a glance, and is not of one model
+_SHORT = 60
+
+
+def call_of(value: Encoding | Rotary, presets: Sequence[str] = ()) -> str:
+    """Return the call that rebuilds a value, with the package's name; nothing where no call of a few lines does.
+
+    It is the recipe, or for a Rotary whose recipe is long, the call of the first of the presets that makes it.
+    """
+    # where the repr is shortened, the recipe takes pages
+    text = value.recipe if value.recipe == repr(value) else None
+    if isinstance(value, Rotary) and (text is None or len(text) > _SHORT):
+        text = _preset_call(value, presets) or text
+    if text is None:
+        return ""
+    import posenc_fast
+
+    names = "|".join(sorted(posenc_fast.__all__))
+    return re.sub(rf"(?<![\w.'])(?={names}\b)(?=\w+[(.])", "posenc_fast.", text)
+
+
+def _preset_call(rotary: Rotary, presets: Sequence[str]) -> str:
+    for name in presets:
+        for options in ({}, {"head_dim": rotary.head_dim}, {"head_dim": rotary.head_dim, "theta": rotary.base}):
+            build: Any = get(name)
+            try:
+                same = build(**options) == rotary
+            except (TypeError, ValueError):
+                # it has no such argument, or its source no such width
+                continue
+            if same:
+                arguments = ", ".join(f"{key}={value!r}" for key, value in options.items())
+                return f"presets.{name}({arguments})"
+    return ""
+
+
+def lines_of(rows: Sequence[tuple[str, str]]) -> str:
+    """Return a line for each title and its text."""
+    return "\n".join(f"{title:<11} {text}" for title, text in rows)

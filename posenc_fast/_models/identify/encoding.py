@@ -1,0 +1,442 @@
+"""Search for the encoding that made a table, from the numbers alone, whatever type they were rounded to.
+
+A pair of columns, taken as a complex number, turns by the same angle from row to row. For each order of columns that
+sources have, the angles are measured; if every pair turns evenly, they are compared with the schedules that sources
+have, and the whole table with the encoding that would have made it.
+"""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+import math
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ..._core.encoding.builders import LAYOUTS, sinusoidal
+from ..._core.encoding.value import Encoding
+from ..._core.numbers.arguments import real
+from ..._core.numbers.arrays import Floats
+from ..._core.numbers.formats import float_type
+from ..._core.positions.foreign import numbers_of
+from ...presets import names
+from ...presets._registry import facts
+from ...typing import Function, Layout
+from .angles import BASES, BLOCK, FIRSTS, NEAR, Angles, Table, measure, odd_of, scale_of, schedules, start_of, tolerated
+from .calls import call_of, lines_of
+from .grids import over_axes
+
+__all__ = ["Identification", "identify"]
+
+
+LEAST_ROWS = 8
+# rows that angles are measured on, and half of those that candidates are tried on; the answer is compared with all
+_ROWS, _SAMPLE = 1024, 32
+# positions at which presets begin
+_STARTS = (0, 1, 2)
+# parameters of presets that are bases
+_BASE_NAMES = (
+    "base",
+    "max_len",
+    "max_period",
+    "max_positions",
+    "max_timescale",
+    "max_wavelength",
+    "temperature",
+    "theta",
+)
+
+
+@dataclass(frozen=True)
+class Identification:
+    """The encoding that made a table, and how; true if one was found.
+
+    Parameters
+    ----------
+    presets : tuple of str
+        Names of the presets that make it, up to their starts.
+    encoding : Encoding or None
+        The encoding of which row i of the table has the position ``start + i * step``, but for the zero rows. None if
+        nothing was found.
+    start, step : float
+        Position of the first row, and distance of the next, 1 or -1.
+    base, freq_shift, first : float or None
+        Arguments of `sinusoidal`; None where frequencies are not in geometric progression.
+    layout : str or None
+        Argument of `sinusoidal`; None where a preset has another order of columns.
+    functions : tuple of str
+        Functions of a pair, in the order of the columns; empty where a preset has another order of columns.
+    scale : float
+        Factor of all columns.
+    zero_rows : tuple of int
+        Rows of zeros: padding, or class tokens before a grid.
+    error : float
+        Largest difference from the table; of the nearest preset where nothing was found.
+    closest : str or None
+        Where nothing was found, the nearest preset, if it differs by at most half its largest value.
+    axes : tuple of int or range
+        Of a table over several axes, what `grid` is given: the rows but for zero rows are those of
+        ``grid(axes, encoding).reshape(-1, d)``. Empty for one axis. start and step are those of the first axis.
+    """
+
+    presets: tuple[str, ...] = ()
+    encoding: Encoding | None = None
+    start: float = 0
+    step: int = 1
+    base: float | None = None
+    freq_shift: float | None = None
+    first: float | None = None
+    layout: Layout | None = None
+    functions: tuple[Function, ...] = ()
+    scale: float = 1.0
+    zero_rows: tuple[int, ...] = ()
+    error: float = math.inf
+    closest: str | None = None
+    axes: tuple[int | range, ...] = ()
+
+    def __bool__(self) -> bool:
+        return self.encoding is not None
+
+    def __str__(self) -> str:
+        return lines_of(self._rows()) or self._nothing()
+
+    def _repr_html_(self) -> str:
+        # only notebooks ask
+        from ..._core.numbers.notebook import html_table
+
+        return html_table(self._rows() or [(self._nothing(),)])
+
+    def _nothing(self) -> str:
+        if self.closest:
+            return f"no known encoding; the closest is {self.closest}, off by {self.error:.3g}"
+        return "no known encoding, and no preset comes near"
+
+    def _rows(self) -> list[tuple[str, str]]:
+        """Return titles and texts; none where nothing was found."""
+        if self.encoding is None:
+            return []
+        places = f"{self.start:g}, {self.start + self.step:g}, .."
+        if self.axes:
+            places = f"grid([{', '.join(map(str, self.axes))}], encoding).reshape(-1, {self.encoding.d_model})"
+        zeros = f"{', '.join(map(str, self.zero_rows[:8]))}{', ..' if self.zero_rows[8:] else ''}"
+        rows = {
+            "presets": ", ".join(self.presets) or "none",
+            "encoding": repr(self.encoding),
+            "positions": places,
+            "zero rows": zeros,
+            "error": f"{self.error:.3g}",
+            "call": call_of(self.encoding),
+        }
+        return [(title, text) for title, text in rows.items() if text]
+
+
+class _Candidate(NamedTuple):
+    """An encoding that may have made a table. settings: arguments of `sinusoidal` for it; none for a preset."""
+
+    frequencies: Floats
+    phases: Floats
+    amplitudes: Floats
+    start: float
+    step: int
+    settings: dict[str, Any]
+
+    def angles(self, rows: npt.NDArray[np.intp]) -> Floats:
+        """Return the angles of some rows, without phases."""
+        positions = self.start + rows * float(self.step)
+        return np.asarray(positions[:, np.newaxis] * self.frequencies)
+
+
+class _Fit(NamedTuple):
+    """The distance of a candidate: misfit, the largest difference in units of the tolerated one; error, the same without."""
+
+    misfit: float
+    error: float
+    scale: float
+    candidate: _Candidate
+
+    def rarity(self) -> tuple[bool, bool, bool]:
+        """Return a key of sorting: of a few pairs nobody can tell the order, and common parameters come first."""
+        settings = self.candidate.settings
+        known = settings.get("base") in BASES and settings.get("first") in FIRSTS
+        return self.candidate.start % 1 != 0, self.candidate.step < 0, not known
+
+
+def identify(table: npt.ArrayLike | os.PathLike[str], *, start: float | None = None) -> Identification:
+    """Find the encoding that made a table, such as one in a checkpoint.
+
+    Parameters
+    ----------
+    table : array_like of shape (n, d), or path
+        float64, float32, float16 or bfloat16 (of ml_dtypes or jax), or a tensor or parameter of torch; rows of
+        consecutive positions, or of the points of a grid, at least 8. Rows of zeros are taken for padding. Axes of
+        length 1 before the last are left out, and further ones in front along which all is alike; otherwise a shape
+        (n0, n1, d) or (n0, n1, n2, d) is that of a grid. Or the path of a file or a folder that `check` reads, with
+        one tensor, or one tensor whose name is that of a position table.
+    start : float, optional
+        Position of the first row, on each axis of a grid. It is identified if not given.
+
+    Returns
+    -------
+    Identification
+        Presets, parameters and an encoding; or the closest preset, where one comes near.
+
+    Raises
+    ------
+    TypeError, ValueError, OSError, ImportError
+        When the table has another type or shape, too few rows, or values that are not finite. When the files of a path
+        cannot be read, or do not have one table.
+
+    Notes
+    -----
+    A table is taken for an encoding's if every value differs by at most a unit in the last place of its type and 2e-6
+    and 1e-6 of the angle, the errors that sources make when they compute angles in float32. Of several sets of
+    parameters that fit, the more usual is returned: 100 to the power of -i and 10000 to the power of -i/2 are the same.
+    The start is found up to half the longest wavelength either side of 0; of three columns the base is not found.
+    Tables over two and three axes are compared with the presets of so many, with their defaults, for each shape that has
+    as many points and the last two sides of which are up to 16 times as long as one another; positions count from 0,
+    from 1 or from the middle; on squares, in the steps of Stable Diffusion 3 and PixArt too. The closest preset is named
+    if it differs by at most half its largest value: any two cosines differ by at most 2.
+
+    Examples
+    --------
+    >>> import numpy as np, posenc_fast as pf
+    >>> table = pf.sinusoidal(64, freq_shift=1, layout="concatenated").table(100, start=1, dtype=np.float16)
+    >>> found = pf.identify(table)
+    >>> "whisper" in found.presets, found.start, found.base
+    (True, 1, 10000.0)
+    >>> found = pf.identify(np.pad(pf.grid([14, 14], pf.presets.mae(64)).reshape(196, 64), ((1, 0), (0, 0))))
+    >>> "mae" in found.presets, found.axes, found.zero_rows
+    (True, (14, 14), (0,))
+    >>> bool(pf.identify(np.random.default_rng(0).normal(size=(100, 64))))
+    False
+    """
+    first = None if start is None else real(start, "start")
+    values: Any = table
+    if isinstance(table, (str, os.PathLike)):
+        # most programs read no files
+        from ... import _table_in  # type: ignore[attr-defined]
+
+        values = _table_in(os.fspath(table))
+    checked, shape = _checked(values)
+    if len(shape) > 1:
+        return _over_axes(checked, first, shape) or Identification(zero_rows=checked.zero_rows)
+    fits = []
+    orders: tuple[tuple[Function, ...], ...] = ("sin", "cos"), ("cos", "sin")
+    for layout, functions in itertools.product(LAYOUTS, orders):
+        angles = measure(checked, layout, functions)
+        if angles is not None:
+            candidates = _candidates(checked, angles, first, layout, functions)
+            fits += [fit for fit in (_fit(checked, candidate) for candidate in candidates) if fit.misfit <= 1]
+    for _, group in itertools.groupby(sorted(fits, key=_Fit.rarity), key=_Fit.rarity):
+        alike = list(group)
+        # an error a little larger is worth a simpler answer: sources have errors of their own
+        least = 2 * min(fit.misfit for fit in alike) + 0.1
+        for fit in alike:
+            if fit.misfit <= least:
+                settings = fit.candidate.settings
+                encoding = sinusoidal(checked.whole.shape[1], scale=fit.scale, **settings)
+                answer = _answer(checked, fit, encoding, _makers(encoding, settings))
+                if answer is not None:
+                    return answer
+    nearest = _by_name(checked, first)
+    return nearest or _over_axes(checked, first, None) or nearest
+
+
+def _checked(table: npt.ArrayLike) -> tuple[Table, tuple[int, ...]]:
+    """Return the table, and its shape without columns, without axes of length one and axes along which all is alike."""
+    array, form = numbers_of(table, "table")
+    float_type(array.dtype, "table")
+    whole = array.shape
+    if array.ndim > 2:
+        array = array.reshape(*(n for n in whole[:-1] if n != 1), whole[-1])
+        while array.ndim > 2 and len(array) and (array == array[:1]).all():
+            array = array[0]
+    shape = array.shape[:-1]
+    if not 0 < len(shape) < 4 or whole[-1] == 0:
+        raise ValueError(
+            f"table has shape {whole}, but must have (rows, columns), or that of a grid of two or three axes"
+        )
+    array = array.reshape(math.prod(shape), whole[-1])
+    values = array[:_ROWS].astype(np.float64)
+    for i in range(0, len(array), _ROWS):
+        if not np.isfinite(array[i : i + _ROWS].astype(np.float64)).all():
+            raise ValueError("table has values that are not finite; leave their rows out")
+    zero = np.concatenate([(array[i : i + _ROWS] == 0).all(axis=1) for i in range(0, max(len(array), 1), _ROWS)])
+    rows = np.flatnonzero(~zero[:_ROWS])
+    if len(rows) < LEAST_ROWS:
+        raise ValueError(
+            f"table has {len(array)} rows, {len(rows)} of them not zero, but must have at least {LEAST_ROWS}"
+        )
+    return Table(array, values, rows, tuple(np.flatnonzero(zero).tolist()), form), shape
+
+
+def _candidates(
+    table: Table, angles: Angles, start: float | None, layout: Layout, functions: tuple[Function, ...]
+) -> Iterator[_Candidate]:
+    """Yield encodings with about these angles, the more common first."""
+    d, odd = table.values.shape[1], odd_of(table)
+    about = start_of(angles) if start is None else start
+    starts = [round(about), about] if start is None and abs(about - round(about)) < 0.2 else [about]
+    half, count = (d // 2, d // 2) if odd == "zero" else (d / 2, -(-d // 2))
+    progressions: list[dict[str, Any]] = [*schedules(angles, half)]
+    if angles.known.all() and len(angles.frequencies) == count:
+        # any frequencies, where no sine without a partner has one of its own
+        progressions.append({"frequencies": angles.frequencies})
+    order: dict[str, Any] = {"layout": layout, "functions": functions, "odd": odd}
+    # which frequency each column has, counted from 1; a column of zeros has none
+    template = sinusoidal(d, frequencies=np.arange(1.0, count + 1), **order)
+    columns = template.frequencies.astype(np.intp) - 1
+    for place, schedule in itertools.product(starts, progressions):
+        frequencies = schedule.get("frequencies")
+        if frequencies is None:
+            exponents = -np.arange(count) / (half - schedule["freq_shift"])
+            frequencies = schedule["first"] * schedule["base"] ** exponents
+        settings = {**schedule, **order}
+        yield _Candidate(frequencies[columns], template.phases, template.amplitudes, place, angles.step, settings)
+
+
+# ---- comparison -------------------------------------------------------------------------------------------------
+
+
+def _fit(table: Table, candidate: _Candidate) -> _Fit:
+    """Compare a candidate, times the best factor, with the first and the last of the rows that were measured."""
+    kept = table.rows if len(table.rows) <= 2 * _SAMPLE else np.r_[table.rows[:_SAMPLE], table.rows[-_SAMPLE:]]
+    values, angles = table.values[kept], candidate.angles(kept)
+    expected = candidate.amplitudes * np.sin(angles + 2 * np.pi * candidate.phases)
+    scale = scale_of(table, values, expected)
+    difference = np.abs(values - scale * expected)
+    misfit = float((difference / tolerated(table, values, angles, scale)).max())
+    return _Fit(misfit, float(difference.max()), scale, candidate)
+
+
+def _compare(table: Table, fit: _Fit, encoding: Encoding) -> tuple[float, float]:
+    """Return the largest difference over all rows but zero rows, and the same in units of the tolerated one."""
+    count = max(1, BLOCK // table.whole.shape[1])
+    kept = np.ones(len(table.whole), bool)
+    kept[list(table.zero_rows)] = False
+    start: Any = fit.candidate.start
+    step = fit.candidate.step
+    largest = misfit = 0.0
+    for first in range(0, len(table.whole), count):
+        part = kept[first : first + count]
+        values = table.whole[first : first + count].astype(np.float64)[part]
+        expected = encoding.table(len(part), start=start + first * step, step=step, dtype=np.float64)[part]
+        difference = np.abs(values - expected)
+        rows = first + np.flatnonzero(part)
+        allowed = tolerated(table, values, fit.candidate.angles(rows), fit.scale)
+        largest = max(largest, float(difference.max(initial=0.0)))
+        misfit = max(misfit, float((difference / allowed).max(initial=0.0)))
+    return largest, misfit
+
+
+def _answer(table: Table, fit: _Fit, encoding: Encoding, makers: tuple[str, ...]) -> Identification | None:
+    """Return the answer, if no row contradicts it."""
+    error, misfit = _compare(table, fit, encoding)
+    if misfit > 1:
+        return None
+    settings = fit.candidate.settings
+    known: dict[str, Any] = {name: settings.get(name) for name in ("base", "freq_shift", "first", "layout")}
+    return Identification(
+        presets=makers,
+        encoding=encoding,
+        start=fit.candidate.start,
+        step=fit.candidate.step,
+        functions=settings.get("functions", ()),
+        scale=fit.scale,
+        zero_rows=table.zero_rows,
+        error=error,
+        **known,
+    )
+
+
+# ---- presets ----------------------------------------------------------------------------------------------------
+
+
+def _by_width(d: int, base: float | None = None) -> Iterator[tuple[str, Encoding]]:
+    """Yield presets of one axis and this width, with their defaults; and with the base, where they have one."""
+    for name in names():
+        preset = facts(name)
+        if not preset.by_width:
+            continue
+        keywords = set(inspect.unwrap(preset.build).__kwdefaults__ or {}).intersection(_BASE_NAMES)
+        for options in ({}, *({keyword: base} for keyword in keywords if base is not None)):
+            build: Callable[..., Any] = preset.build
+            try:
+                encoding = build(d, **options)
+            except ValueError:
+                # a width that its source does not have
+                continue
+            if encoding.ndim == 1 and encoding.d_model == d:
+                yield name, encoding
+
+
+def _makers(encoding: Encoding, settings: dict[str, Any]) -> tuple[str, ...]:
+    """Return the presets that are this encoding, or if there are none, that are it but for a factor."""
+    exact: set[str] = set()
+    scaled: set[str] = set()
+    for name, other in _by_width(encoding.d_model, settings.get("base")):
+        if np.array_equal(other.phases, encoding.phases) and np.allclose(
+            other.frequencies, encoding.frequencies, rtol=1e-9, atol=0
+        ):
+            largest = np.abs(other.amplitudes).argmax()
+            factor = encoding.amplitudes[largest] / (other.amplitudes[largest] or 1.0)
+            if np.allclose(other.amplitudes * factor, encoding.amplitudes, rtol=1e-9, atol=0):
+                (exact if abs(factor - 1) < 1e-9 else scaled).add(name)
+    return tuple(sorted(exact or scaled))
+
+
+def _by_name(table: Table, start: float | None) -> Identification:
+    """Compare the presets of this width one by one; without one that fits, name the closest."""
+    makers: dict[Encoding, list[str]] = {}
+    for name, encoding in _by_width(table.whole.shape[1]):
+        makers.setdefault(encoding, []).append(name)
+    fits = [
+        (_fit(table, _Candidate(one.frequencies, one.phases, one.amplitudes, place, 1, {})), one)
+        for one, place in itertools.product(makers, _STARTS if start is None else (start,))
+    ]
+    if not fits:
+        return Identification(zero_rows=table.zero_rows)
+    # of those that differ by a factor, the one without
+    fit, encoding = min(fits, key=lambda pair: (pair[0].misfit, abs(math.log(abs(pair[0].scale) or 1e-300))))
+    if fit.misfit <= 1:
+        answer = _answer(table, fit, _times(encoding, fit.scale), tuple(makers[encoding]))
+        if answer is not None:
+            return answer
+    fit, encoding = min(fits, key=lambda pair: (round(pair[0].error, 6), abs(math.log(abs(pair[0].scale) or 1e-300))))
+    error, _ = _compare(table, fit, _times(encoding, fit.scale))
+    near = error <= NEAR * abs(fit.scale) * np.abs(encoding.amplitudes).max()
+    return Identification(
+        start=fit.candidate.start,
+        scale=fit.scale,
+        zero_rows=table.zero_rows,
+        error=error,
+        closest=makers[encoding][0] if near else None,
+    )
+
+
+def _over_axes(table: Table, start: float | None, shape: tuple[int, ...] | None) -> Identification | None:
+    """Compare the presets of several axes, on the grid of this shape or on all that have as many points."""
+    over = over_axes(table, start, shape)
+    if over is None:
+        return None
+    first = over.axes[0]
+    return Identification(
+        presets=over.presets,
+        encoding=_times(over.encoding, over.scale),
+        start=first.start if isinstance(first, range) else 0,
+        scale=over.scale,
+        zero_rows=table.zero_rows,
+        error=over.error,
+        axes=over.axes,
+    )
+
+
+def _times(encoding: Encoding, scale: float) -> Encoding:
+    if scale == 1:
+        return encoding
+    return Encoding._of(encoding._sinusoids.with_(amplitudes=scale * encoding.amplitudes))

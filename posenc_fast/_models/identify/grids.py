@@ -1,0 +1,130 @@
+"""Presets of two and three axes that may have made a table: on every shape of a grid with as many points as rows."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..._core.encoding.value import Encoding
+from ...presets._images import diffusers_2d
+from ...presets._registry import FACTS
+from .angles import BLOCK, Table, scale_of, tolerated
+
+__all__ = ["Over", "over_axes"]
+
+
+# rows that are tried first
+_SAMPLE = 8
+# how many times as long as the other one of the last two axes is taken to be
+_LONGEST = 16
+# first arguments of presets that are told the width, and how much of it
+_WIDTHS = {"num_pos_feats": 2, "channels": 1}
+
+
+class Over(NamedTuple):
+    """Presets that are one encoding, the axes of its grid, the factor of all columns, and the largest difference."""
+
+    presets: tuple[str, ...]
+    encoding: Encoding
+    axes: tuple[int | range, ...]
+    scale: float
+    error: float
+
+
+def over_axes(table: Table, start: float | None, shape: tuple[int, ...] | None) -> Over | None:
+    """Return the first preset and grid that make the table below its leading rows of zeros; None if none does."""
+    skipped = next(i for i, row in enumerate((*table.zero_rows, -1)) if row != i)
+    points = len(table.whole) - skipped
+    if shape is not None and skipped:
+        return None
+    makers: dict[Encoding, list[str]] = {}
+    for name, encoding in _presets(table.whole.shape[1]):
+        makers.setdefault(encoding, []).append(name)
+    picked = np.unique(np.linspace(0, points - 1, _SAMPLE).astype(np.intp))
+    sample = table.whole[skipped + picked].astype(np.float64)
+    lengths_of = {ndim: list(_shapes(points, ndim)) if shape is None else [] for ndim in (2, 3)}
+    if shape is not None:
+        lengths_of[len(shape)] = [shape]
+    tried = [(lengths, encoding, names) for encoding, names in makers.items() for lengths in lengths_of[encoding.ndim]]
+    tried += [(each, encoding, ["diffusers_2d"]) for each in lengths_of[2] for encoding in _stretched(each, table)]
+    for lengths, encoding, names in tried:
+        cells = np.stack(np.unravel_index(picked, lengths), -1)
+        for firsts in _firsts(lengths, start):
+            angles = (cells + firsts) @ encoding.frequencies.T
+            expected = encoding.amplitudes * np.sin(angles + 2 * np.pi * encoding.phases)
+            scale = scale_of(table, sample, expected)
+            if scale == 0 or (np.abs(sample - scale * expected) > tolerated(table, sample, angles, scale)).any():
+                continue
+            error = _compared(table, skipped, encoding, lengths, firsts, scale)
+            if error is not None:
+                axes = tuple(n if f == 0 else range(f, f + n) for f, n in zip(firsts, lengths, strict=True))
+                return Over(tuple(names), encoding, axes, scale, error)
+    return None
+
+
+def _presets(d: int) -> Iterator[tuple[str, Encoding]]:
+    """Yield presets of two and three axes and this width, with their defaults."""
+    for name, facts in sorted(FACTS.items()):
+        parameters = list(inspect.signature(facts.build).parameters)
+        # some have no parameters, and so one width
+        first = parameters[0] if parameters else ""
+        if facts.rotary or facts.axes == "1" or not (facts.by_width or first in _WIDTHS):
+            continue
+        counts = [each for each in parameters if each in ("ndim", "spatial_dims")]
+        for options in [{counts[0]: ndim} for ndim in (2, 3)] if counts else [{}]:
+            build: Any = facts.build
+            try:
+                encoding = build(d // _WIDTHS.get(first, 1), **options)
+            except ValueError:
+                # a width that its source does not have
+                continue
+            if encoding.ndim in (2, 3) and encoding.d_model == d:
+                yield name, encoding
+
+
+def _stretched(lengths: tuple[int, ...], table: Table) -> Iterator[Encoding]:
+    """Yield those of diffusers whose steps are parts of a cell: squares, as PixArt and Stable Diffusion 3 set them."""
+    side, d = lengths[0], table.whole.shape[1]
+    if side == lengths[1] and d % 4 == 0:
+        for base_size, scale in ((16, 1), (32, 1), (64, 1), (side, 2), (side, 4)):
+            yield diffusers_2d(d, side, base_size=base_size, interpolation_scale=scale)
+
+
+def _shapes(points: int, ndim: int) -> Iterator[tuple[int, ...]]:
+    """Yield shapes of as many points, of lengths from 2 on; those whose last two axes are about as long come first."""
+    sides = [n for n in range(2, math.isqrt(points) + 1) if points % n == 0]
+    divisors = sorted({*sides, *(points // n for n in sides)})
+    if ndim == 2:
+        shapes: list[tuple[int, ...]] = [
+            (n, points // n) for n in divisors if 1 / _LONGEST <= n * n / points <= _LONGEST
+        ]
+    else:
+        shapes = [(t, *rest) for t in divisors for rest in _shapes(points // t, 2)]
+    return iter(sorted(shapes, key=lambda lengths: abs(math.log(lengths[-2] / lengths[-1]))))
+
+
+def _firsts(lengths: tuple[int, ...], start: float | None) -> list[tuple[Any, ...]]:
+    """Return the positions that the first cell may have."""
+    if start is not None:
+        return [(int(start),) * len(lengths)] if start == int(start) else []
+    return [(0,) * len(lengths), (1,) * len(lengths), tuple(-(n // 2) for n in lengths)]
+
+
+def _compared(
+    table: Table, skipped: int, encoding: Encoding, lengths: tuple[int, ...], firsts: tuple[int, ...], scale: float
+) -> float | None:
+    """Return the largest difference over all rows; None if one contradicts. Rows of zeros are no part of a grid."""
+    rows, count, largest = len(table.whole) - skipped, max(1, BLOCK // encoding.d_model), 0.0
+    for first in range(0, rows, count):
+        last = min(first + count, rows)
+        values = table.whole[skipped + first : skipped + last].astype(np.float64)
+        cells = np.stack(np.unravel_index(np.arange(first, last), lengths), -1) + firsts
+        difference = np.abs(values - scale * encoding.encode(cells, dtype=np.float64))
+        if (difference > tolerated(table, values, cells @ encoding.frequencies.T, scale)).any():
+            return None
+        largest = max(largest, float(difference.max()))
+    return largest

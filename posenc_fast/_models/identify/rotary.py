@@ -1,0 +1,500 @@
+"""Identification of the rotary encoding that made frequencies, tables of cosines and sines, or turned vectors.
+
+Vectors become complex numbers, one for each token and pair, before and after they were turned. The presets are
+tried first; if none fits, frequencies are measured and compared with the ways in which sources make them.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ..._core.numbers.arguments import check_width, count_of
+from ..._core.numbers.arrays import Array, Floats
+from ..._core.positions.conversion import convert
+from ..._core.positions.foreign import numbers_of
+from ..._core.rotary.value import LAYOUTS, Rotary
+from ...presets._registry import FACTS
+from ...typing import RotaryLayout
+from .angles import NEAR
+from .calls import call_of, lines_of
+from .rotations import Sample, frequencies_in, guesses
+
+__all__ = ["RotaryIdentification", "identify_rotary"]
+
+
+# heads and tokens that are looked at
+_HEADS, _TOKENS = 16, 1024
+
+
+@dataclass(frozen=True)
+class RotaryIdentification:
+    """The rotary encoding that rotated vectors or made tables; true if one was found.
+
+    Parameters
+    ----------
+    presets : tuple of str
+        Names of the presets that are this encoding, with their defaults or with the width and the base that were found.
+    rotary : Rotary or None
+        The encoding. None if nothing was found.
+    layout : str or None
+        Argument of `Rotary`; None for frequencies and for tables with one column a pair, which do not contain it.
+    direction : int
+        1 where positions turn a pair's first value towards its second, -1 backwards, 0 where pairs differ.
+    base : float or None
+        Argument of `Rotary`; None where frequencies are not powers of one number.
+    scaling : dict or None
+        Argument of `Rotary`.
+    sections : tuple of int or None
+        For each pair the axis that it reads; None for one axis.
+    rotary_dim : int
+        Number of values that rotate.
+    attention_factor : float
+        Factor of cosines and sines.
+    error : float
+        Largest difference: from frequencies, as a part of them; else from the cosines and sines, or turned values.
+    closest : str or None
+        Where nothing was found, the nearest preset, if it differs by at most half its largest value.
+    """
+
+    presets: tuple[str, ...] = ()
+    rotary: Rotary | None = None
+    layout: RotaryLayout | None = None
+    direction: int = 0
+    base: float | None = None
+    scaling: dict[str, Any] | None = None
+    sections: tuple[int, ...] | None = None
+    rotary_dim: int = 0
+    attention_factor: float = 1.0
+    error: float = math.inf
+    closest: str | None = None
+
+    def __bool__(self) -> bool:
+        return self.rotary is not None
+
+    def __str__(self) -> str:
+        return lines_of(self._rows()) or self._nothing()
+
+    def _repr_html_(self) -> str:
+        # only notebooks ask
+        from ..._core.numbers.notebook import html_table
+
+        return html_table(self._rows() or [(self._nothing(),)])
+
+    def _nothing(self) -> str:
+        if self.closest:
+            return f"no known rotary encoding; the closest is {self.closest}, off by {self.error:.3g}"
+        return "no known rotary encoding, and no preset comes near"
+
+    def _rows(self) -> list[tuple[str, str]]:
+        """Return titles and texts; none where nothing was found."""
+        if self.rotary is None:
+            return []
+        direction = {1: "forwards", -1: "backwards", 0: "not all pairs in one"}[self.direction]
+        rows = {
+            "presets": ", ".join(self.presets) or "none",
+            "rotary": repr(self.rotary),
+            "layout": self.layout or "not in these numbers",
+            "direction": direction,
+            "error": f"{self.error:.3g}",
+            "call": call_of(self.rotary, self.presets),
+        }
+        return [(title, text) for title, text in rows.items() if text]
+
+
+class _Fit(NamedTuple):
+    """The distance of a rotary encoding from a sample: misfit and error as of `Sample.compare`."""
+
+    misfit: float
+    error: float
+    rotary: Rotary
+    sample: Sample
+
+    def rarity(self) -> tuple[bool, bool, bool]:
+        """Return a key of sorting: one axis, whole heads and no scaling come first."""
+        rotary = self.rotary
+        return (
+            rotary.ndim > self.sample.positions.shape[1],
+            rotary.rotary_dim < rotary.head_dim,
+            "scaling" in rotary._arguments(),
+        )
+
+
+def identify_rotary(
+    *,
+    frequencies: npt.ArrayLike | None = None,
+    cos: npt.ArrayLike | None = None,
+    sin: npt.ArrayLike | None = None,
+    x: npt.ArrayLike | None = None,
+    turned: npt.ArrayLike | None = None,
+    positions: npt.ArrayLike | None = None,
+    head_dim: int | None = None,
+) -> RotaryIdentification:
+    """Find the rotary encoding of a model from its frequencies, its tables, or vectors before and after rotation.
+
+    Parameters
+    ----------
+    frequencies : array_like of shape (pairs,) or (pairs, axes), optional
+        Radians per unit of position, such as a buffer ``inv_freq``.
+    cos, sin : array_like of shape (..., tokens, columns), optional
+        Tables in any of their shapes: a column for each pair, or two, half of them apart or side by side; axes of
+        length 1 anywhere, and further ones in front along which all is alike. ``cos`` alone may be complex, or have
+        matrices ``(..., tokens, pairs, 2, 2)``.
+    x, turned : array_like of shape (..., tokens, head_dim), optional
+        Queries or keys before and after rotation.
+    positions : array_like of shape (tokens,) or (tokens, axes), optional
+        Positions of the tokens; 0, 1, .. (on every axis) if not given.
+    head_dim : int, optional
+        Width of a head, if it is known and x is not given.
+
+    Returns
+    -------
+    RotaryIdentification
+        Presets, layout, direction, base, scaling, sections and widths, and a Rotary; or the closest preset, where
+        one comes near.
+
+    Raises
+    ------
+    TypeError, ValueError
+        When not exactly one of frequencies, cos (and sin) and x with turned is given, or an argument does not fit.
+
+    Notes
+    -----
+    float64, float32, float16 and bfloat16 are taken, each with its own rounding, and float32 angles with their errors.
+    Few tokens near 0 do not tell the slowest pairs of x and turned in 16 bits apart: all presets that fit are named.
+    Tables do not say the layout where a model has two columns a pair in one order and turns in the other (GLM, ERNIE
+    4.5); x and turned do. Learned frequencies are measured, but nothing is their name.
+
+    Examples
+    --------
+    >>> import numpy as np, posenc_fast as pf
+    >>> cos, sin = pf.Rotary(128, base=5e5).tables(16)
+    >>> found = pf.identify_rotary(cos=np.tile(cos, 2)[None], sin=np.tile(sin, 2)[None])
+    >>> found.base, found.layout, found.rotary_dim
+    (500000.0, 'half', 128)
+    >>> x = np.random.default_rng(0).normal(size=(4, 16, 64)).astype(np.float32)
+    >>> pf.identify_rotary(x=x, turned=pf.presets.nanochat(64).apply(x)).direction
+    -1
+    >>> bool(pf.identify_rotary(x=x, turned=x[::-1]))
+    False
+    """
+    ways = {"frequencies": frequencies is not None, "cos": cos is not None, "x": x is not None}
+    if sum(ways.values()) != 1:
+        raise ValueError(
+            f"give one of frequencies, cos (with sin), and x (with turned), not {sum(ways.values())} of them"
+        )
+    for one, other, has in (("sin", "cos", sin is not None), ("turned", "x", turned is not None)):
+        if has and not ways[other]:
+            raise ValueError(f"{one} needs {other}")
+    head = None if head_dim is None else count_of(head_dim, "head_dim", 2)
+    if head is not None:
+        check_width(head, "head_dim")
+    if frequencies is not None:
+        samples = [_of_frequencies(frequencies, positions, head)]
+    elif cos is not None:
+        samples = list(_of_tables(cos, sin, positions, head))
+    else:
+        assert x is not None
+        if turned is None:
+            raise ValueError("x needs turned, the same vectors after rotation")
+        samples = list(_of_vectors(x, turned, positions, head))
+    fits = _fitting(samples, _defaults() + _widths(samples))
+    return _named(fits) or _measured(samples) or _closest(fits)
+
+
+# ---- arguments --------------------------------------------------------------------------------------------------
+
+
+def _array(value: Any, name: str) -> tuple[Array, int]:
+    """Return a finite array, and the kind of its numbers."""
+    array, form = numbers_of(value, name)
+    if array.dtype.kind != "c":
+        array = array.astype(np.float64)
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} has values that are not finite; leave their tokens out")
+    return array, form.kind
+
+
+def _checked_positions(positions: Any, tokens: int) -> Floats:
+    if positions is None:
+        return np.arange(tokens, dtype=np.float64)[:, np.newaxis]
+    array = np.asarray(positions)
+    if array.ndim not in (1, 2) or len(array) != tokens or array.size == 0:
+        raise ValueError(f"positions has shape {array.shape}, but must have ({tokens},) or ({tokens}, axes)")
+    convert(positions, 1 if array.ndim == 1 else array.shape[1])
+    values = array.astype(np.float64).reshape(tokens, -1)
+    if not np.isfinite(values).all() or (values == values[0]).all():
+        raise ValueError(f"positions must be finite, and not all the same, not {positions!r}")
+    return values
+
+
+def _of_frequencies(frequencies: Any, positions: Any, head: int | None) -> Sample:
+    if positions is not None:
+        raise ValueError("frequencies excludes positions; leave one of them out")
+    values, kind = _array(frequencies, "frequencies")
+    if values.dtype.kind == "c" or values.ndim not in (1, 2) or values.size == 0:
+        raise ValueError(f"frequencies has shape {values.shape}, but must have (pairs,) or (pairs, axes) real numbers")
+    values = values.reshape(len(values), -1)
+    no_tokens = np.zeros((0, 1, len(values)), np.complex128)
+    return Sample(None, no_tokens, np.zeros((0, values.shape[1])), kind, None, head, values)
+
+
+def _of_tables(cos: Any, sin: Any, positions: Any, head: int | None) -> Iterator[Sample]:
+    """Yield a sample for each order of columns that the tables may have."""
+    first, kind = _array(cos, "cos")
+    if sin is None:
+        if first.dtype.kind != "c" and first.shape[-2:] == (2, 2):
+            first = first[..., 0, 0] + 1j * first[..., 1, 0]
+        if first.dtype.kind != "c":
+            raise ValueError(f"cos has shape {first.shape} and no sin; alone it must be complex or (.., pairs, 2, 2)")
+    else:
+        second, _ = _array(sin, "sin")
+        if first.dtype.kind == "c" or second.dtype.kind == "c" or first.shape != second.shape:
+            raise ValueError(f"cos and sin must be real and alike, not of shapes {first.shape} and {second.shape}")
+        first = first + 1j * second
+    if first.size == 0:
+        raise ValueError(f"cos has shape {first.shape}, which is empty")
+    *outer, columns = first.shape or (1,)
+    table = first.reshape([n for n in outer if n != 1] + [columns])
+    while table.ndim > 2:
+        if (table != table[:1]).any():
+            raise ValueError(f"cos has shape {first.shape}, and differs along its first axis; give one of its tables")
+        table = table[0]
+    table = table.reshape(-1, columns)
+    if len(table) < 2:
+        raise ValueError(f"cos has shape {first.shape}, but must have (.., tokens, columns), at least two tokens")
+    if (table == table[0]).all():
+        # nothing turns, as whole turns do not
+        return
+    where = _checked_positions(positions, len(table))[:_TOKENS]
+    table = table[:_TOKENS, np.newaxis]
+    if columns % 2 == 0:
+        orders: dict[RotaryLayout, tuple[Array, Array]] = {
+            "half": (table[..., : columns // 2], table[..., columns // 2 :]),
+            "interleaved": (table[..., 0::2], table[..., 1::2]),
+        }
+        for layout, (one, other) in orders.items():
+            if (one == other).all():
+                yield Sample(None, one, where, kind, layout, head)
+    yield Sample(None, table, where, kind, None, head)
+
+
+def _of_vectors(x: Any, turned: Any, positions: Any, head: int | None) -> Iterator[Sample]:
+    """Yield a sample for each layout, and for each width behind which nothing changed."""
+    before, kind = _array(x, "x")
+    after, other = _array(turned, "turned")
+    real = before.dtype.kind != "c" and after.dtype.kind != "c"
+    if before.shape != after.shape or before.ndim < 2 or not real or before.size == 0 or before.shape[-2] < 2:
+        raise ValueError(
+            f"x has shape {before.shape} and turned {after.shape}, but both must have (.., tokens, head_dim), real "
+            "numbers, at least two tokens"
+        )
+    width, tokens = before.shape[-1], before.shape[-2]
+    if head not in (None, width):
+        raise ValueError(f"head_dim={head} is not that of x, which has shape {before.shape}")
+    where = _checked_positions(positions, tokens)[:_TOKENS]
+    some_heads = (array.reshape(-1, tokens, width)[:_HEADS, :_TOKENS] for array in (before, after))
+    both = [heads.transpose(1, 0, 2) for heads in some_heads]
+    # padding says nothing
+    used = (both[0] != 0).any(axis=(1, 2))
+    both, where = [array[used] for array in both], where[used]
+    changed = np.flatnonzero((both[0] != both[1]).any(axis=(0, 1)))
+    if not len(changed):
+        return
+    # slow pairs may have stayed as they were: common parts of a head come after the least
+    least = (int(changed[-1]) + 2) // 2 * 2
+    common = {width * k // 16 * 2 for k in range(1, 9)}
+    common |= {rotary.rotary_dim for _, rotary in _defaults() if rotary.head_dim == width}
+    for dim in sorted({least, *common}):
+        if least <= dim <= width:
+            for layout in LAYOUTS:
+                source = (_halves if layout == "half" else _neighbours)(both[0], dim)
+                target = (_neighbours if layout == "interleaved" else _halves)(both[1], dim)
+                yield Sample(source, target, where, max(kind, other), layout, width)
+
+
+def _halves(values: Floats, dim: int) -> Array:
+    return values[..., : dim // 2] + 1j * values[..., dim // 2 : dim]
+
+
+def _neighbours(values: Floats, dim: int) -> Array:
+    return values[..., 0:dim:2] + 1j * values[..., 1:dim:2]
+
+
+# ---- presets ----------------------------------------------------------------------------------------------------
+
+
+@functools.lru_cache(maxsize=1)
+def _defaults() -> tuple[tuple[str, Rotary], ...]:
+    """Return the presets with their defaults, and of both types of layers."""
+    presets: list[tuple[str, Rotary]] = []
+    for name in sorted(FACTS):
+        facts = FACTS[name]
+        parameters = inspect.signature(facts.build).parameters if facts.rotary else {}
+        if facts.rotary and all(p.default is not p.empty for p in parameters.values()):
+            for options in ({}, {"layer_type": "sliding_attention"}) if "layer_type" in parameters else ({},):
+                rotary = _made(name, **options)
+                if rotary is not None:
+                    presets.append((name, rotary))
+    return tuple(presets)
+
+
+def _made(name: str, **options: Any) -> Rotary | None:
+    """Return a preset's Rotary, or None where the source has no such width."""
+    build: Any = FACTS[name].build
+    try:
+        rotary = build(**options)
+    except ValueError:
+        return None
+    return rotary if isinstance(rotary, Rotary) else None
+
+
+@functools.lru_cache(maxsize=64)
+def _scaled(pairs: int, head: int | None, theta: float | None = None) -> tuple[tuple[str, Rotary], ...]:
+    """Return the presets with the head_dim at which they have that number of pairs; and with another base."""
+    presets = []
+    for name, default in _defaults():
+        parameters = inspect.signature(FACTS[name].build).parameters
+        if "head_dim" not in parameters or (theta is not None and "theta" not in parameters):
+            continue
+        # where the width is not known, that of a head whose part turns is not guessed
+        if head is None and default.rotary_dim not in (default.head_dim, 2 * pairs):
+            continue
+        width = default.head_dim * 2 * pairs / default.rotary_dim if head is None else head
+        options: dict[str, Any] = {"head_dim": int(width)}
+        if theta is not None:
+            options["theta"] = theta
+        rotary = _made(name, **options) if width == int(width) else None
+        if rotary is not None and rotary.rotary_dim == 2 * pairs:
+            presets.append((name, rotary))
+    return tuple(presets)
+
+
+def _matrix(rotary: Rotary, axes: int, by_pair: bool) -> Floats | None:
+    """Return frequencies (pairs, axes) of a Rotary for positions of these axes, or None if they do not fit.
+
+    One axis is that of a text, whose tokens have the same position on every one.
+    """
+    values = rotary._angles_of("cos").frequencies
+    values = values.reshape(len(values), -1)
+    if values.shape[1] == axes:
+        return values
+    if axes == 1 and (not by_pair or rotary._settings.axes is not None):
+        return np.asarray(values.sum(axis=1, keepdims=True))
+    return None
+
+
+def _fitting(samples: list[Sample], presets: tuple[tuple[str, Rotary], ...]) -> list[tuple[str, _Fit]]:
+    """Compare every preset with each sample that has its pairs and its layout."""
+    fits = []
+    for name, rotary in presets:
+        for sample in samples:
+            if rotary.rotary_dim != 2 * sample.pairs or sample.head_dim not in (None, rotary.head_dim):
+                continue
+            # tables of DeepSeek are those of its layout before it moves the values
+            if sample.before is not None and sample.layout != rotary.layout:
+                continue
+            matrix = _matrix(rotary, sample.positions.shape[1], sample.frequencies is not None)
+            if matrix is not None:
+                factor = 1.0 if sample.frequencies is not None else rotary.attention_factor
+                fits.append((name, _Fit(*sample.compare(matrix, factor), rotary, sample)))
+    return fits
+
+
+def _widths(samples: list[Sample], theta: float | None = None) -> tuple[tuple[str, Rotary], ...]:
+    """Return the presets with the widths of the samples."""
+    widths = dict.fromkeys((sample.pairs, sample.head_dim) for sample in samples)
+    return tuple(preset for pairs, head in widths for preset in _scaled(pairs, head, theta))
+
+
+def _named(compared: list[tuple[str, _Fit]]) -> RotaryIdentification | None:
+    """Return the best of the presets that fit, with the names of all that are about as good."""
+    fits = [(name, fit) for name, fit in compared if fit.misfit <= 1]
+    if not fits:
+        return None
+    # where columns come in pairs, they are not taken for pairs of their own
+    fits = [one for one in fits if one[1].sample.layout is not None] or fits
+    least = min(fit.misfit for _, fit in fits)
+    fits = [(name, fit) for name, fit in fits if fit.misfit <= 2 * least + 0.1]
+    best = min(fits, key=lambda one: (round(one[1].misfit, 1), one[1].rarity(), one[0]))[1]
+    return replace(_described(best), presets=tuple(sorted({name for name, _ in fits})))
+
+
+def _described(fit: _Fit) -> RotaryIdentification:
+    rotary, layout = fit.rotary, fit.sample.layout
+    if layout is not None and layout != rotary.layout and fit.sample.before is None:
+        rotary = type(rotary)(rotary.head_dim, **{**rotary._arguments(), "layout": layout})
+    values = rotary.frequencies
+    signs = {int(sign) for sign in np.sign(values).reshape(-1)} - {0}
+    return RotaryIdentification(
+        rotary=rotary,
+        layout=layout,
+        direction=signs.pop() if len(signs) == 1 else 0,
+        base=_base_of(rotary),
+        scaling=rotary._arguments().get("scaling"),
+        sections=rotary._settings.axes,
+        rotary_dim=rotary.rotary_dim,
+        attention_factor=rotary.attention_factor,
+        error=fit.error,
+    )
+
+
+def _base_of(rotary: Rotary) -> float | None:
+    """Return the number whose powers the frequencies are, on every axis."""
+    schedules = rotary._settings.frequencies
+    if schedules is None:
+        return rotary._settings.base
+    bases = set()
+    for schedule in schedules:
+        values = np.abs(np.asarray(schedule))
+        if len(values) < 2 or not values.all():
+            return None
+        logs = np.log(values)
+        fall = (logs[0] - logs[-1]) / (len(values) - 1)
+        if np.abs(logs - (logs[0] - fall * np.arange(len(values)))).max() > 1e-6:
+            return None
+        bases.add(float(f"{math.exp(fall * len(values)):.7g}"))
+    return bases.pop() if len(bases) == 1 else None
+
+
+def _closest(compared: list[tuple[str, _Fit]]) -> RotaryIdentification:
+    if not compared:
+        return RotaryIdentification()
+    name, fit = min(compared, key=lambda one: one[1].error)
+    before = fit.sample.before
+    largest = fit.rotary.attention_factor * (1.0 if before is None else float(np.abs(before).max()))
+    return RotaryIdentification(closest=name if fit.error <= NEAR * largest else None, error=fit.error)
+
+
+# ---- frequencies that are no preset's -------------------------------------------------------------------------------
+
+
+def _measured(samples: list[Sample]) -> RotaryIdentification | None:
+    for sample in samples:
+        measured = frequencies_in(sample)
+        for guess, sections in guesses(measured) if measured is not None else ():
+            matrix = guess.frequencies[:, np.newaxis]
+            if sections is not None:
+                matrix = matrix * (np.asarray(sections)[:, np.newaxis] == np.arange(sample.positions.shape[1]))
+            misfit, error = sample.compare(matrix, 1.0 if sample.frequencies is not None else guess.factor)
+            if misfit > 1:
+                continue
+            width = sample.head_dim or 2 * sample.pairs
+            shape: dict[str, Any] = {
+                "rotary_dim": 2 * sample.pairs,
+                "layout": sample.layout or "half",
+                "sections": sections,
+            }
+            fit = _Fit(misfit, error, Rotary(width, **guess.arguments, **shape), sample)
+            base = _base_of(fit.rotary)
+            others = _fitting([sample], _widths([sample], base)) if base is not None else []
+            names = {name for name, other in others if other.misfit <= 1}
+            return replace(_described(fit), presets=tuple(sorted(names)))
+    return None

@@ -1,0 +1,225 @@
+"""Frequencies measured in tables and in turned vectors, and the ways in which sources make such frequencies.
+
+Vectors are complex numbers, one for each token and pair, before and after they were turned.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ..._core.numbers.arrays import Floats
+from ..._core.numbers.formats import FLOAT16, FORMATS
+from ..._core.numbers.schedule import geometric
+from ..._core.rotary.scaling import checked_scaling, frequencies_of
+from ...typing import RotaryLayout
+from .angles import PER_ANGLE
+
+__all__ = ["Guess", "Measured", "Sample", "frequencies_in", "guesses"]
+
+Complex = npt.NDArray[np.complex128]
+
+# by how much float32 products differ from exact ones, as a part of a pair's length
+_PRODUCT = 3e-7
+# by kind, the smallest number of a type that has small ones near the values
+_LEAST = (0.0, 0.0, 2.0**FLOAT16.least, 0.0)
+# the more common come first
+_BASES = (1e4, 1e6, 5e5, 1e5, 1e3, 1e2, 256.0, 2e3, 5e6, 1e7, 1.6e5, 1.5e5, 2e4, 5e4, 2e6, 2.5e4, 8e6)
+_ORIGINALS = (8192.0, 4096.0, 2048.0, 32768.0, 16384.0, 65536.0, 1024.0, 131072.0, 262144.0)
+
+
+class Sample(NamedTuple):
+    """Pairs before and after they were turned (tokens, heads, pairs), and positions (tokens, axes); or their frequencies.
+
+    layout and head_dim are None where they are not known; before is None for tables.
+    """
+
+    before: Complex | None
+    after: Complex
+    positions: Floats
+    kind: int
+    layout: RotaryLayout | None
+    head_dim: int | None
+    frequencies: Floats | None = None
+
+    @property
+    def pairs(self) -> int:
+        return int(self.after.shape[-1])
+
+    def compare(self, frequencies: Floats, factor: float) -> tuple[float, float]:
+        """Return the largest difference in units of the tolerated one, and the same without, for frequencies (pairs, axes)."""
+        rounding = FORMATS[self.kind].rounding
+        if self.frequencies is not None:
+            difference = np.abs(self.frequencies - frequencies)
+            size = np.abs(frequencies)
+            allowed = (2 * rounding + PER_ANGLE) * size + 1e-12 * size.max(initial=1e-300) + _LEAST[self.kind]
+            misfit = difference / allowed
+            return float(misfit.max()), float((difference / np.maximum(size, 1e-300)).max())
+        angles = (self.positions @ frequencies.T)[:, np.newaxis]
+        largest = np.abs(self.positions).max(axis=0, initial=0.0) @ np.abs(frequencies).T
+        turn = factor * np.exp(1j * angles)
+        if self.before is None:
+            parts = [(self.after.real, turn.real), (self.after.imag, turn.imag)]
+            differences = [(np.abs(got - expected), got) for got, expected in parts]
+            allowed = factor * PER_ANGLE * largest + 1e-12 + _LEAST[self.kind]
+            misfit = max(float((d / (2 * rounding * np.abs(got) + allowed)).max()) for d, got in differences)
+            return misfit, max(float(d.max()) for d, _ in differences)
+        difference = np.abs(self.after - turn * self.before)
+        length = factor * np.abs(self.before)
+        allowed = length * (4 * rounding + PER_ANGLE * largest + _PRODUCT) + 1e-30 + _LEAST[self.kind]
+        return float((difference / allowed).max()), float(difference.max())
+
+
+class Measured(NamedTuple):
+    """Measured frequencies (pairs, axes), how much they may be off, and the factor of cosines and sines."""
+
+    frequencies: Floats
+    errors: Floats
+    factor: float
+
+
+class Guess(NamedTuple):
+    """Frequencies (pairs,) that may be the measured ones, and arguments of the Rotary that has them."""
+
+    frequencies: Floats
+    arguments: dict[str, Any]
+    factor: float
+
+
+def frequencies_in(sample: Sample) -> Measured | None:
+    """Measure frequencies on tokens that are one step of one axis apart, then on all by least squares."""
+    rounding = FORMATS[sample.kind].rounding
+    if sample.frequencies is not None:
+        return Measured(sample.frequencies, (2 * rounding + PER_ANGLE) * np.abs(sample.frequencies), 1.0)
+    ratio = sample.after if sample.before is None else sample.after * sample.before.conj()
+    weight = np.ones(ratio.shape) if sample.before is None else np.abs(sample.before) ** 2
+    # all heads turn alike; of pairs that are nearly nothing no angle is known
+    total, weights = ratio.sum(axis=1), weight.sum(axis=1)
+    if len(total) < 2 or not weights.all():
+        return None
+    z = total / weights
+    factor = float(np.median(np.abs(z)))
+    if factor == 0 or np.abs(np.abs(z) / factor - 1).max() > 8 * rounding + 1e-5:
+        return None
+    steps = sample.positions[np.newaxis] - sample.positions[:, np.newaxis]
+    axes = sample.positions.shape[1]
+    values = np.zeros((sample.pairs, axes))
+    for a in range(axes):
+        others = np.delete(steps, a, axis=2)
+        first, second = np.nonzero((steps[..., a] == 1) & (others == 0).all(axis=2))
+        if not len(first):
+            return None
+        values[:, a] = np.angle((z[second] * z[first].conj()).sum(axis=0))
+    left = np.angle(z / factor * np.exp(-1j * sample.positions @ values.T))
+    more, _, rank, _ = np.linalg.lstsq(sample.positions, left, rcond=None)
+    if rank < axes:
+        return None
+    values = values + more.T
+    spread = np.sqrt((sample.positions**2).sum(axis=0))
+    largest = np.abs(values) @ np.abs(sample.positions).max(axis=0)
+    # small sines are rounded to as many digits as large ones, but not differences of turned values
+    size = np.minimum(1.0, largest) if sample.before is None else np.ones_like(largest)
+    errors = (4 * rounding * size + PER_ANGLE * largest + _PRODUCT * 1e-2)[:, np.newaxis] / spread
+    return Measured(values, errors, 1.0 if abs(factor - 1) <= 4 * rounding + 1e-6 else factor)
+
+
+def guesses(measured: Measured) -> Iterator[tuple[Guess, list[int] | None]]:
+    """Yield frequencies that may be the measured ones, the simpler first, with the axis of each pair."""
+    values, errors = measured.frequencies, measured.errors
+    turning = np.abs(values) > 4 * errors
+    if not turning.any() or (turning.sum(axis=1) > 1).any():
+        return
+    axes = turning.argmax(axis=1)
+    picked, own = (array[np.arange(len(array)), axes] for array in (values, errors))
+    known = np.flatnonzero(turning.any(axis=1))
+    sign = float(np.sign(picked[known[0]]))
+    if (picked[known] * sign < 0).any():
+        return
+    size = sign * picked
+    sections = None if values.shape[1] == 1 else axes.tolist()
+    if sections is not None and set(sections) != set(range(values.shape[1])):
+        return
+    place = np.arange(len(size))
+    for base in _bases(size[known], own[known], place[known] / len(size)):
+        for guess in _with_base(base, sign, size, own, measured.factor):
+            yield guess, sections
+    if sections is not None:
+        # the frequencies of each axis begin anew
+        bases, expected = [], np.zeros(len(size))
+        for a in range(values.shape[1]):
+            mine = np.flatnonzero(axes == a)
+            some = np.isin(mine, known)
+            exponents = np.arange(len(mine)) / len(mine)
+            near = next(_bases(size[mine[some]], own[mine[some]], exponents[some]), None)
+            if near is None:
+                return
+            bases.append(geometric(len(mine), base=near, first=sign))
+            expected[mine] = sign * near**-exponents
+        yield Guess(expected, {"frequencies": bases, "attention_factor": measured.factor}, measured.factor), sections
+
+
+def _bases(size: Floats, errors: Floats, exponents: Floats) -> Iterator[float]:
+    """Yield numbers b with ``b ** -exponents`` near the frequencies, or near the fastest: known ones, then round ones."""
+    usable = (exponents > 0) & (size > 0)
+    if not usable.any():
+        return
+    # frequencies that do not begin at 1 are scaled
+    first = size[exponents == 0]
+    logs = np.log(size[usable] / (first[0] if len(first) else 1.0))
+    exponents, doubt = exponents[usable], errors[usable] / size[usable] + 1e-9
+    seen: set[float] = set()
+    # from all pairs, and from the fastest, which scalings leave as they are
+    for share in (1.0, 0.25):
+        most = max(1, int(share * len(logs)))
+        weights = (exponents[:most] / doubt[:most]) ** 2
+        estimate = float(-(weights * logs[:most] / exponents[:most]).sum() / weights.sum())
+        if not 0 < estimate < 100:
+            continue
+        slack = 8 / math.sqrt(weights.sum()) + 1e-5
+        exact = math.exp(estimate)
+        for base in (*_BASES, *(float(f"{exact:.{digits}g}") for digits in (1, 2, 3, 4, 6)), exact):
+            if base > 1 and base not in seen and abs(math.log(base) - estimate) < slack:
+                seen.add(base)
+                yield base
+
+
+def _with_base(base: float, sign: float, size: Floats, errors: Floats, factor: float) -> Iterator[Guess]:
+    """Yield powers of the base itself, and its known scalings."""
+    pairs = len(size)
+    unscaled = base ** (-np.arange(pairs) / pairs)
+    if sign < 0 or factor != 1:
+        schedule = geometric(pairs, base=base, first=sign)
+        yield Guess(sign * unscaled, {"frequencies": schedule, "attention_factor": factor}, factor)
+    else:
+        yield Guess(unscaled, {"base": base}, 1.0)
+    precise = (errors < 0.02 * size) & (size > 0)
+    # more parameters need more numbers
+    if sign < 0 or pairs < 8 or precise.sum() < 4:
+        return
+    ratios = unscaled[precise] / size[precise]
+    slow = float(ratios[-1])
+    rounded = float(f"{slow:.2g}")
+    slow = rounded if abs(rounded / slow - 1) < 0.02 else slow
+    still = np.abs(size) <= 4 * errors
+    begin = int(np.argmax(still)) if still.any() else pairs
+    scalings: list[dict[str, Any]] = []
+    if factor == 1 and slow > 1 and ratios.max() < 1.05 * ratios.min():
+        scalings.append({"rope_type": "linear", "factor": slow})
+    if factor == 1 and 0 < begin < pairs and still[begin:].all():
+        scalings.append({"rope_type": "proportional", "partial_rotary_factor": begin / pairs})
+    if slow > 1 and abs(ratios[0] - 1) < 0.02:
+        for original in _ORIGINALS:
+            shared = {"factor": slow, "original_max_position_embeddings": original}
+            if factor == 1:
+                scalings.append({"rope_type": "llama3", **shared, "low_freq_factor": 1.0, "high_freq_factor": 4.0})
+            if abs(factor - (0.1 * math.log(slow) + 1)) >= 0.01:
+                shared["attention_factor"] = factor
+            scalings += [{"rope_type": "yarn", **shared, "truncate": truncate} for truncate in (True, False)]
+    for scaling in scalings:
+        rope_type, parameters = checked_scaling(scaling, pairs)
+        scaled = frequencies_of(2 * pairs, base, rope_type, parameters)
+        yield Guess(np.asarray(scaled.values), {"base": base, "scaling": scaling}, scaled.attention_factor)

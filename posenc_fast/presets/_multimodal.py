@@ -1,0 +1,542 @@
+"""Positions (t, h, w) of the tokens of multimodal language models, from token ids and the grids of images and videos.
+
+Runs of tokens are found by NumPy, and each run of an image or a video is one assignment of a grid: the loop below goes
+over runs, not over tokens.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple, TypeAlias, get_args
+
+import numpy as np
+
+from .._core.numbers import annotations as npt
+from .._core.numbers.arguments import count_of, real_array
+from .._core.numbers.arrays import Array, check_out
+from .._core.numbers.names import meant, one_of
+from .._core.positions.foreign import as_array
+from .._core.positions.masks import checked_mask
+from ..typing import MropeFollowing
+
+__all__ = ["FAMILIES", "REFUSED", "Family", "family_of", "from_tokens"]
+
+TEXT, IMAGE, VIDEO, AUDIO = range(4)
+_FLOAT32, _INT64, _INT32 = np.dtype(np.float32), np.dtype(np.int64), np.dtype(np.int32)
+_FOLLOWING: tuple[MropeFollowing, ...] = get_args(MropeFollowing)
+
+
+class Family(NamedTuple):
+    """Facts by which the models of one type count, as transformers 5.23 does.
+
+    image, video, audio: ids of their tokens. between: ids of the tokens between which an image is a frame of a video.
+    merge, frame_merge: sides of the blocks of patches, and frames, that are one token. frames_apart: each frame of a
+    video is counted as an image is. timed: frames lie at their seconds times ``rate``; whole numbers by rounding down.
+    marked: images, videos and audio stand between two tokens that are counted by themselves. following: where the text
+    after a grid begins. padding: position of what the mask leaves out. exact_times: positions are float32, and times are
+    not rounded down.
+    """
+
+    image: int = 151655
+    video: int = 151656
+    audio: int = 151646
+    between: tuple[int, int] | None = None
+    merge: int = 2
+    frame_merge: int = 1
+    frames_apart: bool = False
+    timed: bool = False
+    rate: int | None = None
+    marked: bool = False
+    following: MropeFollowing = "side"
+    padding: int = 0
+    exact_times: bool = False
+
+
+_SPLIT = Family(frames_apart=True)
+_QWEN3_5 = _SPLIT._replace(image=248056, video=248057)
+_GLM = _SPLIT._replace(image=151343, video=151344, between=(151341, 151342))
+_OMNI = Family(timed=True, marked=True, following="largest")
+
+# by model_type; the ids are those of transformers' config classes, and of the published models
+FAMILIES: dict[str, Family] = {
+    "cohere_compass": _SPLIT._replace(image=255031, video=255032),
+    "cosmos3_edge": _SPLIT._replace(image=19, video=18),
+    "cosmos3_omni": _SPLIT,
+    "ernie4_5_vl_moe": Family(image=100295, video=103367, frame_merge=2),
+    "glm46v": _GLM._replace(between=(151361, 151362)),
+    "glm4v": _GLM,
+    "glm4v_moe": _GLM._replace(image=151363, video=151364),
+    "glm_ocr": _GLM._replace(image=59280, video=59281, between=(59258, 59259)),
+    "keye": _SPLIT,
+    "keye_vl1_5": _SPLIT,
+    "paddleocr_vl": Family(image=100295, video=100296),
+    "qwen2_5_omni": _OMNI._replace(padding=1),
+    "qwen2_5_vl": Family(timed=True),
+    "qwen2_vl": Family(),
+    "qwen3_5": _QWEN3_5,
+    "qwen3_5_moe": _QWEN3_5,
+    "qwen3_omni_moe": _OMNI._replace(exact_times=True),
+    "qwen3_vl": _SPLIT,
+    "qwen3_vl_moe": _SPLIT,
+    "qwen4_exp": _QWEN3_5,
+}
+# what model types are called elsewhere
+_OTHER_NAMES = {
+    "Keye": "keye",
+    "KeyeVL1_5": "keye_vl1_5",
+    "keye_vl": "keye",
+    "qwen2_5_omni_thinker": "qwen2_5_omni",
+    "qwen3_omni_moe_thinker": "qwen3_omni_moe",
+}
+REFUSED: dict[str, str] = {
+    "exaone4_5": "its tokens count in one axis, images too",
+    "glm_image": "it draws images, whose tokens are counted ahead of their ids",
+    "hunyuan_vl": "its axes are the token's index, column, row and index of the image",
+    "lfm3_vl": "its tokens count in one axis, images too",
+    "minicpmv4_7": "the slices of an image share the canvas of its thumbnail",
+    "video_llama_3": "its tokens count in one axis, images too",
+}
+# tokens of frames, and of text, whose positions are kept, each of at most 24 bytes
+_KEPT = 1 << 12
+# keys of a config, the facts that they are, and the least that each can be
+_KEYS = (
+    *((f"{fact}_token_{suffix}", fact, 0) for fact in ("image", "video", "audio") for suffix in ("index", "id")),
+    ("spatial_merge_size", "merge", 1),
+    ("temporal_merge_size", "frame_merge", 1),
+    ("tokens_per_second", "rate", 1),
+    ("position_id_per_seconds", "rate", 1),
+)
+_BETWEEN = ("video_start_token_id", "video_end_token_id")
+
+
+def family_of(model: Any) -> Family:
+    """Return the facts of a model_type, or of a config with the numbers that it has."""
+    if isinstance(model, str):
+        family = FAMILIES.get(model)
+        return _named(model) if family is None else family
+    if not isinstance(model, Mapping) and callable(getattr(model, "to_dict", None)):
+        model = {"model_type": getattr(model, "model_type", None), **model.to_dict()}
+    if not isinstance(model, Mapping):
+        raise TypeError(f"model must be a model_type or a config, not {type(model).__name__}")
+    family = _named(model.get("model_type"))
+    parts = [model]
+    for key in ("thinker_config", "vision_config"):
+        parts += [part[key] for part in parts if isinstance(part.get(key), Mapping)]
+    facts: dict[str, Any] = {}
+    for part in parts:
+        for key, fact, least in _KEYS:
+            if part.get(key) is not None:
+                facts[fact] = count_of(part[key], f"model[{key!r}]", least)
+        if family.between and all(part.get(key) is not None for key in _BETWEEN):
+            begin, end = (count_of(part[key], f"model[{key!r}]", 0) for key in _BETWEEN)
+            facts["between"] = begin, end
+    if family.frame_merge == 1:
+        # models whose source does not read it
+        facts.pop("frame_merge", None)
+    return family._replace(**facts)
+
+
+def _named(model_type: Any) -> Family:
+    if isinstance(model_type, str):
+        name = _OTHER_NAMES.get(model_type, model_type)
+        if name in FAMILIES:
+            return FAMILIES[name]
+        if name in REFUSED:
+            raise ValueError(f"model {name!r} is not counted here: {REFUSED[name]}")
+    known = ", ".join(map(repr, FAMILIES))
+    raise ValueError(f"model has the type {model_type!r}, but must be one of {known}{meant(model_type, FAMILIES)}")
+
+
+def from_tokens(
+    tokens: Any,
+    model: Any,
+    image_grid_thw: Any,
+    video_grid_thw: Any,
+    second_per_grid: Any,
+    fps: Any,
+    attention_mask: Any,
+    following: MropeFollowing | None,
+    out: Array | None,
+) -> tuple[Array, Array]:
+    """Do the work of `presets.positions.mrope` for token ids."""
+    family = family_of(model)
+    if following is not None:
+        family = family._replace(following=one_of(following, "following", _FOLLOWING))
+    ids = tokens if type(tokens) is np.ndarray else as_array(tokens, "tokens")
+    if ids.dtype not in (_INT64, _INT32):
+        raise TypeError(f"tokens must be int32 or int64, the ids of tokens, not {ids.dtype}")
+    if ids.ndim not in (1, 2):
+        raise ValueError(f"tokens has shape {ids.shape}, but must have (length,) or (batch, length)")
+    without_grids = family.marked and image_grid_thw is None and video_grid_thw is None
+    dtype = _FLOAT32 if family.exact_times else _INT64 if without_grids else ids.dtype
+    target = None if out is None else check_out(out, (3, *ids.shape), dtype)
+    mask = None
+    if attention_mask is not None:
+        mask = checked_mask(attention_mask, 1, "attention_mask")
+        if mask.shape != ids.shape:
+            raise ValueError(f"attention_mask has shape {mask.shape}, but must have that of tokens, {ids.shape}")
+        mask = mask if ids.ndim == 2 else mask[np.newaxis]
+    rows = ids if ids.ndim == 2 else ids[np.newaxis]
+    deltas = np.zeros((len(rows), 1), dtype if family.exact_times else _INT64)
+    if mask is None and image_grid_thw is None and video_grid_thw is None and not _may_have_vision(rows, family):
+        positions = _of_text(rows.shape, dtype)
+    else:
+        positions = np.empty((3, *rows.shape), dtype)
+        grids = _Grids(family, image_grid_thw, video_grid_thw, second_per_grid, fps)
+        place = _place_marked if family.marked and not without_grids else _place
+        # models that are timed in seconds have another padding where there is nothing but text and audio
+        padding = 1 if without_grids else family.padding
+        for b, row in enumerate(rows):
+            kinds = _kinds(row, family)
+            if without_grids:
+                # audio is counted as text is
+                kinds *= kinds != AUDIO
+            kept = None if mask is None or mask[b].all() else mask[b]
+            where = positions[:, b]
+            if kept is not None:
+                where[:] = padding
+                kinds = kinds[kept]
+                where = np.empty((3, len(kinds)), dtype)
+            place(kinds, family, grids, where)
+            if len(kinds):
+                largest = where.max()
+                if kept is not None:
+                    positions[:, b, kept] = where
+                    largest = max(largest, padding) if without_grids else largest
+                deltas[b] = largest + 1 - len(kinds)
+        grids.check_used()
+    result = positions if ids.ndim == 2 else positions[:, 0]
+    deltas = deltas if ids.ndim == 2 else deltas[0]
+    if target is None:
+        return result, deltas
+    target[...] = result
+    assert out is not None
+    return out, deltas
+
+
+def _may_have_vision(ids: Array, family: Family) -> bool:
+    """Whether ids may have tokens of images or videos: at a glance, as for text the look takes most of the time.
+
+    Ids of special tokens are the largest of most vocabularies.
+    """
+    # the search of bytes is called faster than a reduction of an array
+    return b"\1" in (ids >= _scalar(min(family.image, family.video))).tobytes()
+
+
+def _of_text(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    """Return the positions of text alone, (3, batch, tokens)."""
+    if shape[0] == 1 and shape[1] <= _KEPT and dtype == _INT64:
+        return _counted()[:, :, : shape[1]].copy()
+    positions = np.empty((3, *shape), dtype)
+    positions[:] = np.arange(shape[1])
+    return positions
+
+
+@functools.lru_cache(maxsize=1)
+def _counted() -> Array:
+    """Return the positions of one text, (3, 1, tokens), a view of one axis."""
+    return np.broadcast_to(np.arange(_KEPT), (3, 1, _KEPT))
+
+
+# an array is compared with one in half the time that an int takes
+@functools.lru_cache(maxsize=64)
+def _scalar(number: int) -> Array:
+    return np.array(number)
+
+
+def _kinds(ids: Array, family: Family) -> npt.NDArray[np.uint8]:
+    """Return for each token whether it is of text, an image, a video or audio."""
+    kinds: npt.NDArray[np.uint8] = (ids == family.image).view(np.uint8)
+    if family.between is not None:
+        begin, end = family.between
+        kinds += kinds * (np.cumsum(ids == begin) > np.cumsum(ids == end))
+        return kinds
+    kinds[ids == family.video] = VIDEO
+    if family.marked:
+        kinds[ids == family.audio] = AUDIO
+    return kinds
+
+
+# ---- runs of tokens --------------------------------------------------------------------------------------------------
+
+
+def _place(kinds: npt.NDArray[np.uint8], family: Family, grids: _Grids, where: Array) -> None:
+    """Write the positions of a sequence, (3, tokens), run by run."""
+    runs, start = list(_runs(kinds)), 0
+    if _place_images(runs, grids, where):
+        return
+    for begin, end, kind in runs:
+        if kind == TEXT:
+            where[:, begin:end] = np.arange(start, start + end - begin)
+            start += end - begin
+        else:
+            start = grids.fill(kind, where[:, begin:end], start, family.following)
+
+
+def _place_images(runs: list[tuple[int, int, int]], grids: _Grids, where: Array) -> bool:
+    """Write the positions of text and images, each a run of its own, or return False where there is something else.
+
+    All runs are moved to their starts at once: one after another they take longer by a third.
+    """
+    images = grids.waiting(IMAGE, len(runs))
+    where[:] = np.arange(where.shape[1])
+    start, moves, used = 0, [], 0
+    for begin, end, kind in runs:
+        if kind == TEXT:
+            moves.append(start - begin)
+            start += end - begin
+            continue
+        if kind != IMAGE or used == len(images):
+            return False
+        times, _, rows, columns = images[used]
+        if times is not None or rows * columns != end - begin or end - begin > _KEPT:
+            return False
+        where[:, begin:end] = _one_frame(rows, columns)
+        moves.append(start)
+        start += max(rows, columns)
+        used += 1
+    grids.use(IMAGE, used)
+    if runs:
+        where += np.repeat(moves, [end - begin for begin, end, _ in runs])
+    return True
+
+
+def _place_marked(kinds: npt.NDArray[np.uint8], family: Family, grids: _Grids, where: Array) -> None:
+    """Write the positions of a sequence whose images, videos and audio stand between two tokens, or two pairs of them.
+
+    A video with its sound, whose tokens are mixed, has two marks before it and two behind it; where times are whole
+    numbers, the two have one position. The sum of a time and a count is rounded to float32 as often as in the source:
+    marks are counted by themselves.
+    """
+    start: Any = np.float32(0) if family.exact_times else 0
+    # of what stands before, and what follows
+    closing, runs = 0, list(_runs(kinds > 0))
+    for i, (begin, end, inside) in enumerate(runs):
+        block = where[:, begin:end]
+        if inside:
+            part = kinds[begin:end]
+            start = _place_content(part, family, grids, block, start)
+            closing = _marks(part)
+            if i in (0, len(runs) - 1):
+                raise ValueError(
+                    "tokens have an image, video or audio without its marks: one token before it, one behind"
+                )
+            continue
+        opening = _marks(kinds[slice(*runs[i + 1][:2])]) if i + 1 < len(runs) else 0
+        text = end - begin - closing - opening
+        if text < 0:
+            raise ValueError(
+                f"tokens {begin} to {end - 1} lie between two images, videos or audios, but these have "
+                f"{closing + opening} marks there"
+            )
+        start = _write_marks(block[:, :closing], start, family)
+        if closing:
+            # behind these the source goes on from their largest position, else from a sum
+            start = _after(block[:, :closing])
+        block[:, closing : closing + text] = np.arange(text) + start
+        start = _write_marks(block[:, closing + text :], _sum(start, text), family)
+
+
+def _write_marks(block: Array, start: Any, family: Family) -> Any:
+    """Write the positions of up to two marks, and return the next one."""
+    marks = block.shape[1]
+    if marks == 2 and not family.exact_times:
+        block[:] = start
+        return start + 1
+    block[:] = np.arange(marks) + start
+    return _sum(start, marks)
+
+
+def _place_content(part: npt.NDArray[np.uint8], family: Family, grids: _Grids, block: Array, start: Any) -> Any:
+    """Write the positions of an image, video, audio or video with audio, and return where the next token is."""
+    audio = part == AUDIO
+    sounds = np.count_nonzero(audio)
+    if sounds == 0:
+        if (part != part[0]).any():
+            raise ValueError("tokens have an image beside a video, without marks between them")
+        return grids.fill(int(part[0]), block, start, family.following)
+    if sounds < len(part):
+        if (part == IMAGE).any():
+            raise ValueError("tokens have an image beside audio, without marks between them")
+        frames = np.empty((3, len(part) - sounds), block.dtype)
+        grids.fill(VIDEO, frames, start, family.following)
+        block[:, ~audio] = frames
+    block[:, audio] = np.arange(sounds) + start
+    # of its kind, the last token has the largest position; the source goes on from that of the last kind
+    return _after(block)
+
+
+def _marks(part: npt.NDArray[np.uint8]) -> int:
+    """Return how many tokens stand before, and how many behind, an image, video or audio."""
+    return 2 if part.min() == VIDEO and part.max() == AUDIO else 1
+
+
+def _runs(values: Array) -> Iterator[tuple[int, int, int]]:
+    """Return begin, end and value of each run of equal values."""
+    if len(values) == 0:
+        return iter(())
+    edges = np.concatenate([[0], (values[1:] != values[:-1]).nonzero()[0] + 1])
+    begins = edges.tolist()
+    return zip(begins, [*begins[1:], len(values)], values[edges].tolist(), strict=True)
+
+
+def _after(block: Array) -> Any:
+    return _sum(block[:, -1].max(), 1)
+
+
+def _sum(start: Any, count: int) -> Any:
+    """Return a position some tokens later, of the type of positions."""
+    return np.float32(start + count) if isinstance(start, np.floating) else int(start) + count
+
+
+# ---- grids -----------------------------------------------------------------------------------------------------------
+
+
+# when the frames of a grid are, from 0 on, and None for one; frames, rows and columns
+_Grid: TypeAlias = tuple[Array | None, int, int, int]
+
+
+def _write(grid: _Grid, start: Any, block: Array) -> None:
+    """Write the positions of a grid's tokens, (3, tokens), from a start on each axis."""
+    times, frames, rows, columns = grid
+    if times is None and rows * columns <= _KEPT:
+        np.add(_one_frame(rows, columns), start, out=block, casting="same_kind")
+        return
+    axes = block.reshape(3, frames, rows, columns)
+    axes[0] = start if times is None else (times + start)[:, np.newaxis, np.newaxis]
+    axes[1] = (np.arange(rows) + start)[:, np.newaxis]
+    axes[2] = np.arange(columns) + start
+
+
+# images of a model come in a few sizes, and frames of a video in one
+@functools.lru_cache(maxsize=64)
+def _one_frame(rows: int, columns: int) -> Array:
+    """Return the positions of a frame, (3, tokens), from 0 on."""
+    return np.indices((1, rows, columns)).reshape(3, -1)
+
+
+class _Grids:
+    """The grids of images and of videos that are not used up, in the order of their tokens."""
+
+    def __init__(self, family: Family, images: Any, videos: Any, seconds: Any, fps: Any) -> None:
+        self._grids = {IMAGE: _images(images, family), VIDEO: list(_videos(videos, family, seconds, fps))}
+        self._used = {IMAGE: 0, VIDEO: 0}
+
+    def waiting(self, kind: int, count: int) -> list[_Grid]:
+        """Return the next grids of images or videos, fewer where there are not so many."""
+        used = self._used[kind]
+        return self._grids[kind][used : used + count]
+
+    def use(self, kind: int, count: int) -> None:
+        """Take grids off those that are not used up."""
+        self._used[kind] += count
+
+    def fill(self, kind: int, where: Array, start: Any, following: MropeFollowing) -> Any:
+        """Write the positions of a run of tokens, (3, tokens), and return where the next token is."""
+        (name, noun), tokens, begin = _NAMES[kind], where.shape[1], 0
+        while begin < tokens:
+            grids = self.waiting(kind, 1)
+            if not grids:
+                raise ValueError(f"tokens have more {noun} than {name} has grids of")
+            self.use(kind, 1)
+            _, frames, rows, columns = grid = grids[0]
+            size = frames * rows * columns
+            if begin + size > tokens:
+                raise ValueError(
+                    f"tokens have a run of {tokens} tokens of {noun}, which does not end where a grid of {name} does: "
+                    f"the last has {size} tokens, of which {tokens - begin} are there"
+                )
+            block = where if size == tokens else where[:, begin : begin + size]
+            _write(grid, start, block)
+            start = start + max(rows, columns) if following == "side" else _after(block)
+            begin += size
+        return start
+
+    def check_used(self) -> None:
+        """Raise a ValueError where a grid has no tokens."""
+        for kind, (name, noun) in _NAMES.items():
+            if self.waiting(kind, 1):
+                raise ValueError(f"{name} has more grids than tokens have {noun}")
+
+
+_NAMES = {IMAGE: ("image_grid_thw", "images"), VIDEO: ("video_grid_thw", "videos or frames of them")}
+
+
+def _sizes(values: Any, name: str, frame_merge: int, merge: int) -> list[tuple[int, int, int]]:
+    """Return frames, rows and columns of grids, counted in tokens."""
+    if values is None:
+        return []
+    array = as_array(values, name)
+    if array.dtype.kind not in "iu" and array.size:
+        raise TypeError(f"{name} must be of integers, not of {array.dtype}")
+    if array.ndim != 2 or array.shape[1] != 3:
+        raise ValueError(f"{name} has shape {array.shape}, but must have (n, 3): frames, rows and columns of patches")
+    sizes = []
+    for frames, rows, columns in array.tolist():
+        if frames < frame_merge or rows < merge or columns < merge:
+            least = [frame_merge, merge, merge]
+            raise ValueError(f"{name} has {[frames, rows, columns]}, but must have at least {least}")
+        sizes.append((frames // frame_merge, rows // merge, columns // merge))
+    return sizes
+
+
+def _images(values: Any, family: Family) -> list[_Grid]:
+    return [
+        (None if frames == 1 else np.arange(frames) * (_rate(family) if family.marked else 1), frames, rows, columns)
+        for frames, rows, columns in _sizes(values, "image_grid_thw", 1, family.merge)
+    ]
+
+
+def _videos(values: Any, family: Family, seconds: Any, fps: Any) -> Iterator[_Grid]:
+    sizes = _sizes(values, "video_grid_thw", family.frame_merge, family.merge)
+    steps = _seconds(family, seconds, fps, len(sizes))
+    for (frames, rows, columns), step in zip(sizes, steps, strict=True):
+        if family.frames_apart:
+            yield from [(None, 1, rows, columns)] * frames
+        else:
+            times = _times(family, frames, step) if family.timed and frames > 1 else np.arange(frames)
+            yield times, frames, rows, columns
+
+
+def _times(family: Family, frames: int, seconds: float) -> Array:
+    """Return where frames are, in float32 as the source multiplies, and rounded down where positions are integers."""
+    rate, counts = _rate(family), np.arange(frames, dtype=np.float32)
+    times = counts * np.float32(seconds) * np.float32(rate) if family.marked else counts * np.float32(seconds * rate)
+    if family.exact_times:
+        return times
+    if not times[-1] < 2**31:
+        raise ValueError(
+            f"second_per_grid (or fps) puts the last of {frames} frames at {times[-1]:g}, but must keep it below 2**31"
+        )
+    return times.astype(np.int64)
+
+
+def _rate(family: Family) -> int:
+    if family.rate is None:
+        raise ValueError(
+            "model has frames that are counted by the second, at a rate that its type does not tell: give its config, or "
+            "{'model_type': .., 'tokens_per_second': ..} of it (position_id_per_seconds of an omni model)"
+        )
+    return family.rate
+
+
+def _seconds(family: Family, seconds: Any, fps: Any, videos: int) -> list[float]:
+    """Return the seconds between two frames of each video's grid."""
+    if seconds is not None and fps is not None:
+        raise ValueError(f"second_per_grid excludes fps={fps!r}; leave one of them out")
+    if not family.timed:
+        # frames are counted as they are
+        return [1.0] * videos
+    name, value = ("fps", fps) if seconds is None else ("second_per_grid", seconds)
+    if value is None:
+        if family.marked and videos:
+            raise ValueError("video_grid_thw needs second_per_grid, or fps, for this model")
+        return [1.0] * videos
+    array = real_array(as_array(value, name), name)
+    if array.shape not in ((), (videos,)):
+        raise ValueError(f"{name} has shape {array.shape}, but must be a number, or one for each of {videos} videos")
+    if not (array > 0 if name == "fps" else array >= 0).all():
+        raise ValueError(f"{name} must be positive, not {array!r}")
+    # a grid holds two frames
+    return np.broadcast_to(2 / array if name == "fps" else array, (videos,)).tolist()  # type: ignore[no-any-return]
