@@ -13,26 +13,45 @@ import pytest
 import posenc_fast as pf
 
 ROOT = Path(pf.__file__).parent
-# what a folder (or, at the top, a module) may import from: those before it
-LEVELS = (
-    ("_version", "_kernel", "_start", "typing"),
-    ("_numbers",),
-    ("_positions",),
-    ("_engine",),
-    ("_encoding",),
-    ("_rotary",),
-    ("_pinned",),
-    ("reference",),
-    ("",),
-    ("presets",),
-    ("_identify",),
-    ("_check",),
-    ("torch", "dask", "jax", "numba", "polars", "sklearn", "plot", "testing"),
-    ("transformers",),
-    ("_selfcheck",),
-    ("_cli",),
-    ("__main__",),
-)
+# Three rings, from the inside: a folder or module imports from those before it, and so never from a ring outside.
+RINGS = {
+    # what is computed, and how
+    "core": [
+        ("_version", "_kernel", "_start", "typing"),
+        ("_core.numbers",),
+        ("_core.positions",),
+        ("_core.engine",),
+        ("_core.encoding",),
+        ("_core.rotary",),
+        ("_core",),
+        ("_pinned",),
+        ("reference",),
+        ("",),
+    ],
+    # what is known of other people's models
+    "models": [
+        ("_models.config", "_models.gguf"),
+        ("_models.exports",),
+        ("presets",),
+        ("_models.identify",),
+        ("_models.check",),
+    ],
+    # programs that meet users
+    "programs": [
+        ("_models",),
+        ("torch", "dask", "jax", "numba", "polars", "sklearn", "plot"),
+        ("transformers",),
+        ("_selfcheck",),
+        ("_cli",),
+        ("__main__",),
+    ],
+}
+LEVELS = [folders for levels in RINGS.values() for folders in levels]
+# Rotary reads and writes the formats of other programs; each import is inside the method of that name
+OUTWARDS = {
+    ("_core", "rotary", "value"): {"from_config": "config", "from_gguf": "gguf"}
+    | dict.fromkeys(["onnx_cache", "config", "gguf"], "exports")
+}
 MODULES = sorted(ROOT.rglob("*.py"))
 # of Encoding and Rotary, private to the package and not to a folder: what they are made of, and what computes them
 SHARED = {"_of", "_one_axis", "_plans", "_recipe", "_sinusoids", "_angles_of", "_arguments", "_engine", "_settings"}
@@ -50,13 +69,14 @@ def parts_of(file):
 
 
 def folder_of(parts):
-    return parts[0] if parts else ""
+    """The folder or module at the top of the package, or in `_core` or `_models`."""
+    return ".".join(parts[: 2 if parts[0] in ("_core", "_models") else 1]) if parts else ""
 
 
-def imported(file):
-    """Modules of the package that a module imports, anywhere in it, for type checkers alone too."""
+def imported(file, tree=None):
+    """Modules of the package that a module, or a part of its tree, imports, for type checkers alone too."""
     package = parts_of(file) if file.stem == "__init__" else parts_of(file)[:-1]
-    for node in ast.walk(tree_of(file)):
+    for node in ast.walk(tree or tree_of(file)):
         if isinstance(node, ast.ImportFrom) and node.level:
             base = package[: len(package) - node.level + 1]
             base += tuple(node.module.split(".")) if node.module else ()
@@ -73,12 +93,28 @@ def imported(file):
 def test_imports_go_down(file):
     level = {folder: i for i, folders in enumerate(LEVELS) for folder in folders}
     here = folder_of(parts_of(file))
+    outwards = {f"_models.{name}" for name in OUTWARDS.get(parts_of(file), {}).values()}
     for there in map(folder_of, imported(file)):
         # what the package offers lazily it may name
         lazily = file == ROOT / "__init__.py"
-        assert there == here or lazily or level[there] < level[here], (
+        assert there == here or lazily or there in outwards or level[there] < level[here], (
             f"{file.name} imports from {there or 'the package'}"
         )
+
+
+def test_imports_that_cross_rings():
+    """They are inside the methods that need them, and no others are."""
+    for parts, methods in OUTWARDS.items():
+        file = ROOT.joinpath(*parts).with_suffix(".py")
+        crossing = {
+            (node.name, there[1])
+            for node in ast.walk(tree_of(file))
+            if isinstance(node, ast.FunctionDef)
+            for there in imported(file, node)
+            if there[0] == "_models"
+        }
+        assert crossing == set(methods.items())
+        assert sum(there[:1] == ("_models",) for there in imported(file)) == len(methods)
 
 
 @pytest.mark.parametrize("file", MODULES, ids=lambda file: str(file.relative_to(ROOT)))
