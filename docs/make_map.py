@@ -1,6 +1,6 @@
-"""Write the map of the code into CONTRIBUTING.md, from the first sentence of each file: ``python docs/make_map.py``.
+"""Print a map of the code, from the first sentence of each file: ``python docs/make_map.py``.
 
-``--print`` prints it instead. A folder, as in ``python docs/make_map.py posenc_fast/_core/encoding``, prints its modules with
+A folder, as in ``python docs/make_map.py posenc_fast/_core/encoding``, prints its modules with
 theirs, those first that import no other of them.
 """
 
@@ -87,17 +87,12 @@ def the_map() -> str:
 
 def main() -> None:
     arguments = sys.argv[1:]
-    if arguments == ["--print"]:
-        print(the_map())
-    elif arguments:
+    if arguments:
         for path in upwards(Path(arguments[0]).resolve()):
             about = summary(path / "__init__.py" if path.is_dir() else path)
             print(f"{path.name:20} {about}")
     else:
-        page = ROOT / "CONTRIBUTING.md"
-        before, _, rest = page.read_text("utf-8").partition("<!-- map -->\n")
-        after = rest.partition("<!-- /map -->")[2]
-        page.write_text(f"{before}<!-- map -->\n{the_map()}\n<!-- /map -->{after}", "utf-8")
+        print(the_map())
 
 
 if __name__ == "__main__":

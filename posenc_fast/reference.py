@@ -1,15 +1,13 @@
-"""The definition of all encodings in decimal numbers, the tutorials' programs, and the package's names bound to NumPy.
+"""The definition of all encodings in decimal numbers, and the tutorials' programs.
 
 Every encoding is a row of independent sinusoids::
 
     out[n, c] = amplitude[c] * sin(sum_a position[n, a] * frequency[c, a] + 2 pi phase[c])
 
-A cosine is a phase of a quarter turn, a layout is an order of the columns, and a rotary encoding turns pairs of values
-by the same angles. Three functions say so below, to more digits than any type has; the package's values are theirs,
-rounded once, and tests and ``posenc-fast verify`` hold every engine against them. They use nothing else of the package.
-
-The other functions and classes here have the names, signatures and accuracy of the package's own, and compute in pure
-Python and NumPy, whatever backend is chosen: they are what the compiled kernel is compared with.
+A cosine is a phase of a quarter turn. A layout is an order of the columns. A rotary encoding (RoPE) rotates pairs of
+values by the same angles. Three functions below compute this to more digits than any dtype has. posenc_fast rounds these
+values once. Tests and ``posenc-fast verify`` compare every engine with the three functions, which use nothing else of
+the package.
 """
 
 from __future__ import annotations
@@ -18,59 +16,16 @@ import functools
 import math
 from collections.abc import Iterable, Sequence
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, localcontext
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-if TYPE_CHECKING:
-    from ._pinned import (
-        Encoding,
-        Rotary,
-        float32_frequencies,
-        fourier_features,
-        geometric,
-        grid,
-        join,
-        linear,
-        periodic,
-        permute_rotary,
-        positional_encoding,
-        sinusoidal,
-    )
-
-__all__ = [
-    "Encoding",
-    "Rotary",
-    "float32_frequencies",
-    "fourier_features",
-    "geometric",
-    "grid",
-    "join",
-    "linear",
-    "periodic",
-    "permute_rotary",
-    "positional_encoding",
-    "sinusoidal",
-    "vaswani_loops",
-    "vaswani_numpy",
-]
+__all__ = ["exact_frequencies", "exact_rotation", "exact_row", "vaswani_loops", "vaswani_numpy"]
 
 
 def __dir__() -> list[str]:
     return sorted(__all__)
-
-
-if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> Any:
-        if name not in __all__:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
-        # the definition does without what it is to judge
-        from . import _pinned
-
-        globals()[name] = getattr(_pinned, name)
-        return globals()[name]
 
 
 # ---- the definition ---------------------------------------------------------------------------------------------

@@ -20,7 +20,6 @@ import numpy as np
 import pytest
 
 import posenc_fast as pf
-from posenc_fast import reference
 from posenc_fast._core.engine import backend as _backend
 from posenc_fast._core.engine import python as numpy_engine
 from posenc_fast._core.numbers.formats import FORMATS
@@ -242,64 +241,6 @@ def test_missing_kernel_cannot_be_had_in_a_block():
 
 
 # ---- twins ------------------------------------------------------------------------------------------------------
-
-SHARED = [name for name in pf.__all__ if name in reference.__all__]
-
-
-def test_reference_has_every_public_name():
-    engine = {"Schedule", "__version__", "backend", "get_include", "isa", "isa_levels", "reference", "use_backend"}
-    # they compute no encoding themselves: what they build or return is computed by whatever backend is chosen
-    builders = {
-        "Finding",
-        "Identification",
-        "Report",
-        "RotaryIdentification",
-        "check",
-        "identify",
-        "identify_rotary",
-        "presets",
-    }
-    helpers = {"mask_coordinates", "mask_positions", "relative_positions", "reorder_columns"}
-    assert set(pf.__all__) - engine - builders - helpers == set(SHARED)
-    assert set(reference.__all__) - set(SHARED) == {"vaswani_loops", "vaswani_numpy"}
-
-
-@pytest.mark.parametrize("name", SHARED)
-def test_public_twins(name):
-    ours, theirs = getattr(pf, name), getattr(reference, name)
-    assert inspect.signature(ours) == inspect.signature(theirs)
-    assert ours.__doc__
-    assert ours.__doc__ == theirs.__doc__
-
-
-@pytest.mark.parametrize("owner", ["Encoding", "Rotary"])
-def test_public_methods_are_the_same(owner):
-    for name in {n for n in dir(getattr(pf, owner)) if not n.startswith("_")}:
-        ours, theirs = getattr(getattr(pf, owner), name), getattr(getattr(reference, owner), name)
-        assert ours.__doc__ == theirs.__doc__
-        assert ours.__doc__
-        if callable(ours):
-            assert inspect.signature(ours) == inspect.signature(theirs)
-
-
-def test_reference_computes_in_python(monkeypatch):
-    class Refused:
-        def __getattr__(self, name):
-            raise AssertionError("the kernel was asked")
-
-    monkeypatch.setattr(_backend, "kernel", Refused())
-    monkeypatch.setattr(_backend, "_default", None)
-    encoding = reference.sinusoidal(6)
-    assert encoding.table(5).shape == (5, 6)
-    assert encoding.encode(2.5).shape == (6,)
-    assert encoding.add_to(np.ones((2, 6))).shape == (2, 6)
-    assert reference.positional_encoding(5, 6).shape == (5, 6)
-    assert reference.join([encoding, reference.fourier_features([1.0])]).encode([1, 2]).shape == (8,)
-    assert reference.grid([2, 3], reference.join([encoding, encoding])).shape == (2, 3, 12)
-    rotary = reference.Rotary(6, sections=[1, 2])
-    assert rotary.tables(5)[0].shape == (5, 3)
-    assert rotary.apply(np.ones((2, 6), np.float32)).shape == (2, 6)
-    assert rotary.apply(np.ones((1, 1, 2, 6), np.float32)).shape == (1, 1, 2, 6)
 
 
 def parameters(function):

@@ -556,7 +556,6 @@ def test_nothing_is_suggested_for_what_is_like_nothing():
         (lambda: pf.linear(n=4, first=1, last=2), "'n'; is 'count' meant?"),
         (lambda: pf.grid(shape=[3], encoding=pf.sinusoidal(4)), "'shape'; is 'axes' meant?"),
         (lambda: pf.join([pf.sinusoidal(4)], dims=[0]), "'dims'; is 'axes' meant?"),
-        (lambda: pf.reference.sinusoidal(64, theta=5), "'theta'; is 'base' meant?"),
     ],
 )
 def test_arguments_of_other_libraries(call, words):

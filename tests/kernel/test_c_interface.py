@@ -527,4 +527,3 @@ def test_pure_python_has_the_same_bits():
         handle = c.encoding_of(pf.sinusoidal(8))
         expected = pf.sinusoidal(8).table(20)
     same_bits(c.table(handle, 0, np.empty((20, 8), np.float32)), expected)
-    same_bits(c.table(c.encoding_of(pf.reference.sinusoidal(8)), 0, np.empty((20, 8), np.float32)), expected)

@@ -69,7 +69,7 @@ def test_a_plain_import_is_short():
     assert sorted(brought & set(LATE)) == []
     # the engine in NumPy, beside the kernel
     assert "posenc_fast._core.engine.python" not in brought
-    own = {"_cli", "_models", "_pinned", "_selfcheck", "dask", "plot", "presets", "reference", "sklearn", "torch"}
+    own = {"_cli", "_models", "_selfcheck", "dask", "plot", "presets", "reference", "sklearn", "torch"}
     assert sorted(own & {name.split(".")[1] for name in brought if name.startswith("posenc_fast.")}) == []
 
 

@@ -35,7 +35,6 @@ pf.use_backend("cython", "avx")  # mistake
 pf.presets.whisper(8, frequencies="single")  # mistake
 pf.presets.gemma3(layer_type="local")  # mistake
 pf.presets.wisper(8)  # mistake
-pf.reference.sinusoidal(8, layout="concat")  # mistake
 pf.sinusodial(8)  # mistake
 
 float64: npt.NDArray[np.float64] = encoding.table(3)  # mistake

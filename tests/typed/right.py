@@ -92,9 +92,6 @@ assert_type(pf.identify_rotary(frequencies=rotary.frequencies).layout, RotaryLay
 assert_type(pf.presets.whisper(8, frequencies="float32"), pf.Encoding)
 assert_type(pf.presets.llama(8), pf.Rotary)
 assert_type(pf.presets.whisper(8).table(3), Float32)
-assert_type(pf.reference.sinusoidal(8, odd="zero"), pf.reference.Encoding)
-assert_type(pf.reference.positional_encoding(3, 8, dtype=np.float64), Float64)
-assert_type(pf.reference.Rotary(8).apply(x16), Float16)
 
 
 def passed_on(

@@ -130,7 +130,6 @@ SHORT = {
     "columns": lambda: pf.presets.timm(16),
     "arguments": lambda: pf.presets.perceiver(4),
     "preset": lambda: pf.presets.whisper(8, frequencies="float32"),
-    "reference": lambda: pf.reference.fourier_features([1.0, 0.5]),
     "Rotary": lambda: pf.Rotary(8, base=5e5, layout="interleaved", scaling={"rope_type": "linear", "factor": 2.0}),
     "Rotary-array": lambda: pf.Rotary(8, frequencies=np.array([1.0, 0.5, -0.1, 0.0]), attention_factor=2),
     "Rotary-preset": lambda: pf.presets.flux(),

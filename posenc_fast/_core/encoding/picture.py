@@ -32,7 +32,7 @@ def figure(sinusoids: Sinusoids, title: str, columns: str) -> str:
     positions = np.arange(ROWS) if longest is None else np.arange(ROWS) * float(longest / ROWS)
     where = positions if sinusoids.axes == 1 else np.repeat(positions[:, np.newaxis], sinusoids.axes, axis=1)
     some = sinusoids.take(places)
-    values = encode(Plans(some, None), convert(where, some.axes), np.dtype(np.float64))
+    values = encode(Plans(some), convert(where, some.axes), np.dtype(np.float64))
     largest = float(np.abs(some.amplitudes).max()) or 1.0
     levels = np.rint((np.clip(values / largest, -1, 1) + 1) / 2 * (LEVELS - 1)).astype(np.uint8)
     picture = base64.b64encode(_png(levels)).decode()

@@ -43,7 +43,7 @@ class _Columns(NamedTuple):
 
 
 class Plans:
-    """The engines' Plans and Lattices of some sinusoids, each made once; pinned: the only backend to compute with.
+    """The engines' Plans and Lattices of some sinusoids, each made once.
 
     Looked up by threads at once: what two of them make at the same time is equal, and either may be kept.
     """
@@ -57,16 +57,15 @@ class Plans:
         "_least",
         "_turns",
         "axes",
-        "engine",
-        "pinned",
         "sinusoids",
         "width",
     )
 
-    def __init__(self, sinusoids: Sinusoids, pinned: str | None = None) -> None:
-        self.sinusoids, self.pinned = sinusoids, pinned
+    engine = staticmethod(backend.current)
+
+    def __init__(self, sinusoids: Sinusoids) -> None:
+        self.sinusoids = sinusoids
         self.width, self.axes = sinusoids.width, sinusoids.axes
-        self.engine = backend.pinned_to(pinned)
         # an engine, and its compiled calls
         self._calls: tuple[Engine | None, Any] = (None, None)
         self._kept: dict[tuple[Any, ...], Any] = {}
@@ -80,7 +79,7 @@ class Plans:
         """Return the plans of other sinusoids that are made of these."""
         plans = self._derived.get(name)
         if plans is None:
-            plans = self._derived[name] = Plans(make(), self.pinned)
+            plans = self._derived[name] = Plans(make())
         return plans
 
     def _columns(self) -> _Columns:

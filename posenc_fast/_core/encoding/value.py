@@ -81,7 +81,6 @@ class Encoding:
     _recipe: Recipe
     _plans: Plans
     _derived: dict[str, Any]
-    _pinned: str | None = None
 
     def __init__(
         self, frequencies: npt.ArrayLike | Schedule, phases: npt.ArrayLike = 0.0, amplitudes: npt.ArrayLike = 1.0
@@ -123,7 +122,7 @@ class Encoding:
         values: dict[str, Any] = {
             "_sinusoids": sinusoids,
             "_recipe": recipe,
-            "_plans": Plans(sinusoids, self._pinned),
+            "_plans": Plans(sinusoids),
             "_derived": {},
         }
         for name, value in values.items():

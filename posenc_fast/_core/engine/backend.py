@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
-import functools
 import importlib
 import os
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from types import ModuleType
 from typing import NamedTuple, get_args
 
@@ -39,8 +38,6 @@ class Engine(NamedTuple):
     level: int
     isa: Isa | None
 
-
-EngineOf = Callable[[], Engine]
 
 _chosen: contextvars.ContextVar[Engine | None] = contextvars.ContextVar("posenc_fast_engine", default=None)
 _default: Engine | None = None
@@ -121,11 +118,6 @@ def current() -> Engine:
         if engine is None:
             engine = _default = _from_environment()
     return engine
-
-
-def pinned_to(name: str | None) -> EngineOf:
-    """Return the function that returns the engine: of that backend, at its best level, or for None of the context."""
-    return current if name is None else functools.partial(select, name)
 
 
 def backend() -> Backend:

@@ -28,28 +28,26 @@ __all__ = ["Angles"]
 class Angles:
     """Cosines and sines of the pairs' angles, times the attention factor and the amplitudes of xPos.
 
-    schedules: of all pairs, or one for each axis. encodings: the class whose engine computes.
+    schedules: of all pairs, or one for each axis.
     """
 
-    __slots__ = ("_encodings", "_kept", "_schedules", "factor", "settings")
+    __slots__ = ("_kept", "_schedules", "factor", "settings")
 
-    def __init__(
-        self, settings: Settings, schedules: tuple[Schedule, ...], factor: float, encodings: type[Encoding]
-    ) -> None:
+    def __init__(self, settings: Settings, schedules: tuple[Schedule, ...], factor: float) -> None:
         self.settings, self.factor = settings, factor
-        self._schedules, self._encodings = schedules, encodings
+        self._schedules = schedules
         self._kept: dict[tuple[tuple[Function, ...], bool], Encoding] = {}
 
     def with_factor(self, factor: float, settings: Settings) -> Angles:
         """Return the same angles with another factor, for other settings."""
-        return Angles(settings, self._schedules, factor, self._encodings)
+        return Angles(settings, self._schedules, factor)
 
     def of(self, *functions: Function, inverse: bool = False) -> Encoding:
         """Return the Encoding that computes these functions of all pairs, side by side; xPos's amplitudes not included."""
         encoding = self._kept.get((functions, inverse))
         if encoding is None:
             sinusoids = _sinusoids(self._schedules, self.settings.axes, functions, self.factor, inverse)
-            encoding = self._kept[functions, inverse] = self._encodings._of(sinusoids)
+            encoding = self._kept[functions, inverse] = Encoding._of(sinusoids)
         return encoding
 
     def tables(

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from ..encoding.value import Encoding
+from ..engine import backend
 from ..engine import threads as _threads
-from ..engine.backend import EngineOf
 from ..engine.blocks import WORTH_A_THREAD, Target
 from ..numbers.arguments import check_precision, check_workers, count_of, progression
 from ..numbers.arrays import Array, base_array, check_out, empty
@@ -66,10 +66,10 @@ def _side_by_side(cos: Array, sin: Array, kind: int) -> Array:
 class Turner:
     """Turns arrays by the angles of a Rotary; keeps the rows of a few consecutive positions."""
 
-    __slots__ = ("_angles", "_asked", "_engine", "_kept", "_layout", "_moving", "_settings", "_turns")
+    __slots__ = ("_angles", "_asked", "_kept", "_layout", "_moving", "_settings", "_turns")
 
-    def __init__(self, settings: Settings, angles: Angles, engine: EngineOf) -> None:
-        self._settings, self._angles, self._engine = settings, angles, engine
+    def __init__(self, settings: Settings, angles: Angles) -> None:
+        self._settings, self._angles = settings, angles
         self._layout = LAYOUTS.index(settings.layout)
         self._kept: dict[Any, tuple[int, Array]] = {}
         self._asked: Any = None
@@ -103,7 +103,7 @@ class Turner:
         return type(start) is int and abs(start) < 2**62 and count * self._settings.rotary_dim <= KEPT
 
     def _key(self, single: bool, inverse: bool, dtype: np.dtype[Any]) -> Any:
-        engine = self._engine()
+        engine = backend.current()
         return single, inverse, engine.backend, engine.level, dtype
 
     def _at(self, key: Any, count: int, start: int) -> Array | None:
@@ -192,7 +192,7 @@ class Turner:
         return self._by_rows(x, rows if rows.ndim == 3 else rows[np.newaxis], seq_axis, out)
 
     def _by_rows(self, x: Array, rows: Array, seq_axis: Any, out: Any) -> Array | None:
-        engine = self._engine()
+        engine = backend.current()
         if engine.backend != "cython":
             return None
         head_dim = self._settings.head_dim
@@ -294,7 +294,7 @@ class Turner:
             return self
         if self._moving is None:
             settings = settings._replace(layout="half" if settings.layout == "interleaved_to_half" else settings.layout)
-            self._moving = Turner(settings, angles.with_factor(1.0, settings), self._engine)
+            self._moving = Turner(settings, angles.with_factor(1.0, settings))
         return self._moving
 
     def by_tables(self, x: Any, cos: Any, sin: Any, seq_axis: Any, out: Any, workers: Any) -> Array:
@@ -358,7 +358,7 @@ class Turner:
 
     def _fill(self, x: Array, out: Array, groups: int, rows_of: _RowsOf, threads: int, stores: int, back: bool) -> None:
         """Turn x (.., batches, heads, length, head_dim) into out, block by block; back: from halves to neighbours."""
-        form, engine, pairs = format_of(x.dtype), self._engine(), self._settings.rotary_dim // 2
+        form, engine, pairs = format_of(x.dtype), backend.current(), self._settings.rotary_dim // 2
         assert form is not None
         source, target, layout = x.view(form.stored), out.view(form.stored), 0 if back else self._layout
         # the engines take one axis of groups and two of batches

@@ -12,7 +12,6 @@ from ...typing import Function, Precision, RotaryLayout
 from ..encoding import recipes
 from ..encoding.recipes import Recipe, recipe_of
 from ..encoding.value import Encoding
-from ..engine import backend as _backend
 from ..engine.blocks import one_thread
 from ..numbers import annotations as npt
 from ..numbers.arguments import check_width, count_of, is_exact, real
@@ -111,13 +110,10 @@ class Rotary:
     array([[0.9093, 0.5716]], dtype=float32)
     """
 
-    __slots__ = ("__weakref__", "_angles", "_engine", "_settings", "_turner")
+    __slots__ = ("__weakref__", "_angles", "_settings", "_turner")
     _settings: Settings
     _angles: Angles
     _turner: Turner
-    _engine: _backend.EngineOf
-    _pinned: str | None = None
-    _encodings: type[Encoding] = Encoding
 
     @hinted
     def __init__(
@@ -160,11 +156,10 @@ class Rotary:
             explicit = _pairs.checked_frequencies(frequencies, dim // 2, axes)
             schedules, scaled_factor = explicit, factor
         settings = Settings(head, number, dim, layout, rope_type, tuple(parameters.items()), axes, explicit, factor)
-        angles, engine = Angles(settings, schedules, scaled_factor, self._encodings), _backend.pinned_to(self._pinned)
+        angles = Angles(settings, schedules, scaled_factor)
         object.__setattr__(self, "_settings", settings)
         object.__setattr__(self, "_angles", angles)
-        object.__setattr__(self, "_engine", engine)
-        object.__setattr__(self, "_turner", Turner(settings, angles, engine))
+        object.__setattr__(self, "_turner", Turner(settings, angles))
         # amplitudes too large are an error now
         angles.of("cos")
 
