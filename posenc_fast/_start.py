@@ -10,8 +10,6 @@ import os
 import signal
 import sys
 
-__all__ = ["end_quietly"]
-
 # names that installers give the command
 _SCRIPTS = ("posenc-fast", "posenc-fast.exe", "posenc-fast-script.py")
 

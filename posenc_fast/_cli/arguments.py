@@ -18,19 +18,6 @@ from .._core.numbers.formats import TYPES
 from .._core.numbers.names import meant, one_of
 from .._models.check.arrays import read_array, read_vector
 
-__all__ = [
-    "Parser",
-    "add_command",
-    "add_encoding",
-    "add_progress",
-    "add_rows",
-    "cycles_of",
-    "encoding_of",
-    "number",
-    "shielded",
-    "value_of",
-]
-
 # arguments of `sinusoidal`; an option that is absent keeps its default
 _OPTIONS = ("base", "freq_shift", "first", "frequencies", "layout", "functions", "odd", "scale")
 _WORDS = {"true": True, "false": False, "none": None}

@@ -9,9 +9,6 @@ from typing import Any
 from .arguments import add_command
 from .output import report_error, say
 
-__all__ = ["add"]
-
-
 ABOUT = """\
 Say whether the position encoding of a model is right: frequencies, cosines and
 sines, and position tables in its files, by their exact values and its config.

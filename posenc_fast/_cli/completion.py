@@ -9,8 +9,6 @@ from typing import Any
 from .._core.numbers.names import one_of
 from .arguments import Parser, add_command
 
-__all__ = ["add"]
-
 ABOUT = """\
 Print a script by which SHELL completes commands, options, names of presets and
 files, with shtab: pip install shtab.

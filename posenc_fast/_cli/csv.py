@@ -20,9 +20,7 @@ import numpy as np
 from .._core.numbers.arrays import Array
 from .._core.numbers.names import meant
 from .._core.positions.times import microseconds
-from .output import named
-
-__all__ = ["Block", "Clock", "Source", "column_index", "open_csv"]
+from .._models.check.arrays import named
 
 # how to read a date with a UTC offset: as UTC, as local time, or raise an error if the two differ
 Clock = Literal["UTC", "wall", "either"]

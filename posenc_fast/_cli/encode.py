@@ -21,8 +21,6 @@ from .output import is_terminal, scratch
 from .positions import open_positions
 from .progress import progress
 
-__all__ = ["add"]
-
 # rows of one column take more for their positions than for their encodings; cells of other columns more again
 MOST_ROWS, MOST_CELLS = 1 << 18, 1 << 18
 

@@ -9,13 +9,11 @@ from typing import Any
 import numpy as np
 
 from .._core.numbers.formats import TYPES, float_type
-from .._core.rotary.value import LAYOUTS, Rotary
+from .._core.rotary.pairs import LAYOUTS
+from .._core.rotary.value import Rotary
 from .arguments import add_command
 from .formats import BFLOAT16_HELP
 from .output import STANDARD, complain, opened, report_written, usable_target
-
-__all__ = ["add"]
-
 
 ABOUT = """\
 Write the rotary encoding of a model for another program: a cache of cosines and

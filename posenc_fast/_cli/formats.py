@@ -22,8 +22,6 @@ from .._core.numbers.arrays import Array
 from .._core.numbers.formats import format_of
 from .output import STANDARD, is_terminal, opened, report_written, usable_target
 
-__all__ = ["BFLOAT16_HELP", "OUTPUT_HELP", "add_output", "check_output", "length_first", "write_rows"]
-
 Shape = tuple[int, int]
 # names of the columns before the encoded ones, and their fields in Arrow; None for text
 Kept = Sequence[tuple[str, Any]]

@@ -13,9 +13,6 @@ from .._models.check.arrays import Archive, as_bfloat16, open_archive, read_arra
 from .arguments import add_command, number
 from .output import say
 
-__all__ = ["add"]
-
-
 ABOUT = """\
 Print the encoding that made TABLE, its presets, and the call that rebuilds it.
 The exit status is 1 if no known encoding made it.

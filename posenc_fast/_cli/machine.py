@@ -16,8 +16,6 @@ from .arguments import add_command, add_progress
 from .output import styled
 from .progress import progress
 
-__all__ = ["add", "engine"]
-
 
 def add(commands: Any) -> None:
     """Put the commands on the parser."""

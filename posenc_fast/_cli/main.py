@@ -15,8 +15,6 @@ from .arguments import Parser, shielded
 from .output import give_up_output, report_error
 from .signals import Stopped, interruptible
 
-__all__ = ["main"]
-
 EXAMPLES = """\
 examples:
   posenc-fast table 2048 512 -o pe.npy

@@ -17,21 +17,6 @@ from typing import IO, Literal
 from .._models.check.arrays import named
 from .signals import complete
 
-__all__ = [
-    "STANDARD",
-    "complain",
-    "give_up_output",
-    "is_terminal",
-    "named",
-    "opened",
-    "report_error",
-    "report_written",
-    "say",
-    "scratch",
-    "styled",
-    "usable_target",
-]
-
 STANDARD = "-"
 # numbers by which terminals know them
 _STYLES = {"bold": "1", "red": "1;31", "green": "32", "yellow": "33"}

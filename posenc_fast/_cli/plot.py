@@ -13,8 +13,6 @@ from .._core.numbers.arguments import real
 from .arguments import add_command, add_encoding, cycles_of, number, value_of
 from .output import opened, report_written
 
-__all__ = ["add"]
-
 # each with the options that it takes
 PLOTS = {
     "angles": "the angle of each column at each position, in colours that close\na circle (--length, --start, --step, --positions)",

@@ -11,8 +11,6 @@ from typing import IO, Any
 from .._models.check.arrays import open_vector
 from .csv import Block, Clock, Source, column_index, open_csv
 
-__all__ = ["open_positions"]
-
 _MAGIC = {b"\x93NUM": "npy", b"PAR1": "parquet"}
 
 

@@ -14,8 +14,6 @@ from typing import Any
 from .arguments import add_command
 from .output import complain, is_terminal, styled
 
-__all__ = ["add"]
-
 ABOUT = """\
 List the names of all presets, show the formula and the arguments of one, or
 find those that mention all of some words.

@@ -8,8 +8,6 @@ from collections.abc import Callable, Iterator
 
 from .output import is_terminal
 
-__all__ = ["progress"]
-
 
 @contextlib.contextmanager
 def progress(shown: bool | None, label: str, total: int | None, unit: str) -> Iterator[Callable[[int], object]]:

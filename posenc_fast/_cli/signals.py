@@ -8,8 +8,6 @@ import threading
 from collections.abc import Iterator
 from typing import Any, NoReturn
 
-__all__ = ["Stopped", "complete", "interruptible"]
-
 # signals that are handled now, and what handled them before
 _handled: dict[signal.Signals, Any] = {}
 

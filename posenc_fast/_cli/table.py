@@ -14,9 +14,6 @@ from .._core.numbers.formats import float_type
 from .arguments import add_command, add_encoding, add_rows, encoding_of, number
 from .formats import BFLOAT16_HELP, OUTPUT_HELP, add_output, check_output, write_rows
 
-__all__ = ["add"]
-
-
 ABOUT = """\
 Write the encoding of the positions START + i * STEP, a row for each.
 """

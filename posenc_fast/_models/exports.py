@@ -16,8 +16,6 @@ from .._core.numbers.schedule import geometric
 from .._core.rotary.pairs import Settings, in_turn
 from .gguf import ARCHITECTURES, BETAS, layout_of
 
-__all__ = ["config_of", "gguf_of", "onnx_attributes"]
-
 # what converters write for a pair that does not turn: its angle is as good as 0
 _STAYS = 1e30
 

@@ -15,8 +15,6 @@ from .._core.numbers.exact import log
 from .._core.numbers.names import meant
 from .._core.rotary.pairs import MOST_VALUES, in_turn
 
-__all__ = ["ARCHITECTURES", "BETAS", "FACTORS", "arguments_of", "layout_of", "open_gguf"]
-
 # llama.cpp's llama_model_rope_type: pairs side by side; half of what turns apart; that with the axes of a position one
 # after the other, and in turn
 _NORMAL = """

@@ -23,9 +23,6 @@ from ..reference import exact_frequencies
 from ..typing import Backend, Isa
 from . import oracle as _oracle
 
-__all__ = ["CALLS", "RANGES", "Finding", "Worst", "engines", "verify"]
-
-
 CALLS = ("table", "encode", "add_to")
 # rows that are drawn, and computed exactly, at a time
 ROWS = 4

@@ -32,9 +32,6 @@ from ..typing import Function, Layout, RotaryLayout
 from .accuracy import engines
 from .frequencies import sets
 
-__all__ = ["LONG", "SHORT", "calls", "expected", "hashes", "hashes_of_frequencies", "hashes_of_loops", "report"]
-
-
 FILE = Path(__file__).with_name("bits.json")
 # values of one call and type at a time, and how many times: 2^20 and 2^27 values of a type at least
 VALUES = 1 << 16

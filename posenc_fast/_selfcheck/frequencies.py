@@ -20,8 +20,6 @@ from .._core.rotary.value import Rotary
 from ..presets import get, names
 from ..presets._registry import facts
 
-__all__ = ["CONFIGS", "SCALINGS", "sets"]
-
 # a width that all presets have
 WIDTH = 96
 # of presets without defaults

@@ -14,8 +14,6 @@ import numpy.typing as npt
 
 from ..reference import CONTEXT, exact_row
 
-__all__ = ["rows", "scaled", "sums"]
-
 Floats = npt.NDArray[np.float64]
 Row = list[Decimal]
 

@@ -18,9 +18,6 @@ from .._core.rotary.value import Rotary
 from ..reference import vaswani_numpy
 from . import timing as _timing
 
-__all__ = ["Comparison", "Side", "compare", "formula", "sides"]
-
-
 RUNS = 41
 
 

@@ -13,8 +13,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Ratio", "Times", "alternate", "medians", "no_collection", "ratio", "seconds"]
-
 Times = dict[str, npt.NDArray[np.float64]]
 
 # seconds: a shorter call is repeated within one sample, so that neither the clock nor the loop shows

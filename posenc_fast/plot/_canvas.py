@@ -16,23 +16,6 @@ from .._core.numbers.names import meant
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = [
-    "CYCLIC",
-    "LIKENESS",
-    "SIGNED",
-    "Parts",
-    "axes_of",
-    "curve",
-    "line_colour",
-    "name_axes",
-    "new_figure",
-    "picture",
-    "readable",
-    "room",
-    "ticks_that_fit",
-    "turns_bar",
-]
-
 # zero is white, what is positive warm; red and blue are told apart by everybody
 SIGNED = "RdBu_r"
 # the colours of a circle, light at an angle of zero

@@ -22,8 +22,6 @@ from ._tables import distinct_frequencies, hands, wavelength
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["clocks"]
-
 # from the middle of a clock to that of the next, at least; its radius is 1
 CLOCK = 2.5
 # clocks that anybody can tell apart

@@ -23,8 +23,6 @@ from ._tables import wavelength
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["errors", "frequencies", "sinusoids", "wavelengths"]
-
 # dots and points of a curve at most, and turns that can be told apart
 _DOTS, _POINTS, _TURNS = 500, 4000, 60
 # inches of Axes that leave room for a legend beside the curves

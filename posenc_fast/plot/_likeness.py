@@ -23,8 +23,6 @@ from ._subjects import affordable, as_encoding, every_nth, one_axis, preset_or_v
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["decay", "grid", "similarity"]
-
 # points of a curve at most and at least, values of a block of rows
 _POINTS, _LEAST_POINTS, _BLOCK = 2000, 20, 1 << 20
 

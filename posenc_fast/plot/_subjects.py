@@ -19,8 +19,6 @@ from ..presets._registry import facts
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Rows", "ShownRows", "affordable", "every_nth", "one_axis", "preset_or_value", "rotary_of", "text_of"]
-
 # characters of a title
 _LONGEST = 60
 # values that are computed for one picture

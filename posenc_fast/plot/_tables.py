@@ -21,8 +21,6 @@ from ._subjects import Rows, every_nth, one_axis, rotary_of
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["angles", "distinct_frequencies", "hands", "heatmap", "rotary", "shift", "wavelength"]
-
 # columns of a matrix of which each is seen
 MATRIX = 32
 

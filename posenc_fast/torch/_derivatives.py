@@ -19,19 +19,6 @@ from ..typing import RotaryLayout, TableLayout
 from . import _devices as devices
 from . import _tensors as tensors
 
-__all__ = [
-    "Addition",
-    "ColumnsOfPairs",
-    "Rotation",
-    "TableRotation",
-    "along_axes",
-    "of_positions",
-    "of_table",
-    "of_tables",
-    "of_x",
-    "slopes",
-]
-
 # ---- of x: sums and rotations by positions ---------------------------------------------------------------------------
 
 

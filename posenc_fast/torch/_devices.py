@@ -19,8 +19,6 @@ from .._core.rotary.value import Rotary
 from ..typing import Precision, RotaryLayout
 from . import _tensors as tensors
 
-__all__ = ["gradients_of_tables", "made_of", "rotated", "rows_on", "working_type"]
-
 Made = TypeVar("Made")
 # how many results of tables a thread keeps
 RESULTS = 8

@@ -10,14 +10,13 @@ import torch
 
 from .._core.encoding.grid import grid as grid_of
 from .._core.encoding.value import Encoding
-from .._core.rotary.value import LAYOUTS, Rotary
+from .._core.rotary.pairs import LAYOUTS
+from .._core.rotary.value import Rotary
 from ..typing import Indexing, Precision, RotaryLayout, TableLayout
 from . import _derivatives as derivatives
 from . import _operators as operators
 from . import _tensors as tensors
 from ._text import to_text
-
-__all__ = ["add_to", "apply_rotary_pos_emb", "encode", "grid", "rotary_embedding", "rotate", "table"]
 
 
 def table(

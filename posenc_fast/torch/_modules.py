@@ -19,8 +19,6 @@ from . import _tensors as tensors
 from ._functions import table
 from ._text import to_text
 
-__all__ = ["RotaryEncoding", "SinusoidalEncoding"]
-
 
 class _Dropout(torch.nn.Dropout):
     """Dropout that returns x as it is in evaluation: torch's calls an operator for that, a third of a token's time."""

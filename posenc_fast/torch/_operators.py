@@ -19,31 +19,14 @@ import torch
 from .._core.encoding.value import Encoding
 from .._core.engine import backend
 from .._core.engine.blocks import WORTH_A_THREAD
+from .._core.rotary.pairs import LAYOUTS
 from .._core.rotary.turning import ANGLES, angles_type
-from .._core.rotary.value import LAYOUTS, Rotary, turner_of
+from .._core.rotary.value import Rotary, turner_of
 from ..typing import Precision, RotaryLayout, TableLayout
 from . import _derivatives as derivatives
 from . import _devices as devices
 from . import _tensors as tensors
 from ._text import from_text, to_text
-
-__all__ = [
-    "ANGLES",
-    "TABLES",
-    "add_encoding",
-    "angles_of_tables",
-    "columns_of_pairs",
-    "encode",
-    "rotate",
-    "rotate_few",
-    "rotate_few_by",
-    "rotate_few_by_tables",
-    "rotated_array",
-    "run_add_encoding",
-    "run_rotate",
-    "run_rotate_by",
-    "table",
-]
 
 # ---- pairs of operators: one returns a new tensor, the other writes into x -------------------------------------------
 

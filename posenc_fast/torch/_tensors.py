@@ -15,34 +15,6 @@ from .._core.numbers.arrays import empty
 from .._core.numbers.formats import BFLOAT16, FORMATS, float_type, kind_of
 from .._core.positions.foreign import unreadable
 
-__all__ = [
-    "DTYPES",
-    "array_of",
-    "check_dense",
-    "check_dtype",
-    "check_operand",
-    "check_positions",
-    "check_x",
-    "has_strided_rows",
-    "has_tangent",
-    "in_forward_mode",
-    "in_transform",
-    "is_direct",
-    "is_eager",
-    "is_followed",
-    "is_plain",
-    "needs_operator",
-    "new_like",
-    "numpy_type",
-    "on_cpu",
-    "refuse_gradients",
-    "relative_spacing",
-    "result_for",
-    "tensor_of",
-    "wants_gradients",
-    "workers",
-]
-
 # the tensor types that there are, each with its format
 DTYPES = {getattr(torch, each.name): each for each in FORMATS}
 # bytes from which NumPy asks the system for huge pages, and torch does not: then most of the time goes into page faults

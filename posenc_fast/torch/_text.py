@@ -13,8 +13,6 @@ from .._core.encoding.value import Encoding
 from .._core.numbers.schedule import parts_of, schedule_of
 from .._core.rotary.value import Rotary
 
-__all__ = ["from_text", "to_text"]
-
 
 def to_text(value: Encoding | Rotary) -> str:
     """Return an encoding as text, the same for equal ones: the arguments of a Rotary, the columns of an Encoding."""

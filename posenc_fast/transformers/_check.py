@@ -22,8 +22,6 @@ from .._models.check.values import array_of, held
 from .._models.check.waves import judge_waves
 from . import _running as running
 
-__all__ = ["check"]
-
 # bfloat16 has no odd integers beyond 256, and float16 none beyond 2048
 POSITIONS = (0, 1, 255, 256, 257, 258, 259, 1000, 2049, 2051, 4095, 4096)
 # names of buffers of rotary modules, and of which kind of layers they are

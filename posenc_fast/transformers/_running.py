@@ -17,8 +17,6 @@ from .._core.encoding.value import Encoding
 from .._core.rotary.value import Rotary
 from ..presets import qwen_omni_timesteps
 
-__all__ = ["MOST_TOKENS", "Rows", "Tables", "is_rotary", "is_sinusoidal", "parameters", "reads", "rows_of", "tables_of"]
-
 # in names of classes, which "SolarOpen" is none of
 _ROTARY = re.compile(r"Rotary|Rope|RoPE")
 # modules whose attention turns backwards, by the sign of their sines

@@ -38,7 +38,7 @@ RINGS = {
     # programs that meet users
     "programs": [
         ("_models",),
-        ("torch", "dask", "jax", "numba", "polars", "sklearn", "plot"),
+        ("torch", "dask", "jax", "numba", "polars", "sklearn", "plot", "testing"),
         ("transformers",),
         ("_selfcheck",),
         ("_cli",),
@@ -114,6 +114,16 @@ def test_imports_that_cross_rings():
         }
         assert crossing == set(methods.items())
         assert sum(there[:1] == ("_models",) for there in imported(file)) == len(methods)
+
+
+@pytest.mark.parametrize("file", MODULES, ids=lambda file: str(file.relative_to(ROOT)))
+def test_private_modules_list_no_names(file):
+    """An `__all__` there would repeat which names have no underscore. Presets are imported with a star."""
+    parts = file.relative_to(ROOT).parts
+    private = any(part.startswith("_") and not part.startswith("__") for part in parts)
+    if private and parts[0] != "presets" and file.stem != "annotations":
+        stores = (node for node in ast.walk(tree_of(file)) if isinstance(node, ast.Name))
+        assert "__all__" not in {node.id for node in stores}
 
 
 def test_no_circle_of_imports():

@@ -19,9 +19,6 @@ from .plans import Plans
 from .rows import encode
 from .sinusoids import Partners
 
-__all__ = ["locate", "shift", "similarity", "transition_matrix"]
-
-
 # values of a block of rows, and of the grid that locate searches
 _BLOCK_VALUES, _GRID_VALUES = 1 << 18, 1 << 36
 _STEPS_PER_WAVE = 8

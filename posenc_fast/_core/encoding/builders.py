@@ -23,9 +23,6 @@ from .value import Encoding
 if TYPE_CHECKING:
     from ..numbers.signatures import Out
 
-__all__ = ["fourier_features", "join", "positional_encoding", "sinusoidal"]
-
-
 LAYOUTS: tuple[Layout, ...] = get_args(Layout)
 ODD: tuple[Odd, ...] = get_args(Odd)
 # phase in turns and sign of the amplitude

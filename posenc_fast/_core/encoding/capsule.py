@@ -10,8 +10,6 @@ from ..engine import backend
 from ..engine.blocks import cache_size
 from .plans import Plans
 
-__all__ = ["encoding_capsule", "get_include", "rotary_capsule"]
-
 
 def get_include() -> str:
     """Return the folder of ``posenc_fast.h``, for compilers of C, C++ and Cython.

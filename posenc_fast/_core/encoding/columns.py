@@ -13,8 +13,6 @@ from ..numbers.names import one_of
 from ..numbers.signatures import Scalar
 from ..positions.foreign import as_array
 
-__all__ = ["reorder_columns"]
-
 # layout, and whether cosines come first
 ORDERS: dict[ColumnOrder, tuple[bool, bool]] = {
     "interleaved": (True, False),

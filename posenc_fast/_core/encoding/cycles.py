@@ -25,8 +25,6 @@ from .periods import Turns, exact_period, has_unit, length_of, periodic
 from .rows import encode
 from .sinusoids import Period
 
-__all__ = ["Cycles"]
-
 
 class Cycles:
     """Periods that are lengths or names of the calendar, and what encodes them.

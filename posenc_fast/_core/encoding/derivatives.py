@@ -6,8 +6,6 @@ import functools
 
 from .value import Encoding
 
-__all__ = ["derivative_of"]
-
 
 @functools.lru_cache(maxsize=64)
 def derivative_of(encoding: Encoding, axis: int = 0) -> Encoding:

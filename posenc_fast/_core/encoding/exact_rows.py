@@ -14,8 +14,6 @@ from ..numbers import schedule as _schedule
 from ..numbers.exact import Real
 from .sinusoids import Sinusoids
 
-__all__ = ["exact_row"]
-
 
 def _bits_of(number: Fraction) -> int:
     """Return the number of bits before the binary point, at least 0."""

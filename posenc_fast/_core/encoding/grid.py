@@ -25,9 +25,6 @@ from .value import Encoding
 if TYPE_CHECKING:
     from ..numbers.signatures import Out
 
-__all__ = ["grid"]
-
-
 INDEXINGS: tuple[Indexing, ...] = get_args(Indexing)
 # for columns that read several axes, whose points are written down
 POINTS = 1 << 16

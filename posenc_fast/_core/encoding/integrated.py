@@ -22,8 +22,6 @@ from ..positions.positions import Converted
 from .plans import Plans
 from .rows import encode
 
-__all__ = ["Variance", "integrate"]
-
 # turns, and variances: their products with squares of turns are far from the ends of float64
 _LARGEST = 2.0**300
 # by how much the square of a covariance may be above the product of its variances, which were rounded

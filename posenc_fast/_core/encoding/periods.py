@@ -28,8 +28,6 @@ from ..positions.positions import InTurns, Positions, Progression, pair
 from ..positions.times import SECONDS, time_of
 from .sinusoids import Period
 
-__all__ = ["Turns", "exact_period", "has_unit", "length_of", "periodic"]
-
 # periods whose products with positions are far from the ends of float64
 _SHORTEST, _LONGEST = Fraction(1, 2**500), Fraction(2**500)
 _UNITS = SECONDS | {"min": SECONDS["m"], "µs": SECONDS["us"]}

@@ -15,8 +15,6 @@ from .plans import Plans
 from .rows import encode
 from .sinusoids import Sinusoids
 
-__all__ = ["figure", "ordinal", "whole_pairs"]
-
 ROWS, COLUMNS, LEVELS = 48, 96, 63
 # red above zero, blue below, as in the pictures of `posenc_fast.plot`; pale in the middle, on light and on dark pages
 _COLD, _PALE, _WARM = (33.0, 102.0, 172.0), (247.0, 247.0, 247.0), (178.0, 24.0, 43.0)

@@ -19,9 +19,6 @@ from ..positions.positions import Positions
 from .periods import Turns
 from .sinusoids import Sinusoids
 
-__all__ = ["Plans"]
-
-
 _ONE = np.ones(1)
 # offset rows should stay in a second-level cache
 _OFFSET_VALUES = 1 << 16

@@ -13,8 +13,6 @@ import numpy as np
 
 from ..numbers.schedule import Explicit, Single
 
-__all__ = ["Recipe", "option", "recipe_of", "shown", "written"]
-
 Recipe = str | tuple[str, tuple[Any, ...], dict[str, Any]]
 
 # numbers of an array that are shown in full

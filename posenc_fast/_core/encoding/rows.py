@@ -19,14 +19,6 @@ from ..positions.positions import Converted, Positions, Progression, as_float64
 from .exact_rows import exact_row
 from .plans import Plans
 
-__all__ = [
-    "add",
-    "encode",
-    "fill",
-    "fill_progression",
-    "same_memory",
-]
-
 
 def encode(
     plans: Plans,

@@ -15,8 +15,6 @@ from ..numbers.arrays import Array, Floats
 from ..numbers.schedule import Periodic, Schedule, Single
 from ..positions.positions import pair
 
-__all__ = ["Partners", "Sinusoids", "Waves"]
-
 
 class Waves(NamedTuple):
     """frequency: (waves, axes), indices into all frequencies, -1 for zero; residual: phase beyond a quarter turn;

@@ -37,9 +37,6 @@ from .windows import coarse_to_fine
 if TYPE_CHECKING:
     from ..numbers.signatures import Out
 
-__all__ = ["Encoding"]
-
-
 # arguments beside frequencies, as they usually are
 _COLUMNS = {"phases": 0.0, "amplitudes": 1.0}
 

@@ -11,8 +11,6 @@ from ..numbers import exact
 from ..numbers.arrays import Floats
 from .sinusoids import Sinusoids
 
-__all__ = ["coarse_to_fine"]
-
 # of two frequencies of one band: vectors of one length in several directions differ in their last bits
 _ALIKE = 1 + 1e-9
 

@@ -14,8 +14,6 @@ from typing import NamedTuple, get_args
 from ...typing import Backend, Isa
 from ..numbers.names import one_of
 
-__all__ = ["Engine", "backend", "current", "isa", "isa_levels", "use_backend"]
-
 BACKENDS: tuple[Backend, ...] = get_args(Backend)
 ISAS: tuple[Isa, ...] = get_args(Isa)
 VARIABLE, ISA_VARIABLE = "POSENC_FAST_BACKEND", "POSENC_FAST_ISA"

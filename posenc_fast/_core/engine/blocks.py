@@ -15,9 +15,6 @@ from ..numbers.formats import FLOAT32, format_of
 from . import threads as _threads
 from .backend import CACHE_SIZE, kernel
 
-__all__ = ["Target", "collapse", "one_thread"]
-
-
 # where Linux describes the caches of a core
 CACHES = "/sys/devices/system/cpu/cpu0/cache"
 # output values: below, a thread costs more than it gives

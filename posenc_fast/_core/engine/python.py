@@ -19,8 +19,6 @@ from ..numbers.doubles import Pair, fma, product, total, two_product, two_sum
 from ..numbers.formats import BFLOAT16, FLOAT64
 from ..numbers.rounding import SPLIT_LIMIT, add_rounded, round_into, round_once, rows_left_out, values_of
 
-__all__ = ["Lattice", "Plan", "merge", "rotate"]
-
 Bits = npt.NDArray[np.uint64]
 
 TWO_PI, TWO_PI_LOW = float.fromhex("0x1.921fb54442d18p+2"), float.fromhex("0x1.1a62633145c07p-52")

@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
-__all__ = ["run", "useful"]
-
 _pools: dict[int, ThreadPoolExecutor] = {}
 
 # threads do not survive a fork

@@ -17,22 +17,6 @@ from ...typing import Precision
 from . import annotations as npt
 from .names import one_of
 
-__all__ = [
-    "PRECISIONS",
-    "check_precision",
-    "check_size",
-    "check_width",
-    "check_workers",
-    "count_of",
-    "exact_number",
-    "is_exact",
-    "progression",
-    "real",
-    "real_array",
-    "shown",
-    "unique",
-]
-
 PRECISIONS: tuple[Precision, ...] = get_args(Precision)
 # of positions that are integers: int64 and uint64
 LEAST_POSITION, MOST_POSITION = -(2**63), 2**64 - 1

@@ -11,8 +11,6 @@ import numpy as np
 from . import annotations as npt
 from .arguments import check_size
 
-__all__ = ["Array", "Floats", "base_array", "check_out", "empty", "is_tensor", "new"]
-
 Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
 

@@ -13,8 +13,6 @@ from . import annotations as npt
 from .arrays import Floats
 from .exact import working
 
-__all__ = ["Pair", "exp2", "exp2_parts", "fma", "product", "total", "two_product", "two_sum"]
-
 Pair = tuple[Floats, Floats]
 
 

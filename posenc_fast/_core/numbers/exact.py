@@ -17,23 +17,6 @@ import numpy as np
 
 from . import annotations as npt
 
-__all__ = [
-    "PAIR_BITS",
-    "Real",
-    "decimal_two_pi",
-    "divide",
-    "exp",
-    "log",
-    "multiply",
-    "power",
-    "power_ratio",
-    "real_of",
-    "sincos_turns",
-    "split",
-    "two_pi",
-    "working",
-]
-
 Real = tuple[int, int]
 
 _FAR = 20000

@@ -10,22 +10,6 @@ import numpy as np
 from .arrays import base_array
 from .names import meant
 
-__all__ = [
-    "BFLOAT16",
-    "FLOAT16",
-    "FLOAT32",
-    "FLOAT64",
-    "FORMATS",
-    "KINDS",
-    "TYPES",
-    "Format",
-    "float_type",
-    "format_of",
-    "kind_of",
-    "types_here",
-    "wanted_type",
-]
-
 
 class Format(NamedTuple):
     """A type of results.

@@ -6,8 +6,6 @@ import functools
 from collections.abc import Callable, Collection, Iterable
 from typing import Any, TypeVar, cast
 
-__all__ = ["hinted", "meant", "one_of"]
-
 Choice = TypeVar("Choice", bound=str)
 Function = TypeVar("Function", bound=Callable[..., Any])
 

@@ -6,8 +6,6 @@ import html
 import re
 from collections.abc import Iterable, Sequence
 
-__all__ = ["html_table"]
-
 _LEFT = ' style="text-align:left"'
 
 

@@ -11,19 +11,6 @@ from .arrays import Floats
 from .doubles import two_product, two_sum
 from .formats import BFLOAT16, FLOAT16, FLOAT32, FLOAT64
 
-__all__ = [
-    "EXACT_LIMIT",
-    "SPLIT_LIMIT",
-    "TINY",
-    "add_rounded",
-    "round_into",
-    "round_once",
-    "round_to",
-    "rounded",
-    "rows_left_out",
-    "values_of",
-]
-
 # turns: beyond EXACT_LIMIT a product no longer rounds to quarter turns; below TINY its error may be subnormal
 EXACT_LIMIT, TINY = 2.0**49, 1e-270
 # from here on a number cannot be split into halves any more, which is how products are made exact without FMA

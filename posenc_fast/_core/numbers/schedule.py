@@ -15,18 +15,6 @@ from .arguments import MOST_COLUMNS, count_of, real, real_array, shown
 from .exact import Real
 from .names import hinted
 
-__all__ = [
-    "Explicit",
-    "Geometric",
-    "Linear",
-    "Periodic",
-    "Schedule",
-    "Single",
-    "float32_frequencies",
-    "geometric",
-    "linear",
-]
-
 # enough for two doubles, 32 whole turns before them, and the errors of a few thousand multiplications
 _FREQUENCY_BITS = 256
 # binary orders of magnitude between the first and the last of a progression in fixed point: as many more bits has each

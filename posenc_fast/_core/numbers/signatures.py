@@ -13,18 +13,6 @@ import numpy as np
 from ...typing import Indexing, Layout, Precision
 from . import annotations as npt
 
-__all__ = [
-    "DType",
-    "EncodeOptions",
-    "Float",
-    "FormulaOptions",
-    "GridOptions",
-    "Out",
-    "Scalar",
-    "TableOptions",
-    "TablesOptions",
-]
-
 Float = TypeVar("Float", bound=np.floating[Any])
 Scalar = TypeVar("Scalar", bound=np.generic)
 DType = type[Float] | np.dtype[Float]

@@ -27,8 +27,6 @@ from .conversion import convert
 from .frames import column_zone
 from .positions import Converted, pair
 
-__all__ = ["CYCLES", "Calendar", "calendar", "clock_of"]
-
 CYCLES: tuple[Cycle, ...] = get_args(Cycle)
 Integers = npt.NDArray[Any]
 

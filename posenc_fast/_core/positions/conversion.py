@@ -23,8 +23,6 @@ from .frames import column_values
 from .positions import EXACT_IN_FLOAT64, Converted, form_of
 from .times import Time, common_unit, counts_of, time_of
 
-__all__ = ["check_type", "checked_integer", "convert", "counted", "number", "of_range", "together"]
-
 # of NumPy's arrays
 _MOST_DIMENSIONS = 64
 

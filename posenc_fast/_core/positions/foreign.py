@@ -11,8 +11,6 @@ from ..numbers import annotations as npt
 from ..numbers.arrays import is_tensor
 from ..numbers.formats import BFLOAT16, FLOAT32, Format, float_type, format_of
 
-__all__ = ["as_array", "check_eager", "numbers_of", "unreadable"]
-
 
 def as_array(value: Any, name: str, *, keep_type: bool = False) -> npt.NDArray[Any]:
     """Return the result of `numpy.asarray`, or a CPU tensor of any type as an array.

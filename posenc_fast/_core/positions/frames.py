@@ -11,8 +11,6 @@ from ..numbers import annotations as npt
 from ..numbers.arrays import Array
 from .foreign import check_eager
 
-__all__ = ["column_values", "column_zone"]
-
 # values, and which of them are missing where the values cannot say it themselves
 Column = tuple[Array, npt.NDArray[np.bool_] | None]
 

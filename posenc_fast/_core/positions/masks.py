@@ -7,8 +7,6 @@ import numpy as np
 from ..numbers import annotations as npt
 from ..numbers.arguments import count_of, real
 
-__all__ = ["checked_mask", "mask_coordinates", "mask_positions", "relative_positions"]
-
 
 def checked_mask(mask: npt.ArrayLike, least: int, name: str = "mask") -> npt.NDArray[np.bool_]:
     """Return a mask of at least so many dimensions, or raise an error that names the argument."""

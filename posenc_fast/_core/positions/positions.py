@@ -22,18 +22,6 @@ from ..numbers import annotations as npt
 from ..numbers.doubles import product, total, two_sum
 from ..numbers.rounding import SPLIT_LIMIT
 
-__all__ = [
-    "EXACT_IN_FLOAT64",
-    "Converted",
-    "InTurns",
-    "Positions",
-    "Progression",
-    "as_float64",
-    "form_of",
-    "pair",
-    "split_integers",
-]
-
 EXACT_IN_FLOAT64 = 2**53
 
 

@@ -12,8 +12,6 @@ import numpy as np
 
 from ..numbers import annotations as npt
 
-__all__ = ["SECONDS", "Time", "check", "common_unit", "counts_of", "microseconds", "time_of"]
-
 SECONDS = {
     "W": Fraction(604800),
     "D": Fraction(86400),

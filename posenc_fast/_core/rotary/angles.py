@@ -22,8 +22,6 @@ from ..positions.positions import Converted
 from .pairs import Settings
 from .scaling import xpos_amplitudes
 
-__all__ = ["Angles"]
-
 
 class Angles:
     """Cosines and sines of the pairs' angles, times the attention factor and the amplitudes of xPos.

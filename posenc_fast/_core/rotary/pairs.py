@@ -11,9 +11,6 @@ from ...typing import RotaryLayout
 from ..numbers.arguments import count_of, real_array
 from ..numbers.schedule import Explicit, Schedule, geometric
 
-__all__ = ["LAYOUTS", "MOST_VALUES", "Settings", "axial", "checked_axes", "checked_frequencies", "in_turn", "written"]
-
-
 # in the order of the engines; in the last, pairs lie side by side in x and half a row apart in the result
 LAYOUTS: tuple[RotaryLayout, ...] = get_args(RotaryLayout)
 # wider heads than any model has, whose frequencies still fit into memory: a file may say anything

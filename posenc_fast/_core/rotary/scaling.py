@@ -16,9 +16,6 @@ from ..numbers.exact import Real, decimal_two_pi, real_of, split, working
 from ..numbers.names import meant
 from ..numbers.schedule import Schedule, geometric, radians
 
-__all__ = ["SCALINGS", "Frequencies", "checked_scaling", "frequencies_of"]
-
-
 # default of a parameter that has none
 REQUIRED = object()
 

@@ -21,9 +21,6 @@ from ..positions.foreign import as_array
 from .angles import Angles
 from .pairs import LAYOUTS, Settings
 
-__all__ = ["ANGLES", "Turner", "angles_type", "with_plain_nans"]
-
-
 # cosines and sines of a few tokens, which one call or another makes at once
 ANGLES = 1 << 15
 # cosines and sines that are kept for the next layer, at most 4 MiB for each of a few types, and those that are made at a

@@ -28,8 +28,6 @@ from .turning import Turner
 if TYPE_CHECKING:
     from ..numbers.signatures import Out
 
-__all__ = ["LAYOUTS", "OnnxCache", "Rotary", "rotary_of", "turner_of"]
-
 
 class OnnxCache(NamedTuple):
     """The inputs cos_cache and sin_cache of an ONNX operator RotaryEmbedding, and its attributes."""

@@ -13,8 +13,6 @@ from ..numbers.names import one_of
 from ..numbers.signatures import Scalar
 from .scaling import count_pairs
 
-__all__ = ["permute_rotary"]
-
 
 @overload
 def permute_rotary(

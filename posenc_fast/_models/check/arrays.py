@@ -26,20 +26,6 @@ from ..._core.numbers.arguments import unique
 from ..._core.numbers.arrays import Array
 from ..._core.numbers.formats import float_type, types_here
 
-__all__ = [
-    "Archive",
-    "Header",
-    "Vector",
-    "as_bfloat16",
-    "header_of",
-    "named",
-    "open_archive",
-    "open_vector",
-    "read_array",
-    "read_vector",
-]
-
-
 # what NumPy, zipfile, json and the parser of headers raise for files that are broken
 _BROKEN = (
     AttributeError,

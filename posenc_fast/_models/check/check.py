@@ -25,8 +25,6 @@ from .rotary_tables import judge_rotary_tables
 from .tables import judge_table
 from .values import array_of, is_constant
 
-__all__ = ["check"]
-
 # what a config says of a tensor: its encodings, or the part that does not tell
 _Said = tuple[tuple[Rotary, ...], str]
 _NOTHING: _Said = ((), "")

@@ -32,27 +32,11 @@ from .results import (
     judge_code_tables,
     judge_rotation,
     numbers_in,
-    orders_of,
     rows_in,
     shape_of,
     tables_in,
 )
-
-__all__ = [
-    "FUNCTION",
-    "HEADS",
-    "POSITIONS",
-    "VECTORS",
-    "Call",
-    "as_expected",
-    "call_quietly",
-    "check_function",
-    "finding_of",
-    "first_line",
-    "judge_rotated",
-    "positions_up_to",
-    "unit_pairs",
-]
+from .rotary_tables import orders_of
 
 Call = Literal["positions", "length"]
 # the kind of a finding for code that could not be called

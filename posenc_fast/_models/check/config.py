@@ -13,8 +13,6 @@ from ..config.part import SPELLINGS, NoRotary, Undecided
 from .frequencies import called
 from .report import Finding, Verdict
 
-__all__ = ["LENGTHS", "Expected", "expected_of"]
-
 # keys of the longest position
 LENGTHS = SPELLINGS["max_position_embeddings"]
 # names of parts that encode no text

@@ -17,8 +17,6 @@ from ..identify.encoding import Identification, identify
 from .report import Fault
 from .waves import Waves, judge_waves, radians_at_end
 
-__all__ = ["Outcome", "Sample", "is_right", "judge_rows"]
-
 # rows of a first look, which rejects most candidates
 _FEW = 10
 # rows that `identify` is given, and the most offsets that are tried

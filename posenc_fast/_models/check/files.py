@@ -21,8 +21,6 @@ from ..._core.numbers.arrays import Array
 from ..gguf import open_gguf
 from .arrays import as_bfloat16, header_of, named, open_archive, read_array
 
-__all__ = ["Gap", "Tensor", "config_in", "open_files", "read_json"]
-
 # a tensor that is larger is not read, nor is JSON of more bytes
 MOST_BYTES, _MOST_JSON = 1 << 30, 1 << 26
 PICKLES = (".bin", ".pt", ".pth", ".ckpt")

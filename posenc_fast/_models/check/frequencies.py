@@ -20,17 +20,6 @@ from ..identify.rotary import identify_rotary
 from .report import Fault, Finding
 from .values import HALVES, array_of, fits, held, least_of, relative_slack, through
 
-__all__ = [
-    "Variant",
-    "base_variants",
-    "called",
-    "exact_sets",
-    "judge_frequencies",
-    "scaling_variants",
-    "without_scaling",
-]
-
-
 # fewer numbers than these fit many a schedule
 _LEAST_COUNT = 4
 _BASES = (*BASES, 256.0, 2e3, 5e6, 1e7, 1.6e5, 1.5e5, 2e4, 5e4, 2e6, 2.5e4, 8e6)

@@ -25,12 +25,11 @@ from ..._core.rotary.value import Rotary
 from ...presets._registry import facts
 from ..identify.rotary import identify_rotary
 from .code import FUNCTION, HEADS, VECTORS, call_quietly, finding_of, first_line, judge_rotated, unit_pairs
+from .faults import Sample
 from .names import kind_of
 from .report import Finding
-from .results import Expected, Sample, Unusable, identified, numbers_in, rows_in, shape_of, tables_in
+from .results import Expected, Unusable, identified, numbers_in, rows_in, shape_of, tables_in
 from .values import array_of, held
-
-__all__ = ["findings_of_runs", "is_module", "parts_of_transformers"]
 
 # in names of classes, in any spelling
 _POSITIONAL = re.compile(

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-__all__ = ["Kind", "kind_of", "partner_of", "sines_first"]
-
 # schedule: frequencies that are no rotary encoding's, such as those of timesteps
 Kind = Literal["frequencies", "schedule", "divisors", "cos", "sin", "both", "table"]
 

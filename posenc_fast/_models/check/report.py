@@ -9,8 +9,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-__all__ = ["CODE", "TABLE", "Fault", "Finding", "Report", "Verdict"]
-
 Verdict = Literal["right", "wrong", "unknown"]
 Fault = Literal[
     "rounded",

@@ -24,24 +24,6 @@ from .report import CODE, Finding
 from .rotary_tables import Tables, judge_rotary_tables, orders_of
 from .values import HALVES, array_of, held
 
-__all__ = [
-    "Expected",
-    "Rotation",
-    "Sample",
-    "Unusable",
-    "axes_of",
-    "expected_of_width",
-    "identified",
-    "judge_code_rows",
-    "judge_code_tables",
-    "judge_rotation",
-    "numbers_in",
-    "orders_of",
-    "rows_in",
-    "shape_of",
-    "tables_in",
-]
-
 Expected = Encoding | Rotary | str | None
 COMPUTED_ROWS, COMPUTED_TABLES, COMPUTED_ROTATION = CODE
 _MARK = 2.0**14

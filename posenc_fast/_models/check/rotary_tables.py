@@ -20,8 +20,6 @@ from .report import Fault, Finding
 from .values import array_of, held, widened
 from .waves import Judgement, agrees, judge_waves
 
-__all__ = ["Tables", "judge_rotary_tables", "orders_of"]
-
 _KIND = "rotary tables"
 # rows on which frequencies are measured, and bases and scalings tried
 _ROWS = 256

@@ -7,8 +7,6 @@ from typing import Any
 from .files import MOST_BYTES, Tensor, open_files
 from .names import kind_of
 
-__all__ = ["table_in"]
-
 _MOST_NAMES = 20
 
 

@@ -20,8 +20,6 @@ from .report import TABLE, Finding
 from .values import HALVES, array_of, held, widened
 from .waves import Waves, judge_waves, radians_at_end
 
-__all__ = ["judge_table"]
-
 # rows of a part that is identified by itself, and how many parts
 _PART, _PARTS = 64, 4
 _LEAST_ROWS, _LEAST_COLUMNS = 8, 4

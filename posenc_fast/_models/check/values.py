@@ -13,8 +13,6 @@ from ..._core.numbers.formats import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, Format
 from ..._core.numbers.rounding import round_once, values_of
 from ..._core.positions.foreign import as_array
 
-__all__ = ["HALVES", "array_of", "fits", "held", "is_constant", "least_of", "relative_slack", "through", "widened"]
-
 # the types of 16 bits
 HALVES = (BFLOAT16, FLOAT16)
 # values that are compared at a time

@@ -16,8 +16,6 @@ from ..identify.angles import BLOCK
 from .report import Fault
 from .values import HALVES, least_of, relative_slack, through
 
-__all__ = ["Judgement", "Waves", "agrees", "judge_waves", "radians_at_end"]
-
 # error of sines by float32 arithmetic, beside that of their angles
 _CONSTANT = 1e-6
 # rows and columns on which roundings are tried

@@ -11,8 +11,6 @@ from .rules import NO_ATTENTION, WITHOUT
 from .spelling import check_spelling, keys_of
 from .table import LayerGroup
 
-__all__ = ["asked", "for_layer", "turns"]
-
 
 def asked(part: Part, layer: Any, layer_type: Any) -> tuple[str | None, int | None]:
     """Return the type of the layers that are asked for, and the index of the layer."""

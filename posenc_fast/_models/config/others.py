@@ -9,8 +9,6 @@ from ..._core.numbers.arguments import count_of, real, shown
 from ..._core.rotary.pairs import MOST_VALUES
 from .part import Config, Several, Undecided, is_list
 
-__all__ = ["NAMES", "arguments_of", "form_of"]
-
 # keys of params.json that one of both has alone
 _META = {
     "multiple_of", "ffn_dim_multiplier", "use_scaled_rope", "rope_scaling_factor", "rope_high_freq_factor",

@@ -8,8 +8,6 @@ from typing import Any, NamedTuple, TypeGuard
 from ..._core.numbers.arguments import count_of
 from .table import UNKNOWN, LayerGroup, Row
 
-__all__ = ["SPELLINGS", "Config", "NoRotary", "Part", "Several", "Undecided", "check_same", "is_list"]
-
 Config = Mapping[str, Any]
 
 # other spellings of a key, in the order in which they are looked for

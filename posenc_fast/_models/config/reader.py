@@ -20,8 +20,6 @@ from .rules import AXES, COUNTED, PARAMETERS, SPECTRA, WITHOUT
 from .spelling import check_spelling
 from .widths import base_of, factor_of, turned, usual_factor, width
 
-__all__ = ["arguments_of", "encodings_of"]
-
 # keys of the parts for text in models whose type is not known
 TEXTS = ("text_config", "thinker_config", "language_config", "llm_config")
 # keys that only towers of images have

@@ -14,8 +14,6 @@ from ..._core.rotary import scaling as _rope
 from ..._core.rotary.pairs import in_turn
 from .part import Config, NoRotary, Part, Several, is_list
 
-__all__ = ["AXES", "COUNTED", "HEADS", "NO_ATTENTION", "PARAMETERS", "ROTARY_DIMS", "SPECTRA", "WITHOUT", "Without"]
-
 # ---- which axis each pair reads, of a number of pairs, or of the counts of a config ------------------------------------
 
 

@@ -12,8 +12,6 @@ from .part import SPELLINGS, Config, is_list
 from .rules import WITHOUT
 from .table import Row
 
-__all__ = ["check_spelling", "keys_of"]
-
 # read in every model's config, if only to see that they agree with what is computed
 ALWAYS = (
     "model_type", "architectures", "rope_scaling", "rope_parameters", "rope_type", "partial_rotary_factor", "rotary_pct",

@@ -8,8 +8,6 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-__all__ = ["UNKNOWN", "LayerGroup", "Row", "families", "family", "names", "pairs", "parts", "row", "types"]
-
 FILE = Path(__file__).with_name("models.txt")
 # the family of types that no other one has, whose layout the caller gives
 UNKNOWN = "unknown"

@@ -11,8 +11,6 @@ from .part import Part, Undecided, check_same, is_list
 from .rules import HEADS, ROTARY_DIMS, WITHOUT
 from .table import names
 
-__all__ = ["base_of", "factor_of", "turned", "usual_factor", "width"]
-
 
 def width(part: Part) -> int:
     """Return the number of values that turn, or of which a part turns."""

@@ -13,23 +13,6 @@ from ..._core.numbers.arrays import Floats
 from ..._core.numbers.formats import Format
 from ...typing import Function, Layout, Odd
 
-__all__ = [
-    "BASES",
-    "BLOCK",
-    "FIRSTS",
-    "NEAR",
-    "PER_ANGLE",
-    "Angles",
-    "Table",
-    "measure",
-    "odd_of",
-    "scale_of",
-    "schedules",
-    "start_of",
-    "tolerated",
-]
-
-
 # by how much sines of sources' float32 angles differ from exact ones: a constant, and a part of the angle
 _CONSTANT, PER_ANGLE = 2e-6, 1e-6
 # largest difference of a preset that is named as the closest, as a part of its largest value: two cosines differ by up to 2

@@ -10,9 +10,6 @@ from ..._core.encoding.value import Encoding
 from ..._core.rotary.value import Rotary
 from ...presets._registry import get
 
-__all__ = ["call_of", "lines_of"]
-
-
 # characters of a recipe that says it all at a glance, and is not of one model
 _SHORT = 60
 

@@ -31,9 +31,6 @@ from .angles import BASES, BLOCK, FIRSTS, NEAR, Angles, Table, measure, odd_of, 
 from .calls import call_of, lines_of
 from .grids import over_axes
 
-__all__ = ["Identification", "identify"]
-
-
 LEAST_ROWS = 8
 # rows that angles are measured on, and half of those that candidates are tried on; the answer is compared with all
 _ROWS, _SAMPLE = 1024, 32

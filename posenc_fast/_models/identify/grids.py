@@ -14,9 +14,6 @@ from ...presets._images import diffusers_2d
 from ...presets._registry import FACTS
 from .angles import BLOCK, Table, scale_of, tolerated
 
-__all__ = ["Over", "over_axes"]
-
-
 # rows that are tried first
 _SAMPLE = 8
 # how many times as long as the other one of the last two axes is taken to be

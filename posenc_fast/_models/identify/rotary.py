@@ -20,15 +20,13 @@ from ..._core.numbers.arguments import check_width, count_of
 from ..._core.numbers.arrays import Array, Floats
 from ..._core.positions.conversion import convert
 from ..._core.positions.foreign import numbers_of
-from ..._core.rotary.value import LAYOUTS, Rotary
+from ..._core.rotary.pairs import LAYOUTS
+from ..._core.rotary.value import Rotary
 from ...presets._registry import FACTS
 from ...typing import RotaryLayout
 from .angles import NEAR
 from .calls import call_of, lines_of
 from .rotations import Sample, frequencies_in, guesses
-
-__all__ = ["RotaryIdentification", "identify_rotary"]
-
 
 # heads and tokens that are looked at
 _HEADS, _TOKENS = 16, 1024

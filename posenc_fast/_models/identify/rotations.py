@@ -19,8 +19,6 @@ from ..._core.rotary.scaling import checked_scaling, frequencies_of
 from ...typing import RotaryLayout
 from .angles import PER_ANGLE
 
-__all__ = ["Guess", "Measured", "Sample", "frequencies_in", "guesses"]
-
 Complex = npt.NDArray[np.complex128]
 
 # by how much float32 products differ from exact ones, as a part of a pair's length
