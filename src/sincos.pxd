@@ -2,7 +2,7 @@
 """Sine and cosine of an angle in turns: reduction to an eighth of a turn, a polynomial there, the quadrant.
 
 No tables, no branches: a loop over waves becomes vectors. Names and operations are those of
-``posenc_fast/_core/engine/python.py``, and errors what ``python bench/steps.py`` measures there. *Double-double* (dd) is a
+``posenc_fast/_core/engine/python.py``. ``python bench/steps.py`` measures their errors there. *Double-double* (dd) is a
 number as a sum of two doubles, a high and a low one.
 """
 

@@ -429,7 +429,8 @@ def _last(runs: Callable[[int], bool], good: int, bad: int) -> int:
 
 def _counted(its: _Function, longest: float | None) -> tuple[Floats, _Rows, str] | Finding:
     """Return the positions of the longest table that the function makes in time, some of its rows, and where it ends."""
-    lengths = sorted({*_LENGTHS, *([int(longest)] if longest and 64 < longest < 1e6 else [])})
+    longest_of_config = [int(longest)] if longest and 64 < longest < 1e6 else []
+    lengths: list[int] = sorted({*_LENGTHS, *longest_of_config})
     best: tuple[int, Any] | None = None
     why, beyond = "", 0
     begin = time.thread_time()
@@ -509,8 +510,9 @@ def _by_real_positions(its: _Function, wanted: Expected) -> Finding | str:
     finding = _judge(its.name, results, positions, wanted, "; called at real positions")
     if finding.verdict != "wrong":
         return ""
-    for words, way in (("truncated", np.trunc), ("rounded", np.round)):
-        if _judge(its.name, results, way(positions), wanted, "").verdict == "right":
+    whole: dict[str, Floats] = {"truncated": np.trunc(positions), "rounded": np.rint(positions)}
+    for words, integers in whole.items():
+        if _judge(its.name, results, integers, wanted, "").verdict == "right":
             return f"; real positions are {words} to integers"
     return finding
 

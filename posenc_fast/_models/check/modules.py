@@ -333,8 +333,8 @@ def _rows_for_x(runner: _Runner, shape: Any, axis: int, width: int, n: int) -> A
 
 def _sum_in(result: Any, x: Any) -> Any:
     """Return the sum of a module that returns the rows behind it, or whatever else it returns."""
-    several = isinstance(result, (tuple, list)) and len(result) > 0
-    return result[0] if several and getattr(result[0], "shape", None) == x.shape else result
+    first = next(iter(result), None) if isinstance(result, (tuple, list)) else None
+    return result if first is None or getattr(first, "shape", None) != x.shape else first
 
 
 def _check_sum(runner: _Runner, x: Any, y: Any) -> None:
