@@ -50,7 +50,9 @@ def upwards(folder: Path) -> list[Path]:
     for name, place in places.items():
         for path in place.rglob("*.py") if place.is_dir() else [place]:
             for target in imported(path):
-                if target[:depth] == folder.relative_to(PACKAGE).parts and target[depth] in places.keys() - {name}:
+                inside = target[:depth] == folder.relative_to(PACKAGE).parts and target[depth] in places.keys() - {name}
+                # presets read other parts of the second ring, and Rotary imports readers of files inside its methods
+                if inside and (name, target[depth]) not in {("presets", "_models"), ("_core", "_models")}:
                     graph.add(name, target[depth])
     graph.prepare()
     order: list[Path] = []

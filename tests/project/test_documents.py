@@ -189,10 +189,14 @@ def optional_in_shell(program):
             optional(package)
 
 
-def test_front_pages_check_a_model_as_the_page_on_checks_does():
-    """README, the index and the page show one program, with what it prints."""
-    (example,) = re.findall("<!-- check -->\n.*?(^```python.*?)<!-- /check -->", README, re.DOTALL | re.MULTILINE)
-    assert example in DOCS["howto-check"]
+def test_front_pages_check_as_the_page_on_checks_does():
+    """README, and so the index, shows the first examples of the page, with what they print."""
+    (section,) = re.findall("<!-- check -->\n(.*?)<!-- /check -->", README, re.DOTALL)
+    examples = re.findall(r"^```(?:python|text)\n(.*?)^```$", section, re.DOTALL | re.MULTILINE)
+    assert len(examples) == 4
+    for example in examples:
+        # each example of README imports what it needs
+        assert example.replace("import posenc_fast as pf\n\n\ndef", "\n\ndef") in DOCS["howto-check"]
     assert ':start-after: "<!-- check -->"' in DOCS["index"]
 
 
@@ -328,7 +332,7 @@ def test_borrowed():
 
 # ---- how it is installed --------------------------------------------------------------------------------------------
 
-FROM_AN_INDEX = re.compile(r"pip install [^\n`]*(?<![\w/.])posenc-fast\b")
+FROM_AN_INDEX = re.compile(r"pip install [^\n`&]*(?<![\w/.])posenc-fast\b")
 TEXTS = [
     ROOT / "README.md",
     *sorted(ROOT.glob("docs/*.md")),

@@ -24,7 +24,7 @@ def get_include() -> str:
     >>> (pathlib.Path(pf.get_include()) / "posenc_fast.h").is_file()
     True
     """
-    return str(Path(__file__).parents[1] / "include")
+    return str(Path(__file__).parents[2] / "include")
 
 
 def encoding_capsule(plans: Plans) -> Any:
