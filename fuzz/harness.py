@@ -1,7 +1,9 @@
 """Coverage-guided fuzzing of the cases of the tests: ``python fuzz/harness.py CASE SECONDS``.
 
 CASE is one of table, encode, add_to, shift, grid, rotate, c_call, arguments, files, positions, cells, 'odd cells', recipes, configs,
-types, 'edited configs', 'cut frequencies', 'edited safetensors', 'edited npz'; POSENC_FAST_BACKEND and POSENC_FAST_ISA choose what computes. A case that fails ends the run and is printed as hypothesis draws it; it then becomes a test.
+types, 'edited configs', 'cut frequencies', 'edited safetensors', 'edited npz', 'edited GGUF keys'. POSENC_FAST_BACKEND and
+POSENC_FAST_ISA choose what computes. A case that fails ends the run and is printed as hypothesis draws it; it then becomes
+a test.
 """
 
 from __future__ import annotations

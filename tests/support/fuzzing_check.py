@@ -1,4 +1,4 @@
-"""Random edits of what `check` reads: configs, frequencies, and headers of files. No edit that matters may be right."""
+"""Random edits of what `check` and `from_gguf` read. No edit that matters may pass as right."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+import pytest
 from hypothesis import strategies as st
 
 import posenc_fast as pf
@@ -225,11 +226,39 @@ def one_archive(draw):
                 np.testing.assert_array_equal(archive.read(name), next(iter(arrays.values())))
 
 
+# ---- metadata of GGUF -----------------------------------------------------------------------------------------------------
+
+GGUF = {
+    "general.architecture": "qwen2",
+    "qwen2.embedding_length": 4096,
+    "qwen2.attention.head_count": 32,
+    "qwen2.attention.key_length": 128,
+    "qwen2.rope.dimension_count": 128,
+    "qwen2.rope.freq_base": 1e6,
+    "qwen2.rope.scaling.type": "yarn",
+    "qwen2.rope.scaling.factor": 4.0,
+    "qwen2.rope.scaling.original_context_length": 32768,
+}
+
+
+def edit_gguf_key(draw):
+    """A misspelt key is an error that names the key; it is never left out."""
+    key = draw.choice(list(GGUF))
+    other = misspelt(key, draw)
+    if other in GGUF:
+        return
+    metadata = {other if name == key else name: value for name, value in GGUF.items()}
+    with pytest.raises((TypeError, ValueError)) as caught:
+        pf.Rotary.from_gguf(metadata)
+    assert repr(other) in str(caught.value) or key == "general.architecture", other
+
+
 EDITS = {
     "edited configs": one_config,
     "cut frequencies": one_cut,
     "edited safetensors": one_header,
     "edited npz": one_archive,
+    "edited GGUF keys": edit_gguf_key,
 }
 
 
