@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import posenc_fast as pf
-from posenc_fast._core.rotary import metadata as gguf_metadata
+from posenc_fast._models import gguf as gguf_metadata
 from support.optional import optional
 from support.processes import python
 from support.seeds import SEED

@@ -24,6 +24,7 @@ MODULES = {"np", "numpy", "math", "cmath"}
 # where such a function is called, or a power or matrix product stands; and why that is no value of an encoding
 ALLOWED = {
     "_core/encoding/algebra.py: a @ b": "chooses where locate begins to search",
+    "_models/check/faults.py": "judges values, and makes none",
     "_models/check/frequencies.py": "judges values, and makes none",
     "_models/check/values.py": "judges values, and makes none",
     "_models/check/waves.py": "judges values, and makes none",
