@@ -29,6 +29,7 @@ columns = st.one_of(
     st.lists(st.integers(-99, 99) | st.floats(-1e9, 1e9), min_size=1, max_size=9),
     st.lists(times, min_size=1, max_size=9),
 )  # fmt: skip
+FREQUENCIES = np.array([1.0, 0.01])
 # no number or date begins so, and no missing value, infinity or byte order mark is among them
 odd_cells = st.text("ghjkqwxz!?#*~", min_size=1, max_size=9)
 
@@ -50,6 +51,9 @@ def encoded(text, delimiter, *options):
     with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stderr(io.StringIO()) as err:
         source, target = Path(folder, "in.csv"), Path(folder, "out.npy")
         source.write_text(text, encoding="utf-8", newline="")
+        # times need frequencies that are given one by one, or periods
+        np.save(Path(folder, "frequencies.npy"), FREQUENCIES)
+        options = (*options, "--frequencies", str(Path(folder, "frequencies.npy")))
         arguments = ["encode", str(source), "--d-model", "4", "--dtype", "float64", "-o", str(target), *options]
         with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -65,7 +69,8 @@ def one_column(data):
     rows = [[cell, data.draw(st.sampled_from(["", "a", 'b "c"', "1"]))] for cell in cells]
     status, error, got = encoded(text_of(data.draw, rows, delimiter), delimiter, "--column", "0")
     assert status == 0, (error, rows)
-    np.testing.assert_array_equal(got, pf.sinusoidal(4).encode(values, dtype=np.float64))
+    expected = pf.sinusoidal(4, frequencies=FREQUENCIES).encode(values, dtype=np.float64)
+    np.testing.assert_array_equal(got, expected)
 
 
 def one_odd_cell(data):
