@@ -529,7 +529,8 @@ def rotate_few(
     parts: tuple[Any, ...], rotary: Rotary, start: Any, seq_axis: int, inplace: bool
 ) -> tuple[torch.Tensor, ...] | None:
     """Return queries and keys rotated for consecutive positions; None, with nothing written, for all but plain calls."""
-    if type(start) is not int or abs(start) >= 2**62 or seq_axis not in _TOKENS:
+    # a compiler must not follow how cosines and sines are made
+    if not tensors.is_eager() or type(start) is not int or abs(start) >= 2**62 or seq_axis not in _TOKENS:
         return None
     axis, turner, head_dim = _TOKENS[seq_axis], turner_of(rotary), rotary.head_dim
     calls = turner.calls()
