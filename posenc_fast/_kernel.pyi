@@ -129,5 +129,5 @@ class Calls:
     ) -> None: ...
 
 def rotate_rows(
-    level: int, angles: Any, x: Any, axis: Any, out: Any, kinds: dict[Any, int], head_dim: int, layout: int
+    level: int, angles: Any, x: Any, axis: Any, out: Any, kinds: dict[Any, int], large: Any, head_dim: int, layout: int
 ) -> Any: ...

@@ -798,6 +798,17 @@ cdef int _hold(Py_buffer* view, object array, int kind, int flags) except -2:
     return kind
 
 
+cdef object _new(tuple shape, object dtype, Py_ssize_t bytes, object large):
+    """Return a new array; large makes those that begin at a cache line."""
+    return _empty(shape, dtype) if bytes < LARGE else large(shape, _dtype(dtype))
+
+
+cdef CRotary _rotary(const CEncoding* angles, Py_ssize_t head_dim, int layout) noexcept:
+    cdef CRotary r
+    r.angles, r.head_dim, r.layout, r.second_level = angles, head_dim, layout, SECOND_LEVEL
+    return r
+
+
 cdef bint _is_start(object start):
     """Whether start is an integer of 63 bits."""
     return type(start) is int and -MOST_START < start < MOST_START
@@ -860,9 +871,7 @@ cdef class Calls:
             if dtype is None:
                 kind[0] = self.kind_of(out)
             return out if kind[0] >= 0 and self.kind_of(out) == kind[0] else None
-        if values * size_of(kind[0]) < LARGE:
-            return _empty(shape, _FLOAT32 if dtype is None else dtype)
-        return self.large(shape, _FLOAT32 if dtype is None else _dtype(dtype))
+        return _new(shape, _FLOAT32 if dtype is None else dtype, values * size_of(kind[0]), self.large)
 
     def table(self, length, start, dtype, out):
         """Do the work of `Encoding.table`: the rows of start, start + 1, .."""
@@ -1039,7 +1048,7 @@ cdef class Calls:
                 return None
             result = out
             if out is None:
-                result = _empty(tuple([source.shape[i] for i in range(k)]), x.dtype)
+                result = _new(tuple([source.shape[i] for i in range(k)]), x.dtype, source.len, self.large)
             elif self.kind_of(out) != kind:
                 return None
             if _hold(&view, result, kind, PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE) < 0:
@@ -1077,11 +1086,10 @@ cdef class Calls:
         The encoding has the cosines of all pairs, then the sines. x: (batch, heads, tokens, head_dim), or tokens and
         heads exchanged; axis: that of the tokens.
         """
-        cdef CRotary r
+        cdef CRotary r = _rotary(&self.one.c, head_dim, layout)
         if not _is_start(start):
             return None
-        r.angles, r.head_dim, r.layout, r.second_level = &self.one.c, head_dim, layout, SECOND_LEVEL
-        return _rotate_array(&r, NULL, 1, MOST_OF_TOKENS, start, x, axis, out, self.kinds)
+        return _rotate_array(&r, NULL, 1, MOST_OF_TOKENS, start, x, axis, out, self.kinds, self.large)
 
     def takes(self, Py_ssize_t tokens, int kind):
         """Return whether `rotate_memory` rotates so many tokens of a kind."""
@@ -1090,11 +1098,10 @@ cdef class Calls:
     def rotate_memory(self, int64_t start, shape, uintptr_t x, x_strides, uintptr_t out, out_strides, int axis,
                       int kind, int layout):
         """Do the work of `rotate` at two addresses; strides count values. `takes` must hold, and head_dim must fit."""
-        cdef CRotary r
+        cdef CRotary r = _rotary(&self.one.c, shape[3], layout)
         cdef Tokens t
         cdef Py_ssize_t size = size_of(kind), place
         cdef int i
-        r.angles, r.head_dim, r.layout, r.second_level = &self.one.c, shape[3], layout, SECOND_LEVEL
         for i in range(3):
             place = 0 if i == 0 else 3 - axis if i == 1 else axis
             t.shape[i] = shape[place]
@@ -1109,29 +1116,29 @@ cdef class Calls:
             raise ValueError(f"tensors of shape {tuple(shape)} at {x} and {out} overlap or are not aligned")
 
 
-def rotate_rows(int level, angles, x, axis, out, dict kinds, Py_ssize_t head_dim, int layout):
+def rotate_rows(int level, angles, x, axis, out, dict kinds, large, Py_ssize_t head_dim, int layout):
     """Do the work of `Rotary.apply_tables` for x as of `Calls.rotate`; or return None.
 
     angles: (1 or batch, tokens, 2 * pairs), cosines, then sines, as of `rotate`; no other thread changes their shape.
+    kinds, large: as of `Calls`.
     """
     cdef Py_buffer view
     cdef CEncoding e
-    cdef CRotary r
+    cdef CRotary r = _rotary(&e, head_dim, layout)
     memset(&e, 0, sizeof(e))
-    r.angles, r.head_dim, r.layout, r.second_level = &e, head_dim, layout, SECOND_LEVEL
     PyObject_GetBuffer(angles, &view, PyBUF_C_CONTIGUOUS)
     try:
         if GUARDED:
             check_level(level, LEVELS)
             require(view.ndim == 3, "angles", "have three axes", view.ndim)
         e.level, e.width = &levels[level], view.shape[2]
-        return _rotate_array(&r, &view, view.shape[0], view.shape[1], 0, x, axis, out, kinds)
+        return _rotate_array(&r, &view, view.shape[0], view.shape[1], 0, x, axis, out, kinds, large)
     finally:
         PyBuffer_Release(&view)
 
 
 cdef object _rotate_array(const CRotary* r, const Py_buffer* angles, Py_ssize_t groups, Py_ssize_t tokens,
-                          int64_t start, object x, object axis, object out, dict kinds):
+                          int64_t start, object x, object axis, object out, dict kinds, object large):
     """Return x rotated by angles, or for start, start + 1, .. if angles is NULL; None for all but plain arrays.
 
     groups: 1, or as many as x has sequences. tokens: of angles, or the most that are computed.
@@ -1161,7 +1168,8 @@ cdef object _rotate_array(const CRotary* r, const Py_buffer* angles, Py_ssize_t 
         if source.shape[k] > tokens or (angles != NULL and source.shape[k] != tokens):
             return None
         if out is None:
-            result = _empty((source.shape[0], source.shape[1], source.shape[2], source.shape[3]), x.dtype)
+            shape = source.shape[0], source.shape[1], source.shape[2], source.shape[3]
+            result = _new(shape, x.dtype, source.len, large)
         if _hold(&view, result, t.kind, PyBUF_STRIDES | PyBUF_WRITABLE) < 0:
             return None
         held = True

@@ -529,11 +529,9 @@ def rotate_few(
     parts: tuple[Any, ...], rotary: Rotary, start: Any, seq_axis: int, inplace: bool
 ) -> tuple[torch.Tensor, ...] | None:
     """Return queries and keys rotated for consecutive positions; None, with nothing written, for all but plain calls."""
-    # a compiler must not follow how cosines and sines are made
-    if not tensors.is_eager() or type(start) is not int or abs(start) >= 2**62 or seq_axis not in _TOKENS:
+    if type(start) is not int or abs(start) >= 2**62 or seq_axis not in _TOKENS:
         return None
     axis, turner, head_dim = _TOKENS[seq_axis], turner_of(rotary), rotary.head_dim
-    calls = turner.calls()
     made: dict[tuple[int, int], _Rotation] = {}
 
     def rotation_of(shape: torch.Size, kind: int) -> _Rotation | None:
@@ -542,6 +540,8 @@ def rotate_few(
             return None
         rotation = made.get((length, kind))
         if rotation is None:
+            # only here, in eager calls: a compiler must not follow how cosines and sines are made
+            calls = turner.calls()
             if calls is not None and calls.takes(length, kind):
                 rotation = functools.partial(calls.rotate_memory, start)
             else:

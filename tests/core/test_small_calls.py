@@ -239,6 +239,26 @@ def test_plain_calls_are_compiled(monkeypatch):
             rotary.apply_tables(many, *tables[many.shape[axis]], seq_axis=axis, workers=workers)
 
 
+@pytest.mark.parametrize("dtype", TYPES, ids=lambda t: np.dtype(t).name)
+def test_results_of_a_mebibyte_begin_at_a_cache_line(dtype):
+    """Those that a compiled call makes, too: as many values as such a call takes, or nearly."""
+    encoding, rotary = pf.sinusoidal(64), pf.Rotary(64)
+    x, tables = np.ones((1, 32, 275, 64), dtype), rotary.tables(275)
+    calls = {
+        "table": lambda: encoding.table(8800, dtype=dtype),
+        "encode": lambda: encoding.encode(np.arange(8800.0), dtype=dtype),
+        "add_to": lambda: encoding.add_to(x),
+        "eight tokens": lambda: rotary.apply(x.reshape(1, 1100, 8, 64)),
+        "more tokens": lambda: rotary.apply(x),
+        "tables": lambda: rotary.apply_tables(x, *tables),
+    }
+    assert x.nbytes >= 1 << 20
+    for name, call in calls.items():
+        # several, as one may begin there by chance
+        for array in [call() for _ in range(8)]:
+            assert array.ctypes.data % 64 == 0, name
+
+
 def test_first_bfloat16_is_known_afterwards():
     dtype = np.dtype(ml_dtypes.bfloat16)
     for key in (dtype, dtype.type):

@@ -135,7 +135,7 @@ def calls(engine):
             lambda: kernel.rotate_memory(0, angles, (1, 1, 4, 6), 0, (0, 0, 0, 1), 0, (0, 0, 0, 1), 2, 1, 0),
             "angles",
         ),
-        "rotate_rows level": (lambda: kernel.rotate_rows(9, angles, x[0], 2, None, KINDS, 6, 0), "level"),
+        "rotate_rows level": (lambda: kernel.rotate_rows(9, angles, x[0], 2, None, KINDS, np.empty, 6, 0), "level"),
         "calls tokens": (lambda: compiled.rotate_memory(0, (1, 1, 99, 6), *at_nothing, 2, 1, 0), "shape"),
         "calls axis": (lambda: compiled.rotate_memory(0, (1, 1, 1, 6), *at_nothing, 3, 1, 0), "axis"),
         "calls width": (lambda: compiled.rotate_memory(0, (1, 1, 1, 4), *at_nothing, 2, 1, 0), "shape"),

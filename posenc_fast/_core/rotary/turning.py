@@ -192,8 +192,8 @@ class Turner:
         engine = backend.current()
         if engine.backend != "cython":
             return None
-        head_dim = self._settings.head_dim
-        return engine.module.rotate_rows(engine.level, rows, x, seq_axis, out, KINDS, head_dim, self._layout)  # type: ignore[no-any-return]
+        head_dim, rotate_rows = self._settings.head_dim, engine.module.rotate_rows
+        return rotate_rows(engine.level, rows, x, seq_axis, out, KINDS, empty, head_dim, self._layout)  # type: ignore[no-any-return]
 
     # ---- any array --------------------------------------------------------------------------------------------------
 
