@@ -36,7 +36,7 @@ CONTENTS
 $d$ is the number of columns, $i$ counts frequencies and $c$ columns, from 0. A frequency is in radians per unit of
 position. Columns "in turn" alternate. *positions* lists what an `Encoding` cannot express: the first position, extra
 columns, rows of zeros. `mask_positions`, `mask_coordinates` and `relative_positions` are
-functions of `posenc_fast`; the tokens of rotary presets have theirs from `posenc_fast.presets.positions`. The paper is Vaswani et al. 2017 ([arXiv:1706.03762](https://arxiv.org/abs/1706.03762)).
+functions of `posenc_fast`. `posenc_fast.presets.positions` returns the positions of tokens for rotary presets. The paper is Vaswani et al. 2017 ([arXiv:1706.03762](https://arxiv.org/abs/1706.03762)).
 
 <!-- written by make_presets.py -->
 """
