@@ -27,16 +27,18 @@ HEAD = """\
 # Presets
 
 SEARCH
-`posenc_fast.presets.NAME(...)` returns the `Encoding` or `Rotary` used by that project. `posenc-fast presets` lists, shows
-and searches the presets [in a shell](howto-shell.md). [`identify`](howto-weights.md) finds the name of a table. The page
-has COUNT presets, and BESIDE more entries [at the end](#not-available-as-presets) for encodings that are not presets:
+Find the preset of your model or library, and call `posenc_fast.presets.NAME(...)`. It returns the `Encoding` or `Rotary`
+used by that project. `posenc-fast presets` searches the presets [in a shell](howto-shell.md). [`identify`](howto-weights.md)
+finds the name of a table. The page has COUNT presets, and BESIDE more entries [at the end](#not-available-as-presets) for
+other encodings:
 
 CONTENTS
 
 $d$ is the number of columns, $i$ counts frequencies and $c$ columns, from 0. A frequency is in radians per unit of
 position. Columns "in turn" alternate. *positions* lists what an `Encoding` cannot express: the first position, extra
-columns, rows of zeros. `mask_positions`, `mask_coordinates` and `relative_positions` are
-functions of `posenc_fast`. `posenc_fast.presets.positions` returns the positions of tokens for rotary presets. The paper is Vaswani et al. 2017 ([arXiv:1706.03762](https://arxiv.org/abs/1706.03762)).
+columns, rows of zeros. `mask_positions`, `mask_coordinates` and `relative_positions` are functions of `posenc_fast`.
+`posenc_fast.presets.positions` has functions for the positions of tokens in rotary presets. The paper is Vaswani et al. 2017
+([arXiv:1706.03762](https://arxiv.org/abs/1706.03762)).
 
 <!-- written by make_presets.py -->
 """
@@ -46,41 +48,44 @@ TAIL = """
 
 ### Learned positions
 
-BERT, RoBERTa, ELECTRA, ALBERT, BART, GPT-2, GPT-Neo, OPT, CLIP, SigLIP, ViT, DeiT, DINOv2, Whisper's decoder: these models
-learned a vector for each position. Copy the table from the checkpoint.
+BERT, RoBERTa, ELECTRA, ALBERT, BART, GPT-2, GPT-Neo, OPT, CLIP, SigLIP, ViT, DeiT, DINOv2 and Whisper's decoder learned a
+vector for each position. Copy the table from the checkpoint.
 
 ### ALiBi
 
-BLOOM, MPT: each head adds a slope times the distance to its scores.
+Each head of BLOOM and MPT adds a slope times the distance to its scores.
 
 ### Relative biases
 
-T5, Flan-T5, mT5, Swin, BEiT, DeBERTa: these models learned a number or a vector for each distance, or range of distances.
+T5, Flan-T5, mT5, Swin, BEiT and DeBERTa learned a number or a vector for each distance, or range of distances.
 
 ### Convolutions
 
-wav2vec 2.0, HuBERT, data2vec: positions come from a learned convolution.
+wav2vec 2.0, HuBERT and data2vec compute positions with a learned convolution.
 
 ### Tables of rotary encodings
 
-If a project has its tables as encodings, they are `flaxformer_rotary` and `speechbrain_rotary`.
+For tables of cosines and sines as an `Encoding`, use the presets `flaxformer_rotary` and `speechbrain_rotary`.
 
 ### Pairs of two angles
 
 V-JEPA 2, ERNIE-Image and HunyuanVL in transformers use two angles within a pair, which is not a rotation. Allegro and
-Gemma 4's vision tower rotate each part of a head on its own: apply a `Rotary` to each part.
+Gemma 4's vision tower rotate each part of a head separately. Apply a `Rotary` to each part.
 
 ### Products and mixtures
 
-[Features](howto-features.md) has programs for Sphere2Vec's sphereC, sphereM and their relatives, for points of a sphere and
-FoPE, and for the columns of mip-NeRF and BARF.
+[Features](howto-features.md) has programs for Sphere2Vec's sphereC and sphereM, for points on a sphere, for FoPE, and for the
+columns of mip-NeRF and BARF.
 
 ### Other functions
 
-Spherical harmonics (SatCLIP) are Legendre polynomials in the sine of the latitude; Bessel bases (DimeNet, NequIP, MACE)
-are divided by the distance, and times an envelope. SIREN beyond its first layer is a network, and Time2Vec has a linear
-column beside the rows. Hash grids, learned tables, Laplacian eigenvectors and FIRE's biases have no frequencies at all.
-LieRE and ComRoPE rotate by the exponential of a matrix; PoPE multiplies by softplus of the features.
+- Spherical harmonics (SatCLIP) are Legendre polynomials in the sine of the latitude.
+- Bessel bases (DimeNet, NequIP, MACE) are divided by the distance, and multiplied by an envelope.
+- SIREN is a network beyond its first layer.
+- Time2Vec adds a linear column to the rows.
+- Hash grids, learned tables, Laplacian eigenvectors and FIRE's biases do not use frequencies.
+- LieRE and ComRoPE rotate by the exponential of a matrix.
+- PoPE multiplies by the softplus of the features.
 
 ### Sums of encodings
 
@@ -97,7 +102,7 @@ No preset has all of these words. If you have the table of a checkpoint, [`ident
 `posenc-fast identify FILE` finds its name. For a RoPE model with a config.json, use [`Rotary.from_config`](rotary-models.md).
 """
 
-# models under names that people look for, beside those that the facts have
+# names of models that people search for, in addition to the facts
 MODELS = {
     "annotated_transformer": "Attention Is All You Need",
     "deepseek_v3": "DeepSeek-R1",
@@ -139,7 +144,7 @@ def search() -> str:
     """Return the field that searches the presets, and names the models of the other page."""
     elsewhere = [
         ("Rotary.from_config reads the model type ", "rotary-models.html", sorted(table.types()), "."),
-        ("Without rotary encoding: the model type ", "rotary-models.html", sorted(table.names("without")), "."),
+        ("Model type without RoPE: ", "rotary-models.html", sorted(table.names("without")), "."),
     ]
     return lists.field("model, library or word: whisper, sdxl, zero column", elsewhere, NONE)
 
@@ -214,7 +219,10 @@ def page() -> str:
 
 def reference() -> str:
     """Return the index of the presets in the API reference, where each has a page."""
-    lines = ["# Presets, one by one\n", "Written by `make_presets.py`. [The list](presets.md) can be searched.\n"]
+    lines = [
+        "# Presets, one by one\n",
+        "Open the page of a preset for its arguments. You can also search [the list](presets.md).\n",
+    ]
     for about, names in families():
         lines += [f"## {heading(about)}\n", "```{eval-rst}", ".. currentmodule:: posenc_fast.presets\n"]
         lines += [".. autosummary::", "   :toctree: generated", "   :nosignatures:\n"]
