@@ -1,7 +1,7 @@
 """Write presets.md and api-presets.md from the facts kept beside each preset: ``python docs/make_presets.py``.
 
 First it writes `posenc_fast/presets/_families.py`, which names the module of each preset. ``--print`` prints all three
-files instead. The numbers of presets in the README, the changelog and on the front page follow.
+files instead. It also updates the number of presets in the README, the changelog and why-sines.md.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ FAMILIES = {
 
 
 def listing() -> str:
-    """Return the source of `_families.py`, and bring `FAMILIES` up to date."""
+    """Return the source of `_families.py`, and update `FAMILIES`."""
     FAMILIES.clear()
     for file in Path(presets.__file__).parent.glob("_*.py"):
         importlib.import_module(f"posenc_fast.presets.{file.stem}")
@@ -141,7 +141,7 @@ def listing() -> str:
 
 
 def search() -> str:
-    """Return the field that searches the presets, and names the models of the other page."""
+    """Return the search field, which also finds model types of the other page."""
     elsewhere = [
         ("Rotary.from_config reads the model type ", "rotary-models.html", sorted(table.types()), "."),
         ("Model type without RoPE: ", "rotary-models.html", sorted(table.names("without")), "."),
@@ -166,7 +166,7 @@ def slug(title: str) -> str:
 
 
 def coded(text: str) -> str:
-    """Return a text with its names with underscores as code."""
+    """Return a text with names that contain underscores marked as code."""
     parts = text.split("`")
     parts[0::2] = [re.sub(r"\b\w+_\w+(?:=\w+)?", r"`\g<0>`", part) for part in parts[0::2]]
     return "`".join(parts)
@@ -176,7 +176,7 @@ def entry(name: str, facts: Facts) -> Iterator[str]:
     """Yield the lines of a preset's section."""
     summary = (facts.build.__doc__ or "").splitlines()[0]
     signature = inspect.signature(facts.build)
-    # short, as it is read and not called
+    # without annotations, to keep it short
     shown = str(signature.replace(return_annotation=signature.empty))
     for parameter in signature.parameters.values():
         shown = shown.replace(str(parameter), str(parameter.replace(annotation=parameter.empty)))
@@ -218,7 +218,7 @@ def page() -> str:
 
 
 def reference() -> str:
-    """Return the index of the presets in the API reference, where each has a page."""
+    """Return the index of the presets in the API reference, which links a page for each preset."""
     lines = [
         "# Presets, one by one\n",
         "Open the page of a preset for its arguments. You can also search [the list](presets.md).\n",
@@ -230,12 +230,12 @@ def reference() -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
-# in this order: the pages show the presets that the first lists
+# order matters: the pages show the presets that `listing` finds
 PAGES = {"../posenc_fast/presets/_families.py": listing, "presets.md": page, "api-presets.md": reference}
 
 
 def counted(text: str) -> str:
-    """Return a text with the number of presets brought up to date, wherever it states one."""
+    """Return a text with its numbers of presets updated."""
     all_of_them = r"\b\d+(?=\s+published)|(?<=encodings of )\d+(?= models)|(?<=tells )\d+(?= of them)"
     rotary = str(sum(facts.rotary for facts in FACTS.values()))
     return re.sub(r"\b\d+(?= of them rotary)", rotary, re.sub(all_of_them, str(len(FACTS)), text))

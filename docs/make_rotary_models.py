@@ -214,7 +214,7 @@ def card(name: str, models: list[str]) -> Iterator[str]:
 
 
 def search() -> str:
-    """Return the field that searches the models, and names the presets of the other page."""
+    """Return the search field, which also finds presets of the other page."""
     elsewhere = [("Presets of this name: ", "presets.html", sorted(presets.names()), ".")]
     return lists.field("model type, family or word: llama, qwen3, sections", elsewhere, NONE)
 
