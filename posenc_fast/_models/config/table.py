@@ -1,4 +1,4 @@
-"""The table of models: what the types of `models.txt` say of their rotary encodings, a `Row` for each."""
+"""The table of models: a `Row` with the RoPE settings of each model type in `models.txt`."""
 
 from __future__ import annotations
 
@@ -9,123 +9,153 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 FILE = Path(__file__).with_name("models.txt")
-# the family of types that no other one has, whose layout the caller gives
+# family of unlisted model types, for which the caller gives the layout
 UNKNOWN = "unknown"
 
 
 class LayerGroup(NamedTuple):
-    """Layers that have rotary parameters of their own, and the settings of these."""
+    """Settings of a kind of layers that has its own rotary parameters."""
 
+    # default base
     base: float
+    # config keys of the base
     base_keys: tuple[str, ...] = ()
-    # where a config has no rotary parameters for them; the factor always where these have none
+    # default fraction of the width that rotates; see `always`
     factor: float | None = None
+    # whether `factor` also applies to a config with rotary parameters for this group
     always: bool = False
+    # default rope_type
     rope_type: str = "default"
-    # whether rotary parameters that name no group are for this one; the attention_factor of a yarn that has none
+    # whether rotary parameters that name no group belong to this group
     flat: bool = False
+    # default attention_factor for the rope_type yarn
     yarn_factor: float | None = None
-    # whether its base is for a config without rotary parameters alone
+    # whether `base` applies only if the config has no rotary parameters
     unscaled_base: bool = False
-    # types of layers, where they do not have the name of the group; another width of heads: a function of rules.py
+    # entries of layer_types that mean this group, besides its name
     layer_types: tuple[str, ...] = ()
+    # name of a function in rules.HEADS that computes the width of these heads
     head: str = ""
 
 
 class Pattern(NamedTuple):
-    """Layers that are full_attention where a config does not list them: those with (i + 1) % every == 0, or with
-    i % every == 0, and the last if it always is; the others are sliding_attention."""
+    """Types of layers for a config that lists none: full_attention at every n-th layer, sliding_attention elsewhere."""
 
+    # default distance of the full_attention layers
     every: int
+    # config key of this distance
     key: str = ""
+    # whether layers with i % every == 0 have full_attention, instead of (i + 1) % every == 0
     first: bool = False
+    # whether the last layer always has full_attention
     last: bool = False
 
 
 class Sections(NamedTuple):
-    """The axes that pairs read: a rule of rules.py, the counts if a config has none, what the axes are."""
+    """Assignment of pairs to the axes of a position."""
 
+    # name of a function in rules.py that computes the axis of each pair
     rule: str
+    # default numbers of pairs per axis
     default: tuple[int, ...] | None
+    # names of the axes, for pages and errors
     axes: str
 
 
 class Row(NamedTuple):
-    """The rotary encoding of models of a type. Keys are those of a config; base and factor may stand in its rotary parameters as well."""
+    """RoPE of the models of a type. Keys are config keys; `base_keys` and `factor_keys` may also be in the rotary parameters."""
 
+    # model_type
     model: str
+    # name of the family in models.txt
     family: str
+    # where the code of the family is
     source: str
+    # other facts for readers
     note: str = ""
-    # of the pairs; a key, and the layout where it is false; what turns, in words
+    # layout of the pairs
     layout: str = "half"
+    # a config key, and the layout if this key is false
     switch: tuple[str, ...] = ()
+    # description of the part that rotates
     turned: str = "the head"
-    # how many values are turned together: keys, or else a quotient of two, or a width of the class instead of that;
-    # whether the class divides where head_dim is null, which others do not take
+    # keys of the head width
     width: tuple[str, ...] = ("head_dim",)
+    # (numerator, denominator): keys whose quotient is the width if `width` is not set
     per_head: tuple[str, ...] | None = ("hidden_size", "num_attention_heads")
+    # default head width of the class, used before the quotient
     head: int | None = None
+    # whether the class computes the quotient if head_dim is null; other classes fail
     divides: bool = False
-    # for a class with frequencies for head_dim, not for the key of the width: head_dim where a config has none, 0 for
-    # that width
+    # default head_dim of classes that compute frequencies from head_dim instead of `width`; 0: the width
     whole_head: int | None = None
-    # the part of them that turns if a config has none; None where the class reads none, and all turn: then `only` is
-    # the one that may stand there
+    # default fraction of the width that rotates; None: the class reads no fraction, and all values rotate
     factor: float | None = None
+    # the only fraction that a config may contain if `factor` is None
     only: float = 1.0
+    # keys of the fraction
     factor_keys: tuple[str, ...] = ("partial_rotary_factor",)
-    # or how many turn: keys, whether the class reads them, and the number where they are missing
+    # keys of the number of values that rotate, in place of a fraction
     dims: tuple[str, ...] = ()
+    # whether the class reads `dims`; if not, they must agree with the fraction
     dims_read: bool = True
+    # default of `dims`
     usual_dim: int | None = None
-    # or that number from the width, and from what a key has: a function of rules.py
+    # name of a function in rules.ROTARY_DIMS that computes the number of values that rotate
     rotary_dim: str = ""
-    # the base; a key of the bases of all layers, which win over it; whether a base outside of the rotary parameters is
-    # that of the class, if these have another
+    # default base
     base: float = 10000.0
+    # keys of the base
     base_keys: tuple[str, ...] = ("rope_theta",)
+    # key of a list of bases, one per layer, which overrides the base
     layer_bases: str = ""
+    # whether the class ignores the top-level base if the rotary parameters contain one
     own_base: bool = False
-    # layers with rotary parameters of their own, by the names of these
+    # kinds of layers with their own rotary parameters, by name
     groups: Mapping[str, LayerGroup] = {}
-    # the types of all layers, beside layer_types: a key of numbers that stand for them; what they are if a config has none
+    # a key with a number for each layer, and the layer type of each number; the numbers replace layer_types
     codes: tuple[str, Mapping[Any, str]] = ("", {})
+    # default types of layers
     pattern: Pattern | None = None
-    # layers that do not turn, functions of rules.py; a key of those that are scaled, where others are not
+    # names of functions in rules.WITHOUT that find layers without RoPE
     without: tuple[str, ...] = ()
+    # key of the layers that have the scaling; the other layers have none
     scaled_layers: str = ""
-    # whether rotary parameters that name no group are added to a rope_type, so that `type` is not read
+    # whether the class merges rotary parameters without a group into a default with a rope_type, so that `type` is ignored
     preset: bool = False
-    # whether a config without rotary parameters has others than one that has some, which reads none beside these
+    # whether the class has other defaults for a config without rotary parameters
     needs_parameters: bool = False
-    # whether a base, and a part of the width outside of it, are read in rotary parameters
+    # whether the class reads a base in the rotary parameters
     inner_base: bool = True
+    # whether the class reads a fraction outside of the rotary parameters
     outer_factor: bool = True
-    # makes the rotary parameters of a config that has them elsewhere: a function of rules.py
+    # name of a function in rules.py that collects the rotary parameters from other keys
     parameters: str = ""
-    # which axes pairs read; frequencies that are no progression from 1, a function of rules.py
+    # axes of the pairs
     sections: Sections | None = None
+    # name of a function in rules.py for frequencies other than the geometric ones
     spectrum: str = "geometric"
-    # keys of rotary parameters that are of no scaling; other names of a rope_type; whether there is any but the default
+    # keys of the rotary parameters that belong to no scaling
     also: tuple[str, ...] = ()
+    # other names of a rope_type
     aliases: Mapping[str, str] = {}
+    # whether the class supports scalings
     scalable: bool = True
-    # the length before stretching, outside of the rotary parameters, of a class that reads none inside
+    # original length of scalings, for classes that do not read it from the rotary parameters
     original_length: int | None = None
-    # further keys that the functions of this row read
+    # other keys that the functions of this row read
     keys: tuple[str, ...] = ()
-    # what a config must have: a key, its value, the value where it is missing, and what another means
+    # required values: a key, its value, the value of a config without the key, and the meaning of other values
     needs: tuple[tuple[str, Any, Any, str], ...] = ()
 
     @property
     def axial(self) -> bool:
-        """Whether pairs read the axes of an image, or of a video."""
+        """Whether the axes are those of an image or a video."""
         return self.sections is not None and self.sections.rule.startswith("axial")
 
 
 class Block(NamedTuple):
-    """A part of the file: the family that it is like, where its code is, and its lines."""
+    """A block of the file: its parent family, the source of its code, and its lines."""
 
     parent: str
     source: str
@@ -134,7 +164,7 @@ class Block(NamedTuple):
 
 @functools.cache
 def _blocks() -> dict[str, Block]:
-    """Return all blocks of the file, by name, with each of their lines in one piece."""
+    """Return all blocks of the file by name, with continued lines joined."""
     blocks: dict[str, Block] = {}
     for line in FILE.read_text(encoding="utf-8").splitlines():
         if line.startswith("["):
@@ -151,22 +181,28 @@ def _blocks() -> dict[str, Block]:
 
 @functools.cache
 def names(block: str) -> Collection[str]:
-    """Return the names of a table without values: `without`, types of no rotary encoding; `bases`, keys outside the
-    rotary parameters that have a base; `unrelated`, keys of models that turn which look like others that are read."""
-    # which keeps their order, and finds them
+    """Return the names in a table without values.
+
+    `without`: model types without RoPE. `bases`: keys of bases outside of the rotary parameters. `unrelated`: keys of other
+    settings, whose names resemble keys that are read.
+    """
+    # a dict keeps the order, and finds names fast
     return dict.fromkeys(" ".join(_blocks()[f"@{block}"].lines).split()).keys()
 
 
 @functools.cache
 def pairs(block: str) -> dict[str, str]:
-    """Return a table of names: `architectures`, types of files with another's model_type; `unreadable`, types, and
-    `no rotations`, rope types, with the reason; `foreign`, keys of other packages for what is read under another name."""
+    """Return a table of names and texts.
+
+    `architectures`: model types of files that contain the model_type of another model. `unreadable`: model types, with the
+    reason. `no rotations`: rope types, with the reason. `foreign`: keys of other packages, and the keys to use instead.
+    """
     return dict(line.split(": ", 1) for line in _blocks()[f"@{block}"].lines)
 
 
 @functools.cache
 def parts() -> dict[str, dict[str, str]]:
-    """Return by the type of a whole the keys of the parts that turn, and their types where a part does not name its own."""
+    """Return, for each composite model type, the keys of the parts with RoPE, and their default model types."""
     texts = (pair.split(":") for pair in " ".join(_blocks()["@texts"].lines).split())
     others = pairs("parts").items()
     return {model: {"text_config": part} for model, part in texts} | {
@@ -176,7 +212,7 @@ def parts() -> dict[str, dict[str, str]]:
 
 @functools.cache
 def types() -> dict[str, tuple[str, str]]:
-    """Return the family of each type, and the settings of its own."""
+    """Return the family of each model type, and the type's own settings."""
     return {
         model: (name, own)
         for name, block in _blocks().items()
@@ -188,7 +224,7 @@ def types() -> dict[str, tuple[str, str]]:
 
 @functools.cache
 def families() -> dict[str, list[str]]:
-    """Return the types of each family that has some, in the order of the file."""
+    """Return the model types of each family, in the order of the file; families without types are left out."""
     result: dict[str, list[str]] = {}
     for model, (name, _) in types().items():
         result.setdefault(name, []).append(model)
@@ -203,7 +239,7 @@ def family(name: str) -> Row:
 
 @functools.lru_cache(maxsize=1024)
 def row(model: str) -> Row:
-    """Return the row of a type, that of the family UNKNOWN if the table does not have it."""
+    """Return the row of a model type; for an unlisted type, the row of the family UNKNOWN."""
     name, own = types().get(model, (UNKNOWN, ""))
     return family(name)._replace(model=model, **_settings(own))
 
@@ -245,7 +281,7 @@ CONSTANTS = {"true": True, "false": False, "null": None}
 
 
 def _settings(text: str) -> dict[str, Any]:
-    """Return what "key=value, key=value, .." says."""
+    """Return the settings in a text "key=value, key=value, .."."""
     return dict(_setting(*one.strip().partition("=")) for one in text.split(",")) if text else {}
 
 
