@@ -160,7 +160,7 @@ def _type_of_array(array: Any) -> Any:
 
 
 def _takes(axes: int, *, written: bool) -> Any:
-    """Return what refuses arrays of other numbers of axes, and those that are read-only where they are written."""
+    """Return an overload that rejects arrays of another ndim, and read-only arrays if the function writes them."""
 
     def check(array: Any) -> Any:
         raise NotImplementedError("in compiled functions alone")

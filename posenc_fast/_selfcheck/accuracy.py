@@ -56,7 +56,7 @@ RANGES: dict[str, Callable[[np.random.Generator], Any]] = {
 
 
 class Worst(NamedTuple):
-    """The value whose error is the largest part of what is promised: which it is, and what it should be."""
+    """The value with the largest error relative to its bound, and its exact value."""
 
     encoding: Encoding
     position: float

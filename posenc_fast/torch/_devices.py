@@ -1,6 +1,6 @@
-"""Tables as tensors, kept from call to call: rows on each device, and what was made of a caller's tables.
+"""Caches of tables as tensors: rows on each device, and results derived from a caller's tables.
 
-Devices other than the CPU rotate by them in torch's own arithmetic.
+On devices other than the CPU, torch's own arithmetic rotates by these tables.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ def _split(values: torch.Tensor, order: RotaryLayout) -> tuple[torch.Tensor, tor
     return values[..., 0::2], values[..., 1::2]
 
 
-# ---- what was made of a caller's tables -----------------------------------------------------------------------------
+# ---- results derived from a caller's tables ----------------------------------------------------------------------------
 
 
 class _Results(threading.local):

@@ -328,7 +328,7 @@ def rotate(
 
 
 def _is_followed(arguments: dict[str, torch.Tensor | None], out: torch.Tensor | None) -> bool:
-    """Whether derivatives or a transform go through a call, by the names of its tensors; an error where that has out."""
+    """Return whether autograd or torch.func traces a call; raise an error if `out` is given as well."""
     for name, tensor in arguments.items():
         if tensor is not None and not isinstance(tensor, torch.Tensor):
             raise TypeError(f"{name} must be a torch.Tensor, not {type(tensor).__name__}")

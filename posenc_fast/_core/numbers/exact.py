@@ -20,10 +20,10 @@ from . import annotations as npt
 Real = tuple[int, int]
 
 _FAR = 20000
-# of a number that is rounded once to a double, and the 30 digits of `_context`: what no exponential, power or logarithm
-# of doubles comes nearer to the middle of two doubles than
+# bits of a number that is then rounded once to a double. They suffice, like the 30 digits of `_context`: no exponential,
+# power or logarithm of doubles lies closer to the middle of two doubles
 _DOUBLE_BITS = 64
-# of a number that becomes a sum of two doubles
+# bits of a number that becomes a sum of two doubles
 PAIR_BITS = 160
 
 

@@ -30,8 +30,8 @@ def round_once(kind: int, value: Floats) -> npt.NDArray[Any]:
         return value.astype(np.float32)
     if kind == FLOAT16.kind:
         return value.astype(np.float16).view(np.uint16)
-    # a sum with what is 2^45 times as large has its last place where the bfloat16 has it: subnormals where the least
-    # normal number has it. No stop at float32, which has the same exponents: its subnormals have lost bits that decide
+    # adding 1.5 * 2^45 times the value's power of two rounds to the last place of a bfloat16. For subnormals, the least
+    # normal power gives their last place. Rounding to float32 first would round twice: its subnormals lack deciding bits
     power = (value.view(np.uint64) & np.uint64(0x7FF << 52)).view(np.float64)
     large = 1.5 * 2.0**45 * np.clip(power, 2.0**-126, 2.0**200)
     rounded = np.copysign((value + large) - large, value)

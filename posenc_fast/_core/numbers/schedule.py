@@ -57,7 +57,7 @@ class Schedule:
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            """Raise the usual error, and say what has rows."""
+            """Raise AttributeError, with a hint if an Encoding has the attribute."""
             way = "; give it to fourier_features or sinusoidal, which make an Encoding" if name in _OF_ENCODINGS else ""
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{way}", name=name, obj=self)
 

@@ -117,9 +117,9 @@ class Turner:
         self._kept[key] = start, rows
 
     def _consecutive(self, length: int, start: Any, single: bool, inverse: bool, dtype: np.dtype[Any]) -> _RowsOf:
-        """Return the function that makes, or has, the rows of a part of the tokens.
+        """Return the function that computes the rows of a part of the tokens, or takes them from the cache.
 
-        Many rows are kept when they are asked for a second time: who goes on to others at once is spared new memory.
+        Many rows are cached only on the second request, so that positions used once allocate nothing.
         """
         width = self._settings.rotary_dim
         whole = None
@@ -280,7 +280,7 @@ class Turner:
         return result if out is None else out
 
     def _of_turned(self) -> Turner:
-        """Return what turns values that were turned: it leaves their lengths, and has their pairs where they are now."""
+        """Return a Turner for rotated values: without attention factor, and with pairs in the order of the result."""
         settings, angles = self._settings, self._angles
         if settings.rope_type == "xpos":
             raise ValueError(

@@ -118,7 +118,7 @@ def _parts(where: str, config: Mapping[str, Any], depth: int) -> Iterator[tuple[
 
 
 def _type_of(part: Mapping[str, Any], key: str, whole: str) -> str:
-    """Return the type of a part: its own, or where files name that of the whole or none, what the whole has there."""
+    """Return the model type of a part; if it is missing or the parent's, the parent's default for this key."""
     own = str(part.get("model_type") or "")
     if own and own != whole:
         return own

@@ -8,7 +8,7 @@ from typing import Literal
 # schedule: frequencies that are no rotary encoding's, such as those of timesteps
 Kind = Literal["frequencies", "schedule", "divisors", "cos", "sin", "both", "table"]
 
-# of the last word of a name but for what all weights end with
+# endings of names that say nothing about the tensor
 _ENDINGS = re.compile(r"(\.(weight|data|_data|default))+$")
 _FREQUENCIES = re.compile(
     r"(\w+_)?inv_?freqs?(_\w+)?|((rope|rotary|rot|time|pos|axis|base)_)?(freqs?|frequencies|freq_bands|omega|div_term)"
@@ -21,7 +21,7 @@ _WORDS = {
     "pe", "wpe", "pos", "position", "positions", "positional", "posemb", "posembed", "posenc", "posembedding", "poses",
     "abspos", "posembeddings",
 }  # fmt: skip
-# with these it is something else, which learns
+# words of learned tensors
 _OTHERS = {
     "bias", "biases", "id", "ids", "index", "idx", "proj", "projection", "conv", "linear", "rel", "relative", "rpb", "u",
     "v", "mlp", "norm", "mask", "ln", "layernorm", "scale", "dense", "fc", "head", "query", "key", "value", "token",

@@ -20,9 +20,9 @@ from .values import HALVES, least_of, relative_slack, through
 _CONSTANT = 1e-6
 # rows and columns on which roundings are tried
 _ROWS, _COLUMNS = 192, 64
-# of the values that a rounding changes, the part that must agree: of others a last bit decided where they went
+# fraction of the values changed by a rounding that must match it; the others lie so close to a middle that a last bit decides
 _AGREEING = 0.95
-# in units of the tolerated difference, what no other arithmetic in float32 makes
+# differences larger than so many tolerances are no noise of float32 arithmetic
 _GROSS = 20.0
 
 
