@@ -1,4 +1,4 @@
-"""Put commands on the parser, and read what several of them take: numbers, and the options of an encoding."""
+"""Add commands to the parser, and read options that commands share: numbers and encodings."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _WORDS = {"true": True, "false": False, "none": None}
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser without abbreviations, whose errors suggest names, and whose texts keep their lines."""
+    """Parser that rejects abbreviations, suggests names in errors and keeps line breaks in help."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter, **settings)
 
     def _hint(self, name: str) -> str:
-        """Return the suggestion for an unknown option: another option, or an argument that is given without a name."""
+        """Return a suggestion for an unknown option: a similar option or a positional argument."""
         known = (option[2:] for option in self._option_string_actions if option.startswith("--"))
         hint = meant(name[2:], known).replace("is '", "is '--")
         if hint:
@@ -55,7 +55,7 @@ class Parser(argparse.ArgumentParser):
         for word in args or ():
             name = word.partition("=")[0]
             if name == "--" or (self._subparsers is not None and not name.startswith("-")):
-                # the others are a command's
+                # the remaining words belong to a command
                 break
             if name.startswith("--") and name not in self._option_string_actions:
                 self.error(f"there is no option {name}{self._hint(name)}")
@@ -72,12 +72,12 @@ class Parser(argparse.ArgumentParser):
         raise ValueError(f"{message} (see {self.prog} --help)")
 
     def _print_message(self, message: str, file: Any = None) -> None:
-        # argparse passes over a disk that is full
+        # argparse ignores write errors such as a full disk
         print(message, end="", file=file)
 
 
 def _is_period(word: str) -> bool:
-    """Whether a word is one cycle or length of --periods, or has some, and is not the name of a file."""
+    """Return whether a word lists cycles for --periods and is not an existing file."""
     try:
         Cycles([_number_or_text(each.strip()) for each in word.split(",") if each.strip()])
     except (TypeError, ValueError):
@@ -94,7 +94,7 @@ def add_command(
     end: str = "",
     usage: str | None = None,
 ) -> argparse.ArgumentParser:
-    """Return the parser of one command, which ``run`` carries out; usage: its arguments, where options are many."""
+    """Return the parser of a command that calls ``run``. usage: shown arguments (default: all)."""
     shown = f"posenc-fast {name} {usage}" if usage else None
     parser: argparse.ArgumentParser = commands.add_parser(name, help=help, description=about, epilog=end, usage=shown)
     parser.set_defaults(run=run)
@@ -111,7 +111,7 @@ def shielded(argument: str) -> str:
 
 
 def number(text: str) -> int | float:
-    """Return a number, an integer as an int: exact, however large."""
+    """Return an int if the text is an integer, else a float. Integers of any size are exact."""
     try:
         return int(text)
     except ValueError:
@@ -120,15 +120,15 @@ def number(text: str) -> int | float:
 
 def add_rows(parser: argparse.ArgumentParser) -> None:
     """Add the options of how rows are computed."""
-    parser.add_argument("--dtype", choices=TYPES, default="float32", help="type of the values (default float32)")
+    parser.add_argument("--dtype", choices=TYPES, default="float32", help="type of the values (default: float32)")
     parser.add_argument(
         "--precision",
         choices=PRECISIONS,
         default="exact",
-        help="exact values, rounded once, or float32: angles as float32 programs compute them (default exact)",
+        help="exact: values rounded once. float32: angles computed in float32 (default: exact)",
     )
     parser.add_argument(
-        "--workers", type=int, help="number of threads at most; negative numbers count back from the CPUs (default 1)"
+        "--workers", type=int, help="maximum number of threads; negative numbers count back from the CPUs (default: 1)"
     )
 
 
@@ -136,57 +136,62 @@ def add_progress(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--progress",
         action=argparse.BooleanOptionalAction,
-        help="show a progress bar, by tqdm (default: on a terminal)",
+        help="show a progress bar if tqdm is installed (default: on a terminal)",
     )
 
 
 def add_encoding(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("encoding", "a preset, or the arguments of posenc_fast.sinusoidal")
     group.add_argument(
-        "--preset", metavar="NAME", help="name of a preset, in place of all options below (see posenc-fast presets)"
+        "--preset", metavar="NAME", help="preset to use instead of the options below (see posenc-fast presets)"
     )
     group.add_argument(
         "--set",
         metavar="KEY=VALUE",
         action="append",
         default=[],
-        help="an argument of the preset; may be repeated. VALUE is a number, a word, several of them separated by "
-        "commas, or the .npy file of an array",
+        help="set an argument of the preset; may be repeated. VALUE is a number, a word, a comma-separated "
+        "list of them, or a .npy file",
     )
     add = group.add_argument
     absent: Any = argparse.SUPPRESS
-    add("--base", type=float, default=absent, help="number whose powers are the wavelengths (default 10000)")
+    add("--base", type=float, default=absent, help="base of the geometric frequencies (default: 10000)")
     add(
         "--freq-shift",
         type=float,
         default=absent,
         metavar="SHIFT",
-        help="number subtracted from D/2 in the exponent: 0 as in the paper, 1 as in Whisper (default 0)",
+        help="number subtracted from D/2 in the exponent: 0 in the paper, 1 in Whisper (default: 0)",
     )
-    add("--first", type=float, default=absent, help="frequency of the first pair (default 1)")
-    add("--frequencies", default=absent, metavar="FILE.npy", help="array of frequencies, in place of the three above")
-    add("--layout", choices=LAYOUTS, default=absent, help="order of the columns (default interleaved)")
+    add("--first", type=float, default=absent, help="frequency of the first pair (default: 1)")
+    add(
+        "--frequencies",
+        default=absent,
+        metavar="FILE.npy",
+        help="array of frequencies; replaces --base, --freq-shift and --first",
+    )
+    add("--layout", choices=LAYOUTS, default=absent, help="order of the columns (default: interleaved)")
     add(
         "--functions",
         nargs=2,
-        # the space is that of shielded
+        # strip the space that shielded adds
         type=str.strip,
         choices=tuple(FUNCTIONS),
         default=absent,
-        help="functions of a pair: two of sin, cos, -sin, -cos (default sin cos)",
+        help="functions of a pair: two of sin, cos, -sin, -cos (default: sin cos)",
         metavar=("F", "G"),
     )
     add(
         "--odd",
         choices=ODD,
         default=absent,
-        help="for an odd width: leave out a column, fill it with zeros, or fail (default crop)",
+        help="for an odd width: crop the last column, fill it with zeros, or raise an error (default: crop)",
     )
-    add("--scale", type=float, default=absent, help="number that multiplies all columns (default 1)")
+    add("--scale", type=float, default=absent, help="factor of all columns (default: 1)")
 
 
 def cycles_of(arguments: argparse.Namespace) -> Cycles | None:
-    """Return the cycles of --periods; None without."""
+    """Return the cycles of --periods, or None if it is absent."""
     if arguments.periods is None:
         if arguments.timezone is not None:
             raise ValueError("--timezone is for the cycles of --periods: give these too, as in --periods day,week")
@@ -202,7 +207,7 @@ def cycles_of(arguments: argparse.Namespace) -> Cycles | None:
 
 
 def encoding_of(arguments: argparse.Namespace, width: str, usual: int | None = None) -> Encoding:
-    """Return the encoding that the options say, of one axis; the rest as in `value_of`."""
+    """Return the one-axis encoding that the options describe. Parameters are those of `value_of`."""
     from ..presets._registry import encoding_preset
 
     encoding: Encoding = value_of(arguments, width, usual, encoding_preset)
@@ -217,9 +222,9 @@ def encoding_of(arguments: argparse.Namespace, width: str, usual: int | None = N
 def value_of(
     arguments: argparse.Namespace, width: str, usual: int | None, preset_called: Callable[[str], Callable[..., Any]]
 ) -> Any:
-    """Return the encoding that the options say, or a preset's value.
+    """Return the encoding that the options describe, or the preset's Encoding or Rotary.
 
-    width is the command's name of d_model, usual its default, preset_called the function that returns the preset of a
+    width: name of d_model in the command. usual: default of d_model. preset_called: function that returns a preset by
     name.
     """
     options = {name: getattr(arguments, name) for name in _OPTIONS if hasattr(arguments, name)}
@@ -252,7 +257,7 @@ def _preset(
     build, by_width = preset_called(name), known.by_width
     parameters = inspect.signature(build).parameters
     settings = dict(_setting(text, name, list(parameters)) for text in arguments.set)
-    # only those begin with it
+    # the width is the first parameter
     if by_width:
         first = next(iter(parameters))
         if d_model is not None and settings.setdefault(first, d_model) != d_model:

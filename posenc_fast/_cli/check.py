@@ -10,35 +10,37 @@ from .arguments import add_command
 from .output import report_error, say
 
 ABOUT = """\
-Say whether the position encoding of a model is right: frequencies, cosines and
-sines, and position tables in its files, by their exact values and its config.
+Check the position encoding of a model: frequencies, cosines and sines, and
+position tables. Compare them with exact values and the model's config.
 
-PATH is a folder of a model, or one of its files: .safetensors (or their index),
-.npz, .npy, .gguf with the package gguf, .bin, .pt, .pth and .ckpt with torch,
-which loads weights alone. Only tensors that can be positional are read.
+PATH is a model folder or file: .safetensors (or their index), .npz, .npy, .gguf
+(needs gguf), .bin, .pt, .pth or .ckpt (need torch; loaded with weights_only).
+Only tensors that can be positional are read.
 """
 HELP = """\
-Tensors that are alike but for numbers in their names share a line. Verdicts:
-right, wrong, unknown (learned positions, or what has two readings).
+Equal tensors whose names differ only in numbers share a line. Verdicts: right,
+wrong, unknown (learned positions, other weights, or an ambiguous config).
 
 examples:
   posenc-fast check models/llama
   posenc-fast check pytorch_model.bin --config config.json --json
 
-A config without tensors has a verdict, too: current checkpoints store no
+Configs are also checked without tensors: current checkpoints store no
 frequencies.
 
-exit status: 0 all that was compared is right; 1 something is wrong; 2 nothing
-could be compared, or a file could not be read.
+exit status: 0 if every comparison is right; 1 if one is wrong; 2 if nothing
+could be compared or a file could not be read.
 """
 
 
 def add(commands: Any) -> None:
     """Put the command on the parser."""
-    parser = add_command(commands, _check, "check", "is the position encoding of a model right?", ABOUT, HELP)
+    parser = add_command(commands, _check, "check", "check the position encoding of a model", ABOUT, HELP)
     parser.add_argument("paths", nargs="+", metavar="PATH", help="folder or file of a model")
-    parser.add_argument("--config", metavar="FILE", help="config.json (default: that beside the files)")
-    parser.add_argument("--json", action="store_true", help="a line of JSON for each PATH: path, compared and findings")
+    parser.add_argument("--config", metavar="FILE", help="config.json (default: the one in the same folder)")
+    parser.add_argument(
+        "--json", action="store_true", help="print one line of JSON for each PATH: path, compared and findings"
+    )
 
 
 def _check(arguments: argparse.Namespace) -> int:
@@ -49,7 +51,7 @@ def _check(arguments: argparse.Namespace) -> int:
         try:
             report = check(path, config=arguments.config)
         except OSError as error:
-            # the others are checked all the same
+            # continue with the other paths
             report_error(f"{error.filename or path}: {error.strerror or error}")
             status = 2
             continue

@@ -27,12 +27,12 @@ Clock = Literal["UTC", "wall", "either"]
 
 # cells that are parsed together
 CELLS = 1 << 14
-# characters of a row; csv alone has a limit, for a cell
+# maximum characters of a row; the csv module limits only cells
 ROW = 1 << 24
-# other characters between cells, and how a shell says them
+# known delimiters, and how to write them in a shell
 _DELIMITERS = {",": "','", ";": "';'", "\t": "tab", "|": "'|'"}
 
-# forms of a record, and the type of the positions that its bits are
+# forms of a record, and the dtype of its bits
 REAL, INTEGER, UNSIGNED, MICROSECONDS, NANOSECONDS = range(5)
 FORMS = tuple(np.dtype(name) for name in ("f8", "i8", "u8", "M8[us]", "M8[ns]"))
 RECORD = np.dtype([("form", "u1"), ("bits", "u8")])
@@ -92,14 +92,14 @@ def open_csv(
         if path == "-":
             if sys.stdin is None:
                 raise ValueError("standard input is closed")
-            # through a wrapper of its own: what a terminal's encoding is does not matter
+            # wrapped below as UTF-8, whatever the terminal's encoding
             packed = sys.stdin.buffer
         else:
             packed = stack.enter_context(open(path, "rb"))
             if packed.peek(2)[:2] == b"\x1f\x8b":
                 packed = stack.enter_context(gzip.GzipFile(fileobj=packed))
         text = io.TextIOWrapper(packed, encoding="utf-8-sig", newline="")
-        # what is not ours stays open
+        # leave standard input open
         stack.callback(text.detach)
         reader = _Reader(text, separator, name)
         with _broken(reader):
@@ -113,7 +113,7 @@ def open_csv(
         def parsed(rows: int) -> Iterator[tuple[Array, Sequence[Any]]]:
             blocks = chosen.blocks(rows)
             while True:
-                # errors of whoever takes the blocks are none of this file
+                # report only errors of the reader here, not of the caller
                 with _broken(reader, hint):
                     block = next(blocks, None)
                 if block is None:
@@ -155,7 +155,7 @@ def _parts(records: Array) -> Iterator[tuple[Any, Array]]:
 
 @contextlib.contextmanager
 def _broken(reader: _Reader, hint: str = "") -> Iterator[None]:
-    """Say of each error which file it is in."""
+    """Add the file name to each error."""
     name = reader.name
     try:
         with named(name):
@@ -190,7 +190,7 @@ class _Reader:
         self.rows = csv.reader(self._lines(), delimiter=separator)
 
     def _lines(self) -> Iterator[str]:
-        # a line may be as long as the file, and a row have any number of them
+        # a line can be as long as the file, and a row can span any number of lines
         while line := self.text.readline(self.left + 1):
             self.left -= len(line)
             if self.left < 0:
@@ -282,7 +282,7 @@ class _Column:
         for cell, line in zip(cells, lines, strict=True):
             try:
                 form, value = _parse(cell, self.read)
-                # NaN goes with numbers and with dates
+                # NaN is allowed among numbers and among dates
                 if not math.isnan(value):
                     self._see(form, line)
             except ValueError as error:
@@ -331,7 +331,7 @@ def _is_header(titles: list[str], index: int) -> bool:
     """Return whether the first row is a header: the chosen cell is not a number or date."""
     if titles[index]:
         return not _is_position(titles[index])
-    # an index column often has no title: then the other titles tell
+    # an index column often has no title: check the other titles
     return any(titles) and not any(title and _is_position(title) for title in titles)
 
 

@@ -25,17 +25,17 @@ from .progress import progress
 MOST_ROWS, MOST_CELLS = 1 << 18, 1 << 18
 
 ABOUT = """\
-Write a row for each position in INPUT, which is a .npy file of one dimension, a
-.parquet file, a CSV file (.gz or not), or - for CSV on standard input. Without
-INPUT, standard input is read. INPUT and OUT may be larger than memory.
+Write one row for each position in INPUT. INPUT is a one-dimensional .npy file,
+a .parquet file, a CSV file (.gz or not), or - (the default) for CSV on standard
+input. INPUT and OUT may be larger than memory.
 
-A cell holds a number, or an ISO date or time, which is UTC unless it has an
-offset. Integers are exact over all of int64 and uint64, times to the
-nanosecond. An empty cell, or "nan", is a missing position, whose row is NaN; an
-empty line is skipped. The first line is a header if --column is a name, or if
-its cell does not begin like a number or a date.
+A cell is a number, or an ISO date or time (UTC unless it has an offset).
+Integers are exact over all of int64 and uint64, times to the nanosecond. An
+empty cell or "nan" is a missing position: its row is NaN. Empty lines are
+skipped. The first line is a header if --column is a name, or if its cell does
+not begin like a number or a date.
 
-Columns of times need --periods. It makes a sine and a cosine of each cycle:
+Columns of times need --periods. It computes a sine and a cosine of each cycle:
 day, week (from Monday), month, quarter or year by the calendar and the wall
 clock, or a length in UTC such as 12h. For a column of numbers, give lengths in
 its units, such as 24. The wall clock is that of --timezone. Without --timezone

@@ -16,17 +16,17 @@ from .formats import BFLOAT16_HELP
 from .output import STANDARD, complain, opened, report_written, usable_target
 
 ABOUT = """\
-Write the rotary encoding of a model for another program: a cache of cosines and
-sines for ONNX, the header of a GGUF file, or rotary parameters of a config.json.
+Export the rotary encoding of a model: a cache of cosines and sines for ONNX,
+the header of a GGUF file, or the rotary parameters of a config.json.
 
 MODEL is a config.json or params.json, a folder with one, or a .gguf file (with
 the package gguf).
 """
 HELP = """\
---onnx writes an .npz file with cos_cache and sin_cache, inputs of the operator
-RotaryEmbedding of ai.onnx (opset 23) and com.microsoft, and prints its attributes.
---gguf and --config write JSON; rope_freqs.weight in it is a tensor of float32, by
-which llama.cpp divides frequencies.
+--onnx writes an .npz file with cos_cache and sin_cache, and prints attributes.
+They are for RotaryEmbedding of ai.onnx (opset 23) and com.microsoft. --gguf and
+--config write JSON. llama.cpp divides frequencies by rope_freqs.weight, a
+float32 tensor.
 
 """
 EXAMPLES = """
@@ -35,7 +35,8 @@ examples:
   posenc-fast export models/llama --gguf llama --layout interleaved
   posenc-fast export model.gguf --config -o rope.json
 
-exit status: 0; 1 if a config cannot say it, or the layer has no rotary encoding.
+exit status: 0 on success; 1 if the format cannot express the encoding, or the
+layer has no rotary encoding.
 """
 
 

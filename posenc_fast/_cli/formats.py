@@ -49,7 +49,7 @@ def _npy(
     file: IO[bytes], shape: Shape, dtype: np.dtype[Any], kept: Kept = (), columns: Sequence[str] = ()
 ) -> Iterator[Write]:
     _write_header(file, shape, dtype)
-    # as bytes: types that are not NumPy's own have no buffers
+    # as bytes: dtypes outside NumPy, such as bfloat16, have no buffers
     yield lambda block, cells: file.write(block.view(np.uint8).data)
 
 
@@ -61,7 +61,7 @@ def _write_header(file: IO[bytes], shape: Shape, dtype: np.dtype[Any]) -> None:
 
 @contextlib.contextmanager
 def _npz(file: IO[bytes], shape: Shape, dtype: np.dtype[Any], kept: Kept, columns: Sequence[str]) -> Iterator[Write]:
-    # without the time, so that equal arrays make equal files
+    # no timestamp, so that equal arrays give equal files
     member = zipfile.ZipInfo("encoding.npy")
     with (
         zipfile.ZipFile(file, "w") as archive,
@@ -75,7 +75,7 @@ def _npz(file: IO[bytes], shape: Shape, dtype: np.dtype[Any], kept: Kept, column
 def _csv(file: IO[bytes], shape: Shape, dtype: np.dtype[Any], kept: Kept, columns: Sequence[str]) -> Iterator[Write]:
     known = format_of(dtype)
     assert known is not None
-    # as many digits as tell two numbers of the type apart
+    # enough digits to distinguish any two numbers of the type
     form = f"%.{1 + math.ceil(known.bits * math.log10(2))}g"
     row_form = f"%s{',' if kept else ''}{','.join([form] * shape[1])}\n"
     (header,) = _quoted([_names(kept, columns)])
@@ -129,7 +129,7 @@ def _parquet(
         before = [pa.array(column, text) if isinstance(column, tuple) else column for column in cells]
         writer.write_table(pa.table([*before, *(column.copy() for column in block.T)], schema))
 
-    # of encoded numbers hardly two are equal
+    # encoded numbers are nearly all distinct, so a dictionary does not help
     with pq.ParquetWriter(file, schema, use_dictionary=[name for name, _ in kept] or False) as writer:
         yield write
 
@@ -252,7 +252,9 @@ def _check_text(name: str, of_type: Any) -> None:
     try:
         pa.array([], of_type).cast(pa.string())
     except pa.ArrowException:
-        raise ValueError(f"--keep: column {name!r} has {of_type}, which CSV has not: choose .parquet") from None
+        raise ValueError(
+            f"--keep: column {name!r} has {of_type}, which CSV does not support: choose .parquet"
+        ) from None
 
 
 def _reserve(file: IO[bytes], size: int) -> None:

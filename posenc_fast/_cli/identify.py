@@ -14,17 +14,17 @@ from .arguments import add_command, number
 from .output import say
 
 ABOUT = """\
-Print the encoding that made TABLE, its presets, and the call that rebuilds it.
-The exit status is 1 if no known encoding made it.
+Print the encoding that computed TABLE, its presets, and the call that rebuilds
+it. The exit status is 1 if no known encoding matches.
 
-TABLE has the rows of consecutive positions, in a .npy file, or under a --key of
-an .npz or .safetensors file. An array of one dimension under a key holds the
+TABLE has the rows of consecutive positions. Give a .npy file, or an .npz or
+.safetensors file with a --key. An array of one dimension under a key holds the
 frequencies of a rotary encoding. Without --key, the file has one array, or
 arrays named like the arguments of posenc_fast.identify_rotary: frequencies; cos
 and sin; or x, turned and positions.
 """
 HELP = """\
-Raw bytes of type |V2, as which NumPy stores bfloat16, are read as bfloat16.
+Arrays of type |V2 are read as bfloat16: NumPy stores bfloat16 as raw bytes.
 
 examples:
   posenc-fast identify pe.npy
@@ -38,7 +38,7 @@ def add(commands: Any) -> None:
     parser = add_command(commands, _identify, "identify", "find out which encoding made a table", ABOUT, HELP)
     parser.add_argument("table", metavar="TABLE", help=".npy, .npz or .safetensors file")
     parser.add_argument("--key", metavar="NAME", help="name of the array in an .npz or .safetensors file")
-    parser.add_argument("--start", type=number, help="position of the first row (default: it is identified, too)")
+    parser.add_argument("--start", type=number, help="position of the first row (default: identified from the table)")
 
 
 def _identify(arguments: argparse.Namespace) -> int:
@@ -64,7 +64,7 @@ def _identify(arguments: argparse.Namespace) -> int:
     if rotary and arguments.start is not None:
         raise ValueError("--start is for a table; for a rotary encoding, give an array of positions in the .npz file")
     try:
-        # NumPy warns of some kinds of NaN where they are converted, which the check of finite values reports
+        # NumPy warns when it converts some NaNs; the check of finite values reports them
         with np.errstate(invalid="ignore"):
             identification = identify_rotary(**rotary) if rotary else identify(table, start=arguments.start)
     except (TypeError, ValueError) as error:
@@ -76,7 +76,7 @@ def _identify(arguments: argparse.Namespace) -> int:
 def _key(archive: Archive, key: str | None, path: str, known: tuple[str, ...]) -> str:
     if key is None and len(archive.names) == 1:
         return archive.names[0]
-    # whatever may have to do with positions comes first
+    # list names that look positional first
     names = sorted(archive.names, key=lambda name: not any(part in name.lower() for part in ("pos", "freq", "pe.")))
     listed = f"{', '.join(names[:20])}{', ..' if len(names) > 20 else ''}" or "none"
     if key is None:

@@ -1,4 +1,4 @@
-"""The commands about the machine at hand: info, verify and bench."""
+"""The commands info, verify and bench, which report on this machine."""
 
 from __future__ import annotations
 
@@ -19,29 +19,31 @@ from .progress import progress
 
 def add(commands: Any) -> None:
     """Put the commands on the parser."""
-    about = "Print the backend that computes, the levels of instructions that this processor\nhas, and the versions of posenc_fast, NumPy and Python."
+    about = "Print the active backend, the instruction levels of this processor, and the\nversions of posenc_fast, NumPy and Python."
     add_command(commands, _info, "info", "print the backend and the versions", about)
     verify = add_command(
         commands,
         _verify,
         "verify",
-        "compare what this machine computes with exact values",
-        "Compare the values of every backend and level with exact ones, and check that\ntheir errors stay within the promised bounds. Exit status 1 if one does not.",
+        "check accuracy on this machine",
+        "Compare values of every backend and level with exact values. Exit status 1 if\nan error exceeds the promised bound.",
     )
-    verify.add_argument("--seconds", type=float, default=20.0, help="seconds to spend on random positions (default 20)")
-    verify.add_argument("--seed", type=int, help="seed of the random positions (default: a new one, which is printed)")
+    verify.add_argument(
+        "--seconds", type=float, default=20.0, help="seconds to spend on random positions (default: 20)"
+    )
+    verify.add_argument("--seed", type=int, help="seed of the random positions (default: a new seed, which is printed)")
     add_progress(verify)
     add_command(
         commands,
         _bench,
         "bench",
         "compare the speed with NumPy's",
-        "Time posenc_fast and NumPy programs with the same results, in turn, on one\nthread, for half a minute.",
+        "Time posenc_fast and NumPy programs with the same results, alternately, on one\nthread. Takes half a minute.",
     )
 
 
 def engine() -> str:
-    """Return the backend and level that compute."""
+    """Return the active backend and instruction level."""
     return ", ".join(filter(None, (_backend.backend(), _backend.isa())))
 
 
@@ -112,5 +114,5 @@ def _bench(arguments: argparse.Namespace) -> None:
 
 
 def _digits(number: float) -> str:
-    """Return three digits, and all those before the point."""
+    """Return at least three significant digits, and all digits before the point."""
     return f"{number:.3g}" if number < 1000 else f"{number:.0f}"

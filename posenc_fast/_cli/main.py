@@ -23,9 +23,9 @@ examples:
   posenc-fast identify model.safetensors --key encoder.embed_positions.weight
   posenc-fast check models/llama
 
-exit status: 0 on success; 1 if nothing was found, or something is wrong; 2 for
-bad arguments or files; 128 + the number of a signal (130 for Ctrl-C, 143 for
-SIGTERM). After an error, existing files are as they were.
+exit status: 0 on success; 1 if nothing was found or a check failed; 2 for bad
+arguments or files; 128 + signal number (130 for Ctrl-C, 143 for SIGTERM).
+After an error, existing files are unchanged.
 """
 
 
@@ -40,8 +40,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        Exit status: 0, 1 where nothing was found, 2 for bad arguments or input, 128 and the number of the signal for an
-        interruption.
+        Exit status: 0 on success, 1 if nothing was found or a check failed, 2 for bad arguments or input, 128 plus the
+        signal number after an interruption.
     """
     words = sys.argv[1:] if argv is None else argv
     try:
@@ -51,12 +51,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         number = error.number if isinstance(error, Stopped) else signal.SIGINT
         return _fail("interrupted" if number == signal.SIGINT else f"stopped by {number.name}", 128 + number)
     except BrokenPipeError:
-        # whoever read the output has seen enough
+        # the reader closed the pipe
         give_up_output()
         return 1
     except OSError as error:
         give_up_output()
-        # all files have their names: what has none is what print writes to
+        # errors of files have a filename; an error without one is from print
         return _fail(f"{error.filename or 'standard output'}: {error.strerror}" if error.strerror else str(error))
     except MemoryError as error:
         return _fail(": ".join(filter(None, ("out of memory", str(error)))))
@@ -73,7 +73,7 @@ def _run(words: list[str]) -> int:
             raise MemoryError(_what_for(error, arguments)) from None
         return status
     finally:
-        # the help, too, may meet a full disk or nobody who reads it
+        # printing help can also meet a full disk or a closed pipe
         if sys.stdout is not None:
             sys.stdout.flush()
 
@@ -98,7 +98,7 @@ def _any_character() -> Iterator[None]:
     try:
         yield
     finally:
-        # to flush is not its business, and not possible where the disk is full
+        # reconfigure flushes, which fails on a full disk
         with contextlib.suppress(OSError):
             stream.reconfigure(errors=before)
 

@@ -18,7 +18,7 @@ from .._models.check.arrays import named
 from .signals import complete
 
 STANDARD = "-"
-# numbers by which terminals know them
+# ANSI codes
 _STYLES = {"bold": "1", "red": "1;31", "green": "32", "yellow": "33"}
 Style = Literal["bold", "red", "green", "yellow"]
 
@@ -26,13 +26,13 @@ Style = Literal["bold", "red", "green", "yellow"]
 def usable_target(path: str) -> Path:
     """Return the regular file behind a path, whether it is there yet or not; an error for what cannot be written."""
     target = Path(os.path.realpath(path))
-    # a rename would put a file in the place of a device or of a named pipe
+    # a rename would replace a device or a named pipe by a file
     if target.exists() and not target.is_file():
         raise ValueError(f"{path} exists already and is not a regular file (- is standard output)")
     if not target.parent.is_dir():
         shown = target if os.path.islink(path) else Path(path)
         raise FileNotFoundError(errno.ENOENT, "there is no such directory", str(shown.parent))
-    # a rename does not ask whether what it replaces may be written to
+    # a rename replaces even a read-only file
     if target.exists() and not os.access(target, os.W_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
     if not os.access(target.parent, os.W_OK | os.X_OK):
@@ -170,7 +170,7 @@ def give_up_output() -> None:
     try:
         sys.stdout.flush()
     except OSError:
-        # in a test there is no file behind it
+        # in tests, standard output may have no file descriptor
         with contextlib.suppress(OSError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
@@ -193,11 +193,11 @@ def report_written(path: str, file: IO[bytes], *lines: str) -> None:
     size = os.fstat(file.fileno()).st_size
     try:
         with named("standard output"):
-            # a line feed in a name is no new line
+            # keep line feeds in names on one line
             lines = (f"wrote {path}: {first}, {size} bytes", *more)
             say("\n".join(line.replace("\n", "\\n") for line in lines))
             if sys.stdout is not None:
                 sys.stdout.flush()
     except BrokenPipeError:
-        # nobody wants to read it
+        # the reader closed the pipe
         give_up_output()

@@ -13,7 +13,7 @@ from .._core.numbers.arguments import real
 from .arguments import add_command, add_encoding, cycles_of, number, value_of
 from .output import opened, report_written
 
-# each with the options that it takes
+# description and options of each kind
 PLOTS = {
     "angles": "the angle of each column at each position, in colours that close\na circle (--length, --start, --step, --positions)",
     "clocks": "pairs of columns as hands of clocks (--positions, --pairs)",
@@ -28,9 +28,9 @@ PLOTS = {
     "sinusoids": "columns against position (--length, --start, --step,\n--columns)",
     "wavelengths": "wavelength of every column, on a logarithmic scale",
 }
-# of these, an encoding is no subject
+# kinds that need a rotary preset
 _ROTARY = ("frequencies", "rotary")
-# options that are arguments of some functions
+# options: number of words, type, metavar, help
 _SETTINGS: dict[str, tuple[int | None, Any, Any, str]] = {
     "length": (1, int, "N", "number of positions"),
     "start": (1, number, "P", "first position"),
@@ -38,19 +38,19 @@ _SETTINGS: dict[str, tuple[int | None, Any, Any, str]] = {
     "position": (1, number, "P", "position in the middle"),
     "positions": (None, None, "P", "positions: numbers, or ISO dates and times"),
     "columns": (None, int, "C", "numbers of columns, from 0"),
-    "pairs": (1, int, "N", "most clocks of a position"),
+    "pairs": (1, int, "N", "maximum number of clocks per row"),
     "span": (1, int, "N", "number of rows on both sides"),
     "offset": (1, number, "P", "distance by which the table is shifted"),
     "distance": (1, int, "N", "largest distance"),
     "shape": (2, int, ("ROWS", "COLUMNS"), "patches of an image"),
-    "patch": (2, int, ("ROW", "COLUMN"), "patch that all others are compared with"),
-    "title": (1, str, "TEXT", "title, in place of the encoding's name"),
-    "cmap": (1, str, "NAME", "name of colours that matplotlib has"),
+    "patch": (2, int, ("ROW", "COLUMN"), "patch to compare all others with"),
+    "title": (1, str, "TEXT", "title of the picture (default: the encoding's name)"),
+    "cmap": (1, str, "NAME", "name of a matplotlib colormap"),
 }
 _POSITIONS_OF = ("start", "step", "position", "positions", "offset")
-# pixels of a side that matplotlib draws at most, pixels an inch that its letters need at least
+# maximum pixels per side in matplotlib, minimum pixels per inch for its letters
 _PIXELS, _DPI = 2**16 - 1, 10
-# positions up to which an axis of float64 tells neighbours apart
+# neighbouring integers beyond this position are equal in float64 axes
 _POSITIONS = 2**53
 PLOT_HELP = "kinds:\n" + "".join(
     f"  {name:<12} {text}\n".replace("\n", "\n" + 15 * " ").rstrip(" ") for name, text in PLOTS.items()
@@ -74,7 +74,7 @@ def add(commands: Any) -> None:
         commands, _plot, "plot", "draw an encoding", about, PLOT_HELP + EXAMPLES, "KIND [D_MODEL] -o OUT [OPTION ..]"
     )
     parser.add_argument("drawing", metavar="KIND", choices=tuple(PLOTS), help=", ".join(PLOTS))
-    parser.add_argument("d_model", type=int, metavar="D_MODEL", nargs="?", help="number of columns (default 128)")
+    parser.add_argument("d_model", type=int, metavar="D_MODEL", nargs="?", help="number of columns (default: 128)")
     parser.add_argument(
         "-o",
         "--output",
@@ -88,10 +88,10 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--periods",
         metavar="LENGTHS",
-        help="cycles of times in place of an encoding: lengths such as 12h or 7D, separated by commas",
+        help="draw cycles of times instead of an encoding: lengths such as 12h or 7D, separated by commas",
     )
     parser.set_defaults(timezone=None)
-    parser.add_argument("--dpi", type=float, default=150.0, help="pixels per inch (default 150)")
+    parser.add_argument("--dpi", type=float, default=150.0, help="pixels per inch (default: 150)")
     add_encoding(parser)
 
 
@@ -117,7 +117,7 @@ def _plot(arguments: argparse.Namespace) -> None:
     if cycles is not None and cycles.calendar:
         raise ValueError(f"--periods {arguments.periods}: pictures have lengths such as 1D, not {cycles.calendar[0]}")
     value = value_of(arguments, "D_MODEL", 128, get) if cycles is None else cycles.encoding
-    # by its name where that says all, for the title
+    # pass the name if it is the whole setting: the title shows it
     named = arguments.preset is not None and not arguments.set
     draw = getattr(plot, kind)
     taken = inspect.signature(draw).parameters

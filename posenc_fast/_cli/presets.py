@@ -15,8 +15,8 @@ from .arguments import add_command
 from .output import complain, is_terminal, styled
 
 ABOUT = """\
-List the names of all presets, show the formula and the arguments of one, or
-find those that mention all of some words.
+List the names of all presets, show the formula and arguments of one preset, or
+find presets that mention all given words.
 """
 EXAMPLES = """\
 examples:
@@ -34,7 +34,7 @@ def add(commands: Any) -> None:
         "--search",
         nargs="+",
         metavar="WORD",
-        help="list the presets that mention all words, in their names, families, sources",
+        help="list presets whose name, family or source mentions all words",
     )
 
 
@@ -55,7 +55,7 @@ def _list(width: int) -> None:
     from ..presets._registry import FACTS
 
     if not is_terminal(sys.stdout):
-        # for programs: a name a line
+        # one name per line, for programs
         print("\n".join(sorted(FACTS)))
         return
     for rotary, title in ((False, "encodings"), (True, "rotary encodings")):
@@ -66,7 +66,7 @@ def _list(width: int) -> None:
 
 
 def _columns(names: list[str], width: int) -> list[str]:
-    """Return lines of names, sorted downwards, in as few lines as there is room for."""
+    """Return lines of names, sorted by column, in as few lines as fit the width."""
     lines = 1
     while True:
         columns = [names[i : i + lines] for i in range(0, len(names), lines)]
@@ -84,13 +84,16 @@ def _search(words: list[str], width: int) -> int:
 
     matches = search(*words)
     if not matches:
-        near = advice(" ".join(words)) or "posenc-fast presets lists them, posenc-fast identify finds that of a table"
+        near = (
+            advice(" ".join(words))
+            or "list presets with posenc-fast presets, or identify a table with posenc-fast identify"
+        )
         complain(f"no preset mentions {' and '.join(map(repr, words))}; {near}")
         return 1
     cell = max(map(len, matches)) + 2
     for name in matches:
         line = name.ljust(cell) + summary(name)
-        # for programs: whole lines
+        # programs get whole lines
         if len(line) > width and is_terminal(sys.stdout):
             line = line[: width - 2].rstrip() + " …"
         print(_begun(line, name))
@@ -142,7 +145,7 @@ def _show(name: str, width: int) -> None:
 
 
 def _print_rows(rows: list[tuple[str, str]], width: int) -> None:
-    """Print titles in a column, and beside each its text, which may be long."""
+    """Print titles in a column, each with its wrapped text to the right."""
     cell = max(len(title) for title, _ in rows) + 2
     for title, text in rows:
         plain = re.sub("``?", "", text)
@@ -152,5 +155,5 @@ def _print_rows(rows: list[tuple[str, str]], width: int) -> None:
 
 
 def _begun(text: str, title: str) -> str:
-    """Return a text with the title that it begins with in bold."""
+    """Return a text with its leading title in bold."""
     return styled(title, "bold", sys.stdout) + text.removeprefix(title)

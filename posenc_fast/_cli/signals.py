@@ -1,4 +1,4 @@
-"""Signals that stop a command, as long as what it was asked for is not complete."""
+"""Stop a command at a signal, until its output is complete."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import threading
 from collections.abc import Iterator
 from typing import Any, NoReturn
 
-# signals that are handled now, and what handled them before
+# handled signals, and their previous handlers
 _handled: dict[signal.Signals, Any] = {}
 
 
 class Stopped(KeyboardInterrupt):
-    """A signal came; ``number`` says which."""
+    """Raised when a signal arrives. ``number`` is the signal."""
 
     def __init__(self, number: int) -> None:
         super().__init__()
@@ -35,7 +35,7 @@ def interruptible(last: bool) -> Iterator[None]:
         if threading.current_thread() is threading.main_thread():
             for name in ("SIGINT", "SIGTERM", "SIGHUP"):
                 number = getattr(signal, name, None)
-                # nohup, and a shell for its background jobs, have them ignored
+                # keep signals ignored if nohup or a shell's background job ignores them
                 if number is not None and signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
                     _handled[number] = signal.getsignal(number)
                     signal.signal(number, interrupt)

@@ -15,7 +15,7 @@ from .arguments import add_command, add_encoding, add_rows, encoding_of, number
 from .formats import BFLOAT16_HELP, OUTPUT_HELP, add_output, check_output, write_rows
 
 ABOUT = """\
-Write the encoding of the positions START + i * STEP, a row for each.
+Write one row for each position START + i * STEP.
 """
 EXAMPLES = """
 examples:
@@ -40,11 +40,11 @@ def add(commands: Any) -> None:
     )
     parser.add_argument("length", type=int, metavar="LENGTH", help="number of positions")
     parser.add_argument(
-        "d_model", type=int, nargs="?", metavar="D_MODEL", help="number of columns, unless the preset has its own"
+        "d_model", type=int, nargs="?", metavar="D_MODEL", help="number of columns (default: the preset's)"
     )
     add_output(parser)
-    parser.add_argument("--start", type=number, default=0, help="first position (default 0)")
-    parser.add_argument("--step", type=number, default=1, help="distance between positions (default 1)")
+    parser.add_argument("--start", type=number, default=0, help="first position (default: 0)")
+    parser.add_argument("--step", type=number, default=1, help="distance between positions (default: 1)")
     add_rows(parser)
     add_encoding(parser)
 
@@ -60,11 +60,11 @@ def _table(arguments: argparse.Namespace) -> None:
     settings: dict[str, Any] = {"dtype": dtype, "precision": arguments.precision, "workers": arguments.workers}
 
     def fill(block: Array, first: int) -> None:
-        # exact numbers: where a block begins must not be rounded
+        # start + first * step is exact, so the start of a block is not rounded
         position: dict[str, Any] = {"start": start + first * step, "step": step}
         encoding.table(len(block), out=block, **position, **settings)
 
-    # what is wrong with the settings is said before anything is written
+    # report wrong settings before anything is written
     fill(buffer[:0], 0)
     with write_rows(arguments, length, encoding.d_model, dtype) as write:
         for first in range(0, length, rows):

@@ -748,7 +748,7 @@ def test_columns_that_csv_has_not(capfd: pytest.CaptureFixture[str]) -> None:
     assert run("encode", "p.parquet", "--column", "t", "--d-model", "4", "--keep") == 2
     printed, err = capfd.readouterr()
     assert printed == ""
-    assert re.search("--keep: column 'parts' has list<.*>, which CSV has not: choose .parquet", err)
+    assert re.search("--keep: column 'parts' has list<.*>, which CSV does not support: choose .parquet", err)
 
 
 # ---- progress -------------------------------------------------------------------------------------------------------

@@ -128,7 +128,7 @@ def test_search_for_nothing(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("words", "advice"),
     [
-        (["qqqqqq"], "posenc-fast presets lists them, posenc-fast identify finds that of a table"),
+        (["qqqqqq"], "list presets with posenc-fast presets, or identify a table with posenc-fast identify"),
         (["wisper"], "perhaps whisper"),
         (["gpt-2"], "that model's positions are learned, and have no formula"),
         (["Phi3"], "posenc_fast.Rotary.from_config reads the config.json of that model"),
