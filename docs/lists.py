@@ -1,4 +1,4 @@
-"""What the pages of presets and of rotary models share: a field to search them, and links to sources."""
+"""Shared code of the pages of presets and of RoPE models: a search field, and links to sources."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NONE
 ```
 """
 TRANSFORMERS = "https://github.com/huggingface/transformers/blob/HEAD/src/transformers"
-# where the paths of sources begin, in repositories whose paths here are shorter than theirs, or are whole
+# folder that the paths of sources are relative to, for each repository with linked paths
 ROOTS = {
     "huggingface/transformers": "src/transformers/",
     "huggingface/diffusers": "src/diffusers/",
@@ -57,15 +57,15 @@ ROOTS = {
 def field(placeholder: str, elsewhere: Iterable[tuple[str, str, list[str], str]], none: str) -> str:
     """Return the field to search a list.
 
-    Elsewhere has names of other pages: what is said before them, the page, the names, and what is said behind them. None
-    is what to try where nothing is found.
+    elsewhere: for each other page the text before a name, the page, its names, and the text after a name. none: the text
+    for a search without results.
     """
     names = json.dumps(list(elsewhere), separators=(",", ":"))
     return SEARCH.replace("PLACEHOLDER", placeholder).replace("ELSEWHERE", names).replace("NONE", none)
 
 
 def linked(source: str) -> str:
-    """Return a source, ``owner/repository: path, names``, with a link to the repository or the path in it."""
+    """Return a source, ``owner/repository: path, names``, with a link to the repository or to its path."""
     match = re.match(r"([\w.-]+/[\w.-]+)(?:: ([\w./-]+))?", source)
     if not match:
         return source

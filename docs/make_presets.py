@@ -1,7 +1,7 @@
 """Write presets.md and api-presets.md from the facts kept beside each preset: ``python docs/make_presets.py``.
 
 First it writes `posenc_fast/presets/_families.py`, which names the module of each preset. ``--print`` prints all three
-files instead. The numbers of presets in the README, the changelog and on the front page follow.
+files instead. It also updates the number of presets in the README, the changelog and why-sines.md.
 """
 
 from __future__ import annotations
@@ -27,16 +27,18 @@ HEAD = """\
 # Presets
 
 SEARCH
-`posenc_fast.presets.NAME(...)` returns the `Encoding` or `Rotary` used by that project. `posenc-fast presets` lists, shows
-and searches the presets [in a shell](howto-shell.md). [`identify`](howto-weights.md) finds the name of a table. The page
-has COUNT presets, and BESIDE more entries [at the end](#not-available-as-presets) for encodings that are not presets:
+Find the preset of your model or library, and call `posenc_fast.presets.NAME(...)`. It returns the `Encoding` or `Rotary`
+used by that project. `posenc-fast presets` searches the presets [in a shell](howto-shell.md). [`identify`](howto-weights.md)
+finds the name of a table. The page has COUNT presets, and BESIDE more entries [at the end](#not-available-as-presets) for
+other encodings:
 
 CONTENTS
 
 $d$ is the number of columns, $i$ counts frequencies and $c$ columns, from 0. A frequency is in radians per unit of
 position. Columns "in turn" alternate. *positions* lists what an `Encoding` cannot express: the first position, extra
-columns, rows of zeros. `mask_positions`, `mask_coordinates` and `relative_positions` are
-functions of `posenc_fast`; the tokens of rotary presets have theirs from `posenc_fast.presets.positions`. The paper is Vaswani et al. 2017 ([arXiv:1706.03762](https://arxiv.org/abs/1706.03762)).
+columns, rows of zeros. `mask_positions`, `mask_coordinates` and `relative_positions` are functions of `posenc_fast`.
+`posenc_fast.presets.positions` has functions for the positions of tokens in rotary presets. The paper is Vaswani et al. 2017
+([arXiv:1706.03762](https://arxiv.org/abs/1706.03762)).
 
 <!-- written by make_presets.py -->
 """
@@ -46,41 +48,44 @@ TAIL = """
 
 ### Learned positions
 
-BERT, RoBERTa, ELECTRA, ALBERT, BART, GPT-2, GPT-Neo, OPT, CLIP, SigLIP, ViT, DeiT, DINOv2, Whisper's decoder: these models
-learned a vector for each position. Copy the table from the checkpoint.
+BERT, RoBERTa, ELECTRA, ALBERT, BART, GPT-2, GPT-Neo, OPT, CLIP, SigLIP, ViT, DeiT, DINOv2 and Whisper's decoder learned a
+vector for each position. Copy the table from the checkpoint.
 
 ### ALiBi
 
-BLOOM, MPT: each head adds a slope times the distance to its scores.
+Each head of BLOOM and MPT adds a slope times the distance to its scores.
 
 ### Relative biases
 
-T5, Flan-T5, mT5, Swin, BEiT, DeBERTa: these models learned a number or a vector for each distance, or range of distances.
+T5, Flan-T5, mT5, Swin, BEiT and DeBERTa learned a number or a vector for each distance, or range of distances.
 
 ### Convolutions
 
-wav2vec 2.0, HuBERT, data2vec: positions come from a learned convolution.
+wav2vec 2.0, HuBERT and data2vec compute positions with a learned convolution.
 
 ### Tables of rotary encodings
 
-If a project has its tables as encodings, they are `flaxformer_rotary` and `speechbrain_rotary`.
+For tables of cosines and sines as an `Encoding`, use the presets `flaxformer_rotary` and `speechbrain_rotary`.
 
 ### Pairs of two angles
 
 V-JEPA 2, ERNIE-Image and HunyuanVL in transformers use two angles within a pair, which is not a rotation. Allegro and
-Gemma 4's vision tower rotate each part of a head on its own: apply a `Rotary` to each part.
+Gemma 4's vision tower rotate each part of a head separately. Apply a `Rotary` to each part.
 
 ### Products and mixtures
 
-[Features](howto-features.md) has programs for Sphere2Vec's sphereC, sphereM and their relatives, for points of a sphere and
-FoPE, and for the columns of mip-NeRF and BARF.
+[Features](howto-features.md) has programs for Sphere2Vec's sphereC and sphereM, for points on a sphere, for FoPE, and for the
+columns of mip-NeRF and BARF.
 
 ### Other functions
 
-Spherical harmonics (SatCLIP) are Legendre polynomials in the sine of the latitude; Bessel bases (DimeNet, NequIP, MACE)
-are divided by the distance, and times an envelope. SIREN beyond its first layer is a network, and Time2Vec has a linear
-column beside the rows. Hash grids, learned tables, Laplacian eigenvectors and FIRE's biases have no frequencies at all.
-LieRE and ComRoPE rotate by the exponential of a matrix; PoPE multiplies by softplus of the features.
+- Spherical harmonics (SatCLIP) are Legendre polynomials in the sine of the latitude.
+- Bessel bases (DimeNet, NequIP, MACE) are divided by the distance, and multiplied by an envelope.
+- SIREN is a network beyond its first layer.
+- Time2Vec adds a linear column to the rows.
+- Hash grids, learned tables, Laplacian eigenvectors and FIRE's biases do not use frequencies.
+- LieRE and ComRoPE rotate by the exponential of a matrix.
+- PoPE multiplies by the softplus of the features.
 
 ### Sums of encodings
 
@@ -97,7 +102,7 @@ No preset has all of these words. If you have the table of a checkpoint, [`ident
 `posenc-fast identify FILE` finds its name. For a RoPE model with a config.json, use [`Rotary.from_config`](rotary-models.md).
 """
 
-# models under names that people look for, beside those that the facts have
+# names of models that people search for, in addition to the facts
 MODELS = {
     "annotated_transformer": "Attention Is All You Need",
     "deepseek_v3": "DeepSeek-R1",
@@ -126,7 +131,7 @@ FAMILIES = {
 
 
 def listing() -> str:
-    """Return the source of `_families.py`, and bring `FAMILIES` up to date."""
+    """Return the source of `_families.py`, and update `FAMILIES`."""
     FAMILIES.clear()
     for file in Path(presets.__file__).parent.glob("_*.py"):
         importlib.import_module(f"posenc_fast.presets.{file.stem}")
@@ -136,10 +141,10 @@ def listing() -> str:
 
 
 def search() -> str:
-    """Return the field that searches the presets, and names the models of the other page."""
+    """Return the search field, which also finds model types of the other page."""
     elsewhere = [
         ("Rotary.from_config reads the model type ", "rotary-models.html", sorted(table.types()), "."),
-        ("Without rotary encoding: the model type ", "rotary-models.html", sorted(table.names("without")), "."),
+        ("Model type without RoPE: ", "rotary-models.html", sorted(table.names("without")), "."),
     ]
     return lists.field("model, library or word: whisper, sdxl, zero column", elsewhere, NONE)
 
@@ -161,7 +166,7 @@ def slug(title: str) -> str:
 
 
 def coded(text: str) -> str:
-    """Return a text with its names with underscores as code."""
+    """Return a text with names that contain underscores marked as code."""
     parts = text.split("`")
     parts[0::2] = [re.sub(r"\b\w+_\w+(?:=\w+)?", r"`\g<0>`", part) for part in parts[0::2]]
     return "`".join(parts)
@@ -171,7 +176,7 @@ def entry(name: str, facts: Facts) -> Iterator[str]:
     """Yield the lines of a preset's section."""
     summary = (facts.build.__doc__ or "").splitlines()[0]
     signature = inspect.signature(facts.build)
-    # short, as it is read and not called
+    # without annotations, to keep it short
     shown = str(signature.replace(return_annotation=signature.empty))
     for parameter in signature.parameters.values():
         shown = shown.replace(str(parameter), str(parameter.replace(annotation=parameter.empty)))
@@ -213,8 +218,11 @@ def page() -> str:
 
 
 def reference() -> str:
-    """Return the index of the presets in the API reference, where each has a page."""
-    lines = ["# Presets, one by one\n", "Written by `make_presets.py`. [The list](presets.md) can be searched.\n"]
+    """Return the index of the presets in the API reference, which links a page for each preset."""
+    lines = [
+        "# Presets, one by one\n",
+        "Open the page of a preset for its arguments. You can also search [the list](presets.md).\n",
+    ]
     for about, names in families():
         lines += [f"## {heading(about)}\n", "```{eval-rst}", ".. currentmodule:: posenc_fast.presets\n"]
         lines += [".. autosummary::", "   :toctree: generated", "   :nosignatures:\n"]
@@ -222,12 +230,12 @@ def reference() -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
-# in this order: the pages show the presets that the first lists
+# order matters: the pages show the presets that `listing` finds
 PAGES = {"../posenc_fast/presets/_families.py": listing, "presets.md": page, "api-presets.md": reference}
 
 
 def counted(text: str) -> str:
-    """Return a text with the number of presets brought up to date, wherever it states one."""
+    """Return a text with its numbers of presets updated."""
     all_of_them = r"\b\d+(?=\s+published)|(?<=encodings of )\d+(?= models)|(?<=tells )\d+(?= of them)"
     rotary = str(sum(facts.rotary for facts in FACTS.values()))
     return re.sub(r"\b\d+(?= of them rotary)", rotary, re.sub(all_of_them, str(len(FACTS)), text))

@@ -17,9 +17,9 @@ HEAD = """\
 # Which RoPE does my model use?
 
 SEARCH
-`Rotary.from_config` reads RoPE, the rotary position encoding, from a model's config.json, a part of it, or a config of
-transformers. If the config is incomplete, the error names the missing key. FAMILIES entries describe the TYPES model
-types that have RoPE. OTHERS more entries list models of several parts and models without a `Rotary`. The tests compare each
+Find your model, or read its RoPE with `Rotary.from_config`. The function accepts a config.json, a part of it, or a config
+of transformers. If the config is incomplete, the error names the missing key. FAMILIES entries describe the TYPES model
+types that have RoPE. OTHERS more entries list composite models and models without a `Rotary`. The tests compare each
 entry with the class of transformers 5.23. [Port weights](howto-weights.md) covers files of llama.cpp, params.json, and
 configs of torchtune and litgpt. The blocks of this page build on each other.
 
@@ -46,13 +46,13 @@ Rotary(256)
 Rotary(256, base=1000000.0, scaling={'rope_type': 'linear', 'factor': 8.0})
 ```
 
-- In a config of several parts (`text_config`, `vision_config`, ..), `from_config` reads the text part. Pass other parts
-  on their own, with their `model_type`: `from_config(config["vision_config"])`.
+- In a composite config (`text_config`, `vision_config`, ..), `from_config` reads the text part. Pass other parts
+  separately, with their `model_type`: `from_config(config["vision_config"])`.
 - If layers differ, choose one with `layer=` or `layer_type=`. The result is None for a layer without RoPE.
 - Use `layout=` for weights in another order, such as original files of Llama and Mistral, and for unknown model types.
 - dynamic and longrope need `seq_len=`, because their frequencies depend on the length of the sequence.
 - `from_config` raises an error for contradictory or ambiguous configs: sections that do not fit the pairs, a base or a
-  partial width that the class does not read, null where a number is needed, misspelt keys.
+  partial width that the class does not read, null instead of a number, misspelt keys.
 
 ## By model
 
@@ -85,8 +85,8 @@ print(rotary)
 Rotary(128, scaling={'rope_type': 'ntk', 'alpha': 1000.0}, sections=(16, 16, 16, 16))
 ```
 
-Pass learned frequencies as an array, and so the frequencies of Resonance RoPE (whole wavelengths) or HoPE (the slowest
-pairs do not rotate):
+Pass learned frequencies as an array. The same works for Resonance RoPE (whole wavelengths) and HoPE (the slowest pairs do
+not rotate):
 
 ```python
 plain = pf.Rotary(128)
@@ -101,8 +101,8 @@ print((hope.frequencies == 0).sum(), "of 64 pairs do not rotate")
 18 of 64 pairs do not rotate
 ```
 
-FoPE mixes the cosines and sines of several frequencies with learned weights for each head. The result is not a rotation by
-a position, but its tables apply to pairs in the same way:
+FoPE mixes the cosines and sines of several frequencies with learned weights for each head. The result is not a rotation,
+but `apply_tables` applies its tables to pairs in the same way:
 
 ```python
 heads, length, pairs = 8, 100, 64
@@ -112,8 +112,8 @@ mix_cos, mix_sin = rng.normal(0, 0.1, (2, heads, pairs, pairs)) + np.eye(pairs) 
 rotary = pf.Rotary(2 * pairs)
 cos, sin = rotary.tables(length, dtype=np.float64)
 queries = rng.standard_normal((heads, length, 2 * pairs), np.float32)
-turned = rotary.apply_tables(queries, cos @ mix_cos, sin @ mix_sin)
-print(turned.shape)
+rotated = rotary.apply_tables(queries, cos @ mix_cos, sin @ mix_sin)
+print(rotated.shape)
 ```
 
 ```text
@@ -132,7 +132,7 @@ def number(value: float) -> str:
 
 
 def grouped(values: dict[str, float]) -> str:
-    """The usual value, and the others with the models that have them."""
+    """Return the most common value, then each other value with its models."""
     groups = by_value(values)
     usual = max(groups, key=lambda group: len(group[1]))[0]
     return "; ".join([number(usual), *(f"{number(one)}: {', '.join(names)}" for one, names in groups if one != usual)])
@@ -170,7 +170,7 @@ def bases(row: Row, types: list[Row]) -> str:
 def notes(row: Row) -> str:
     said = [rules.WITHOUT[name].words for name in row.without]
     if row.switch:
-        said.append(f"{row.switch[1]} where `{row.switch[0]}` is false")
+        said.append(f"{row.switch[1]} if `{row.switch[0]}` is false")
     said += [f"`{key}` must be {value}" for key, value, default, _ in row.needs if value != default]
     said += [row.note] if row.note else []
     return "; ".join(said)
@@ -214,7 +214,7 @@ def card(name: str, models: list[str]) -> Iterator[str]:
 
 
 def search() -> str:
-    """Return the field that searches the models, and names the presets of the other page."""
+    """Return the search field, which also finds presets of the other page."""
     elsewhere = [("Presets of this name: ", "presets.html", sorted(presets.names()), ".")]
     return lists.field("model type, family or word: llama, qwen3, sections", elsewhere, NONE)
 
@@ -223,23 +223,23 @@ def page() -> str:
     lines = []
     for name, models in table.families().items():
         lines += card(name, models)
-    lines.append("## Models of several parts\n\nA config of these is read as that of one of its parts.\n")
+    lines.append("## Composite models\n\n`from_config` reads one part of such a config.\n")
     alike: dict[tuple[tuple[str, str], ...], list[str]] = {}
     for model, parts in table.parts().items():
         alike.setdefault(tuple(parts.items()), []).append(model)
     for items, models in sorted(alike.items(), key=lambda one: (len(one[0]), sorted(one[1]))):
-        keys = " or ".join(f"`{key}`" for key, _ in items) + (", which must be given" if len(items) > 1 else "")
-        lines.append(f"### {', '.join(sorted(models))}\n\n- read: {keys}")
+        keys = " or ".join(f"`{key}`" for key, _ in items) + (", pass one of them" if len(items) > 1 else "")
+        lines.append(f"### {', '.join(sorted(models))}\n\n- part: {keys}")
         read_as = dict.fromkeys(part for _, part in items if part)
         if read_as:
-            lines.append(f"- as, where it names no type: {ticked(read_as)}")
+            lines.append(f"- default model type{'s' if len(read_as) > 1 else ''}: {ticked(read_as)}")
         lines.append("")
     lines.append("## Not expressible as a Rotary\n")
     for name, why in (table.pairs("unreadable") | table.pairs("no rotations")).items():
         lines.append(f"### `{name}`\n\n{why[0].upper()}{why[1:]}.\n")
-    lines.append("## Without rotary encoding\n\n### Model types\n")
+    lines.append("## Without RoPE\n\n### Model types\n")
     lines.append(
-        "Their positions are learned, relative biases, sinusoids that [presets](presets.md) have, or none: "
+        "These types use learned positions, relative biases, sinusoids (see [presets](presets.md)), or no positions: "
         f"{ticked(sorted(table.names('without')))}."
     )
     entries = "\n".join(lines) + "\n"

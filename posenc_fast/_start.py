@@ -7,7 +7,6 @@ earlier, while it imports `site`, and prints its traceback.
 from __future__ import annotations
 
 import os
-import signal
 import sys
 
 # names that installers give the command
@@ -16,7 +15,11 @@ _SCRIPTS = ("posenc-fast", "posenc-fast.exe", "posenc-fast-script.py")
 
 def end_quietly() -> None:
     """Let SIGINT end the process, if it runs the command; `main` handles signals from there on."""
-    if _is_command() and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+    if not _is_command():
+        return
+    import signal  # programs that import the package need not wait for it
+
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 

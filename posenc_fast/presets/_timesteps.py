@@ -31,7 +31,7 @@ __all__ = [
     layout="sines, then cosines; cosines first with flip_sin_to_cos",
     positions="timesteps: `.encode(t)`; in float32 the source multiplies by scale after the product is rounded",
     odd="zero column",
-    differs="any real shift of the denominator, 1 if not given; a factor of the angles",
+    differs="the shift in the denominator can be any real number (default: 1); a factor of the angles",
     example="pf.presets.diffusers_timesteps(4, flip_sin_to_cos=True, downscale_freq_shift=0).encode([0.0, 999.0]).shape"
     " -> (2, 4)",
 )

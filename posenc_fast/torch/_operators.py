@@ -569,14 +569,17 @@ def rotate_few_by(
         return None
     calls = []
     for x in parts:
-        form = tensors.DTYPES.get(x.dtype) if tensors.is_plain(x) else None
+        address = tensors.plain_address(x)
+        if address is None:
+            return None
+        form = tensors.DTYPES.get(x.dtype)
         if form is None:
             return None
         # to ask a tensor takes as long as a hundred additions
         shape, strides, size = x.shape, x.stride(), x.numel()
         if len(shape) != 4 or strides[3] != 1 or not 0 < size < WORTH_A_THREAD or (inplace and not x.is_contiguous()):
             return None
-        kind, bytes_each, address = form.kind, form.stored.itemsize, x.data_ptr()
+        kind, bytes_each = form.kind, form.stored.itemsize
         if size * bytes_each >= tensors.HUGE_PAGES_FROM or address % bytes_each:
             return None
         rotation = rotation_of(shape, kind)
@@ -589,10 +592,14 @@ def rotate_few_by(
             rotation(shape, address, strides, address, strides, seq_axis, kind, number)
             torch.autograd.graph.increment_version(x)
             results.append(x)
-        else:
+            continue
+        out = torch.empty_like(x)
+        out_strides = out.stride()
+        if out_strides[3] != 1:
             out = tensors.new_like(x)
-            rotation(shape, address, strides, out.data_ptr(), out.stride(), seq_axis, kind, number)
-            results.append(out)
+            out_strides = out.stride()
+        rotation(shape, address, strides, out.data_ptr(), out_strides, seq_axis, kind, number)
+        results.append(out)
     return tuple(results)
 
 

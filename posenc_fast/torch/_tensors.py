@@ -69,10 +69,19 @@ def is_followed(*tensors: torch.Tensor | None) -> bool:
 
 
 def is_plain(x: Any) -> bool:
-    """Whether x is a CPU tensor of no subclass, without gradients, whose memory holds its values."""
+    """Return whether x is a CPU tensor without gradients, not a subclass, whose memory holds its values."""
+    return plain_address(x) is not None
+
+
+def plain_address(x: Any) -> int | None:
+    """Return the address of the values of x; None if x is not plain (see `is_plain`)."""
     if type(x) is not torch.Tensor or not x.is_cpu or x.requires_grad or x.is_neg() or x.is_nested:
-        return False
-    return _has_memory(x)
+        return None
+    try:
+        address: int = x.data_ptr()
+    except RuntimeError:
+        return None
+    return address if address != 0 or x.numel() == 0 else None
 
 
 def _has_memory(x: torch.Tensor) -> bool:

@@ -50,7 +50,7 @@ def test_neither_network_nor_other_compiled_code(name, tmp_path):
 # each takes a millisecond or more to import, and is used by few calls: errors, several workers, files, pictures
 LATE = (
     "argparse", "asyncio", "base64", "concurrent.futures", "csv", "ctypes", "dataclasses", "difflib", "html", "http",
-    "json", "logging", "multiprocessing", "numpy.typing", "pathlib", "queue", "shutil", "socket", "statistics", "subprocess",
+    "json", "logging", "multiprocessing", "numpy.typing", "pathlib", "queue", "shutil", "signal", "socket", "statistics", "subprocess",
     "tempfile", "threading", "unittest", "urllib.parse", "zlib",
 )  # fmt: skip
 
@@ -71,6 +71,24 @@ def test_a_plain_import_is_short():
     assert "posenc_fast._core.engine.python" not in brought
     own = {"_cli", "_models", "_selfcheck", "dask", "plot", "presets", "reference", "sklearn", "torch"}
     assert sorted(own & {name.split(".")[1] for name in brought if name.startswith("posenc_fast.")}) == []
+
+
+def test_first_calls_import_little():
+    """NumPy imports numpy.ma on first use, which takes ten times as long as a first call."""
+    code = """if True:
+        import sys
+        import numpy
+        numpy_alone = set(sys.modules)
+        import posenc_fast as pf
+        encoding = pf.sinusoidal(8)
+        encoding.encode(5.0), encoding.encode([1, 2.5, None]), encoding.table(3)
+        pf.Rotary(8).apply(numpy.ones((1, 2, 3, 8), "f"))
+        print(*sorted(set(sys.modules) - numpy_alone))
+    """
+    result = python(code)
+    brought = set(result.stdout.split())
+    assert "posenc_fast._core.rotary.value" in brought, result.stderr
+    assert sorted(name for name in brought if name in LATE or name.startswith("numpy.ma")) == []
 
 
 def test_what_is_imported_late_is_there():

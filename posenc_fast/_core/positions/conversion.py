@@ -121,7 +121,9 @@ def _held_by(array: Any, name: str) -> tuple[npt.NDArray[Any], npt.NDArray[np.bo
         values: npt.NDArray[Any] = array
     else:
         values, missing = column_values(array, name) or (as_array(array, name), None)
-    if isinstance(values, np.ma.MaskedArray):
+    # to import numpy.ma takes longer than many calls, and masked arrays exist only after somebody imported it
+    masked_array = getattr(sys.modules.get("numpy.ma"), "MaskedArray", None)
+    if masked_array is not None and isinstance(values, masked_array):
         missing = np.ma.getmaskarray(values)
         values = np.ma.getdata(values)
     return np.asarray(values), missing
@@ -245,8 +247,8 @@ def _leaf(value: Any, name: str) -> int | float | Fraction | Time | None:
         return None if math.isnan(value) else value
     if kind is int or (isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.timedelta64))):
         return checked_integer(int(value), name)
-    # pandas' own are known by their names, so that it need not be imported
-    if value is None or value is np.ma.masked or kind.__name__ in ("NAType", "NaTType"):
+    # missing values of pandas and numpy.ma are known by their names, so that neither need be imported
+    if value is None or kind.__name__ in ("NAType", "NaTType", "MaskedConstant"):
         return None
     if isinstance(value, (float, np.floating)) or getattr(kind, "__name__", "") == "bfloat16":
         return _leaf_float(value, name)

@@ -15,14 +15,14 @@ import numpy as np
 from ..._core.numbers.arrays import Floats
 from ..._core.numbers.formats import FLOAT32, Format
 from ..._core.rotary.value import Rotary
-from ..identify.angles import BASES
+from ..identify.angles import BASES, ROTARY_BASES
 from ..identify.rotary import identify_rotary
 from .report import Fault, Finding
 from .values import HALVES, array_of, fits, held, least_of, relative_slack, through
 
 # fewer numbers than these fit many a schedule
 _LEAST_COUNT = 4
-_BASES = (*BASES, 256.0, 2e3, 5e6, 1e7, 1.6e5, 1.5e5, 2e4, 5e4, 2e6, 2.5e4, 8e6)
+_BASES = tuple(dict.fromkeys((*BASES, *ROTARY_BASES)))
 _KINDS = "rotary frequencies"
 
 

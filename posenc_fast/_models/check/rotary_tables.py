@@ -13,6 +13,7 @@ from ..._core.numbers.arrays import Array, Floats
 from ..._core.numbers.formats import Format
 from ..._core.rotary.value import Rotary
 from ...typing import Function, RotaryLayout
+from ..identify.angles import ROTARY_BASES
 from ..identify.rotary import identify_rotary
 from ..identify.rotations import Sample, frequencies_in
 from .frequencies import Variant, base_variants, called, scaling_variants
@@ -377,8 +378,8 @@ def _without_config(name: str, orders: list[Tables], where: Floats, form: Format
     for words, judgement in judged:
         if judgement.fault is not None:
             return _finding(name, "wrong", judgement.fault, f"of {words}: {judgement.says}", judgement)
-    # tables all of whose rows are wrong: of the bases that models have
-    for base in (1e4, 5e5, 1e6):
+    # if all rows are wrong, no base can be measured: try the three most common
+    for base in ROTARY_BASES[:3]:
         rotary = Rotary(2 * tables.pairs, base=base)
         if where.shape[1] == 1:
             judgement = judge_waves(tables.together(), tables.encoding(rotary), where, form)

@@ -19,8 +19,9 @@ _CONSTANT, PER_ANGLE = 2e-6, 1e-6
 NEAR = 0.5
 # values that are compared at a time
 BLOCK = 1 << 20
-# the more common come first
+# bases of sinusoidal encodings and of rotary models, the most common first
 BASES = (10000.0, 1000.0, 100.0, 500000.0, 1000000.0, 100000.0, 20.0, 10.0, 2.0)
+ROTARY_BASES = (1e4, 1e6, 5e5, 1e5, 1e3, 1e2, 256.0, 2e3, 5e6, 1e7, 1.6e5, 1.5e5, 2e4, 5e4, 2e6, 2.5e4, 8e6)
 _SHIFTS = (0.0, 1.0, 0.5)
 FIRSTS = (1.0, 2 * math.pi, math.pi, 2.0, 0.5)
 

@@ -7,6 +7,7 @@ have, and the whole table with the encoding that would have made it.
 
 from __future__ import annotations
 
+import functools
 import inspect
 import itertools
 import math
@@ -354,8 +355,13 @@ def _answer(table: Table, fit: _Fit, encoding: Encoding, makers: tuple[str, ...]
 # ---- presets ----------------------------------------------------------------------------------------------------
 
 
-def _by_width(d: int, base: float | None = None) -> Iterator[tuple[str, Encoding]]:
-    """Yield presets of one axis and this width, with their defaults; and with the base, where they have one."""
+@functools.lru_cache(maxsize=4)
+def _by_width(d: int, base: float | None = None) -> tuple[tuple[str, Encoding], ...]:
+    """Return the presets of one axis and this width: with default parameters, and with the base if they have one.
+
+    The tables of one file have few widths and bases, so a few results are cached: about 1.3 d KiB each.
+    """
+    found = []
     for name in names():
         preset = facts(name)
         if not preset.by_width:
@@ -369,7 +375,8 @@ def _by_width(d: int, base: float | None = None) -> Iterator[tuple[str, Encoding
                 # a width that its source does not have
                 continue
             if encoding.ndim == 1 and encoding.d_model == d:
-                yield name, encoding
+                found.append((name, encoding))
+    return tuple(found)
 
 
 def _makers(encoding: Encoding, settings: dict[str, Any]) -> tuple[str, ...]:

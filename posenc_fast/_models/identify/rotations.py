@@ -17,7 +17,7 @@ from ..._core.numbers.formats import FLOAT16, FORMATS
 from ..._core.numbers.schedule import geometric
 from ..._core.rotary.scaling import checked_scaling, frequencies_of
 from ...typing import RotaryLayout
-from .angles import PER_ANGLE
+from .angles import PER_ANGLE, ROTARY_BASES
 
 Complex = npt.NDArray[np.complex128]
 
@@ -25,8 +25,7 @@ Complex = npt.NDArray[np.complex128]
 _PRODUCT = 3e-7
 # by kind, the smallest number of a type that has small ones near the values
 _LEAST = (0.0, 0.0, 2.0**FLOAT16.least, 0.0)
-# the more common come first
-_BASES = (1e4, 1e6, 5e5, 1e5, 1e3, 1e2, 256.0, 2e3, 5e6, 1e7, 1.6e5, 1.5e5, 2e4, 5e4, 2e6, 2.5e4, 8e6)
+# original lengths of scalings, the most common first
 _ORIGINALS = (8192.0, 4096.0, 2048.0, 32768.0, 16384.0, 65536.0, 1024.0, 131072.0, 262144.0)
 
 
@@ -179,7 +178,7 @@ def _bases(size: Floats, errors: Floats, exponents: Floats) -> Iterator[float]:
             continue
         slack = 8 / math.sqrt(weights.sum()) + 1e-5
         exact = math.exp(estimate)
-        for base in (*_BASES, *(float(f"{exact:.{digits}g}") for digits in (1, 2, 3, 4, 6)), exact):
+        for base in (*ROTARY_BASES, *(float(f"{exact:.{digits}g}") for digits in (1, 2, 3, 4, 6)), exact):
             if base > 1 and base not in seen and abs(math.log(base) - estimate) < slack:
                 seen.add(base)
                 yield base
