@@ -2,7 +2,7 @@
 Ten lines
 =========
 
-An encoding, the rows of positions 0 to 99, those of a million and of a half, and a picture.
+Create an encoding, compute the rows of positions 0 to 99, 1000000 and 0.5, and draw a picture.
 """
 
 import matplotlib.pyplot as plt

@@ -2,9 +2,9 @@
 Columns are sinusoids
 =====================
 
-Column by column an encoding is a sine or a cosine of the position. The first columns turn over within a few positions
-and tell neighbours apart; the later ones change so slowly that they tell the beginning of a text from its end. Dots are
-the positions of tokens; the curves are what ``encode`` gives in between.
+Each column of an encoding is a sine or a cosine of the position. The first columns repeat within a few positions and
+distinguish neighbours. The last columns change slowly and distinguish the beginning of a text from its end. Dots are
+the positions of tokens. The curves show ``encode`` between them.
 """
 
 import matplotlib.pyplot as plt

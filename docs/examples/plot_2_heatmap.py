@@ -2,8 +2,9 @@
 The table, and its angles
 =========================
 
-A table has a row for each position. Seen as colours the fast columns are at the left, the slow ones at the right, where
-sines stay near 0 (white) and cosines near 1 (red).
+A table has a row for each position. The fast columns are at the left. In the slow columns at the right, sines stay near
+0
+(white) and cosines near 1 (red).
 """
 
 import matplotlib.pyplot as plt
@@ -17,16 +18,16 @@ plot.heatmap(encoding, 100, ax=ax)
 plt.show()
 
 # %%
-# A sine has most of its values twice in a turn. The angle tells them apart: one column for each frequency, with colours
-# that close a circle, so that a whole turn brings the same one back; an angle of zero is light.
+# A sine has most of its values twice in a turn, but the angle only once. This picture has one column for each
+# frequency, and shows the angle in cyclic colours. An angle of zero is light.
 
 _, ax = plt.subplots(figsize=(7, 4.2), layout="constrained")
 plot.angles(encoding, 100, ax=ax)
 plt.show()
 
 # %%
-# Other libraries put all sines before all cosines. The rows hold the same numbers, so a model can learn the one as well
-# as the other; weights, however, only fit the one that they were trained with.
+# Other libraries put all sines before all cosines. The rows contain the same numbers, so a model can learn either
+# order. Trained weights only fit the order that they were trained with.
 
 _, ax = plt.subplots(figsize=(7, 4.2), layout="constrained")
 plot.heatmap("whisper", 100, ax=ax)

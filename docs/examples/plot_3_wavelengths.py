@@ -2,8 +2,8 @@
 Wavelengths
 ===========
 
-Wavelengths are spaced like the marks of a slide rule: from 2π positions to almost 10000 times that. A larger base
-reaches further with the same number of columns, and leaves larger gaps. With ``freq_shift=1`` the last wavelength is
+Wavelengths are spaced geometrically, from 2π positions to almost 10000 times 2π. A larger base gives longer
+wavelengths with the same number of columns, and larger gaps between them. With ``freq_shift=1`` the last wavelength is
 exactly 10000 times the first.
 """
 

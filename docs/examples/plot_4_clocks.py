@@ -1,10 +1,10 @@
 """
-A wall of clocks
-================
+Positions as clocks
+===================
 
-The two columns of one frequency are the height and the width of a hand on a clock. Each position sets all clocks: the
-first turns once in 6.28 positions, the last once in 55 thousand. As hours and minutes tell the time together, the hands
-tell the position together.
+The two columns of one frequency are the height and the width of a clock hand. The first clock turns once in 6.28
+positions, the last once in 55 thousand. Hour and minute hands show the time together. In the same way, all hands
+together show the position.
 """
 
 import matplotlib.pyplot as plt

@@ -2,9 +2,9 @@
 A shift is a matrix
 ===================
 
-To move every position by the same offset, each clock is turned by an angle of its own, whatever it shows. That is one
-matrix, of 2 x 2 rotations along the diagonal, for all positions. It is why a model can attend to "seven tokens back"
-with weights that know nothing about where it is, and it is what rotary encoding does to queries and keys.
+To move all positions by the same offset, rotate each pair of columns by its own angle, the same at every position. This
+is one matrix, with 2 x 2 rotations along the diagonal. So a model can attend to "seven tokens back" with the same
+weights at every position. RoPE applies the same rotations to queries and keys.
 """
 
 import matplotlib.pyplot as plt
@@ -16,7 +16,7 @@ plot.shift(pf.sinusoidal(32), 100, 10)
 plt.show()
 
 # %%
-# Of wide matrices some of the frequencies are shown, each with its block:
+# For wide matrices, the picture shows some of the frequencies, each with its block:
 
 plot.shift(pf.sinusoidal(128), 100, 10)
 plt.show()

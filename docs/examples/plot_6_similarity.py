@@ -1,11 +1,11 @@
 """
-Near is alike
-=============
+Similarity of positions
+=======================
 
-The dot product of two rows depends on the distance of their positions and on nothing else, and falls off on both sides
-alike; it is divided by that of the row with itself. It does not fall to zero: the slow columns are nearly the same
-everywhere. Far from the origin the picture is the
-same, digit for digit, if the encoding is accurate there; one that was computed in float32 shows noise.
+The dot product of two rows depends only on the distance of their positions. The picture shows it divided by the dot
+product of a row with itself. It falls off equally on both sides, but not to zero, since the slow columns are nearly
+equal everywhere. Far from the origin the picture is the same if the encoding is accurate there. If it was computed with
+float32 angles, the picture shows noise.
 """
 
 import matplotlib.pyplot as plt
@@ -20,7 +20,7 @@ plot.similarity(encoding, 500, ax=ax)
 plt.show()
 
 # %%
-# A thousand million positions on it is the same, and what the usual program makes of it, with angles in float32, is not:
+# At position 1000000000 the picture is the same. The usual program, with angles in float32, gives another one:
 
 positions = np.float32(10**9 + np.arange(-100, 101))
 usual = np.concatenate(
@@ -36,8 +36,8 @@ plt.show()
 # %%
 # Patches of an image
 # -------------------
-# A patch has a row and a column, each with half of the encoding's columns. Patches of the same row or column share one
-# half, so that a cross stands out; the nearest ones are like it in both.
+# A patch has a row and a column, each with half of the encoding's columns. Patches in the same row or column share one
+# half, so the picture shows a cross. The nearest patches are similar in both halves.
 
 _, ax = plt.subplots(figsize=(5.5, 4.2), layout="constrained")
 plot.grid("mae", (14, 14), (4, 9), ax=ax)

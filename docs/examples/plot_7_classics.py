@@ -1,9 +1,9 @@
 """
-The classics, recomputed
-========================
+Examples from tutorials
+=======================
 
-The examples that tutorials show of the paper's encoding, each in a few lines and with its picture. The numbers are the
-formula's, rounded once; where they differ from a page that you know, the difference is its arithmetic.
+This page recomputes examples of the paper's encoding that tutorials show, each in a few lines and with a picture. The
+numbers are rounded once from the exact formula. If a tutorial shows other numbers, its arithmetic is less accurate.
 
 Four positions, four columns, base 100
 --------------------------------------
@@ -28,25 +28,25 @@ plt.show()
 # %%
 # 100 and 128 positions, 512 columns
 # ----------------------------------
-# The picture on many a page. Beyond column 200 or so nothing happens within a hundred positions: those columns are for
-# longer texts. The picture has room for the columns of every second frequency, which its label says.
+# Many tutorials show this picture. Columns beyond about 200 hardly change within a hundred positions. They distinguish
+# positions in longer texts. The picture shows the columns of every second frequency, as its label says.
 
 _, ax = plt.subplots(figsize=(8, 3.4), layout="constrained")
 plot.heatmap(pf.sinusoidal(512), 100, ax=ax)
 plt.show()
 
 # %%
-# With as many positions as a short text has words, and the sines before the cosines, as tensor2tensor has them:
+# The same with 128 positions, and sines before cosines, as in tensor2tensor:
 
 _, ax = plt.subplots(figsize=(8, 3.8), layout="constrained")
 plot.heatmap(pf.sinusoidal(512, layout="concatenated"), 128, ax=ax)
 plt.show()
 
 # %%
-# Position 2, four columns, and a widely copied slip
-# --------------------------------------------------
-# The exponent counts pairs of columns. Programs that walk over the even columns, and then multiply that index by two
-# again, give no two columns the same frequency; the third and fourth column hardly change at all.
+# Position 2, four columns, and a widely copied mistake
+# -----------------------------------------------------
+# The exponent counts pairs of columns. Some programs loop over the even columns and then multiply the index by two
+# again. Then every column has another frequency, and the third and fourth column hardly change.
 
 paper = pf.sinusoidal(4)
 copied = pf.presets.evans_unpaired(4)
@@ -61,7 +61,8 @@ plot.heatmap("evans_unpaired", 40, d_model=32, ax=axes[1])
 plt.show()
 
 # %%
-# A pair that shares a frequency can be turned, so the paper's table is moved by one matrix; the other is not:
+# A pair with a common frequency can be rotated, so one matrix shifts the paper's table. For the other table, there is
+# none:
 
 matrix = paper.transition_matrix(1)
 assert np.allclose(paper.table(10) @ matrix, paper.table(10, start=1), atol=1e-6)
@@ -73,8 +74,9 @@ except ValueError as error:
 # %%
 # Which positions are nearest? 50 positions, 512 columns
 # ------------------------------------------------------
-# Sines before cosines, the last wavelength exactly 10000 times the first (``freq_shift=1``). Every row's nearest is its
-# neighbour, whether dot products are compared or squared differences: all rows have the same length.
+# In this table, sines come before cosines, and the last wavelength is exactly 10000 times the first (``freq_shift=1``).
+# The row nearest to each row is a neighbour, by dot products and by squared differences, since all rows have the same
+# norm.
 
 encoding = pf.sinusoidal(512, freq_shift=1, layout="concatenated")
 table = encoding.table(50, dtype=np.float64)
@@ -97,7 +99,7 @@ for ax, values, title in zip(axes, (products, distances), ("dot product", "sum o
 plt.show()
 
 # %%
-# Both depend on the distance alone, so one curve says it all:
+# Both depend only on the distance, so one curve shows them all:
 
 _, ax = plt.subplots(figsize=(7, 3.6), layout="constrained")
 plot.similarity(encoding, 25, span=25, ax=ax)
@@ -106,8 +108,8 @@ plt.show()
 # %%
 # Ten positions back, and how exact that is
 # -----------------------------------------
-# The matrix of the shift by −10 makes rows 0 to 39 of rows 10 to 49. In float64 what is left is rounding; fitted by
-# least squares to this table, as tutorials do it, a matrix is right for these rows alone.
+# The matrix of the shift by −10 maps rows 10 to 49 to rows 0 to 39. In float64 only rounding errors remain. A matrix
+# that is fitted to this table by least squares, as in tutorials, is right only for these rows.
 
 matrix = encoding.transition_matrix(-10)
 exact = np.abs(table[10:] @ matrix - table[:-10]).max()

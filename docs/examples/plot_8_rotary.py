@@ -1,9 +1,9 @@
 """
-Rotary encoding
-===============
+Rotary encoding (RoPE)
+======================
 
-Rotary encoding turns pairs of values of each query and key. The picture has a column for each pair of a head and a row
-for each token; the colour is the angle. An angle of zero is light, half a turn dark.
+RoPE rotates pairs of values of each query and key. The picture has a column for each pair of a head and a row for each
+token. The colour is the angle. An angle of zero is light, half a turn dark.
 """
 
 import matplotlib.pyplot as plt
@@ -16,18 +16,18 @@ plot.rotary("llama3", 100, ax=ax)
 plt.show()
 
 # %%
-# Pairs of images and videos read different axes. Flux gives 8 of its pairs to the first axis, and 28 to rows and 28 to
-# columns; here the three positions of a token are the same.
+# For images and videos, pairs use different axes. Flux has 8 pairs for the first axis, 28 for rows and 28 for columns.
+# Here the three positions of a token are equal.
 
 _, ax = plt.subplots(figsize=(7, 4), layout="constrained")
 plot.rotary("flux", 100, ax=ax)
 plt.show()
 
 # %%
-# What the base is for
-# --------------------
-# A query and a key that agree in all pairs are less and less aligned, the farther they are from each other. With a
-# larger base that takes longer, which is why models for long texts have one.
+# Effect of the base
+# ------------------
+# A query and a key with equal values are less aligned, the larger their distance. With a larger base, alignment falls
+# off more slowly. So models for long texts have larger bases.
 
 _, ax = plt.subplots(figsize=(7, 4), layout="constrained")
 for base in (10_000, 500_000, 10_000_000):
@@ -35,11 +35,11 @@ for base in (10_000, 500_000, 10_000_000):
 plt.show()
 
 # %%
-# What a scaling does
+# Effect of a scaling
 # -------------------
-# To read texts eight times as long as those of its training, a model may turn slower. `linear` slows all pairs alike,
-# which blurs neighbouring tokens; `llama3` and `yarn` leave the fast pairs as they are, slow the slow ones, and differ
-# in between.
+# To read texts eight times as long as in training, a model may rotate pairs more slowly. `linear` slows all pairs
+# equally, which blurs neighbouring tokens. `llama3` and `yarn` do not change the fast pairs, slow the slow ones, and
+# differ in between.
 
 trained = {"factor": 8.0, "original_max_position_embeddings": 8192}
 scalings = {
@@ -50,5 +50,5 @@ scalings = {
 _, ax = plt.subplots(figsize=(7, 4), layout="constrained")
 for rope_type, parameters in scalings.items():
     rotary = pf.Rotary(128, base=500_000, scaling={"rope_type": rope_type, **parameters})
-    plot.frequencies(rotary, label=f"{rope_type}, factor 8", title="By what each pair is slowed", ax=ax)
+    plot.frequencies(rotary, label=f"{rope_type}, factor 8", title="Slowdown of each pair", ax=ax)
 plt.show()

@@ -2,9 +2,9 @@
 Errors against position
 =======================
 
-Programs that compute angles in float32 round the product of position and frequency. What is rounded off grows with the
-position; at a million it is in the second decimal, and beyond a hundred million nothing is left of the fast columns.
-The values of this package are rounded once, at any position.
+Programs that compute angles in float32 round the product of position and frequency. The rounding error grows with the
+position. At a million it reaches the second decimal, and beyond a hundred million the fast columns are noise.
+posenc_fast rounds each value once, at any position.
 """
 
 import matplotlib.pyplot as plt
@@ -19,8 +19,8 @@ plot.errors(encoding, ax=ax)
 plt.show()
 
 # %%
-# Any function of positions can be drawn beside them: here the formula in float64, whose error reaches that of float32
-# values at some hundred million.
+# You can draw any function of positions for comparison. Here it is the formula in float64. Near a hundred million, its
+# error reaches the rounding error of float32 values.
 
 
 def in_float64(positions):
