@@ -1,4 +1,4 @@
-"""The table of models: what the types of `models.txt` say of their rotary encodings, a `Row` for each."""
+"""Read `models.txt`, the table of model types, and return a `Row` for the rotary encoding of each type."""
 
 from __future__ import annotations
 
@@ -9,113 +9,146 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 FILE = Path(__file__).with_name("models.txt")
-# the family of types that no other one has, whose layout the caller gives
+# family of types that the table does not have; the caller gives the layout
 UNKNOWN = "unknown"
 
 
 class LayerGroup(NamedTuple):
-    """Layers that have rotary parameters of their own, and the settings of these."""
+    """Settings of a kind of layers with its own rotary parameters."""
 
+    # default base
     base: float
+    # top-level keys of the base
     base_keys: tuple[str, ...] = ()
-    # where a config has no rotary parameters for them; the factor always where these have none
+    # partial_rotary_factor if the config has no rotary parameters for this group
     factor: float | None = None
+    # factor is also the default inside rotary parameters
     always: bool = False
+    # rope_type if the config has no rotary parameters
     rope_type: str = "default"
-    # whether rotary parameters that name no group are for this one; the attention_factor of a yarn that has none
+    # rotary parameters that name no group are for this group
     flat: bool = False
+    # default attention_factor of yarn
     yarn_factor: float | None = None
-    # whether its base is for a config without rotary parameters alone
+    # base applies only if the config has no rotary parameters
     unscaled_base: bool = False
-    # types of layers, where they do not have the name of the group; another width of heads: a function of rules.py
+    # layer types of this group (default: the name of the group)
     layer_types: tuple[str, ...] = ()
+    # name of a function in rules.HEADS that returns the head width
     head: str = ""
 
 
 class Pattern(NamedTuple):
-    """Layers that are full_attention where a config does not list them: those with (i + 1) % every == 0, or with
-    i % every == 0, and the last if it always is; the others are sliding_attention."""
+    """Layer types if a config lists none.
 
+    full_attention: layers with (i + 1) % every == 0. sliding_attention: all others.
+    """
+
+    # distance between full_attention layers
     every: int
+    # config key of this distance
     key: str = ""
+    # full_attention layers are those with i % every == 0
     first: bool = False
+    # the last layer is always full_attention
     last: bool = False
 
 
 class Sections(NamedTuple):
-    """The axes that pairs read: a rule of rules.py, the counts if a config has none, what the axes are."""
+    """Axis that each pair reads."""
 
+    # name of a function in rules.py
     rule: str
+    # counts of pairs if the config has none
     default: tuple[int, ...] | None
+    # description of the axes
     axes: str
 
 
 class Row(NamedTuple):
-    """The rotary encoding of models of a type. Keys are those of a config; base and factor may stand in its rotary parameters as well."""
+    """The rotary encoding of a model type. Keys are config keys; base and factor are read in rotary parameters, too."""
 
+    # model_type
     model: str
+    # block of models.txt
     family: str
+    # where the model's code is
     source: str
+    # remark for readers
     note: str = ""
-    # of the pairs; a key, and the layout where it is false; what turns, in words
+    # layout of the pairs
     layout: str = "half"
+    # a config key, and the layout if it is false
     switch: tuple[str, ...] = ()
+    # description of what rotates
     turned: str = "the head"
-    # how many values are turned together: keys, or else a quotient of two, or a width of the class instead of that;
-    # whether the class divides where head_dim is null, which others do not take
+    # config keys of the head width
     width: tuple[str, ...] = ("head_dim",)
+    # (numerator, denominator): keys whose quotient is the width if no key of width is set
     per_head: tuple[str, ...] | None = ("hidden_size", "num_attention_heads")
+    # the class's default head width, which replaces the quotient
     head: int | None = None
+    # the class computes the quotient if head_dim is null
     divides: bool = False
-    # for a class with frequencies for head_dim, not for the key of the width: head_dim where a config has none, 0 for
-    # that width
+    # default head_dim of classes that compute frequencies from head_dim; 0: use the width
     whole_head: int | None = None
-    # the part of them that turns if a config has none; None where the class reads none, and all turn: then `only` is
-    # the one that may stand there
+    # default partial_rotary_factor; None: the class reads none
     factor: float | None = None
+    # the single factor that a config may contain if factor is None
     only: float = 1.0
+    # config keys of the factor
     factor_keys: tuple[str, ...] = ("partial_rotary_factor",)
-    # or how many turn: keys, whether the class reads them, and the number where they are missing
+    # config keys of the number of rotated values
     dims: tuple[str, ...] = ()
+    # the class reads these keys
     dims_read: bool = True
+    # number of rotated values if these keys are missing
     usual_dim: int | None = None
-    # or that number from the width, and from what a key has: a function of rules.py
+    # name of a function in rules.ROTARY_DIMS that computes this number
     rotary_dim: str = ""
-    # the base; a key of the bases of all layers, which win over it; whether a base outside of the rotary parameters is
-    # that of the class, if these have another
+    # default base
     base: float = 10000.0
+    # top-level config keys of the base
     base_keys: tuple[str, ...] = ("rope_theta",)
+    # config key with the base of each layer, which overrides base_keys
     layer_bases: str = ""
+    # ignore the top-level base if rotary parameters have one
     own_base: bool = False
-    # layers with rotary parameters of their own, by the names of these
+    # layers with their own rotary parameters, by group name
     groups: Mapping[str, LayerGroup] = {}
-    # the types of all layers, beside layer_types: a key of numbers that stand for them; what they are if a config has none
+    # a config key with one number per layer, and the layer types of these numbers
     codes: tuple[str, Mapping[Any, str]] = ("", {})
+    # layer types if the config lists none
     pattern: Pattern | None = None
-    # layers that do not turn, functions of rules.py; a key of those that are scaled, where others are not
+    # names of functions in rules.py that select layers without RoPE
     without: tuple[str, ...] = ()
+    # config key of the layers that are scaled; the others are unscaled
     scaled_layers: str = ""
-    # whether rotary parameters that name no group are added to a rope_type, so that `type` is not read
+    # rotary parameters without group names are added to a rope_type, so that `type` is not read
     preset: bool = False
-    # whether a config without rotary parameters has others than one that has some, which reads none beside these
+    # a config without rotary parameters has other defaults than one with them, so they are required
     needs_parameters: bool = False
-    # whether a base, and a part of the width outside of it, are read in rotary parameters
+    # the class reads a base inside rotary parameters
     inner_base: bool = True
+    # the class reads a factor outside of rotary parameters
     outer_factor: bool = True
-    # makes the rotary parameters of a config that has them elsewhere: a function of rules.py
+    # name of a function in rules.PARAMETERS that builds rotary parameters from other keys
     parameters: str = ""
-    # which axes pairs read; frequencies that are no progression from 1, a function of rules.py
+    # axis that each pair reads
     sections: Sections | None = None
+    # name of a function in rules.py that returns the frequencies
     spectrum: str = "geometric"
-    # keys of rotary parameters that are of no scaling; other names of a rope_type; whether there is any but the default
+    # keys of rotary parameters that do not concern scaling
     also: tuple[str, ...] = ()
+    # other names of a rope_type
     aliases: Mapping[str, str] = {}
+    # the class supports other rope types than default
     scalable: bool = True
-    # the length before stretching, outside of the rotary parameters, of a class that reads none inside
+    # top-level length before scaling, for classes that read none in rotary parameters
     original_length: int | None = None
-    # further keys that the functions of this row read
+    # further config keys that the functions of this row read
     keys: tuple[str, ...] = ()
-    # what a config must have: a key, its value, the value where it is missing, and what another means
+    # required settings: key, value, value if the key is missing, meaning of other values
     needs: tuple[tuple[str, Any, Any, str], ...] = ()
 
     @property
@@ -125,7 +158,7 @@ class Row(NamedTuple):
 
 
 class Block(NamedTuple):
-    """A part of the file: the family that it is like, where its code is, and its lines."""
+    """A block of the file: parent family, source of the model's code, and lines."""
 
     parent: str
     source: str
@@ -134,7 +167,7 @@ class Block(NamedTuple):
 
 @functools.cache
 def _blocks() -> dict[str, Block]:
-    """Return all blocks of the file, by name, with each of their lines in one piece."""
+    """Return all blocks of the file by name, with continued lines joined."""
     blocks: dict[str, Block] = {}
     for line in FILE.read_text(encoding="utf-8").splitlines():
         if line.startswith("["):
@@ -153,7 +186,7 @@ def _blocks() -> dict[str, Block]:
 def names(block: str) -> Collection[str]:
     """Return the names of a table without values: `without`, types of no rotary encoding; `bases`, keys outside the
     rotary parameters that have a base; `unrelated`, keys of models that turn which look like others that are read."""
-    # which keeps their order, and finds them
+    # a dict keeps the order and finds names fast
     return dict.fromkeys(" ".join(_blocks()[f"@{block}"].lines).split()).keys()
 
 
@@ -166,7 +199,7 @@ def pairs(block: str) -> dict[str, str]:
 
 @functools.cache
 def parts() -> dict[str, dict[str, str]]:
-    """Return by the type of a whole the keys of the parts that turn, and their types where a part does not name its own."""
+    """Return for each composite type the keys of its parts with RoPE, and the default type of each part."""
     texts = (pair.split(":") for pair in " ".join(_blocks()["@texts"].lines).split())
     others = pairs("parts").items()
     return {model: {"text_config": part} for model, part in texts} | {
@@ -176,7 +209,7 @@ def parts() -> dict[str, dict[str, str]]:
 
 @functools.cache
 def types() -> dict[str, tuple[str, str]]:
-    """Return the family of each type, and the settings of its own."""
+    """Return the family of each type, and the type's own settings."""
     return {
         model: (name, own)
         for name, block in _blocks().items()
@@ -203,7 +236,7 @@ def family(name: str) -> Row:
 
 @functools.lru_cache(maxsize=1024)
 def row(model: str) -> Row:
-    """Return the row of a type, that of the family UNKNOWN if the table does not have it."""
+    """Return the row of a type, or the row of the family UNKNOWN if the table does not have the type."""
     name, own = types().get(model, (UNKNOWN, ""))
     return family(name)._replace(model=model, **_settings(own))
 
@@ -245,7 +278,7 @@ CONSTANTS = {"true": True, "false": False, "null": None}
 
 
 def _settings(text: str) -> dict[str, Any]:
-    """Return what "key=value, key=value, .." says."""
+    """Parse "key=value, key=value, .."."""
     return dict(_setting(*one.strip().partition("=")) for one in text.split(",")) if text else {}
 
 
