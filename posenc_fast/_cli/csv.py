@@ -305,7 +305,7 @@ class _Column:
 
 
 def _by_name(column: str | None) -> bool:
-    """Whether a column is chosen by its name, which is no number."""
+    """Return whether a column is chosen by name, not by number."""
     return column is not None and not re.fullmatch(r"[0-9]+", column)
 
 
@@ -365,7 +365,7 @@ def _records(form: int, values: Sequence[float] | Array) -> Array:
 
 
 def _is_position(text: str) -> bool:
-    """Whether a title is a position, or begins like a number or date that went wrong."""
+    """Return whether a title is a position, or begins like a malformed number or date."""
     try:
         _parse(text, _microseconds)
     except ValueError:

@@ -120,7 +120,7 @@ def _encode(arguments: argparse.Namespace) -> None:
         single, threads = check_precision(arguments.precision), check_workers(arguments.workers)
         return calendar.encode(positions, dtype, **out, name="positions", single=single, threads=threads)
 
-    # what is wrong with the settings is said before a long input is read
+    # report wrong settings before a long input is read
     rows_of(np.zeros(0, "M8[s]"))
     if arguments.input is None and (sys.stdin is None or is_terminal(sys.stdin)):
         raise ValueError("give INPUT, a file of positions (- is standard input)")
@@ -156,7 +156,7 @@ def _encode(arguments: argparse.Namespace) -> None:
                 yield block, cells
 
         blocks = encoded()
-        # a column of what cannot be encoded is known before anything is written
+        # report a column that cannot be encoded before anything is written
         begun = list(itertools.islice(blocks, 1))
         notes: list[str] = []
         with (

@@ -183,7 +183,7 @@ def check_output(arguments: argparse.Namespace, dtype: np.dtype[Any], keep: bool
 
 
 def length_first(arguments: argparse.Namespace) -> bool:
-    """Whether rows can be written only after their number: a pipe or an archive cannot go back to the header."""
+    """Return whether the number of rows must be known first: a pipe or an archive cannot go back to the header."""
     return bool(arguments.format == "npz" or (arguments.format == "npy" and arguments.output == STANDARD))
 
 

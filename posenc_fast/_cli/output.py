@@ -176,7 +176,7 @@ def give_up_output() -> None:
 
 
 def is_terminal(file: IO[str] | None) -> bool:
-    """Whether a standard stream, which may be closed, is a terminal."""
+    """Return whether a standard stream is a terminal. A closed stream is none."""
     return file is not None and file.isatty()
 
 

@@ -1,4 +1,4 @@
-"""A Rotary for other programs: attributes of ONNX operators, rotary parameters of a config, metadata of GGUF."""
+"""Export a Rotary: attributes of ONNX operators, rotary parameters of a config, metadata of GGUF."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from .._core.numbers.schedule import geometric
 from .._core.rotary.pairs import Settings, in_turn
 from .gguf import ARCHITECTURES, BETAS, layout_of
 
-# what converters write for a pair that does not turn: its angle is as good as 0
+# divisor that converters write for a pair that does not rotate: the angle is practically 0
 _STAYS = 1e30
 
 
 def onnx_attributes(settings: Settings, num_heads: Any) -> dict[str, int]:
-    """Return the attributes of RotaryEmbedding, or raise an error for what the operator cannot do."""
+    """Return the attributes of RotaryEmbedding, or raise an error if the operator cannot express the encoding."""
     if settings.layout == "interleaved_to_half":
         raise ValueError(
             "layout='interleaved_to_half' is nothing that RotaryEmbedding does; permute the weights of queries and keys "
@@ -31,7 +31,7 @@ def onnx_attributes(settings: Settings, num_heads: Any) -> dict[str, int]:
     turns = settings.rotary_dim
     attributes = {
         "interleaved": int(settings.layout == "interleaved"),
-        # 0 is all of a head
+        # 0 means the whole head
         "rotary_embedding_dim": 0 if turns == settings.head_dim else turns,
     }
     return attributes if num_heads is None else {**attributes, "num_heads": count_of(num_heads, "num_heads", 1)}
@@ -82,7 +82,7 @@ def config_of(settings: Settings, attention_factor: float) -> dict[str, Any] | N
     return config
 
 
-# the parameters of each rope_type that stand in a config beside its name
+# config parameters of each rope_type
 _WRITTEN: dict[str, tuple[str, ...]] = {
     "default": (),
     "linear": ("factor",),
@@ -96,7 +96,7 @@ _WRITTEN: dict[str, tuple[str, ...]] = {
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as JSON has it, lengths as integers."""
+    """Return a value for JSON, with lengths as integers."""
     if isinstance(value, tuple):
         return list(value)
     return int(value) if isinstance(value, float) and value.is_integer() and value >= 1024 else value
@@ -114,7 +114,7 @@ def _part(dim: int, head: int) -> float | None:
 
 
 def gguf_of(settings: Settings, frequencies: Floats, attention_factor: float, architecture: Any) -> dict[str, Any]:
-    """Return metadata of a GGUF file that means this to llama.cpp, or raise an error for what GGUF cannot say."""
+    """Return GGUF metadata from which llama.cpp computes this encoding, or raise an error if GGUF cannot express it."""
     mode, layout = ARCHITECTURES.get(architecture), layout_of(architecture)
     sectioned = mode in ("contiguous", "in turn")
     if settings.layout != layout:

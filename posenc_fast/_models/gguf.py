@@ -1,4 +1,4 @@
-"""From the metadata of a GGUF file to the arguments of a `Rotary`, as llama.cpp computes its angles."""
+"""Convert the metadata of a GGUF file to the arguments of a `Rotary` with llama.cpp's angles."""
 
 from __future__ import annotations
 
@@ -46,23 +46,23 @@ ARCHITECTURES = {
     )
     for architecture in text.split()
 }
-# which have sections in some of their files, and are of the mode "contiguous" then
+# architectures with sections in some files, which then have the mode "contiguous"
 _SECTIONED = ("glm4", "glm4moe")
-# whose heads turn as a whole: llama.cpp refuses files that say something else
+# architectures that rotate whole heads: llama.cpp rejects other files
 _WHOLE = ("llama", "deci", "falcon", "llama-embed")
-# in which every fourth layer does not turn
+# architectures in which every fourth layer has no RoPE
 _EVERY_FOURTH_STAYS = ("llama4", "smollm3")
 # in which a switch that other files have for notes says whether anything turns
 _SWITCHED = ("granite", "granitemoe", "granitehybrid")
-# in which most layers are recurrent
+# architectures in which most layers are recurrent
 _RECURRENT = ("qwen3next", "qwen35", "qwen35moe")
 # which read the turns between which YaRN changes over, and the factor of DeepSeek's; of others these are fixed
 BETAS = ("mistral3", "grok", "laguna")
 _LOG_MULTIPLIERS = {"deepseek2": 0.1, "deepseek2-ocr": 0.1, "deepseek32": 0.1, "mistral4": 0.1, "glm-dsa": 0.1,
                     "mistral3": 1.0}  # fmt: skip
-# tensors of what frequencies are divided by
+# tensors of divisors of the frequencies
 FACTORS = ("rope_freqs.weight", "rope_factors_short.weight", "rope_factors_long.weight")
-# all keys that are read, without the architecture
+# all keys that are read, without the architecture's prefix
 _READ = """
     block_count context_length embedding_length full_attention_interval attention.head_count attention.head_count_kv
     attention.key_length attention.key_length_swa attention.kv_lora_rank attention.sliding_window
@@ -72,9 +72,9 @@ _READ = """
     rope.scaling.yarn_ext_factor rope.scaling.yarn_attn_factor rope.scaling.yarn_beta_fast rope.scaling.yarn_beta_slow
 """
 _KEYS = frozenset(_READ.split())
-# how keys about positions begin: unknown ones are refused
+# prefixes of keys about positions: unknown keys raise an error
 _ABOUT_POSITIONS = ("rope", "attention.rope", "attention.key_length")
-# known, and not needed
+# known keys that are not needed
 _UNUSED = ("attention.key_length_mla",)
 # keys that only the scaling yarn has, and the values that llama.cpp uses for most architectures
 _YARN = {"yarn_ext_factor": 1.0, "yarn_attn_factor": 1.0, "yarn_beta_fast": 32.0, "yarn_beta_slow": 1.0}
@@ -156,7 +156,7 @@ class Metadata:
         return any(self._values.get(name) is not None for name in FACTORS)
 
     def tensor(self, name: str, pairs: int) -> Floats | None:
-        """Return what the frequencies of all pairs are divided by, where a tensor says that."""
+        """Return the divisors of all frequencies if a tensor has them."""
         value = self._values.get(name)
         if value is None:
             return None
@@ -186,7 +186,7 @@ class Metadata:
         return value[0]
 
     def listed(self, key: str) -> list[Any] | None:
-        """Return the values of an array, None where there is none."""
+        """Return the values of an array, or None if it is missing."""
         value = self._values.get(f"{self.architecture}.{key}")
         return list(value) if isinstance(value, (list, tuple, np.ndarray)) else None
 
@@ -208,7 +208,7 @@ class Metadata:
 
 
 def arguments_of(source: Any, layer: Any = None, seq_len: Any = None) -> dict[str, Any] | None:
-    """Return the arguments of the `Rotary` of a GGUF file or its metadata; None for a layer that has none."""
+    """Return the arguments of the `Rotary` of a GGUF file or its metadata, or None for a layer without RoPE."""
     if isinstance(source, Mapping):
         metadata = Metadata(source, "source")
     elif isinstance(source, (str, os.PathLike)):
@@ -414,7 +414,7 @@ def _widths(metadata: Metadata, swa: str) -> tuple[int, int]:
 
 
 def _sections(metadata: Metadata, pairs: int) -> list[int] | None:
-    """Return the axis of a position that each pair reads; None where there is one axis."""
+    """Return the axis of each pair, or None if there is one axis."""
     key = "rope.dimension_sections"
     counts, mode = metadata.listed(key), metadata.mode
     by_file = metadata.architecture in _SECTIONED
@@ -496,7 +496,7 @@ def _factor(metadata: Metadata) -> float:
     """Return by how much positions are divided; the key had another name before."""
     for key in ("rope.scaling.factor", "rope.scale_linear"):
         value = metadata.get(key)
-        # zero is as good as none
+        # zero means no value
         if value:
             return real(value, metadata.key(key), positive=True)
     return 1.0

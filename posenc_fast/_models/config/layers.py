@@ -42,7 +42,7 @@ def asked(part: Part, layer: Any, layer_type: Any) -> tuple[str | None, int | No
 
 
 def turns(part: Part, layer_type: str | None, index: int | None) -> bool:
-    """Whether layers have a rotary encoding."""
+    """Return whether layers have a rotary encoding."""
     rules = (WITHOUT[name] for name in part.row.without)
     return all(rule.turns(part, layer_type, index) for rule in rules) and layer_type not in NO_ATTENTION
 
@@ -70,7 +70,7 @@ def for_layer(part: Part, layer_type: str | None, index: int | None) -> Part | N
     if part.is_null(label):
         return None
     group = row.groups.get(label) or (LayerGroup(10000.0) if label in nested else None)
-    # a class with keys for the bases of its groups fills in what is missing, others do not
+    # only classes with base keys for groups fill in missing parameters
     fills = any(one.base_keys for one in row.groups.values())
     if group is None and not nested:
         raise ValueError(
@@ -83,7 +83,7 @@ def for_layer(part: Part, layer_type: str | None, index: int | None) -> Part | N
 
 
 def _only(part: Part, nested: list[str]) -> str:
-    """Return the group of all layers that turn."""
+    """Return the single group of layers with RoPE."""
     types, groups = part.types(), part.row.groups
     used = nested if types is None else list(dict.fromkeys(map(part.label, types)))
     used = [one for one in used or groups if (one in groups or one in nested) and not part.is_null(one)]
@@ -97,7 +97,7 @@ def _only(part: Part, nested: list[str]) -> str:
 
 
 def _with_parameters(part: Part, label: str, nested: list[str]) -> Part:
-    """Return the part with the rotary parameters of one group of layers alone."""
+    """Return the part with only the rotary parameters of one group of layers."""
     group, rope, groups = part.group, part.rope, part.row.groups
     assert group is not None
     usual: dict[str, Any] = {"rope_type": group.rope_type}
@@ -195,7 +195,7 @@ def _overridden(part: Part, layer_type: str | None) -> Part:
             )
         label = part.label(layer_type)
         index = next((i for i, one in enumerate(types) if part.label(one) == label), None)
-    # keys may have zeros in front
+    # keys may have leading zeros
     mine = [
         value for key, value in overrides.items() if index is not None and str(key).isdecimal() and int(key) == index
     ]

@@ -1,4 +1,4 @@
-"""Configs that are not of Hugging Face's form: params.json of Meta and of Mistral, torchtune's builders, litgpt's YAML."""
+"""Read configs of other formats: params.json of Meta and of Mistral, torchtune's builders, litgpt's YAML."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..._core.numbers.arguments import count_of, real, shown
 from ..._core.rotary.pairs import MOST_VALUES
 from .part import Config, Several, Undecided, is_list
 
-# keys of params.json that one of both has alone
+# keys that occur only in Meta's, or only in Mistral's, params.json
 _META = {
     "multiple_of", "ffn_dim_multiplier", "use_scaled_rope", "rope_scaling_factor", "rope_high_freq_factor",
     "nope_layer_interval", "moe_args",
@@ -53,7 +53,7 @@ _TORCHTUNE_SCALED = ("llama3_1", "llama3_2", "llama3_3")
 
 
 def form_of(config: Config) -> str:
-    """Return the form of a config that is not Hugging Face's, a key of `NAMES`; empty for all others."""
+    """Return the format of a config, a key of `NAMES`, or an empty string if it is none of them."""
     keys = set(config)
     if "_component_" in keys:
         return "torchtune"
@@ -99,7 +99,7 @@ class _Config(NamedTuple):
         return self.values.get(key) is not None
 
     def head(self, width: str, heads: str, own: str) -> int:
-        """Return the width of heads: that of a key, or a quotient of two."""
+        """Return the head width: the value of a key, or a quotient of two keys."""
         return self.count(own, 2) if self.has(own) else self.count(width) // self.count(heads)
 
     def scaling(self, factor: float, low: float, high: float, length: float) -> dict[str, Any]:
@@ -114,7 +114,7 @@ class _Config(NamedTuple):
 
 
 def arguments_of(config: Config, form: str, layer: Any, layer_type: Any, layout: Any) -> dict[str, Any] | None:
-    """Return the arguments of the `Rotary` that a config of a form means; None for a layer that has none."""
+    """Return the arguments of the `Rotary` that a config describes, or None for a layer without RoPE."""
     if layer_type is not None:
         raise ValueError(f"layer_type={layer_type!r} is nothing that a {NAMES[form]} has; give layer=, or leave it out")
     one = _Config(config, form, None if layer is None else count_of(layer, "layer", 0))

@@ -1,4 +1,4 @@
-"""The part of a config that turns queries and keys, with the row of its type."""
+"""The part of a config that describes RoPE, with the row of its type."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .table import UNKNOWN, LayerGroup, Row
 
 Config = Mapping[str, Any]
 
-# other spellings of a key, in the order in which they are looked for
+# aliases of a key, in the order of search
 SPELLINGS = {
     "hidden_size": ("hidden_size", "embed_dim", "n_embd", "d_model"),
     "decoder_num_attention_heads": ("decoder_num_attention_heads", "num_attention_heads"),
@@ -19,7 +19,7 @@ SPELLINGS = {
     "layer_types": ("layer_types", "layers_block_type"),
     "num_hidden_layers": ("num_hidden_layers", "num_layers", "n_layers", "n_layer"),
 }  # fmt: skip
-# more layers than any model has; their types are told one by one
+# limit of layers, above that of any model: each has its type
 MOST_LAYERS = 100_000
 
 
@@ -44,7 +44,7 @@ def is_list(value: Any) -> TypeGuard[Sequence[Any]]:
 
 
 def check_same(places: Sequence[tuple[str, Any]], words: str) -> None:
-    """Raise an error if places that mean the same have two values; words: what they are."""
+    """Raise an error if two aliases of one setting differ. words: name of the setting."""
     for where, value in places[1:]:
         if value != places[0][1]:
             raise ValueError(f"{places[0][0]}={places[0][1]!r} and {where}={value!r} are two {words}; leave one out")
@@ -66,7 +66,7 @@ class Part(NamedTuple):
 
     @property
     def model(self) -> str:
-        """The type, as the config names it."""
+        """Model type in the config."""
         return self.row.model
 
     @property
@@ -88,14 +88,14 @@ class Part(NamedTuple):
         return f"{self.where}[{key!r}]"
 
     def get(self, key: str) -> Any:
-        """Return the value of a key that is there and not null, in any of its spellings."""
+        """Return the value of a key or of its aliases that is present and not null."""
         places = [(self.key(name), self.config.get(name)) for name in SPELLINGS.get(key, (key,))]
         places = [(where, value) for where, value in places if value is not None]
         check_same(places, "spellings of one key")
         return places[0][1] if places else None
 
     def integer(self, key: str, least: int) -> int | None:
-        """Return the integer that a key has, which must be at least so much; None if it has none."""
+        """Return the integer of a key, checked against a minimum, or None if it is missing."""
         value = self.get(key)
         return None if value is None else count_of(value, self.key(key), least)
 
@@ -109,7 +109,7 @@ class Part(NamedTuple):
         return value
 
     def depth(self) -> int | None:
-        """Return the number of layers, where the config has it."""
+        """Return the number of layers, or None if the config lacks it."""
         count = self.integer("num_hidden_layers", 0)
         if count is not None and count > MOST_LAYERS:
             raise ValueError(f"{self.key('num_hidden_layers')}={count} must be at most {MOST_LAYERS}")
@@ -136,7 +136,7 @@ class Part(NamedTuple):
         return ["full_attention" if one else "sliding_attention" for one in full]
 
     def label(self, layer_type: Any) -> Any:
-        """Return the name that the rotary parameters for layers of a type have."""
+        """Return the group name of a layer type in rotary parameters."""
         named = (label for label, group in self.row.groups.items() if layer_type in group.layer_types)
         return next(named, layer_type)
 

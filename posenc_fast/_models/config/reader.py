@@ -1,4 +1,4 @@
-"""From a model's config to the arguments of a `Rotary`, or to an error that says what is missing."""
+"""Convert a model's config to the arguments of a `Rotary`, or raise an error that names the missing keys."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from .rules import AXES, COUNTED, PARAMETERS, SPECTRA, WITHOUT
 from .spelling import check_spelling
 from .widths import base_of, factor_of, turned, usual_factor, width
 
-# keys of the parts for text in models whose type is not known
+# keys of text parts in models of unknown type
 TEXTS = ("text_config", "thinker_config", "language_config", "llm_config")
-# keys that only towers of images have
+# keys that only image towers have
 VISUAL = ("patch_size", "depth", "spatial_merge_size")
-# more kinds of layers and lengths than any model has, each of which is read by itself
+# limit of kinds of layers and lengths, above that of any model: each is read separately
 MOST_KINDS = 128
-# rotary parameters that are of no scaling: those of all models, and those of models whose pairs read several axes
+# rotary parameters that do not concern scaling: in all models, and in models whose pairs read several axes
 COMMON = ("rope_type", "type", "rope_theta", "partial_rotary_factor")
 SECTIONED = ("mrope_section", "mrope_interleaved")
 # one name for what was renamed; both may stand beside one another
 RENAMED = {"su": "longrope", "mrope": "default", "xdrope": "dynamic"}
 TELECHAT = "telechat3-yarn"
-# of which the second is the larger
+# pairs of keys; the second value is the larger
 ORDERED = (("low_freq_factor", "high_freq_factor"), ("beta_slow", "beta_fast"))
-# what files have beside alpha, which decides alone
+# keys ignored when alpha is set
 BESIDE_ALPHA = ("factor", "max_position_embeddings", "original_max_position_embeddings", "beta_fast", "beta_slow",
                 "mscale", "mscale_all_dim")  # fmt: skip
 
@@ -42,7 +42,7 @@ BESIDE_ALPHA = ("factor", "max_position_embeddings", "original_max_position_embe
 def arguments_of(
     config: Any, layer: Any = None, layer_type: Any = None, layout: Any = None, seq_len: Any = None
 ) -> dict[str, Any] | None:
-    """Return the arguments of the `Rotary` that a config means; None for layers that have none."""
+    """Return the arguments of the `Rotary` that a config describes, or None for layers without RoPE."""
     try:
         config = _read(config)
         form = others.form_of(config)
@@ -80,7 +80,7 @@ def encodings_of(config: Any) -> list[Encoding]:
         try:
             encodings.append(Encoding(options, arguments_of(config, **options)))
         except Several as error:
-            # a length is asked for after the layer
+            # the length is chosen after the layer
             more = [{**options, **one} if "seq_len" in one else dict(one) for one in error.options]
             if not more:
                 raise Undecided(str(error)) from None
@@ -141,7 +141,7 @@ def _loaded(path: Path) -> Any:
     except FileNotFoundError:
         raise FileNotFoundError(errno.ENOENT, f"there is no such file; {_way_to(path)}", str(path)) from None
     try:
-        # which knows UTF-8, UTF-16 and UTF-32 from one another
+        # json.loads detects UTF-8, UTF-16 and UTF-32
         return json.loads(text, object_pairs_hook=unique)
     except ValueError as error:
         raise ValueError(f"{path} is not a config.json: {error}") from None
@@ -154,7 +154,7 @@ def _part(config: Config) -> tuple[Config, str, str]:
         wanted = table.parts().get(model) or dict.fromkeys(TEXTS, "")
         here = {key: default for key, default in wanted.items() if isinstance(config.get(key), Mapping)}
         if model in table.names("without"):
-            # what a whole is made of may be exchanged, and is named then
+            # composite models without own rotary parts: use only sub-configs with a model_type
             here = {key: default for key, default in here.items() if config[key].get("model_type")}
         if len(here) > 1:
             whole = f"a {model}, of" if model else "of an unnamed type, and has"
@@ -166,7 +166,7 @@ def _part(config: Config) -> tuple[Config, str, str]:
             ((key, default),) = here.items()
             where, config, model = f"{where}[{key!r}]", config[key], _type_of(config[key], default)
         elif model in table.parts():
-            # files of the first versions have the text's keys at the top
+            # files of the first versions have the text keys at the top level
             return config, where, _flat(config, where, model)
         else:
             break
@@ -282,7 +282,7 @@ def _switched(part: Part, key: str) -> bool:
 
 
 def _scaled(part: Part) -> Part:
-    """Return the part without its scaling, for a layer that is left out of those that are scaled."""
+    """Return the part without scaling if its layer is not scaled."""
     key = part.row.scaled_layers
     layers = part.config.get(key) if key else None
     if layers is None or _rope_type(part) == "default":
@@ -303,7 +303,7 @@ def _scaled(part: Part) -> Part:
 
 
 def _scaling_of(part: Part, factor: float | None, seq_len: Any) -> dict[str, Any]:
-    """Return rope_type and its parameters; factor: the part of the width that turns."""
+    """Return rope_type and its parameters. factor: rotated fraction of the width."""
     rope, name = part.rope, _rope_type(part)
     if seq_len is not None:
         seq_len = real(seq_len, "seq_len", positive=True)
@@ -386,7 +386,7 @@ def _rope_type(part: Part) -> str:
 
 
 def _check_keys(part: Part, name: str, parameters: dict[str, Any]) -> None:
-    """Raise an error for a rotary parameter that nothing reads."""
+    """Raise an error for an unused rotary parameter."""
     row, rope = part.row, part.rope
     read = {*COMMON, *row.also, *parameters, *(SECTIONED if row.sections is not None else ())}
     unknown = [key for key in rope if rope[key] is not None and key not in read]
@@ -430,7 +430,7 @@ def _set_yarn(part: Part, scaling: dict[str, Any]) -> None:
             f"{where}[{key!r}]={rope[key]!r} without the other of mscale and mscale_all_dim is read differently by "
             "packages; give both, or attention_factor"
         )
-    # zero is as good as none
+    # zero means no value
     for key in ("mscale", "mscale_all_dim"):
         if not rope.get(key):
             scaling.pop(key, None)
@@ -451,7 +451,7 @@ def _check_order(part: Part, scaling: dict[str, Any], parameters: dict[str, Any]
 
 
 def _axes_of(part: Part, pairs: int) -> list[int] | None:
-    """Return for each pair the axis that it reads; None where there is one axis."""
+    """Return the axis of each pair, or None if there is one axis."""
     sections, rope = part.row.sections, part.rope
     if sections is None or sections.rule == "atoms":
         return None
@@ -492,7 +492,7 @@ def _axes_of(part: Part, pairs: int) -> list[int] | None:
         raise TypeError(f"{where} must be a sequence of integers, not {counts!r}")
     # an order that spreads axes needs some of each
     counts = [count_of(number, where, 1 if rule == "pangu" else 0) for number in counts]
-    # a class cuts its own that are in turn off where pairs end, and has the first axis beyond; those of a config must fit
+    # default sections are truncated or padded with axis 0 to the number of pairs; explicit ones must match exactly
     if sum(counts) != pairs and (keys or rule != "in_turn"):
         said = f"{where}={counts}" if keys else f"{where} is missing, and {counts}, what a {part.model} has then,"
         raise ValueError(f"{said} adds up to {sum(counts)}, but {pairs} pairs turn; give counts that add up to {pairs}")

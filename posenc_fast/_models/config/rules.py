@@ -1,4 +1,4 @@
-"""Rules that a row of the table names by a word: axes of pairs, frequencies, widths, rotary parameters, layers without any."""
+"""Functions that rows of the table name: axes of pairs, frequencies, widths, rotary parameters, layers without RoPE."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ COUNTED: dict[str, Callable[[Sequence[int], int], list[int]]] = {
 # ---- frequencies that are no geometric progression from 1 --------------------------------------------------------------
 
 Arguments = dict[str, Any]
-# rope_type, and all of its parameters
+# rope_type and all its parameters
 Scaling = tuple[str, dict[str, Any]]
 
 
@@ -81,7 +81,7 @@ def _dinov3(part: Part, pairs: int, base: float, scaling: Scaling, seq_len: Any)
 
 
 def _atoms(part: Part, pairs: int, base: float, scaling: Scaling, seq_len: Any) -> Arguments:
-    """Three coordinates with frequencies alike, what an atom belongs to, and pairs that stay."""
+    """x, y and z share frequencies; the fourth axis is the residue id; the remaining pairs do not rotate."""
     keys = ("num_spatial_rope_pairs_per_axis", "num_uid_rope_pairs")
     space, names = (count_of(part.needed(key), part.key(key), 0) for key in keys)
     near, far = (
@@ -94,12 +94,12 @@ def _atoms(part: Part, pairs: int, base: float, scaling: Scaling, seq_len: Any) 
         raise ValueError(f"{part.where} has {sum(counts)} pairs that turn, more than the {pairs} of its heads")
     schedules = [geometric(n, base=one) for one, n in zip((near, near, near, far), counts, strict=True) if n]
     axes = np.repeat(np.arange(4), [*counts[:3], names + rest])
-    # an axis has one schedule, or all pairs have numbers: those that stay have none of a schedule
+    # frequencies are given one by one: pairs that do not rotate fit no schedule
     return {"frequencies": np.concatenate([*map(np.asarray, schedules), np.zeros(rest)]), "sections": axes.tolist()}
 
 
 def _phimoe(part: Part, pairs: int, base: float, scaling: Scaling, seq_len: Any) -> Arguments:
-    """The list and a factor of its own by the length, as Microsoft's and transformers' code until 4.57 have them."""
+    """Choose short or long factors and mscale by sequence length, like Microsoft's code and transformers until 4.57."""
     rope_type, parameters = scaling
     if rope_type == "default":
         return {"base": base}
@@ -114,7 +114,7 @@ def _phimoe(part: Part, pairs: int, base: float, scaling: Scaling, seq_len: Any)
     return {"frequencies": np.asarray(_stretched(pairs, base, scaling).values), "attention_factor": factor}
 
 
-# the arguments of a Rotary, from the part of a config, the number of pairs, base, scaling and the length of a sequence
+# (part, pairs, base, scaling, seq_len) -> arguments of a Rotary
 SPECTRA: dict[str, Callable[[Part, int, float, Scaling, Any], Arguments]] = {
     "backwards": _backwards,
     "pixtral": _pixtral,
@@ -138,7 +138,7 @@ def _sliding_dots(config: Config) -> int:
     return whole - (192 if rest is None else count_of(rest, "config['swa_qk_nope_head_dim']", 0))
 
 
-# the width of heads in some layers, unless per_layer_config tells
+# head width of some layers, unless per_layer_config has it
 HEADS: dict[str, Callable[[Config], int]] = {"global_head": _global_head, "sliding_dots": _sliding_dots}
 # the number of values that turn, from what a key has, and the width
 ROTARY_DIMS: dict[str, Callable[[Callable[[str], int], int], int]] = {
@@ -152,7 +152,7 @@ ROTARY_DIMS: dict[str, Callable[[Callable[[str], int], int], int]] = {
 def _chatglm(config: Config) -> dict[str, Any]:
     ratio = config.get("rope_ratio")
     ratio = 1.0 if ratio is None else real(ratio, "config['rope_ratio']", positive=True)
-    # the code of chatglm2-6b-32k divides positions by what later models multiply the base by
+    # chatglm2-6b-32k divides positions by the number that later models multiply the base by
     if ratio != 1 and "chatglm2" in str(config.get("_name_or_path")).lower():
         return {"rope_theta": 10000.0, "rope_type": "linear", "factor": ratio}
     return {"rope_theta": 10000.0 * ratio}
@@ -232,7 +232,7 @@ def _no_rope_layers(part: Part, layer_type: Any, index: int | None) -> bool:
 
 
 def _listed(part: Part, key: str, index: int | None) -> bool:
-    """Whether the number that a list has for a layer is not 0."""
+    """Return whether the list's number for a layer is not 0."""
     values = part.config.get(key)
     if index is None:
         return True

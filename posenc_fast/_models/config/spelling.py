@@ -1,4 +1,4 @@
-"""Keys of a config that are misspelt: those that a model does not read, but that are much like one that it reads."""
+"""Find misspelt config keys: keys that a model does not read but that resemble one that it reads."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ALWAYS = (
     "rotary_dim", "rope_dim", "rotary_emb_fraction", "rope_rotate_half_dims", "attn_config", "head_dim", "layer_types",
     "num_hidden_layers", "per_layer_config", "max_position_embeddings", "original_max_position_embeddings",
 )  # fmt: skip
-# words that keys have that are about rotary encodings
+# words in keys about rotary encodings
 WORDS = {"rope", "rotary", "theta"}
 
 
@@ -91,7 +91,7 @@ def _letters(key: str) -> str:
 
 
 def _distance(one: str, other: str) -> int:
-    """Return how many letters must be added, left out, replaced or exchanged with the next to make one word of another."""
+    """Return the number of insertions, deletions, replacements and swaps of neighbours between two words."""
     before, last = [0] * (len(other) + 1), list(range(len(other) + 1))
     for i, letter in enumerate(one, 1):
         row = [i]

@@ -1,4 +1,4 @@
-"""The width of heads, the number of their values that turn, and the base of their frequencies."""
+"""Read head width, number of rotated values and base from a config."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .table import names
 
 
 def width(part: Part) -> int:
-    """Return the number of values that turn, or of which a part turns."""
+    """Return the head width, all or part of which rotates."""
     head, head_dim = _width(part), part.config.get("head_dim")
     if head > MOST_VALUES:
         raise ValueError(
@@ -28,7 +28,7 @@ def width(part: Part) -> int:
 
 
 def _sizes(part: Part) -> str:
-    """Return the keys that the width is made of, for an error."""
+    """Return the keys that determine the width, for an error."""
     keys = (*part.row.width, *(part.row.per_head or ()))
     return ", ".join(f"{key}={part.get(key)!r}" for key in keys if part.get(key) is not None)
 
@@ -77,13 +77,13 @@ def _one_of(part: Part, inner: str, keys: Iterable[str], words: str) -> tuple[An
     places = [(f"{part.rope_where}[{inner!r}]", part.rope.get(inner))]
     places += [(part.key(key), part.config.get(key)) for key in keys]
     values = [(value, where) for where, value in places if value is not None]
-    # lists have a value for each layer
+    # lists have one value per layer
     check_same([(where, value) for value, where in values if not is_list(value)], words)
     return values[0] if values else (None, places[-1][0])
 
 
 def usual_factor(part: Part) -> float | None:
-    """Return the part that turns where a config says nothing; None where the class reads none."""
+    """Return the default rotated fraction, or None if the class reads no fraction."""
     group = part.group
     return part.row.factor if group is None or group.factor is None else group.factor
 
@@ -162,7 +162,7 @@ def _whole(part: Part, head: int, factor: float | None) -> int:
 
 
 def _check_head_dim(part: Part, head: int, factor: float) -> None:
-    """Raise an error where a class that has frequencies for head_dim has others than for the width of what turns."""
+    """Raise an error if head_dim * factor differs from the rotated width."""
     usual = part.row.whole_head
     if usual is None or ("head_dim" not in part.config and not usual):
         return
@@ -176,11 +176,11 @@ def _check_head_dim(part: Part, head: int, factor: float) -> None:
 
 
 def _check_usual(part: Part, factor: float | None) -> None:
-    """Raise an error where it depends on what else a config has whether the class reads a part of the width, or its own."""
+    """Raise an error if it is ambiguous whether transformers uses the config's or the class's partial_rotary_factor."""
     row, group, model = part.row, part.group, part.model
     outer, missing = part.config.get("partial_rotary_factor"), part.rope.get("partial_rotary_factor") is None
     usual = usual_factor(part)
-    # parameters of one kind of layers have its name behind theirs
+    # nested: parameters of one kind of layers, whose path ends with its name
     nested = group is not None and not part.rope_where.endswith(("['rope_parameters']", "['rope_scaling']"))
     ignored = not row.outer_factor or (group is not None and not nested and not row.preset)
     own = usual if row.outer_factor or factor is None else factor
@@ -264,7 +264,7 @@ def _base_of(part: Part) -> float:
 
 
 def _outer_base(part: Part) -> float:
-    """Return the base outside of the rotary parameters."""
+    """Return the top-level base."""
     bases = (part.config.get(key) for key in part.row.base_keys)
     base: float = next((value for value in bases if value is not None), part.row.base)
     return base
@@ -280,7 +280,7 @@ def _check_null(part: Part) -> None:
 
 
 def _check_bases(part: Part, base: float) -> None:
-    """Raise an error for a base that the model does not read, unless it is that which it reads."""
+    """Raise an error for a base that the model does not read, unless it equals the base in use."""
     row = part.row
     inner, read_here = part.rope.get("rope_theta"), row.inner_base and (row.base_keys or row.groups)
     if inner is not None and not read_here and inner != _outer_base(part):
