@@ -37,29 +37,30 @@ from .windows import coarse_to_fine
 if TYPE_CHECKING:
     from ..numbers.signatures import Out
 
-# arguments beside frequencies, as they usually are
+# defaults of the arguments after frequencies
 _COLUMNS = {"phases": 0.0, "amplitudes": 1.0}
 
 
 class Encoding:
     """A row of sinusoids: ``amplitude[c] * sin(sum_a position[a] * frequency[c, a] + 2 pi phase[c])``.
 
-    A frozen value: equal by value, hashable, picklable, safe to share between threads.
+    An Encoding is immutable. Equal values compare equal and have the same hash. You can pickle an Encoding, and share it
+    between threads.
 
     Parameters
     ----------
     frequencies : array_like of shape (d,) or (d, A), or Schedule
-        Radians per unit of position, of each column, for one axis or for A axes. Numbers are taken as exactly those
-        float64 values.
+        Frequency of each column in radians per unit of position, for one axis or for A axes. Numbers are exact: they are
+        converted to float64, and not rounded further.
     phases : array_like of shape () or (d,)
-        Turns. A cosine is a sine with a phase of 0.25.
+        Phase of each column in turns (default: 0). A cosine is a sine with a phase of 0.25.
     amplitudes : array_like of shape () or (d,)
-        Factors; a column of zeros has amplitude 0.
+        Factor of each column (default: 1). A column of zeros has amplitude 0.
 
     Raises
     ------
     TypeError, ValueError
-        When an argument is not finite or does not fit the others.
+        If an argument is not finite, or its shape does not match.
 
     See Also
     --------
@@ -109,13 +110,13 @@ class Encoding:
 
     @classmethod
     def _of(cls, sinusoids: Sinusoids, recipe: Recipe = "") -> Self:
-        """Return an encoding of these columns; recipe: the call that made it."""
+        """Return an encoding of these columns. recipe: the call that creates it."""
         self = cls.__new__(cls)
         self._set(sinusoids, recipe)
         return self
 
     def _set(self, sinusoids: Sinusoids, recipe: Recipe) -> None:
-        # derived: other values that were made of this one, by what they are for
+        # derived: cache of values computed from this one, by purpose
         values: dict[str, Any] = {
             "_sinusoids": sinusoids,
             "_recipe": recipe,
@@ -154,24 +155,25 @@ class Encoding:
         return f"<Encoding of {self.d_model} columns{axes}>"
 
     def _repr_html_(self) -> str:
-        # only notebooks ask
+        # imported here because only notebooks need it
         from .picture import figure
 
         return figure(self._sinusoids, repr(self), f"{self.d_model} columns")
 
     def __posenc_encoding__(self) -> Any:
-        """Return a capsule for programs that are compiled with ``posenc_fast.h`` of `get_include`.
+        """Return a capsule for programs compiled with ``posenc_fast.h`` (see `get_include`).
 
-        It keeps what the pointer in it needs, at the instruction-set level of the call.
+        The pointer in the capsule is valid as long as the capsule exists. It uses the instruction-set level that is active
+        now.
 
         Raises
         ------
         ValueError
-            When the encoding has exact periods, which only Python's calls have.
+            If the encoding has exact periods, which the C interface does not support.
         RuntimeError
-            When there is no compiled kernel.
+            If there is no compiled kernel.
         """
-        # only compiled programs ask
+        # imported here because only compiled programs need it
         from .capsule import encoding_capsule
 
         return encoding_capsule(self._plans)
@@ -194,7 +196,7 @@ class Encoding:
 
     @property
     def layout(self) -> Layout | None:
-        """The layout given to `sinusoidal` or `fourier_features`; None where another function made the encoding."""
+        """Layout passed to `sinusoidal` or `fourier_features`. None if another function created the encoding."""
         layout: Layout | None = recipes.option(self._recipe, "sinusoidal", "layout", "interleaved")
         if layout is None:
             layout = recipes.option(self._recipe, "fourier_features", "layout", "concatenated")
@@ -214,7 +216,8 @@ class Encoding:
     def frequencies(self) -> Floats:
         """Frequency of each column in radians per unit of position, rounded to float64.
 
-        The shape is (d,), or (d, A) for A axes. Functions such as `sinusoidal` take one frequency for each pair of columns, and so about d/2 of them.
+        The shape is (d,), or (d, A) for A axes. The argument `frequencies` of `sinusoidal` has one frequency for each pair
+        of columns instead, about d/2 in all.
         """
         values = self._sinusoids.radians()[self._sinusoids.index]
         return values[:, 0] if self.ndim == 1 else values
@@ -231,7 +234,7 @@ class Encoding:
 
     @property
     def wavelengths(self) -> Floats:
-        """Wavelength of each column in units of position, infinite where the frequency is zero.
+        """Wavelength of each column in units of position; infinite for frequency 0.
 
         The shape is (d,), or (d, A) for A axes.
         """
@@ -271,18 +274,18 @@ class Encoding:
         Parameters
         ----------
         length : int
-            Number of rows; 0 gives an empty array.
+            Number of rows. For 0, the result is an empty array.
         start, step : int or float
-            First position and distance, real numbers; integers are exact over all of int64 and uint64.
+            First position, and distance between positions (default: 0 and 1). Integers are exact over int64 and uint64.
         dtype : dtype, optional
-            float64, float32, float16 or bfloat16 (of ml_dtypes); not given, that of out, or float32.
+            float64, float32, float16 or bfloat16 of ml_dtypes (default: the dtype of out, or float32).
         precision : {"exact", "float32"}
-            "float32" reproduces frameworks that compute in float32: frequencies, positions and their products are
-            rounded to float32, then the exact sine is taken.
+            "exact" rounds the exact value once (default). "float32" reproduces frameworks that compute in float32: it
+            rounds frequencies, positions and their products to float32, then evaluates the exact sine.
         out : ndarray of shape (length, d_model), optional
-            Where to write, of that dtype; the values of a row must be next to each other. It is returned.
+            Array for the result, with the dtype of the result. Each row must be contiguous.
         workers : int, optional
-            Largest number of threads, as in `scipy.fft`; None is 1. Small tables use one.
+            Maximum number of threads, as in `scipy.fft` (default: 1). Small tables use one thread.
 
         Returns
         -------
@@ -291,11 +294,11 @@ class Encoding:
         Raises
         ------
         TypeError, ValueError
-            When an argument does not fit; nothing has been written then.
+            If an argument is invalid. Nothing is written in this case.
 
         Notes
         -----
-        The row of an integer position has the same bits whatever start, length, step, workers and out are.
+        The bits of a row at an integer position do not depend on start, length, step, workers or out.
 
         Examples
         --------
@@ -358,16 +361,17 @@ class Encoding:
         Parameters
         ----------
         positions : array_like of shape (...), or (..., A) for an encoding of A axes
-            Integers (exact over all of int64 and uint64), real numbers, or times, which count seconds (since 1970,
-            or in all), exact to their own unit: of NumPy, Python, pandas, polars or pyarrow; without a zone they are
-            UTC. Arrays of any of these packages or of torch (on the CPU), and lists, also of integers beside real
-            numbers. NaN, infinite, masked and missing positions (None, NA, NaT) give rows of NaN.
+            Integers (exact over int64 and uint64), real numbers, or times of NumPy, Python, pandas, polars or pyarrow.
+            Timestamps count seconds since 1970 (UTC if they have no time zone), and durations count seconds. Both are
+            exact in their own unit. Pass an array of any of these packages, a torch tensor on the CPU, or a list, which
+            may mix integers and real numbers. NaN, infinite, masked and missing positions (None, NA, NaT) become rows of
+            NaN.
         dtype, precision, out, workers
-            As in `table`; out has shape (..., d_model).
+            As in `table`. The shape of out is (..., d_model).
         variance : array_like, optional
-            Of positions that are known but to it, in their unit squared: one number for all, the shape of the
-            positions, or (..., A, A), a matrix for each. A column is then its mean over a normal distribution of
-            positions, which is the column times exp(-frequency^2 variance / 2): an integrated encoding.
+            Variance of uncertain positions, in their unit squared: one number, an array with the shape of the positions,
+            or a matrix for each position, (..., A, A). Each column is then averaged over a normal distribution of
+            positions, which multiplies it by exp(-frequency^2 variance / 2). This is an integrated encoding.
 
         Returns
         -------
@@ -376,17 +380,17 @@ class Encoding:
         Raises
         ------
         TypeError, ValueError
-            When an argument does not fit; nothing has been written then.
+            If an argument is invalid. Nothing is written in this case.
 
         Notes
         -----
-        With a = abs(position * frequency) up to 2^53 (and for all 64-bit integers, for frequencies up to 1) the
-        error is at most half a unit in the last place of the result plus 2^-50 min(1, a); for float64, one unit in
-        the last place plus 2^-60 min(1, a) up to a = 2^31, and 2^-50 beyond. ``encode(-p)`` mirrors ``encode(p)`` bit
-        for bit where phases are quarter turns.
+        Let a = abs(position * frequency). For a up to 2^53 (for 64-bit integers and frequencies up to 1: always), the
+        error is at most half a unit in the last place of the result plus 2^-50 min(1, a). For float64, it is at most one
+        unit in the last place plus 2^-60 min(1, a) for a up to 2^31, and 2^-50 beyond. ``encode(-p)`` mirrors
+        ``encode(p)`` bit for bit if phases are quarter turns.
 
-        With a variance the exponential is a real number as well, and the product is rounded once: its error is that of
-        a value whose relative error is 2^-50. The same holds for float64.
+        With a variance, the product with the exponential has a relative error of 2^-50 before it is rounded once. This
+        also holds for float64.
 
         Examples
         --------
@@ -430,26 +434,27 @@ class Encoding:
         Parameters
         ----------
         x : ndarray of shape (..., L, d_model)
-            float64, float32, float16 or bfloat16.
+            Array of float64, float32, float16 or bfloat16.
         start, step : int or float
-            Row i of the L rows has position ``start + i * step``.
+            Row i of the L rows has position ``start + i * step`` (default: 0 and 1).
         positions : array_like, optional
-            Positions instead: of shape (L,), or (..., L) for each row of the batch; with A axes, (L, A) or (..., L, A).
+            Positions of the rows instead of start and step. Shape (L,), or (..., L) for other positions in each sequence
+            of the batch; with A axes, (L, A) or (..., L, A).
         x_scale : float
-            Factor of x.
+            Factor of x (default: 1).
         precision, workers
             As in `table`.
-        out : ndarray of the shape and type of x, optional
-            Where to write; ``out=x`` adds in place. Other memory shared with x is an error.
+        out : ndarray of the shape and dtype of x, optional
+            Array for the result. ``out=x`` adds in place. Arrays that overlap x in another way raise an error.
 
         Returns
         -------
-        ndarray of the shape and type of x
+        ndarray of the shape and dtype of x
 
         Raises
         ------
         TypeError, ValueError
-            When an argument does not fit; x and out are as they were then.
+            If an argument is invalid. x and out are unchanged in this case.
 
         Examples
         --------
@@ -501,26 +506,26 @@ class Encoding:
     def shift(
         self, encoded: npt.NDArray[Float], offset: float, *, out: npt.NDArray[Float] | None = None
     ) -> npt.NDArray[Float]:
-        """Return the rows of positions p + offset from the rows of positions p, which need not be known.
+        """Return the rows of positions p + offset from the rows of unknown positions p.
 
         Parameters
         ----------
         encoded : ndarray of shape (..., d_model)
-            Rows of this encoding, float64, float32, float16 or bfloat16.
+            Rows of this encoding, in float64, float32, float16 or bfloat16.
         offset : float, or one for each axis
-            How far to move, in units of position.
-        out : ndarray of the shape and type of encoded, optional
-            Where to write; ``out=encoded`` moves in place.
+            Distance in units of position.
+        out : ndarray of the shape and dtype of encoded, optional
+            Array for the result. ``out=encoded`` shifts in place.
 
         Returns
         -------
-        ndarray of the shape and type of encoded
-            Within two units in the last place of 1 (times the amplitude).
+        ndarray of the shape and dtype of encoded
+            The error is at most two units in the last place of 1, times the amplitude.
 
         Raises
         ------
         TypeError, ValueError
-            When an argument does not fit, or a column has no partner a quarter turn apart.
+            If an argument is invalid, or a column has no partner a quarter turn apart.
 
         Notes
         -----
@@ -543,12 +548,12 @@ class Encoding:
         Parameters
         ----------
         offset : float, or one for each axis
-            In units of position.
+            Distance in units of position.
 
         Returns
         -------
         ndarray of float64, shape (d_model, d_model)
-            Block diagonal but for the order of the columns; orthogonal.
+            Orthogonal matrix, block diagonal except for the order of the columns.
 
         Raises
         ------
@@ -571,7 +576,7 @@ class Encoding:
         Parameters
         ----------
         offsets : array_like of shape (...), or (..., A) for an encoding of A axes
-            In units of position.
+            Distances in units of position.
 
         Returns
         -------
@@ -584,7 +589,7 @@ class Encoding:
 
         Notes
         -----
-        The sum over pairs of ``amplitude**2 * cos(frequency * offset)``, without any encoding made.
+        The result is the sum over pairs of ``amplitude**2 * cos(frequency * offset)``. No rows are computed.
 
         Examples
         --------
@@ -595,30 +600,30 @@ class Encoding:
         return _algebra.similarity(self._plans, self._partners("similarity"), offsets)
 
     def coarse_to_fine(self, alpha: float) -> Floats:
-        """Return amplitudes that let the frequencies in one after another, for training that begins with the slowest.
+        """Return amplitudes that enable frequencies one after another, for training that begins with the slowest.
 
         Parameters
         ----------
         alpha : float
-            How many frequencies are in: the next one is as far as its fraction says. 0 leaves them all out, their
-            number lets all in.
+            Number of enabled frequencies. A fraction enables the next frequency in part. 0 disables all frequencies, and
+            their number enables all.
 
         Returns
         -------
         ndarray of float64, shape (d_model,)
-            `amplitudes`, times ``(1 - cos(pi * clip(alpha - k, 0, 1))) / 2`` for the k-th of the different frequencies
-            (lengths, where there are several axes), from the slowest. Constant columns are always in.
+            `amplitudes`, times ``(1 - cos(pi * clip(alpha - k, 0, 1))) / 2`` for the k-th distinct frequency from the
+            slowest. With several axes, the lengths of frequency vectors count. Constant columns keep their amplitude.
 
         Raises
         ------
         TypeError, ValueError
-            When alpha is no finite number.
+            If alpha is not a finite number.
 
         Notes
         -----
-        BARF (Lin et al. 2021, arXiv:2104.06405) with ``alpha = (progress - start) / (end - start) * n``, and Nerfies
-        (Park et al. 2021, arXiv:2011.12948) with its alpha less min_freq_log2, where frequencies double from band to
-        band. Give the amplitudes to another Encoding, or multiply the rows by them.
+        For BARF (Lin et al. 2021, arXiv:2104.06405), use ``alpha = (progress - start) / (end - start) * n``. For Nerfies
+        (Park et al. 2021, arXiv:2011.12948), whose frequencies double from band to band, subtract min_freq_log2 from its
+        alpha. Pass the amplitudes to another Encoding, or multiply the rows by them.
 
         Examples
         --------
@@ -638,22 +643,22 @@ class Encoding:
         Parameters
         ----------
         encoded : array_like of shape (..., d_model)
-            Rows, exact or disturbed.
+            Rows, exact or with noise.
         low, high : float, optional
-            Interval to search, positions as in `encode`; half the longest wavelength either side of 0 if not given.
-            The time it takes grows with its length over the shortest wavelength.
+            Interval to search (default: half the longest wavelength on either side of 0). The time is proportional to
+            the length of the interval divided by the shortest wavelength.
 
         Returns
         -------
         position : ndarray of float64, shape (...)
-            NaN for rows that are not finite.
+            Nearest position; NaN for rows that are not finite.
         residual : ndarray of float64, shape (...)
             Euclidean distance between the row and the encoding of the position.
 
         Raises
         ------
         TypeError, ValueError
-            When an argument does not fit, the encoding has several axes or no frequency, or the interval is too long.
+            If an argument is invalid, the encoding has several axes or no frequency, or the interval is too long.
 
         Examples
         --------
@@ -684,7 +689,7 @@ def encoding_of(cls: type[Encoding] | None, *state: Any) -> Encoding:
     return (cls or Encoding)._of(Sinusoids(*state[:-1]), state[-1])
 
 
-# what pickles name: it is there, wherever this file may go
+# pickles refer to this name, so that the file can move
 encoding_of.__module__ = "posenc_fast"
 encoding_of.__qualname__ = encoding_of.__name__ = "_encoding_of"
 
