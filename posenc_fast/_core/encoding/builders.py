@@ -1,4 +1,4 @@
-"""Builders of an Encoding, from the options that other programs have."""
+"""Functions that build an Encoding from the options of common implementations."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ FUNCTIONS: dict[Function, tuple[float, float]] = {
     "-cos": (0.25, -1.0),
 }
 
-# options that a recipe does not mention
+# defaults, which a recipe leaves out
 _USUAL = {
     "base": 10000.0,
     "freq_shift": 0.0,
@@ -62,7 +62,7 @@ def _schedule_of(frequencies: Any, name: str) -> Schedule:
 
 
 def columns_of(counts: Sequence[int], layout: Layout) -> npt.NDArray[np.intp]:
-    """Return the function and the frequency of each column, (2, d); counts: frequencies of each function."""
+    """Return the index of the function and of the frequency of each column, (2, d). counts: frequencies per function."""
     columns = np.stack([np.repeat(np.arange(len(counts)), counts), np.concatenate([np.arange(n) for n in counts])])
     return columns if layout == "concatenated" else columns[:, np.argsort(columns[1], kind="stable")]
 
@@ -119,18 +119,20 @@ def positional_encoding(
     d_model : int
         Number of columns.
     start, step : int or float
-        Row i has position ``start + i * step``.
+        Row i has position ``start + i * step`` (default: 0 and 1).
     base : float
-        Base of the powers in the formula, 10000 in the paper: wavelengths reach almost 2 pi times it.
+        Base of the powers in the formula (default: 10000, as in the paper). The longest wavelength is almost 2 pi times
+        the base.
     layout : {"interleaved", "concatenated"}
-        Sines in even and cosines in odd columns, or all sines before all cosines.
+        "interleaved": sines in even columns, cosines in odd columns (default). "concatenated": all sines before all
+        cosines.
     dtype : dtype, optional
-        float64, float32, float16 or bfloat16 (of ml_dtypes); every value is rounded once. Not given, that of out, or
-        float32.
+        float64, float32, float16 or bfloat16 of ml_dtypes (default: the dtype of out, or float32). Each value is rounded
+        once.
     out : ndarray of shape (length, d_model), optional
-        Where to write; it is returned.
+        Array for the result.
     workers : int, optional
-        Largest number of threads, as in `scipy.fft`.
+        Maximum number of threads, as in `scipy.fft` (default: 1).
 
     Returns
     -------
@@ -139,7 +141,7 @@ def positional_encoding(
     Raises
     ------
     TypeError, ValueError
-        When an argument does not fit; nothing has been written then.
+        If an argument is invalid. Nothing is written in this case.
 
     Notes
     -----
@@ -177,30 +179,31 @@ def sinusoidal(
     odd: Odd = "crop",
     scale: float = 1.0,
 ) -> Encoding:
-    """Return sinusoids of geometrically spaced frequencies: the transformer's position encoding and its relatives.
+    """Return an Encoding with geometric frequencies: the transformer's position encoding and its variants.
 
     Parameters
     ----------
     d_model : int
         Number of columns.
     base, freq_shift, first : float
-        Frequency i is ``first * base ** (-i / (d_model/2 - freq_shift))``, in radians per unit of position, as a real
-        number. A freq_shift of 0 gives the exponents 2i/d of the paper; 1 gives i/(d/2-1), with a last frequency of
-        exactly ``first / base``, as in tensor2tensor, fairseq and Whisper.
+        Frequency i is ``first * base ** (-i / (d_model/2 - freq_shift))``, in radians per unit of position, evaluated as
+        a real number (defaults: 10000, 0 and 1). freq_shift=0 gives the exponents 2i/d of the paper. freq_shift=1 gives
+        i/(d/2-1), so that the last frequency is exactly ``first / base``, as in tensor2tensor, fairseq and Whisper.
     frequencies : Schedule, array_like or mapping, optional
-        One for each pair of columns: ``ceil(d_model/2)`` frequencies instead (``d_model//2`` where odd is "zero"). The
-        attribute `Encoding.frequencies` has one for each column. A mapping such as
-        ``{"sin": ..., "cos": ...}`` gives each function its own.
+        Frequencies instead of base, freq_shift and first, one for each pair of columns: ``ceil(d_model/2)`` of them, or
+        ``d_model//2`` if odd is "zero". A mapping such as ``{"sin": ..., "cos": ...}`` has other frequencies for each
+        function. The attribute `Encoding.frequencies` has one for each column.
     layout : {"interleaved", "concatenated"}
-        The functions of one frequency next to each other, or all of one function first.
+        "interleaved": columns of one frequency are adjacent (default). "concatenated": all columns of the first function
+        come first.
     functions : sequence of two of {"sin", "cos", "-sin", "-cos"}
-        Which functions, in which order.
+        Functions of a pair, in the order of their columns (default: "sin", "cos").
     odd : {"crop", "zero", "error"}
-        What to do with an odd d_model. "crop": the first function has one column more, and the denominator is the
-        real d_model/2. "zero": ``d_model//2`` frequencies, denominator ``d_model//2 - freq_shift``, then a column of
-        zeros. "error": a ValueError.
+        Treatment of an odd d_model. "crop": the first function has one more column, and the denominator is the real
+        number d_model/2 (default). "zero": ``d_model//2`` frequencies with the denominator ``d_model//2 - freq_shift``,
+        and a last column of zeros. "error": a ValueError.
     scale : float
-        Factor of all columns.
+        Factor of all columns (default: 1).
 
     Returns
     -------
@@ -209,14 +212,14 @@ def sinusoidal(
     Raises
     ------
     TypeError, ValueError
-        When an argument does not fit, or the denominator is zero for several frequencies. With one frequency and a
-        denominator of zero, that frequency is ``first``.
+        If an argument is invalid, or the denominator is zero for several frequencies. A single frequency with
+        denominator zero is ``first``.
 
     Notes
     -----
-    The formula is that of section 3.5 of Vaswani et al., 2017, arXiv:1706.03762. One widely copied example,
-    [0.909, 0.9998, 0.0002, 1.0] for position 2 and width 4, takes the exponent 2c/d of the column c in place of that
-    of the pair; per-function frequencies reproduce it.
+    The formula is in section 3.5 of Vaswani et al., 2017, arXiv:1706.03762. A widely copied program returns
+    [0.909, 0.9998, 0.0002, 1.0] for position 2 and width 4, because its exponent 2c/d uses the column c instead of the
+    pair. The last example reproduces it with separate frequencies for each function.
 
     Examples
     --------
@@ -316,29 +319,30 @@ def fourier_features(
     layout: Layout = "concatenated",
     scale: float = 1.0,
 ) -> Encoding:
-    """Return sinusoids of any frequencies: random Fourier features, NeRF bands, dense matrices over several axes.
+    """Return an Encoding with any frequencies: random Fourier features, NeRF bands, dense matrices over several axes.
 
     Parameters
     ----------
     frequencies : Schedule or array_like of shape (k,) or (k, A)
-        Radians per unit of position; each is that of a column of every function. The attribute `Encoding.frequencies`
+        Radians per unit of position. Each function has a column for each frequency. The attribute `Encoding.frequencies`
         has one for each column.
     functions : sequence of {"sin", "cos", "-sin", "-cos"}
-        Which functions of each, in which order.
+        Functions of each frequency, in the order of their columns (default: "sin", "cos").
     layout : {"concatenated", "interleaved"}
-        All of one function first, or the functions of one frequency next to each other.
+        "concatenated": all columns of the first function come first (default). "interleaved": columns of one frequency
+        are adjacent.
     scale : float
-        Factor of all columns.
+        Factor of all columns (default: 1).
 
     Returns
     -------
     Encoding
-        Of ``k * len(functions)`` columns.
+        Encoding with ``k * len(functions)`` columns.
 
     Raises
     ------
     TypeError, ValueError
-        When an argument does not fit.
+        If an argument is invalid.
 
     Notes
     -----
@@ -378,20 +382,20 @@ def join(encodings: Sequence[Encoding], *, axes: Sequence[int | Sequence[int]] |
     Parameters
     ----------
     encodings : sequence of Encoding
-        Their columns, in this order.
+        Encodings to join, in the order of their columns.
     axes : sequence, optional
-        For each encoding the axis it reads (for one of several axes: the axes). Not given, each reads axes of its
-        own, in order; the same axis may be given to several.
+        Axis that each encoding reads, or a sequence of axes for an encoding of several axes. Several encodings may read
+        the same axis. By default, each encoding reads its own axes, in order.
 
     Returns
     -------
     Encoding
-        Over as many axes as were named.
+        Encoding over all axes in `axes`.
 
     Raises
     ------
     TypeError, ValueError
-        When axes do not fit the encodings, or leave one out.
+        If axes do not match the encodings, or leave out an axis.
 
     Examples
     --------
@@ -422,7 +426,7 @@ def join(encodings: Sequence[Encoding], *, axes: Sequence[int | Sequence[int]] |
     offset = 0
     for part, place in zip(parts, places, strict=True):
         index = np.full((part.d_model, count), -1)
-        # an axis given twice to one encoding is one axis for it twice: the frequencies would have to be summed
+        # an encoding that reads one axis twice would have to add its frequencies
         if len(set(place)) != len(place):
             raise ValueError(f"axes={axes!r} gives one axis twice to one encoding")
         columns = part._sinusoids

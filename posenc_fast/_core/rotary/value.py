@@ -38,53 +38,61 @@ class OnnxCache(NamedTuple):
 
 
 class Rotary:
-    """Rotation of pairs of values by angles ``position * frequency``: a frozen value, equal by value, hashable.
+    """RoPE: rotation of pairs of values by angles ``position * frequency``.
+
+    A Rotary is immutable. Equal values compare equal and have the same hash.
 
     Parameters
     ----------
     head_dim : int
-        Width of a head.
+        Number of values in a head.
     base : float
-        Pair i turns by ``base ** (-2i / rotary_dim)`` radians per unit of position.
+        Base of the frequencies (default: 10000). Pair i rotates by ``base ** (-2i / rotary_dim)`` radians per unit of
+        position.
     rotary_dim : int, optional
-        How many of the first values turn; the rest stays. All if not given.
+        Number of leading values to rotate (default: all). The rest is unchanged.
     layout : {"half", "interleaved", "interleaved_to_half"}
-        A pair's values are half of rotary_dim apart (GPT-NeoX; Llama in Hugging Face), side by side (GPT-J; the
-        original Llama), or side by side in x and half of rotary_dim apart in the result (DeepSeek in Hugging Face).
+        Places of the two values of a pair. "half": rotary_dim/2 apart, as in GPT-NeoX and Hugging Face's Llama
+        (default). "interleaved": adjacent, as in GPT-J and the original Llama. "interleaved_to_half": adjacent in x, and
+        rotary_dim/2 apart in the result, as in Hugging Face's DeepSeek.
     scaling : mapping, optional
-        How frequencies are stretched: ``rope_type`` and its parameters, as in a Hugging Face config. linear: factor.
+        Scaling of the frequencies: ``rope_type`` and its parameters, as in a Hugging Face config. linear: factor.
         dynamic: factor, max_position_embeddings, seq_len. ntk: alpha. ntk_fixed: factor. ntk_mixed: factor, b. yarn:
         factor, original_max_position_embeddings, beta_fast, beta_slow, truncate, attention_factor, mscale,
         mscale_all_dim. yarn_log: factor, original_max_position_embeddings, beta_fast, beta_slow, extrapolation_factor.
         theta_scale: factor, original_max_position_embeddings. longrope: short_factor, long_factor,
         original_max_position_embeddings, max_position_embeddings, factor, attention_factor, seq_len. llama3: factor,
         low_freq_factor, high_freq_factor, original_max_position_embeddings. proportional: factor,
-        partial_rotary_factor. axial: none; each of the sections has frequencies of its own. xpos: scale_base, center,
-        smoothing, keys; cosines and sines are multiplied by ``zeta[i] ** ((position - center) / scale_base)``, for
-        keys by its reciprocal.
+        partial_rotary_factor. axial: no parameters; each section has its own frequencies. xpos: scale_base, center,
+        smoothing, keys. xpos multiplies cosines and sines by ``zeta[i] ** ((position - center) / scale_base)``, or for
+        keys by the reciprocal.
     sections : sequence of int, optional
-        How many pairs read each axis of a position of several axes, in order; or an axis for each pair, if there are
-        as many as pairs and they do not add up to them.
+        Number of pairs that read each axis of a position with several axes, in order. Or the axis of each pair, if there
+        are as many numbers as pairs and their sum is not the number of pairs.
     frequencies : Schedule, sequence of Schedule, or array_like of shape (pairs,) or (pairs, axes), optional
-        Radians per unit of position, in place of base and scaling; with a negative one a pair turns backwards. One for
-        each of rotary_dim/2 pairs; or a schedule for each axis, of as many frequencies as pairs read it (as sections
-        say, or side by side). A matrix, or a schedule of all pairs for each axis, has the sum over the axes as angle.
+        Frequencies of the rotary_dim/2 pairs in radians per unit of position, instead of base and scaling. Negative
+        frequencies rotate backwards. With several axes, give a schedule for each axis, with a frequency for each pair
+        that reads the axis. Or give a matrix, or for each axis a schedule of all pairs: then the angle of a pair is the
+        sum over the axes.
     attention_factor : float
-        Factor of cosines and sines, with frequencies; a scaling has its own.
+        Factor of cosines and sines if frequencies are given (default: 1). A scaling has its own factor.
 
     Raises
     ------
     TypeError, ValueError
-        When an argument does not fit.
+        If an argument is invalid.
 
     Notes
     -----
-    Frequencies are exact real numbers, those of a base, of its scaling and of schedules; numbers that are given are taken as they
-    are. An attention factor is rounded to float64. Tables are rounded once from the exact value; x is turned in doubles and rounded once, so that a value is within half a unit in its
-    last place and 2^-51 of the length of its pair (float64: 2^-51 of it in all). float16 and bfloat16 are turned in
-    float32, by cosines and sines rounded once to that, and a value is within half a unit and 2^-20 of the length. Nothing limits the position. Keys
-    that were turned for other positions are turned by the difference; with an attention factor they are turned back
-    (``inverse=True``, which takes it off) and turned anew.
+    Frequencies are exact real numbers if they come from a base, its scaling or a schedule. An array of frequencies is
+    used unchanged. The attention factor is rounded to float64. Positions have no limit.
+
+    Tables are rounded once from the exact value. `apply` rotates float64 and float32 in float64 and rounds once. The error
+    of a value is at most half a unit in its last place plus 2^-51 of the length of its pair (for float64: 2^-51 of the
+    length). `apply` rotates float16 and bfloat16 in float32, by cosines and sines rounded once to float32. The error is
+    at most half a unit in the last place plus 2^-20 of the length.
+
+    To move keys that were rotated for other positions, use `shift`.
 
     References
     ----------
@@ -100,7 +108,7 @@ class Rotary:
     >>> rotary.apply(queries, out=queries)[0, 0, 1].round(4)
     array([-0.3012,  0.99  ,  1.3818,  1.0099], dtype=float32)
 
-    Two axes with frequencies of their own, whose pairs take turns; and pairs that read both:
+    Two axes with separate frequencies, whose pairs alternate, and pairs that read both axes:
 
     >>> pf.Rotary(8, frequencies=[pf.geometric(2, base=100.0), pf.geometric(2)], sections=[0, 1, 0, 1]).frequencies
     array([1.  , 1.  , 0.1 , 0.01])
@@ -200,33 +208,33 @@ class Rotary:
         Parameters
         ----------
         config : mapping, path, or config of transformers
-            The contents of a config.json, or where it is; a part of one (``config["vision_config"]``) with its
-            model_type. Of a model of several parts that of text is read. model_type decides how it is read: the
-            documentation has a table of all. Or params.json of Meta or Mistral, whose weights have pairs side by side; the
-            model of a config of torchtune; a config of litgpt.
+            Contents or path of a config.json, or a part of it (``config["vision_config"]``) with its model_type. From a
+            config with several parts, the text part is read. The documentation has a table of all model types. Other
+            formats: params.json of Meta or Mistral (whose weights have adjacent pairs), the model of a torchtune config,
+            and a litgpt config.
         layer : int, optional
-            Index of a layer, where layers differ.
+            Index of a layer. Needed if layers differ.
         layer_type : str, optional
             Kind of layers, such as "sliding_attention", instead of layer.
         layout : {"half", "interleaved", "interleaved_to_half"}, optional
-            Instead of the model's own, for weights in another order; must be given where model_type is unknown.
+            Layout of weights in another order (default: the model's layout). Needed if the model_type is unknown.
         seq_len : int, optional
-            Length of the sequence; must be given for the scalings whose frequencies depend on it (dynamic, longrope).
+            Length of the sequence. Needed for scalings that depend on it (dynamic, longrope).
 
         Returns
         -------
         Rotary or None
-            None where the layer has no rotary encoding.
+            None for a layer without RoPE.
 
         Raises
         ------
         TypeError, ValueError, OSError
-            When the config lacks something, has a key that is not known, or does not tell one encoding; when the
-            model has none, or none that turns pairs.
+            If the config is incomplete, ambiguous or has an unknown key, or if the model has no RoPE, or none that
+            rotates pairs.
 
         References
         ----------
-        huggingface/transformers 5.23, whose classes are compared with this in the tests.
+        huggingface/transformers 5.23. The tests compare its classes with this function.
 
         Examples
         --------
@@ -235,7 +243,7 @@ class Rotary:
         >>> pf.Rotary.from_config(config)
         Rotary(128, base=500000.0)
         """
-        # the table of models is large, and few programs need it
+        # imported here because the table of models is large, and few programs need it
         from ..._models.config import reader as _rotary_config
 
         arguments = _rotary_config.arguments_of(config, layer, layer_type, layout, seq_len)
@@ -256,31 +264,32 @@ class Rotary:
         Parameters
         ----------
         source : path or mapping
-            A file, of which the package gguf reads the header and the tensors rope_freqs, rope_factors_short and
-            rope_factors_long; or its metadata by name, and those tensors as "rope_freqs.weight" and so on.
+            Path of a file, or its metadata by name. From a file, the package gguf reads the header and the tensors
+            rope_freqs, rope_factors_short and rope_factors_long. In metadata, name these tensors "rope_freqs.weight" and
+            so on.
         layer : int, optional
-            Index of a layer, where layers differ.
+            Index of a layer. Needed if layers differ.
         seq_len : int, optional
-            Length of the sequence; must be given where there are two lists of factors (longrope).
+            Length of the sequence. Needed for files with two lists of factors (longrope).
 
         Returns
         -------
         Rotary or None
-            None where the layer has no rotary encoding.
+            None for a layer without RoPE.
 
         Raises
         ------
         TypeError, ValueError, OSError, ImportError
-            When the file cannot be read or lacks something; when its architecture is not known, has no rotary encoding,
-            or has a key that llama.cpp does not read for it.
+            If the file cannot be read or is incomplete, or if its architecture is unknown, has no RoPE, or has a key that
+            llama.cpp does not read.
 
         Notes
         -----
-        The layout is for the rows of queries and keys in the file, which are not always those of a Hugging Face model:
-        converters permute them where llama.cpp turns values side by side and transformers does not, such as Llama's.
-        Frequencies that ``rope_freqs`` divides have it as the factors of the scaling longrope. Numbers are those of the
-        file, most of them float32. Pairs of Qwen3-VL that no section counts read the first axis, as the model has it;
-        llama.cpp turns them by its fourth, which is 0 in texts.
+        The layout describes the rows of queries and keys in the file. They can differ from those of the Hugging Face model:
+        converters permute rows if llama.cpp rotates adjacent values and transformers does not, as for Llama. The divisors
+        ``rope_freqs`` become factors of the scaling longrope. Numbers are those of the file, most of them float32. Pairs
+        of Qwen3-VL outside of all sections read the first axis, as in the model. llama.cpp rotates them by its fourth
+        axis, which is 0 in texts.
 
         References
         ----------
@@ -294,7 +303,7 @@ class Rotary:
         >>> pf.Rotary.from_gguf(metadata)
         Rotary(128, base=1000000.0)
         """
-        # the table of architectures is for few programs
+        # imported here because few programs need the table of architectures
         from ..._models import gguf as metadata
 
         arguments = metadata.arguments_of(source, layer, seq_len)
@@ -315,7 +324,7 @@ class Rotary:
         return hash(self._settings)
 
     def _arguments(self) -> dict[str, Any]:
-        """Return the arguments that rebuild it, but for head_dim and those that have their defaults."""
+        """Return the arguments that rebuild the Rotary, without head_dim and defaults."""
         settings = self._settings
         sections = settings.axes
         if sections is not None and list(sections) == sorted(sections):
@@ -340,7 +349,7 @@ class Rotary:
         return recipes.shown(self._call())
 
     def _repr_html_(self) -> str:
-        # only notebooks ask
+        # imported here because only notebooks need it
         from ..encoding.picture import figure
 
         return figure(self._angles_of("cos")._sinusoids, repr(self), f"cosines of {self.rotary_dim // 2} pairs")
@@ -380,29 +389,29 @@ class Rotary:
 
     @property
     def base(self) -> float | None:
-        """The base of its frequencies, before any scaling; None where frequencies were given."""
+        """Base of the frequencies before scaling. None if frequencies were given."""
         return self._settings.base if self._settings.frequencies is None else None
 
     @property
     def layout(self) -> RotaryLayout:
-        """Order of the values of pairs, as in the parameter."""
+        """Places of the two values of a pair, as in the parameter."""
         return self._settings.layout
 
     @property
     def head_dim(self) -> int:
-        """Width of a head."""
+        """Number of values in a head."""
         return self._settings.head_dim
 
     @property
     def rotary_dim(self) -> int:
-        """Number of values, the first of a head, that turn."""
+        """Number of leading values that rotate."""
         return self._settings.rotary_dim
 
     @property
     def frequencies(self) -> Floats:
-        """Radians per unit of position of each pair, as the argument has them, rounded to float64.
+        """Frequency of each pair after scaling, in radians per unit of position, rounded to float64.
 
-        (rotary_dim/2,), or (rotary_dim/2, axes); after scaling.
+        The shape is (rotary_dim/2,), or (rotary_dim/2, axes), as in the parameter.
         """
         values, axes = self._angles_of("cos").frequencies, self._settings.axes
         return values if axes is None or values.ndim == 1 else values[np.arange(len(values)), axes]
@@ -463,19 +472,19 @@ class Rotary:
         out: tuple[Array, Array] | None = None,
         workers: int | None = None,
     ) -> tuple[Array, Array]:
-        """Return cosines and sines, the attention factor included.
+        """Return cosines and sines, times the attention factor.
 
         Parameters
         ----------
         positions_or_length : int or array_like
-            A number n, for the positions ``start .. start + n - 1``, or positions as in `Encoding.encode`, of shape
-            (...), with sections (..., axes).
+            A number n means the positions ``start .. start + n - 1``. Otherwise positions as in `Encoding.encode`, of
+            shape (...), or (..., axes) with sections.
         start : float
-            First position, where a number is given.
+            First position, if the first argument is a number (default: 0).
         dtype, precision, workers
             As in `Encoding.table`.
         out : pair of ndarrays of shape (..., rotary_dim/2), optional
-            Where to write cosines and sines.
+            Arrays for cosines and sines.
 
         Returns
         -------
@@ -484,7 +493,7 @@ class Rotary:
         Raises
         ------
         TypeError, ValueError
-            When an argument does not fit; nothing has been written then.
+            If an argument is invalid. Nothing is written in this case.
 
         Examples
         --------
@@ -504,23 +513,22 @@ class Rotary:
         Parameters
         ----------
         length : int
-            Number of positions, from 0 on.
-        dtype : data-type, optional
-            As in `Encoding.table`: that of the model's queries.
+            Number of positions, from 0.
+        dtype : dtype, optional
+            Dtype of the model's queries, as in `Encoding.table` (default: float32).
         num_heads : int, optional
-            The attribute of this name, for inputs of three axes; com.microsoft's operator needs it, too, where a part of
-            a head turns.
+            Attribute num_heads, for inputs of three axes. com.microsoft's operator also needs it for partial rotary.
 
         Returns
         -------
         OnnxCache
-            ``cos`` and ``sin`` of shape (length, rotary_dim/2), the attention factor included, for cos_cache and
-            sin_cache; ``attributes``, of ai.onnx's RotaryEmbedding (from opset 23) as well as com.microsoft's.
+            ``cos`` and ``sin`` are the inputs cos_cache and sin_cache, of shape (length, rotary_dim/2), times the
+            attention factor. ``attributes`` are for RotaryEmbedding of ai.onnx (from opset 23) and com.microsoft.
 
         Raises
         ------
         TypeError, ValueError
-            When an argument does not fit, or the operator cannot turn so.
+            If an argument is invalid, or the operator cannot express the rotation.
 
         Examples
         --------
@@ -529,7 +537,7 @@ class Rotary:
         >>> cache.cos.shape, cache.attributes
         ((4096, 32), {'interleaved': 0, 'rotary_embedding_dim': 64})
         """
-        # for few programs, as those below
+        # imported here because few programs need it
         from ..._models import exports
 
         attributes = exports.onnx_attributes(self._settings, num_heads)
@@ -537,14 +545,14 @@ class Rotary:
         return OnnxCache(cos, sin, attributes)
 
     def config(self) -> dict[str, Any] | None:
-        """Return the keys of a Hugging Face config that mean this: head_dim and rope_parameters.
+        """Return the keys of a Hugging Face config that describe this Rotary: head_dim and rope_parameters.
 
         Returns
         -------
         dict or None
-            As transformers 5 reads them, and `from_config`; for dynamic, max_position_embeddings too. None where
-            transformers has no parameters for it: frequencies of one's own, xPos, scalings of other packages, sections in
-            another order. The layout is in no config: the class of the model has it.
+            Keys for transformers 5 and `from_config`, with max_position_embeddings for dynamic. None if transformers has no
+            parameters for it: custom frequencies, xPos, scalings of other packages, sections in another order. Configs do
+            not contain the layout, which depends on the class of the model.
 
         Examples
         --------
@@ -557,23 +565,23 @@ class Rotary:
         return exports.config_of(self._settings, self.attention_factor)
 
     def gguf(self, architecture: str) -> dict[str, Any]:
-        """Return metadata of a GGUF file that means this to llama.cpp, as `from_gguf` reads it.
+        """Return the metadata of a GGUF file from which llama.cpp and `from_gguf` compute this Rotary.
 
         Parameters
         ----------
         architecture : str
-            llama.cpp's name of the model's, such as "llama", which has the layout.
+            llama.cpp's name of the architecture, such as "llama". It determines the layout.
 
         Returns
         -------
         dict
-            Keys and values of the header; and where llama.cpp does not know the scaling, an array "rope_freqs.weight" of
-            float32, the tensor by which it divides the powers of the base.
+            Keys and values of the header. If llama.cpp does not support the scaling, also a float32 array
+            "rope_freqs.weight": llama.cpp divides frequencies by this tensor.
 
         Raises
         ------
         ValueError
-            When the architecture is not known or has another layout, or GGUF cannot say this.
+            If the architecture is unknown or has another layout, or GGUF cannot express this Rotary.
 
         Examples
         --------
@@ -605,31 +613,31 @@ class Rotary:
         Parameters
         ----------
         x : ndarray of shape (..., head_dim)
-            float64, float32, float16 or bfloat16, such as (batch, heads, length, head_dim).
+            Array of float64, float32, float16 or bfloat16, such as (batch, heads, length, head_dim).
         positions : array_like, optional
-            Of the tokens, as in `Encoding.encode` (where one is missing, the pairs become NaN): of shape (length,), or
-            (batch, length) for each sequence of the batch (in general, the first axes of x and length); with sections
-            one more axis of (axes,). Not given, ``start, start + 1, ..``.
+            Positions of the tokens, as in `Encoding.encode` (default: ``start, start + 1, ..``). The shape is (length,),
+            or (batch, length) for other positions in each sequence. In general it is the first axes of x, and length.
+            With sections, add an axis of (axes,). At missing positions, the pairs become NaN.
         start : float
-            Position of the first token.
+            Position of the first token (default: 0).
         seq_axis : int
-            Which axis of x is that of the tokens: -2 for (batch, heads, length, head_dim), 1 for (batch, length,
-            heads, head_dim).
+            Axis of the tokens in x: -2 for (batch, heads, length, head_dim), the default; 1 for (batch, length, heads,
+            head_dim).
         inverse : bool
-            Whether to turn back, which undoes it to the last bits.
+            Whether to rotate backwards (default: False). This undoes `apply` except for the last bits.
         precision, workers
             As in `Encoding.table`.
-        out : ndarray of the shape and type of x, optional
-            Where to write; ``out=x`` turns in place. Other memory shared with x is an error.
+        out : ndarray of the shape and dtype of x, optional
+            Array for the result. ``out=x`` rotates in place. Arrays that overlap x in another way raise an error.
 
         Returns
         -------
-        ndarray of the shape and type of x
+        ndarray of the shape and dtype of x
 
         Raises
         ------
         TypeError, ValueError
-            When an argument does not fit; x and out are as they were then.
+            If an argument is invalid. x and out are unchanged in this case.
 
         Examples
         --------
@@ -637,15 +645,15 @@ class Rotary:
 
         >>> import numpy as np, posenc_fast as pf
         >>> rotary, key = pf.Rotary(64), np.ones((1, 8, 1, 64), np.float32)
-        >>> turned = rotary.apply(key, start=100)
-        >>> bool(np.abs(rotary.apply(turned, start=100, inverse=True) - key).max() < 2e-7)
+        >>> rotated = rotary.apply(key, start=100)
+        >>> bool(np.abs(rotary.apply(rotated, start=100, inverse=True) - key).max() < 2e-7)
         True
         """
         alone = workers is None or one_thread(workers, 0)
         if alone and positions is None and inverse is False and is_exact(precision):
-            turned = self._turner.few_by_positions(x, start, seq_axis, out)
-            if turned is not None:
-                return turned
+            rotated = self._turner.few_by_positions(x, start, seq_axis, out)
+            if rotated is not None:
+                return rotated
         return self._turner.by_positions(x, positions, start, seq_axis, inverse, precision, out, workers)
 
     def shift(
@@ -657,41 +665,41 @@ class Rotary:
         out: npt.NDArray[Float] | None = None,
         workers: int | None = None,
     ) -> npt.NDArray[Float]:
-        """Turn keys of positions p, as a cache has them, into those of positions p + offset.
+        """Move cached keys from positions p to positions p + offset.
 
-        For caches that slide: context shift, sliding windows, chunks that are used again elsewhere. Values have no
-        position, and stay.
+        Use it for context shift, sliding windows, and chunks that are used again at other positions. Values of attention
+        are not rotated, and need no shift.
 
         Parameters
         ----------
         keys : ndarray of shape (..., head_dim)
-            What `apply` returned, for any positions.
+            Keys returned by `apply`, for any positions.
         offset : float or array_like
-            How far all keys move; or of shape (length,) or (batch, length), each token or those of each sequence; or
-            (blocks, 1), each block of a paged cache, the first axis of keys. With sections, a number moves all axes, and
-            an array has one more axis of (axes,).
+            Distance for all keys. Or an array: (length,) for each token, (batch, length) for the tokens of each sequence,
+            (blocks, 1) for each block of a paged cache, the first axis of keys. With sections, a number moves all axes,
+            and an array has one more axis of (axes,).
         seq_axis, out, workers
-            As in `apply`; ``out=keys`` moves them in place.
+            As in `apply`. ``out=keys`` moves keys in place.
 
         Returns
         -------
-        ndarray of the shape and type of keys
+        ndarray of the shape and dtype of keys
 
         Raises
         ------
         TypeError, ValueError
-            When an argument does not fit, or the lengths of keys depend on their positions (xpos); keys and out are as
-            they were then.
+            If an argument is invalid, or the lengths of keys depend on their positions (xpos). keys and out are unchanged
+            in this case.
 
         Notes
         -----
-        Turns add up, so no position need be known, and one number costs one row of cosines and sines. Keys are rounded
-        when they are first turned and whenever they are moved: each time adds at most half a unit in the last place of
-        the length of a pair, 2^-24 (float16: 2^-11, bfloat16: 2^-8) of it, to what `apply` promises. So moving keys
-        that are kept as they were, by the whole distance, is better than moving them bit by bit.
+        Rotations add up, so you need not know the positions. A single offset needs one row of cosines and sines. `apply`
+        rounds keys once, and each `shift` rounds them again. Each rounding adds at most 2^-24 of the length of a pair
+        (float16: 2^-11, bfloat16: 2^-8) to the bound of `apply`. So shift the original keys by the whole distance, instead
+        of shifting keys many times.
 
-        It is `apply` at positions ``offset``, but for two things: an attention factor is in the keys already, and
-        ``layout="interleaved_to_half"`` has put their pairs half a head apart.
+        The result equals `apply` at the positions ``offset``, with two exceptions: the keys already contain the attention
+        factor, and after ``layout="interleaved_to_half"`` their pairs are half a head apart.
 
         Examples
         --------
@@ -714,23 +722,23 @@ class Rotary:
         out: npt.NDArray[Float] | None = None,
         workers: int | None = None,
     ) -> npt.NDArray[Float]:
-        """Rotate queries or keys by ready tables.
+        """Rotate queries or keys by given cosines and sines.
 
         Parameters
         ----------
         x, seq_axis, out, workers
             As in `apply`.
         cos, sin : array_like of shape (length, rotary_dim/2), or (batch, length, rotary_dim/2)
-            Such as `tables` makes; taken as they are, whatever the scaling.
+            Cosines and sines, for example from `tables`. They are used unchanged, without scaling.
 
         Returns
         -------
-        ndarray of the shape and type of x
+        ndarray of the shape and dtype of x
 
         Raises
         ------
         TypeError, ValueError
-            When an argument does not fit; x and out are as they were then.
+            If an argument is invalid. x and out are unchanged in this case.
 
         Examples
         --------
@@ -740,9 +748,9 @@ class Rotary:
         True
         """
         if workers is None or one_thread(workers, 0):
-            turned = self._turner.few_by_tables(x, cos, sin, seq_axis, out)
-            if turned is not None:
-                return turned
+            rotated = self._turner.few_by_tables(x, cos, sin, seq_axis, out)
+            if rotated is not None:
+                return rotated
         return self._turner.by_tables(x, cos, sin, seq_axis, out, workers)
 
 
@@ -751,7 +759,7 @@ def rotary_of(cls: type[Rotary] | None, head_dim: int, arguments: dict[str, Any]
     return (cls or Rotary)(head_dim, **arguments)
 
 
-# what pickles name: it is there, wherever this file may go
+# pickles refer to this name, so that the file can move
 rotary_of.__module__ = "posenc_fast"
 rotary_of.__qualname__ = rotary_of.__name__ = "_rotary_of"
 
