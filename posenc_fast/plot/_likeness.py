@@ -10,12 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from .._core.encoding.picture import ordinal
-from .._core.encoding.rows import encode
 from .._core.encoding.sinusoids import Sinusoids
 from .._core.encoding.value import Encoding
 from .._core.numbers.arguments import count_of, real
-from .._core.numbers.formats import FLOAT64
-from .._core.positions.conversion import convert
 from .._core.rotary.value import Rotary
 from ._canvas import LIKENESS, axes_of, curve, name_axes, picture, room
 from ._subjects import affordable, as_encoding, every_nth, one_axis, preset_or_value
@@ -87,7 +84,7 @@ def similarity(
 
 def _likeness(encoding: Encoding, positions: npt.NDArray[Any], one: Any, words: str) -> npt.NDArray[np.float64]:
     """Return the dot products of rows with that of one position, divided by its own."""
-    centre = encode(encoding._plans, convert(one, encoding.ndim), FLOAT64.stored)
+    centre = encoding.encode(one, dtype=np.float64)
     square = float(centre @ centre)
     if not square > 0:
         raise ValueError(f"the row of {words} is all zeros, and no other is like it")
@@ -95,7 +92,7 @@ def _likeness(encoding: Encoding, positions: npt.NDArray[Any], one: Any, words: 
     block = max(1, _BLOCK // encoding.d_model)
     for first in range(0, len(positions), block):
         part = slice(first, first + block)
-        dots[part] = encode(encoding._plans, convert(positions[part], encoding.ndim), FLOAT64.stored) @ centre
+        dots[part] = encoding.encode(positions[part], dtype=np.float64) @ centre
     return dots / square
 
 

@@ -133,6 +133,7 @@ def schedules(angles: Angles, half: float) -> Iterator[dict[str, float]]:
         fall = -(weights * (i - centre) * logs).sum() / (weights * (i - centre) ** 2).sum()
         measured = math.exp(level + fall * centre)
     else:
+        # a single frequency does not determine a base: assume the most common one
         fall = math.log(BASES[0]) / half
         measured = float(w[0] * math.exp(fall * i[0]))
     seen = set()
