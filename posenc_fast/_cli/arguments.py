@@ -206,11 +206,11 @@ def cycles_of(arguments: argparse.Namespace) -> Cycles | None:
     return Cycles(periods, getattr(arguments, "layout", "interleaved"), arguments.timezone)
 
 
-def encoding_of(arguments: argparse.Namespace, width: str, usual: int | None = None) -> Encoding:
+def encoding_of(arguments: argparse.Namespace, metavar: str, default_width: int | None = None) -> Encoding:
     """Return the one-axis encoding that the options describe. Parameters are those of `value_of`."""
     from ..presets._registry import encoding_preset
 
-    encoding: Encoding = value_of(arguments, width, usual, encoding_preset)
+    encoding: Encoding = value_of(arguments, metavar, default_width, encoding_preset)
     if encoding.ndim != 1:
         raise ValueError(
             f"the preset {arguments.preset!r} has {encoding.ndim} axes, and files one: see posenc_fast.grid and "
@@ -220,12 +220,15 @@ def encoding_of(arguments: argparse.Namespace, width: str, usual: int | None = N
 
 
 def value_of(
-    arguments: argparse.Namespace, width: str, usual: int | None, preset_called: Callable[[str], Callable[..., Any]]
+    arguments: argparse.Namespace,
+    metavar: str,
+    default_width: int | None,
+    find_preset: Callable[[str], Callable[..., Any]],
 ) -> Any:
     """Return the encoding that the options describe, or the preset's Encoding or Rotary.
 
-    width: name of d_model in the command. usual: default of d_model. preset_called: function that returns a preset by
-    name.
+    metavar: name of d_model in the command. default_width: default of d_model. find_preset: function that returns a
+    preset by name.
     """
     options = {name: getattr(arguments, name) for name in _OPTIONS if hasattr(arguments, name)}
     if arguments.preset is not None:
@@ -233,19 +236,22 @@ def value_of(
             raise ValueError(
                 f"--preset excludes --{name.replace('_', '-')}; leave one of them out (--set has what a preset takes)"
             )
-        return _preset(arguments, width, usual, preset_called)
+        return _preset(arguments, metavar, default_width, find_preset)
     if arguments.set:
         raise ValueError("--set is for the arguments of a preset: give --preset NAME too")
-    d_model = usual if arguments.d_model is None else arguments.d_model
+    d_model = default_width if arguments.d_model is None else arguments.d_model
     if d_model is None:
-        raise ValueError(f"give {width}, the number of columns, or a --preset that has one")
+        raise ValueError(f"give {metavar}, the number of columns, or a --preset that has one")
     if "frequencies" in options:
         options["frequencies"] = read_vector(options["frequencies"])
     return sinusoidal(d_model, **options)
 
 
 def _preset(
-    arguments: argparse.Namespace, width: str, usual: int | None, preset_called: Callable[[str], Callable[..., Any]]
+    arguments: argparse.Namespace,
+    metavar: str,
+    default_width: int | None,
+    find_preset: Callable[[str], Callable[..., Any]],
 ) -> Any:
     from ..presets._registry import facts
 
@@ -254,27 +260,27 @@ def _preset(
         known = facts(name)
     except AttributeError as error:
         raise ValueError(f"--preset: {error}") from None
-    build, by_width = preset_called(name), known.by_width
+    build, by_width = find_preset(name), known.by_width
     parameters = inspect.signature(build).parameters
     settings = dict(_setting(text, name, list(parameters)) for text in arguments.set)
     # the width is the first parameter
     if by_width:
         first = next(iter(parameters))
         if d_model is not None and settings.setdefault(first, d_model) != d_model:
-            raise ValueError(f"{width} is {d_model}, --set {first}={settings[first]}: leave one of them out")
-        if usual is not None:
-            settings.setdefault(first, usual)
+            raise ValueError(f"{metavar} is {d_model}, --set {first}={settings[first]}: leave one of them out")
+        if default_width is not None:
+            settings.setdefault(first, default_width)
     missing = [key for key, each in parameters.items() if each.default is each.empty and key not in settings]
     if missing:
         raise ValueError(
             f"the preset {name!r} needs {', '.join(missing)}: give "
-            + (width if by_width else " ".join(f"--set {key}=VALUE" for key in missing))
+            + (metavar if by_width else " ".join(f"--set {key}=VALUE" for key in missing))
         )
     value = build(**settings)
     columns = value.head_dim if known.rotary else value.d_model
     if not by_width and d_model not in (None, columns):
         has = f"heads of {columns} values" if known.rotary else f"{columns} columns"
-        raise ValueError(f"the preset {name!r} has {has}, not {d_model}: leave {width} out")
+        raise ValueError(f"the preset {name!r} has {has}, not {d_model}: leave {metavar} out")
     return value
 
 
