@@ -359,18 +359,19 @@ class Rotary:
         return rotary_of, (cls, self.head_dim, self._arguments())
 
     def __posenc_rotary__(self) -> Any:
-        """Return a capsule for programs that are compiled with ``posenc_fast.h`` of `get_include`.
+        """Return a capsule for programs compiled with ``posenc_fast.h`` (see `get_include`).
 
-        It keeps what the pointer in it needs, at the instruction-set level of the call.
+        The pointer in the capsule is valid as long as the capsule exists. It uses the instruction-set level that is active
+        now.
 
         Raises
         ------
         ValueError
-            When positions have several axes, or amplitudes depend on them (xPos), which only Python's calls have.
+            If positions have several axes, or amplitudes depend on them (xPos). The C interface supports neither.
         RuntimeError
-            When there is no compiled kernel.
+            If there is no compiled kernel.
         """
-        # only compiled programs ask
+        # imported here because only compiled programs need it
         from ..encoding.capsule import rotary_capsule
 
         settings = self._settings
@@ -765,7 +766,7 @@ rotary_of.__qualname__ = rotary_of.__name__ = "_rotary_of"
 
 
 def turner_of(rotary: Rotary) -> Turner:
-    """Return what rotates for a Rotary."""
+    """Return the Turner of a Rotary."""
     return rotary._turner
 
 
