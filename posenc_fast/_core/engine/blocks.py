@@ -71,7 +71,10 @@ class Target:
         self.kind, self.rows = form.kind, out.shape[-2]
 
     def stores(self, each: bool = False) -> int:
-        """Return how the kernel writes rows, or their sum with x (see src/tuning.h). each: whether it computes single rows."""
+        """Return how the kernel writes rows, or their sum with x (see src/tuning.h).
+
+        each: whether rows are computed one by one.
+        """
         if kernel is None:
             return 0
         return int(kernel.stores(self.out, self.x, self.kind, cache_size(), self.warm, each))

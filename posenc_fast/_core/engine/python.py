@@ -1,8 +1,8 @@
 """The NumPy engine, with the accuracy and the classes `Plan` and `Lattice` of the compiled kernel.
 
-A *wave* is one frequency with one residual phase, in turns. Its sine and cosine serve all columns whose phases differ by
-quarter turns. Where one double is too imprecise, numbers are double-double: pairs (high, low) that stand for their sum.
-So position * turns is known to 106 bits. The argument reduction, which subtracts whole turns, loses nothing at any
+A *wave* is one frequency with one residual phase, in turns. Its sine and cosine serve all columns whose phases differ
+by quarter turns. Where one double is too imprecise, numbers are double-double: pairs (high, low) that stand for their
+sum. So position * turns is known to 106 bits. The argument reduction, which subtracts whole turns, loses nothing at any
 position.
 """
 
@@ -293,7 +293,7 @@ class Plan:
 
 
 class _Offsets:
-    """Cosines and sines, with low parts, of offsets 0, step, 2 * step, .. Each row is computed when it is first needed."""
+    """Cosines and sines, with low parts, of offsets 0, step, 2 * step, .. Each row is computed on first use."""
 
     def __init__(self, plan: Plan, sources: tuple[npt.NDArray[np.int32], ...], step: int, rows: int) -> None:
         self.plan, self.sources, self.step = plan, sources, step
@@ -442,9 +442,9 @@ def rotate(
     """Rotate the pairs of x (groups, batches, heads, rows, width) into out, which may be x.
 
     angles: contiguous rows (groups, rows, 2 * pairs) of cosines, then sines; float64, or float32 for 16-bit x.
-    layout: 0 for values of a pair half the rotated width apart, 1 for adjacent values, 2 for values that are adjacent in
-    x and half the rotated width apart in out. Values after the pairs are copied. stores: as in `Lattice.table`, for the
-    whole array that out is a part of. second_level: bytes of the second-level cache (0: of this machine).
+    layout: 0 for values of a pair half the rotated width apart, 1 for adjacent values, 2 for values that are adjacent
+    in x and half the rotated width apart in out. Values after the pairs are copied. stores: as in `Lattice.table`, for
+    the whole array that out is a part of. second_level: bytes of the second-level cache (0: of this machine).
     """
     pairs = angles.shape[-1] // 2
     halves, neighbours = (slice(pairs), slice(pairs, 2 * pairs)), (slice(0, 2 * pairs, 2), slice(1, 2 * pairs, 2))
@@ -476,7 +476,7 @@ def _products(
 
 
 def _nearest_bfloat(x: npt.NDArray[np.float32]) -> npt.NDArray[np.uint16]:
-    """Return the bits of the nearest bfloat16. Ties round away from zero: x was already rounded, so no choice is nearer."""
+    """Return the bits of the nearest bfloat16. Ties round away from zero: x was rounded, so neither is nearer."""
     return ((x.view(np.uint32) + np.uint32(0x8000)) >> np.uint32(16)).astype(np.uint16)
 
 

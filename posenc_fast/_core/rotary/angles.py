@@ -88,7 +88,7 @@ class Angles:
         dtype: np.dtype[Any],
         out: Array | None = None,
     ) -> Array:
-        """Return cosines and sines side by side. positions: an array, or a number of consecutive positions from start."""
+        """Return cosines and sines side by side. positions: an array, or the number of positions from start."""
         encoding = self.of("cos", "-sin" if inverse else "sin", inverse=inverse)
         return self._rows(encoding, positions, start, dtype, single, out, inverse=inverse)
 

@@ -88,7 +88,7 @@ def checked_axes(sections: Any, frequencies: Any, pairs: int) -> tuple[int, ...]
 
 
 def in_turn(counts: Sequence[int], pairs: int) -> list[int]:
-    """Return the axis of each pair. Axes alternate until their counts are used up; all other pairs read the first axis."""
+    """Return the axis of each pair. Axes alternate until their counts are used up; other pairs read the first axis."""
     axes = [0] * pairs
     for a in range(1, len(counts)):
         for i in range(a, min(counts[a] * len(counts), pairs), len(counts)):

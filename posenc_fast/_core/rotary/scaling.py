@@ -121,7 +121,7 @@ def _dynamic(
 def _yarn_ramp(
     dim: int, base: Decimal, original: Decimal, fast: Decimal, slow: Decimal, truncate: bool
 ) -> list[Decimal]:
-    """Return a weight for each pair: 0 above ``fast`` turns over the original length, rising to 1 below ``slow`` turns."""
+    """Return a weight for each pair: 0 above ``fast`` turns in the original length, up to 1 below ``slow`` turns."""
 
     def index(turns: Decimal) -> Decimal:
         """Return the real-valued index of the pair that makes this number of turns over the original length."""
@@ -221,8 +221,8 @@ def _proportional(dim: int, base: Decimal, factor: Decimal, partial_rotary_facto
     return [value if i < count else Decimal(0) for i, value in enumerate(values)], Decimal(1)
 
 
-# sources: transformers' modeling_rope_utils; vLLM for ntk, ntk_fixed, ntk_mixed; sglang's models/grok.py for yarn_log and
-# theta_scale
+# sources: transformers' modeling_rope_utils; vLLM for ntk, ntk_fixed, ntk_mixed; sglang's models/grok.py for yarn_log
+# and theta_scale
 SCALINGS = {
     "default": Scaling({}, _default),
     "linear": Scaling({"factor": REQUIRED}, _linear),

@@ -87,7 +87,8 @@ class Turner:
     def _kept_rows(self, count: int, start: Any, single: bool, inverse: bool, dtype: np.dtype[Any]) -> Array | None:
         """Return rows from the cache, computed if they are missing. Return None if there are too many to cache.
 
-        Every layer of a model needs the same rows, and the next token needs the next row. So a few rows are computed ahead.
+        Every layer of a model needs the same rows, and the next token needs the next row. So a few rows are computed
+        ahead.
         """
         width = self._settings.rotary_dim
         if not self._may_keep(count, start):
@@ -165,7 +166,10 @@ class Turner:
         return turns._plans.calls()
 
     def few_by_positions(self, x: Any, start: Any, seq_axis: Any, out: Any) -> Array | None:
-        """Return x rotated by one compiled call. Return None, with nothing written, unless x is a plain array of few tokens."""
+        """Return x rotated by one compiled call, if x is a plain array of few tokens.
+
+        Return None otherwise, with nothing written.
+        """
         calls = self.calls()
         if calls is None:
             return None

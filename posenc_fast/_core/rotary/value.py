@@ -361,8 +361,8 @@ class Rotary:
     def __posenc_rotary__(self) -> Any:
         """Return a capsule for programs compiled with ``posenc_fast.h`` (see `get_include`).
 
-        The pointer in the capsule is valid as long as the capsule exists. It uses the instruction-set level that is active
-        now.
+        The pointer in the capsule is valid as long as the capsule exists. It uses the instruction-set level that is
+        active now.
 
         Raises
         ------
