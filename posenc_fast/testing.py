@@ -29,7 +29,7 @@ def assert_right(source: Any, expected: Any = None, *, config: Any = None) -> No
     Parameters
     ----------
     source, expected, config
-        As in `posenc_fast.check`: a function, torch module, file, arrays or config, and the encoding that it must compute.
+        As in `posenc_fast.check`: a function, torch module, file, arrays or config, and what it must compute.
 
     Raises
     ------

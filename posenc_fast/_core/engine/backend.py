@@ -24,7 +24,7 @@ try:
     kernel = importlib.import_module("posenc_fast._kernel")
 except ImportError as error:
     reason = str(error)
-# bytes of the cache, as reported by the CPU; 0 if unknown
+# bytes of the last-level cache; 0 if unknown
 CACHE_SIZE: int = kernel.CACHE_SIZE if kernel is not None else 0
 
 
