@@ -288,8 +288,8 @@ class Rotary:
         The layout describes the rows of queries and keys in the file. They can differ from those of the Hugging Face
         model: converters permute rows if llama.cpp rotates adjacent values and transformers does not, as for Llama. The
         divisors ``rope_freqs`` become factors of the scaling longrope. Numbers are those of the file, most of them
-        float32. Pairs of Qwen3-VL outside of all sections read the first axis, as in the model. llama.cpp rotates them by
-        its fourth axis, which is 0 in texts.
+        float32. Pairs of Qwen3-VL outside of all sections read the first axis, as in the model. llama.cpp rotates them
+        by its fourth axis, which is 0 in texts.
 
         References
         ----------
@@ -692,10 +692,12 @@ class Rotary:
             If an argument is invalid, or the lengths of keys depend on their positions (xpos). keys and out are
             unchanged in this case.
 
-        Notes ----- Rotations add up, so you need not know the positions. A single offset needs one row of cosines and
-        sines. `apply` rounds keys once, and each `shift` rounds them again. Each rounding adds at most 2^-24 of the
-        length of a pair (float16: 2^-11, bfloat16: 2^-8) to the bound of `apply`. So shift the original keys by the
-        whole distance, instead of shifting keys many times.
+        Notes
+        -----
+        Rotations add up, so you need not know the positions. A single offset needs one row of cosines and sines.
+        `apply` rounds keys once, and each `shift` rounds them again. Each rounding adds at most 2^-24 of the length of
+        a pair (float16: 2^-11, bfloat16: 2^-8) to the bound of `apply`. So shift the original keys by the whole
+        distance, instead of shifting keys many times.
 
         The result equals `apply` at the positions ``offset``, with two exceptions: the keys already contain the
         attention factor, and after ``layout="interleaved_to_half"`` their pairs are half a head apart.
