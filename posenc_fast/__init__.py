@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from ._models.identify.encoding import Identification, identify
     from ._models.identify.rotary import RotaryIdentification, identify_rotary
 
-# pickles name them here, and `_rotary_of`; `identify` finds `table_in` here
+# pickles refer to these functions, and to `_rotary_of`, in this module; `identify` finds `table_in` here
 _PICKLED = (_encoding_of, _schedule_of)
 
 __all__ = [
@@ -98,9 +98,9 @@ __all__ = [
     "use_backend",
 ]
 
-# of optional packages
+# modules for optional packages
 SUBMODULES = ("dask", "jax", "numba", "plot", "polars", "sklearn", "torch", "transformers")
-# where names are that are imported when they are used: most programs use few, and together they take longer than the rest
+# modules of names that are imported on first use: most programs use few, and all take longer to import than the rest
 _LATE = {
     "Finding": "_models.check.report",
     "Identification": "_models.identify.encoding",
@@ -123,7 +123,7 @@ _LATE = {
     "testing": "testing",
 }
 
-# names in other libraries
+# names in other libraries, in lower case, and their equivalents here
 _OTHERS = {
     "accelerate": "posenc_fast.torch.RotaryEncoding, or posenc_fast.torch.apply_rotary_pos_emb,",
     "apply_rotary_pos_emb": "posenc_fast.torch.apply_rotary_pos_emb",
@@ -152,7 +152,7 @@ if not TYPE_CHECKING:
             try:
                 return import_module(f".{name}", __name__)
             except ImportError as error:
-                # for hasattr, help and others that look; `from posenc_fast import` still has the ImportError
+                # hasattr and help expect an AttributeError; `from posenc_fast import` still raises the ImportError
                 raise AttributeError(
                     f"module {__name__!r} has no attribute {name!r} here: {error}", name=name
                 ) from error
@@ -162,5 +162,5 @@ if not TYPE_CHECKING:
 
 
 def __dir__() -> list[str]:
-    # help and others ask for all that is named here, which should not import other packages
+    # help reads all these attributes, which must not import other packages
     return sorted({*__all__, *(name for name in SUBMODULES if name in globals()), "typing"})

@@ -1,7 +1,7 @@
-"""Let Ctrl-C end the command line without a traceback while it starts, when nothing has begun.
+"""Let Ctrl-C end the command line without a traceback while it starts, before its work has begun.
 
-The package imports this module before NumPy, which takes most of the start. Python itself handles a Ctrl-C that comes
-earlier, while it imports `site`, and prints its traceback.
+The package imports this module before NumPy, whose import takes most of the start. Earlier, while Python imports
+`site`, Python itself handles Ctrl-C and prints a traceback.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ def end_quietly() -> None:
     """Let SIGINT end the process, if it runs the command; `main` handles signals from there on."""
     if not _is_command():
         return
-    import signal  # programs that import the package need not wait for it
+    import signal  # imported here because only the command needs it
 
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def _is_command() -> bool:
-    """Whether the process runs ``posenc-fast`` or ``python -m posenc_fast``, not another program."""
+    """Return whether the process runs ``posenc-fast`` or ``python -m posenc_fast``, not another program."""
     program = os.path.basename(sys.argv[0]) if getattr(sys, "argv", None) else ""
     if program != "-m":
         return program.lower() in _SCRIPTS

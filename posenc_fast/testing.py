@@ -1,4 +1,4 @@
-"""Assertions for tests of people's own code: whether its position encoding is right.
+"""Assertion for tests of your code: check that its position encoding is right.
 
 Examples
 --------
@@ -24,19 +24,19 @@ def __dir__() -> list[str]:
 
 
 def assert_right(source: Any, expected: Any = None, *, config: Any = None) -> None:
-    """Raise an AssertionError unless `posenc_fast.check` calls a position encoding right.
+    """Raise an AssertionError unless `posenc_fast.check` finds that a position encoding is right.
 
     Parameters
     ----------
     source, expected, config
-        As in `posenc_fast.check`: a function, a torch module, a file, arrays or a config, and what it must compute.
+        As in `posenc_fast.check`: a function, torch module, file, arrays or config, and what it must compute.
 
     Raises
     ------
     AssertionError
-        When a finding is wrong, or none is right. The message is the report.
+        If a finding is wrong, or no finding is right. The message is the report.
     TypeError, ValueError, OSError, ImportError
-        When an argument does not fit, or a file cannot be read.
+        If an argument is invalid, or a file cannot be read.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Types for annotations: every closed set of strings that is an argument or a result.
+"""Types for annotations of arguments and results that are one of a fixed set of strings.
 
 Examples
 --------

@@ -1,1 +1,1 @@
-"""Self-checks, which `verify` and `bench` run: exact values, hashes of bits, and speed beside NumPy programs."""
+"""Self-checks for `verify` and `bench`: exact values, hashes of bits, and speed compared with NumPy programs."""

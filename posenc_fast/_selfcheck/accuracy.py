@@ -1,7 +1,7 @@
-"""Hold the promises about accuracy against exact values on the machine at hand: ``posenc-fast verify``.
+"""Check the promised accuracy against exact values on this machine, for ``posenc-fast verify``.
 
-The exact values, their schedules included, come from `oracle.py` and the definition in `reference.py`, which share nothing
-with the engines but the formula.
+The exact values, including their frequencies, come from `oracle.py` and the definition in `reference.py`. These share
+only the formula with the engines.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from ..typing import Backend, Isa
 from . import oracle as _oracle
 
 CALLS = ("table", "encode", "add_to")
-# rows that are drawn, and computed exactly, at a time
+# number of rows to draw and to compute exactly at a time
 ROWS = 4
 # width, base, freq_shift
 _SCHEDULES = ((64, 10000.0, 0.0), (17, 10000.0, 1.0), (2, 100.0, 0.0), (130, 500000.0, 0.0))
-# digits, and the exponent of the least number, of what is rounded to
+# significant bits, and exponent of the smallest positive number, of each dtype
 _FORMATS = {each.name: (each.bits, each.least) for each in FORMATS}
 
 
 def _subnormal(rng: np.random.Generator) -> float:
-    """Return a position close to the middle of two subnormal numbers of one of the types, where its sine is as well."""
+    """Return a position close to the middle of two subnormal numbers of a dtype. Its sine is close to it as well."""
     bits, least = list(_FORMATS.values())[rng.integers(len(_FORMATS))]
     middle = rng.integers(0, 2 ** (bits - 1)) + 0.5 * rng.integers(0, 2)
     near = 1 + math.ldexp(rng.uniform(-1, 1), -int(rng.integers(bits, 60)))
@@ -67,18 +67,18 @@ class Worst(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """The number of values that were judged, of one type, call and engine, and the worst of them."""
+    """Number of values checked for one dtype, call and engine, and the worst of them."""
 
     values: int
     worst: Worst
 
     @property
     def held(self) -> bool:
-        """Whether every value was within its bound."""
+        """True if every value is within its bound."""
         return self.worst.share <= 1
 
     def with_(self, other: Finding) -> Finding:
-        """Return both together."""
+        """Return the combination of both findings."""
         return Finding(self.values + other.values, max(self.worst, other.worst, key=lambda worst: worst.share))
 
 
@@ -93,9 +93,9 @@ def engines() -> dict[str, tuple[Backend, Isa | None]]:
 def verify(
     seconds: float, seed: int, done: Callable[[float], object] = lambda passed: None
 ) -> dict[tuple[str, str, str], Finding]:
-    """Draw positions until the time is over, at least once from every range; findings by type, call and engine.
+    """Check random positions until the time is over, and from every range at least once.
 
-    ``done`` is told how many of the seconds have passed.
+    Return findings by dtype, call and engine. Call ``done`` with the number of seconds that have passed.
     """
     rng = np.random.default_rng(seed)
     encodings = [
@@ -138,18 +138,18 @@ class _Sample:
         self.angles = np.abs(np.outer(positions.astype(np.float64), np.repeat([float(f) for f in frequencies], 2)))
         self.angles = self.angles[:, : encoding.d_model]
         self.noise = rng.normal(size=self.angles.shape)
-        # a sum that nearly cancels shows what is lost, and zeros leave what is added as it is
+        # row 0: the sum nearly cancels, which shows lost digits; row 1: the sum is the encoding
         self.noise[0] = [-float(value) / self.x_scale for value in self.exact["encode"][0]]
         self.noise[1] = 0
 
     def add(self, x: Array) -> None:
-        """Compute the exact sums with x as well."""
+        """Compute the exact sums with x."""
         self.exact["add_to"] = _oracle.sums(self.exact["encode"], x, self.x_scale)
         self.scaled["add_to"] = _oracle.scaled(self.exact["add_to"])
         self.largest = np.maximum(1.0, np.abs(x.astype(np.float64) * self.x_scale))
 
     def rows(self, call: str, name: str, x: Array) -> Array:
-        """Return what the engine in use makes of the positions."""
+        """Return the rows that the active engine computes for the positions."""
         result_type, start = float_type(name), self.positions[0].item()
         if call == "encode":
             return self.encoding.encode(self.positions, dtype=result_type)
@@ -160,10 +160,10 @@ class _Sample:
         return np.concatenate([self.encoding.table(1, start=p, dtype=result_type) for p in self.positions.tolist()])
 
     def judge(self, rows: Array, call: str, name: str) -> Finding:
-        """Return how far rows are from the exact ones, against the bounds of docs/accuracy.md."""
+        """Compare rows with the exact rows, and the errors with the bounds of docs/accuracy.md."""
         up, exact, exact_low = self.scaled[call]
         values = rows.astype(np.float64)
-        # all of this is scaled up by the same power of two, so that nothing is lost of what is subnormal
+        # scale a value, its exact value and its bound by the same power of two, so that subnormal numbers lose nothing
         errors = np.abs((np.ldexp(values, up) - exact) - exact_low)
         bits, least = _FORMATS[name]
         half = np.ldexp(0.5, np.maximum(np.frexp(exact)[1] - bits, least + up))
@@ -176,7 +176,7 @@ class _Sample:
         else:
             allowed = half + np.ldexp(2.0**-50 * small, up)
             judged = np.ones(rows.shape, np.bool_)
-        # what is no number is further away than any
+        # NaN counts as an infinite error
         shares = np.where(judged, np.nan_to_num(errors / allowed, nan=math.inf), 0.0)
         row, column = np.unravel_index(int(shares.argmax()), shares.shape)
         position, exactly = self.positions[row].item(), self.exact[call][row][column]

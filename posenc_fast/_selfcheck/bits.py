@@ -1,9 +1,9 @@
-"""Hold the promise of the same bits everywhere against hashes: the SHA-256 of what each call makes of each type.
+"""Check that results have the same bits on all machines, by the SHA-256 of the results of each call and dtype.
 
-The arguments are integers and short binary fractions of a generator of its own, since functions and random numbers of
-NumPy may differ between machines and versions. `bits.json` has what is expected: of the calls, for a part of the results
-("1") and for many ("128"); of the kernel's loops at all widths ("loops"); of the sets of `frequencies.py` ("frequencies").
-After a change of what is asked for, or of a value, ``python tests/bits.py --write`` makes it again.
+The arguments are integers and short binary fractions from a generator in this file, because NumPy's functions and
+random numbers may differ between machines and versions. `bits.json` contains the expected hashes: of the calls, for few
+results ("1") and for many ("128"); of the kernel's loops at all widths ("loops"); of the sets of `frequencies.py`
+("frequencies"). After you change arguments or values, write the file again with ``python tests/bits.py --write``.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from .accuracy import engines
 from .frequencies import sets
 
 FILE = Path(__file__).with_name("bits.json")
-# values of one call and type at a time, and how many times: 2^20 and 2^27 values of a type at least
+# VALUES: values of a dtype in one call. SHORT, LONG: runs of each call, in all at least 2^20 and 2^27 values of a dtype
 VALUES = 1 << 16
 SHORT, LONG = 1, 128
 
 
 def _integers(count: int, seed: int, bits: int) -> npt.NDArray[np.int64]:
-    """Return integers of ``bits`` bits and a sign: the sequence of splitmix64."""
+    """Return integers of ``bits`` bits and a sign, from the sequence of splitmix64."""
     z = np.arange(1, count + 1, dtype=np.uint64) + np.uint64(seed << 32)
     z *= np.uint64(0x9E3779B97F4A7C15)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):
@@ -48,14 +48,17 @@ def _integers(count: int, seed: int, bits: int) -> npt.NDArray[np.int64]:
 
 
 def _values(shape: tuple[int, ...], dtype: np.dtype[Any], seed: int) -> Array:
-    """Return numbers of any type, with about as many digits as it has."""
-    # a float64 has more digits than the others to lose
+    """Return numbers of any dtype, with about as many digits as the dtype."""
+    # float64 has more digits than the other dtypes
     fine = _integers(int(np.prod(shape)), seed, 40 if dtype.itemsize == 8 else 10).reshape(shape)
     return (fine / 2.0 ** (36 if dtype.itemsize == 8 else 6)).astype(dtype)
 
 
 def calls() -> dict[str, Callable[[np.dtype[Any], int], Array]]:
-    """Return by name the calls that reach every way to the rows: 65536 values of a type, others for each number."""
+    """Return calls by name, which together reach every code path for rows.
+
+    A call takes a dtype and a number, on which its values depend, and returns about 65536 values.
+    """
     wide, usual, narrow = sinusoidal(512), sinusoidal(64), sinusoidal(6)
     gaps = sinusoidal(33, layout="concatenated", freq_shift=1.0, odd="zero")
     phases = Encoding([1.0, 0.3125, 5.0, 0.0], [0.1, 0.2, 0.25, 0.125], [1.0, 2.0, -0.75, 3.0])
@@ -112,7 +115,7 @@ def _digest(results: Iterable[Array]) -> str:
 
 
 def hashes(times: int) -> Iterator[tuple[str, str]]:
-    """Yield name and SHA-256 of each call's results of each type, from the engine in use; times: SHORT or LONG."""
+    """Yield name and SHA-256 of the results of each call and dtype, from the active engine. times: SHORT or LONG."""
     for name in types_here():
         dtype = float_type(name)
         for call, make in calls().items():
@@ -121,21 +124,21 @@ def hashes(times: int) -> Iterator[tuple[str, str]]:
 
 # ---- the loops of the kernel ----------------------------------------------------------------------------------------
 
-# few values, and around all multiples of those that vectors hold, with one of each other remainder in turn
+# all small widths, and widths next to each multiple of 8, a vector's length, with one other remainder in turn
 WIDTHS = sorted({*range(1, 34), *(8 * k + near for k in range(4, 38) for near in (-1, 0, 1, 2 + k % 5))})
-# the columns that have loops of their own: as waves are made, side by side or apart; negative; in any order
+# orders with separate loops in the kernel: columns in the order of waves, interleaved or concatenated; negative; any
 _ORDERS: tuple[tuple[Layout, tuple[Function, Function]], ...] = (
     ("interleaved", ("sin", "cos")),
     ("concatenated", ("sin", "cos")),
     ("concatenated", ("-sin", "-cos")),
     ("interleaved", ("cos", "-sin")),
 )
-# bytes that are written past the cache wherever anything is
+# bytes of an output that the kernel writes past the cache, on every machine where it does so at all
 _PAST = 1 << 24
-# from quick to enormous angles, and what is no position; zeros have signs
+# angles of all sizes, signed zeros, and invalid positions
 _NEAR = [
     *(0.0, -0.0, 0.5, 1000.125, 2.0**39 + 0.25, -(2.0**43) - 3, 2.0**47 + 1, np.nan, -np.inf),
-    # with all their digits
+    # numbers that use all digits of float64
     *((-1) ** k * (1 + (2 * k + 1) / 11) * 2.0 ** (9 * k - 40) for k in range(9)),
 ]
 _FAR = [(1 if k % 2 else -1) * (2.0**49 + 2.0**47 * k + k) for k in range(1, 70)]
@@ -143,7 +146,7 @@ _FAR = [(1 if k % 2 else -1) * (2.0**49 + 2.0**47 * k + k) for k in range(1, 70)
 
 @functools.cache
 def _by_width() -> list[list[Encoding]]:
-    """Return the encodings of each width, one for each order, with the plans that they keep."""
+    """Return, for each width, one encoding for each order. They are cached together with their plans."""
     return [
         [sinusoidal(width, layout=layout, functions=functions) for layout, functions in _ORDERS] for width in WIDTHS
     ]
@@ -166,25 +169,25 @@ def _pool(dtype: np.dtype[Any]) -> Array:
 
 
 def _some(shape: tuple[int, ...], dtype: np.dtype[Any], seed: int) -> Array:
-    """Return values of `_pool`, in an array of their own."""
+    """Return a copy of values of `_pool`."""
     first = 61 * seed % 32768
     return _pool(dtype)[first : first + math.prod(shape)].reshape(shape).copy()
 
 
 def _of_each_width() -> Iterator[tuple[int, Encoding]]:
-    """Yield width and encoding, of two orders in turn: rows that are rotated are the same loops for both."""
+    """Yield each width with an encoding of one of two orders in turn. The loops that rotate rows serve both."""
     return ((width, encodings[i % 2]) for i, (width, encodings) in enumerate(zip(WIDTHS, _by_width(), strict=True)))
 
 
 def _tables(t: np.dtype[Any]) -> Iterator[Array]:
-    """Yield tables across the ends of spans, and from half a block to half a block."""
+    """Yield tables that cross the end of a span, and tables that begin and end with half a block."""
     for width, encoding in _of_each_width():
         yield encoding.table(200, start=4096 * (1 + width % 3) - 131, dtype=t)
         yield encoding.table(192, start=8192, dtype=t)
 
 
 def _long_tables(t: np.dtype[Any]) -> Iterator[Array]:
-    """Yield tables through more than one span at a time, and at positions of any size."""
+    """Yield tables of several spans, and tables at positions of any size."""
     for width in (6, 33):
         yield sinusoidal(width).table(9000, start=-50, dtype=t)
     encoding = sinusoidal(40)
@@ -198,10 +201,10 @@ def _reals(t: np.dtype[Any]) -> Iterator[Array]:
     for encodings in _by_width():
         for encoding in encodings:
             yield encoding.encode(_NEAR, dtype=t)
-    # zeros with a sign in rows that are rounded once more, as they have subnormal numbers
+    # signed zeros in rows that are rounded again because they contain subnormal numbers
     blank = Encoding([1.0] * 20, np.arange(20) % 2 / 4, [1.0, 0.0, 0.0, -0.0] * 5)
     yield blank.encode([-(2.0**-130), 2.0**-130, -(2.0**-15), 0.0, -0.0], dtype=t)
-    # left to exact arithmetic, or nearly so
+    # positions whose rows are left to exact arithmetic, or almost are
     for layout, functions in _ORDERS:
         yield sinusoidal(9, layout=layout, functions=functions).encode(_FAR, dtype=t)
 
@@ -210,14 +213,14 @@ def _integers_in_any_order(t: np.dtype[Any]) -> Iterator[Array]:
     for width, encoding in _of_each_width():
         yield encoding.encode(_integers(6, width, 40), dtype=t)
         yield encoding.table(6, start=4090 - width, step=-4097, dtype=t)
-    # of a bfloat16 one in 2^17 shows that it is rounded once
+    # only one in 2^17 bfloat16 values shows whether it was rounded once
     yield sinusoidal(256).table(4096, start=5, step=100003, dtype=t)
 
 
 def _sums(t: np.dtype[Any]) -> Iterator[Array]:
     for width, encoding in _of_each_width():
         x = _some((2, 7, width), t, width)
-        # what cancels, and zeros with a sign
+        # sums that cancel, and negative zeros
         x[:, 3] = -encoding.encode(4096.0, dtype=t)
         x[:, 4] = -0.0
         yield encoding.add_to(x, start=4093)
@@ -228,7 +231,7 @@ def _sums(t: np.dtype[Any]) -> Iterator[Array]:
 
 
 def _middles(t: np.dtype[Any]) -> Iterator[Array]:
-    """Yield values as near to the middle of two numbers of the type as a double can be, of float64 any."""
+    """Yield values as close to the middle of two numbers of the dtype as float64 allows (for float64: any values)."""
     places = {8: 53, 4: 24, 2: 11 if t == np.float16 else 8}[t.itemsize]
     for k in range(40):
         frequencies = (1 + np.abs(_integers(100, 2 * k, 30))) / 2.0**30
@@ -236,7 +239,7 @@ def _middles(t: np.dtype[Any]) -> Iterator[Array]:
         phases = np.arange(200) % 2 / 4
         values = Encoding(np.repeat(frequencies, 2), phases).encode(position, dtype=np.float64)
         between = np.abs(_integers(200, 2 * k + 1, places - 1)) + 2.0 ** (places - 1) + 0.5
-        # of an engine that is broken the hash shall tell, not an error about amplitudes
+        # replace invalid amplitudes, so that a broken engine shows as a wrong hash, not as an error
         amplitudes = np.nan_to_num(between / 2.0**places / values, nan=1.0, posinf=1.0, neginf=1.0)
         yield Encoding(np.repeat(frequencies, 2), phases, amplitudes).encode([position] * 3, dtype=t)
 
@@ -246,7 +249,7 @@ def _rotations(t: np.dtype[Any]) -> Iterator[Array]:
     for rotary in _rotaries():
         d = rotary.head_dim
         x = _some((2, 3, d), t, d)
-        # signs of zeros, and what is far from 1
+        # signed zeros, and values far from 1
         x[0, 1, ::3], x[1, 1, 1::4] = -0.0, 0.0
         x[1, 2] = _some((d,), single, d) * np.float32(2.0 ** (11 if t == np.float16 else 118 if d % 4 else 95))
         cosines, sines = (_some((3, d // 2), single, d + k) / np.float32(16) for k in (1, 2))
@@ -260,7 +263,7 @@ def _grids(t: np.dtype[Any]) -> Iterator[Array]:
 
 
 def _cycles(t: np.dtype[Any]) -> Iterator[Array]:
-    """Yield turns about exact periods, whose quarters are zeros with signs."""
+    """Yield rows for exact periods. At quarters of a period, they contain signed zeros."""
     days = fourier_features(periodic(["1D", "12h", "7D"]))
     negative = fourier_features(periodic([7, 24, Fraction(365, 3)]), functions=("-sin", "-cos"), layout="interleaved")
     for encoding in (days, negative):
@@ -271,7 +274,7 @@ def _cycles(t: np.dtype[Any]) -> Iterator[Array]:
 
 
 def _past_the_cache(t: np.dtype[Any]) -> Iterator[Array]:
-    """Yield rows past the cache that begin anywhere in one of its lines."""
+    """Yield rows that are written past the cache and begin anywhere in a cache line."""
     encoding = _by_width()[-1][1]
     rows = 2 * (_PAST // (2 * encoding.d_model * t.itemsize) + 1)
     out = np.ones((rows, encoding.d_model), t)
@@ -300,7 +303,7 @@ def _loops() -> dict[str, Callable[[np.dtype[Any]], Iterator[Array]]]:
 
 
 def hashes_of_loops() -> Iterator[tuple[str, str]]:
-    """Yield name and SHA-256 of what the engine in use makes of each type at all WIDTHS."""
+    """Yield name and SHA-256 of the results of each loop and dtype at all WIDTHS, from the active engine."""
     for name in types_here():
         for loop, make in _loops().items():
             yield f"{loop}, {name}", _digest(make(float_type(name)))
@@ -310,9 +313,9 @@ def hashes_of_loops() -> Iterator[tuple[str, str]]:
 
 
 def _numbers(value: Encoding | Rotary) -> Iterator[Array]:
-    """Yield frequencies, the other numbers that make a value what it is, and some rows."""
+    """Yield the frequencies, the other defining numbers and some rows of a value."""
     yield value.frequencies
-    # quarters of a day among them, whose zeros have signs
+    # 21600 and -43200 are multiples of a quarter of a day in seconds, where values are signed zeros
     positions = np.array([0.0, 1.0, 77.0, 100003.0, 21600.0, -43200.0])
     if value.ndim > 1:
         positions = positions[:, np.newaxis] + np.arange(value.ndim)
@@ -326,7 +329,7 @@ def _numbers(value: Encoding | Rotary) -> Iterator[Array]:
 
 
 def hashes_of_frequencies() -> Iterator[tuple[str, str]]:
-    """Yield name and SHA-256 of each of `sets`, its rows from the engine in use."""
+    """Yield name and SHA-256 of each of `sets`, with rows from the active engine."""
     for name, make in sets().items():
         yield name, _digest(_numbers(make()))
 
@@ -335,13 +338,13 @@ def hashes_of_frequencies() -> Iterator[tuple[str, str]]:
 
 
 def expected(part: int | str) -> dict[str, str]:
-    """Return the hashes that all machines have; part: SHORT, LONG, "loops" or "frequencies"."""
+    """Return the expected hashes of all machines. part: SHORT, LONG, "loops" or "frequencies"."""
     digests: dict[str, str] = json.loads(FILE.read_text("utf-8"))[str(part)]
     return digests
 
 
 def report() -> bool:
-    """Print whether every engine of this machine has the bits that all machines have."""
+    """Print and return whether every engine of this machine computes the expected bits."""
     calls, loops, same = expected(SHORT), expected("loops"), True
     for engine, (backend, isa) in engines().items():
         with _backend.use_backend(backend, isa):

@@ -1,6 +1,6 @@
 """Sets of frequencies that have the same bits on all machines: presets, scalings, configs of models, exact periods.
 
-Each is made anew where it is asked for, with numbers that are integers or short fractions.
+Each value is built on request, from numbers that are integers or short fractions.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from .._core.rotary.value import Rotary
 from ..presets import get, names
 from ..presets._registry import facts
 
-# a width that all presets have
+# a width that all presets support
 WIDTH = 96
-# of presets without defaults
+# arguments of presets without defaults
 _WEIGHTS = np.arange(1, 25).reshape(12, 2) / 8
 _ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "alphafold3": (_WEIGHTS[:, 0], _WEIGHTS[:, 1]),
@@ -54,7 +54,7 @@ _ARGUMENTS: dict[str, tuple[Any, ...]] = {
 _FACTORS = {"factor": 8.0, "original_max_position_embeddings": 4096}
 _LLAMA3 = {**_FACTORS, "low_freq_factor": 1.0, "high_freq_factor": 4.0}
 _LISTS = {"short_factor": [1 + i / 64 for i in range(32)], "long_factor": [1.0 + i for i in range(32)]}
-# rope_type: parameters of 64 values a head
+# parameters for head_dim=64, by rope_type
 SCALINGS: dict[str, tuple[dict[str, Any], ...]] = {
     "default": ({},),
     "linear": ({"factor": 3.0}, {"factor": 4.0}),
@@ -84,7 +84,7 @@ SCALINGS: dict[str, tuple[dict[str, Any], ...]] = {
 BASES = (10000.0, 500000.0, 1234567.0)
 
 _PHI3 = {"max_position_embeddings": 131072, "original_max_position_embeddings": 4096, "head_dim": 64}
-# what the config of a model_type says beside it
+# keys of a config, by model_type; a model_type among the keys replaces the name
 _CONFIGS: dict[str, dict[str, Any]] = {
     "atoms": {
         "model_type": "esmfold2_atom_encoder",
@@ -148,7 +148,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "phi3": {"seq_len": 4097},
     "phimoe": {"seq_len": 4097},
 }
-# config, and options of `Rotary.from_config`
+# config and options for `Rotary.from_config`, by name
 CONFIGS = {name: ({"model_type": name, **config}, _OPTIONS.get(name, {})) for name, config in _CONFIGS.items()}
 
 _DAY = 86400
@@ -160,7 +160,7 @@ _PERIODS: dict[str, list[Any]] = {
 
 
 def sets() -> dict[str, Callable[[], Encoding | Rotary]]:
-    """Return the builders of each Encoding or Rotary, by name."""
+    """Return functions by name, each of which builds an Encoding or a Rotary."""
     made: dict[str, Callable[[], Encoding | Rotary]] = {}
     for name in names():
         build = get(name)

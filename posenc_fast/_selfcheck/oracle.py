@@ -1,6 +1,6 @@
 """Exact values for ``posenc-fast verify``, from the definition in `reference.py`.
 
-Nothing else of the package is used here, so that no mistake of its schedules or its arithmetic can hide itself.
+This module uses nothing else of the package, so that it cannot repeat errors of the package's schedules or arithmetic.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..reference import CONTEXT, exact_row
 Floats = npt.NDArray[np.float64]
 Row = list[Decimal]
 
-# where numbers are brought to that would be subnormal doubles, or their errors would
+# numbers below SMALL are multiplied by 2^UP, since they or their errors would be subnormal doubles
 SMALL, UP = Decimal("1e-200"), 700
 
 
@@ -39,7 +39,7 @@ def sums(encoded: Sequence[Row], x: npt.NDArray[Any], scale: float) -> list[Row]
 
 
 def scaled(numbers: Sequence[Row]) -> tuple[npt.NDArray[np.int32], Floats, Floats]:
-    """Return the binary exponents by which numbers are scaled up so that doubles hold them, and their high and low parts then."""
+    """Return binary exponents that scale numbers into the range of doubles, and high and low parts of the results."""
     with localcontext(CONTEXT):
         exponents = np.array([[UP if abs(n) < SMALL else 0 for n in row] for row in numbers], np.int32)
         factor = Decimal(2) ** UP

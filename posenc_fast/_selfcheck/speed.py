@@ -22,7 +22,7 @@ RUNS = 41
 
 
 class Side(NamedTuple):
-    """Two calls that are compared, since they return the same values up to a tolerance."""
+    """Two calls to compare. They return the same values up to a tolerance."""
 
     name: str
     ours: Callable[[], Array]
@@ -31,7 +31,7 @@ class Side(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """Nanoseconds a value of both calls, medians of runs, and the quartiles of how many times as long NumPy's took."""
+    """Median nanoseconds per value of both calls, and the quartiles of the ratio of NumPy's time to ours."""
 
     name: str
     ours: float
@@ -41,17 +41,17 @@ class Comparison(NamedTuple):
 
     @property
     def ratio(self) -> float:
-        """Return how many times as long NumPy's takes: the ratio of the two times that stand beside it."""
+        """Ratio of NumPy's time to ours, from the two medians."""
         return self.numpy / self.ours
 
     @property
     def noisy(self) -> bool:
-        """Whether the machine did so much else that the figures say little."""
+        """True if other load on the machine makes the numbers unreliable."""
         return self.high > 1.5 * self.low or not self.low <= self.ratio <= self.high
 
 
 def compare(side: Side) -> Comparison:
-    """Time both sides in turn, on one thread each, after a look whether their values agree."""
+    """Check that the values of both sides agree, then time the sides alternately, on one thread each."""
     got = side.ours()
     error = float(np.abs(got.astype(np.float64) - side.numpy()).max())
     if not error <= side.tolerance:
@@ -64,9 +64,10 @@ def compare(side: Side) -> Comparison:
 
 
 def sides() -> Iterator[Side]:
-    """Yield pairs of calls, which take half a minute. A name has our call and, after the slash, what NumPy computes.
+    """Yield pairs of calls, which take half a minute in all.
 
-    Results are float32 unless the name says otherwise, and new arrays on both sides.
+    A name contains our call and, after the slash, the NumPy program. Results are new arrays on both sides, and float32
+    unless the name has another dtype.
     """
     wide, narrow = sinusoidal(512), sinusoidal(64)
     tolerances = {"float64": 1e-9, "float32": 1e-7, "float16": 5e-4, "bfloat16": 4e-3}
@@ -100,7 +101,7 @@ def sides() -> Iterator[Side]:
 
 
 def float32_formula(length: int, d_model: int) -> Array:
-    """Return the table of PyTorch's tutorial, by the tutorial's program in NumPy: all of it in float32."""
+    """Return the table of PyTorch's tutorial, computed by the tutorial's program in NumPy, all in float32."""
     position = np.arange(length, dtype=np.float32)[:, np.newaxis]
     exponents = np.arange(0, d_model, 2, dtype=np.float32) * np.float32(-math.log(10000.0) / d_model)
     angles = position * np.exp(exponents)
@@ -111,7 +112,7 @@ def float32_formula(length: int, d_model: int) -> Array:
 
 
 def formula(encoding: Encoding, positions: Floats) -> Floats:
-    """Return the formula's rows in float64, as `reference.vaswani_numpy` has it, for any encoding of one axis."""
+    """Return the rows of any encoding of one axis by the float64 formula, as in `reference.vaswani_numpy`."""
     table = np.zeros((len(positions), encoding.d_model))
     heard = encoding.amplitudes != 0
     for phase in np.unique(encoding.phases[heard]):
@@ -124,7 +125,7 @@ def formula(encoding: Encoding, positions: Floats) -> Floats:
 
 
 def _regular(columns: npt.NDArray[np.intp]) -> slice | npt.NDArray[np.intp]:
-    """Return columns at equal distances as a slice, which NumPy is faster with."""
+    """Return columns at equal distances as a slice, which is faster in NumPy, and other columns unchanged."""
     steps = np.diff(columns)
     if len(steps) == 0 or (steps != steps[0]).any():
         return columns

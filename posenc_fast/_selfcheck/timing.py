@@ -1,4 +1,4 @@
-"""Measure speed: sides alternate in one process, without garbage collection, and medians are compared."""
+"""Measure speed: alternate the sides in one process, without garbage collection, and compare medians."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ import numpy.typing as npt
 
 Times = dict[str, npt.NDArray[np.float64]]
 
-# seconds: a shorter call is repeated within one sample, so that neither the clock nor the loop shows
+# seconds: shorter calls are repeated within a sample, so that the cost of clock and loop is negligible
 SAMPLE = 5e-5
-# seconds: what the caches get to settle before a sample, one call at least
+# seconds of untimed calls before a sample, at least one call, so that the caches settle
 SETTLE = 1e-3
-# seconds for one comparison: slow calls get fewer runs, but never fewer than this many
+# BUDGET: seconds for one comparison. Slow calls get fewer runs, but at least FEWEST.
 BUDGET, FEWEST = 4.0, 5
 
 
 class Ratio(NamedTuple):
-    """Median of the ratios of neighbouring samples, and the quartiles about it."""
+    """Median and quartiles of the ratios of neighbouring samples."""
 
     median: float
     low: float
@@ -34,9 +34,9 @@ class Ratio(NamedTuple):
 def seconds(
     call: Callable[..., Any], repeats: int, *arguments: Any, clock: Callable[[], float] = time.perf_counter
 ) -> float:
-    """Return the time of a call in a sample of ``repeats``; the result is freed only after the clock has stopped.
+    """Return the mean time of ``repeats`` calls. The result of a single call is freed after the clock has stopped.
 
-    clock: ``time.thread_time`` for calls of one thread, where other guests of the machine take the processor away.
+    clock: use ``time.thread_time`` for calls of one thread on a machine that shares its CPU with other guests.
     """
     kept = None
     if repeats == 1:
@@ -53,7 +53,7 @@ def seconds(
 
 
 def _repeats(call: Callable[[], Any]) -> tuple[int, int, float]:
-    """Return calls before a sample, calls within it, and the seconds that all of them take."""
+    """Return the number of calls before a sample and within a sample, and the seconds of all these calls."""
     seconds(call, 1)
     once = seconds(call, 1)
     if once < SAMPLE:
@@ -77,9 +77,9 @@ def no_collection() -> Iterator[None]:
 def alternate(
     sides: Mapping[str, Callable[[], Any]], runs: int, clock: Callable[[], float] = time.perf_counter
 ) -> Times:
-    """Return the seconds of a call of each side, run by run: A B A B ...
+    """Time the sides alternately (A B A B ..), and return the seconds per call of each side and run.
 
-    Each sample follows untimed calls of its own side, so that no side finds the caches as the other left them.
+    Untimed calls of the same side precede each sample, so that no side finds the caches as another side left them.
     """
     repeats = {name: _repeats(call) for name, call in sides.items()}
     runs = max(FEWEST, min(runs, int(BUDGET / sum(taken for _, _, taken in repeats.values()))))
@@ -95,7 +95,7 @@ def alternate(
 
 
 def ratio(times: Times, above: str, below: str) -> Ratio:
-    """Return how many times as long one side takes: neighbours are compared, so that a slow moment meets both."""
+    """Return the ratio of the times of two sides. Neighbouring samples are compared, so a slow moment affects both."""
     low, median, high = np.percentile(times[above] / times[below], [25, 50, 75])
     return Ratio(float(median), float(low), float(high))
 

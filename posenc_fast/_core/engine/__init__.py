@@ -1,1 +1,1 @@
-"""Engines: which one computes, the one in NumPy, blocks of an output array, and threads."""
+"""Engines: choice of the backend, the NumPy engine, blocks of an output array, and threads."""

@@ -24,7 +24,7 @@ try:
     kernel = importlib.import_module("posenc_fast._kernel")
 except ImportError as error:
     reason = str(error)
-# bytes of the cache that the processor reports; 0 where it is not asked
+# bytes of the last-level cache; 0 if unknown
 CACHE_SIZE: int = kernel.CACHE_SIZE if kernel is not None else 0
 
 
@@ -42,12 +42,14 @@ _default: Engine | None = None
 
 
 def isa_levels() -> tuple[Isa, ...]:
-    """Return the instruction-set levels that this build and this machine have, slowest first; empty without the kernel.
+    """Return the instruction-set levels that this build and this machine support, slowest first.
+
+    The tuple is empty without the compiled kernel.
 
     Returns
     -------
     tuple of str
-        Of "baseline", "avx2", "avx512" on x86-64, "neon" on 64-bit ARM, "baseline" elsewhere.
+        A subset of "baseline", "avx2", "avx512" on x86-64, "neon" on 64-bit ARM, "baseline" elsewhere.
 
     Examples
     --------
@@ -59,7 +61,7 @@ def isa_levels() -> tuple[Isa, ...]:
 
 
 def select(name: str, isa: str | None = None, *, origin: str = "use_backend") -> Engine:
-    """Return the engine of that name, or raise an error that says why it is not available."""
+    """Return the engine with this name. Raise an error with the reason if it is unavailable."""
     one_of(name, f"{origin}: the backend", BACKENDS if origin == "use_backend" else ("auto", *BACKENDS))
     if isa is not None:
         one_of(isa, f"{origin}: isa", ISAS)
@@ -119,7 +121,7 @@ def current() -> Engine:
 
 
 def backend() -> Backend:
-    """Return the name of the backend that computes in this context.
+    """Return the name of the backend that is active in this context.
 
     Returns
     -------
@@ -136,7 +138,7 @@ def backend() -> Backend:
 
 
 def isa() -> Isa | None:
-    """Return the instruction-set level that the kernel uses in this context, None for the python backend.
+    """Return the instruction-set level of the kernel in this context, or None for the python backend.
 
     Examples
     --------
@@ -151,23 +153,23 @@ def isa() -> Isa | None:
 def use_backend(name: Backend, isa: Isa | None = None) -> Iterator[None]:
     """Compute with one backend inside a ``with`` block.
 
-    The choice holds for the current context (`contextvars`): other threads and tasks are not affected. The
-    environment variables POSENC_FAST_BACKEND ("auto", "cython" or "python") and POSENC_FAST_ISA do the same for a
-    process.
+    The choice applies to the current context (`contextvars`). Other threads and tasks are not affected. To choose for a
+    whole process, set the environment variables POSENC_FAST_BACKEND ("auto", "cython" or "python") and
+    POSENC_FAST_ISA.
 
     Parameters
     ----------
     name : {"cython", "python"}
-        The backend.
+        Compiled kernel, or pure Python.
     isa : str, optional
-        One of `isa_levels`; the best of them if not given.
+        One of `isa_levels` (default: the fastest).
 
     Raises
     ------
     ValueError
-        When there is no such backend or level, or the backend has no levels.
+        If the backend or level does not exist, or the backend has no levels.
     RuntimeError
-        When the backend or the level cannot be had here, with the reason.
+        If the backend or level is unavailable here. The message gives the reason.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Output arrays as the engines take them: written block by block, or added to another array in the same pass."""
+"""Output arrays of the engines: filled block by block, or with another array added in the same pass."""
 
 from __future__ import annotations
 
@@ -15,34 +15,34 @@ from ..numbers.formats import FLOAT32, format_of
 from . import threads as _threads
 from .backend import CACHE_SIZE, kernel
 
-# where Linux describes the caches of a core
+# directory in which Linux describes the caches of a core
 CACHES = "/sys/devices/system/cpu/cpu0/cache"
-# output values: below, a thread costs more than it gives
+# output values that make a second thread worth its cost
 WORTH_A_THREAD = 1 << 20
-# output values in a block: small enough to answer an interrupt soon
+# output values in a block, few enough that an interrupt takes effect soon
 BLOCK = 1 << 22
 
 
 @functools.cache
 def cache_size() -> int:
-    """Return the bytes of the last-level cache that one core sees, 0 where unknown."""
+    """Return the size in bytes of the last-level cache of a core, or 0 if it is unknown."""
     sizes = []
     for name in os.listdir(CACHES) if os.path.isdir(CACHES) else ():
-        # files that a container or another kernel shows may be missing or have other text
+        # in containers and on other kernels, files may be missing or contain other text
         with contextlib.suppress(OSError, ValueError), open(f"{CACHES}/{name}/size", "rb", buffering=0) as file:
-            # bytes: a decoder takes longer to start than to read
+            # binary mode: a text decoder takes longer to start than the file to read
             text = file.read().strip()
             sizes.append(int(text.rstrip(b"KM")) << {b"K": 10, b"M": 20}.get(text[-1:], 0))
     return max(sizes, default=CACHE_SIZE)
 
 
 def one_thread(workers: Any, size: int) -> bool:
-    """Whether a call of `size` values takes one thread, as far as that is seen without a closer look at workers."""
+    """Return True if a call for `size` values certainly uses one thread. If False, check workers in full."""
     return workers is None or (type(workers) is int and workers > 0 and size < WORTH_A_THREAD)
 
 
 def collapse(array: Array, dims: int) -> Array | None:
-    """Return the array with its leading dimensions made one, so that ``dims`` are left, where that takes no copy."""
+    """Return a view of ``dims`` dimensions in which leading dimensions are merged. Return None if that needs a copy."""
     if array.ndim == dims:
         return array
     if array.ndim < dims:
@@ -55,9 +55,9 @@ def collapse(array: Array, dims: int) -> Array | None:
 
 
 class Target:
-    """An array (rows, d) to be filled, or (batch, rows, d) that takes scale * x + encoding; warm: it is not new memory.
+    """An array (rows, d) to fill, or (batch, rows, d) for scale * x + encoding. warm: whether out is existing memory.
 
-    Arrays that the engines cannot take as they are (unaligned ones) go through a copy of each block.
+    The engines need aligned arrays, so blocks of unaligned arrays are copied.
     """
 
     __slots__ = ("kind", "out", "rows", "scale", "warm", "x")
@@ -71,7 +71,10 @@ class Target:
         self.kind, self.rows = form.kind, out.shape[-2]
 
     def stores(self, each: bool = False) -> int:
-        """Return how the kernel is to write rows, or their sum with x: see src/tuning.h. each: rows are made one by one."""
+        """Return how the kernel writes rows, or their sum with x (see src/tuning.h).
+
+        each: whether rows are computed one by one.
+        """
         if kernel is None:
             return 0
         return int(kernel.stores(self.out, self.x, self.kind, cache_size(), self.warm, each))
@@ -86,13 +89,13 @@ class Target:
         return block
 
     def run(self, task: Callable[[slice, Target], Any], workers: int) -> None:
-        """Call task(rows, block) for blocks of rows, in threads where that is worth it."""
+        """Call task(rows, block) for blocks of rows, in threads if they are worth their cost."""
         if self.out.size < WORTH_A_THREAD and self.out.flags.aligned and (self.x is None or self.x.flags.aligned):
             task(slice(0, self.rows), self)
             return
         workers = _threads.useful(workers, self.out.size, WORTH_A_THREAD)
         rows = max(1, min(BLOCK * self.rows // self.out.size, -(-self.rows // workers)))
-        # whole spans of a lattice, where there is room for them
+        # round down to whole spans of a lattice, if a block is that large
         rows = rows // 4096 * 4096 or rows
 
         def aligned(part: slice) -> None:

@@ -1,8 +1,9 @@
-"""The engine in NumPy: the twin of the compiled kernel, with its accuracy and its classes `Plan` and `Lattice`.
+"""The NumPy engine, with the accuracy and the classes `Plan` and `Lattice` of the compiled kernel.
 
-A *wave* is one frequency with one residual phase, in turns; its sine and cosine serve every column that is a quarter
-turn apart. Numbers are double-double where one double is too few: pairs (high, low) whose sum is meant. So position *
-turns is known to 106 bits, and the argument reduction, which takes whole turns off, loses nothing at any position.
+A *wave* is one frequency with one residual phase, in turns. Its sine and cosine serve all columns whose phases differ
+by quarter turns. Where one double is too imprecise, numbers are double-double: pairs (high, low) that stand for their
+sum. So position * turns is known to 106 bits. The argument reduction, which subtracts whole turns, loses nothing at any
+position.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ Bits = npt.NDArray[np.uint64]
 
 TWO_PI, TWO_PI_LOW = float.fromhex("0x1.921fb54442d18p+2"), float.fromhex("0x1.1a62633145c07p-52")
 PER_RADIAN, PER_RADIAN_LOW = float.fromhex("0x1.45f306dc9c883p-3"), float.fromhex("-0x1.6b01ec5417056p-57")
-# adding these rounds to integers, or to quarters, whose number then stands in the low bits of the sum
+# adding ROUNDER rounds to integers, adding QUARTERS to quarters; the low bits of the sum then count them
 ROUNDER, QUARTERS = 1.5 * 2.0**52, 1.5 * 2.0**50
-# turns: up to MOST_DIRECT the low part of a product is so small that one reduction by quarter turns will do
+# in turns: up to MOST_DIRECT, the low part of a product is so small that one reduction by quarter turns suffices
 MOST_DIRECT = 2.0**40
-# how far, relative to it, a value of `sincos` with FMA may lie from one without: at most 2^-50.8
+# bound of the relative difference between `sincos` with and without FMA, which is at most 2^-50.8
 REACH = 2.0**-49
-# of sin(2 pi x) / x and cos(2 pi x), for powers of x**2
+# coefficients of sin(2 pi x) / x and cos(2 pi x) for powers of x**2
 SINE = [
     float.fromhex("0x1.921fb54442d18p+2"),
     float.fromhex("-0x1.4abbce625be40p+5"),
@@ -63,7 +64,7 @@ TAYLOR = {n: _taylor(n) for n in range(2, 21)}
 
 
 def angles(positions: Floats, turns: Floats) -> Pair:
-    """Argument reduction: double-double angles (rows, waves) in turns, whole turns taken off.
+    """Return double-double angles (rows, waves) in turns, with whole turns subtracted.
 
     positions: (rows, axes); turns: (2, axes, waves).
     """
@@ -77,7 +78,7 @@ def angles(positions: Floats, turns: Floats) -> Pair:
 
 
 def angles_single(positions: Floats, radians: Floats) -> Pair:
-    """The same with float32 frequencies in radians and float32 products, as float32 frameworks have them."""
+    """Return these angles for float32 frequencies in radians and float32 products, as in float32 frameworks."""
     single = radians[0].astype(np.float32)
     angle = np.zeros((len(positions), single.shape[1]), np.float32)
     for a in range(len(single)):
@@ -88,13 +89,13 @@ def angles_single(positions: Floats, radians: Floats) -> Pair:
 
 
 def nearest_quarter(turns: Floats) -> tuple[Floats, Bits]:
-    """Distance to the nearest quarter turn, and which that is, in the last two bits."""
+    """Return the distance to the nearest quarter turn, and the number of that quarter in the last two bits."""
     q = turns + QUARTERS
     return turns - (q - QUARTERS), q.view(np.uint64)
 
 
 def apply_quadrant(quadrant: Bits, sine: Floats, cosine: Floats) -> Pair:
-    """Sine and cosine a number of quarter turns on: swapped when it is odd, then the signs."""
+    """Return sine and cosine after adding quarter turns: swap them if the number is odd, then set the signs."""
     one, top, sign = np.uint64(1), np.uint64(62), np.uint64(1 << 63)
     odd = (quadrant & one) == one
     s, c = np.where(odd, cosine, sine).view(np.uint64), np.where(odd, sine, cosine).view(np.uint64)
@@ -104,7 +105,10 @@ def apply_quadrant(quadrant: Bits, sine: Floats, cosine: Floats) -> Pair:
 
 
 def sincos(x: Floats, quadrant: Bits, fused: bool = False) -> Pair:
-    """Sine and cosine of x turns from a quarter turn, to 2^-51, each sum and product rounded, or (fused) both at once."""
+    """Return sine and cosine of x turns from a quarter turn, to 2^-51.
+
+    fused: whether to round once for each product and sum, as FMA does, rather than after the product and after the sum.
+    """
     z = x * x
     values = []
     for coefficients in (SINE, COSINE):
@@ -121,20 +125,20 @@ def sincos(x: Floats, quadrant: Bits, fused: bool = False) -> Pair:
 
 
 def sincos_dd(angle: Floats, angle_low: Floats) -> tuple[Pair, Pair]:
-    """Sine and cosine of an angle in turns, each a sum of two doubles to 2^-65: Taylor's series about quarter turns."""
+    """Return sine and cosine of an angle in turns, each a sum of two doubles, to 2^-65, by Taylor series."""
     h, x_low = two_sum(angle, angle_low)
     x, quadrant = nearest_quarter(h)
     r, r_low = product(x, x_low, TWO_PI, TWO_PI_LOW)
     z, z_low = product(r, r_low, r, r_low)
 
     def horner(c: float, c_low: float, value: Floats, low: Floats) -> Pair:
-        """c + z * (value + low), c the larger term."""
+        """Return c + z * (value + low), where c is the larger term."""
         p, e = product(z, z_low, value, low)
         s = c + p
         return s, (p - (s - c)) + (e + c_low)
 
     def series(last: int, first: int) -> Pair:
-        """The small terms in one double, the large in two."""
+        """Return a Taylor series, with the small terms computed in one double and the large terms in two."""
         value = np.full_like(z, TAYLOR[last][0])
         for n in range(last - 4, 6, -4):
             value = (TAYLOR[n][0] + z * TAYLOR[n + 2][0]) + z * z * value
@@ -143,7 +147,7 @@ def sincos_dd(angle: Floats, angle_low: Floats) -> tuple[Pair, Pair]:
             value, low = horner(*TAYLOR[n], value, low)
         return value, low
 
-    # r + r * z * sum: the one in front of the series is left out, so that a small angle keeps its own bits
+    # sine is r + r * z * sum, not r * (1 + z * sum), so that a small angle keeps all its bits
     t, t_low = product(z, z_low, *series(19, 3))
     p, e = two_product(r, t)
     low = e + (r * t_low + r_low * (1.0 + t))
@@ -154,11 +158,11 @@ def sincos_dd(angle: Floats, angle_low: Floats) -> tuple[Pair, Pair]:
     return (highs[0], lows[0]), (highs[1], lows[1])
 
 
-# ---- the engine: the same classes as the compiled one's ---------------------------------------------------------
+# ---- the engine: the same classes as in the compiled kernel -----------------------------------------------------
 
 
 class Plan:
-    """Waves and columns of an encoding: the twin of the compiled kernel's Plan, see there."""
+    """Waves and columns of an encoding, as in the Plan of the compiled kernel."""
 
     def __init__(
         self,
@@ -185,8 +189,8 @@ class Plan:
     ) -> bytes | None:
         """Fill out (rows, width), or write scale * x + encoding to out (batch, rows, width).
 
-        positions: float64 (rows, axes). Returns None, or where rows could not be done and are left as they were a byte
-        for each row: 1 for those.
+        positions: float64 (rows, axes). Returns None if all rows were written. Otherwise returns a byte for each row, 1
+        if the row was left unchanged.
         """
         left = rows_left_out(positions, self.largest)
         self._encode_chosen(~left, positions, out, kind, single, x, scale)
@@ -202,7 +206,7 @@ class Plan:
         x: npt.NDArray[Any] | None,
         scale: float,
     ) -> None:
-        """Some of the rows."""
+        """Encode the chosen rows."""
         with np.errstate(invalid="ignore", over="ignore", under="ignore"):
             # a few rows at a time, so that the temporaries stay in the cache
             rows = max(1, 32768 // max(len(self.source), 1))
@@ -241,7 +245,7 @@ class Plan:
         if x is not None:
             out[...] = add_rounded(kind, columns * self.amplitude, x, scale)
             return
-        # what FMA would give lies between these; where it is not clear what they are rounded to, it is looked at
+        # the value with FMA lies between these two: where they round differently, compute the row again with FMA
         larger, smaller = (round_once(kind, columns * (self.amplitude * (1.0 + reach))) for reach in (REACH, -REACH))
         bits = f"u{larger.itemsize}"
         doubtful = (larger.view(bits) != smaller.view(bits)).any(axis=1)
@@ -251,7 +255,7 @@ class Plan:
         out[...] = larger
 
     def _sincos_rows(self, positions: Floats, single: bool, fused: bool = False) -> Floats:
-        """Rows of waves, for types of at most 32 bits."""
+        """Return rows of waves, for dtypes of at most 32 bits."""
         direct = np.zeros(len(positions), np.bool_)
         if len(self.largest) == 1 and not single:
             p = np.abs(positions[:, 0])
@@ -271,7 +275,7 @@ class Plan:
         return self._row(*sincos(x, quadrant, fused))
 
     def _row(self, sine: Floats, cosine: Floats) -> Floats:
-        """Sines before cosines, or sine and cosine of each wave side by side."""
+        """Return a row with sines before cosines, or with sine and cosine of each wave side by side."""
         return (
             np.concatenate([sine, cosine], axis=1)
             if self.planar
@@ -281,7 +285,7 @@ class Plan:
     def _exact(
         self, positions: Floats, source: npt.NDArray[np.int32], amplitude: Floats | float, single: bool = False
     ) -> Pair:
-        """Rows as sums of two doubles, for any choice of columns."""
+        """Return rows as sums of two doubles, for any choice of columns."""
         sine, cosine = sincos_dd(*(angles_single if single else angles)(positions, self.frequencies))
         high, low = (self._row(*parts)[:, source] for parts in zip(sine, cosine, strict=True))
         p, e = two_product(amplitude, high)
@@ -289,7 +293,7 @@ class Plan:
 
 
 class _Offsets:
-    """Cosines and sines of 0, step, 2 * step .. and their low parts, each row made when it is first asked for."""
+    """Cosines and sines, with low parts, of offsets 0, step, 2 * step, .. Each row is computed on first use."""
 
     def __init__(self, plan: Plan, sources: tuple[npt.NDArray[np.int32], ...], step: int, rows: int) -> None:
         self.plan, self.sources, self.step = plan, sources, step
@@ -297,7 +301,7 @@ class _Offsets:
         self.parts = np.empty((4, rows, len(sources[0])))
 
     def __call__(self, rows: npt.NDArray[np.int64]) -> Floats:
-        """(cosine, its low part, sine, its low part) of some rows."""
+        """Return (cosine, low part of cosine, sine, low part of sine) for some rows."""
         missing = np.unique(rows[~self.made[rows]])
         if len(missing):
             positions = np.zeros((len(missing), self.plan.frequencies.shape[1]))
@@ -309,7 +313,7 @@ class _Offsets:
 
 
 class Lattice:
-    """Rows of integer positions, rotated from anchors: the twin of the compiled kernel's Lattice, see there."""
+    """Rows of integer positions, rotated from anchors, as in the Lattice of the compiled kernel."""
 
     def __init__(
         self,
@@ -339,9 +343,9 @@ class Lattice:
         x: npt.NDArray[Any] | None = None,
         scale: float = 1.0,
     ) -> None:
-        """Fill out (rows, width): consecutive integers from span * 2**span_bits + offset on.
+        """Fill out (rows, width) for consecutive integers from span * 2**span_bits + offset.
 
-        Or write scale * x + encoding to out (batch, rows, width).
+        With x, write scale * x + encoding to out (batch, rows, width).
         """
         offsets = offset + np.arange(out.shape[-2], dtype=np.int64)
         mask = (1 << self.span_bits) - 1
@@ -358,7 +362,7 @@ class Lattice:
         x: npt.NDArray[Any] | None = None,
         scale: float = 1.0,
     ) -> None:
-        """Fill out (rows, width), or write scale * x + encoding to out (batch, rows, width): any integers."""
+        """Fill out (rows, width) for any integers. With x, write scale * x + encoding to out (batch, rows, width)."""
         rows = max(1, 32768 // max(len(self.plan.source), 1))
         with np.errstate(invalid="ignore", over="ignore", under="ignore"):
             for first in range(0, len(spans), rows):
@@ -371,8 +375,8 @@ class Lattice:
                     target[...] = add_rounded(kind, high, seen, scale)
 
     def _rotated(self, spans: npt.NDArray[np.int64], offsets: npt.NDArray[np.int64]) -> Pair:
-        """From the exact rows of spans to the anchors of blocks, and from these to rows."""
-        # the anchor of a block is its middle; that of the last half block of a span lies in the next
+        """Rotate the exact rows of spans to the anchors of blocks, and the anchors to the rows."""
+        # the anchor of a block is its middle; the anchor for the last half block of a span lies in the next span
         block = (offsets + (1 << self.block_bits >> 1)) >> self.block_bits
         offset = offsets - (block << self.block_bits)
         bits = self.span_bits - self.block_bits
@@ -388,9 +392,9 @@ class Lattice:
         return self._rotate(value, quadrature, self.fine(np.abs(offset)), sign)
 
     def _exact(self, spans: npt.NDArray[np.int64]) -> tuple[Pair, Pair]:
-        """Values and quadratures at multiples of the span."""
+        """Return values and quadratures at multiples of the span."""
         shift = 32 - self.span_bits
-        # the nearest multiple of 2**32, so that what is left is small where the position is, on both sides of zero
+        # split off the nearest multiple of 2**32, so that the rest is small for small positions of either sign
         multiples = (spans + (1 << (shift - 1))) >> shift
         rest = (spans - (multiples << shift)) << self.span_bits
         columns = [multiples, rest, np.ones_like(rest)][: self.plan.frequencies.shape[1]]
@@ -399,7 +403,10 @@ class Lattice:
         return plan._exact(positions, plan.source, plan.amplitude), plan._exact(positions, *self.quadrature)
 
     def _rotate(self, value: Pair, quadrature: Pair, offset: Floats, sign: Floats | float) -> Pair:
-        """value * cosine + sign * quadrature * sine; as sums of two doubles, or in doubles (the low parts stand for nothing)."""
+        """Return value * cosine + sign * quadrature * sine.
+
+        The result is a sum of two doubles, or one double with an unused low part.
+        """
         cosine, cosine_low, sine, sine_low = offset
         if not self.double_double:
             return value[0] * cosine + sign * (quadrature[0] * sine), value[1]
@@ -415,9 +422,9 @@ def merge(
     out: npt.NDArray[np.uint16],
     stores: int = 0,
 ) -> None:
-    """Fill out (batch, rows, width) with outer (batch, width) | inner (rows, width): pieces of values of any type.
+    """Fill out (batch, rows, width) with outer (batch, width) | inner (rows, width).
 
-    stores: as of `Lattice.table`.
+    The arrays contain 16-bit pieces of values of any dtype. stores: as in `Lattice.table`.
     """
     np.bitwise_or(outer[:, np.newaxis], inner, out=out)
 
@@ -432,12 +439,12 @@ def rotate(
     stores: int = 0,
     second_level: int = 0,
 ) -> None:
-    """Turn the pairs of x (groups, batches, heads, rows, width) into out, which may be x.
+    """Rotate the pairs of x (groups, batches, heads, rows, width) into out, which may be x.
 
-    angles: (groups, rows, 2 * pairs), row behind row, cosines, then sines; float64, or float32 where x is of 16-bit
-    floats. layout: 0 for pairs half a row apart, 1 for pairs side by side, 2 for pairs side by side in x that are half
-    a row apart in out. Values behind the pairs stay. stores: as of `Lattice.table`, of all that out is a part of.
-    second_level: bytes of the second-level cache, 0 for this machine's.
+    angles: contiguous rows (groups, rows, 2 * pairs) of cosines, then sines; float64, or float32 for 16-bit x.
+    layout: 0 for values of a pair half the rotated width apart, 1 for adjacent values, 2 for values that are adjacent
+    in x and half the rotated width apart in out. Values after the pairs are copied. stores: as in `Lattice.table`, for
+    the whole array that out is a part of. second_level: bytes of the second-level cache (0: of this machine).
     """
     pairs = angles.shape[-1] // 2
     halves, neighbours = (slice(pairs), slice(pairs, 2 * pairs)), (slice(0, 2 * pairs, 2), slice(1, 2 * pairs, 2))
@@ -469,11 +476,11 @@ def _products(
 
 
 def _nearest_bfloat(x: npt.NDArray[np.float32]) -> npt.NDArray[np.uint16]:
-    """The bits of the nearest bfloat16, the larger one of two: x was rounded itself, so that neither is nearer."""
+    """Return the bits of the nearest bfloat16. Ties round away from zero: x was rounded, so neither is nearer."""
     return ((x.view(np.uint32) + np.uint32(0x8000)) >> np.uint32(16)).astype(np.uint16)
 
 
 def _may_leave_float32(x: npt.NDArray[np.uint16]) -> npt.NDArray[np.bool_]:
-    """Return which bfloat16 have products with cosines and sines that may leave the range of float32."""
+    """Return which bfloat16 values may have products with cosines and sines outside the range of float32."""
     size = x & np.uint16(0x7FFF)
     return np.asarray(((size != 0) & (size < 0x80)) | (size >= 0x7000))

@@ -1,4 +1,4 @@
-"""Blocks of rows over threads, as scipy.fft's ``workers``: no thread unless asked for, safe after a fork."""
+"""Distribution of blocks of rows over threads, only on request, as with ``workers`` in scipy.fft. Safe after a fork."""
 
 from __future__ import annotations
 
@@ -23,28 +23,28 @@ def _pool(workers: int) -> ThreadPoolExecutor:
 
     pool = _pools.get(workers)
     if pool is None:
-        # of two that are made at the same time one is kept; the other has no threads yet
+        # if two calls create a pool at the same time, one pool is kept; the other has no threads yet
         pool = _pools.setdefault(workers, ThreadPoolExecutor(workers, thread_name_prefix="posenc_fast"))
     return pool
 
 
 def useful(workers: int, size: int, worth: int) -> int:
-    """Return how many of the workers to take for what is worth a second one from a size on: half of it for each.
+    """Return how many of the workers to use for a size. worth: smallest size for two threads; each gets half of it.
 
-    To hand a thread its part takes some 20 microseconds, so that all threads of a large machine would take longer.
+    Handing a thread its part takes some 20 microseconds, so using all threads of a large machine would take longer.
     """
     return max(1, min(workers, 2 * size // worth))
 
 
 def run(task: Callable[[Any], Any], blocks: Iterable[Any], workers: int) -> None:
-    """Call task for every block; the first error is raised, and blocks that have not begun by then never do."""
+    """Call task for every block. If a call fails, start no further blocks, and raise the error."""
     if workers == 1:
         for block in blocks:
             task(block)
         return
     import threading
 
-    # an interrupt may come behind the acquisition of a Condition, but not behind that of a lock in a with statement
+    # the caller enters the lock itself: an interrupt may come right after a Condition is acquired, and leave it locked
     rest, lock = iter(blocks), threading.Lock()
     idle, stop, busy = threading.Condition(lock), False, 0
     failed: list[BaseException] = []
@@ -71,19 +71,19 @@ def run(task: Callable[[Any], Any], blocks: Iterable[Any], workers: int) -> None
                 busy -= 1
                 idle.notify_all()
 
-    # whatever happens from here on, an interrupt while the threads are started included, no block begins after it
+    # after any error from here on, including an interrupt while threads start, no further block begins
     try:
         for _ in range(workers - 1):
             try:
-                # its future is no use: where no thread can be started, it is queued for those of other calls all the same
+                # ignore the future: even if no thread can start, the task stays queued for the threads of other calls
                 _pool(workers - 1).submit(contextvars.copy_context().run, help_out)
             except RuntimeError:
-                # no more threads are to be had, from the system or while the interpreter ends: fewer do the same
+                # the system has no more threads, or the interpreter is ending: continue with fewer threads
                 break
-        # to wake a thread takes as long as a block of a small array: the caller computes as well
+        # waking a thread takes as long as a block of a small array, so the caller computes as well
         work()
-        # The system may let any thread hear of an interrupt, and CPython without the GIL forgets one that comes while it
-        # is about to sleep, which takes long where others compute: so the caller never sleeps for longer than this.
+        # The system may deliver an interrupt to any thread. CPython without the GIL loses an interrupt that comes while
+        # it is about to sleep, which takes long while others compute. So the caller sleeps for at most 0.1 s at a time.
         with lock:
             stop = True
             while busy:
@@ -92,7 +92,7 @@ def run(task: Callable[[Any], Any], blocks: Iterable[Any], workers: int) -> None
             raise failed.pop()
     except BaseException:
         stop = True
-        # a second interrupt waits as well: when the call is over, no thread writes
+        # a second interrupt does not end the wait, so that no thread writes after the call
         while busy:
             with contextlib.suppress(KeyboardInterrupt), lock:
                 idle.wait(0.1)

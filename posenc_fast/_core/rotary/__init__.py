@@ -1,1 +1,1 @@
-"""Rotary encodings: rotation of queries and keys, and how models scale its frequencies."""
+"""Rotary encodings: rotation of queries and keys, and scaling of the frequencies."""

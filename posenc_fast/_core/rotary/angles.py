@@ -26,7 +26,7 @@ from .scaling import xpos_amplitudes
 class Angles:
     """Cosines and sines of the pairs' angles, times the attention factor and the amplitudes of xPos.
 
-    schedules: of all pairs, or one for each axis.
+    schedules: one schedule for all pairs, or one for each axis.
     """
 
     __slots__ = ("_kept", "_schedules", "factor", "settings")
@@ -41,7 +41,7 @@ class Angles:
         return Angles(settings, self._schedules, factor)
 
     def of(self, *functions: Function, inverse: bool = False) -> Encoding:
-        """Return the Encoding that computes these functions of all pairs, side by side; xPos's amplitudes not included."""
+        """Return the Encoding that computes these functions of all pairs, side by side, without xPos's amplitudes."""
         encoding = self._kept.get((functions, inverse))
         if encoding is None:
             sinusoids = _sinusoids(self._schedules, self.settings.axes, functions, self.factor, inverse)
@@ -51,7 +51,7 @@ class Angles:
     def tables(
         self, positions_or_length: Any, start: Any, dtype: Any, precision: Any, out: Any, workers: Any
     ) -> tuple[Array, Array]:
-        """Do the work of `Rotary.tables`."""
+        """Check the arguments of `Rotary.tables` and return its result."""
         positions: int | Converted
         if isinstance(positions_or_length, (int, np.integer)) and not isinstance(positions_or_length, bool):
             positions = count_of(positions_or_length, "length", 0)
@@ -73,7 +73,7 @@ class Angles:
             if np.may_share_memory(*outs):
                 raise ValueError("out has two arrays that share memory; give cosines and sines memory of their own")
             if isinstance(positions, Converted):
-                # cosines may be written where positions are
+                # if out shares memory with positions, cosines would overwrite them before sines are computed
                 positions.keep_from(outs[0])
         cos = self._rows(self.of("cos"), positions, start, result_type, single, outs[0], threads)
         sin = self._rows(self.of("sin"), positions, start, result_type, single, outs[1], threads)
@@ -88,7 +88,7 @@ class Angles:
         dtype: np.dtype[Any],
         out: Array | None = None,
     ) -> Array:
-        """Return cosines and sines side by side, of ``positions`` consecutive positions from start on, or of an array's."""
+        """Return cosines and sines side by side. positions: an array, or the number of positions from start."""
         encoding = self.of("cos", "-sin" if inverse else "sin", inverse=inverse)
         return self._rows(encoding, positions, start, dtype, single, out, inverse=inverse)
 
@@ -131,11 +131,11 @@ def _sinusoids(
     factor: float,
     inverse: bool,
 ) -> Sinusoids:
-    """Return functions of the angles of all pairs, side by side."""
+    """Return the columns that compute these functions of the angles of all pairs, side by side."""
     distinct: list[Schedule] = []
     places = []
     for schedule in schedules:
-        # equal frequencies share their sines
+        # columns of equal frequencies share one sine
         one, place = explicit(schedule.values[:, np.newaxis]) if type(schedule) is Explicit else (schedule, None)
         begin = sum(map(len, distinct))
         places.append(begin + (np.arange(len(one)) if place is None else place[:, 0]))

@@ -1,4 +1,4 @@
-"""The pairs of a Rotary: which values they are, which frequencies they have, and which axis of a position they read."""
+"""Pairs of a Rotary: their places in a head, their frequencies, and the axis of a position that each pair reads."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ from ...typing import RotaryLayout
 from ..numbers.arguments import count_of, real_array
 from ..numbers.schedule import Explicit, Schedule, geometric
 
-# in the order of the engines; in the last, pairs lie side by side in x and half a row apart in the result
+# in the order of the engines' numbers; interleaved_to_half: adjacent in x, rotary_dim/2 apart in the result
 LAYOUTS: tuple[RotaryLayout, ...] = get_args(RotaryLayout)
 # wider heads than any model has, whose frequencies still fit into memory: a file may say anything
 MOST_VALUES = 2**20
 
 
 class Settings(NamedTuple):
-    """The checked arguments of a Rotary, by which two are equal.
+    """The checked arguments of a Rotary. They determine equality and hash.
 
-    parameters: of the scaling, in the order of `SCALINGS`. axes: the axis that each pair reads; None for one axis.
+    parameters: parameters of the scaling, in the order of `SCALINGS`. axes: the axis that each pair reads; None if each
+    pair reads all axes.
     """
 
     head_dim: int
@@ -35,7 +36,10 @@ class Settings(NamedTuple):
 
 
 def checked_frequencies(frequencies: Any, pairs: int, axes: tuple[int, ...] | None) -> tuple[Schedule, ...]:
-    """Return one schedule of all pairs; or one for each axis, of the pairs that read it or, where axes is None, of all."""
+    """Return one schedule for all pairs, or one for each axis.
+
+    The schedule of an axis contains the pairs that read the axis, or all pairs if axes is None.
+    """
     if isinstance(frequencies, Schedule):
         schedules: tuple[Schedule, ...] = (frequencies,)
     elif isinstance(frequencies, (list, tuple)) and frequencies and all(isinstance(f, Schedule) for f in frequencies):
@@ -64,7 +68,7 @@ def _counted(numbers: Sequence[int]) -> str:
 
 
 def checked_axes(sections: Any, frequencies: Any, pairs: int) -> tuple[int, ...] | None:
-    """Return the axis that each pair reads; None if all read one, or every one."""
+    """Return the axis that each pair reads, or None if each pair reads all axes."""
     if sections is None:
         schedules = isinstance(frequencies, (list, tuple)) and all(isinstance(f, Schedule) for f in frequencies)
         if not schedules or len(frequencies) < 2 or sum(map(len, frequencies)) != pairs:
@@ -73,7 +77,7 @@ def checked_axes(sections: Any, frequencies: Any, pairs: int) -> tuple[int, ...]
     if not isinstance(sections, (Sequence, np.ndarray)) or isinstance(sections, str):
         raise TypeError(f"sections must be a sequence of integers, not {sections!r}")
     numbers = [count_of(number, "sections", 0) for number in sections]
-    # an axis for each pair has a 0 among them, counts have none
+    # axis numbers include 0; counts are positive
     if numbers and min(numbers) > 0 and sum(numbers) == pairs:
         return tuple(np.repeat(np.arange(len(numbers)), numbers).tolist())
     if len(numbers) == pairs and set(numbers) == set(range(max(numbers) + 1)):
@@ -84,7 +88,7 @@ def checked_axes(sections: Any, frequencies: Any, pairs: int) -> tuple[int, ...]
 
 
 def in_turn(counts: Sequence[int], pairs: int) -> list[int]:
-    """Return the axis of each pair: axes take turns as long as each has pairs left, and the first has the rest."""
+    """Return the axis of each pair. Axes alternate until their counts are used up; other pairs read the first axis."""
     axes = [0] * pairs
     for a in range(1, len(counts)):
         for i in range(a, min(counts[a] * len(counts), pairs), len(counts)):
@@ -98,7 +102,7 @@ def axial(base: float, axes: Sequence[int]) -> tuple[Schedule, ...]:
 
 
 def written(schedules: tuple[Schedule, ...]) -> Any:
-    """Return schedules as the argument frequencies: as they are, or explicit ones as lists of numbers."""
+    """Return the argument frequencies for these schedules: lists of numbers if all are explicit, else the schedules."""
     if not all(type(one) is Explicit for one in schedules):
         return schedules[0] if len(schedules) == 1 else schedules
     values = np.stack([one.values for one in schedules if isinstance(one, Explicit)], axis=1)

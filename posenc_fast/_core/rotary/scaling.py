@@ -1,4 +1,4 @@
-"""Frequencies of rotary encodings, and the known ways to stretch them to longer sequences, each by its formula."""
+"""Frequencies of rotary encodings, and the formulas that scale them to longer sequences."""
 
 from __future__ import annotations
 
@@ -16,23 +16,27 @@ from ..numbers.exact import Real, decimal_two_pi, real_of, split, working
 from ..numbers.names import meant
 from ..numbers.schedule import Schedule, geometric, radians
 
-# default of a parameter that has none
+# marks a parameter without a default
 REQUIRED = object()
 
 
 class Frequencies(NamedTuple):
-    """Radians per unit of position, exact real numbers, with the factor of cosines and sines, rounded once."""
+    """Frequencies of the pairs, and the attention factor.
+
+    values: exact real numbers, in radians per unit of position. attention_factor: factor of cosines and sines, rounded
+    once to float64.
+    """
 
     values: Schedule
     attention_factor: float
 
 
-# results of a formula: frequencies of the pairs, and the factor
+# result of a formula: frequencies of the pairs, and the attention factor
 Formula = tuple[Sequence[Decimal], Decimal]
 
 
 class Scaling(NamedTuple):
-    """A rope_type. parameters: names and defaults; compute: its formula of rotary_dim, base and the parameters as Decimals."""
+    """A rope_type. parameters: names and defaults. compute: formula of rotary_dim, base and the parameters."""
 
     parameters: dict[str, Any]
     compute: Callable[..., Formula]
@@ -50,7 +54,7 @@ class Scaled(Schedule):
         return int(self._key[0]) // 2
 
     def _formula(self) -> Formula:
-        """Return frequencies and factor, in the decimal context that is set."""
+        """Return frequencies and attention factor, computed in the current decimal context."""
         dim, base, rope_type, parameters = self._key
         numbers = {name: _decimals(value) for name, value in parameters}
         return SCALINGS[rope_type].compute(dim, Decimal(base), **numbers)
@@ -117,10 +121,10 @@ def _dynamic(
 def _yarn_ramp(
     dim: int, base: Decimal, original: Decimal, fast: Decimal, slow: Decimal, truncate: bool
 ) -> list[Decimal]:
-    """Return a number for each pair: 0 for over ``fast`` turns in the original length, up to 1 for under ``slow``."""
+    """Return a weight for each pair: 0 above ``fast`` turns in the original length, up to 1 below ``slow`` turns."""
 
     def index(turns: Decimal) -> Decimal:
-        """Return the index of the pair that makes these turns in the original length."""
+        """Return the real-valued index of the pair that makes this number of turns over the original length."""
         return dim * (original / (turns * decimal_two_pi())).ln() / (2 * base.ln())
 
     low, high = index(fast), index(slow)
@@ -204,20 +208,21 @@ def _llama3(
     per_radian, width = original_max_position_embeddings / decimal_two_pi(), high_freq_factor - low_freq_factor
     values = []
     for value in _unscaled(dim, base):
-        # by how often the pair turns over the original length
+        # value * per_radian: number of turns of the pair over the original length
         smooth = _clipped((value * per_radian - low_freq_factor) / width)
         values.append(value * ((1 - smooth) / factor + smooth))
     return values, Decimal(1)
 
 
 def _proportional(dim: int, base: Decimal, factor: Decimal, partial_rotary_factor: Decimal) -> Formula:
-    # as the source counts them, in a double
+    # the source computes this count in float64
     count = int(float(partial_rotary_factor) * dim // 2)
     values = [value / factor for value in _unscaled(dim, base)]
     return [value if i < count else Decimal(0) for i, value in enumerate(values)], Decimal(1)
 
 
-# after transformers' modeling_rope_utils, those of ntk after vLLM, yarn_log and theta_scale after sglang's models/grok.py
+# sources: transformers' modeling_rope_utils; vLLM for ntk, ntk_fixed, ntk_mixed; sglang's models/grok.py for yarn_log
+# and theta_scale
 SCALINGS = {
     "default": Scaling({}, _default),
     "linear": Scaling({"factor": REQUIRED}, _linear),
@@ -271,8 +276,9 @@ SCALINGS = {
         _llama3,
     ),
     "proportional": Scaling({"factor": 1.0, "partial_rotary_factor": 1.0}, _proportional),
-    # the frequencies of each section begin anew; and amplitudes that fall with the position
+    # each section has its own frequencies
     "axial": Scaling({}, _default),
+    # default frequencies, with amplitudes that depend on the position
     "xpos": Scaling({"scale_base": 512.0, "center": 0.0, "smoothing": 0.4, "keys": False}, _default),
 }
 _BOOLEANS = {"truncate", "keys"}
@@ -281,7 +287,7 @@ _ANY_SIGN = {"center", "mscale", "mscale_all_dim"}
 
 
 def checked_scaling(scaling: Any, pairs: int, where: str = "scaling") -> tuple[str, dict[str, Any]]:
-    """Return rope_type and its parameters with all defaults, or raise an error that names the parameter at fault."""
+    """Return rope_type and its parameters with all defaults. Raise an error that names an invalid parameter."""
     if scaling is None:
         return "default", {}
     if not isinstance(scaling, Mapping):
@@ -348,7 +354,7 @@ def frequencies_of(rotary_dim: int, base: float, rope_type: str, parameters: Map
 
 
 def xpos_amplitudes(positions: Floats, pairs: int, parameters: dict[str, Any]) -> Floats:
-    """Return zeta[i] ** ((position - center) / scale_base), its reciprocal for keys: (..., pairs)."""
+    """Return zeta[i] ** ((position - center) / scale_base), or the reciprocal for keys, of shape (..., pairs)."""
     high, low = _xpos_logarithms(pairs, parameters["smoothing"])
     power = (positions - parameters["center"]) / parameters["scale_base"]
     return exp2(*product((-power if parameters["keys"] else power)[..., np.newaxis], 0.0, high, low))
@@ -356,7 +362,10 @@ def xpos_amplitudes(positions: Floats, pairs: int, parameters: dict[str, Any]) -
 
 @functools.lru_cache(maxsize=64)
 def _xpos_logarithms(pairs: int, smoothing: float) -> Floats:
-    """Return high and low parts of log2(zeta), zeta[i] = (i / pairs + smoothing) / (1 + smoothing): (2, pairs)."""
+    """Return high and low parts of log2(zeta), of shape (2, pairs).
+
+    zeta[i] is (i / pairs + smoothing) / (1 + smoothing).
+    """
     with working():
         added, two = Decimal(smoothing), Decimal(2).ln()
         zetas = ((Decimal(i) / pairs + added) / (1 + added) for i in range(pairs))

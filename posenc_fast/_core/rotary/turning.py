@@ -1,4 +1,4 @@
-"""Rotation of queries and keys, by the angles of their positions or by ready tables."""
+"""Rotation of queries and keys, by the angles of their positions or by given tables of cosines and sines."""
 
 from __future__ import annotations
 
@@ -21,39 +21,43 @@ from ..positions.foreign import as_array
 from .angles import Angles
 from .pairs import LAYOUTS, Settings
 
-# cosines and sines of a few tokens, which one call or another makes at once
+# few tokens: up to this number of cosines and sines, all rows are computed at once
 ANGLES = 1 << 15
-# cosines and sines that are kept for the next layer, at most 4 MiB for each of a few types, and those that are made at a
-# time, which are then still in the cache: python bench/targets.py --only rotary-multiply
+# KEPT: maximum number of cosines and sines to cache for the next layer, at most 4 MiB for each of a few dtypes.
+# AT_ONCE: number to compute at a time, so that they are still in the CPU cache when they are used:
+# python bench/targets.py --only rotary-multiply
 KEPT = 1 << 19
 AT_ONCE = 1 << 17
-# bytes of x: below, a thread costs more than it gives: python bench/targets.py --only workers-rotary
+# bytes of x that make a second thread worth its cost: python bench/targets.py --only workers-rotary
 WORTH_THREADS = 1 << 24
-# rows that are computed when one is asked for
+# number of rows to compute and cache if fewer are requested
 AHEAD = 32
-# of cosines and sines, by kind of x: float64 and float32 are turned in doubles, 16-bit types in float32
+# dtype of cosines and sines, by kind of x: float64 and float32 rotate in float64, 16-bit types in float32
 _TYPES = (FLOAT64.stored, FLOAT64.stored, FLOAT32.stored, FLOAT32.stored)
-# rows of cosines and sines for a slice of the tokens
+# function that returns rows of cosines and sines for a slice of the tokens
 _RowsOf = Callable[[slice], Array]
 
 
 def angles_type(kind: int) -> np.dtype[Any]:
-    """Return the type in which the engines take cosines and sines, for x of a kind."""
+    """Return the dtype of cosines and sines that the engines need for x of a kind."""
     return _TYPES[kind]
 
 
 def with_plain_nans(rows: Array) -> Array:
-    """Return rows whose NaNs, which may have come from outside, have no payload: the kernel would round it to bfloat16."""
+    """Replace NaNs in float32 rows by NumPy's NaN, in place, and return the rows.
+
+    NaNs from the caller may have a payload, which the kernel would round to bfloat16.
+    """
     if rows.dtype == FLOAT32.stored:
         np.copyto(rows, np.nan, where=np.isnan(rows))
     return rows
 
 
 def _side_by_side(cos: Array, sin: Array, kind: int) -> Array:
-    """Return cosines and sines as the engines take them for x of a kind."""
+    """Return cosines and sines side by side, in the dtype that the engines need for x of a kind."""
     pairs = cos.shape[-1]
     rows = np.empty((*cos.shape[:-1], 2 * pairs), angles_type(kind))
-    # a cosine beyond float32 is infinite there
+    # cosines above the range of float32 become infinite
     with np.errstate(over="ignore"):
         rows[..., :pairs] = cos
         rows[..., pairs:] = sin
@@ -61,7 +65,7 @@ def _side_by_side(cos: Array, sin: Array, kind: int) -> Array:
 
 
 class Turner:
-    """Turns arrays by the angles of a Rotary; keeps the rows of a few consecutive positions."""
+    """Rotates arrays by the angles of a Rotary. Caches the rows of a few consecutive positions."""
 
     __slots__ = ("_angles", "_asked", "_kept", "_layout", "_moving", "_settings", "_turns")
 
@@ -76,14 +80,15 @@ class Turner:
     # ---- rows of cosines and sines ----------------------------------------------------------------------------------
 
     def rows(self, count: int, start: Any, single: bool, inverse: bool, dtype: np.dtype[Any]) -> Array:
-        """Return cosines and sines side by side, of consecutive positions."""
+        """Return cosines and sines of consecutive positions, side by side, from the cache if possible."""
         kept = self._kept_rows(count, start, single, inverse, dtype)
         return self._angles.rows(count, start, single, inverse, dtype) if kept is None else kept
 
     def _kept_rows(self, count: int, start: Any, single: bool, inverse: bool, dtype: np.dtype[Any]) -> Array | None:
-        """Return rows that are kept, or None where there are too many for that.
+        """Return rows from the cache, computed if they are missing. Return None if there are too many to cache.
 
-        Every layer of a model asks for the same ones, and the next token for the next: a few are computed ahead.
+        Every layer of a model needs the same rows, and the next token needs the next row. So a few rows are computed
+        ahead.
         """
         width = self._settings.rotary_dim
         if not self._may_keep(count, start):
@@ -113,7 +118,7 @@ class Turner:
     def _keep(self, key: Any, start: int, rows: Array) -> None:
         if len(self._kept) >= len(_TYPES):
             self._kept.clear()
-        # one assignment, so that threads find whole entries
+        # one assignment, so that other threads never see a part of an entry
         self._kept[key] = start, rows
 
     def _consecutive(self, length: int, start: Any, single: bool, inverse: bool, dtype: np.dtype[Any]) -> _RowsOf:
@@ -148,11 +153,11 @@ class Turner:
 
     # ---- a few tokens -----------------------------------------------------------------------------------------------
     #
-    # A model makes such a call for each layer. Checks in Python take longer than the rotation of a token: the compiled
-    # calls check arrays themselves, and return None for those that need the general way.
+    # A model makes such a call for each layer. Checks in Python take longer than rotating one token, so the compiled
+    # calls check the arrays. They return None for arrays that need `by_positions` or `by_tables`.
 
     def calls(self) -> Any:
-        """Return the compiled calls of the cosines and sines, or None: see `Plans.calls`."""
+        """Return the compiled calls for cosines and sines, or None (see `Plans.calls`)."""
         turns = self._turns
         if turns is None:
             if self._settings.rope_type == "xpos":
@@ -161,14 +166,17 @@ class Turner:
         return turns._plans.calls()
 
     def few_by_positions(self, x: Any, start: Any, seq_axis: Any, out: Any) -> Array | None:
-        """Return x rotated by one compiled call; None, with nothing written, for all but plain arrays of few tokens."""
+        """Return x rotated by one compiled call, if x is a plain array of few tokens.
+
+        Return None otherwise, with nothing written.
+        """
         calls = self.calls()
         if calls is None:
             return None
         rotated = calls.rotate(x, start, seq_axis, out, self._settings.head_dim, self._layout)
         if rotated is not None or type(x) is not np.ndarray:
             return rotated  # type: ignore[no-any-return]
-        # too many tokens for this call: the next layer asks for their rows again
+        # too many tokens for calls.rotate: cache their rows, which the next layer needs again
         shape, kind = x.shape, kind_of(x.dtype)
         if len(shape) != 4 or shape[3] != self._settings.head_dim or x.size >= WORTH_A_THREAD or kind is None:
             return None
@@ -177,7 +185,10 @@ class Turner:
         return None if rows is None else self._by_rows(x, rows[np.newaxis], seq_axis, out)
 
     def few_by_tables(self, x: Any, cos: Any, sin: Any, seq_axis: Any, out: Any) -> Array | None:
-        """Do the same for plain tables (length, pairs), or (batch, length, pairs), of few tokens."""
+        """Return x rotated by plain tables of few tokens, or None for other arguments.
+
+        The tables have shape (length, pairs) or (batch, length, pairs).
+        """
         if type(x) is not np.ndarray or type(cos) is not np.ndarray or type(sin) is not np.ndarray:
             return None
         kind, shape = kind_of(x.dtype), cos.shape
@@ -208,7 +219,7 @@ class Turner:
         out: Any,
         workers: Any,
     ) -> Array:
-        """Do the work of `Rotary.apply`."""
+        """Check the arguments of `Rotary.apply` and return its result."""
         single, threads = check_precision(precision), check_workers(workers)
         if not isinstance(inverse, (bool, np.bool_)):
             raise TypeError(f"inverse must be True or False, not {inverse!r}")
@@ -245,7 +256,7 @@ class Turner:
         return self._turned(x, axis, groups, at_places, out, threads, inverse)
 
     def by_offset(self, keys: Any, offset: Any, seq_axis: Any, out: Any, workers: Any) -> Array:
-        """Do the work of `Rotary.shift`."""
+        """Check the arguments of `Rotary.shift` and return its result."""
         threads = check_workers(workers)
         x, kind, axis = self._checked(keys, seq_axis, "rotate")
         moving = self._of_turned()
@@ -255,7 +266,7 @@ class Turner:
         offsets = convert(offset, axes, "offset")
         length, others = x.shape[axis], x.shape[:axis] + x.shape[axis + 1 : -1]
         groups = max(len(offsets.shape) - 1, 0)
-        # whether tokens have an offset of their own, and not only sequences or blocks
+        # whether each token has its own offset, rather than each sequence or block
         each = bool(offsets.shape) and offsets.shape != (*others[:groups], 1)
         if each and offsets.shape != (*others[:groups], length):
             raise ValueError(
@@ -267,7 +278,7 @@ class Turner:
         result = empty(x.shape, x.dtype) if out is None else check_out(out, x.shape, x.dtype, "rotate")
         target = result
         if not each:
-            # all tokens are heads of one token, whose cosines and sines are computed once
+            # treat all tokens as heads of one token, so that cosines and sines are computed once
             x, target = (np.moveaxis(array, axis, -2)[..., np.newaxis, :] for array in (x, target))
             axis = x.ndim - 2
 
@@ -280,7 +291,7 @@ class Turner:
         return result if out is None else out
 
     def _of_turned(self) -> Turner:
-        """Return a Turner for rotated values: without attention factor, and with pairs in the order of the result."""
+        """Return a Turner for rotated values: attention factor 1, and pairs in the layout of the result."""
         settings, angles = self._settings, self._angles
         if settings.rope_type == "xpos":
             raise ValueError(
@@ -295,7 +306,7 @@ class Turner:
         return self._moving
 
     def by_tables(self, x: Any, cos: Any, sin: Any, seq_axis: Any, out: Any, workers: Any) -> Array:
-        """Do the work of `Rotary.apply_tables`."""
+        """Check the arguments of `Rotary.apply_tables` and return its result."""
         threads = check_workers(workers)
         x, kind, axis = self._checked(x, seq_axis, "apply_rotary_pos_emb")
         tables = {"cos": as_array(cos, "cos", keep_type=True), "sin": as_array(sin, "sin", keep_type=True)}
@@ -310,7 +321,7 @@ class Turner:
                     f"{name} has shape {table.shape}, but must have {expected[-2:]}, or the first axes of x before that"
                 )
             if isinstance(out, np.ndarray) and np.may_share_memory(table, out):
-                # it would be overwritten block by block before it is read
+                # out would overwrite the table block by block before it is read
                 tables[name] = table.copy()
 
         def of_tables(part: slice) -> Array:
@@ -319,7 +330,7 @@ class Turner:
         return self._turned(x, axis, groups, of_tables, out, threads)
 
     def _checked(self, x: Any, seq_axis: Any, twin: str) -> tuple[Array, int, int]:
-        """Return x as a plain array, the kind of its numbers, and the axis of the tokens, counted from the front."""
+        """Return x as a plain array, the kind of its dtype, and the axis of the tokens, counted from the front."""
         x = base_array(x, "x", twin)
         form = format_of(x.dtype) or format_of(float_type(x.dtype, "x"))
         assert form is not None
@@ -336,13 +347,13 @@ class Turner:
     def _turned(
         self, x: Array, axis: int, groups: int, rows_of: _RowsOf, out: Array | None, threads: int, inverse: bool = False
     ) -> Array:
-        """Return x turned. groups: of how many of its first axes, but that of the tokens, rows differ."""
+        """Return x rotated. groups: number of leading axes, not counting the token axis, along which rows differ."""
         result = empty(x.shape, x.dtype) if out is None else check_out(out, x.shape, x.dtype, "rotate")
         shared = out is not None and np.may_share_memory(x, result)
         if shared and (result.strides != x.strides or result.ctypes.data != x.ctypes.data):
             raise ValueError("out and x overlap without being the same array; give out=x, or memory of its own")
         if x.size:
-            # the engines take aligned numbers, side by side
+            # the engines need aligned values, contiguous along the last axis
             source = x if x.flags.aligned and x.strides[-1] == x.itemsize else np.array(x, order="C")
             target = result if result.flags.aligned else np.empty(x.shape, x.dtype)
             back = inverse and self._settings.layout == "interleaved_to_half"
@@ -354,11 +365,14 @@ class Turner:
         return result if out is None else out
 
     def _fill(self, x: Array, out: Array, groups: int, rows_of: _RowsOf, threads: int, stores: int, back: bool) -> None:
-        """Turn x (.., batches, heads, length, head_dim) into out, block by block; back: from halves to neighbours."""
+        """Rotate x (.., batches, heads, length, head_dim) into out, block by block.
+
+        back: whether x has its pairs in halves and out has them side by side.
+        """
         form, engine, pairs = format_of(x.dtype), backend.current(), self._settings.rotary_dim // 2
         assert form is not None
         source, target, layout = x.view(form.stored), out.view(form.stored), 0 if back else self._layout
-        # the engines take one axis of groups and two of batches
+        # the engines accept one axis of groups and two axes of batches
         outer_groups = x.shape[: groups - 1] if groups > 1 else ()
         outer_batches = x.shape[max(groups, 1) : -4]
 

@@ -53,8 +53,8 @@ class Rotary:
         Number of leading values to rotate (default: all). The rest is unchanged.
     layout : {"half", "interleaved", "interleaved_to_half"}
         Places of the two values of a pair. "half": rotary_dim/2 apart, as in GPT-NeoX and Hugging Face's Llama
-        (default). "interleaved": adjacent, as in GPT-J and the original Llama. "interleaved_to_half": adjacent in x, and
-        rotary_dim/2 apart in the result, as in Hugging Face's DeepSeek.
+        (default). "interleaved": adjacent, as in GPT-J and the original Llama. "interleaved_to_half": adjacent in x,
+        and rotary_dim/2 apart in the result, as in Hugging Face's DeepSeek.
     scaling : mapping, optional
         Scaling of the frequencies: ``rope_type`` and its parameters, as in a Hugging Face config. linear: factor.
         dynamic: factor, max_position_embeddings, seq_len. ntk: alpha. ntk_fixed: factor. ntk_mixed: factor, b. yarn:
@@ -67,8 +67,8 @@ class Rotary:
         smoothing, keys. xpos multiplies cosines and sines by ``zeta[i] ** ((position - center) / scale_base)``, or for
         keys by the reciprocal.
     sections : sequence of int, optional
-        Number of pairs that read each axis of a position with several axes, in order. Or the axis of each pair, if there
-        are as many numbers as pairs and their sum is not the number of pairs.
+        Number of pairs that read each axis of a position with several axes, in order. Or the axis of each pair, if
+        there are as many numbers as pairs and their sum is not the number of pairs.
     frequencies : Schedule, sequence of Schedule, or array_like of shape (pairs,) or (pairs, axes), optional
         Frequencies of the rotary_dim/2 pairs in radians per unit of position, instead of base and scaling. Negative
         frequencies rotate backwards. With several axes, give a schedule for each axis, with a frequency for each pair
@@ -87,10 +87,10 @@ class Rotary:
     Frequencies are exact real numbers if they come from a base, its scaling or a schedule. An array of frequencies is
     used unchanged. The attention factor is rounded to float64. Positions have no limit.
 
-    Tables are rounded once from the exact value. `apply` rotates float64 and float32 in float64 and rounds once. The error
-    of a value is at most half a unit in its last place plus 2^-51 of the length of its pair (for float64: 2^-51 of the
-    length). `apply` rotates float16 and bfloat16 in float32, by cosines and sines rounded once to float32. The error is
-    at most half a unit in the last place plus 2^-20 of the length.
+    Tables are rounded once from the exact value. `apply` rotates float64 and float32 in float64 and rounds once. The
+    error of a value is at most half a unit in its last place plus 2^-51 of the length of its pair (for float64: 2^-51
+    of the length). `apply` rotates float16 and bfloat16 in float32, by cosines and sines rounded once to float32. The
+    error is at most half a unit in the last place plus 2^-20 of the length.
 
     To move keys that were rotated for other positions, use `shift`.
 
@@ -166,7 +166,7 @@ class Rotary:
         object.__setattr__(self, "_settings", settings)
         object.__setattr__(self, "_angles", angles)
         object.__setattr__(self, "_turner", Turner(settings, angles))
-        # amplitudes too large are an error now
+        # raise the error for amplitudes that are too large now, not on first use
         angles.of("cos")
 
     @overload
@@ -210,8 +210,8 @@ class Rotary:
         config : mapping, path, or config of transformers
             Contents or path of a config.json, or a part of it (``config["vision_config"]``) with its model_type. From a
             config with several parts, the text part is read. The documentation has a table of all model types. Other
-            formats: params.json of Meta or Mistral (whose weights have adjacent pairs), the model of a torchtune config,
-            and a litgpt config.
+            formats: params.json of Meta or Mistral (whose weights have adjacent pairs), the model of a torchtune
+            config, and a litgpt config.
         layer : int, optional
             Index of a layer. Needed if layers differ.
         layer_type : str, optional
@@ -265,8 +265,8 @@ class Rotary:
         ----------
         source : path or mapping
             Path of a file, or its metadata by name. From a file, the package gguf reads the header and the tensors
-            rope_freqs, rope_factors_short and rope_factors_long. In metadata, name these tensors "rope_freqs.weight" and
-            so on.
+            rope_freqs, rope_factors_short and rope_factors_long. In metadata, name these tensors "rope_freqs.weight"
+            and so on.
         layer : int, optional
             Index of a layer. Needed if layers differ.
         seq_len : int, optional
@@ -280,16 +280,16 @@ class Rotary:
         Raises
         ------
         TypeError, ValueError, OSError, ImportError
-            If the file cannot be read or is incomplete, or if its architecture is unknown, has no RoPE, or has a key that
-            llama.cpp does not read.
+            If the file cannot be read or is incomplete, or if its architecture is unknown, has no RoPE, or has a key
+            that llama.cpp does not read.
 
         Notes
         -----
-        The layout describes the rows of queries and keys in the file. They can differ from those of the Hugging Face model:
-        converters permute rows if llama.cpp rotates adjacent values and transformers does not, as for Llama. The divisors
-        ``rope_freqs`` become factors of the scaling longrope. Numbers are those of the file, most of them float32. Pairs
-        of Qwen3-VL outside of all sections read the first axis, as in the model. llama.cpp rotates them by its fourth
-        axis, which is 0 in texts.
+        The layout describes the rows of queries and keys in the file. They can differ from those of the Hugging Face
+        model: converters permute rows if llama.cpp rotates adjacent values and transformers does not, as for Llama. The
+        divisors ``rope_freqs`` become factors of the scaling longrope. Numbers are those of the file, most of them
+        float32. Pairs of Qwen3-VL outside of all sections read the first axis, as in the model. llama.cpp rotates them
+        by its fourth axis, which is 0 in texts.
 
         References
         ----------
@@ -359,18 +359,19 @@ class Rotary:
         return rotary_of, (cls, self.head_dim, self._arguments())
 
     def __posenc_rotary__(self) -> Any:
-        """Return a capsule for programs that are compiled with ``posenc_fast.h`` of `get_include`.
+        """Return a capsule for programs compiled with ``posenc_fast.h`` (see `get_include`).
 
-        It keeps what the pointer in it needs, at the instruction-set level of the call.
+        The pointer in the capsule is valid as long as the capsule exists. It uses the instruction-set level that is
+        active now.
 
         Raises
         ------
         ValueError
-            When positions have several axes, or amplitudes depend on them (xPos), which only Python's calls have.
+            If positions have several axes, or amplitudes depend on them (xPos). The C interface supports neither.
         RuntimeError
-            When there is no compiled kernel.
+            If there is no compiled kernel.
         """
-        # only compiled programs ask
+        # imported here because only compiled programs need it
         from ..encoding.capsule import rotary_capsule
 
         settings = self._settings
@@ -382,8 +383,8 @@ class Rotary:
     def recipe(self) -> str:
         """Python expression that rebuilds the Rotary with all its numbers.
 
-        Evaluate it with the names of posenc_fast. `repr` equals the recipe, except that lists of more than 64 numbers are
-        shortened.
+        Evaluate it with the names of posenc_fast. `repr` equals the recipe, except that lists of more than 64 numbers
+        are shortened.
         """
         return recipes.written(self._call())
 
@@ -550,9 +551,9 @@ class Rotary:
         Returns
         -------
         dict or None
-            Keys for transformers 5 and `from_config`, with max_position_embeddings for dynamic. None if transformers has no
-            parameters for it: custom frequencies, xPos, scalings of other packages, sections in another order. Configs do
-            not contain the layout, which depends on the class of the model.
+            Keys for transformers 5 and `from_config`, with max_position_embeddings for dynamic. None if transformers
+            has no parameters for it: custom frequencies, xPos, scalings of other packages, sections in another order.
+            Configs do not contain the layout, which depends on the class of the model.
 
         Examples
         --------
@@ -615,9 +616,9 @@ class Rotary:
         x : ndarray of shape (..., head_dim)
             Array of float64, float32, float16 or bfloat16, such as (batch, heads, length, head_dim).
         positions : array_like, optional
-            Positions of the tokens, as in `Encoding.encode` (default: ``start, start + 1, ..``). The shape is (length,),
-            or (batch, length) for other positions in each sequence. In general it is the first axes of x, and length.
-            With sections, add an axis of (axes,). At missing positions, the pairs become NaN.
+            Positions of the tokens, as in `Encoding.encode` (default: ``start, start + 1, ..``). The shape is
+            (length,), or (batch, length) for other positions in each sequence. In general it is the first axes of x,
+            and length. With sections, add an axis of (axes,). At missing positions, the pairs become NaN.
         start : float
             Position of the first token (default: 0).
         seq_axis : int
@@ -667,17 +668,17 @@ class Rotary:
     ) -> npt.NDArray[Float]:
         """Move cached keys from positions p to positions p + offset.
 
-        Use it for context shift, sliding windows, and chunks that are used again at other positions. Values of attention
-        are not rotated, and need no shift.
+        Use it for context shift, sliding windows, and chunks that are used again at other positions. Values of
+        attention are not rotated, and need no shift.
 
         Parameters
         ----------
         keys : ndarray of shape (..., head_dim)
             Keys returned by `apply`, for any positions.
         offset : float or array_like
-            Distance for all keys. Or an array: (length,) for each token, (batch, length) for the tokens of each sequence,
-            (blocks, 1) for each block of a paged cache, the first axis of keys. With sections, a number moves all axes,
-            and an array has one more axis of (axes,).
+            Distance for all keys. Or an array: (length,) for each token, (batch, length) for the tokens of each
+            sequence, (blocks, 1) for each block of a paged cache, the first axis of keys. With sections, a number moves
+            all axes, and an array has one more axis of (axes,).
         seq_axis, out, workers
             As in `apply`. ``out=keys`` moves keys in place.
 
@@ -688,18 +689,18 @@ class Rotary:
         Raises
         ------
         TypeError, ValueError
-            If an argument is invalid, or the lengths of keys depend on their positions (xpos). keys and out are unchanged
-            in this case.
+            If an argument is invalid, or the lengths of keys depend on their positions (xpos). keys and out are
+            unchanged in this case.
 
         Notes
         -----
-        Rotations add up, so you need not know the positions. A single offset needs one row of cosines and sines. `apply`
-        rounds keys once, and each `shift` rounds them again. Each rounding adds at most 2^-24 of the length of a pair
-        (float16: 2^-11, bfloat16: 2^-8) to the bound of `apply`. So shift the original keys by the whole distance, instead
-        of shifting keys many times.
+        Rotations add up, so you need not know the positions. A single offset needs one row of cosines and sines.
+        `apply` rounds keys once, and each `shift` rounds them again. Each rounding adds at most 2^-24 of the length of
+        a pair (float16: 2^-11, bfloat16: 2^-8) to the bound of `apply`. So shift the original keys by the whole
+        distance, instead of shifting keys many times.
 
-        The result equals `apply` at the positions ``offset``, with two exceptions: the keys already contain the attention
-        factor, and after ``layout="interleaved_to_half"`` their pairs are half a head apart.
+        The result equals `apply` at the positions ``offset``, with two exceptions: the keys already contain the
+        attention factor, and after ``layout="interleaved_to_half"`` their pairs are half a head apart.
 
         Examples
         --------
@@ -765,9 +766,9 @@ rotary_of.__qualname__ = rotary_of.__name__ = "_rotary_of"
 
 
 def turner_of(rotary: Rotary) -> Turner:
-    """Return what rotates for a Rotary."""
+    """Return the Turner of a Rotary."""
     return rotary._turner
 
 
-# recipes are text for eval(recipe, vars(posenc_fast)), which does not ask the package for what it imports late
+# recipes are for eval(recipe, vars(posenc_fast)), which does not import names on first use
 vars(sys.modules[__name__.partition(".")[0]])["Rotary"] = Rotary

@@ -1,4 +1,4 @@
-"""Weights of queries and keys, from one layout of pairs to another."""
+"""Permutation of query and key weights from one layout of pairs to another."""
 
 from __future__ import annotations
 
@@ -52,25 +52,25 @@ def permute_rotary(
     Parameters
     ----------
     weight : array_like
-        A projection's weight (heads * head_dim, d_model), its bias, or anything with heads side by side on an axis.
+        Weight of a projection (heads * head_dim, d_model), its bias, or any array with heads side by side on an axis.
     head_dim : int
         Width of a head.
     source, target : {"half", "interleaved"}
-        Layouts of `Rotary` that the weights are for, and shall be for.
+        Layouts of `Rotary` before and after the permutation.
     rotary_dim : int, optional
-        How many of the first values of a head turn; all if not given.
+        Number of leading values of a head to rotate (default: all). The rest is unchanged.
     axis : int
-        Which axis has the heads.
+        Axis of the heads (default: 0).
 
     Returns
     -------
-    ndarray of the shape and type of weight
-        A copy. Scores of queries and keys that are both permuted stay the same.
+    ndarray of the shape and dtype of weight
+        Permuted copy. Attention scores stay the same if you permute queries and keys.
 
     Raises
     ------
     TypeError, ValueError
-        When an argument does not fit.
+        If an argument is invalid.
 
     References
     ----------
