@@ -85,17 +85,17 @@ def grid(
     Parameters
     ----------
     axes : sequence, one for each axis of the encoding
-        A number n, for the positions 0 .. n - 1, a range of integers, or an array of shape (n,) of coordinates:
-        whatever `Encoding.encode` takes as positions.
+        A number n means the positions 0 .. n - 1. Otherwise a range of integers, or an array of coordinates of shape
+        (n,), as in `Encoding.encode`.
     encoding : Encoding
-        Over as many axes, such as `join` makes.
+        Encoding with the same number of axes, for example from `join`.
     indexing : {"ij", "xy"}
-        "ij": the result's axes are those given. "xy": the first two change places, as in `numpy.meshgrid`; axes are
-        then (x, y, ..), and a row of the result is a row of an image.
+        "ij": the result has the axes in the given order (default). "xy": the first two are exchanged, as in
+        `numpy.meshgrid`. Then axes are (x, y, ..), and a row of the result is a row of an image.
     dtype, workers
         As in `Encoding.table`.
     out : ndarray of the result's shape, optional
-        Where to write; the values of a point must be next to each other. It is returned.
+        Array for the result. The values of a point must be adjacent in memory.
 
     Returns
     -------
@@ -104,13 +104,14 @@ def grid(
     Raises
     ------
     TypeError, ValueError
-        When an argument does not fit; nothing has been written then.
+        If an argument is invalid. Nothing is written in this case.
 
     Notes
     -----
-    A column that reads one axis is computed for that axis alone and copied, one that reads several (random Fourier
-    features, say) for every point. ``reshape(-1, d_model)`` gives the points in raster order. Rows for class tokens
-    are left free by giving a slice as out; a learned scale or a sum of axes is `Encoding.add_to`.
+    A column that depends on one axis is computed once for that axis, and copied. A column that depends on several axes,
+    as in random Fourier features, is computed for every point. ``reshape(-1, d_model)`` returns the points in raster
+    order. To keep rows for class tokens, pass a slice as out. For a learned scale or a sum of axes, use
+    `Encoding.add_to`.
 
     Examples
     --------

@@ -54,12 +54,12 @@ def periodic(periods: Any) -> Schedule:
     Returns
     -------
     Schedule
-        Of k frequencies, to be given as ``frequencies``.
+        k frequencies for the parameter ``frequencies``.
 
     Raises
     ------
     TypeError, ValueError
-        When a period is no positive number or time of a known length, when numbers and times are mixed, or there is none.
+        If a period is invalid, if numbers and times are mixed, or if periods is empty.
 
     Notes
     -----
@@ -112,7 +112,7 @@ def length_of(period: Any) -> str:
 
 
 def has_unit(period: Any) -> bool:
-    """Whether a period is a time, not a plain number."""
+    """Return whether a period is a time, not a plain number."""
     return isinstance(period, (str, datetime.timedelta, np.timedelta64)) or np.asarray(period).dtype.kind == "m"
 
 

@@ -281,7 +281,7 @@ class Periodic(Schedule):
         return f"periodic([{', '.join(map(repr, numbers))}])"
 
 
-# what pickles name: it is there, wherever this file may go
+# pickles refer to this name, so that the file can move
 schedule_of.__module__ = "posenc_fast"
 schedule_of.__qualname__ = schedule_of.__name__ = "_schedule_of"
 
@@ -353,17 +353,17 @@ def geometric(count: int, *, base: float = 10000.0, freq_shift: float = 0.0, fir
     freq_shift : float
         0 for the exponents of the paper, 1 for a schedule whose last frequency is exactly ``first / base``.
     first : float
-        First frequency in radians per unit of position.
+        First frequency in radians per unit of position (default: 1).
 
     Returns
     -------
     Schedule
-        Exact real numbers, to be given as ``frequencies``.
+        Exact real numbers for the parameter ``frequencies``.
 
     Raises
     ------
     TypeError, ValueError
-        When an argument is not a (positive) number, or the denominator is zero for more than one frequency.
+        If an argument is invalid, or the denominator is zero for more than one frequency.
 
     Examples
     --------
@@ -390,12 +390,12 @@ def linear(count: int, first: float, last: float) -> Schedule:
     Returns
     -------
     Schedule
-        Exact real numbers, to be given as ``frequencies``.
+        Exact real numbers for the parameter ``frequencies``.
 
     Raises
     ------
     TypeError, ValueError
-        When an argument is not a (finite) number.
+        If an argument is invalid.
 
     Examples
     --------
@@ -421,12 +421,12 @@ def float32_frequencies(values: npt.ArrayLike) -> Schedule:
     Returns
     -------
     Schedule
-        To be given as ``frequencies``. Calls with ``precision="exact"`` and ``precision="float32"`` are the same.
+        Value for the parameter ``frequencies``. Calls with ``precision="exact"`` and ``precision="float32"`` are the same.
 
     Raises
     ------
     TypeError, ValueError
-        When values are not finite real numbers in one dimension.
+        If values are not finite real numbers in one dimension.
 
     Notes
     -----
