@@ -1,4 +1,4 @@
-"""Encodings of all points of a grid: the work of each axis is done once, the rest is copying."""
+"""Encodings of all points of a grid: each axis is computed once, and copied."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ..numbers.signatures import Out
 
 INDEXINGS: tuple[Indexing, ...] = get_args(Indexing)
-# for columns that read several axes, whose points are written down
+# points of a block, for columns that depend on several axes
 POINTS = 1 << 16
 
 
@@ -159,16 +159,16 @@ def filled(
         return result
     parts, mixed = _parts(encoding)
     tables = [_table(encoding, parts[a], coordinates[a], result_type, threads) for a in order]
-    # before the first value is written, as out may be the memory of coordinates
+    # found before the first value is written, because out may overlap the coordinates
     missing = [None if isinstance(axis, range) else axis.invalid_rows() for axis in (coordinates[a] for a in order)]
     points = None if mixed is None else _Points(coordinates)
     engine = encoding._plans.engine()
-    # columns that read several axes are written afterwards, to what is there best still in the cache
+    # columns that depend on several axes are written afterwards, so the block should still be in the cache
     stores = Target(result, warm=warm).stores() if mixed is None else 0
 
     def fill(rows: slice) -> None:
         target = result[rows].view(np.uint16)
-        # a column is all zero bits in every table but its own, so its own bits are kept, a minus of zero included
+        # a column is zero bits in all tables except one, so OR keeps all bits of that table, also the sign of -0.0
         outer = tables[0][rows]
         for table in tables[1:-1]:
             outer = outer[..., np.newaxis, :] | table
@@ -195,7 +195,7 @@ def filled(
 def _table(
     encoding: Encoding, part: _Part | None, axis: range | Converted, result_type: np.dtype[Any], threads: int
 ) -> Array:
-    """Return the columns that read an axis, zeros in all others: one row for each coordinate, as 16-bit integers."""
+    """Return a row for each coordinate, as 16-bit integers: the columns that depend on the axis, and zeros elsewhere."""
     table = np.zeros((length_of(axis), encoding.d_model), result_type)
     if part is not None:
         table[:, part.columns] = _rows(part.encoding, axis, result_type, threads)
@@ -203,7 +203,7 @@ def _table(
 
 
 class _Points:
-    """The coordinates of all axes in one type that holds them, for points that are written down."""
+    """Coordinates of all axes in a common type, from which points are computed."""
 
     def __init__(self, coordinates: list[range | Converted]) -> None:
         axes = [of_range(axis) if isinstance(axis, range) else axis for axis in coordinates]
@@ -278,7 +278,7 @@ def _rows(
 
 
 def _parts(encoding: Encoding) -> tuple[list[_Part | None], _Part | None]:
-    """Return the columns that read each axis alone (those that read none are the first axis'), and those that read several."""
+    """Return the columns that depend only on each axis (constant columns: the first axis), and those of several axes."""
     parts = encoding._derived.get("parts")
     if parts is None:
         sinusoids = encoding._sinusoids

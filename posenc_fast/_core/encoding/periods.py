@@ -31,7 +31,7 @@ from .sinusoids import Period
 # periods whose products with positions are far from the ends of float64
 _SHORTEST, _LONGEST = Fraction(1, 2**500), Fraction(2**500)
 _UNITS = SECONDS | {"min": SECONDS["m"], "µs": SECONDS["us"]}
-# those in which lengths are written, the largest first
+# units in which periods are written, the largest first
 _WRITTEN = ("D", "h", "min", "s", "ms", "us", "ns", "ps", "fs", "as")
 _TEXT = r"(\d+\.?\d*|\.\d+)?\s*([A-Za-zµ]+)"
 # turns, up to which quarters of them are counted without error
@@ -41,15 +41,15 @@ _VALUES = 8192
 
 
 def periodic(periods: Any) -> Schedule:
-    """Return the frequencies of whole periods: ``2 pi / period``, as exact turns, so that whole periods are whole turns.
+    """Return the frequencies ``2 pi / period``, so that a whole period is exactly one turn.
 
     Parameters
     ----------
     periods : sequence of shape (k,)
-        Lengths of a turn in units of position: real numbers (int, float, Fraction, Decimal), each taken as exactly what
-        it is; of times these are seconds, so that 24 is no day but 24 seconds. Or, for positions that are times or count
-        seconds, timedelta64, `datetime.timedelta`, `pandas.Timedelta` and text such as "1D", "12h" or "365.2425D", a
-        decimal number before one of W, D, h, min (or m), s, ms, us, ns, ps, fs and as.
+        Lengths of a turn in units of position: real numbers (int, float, Fraction, Decimal), used without rounding. If
+        positions are times, numbers are seconds, so 24 means 24 seconds. For times, or positions in seconds, you can
+        also pass timedelta64, `datetime.timedelta`, `pandas.Timedelta`, or text such as "1D", "12h" or "365.2425D".
+        Text is a decimal number and one of W, D, h, min (or m), s, ms, us, ns, ps, fs and as.
 
     Returns
     -------
@@ -63,10 +63,9 @@ def periodic(periods: Any) -> Schedule:
 
     Notes
     -----
-    A position p has the angle p / period turns as a real number. At a whole number of quarter turns the sine and the
-    cosine are exactly 0, 1 or -1, whatever the position, its type and the type of the result: the sine of midnight is
-    0 at any date. For that positions are reduced one by one, in tables as well, which takes longer than the columns of
-    other schedules do.
+    The angle of position p is p / period turns, as a real number. At a whole number of quarter turns, the sine and the
+    cosine are exactly 0, 1 or -1, for any position and any dtype. For example, the sine of midnight is 0 at any date.
+    Each position is reduced separately, also in tables. So these columns take longer than those of other schedules.
 
     Examples
     --------
