@@ -90,7 +90,7 @@ def periodic(periods: Any) -> Schedule:
 
 
 def exact_period(period: Any) -> Fraction:
-    """Return a period in units of position, or in seconds; or raise an error."""
+    """Return a period in units of position, or in seconds. Raise an error if it is invalid."""
     value = _exactly(period)
     if value <= 0:
         raise ValueError(f"periods must be positive, not {shown(period)}")
@@ -166,7 +166,7 @@ class Turns:
     def of(self, positions: Positions, part: slice) -> Floats:
         """Return angles without whole turns, (rows, 2 * periods): the high parts, then the low parts.
 
-        A whole number of quarter turns is exactly that; for a position that is not finite the turns are arbitrary.
+        A whole number of quarter turns is exact. The angle of a position that is not finite is arbitrary.
         """
         count = len(self.axes)
         result = np.empty((part.stop - part.start, 2 * count))
@@ -235,7 +235,7 @@ def _of_integers(magnitudes: npt.NDArray[np.uint64], ratios: npt.NDArray[np.uint
 
 
 def _of_any(integers: npt.NDArray[Any], period: Fraction) -> Pair:
-    """Return the angles of Python integers, a hundred times as slow as those of arrays."""
+    """Return the angles of Python integers, a hundred times slower than for arrays."""
     whole, parts = period.as_integer_ratio()
     sign, rest = np.where(integers < 0, -1.0, 1.0), 4 * (abs(integers) * parts % whole)
     quarters = (rest + whole // 2) // whole
@@ -252,7 +252,7 @@ def _sum(quarters: Floats, rest: Floats, rest_low: Floats) -> Pair:
 
 
 def _integers(positions: Positions, part: slice) -> tuple[npt.NDArray[Any], Fraction]:
-    """Return any positions as Python integers, (rows, axes), and the unit that they count; 0 where one is not finite."""
+    """Return positions as Python integers, (rows, axes), and their unit. Rows that are not finite are 0."""
     if isinstance(positions, Progression):
         unit = Fraction(1, math.lcm(positions.first.denominator, positions.each.denominator))
         i = np.arange(part.start, part.stop).astype(object)[:, np.newaxis]
