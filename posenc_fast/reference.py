@@ -44,7 +44,7 @@ def exact_frequencies(d_model: int, base: float = 10000.0, freq_shift: float = 0
     """Return the frequency of each pair of columns: base ** (-i / (d_model / 2 - freq_shift))."""
     with localcontext(CONTEXT):
         denominator = Decimal(d_model) / 2 - Decimal(freq_shift)
-        # of a single pair, which has frequency 1 whatever the exponent is
+        # a single pair has frequency 1 for any exponent
         if denominator == 0:
             return [Decimal(1)]
         return [Decimal(base) ** (-i / denominator) for i in range(-(-d_model // 2))]
@@ -53,7 +53,7 @@ def exact_frequencies(d_model: int, base: float = 10000.0, freq_shift: float = 0
 def exact_row(
     position: Number, frequencies: Iterable[Number], phases: Iterable[float], amplitudes: Iterable[float]
 ) -> list[Decimal]:
-    """Return amplitude * sin(position * frequency + 2 pi phase) of each column; of several axes, products are summed."""
+    """Return amplitude * sin(position * frequency + 2 pi phase) of each column. Products are summed over axes."""
     with localcontext(CONTEXT):
         columns = zip(frequencies, phases, amplitudes, strict=True)
         return [Decimal(a) * sine(product(position, f), Decimal(phase)) for f, phase, a in columns]
@@ -62,7 +62,7 @@ def exact_row(
 def exact_rotation(
     x: Sequence[float], position: Number, frequencies: Sequence[Number], layout: str = "half"
 ) -> list[Decimal]:
-    """Return x with each pair of values turned by position * frequency: of two halves, or of neighbours."""
+    """Return x with each pair of values rotated by position * frequency. Pairs are half of x apart, or neighbours."""
     with localcontext(CONTEXT):
         turned = [Decimal(value) for value in x]
         for i, frequency in enumerate(frequencies):
@@ -87,7 +87,7 @@ def sine(angle: Decimal, phase: Decimal) -> Decimal:
     x = angle - (quarters - 4 * phase) * pi() / 2
     with localcontext() as context:
         context.prec = SINE_DIGITS
-        # quarter by quarter it is sin x, cos x, -sin x, -cos x
+        # for quarters = 0, 1, 2, 3 the result is sin x, cos x, -sin x, -cos x
         term, n = (Decimal(1), 0) if quarters % 2 else (+x, 1)
         total, square = term, -x * x
         while abs(term) > abs(total).scaleb(-SINE_DIGITS):
@@ -117,12 +117,12 @@ def pi() -> Decimal:
 
 
 def vaswani_loops(length: int, d_model: int) -> Floats:
-    """The paper's formula as a double loop.
+    """Return a table of the paper's formula, computed in a double loop.
 
     Parameters
     ----------
     length, d_model : int
-        Rows and columns.
+        Numbers of rows and columns.
 
     Returns
     -------
@@ -149,12 +149,12 @@ def vaswani_loops(length: int, d_model: int) -> Floats:
 
 
 def vaswani_numpy(length: int, d_model: int) -> Floats:
-    """The paper's formula in array operations.
+    """Return a table of the paper's formula, computed in array operations.
 
     Parameters
     ----------
     length, d_model : int
-        Rows and columns.
+        Numbers of rows and columns.
 
     Returns
     -------
@@ -162,7 +162,7 @@ def vaswani_numpy(length: int, d_model: int) -> Floats:
 
     Notes
     -----
-    The formula of `vaswani_loops`, in the form in which tutorials vectorise it.
+    The formula is the formula of `vaswani_loops`, vectorised as in tutorials.
 
     Examples
     --------

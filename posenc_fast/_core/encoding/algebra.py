@@ -1,6 +1,6 @@
 """Uses of the angle addition theorem: moving, comparing and finding encoded positions.
 
-partners: for each column the one that is a quarter turn ahead or behind, and which, as `Sinusoids.partners` has it.
+partners: for each column, the column a quarter turn ahead or behind, and the direction, as in `Sinusoids.partners`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _BLOCK_VALUES, _GRID_VALUES = 1 << 18, 1 << 36
 _STEPS_PER_WAVE = 8
 # squares of distances that rounding to float16 may have made
 _NEAR = 1e-7
-# bytes: twice what OpenBLAS takes for its work space
+# bytes: twice the work space of OpenBLAS
 _WORK_SPACE = 1 << 26
 
 
@@ -64,7 +64,7 @@ def shift(plans: Plans, partners: Partners, encoded: Any, offset: Any, out: Arra
     same = result.strides == encoded.strides and result.ctypes.data == encoded.ctypes.data
     if not same and np.may_share_memory(result, encoded):
         source = encoded.copy()
-    # a row at a time is read before it is written, so that out may be encoded
+    # each block of rows is read before it is written, so out can be encoded
     flat_source, flat_out = source.reshape(-1, plans.width), result.reshape(-1, plans.width)
     step = max(1, _BLOCK_VALUES // plans.width)
     for first in range(0, len(flat_source), step):
@@ -147,8 +147,10 @@ def _rows(plans: Plans, positions: Array, dtype: np.dtype[Any] = FLOAT64.stored)
 def _whole_waves(
     plans: Plans, rows: Floats, positions: Floats, begin: float, end: float, wavelengths: Floats
 ) -> Floats:
-    """Return better positions, if there are, that are whole waves away: where frequencies lie far apart, the grid is too
-    coarse for the short wave to tell those of the long one that are next to each other."""
+    """Return positions improved by steps of whole wavelengths.
+
+    If frequencies lie far apart, the grid can be too coarse to find the right wave.
+    """
     size = _size(rows)[:, np.newaxis]
 
     def distance(places: Floats, some: Any) -> Floats:
@@ -173,13 +175,13 @@ def _whole_waves(
 
 
 def _size(rows: Floats) -> Floats:
-    """Return the largest value of each row, at least 1: divided by it, no row overflows when it is squared."""
+    """Return the largest magnitude of each row, at least 1. A row divided by it can be squared without overflow."""
     sizes: Floats = np.maximum(np.abs(rows).max(axis=1), 1.0)
     return sizes
 
 
 def _coarse(plans: Plans, rows: Floats, begin: float, end: float, count: int) -> Floats:
-    """Return the best positions of a grid that is finer than the shortest wave."""
+    """Return the position of a grid that is nearest to each row."""
     step = (end - begin) / (count - 1)
     best, where = np.full(len(rows), np.inf), np.zeros(len(rows))
     size = _size(rows)
@@ -188,7 +190,7 @@ def _coarse(plans: Plans, rows: Floats, begin: float, end: float, count: int) ->
     for first in range(0, count, block):
         grid = begin + step * np.arange(first, min(first + block, count))
         table = _rows(plans, grid, FLOAT32.stored)
-        # |row - table|^2 without the part that is the row's alone, over the row's size
+        # (|row - table|^2 - |row|^2) / size, as |row|^2 does not change the minimum
         distance = (table**2).sum(axis=1) / size[:, np.newaxis] - 2 * _product(narrow, table.T)
         nearest = distance.argmin(axis=1)
         value = distance[np.arange(len(rows)), nearest]
@@ -198,14 +200,14 @@ def _coarse(plans: Plans, rows: Floats, begin: float, end: float, count: int) ->
 
 
 def _product(a: Array, b: Array) -> Array:
-    """Return the matrix product, or raise a MemoryError: OpenBLAS ends the process where it cannot allocate its buffer."""
+    """Return the matrix product, or raise MemoryError, because OpenBLAS aborts if it cannot allocate its buffer."""
     np.empty(_WORK_SPACE, np.uint8)
     product: Array = a @ b
     return product
 
 
 def _refine(plans: Plans, rows: Floats, positions: Floats, begin: float, end: float) -> Floats:
-    """Improve the grid's best positions by Gauss-Newton steps, each taken only where it brings the row nearer."""
+    """Improve positions by Gauss-Newton steps. A step is used only if it reduces the distance to the row."""
     slope = plans.derived("derivative", plans.sinusoids.derivative)
     size = _size(rows)[:, np.newaxis]
     difference = rows - _rows(plans, positions)

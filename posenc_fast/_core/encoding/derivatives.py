@@ -1,4 +1,4 @@
-"""Derivatives of encodings by position, which are encodings: every column a quarter turn ahead, times its frequency."""
+"""Derivatives of encodings by position: each column moves ahead by a quarter turn, and is multiplied by its frequency."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ def _bits_of(number: Fraction) -> int:
 def exact_row(sinusoids: Sinusoids, position: list[Fraction], single: bool) -> npt.NDArray[np.float64]:
     """Return the high and low parts of a row: (2, d)."""
     waves = sinusoids.waves()
-    # whole turns are to be known to the last, whether the position has so many or the frequency
+    # enough bits for all whole turns of a large position, a large frequency, or both
     largest = max(0, math.frexp(np.abs(sinusoids.radians()).max())[1])
     bits = _exact.PAIR_BITS + max(_bits_of(p) for p in position) + largest + 64
     frequencies: list[Fraction] = []

@@ -1,4 +1,4 @@
-"""Encodings of all points of a grid: the work of each axis is done once, the rest is copying."""
+"""Encodings of all points of a grid: each axis is computed once, and copied."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ..numbers.signatures import Out
 
 INDEXINGS: tuple[Indexing, ...] = get_args(Indexing)
-# for columns that read several axes, whose points are written down
+# points of a block, for columns that depend on several axes
 POINTS = 1 << 16
 
 
@@ -85,17 +85,17 @@ def grid(
     Parameters
     ----------
     axes : sequence, one for each axis of the encoding
-        A number n, for the positions 0 .. n - 1, a range of integers, or an array of shape (n,) of coordinates:
-        whatever `Encoding.encode` takes as positions.
+        A number n means the positions 0 .. n - 1. Otherwise a range of integers, or an array of coordinates of shape
+        (n,), as in `Encoding.encode`.
     encoding : Encoding
-        Over as many axes, such as `join` makes.
+        Encoding with the same number of axes, for example from `join`.
     indexing : {"ij", "xy"}
-        "ij": the result's axes are those given. "xy": the first two change places, as in `numpy.meshgrid`; axes are
-        then (x, y, ..), and a row of the result is a row of an image.
+        "ij": the result has the axes in the given order (default). "xy": the first two are exchanged, as in
+        `numpy.meshgrid`. Then axes are (x, y, ..), and a row of the result is a row of an image.
     dtype, workers
         As in `Encoding.table`.
     out : ndarray of the result's shape, optional
-        Where to write; the values of a point must be next to each other. It is returned.
+        Array for the result. The values of a point must be adjacent in memory.
 
     Returns
     -------
@@ -104,13 +104,14 @@ def grid(
     Raises
     ------
     TypeError, ValueError
-        When an argument does not fit; nothing has been written then.
+        If an argument is invalid. Nothing is written in this case.
 
     Notes
     -----
-    A column that reads one axis is computed for that axis alone and copied, one that reads several (random Fourier
-    features, say) for every point. ``reshape(-1, d_model)`` gives the points in raster order. Rows for class tokens
-    are left free by giving a slice as out; a learned scale or a sum of axes is `Encoding.add_to`.
+    A column that depends on one axis is computed once for that axis, and copied. A column that depends on several axes,
+    as in random Fourier features, is computed for every point. ``reshape(-1, d_model)`` returns the points in raster
+    order. To keep rows for class tokens, pass a slice as out. For a learned scale or a sum of axes, use
+    `Encoding.add_to`.
 
     Examples
     --------
@@ -158,16 +159,16 @@ def filled(
         return result
     parts, mixed = _parts(encoding)
     tables = [_table(encoding, parts[a], coordinates[a], result_type, threads) for a in order]
-    # before the first value is written, as out may be the memory of coordinates
+    # found before the first value is written, because out may overlap the coordinates
     missing = [None if isinstance(axis, range) else axis.invalid_rows() for axis in (coordinates[a] for a in order)]
     points = None if mixed is None else _Points(coordinates)
     engine = encoding._plans.engine()
-    # columns that read several axes are written afterwards, to what is there best still in the cache
+    # columns that depend on several axes are written afterwards, so the block should still be in the cache
     stores = Target(result, warm=warm).stores() if mixed is None else 0
 
     def fill(rows: slice) -> None:
         target = result[rows].view(np.uint16)
-        # a column is all zero bits in every table but its own, so its own bits are kept, a minus of zero included
+        # a column is zero bits in all tables except one, so OR keeps all bits of that table, also the sign of -0.0
         outer = tables[0][rows]
         for table in tables[1:-1]:
             outer = outer[..., np.newaxis, :] | table
@@ -194,7 +195,7 @@ def filled(
 def _table(
     encoding: Encoding, part: _Part | None, axis: range | Converted, result_type: np.dtype[Any], threads: int
 ) -> Array:
-    """Return the columns that read an axis, zeros in all others: one row for each coordinate, as 16-bit integers."""
+    """Return a row for each coordinate, as 16-bit integers: the columns that depend on the axis, and zeros elsewhere."""
     table = np.zeros((length_of(axis), encoding.d_model), result_type)
     if part is not None:
         table[:, part.columns] = _rows(part.encoding, axis, result_type, threads)
@@ -202,7 +203,7 @@ def _table(
 
 
 class _Points:
-    """The coordinates of all axes in one type that holds them, for points that are written down."""
+    """Coordinates of all axes in a common type, from which points are computed."""
 
     def __init__(self, coordinates: list[range | Converted]) -> None:
         axes = [of_range(axis) if isinstance(axis, range) else axis for axis in coordinates]
@@ -277,7 +278,7 @@ def _rows(
 
 
 def _parts(encoding: Encoding) -> tuple[list[_Part | None], _Part | None]:
-    """Return the columns that read each axis alone (those that read none are the first axis'), and those that read several."""
+    """Return the columns that depend only on each axis (constant columns: the first axis), and those of several axes."""
     parts = encoding._derived.get("parts")
     if parts is None:
         sinusoids = encoding._sinusoids

@@ -31,7 +31,7 @@ from .sinusoids import Period
 # periods whose products with positions are far from the ends of float64
 _SHORTEST, _LONGEST = Fraction(1, 2**500), Fraction(2**500)
 _UNITS = SECONDS | {"min": SECONDS["m"], "µs": SECONDS["us"]}
-# those in which lengths are written, the largest first
+# units in which periods are written, the largest first
 _WRITTEN = ("D", "h", "min", "s", "ms", "us", "ns", "ps", "fs", "as")
 _TEXT = r"(\d+\.?\d*|\.\d+)?\s*([A-Za-zµ]+)"
 # turns, up to which quarters of them are counted without error
@@ -41,32 +41,31 @@ _VALUES = 8192
 
 
 def periodic(periods: Any) -> Schedule:
-    """Return the frequencies of whole periods: ``2 pi / period``, as exact turns, so that whole periods are whole turns.
+    """Return the frequencies ``2 pi / period``, so that a whole period is exactly one turn.
 
     Parameters
     ----------
     periods : sequence of shape (k,)
-        Lengths of a turn in units of position: real numbers (int, float, Fraction, Decimal), each taken as exactly what
-        it is; of times these are seconds, so that 24 is no day but 24 seconds. Or, for positions that are times or count
-        seconds, timedelta64, `datetime.timedelta`, `pandas.Timedelta` and text such as "1D", "12h" or "365.2425D", a
-        decimal number before one of W, D, h, min (or m), s, ms, us, ns, ps, fs and as.
+        Lengths of a turn in units of position: real numbers (int, float, Fraction, Decimal), used without rounding. If
+        positions are times, numbers are seconds, so 24 means 24 seconds. For times, or positions in seconds, you can
+        also pass timedelta64, `datetime.timedelta`, `pandas.Timedelta`, or text such as "1D", "12h" or "365.2425D".
+        Text is a decimal number and one of W, D, h, min (or m), s, ms, us, ns, ps, fs and as.
 
     Returns
     -------
     Schedule
-        Of k frequencies, to be given as ``frequencies``.
+        k frequencies for the parameter ``frequencies``.
 
     Raises
     ------
     TypeError, ValueError
-        When a period is no positive number or time of a known length, when numbers and times are mixed, or there is none.
+        If a period is invalid, if numbers and times are mixed, or if periods is empty.
 
     Notes
     -----
-    A position p has the angle p / period turns as a real number. At a whole number of quarter turns the sine and the
-    cosine are exactly 0, 1 or -1, whatever the position, its type and the type of the result: the sine of midnight is
-    0 at any date. For that positions are reduced one by one, in tables as well, which takes longer than the columns of
-    other schedules do.
+    The angle of position p is p / period turns, as a real number. At a whole number of quarter turns, the sine and the
+    cosine are exactly 0, 1 or -1, for any position and any dtype. For example, the sine of midnight is 0 at any date.
+    Each position is reduced separately, also in tables. So these columns take longer than those of other schedules.
 
     Examples
     --------
@@ -91,7 +90,7 @@ def periodic(periods: Any) -> Schedule:
 
 
 def exact_period(period: Any) -> Fraction:
-    """Return a period in units of position, or in seconds; or raise an error."""
+    """Return a period in units of position, or in seconds. Raise an error if it is invalid."""
     value = _exactly(period)
     if value <= 0:
         raise ValueError(f"periods must be positive, not {shown(period)}")
@@ -112,7 +111,7 @@ def length_of(period: Any) -> str:
 
 
 def has_unit(period: Any) -> bool:
-    """Whether a period is a time, not a plain number."""
+    """Return whether a period is a time, not a plain number."""
     return isinstance(period, (str, datetime.timedelta, np.timedelta64)) or np.asarray(period).dtype.kind == "m"
 
 
@@ -167,7 +166,7 @@ class Turns:
     def of(self, positions: Positions, part: slice) -> Floats:
         """Return angles without whole turns, (rows, 2 * periods): the high parts, then the low parts.
 
-        A whole number of quarter turns is exactly that; for a position that is not finite the turns are arbitrary.
+        A whole number of quarter turns is exact. The angle of a position that is not finite is arbitrary.
         """
         count = len(self.axes)
         result = np.empty((part.stop - part.start, 2 * count))
@@ -236,7 +235,7 @@ def _of_integers(magnitudes: npt.NDArray[np.uint64], ratios: npt.NDArray[np.uint
 
 
 def _of_any(integers: npt.NDArray[Any], period: Fraction) -> Pair:
-    """Return the angles of Python integers, a hundred times as slow as those of arrays."""
+    """Return the angles of Python integers, a hundred times slower than for arrays."""
     whole, parts = period.as_integer_ratio()
     sign, rest = np.where(integers < 0, -1.0, 1.0), 4 * (abs(integers) * parts % whole)
     quarters = (rest + whole // 2) // whole
@@ -253,7 +252,7 @@ def _sum(quarters: Floats, rest: Floats, rest_low: Floats) -> Pair:
 
 
 def _integers(positions: Positions, part: slice) -> tuple[npt.NDArray[Any], Fraction]:
-    """Return any positions as Python integers, (rows, axes), and the unit that they count; 0 where one is not finite."""
+    """Return positions as Python integers, (rows, axes), and their unit. Rows that are not finite are 0."""
     if isinstance(positions, Progression):
         unit = Fraction(1, math.lcm(positions.first.denominator, positions.each.denominator))
         i = np.arange(part.start, part.stop).astype(object)[:, np.newaxis]

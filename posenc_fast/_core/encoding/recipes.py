@@ -1,7 +1,7 @@
-"""Recipes: the calls that rebuild an encoding, kept as they are until somebody wants to read them.
+"""Recipes: the calls that rebuild an encoding, converted to text only when needed.
 
-A recipe is a tuple of the function's name, its positional arguments and its options; arguments are numbers, text, arrays,
-schedules, and recipes. Text stands for itself, and no text for no recipe.
+A recipe is a tuple of a function's name, positional arguments and options. Arguments are numbers, text, arrays,
+schedules and recipes. A recipe can also be text, which is empty if no recipe exists.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ..numbers.schedule import Explicit, Single
 
 Recipe = str | tuple[str, tuple[Any, ...], dict[str, Any]]
 
-# numbers of an array that are shown in full
+# largest number of values that are shown in full
 SHOWN = 64
 
 
@@ -40,7 +40,7 @@ def written(recipe: Recipe) -> str:
 
 
 def shown(recipe: Recipe) -> str:
-    """Return the recipe; in angle brackets where long arrays are shortened."""
+    """Return the recipe as text, in angle brackets if long arrays are shortened."""
     whole = recipe if isinstance(recipe, str) else _text(recipe, SHOWN)
     return f"<{whole}, shortened; its recipe is whole>" if ", .., " in whole else whole
 

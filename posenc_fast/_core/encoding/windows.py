@@ -1,4 +1,4 @@
-"""Amplitudes that let the frequencies of an encoding in one after another, as training goes on."""
+"""Amplitudes that enable the frequencies of an encoding one after another during training."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..numbers import exact
 from ..numbers.arrays import Floats
 from .sinusoids import Sinusoids
 
-# of two frequencies of one band: vectors of one length in several directions differ in their last bits
+# largest ratio of two frequencies of one band: vectors of equal length can differ in their last bits
 _ALIKE = 1 + 1e-9
 
 
@@ -19,7 +19,7 @@ def coarse_to_fine(sinusoids: Sinusoids, alpha: float) -> Floats:
     """Return the amplitudes of columns times (1 - cos(pi clip(alpha - k, 0, 1))) / 2 for band k, from the slowest."""
     bands = _bands(sinusoids)
     weights = np.where(bands < alpha, 1.0, 0.0)
-    # of the bands one at most is neither in nor out
+    # at most one band has a weight between 0 and 1
     entering = np.floor(alpha)
     weights[bands == entering] = _weight(Fraction(alpha) - Fraction(entering))
     weights[bands < 0] = 1.0
@@ -35,7 +35,7 @@ def _weight(part: Fraction) -> float:
 
 
 def _bands(sinusoids: Sinusoids) -> npt.NDArray[np.intp]:
-    """Return for each column how many lower frequencies there are; -1 for columns that are constant."""
+    """Return the band of each column, counted from the lowest frequency. Constant columns have -1."""
     rates = sinusoids.radians()[sinusoids.index]
     largest = np.abs(rates).max(axis=1, keepdims=True)
     with np.errstate(invalid="ignore", under="ignore"):

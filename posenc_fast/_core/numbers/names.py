@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 Choice = TypeVar("Choice", bound=str)
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-# what other libraries call an argument; of several that a function has, the first is meant
+# names of arguments in other libraries. If several parameters of a function match, the first is suggested
 _SYNONYMS = {
     "count": "k n num num_bands num_freqs",
     "base": "max_period max_timescale max_wavelength n rope_base rope_theta rotary_base temperature theta wavelength",
@@ -49,13 +49,13 @@ def hinted(function: Function) -> Function:
         try:
             return function(*args, **kwargs)
         except TypeError as error:
-            # what was raised further down is not about how this function was called
+            # errors raised inside the function do not concern the arguments of this call
             if error.__traceback__ is None or error.__traceback__.tb_next is not None:
                 raise
             import inspect
 
             hint = _hint(kwargs, inspect.signature(function).parameters)
-            # newer Pythons name what is spelt alike themselves
+            # newer Python versions suggest similar names themselves
             if not hint or "Did you mean" in str(error):
                 raise
             raise TypeError(f"{error}{hint}") from None
@@ -64,7 +64,7 @@ def hinted(function: Function) -> Function:
 
 
 def _hint(arguments: Iterable[str], known: Iterable[str]) -> str:
-    """Return the suggestion for the first argument that is not known."""
+    """Return the suggestion for the first unknown argument."""
     parameters = tuple(known)
     for name in arguments:
         if name in parameters:

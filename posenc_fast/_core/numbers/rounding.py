@@ -1,4 +1,4 @@
-"""From sums of two doubles to the type of the output, rounded once; and which rows need more than doubles."""
+"""Round sums of two doubles once, to the dtype of the output, and find the rows that need more than doubles."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .formats import BFLOAT16, FLOAT16, FLOAT32, FLOAT64
 
 # turns: beyond EXACT_LIMIT a product no longer rounds to quarter turns; below TINY its error may be subnormal
 EXACT_LIMIT, TINY = 2.0**49, 1e-270
-# from here on a number cannot be split into halves any more, which is how products are made exact without FMA
+# larger numbers cannot be split into halves, as exact products without FMA need
 SPLIT_LIMIT = 2.0**990
 
 
@@ -39,8 +39,8 @@ def round_once(kind: int, value: Floats) -> npt.NDArray[Any]:
 
 
 def rounded(values: Floats, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
-    """Return doubles as one of the four types, rounded once; NumPy would round to bfloat16 by way of float32."""
-    # beyond the largest number it is infinite, as in the engines
+    """Return doubles as one of the four dtypes, rounded once. NumPy would round twice to bfloat16, through float32."""
+    # values beyond the largest number become infinite, as in the engines
     with np.errstate(over="ignore", under="ignore"):
         return values.astype(dtype) if dtype.name != "bfloat16" else round_once(BFLOAT16.kind, values).view(dtype)
 
@@ -64,7 +64,7 @@ def round_into(
     values = values_of(kind, x)
     p, lost = two_product(values, scale)
     total, e = two_sum(p, high)
-    # of factors that cannot be split, and of a sum that is infinite or enormous, there is no error to be had
+    # the error cannot be computed if factors cannot be split, or the sum is infinite or enormous
     e += (lost + low) + values * (2.0**34 * max(1.0, abs(scale))) * 0.0
     out[...] = round_once(kind, total + np.where(np.isnan(e), 0.0, e))
 

@@ -20,15 +20,15 @@ _FREQUENCY_BITS = 256
 # binary orders of magnitude between the first and the last of a progression in fixed point: as many more bits has each
 _FIXED = 1024
 
-# attributes of an Encoding that are sometimes looked for here
+# attributes of an Encoding, for the hint in error messages
 _OF_ENCODINGS = ("add_to", "d_model", "encode", "table")
 
 
 class Schedule:
     """A finite sequence of frequencies in radians per unit of position, each an exact real number.
 
-    Two schedules are equal when they are written alike. ``len`` counts the frequencies; ``numpy.asarray`` gives them
-    rounded to float64; a slice of a schedule is a schedule.
+    Schedules are equal if they have the same type and parameters. ``len`` returns the number of frequencies.
+    ``numpy.asarray`` returns them rounded to float64. A slice of a schedule is a schedule.
     """
 
     __slots__ = ("_key",)
@@ -100,7 +100,7 @@ class Geometric(Schedule):
         numerator, divisor = first.as_integer_ratio()
         value = _exact.multiply(_exact.divide(numerator, divisor, bits), factor, bits)
         ratio, shift = _exact.power_ratio(base, -1 / denominator, bits + 16) if count > 1 else (1, 0)
-        # at least the binary logarithm of the first over the last, or of the last over the first
+        # upper bound of |log2(first / last)|
         orders = abs((count - 1) / denominator) * (abs(math.frexp(base)[1]) + 1)
         values = []
         if orders > _FIXED or shift > 0:
@@ -124,7 +124,7 @@ class Geometric(Schedule):
     def _is_finite(self) -> bool:
         count, base, denominator, first = self._key
         logarithm = -(count - 1) / denominator * math.log(base)
-        # all lie between the first and the last, which is looked at closely only where it must be
+        # all lie between the first and the last, which is computed exactly only if an estimate is not enough
         small = logarithm < 690 and abs(first * math.exp(logarithm)) < 1e300
         return small or bool(np.isfinite(_exact.split([self._last(_FREQUENCY_BITS)])[0]).all())
 
@@ -158,7 +158,7 @@ class Linear(Schedule):
 
 
 class Explicit(Schedule):
-    """Float64 numbers, taken as they are."""
+    """Float64 numbers, used without change."""
 
     __slots__ = ()
 
@@ -185,7 +185,7 @@ class Explicit(Schedule):
 
 
 class Single(Explicit):
-    """Numbers of float32, whose products with positions are rounded to float32 too."""
+    """Float32 numbers, whose products with positions are also rounded to float32."""
 
     __slots__ = ()
 
@@ -194,7 +194,7 @@ class Single(Explicit):
 
 
 class Part(Schedule):
-    """A slice of a schedule, its numbers as `slice.indices` gives them."""
+    """A slice of a schedule, with start, stop and step from `slice.indices`."""
 
     __slots__ = ()
 
@@ -203,7 +203,7 @@ class Part(Schedule):
 
     def _chosen(self) -> slice:
         _, start, stop, step = self._key
-        # going down, a stop of -1 is before the first, not the last
+        # with a negative step, a stop of -1 means before the first, not the last
         return slice(start, None if stop < 0 else stop, step)
 
     def __len__(self) -> int:
@@ -220,7 +220,7 @@ class Part(Schedule):
 
 
 def parts_of(schedule: Schedule) -> list[Any]:
-    """Return the name of its class, and its numbers: a fraction with a stroke, bytes as hexadecimal digits."""
+    """Return the class name and the parameters. Fractions become text with a slash, bytes hexadecimal digits."""
     return [
         type(schedule).__name__,
         *(
@@ -237,7 +237,7 @@ def parts_of(schedule: Schedule) -> list[Any]:
 
 
 def schedule_of(name: str, *parts: Any) -> Schedule:
-    """Return the schedule of these parts."""
+    """Return the schedule from the result of `parts_of`."""
     known: list[type[Schedule]] = [*Schedule.__subclasses__(), Single]
     (cls,) = (each for each in known if each.__name__ == name)
     schedule = cls.__new__(cls)
@@ -281,20 +281,20 @@ class Periodic(Schedule):
         return f"periodic([{', '.join(map(repr, numbers))}])"
 
 
-# what pickles name: it is there, wherever this file may go
+# pickles refer to this name, so that the file can move
 schedule_of.__module__ = "posenc_fast"
 schedule_of.__qualname__ = schedule_of.__name__ = "_schedule_of"
 
 
 def explicit(values: npt.NDArray[np.float64]) -> tuple[Explicit, npt.NDArray[np.intp]]:
-    """Return the distinct values of an array, and the index in them of each of (k, axes) values."""
+    """Return the distinct values of an array, and for each value of the array, (k, axes), its index among them."""
     unique, index = np.unique(values, return_inverse=True)
     return Explicit(unique), index.reshape(len(values), -1)
 
 
 @functools.lru_cache(maxsize=64)
 def _evaluated(schedule: Schedule, bits: int) -> list[Real]:
-    """Return the frequencies in radians, kept for radians and turns: logarithms take milliseconds."""
+    """Return the frequencies in radians. They are cached, because logarithms take milliseconds."""
     return schedule._radians(bits)
 
 
@@ -307,7 +307,7 @@ def turns(schedule: Schedule, unit: Fraction = Fraction(1), bits: int = _FREQUEN
 
 
 def exact_turns(schedule: Schedule, bits: int) -> list[Fraction]:
-    """Return the frequencies in turns per unit: those of periods exactly, others to ``bits`` bits."""
+    """Return the frequencies in turns per unit: exact for periods, to ``bits`` bits for other schedules."""
     if isinstance(schedule, Periodic):
         return [1 / period for period in schedule.periods]
     return [mantissa * Fraction(2) ** exponent for mantissa, exponent in turns(schedule, bits=bits)]
@@ -315,7 +315,7 @@ def exact_turns(schedule: Schedule, bits: int) -> list[Fraction]:
 
 @functools.lru_cache(maxsize=64)
 def split_turns(schedule: Schedule, unit: Fraction = Fraction(1), multiple: int = 1) -> npt.NDArray[np.float64]:
-    """Return high and low parts, (2, count), of turns per unit; of a multiple of them, without whole turns."""
+    """Return high and low parts, (2, count), of turns per unit. With a multiple, multiply and omit whole turns."""
     values = turns(schedule, unit)
     if multiple != 1:
         values = [_fraction(mantissa * multiple, exponent) for mantissa, exponent in values]
@@ -349,21 +349,22 @@ def geometric(count: int, *, base: float = 10000.0, freq_shift: float = 0.0, fir
     count : int
         Number of frequencies.
     base : float
-        Ratio of the first frequency to the one ``count - freq_shift`` places on.
+        Ratio of the first frequency to the frequency ``count - freq_shift`` places later (default: 10000).
     freq_shift : float
-        0 for the exponents of the paper, 1 for a schedule whose last frequency is exactly ``first / base``.
+        Number subtracted from count in the exponent (default: 0, as in the paper). With 1, the last frequency is exactly
+        ``first / base``.
     first : float
-        First frequency in radians per unit of position.
+        First frequency in radians per unit of position (default: 1).
 
     Returns
     -------
     Schedule
-        Exact real numbers, to be given as ``frequencies``.
+        Exact real numbers for the parameter ``frequencies``.
 
     Raises
     ------
     TypeError, ValueError
-        When an argument is not a (positive) number, or the denominator is zero for more than one frequency.
+        If an argument is invalid, or the denominator is zero for more than one frequency.
 
     Examples
     --------
@@ -390,12 +391,12 @@ def linear(count: int, first: float, last: float) -> Schedule:
     Returns
     -------
     Schedule
-        Exact real numbers, to be given as ``frequencies``.
+        Exact real numbers for the parameter ``frequencies``.
 
     Raises
     ------
     TypeError, ValueError
-        When an argument is not a (finite) number.
+        If an argument is invalid.
 
     Examples
     --------
@@ -409,30 +410,29 @@ def linear(count: int, first: float, last: float) -> Schedule:
 def float32_frequencies(values: npt.ArrayLike) -> Schedule:
     """Return the frequencies of a program that computes in float32, to reproduce its tables.
 
-    Calls compute with them as such a program does: they round a position to float32, and its product with a frequency,
-    too; the sine and cosine of that angle are exact, and rounded once. `presets` take such frequencies with
-    ``frequencies="float32"``.
+    Calls round the position to float32, and also the product of position and frequency. The sine and cosine of this
+    angle are exact, and rounded once. In `presets`, use ``frequencies="float32"`` for such frequencies.
 
     Parameters
     ----------
     values : array_like of shape (k,)
-        Radians per unit of position; rounded to float32.
+        Frequencies in radians per unit of position, rounded to float32.
 
     Returns
     -------
     Schedule
-        To be given as ``frequencies``. Calls with ``precision="exact"`` and ``precision="float32"`` are the same.
+        Value for the parameter ``frequencies``. Calls with ``precision="exact"`` and ``precision="float32"`` are the same.
 
     Raises
     ------
     TypeError, ValueError
-        When values are not finite real numbers in one dimension.
+        If values are not finite real numbers in one dimension.
 
     Notes
     -----
-    An error of an angle in float32 is 2^-25 of it: 0.03 radians at position 10^6, for a frequency of 1. With the program's
-    own frequencies a table is the program's, but for its sine: that of torch 2.13 on x86-64 differs in one of twenty
-    values, by one unit in the last place.
+    The relative error of an angle in float32 is 2^-25: 0.03 radians at position 10^6, for a frequency of 1. With the
+    program's own frequencies, a table differs from the program's table only by the error of the program's sine. With
+    torch 2.13 on x86-64, one value of twenty differs, by one unit in the last place.
 
     Examples
     --------

@@ -23,17 +23,17 @@ def checked_mask(mask: npt.ArrayLike, least: int, name: str = "mask") -> npt.NDA
 def mask_positions(
     mask: npt.ArrayLike, *, start: int | None = None, padding_idx: int | None = None
 ) -> npt.NDArray[np.int64]:
-    """Return the position of each token, with padding left out of the count, which begins at start, or at 2 as in fairseq.
+    """Return the position of each token, without counting padding.
 
     Parameters
     ----------
     mask : array_like of bool or of 0 and 1, shape (..., L)
-        Where there are tokens; False is padding.
+        True for tokens, False for padding.
     start : int, optional
-        Position of the first token of each sequence, and of all padding: 0 for models that count from 0. At least 0.
+        Position of the first token of each sequence, and of all padding, at least 0. Use 0 for models that count from 0.
     padding_idx : int, optional
-        In place of start: the position of all padding, as in fairseq, where the first token has padding_idx + 1. If
-        neither is given it is 1, as in fairseq.
+        Position of all padding, as in fairseq (default: 1, unless start is given). The first token has position
+        padding_idx + 1.
 
     Returns
     -------
@@ -42,12 +42,12 @@ def mask_positions(
     Raises
     ------
     TypeError, ValueError
-        When an argument does not fit, or both are given.
+        If an argument is invalid, or both start and padding_idx are given.
 
     Notes
     -----
-    With start, ``(cumsum(mask) - 1) * mask + start``, along the last axis; for fairseq,
-    ``cumsum(mask) * mask + padding_idx``. Rows of padding are zero in fairseq's tables: ``rows[~mask] = 0``.
+    The formula with start is ``(cumsum(mask) - 1) * mask + start``, along the last axis. With padding_idx it is
+    ``cumsum(mask) * mask + padding_idx``. In fairseq's tables, rows of padding are zero: ``rows[~mask] = 0``.
 
     References
     ----------
@@ -83,25 +83,25 @@ def mask_coordinates(
     Parameters
     ----------
     mask : array_like of bool or of 0 and 1, shape (..., H, W)
-        Where there is an image; False is padding. DETR's own masks are the other way round.
+        True for the image, False for padding. DETR's own masks are inverted.
     normalize : bool
-        Whether coordinates are divided by the last one of their column or row, and multiplied by scale.
+        Whether to divide coordinates by the last one of their column or row, and multiply by scale (default: True).
     offset : float
-        Added before the division: 0 in DETR, -0.5 in Deformable DETR.
+        Number added before the division (default: 0, as in DETR). Deformable DETR has -0.5.
     scale : float
-        Largest coordinate.
+        Factor of normalised coordinates (default: 2 pi).
     eps : float
-        Added to the divisor.
+        Number added to the divisor (default: 1e-6).
 
     Returns
     -------
     ndarray of float64, shape (..., H, W, 2)
-        (y, x), ready for `Encoding.encode`. They count from 1.
+        Coordinates (y, x) for `Encoding.encode`. Before offset and normalisation, they count from 1.
 
     Raises
     ------
     TypeError, ValueError
-        When an argument does not fit.
+        If an argument is invalid.
 
     Notes
     -----
@@ -144,7 +144,7 @@ def relative_positions(length: int) -> npt.NDArray[np.int64]:
     Raises
     ------
     TypeError, ValueError
-        When length is not a positive integer.
+        If length is not a positive integer.
 
     References
     ----------
