@@ -58,9 +58,9 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
     Parameters
     ----------
     d_model : int
-        Columns made of each column.
+        Number of output columns for each input column.
     base, freq_shift, first : float
-        Frequencies, as in `posenc_fast.sinusoidal`: those of the transformer by default.
+        Parameters of the frequencies, as in `posenc_fast.sinusoidal` (default: those of the transformer).
     periods : sequence of shape (k,), optional
         Cycles of time columns by name, "day", "week", "month", "quarter" or "year": the part of it that has passed by
         the wall clock and the calendar, as in `posenc_fast.presets.positions.calendar`. Or lengths of cycles, as in
@@ -76,24 +76,24 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
     layout : {"interleaved", "concatenated"}
         Sine and cosine of one frequency next to each other, or all sines of a column before all cosines.
     dtype : dtype, optional
-        Of what `transform` returns: float64, float32 (the default) or float16; every value is rounded once.
+        Type of the result of `transform`: float64, float32 (default) or float16. Every value is rounded once.
 
     Attributes
     ----------
     encoding_ : Encoding
         What each column is encoded with; where periods have cycles of the calendar, the turns of each cycle are.
     range_ : ndarray of float64, of shape (n, 2)
-        The least and the largest position of each of n columns, where there are no periods.
+        Smallest and largest position of each of the n columns. Defined only without periods.
     n_features_in_ : int
         Number of columns seen in `fit`.
     feature_names_in_ : ndarray of str
-        Their names, where all are strings.
+        Names of these columns. Defined only if all names are strings.
 
     See Also
     --------
     posenc_fast.sinusoidal : the formula, and its source.
     posenc_fast.presets.positions.calendar : the parts of cycles themselves.
-    sklearn.compose.ColumnTransformer : for settings of their own for some columns.
+    sklearn.compose.ColumnTransformer : different settings for some columns.
 
     Notes
     -----
@@ -153,12 +153,12 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
         Returns
         -------
         PositionalEncoder
-            Itself.
+            The encoder itself.
 
         Raises
         ------
         TypeError, ValueError
-            When a setting or a column does not fit.
+            If a setting or a column is invalid.
         """
         schedule = self._schedule()
         wanted_type(self.dtype)
@@ -173,7 +173,7 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
             positions = [convert(column, 1, name).rounded() for name, column, _ in columns]
             self.range_ = np.array([(np.fmin.reduce(each), np.fmax.reduce(each)) for each in positions])
             self.encoding_ = schedule
-        # for each column whether it has a zone, and which; None for columns of other things than times
+        # for each column, whether it has a zone, and the zone; None for columns that are not times
         self._clocks = clocks
         return self
 
@@ -188,12 +188,12 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
         Returns
         -------
         ndarray of shape (n_samples, n_features * encoding_.d_model)
-            Those of the first column first; of another type after `set_output`.
+            Encoded columns, in the order of the input columns. `set_output` can change the type.
 
         Raises
         ------
         TypeError, ValueError
-            When a column does not fit, or `fit` was not called.
+            If a column is invalid, or `fit` was not called.
         """
         check_is_fitted(self)
         columns, d, result_type = self._columns(X, reset=False), len(self._made()), wanted_type(self.dtype)
@@ -272,7 +272,7 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
         Parameters
         ----------
         input_features : array_like of str, optional
-            Names of the columns, where `fit` saw none; ``x0, x1, ..`` by default.
+            Names of the input columns if `fit` saw none (default: ``x0, x1, ..``).
 
         Returns
         -------
@@ -281,7 +281,7 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            When the names are not those that `fit` saw, or as many.
+            If the names, or the number of names, differ from `fit`.
         """
         check_is_fitted(self)
         names = _check_feature_names_in(self, input_features)
@@ -290,7 +290,7 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
-        # dtype says what comes out
+        # the setting dtype decides the output type
         tags.transformer_tags.preserves_dtype = []
         return tags
 
@@ -298,7 +298,7 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
         return Cycles(self.periods, one_of(self.layout, "layout", LAYOUTS), self.timezone)
 
     def _schedule(self) -> Encoding | Cycles:
-        """Return what the settings say, or raise an error."""
+        """Return the Encoding or the Cycles of the settings, or raise an error."""
         layout = one_of(self.layout, "layout", LAYOUTS)
         schedule = {name: getattr(self, name) for name in _SCHEDULE}
         if self.periods is None:
@@ -336,7 +336,7 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
         return fitted[1]
 
     def _made(self) -> list[str]:
-        """Return the names of what becomes of one column."""
+        """Return the name endings of the output columns of one input column."""
         if self.periods is not None:
             return self._cycles().columns
         d = self.encoding_.d_model
@@ -358,12 +358,12 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
         return self.encoding_.locate(rows, low=low, high=high)[0]
 
     def _columns(self, X: Any, *, reset: bool) -> list[tuple[str, Any, str]]:
-        """Return each column's name in errors, the column, and "M" or "m" of times, checked as scikit-learn has it."""
+        """Return each column's name in errors, the column, and "M" or "m" of times, checked as in scikit-learn."""
         labelled = _columns_of_frame(X)
         if labelled is None:
             values = validate_data(self, X, reset=reset, ensure_all_finite="allow-nan")
             return [("X", column, values.dtype.kind if values.dtype.kind in "mM" else "") for column in values.T]
-        # as one array, times and integers beside real numbers would become objects
+        # check columns one by one: one array of times, integers and real numbers would have dtype object
         validate_data(self, X, reset=reset, skip_check_array=True)
         if not labelled:
             raise ValueError(f"X has no columns, but {type(self).__name__} needs at least one")
@@ -371,7 +371,7 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
         for label, column in labelled:
             name = f"X[{label!r}]"
             converted = convert(column, 1, name)
-            # no time is infinite
+            # times are never infinite
             numbers = np.zeros(len(converted)) if converted.letter else converted.rounded()
             check_array(numbers[:, np.newaxis], ensure_all_finite="allow-nan", estimator=self, input_name=name)
             columns.append((name, column, converted.letter))
@@ -379,7 +379,7 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
 
 
 def _columns_of_frame(X: Any) -> list[tuple[Any, Any]] | None:
-    """Return labels and columns of a frame of pandas or polars, or of a table of Arrow; None for what is neither."""
+    """Return labels and columns of a frame of pandas or polars, or of a table of Arrow; None for other input."""
     if hasattr(X, "iloc") and hasattr(X, "columns"):
         return [(label, X.iloc[:, i]) for i, label in enumerate(X.columns)]
     if hasattr(X, "get_columns"):
@@ -399,13 +399,13 @@ def _parts_of_cycles(rows: Floats, names: Any, layout: Layout) -> Floats:
         sine = 2 * cycle if layout == "interleaved" else cycle
         raise ValueError(f"X has 0 in row {row} of {names[sine]!r} and of its cosine, which no part of a cycle has")
     turn = fourier_features(periodic([1]))
-    # nearest to a disturbed pair is the point of the circle in its direction; its squares are numbers, whatever its size
+    # project each pair onto the circle; scale it first, so that its squares neither overflow nor underflow
     pairs = np.ldexp(pairs, -np.frexp(np.abs(pairs).max(axis=2, keepdims=True))[1])
     pairs = pairs / np.sqrt((pairs**2).sum(axis=2, keepdims=True))
     parts = turn.locate(pairs, low=0, high=1)[0]
-    # an end of the interval is none of the circle
+    # a result at an end of the interval may be clipped: search again with the ends on the other side
     ends = (parts == 0) | (parts == 1)
     parts[ends] = turn.locate(pairs[ends], low=-0.5, high=0.5)[0]
     parts = parts - np.floor(parts)
-    # what is next to nothing below 0
+    # rounding turns a tiny negative part into 1, which is 0 on the circle
     return np.where(parts == 1, 0.0, parts)
