@@ -87,7 +87,7 @@ def mask_coordinates(
     normalize : bool
         Whether to divide coordinates by the last one of their column or row, and multiply by scale (default: True).
     offset : float
-        Number added before the division (default: 0, as in DETR). Deformable DETR has -0.5.
+        Number added to the coordinates, before any division (default: 0, as in DETR). Deformable DETR has -0.5.
     scale : float
         Factor of normalised coordinates (default: 2 pi).
     eps : float
