@@ -1,4 +1,4 @@
-"""Axes, and what all drawings do with them: colours, labels that fit, pictures of matrices, curves with a legend."""
+"""Helpers that all drawings share: Axes, colours, labels that fit, pictures of matrices, curves with a legend."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from .._core.numbers.names import meant
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# zero is white, what is positive warm; red and blue are told apart by everybody
+# zero is white, positive values are red, negative values blue; safe for colour-blind readers
 SIGNED = "RdBu_r"
-# the colours of a circle, light at an angle of zero
+# cyclic colours, light at angle zero
 CYCLIC = "twilight_shifted"
 LIKENESS = "viridis"
-# Okabe and Ito's, which everybody tells apart, but for yellow and black; all can be seen on white and on black
+# the palette of Okabe and Ito, safe for colour-blind readers, without yellow and black; visible on white and on black
 _COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00")
 _MARKERS = ".x+^vs"
-# rows or columns of a picture at most, and of a pixel of its Axes, which shrink beside a bar of colours
+# limits of the rows or columns of a picture, and cells per pixel of the Axes, which shrink beside a colour bar
 _MOST_CELLS, _LEAST_CELLS, _CELLS_A_PIXEL = 256, 16, 0.7
-# inches that the label of a tick takes
+# width of a tick label in inches
 _LABEL = 0.5
 
 
@@ -50,20 +50,20 @@ def axes_of(ax: Axes | None) -> Axes:
     axes: Axes = plt.gca()
     figure = plt.gcf()
     if figure.get_layout_engine() is None and figure.axes == [axes]:
-        # or labels beside the Axes are cut off where a figure is saved
+        # without a layout engine, saved figures cut off labels beside the Axes
         figure.set_layout_engine("constrained")
     return axes
 
 
 def room(axes: Axes) -> tuple[int, int]:
-    """Return how many rows and columns of a matrix can be seen, each with pixels of its own."""
+    """Return the largest number of rows and columns of a matrix whose cells are visible in the Axes."""
     box = axes.get_window_extent()
     rows, columns = (int(_CELLS_A_PIXEL * pixels) for pixels in (box.height, box.width))
     return max(_LEAST_CELLS, min(_MOST_CELLS, rows)), max(_LEAST_CELLS, min(_MOST_CELLS, columns))
 
 
 def ticks_that_fit(axes: Axes, count: int, most: int | None = None) -> npt.NDArray[np.intp]:
-    """Return which of ``count`` places along x get a label, at equal distances, so that no two labels overlap."""
+    """Return the indices of equally spaced places along x, out of ``count``, whose labels do not overlap."""
     inches = axes.get_window_extent().width / axes.figure.dpi
     fit = max(2, int(inches / _LABEL))
     fit = fit if most is None else min(fit, most)
@@ -77,7 +77,7 @@ def name_axes(axes: Axes, title: str, xlabel: str, ylabel: str) -> None:
 
 
 def readable(number: float) -> str:
-    """Return three digits, and all those before the point."""
+    """Return the number with three significant digits, and with all digits before the point."""
     return f"{number:.3g}" if number < 1000 else f"{number:,.0f}"
 
 
@@ -93,10 +93,10 @@ def picture(
     """Draw a matrix: rows downwards, columns to the right, each from one edge to the other of the pair."""
     if cmap not in colormaps:
         raise ValueError(f"cmap={cmap!r} is not a name of matplotlib's colours{meant(cmap, colormaps)}")
-    # the current Axes may have another scale, of curves that were drawn before
+    # earlier curves may have changed the scale of the current Axes
     axes.set(xscale="linear", yscale="linear")
     for axis, (first, last), count in ((axes.xaxis, columns, values.shape[1]), (axes.yaxis, rows, values.shape[0])):
-        # edges of what lies at whole numbers are halves
+        # cells at whole numbers have edges at halves
         whole = (first + 0.5) % 1 == 0 and abs(last - first) >= count
         one = whole and abs(last - first) == 1
         locator = FixedLocator([first + 0.5]) if one else MaxNLocator("auto", steps=[1, 2, 5, 10], integer=whole)
@@ -107,14 +107,14 @@ def picture(
         vmin=limits[0],
         vmax=limits[1],
         aspect="auto",
-        # a mean of cells would be a value that is nowhere
+        # interpolation would show values that the matrix does not contain
         interpolation="nearest",
         extent=(*columns, rows[1], rows[0]),
     )
 
 
 def turns_bar(axes: Axes, image: Any) -> None:
-    """Put the bar of colours of an angle beside the Axes."""
+    """Draw a colour bar of angles beside the Axes."""
     bar = axes.figure.colorbar(image, ax=axes, label="angle (radians)", ticks=[-np.pi, -np.pi / 2, 0, np.pi / 2, np.pi])
     bar.ax.set_yticklabels(["← −π", "↓ −π/2", "→ 0", "↑ π/2", "← π"])
 
@@ -124,12 +124,12 @@ def line_colour(number: int) -> str:
 
 
 def curve(axes: Axes, x: Any, y: Any, label: str, title: str | None, *, dots: bool = False, **style: Any) -> None:
-    """Draw one more curve, or dots; a title says whose it is, a legend where there are several."""
+    """Draw one more curve, or dots. The title names a single curve, and a legend names several."""
     drawn = sum(not str(line.get_label()).startswith("_") for line in axes.get_lines())
     shape = {"linestyle": "", "marker": _MARKERS[drawn % len(_MARKERS)]} if dots else {"linewidth": 1.5}
     axes.plot(x, y, color=line_colour(drawn), label=label, **(shape | style))
     if drawn:
-        # a legend says what a title cannot
+        # one title cannot name several curves
         axes.legend(fontsize="small")
         label = ""
     axes.set_title(label if title is None else title, fontsize="medium", wrap=True)

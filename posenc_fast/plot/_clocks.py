@@ -22,9 +22,9 @@ from ._tables import distinct_frequencies, hands, wavelength
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# from the middle of a clock to that of the next, at least; its radius is 1
+# smallest distance between the centres of two clocks, in radii of a clock
 CLOCK = 2.5
-# clocks that anybody can tell apart
+# largest number of clocks in a drawing: more cannot be told apart
 MOST_CLOCKS = 2000
 
 
@@ -37,16 +37,16 @@ def clocks(
     title: str | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw pairs of columns as the hands of clocks: one row of clocks a position, one column a frequency.
+    """Draw pairs of columns as the hands of clocks: one row of clocks for each position, one column for each frequency.
 
     Parameters
     ----------
     encoding, d_model, title, ax
         As in `heatmap`.
     positions : sequence of float, or of datetime64
-        What time the clocks show.
+        Positions that the clocks show, one for each row (default: 0, 1, 10, 100).
     pairs : int
-        How many frequencies at most, equally spaced among all, the fastest first.
+        Largest number of frequencies (default: 8), equally spaced among all, the fastest first.
 
     Returns
     -------
@@ -55,12 +55,12 @@ def clocks(
     Raises
     ------
     TypeError, ValueError
-        As for `heatmap`, and for more than 2000 clocks.
+        As for `heatmap`, and if there are more than 2000 clocks.
 
     Notes
     -----
-    A hand's angle is ``position * frequency``, counted from the right and upwards: its height is the sine column, its
-    width the cosine column. A missing position has clocks without hands.
+    The angle of a hand is ``position * frequency``, counterclockwise from the right. The height of its end is the sine
+    column, and the width is the cosine column. A missing position has clocks without hands.
 
     Examples
     --------
@@ -116,7 +116,7 @@ def clocks(
 
 
 def _spacing(axes: Axes, columns: int, rows: int) -> tuple[float, float]:
-    """Return distances of the clocks that fill the Axes, whatever their shape is."""
+    """Return the distances between clocks that fill Axes of any shape."""
     box = axes.get_window_extent()
     wide, high = CLOCK * columns, CLOCK * max(rows, 1)
     shape = box.height / box.width if box.width > 0 else high / wide
