@@ -422,9 +422,9 @@ def merge(
     out: npt.NDArray[np.uint16],
     stores: int = 0,
 ) -> None:
-    """Fill out (batch, rows, width) with outer (batch, width) | inner (rows, width).
+    """Fill out (batch, rows, width) with outer (batch, width) | inner (rows, width): pieces of values of any type.
 
-    The arrays contain 16-bit pieces of values of any dtype. stores: as in `Lattice.table`.
+    stores: as of `Lattice.table`.
     """
     np.bitwise_or(outer[:, np.newaxis], inner, out=out)
 
@@ -439,12 +439,12 @@ def rotate(
     stores: int = 0,
     second_level: int = 0,
 ) -> None:
-    """Rotate the pairs of x (groups, batches, heads, rows, width) into out, which may be x.
+    """Turn the pairs of x (groups, batches, heads, rows, width) into out, which may be x.
 
-    angles: contiguous rows (groups, rows, 2 * pairs) of cosines, then sines; float64, or float32 for 16-bit x.
-    layout: 0 for values of a pair half the rotated width apart, 1 for adjacent values, 2 for values that are adjacent
-    in x and half the rotated width apart in out. Values after the pairs are copied. stores: as in `Lattice.table`, for
-    the whole array that out is a part of. second_level: bytes of the second-level cache (0: of this machine).
+    angles: (groups, rows, 2 * pairs), row behind row, cosines, then sines; float64, or float32 where x is of 16-bit
+    floats. layout: 0 for pairs half a row apart, 1 for pairs side by side, 2 for pairs side by side in x that are half
+    a row apart in out. Values behind the pairs stay. stores: as of `Lattice.table`, of all that out is a part of.
+    second_level: bytes of the second-level cache, 0 for this machine's.
     """
     pairs = angles.shape[-1] // 2
     halves, neighbours = (slice(pairs), slice(pairs, 2 * pairs)), (slice(0, 2 * pairs, 2), slice(1, 2 * pairs, 2))
