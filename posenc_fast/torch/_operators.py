@@ -592,14 +592,10 @@ def rotate_few_by(
             rotation(shape, address, strides, address, strides, seq_axis, kind, number)
             torch.autograd.graph.increment_version(x)
             results.append(x)
-            continue
-        out = torch.empty_like(x)
-        out_strides = out.stride()
-        if out_strides[3] != 1:
+        else:
             out = tensors.new_like(x)
-            out_strides = out.stride()
-        rotation(shape, address, strides, out.data_ptr(), out_strides, seq_axis, kind, number)
-        results.append(out)
+            rotation(shape, address, strides, out.data_ptr(), out.stride(), seq_axis, kind, number)
+            results.append(out)
     return tuple(results)
 
 

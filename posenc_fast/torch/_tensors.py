@@ -77,21 +77,24 @@ def plain_address(x: Any) -> int | None:
     """Return the address of the values of x; None if x is not plain (see `is_plain`)."""
     if type(x) is not torch.Tensor or not x.is_cpu or x.requires_grad or x.is_neg() or x.is_nested:
         return None
+    return _address(x)
+
+
+def _address(x: torch.Tensor) -> int | None:
+    """Return the address of a CPU tensor; None without memory, as of fake tensors and autograd's tensors of zeros."""
     try:
         address: int = x.data_ptr()
     except RuntimeError:
+        # batches of gradients
         return None
     return address if address != 0 or x.numel() == 0 else None
 
 
 def _has_memory(x: torch.Tensor) -> bool:
-    """Whether a CPU tensor has memory: fake tensors, autograd's tensors of zeros and batches of gradients have none."""
+    """Return whether a CPU tensor has memory, which tensors that dispatch to Python do not show."""
     if type(x) is not torch.Tensor and type(x).__torch_dispatch__ is not torch.Tensor.__torch_dispatch__:
         return False
-    try:
-        return bool(x.data_ptr() != 0 or x.numel() == 0)
-    except RuntimeError:
-        return False
+    return _address(x) is not None
 
 
 def needs_operator(*tensors: torch.Tensor | None) -> bool:
@@ -178,7 +181,8 @@ def new_like(x: torch.Tensor, device: str | None = None) -> torch.Tensor:
     """Return a new tensor with the axes of x in the same order in memory, but contiguous rows."""
     # half a microsecond less where no device is named
     like = torch.empty_like(x) if device is None else torch.empty_like(x, device=device)
-    return like if like.stride(-1) == 1 else torch.empty(x.shape, dtype=x.dtype, device=like.device)
+    # stride() takes half the time of stride(-1)
+    return like if like.stride()[-1] == 1 else torch.empty(x.shape, dtype=x.dtype, device=like.device)
 
 
 def result_for(x: torch.Tensor) -> torch.Tensor | None:
