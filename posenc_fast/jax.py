@@ -27,7 +27,7 @@ import numpy.typing as npt
 from ._core.encoding.derivatives import derivative_of
 from ._core.encoding.value import Encoding
 from ._core.numbers.arguments import check_precision, count_of, progression, real
-from ._core.numbers.arrays import Array
+from ._core.numbers.arrays import Array, is_masked_array
 from ._core.numbers.formats import FLOAT64, float_type, kind_of, wanted_type
 from ._core.positions.conversion import convert
 from ._core.positions.foreign import as_array
@@ -340,7 +340,7 @@ def _places(
 
 def _static(positions: Any, axes: int) -> Array:
     """Return positions that jax does not trace as an array of numbers or times; NaN where they are masked or missing."""
-    if not np.ma.isMaskedArray(positions):
+    if not is_masked_array(positions):
         array = as_array(positions, "positions")
         if array.dtype.kind in "iufMm":
             return array

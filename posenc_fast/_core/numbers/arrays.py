@@ -25,6 +25,13 @@ def is_tensor(value: Any) -> bool:
     return torch is not None and isinstance(value, torch.Tensor)
 
 
+def is_masked_array(value: Any) -> bool:
+    """Return whether value is a masked array of NumPy, without importing numpy.ma."""
+    # the import takes longer than many calls, and no masked array exists before it
+    masked_array = getattr(sys.modules.get("numpy.ma"), "MaskedArray", None)
+    return masked_array is not None and isinstance(value, masked_array)
+
+
 def empty(shape: tuple[int, ...], dtype: np.dtype[Any], *, at_line: bool = False) -> Array:
     """Return a new array; a large one begins at a cache line, and any with at_line, as it is read again and again.
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from ..numbers import annotations as npt
 from ..numbers.arguments import LEAST_POSITION, MOST_POSITION, progression, shown
+from ..numbers.arrays import is_masked_array
 from ..numbers.formats import FLOAT64
 from . import times
 from .foreign import as_array
@@ -121,9 +122,7 @@ def _held_by(array: Any, name: str) -> tuple[npt.NDArray[Any], npt.NDArray[np.bo
         values: npt.NDArray[Any] = array
     else:
         values, missing = column_values(array, name) or (as_array(array, name), None)
-    # to import numpy.ma takes longer than many calls, and masked arrays exist only after somebody imported it
-    masked_array = getattr(sys.modules.get("numpy.ma"), "MaskedArray", None)
-    if masked_array is not None and isinstance(values, masked_array):
+    if is_masked_array(values):
         missing = np.ma.getmaskarray(values)
         values = np.ma.getdata(values)
     return np.asarray(values), missing
