@@ -355,11 +355,11 @@ def _answer(table: Table, fit: _Fit, encoding: Encoding, makers: tuple[str, ...]
 # ---- presets ----------------------------------------------------------------------------------------------------
 
 
-@functools.lru_cache(maxsize=4)
+@functools.lru_cache(maxsize=8)
 def _by_width(d: int, base: float | None = None) -> tuple[tuple[str, Encoding], ...]:
-    """Return the presets of one axis and this width: with default parameters, and with the base if they have one.
+    """Return the presets of one axis and this width: with default parameters, or those that have a base with this base.
 
-    The tables of one file have few widths and bases, so a few results are cached: about 1.3 d KiB each.
+    The tables of one file have few widths and bases, so a few results are cached: about 0.7 d KiB each.
     """
     found = []
     for name in names():
@@ -367,7 +367,7 @@ def _by_width(d: int, base: float | None = None) -> tuple[tuple[str, Encoding], 
         if not preset.by_width:
             continue
         keywords = set(inspect.unwrap(preset.build).__kwdefaults__ or {}).intersection(_BASE_NAMES)
-        for options in ({}, *({keyword: base} for keyword in keywords if base is not None)):
+        for options in [{}] if base is None else [{keyword: base} for keyword in keywords]:
             build: Callable[..., Any] = preset.build
             try:
                 encoding = build(d, **options)
@@ -383,7 +383,8 @@ def _makers(encoding: Encoding, settings: dict[str, Any]) -> tuple[str, ...]:
     """Return the presets that are this encoding, or if there are none, that are it but for a factor."""
     exact: set[str] = set()
     scaled: set[str] = set()
-    for name, other in _by_width(encoding.d_model, settings.get("base")):
+    base = settings.get("base")
+    for name, other in _by_width(encoding.d_model) + (() if base is None else _by_width(encoding.d_model, base)):
         if np.array_equal(other.phases, encoding.phases) and np.allclose(
             other.frequencies, encoding.frequencies, rtol=1e-9, atol=0
         ):
