@@ -134,7 +134,7 @@ def _split(values: torch.Tensor, order: RotaryLayout) -> tuple[torch.Tensor, tor
     return values[..., 0::2], values[..., 1::2]
 
 
-# ---- results derived from a caller's tables ----------------------------------------------------------------------------
+# ---- results derived from a caller's tables -------------------------------------------------------------------------
 
 
 class _Results(threading.local):

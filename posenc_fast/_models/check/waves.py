@@ -20,7 +20,7 @@ from .values import HALVES, least_of, relative_slack, through
 _CONSTANT = 1e-6
 # rows and columns on which roundings are tried
 _ROWS, _COLUMNS = 192, 64
-# fraction of the values changed by a rounding that must match it; the others lie so close to a middle that a last bit decides
+# fraction of the values changed by a rounding that must match it: a last bit decides where the others are rounded
 _AGREEING = 0.95
 # differences larger than so many tolerances are no noise of float32 arithmetic
 _GROSS = 20.0

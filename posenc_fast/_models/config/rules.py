@@ -81,7 +81,7 @@ def _dinov3(part: Part, pairs: int, base: float, scaling: Scaling, seq_len: Any)
 
 
 def _atoms(part: Part, pairs: int, base: float, scaling: Scaling, seq_len: Any) -> Arguments:
-    """x, y and z share frequencies; the fourth axis is the id (uid) of the group of an atom; the remaining pairs do not rotate."""
+    """x, y and z share frequencies; the fourth axis is the uid of an atom's group; the remaining pairs do not rotate."""
     keys = ("num_spatial_rope_pairs_per_axis", "num_uid_rope_pairs")
     space, names = (count_of(part.needed(key), part.key(key), 0) for key in keys)
     near, far = (

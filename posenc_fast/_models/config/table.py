@@ -63,7 +63,7 @@ class Sections(NamedTuple):
 
 
 class Row(NamedTuple):
-    """RoPE of the models of a type. Keys are config keys; `base_keys` and `factor_keys` may also be in the rotary parameters."""
+    """RoPE of a model type. Keys are config keys. `base_keys` and `factor_keys` may also be in the rotary parameters."""
 
     # model_type
     model: str
@@ -121,7 +121,7 @@ class Row(NamedTuple):
     without: tuple[str, ...] = ()
     # key of the layers that have the scaling; the other layers have none
     scaled_layers: str = ""
-    # whether the class merges rotary parameters without a group into a default with a rope_type, so that `type` is ignored
+    # whether rotary parameters without a group are merged into a default with a rope_type, so that `type` is ignored
     preset: bool = False
     # whether the class has other defaults for a config without rotary parameters
     needs_parameters: bool = False
