@@ -87,7 +87,8 @@ def wheel(session: nox.Session) -> None:
 @nox.session(default=False)
 def sanitize(session: nox.Session) -> None:
     """The tests under AddressSanitizer, UndefinedBehaviorSanitizer and valgrind."""
-    session.run(".ci/sanitize", external=True)
+    session.run(".ci/sanitize", "--nightly", external=True)
+    session.run(".ci/valgrind", external=True)
 
 
 @nox.session(default=False)
