@@ -19,7 +19,7 @@ import torch
 from .._core.encoding.value import Encoding
 from .._core.engine import backend
 from .._core.engine.blocks import WORTH_A_THREAD
-from .._core.rotary.pairs import LAYOUTS
+from .._core.rotary.pairs import LAYOUTS, source_and_target
 from .._core.rotary.turning import ANGLES, angles_type
 from .._core.rotary.value import Rotary, turner_of
 from ..typing import Precision, RotaryLayout, TableLayout
@@ -499,8 +499,8 @@ def _rotated_array(
     transposed: bool,
     workers: int | None,
 ) -> npt.NDArray[Any]:
-    # the transposed matrix of this layout takes pairs from halves: its result's halves are then put side by side
-    spread = transposed and layout == "interleaved_to_half"
+    # apply_tables has no layout from half to interleaved: rotate in halves, then interleave the result
+    spread = source_and_target(layout, transposed) == ("half", "interleaved")
     rotary = _rotary_for_tables(x.shape[-1], 2 * cos.shape[-1], "half" if spread else layout)
     result = rotary.apply_tables(x, cos, -sin if transposed else sin, seq_axis=seq_axis, out=out, workers=workers)
     if spread:

@@ -19,7 +19,7 @@ from ..numbers.formats import FLOAT32, FLOAT64, KINDS, TYPES, float_type, format
 from ..positions.conversion import convert
 from ..positions.foreign import as_array
 from .angles import Angles
-from .pairs import LAYOUTS, Settings
+from .pairs import LAYOUTS, Settings, source_and_target
 
 # few tokens: up to this number of cosines and sines, all rows are computed at once
 ANGLES = 1 << 15
@@ -298,10 +298,11 @@ class Turner:
                 "keys of rope_type='xpos' have lengths that depend on their positions; turn them back with "
                 "apply(keys, inverse=True, positions=..), and then anew"
             )
-        if angles.factor == 1 and settings.layout != "interleaved_to_half":
+        _, layout = source_and_target(settings.layout)
+        if angles.factor == 1 and layout == settings.layout:
             return self
         if self._moving is None:
-            settings = settings._replace(layout="half" if settings.layout == "interleaved_to_half" else settings.layout)
+            settings = settings._replace(layout=layout)
             self._moving = Turner(settings, angles.with_factor(1.0, settings))
         return self._moving
 
@@ -356,7 +357,7 @@ class Turner:
             # the engines need aligned values, contiguous along the last axis
             source = x if x.flags.aligned and x.strides[-1] == x.itemsize else np.array(x, order="C")
             target = result if result.flags.aligned else np.empty(x.shape, x.dtype)
-            back = inverse and self._settings.layout == "interleaved_to_half"
+            back = source_and_target(self._settings.layout, inverse) == ("half", "interleaved")
             stores = 0 if shared or back else Target(target, warm=out is not None).stores()
             source, arranged = _arranged(source, axis, groups), _arranged(target, axis, groups)
             self._fill(source, arranged, groups, rows_of, threads, stores, back)
