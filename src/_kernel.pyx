@@ -503,13 +503,12 @@ def merge(int level, const uint16_t[:, ::1] outer, const uint16_t[:, ::1] inner,
         memory.check()
 
 
-def rotate(int level, angles, x, out, int kind, int layout, int stores=FITS, Py_ssize_t second_level=0):
+def rotate(int level, angles, x, out, int kind, int layout, int stores=FITS):
     """Turn the pairs of x (groups, batches, heads, rows, width) into out, which may be x.
 
     angles: (groups, rows, 2 * pairs), row behind row, cosines, then sines; float64, or float32 where x is of 16-bit
     floats. layout: 0 for pairs half a row apart, 1 for pairs side by side, 2 for pairs side by side in x that are half
     a row apart in out. Values behind the pairs stay. stores: as of `Lattice.table`, of all that out is a part of.
-    second_level: bytes of the second-level cache, 0 for this machine's.
     """
     cdef CRotation r
     cdef Py_buffer x_view
@@ -531,7 +530,7 @@ def rotate(int level, angles, x, out, int kind, int layout, int stores=FITS, Py_
         r.type = kind
         r.layout = layout
         r.stream = stores == PAST and r.x != r.out
-        r.second_level = second_level if second_level else SECOND_LEVEL
+        r.second_level = SECOND_LEVEL
         try:
             _rotate(level, angles, &r)
         finally:

@@ -67,29 +67,31 @@ cdef inline step rotate_pairs(const plain* first, const plain* second, Py_ssize_
     cdef bfloat e, f
     cdef uint32_t both
     for j in range(n):
-        if rows_of_angles is crdouble and plain is not bfloat:
+        if plain is bfloat and rows_of_angles is crdouble:
+            # never called, because bfloat16 has float angles; Cython compiles all combinations of types
+            pass
+        elif rows_of_angles is crdouble:
             a = first[spacing * j]
             b = second[spacing * j]
             out_first[out_spacing * j] = <plain>(a * cosine[j] - b * sine[j])
             out_second[out_spacing * j] = <plain>(b * cosine[j] + a * sine[j])
-        elif rows_of_angles is crfloat:
-            if plain is bfloat:
-                if spacing == 2:
-                    both = two_bfloats(first + 2 * j)
-                    c, d = value_of_bfloat(both), value_of_bfloat(both >> 16)
-                else:
-                    c, d = value_of_bfloat(first[spacing * j]), value_of_bfloat(second[spacing * j])
-                e = to_nearest_bfloat(c * cosine[j] - d * sine[j])
-                f = to_nearest_bfloat(d * cosine[j] + c * sine[j])
-                if out_spacing == 2:
-                    set_two_bfloats(out_first + 2 * j, e, f)
-                else:
-                    out_first[out_spacing * j], out_second[out_spacing * j] = e, f
+        elif plain is bfloat:
+            if spacing == 2:
+                both = two_bfloats(first + 2 * j)
+                c, d = value_of_bfloat(both), value_of_bfloat(both >> 16)
             else:
-                c = <float>first[spacing * j]
-                d = <float>second[spacing * j]
-                out_first[out_spacing * j] = c * cosine[j] - d * sine[j]
-                out_second[out_spacing * j] = d * cosine[j] + c * sine[j]
+                c, d = value_of_bfloat(first[spacing * j]), value_of_bfloat(second[spacing * j])
+            e = to_nearest_bfloat(c * cosine[j] - d * sine[j])
+            f = to_nearest_bfloat(d * cosine[j] + c * sine[j])
+            if out_spacing == 2:
+                set_two_bfloats(out_first + 2 * j, e, f)
+            else:
+                out_first[out_spacing * j], out_second[out_spacing * j] = e, f
+        else:
+            c = <float>first[spacing * j]
+            d = <float>second[spacing * j]
+            out_first[out_spacing * j] = c * cosine[j] - d * sine[j]
+            out_second[out_spacing * j] = d * cosine[j] + c * sine[j]
 
 
 cdef inline step rotate_two_pairs(const bfloat* first, const bfloat* second, bfloat* out_first, bfloat* out_second,

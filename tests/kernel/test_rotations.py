@@ -118,16 +118,15 @@ def test_one_bfloat16_far_from_the_others(level, layout, width, pairs, number, r
 @levels
 @kinds
 @layouts
-@pytest.mark.parametrize("second_level", [0, 1, 3 << 19, 1 << 22])
-def test_any_second_level_cache(level, kind, layout, second_level, rng):
-    """Blocks of angles and requests for memory follow its size, and no bit does."""
+def test_more_rows_than_one_pass(level, kind, layout, rng):
+    """Angles that exceed the block that the kernel applies to all heads before the next block."""
     x = stored(rng.standard_normal((1, 1, 6, 1100, 128)), kind)
     angles = angles_of(rng, 1, 1100, 64, kind)
     true = expected(angles, x, kind, layout)
     swapped = np.ascontiguousarray(x.swapaxes(2, 3)).swapaxes(2, 3)
     for source in (x, swapped):
         out = np.empty_like(source)
-        _backend.kernel.rotate(level, angles, source, out, KINDS[kind][0], layout, 0, second_level)
+        _backend.kernel.rotate(level, angles, source, out, KINDS[kind][0], layout)
         np.testing.assert_array_equal(out, true, strict=True)
 
 

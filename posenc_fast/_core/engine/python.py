@@ -437,14 +437,12 @@ def rotate(
     kind: int,
     layout: int,
     stores: int = 0,
-    second_level: int = 0,
 ) -> None:
     """Turn the pairs of x (groups, batches, heads, rows, width) into out, which may be x.
 
     angles: (groups, rows, 2 * pairs), row behind row, cosines, then sines; float64, or float32 where x is of 16-bit
     floats. layout: 0 for pairs half a row apart, 1 for pairs side by side, 2 for pairs side by side in x that are half
     a row apart in out. Values behind the pairs stay. stores: as of `Lattice.table`, of all that out is a part of.
-    second_level: bytes of the second-level cache, 0 for this machine's.
     """
     pairs = angles.shape[-1] // 2
     halves, neighbours = (slice(pairs), slice(pairs, 2 * pairs)), (slice(0, 2 * pairs, 2), slice(1, 2 * pairs, 2))
