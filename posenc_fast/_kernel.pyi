@@ -1,4 +1,4 @@
-"""The compiled engine; `posenc_fast/_core/engine/python.py` has the same classes in NumPy, with the types in full."""
+"""The compiled engine. `posenc_fast/_core/engine/python.py` has the same classes in NumPy, with precise types."""
 
 from typing import Any
 

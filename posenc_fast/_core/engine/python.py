@@ -422,9 +422,9 @@ def merge(
     out: npt.NDArray[np.uint16],
     stores: int = 0,
 ) -> None:
-    """Fill out (batch, rows, width) with outer (batch, width) | inner (rows, width): pieces of values of any type.
+    """Write outer (batch, width) | inner (rows, width) to out (batch, rows, width).
 
-    stores: as of `Lattice.table`.
+    The arrays contain 16-bit pieces of values of any type. stores: as in `Lattice.table`.
     """
     np.bitwise_or(outer[:, np.newaxis], inner, out=out)
 
@@ -438,11 +438,12 @@ def rotate(
     layout: int,
     stores: int = 0,
 ) -> None:
-    """Turn the pairs of x (groups, batches, heads, rows, width) into out, which may be x.
+    """Rotate the pairs of x (groups, batches, heads, rows, width) and write them to out, which may be x.
 
-    angles: (groups, rows, 2 * pairs), row behind row, cosines, then sines; float64, or float32 where x is of 16-bit
-    floats. layout: 0 for pairs half a row apart, 1 for pairs side by side, 2 for pairs side by side in x that are half
-    a row apart in out. Values behind the pairs stay. stores: as of `Lattice.table`, of all that out is a part of.
+    angles: C-contiguous (groups, rows, 2 * pairs): cosines, then sines. float64, or float32 if x is of a 16-bit type.
+    layout: 0 if the two values of a pair are half a row apart, 1 if they are adjacent, 2 if they are adjacent in x and
+    half a row apart in out. Values behind the pairs are copied. stores: result of `stores` for the whole array that out
+    is a part of.
     """
     pairs = angles.shape[-1] // 2
     halves, neighbours = (slice(pairs), slice(pairs, 2 * pairs)), (slice(0, 2 * pairs, 2), slice(1, 2 * pairs, 2))
