@@ -22,7 +22,7 @@ from posenc_fast._selfcheck.accuracy import engines
 
 
 def made(long: bool, loops: bool) -> dict[str, dict[str, str]]:
-    """Parts of the file, each with its hashes by name, of the engine in use."""
+    """Return the parts of the file, each with the hashes by name, for the active engine."""
     if long:
         return {str(bits.LONG): dict(bits.hashes(bits.LONG))}
     parts = {str(bits.SHORT): dict(bits.hashes(bits.SHORT)), "frequencies": dict(bits.hashes_of_frequencies())}
@@ -45,7 +45,7 @@ def main() -> int:
     for engine in arguments.engines.split(","):
         begin = time.monotonic()
         with pf.use_backend(*engines()[engine]):
-            # Python has no loops: what NumPy's are is asked where the kernel's are to be the same
+            # the Python engine hashes its loops only with --write, to compare them with the kernel's
             each = made(arguments.long, arguments.write or engine != "python")
         found[engine], parts = joined(each), parts | each
         print(f"{engine}: {len(found[engine])} hashes in {time.monotonic() - begin:.0f} s", file=sys.stderr)
