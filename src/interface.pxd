@@ -421,7 +421,7 @@ cdef inline size_t measure_encoding(const CEncoding* e) noexcept nogil:
 cdef inline void fill_output(const CEncoding* e, Output* output, void* out, const Py_ssize_t* shape,
                              const Py_ssize_t* strides, int type, const void* x, const Py_ssize_t* x_strides,
                              double scale, bint each) noexcept nogil:
-    """Fill the Output for rows of (batches, rows). As in the kernel's `stores`, the choice of stores affects only speed."""
+    """Fill the Output for rows of (batches, rows). Its stores are chosen as in `stores`, and affect only speed."""
     cdef Result result
     cdef int stores
     memset(output, 0, sizeof(output[0]))

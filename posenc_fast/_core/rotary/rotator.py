@@ -229,8 +229,8 @@ class Rotator:
         if positions is None:
             if isinstance(start, (list, tuple, np.ndarray)):
                 raise TypeError(
-                    f"start must be one number, not {start!r}; for one a sequence give positions=numpy.add.outer(start, "
-                    f"range({length}))"
+                    f"start must be one number, not {start!r}; for a start of each sequence, give "
+                    f"positions=numpy.add.outer(start, range({length}))"
                 )
             if length:
                 progression(start, 1, length)
@@ -295,8 +295,8 @@ class Rotator:
         settings, angles = self._settings, self._angles
         if settings.rope_type == "xpos":
             raise ValueError(
-                "keys of rope_type='xpos' have lengths that depend on their positions; turn them back with "
-                "apply(keys, inverse=True, positions=..), and then anew"
+                "keys of rope_type='xpos' have lengths that depend on their positions; undo their rotation with "
+                "apply(keys, inverse=True, positions=..), and rotate the result with apply"
             )
         _, layout = source_and_target(settings.layout)
         if angles.factor == 1 and layout == settings.layout:
@@ -342,7 +342,7 @@ class Rotator:
             )
         axis = seq_axis if type(seq_axis) is int else count_of(seq_axis, "seq_axis", -dims)
         if not -dims <= axis < dims - 1 or axis == -1:
-            raise ValueError(f"seq_axis={axis} must be one of the axes of x, which has shape {x.shape}, but the last")
+            raise ValueError(f"seq_axis={axis} must be an axis of x other than the last; x has shape {x.shape}")
         return x, form.kind, axis % dims
 
     def _rotated(
