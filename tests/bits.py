@@ -1,12 +1,12 @@
 """The hashes of `posenc_fast/_selfcheck/bits.py`: ``python tests/bits.py`` prints them for each engine of this machine.
 
-``python tests/bits.py --write`` puts into the repository what the engines agree on: after every change of a frequency, of
-another value, or of what is asked for. ``--long --write`` does it for 2^27 values of a type in place of 2^20 (minutes, for
-Python), which a change of `calls` asks for.
+``python tests/bits.py --write`` writes the hashes to the repository, if all engines agree. Run it after a change of a
+frequency, of another value, or of the list of calls. After a change of `calls`, also run ``--long --write``: it hashes
+2^27 values of a type instead of 2^20, which takes minutes in Python.
 
-``python tests/bits.py FILE`` compares them with those that another machine or compiler has printed, ``--check`` with
-those in the repository; ``--engines baseline,python`` takes not all engines. No compiler, flag or architecture may
-change them.
+``python tests/bits.py FILE`` compares the hashes with the output of another machine or compiler. ``--check`` compares
+them with the hashes in the repository. ``--engines baseline,python`` selects engines. No compiler, flag or architecture
+may change the hashes.
 """
 
 from __future__ import annotations

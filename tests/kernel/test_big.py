@@ -64,7 +64,7 @@ def test_rows_far_apart():
     try:
         memory = np.zeros(3 * (2**32 + 64) // 4, np.float32)
     except MemoryError:
-        pytest.skip("so much address space is not to be had")
+        pytest.skip("this address space is too small")
     out = np.lib.stride_tricks.as_strided(memory, (3, 16), (2**32 + 64, 4), writeable=True)
     encoding = pf.sinusoidal(16)
     encoding.table(3, start=5, out=out)
@@ -76,7 +76,8 @@ def test_rows_far_apart():
 
 
 @pytest.mark.skipif(
-    sys.platform != "linux" or not hasattr(os, "geteuid") or os.geteuid() != 0, reason="mounts a disk, as root"
+    sys.platform != "linux" or not hasattr(os, "geteuid") or os.geteuid() != 0,
+    reason="needs root on Linux to mount a disk",
 )
 @pytest.mark.parametrize(
     "command", [["table", "40000", "64"], ["encode", "p.npy", "--d-model", "64"]], ids=["table", "encode"]
@@ -90,7 +91,7 @@ def test_full_disk(command, tmp_path):
         ["mount", "-t", "tmpfs", "-o", "size=4m", "posenc_fast", str(disk)], capture_output=True, text=True, check=False
     )
     if mount.returncode:
-        pytest.skip(f"no disk can be mounted here: {mount.stderr.strip()}")
+        pytest.skip(f"mounting a disk failed: {mount.stderr.strip()}")
     try:
         (disk / "before.npy").write_bytes(b"before")
         for target in ("new.npy", "before.npy"):

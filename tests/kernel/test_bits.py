@@ -117,7 +117,7 @@ def test_fma_is_rounded_once(rng):
         assert got == float(x * y + z), numbers
 
 
-def test_reach_holds_what_fma_changes(rng):
+def test_reach_bounds_changes_by_fma(rng):
     """The bounds of all roundings add up to 2^-50.8, relative to sine and cosine."""
     x = np.concatenate(
         [rng.uniform(-0.1255, 0.1255, 200000), rng.normal(size=1000) * 10.0 ** rng.integers(-200, -1, 1000)]

@@ -131,7 +131,7 @@ def test_add(encoding, dtype, rng):
     same_bits(c.add(handle, start, 0.75, x[:1], out[:1]), expected[:1])
 
 
-def test_add_leaves_the_columns_beside_it(dtype, rng):
+def test_add_does_not_change_neighbouring_columns(dtype, rng):
     memory = rng.standard_normal((2, 50, 40)).astype(dtype)
     encoding, before = pf.sinusoidal(12), memory.copy()
     # rows of x and of the result alternate in memory
@@ -170,7 +170,7 @@ def test_rotate(rotary, dtype, rng):
         same_bits(c.rotate(handle, positions, x, np.empty_like(x)), rotary.apply(x, positions=positions))
 
 
-def test_lengths_of_nothing():
+def test_lengths_of_zero():
     encoding = c.encoding_of(pf.sinusoidal(8))
     scratch = c.scratch_of(c.api().scratch(encoding.pointer))
     assert c.api().table(encoding.pointer, 0, 0, 1, None, 0, None, 0) == 0
@@ -374,7 +374,7 @@ def test_rows_of_the_result_that_overlap(calls):
     assert calls("add", x_batch=0, x_row=0) == "ok"
 
 
-def test_strides_of_one_row_say_nothing(calls):
+def test_strides_of_one_row_are_ignored(calls):
     assert calls("table", rows=1, out_row=3) == "ok"
     assert calls("add", rows=1, batches=1, x_row=MOST, out_row=-MOST, x_batch=1, out_batch=1) == "ok"
 
@@ -433,7 +433,7 @@ def test_positions_that_need_exact_arithmetic(calls):
 # ---- memory ---------------------------------------------------------------------------------------------------------
 
 
-def test_nothing_beyond_what_is_named(dtype, rng):
+def test_no_access_beyond_the_arrays(dtype, rng):
     """Results and scratch end at a page without access."""
     arenas = [Arena(1 << 19) for _ in range(4)]
     for encoding in (ENCODINGS["padded"], ENCODINGS["phases"], ENCODINGS["wide"]):
@@ -459,7 +459,7 @@ def test_nothing_beyond_what_is_named(dtype, rng):
             assert all(arena.untouched() for arena in arenas)
 
 
-def test_scratch_of_rotations_ends_where_no_memory_is(dtype, rng):
+def test_rotations_do_not_exceed_their_scratch(dtype, rng):
     arena = Arena(1 << 19)
     for rotary in ROTARIES.values():
         handle = c.rotary_of(rotary)
@@ -479,7 +479,7 @@ def test_scratch_of_rotations_ends_where_no_memory_is(dtype, rng):
             assert arena.untouched()
 
 
-def test_capsules_keep_what_they_need(rng):
+def test_capsules_keep_their_memory_alive(rng):
     expected = pf.sinusoidal(20, base=77.0).table(50, start=9)
     x = rng.standard_normal((1, 2, 5, 8))
     turned = pf.Rotary(8, base=77.0).apply(x)
@@ -489,7 +489,7 @@ def test_capsules_keep_what_they_need(rng):
     same_bits(c.rotate(rotary, 0, x, x), turned)
 
 
-def test_capsules_keep_nothing_else():
+def test_capsules_free_their_memory():
     """The Encoding is freed first. Its memory is freed with the last capsule."""
     encoding = pf.Encoding([1.0, 0.5], [0.0, 0.25])
     expected, gone = encoding.table(3), weakref.ref(encoding)
@@ -513,7 +513,7 @@ def owners():
 # ---- encodings without a capsule ------------------------------------------------------------------------------------
 
 
-def test_what_only_python_computes():
+def test_encodings_without_a_capsule():
     with pytest.raises(ValueError, match="periods"):
         pf.fourier_features(pf.periodic(["1D"])).__posenc_encoding__()
     with pytest.raises(ValueError, match="2 axes"):

@@ -20,7 +20,7 @@ from support.processes import python
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(not pf.isa_levels(), reason="this build has no compiled kernel"),
-    pytest.mark.skipif(os.name != "posix", reason="a compiler with the options of gcc"),
+    pytest.mark.skipif(os.name != "posix", reason="needs a compiler with the options of gcc"),
 ]
 
 SOURCE = Path(__file__).parents[1] / "c_client.c"
@@ -39,7 +39,7 @@ def compiled(folder, command):
     """Build the module c_client in a folder."""
     headers = Path(sysconfig.get_path("include"))
     if not shutil.which(command[0]) or not (headers / "Python.h").is_file():
-        pytest.skip(f"{command[0]} or Python.h is not here")
+        pytest.skip(f"{command[0]} or Python.h is not installed")
     if "-DPy_LIMITED_API=0x030B0000" in command and sysconfig.get_config_var("Py_GIL_DISABLED"):
         pytest.skip("no limited API without the GIL")
     target = folder / f"c_client{sysconfig.get_config_var('EXT_SUFFIX')}"
@@ -187,6 +187,6 @@ def test_no_package(client):
     assert_fails(run(client, "sys.modules['posenc_fast'] = None\nimport c_client"), "import of posenc_fast halted")
 
 
-def test_header_is_where_get_include_says():
+def test_get_include_contains_the_header():
     assert (Path(pf.get_include()) / "posenc_fast.h").is_file()
     assert (Path(pf.__file__).parent / "c_api.pxd").is_file()

@@ -1,6 +1,6 @@
-"""Debug builds look at what the loops are handed, and say what is wrong; usual ones have nothing of it.
+"""Debug builds check the arguments of the loops, and name the wrong one. Usual builds contain no such checks.
 
-The debug kernel is built here, from the sources, in a folder of its own.
+These tests build the debug kernel from the sources in a separate folder.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def fresh(width=6):
     return pf.Encoding._of(pf.sinusoidal(width)._sinusoids)
 
 
-def test_what_is_right_passes(engine):
+def test_right_arguments_pass(engine):
     assert engine.module.DEBUG
     x = np.ones((2, 40, 6), np.float16)
     for width in (6, 200):
@@ -148,7 +148,7 @@ def calls(engine):
     }
 
 
-def test_what_is_wrong_is_named(engine):
+def test_errors_name_the_wrong_argument(engine):
     said = {}
     for case, (call, _) in calls(engine).items():
         try:

@@ -18,7 +18,7 @@ from posenc_fast._core.engine import python as _python
 
 pytestmark = pytest.mark.skipif(_backend.kernel is None, reason="the kernel is not built")
 MIB = 1 << 20
-linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="nobody else says which memory is mapped")
+linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux tells which memory is mapped")
 FLOAT64, FLOAT32, FLOAT16 = 0, 1, 2
 
 
@@ -41,7 +41,7 @@ def test_large_results_go_past_the_cache(last_level, least):
     assert "may still be there" in answer(out[1:], last_level=last_level)
 
 
-def test_of_an_unknown_cache_nothing_goes_past_it():
+def test_no_stores_past_an_unknown_cache():
     assert "may still be there" in answer(written(1 << 15, 256), last_level=0)
 
 
@@ -62,7 +62,7 @@ def test_narrow_rows_go_through_the_cache():
     assert "shared by two rows" in answer(written(1 << 19, 64, np.uint16), kind=FLOAT16)
 
 
-def test_sums_go_past_the_cache_where_they_do_not_read_what_they_write():
+def test_sums_go_past_the_cache_unless_in_place():
     x, out = np.ones((2, 1 << 14, 256), np.float32), np.ones((2, 1 << 14, 256), np.float32)
     assert answer(out, x) == answer(out, x, given=False) == "past the cache"
     assert "added to" in answer(x, x)
@@ -288,7 +288,7 @@ def open_ends(listing):
 @pytest.fixture(scope="module")
 def listing():
     if platform.machine() not in ("x86_64", "AMD64"):
-        pytest.skip("stores past the cache are those of x86-64")
+        pytest.skip("only x86-64 has stores past the cache")
     if shutil.which("objdump") is None:
         pytest.skip("objdump is not installed")
     command = ["objdump", "-d", "--no-show-raw-insn", str(_backend.kernel.__file__)]
@@ -298,7 +298,7 @@ def listing():
     return found
 
 
-def test_what_goes_past_the_cache_is_fenced(listing):
+def test_stores_past_the_cache_are_fenced(listing):
     past, unfenced = open_ends(listing)
     # at every level: tables, sums, rows of any positions, and grids
     assert len(past) >= 2 * len(pf.isa_levels())

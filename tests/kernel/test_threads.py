@@ -24,7 +24,7 @@ pytestmark = pytest.mark.slow
 needs_kernel = pytest.mark.skipif(not pf.isa_levels(), reason="this build has no compiled kernel")
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 FREE_THREADED = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
-needs_linux = pytest.mark.skipif(sys.platform != "linux", reason="limits the address space as Linux does")
+needs_linux = pytest.mark.skipif(sys.platform != "linux", reason="needs Linux to limit the address space")
 
 # ---- threads ----------------------------------------------------------------------------------------------------
 
@@ -146,7 +146,7 @@ def test_interrupt_while_threads_are_started(monkeypatch):
     assert len(done) < 500
 
 
-@pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="signals are of another kind here")
+@pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="needs POSIX signals")
 @pytest.mark.skipif(signal.getsignal(signal.SIGINT) is signal.SIG_IGN, reason="interrupts are ignored here")
 def test_interrupt_that_another_thread_hears():
     """The system may deliver a signal to any thread, and the thread that waits for the others must notice."""
@@ -218,7 +218,7 @@ def test_blocks_that_a_thread_of_another_call_takes(monkeypatch):
 
 
 @pytest.mark.skipif(signal.getsignal(signal.SIGINT) is signal.SIG_IGN, reason="interrupts are ignored here")
-@pytest.mark.skipif(os.name == "nt", reason="interrupts are of another kind there")
+@pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
 def test_no_thread_writes_after_a_second_interrupt():
     ended, main = [], threading.current_thread()
 
@@ -268,7 +268,7 @@ def test_end_of_the_interpreter_while_a_thread_computes():
     assert (result.returncode, result.stderr) == (0, "")
 
 
-@pytest.mark.skipif(not FREE_THREADED, reason="this is no free-threaded build")
+@pytest.mark.skipif(not FREE_THREADED, reason="needs a free-threaded build")
 @needs_kernel
 def test_free_threaded_stays_free_threaded():
     """The kernel declares that it is safe without the GIL. Otherwise its import would enable the GIL."""
@@ -281,7 +281,7 @@ def test_free_threaded_stays_free_threaded():
 
 
 @needs_fork
-@pytest.mark.skipif(FREE_THREADED, reason="not promised without the GIL: the child may find a dict locked for ever")
+@pytest.mark.skipif(FREE_THREADED, reason="unsupported without the GIL: in the child, a dict may stay locked")
 @pytest.mark.parametrize("name", ["cython", "python"])
 def test_fork_while_threads_work(name):
     """Forked children of a process with busy threads compute with their own threads, and end."""
@@ -358,7 +358,7 @@ ENDLESS = """if True:
 """
 
 
-@pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="signals are of another kind here")
+@pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="needs POSIX signals")
 @pytest.mark.skipif(signal.getsignal(signal.SIGINT) is signal.SIG_IGN, reason="interrupts are ignored here")
 @pytest.mark.parametrize("workers", [1, 2])
 @pytest.mark.parametrize("call", ["table", "steps", "encode", "add_to"])

@@ -108,7 +108,7 @@ def test_exact_rotation(start, dtype, rng):
 
 @pytest.mark.usefixtures("backend")
 @pytest.mark.parametrize("dtype", DTYPES, ids=lambda t: t.__name__)
-def test_tables_are_those_of_the_encoding(dtype):
+def test_tables_equal_the_encoding(dtype):
     rotary = pf.Rotary(16, base=100.0)
     cos, sin = rotary.tables(50, start=10**9, dtype=dtype)
     both = pf.sinusoidal(16, base=100.0, layout="concatenated").table(50, start=10**9, dtype=dtype)
@@ -166,7 +166,7 @@ def test_norms_and_scores(start, layout, rng):
 @pytest.mark.parametrize("dtype", [np.float64, np.float32], ids=lambda t: t.__name__)
 @pytest.mark.parametrize("rotary_dim", [128, 126, 10, 6, 2])
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_every_engine_turns_by_tables_to_the_same_bits(layout, rotary_dim, dtype, rng):
+def test_every_engine_rotates_by_tables_to_the_same_bits(layout, rotary_dim, dtype, rng):
     rotary, x = pf.Rotary(128, rotary_dim=rotary_dim, layout=layout), rng.normal(size=(1, 4, 9, 128)).astype(dtype)
     tables = rng.normal(size=(2, 9, rotary_dim // 2))
     with pf.use_backend("python"):
@@ -233,7 +233,7 @@ def test_strides(rng):
 
 
 @pytest.mark.usefixtures("backend")
-def test_a_token_is_turned_as_in_its_prompt(rng):
+def test_a_token_is_rotated_as_in_its_prompt(rng):
     rotary, x = pf.Rotary(64), rng.normal(size=(1, 4, 200, 64)).astype(np.float32)
     expected = rotary.apply(x, start=10)
     for i in (0, 1, 31, 32, 33, 150):
@@ -407,7 +407,7 @@ def test_apply_tables(table_dtype, rng):
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("seq_axis", [-2, 2])
 @pytest.mark.parametrize("shape", [(1, 8, 1, 16), (2, 3, 5, 16), (5, 1, 5, 16)], ids=str)
-def test_few_tokens_are_turned_as_many_are(shape, seq_axis, layout, rng):
+def test_few_tokens_are_rotated_as_many_are(shape, seq_axis, layout, rng):
     rotary, x = pf.Rotary(16, rotary_dim=12, layout=layout), rng.normal(size=shape).astype(np.float32)
     angles = rng.uniform(-3, 3, (shape[0], shape[2], 6))
     calls = [{"start": start, "inverse": inverse} for start in (0, -7, 10**15) for inverse in (False, True)]

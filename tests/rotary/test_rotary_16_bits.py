@@ -192,7 +192,7 @@ def test_largest_subnormals_near_ties(n):
 @pytest.mark.usefixtures("backend")
 @pytest.mark.parametrize("head_dim", [2, 34, 130, 8400])
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_a_head_alone_turns_as_among_others(layout, head_dim, dtype, rng):
+def test_a_single_head_rotates_as_among_others(layout, head_dim, dtype, rng):
     # several heads at once may load angles in another order
     x, rotary = rng.normal(size=(2, 3, 5, head_dim)).astype(dtype), pf.Rotary(head_dim, layout=layout)
     x[0, 1, 2, 0] = 1e-40

@@ -472,7 +472,7 @@ def test_positions_of_pipelines(torch, embeddings):
     np.testing.assert_array_equal(positions.z_image(H, W, TEXT), torch.cat([image, text]).numpy())
 
 
-def test_what_is_no_rotation(torch, embeddings):
+def test_no_rotation(torch, embeddings):
     """ERNIE-Image rotates the two values of a pair by two angles."""
     source = Source("ernie_image:ErnieImageEmbedND3", torch, embeddings)
     angles = source.made(128, 256, (32, 48, 48))(torch.tensor([[[3, 1, 2]]], dtype=torch.float32))

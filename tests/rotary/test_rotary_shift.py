@@ -48,7 +48,7 @@ def alike(moved, at_once):
 
 
 @pytest.mark.parametrize("rotary", KINDS.values(), ids=KINDS)
-def test_keys_are_as_if_they_had_been_turned_there(rotary, rng):
+def test_moved_keys_equal_keys_rotated_there(rotary, rng):
     keys = draw(rng, 2, 3, 10, 16)
     cache = rotary.apply(keys, start=100)
     alike(rotary.shift(cache, -40), rotary.apply(keys, start=60))
@@ -185,7 +185,7 @@ def test_an_attention_factor_is_in_the_keys_once(rng):
         (lambda x: pf.presets.qwen2_vl(16, mrope_section=(2, 3, 3)).shift(x, [1, 2]), "offset has shape"),
     ],
 )
-def test_what_does_not_fit_is_refused(call, message, rng):
+def test_invalid_arguments_raise_errors(call, message, rng):
     x = draw(rng, 2, 3, 10, 16)
     before = x.copy()
     with pytest.raises((TypeError, ValueError), match=message):

@@ -245,7 +245,7 @@ class Plan:
         if x is not None:
             out[...] = add_rounded(kind, columns * self.amplitude, x, scale)
             return
-        # the value with FMA lies between these two: where they round differently, compute the row again with FMA
+        # the value with FMA lies between these two: if they round differently, compute the row again with FMA
         larger, smaller = (round_once(kind, columns * (self.amplitude * (1.0 + reach))) for reach in (REACH, -REACH))
         bits = f"u{larger.itemsize}"
         doubtful = (larger.view(bits) != smaller.view(bits)).any(axis=1)

@@ -650,8 +650,8 @@ class Rotary:
         >>> bool(np.abs(rotary.apply(rotated, start=100, inverse=True) - key).max() < 2e-7)
         True
         """
-        alone = workers is None or one_thread(workers, 0)
-        if alone and positions is None and inverse is False and is_exact(precision):
+        single_thread = workers is None or one_thread(workers, 0)
+        if single_thread and positions is None and inverse is False and is_exact(precision):
             rotated = self._rotator.few_by_positions(x, start, seq_axis, out)
             if rotated is not None:
                 return rotated
