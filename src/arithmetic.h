@@ -25,7 +25,8 @@
 /* -fsingle-precision-constant */
 typedef char posenc_constants_are_doubles[sizeof(1.0) == sizeof(double) ? 1 : -1];
 
-/* no contraction: only fma in the source adds an unrounded product; gcc has no such pragma, and gets a flag from setup.py */
+/* no contraction: only fma in the source adds an unrounded product; gcc has no such pragma, and gets a flag from
+   setup.py */
 #if defined(__clang__)
 #pragma STDC FP_CONTRACT OFF
 #elif defined(_MSC_VER)

@@ -15,8 +15,9 @@
 #include <unistd.h>
 #endif
 
-/* If a row does not begin at a cache line, vectors of a whole line cross two lines each, which takes a quarter to two thirds
-   longer on a Sapphire Rapids. Vectors of half a line lose 3 to 7 %, less than a separate loop for the head of a row costs. */
+/* If a row does not begin at a cache line, vectors of a whole line cross two lines each, which takes a quarter to
+   two thirds longer on a Sapphire Rapids. Vectors of half a line lose 3 to 7 %, less than a separate loop for the
+   head of a row costs. */
 #if defined(__AVX512F__)
 #define POSENC_LONG_VECTORS 1
 #else
@@ -69,8 +70,9 @@ static inline void posenc_merge_lines(cruint16 x, cruint16 y, ruint16 out, ptrdi
 #endif
 }
 
-/* Compute n columns, a multiple of 16, of the rows above and below an anchor. The row above is stored past the cache in whole
-   lines, from registers. In C, because the pragma makes the compiler vectorize the inner loop before it unrolls it. */
+/* Compute n columns, a multiple of 16, of the rows above and below an anchor. The row above is stored past the cache
+   in whole lines, from registers. In C, because the pragma makes the compiler vectorize the inner loop before it
+   unrolls it. */
 static inline void posenc_rotate_lines(crdouble v, crdouble q, crdouble cosine, crdouble sine, char *above, rfloat below, ptrdiff_t n)
 {
     for (ptrdiff_t i = 0; i < n; i += 16) {
@@ -85,8 +87,8 @@ static inline void posenc_rotate_lines(crdouble v, crdouble q, crdouble cosine, 
     }
 }
 
-/* Prefetch lines for writing. Hardware prefetches within a row, but cannot predict the address of the next row. The address is
-   an integer, because it may lie outside of any array. */
+/* Prefetch lines for writing. Hardware prefetches within a row, but cannot predict the address of the next row. The
+   address is an integer, because it may lie outside of any array. */
 static inline void posenc_prefetch(uintptr_t start, ptrdiff_t n)
 {
 #if defined(__GNUC__)

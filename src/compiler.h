@@ -1,7 +1,7 @@
 /* Instructions to the C compiler that Cython cannot express: restrict, inlining, debug builds.
  *
- * _kernel.pyx and, for each instruction-set level, the files of loops include this and the other headers. All functions are
- * static inline, so that each level compiles them with its own flags.
+ * _kernel.pyx and, for each instruction-set level, the files of loops include this and the other headers. All functions
+ * are static inline, so that each level compiles them with its own flags.
  */
 #ifndef POSENC_COMPILER_H
 #define POSENC_COMPILER_H
@@ -26,7 +26,8 @@
 #define POSENC_RESTRICT __restrict__
 #endif
 
-/* POSENC_ALWAYS: always inlined, for steps of a loop: a loop with a call is not vectorized. POSENC_APART: never inlined */
+/* POSENC_ALWAYS: always inlined, for steps of a loop: a loop with a call is not vectorized. POSENC_APART: never
+   inlined */
 #if defined(_MSC_VER)
 #define POSENC_ALWAYS __forceinline
 #define POSENC_APART __declspec(noinline)

@@ -1,7 +1,7 @@
 /* Instruction-set level that CPU and operating system support, and size of the second-level cache.
  *
- * Read by the CPUID instruction, because some compilers with x86-64-v3 and -v4 cannot query them by name (gcc 11, clang 14
- * to 16). The levels are those of the x86-64 psABI.
+ * Read by the CPUID instruction, because some compilers with x86-64-v3 and -v4 cannot query them by name (gcc 11, clang
+ * 14 to 16). The levels are those of the x86-64 psABI.
  */
 #ifndef POSENC_CPU_H
 #define POSENC_CPU_H

@@ -10,7 +10,7 @@ static inline ptrdiff_t posenc_size_of(int type) { return type == POSENC_FLOAT64
 
 typedef struct {
     ptrdiff_t axes, waves, width; /* a wave is one frequency with one residual phase: a sine and a cosine */
-    const double *high, *low;     /* (axes, waves): turns per unit, as a sum of two doubles; or float32 radians per unit */
+    const double *high, *low;     /* (axes, waves): turns per unit, as two doubles; or float32 radians per unit */
     const double *largest;        /* (axes,): largest |turns per unit| */
     const int32_t *source;        /* (width,): index of the column's value in a row of sines and cosines */
     const double *amplitude;      /* (width,) */
@@ -47,7 +47,7 @@ typedef struct {
     const char *x;
     ptrdiff_t shape[4];           /* groups, batches, heads, rows: all batches and heads of a group share its angles */
     ptrdiff_t out_strides[4], x_strides[4];
-    const char *angles;           /* (groups, rows, 2 * pairs): cosines, then sines; doubles, or floats for 16-bit types */
+    const char *angles;           /* (groups, rows, 2 * pairs): cosines, then sines; doubles; floats for 16-bit types */
     ptrdiff_t pairs, width;       /* width: values of a row; those behind the pairs are copied */
     int type, layout;
     int stream;                   /* write out, which is not x, past the cache */

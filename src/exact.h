@@ -1,7 +1,8 @@
-/* Sums and products of doubles with their errors, and double-double arithmetic: pairs (high, low) that stand for their sum.
+/* Sums and products of doubles with their errors, and double-double arithmetic: pairs (high, low) that stand for their
+ * sum.
  *
- * posenc_fast/_core/numbers/doubles.py contains the same functions. Bounds are for pairs with |low| <= u |high|, where u is
- * 2^-53. bench/steps.py measures the resulting errors of the loops.
+ * posenc_fast/_core/numbers/doubles.py contains the same functions. Bounds are for pairs with |low| <= u |high|, where
+ * u is 2^-53. bench/steps.py measures the resulting errors of the loops.
  */
 #ifndef POSENC_EXACT_H
 #define POSENC_EXACT_H
@@ -48,8 +49,8 @@ static inline double posenc_two_sum(double a, double b, double *error)
     return s;
 }
 
-/* posenc_product_error: a*b - p exactly, where p is a*b rounded. Needs |a|, |b| <= 2^990 and |a*b| >= 2^-968, so that the
-   error is not subnormal. posenc_fma: a*b + c, rounded once */
+/* posenc_product_error: a*b - p exactly, where p is a*b rounded. Needs |a|, |b| <= 2^990 and |a*b| >= 2^-968, so
+   that the error is not subnormal. posenc_fma: a*b + c, rounded once */
 #if defined(__FMA__) || defined(__ARM_FEATURE_FMA) || defined(__aarch64__) || defined(_M_ARM64)
 #define POSENC_FUSES 1
 static inline double posenc_product_error(double a, double b, double p) { return fma(a, b, -p); }
@@ -65,8 +66,8 @@ static inline double posenc_product_error(double a, double b, double p)
     return ((ah * bh - p) + ah * bl + al * bh) + al * bl;
 }
 
-/* Boldo and Melquiond 2008: add the two small parts of the sum first, and round them to odd. The result equals the processor's
-   FMA, but takes many times longer */
+/* Boldo and Melquiond 2008: add the two small parts of the sum first, and round them to odd. The result equals the
+   processor's FMA, but takes many times longer */
 static inline double posenc_fma(double a, double b, double c)
 {
     double p = a * b, t_low, v_low, lost;
@@ -105,7 +106,8 @@ static POSENC_ALWAYS posenc_pair posenc_total(posenc_pair a, posenc_pair b)
     return r;
 }
 
-/* c + z * value, a step of Horner's scheme. Needs |c| >= |z * value|, because the error of the sum is computed as by Dekker */
+/* c + z * value, a step of Horner's scheme. Needs |c| >= |z * value|, because the error of the sum is computed as by
+   Dekker */
 static POSENC_ALWAYS posenc_pair posenc_horner(posenc_pair c, posenc_pair z, posenc_pair value)
 {
     posenc_pair p = posenc_product(z, value), r;

@@ -13,7 +13,8 @@
 typedef uint32_t oddfloat;
 typedef const oddfloat *POSENC_RESTRICT croddfloat;
 typedef oddfloat *POSENC_RESTRICT roddfloat;
-/* bits of a float that equals a bfloat16: the lower half is zero. Signed, because Cython cannot distinguish equal types */
+/* bits of a float that equals a bfloat16: the lower half is zero. Signed, because Cython cannot distinguish equal
+   types */
 typedef int32_t widebfloat;
 typedef widebfloat *POSENC_RESTRICT rwidebfloat;
 
@@ -52,8 +53,8 @@ static inline float posenc_half_value(uint16_t h)
     return posenc_float(posenc_bits32(value) | sign);
 }
 
-/* double -> bfloat16, rounded once: in the sum of x and a number 2^45 times as large, the last place is that of the bfloat16.
-   A conversion by way of float32 would be wrong: its subnormals have lost bits that decide the rounding */
+/* double -> bfloat16, rounded once: in the sum of x and a number 2^45 times as large, the last place is that of the
+   bfloat16. A conversion by way of float32 would be wrong: its subnormals have lost bits that decide the rounding */
 static inline widebfloat posenc_wide_bfloat(double x)
 {
     double large = 0x1.8p45 * posenc_double(posenc_bits(x) & ((uint64_t)0x7ff << 52));
@@ -94,13 +95,15 @@ static inline void posenc_from_half(cruint16 x, rfloat out, ptrdiff_t n)
         out[i] = posenc_half_value(x[i]);
 }
 
-/* float -> bfloat16, to nearest. Ties round away from zero, which takes a third of the operations of ties to even: the float
-   was rounded itself, so that neither neighbour of a midpoint is nearer to the exact value. The last 15 bits of a NaN must be
-   zero, as they are in NaNs from arithmetic; a check for others would double the time of a loop */
+/* float -> bfloat16, to nearest. Ties round away from zero, which takes a third of the operations of ties to even:
+   the float was rounded itself, so that neither neighbour of a midpoint is nearer to the exact value. The last 15
+   bits of a NaN must be zero, as they are in NaNs from arithmetic; a check for others would double the time of a
+   loop */
 static inline bfloat posenc_nearest_bfloat(float x) { return (bfloat)((posenc_bits32(x) + 0x8000u) >> 16); }
 
-/* floats or widebfloats -> bfloat16, each by posenc_nearest_bfloat. Return 1 if a float lies in the middle of two bfloat16: if
-   it was rounded from a double, the second rounding may be wrong. For widebfloats, all results are right */
+/* floats or widebfloats -> bfloat16, each by posenc_nearest_bfloat. Return 1 if a float lies in the middle of two
+   bfloat16: if it was rounded from a double, the second rounding may be wrong. For widebfloats, all results are
+   right */
 static inline int posenc_to_bfloat(const void *POSENC_RESTRICT x, ruint16 out, ptrdiff_t n)
 {
     uint32_t nearest = 0xffffffffu;
@@ -142,13 +145,15 @@ static inline void posenc_set_two_bfloats(bfloat *x, bfloat first, bfloat second
     memcpy(x, &u, sizeof u);
 }
 
-/* A bfloat16 is *usual* if its size is from 2^-63 to 2^65. posenc_usual_bits sets both bits of POSENC_USUAL if two adjacent
-   bfloat16 are usual: the sum changes the two highest bits of their exponents, 01 or 10, to 1x, and all others to 0x */
+/* A bfloat16 is *usual* if its size is from 2^-63 to 2^65. posenc_usual_bits sets both bits of POSENC_USUAL if two
+   adjacent bfloat16 are usual: the sum changes the two highest bits of their exponents, 01 or 10, to 1x, and all
+   others to 0x */
 enum { POSENC_USUAL = 0x40004000 };
 static inline uint32_t posenc_usual_bits(uint32_t two) { return two + 0x20002000u; }
 
-/* A bfloat16 is *far* if its product with a float32 cosine or sine may leave the range of float32: if it is subnormal, or at
-   least 2^97. Zeros are neither far nor usual, so the second loop checks them. Return whether any value is far */
+/* A bfloat16 is *far* if its product with a float32 cosine or sine may leave the range of float32: if it is
+   subnormal, or at least 2^97. Zeros are neither far nor usual, so the second loop checks them. Return whether any
+   value is far */
 static inline int posenc_any_far(const bfloat *x, ptrdiff_t n)
 {
     uint16_t least = 0xffff, most = 0, usual = 0xffff;
@@ -165,8 +170,8 @@ static inline int posenc_any_far(const bfloat *x, ptrdiff_t n)
     return least < 0x7f || most >= 0x7000;
 }
 
-/* copy the first half of a row of 2 * n values of a type to doubles or floats from out[2 * n * row + first] on; return 0 if
-   the second half differs */
+/* copy the first half of a row of 2 * n values of a type to doubles or floats from out[2 * n * row + first] on;
+   return 0 if the second half differs */
 static inline int posenc_half_row(const char *x, int type, ptrdiff_t row, ptrdiff_t n, char *out, int wide, ptrdiff_t first)
 {
     int alike = 1;

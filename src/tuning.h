@@ -7,29 +7,29 @@
 enum {
     /* columns in a buffer at a time: python bench/targets.py --only memset, and --only float16 */
     POSENC_TILE = 256,
-    /* COLUMNS: columns between two prefetches. DISTANCE: values of all arrays between a prefetch and its use. BLOCK: values
-       of the next block to prefetch during the current one. ADDED: doubles of rows to compute before they are added to
-       a batch. python bench/targets.py --only add */
+    /* COLUMNS: columns between two prefetches. DISTANCE: values of all arrays between a prefetch and its use. BLOCK:
+       values of the next block to prefetch during the current one. ADDED: doubles of rows to compute before they are
+       added to a batch. python bench/targets.py --only add */
     POSENC_PREFETCH_COLUMNS = 64,
     POSENC_PREFETCH_DISTANCE = 3072,
     POSENC_PREFETCH_BLOCK = 1 << 15,
     POSENC_ADDED = 1 << 14,
-    /* Bytes of angles that are applied to all heads before the next ones: the second-level cache divided by PART, between
-       LEAST and MOST. Fewer angles would fit into the first-level cache, but each change to another head's rows fetches
-       memory slowly. Best were 64 KiB of 512 KiB (Zen 3) and 256 KiB of 2 MiB (Sapphire Rapids):
+    /* Bytes of angles that are applied to all heads before the next ones: the second-level cache divided by PART,
+       between LEAST and MOST. Fewer angles would fit into the first-level cache, but each change to another head's
+       rows fetches memory slowly. Best were 64 KiB of 512 KiB (Zen 3) and 256 KiB of 2 MiB (Sapphire Rapids):
        python bench/targets.py --only rotary- */
     POSENC_ANGLES_PART = 8,
     POSENC_ANGLES_LEAST = 1 << 14,
     POSENC_ANGLES_MOST = 1 << 18,
-    /* ROWS, ROWS_16: rows between a prefetch and the rotation, for float64 and float32, and for 16-bit types. LEVEL: rows are
-       prefetched only if the second-level cache has at least this many bytes, and x does not fit into it. Prefetches save
-       a seventh of the time if memory and last-level cache are slow (2 MiB, Sapphire Rapids). They take 5 to 14 % longer if
-       hardware prefetches all rows (512 KiB, Zen 3): python bench/targets.py --only rotary- */
+    /* ROWS, ROWS_16: rows between a prefetch and the rotation, for float64 and float32, and for 16-bit types. LEVEL:
+       rows are prefetched only if the second-level cache has at least this many bytes, and x does not fit into it.
+       Prefetches save a seventh of the time if memory and last-level cache are slow (2 MiB, Sapphire Rapids). They
+       take 5 to 14 % longer if hardware prefetches all rows (512 KiB, Zen 3): python bench/targets.py --only rotary- */
     POSENC_PREFETCH_ROWS = 4,
     POSENC_PREFETCH_ROWS_16 = 8,
     POSENC_PREFETCH_LEVEL = 3 << 19,
-    /* 16-bit pieces of one axis' row to merge with another axis' row at a time. Narrow rows are repeated up to this number:
-       python bench/targets.py --only grid */
+    /* 16-bit pieces of one axis' row to merge with another axis' row at a time. Narrow rows are repeated up to this
+       number: python bench/targets.py --only grid */
     POSENC_MERGED = 512,
     /* Least bytes of a result that is written past the cache: the last-level cache divided by PART, but at most BYTES.
        python bench/crossover.py: results that are then read once take no longer past the cache from 16 MiB on if a

@@ -1,9 +1,10 @@
 /* Vectors of pairs: rotation of one row of each of several heads by the same angles.
  *
- * Cosines and sines are loaded once for these rows. All values are loaded before the first one is stored: heads are whole
- * pages apart, and a load after a store at such a distance waits for the store. A vector contains as many pairs as numbers
- * fit into a register: doubles for float64 and float32, floats for 16-bit types. Values are converted when they are loaded:
- * compilers vectorize a loop over both floats and doubles with twice as many floats, which they split and join again.
+ * Cosines and sines are loaded once for these rows. All values are loaded before the first one is stored: heads are
+ * whole pages apart, and a load after a store at such a distance waits for the store. A vector contains as many pairs
+ * as numbers fit into a register: doubles for float64 and float32, floats for 16-bit types. Values are converted when
+ * they are loaded: compilers vectorize a loop over both floats and doubles with twice as many floats, which they split
+ * and join again.
  *
  * Other levels have no such vectors, and rotate row by row (_rotations.pyx).
  */
@@ -37,7 +38,8 @@ typedef __m256i posenc_halves;
 #define POSENC_HAS_ALL(v, bits) (_mm512_cmpneq_epi32_mask(_mm512_and_si512(v, bits), bits) == 0)
 /* 16-bit pieces: even ones from a, odd ones from b */
 #define POSENC_BLEND(a, b) _mm512_mask_blend_epi16(0xaaaaaaaau, a, b)
-/* FIRST, SECOND: each number of a vector's first or second half twice; SWAP: exchange neighbours; SIGNS: minus at even ones */
+/* FIRST, SECOND: each number of a vector's first or second half twice; SWAP: exchange neighbours; SIGNS: minus at
+   even ones */
 #define POSENC_FIRST_PD(v) _mm512_permutexvar_pd(_mm512_setr_epi64(0, 0, 1, 1, 2, 2, 3, 3), v)
 #define POSENC_SECOND_PD(v) _mm512_permutexvar_pd(_mm512_setr_epi64(4, 4, 5, 5, 6, 6, 7, 7), v)
 #define POSENC_FIRST_PS(v) _mm512_permutexvar_ps(_mm512_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7), v)
@@ -79,9 +81,9 @@ enum { POSENC_DOUBLES = sizeof(posenc_pd) / sizeof(double), POSENC_FLOATS = size
 #define POSENC_LOAD_FLOAT16(x) POSENC_WIDE(cvtph_ps)(POSENC_LOAD_HALVES(x))
 #define POSENC_STORE_FLOAT16(out, v) POSENC_STORE_HALVES(out, POSENC_WIDE(cvtps_ph)(v, _MM_FROUND_TO_NEAREST_INT))
 
-/* Rotate a vector of pairs from j on, of n, by a row of angles. step_half: the two values of a pair are half a row apart.
-   step_interleaved: they are adjacent. There, sines have alternating signs, so that each value is the sum of two products:
-   exactly the differences and sums of step_half. */
+/* Rotate a vector of pairs from j on, of n, by a row of angles. step_half: the two values of a pair are half a row
+   apart. step_interleaved: they are adjacent. There, sines have alternating signs, so that each value is the sum of
+   two products: exactly the differences and sums of step_half. */
 #define POSENC_STEPS(type, value, number, p, P, LOAD, STORE)                                                                  \
     static POSENC_ALWAYS void posenc_step_half_##type(const value *const *x, value *const *out, const number *angle,          \
                                                       ptrdiff_t n, ptrdiff_t j, int rows)                                     \
@@ -173,7 +175,8 @@ static POSENC_ALWAYS void posenc_step_interleaved_bfloat16(const bfloat *const *
     }
 }
 
-/* Rotate 2 * POSENC_FLOATS pairs. split: row of angles in four parts: cosines of even pairs, of odd pairs, and sines. */
+/* Rotate 2 * POSENC_FLOATS pairs. split: row of angles in four parts: cosines of even pairs, of odd pairs, and
+   sines. */
 static POSENC_ALWAYS void posenc_step_half_bfloat16(const bfloat *const *x, bfloat *const *out, const float *split,
                                                     ptrdiff_t n, ptrdiff_t j, int rows)
 {

@@ -96,9 +96,9 @@ class Rotator:
         key = self._key(single, inverse, dtype)
         rows = self._find(key, count, start)
         if rows is None:
-            made = empty((max(count, min(AHEAD, ANGLES // width)), width), dtype, at_line=True)
-            self._store(key, start, self._angles.rows(len(made), start, single, inverse, dtype, made))
-            rows = made[:count]
+            ahead = empty((max(count, min(AHEAD, ANGLES // width)), width), dtype, at_line=True)
+            self._store(key, start, self._angles.rows(len(ahead), start, single, inverse, dtype, ahead))
+            rows = ahead[:count]
         return rows
 
     def _fits_cache(self, count: int, start: Any) -> bool:
@@ -141,7 +141,7 @@ class Rotator:
             self._last_request = request
         done: list[int] = []
 
-        def made(part: slice) -> Array:
+        def compute(part: slice) -> Array:
             count, out = part.stop - part.start, None if whole is None else whole[part]
             rows = self._angles.rows(count, start + part.start, single, inverse, dtype, out)
             done.append(count)
@@ -149,7 +149,7 @@ class Rotator:
                 self._store(key, start, whole)
             return rows
 
-        return made
+        return compute
 
     # ---- a few tokens -----------------------------------------------------------------------------------------------
     #
