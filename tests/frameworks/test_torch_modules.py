@@ -74,7 +74,7 @@ def test_grid(rng):
     out = torch.empty(4, 3, 10, dtype=torch.float16)
     assert pt.grid([coordinates, 4], IMAGE, indexing="xy", dtype=torch.float16, out=out) is out
     assert torch.equal(out, got)
-    with pytest.raises(ValueError, match=r"out cannot be written to where axes\[0\] requires gradients"):
+    with pytest.raises(ValueError, match=r"out cannot be written to if axes\[0\] requires gradients"):
         pt.grid([coordinates.requires_grad_(), 4], IMAGE, out=out)
 
 
