@@ -505,8 +505,8 @@ def apply_rotary_pos_emb(
         expected = (part.shape[0], part.shape[seq_axis])
         if lead != expected[2 - len(lead) :] or 2 * pairs > part.shape[-1]:
             raise ValueError(
-                f"{name} has shape {tuple(part.shape)}, which cos and sin of shape {tuple(cos.shape)} do not match with "
-                f"unsqueeze_dim={unsqueeze_dim} and tables={tables!r}"
+                f"{name} has shape {tuple(part.shape)}, which cos and sin of shape {tuple(cos.shape)} do not match "
+                f"with unsqueeze_dim={unsqueeze_dim} and tables={tables!r}"
             )
     cos, sin = (operators.columns_of_pairs(part, tables, name) for name, part in (("cos", cos), ("sin", sin)))
     q, k = operators.run_rotate_by((q, k), cos, sin, seq_axis, layout)
@@ -581,8 +581,8 @@ def rotary_embedding(
     if cos.ndim < 2 or cos.shape != sin.shape or cos.shape[-1] != pairs:
         raise ValueError(
             f"cos has shape {tuple(cos.shape)} and sin {tuple(sin.shape)}, but both must have (length, {pairs}), one "
-            f"column for each pair of x, which has shape {tuple(x.shape)}; for two columns a pair, or partial rotary, use "
-            "apply_rotary_pos_emb"
+            f"column for each pair of x, which has shape {tuple(x.shape)}; for two columns a pair, or partial rotary, "
+            "use apply_rotary_pos_emb"
         )
     if position_ids is not None:
         cos, sin = (_rows_at(table, position_ids) for table in (cos, sin))
