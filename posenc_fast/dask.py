@@ -1,12 +1,11 @@
-"""Tables, encodings and grids as lazy Dask arrays: every chunk is computed from its own positions, where it is needed.
+"""Tables, encodings and grids as lazy Dask arrays: a worker computes each chunk from the positions of that chunk.
 
-A graph holds the encoding and where each chunk begins, and no rows; workers have nothing to exchange, and a chunk that
-is lost with its worker is made again. Chunks divide the rows: the columns of a position stay together, since they
-share their sines and cosines. Needs Dask: ``pip install 'dask[array]'``.
+A graph contains the encoding and the first position of each chunk, but no rows. Workers exchange no data, and Dask
+recomputes a chunk that is lost with its worker. Chunks divide the rows, not the columns, because the columns of a
+position share sines and cosines. Needs Dask: ``pip install 'dask[array]'``.
 
-The backend and level (`posenc_fast.backend`, `posenc_fast.isa`) are those of the thread that computes a chunk, for
-which ``POSENC_FAST_BACKEND`` and ``POSENC_FAST_ISA`` choose, and not `posenc_fast.use_backend` around the call. Whichever
-they are, a chunk has the same bits.
+``POSENC_FAST_BACKEND`` and ``POSENC_FAST_ISA`` select the backend and the level of the threads that compute chunks.
+`posenc_fast.use_backend` around the call has no effect on them. All backends and levels compute the same bits.
 
 Examples
 --------
@@ -59,32 +58,34 @@ def table(
     precision: Precision = "exact",
     chunks: Any = "auto",
 ) -> Any:
-    """Return the rows of the positions ``start + i * step``: `Encoding.table` as a lazy array.
+    """Return the rows of the positions ``start + i * step`` as a lazy array.
+
+    See `Encoding.table`.
 
     Parameters
     ----------
     encoding : Encoding
-        Of one axis.
+        Encoding of one axis.
     length, start, step, dtype, precision
         As in `Encoding.table`.
     chunks : int, str or tuple
-        How the rows are divided, as Dask has it for an array of shape (length,): rows a chunk, the number of rows of
-        each, "auto", or bytes such as "64 MiB".
+        Division of the rows, as in Dask for an array of shape (length,): the number of rows of all chunks, a tuple with
+        the number of rows of each chunk, "auto" (default), or bytes such as "64 MiB".
 
     Returns
     -------
     dask.array.Array of shape (length, d_model)
-        One chunk wide.
+        Lazy rows. All columns are in one chunk.
 
     Raises
     ------
     TypeError, ValueError
-        When an argument does not fit.
+        If an argument is invalid.
 
     Notes
     -----
-    The first position of a chunk is computed exactly, with integers of Python (or fractions, for real numbers). The
-    row of an integer position has the same bits as in `Encoding.table`, however the rows are divided.
+    The first position of a chunk is computed exactly, with Python integers (or fractions, for real numbers). The row of
+    an integer position has the same bits as in `Encoding.table`, for any chunks.
 
     Examples
     --------
@@ -122,37 +123,39 @@ def encode(
     precision: Precision = "exact",
     chunks: Any = None,
 ) -> Any:
-    """Return the rows of any positions: `Encoding.encode` as a lazy array.
+    """Return the rows of any positions as a lazy array.
+
+    See `Encoding.encode`.
 
     Parameters
     ----------
     encoding : Encoding
-        Of any number A of axes.
+        Encoding of A axes.
     positions : dask.array.Array, dask Series or Index, or ndarray
-        Of shape (...), or (..., A) for several axes; types as in `Encoding.encode`. Sizes of chunks need not be
-        known. Columns of a Dask DataFrame may hold integers, real numbers and times, all with missing values; times
-        with a zone count as UTC.
+        Positions of shape (...), or (..., A) for an encoding of A axes, with the types of `Encoding.encode`. The sizes
+        of chunks may be unknown. Columns of a Dask DataFrame may contain integers, real numbers and times, with missing
+        values. Times with a zone count as UTC.
     dtype, precision
         As in `Encoding.encode`.
     chunks : int, str or tuple, optional
-        How the positions are divided (without their axes), as Dask has it: "auto" makes chunks of rows of the usual
-        size. None: positions of Dask stay as they are divided, and those of NumPy are divided as by "auto". A chunk
-        of n positions becomes one of n rows.
+        Division of the positions, without the axis of coordinates, as in Dask. "auto" chooses chunks of Dask's usual
+        size for the rows. By default, Dask positions keep their chunks, and NumPy positions are divided as by "auto". A
+        chunk of n positions becomes a chunk of n rows.
 
     Returns
     -------
     dask.array.Array of shape (..., d_model)
-        The last dimension is one chunk. Partitions of a Series become chunks of unknown size.
+        Lazy rows. All columns are in one chunk. Partitions of a Series become chunks of unknown size.
 
     Raises
     ------
     TypeError, ValueError
-        When an argument does not fit.
+        If an argument is invalid.
 
     Notes
     -----
-    Rows are those of `Encoding.encode` for the positions of a chunk: the same bits as for all at once, except that
-    integers in a chunk with others beyond 2**53 may differ by a rounding, within the same bounds.
+    Each chunk is passed to `Encoding.encode`. The rows have the same bits as one call for all positions, with one
+    exception: if a chunk contains integers beyond 2**53, its rows may differ by a rounding, within the same bounds.
 
     Examples
     --------
@@ -171,7 +174,7 @@ def encode(
         if not (is_series_like(example) or is_index_like(example)):
             raise TypeError(
                 "positions must be a Dask array, a column of a Dask DataFrame or a NumPy array, "
-                f"not {type(positions).__name__}; Encoding.encode takes all others"
+                f"not {type(positions).__name__}; Encoding.encode accepts all other types"
             )
         if axes != 1:
             raise ValueError(
@@ -179,7 +182,9 @@ def encode(
                 f"give an array of shape (n, {axes}), such as frame[[...]].to_dask_array()"
             )
         if chunks is not None:
-            raise ValueError(f"chunks={chunks!r} cannot divide a column, whose length is unknown; repartition it")
+            raise ValueError(
+                f"chunks={chunks!r} cannot divide a column, whose length is unknown; repartition the column"
+            )
         _encode_column(example[:0], **options)
         return positions.map_partitions(_encode_column, meta=np.empty((0, d_model), result_type), **options)
     check_type(positions.dtype)
@@ -193,7 +198,9 @@ def encode(
     elif chunks is None:
         divided = (*positions.chunks[: len(shape)], (d_model,))
     elif np.isnan(shape).any():
-        raise ValueError(f"chunks={chunks!r} cannot divide positions of shape {shape}; compute_chunk_sizes() finds it")
+        raise ValueError(
+            f"chunks={chunks!r} cannot divide positions of shape {shape}; call positions.compute_chunk_sizes() first"
+        )
     else:
         divided = _normalize(chunks, shape, d_model, result_type)
     before = divided[:-1] if axes == 1 else (*divided[:-1], (axes,))
@@ -218,24 +225,26 @@ def grid(
     dtype: npt.DTypeLike | None = None,
     chunks: Any = "auto",
 ) -> Any:
-    """Return the encodings of all points of a grid: `posenc_fast.grid` as a lazy array.
+    """Return the rows of all points of a grid as a lazy array.
+
+    See `posenc_fast.grid`.
 
     Parameters
     ----------
     axes, encoding, indexing, dtype
-        As in `posenc_fast.grid`. Coordinates that are given as arrays become part of the graph.
+        As in `posenc_fast.grid`. Arrays of coordinates become part of the graph.
     chunks : int, str or tuple
-        How the grid is divided, as Dask has it for an array of the result's shape without the columns.
+        Division of the grid, as in Dask for an array of the shape of the result without columns (default: "auto").
 
     Returns
     -------
     dask.array.Array of shape (n0, n1, .., d_model), or (n1, n0, .., d_model) for "xy"
-        The last dimension is one chunk.
+        Lazy rows. All columns are in one chunk.
 
     Raises
     ------
     TypeError, ValueError
-        When an argument does not fit.
+        If an argument is invalid.
 
     Examples
     --------
@@ -263,7 +272,7 @@ def grid(
     )
 
 
-# ---- blocks, computed by workers ------------------------------------------------------------------------------------------------
+# ---- blocks, computed by workers ------------------------------------------------------------------------------------
 
 
 def _table_block(
@@ -295,9 +304,9 @@ def _grid_block(
     result_type: np.dtype[Any],
     block_info: Any = None,
 ) -> Array:
-    places = block_info[None]["array-location"]
+    location = block_info[None]["array-location"]
     order = _grid.order_of(indexing, encoding.ndim)
-    parts = [_grid.part_of(coordinates[a], slice(*map(int, places[order[a]]))) for a in range(encoding.ndim)]
+    parts = [_grid.part_of(coordinates[a], slice(*map(int, location[order[a]]))) for a in range(encoding.ndim)]
     return _grid.filled(parts, encoding, order, result_type)
 
 
@@ -316,14 +325,14 @@ def _meta(dims: int, result_type: np.dtype[Any]) -> Array:
 def _normalize(
     chunks: Any, shape: tuple[int, ...], d_model: int, result_type: np.dtype[Any]
 ) -> tuple[tuple[int, ...], ...]:
-    """Return the chunks of an array of that shape as Dask writes them, the columns as one chunk behind."""
+    """Return the chunks of an array of this shape in Dask's notation, and one chunk for the columns."""
     if isinstance(chunks, bool):
         raise TypeError(f"chunks must be a number of rows, not {chunks!r}")
     divided = chunks
     if isinstance(chunks, (int, np.integer, str)):
         divided = (chunks,) * len(shape)
     elif isinstance(chunks, (tuple, list)) and len(shape) == 1 and len(chunks) > 1:
-        # the sizes of all chunks of the one dimension
+        # sizes of all chunks of the only dimension
         divided = (tuple(chunks),)
     try:
         result: tuple[tuple[int, ...], ...] = da.core.normalize_chunks(

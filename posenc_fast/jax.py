@@ -1,7 +1,8 @@
 """Encodings in jax: functions that work under ``jit`` and ``vmap``, and have derivatives of any order.
 
-What is static, a length, a start or positions of NumPy, is computed where jax traces; arrays of jax go to the host when the
-compiled program runs, by `jax.pure_callback`, and have the same bits as NumPy's calls. Needs jax: ``pip install jax``.
+Static arguments, such as a length, a number as start, or positions in a NumPy array, are computed during tracing.
+Arrays of jax are sent to the host when the compiled program runs, by `jax.pure_callback`. The results have the same
+bits as NumPy's calls. Needs jax: ``pip install jax``.
 
 Examples
 --------
@@ -12,7 +13,7 @@ Examples
 True
 """
 
-# where jax is not installed, pyright takes this module for it
+# without jax, pyright resolves `import jax` to this module
 # pyright: reportAttributeAccessIssue=false, reportArgumentType=false
 
 from __future__ import annotations
@@ -58,16 +59,18 @@ def table(
     dtype: npt.DTypeLike | None = None,
     precision: Precision = "exact",
 ) -> Any:
-    """Return the rows of the positions ``start + i * step``: `Encoding.table` as an array of jax.
+    """Return the rows of the positions ``start + i * step`` as an array of jax.
+
+    See `Encoding.table`.
 
     Parameters
     ----------
     encoding : Encoding
-        Of one axis.
+        Encoding of one axis.
     length, step, dtype, precision
         As in `Encoding.table`.
     start : float, or jax.Array of an integer
-        First position. A number makes the table a constant of the program that is traced.
+        First position (default: 0). If it is a number, the table is a constant of the traced program.
 
     Returns
     -------
@@ -76,7 +79,7 @@ def table(
     Raises
     ------
     TypeError, ValueError
-        When an argument does not fit.
+        If an argument is invalid.
 
     Examples
     --------
@@ -86,7 +89,7 @@ def table(
     True
     """
     _check(encoding, Encoding, "encoding")
-    result_type = _wanted(dtype)
+    result_type = _checked_dtype(dtype)
     if not isinstance(start, jax.Array):
         return jnp.asarray(encoding.table(length, start=start, step=step, dtype=result_type, precision=precision))
     encoding._one_axis("table")
@@ -99,15 +102,17 @@ def table(
 def encode(
     encoding: Encoding, positions: Any, *, dtype: npt.DTypeLike | None = None, precision: Precision = "exact"
 ) -> Any:
-    """Return the rows of any positions: `Encoding.encode` as an array of jax.
+    """Return the rows of any positions as an array of jax.
+
+    See `Encoding.encode`.
 
     Parameters
     ----------
     encoding : Encoding
-        Of any number A of axes.
-    positions : jax.Array of shape (...), or (..., A) for several axes; or what `Encoding.encode` takes
-        Arrays of jax are taken as the numbers that they hold. All others are static, and exact also where jax has
-        numbers of 32 bits alone.
+        Encoding of A axes.
+    positions : jax.Array of shape (...), or (..., A) for an encoding of A axes
+        Integers or real numbers. Other types that `Encoding.encode` accepts are static. They are exact even if jax has
+        only numbers of 32 bits.
     dtype, precision
         As in `Encoding.encode`.
 
@@ -118,7 +123,7 @@ def encode(
     Raises
     ------
     TypeError, ValueError
-        When an argument does not fit.
+        If an argument is invalid.
 
     Examples
     --------
@@ -129,7 +134,7 @@ def encode(
     2.0
     """
     _check(encoding, Encoding, "encoding")
-    result_type = _wanted(dtype)
+    result_type = _checked_dtype(dtype)
     if not isinstance(positions, jax.Array):
         return jnp.asarray(encoding.encode(positions, dtype=result_type, precision=precision))
     check_precision(precision)
@@ -146,29 +151,32 @@ def add_to(
     x_scale: float = 1.0,
     precision: Precision = "exact",
 ) -> Any:
-    """Return ``x_scale * x + encoding``, rounded once: `Encoding.add_to` for arrays of jax.
+    """Return ``x_scale * x + encoding``, rounded once, as an array of jax.
+
+    See `Encoding.add_to`.
 
     Parameters
     ----------
     encoding : Encoding
-        What to add.
-    x : jax.Array of shape (..., L, d_model)
-        float64, float32, float16 or bfloat16.
+        Encoding to add.
+    x : jax.Array of shape (..., length, d_model)
+        Array of float64, float32, float16 or bfloat16.
     start : float, or jax.Array of an integer
-        Position of the first row.
-    positions : optional
-        Instead of start, of shape (L,) or (..., L), with several axes one more; arrays of jax or static, as in `encode`.
+        Position of the first row (default: 0).
+    positions : array_like, optional
+        Positions of the rows, traced or static as in `encode` (default: ``start, start + 1, ..``). The shape is
+        (length,) or (..., length). For an encoding of A axes, add an axis of (A,).
     x_scale, precision
         As in `Encoding.add_to`.
 
     Returns
     -------
-    jax.Array of the shape and type of x
+    jax.Array of the shape and dtype of x
 
     Raises
     ------
     TypeError, ValueError
-        When an argument does not fit.
+        If an argument is invalid.
 
     Examples
     --------
@@ -182,8 +190,8 @@ def add_to(
     x = _checked_x(x, encoding.d_model, "d_model")
     if positions is None:
         encoding._one_axis("add_to without positions")
-    places, where = _places(x.shape[:-2], x.shape[-2], encoding.ndim, start, positions, partly=False)
-    return _call(_Sum(encoding, real(x_scale, "x_scale"), precision, x.ndim, places), x, *where)
+    tokens, traced = _tokens(x.shape[:-2], x.shape[-2], encoding.ndim, start, positions, partly=False)
+    return _call(_Sum(encoding, real(x_scale, "x_scale"), precision, x.ndim, tokens), x, *traced)
 
 
 def rotate(
@@ -196,40 +204,43 @@ def rotate(
     inverse: bool = False,
     precision: Precision = "exact",
 ) -> Any:
-    """Return queries or keys turned by the angles of their positions: `Rotary.apply` for arrays of jax.
+    """Rotate queries or keys, arrays of jax, by the angles of their positions.
+
+    See `Rotary.apply`.
 
     Parameters
     ----------
     rotary : Rotary
-        How to turn.
+        Rotary encoding.
     x : jax.Array of shape (..., head_dim)
-        float64, float32, float16 or bfloat16.
+        Array of float64, float32, float16 or bfloat16.
     start : float, or jax.Array of an integer
-        Position of the first token, such as a counter in a loop that is compiled.
-    positions : optional
-        Instead of start, of shape (length,), or (batch, length), with sections one more axis; arrays of jax or static, as
-        in `encode`.
+        Position of the first token (default: 0), such as the counter of a compiled loop.
+    positions : array_like, optional
+        Positions of the tokens, traced or static as in `encode` (default: ``start, start + 1, ..``). The shape is
+        (length,) or (batch, length). With sections, add an axis of (axes,).
     seq_axis, inverse, precision
         As in `Rotary.apply`.
 
     Returns
     -------
-    jax.Array of the shape and type of x
+    jax.Array of the shape and dtype of x
 
     Raises
     ------
     TypeError, ValueError
-        When an argument does not fit.
+        If an argument is invalid.
 
     Notes
     -----
-    The gradient is turned back, by cosines and sines that are rounded once, in arithmetic of jax's own.
+    The gradient is rotated by the opposite angles, with jax operations and with cosines and sines that are rounded
+    once.
 
     Examples
     --------
     >>> import jax, jax.numpy as jnp, posenc_fast as pf, posenc_fast.jax as pfj
-    >>> turn = jax.jit(lambda x, start: pfj.rotate(pf.Rotary(64), x, start=start))
-    >>> turn(jnp.ones((1, 8, 1, 64)), 100).shape
+    >>> rotate = jax.jit(lambda x, start: pfj.rotate(pf.Rotary(64), x, start=start))
+    >>> rotate(jnp.ones((1, 8, 1, 64)), 100).shape
     (1, 8, 1, 64)
     """
     _check(rotary, Rotary, "rotary")
@@ -242,11 +253,12 @@ def rotate(
         raise ValueError(f"seq_axis={axis} must be one of the axes of x, which has shape {x.shape}, but the last")
     axis = axis - x.ndim if axis >= 0 else axis
     others = x.shape[:axis] + x.shape[x.ndim + axis + 1 : -1]
-    places, where = _places(others, x.shape[axis], rotary.ndim, start, positions, partly=True)
-    return _call(_Rotation(rotary, axis, inverse, precision, x.ndim, places), x, *where)
+    tokens, traced = _tokens(others, x.shape[axis], rotary.ndim, start, positions, partly=True)
+    return _call(_Rotation(rotary, axis, inverse, precision, x.ndim, tokens), x, *traced)
 
 
-# ---- arguments --------------------------------------------------------------------------------------------------------
+# ---- arguments
+# --------------------------------------------------------------------------------------------------------
 
 
 def _check(value: Any, cls: type, name: str) -> None:
@@ -254,12 +266,12 @@ def _check(value: Any, cls: type, name: str) -> None:
         raise TypeError(f"{name} must be of type posenc_fast.{cls.__name__}, not {type(value).__name__}")
 
 
-def _wanted(dtype: Any) -> np.dtype[Any]:
+def _checked_dtype(dtype: Any) -> np.dtype[Any]:
     result_type = wanted_type(dtype)
     if result_type == FLOAT64.stored and not jax.config.jax_enable_x64:
         raise ValueError(
-            'dtype is float64, which jax has after jax.config.update("jax_enable_x64", True) alone; give float32, or '
-            "switch it on"
+            'dtype is float64, which jax supports only after jax.config.update("jax_enable_x64", True); call this, '
+            "or pass dtype=float32"
         )
     return result_type
 
@@ -277,29 +289,32 @@ def _check_positions(positions: Any, axes: int) -> None:
     if kind.kind not in "iu" and kind_of(kind) is None:
         raise TypeError(f"positions must be integers or real numbers, not {kind}")
     if axes > 1 and positions.shape[-1:] != (axes,):
-        raise ValueError(f"positions has shape {positions.shape}, but must have (.., {axes}): a number for each axis")
+        raise ValueError(f"positions has shape {positions.shape}, but must have (.., {axes}), a number for each axis")
 
 
 def _start_of(start: Any) -> Any:
     if start.shape != () or np.dtype(start.dtype).kind not in "iu":
         raise TypeError(
-            f"start must be one number, or an integer that jax traces, not {start.dtype}[{', '.join(map(str, start.shape))}]; "
-            "give positions=start + jnp.arange(length)"
+            "start must be one number, or a jax.Array of one integer, not "
+            f"{start.dtype}[{', '.join(map(str, start.shape))}]; pass positions=start + jnp.arange(length)"
         )
     return start
 
 
 @dataclasses.dataclass(frozen=True)
-class _Places:
-    """Where the rows of x are: from a start on, or at positions of some axes; static ones are part of it."""
+class _Tokens:
+    """Positions of the tokens of x: a start, or an array. Static positions are stored here, traced ones are passed in.
+
+    ndim: number of axes of the array of positions. array: its dtype, shape and memory, if it is static.
+    """
 
     is_start: bool
     ndim: int = 0
     start: Any = None
     array: tuple[str, tuple[int, ...], bytes] | None = None
 
-    def of(self, *traced: Any) -> Array | int | float:
-        """Return the start or the positions: what jax has traced, or what is static."""
+    def positions(self, *traced: Any) -> Array | int | float:
+        """Return the start or the positions, from the traced argument or from the static value."""
         if traced:
             return np.asarray(traced[0])
         if self.array is None:
@@ -308,22 +323,23 @@ class _Places:
         return np.frombuffer(memory, dtype).reshape(shape)
 
 
-def _places(
+def _tokens(
     lead: tuple[int, ...], length: int, axes: int, start: Any, positions: Any, *, partly: bool
-) -> tuple[_Places, tuple[Any, ...]]:
-    """Return where tokens are, and as much of it as jax has to trace.
+) -> tuple[_Tokens, tuple[Any, ...]]:
+    """Return the positions of the tokens, and the arguments that jax must trace.
 
-    lead: axes of x that positions may have before that of the tokens; partly: whether the first of these are enough.
+    lead: axes of x that positions may have before the axis of the tokens. partly: whether positions may have only the
+    first of these axes.
     """
     if positions is None:
         if isinstance(start, jax.Array):
-            return _Places(True), (_start_of(start),)
+            return _Tokens(True), (_start_of(start),)
         progression(start, 1, length)
-        return _Places(True, start=start), ()
+        return _Tokens(True, start=start), ()
     if isinstance(start, jax.Array) or start != 0:
         raise ValueError(f"positions excludes start={start!r}; leave one side out")
-    traced = isinstance(positions, jax.Array)
-    if traced:
+    is_traced = isinstance(positions, jax.Array)
+    if is_traced:
         _check_positions(positions, axes)
     else:
         positions = _static(positions, axes)
@@ -334,13 +350,13 @@ def _places(
         raise ValueError(
             f"positions has shape {positions.shape}, but must have {(length, *behind)} or {(*lead, length, *behind)}"
         )
-    if traced:
-        return _Places(False, positions.ndim), (positions,)
-    return _Places(False, positions.ndim, array=(positions.dtype.str, positions.shape, positions.tobytes())), ()
+    if is_traced:
+        return _Tokens(False, positions.ndim), (positions,)
+    return _Tokens(False, positions.ndim, array=(positions.dtype.str, positions.shape, positions.tobytes())), ()
 
 
 def _static(positions: Any, axes: int) -> Array:
-    """Return positions that jax does not trace as an array of numbers or times; NaN where they are masked or missing."""
+    """Return static positions as an array of numbers or times, with NaN for masked and missing ones."""
     if not is_masked_array(positions):
         array = as_array(positions, "positions")
         if array.dtype.kind in "iufMm":
@@ -351,7 +367,7 @@ def _static(positions: Any, axes: int) -> Array:
     return converted.rounded()
 
 
-# ---- calls: equal by what they compute, so that jax compiles each once ------------------------------------------------
+# ---- calls: equal calls compare equal, so that jax compiles each once ------------------------------------------------
 
 
 @dataclasses.dataclass(frozen=True)
@@ -366,12 +382,12 @@ class _Rows:
         return self.encoding.encode(np.asarray(positions), dtype=self.dtype, precision=self.precision)
 
     def result(self, positions: Any) -> Any:
-        """Return the shape and type of the result."""
+        """Return the shape and dtype of the result."""
         shape = positions.shape if self.encoding.ndim == 1 else positions.shape[:-1]
         return jax.ShapeDtypeStruct((*shape, self.encoding.d_model), self.dtype)
 
     def tangent(self, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> Any:
-        """Return the tangent of the result: slopes, which are encodings, times that of the positions."""
+        """Return the tangent of the result: the derivative (also an encoding) times the tangent of the positions."""
         (positions,), (direction,) = primals, tangents
         if _is_zero(direction):
             return _zeros(self.result(positions))
@@ -386,7 +402,7 @@ class _Rows:
 
 @dataclasses.dataclass(frozen=True)
 class _Table:
-    """Rows of consecutive positions, from an integer on."""
+    """Rows of consecutive positions from an integer start."""
 
     encoding: Encoding
     length: int
@@ -397,52 +413,52 @@ class _Table:
     def __call__(self, start: Any) -> Array:
         starts = np.asarray(start)
         rows = np.empty((*starts.shape, self.length, self.encoding.d_model), self.dtype)
-        for place in np.ndindex(starts.shape):
-            first = int(starts[place])
-            self.encoding.table(self.length, start=first, step=self.step, precision=self.precision, out=rows[place])
+        for index in np.ndindex(starts.shape):
+            first = int(starts[index])
+            self.encoding.table(self.length, start=first, step=self.step, precision=self.precision, out=rows[index])
         return rows
 
     def result(self, start: Any) -> Any:
-        """Return the shape and type of the result."""
+        """Return the shape and dtype of the result."""
         return jax.ShapeDtypeStruct((self.length, self.encoding.d_model), self.dtype)
 
     def tangent(self, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> Any:
-        """Return the tangent of the result: none goes through integers."""
+        """Return a tangent of zeros, because an integer start has no derivative."""
         return _zeros(self.result(*primals))
 
 
 @dataclasses.dataclass(frozen=True)
 class _Angles:
-    """Cosines and sines of a Rotary or of its inverse, side by side, for tokens in some places."""
+    """Cosines and sines of a Rotary or of its inverse, side by side, at the positions of tokens."""
 
     rotary: Rotary
     inverse: bool
     length: int
-    places: _Places
+    tokens: _Tokens
     dtype: np.dtype[Any]
     precision: Precision
 
-    def __call__(self, *where: Any) -> Array:
-        places = self.places.of(*where)
-        if self.places.is_start and where:
-            rows = np.empty((*np.shape(places), self.length, self.rotary.rotary_dim), self.dtype)
-            for place in np.ndindex(np.shape(places)):
-                rows[place] = self._rows(self.length, start=int(np.asarray(places)[place]))
+    def __call__(self, *traced: Any) -> Array:
+        positions = self.tokens.positions(*traced)
+        if self.tokens.is_start and traced:
+            rows = np.empty((*np.shape(positions), self.length, self.rotary.rotary_dim), self.dtype)
+            for index in np.ndindex(np.shape(positions)):
+                rows[index] = self._rows(self.length, start=int(np.asarray(positions)[index]))
             return rows
-        return self._rows(self.length, start=places) if self.places.is_start else self._rows(places)
+        return self._rows(self.length, start=positions) if self.tokens.is_start else self._rows(positions)
 
-    def _rows(self, places: Any, **start: Any) -> Array:
-        cos, sin = self.rotary.tables(places, dtype=np.float64, precision=self.precision, **start)
+    def _rows(self, positions: Any, **start: Any) -> Array:
+        cos, sin = self.rotary.tables(positions, dtype=np.float64, precision=self.precision, **start)
         if self.inverse:
             squares = cos * cos + sin * sin
             cos, sin = cos / squares, -sin / squares
         return np.concatenate([cos, sin], -1).astype(self.dtype)
 
-    def result(self, *where: Any) -> Any:
-        """Return the shape and type of the result."""
+    def result(self, *traced: Any) -> Any:
+        """Return the shape and dtype of the result."""
         lead = (self.length,)
-        if where and not self.places.is_start:
-            lead = where[0].shape if self.rotary.ndim == 1 else where[0].shape[:-1]
+        if traced and not self.tokens.is_start:
+            lead = traced[0].shape if self.rotary.ndim == 1 else traced[0].shape[:-1]
         return jax.ShapeDtypeStruct((*lead, self.rotary.rotary_dim), self.dtype)
 
     def tangent(self, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> Any:
@@ -451,7 +467,7 @@ class _Angles:
             return _zeros(self.result(*primals))
         if self.rotary.recipe.count("'xpos'"):
             raise ValueError(
-                "positions has derivatives, which do not go through the amplitudes of rope_type='xpos'; give "
+                "positions is not differentiable with rope_type='xpos', whose amplitudes depend on positions; pass "
                 "jax.lax.stop_gradient(positions)"
             )
         angles = self.rotary._angles_of("cos", "-sin" if self.inverse else "sin", inverse=self.inverse)
@@ -460,54 +476,54 @@ class _Angles:
 
 @dataclasses.dataclass(frozen=True)
 class _Sum:
-    """The sum of x, of some axes, and an encoding."""
+    """The sum of x and an encoding. ndim: number of axes of x."""
 
     encoding: Encoding
     x_scale: float
     precision: Precision
     ndim: int
-    places: _Places
+    tokens: _Tokens
 
-    def __call__(self, x: Any, *where: Any) -> Array:
-        return _in_batches(self, self.encoding.ndim, np.asarray(x), *where)
+    def __call__(self, x: Any, *traced: Any) -> Array:
+        return _in_batches(self, self.encoding.ndim, np.asarray(x), *traced)
 
-    def compute(self, x: Array, **places: Any) -> Array:
-        """Return the sum of arrays."""
-        return self.encoding.add_to(x, x_scale=self.x_scale, precision=self.precision, **places)
+    def compute(self, x: Array, **positions: Any) -> Array:
+        """Return the sum of NumPy arrays."""
+        return self.encoding.add_to(x, x_scale=self.x_scale, precision=self.precision, **positions)
 
-    def result(self, x: Any, *where: Any) -> Any:
-        """Return the shape and type of the result."""
+    def result(self, x: Any, *traced: Any) -> Any:
+        """Return the shape and dtype of the result."""
         return jax.ShapeDtypeStruct(x.shape, x.dtype)
 
     def tangent(self, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> Any:
         """Return the tangent of the result."""
         x, wide = primals[0], _wide(primals[0].dtype)
         total = jnp.zeros(x.shape, wide) if _is_zero(tangents[0]) else tangents[0].astype(wide) * self.x_scale
-        if len(primals) == 2 and not self.places.is_start:
+        if len(primals) == 2 and not self.tokens.is_start:
             total = total + _Rows(self.encoding, wide, self.precision).tangent(primals[1:], tangents[1:])
         return total.astype(x.dtype)
 
 
 @dataclasses.dataclass(frozen=True)
 class _Rotation:
-    """The rotation of x, of some axes."""
+    """The rotation of x. ndim: number of axes of x."""
 
     rotary: Rotary
     seq_axis: int
     inverse: bool
     precision: Precision
     ndim: int
-    places: _Places
+    tokens: _Tokens
 
-    def __call__(self, x: Any, *where: Any) -> Array:
-        return _in_batches(self, self.rotary.ndim, np.asarray(x), *where)
+    def __call__(self, x: Any, *traced: Any) -> Array:
+        return _in_batches(self, self.rotary.ndim, np.asarray(x), *traced)
 
-    def compute(self, x: Array, **places: Any) -> Array:
-        """Return an array rotated."""
-        return self.rotary.apply(x, seq_axis=self.seq_axis, inverse=self.inverse, precision=self.precision, **places)
+    def compute(self, x: Array, **positions: Any) -> Array:
+        """Return a NumPy array rotated."""
+        return self.rotary.apply(x, seq_axis=self.seq_axis, inverse=self.inverse, precision=self.precision, **positions)
 
-    def result(self, x: Any, *where: Any) -> Any:
-        """Return the shape and type of the result."""
+    def result(self, x: Any, *traced: Any) -> Any:
+        """Return the shape and dtype of the result."""
         return jax.ShapeDtypeStruct(x.shape, x.dtype)
 
     def tangent(self, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> Any:
@@ -524,48 +540,48 @@ class _Rotation:
 
         return jax.jvp(formula, tuple(primals[i] for i in moving), tuple(tangents[i] for i in moving))[1]
 
-    def _formula(self, x: Any, *where: Any) -> Any:
-        """Return x rotated in arithmetic of jax, by cosines and sines of the core."""
-        wide, turning = _wide(x.dtype), self.rotary.rotary_dim
-        angles = _Angles(self.rotary, self.inverse, x.shape[self.seq_axis], self.places, wide, self.precision)
-        rows = _call(angles, *where)
+    def _formula(self, x: Any, *traced: Any) -> Any:
+        """Return x rotated by jax operations, with cosines and sines of a callback."""
+        wide, rotary_dim = _wide(x.dtype), self.rotary.rotary_dim
+        angles = _Angles(self.rotary, self.inverse, x.shape[self.seq_axis], self.tokens, wide, self.precision)
+        rows = _call(angles, *traced)
         rows = rows.reshape(*rows.shape[:-2], *[1] * (x.ndim - rows.ndim), *rows.shape[-2:])
         cos, sin = jnp.split(jnp.moveaxis(rows, -2, self.seq_axis), 2, -1)
         source, target = source_and_target(self.rotary.layout, self.inverse)
-        values = x[..., :turning].astype(wide)
+        values = x[..., :rotary_dim].astype(wide)
         first, second = jnp.split(values, 2, -1) if source == "half" else (values[..., 0::2], values[..., 1::2])
         parts = first * cos - second * sin, first * sin + second * cos
         rotated = jnp.concatenate(parts, -1) if target == "half" else jnp.stack(parts, -1).reshape(values.shape)
-        return jnp.concatenate([rotated.astype(x.dtype), x[..., turning:]], -1)
+        return jnp.concatenate([rotated.astype(x.dtype), x[..., rotary_dim:]], -1)
 
 
-def _in_batches(call: _Sum | _Rotation, axes: int, x: Array, *where: Any) -> Array:
-    """Return ``call.compute(x, ..)``, where x and places may have axes of batches in front, one for one."""
-    places, kept = call.places.of(*where), call.places
+def _in_batches(call: _Sum | _Rotation, axes: int, x: Array, *traced: Any) -> Array:
+    """Return ``call.compute(x, ..)`` for x and positions that may have batch axes in front, which broadcast."""
+    positions, tokens = call.tokens.positions(*traced), call.tokens
     lead, own = x.shape[: x.ndim - call.ndim], x.shape[x.ndim - call.ndim :]
-    if not isinstance(places, np.ndarray):
-        return call.compute(x, start=places)
-    if kept.is_start:
-        if places.size == 1:
-            return call.compute(x, start=int(places.reshape(())))
-        lead = np.broadcast_shapes(lead, places.shape)
-        x, places = np.broadcast_to(x, lead + own), np.broadcast_to(places, lead)
+    if not isinstance(positions, np.ndarray):
+        return call.compute(x, start=positions)
+    if tokens.is_start:
+        if positions.size == 1:
+            return call.compute(x, start=int(positions.reshape(())))
+        lead = np.broadcast_shapes(lead, positions.shape)
+        x, positions = np.broadcast_to(x, lead + own), np.broadcast_to(positions, lead)
         result = np.empty(x.shape, x.dtype)
-        for place in np.ndindex(lead):
-            result[place] = call.compute(x[place], start=int(places[place]))
+        for index in np.ndindex(lead):
+            result[index] = call.compute(x[index], start=int(positions[index]))
         return result
-    batches = places.shape[: places.ndim - kept.ndim]
-    shape = places.shape[places.ndim - kept.ndim :]
-    lead, behind = np.broadcast_shapes(lead, batches), shape[1:] if axes > 1 and kept.ndim == 2 else ()
+    batches = positions.shape[: positions.ndim - tokens.ndim]
+    shape = positions.shape[positions.ndim - tokens.ndim :]
+    lead, behind = np.broadcast_shapes(lead, batches), shape[1:] if axes > 1 and tokens.ndim == 2 else ()
     x = np.broadcast_to(x, lead + own)
-    if math.prod(batches) == 1 and kept.ndim == (2 if axes > 1 else 1):
-        # one for all of x
-        return call.compute(x, positions=places.reshape(shape))
-    places = np.broadcast_to(places, lead + shape)
-    if isinstance(call, _Sum) and kept.ndim - len(behind) == 1:
+    if math.prod(batches) == 1 and tokens.ndim == (2 if axes > 1 else 1):
+        # the same positions for all of x
+        return call.compute(x, positions=positions.reshape(shape))
+    positions = np.broadcast_to(positions, lead + shape)
+    if isinstance(call, _Sum) and tokens.ndim - len(behind) == 1:
         between = [1] * (len(own) - 2)
-        places = np.broadcast_to(places.reshape(*lead, *between, *shape), (*x.shape[:-1], *behind))
-    return call.compute(x, positions=places)
+        positions = np.broadcast_to(positions.reshape(*lead, *between, *shape), (*x.shape[:-1], *behind))
+    return call.compute(x, positions=positions)
 
 
 def _zeros(result: Any) -> Any:
@@ -573,18 +589,18 @@ def _zeros(result: Any) -> Any:
 
 
 def _is_zero(tangent: Any) -> bool:
-    """Whether a tangent is one of a constant, or of integers."""
+    """Return whether a tangent belongs to a constant or to integers."""
     return isinstance(tangent, SymbolicZero) or tangent.dtype == jax.dtypes.float0
 
 
 def _wide(dtype: Any) -> np.dtype[Any]:
-    """Return the type that derivatives are computed in."""
+    """Return the dtype in which derivatives are computed."""
     result: np.dtype[Any] = np.dtype(jnp.promote_types(dtype, np.float32))
     return result
 
 
 def _call(call: Any, *operands: Any) -> Any:
-    """Return a call's result: at once where jax traces nothing, else by a callback, through which derivatives go."""
+    """Return the result of a call: directly if jax traces no operand, else by a differentiable callback."""
     if any(isinstance(each, jax.core.Tracer) for each in operands):
         return _traced(call, *operands)
     return jnp.asarray(call(*operands))

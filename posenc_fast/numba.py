@@ -1,7 +1,7 @@
-"""Encodings in functions that numba compiles: rows are written by the kernel, without the GIL and without Python.
+"""Encodings in functions that numba compiles: the kernel writes rows without the GIL and without calls of Python.
 
-Compiled functions take the address of an Encoding or a Rotary, which `address_of` says. It is valid as long as that
-object lives. Arrays are float64 or float32; the values of a row lie side by side. Needs numba: ``pip install numba``.
+Pass the address of an Encoding or a Rotary, from `address_of`, to compiled functions. It is valid as long as the object
+exists. Arrays are float64 or float32, with contiguous rows. Needs numba: ``pip install numba``.
 
 Examples
 --------
@@ -18,7 +18,7 @@ Examples
 True
 """
 
-# where numba is not installed, pyright takes this module for it
+# without numba, pyright resolves `import numba` to this module
 # pyright: reportAttributeAccessIssue=false, reportCallIssue=false
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-# ---- posenc_fast.h, as ctypes has it; pointers are numbers here -----------------------------------------------------
+# ---- posenc_fast.h in ctypes, with pointers as integers -------------------------------------------------------------
 
 _int, _int64, _length, _size = ctypes.c_int, ctypes.c_int64, ctypes.c_ssize_t, ctypes.c_size_t
 _pointer = ctypes.c_ssize_t
@@ -95,7 +95,7 @@ def _pointer_in(capsule: object, name: bytes) -> int:
 
 
 if backend.kernel is None:
-    raise ImportError(f"posenc_fast.numba needs the compiled kernel, which cannot be had: {backend.reason}")
+    raise ImportError(f"posenc_fast.numba needs the compiled kernel, which is unavailable: {backend.reason}")
 _api = _Api.from_address(_pointer_in(backend.kernel._C_API, b"posenc_fast._kernel._C_API"))
 _ERRORS = tuple(_api.error_text(error).decode() for error in range(10))
 _columns, _axes, _scratch_of, _table, _add = _api.columns, _api.axes, _api.scratch, _api.table, _api.add
@@ -105,11 +105,12 @@ _angles, _rotate = _api.angles, _api.rotate
 
 
 def address_of(value: Encoding | Rotary) -> int:
-    """Return the address by which compiled functions know an Encoding or a Rotary, as long as it lives.
+    """Return the address of an Encoding or a Rotary for compiled functions.
 
     Parameters
     ----------
     value : Encoding or Rotary
+        Keep a reference to it as long as compiled functions use the address.
 
     Returns
     -------
@@ -118,9 +119,10 @@ def address_of(value: Encoding | Rotary) -> int:
     Raises
     ------
     TypeError
-        When value is something else.
+        If value is neither an Encoding nor a Rotary.
     ValueError
-        When only Python's calls can compute it: an Encoding with periods, a Rotary of several axes or with xPos.
+        If compiled functions do not support value: an Encoding with exact periods, a Rotary of several axes or with
+        xPos.
 
     Examples
     --------
@@ -137,18 +139,18 @@ def address_of(value: Encoding | Rotary) -> int:
     raise TypeError(f"value must be an Encoding or a Rotary, not {type(value).__name__}")
 
 
-# ---- what depends on types: chosen when a function is compiled ------------------------------------------------------
+# ---- functions that depend on types, selected at compilation --------------------------------------------------------
 
 
 def _type_of(array: Any) -> int:
-    """Return the number that the C interface has for the type of an array's values."""
-    raise NotImplementedError("in compiled functions alone")
+    """Return the code of an array's dtype in the C interface."""
+    raise NotImplementedError("only in compiled functions")
 
 
 @overload(_type_of)
 def _type_of_array(array: Any) -> Any:
     if not isinstance(array, types.Array) or array.dtype not in (types.float64, types.float32):
-        raise errors.TypingError(f"posenc_fast.numba takes arrays of float64 and float32, not {array}")
+        raise errors.TypingError(f"posenc_fast.numba accepts arrays of float64 and float32, not {array}")
 
     def float64(array: Any) -> Any:
         return 0
@@ -159,18 +161,18 @@ def _type_of_array(array: Any) -> Any:
     return float64 if array.dtype == types.float64 else float32
 
 
-def _takes(axes: int, *, written: bool) -> Any:
+def _array_check(axes: int, *, written: bool) -> Any:
     """Return an overload that rejects arrays of another ndim, and read-only arrays if the function writes them."""
 
     def check(array: Any) -> Any:
-        raise NotImplementedError("in compiled functions alone")
+        raise NotImplementedError("only in compiled functions")
 
     @overload(check)
     def check_type(array: Any) -> Any:
         if isinstance(array, types.Array) and array.ndim != axes:
-            raise errors.TypingError(f"posenc_fast.numba takes an array of {axes} axes here, not of {array.ndim}")
+            raise errors.TypingError(f"posenc_fast.numba expects an array of {axes} axes here, not of {array.ndim}")
         if isinstance(array, types.Array) and written and not array.mutable:
-            raise errors.TypingError("posenc_fast.numba cannot write to an array that is read-only")
+            raise errors.TypingError("posenc_fast.numba cannot write to a read-only array")
 
         def nothing(array: Any) -> Any:
             return None
@@ -180,19 +182,21 @@ def _takes(axes: int, *, written: bool) -> Any:
     return check
 
 
-_check_out2, _check_out3, _check_out4 = (_takes(axes, written=True) for axes in (2, 3, 4))
+_check_out2, _check_out3, _check_out4 = (_array_check(axes, written=True) for axes in (2, 3, 4))
 
 
 def _start_of(start: Any) -> int:
-    """Return a start as an integer of 64 bits."""
-    raise NotImplementedError("in compiled functions alone")
+    """Return start as a signed 64-bit integer."""
+    raise NotImplementedError("only in compiled functions")
 
 
 @overload(_start_of)
 def _start_of_type(start: Any) -> Any:
     is_integer = isinstance(start, types.Integer)
     if not is_integer:
-        raise errors.TypingError(f"start must be an integer, not {start}; posenc_fast.numba.encode takes any positions")
+        raise errors.TypingError(
+            f"start must be an integer, not {start}; posenc_fast.numba.encode accepts real positions"
+        )
 
     def signed(start: Any) -> Any:
         return start
@@ -207,15 +211,15 @@ def _start_of_type(start: Any) -> Any:
 
 
 def _encode_any(encoding: Any, positions: Any, rows: Any, kind: Any, out: Any, scratch: Any) -> Any:
-    """Write the rows of float64 or int64 positions; the error."""
-    raise NotImplementedError("in compiled functions alone")
+    """Write the rows of float64 or int64 positions to out, and return the error code."""
+    raise NotImplementedError("only in compiled functions")
 
 
 @overload(_encode_any)
 def _encode_of_type(encoding: Any, positions: Any, rows: Any, kind: Any, out: Any, scratch: Any) -> Any:
     if positions.dtype not in (types.float64, types.int64):
         raise errors.TypingError(
-            f"posenc_fast.numba.encode takes positions of float64 and int64, not {positions.dtype}"
+            f"posenc_fast.numba.encode accepts positions of float64 and int64, not {positions.dtype}"
         )
     function = _encode if positions.dtype == types.float64 else _encode_int64
 
@@ -243,10 +247,10 @@ def _check(error: Any) -> None:
 @njit(nogil=True)
 def _check_rows(array: Any, width: Any) -> None:
     if array.shape[-1] != width:
-        raise ValueError("rows must have as many values as the encoding has columns, or the Rotary a head")
-    # of empty arrays, and of one column, strides mean nothing
+        raise ValueError("rows must have d_model values of the Encoding, or head_dim values of the Rotary")
+    # strides are meaningless in empty arrays and in arrays of one column
     if array.size and array.shape[-1] > 1 and array.strides[-1] != array.itemsize:
-        raise ValueError("the values of a row must lie side by side")
+        raise ValueError("rows must be contiguous; pass a C-contiguous array")
 
 
 # ---- functions ------------------------------------------------------------------------------------------------------
@@ -254,7 +258,10 @@ def _check_rows(array: Any, width: Any) -> None:
 
 @njit(nogil=True)
 def table(encoding: Any, start: Any, out: Any) -> None:
-    """Fill out (rows, d_model) as `Encoding.table` of that start does, an integer; encoding: its address."""
+    """Write the rows of ``start, start + 1, ..`` to out (rows, d_model), like `Encoding.table`.
+
+    encoding: the address from `address_of`. start: an integer.
+    """
     _check_out2(out)
     _check_rows(out, _columns(encoding))
     scratch = np.empty(_scratch_of(encoding), np.uint8)
@@ -274,25 +281,34 @@ def table(encoding: Any, start: Any, out: Any) -> None:
 
 @njit(nogil=True)
 def encode(encoding: Any, positions: Any, out: Any) -> None:
-    """Fill out (rows, d_model) as `Encoding.encode` does; positions: contiguous float64 or int64, (rows,) or (rows, axes)."""
+    """Write the rows of positions to out (rows, d_model), like `Encoding.encode`.
+
+    encoding: the address from `address_of`. positions: contiguous float64 or int64 of shape (rows,) or (rows, axes).
+    """
     _check_out2(out)
     _check_rows(out, _columns(encoding))
     if positions.shape[0] != out.shape[0] or positions.size != out.shape[0] * _axes(encoding):
-        raise ValueError("there must be as many positions as rows, for each axis of the encoding")
+        raise ValueError(
+            "positions must have one row for each row of out, with one number for each axis of the encoding"
+        )
     if not positions.flags.c_contiguous:
-        raise ValueError("positions must be contiguous")
+        raise ValueError("positions must be contiguous; pass a C-contiguous array")
     scratch = np.empty(_scratch_of(encoding), np.uint8)
     _check(_encode_any(encoding, positions, out.shape[0], _type_of(out), out, scratch))
 
 
 @njit(nogil=True)
 def add_to(encoding: Any, x: Any, start: Any, x_scale: Any, out: Any) -> None:
-    """Write ``x_scale * x + encoding`` to out, x itself or other memory, both (batch, rows, d_model), as `Encoding.add_to` does."""
+    """Write ``x_scale * x + encoding`` to out, like `Encoding.add_to`.
+
+    encoding: the address from `address_of`. x, out: arrays of shape (batch, rows, d_model), which may be the same
+    array.
+    """
     _check_out3(out)
     _check_rows(x, _columns(encoding))
     _check_rows(out, _columns(encoding))
     if x.shape != out.shape or _type_of(x) != _type_of(out):
-        raise ValueError("x and out must have the same shape and type")
+        raise ValueError("x and out must have the same shape and dtype")
     scratch = np.empty(_scratch_of(encoding), np.uint8)
     _check(
         _add(
@@ -316,12 +332,16 @@ def add_to(encoding: Any, x: Any, start: Any, x_scale: Any, out: Any) -> None:
 
 @njit(nogil=True)
 def rotate(rotary: Any, x: Any, start: Any, out: Any) -> None:
-    """Turn x (batch, heads, tokens, head_dim) into out, x itself or other memory, as `Rotary.apply` of that start does."""
+    """Write x, rotated for the positions ``start, start + 1, ..``, to out, like `Rotary.apply`.
+
+    rotary: the address from `address_of`. x, out: arrays of shape (batch, heads, tokens, head_dim), which may be the
+    same array.
+    """
     _check_out4(out)
     _check_rows(x, _head_dim(rotary))
     _check_rows(out, _head_dim(rotary))
     if x.shape != out.shape or _type_of(x) != _type_of(out):
-        raise ValueError("x and out must have the same shape and type")
+        raise ValueError("x and out must have the same shape and dtype")
     kind, tokens = _type_of(x), x.shape[2]
     angles = np.empty(tokens * _angles_row(rotary, kind) // 8, np.float64)
     scratch = np.empty(_rotary_scratch(rotary, tokens), np.uint8)

@@ -1,11 +1,10 @@
 """Position encodings as polars expressions: columns of times and numbers become Array columns of sines and cosines.
 
 Importing this module registers the namespace ``posenc`` of expressions. It works on eager and lazy frames, and in
-streaming, where each batch of rows is encoded by itself. Needs polars: ``pip install polars``.
+streaming, which encodes each batch of rows separately. Needs polars: ``pip install polars``.
 
-The backend and level (`posenc_fast.backend`, `posenc_fast.isa`) are those of the thread of polars that computes a batch, for
-which ``POSENC_FAST_BACKEND`` and ``POSENC_FAST_ISA`` choose, and not `posenc_fast.use_backend` around the call. Whichever
-they are, a row has the same bits.
+``POSENC_FAST_BACKEND`` and ``POSENC_FAST_ISA`` select the backend and the level of the threads of polars that compute
+batches. `posenc_fast.use_backend` around the call has no effect on them. All backends and levels compute the same bits.
 
 Examples
 --------
@@ -20,7 +19,7 @@ Array(Float32, shape=(2,))
 [[1.0, 0.0], None, [-1.0, 0.0]]
 """
 
-# where polars is not installed, pyright takes this module for it
+# without polars, pyright resolves `import polars` to this module
 # pyright: reportAttributeAccessIssue=false, reportArgumentType=false
 
 from __future__ import annotations
@@ -54,13 +53,13 @@ def __dir__() -> list[str]:
 
 @pl.api.register_expr_namespace("posenc")
 class ExprNamespace:
-    """Encode the column of an expression as positions: the namespace ``posenc`` of polars' expressions.
+    """Namespace ``posenc`` of polars expressions: encode a column as positions.
 
-    A row that is null stays null; NaN and infinite numbers give rows of NaN.
+    Null stays null. NaN and infinite numbers become rows of NaN.
 
     See Also
     --------
-    posenc_fast.sklearn.PositionalEncoder : the same of whole frames, in scikit-learn's pipelines.
+    posenc_fast.sklearn.PositionalEncoder : encoder of whole frames, for scikit-learn pipelines.
 
     Examples
     --------
@@ -82,30 +81,32 @@ class ExprNamespace:
         layout: Layout = "interleaved",
         dtype: npt.DTypeLike | None = None,
     ) -> Any:
-        """Return the sine and cosine of each of k cycles, for a column of times, or of numbers and k lengths.
+        """Return the sine and cosine of each of k cycles for a column of times or numbers.
 
         Parameters
         ----------
         periods : sequence of shape (k,)
-            Names of the calendar's cycles, "day", "week" (from Monday), "month", "quarter" and "year", and lengths, as in
-            `posenc_fast.periodic`: "12h", 43200 and ``datetime.timedelta(hours=12)`` are half a day.
+            Names of cycles of the calendar: "day", "week" (from Monday), "month", "quarter" and "year". Or lengths of
+            cycles, as in `posenc_fast.periodic`: "12h", 43200 and ``datetime.timedelta(hours=12)`` are half a day.
+            Columns of numbers need lengths.
         timezone : str, optional
-            Key of the zone database whose wall clock the names follow. Not given, a column with a zone is taken by its
-            own wall clock, and one without as it stands. Lengths count in UTC.
+            Key of the zone database, such as "Europe/Berlin", whose wall clock defines days, weeks, months, quarters
+            and years. Default: the zone of the column; times without a zone are read as local times. Lengths count as
+            UTC.
         layout : {"interleaved", "concatenated"}
-            Sine and cosine of one cycle side by side, or all sines before all cosines.
+            Sine and cosine of one cycle side by side (default), or all sines before all cosines.
         dtype : dtype, optional
             As in `encode`.
 
         Returns
         -------
         polars.Expr
-            Of type ``Array(Float32, 2 * k)``, with the name of the column.
+            Expression of type ``Array(Float32, 2 * k)``, with the name of the column.
 
         Raises
         ------
         TypeError, ValueError
-            When an argument does not fit; and when the frame is computed, for a column that does not.
+            If an argument is invalid. An invalid column raises the error when the frame is computed.
 
         Examples
         --------
@@ -120,9 +121,9 @@ class ExprNamespace:
         result_type = wanted_type(dtype)
 
         def rows(column: Any) -> Array:
-            return cycles.encode(column, result_type, name=_named(column))
+            return cycles.encode(column, result_type, name=_label(column))
 
-        # a zone that is not known
+        # raise the error of an unknown zone now, not when the frame is computed
         rows(pl.Series([], dtype=pl.Datetime))
         return self._mapped(rows, len(cycles.columns), result_type)
 
@@ -143,27 +144,27 @@ class ExprNamespace:
         d_model : int
             Width of the Array column.
         base, freq_shift, first : float
-            Frequencies, as in `posenc_fast.sinusoidal`.
+            Parameters of the frequencies, as in `posenc_fast.sinusoidal` (default: 10000, 0 and 1).
         layout : {"interleaved", "concatenated"}
-            Sines and cosines side by side, or all sines before all cosines.
+            Sine and cosine of one frequency side by side (default), or all sines before all cosines.
         dtype : dtype, optional
-            float64, float32 (the default), or float16 where polars has it; every value is rounded once.
+            float64, float32 (default), or float16 if this version of polars supports it. Every value is rounded once.
 
         Returns
         -------
         polars.Expr
-            Of type ``Array(Float32, d_model)``, with the name of the column.
+            Expression of type ``Array(Float32, d_model)``, with the name of the column.
 
         Raises
         ------
         TypeError, ValueError
-            When an argument does not fit; and when the frame is computed, for a column of no integers, real numbers or
-            times.
+            If an argument is invalid. A column of another type than integers, real numbers or times raises the error
+            when the frame is computed.
 
         Notes
         -----
-        Integers are exact over all of their types, of 128 bits where they fit in 64. Times count seconds since 1970, or
-        seconds, exact to their own unit; those with a zone count as UTC.
+        Integers are exact over int64 and uint64; 128-bit integers must fit in 64 bits. Timestamps count seconds since
+        1970, and durations count seconds, both exact in their own unit. Timestamps with a zone count as UTC.
 
         Examples
         --------
@@ -179,23 +180,23 @@ class ExprNamespace:
         result_type = wanted_type(dtype)
 
         def rows(column: Any) -> Array:
-            return encode(encoding._plans, convert(column, 1, _named(column)), result_type)
+            return encode(encoding._plans, convert(column, 1, _label(column)), result_type)
 
         return self._mapped(rows, encoding.d_model, result_type)
 
     def _mapped(self, rows: Callable[[Any], Array], width: int, result_type: np.dtype[Any]) -> Any:
-        """Return the expression that a function makes rows of, for each batch by itself."""
+        """Return an expression that calls rows for each batch of the column."""
         kind = getattr(pl, result_type.name.capitalize(), None)
         if kind is None:
-            raise TypeError(f"dtype must be one that polars {pl.__version__} has, not {result_type.name}")
+            raise TypeError(f"dtype must be one that polars {pl.__version__} supports, not {result_type.name}")
         array = pl.Array(kind, width)
 
         def encoded(column: Any) -> Any:
             if column.dtype.is_nested():
                 raise TypeError(
-                    f"{_named(column)} is of type {column.dtype}, but must hold integers, real numbers or times"
+                    f"{_label(column)} is of type {column.dtype}, but must contain integers, real numbers or times"
                 )
-            # of no rows polars does not see how wide they are
+            # polars cannot infer the width from an array without rows
             result = pl.Series(column.name, rows(column) if len(column) else [], array)
             if column.null_count():
                 result = pl.select(pl.when(column.is_not_null()).then(result)).to_series()
@@ -204,5 +205,5 @@ class ExprNamespace:
         return self._expr.map_batches(encoded, array, is_elementwise=True)
 
 
-def _named(column: Any) -> str:
+def _label(column: Any) -> str:
     return f"column {column.name!r}"

@@ -62,26 +62,31 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
     base, freq_shift, first : float
         Parameters of the frequencies, as in `posenc_fast.sinusoidal` (default: those of the transformer).
     periods : sequence of shape (k,), optional
-        Cycles of time columns by name, "day", "week", "month", "quarter" or "year": the part of it that has passed by
-        the wall clock and the calendar, as in `posenc_fast.presets.positions.calendar`. Or lengths of cycles, as in
-        `posenc_fast.periodic`: numbers in units of the column, or times such as "12h"; either all numbers or all
-        times. Columns of points in time need periods, of cycles and of times: "1D" and ``numpy.timedelta64(1, "D")``
-        are 24 hours of UTC. Periods replace d_model, base, freq_shift and first, and each column becomes 2 k.
-        Whole periods are whole turns: the sine of midnight is 0.
+        Periods of the sines and cosines, which replace d_model, base, freq_shift and first. Each column becomes 2 k
+        columns. Three kinds of periods exist:
+
+        - Cycles by name, for columns of timestamps: "day", "week", "month", "quarter" or "year". The encoder computes
+          the part of the cycle that has passed by the wall clock and the calendar, as in
+          `posenc_fast.presets.positions.calendar`.
+        - Times such as "12h", as in `posenc_fast.periodic`, for columns of timestamps or durations. "1D" and
+          ``numpy.timedelta64(1, "D")`` are 24 hours of UTC. You can combine times and cycles.
+        - Numbers in units of the column. You cannot combine numbers with times or cycles.
+
+        Columns of timestamps need periods. Whole periods are exact, so the sine of midnight is 0.
     timezone : str, optional
-        Key of the zone database, such as "Europe/Berlin", by whose wall clock days, weeks, months, quarters and years
-        are counted; times without a zone are UTC then. Default: the wall clock of each column's zone in `fit`, to
-        which `transform` converts columns of another zone. Times without a zone are used as they stand, and
-        `transform` refuses a column if only one of the two has a zone. Lengths count as UTC.
+        Key of the zone database, such as "Europe/Berlin". Its wall clock defines days, weeks, months, quarters and
+        years, and times without a zone count as UTC. Default: the zone that each column had in `fit`, to which
+        `transform` converts columns of another zone. Times without a zone are then read as local times, and `transform`
+        raises an error if only one of the two columns has a zone. Lengths count as UTC.
     layout : {"interleaved", "concatenated"}
-        Sine and cosine of one frequency next to each other, or all sines of a column before all cosines.
+        Sine and cosine of one frequency next to each other (default), or all sines of a column before all cosines.
     dtype : dtype, optional
-        Type of the result of `transform`: float64, float32 (default) or float16. Every value is rounded once.
+        dtype of the result of `transform`: float64, float32 (default) or float16. Every value is rounded once.
 
     Attributes
     ----------
     encoding_ : Encoding
-        What each column is encoded with; where periods have cycles of the calendar, the turns of each cycle are.
+        Encoding of each column. If periods contain cycles of the calendar, it encodes the turns of each cycle.
     range_ : ndarray of float64, of shape (n, 2)
         Smallest and largest position of each of the n columns. Defined only without periods.
     n_features_in_ : int
@@ -91,20 +96,19 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
 
     See Also
     --------
-    posenc_fast.sinusoidal : the formula, and its source.
-    posenc_fast.presets.positions.calendar : the parts of cycles themselves.
+    posenc_fast.sinusoidal : formula and source.
+    posenc_fast.presets.positions.calendar : parts of cycles as numbers.
     sklearn.compose.ColumnTransformer : different settings for some columns.
 
     Notes
     -----
-    Column c of value p becomes ``sin(p * frequency), cos(p * frequency), ..``. Nothing is learned but the names of the
-    columns and their ranges, which `inverse_transform` searches.
+    A value p becomes ``sin(p * frequency), cos(p * frequency), ..``. `fit` stores only the names of the columns and
+    their ranges, which `inverse_transform` searches.
 
-    Columns of a DataFrame of pandas or polars, or of an Arrow table, may be of different types: integers (exact over
-    all of int64 and uint64), real numbers, points in time and durations (as seconds), exact to their own unit. Other
-    input is converted as by
-    `sklearn.utils.check_array`. A missing value, NaN or NaT, gives NaN in all columns made of it; infinite values are
-    an error.
+    Columns of a pandas or polars DataFrame, or of an Arrow table, may have different types: integers (exact over int64
+    and uint64), real numbers, timestamps and durations (as seconds, exact in their own unit). Other input is converted
+    by `sklearn.utils.check_array`. A missing value, NaN or NaT, becomes NaN in each of its columns. Infinite values
+    raise an error.
 
     Examples
     --------
@@ -196,7 +200,7 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
             If a column is invalid, or `fit` was not called.
         """
         check_is_fitted(self)
-        columns, d, result_type = self._columns(X, reset=False), len(self._made()), wanted_type(self.dtype)
+        columns, d, result_type = self._columns(X, reset=False), len(self._endings()), wanted_type(self.dtype)
         cycles = None if self.periods is None else self._cycles()
         self._check_times(columns, cycles)
         zones = [self._zone(i, *column) for i, column in enumerate(columns)]
@@ -210,25 +214,26 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
         return result
 
     def inverse_transform(self, X: Any) -> Any:
-        """Return positions from their sines and cosines, or with periods the part of each cycle that has passed.
+        """Return the positions of encoded rows; with periods, return the part of each cycle that has passed.
 
         Parameters
         ----------
-        X : array_like or DataFrame of shape (n_samples, columns that `transform` makes)
-            Their values, exact or disturbed; columns of a frame must have the names of `get_feature_names_out`.
+        X : array_like or DataFrame of shape (n_samples, columns of the result of `transform`)
+            Encoded rows, which may contain noise. The columns of a frame must have the names of
+            `get_feature_names_out`.
 
         Returns
         -------
         ndarray or DataFrame of float64
-            A frame if X is one. The columns that `fit` saw, their positions within ``range_`` (of durations, seconds),
-            to the accuracy that the type of X has. With periods a column for each column and cycle, from 0 to below
-            1, named as in ``time_day, time_week, ..``. NaN for rows with NaN.
+            Without periods: the positions of each column of `fit`, searched within ``range_`` (seconds for durations).
+            With periods: one column for each input column and cycle, in [0, 1), named like ``time_day, time_week, ..``.
+            The accuracy depends on the dtype of X. Rows with NaN become NaN. If X is a frame, the result is a frame.
 
         Raises
         ------
         TypeError, ValueError
-            When the columns are others, or cannot tell: where a range is longer than the longest wavelength of a pair of
-            sine and cosine, or both are 0 in a cycle.
+            If the columns differ from those of `transform`, or positions are ambiguous: a range is not shorter than the
+            longest wavelength of a pair of sine and cosine, or both values of a pair are 0.
 
         Examples
         --------
@@ -245,29 +250,33 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
                [0.5     , 0.5     ]])
         """
         check_is_fitted(self)
-        made, columns = len(self._made()), self.get_feature_names_out()
+        width, columns = len(self._endings()), self.get_feature_names_out()
         names = list(X.columns) if hasattr(X, "columns") else None
         if names is not None and names != columns.tolist():
             raise ValueError(
-                f"X has the columns {names}, but must have those of get_feature_names_out: {columns.tolist()}"
+                f"X has the columns {names}, but must have the columns of get_feature_names_out: {columns.tolist()}"
             )
         values = check_array(X, dtype=np.float64, ensure_all_finite="allow-nan", input_name="X")
         if values.shape[1] != len(columns):
-            raise ValueError(f"X has {values.shape[1]} columns, but transform makes {len(columns)}")
+            raise ValueError(f"X has {values.shape[1]} columns, but must have {len(columns)}, as transform returns")
         labels: list[str] = [] if self.periods is None else self._cycles().labels
         features = _check_feature_names_in(self).tolist()
-        parts = [values[:, i * made : (i + 1) * made] for i in range(len(features))]
+        parts = [values[:, i * width : (i + 1) * width] for i in range(len(features))]
         if self.periods is None:
-            told = np.stack([self._located(i, part) for i, part in enumerate(parts)], axis=1)
+            result = np.stack([self._located(i, part) for i, part in enumerate(parts)], axis=1)
         else:
             features = [f"{feature}_{label}" for feature in features for label in labels]
-            told = np.hstack([_parts_of_cycles(part, columns[i * made :], self.layout) for i, part in enumerate(parts)])
+            result = np.hstack(
+                [_parts_of_cycles(part, columns[i * width :], self.layout) for i, part in enumerate(parts)]
+            )
         if names is None:
-            return told
-        return type(X)(told, columns=features, index=X.index) if hasattr(X, "iloc") else type(X)(told, schema=features)
+            return result
+        return (
+            type(X)(result, columns=features, index=X.index) if hasattr(X, "iloc") else type(X)(result, schema=features)
+        )
 
     def get_feature_names_out(self, input_features: Any = None) -> Array:
-        """Return the names of the columns that `transform` makes: ``time_sin0, time_cos0, ..``, or ``time_day_sin, ..``.
+        """Return the names of the output columns: ``time_sin0, time_cos0, ..``, or ``time_day_sin, ..``.
 
         Parameters
         ----------
@@ -285,7 +294,7 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         names = _check_feature_names_in(self, input_features)
-        return np.array([f"{name}_{each}" for name in names for each in self._made()], dtype=object)
+        return np.array([f"{name}_{each}" for name in names for each in self._endings()], dtype=object)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -312,17 +321,15 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
         return cycles
 
     def _check_times(self, columns: list[tuple[str, Any, str]], cycles: Cycles | None) -> None:
-        """Refuse points in time without periods or with plain numbers as periods, which would be seconds."""
+        """Raise an error for timestamps without periods, or with numbers as periods, which would count seconds."""
         for name, _, letter in columns:
             if cycles is not None:
                 cycles.check_lengths(letter, name)
             elif letter == "M":
-                raise ValueError(
-                    f"periods is missing, but {name} has points in time; give periods, such as ['day', '24h']"
-                )
+                raise ValueError(f"periods is missing, but {name} has timestamps; pass periods, such as ['day', '24h']")
 
     def _zone(self, i: int, name: str, column: Any, letter: str) -> datetime.tzinfo | None:
-        """Return the zone that `fit` saw in a column of times; raise an error if only one of the two columns has one."""
+        """Return the zone that a column of times had in `fit`; raise an error if only one of the two has a zone."""
         fitted = self._clocks[i]
         if self.timezone is not None or letter != "M" or fitted is None:
             return None
@@ -330,12 +337,12 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
         if has_zone != fitted[0]:
             here, there = ("a time zone" if each else "no time zone" for each in (has_zone, fitted[0]))
             raise ValueError(
-                f"{name} has {here}, but had {there} in fit; give both a zone or none, for example by .dt.tz_localize of "
-                "pandas or .dt.replace_time_zone of polars"
+                f"{name} has {here}, but had {there} in fit; give a zone to both or none, for example with "
+                ".dt.tz_localize of pandas or .dt.replace_time_zone of polars"
             )
         return fitted[1]
 
-    def _made(self) -> list[str]:
+    def _endings(self) -> list[str]:
         """Return the name endings of the output columns of one input column."""
         if self.periods is not None:
             return self._cycles().columns
@@ -343,22 +350,25 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
         return [f"{('sin', 'cos')[f]}{i}" for f, i in columns_of([-(-d // 2), d // 2], self.layout).T]
 
     def _located(self, feature: int, rows: Floats) -> Floats:
-        """Return the positions of one column's rows within the range that fit saw."""
+        """Return the positions of one column's rows within the range of `fit`."""
         low, high = self.range_[feature].tolist()
         name, d = _check_feature_names_in(self)[feature], self.encoding_.d_model
         pairs = columns_of([-(-d // 2), d // 2], self.layout)[1] < d // 2
         longest = max(self.encoding_.wavelengths[pairs].tolist(), default=0.0)
         if np.isnan(low):
-            raise ValueError(f"column {name!r} cannot be told: fit saw no position that is not missing")
+            raise ValueError(f"column {name!r} cannot be recovered: all its positions were missing in fit")
         if high - low >= longest:
             raise ValueError(
-                f"column {name!r} cannot be told from its sines and cosines: fit saw positions from {low!r} to {high!r}, "
-                f"and they repeat after {longest:.6g} at most; give a larger base, or a smaller first frequency"
+                f"column {name!r} cannot be recovered: fit saw positions from {low!r} to {high!r}, but sines and "
+                f"cosines repeat after at most {longest:.6g}; use a larger base, or a smaller first frequency"
             )
         return self.encoding_.locate(rows, low=low, high=high)[0]
 
     def _columns(self, X: Any, *, reset: bool) -> list[tuple[str, Any, str]]:
-        """Return each column's name in errors, the column, and "M" or "m" of times, checked as in scikit-learn."""
+        """Check columns as scikit-learn does, and return name, column, and "M", "m" or "" for each.
+
+        The name is for error messages. "M" stands for timestamps, "m" for durations.
+        """
         labelled = _columns_of_frame(X)
         if labelled is None:
             values = validate_data(self, X, reset=reset, ensure_all_finite="allow-nan")
@@ -397,7 +407,9 @@ def _parts_of_cycles(rows: Floats, names: Any, layout: Layout) -> Floats:
     if len(at_centre):
         row, cycle = at_centre[0].tolist()
         sine = 2 * cycle if layout == "interleaved" else cycle
-        raise ValueError(f"X has 0 in row {row} of {names[sine]!r} and of its cosine, which no part of a cycle has")
+        raise ValueError(
+            f"X has 0 in row {row} of {names[sine]!r} and in its cosine, so the part of the cycle is undefined"
+        )
     turn = fourier_features(periodic([1]))
     # project each pair onto the circle; scale it first, so that its squares neither overflow nor underflow
     pairs = np.ldexp(pairs, -np.frexp(np.abs(pairs).max(axis=2, keepdims=True))[1])

@@ -1,11 +1,11 @@
-"""Encodings in torch: modules for models, on any device; and functions on CPU tensors that copy nothing.
+"""Encodings in torch: modules for models on any device, and functions on CPU tensors that copy nothing.
 
-Modules and functions know autograd, in backward and forward mode, the transforms of ``torch.func``, ``torch.compile`` and
-``torch.export``. An exported program that was loaded needs this module imported before it runs.
+Modules and functions support autograd in backward and forward mode, the transforms of ``torch.func``, ``torch.compile``
+and ``torch.export``. Import this module before you run an exported program.
 
-In compiled code, create each Encoding and Rotary outside of the compiled function: ``torch.compile`` cannot trace their
-constructors, and compiles again for each other object. There ``start`` and ``step`` must be Python numbers, integers of
-64 bits, and ``out`` costs a copy.
+In compiled code, create each Encoding and Rotary outside of the compiled function. ``torch.compile`` cannot trace their
+constructors, and recompiles for each new object. In compiled code, ``start`` and ``step`` must be Python numbers
+(integers within 64 bits), and ``out`` costs a copy.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ def __dir__() -> list[str]:
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
-        # what other libraries call the modules
+        # names of these modules in other libraries
         other = {"rotaryembedding": "RotaryEncoding", "positionalencoding": "SinusoidalEncoding"}.get(name.lower())
         hint = f"; is {other!r} meant?" if other else meant(name, __all__)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}", name=name)
 
 
-# what pickles name
+# the module name that pickles refer to
 for _public in (_Dropout, *(globals()[_name] for _name in __all__)):
     _public.__module__ = __name__

@@ -1,7 +1,7 @@
-"""Calls that derivatives go through: in forward and backward mode, and under the transforms of torch.func, to any depth.
+"""Calls with derivatives in forward and backward mode, and under nested transforms of torch.func.
 
-An operator of torch.library knows autograd's backward mode alone, and a call on memory knows nothing. Each function here
-computes where no transform is left to see it, and knows its derivatives and batches of itself.
+An operator of torch.library supports only autograd's backward mode, and a call on memory supports no derivatives. Each
+function here has rules for derivatives and batches, and computes its values once no transform is left.
 """
 
 from __future__ import annotations
@@ -19,12 +19,15 @@ from ..typing import RotaryLayout, TableLayout
 from . import _devices as devices
 from . import _tensors as tensors
 
-# ---- of x: sums and rotations by positions ---------------------------------------------------------------------------
+# ---- derivatives of x: sums and rotations by positions ---------------------------------------------------------------
 
 
 @dataclasses.dataclass(frozen=True)
 class Addition:
-    """The sum x_scale * x + encoding. compute: its function of x and positions; axes: of a position."""
+    """The sum x_scale * x + encoding.
+
+    compute: function of x and positions. axes: number of axes of a position.
+    """
 
     compute: Callable[[torch.Tensor, torch.Tensor | None], torch.Tensor]
     x_scale: float
@@ -35,17 +38,17 @@ class Addition:
         return self.compute(x, positions)
 
     def forward(self, tangent: torch.Tensor, positions: torch.Tensor | None) -> torch.Tensor:
-        """Return the tangent of the sum for that of x, or the gradient of x for that of the sum."""
+        """Return the tangent of the sum for the tangent of x, or the gradient of x for the gradient of the sum."""
         return tangent if self.x_scale == 1 else tangent * self.x_scale
 
     backward = forward
 
     def batched(self) -> Addition:
-        """Return the same for x with one more axis in front."""
+        """Return the same call for x with one more axis in front."""
         return self
 
-    def positions_of(self, positions: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
-        """Return positions (batch, length) or (batch, ..., length) as x (batch, ..., length, d_model) needs them."""
+    def batched_positions(self, positions: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        """Return positions (batch, length) or (batch, ..., length) expanded for x (batch, ..., length, d_model)."""
         behind = 1 if self.axes > 1 else 0
         size, *rest = positions.shape
         between = x.dim() - 1 + behind - positions.dim()
@@ -54,7 +57,10 @@ class Addition:
 
 @dataclasses.dataclass(frozen=True)
 class Rotation:
-    """A rotation by positions. compute: its function of x, positions, seq_axis and transposed; axes: of a position."""
+    """A rotation by positions.
+
+    compute: function of x, positions, seq_axis and transposed. axes: number of axes of a position.
+    """
 
     compute: Callable[[torch.Tensor, torch.Tensor | None, int, bool], torch.Tensor]
     seq_axis: int
@@ -66,24 +72,24 @@ class Rotation:
         return self.compute(x, positions, self.seq_axis, self.transposed)
 
     def forward(self, tangent: torch.Tensor, positions: torch.Tensor | None) -> torch.Tensor:
-        """Return the tangent of the result for that of x."""
+        """Return the tangent of the result for the tangent of x."""
         return of_x(self, tangent, positions)
 
     def backward(self, gradient: torch.Tensor, positions: torch.Tensor | None) -> torch.Tensor:
-        """Return the gradient of x for that of the result."""
+        """Return the gradient of x for the gradient of the result."""
         return of_x(dataclasses.replace(self, transposed=not self.transposed), gradient, positions)
 
     def batched(self) -> Rotation:
-        """Return the same for x with one more axis in front."""
-        return dataclasses.replace(self, seq_axis=_behind_one(self.seq_axis))
+        """Return the same call for x with one more axis in front."""
+        return dataclasses.replace(self, seq_axis=_shifted_axis(self.seq_axis))
 
-    def positions_of(self, positions: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
-        """Return positions of a batch as x needs them."""
+    def batched_positions(self, positions: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        """Return the positions of a batch unchanged, because x accepts their shape."""
         return positions
 
 
 def of_x(call: Addition | Rotation, x: torch.Tensor, positions: torch.Tensor | None) -> torch.Tensor:
-    """Return ``call(x, positions)``, through which derivatives of x go."""
+    """Return ``call(x, positions)``, differentiable by x."""
     result: torch.Tensor = _OfX.apply(x, positions, call)
     return result
 
@@ -118,16 +124,19 @@ class _OfX(torch.autograd.Function):
     ) -> Any:
         x = _batch_first(x, in_dims[0], info.batch_size)
         if positions is not None and (in_dims[1] is not None or positions.dim() > (2 if call.axes > 1 else 1)):
-            positions = call.positions_of(_batch_first(positions, in_dims[1], info.batch_size), x)
+            positions = call.batched_positions(_batch_first(positions, in_dims[1], info.batch_size), x)
         return of_x(call.batched(), x, positions), 0
 
 
-# ---- of x and tables: rotations by them ------------------------------------------------------------------------------
+# ---- derivatives of x and tables: rotations by tables ----------------------------------------------------------------
 
 
 @dataclasses.dataclass(frozen=True)
 class TableRotation:
-    """A rotation by tables of a column for each pair. compute: its function of x, cos, sin and the other fields."""
+    """A rotation by tables with one column for each pair.
+
+    compute: function of x, cos, sin and the other fields.
+    """
 
     compute: Callable[..., torch.Tensor]
     seq_axis: int
@@ -140,7 +149,7 @@ class TableRotation:
 
 
 def of_tables(call: TableRotation, x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
-    """Return ``call(x, cos, sin)``, through which derivatives of all three go."""
+    """Return ``call(x, cos, sin)``, differentiable by all three."""
     result: torch.Tensor = _OfTables.apply(x, cos, sin, call)
     return result
 
@@ -173,16 +182,16 @@ class _OfTables(torch.autograd.Function):
 
     @staticmethod
     def jvp(
-        ctx: Any, of_x: torch.Tensor | None, of_cos: torch.Tensor | None, of_sin: torch.Tensor | None, _: None
+        ctx: Any, x_tangent: torch.Tensor | None, of_cos: torch.Tensor | None, of_sin: torch.Tensor | None, _: None
     ) -> Any:
         x, cos, sin = ctx.saved_tensors
-        parts = [] if of_x is None else [of_tables(ctx.call, of_x, cos, sin)]
+        parts = [] if x_tangent is None else [of_tables(ctx.call, x_tangent, cos, sin)]
         if of_cos is not None or of_sin is not None:
-            # linear in both tables together; values beyond the pairs do not depend on them
+            # the result is linear in the two tables, and values beyond the pairs do not depend on them
             of_cos = torch.zeros_like(cos) if of_cos is None else of_cos
             of_sin = torch.zeros_like(sin) if of_sin is None else of_sin
-            turning = 2 * cos.shape[-1]
-            values = torch.nn.functional.pad(x[..., :turning], (0, x.shape[-1] - turning))
+            rotary_dim = 2 * cos.shape[-1]
+            values = torch.nn.functional.pad(x[..., :rotary_dim], (0, x.shape[-1] - rotary_dim))
             parts.append(of_tables(ctx.call, values, of_cos, of_sin))
         return sum(parts[1:], parts[0]) if parts else None
 
@@ -195,33 +204,36 @@ class _OfTables(torch.autograd.Function):
             cos, sin = (
                 _batch_first(each, dim, info.batch_size) for each, dim in ((cos, in_dims[1]), (sin, in_dims[2]))
             )
-        return of_tables(dataclasses.replace(call, seq_axis=_behind_one(call.seq_axis)), x, cos, sin), 0
+        return of_tables(dataclasses.replace(call, seq_axis=_shifted_axis(call.seq_axis)), x, cos, sin), 0
 
 
-# ---- of a table: one of the two columns of each pair -----------------------------------------------------------------
+# ---- derivatives of a table: the first column of each pair -----------------------------------------------------------
 
 
 @dataclasses.dataclass(frozen=True)
 class ColumnsOfPairs:
-    """The first of the two columns of each pair. compute: its function of a table, columns and name."""
+    """The first of the two columns of each pair.
+
+    compute: function of a table, columns and name.
+    """
 
     compute: Callable[..., torch.Tensor]
     columns: TableLayout
     name: str
 
     def __call__(self, table: torch.Tensor) -> torch.Tensor:
-        """Return these columns."""
+        """Return the first columns."""
         return self.compute(table, self.columns, self.name)
 
     def backward(self, gradient: torch.Tensor, shape: torch.Size) -> torch.Tensor:
-        """Return the gradient of a table of a shape: that of the columns, and zeros."""
+        """Return the gradient of a table of this shape: the gradient of the first columns, and zeros for the second."""
         parts = gradient, torch.zeros_like(gradient)
         wide = torch.cat(parts, -1) if self.columns == "half" else torch.stack(parts, -1)
         return wide.reshape(shape)
 
 
 def of_table(call: ColumnsOfPairs, table: torch.Tensor) -> torch.Tensor:
-    """Return ``call(table)``, through which derivatives go: those of the columns that are returned."""
+    """Return ``call(table)``, differentiable by the columns that it returns."""
     result: torch.Tensor = _OfTable.apply(table, call)
     return result
 
@@ -242,7 +254,7 @@ class _OfTable(torch.autograd.Function):
 
     @staticmethod
     def jvp(ctx: Any, tangent: torch.Tensor, _: None) -> Any:
-        # its two columns need not be the same
+        # the two columns of a tangent may differ
         pairs = ctx.shape[-1] // 2
         first = tangent[..., :pairs] if ctx.call.columns == "half" else tangent[..., 0::2]
         lead = ctx.shape[1:-1] if len(ctx.shape) == 3 and ctx.shape[0] == 1 else ctx.shape[:-1]
@@ -257,7 +269,7 @@ class _OfTable(torch.autograd.Function):
         return of_table(call, table.reshape(-1, columns)).reshape(size, *lead, columns // 2), 0
 
 
-# ---- of positions: encodings -----------------------------------------------------------------------------------------
+# ---- derivatives of positions: encodings -----------------------------------------------------------------------------
 
 
 def of_positions(
@@ -266,7 +278,7 @@ def of_positions(
     positions: torch.Tensor,
     dtype: torch.dtype,
 ) -> torch.Tensor:
-    """Return ``compute(encoding, positions, dtype)``, rows through which derivatives of positions go."""
+    """Return ``compute(encoding, positions, dtype)``, differentiable by the positions."""
     result: torch.Tensor = _OfPositions.apply(positions, compute, encoding, dtype)
     return result
 
@@ -314,7 +326,7 @@ def slopes(
     positions: torch.Tensor,
     dtype: torch.dtype,
 ) -> list[torch.Tensor]:
-    """Return the derivatives of rows of a dtype by the positions along each axis."""
+    """Return the derivatives of the rows by the positions, one tensor for each axis."""
     wide = torch.promote_types(torch.promote_types(dtype, positions.dtype), torch.float32)
     return [compute(derivative_of(encoding, axis), positions, wide) for axis in range(encoding.ndim)]
 
@@ -326,7 +338,7 @@ def along_axes(slopes: list[torch.Tensor], gradient: torch.Tensor, positions: to
     return total.to(positions.dtype)
 
 
-# ---- what they share -------------------------------------------------------------------------------------------------
+# ---- shared functions ------------------------------------------------------------------------------------------------
 
 
 def _save(ctx: Any, *inputs: torch.Tensor | None) -> None:
@@ -336,10 +348,10 @@ def _save(ctx: Any, *inputs: torch.Tensor | None) -> None:
 
 
 def _batch_first(tensor: torch.Tensor, dim: int | None, size: int) -> torch.Tensor:
-    """Return a tensor with the axis of the batch in front, or as many views of one that has none."""
+    """Return a tensor with the axis of the batch in front. Without such an axis (dim None), expand the tensor."""
     return tensor.expand(size, *tensor.shape) if dim is None else tensor.movedim(dim, 0)
 
 
-def _behind_one(seq_axis: int) -> int:
+def _shifted_axis(seq_axis: int) -> int:
     """Return the same axis of a tensor with one more axis in front."""
     return seq_axis + 1 if seq_axis >= 0 else seq_axis

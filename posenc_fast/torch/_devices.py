@@ -1,6 +1,6 @@
 """Caches of tables as tensors: rows on each device, and results derived from a caller's tables.
 
-On devices other than the CPU, torch's own arithmetic rotates by these tables.
+On devices other than the CPU, torch operations rotate by these tables.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from .._core.rotary.value import Rotary
 from ..typing import Precision, RotaryLayout
 from . import _tensors as tensors
 
-Made = TypeVar("Made")
-# how many results of tables a thread keeps
+Result = TypeVar("Result")
+# number of results that each thread caches
 RESULTS = 8
 
 # ---- rows on a device -----------------------------------------------------------------------------------------------
 
 
 def working_type(x: torch.Tensor) -> torch.dtype:
-    """Return the type that devices other than the CPU compute in for x."""
+    """Return the dtype in which devices other than the CPU compute the result for x."""
     return torch.promote_types(x.dtype, torch.float32)
 
 
@@ -43,15 +43,15 @@ def rows_on(
 ) -> tuple[torch.Tensor, ...]:
     """Return the rows of an encoding, or cosines and sines of a Rotary, on a device.
 
-    Those of consecutive positions are parts of a table that is kept, of whole blocks, so that sequences of many lengths
-    and the tokens of a text that is being written share a few.
+    Rows of consecutive positions are slices of a cached table of whole blocks. So sequences of many lengths, and the
+    steps of text generation, share a few tables.
     """
     if positions is not None:
         return _rows(value, tensors.array_of(positions.cpu(), "positions"), 0, device, dtype, precision)
     block = max(1024, 1 << (length - 1).bit_length()) if length else 1024
     first = start // block * block
     last = max(-(-(start + length) // block) * block, first + block)
-    blocks = _kept_rows(value, last - first, first, device, dtype, precision)
+    blocks = _cached_rows(value, last - first, first, device, dtype, precision)
     return tuple(table[start - first :][:length] for table in blocks)
 
 
@@ -74,15 +74,15 @@ def _rows(
     return tuple(tensors.tensor_of(array).to(device) for array in arrays)
 
 
-_kept_rows = functools.lru_cache(maxsize=16)(_rows)
+_cached_rows = functools.lru_cache(maxsize=16)(_rows)
 
-# ---- rotation in torch's own arithmetic -----------------------------------------------------------------------------
+# ---- rotation by torch operations -----------------------------------------------------------------------------------
 
 
 def rotated(
     x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, seq_axis: int, layout: RotaryLayout, transposed: bool = False
 ) -> torch.Tensor:
-    """Return x rotated by tables (length, pairs) or (batch, length, pairs), rounded once in the end."""
+    """Return x rotated by tables (length, pairs) or (batch, length, pairs), rounded once at the end."""
     work = working_type(x)
     shape = (*cos.shape[:-2], *[1] * (x.ndim - cos.ndim), *cos.shape[-2:])
     cos, sin = (table.reshape(shape).movedim(-2, seq_axis).to(work) for table in (cos, sin))
@@ -92,8 +92,8 @@ def rotated(
     source, target = source_and_target(layout, transposed)
     first, second = _split(x[..., :dim].to(work), source)
     parts = first * cos - second * sin, second * cos + first * sin
-    turned = torch.cat(parts, -1) if target == "half" else torch.stack(parts, -1).flatten(-2)
-    return torch.cat((turned.to(x.dtype), x[..., dim:]), -1)
+    pairs = torch.cat(parts, -1) if target == "half" else torch.stack(parts, -1).flatten(-2)
+    return torch.cat((pairs.to(x.dtype), x[..., dim:]), -1)
 
 
 def gradients_of_tables(
@@ -105,11 +105,14 @@ def gradients_of_tables(
     layout: RotaryLayout,
     transposed: bool,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the gradients of cos and sin for that of x rotated by them: sums over all values that a column turns."""
+    """Return the gradients of cos and sin for the gradient of the rotated x.
+
+    Each is a sum over all values that one element of a table rotates.
+    """
     dim, groups = 2 * cos.shape[-1], cos.dim() - 2
     work = functools.reduce(torch.promote_types, (x.dtype, cos.dtype, sin.dtype), torch.float32)
     (x1, x2), (y1, y2) = (
-        # not values[..., :dim], which torch cannot do for a batch of gradients where it takes all columns
+        # not values[..., :dim]: torch has no batching rule for it if it selects all columns
         _split(values.narrow(-1, 0, dim).movedim(seq_axis, -2).to(work), order)
         for values, order in zip((x, gradient), source_and_target(layout, transposed), strict=True)
     )
@@ -132,29 +135,35 @@ def _split(values: torch.Tensor, order: RotaryLayout) -> tuple[torch.Tensor, tor
 
 
 class _Results(threading.local):
-    """Results of each thread: by purpose and identity of the tables, weak references to these, their versions, and it."""
+    """Cached results of each thread, by purpose and ids of the tables.
+
+    The values are weak references to the tables, their version counters, and the result.
+    """
 
     def __init__(self) -> None:
-        self.kept: dict[Any, tuple[list[weakref.ref[torch.Tensor]], list[int], Any]] = {}
+        self.by_key: dict[Any, tuple[list[weakref.ref[torch.Tensor]], list[int], Any]] = {}
 
 
 _results = _Results()
 
 
-def made_of(tables: tuple[torch.Tensor, ...], purpose: Hashable, make: Callable[[], Made]) -> Made:
-    """Return ``make()``, or its last result for the same purpose and tables, unchanged: a model's layers share them."""
+def cached_result(tables: tuple[torch.Tensor, ...], purpose: Hashable, compute: Callable[[], Result]) -> Result:
+    """Return ``compute()``, or its cached result for the same purpose and unchanged tables.
+
+    The layers of a model share their tables.
+    """
     for table in tables:
         if table.is_inference():
-            # it has no version that would tell of changes
-            return make()
+            # without a version counter, changes would be missed
+            return compute()
     key, versions = (purpose, *map(id, tables)), [table._version for table in tables]
-    kept = _results.kept
-    if key in kept:
-        references, versions_then, result = kept[key]
-        if versions_then == versions and all(one() is table for one, table in zip(references, tables, strict=True)):
+    cache = _results.by_key
+    if key in cache:
+        references, cached_versions, result = cache[key]
+        if cached_versions == versions and all(each() is table for each, table in zip(references, tables, strict=True)):
             return result  # type: ignore[no-any-return]
-    result = make()
-    if len(kept) >= RESULTS:
-        kept.pop(next(iter(kept)), None)
-    kept[key] = [weakref.ref(table, lambda _: kept.pop(key, None)) for table in tables], versions, result
+    result = compute()
+    if len(cache) >= RESULTS:
+        cache.pop(next(iter(cache)), None)
+    cache[key] = [weakref.ref(table, lambda _: cache.pop(key, None)) for table in tables], versions, result
     return result

@@ -1,4 +1,4 @@
-"""Functions: those on CPU tensors, which copy nothing, and Hugging Face's one of rotation by ready tables."""
+"""Functions on CPU tensors, which copy nothing, and two functions that rotate by precomputed tables on any device."""
 
 from __future__ import annotations
 
@@ -30,18 +30,21 @@ def table(
     out: torch.Tensor | None = None,
     workers: int | None = None,
 ) -> torch.Tensor:
-    """Return the rows of the positions ``start + i * step`` as a tensor: `Encoding.table`.
+    """Return the rows of the positions ``start + i * step`` as a tensor.
+
+    See `Encoding.table`.
 
     Parameters
     ----------
     encoding : Encoding
-        What to compute.
+        Encoding to compute.
     length, start, step, precision, workers
         As in `Encoding.table`.
     dtype : torch.dtype, optional
-        float64, float32, float16 or bfloat16 (which needs the package ml_dtypes); not given, that of out, or float32.
+        float64, float32, float16 or bfloat16, which needs the package ml_dtypes (default: the dtype of out, or
+        float32).
     out : CPU tensor of shape (length, d_model), optional
-        Where to write, without a copy. It is returned.
+        Tensor for the result, which is written without a copy.
 
     Returns
     -------
@@ -50,7 +53,7 @@ def table(
     Raises
     ------
     TypeError, ValueError
-        When an argument does not fit; nothing is written.
+        If an argument is invalid. Nothing is written in this case.
 
     Examples
     --------
@@ -79,16 +82,18 @@ def encode(
     out: torch.Tensor | None = None,
     workers: int | None = None,
 ) -> torch.Tensor:
-    """Return the rows of any positions as a tensor: `Encoding.encode`.
+    """Return the rows of any positions as a tensor.
+
+    See `Encoding.encode`.
 
     Parameters
     ----------
     encoding : Encoding
-        What to compute.
+        Encoding to compute.
     positions : CPU tensor of shape (...), or (..., A) for an encoding of A axes
-        Of any real type; integers are exact. Differentiable to any order.
+        Integers (exact) or real numbers. Differentiable to any order.
     dtype, out
-        As in `table`; out has shape (..., d_model).
+        As in `table`. The shape of out is (..., d_model).
     precision, workers
         As in `Encoding.encode`.
 
@@ -99,7 +104,7 @@ def encode(
     Raises
     ------
     TypeError, ValueError
-        When an argument does not fit; nothing is written.
+        If an argument is invalid. Nothing is written in this case.
 
     Examples
     --------
@@ -146,29 +151,31 @@ def add_to(
     out: torch.Tensor | None = None,
     workers: int | None = None,
 ) -> torch.Tensor:
-    """Return ``x_scale * x + encoding`` on CPU tensors, rounded once, without a table: `Encoding.add_to`.
+    """Return ``x_scale * x + encoding`` on CPU tensors, rounded once, without a table.
+
+    See `Encoding.add_to`.
 
     Parameters
     ----------
     encoding : Encoding
-        What to add.
-    x : CPU tensor of shape (..., L, d_model)
-        Differentiable.
+        Encoding to add.
+    x : CPU tensor of shape (..., length, d_model)
+        Tensor to add to. Differentiable.
     start, step, x_scale, precision, workers
         As in `Encoding.add_to`.
     positions : CPU tensor, optional
         As in `Encoding.add_to`.
-    out : CPU tensor of the shape and type of x, optional
-        Where to write; ``out=x`` adds in place.
+    out : CPU tensor of the shape and dtype of x, optional
+        Tensor for the result. ``out=x`` adds in place.
 
     Returns
     -------
-    torch.Tensor of the shape and type of x
+    torch.Tensor of the shape and dtype of x
 
     Raises
     ------
     TypeError, ValueError
-        When an argument does not fit; x and out keep their values.
+        If an argument is invalid. x and out are unchanged in this case.
 
     Examples
     --------
@@ -186,12 +193,12 @@ def add_to(
             text = to_text(encoding)
             total = operators.add_encoding(x, text, start, positions, x_scale, precision, step, workers)
             return _copied(total, out)
-        values, where, into = _arrays(x, positions, out)
+        values, position_array, into = _arrays(x, positions, out)
         array = encoding.add_to(
             values,
             start=start,
             step=step,
-            positions=where,
+            positions=position_array,
             x_scale=x_scale,
             precision=precision,
             out=into,
@@ -214,18 +221,20 @@ def grid(
     out: torch.Tensor | None = None,
     workers: int | None = None,
 ) -> torch.Tensor:
-    """Return the rows of all points of a grid as a tensor: `posenc_fast.grid`.
+    """Return the rows of all points of a grid as a tensor.
+
+    See `posenc_fast.grid`.
 
     Parameters
     ----------
     axes : sequence, one for each axis of the encoding
-        As in `posenc_fast.grid`; coordinates may be CPU tensors of shape (n,), differentiable.
+        As in `posenc_fast.grid`. Coordinates may also be CPU tensors of shape (n,). They are differentiable.
     encoding : Encoding
-        Over as many axes.
+        Encoding with this number of axes.
     indexing, workers
         As in `posenc_fast.grid`.
     dtype, out
-        As in `table`; out has the result's shape.
+        As in `table`. out has the shape of the result.
 
     Returns
     -------
@@ -234,7 +243,7 @@ def grid(
     Raises
     ------
     TypeError, ValueError
-        When an argument does not fit; nothing is written.
+        If an argument is invalid. Nothing is written in this case.
 
     Examples
     --------
@@ -274,29 +283,31 @@ def rotate(
     out: torch.Tensor | None = None,
     workers: int | None = None,
 ) -> torch.Tensor:
-    """Rotate queries or keys, on CPU tensors: `Rotary.apply`.
+    """Rotate queries or keys on CPU tensors.
+
+    See `Rotary.apply`.
 
     Parameters
     ----------
     rotary : Rotary
-        How to turn.
+        Rotary encoding.
     x : CPU tensor of shape (..., head_dim)
-        Differentiable.
+        Queries or keys. Differentiable.
     positions : CPU tensor, optional
         As in `Rotary.apply`.
     start, seq_axis, inverse, precision, workers
         As in `Rotary.apply`.
-    out : CPU tensor of the shape and type of x, optional
-        Where to write; ``out=x`` turns in place.
+    out : CPU tensor of the shape and dtype of x, optional
+        Tensor for the result. ``out=x`` rotates in place.
 
     Returns
     -------
-    torch.Tensor of the shape and type of x
+    torch.Tensor of the shape and dtype of x
 
     Raises
     ------
     TypeError, ValueError
-        When an argument does not fit; x and out keep their values.
+        If an argument is invalid. x and out are unchanged in this case.
 
     Examples
     --------
@@ -318,8 +329,8 @@ def rotate(
         if not direct and tensors.needs_operator(x, positions):
             _check_operands(x, positions)
             return _copied(operators.rotate(x, to_text(rotary), start, positions, *options, workers), out)
-        values, where, into = _arrays(x, positions, out)
-        return _result(operators.rotated_array(rotary, values, where, start, *options, into, workers), out)
+        values, position_array, into = _arrays(x, positions, out)
+        return _result(operators.rotated_array(rotary, values, position_array, start, *options, into, workers), out)
 
     direct = tensors.is_direct(x, positions)
     if not direct and _is_followed({"x": x, "positions": positions}, out):
@@ -333,25 +344,25 @@ def _is_followed(arguments: dict[str, torch.Tensor | None], out: torch.Tensor | 
         if tensor is not None and not isinstance(tensor, torch.Tensor):
             raise TypeError(f"{name} must be a torch.Tensor, not {type(tensor).__name__}")
     if torch.compiler.is_compiling():
-        # the compiler sees operators
+        # the compiler traces the operators instead
         return False
     wants = [name for name, tensor in arguments.items() if tensor is not None and tensors.wants_gradients(tensor)]
     followed = bool(wants) or tensors.is_followed(*arguments.values())
     if followed and out is not None:
-        why = f"where {wants[0]} requires gradients" if wants else "inside a transform of torch.func or in forward mode"
+        why = f"if {wants[0]} requires gradients" if wants else "inside a transform of torch.func or in forward mode"
         raise ValueError(f"out cannot be written to {why}; leave it out, or use torch.no_grad() without transforms")
     return followed
 
 
 def _result_type(dtype: torch.dtype | None, out: torch.Tensor | None) -> torch.dtype:
-    """Return the dtype of rows: the given one, that of out, or float32."""
+    """Return the dtype of the rows: the argument, the dtype of out, or float32."""
     wide = dtype or (torch.float32 if out is None else out.dtype)
     tensors.check_dtype(wide, "dtype" if dtype else "out.dtype")
     return wide
 
 
 def _check_operands(x: torch.Tensor, positions: torch.Tensor | None) -> None:
-    """Refuse what the operators of the modules take, but the functions do not."""
+    """Raise an error for tensors that the operators accept and the functions do not, such as tensors on a GPU."""
     tensors.check_x(x, "x")
     tensors.check_operand(x, "x")
     if positions is not None:
@@ -361,7 +372,7 @@ def _check_operands(x: torch.Tensor, positions: torch.Tensor | None) -> None:
 
 
 def _copied(result: torch.Tensor, out: torch.Tensor | None) -> torch.Tensor:
-    """Return the result of an operator, or out, which gets its values."""
+    """Return the result of an operator, copied to out if there is one."""
     if out is None:
         return result
     if not isinstance(out, torch.Tensor):
@@ -376,10 +387,11 @@ def _copied(result: torch.Tensor, out: torch.Tensor | None) -> torch.Tensor:
 
 
 def _arrays(x: Any, positions: Any, out: Any) -> tuple[Any, Any, Any]:
-    """Return x, positions and out as arrays, one array for x and out if they are one."""
+    """Return x, positions and out as arrays. x and out become one array if they are the same tensor."""
     values = tensors.array_of(x, "x")
-    where, into = None if positions is None else tensors.array_of(positions, "positions"), _written(out)
-    return values, where, values if out is x else into
+    position_array = None if positions is None else tensors.array_of(positions, "positions")
+    into = _written(out)
+    return values, position_array, values if out is x else into
 
 
 def _written(out: Any) -> npt.NDArray[Any] | None:
@@ -389,7 +401,7 @@ def _written(out: Any) -> npt.NDArray[Any] | None:
 def _result(array: npt.NDArray[Any], out: torch.Tensor | None) -> torch.Tensor:
     if out is None:
         return tensors.tensor_of(array)
-    # so that autograd sees that what it had kept of this tensor is gone
+    # tells autograd that values of this tensor that it saved are overwritten
     torch.autograd.graph.increment_version(out)
     return out
 
@@ -404,38 +416,42 @@ def apply_rotary_pos_emb(
     layout: RotaryLayout = "half",
     tables: TableLayout = "half",
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Rotate queries and keys by precomputed tables: Hugging Face's function of this name, in one pass, rounded once.
+    """Rotate queries and keys by precomputed tables, like Hugging Face's function of this name.
+
+    The CPU computes the result in one pass. It is rounded once.
 
     Parameters
     ----------
     q, k : torch.Tensor of shape (batch, heads, length, head_dim)
-        float64, float32, float16 or bfloat16 (which needs the package ml_dtypes). Each has any number of heads.
+        float64, float32, float16 or bfloat16 (which needs the package ml_dtypes). q and k may differ in heads.
     cos, sin : torch.Tensor of shape (batch, length, columns), (1, length, columns) or (length, columns)
-        Cosines and sines. Where a pair has two columns, they are equal, and the gradient goes to the first. Values of q
-        and k that have no columns stay as they are.
+        Cosines and sines. If a pair has two columns, they must be equal, and the gradient goes to the first. Values of
+        q and k beyond the pairs of the tables are unchanged.
     unsqueeze_dim : int
-        1 for q and k as above, 2 for (batch, length, heads, head_dim); of cos and sin of two dimensions, one less.
+        1 for q and k as above (default), 2 for (batch, length, heads, head_dim). Subtract 1 if cos and sin have two
+        dimensions.
     layout : {"half", "interleaved", "interleaved_to_half"}
-        Which values of q and k are a pair, as in `Rotary`.
+        Pairs of values in q and k, as in `Rotary` (default: "half").
     tables : {"half", "interleaved", "pairs"}
-        Which columns of cos and sin are a pair's: "half", two of the same values, in both halves of a row, as Llama's
-        ``rotary_emb`` makes them; "interleaved", two side by side, as Cohere's does; "pairs", one, as gpt-oss's and
-        `Rotary.tables` have it. It does not depend on layout: GLM has "half" tables for interleaved pairs.
+        Columns of each pair in cos and sin. "half" (default): two equal columns, one in each half of a row, as Llama's
+        ``rotary_emb`` returns them. "interleaved": two equal columns side by side, as in Cohere. "pairs": one column,
+        as in gpt-oss and `Rotary.tables`. tables does not depend on layout: GLM uses "half" tables for interleaved
+        pairs.
 
     Returns
     -------
     q, k : torch.Tensor
-        Of the shapes and types of q and k, whatever the type of cos and sin.
+        Rotated queries and keys, with the shapes and dtypes of q and k.
 
     Raises
     ------
     TypeError, ValueError
-        When an argument does not fit; on the CPU also when the two columns of a pair differ, in compiled code as well.
+        If an argument is invalid. On the CPU, also if the two columns of a pair differ, in compiled code as well.
 
     Notes
     -----
-    Calls with the same tables share what is made of them, until torch counts a change. Writes through NumPy's view of
-    their memory, or through ``.data``, are not counted: give a clone after them.
+    Calls with the same tables share a cache, as long as torch's version counter of the tables does not change. Writes
+    through a NumPy view or through ``.data`` do not change the counter. Pass a clone after such a write.
 
     References
     ----------
@@ -451,7 +467,7 @@ def apply_rotary_pos_emb(
     (torch.Size([1, 8, 10, 64]), torch.Size([1, 2, 10, 64]))
     """
     if tables == "half" and type(unsqueeze_dim) is int and unsqueeze_dim in (1, 2) and layout in LAYOUTS:
-        # few tokens, in a fifth of the time
+        # takes a fifth of the time if there are few tokens
         few = operators.rotate_few_by_tables((q, k), cos, sin, 3 - unsqueeze_dim, layout)
         if few is not None:
             return few[0], few[1]
@@ -467,7 +483,9 @@ def apply_rotary_pos_emb(
     for name, part in (("cos", cos), ("sin", sin)):
         tensors.check_x(part, name)
         if part.device != q.device or q.device != k.device:
-            raise ValueError(f"{name} is on {part.device}, q on {q.device} and k on {k.device}; they must be on one")
+            raise ValueError(
+                f"{name} is on {part.device}, q on {q.device} and k on {k.device}; all must be on one device"
+            )
     if cos.ndim not in (2, 3) or cos.shape != sin.shape or cos.shape[-1] % each or cos.shape[-1] == 0:
         columns = "rotary_dim" if each == 2 else "pairs"
         raise ValueError(
@@ -487,8 +505,8 @@ def apply_rotary_pos_emb(
         expected = (part.shape[0], part.shape[seq_axis])
         if lead != expected[2 - len(lead) :] or 2 * pairs > part.shape[-1]:
             raise ValueError(
-                f"{name} has shape {tuple(part.shape)}, to which cos and sin of shape {tuple(cos.shape)} do not fit with "
-                f"unsqueeze_dim={unsqueeze_dim} and tables={tables!r}"
+                f"{name} has shape {tuple(part.shape)}, which cos and sin of shape {tuple(cos.shape)} do not match "
+                f"with unsqueeze_dim={unsqueeze_dim} and tables={tables!r}"
             )
     cos, sin = (operators.columns_of_pairs(part, tables, name) for name, part in (("cos", cos), ("sin", sin)))
     q, k = operators.run_rotate_by((q, k), cos, sin, seq_axis, layout)
@@ -503,34 +521,36 @@ def rotary_embedding(
     *,
     interleaved: bool = False,
 ) -> torch.Tensor:
-    """Rotate queries or keys by precomputed tables, which may be longer than the sequence: in one pass, rounded once.
+    """Rotate queries or keys by precomputed tables, which may be longer than the sequence.
+
+    The CPU computes the result in one pass. It is rounded once.
 
     Parameters
     ----------
     x : torch.Tensor of shape (..., length, heads, head_dim)
-        float64, float32, float16 or bfloat16 (which needs the package ml_dtypes).
+        Queries or keys of float64, float32, float16 or bfloat16 (which needs the package ml_dtypes).
     cos, sin : torch.Tensor of shape (length, head_dim/2), or (..., length, head_dim/2)
-        Cosines and sines of each pair, of any of these types, such as `Rotary.tables` makes; with position_ids of shape
-        (n, head_dim/2). Derivatives go to them as well.
+        Cosines and sines of each pair in any of these dtypes, for example from `Rotary.tables`. With position_ids, the
+        shape is (n, head_dim/2). Differentiable.
     position_ids : torch.Tensor of integers of shape (length,) or (..., length), optional
-        The row of cos and sin, from 0 to n - 1, for each token. By default row i is that of token i.
+        Row of cos and sin for each token, from 0 to n - 1 (default: row i for token i).
     interleaved : bool
-        Whether the values of a pair are side by side, or half of head_dim apart.
+        Whether the values of a pair are side by side (default: False, half of head_dim apart).
 
     Returns
     -------
-    torch.Tensor of the shape and type of x
+    torch.Tensor of the shape and dtype of x
 
     Raises
     ------
     TypeError, ValueError
-        When an argument does not fit.
+        If an argument is invalid.
 
     Notes
     -----
-    The arguments are those of the function of this name that is proposed for `torch.nn.functional`. There x has heads
-    before tokens, (batch, heads, length, head_dim): ``rotary_embedding(x.transpose(1, 2), ..).transpose(1, 2)`` rotates
-    it without a copy.
+    A function with this name and these arguments is proposed for `torch.nn.functional`. The proposal expects heads
+    before tokens, (batch, heads, length, head_dim). ``rotary_embedding(x.transpose(1, 2), ..).transpose(1, 2)`` rotates
+    such an x without a copy.
 
     References
     ----------
@@ -542,10 +562,10 @@ def rotary_embedding(
     >>> from posenc_fast.torch import rotary_embedding
     >>> cos, sin = map(torch.from_numpy, pf.Rotary(64).tables(2048))
     >>> queries = torch.ones(2, 3, 8, 64)
-    >>> turned = rotary_embedding(queries, cos, sin, torch.tensor([[0, 1, 2], [100, 101, 102]]))
-    >>> turned.shape
+    >>> rotated = rotary_embedding(queries, cos, sin, torch.tensor([[0, 1, 2], [100, 101, 102]]))
+    >>> rotated.shape
     torch.Size([2, 3, 8, 64])
-    >>> torch.equal(turned[0], rotary_embedding(queries[0], cos[:3], sin[:3]))
+    >>> torch.equal(rotated[0], rotary_embedding(queries[0], cos[:3], sin[:3]))
     True
     """
     for name, part in (("x", x), ("cos", cos), ("sin", sin)):
@@ -553,36 +573,36 @@ def rotary_embedding(
     if not isinstance(interleaved, bool):
         raise TypeError(f"interleaved must be True or False, not {interleaved!r}")
     if x.ndim < 3 or x.shape[-1] % 2 or x.shape[-1] == 0:
-        raise ValueError(f"x has shape {tuple(x.shape)}, but must have (.., length, heads, head_dim), an even head_dim")
+        raise ValueError(f"x has shape {tuple(x.shape)}, but must have (.., length, heads, head_dim), head_dim even")
     for name, part in (("cos", cos), ("sin", sin)):
         if part.device != x.device:
-            raise ValueError(f"{name} is on {part.device}, but must be where x is, on {x.device}")
+            raise ValueError(f"{name} is on {part.device}, but must be on the device of x, {x.device}")
     pairs = x.shape[-1] // 2
     if cos.ndim < 2 or cos.shape != sin.shape or cos.shape[-1] != pairs:
         raise ValueError(
-            f"cos has shape {tuple(cos.shape)} and sin {tuple(sin.shape)}, but both must have (length, {pairs}), a column "
-            f"for each pair of x, which has shape {tuple(x.shape)}; apply_rotary_pos_emb takes two columns for each, and "
-            "turns a part of a head"
+            f"cos has shape {tuple(cos.shape)} and sin {tuple(sin.shape)}, but both must have (length, {pairs}), one "
+            f"column for each pair of x, which has shape {tuple(x.shape)}; for two columns a pair, or partial rotary, "
+            "use apply_rotary_pos_emb"
         )
     if position_ids is not None:
         cos, sin = (_rows_at(table, position_ids) for table in (cos, sin))
     while cos.ndim > 2 and cos.shape[0] == 1:
-        # one for all sequences
+        # one table for all sequences
         cos, sin = cos[0], sin[0]
     lead = cos.shape[:-1]
     if lead != (*x.shape[: min(cos.ndim, x.ndim - 1) - 2], x.shape[-3]):
         name, shape = ("cos", cos.shape) if position_ids is None else ("position_ids", position_ids.shape)
         raise ValueError(
-            f"{name} has shape {tuple(shape)}, which does not fit the tokens of x of shape {tuple(x.shape)}: (.., length, "
-            "heads, head_dim); give x.transpose(-3, -2) if its heads come first"
+            f"{name} has shape {tuple(shape)}, which does not match the tokens of x of shape {tuple(x.shape)}: (.., "
+            "length, heads, head_dim); pass x.transpose(-3, -2) if the heads of x come first"
             + (", or position_ids if cos has more rows" if position_ids is None else "")
         )
-    (turned,) = operators.run_rotate_by((x,), cos, sin, x.ndim - 3, "interleaved" if interleaved else "half")
-    return turned
+    (rotated,) = operators.run_rotate_by((x,), cos, sin, x.ndim - 3, "interleaved" if interleaved else "half")
+    return rotated
 
 
 def _rows_at(table: torch.Tensor, position_ids: Any) -> torch.Tensor:
-    """Return rows of a table, of any shape of integers."""
+    """Return the rows of a table at position_ids, which may have any shape."""
     if not isinstance(position_ids, torch.Tensor):
         raise TypeError(f"position_ids must be a torch.Tensor, not {type(position_ids).__name__}")
     if (
@@ -592,7 +612,7 @@ def _rows_at(table: torch.Tensor, position_ids: Any) -> torch.Tensor:
         or position_ids.dtype == torch.bool
     ):
         raise TypeError(
-            f"position_ids must be integers, not {position_ids.dtype}; RotaryEncoding takes positions of any kind"
+            f"position_ids must be integers, not {position_ids.dtype}; RotaryEncoding accepts real positions"
         )
     if table.ndim != 2:
         raise ValueError(
@@ -602,8 +622,8 @@ def _rows_at(table: torch.Tensor, position_ids: Any) -> torch.Tensor:
         low, high = (int(each) for each in torch.aminmax(position_ids))
         if low < 0 or high >= table.shape[0]:
             raise ValueError(
-                f"position_ids has {low if low < 0 else high}, but cos and sin have rows 0 to {table.shape[0] - 1}; make "
-                "longer tables, or use RotaryEncoding, which needs none"
+                f"position_ids has {low if low < 0 else high}, but cos and sin have rows 0 to {table.shape[0] - 1}; "
+                "pass longer tables, or use RotaryEncoding, which needs none"
             )
     tensors.check_dense(position_ids, "position_ids")
     rows = table.index_select(0, position_ids.reshape(-1).long())

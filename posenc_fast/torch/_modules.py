@@ -1,4 +1,4 @@
-"""Modules: one that adds an encoding, and one that rotates queries and keys."""
+"""Modules: SinusoidalEncoding adds an encoding, RotaryEncoding rotates queries and keys."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ._text import to_text
 
 
 class _Dropout(torch.nn.Dropout):
-    """Dropout that returns x as it is in evaluation: torch's calls an operator for that, a third of a token's time."""
+    """Dropout that returns x itself in evaluation mode, because torch's operator takes a third of a token's time."""
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         return super().forward(input) if self.training else input
@@ -31,51 +31,51 @@ class _Dropout(torch.nn.Dropout):
 
 
 def _shown_options(module: Any) -> str:
-    """Return the options that both modules have, where they are not the defaults."""
+    """Return the values of inplace and precision as text, without defaults."""
     precision = "" if module.precision == "exact" else f", precision={module.precision!r}"
     return f"{', inplace=True' if module.inplace else ''}{precision}"
 
 
 class SinusoidalEncoding(torch.nn.Module):
-    """Dropout of ``x_scale * x + encoding``: a drop-in for the tutorials' ``PositionalEncoding``, for any length.
+    """Drop-in for the tutorials' ``PositionalEncoding``: dropout of ``x_scale * x + encoding``, for any length.
 
     Parameters
     ----------
     d_model : int
-        Width.
+        Number of columns of x and of the encoding.
     dropout : float
-        Probability of dropout of the sum, 0.1 as in PyTorch's tutorial.
+        Dropout probability, applied to the sum (default: 0.1, as in PyTorch's tutorial).
     max_len : int, optional
-        Accepted where a tutorial's module has it, and ignored, as a sequence may have any length.
+        Ignored: sequences may have any length. Accepted because the tutorials' modules have this argument.
     batch_first : bool
-        Whether x has shape (batch, length, d_model), or (length, batch, d_model), as in PyTorch's tutorial and by
-        default in `torch.nn.Transformer`. With several axes the batch is always first.
+        Whether x has shape (batch, length, d_model) instead of (length, batch, d_model). The default is False, as in
+        PyTorch's tutorial and `torch.nn.Transformer`. If the encoding has several axes, the batch is always first.
     x_scale : float or "sqrt"
-        Factor of x; "sqrt" is the square root of d_model.
+        Factor of x (default: 1). "sqrt" is the square root of d_model.
     encoding : Encoding or str, optional
-        What to add in place of ``sinusoidal(d_model, **options)``: an Encoding of this width, or the name of a preset,
-        which is given d_model and the options. One of several axes is for images and volumes, of shape
-        (batch, height, width, d_model) and the like.
+        An Encoding with d_model columns, or the name of a preset (default: ``sinusoidal(d_model, **options)``). The
+        preset is called with d_model and the options. Use an Encoding of several axes for images and volumes, such as
+        (batch, height, width, d_model).
     inplace : bool
-        Whether x itself is overwritten; not for x that requires gradients. The default never changes x.
+        Whether to overwrite x (default: False). x must not require gradients then.
     precision : {"exact", "float32"}
-        As in `Encoding.table`: the exact values, or those of a framework's float32 arithmetic.
+        Exact values (default), or the values of a framework's float32 arithmetic. See `Encoding.table`.
     **options
-        Of `sinusoidal` or of the preset.
+        Options of `sinusoidal` or of the preset.
 
     Raises
     ------
     TypeError, ValueError, AttributeError
-        When an argument does not fit, or no preset has that name.
+        If an argument is invalid, or no preset has that name.
 
     Notes
     -----
-    On the CPU the sum is made and rounded once, without a table, with as many threads as torch has. Other devices keep
-    tables of float32 (for float64 of that), and round the sum once. The result has the type of x.
+    On the CPU, the sum is rounded once and needs no table. It uses as many threads as torch. Other devices cache
+    float32 tables (float64 if x has float64), and also round the sum once. The result has the dtype of x.
 
-    The module has no parameters, no buffers and nothing in its ``state_dict``. A checkpoint's ``pe`` buffer is
-    compared with the table of this encoding: if they are equal up to the errors of float32 arithmetic, it is accepted
-    and left out; otherwise loading fails and says how far they are apart, with ``strict=False`` as well.
+    The module has no parameters and no buffers, so its ``state_dict`` is empty. The ``pe`` buffer of a checkpoint is
+    compared with the table of this encoding. If they are equal up to float32 errors, the buffer is ignored. Otherwise
+    loading fails, also with ``strict=False``, and the error message gives the largest difference.
 
     References
     ----------
@@ -90,7 +90,7 @@ class SinusoidalEncoding(torch.nn.Module):
     >>> module(torch.zeros(1, 2, 4))[0, 0]
     tensor([0., 1., 0., 1.])
 
-    An image's pixels, of shape (batch, height, width, d_model):
+    Add an encoding to the pixels of an image, of shape (batch, height, width, d_model):
 
     >>> import posenc_fast as pf
     >>> pixels = SinusoidalEncoding(8, dropout=0, encoding=pf.join([pf.sinusoidal(4), pf.sinusoidal(4)]))
@@ -121,7 +121,7 @@ class SinusoidalEncoding(torch.nn.Module):
             raise TypeError(f"encoding must be an Encoding or the name of a preset, not {encoding!r}")
         elif options:
             raise TypeError(
-                f"{', '.join(options)}: options are for a preset or the usual encoding, not for {encoding!r}"
+                f"{', '.join(options)}: options need a preset or the default encoding, but encoding is {encoding!r}"
             )
         if encoding.d_model != d_model:
             raise ValueError(f"encoding has {encoding.d_model} columns, but must have d_model={d_model}")
@@ -138,7 +138,7 @@ class SinusoidalEncoding(torch.nn.Module):
 
     @property
     def encoding(self) -> Encoding:
-        """The encoding that is added."""
+        """Encoding that the module adds."""
         return self._encoding
 
     def forward(
@@ -149,13 +149,14 @@ class SinusoidalEncoding(torch.nn.Module):
         Parameters
         ----------
         x : torch.Tensor of shape (batch, length, d_model), or (length, batch, d_model), or (length, d_model)
-            With an encoding of A axes: of shape (batch, n1, .., nA, d_model) or (n1, .., nA, d_model), as
+            With an encoding of A axes, the shape is (batch, n1, .., nA, d_model) or (n1, .., nA, d_model), such as
             (batch, height, width, d_model). float64, float32, float16 or bfloat16 (which needs the package ml_dtypes).
-        start : int, or a sequence of one for each axis
-            Position of the first token, as when generating with a cache; of the first point along each axis.
+        start : int or sequence of int
+            Position of the first token (default: 0), for example the length of a key cache. With several axes, give one
+            integer for all axes, or one for each axis.
         positions : torch.Tensor, optional
-            Positions in place of ``start, start + 1, ..``: of shape (length,) or (batch, length); with A axes, of shape
-            (n1, .., nA, A) or (batch, n1, .., nA, A). A device other than the CPU has to wait for them.
+            Positions of the tokens (default: ``start, start + 1, ..``). The shape is (length,) or (batch, length); with
+            A axes, (n1, .., nA, A) or (batch, n1, .., nA, A). Positions on another device are copied to the CPU.
 
         Returns
         -------
@@ -192,7 +193,7 @@ class SinusoidalEncoding(torch.nn.Module):
         for first in firsts:
             tensors.check_x(x, "x", first, self.inplace)
         if len(firsts) != axes:
-            raise ValueError(f"start={start!r} must be one integer, or {axes}: one for each axis of {self.encoding!r}")
+            raise ValueError(f"start={start!r} must be one integer, or {axes}, one for each axis of {self.encoding!r}")
         if not axes + 1 <= x.ndim <= axes + 2 or x.shape[-1] != self.d_model:
             raise ValueError(
                 f"x has shape {tuple(x.shape)}, but must have (batch, {axes} axes, {self.d_model}) or ({axes} axes, "
@@ -207,7 +208,7 @@ class SinusoidalEncoding(torch.nn.Module):
             if tuple(positions.shape) not in ((*lengths, axes), (*x.shape[:-1], axes)):
                 raise ValueError(
                     f"positions has shape {tuple(positions.shape)}, but must have {(*lengths, axes)} or "
-                    f"{(*x.shape[:-1], axes)}: an axis more than x, of {axes} coordinates"
+                    f"{(*x.shape[:-1], axes)}: {axes} coordinates for each row of x"
                 )
             points = positions
         rows = x.reshape(*x.shape[: -1 - axes], -1, self.d_model)
@@ -225,7 +226,7 @@ class SinusoidalEncoding(torch.nn.Module):
         ) -> torch.Tensor: ...
 
     def extra_repr(self) -> str:
-        """Return the arguments, for the repr of a model."""
+        """Return the arguments as the repr of a model shows them."""
         scale = "" if self.x_scale == 1 else f", x_scale={self.x_scale:.6g}"
         return f"{self.encoding!r}, batch_first={self.batch_first}{scale}{_shown_options(self)}"
 
@@ -243,51 +244,51 @@ def _difference_of_table(stored: torch.Tensor, encoding: Encoding) -> str | None
     shape, width = tuple(stored.shape), encoding.d_model
     length = math.prod(shape[:-1])
     if len(shape) < 2 or shape[-1] != width or sum(n != 1 for n in shape[:-1]) > 1:
-        return f"has shape {shape}, which is not that of a table of {encoding!r}: of (length, {width}), perhaps with axes of 1"
+        return f"has shape {shape}, but a table of {encoding!r} has (length, {width}), possibly with axes of length 1"
     if stored.is_meta or not length:
         return None
     rows = stored.detach().cpu().double().reshape(length, width)
-    off = (rows - table(encoding, length, dtype=torch.float64)).abs().max().item()
-    # float32 angles are wrong by some units in their last place; and the table may be stored in 16 bits
+    difference = (rows - table(encoding, length, dtype=torch.float64)).abs().max().item()
+    # errors of float32 angles (some units in the last place) and of a table stored in 16 bits
     allowed = 2.0**-22 * length + tensors.relative_spacing(stored)
-    if off <= allowed:
+    if difference <= allowed:
         return None
     return (
-        f"is not the table of {encoding!r}: they differ by {off:.3g}; posenc_fast.identify(pe) may name the encoding to "
-        "give as encoding=, or remove this entry from the state_dict"
+        f"is not the table of {encoding!r}: they differ by {difference:.3g}; find the encoding with "
+        "posenc_fast.identify(pe) and pass it as encoding=, or remove this entry from the state_dict"
     )
 
 
 class RotaryEncoding(torch.nn.Module):
-    """Rotation of queries and keys by their positions.
+    """RoPE: rotation of queries and keys by their positions.
 
     Parameters
     ----------
     rotary : Rotary or int
-        How to turn; an integer is the head_dim of ``Rotary(head_dim, **options)``.
+        The rotary encoding. An integer is the head_dim of ``Rotary(head_dim, **options)``.
     seq_axis : int
-        Which axis is that of the tokens: -2 for (batch, heads, length, head_dim), 1 for (batch, length, heads,
+        Axis of the tokens: -2 for (batch, heads, length, head_dim), the default; 1 for (batch, length, heads,
         head_dim).
     inplace : bool
-        Whether queries and keys are overwritten; not for those that require gradients.
+        Whether to overwrite queries and keys (default: False). They must not require gradients then.
     precision : {"exact", "float32"}
-        As in `Rotary.apply`: exact angles, or those of a framework's float32 arithmetic.
+        Exact angles (default), or the angles of a framework's float32 arithmetic. See `Rotary.apply`.
     **options
-        Of `Rotary`, where rotary is an integer.
+        Options of `Rotary`, if rotary is an integer.
 
     Raises
     ------
     TypeError, ValueError
-        When an argument does not fit.
+        If an argument is invalid.
 
     Notes
     -----
-    On the CPU values are turned in doubles, float16 and bfloat16 in float32, and rounded once, with as many threads as
-    torch has. Other devices keep tables of float32 (for float64 of that), and round once in the end. The gradient is
-    turned back.
+    On the CPU, the module rotates float64 and float32 in float64, and float16 and bfloat16 in float32. It rounds once
+    and uses as many threads as torch. Other devices cache float32 tables (float64 if q or k has float64), and round
+    once at the end. The backward pass rotates gradients by the opposite angles.
 
-    The module has no parameters, no buffers and nothing in its ``state_dict``. A checkpoint's ``inv_freq`` buffer is
-    accepted and left out if it has the frequencies of this encoding; otherwise loading fails.
+    The module has no parameters and no buffers, so its ``state_dict`` is empty. The ``inv_freq`` buffer of a checkpoint
+    is ignored if it contains the frequencies of this encoding. Otherwise loading fails.
 
     References
     ----------
@@ -320,7 +321,7 @@ class RotaryEncoding(torch.nn.Module):
         if isinstance(rotary, int):
             rotary = Rotary(rotary, **options)
         elif options:
-            raise TypeError(f"{', '.join(options)}: options are for a head_dim, not for {rotary!r}")
+            raise TypeError(f"{', '.join(options)}: options need a head_dim, but rotary is {rotary!r}")
         if isinstance(seq_axis, bool) or not isinstance(seq_axis, int):
             raise TypeError(f"seq_axis must be an integer, not {seq_axis!r}")
         self.head_dim = rotary.head_dim
@@ -332,7 +333,7 @@ class RotaryEncoding(torch.nn.Module):
 
     @property
     def rotary(self) -> Rotary:
-        """The Rotary that rotates queries and keys."""
+        """Rotary that rotates queries and keys."""
         return self._rotary
 
     def forward(
@@ -344,28 +345,28 @@ class RotaryEncoding(torch.nn.Module):
         key_start: int | None = None,
         positions: torch.Tensor | None = None,
     ) -> torch.Tensor | tuple[torch.Tensor, torch.Tensor]:
-        """Rotate queries, and keys if they are given.
+        """Rotate queries, and optionally keys.
 
         Parameters
         ----------
         q, k : torch.Tensor of shape (..., head_dim)
-            Such as (batch, heads, length, head_dim), each with any number of heads and a length of its own; float64,
-            float32, float16 or bfloat16 (which needs the package ml_dtypes).
+            Queries and keys, such as (batch, heads, length, head_dim). Their numbers of heads and lengths may differ.
+            float64, float32, float16 or bfloat16 (which needs the package ml_dtypes).
         start : int
-            Position of the first token, as when generating with a cache.
+            Position of the first query (default: 0), for example the length of a key cache.
         key_start : int, optional
-            Position of the first key, where it is not that of the first query.
+            Position of the first key (default: start).
         positions : torch.Tensor, optional
-            Positions in place of ``start, start + 1, ..``: of shape (length,) or (batch, length); for a rotary encoding
-            with sections one more axis of (axes,). A device other than the CPU has to wait for them.
+            Positions of the tokens (default: ``start, start + 1, ..``). The shape is (length,) or (batch, length). If
+            the Rotary has sections, add an axis of (axes,). Positions on another device are copied to the CPU.
 
         Returns
         -------
-        torch.Tensor, or a pair of them
-            Of the shapes and types of q and k.
+        torch.Tensor, or a pair of tensors
+            Rotated queries, or rotated queries and keys, with the shapes and dtypes of q and k.
         """
         if positions is None and key_start in (None, start) and self.precision == "exact":
-            # few tokens, in half the time
+            # takes half the time if there are few tokens
             parts = (q,) if k is None else (q, k)
             few = operators.rotate_few(parts, self._rotary, start, self.seq_axis, self.inplace)
             if few is not None:
@@ -374,7 +375,7 @@ class RotaryEncoding(torch.nn.Module):
             key_start = start
         elif positions is not None:
             raise ValueError(f"positions excludes key_start={key_start!r}; leave one side out")
-        # nothing may be written before both have been checked
+        # check both before anything is written
         self._check(q, "q", start, positions)
         if k is not None:
             self._check(k, "k", key_start, positions, "key_start")
@@ -406,34 +407,34 @@ class RotaryEncoding(torch.nn.Module):
     def rotate_queries_with_cached_keys(
         self, q: torch.Tensor, k: torch.Tensor, *, key_start: int = 0
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Rotate the last queries of a sequence, and all of its keys, which a cache holds as they were before.
+        """Rotate the last queries of a sequence, and all of its keys, from a cache of unrotated keys.
 
         Parameters
         ----------
         q : torch.Tensor of shape (..., head_dim)
-            The last tokens, no more than there are keys.
+            Queries of the last tokens, at most as many as keys.
         k : torch.Tensor of shape (..., head_dim)
-            The keys from key_start on, not yet turned, with those of q's tokens last.
+            Unrotated keys of all tokens from key_start on. The last ones belong to the tokens of q.
         key_start : int
-            Position of the first key.
+            Position of the first key (default: 0).
 
         Returns
         -------
         q, k : torch.Tensor
-            Of the shapes and types of q and k.
+            Rotated queries and keys, with the shapes and dtypes of q and k.
 
         Raises
         ------
         TypeError, ValueError
-            When an argument does not fit.
+            If an argument is invalid.
 
         Examples
         --------
         >>> import torch
         >>> from posenc_fast.torch import RotaryEncoding
         >>> module, q, keys = RotaryEncoding(64), torch.ones(1, 8, 1, 64), torch.ones(1, 8, 10, 64)
-        >>> turned, _ = module.rotate_queries_with_cached_keys(q, keys)
-        >>> torch.equal(turned, module(q, start=9))
+        >>> rotated, _ = module.rotate_queries_with_cached_keys(q, keys)
+        >>> torch.equal(rotated, module(q, start=9))
         True
         """
         self._check(q, "q", 0, None)
@@ -441,7 +442,7 @@ class RotaryEncoding(torch.nn.Module):
         before = k.shape[self.seq_axis] - q.shape[self.seq_axis]
         if before < 0:
             raise ValueError(
-                f"q has {q.shape[self.seq_axis]} tokens and k {k.shape[self.seq_axis]}, but q's must be the last of k's"
+                f"q has {q.shape[self.seq_axis]} tokens and k {k.shape[self.seq_axis]}, but q must not have more than k"
             )
         return self(q, k, start=key_start + before, key_start=key_start)
 
@@ -455,7 +456,7 @@ class RotaryEncoding(torch.nn.Module):
             )
         if not -x.ndim <= self.seq_axis < x.ndim - 1 or self.seq_axis == -1:
             raise ValueError(
-                f"{name} has shape {tuple(x.shape)}, whose axis seq_axis={self.seq_axis} cannot be the tokens"
+                f"{name} has shape {tuple(x.shape)}, but seq_axis={self.seq_axis} must be an axis before the last"
             )
         if positions is not None:
             tensors.check_positions(positions, x, start)
@@ -469,14 +470,14 @@ class RotaryEncoding(torch.nn.Module):
                 )
 
     def extra_repr(self) -> str:
-        """Return the arguments, for the repr of a model."""
+        """Return the arguments as the repr of a model shows them."""
         return f"{self.rotary!r}, seq_axis={self.seq_axis}{_shown_options(self)}"
 
     def _load_from_state_dict(self, state_dict: Any, prefix: str, *args: Any) -> None:
         stored = state_dict.pop(prefix + "inv_freq", None)
         if stored is not None and not stored.is_meta:
             ours = torch.tensor(self.rotary.frequencies, device="cpu")
-            # float32 powers; and perhaps stored in 16 bits
+            # errors of float32 powers and of frequencies stored in 16 bits
             relative = 1e-5 + tensors.relative_spacing(stored)
             if stored.shape != ours.shape or not torch.allclose(stored.cpu().double(), ours, rtol=relative, atol=0):
                 args[-1].append(f"{prefix}inv_freq does not have the frequencies of {self.rotary!r}")

@@ -1,8 +1,9 @@
-"""The operators that autograd, torch.compile and torch.export know, and their shortcuts for eager calls.
+"""Operators for autograd, torch.compile and torch.export, and shortcuts for eager calls.
 
-`run_add_encoding`, `run_rotate` and `run_rotate_by` compute at once where a call is eager, and call an operator else:
-under a compiler, a trace or a mode, for gradients, other devices and subclasses of tensors. Transforms of torch.func and
-derivatives in forward mode, which no operator knows, see the functions of `_derivatives`, and those call the operators.
+`run_add_encoding`, `run_rotate` and `run_rotate_by` compute eager calls directly. They call an operator under a
+compiler, a trace or a mode, and for gradients, other devices and subclasses of tensors. Operators do not support the
+transforms of torch.func and derivatives in forward mode. The functions of `_derivatives` do, and they call the
+operators.
 """
 
 from __future__ import annotations
@@ -28,11 +29,14 @@ from . import _devices as devices
 from . import _tensors as tensors
 from ._text import from_text, to_text
 
-# ---- pairs of operators: one returns a new tensor, the other writes into x -------------------------------------------
+# ---- pairs of operators: the first returns a new tensor, the second writes to x --------------------------------------
 
 
 def _pair_of_operators(name: str, arguments: str, compute: Callable[..., torch.Tensor]) -> tuple[Any, Any]:
-    """Return the operators of ``compute(x, out, value, ..)``, whose value they take as text: a new tensor, and in place."""
+    """Return two operators of ``compute(x, out, value, ..)``, one for a new tensor and one in place.
+
+    Operators receive value as text.
+    """
 
     def new(x: torch.Tensor, text: str, *rest: Any) -> torch.Tensor:
         return compute(x, None, from_text(text), *rest)
@@ -64,7 +68,7 @@ def _run(
     positions: torch.Tensor | None,
     *rest: Any,
 ) -> torch.Tensor:
-    """Return ``compute(x, out, value, ..)`` where the call is eager, else the result of the operator, new or in place."""
+    """Return ``compute(x, out, value, ..)`` if the call is eager, else the result of the operator, new or in place."""
     if not tensors.is_eager(x, positions) or (inplace and tensors.has_strided_rows(x)):
         result = operators[inplace](x, text, start, positions, *rest)
         return x if inplace else result
@@ -74,7 +78,7 @@ def _run(
     return result
 
 
-# ---- an encoding added ----------------------------------------------------------------------------------------------
+# ---- adding an encoding ---------------------------------------------------------------------------------------------
 
 
 def _add_encoding(
@@ -88,11 +92,14 @@ def _add_encoding(
     step: float = 1,
     threads: int | None = None,
 ) -> torch.Tensor:
-    """Return x_scale * x + encoding in out, which may be x, or in a new tensor; step: 1 on devices other than the CPU."""
+    """Return x_scale * x + encoding in out, which may be x, or in a new tensor.
+
+    step: only 1 is supported on devices other than the CPU.
+    """
     if not tensors.on_cpu(x):
         work = devices.working_type(x)
         (rows,) = devices.rows_on(x.device, encoding, start, x.shape[-2], positions, work, precision)
-        # one operation in the type of the rows, which rounds the sum once where that of x is narrower
+        # one operation in the dtype of the rows: it rounds the sum once, also to a narrower x
         return torch.add(rows, x, alpha=x_scale, out=tensors.new_like(x) if out is None else out)
     values, out = tensors.array_of(x, "x"), tensors.result_for(x) if out is None else out
     result = encoding.add_to(
@@ -126,7 +133,7 @@ def run_add_encoding(
     x_scale: float,
     precision: Precision,
 ) -> torch.Tensor:
-    """Return x_scale * x + encoding, in x if inplace."""
+    """Return x_scale * x + encoding; inplace: write it to x."""
     if not inplace and tensors.is_direct(x, positions):
         return _add_encoding(x, None, encoding, start, positions, x_scale, precision)
 
@@ -165,9 +172,9 @@ def _rotate(
     inverse: bool = False,
     threads: int | None = None,
 ) -> torch.Tensor:
-    """Return x rotated, in out, which may be x, or in a new tensor; transposed: by the transposed matrix.
+    """Return x rotated, in out, which may be x, or in a new tensor.
 
-    inverse: False on devices other than the CPU.
+    transposed: multiply by the transposed matrix. inverse: only False is supported on devices other than the CPU.
     """
     length = x.shape[seq_axis]
     if not tensors.on_cpu(x):
@@ -178,8 +185,8 @@ def _rotate(
     values, out = tensors.array_of(x, "x"), tensors.result_for(x) if out is None else out
     workers = tensors.workers(x) if threads is None else threads
     into = values if out is x else None if out is None else tensors.array_of(out, "out")
-    where = None if positions is None else tensors.array_of(positions, "positions")
-    array = rotated_array(rotary, values, where, start, seq_axis, transposed, precision, inverse, into, workers)
+    points = None if positions is None else tensors.array_of(positions, "positions")
+    array = rotated_array(rotary, values, points, start, seq_axis, transposed, precision, inverse, into, workers)
     return tensors.tensor_of(array) if out is None else out
 
 
@@ -195,9 +202,9 @@ def rotated_array(
     out: npt.NDArray[Any] | None,
     workers: int | None,
 ) -> npt.NDArray[Any]:
-    """Return x rotated, or times the transposed matrix of a rotation.
+    """Return x rotated; transposed: x times the transposed matrix of the rotation.
 
-    The transposed matrix and the inverse differ where the rotation has amplitudes.
+    The transposed matrix differs from the inverse if the rotation has amplitudes.
     """
     if not transposed:
         return rotary.apply(
@@ -211,8 +218,8 @@ def rotated_array(
             workers=workers,
         )
     length = x.shape[seq_axis]
-    where = length if positions is None else positions
-    cos, sin = rotary.tables(where, start=start, dtype=np.float64, precision=precision)
+    positions_or_length = length if positions is None else positions
+    cos, sin = rotary.tables(positions_or_length, start=start, dtype=np.float64, precision=precision)
     if inverse:
         squares = cos * cos + sin * sin
         cos, sin = cos / squares, sin / squares
@@ -237,7 +244,7 @@ def run_rotate(
     seq_axis: int,
     precision: Precision,
 ) -> torch.Tensor:
-    """Return x rotated by positions, in x if inplace."""
+    """Return x rotated by positions; inplace: write it to x."""
     if not inplace and tensors.is_direct(x, positions):
         return _rotate(x, None, rotary, start, positions, seq_axis, False, precision)
 
@@ -355,15 +362,15 @@ def _fake_table(text: str, length: int, start: float, step: float, dtype: torch.
     return torch.empty((length, encoding.d_model), dtype=dtype, device="cpu")
 
 
-# ---- rotation by ready tables ---------------------------------------------------------------------------------------
+# ---- rotation by precomputed tables ---------------------------------------------------------------------------------
 
 TABLES: tuple[TableLayout, ...] = get_args(TableLayout)
 
 
 def columns_of_pairs(table: torch.Tensor, columns: TableLayout, name: str) -> torch.Tensor:
-    """Return a table of a column for each pair, of two axes where all sequences share it.
+    """Return a table with one column for each pair, without the first axis if all sequences share the table.
 
-    A ValueError where the two columns of a pair differ.
+    Raise a ValueError if the two columns of a pair differ, if the table is on the CPU.
     """
     if columns == "pairs":
         return table[0] if table.dim() == 3 and table.shape[0] == 1 else table
@@ -371,7 +378,7 @@ def columns_of_pairs(table: torch.Tensor, columns: TableLayout, name: str) -> to
         return derivatives.of_table(derivatives.ColumnsOfPairs(pair_columns, columns, name), table)
     if not tensors.is_eager(table):
         return pair_columns(table, columns, name)
-    return devices.made_of((table,), columns, lambda: _columns_of_pairs(table, columns, name))
+    return devices.cached_result((table,), columns, lambda: _columns_of_pairs(table, columns, name))
 
 
 def _columns_of_pairs(table: torch.Tensor, columns: TableLayout, name: str) -> torch.Tensor:
@@ -382,18 +389,18 @@ def _columns_of_pairs(table: torch.Tensor, columns: TableLayout, name: str) -> t
         first, second = table[..., :pairs], table[..., pairs:]
     else:
         first, second = table[..., 0::2], table[..., 1::2]
-    # other devices would have to wait
+    # only on the CPU: other devices would have to synchronize
     if tensors.on_cpu(table) and not torch.equal(first, second):
         places = "both halves of a row" if columns == "half" else "columns 2i and 2i + 1"
         raise ValueError(
             f"{name} must have the same values in {places}, with tables={columns!r}; tables must be one of "
             f"{', '.join(map(repr, TABLES))}"
         )
-    # not a view, which would keep the table
+    # a copy, because a view would keep the table in memory
     return first.clone(memory_format=torch.contiguous_format)
 
 
-# an operator, so that compiled programs look at the values wherever they run
+# an operator, so that compiled programs compare the columns when they run
 pair_columns = torch.library.custom_op(
     "posenc_fast::pair_columns",
     _columns_of_pairs,
@@ -428,7 +435,7 @@ def _rotate_by(
     layout: RotaryLayout = "half",
     transposed: bool = False,
 ) -> torch.Tensor:
-    """Return x rotated by tables of a column for each pair; transposed: by the transposed matrix."""
+    """Return x rotated by tables with one column for each pair; transposed: multiply by the transposed matrix."""
     if not tensors.on_cpu(x):
         return devices.rotated(x, cos, sin, seq_axis, layout, transposed)
     out, tables = tensors.result_for(x), (tensors.array_of(cos, "cos"), tensors.array_of(sin, "sin"))
@@ -455,16 +462,16 @@ def run_rotate_by(
     layout: RotaryLayout,
     transposed: bool = False,
 ) -> tuple[torch.Tensor, ...]:
-    """Return queries and keys, or either alone, rotated by tables of a column for each pair."""
+    """Return queries and keys, or one of them, rotated by tables with one column for each pair."""
     if tensors.is_direct(*parts, cos, sin):
         return tuple([_rotate_by(part, cos, sin, seq_axis, layout, transposed) for part in parts])
     if tensors.is_followed(*parts, cos, sin):
-        call = derivatives.TableRotation(_run_by_tables, seq_axis, layout, transposed)
+        call = derivatives.TableRotation(_rotated_by, seq_axis, layout, transposed)
         return tuple([derivatives.of_tables(call, part, cos, sin) for part in parts])
-    return tuple([_run_by_tables(part, cos, sin, seq_axis, layout, transposed) for part in parts])
+    return tuple([_rotated_by(part, cos, sin, seq_axis, layout, transposed) for part in parts])
 
 
-def _run_by_tables(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, *arguments: Any) -> torch.Tensor:
+def _rotated_by(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, *arguments: Any) -> torch.Tensor:
     function = _rotate_by if tensors.is_eager(x, cos, sin) else rotate_by
     result: torch.Tensor = function(x, cos, sin, *arguments)
     return result
@@ -472,7 +479,7 @@ def _run_by_tables(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, *argum
 
 def _save_tables(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
     x, cos, sin, ctx.seq_axis, ctx.layout, ctx.transposed = inputs
-    # x, which may be large, is for the gradients of tables alone
+    # x may be large, and only the gradients of the tables need it
     ctx.save_for_backward(x if any(ctx.needs_input_grad[1:3]) else None, cos, sin)
 
 
@@ -511,42 +518,42 @@ def _rotated_array(
 
 @functools.lru_cache(maxsize=64)
 def _rotary_for_tables(head_dim: int, rotary_dim: int, layout: RotaryLayout) -> Rotary:
-    """Return a Rotary to rotate by tables with, whose own angles do not matter."""
+    """Return a Rotary for `Rotary.apply_tables`; its angles are unused."""
     return Rotary(head_dim, rotary_dim=rotary_dim, layout=layout)
 
 
 # ---- few tokens -----------------------------------------------------------------------------------------------------
-# Every layer of a model that writes a text rotates one token. Tensors seen as arrays take longer than that rotation, so
-# the kernel gets their addresses. The bits are those of `run_rotate` and `run_rotate_by`.
+# In text generation every layer of a model rotates one token. Converting tensors to arrays takes longer than this
+# rotation, so these functions pass addresses to the kernel. The bits are those of `run_rotate` and `run_rotate_by`.
 
-# the tokens of (batch, heads, length, head_dim) or (batch, length, heads, head_dim)
+# axis of the tokens in (batch, heads, length, head_dim) or (batch, length, heads, head_dim), by seq_axis
 _TOKENS = {-2: 2, 2: 2, 1: 1, -3: 1}
-# a function of shape, address and strides of x, address and strides of the result, axis of the tokens, kind and layout
+# arguments: shape, address and strides of x; address and strides of the result; axis of the tokens, kind and layout
 _Rotation = Callable[[torch.Size, int, Any, int, Any, int, int, int], None]
 
 
 def rotate_few(
     parts: tuple[Any, ...], rotary: Rotary, start: Any, seq_axis: int, inplace: bool
 ) -> tuple[torch.Tensor, ...] | None:
-    """Return queries and keys rotated for consecutive positions; None, with nothing written, for all but plain calls."""
+    """Return queries and keys rotated for consecutive positions; None, with nothing written, if a call is not plain."""
     if type(start) is not int or abs(start) >= 2**62 or seq_axis not in _TOKENS:
         return None
     axis, rotator, head_dim = _TOKENS[seq_axis], rotator_of(rotary), rotary.head_dim
-    made: dict[tuple[int, int], _Rotation] = {}
+    rotations: dict[tuple[int, int], _Rotation] = {}
 
     def rotation_of(shape: torch.Size, kind: int) -> _Rotation | None:
         length = shape[axis]
         if shape[3] != head_dim or length * rotary.rotary_dim > ANGLES:
             return None
-        rotation = made.get((length, kind))
+        rotation = rotations.get((length, kind))
         if rotation is None:
-            # only here, in eager calls: a compiler must not follow how cosines and sines are made
+            # only here, in eager calls: a compiler must not trace the computation of cosines and sines
             calls = rotator.calls()
             if calls is not None and calls.takes(length, kind):
                 rotation = functools.partial(calls.rotate_memory, start)
             else:
                 rotation = _rotation_by(rotator.rows(length, start, False, False, angles_type(kind))[np.newaxis])
-            made[length, kind] = rotation
+            rotations[length, kind] = rotation
         return rotation
 
     return rotate_few_by(parts, rotation_of, axis, rotary.layout, inplace)
@@ -559,9 +566,10 @@ def rotate_few_by(
     layout: RotaryLayout,
     inplace: bool = False,
 ) -> tuple[torch.Tensor, ...] | None:
-    """Return queries and keys rotated; None, with nothing written, for all but plain calls.
+    """Return queries and keys rotated; None, with nothing written, if a call is not plain.
 
-    rotation_of: the compiled rotation for a shape and a kind of values, or None. seq_axis: 1 or 2.
+    rotation_of: function that returns the compiled rotation for a shape and a kind of values, or None. seq_axis: 1 or
+    2.
     """
     if not tensors.is_direct() or layout == "interleaved_to_half":
         return None
@@ -575,7 +583,7 @@ def rotate_few_by(
         form = tensors.DTYPES.get(x.dtype)
         if form is None:
             return None
-        # to ask a tensor takes as long as a hundred additions
+        # read each attribute once: this takes as long as a hundred additions
         shape, strides, size = x.shape, x.stride(), x.numel()
         if len(shape) != 4 or strides[3] != 1 or not 0 < size < WORTH_A_THREAD or (inplace and not x.is_contiguous()):
             return None
@@ -608,7 +616,10 @@ def _rotation_by(angles: npt.NDArray[Any]) -> _Rotation:
 def rotate_few_by_tables(
     parts: tuple[Any, ...], cos: Any, sin: Any, seq_axis: int, layout: RotaryLayout
 ) -> tuple[torch.Tensor, ...] | None:
-    """Return queries and keys rotated by cosines and sines (batch or 1, length, 2 * pairs), both halves of a row alike."""
+    """Return queries and keys rotated by cosines and sines (batch or 1, length, 2 * pairs) with equal halves of a row.
+
+    Return None, with nothing written, if a call is not plain, or the halves differ.
+    """
     if torch.compiler.is_compiling() or not tensors.is_plain(cos) or not tensors.is_plain(sin):
         return None
     tables = cos.shape
@@ -618,22 +629,22 @@ def rotate_few_by_tables(
         return None
     if not cos.is_contiguous() or not sin.is_contiguous():
         return None
-    made: dict[Any, _Rotation | None] = {}
+    rotations: dict[Any, _Rotation | None] = {}
 
     def rotation_of(shape: torch.Size, kind: int) -> _Rotation | None:
         if shape[seq_axis] != tables[1] or shape[3] < tables[2] or tables[0] not in (1, shape[0]):
             return None
         dtype = angles_type(kind)
-        if dtype not in made:
+        if dtype not in rotations:
             angles = angles_of_tables(cos, sin, dtype)
-            made[dtype] = None if angles is None else _rotation_by(angles)
-        return made[dtype]
+            rotations[dtype] = None if angles is None else _rotation_by(angles)
+        return rotations[dtype]
 
     return rotate_few_by(parts, rotation_of, seq_axis, layout)
 
 
 def angles_of_tables(cos: torch.Tensor, sin: torch.Tensor, dtype: np.dtype[Any]) -> npt.NDArray[Any] | None:
-    """Return cosines and sines side by side, of contiguous (batch, length, 2 * pairs); None if halves of a row differ."""
+    """Return contiguous cosines and sines (batch, length, 2 * pairs) side by side; None if halves of a row differ."""
     angles, kind = np.empty(cos.shape, dtype), tensors.DTYPES[cos.dtype].kind
-    alike = backend.current().module.side_by_side(cos.data_ptr(), sin.data_ptr(), kind, angles)
-    return angles if alike else None
+    halves_equal = backend.current().module.side_by_side(cos.data_ptr(), sin.data_ptr(), kind, angles)
+    return angles if halves_equal else None

@@ -1,4 +1,4 @@
-"""Tensors as arrays of the same memory and back, new memory for results, and checks of tensors."""
+"""Conversion between tensors and arrays that share memory, memory for results, and checks of tensors."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ from .._core.numbers.arrays import empty
 from .._core.numbers.formats import BFLOAT16, FORMATS, float_type, kind_of
 from .._core.positions.foreign import unreadable
 
-# the tensor types that there are, each with its format
+# format of each supported dtype of tensors
 DTYPES = {getattr(torch, each.name): each for each in FORMATS}
-# bytes from which NumPy asks the system for huge pages, and torch does not: then most of the time goes into page faults
+# from this number of bytes, NumPy requests huge pages from the system. torch does not, and spends most time on page
+# faults.
 HUGE_PAGES_FROM = 1 << 22
 
-# ---- who else must see a call ---------------------------------------------------------------------------------------
+# ---- compilers, modes and transforms that must see a call -----------------------------------------------------------
 
 try:
     modes = torch._C._len_torch_dispatch_stack
@@ -31,7 +32,7 @@ try:
         torch._C._functorch.TransformType.Functionalize,
     )
 except AttributeError:
-    # names that torch does not promise to keep; without them every call is that of an operator, and errors are torch's
+    # private names of torch: without them every call goes through an operator, and errors come from torch
     modes = transforms = trace = functools.partial(int, 1)
     _functionalize = None
 
@@ -40,25 +41,25 @@ except AttributeError:
 
 
 def in_transform() -> bool:
-    """Whether a transform of torch.func or a trace is under way."""
+    """Return whether a transform of torch.func or a trace is active."""
     return transforms() is not None or trace() is not None
 
 
 def in_forward_mode() -> bool:
-    """Whether derivatives in forward mode are under way."""
-    # a name that torch does not promise to keep; to ask each tensor takes longer
+    """Return whether forward-mode differentiation is active."""
+    # a private name of torch, because a check of each tensor takes longer
     return bool(getattr(forward_ad, "_current_level", 0) >= 0)
 
 
 def has_tangent(tensor: torch.Tensor) -> bool:
-    """Whether derivatives in forward mode go through a tensor."""
+    """Return whether a tensor has a tangent of forward-mode differentiation."""
     return in_forward_mode() and forward_ad.unpack_dual(tensor).tangent is not None
 
 
 def is_followed(*tensors: torch.Tensor | None) -> bool:
-    """Whether a transform of torch.func, or derivatives in forward mode, must see an eager call.
+    """Return whether a transform of torch.func, or forward-mode differentiation, must see an eager call.
 
-    A compiler sees the operators instead, and functionalization has nothing to see in them.
+    A compiler traces the operators instead, and functionalization does not change them.
     """
     if torch.compiler.is_compiling():
         return False
@@ -69,7 +70,7 @@ def is_followed(*tensors: torch.Tensor | None) -> bool:
 
 
 def is_plain(x: Any) -> bool:
-    """Return whether x is a CPU tensor without gradients, not a subclass, whose memory holds its values."""
+    """Return whether x is a CPU tensor without gradients, not a subclass, with its values in memory."""
     return plain_address(x) is not None
 
 
@@ -81,33 +82,33 @@ def plain_address(x: Any) -> int | None:
 
 
 def _address(x: torch.Tensor) -> int | None:
-    """Return the address of a CPU tensor; None without memory, as of fake tensors and autograd's tensors of zeros."""
+    """Return the address of a CPU tensor; None if it has no memory, like fake tensors and autograd's zero tensors."""
     try:
         address: int = x.data_ptr()
     except RuntimeError:
-        # batches of gradients
+        # a batch of gradients
         return None
     return address if address != 0 or x.numel() == 0 else None
 
 
 def _has_memory(x: torch.Tensor) -> bool:
-    """Return whether a CPU tensor has memory, which tensors that dispatch to Python do not show."""
+    """Return whether a CPU tensor has accessible memory; False for tensors that dispatch to Python."""
     if type(x) is not torch.Tensor and type(x).__torch_dispatch__ is not torch.Tensor.__torch_dispatch__:
         return False
     return _address(x) is not None
 
 
 def needs_operator(*tensors: torch.Tensor | None) -> bool:
-    """Whether a call on CPU tensors must call an operator: for a compiler, mode or trace, or tensors without memory."""
-    # the compiler's other stages are modes
+    """Return whether a call on CPU tensors needs an operator: for a compiler, mode or trace, or without memory."""
+    # modes() includes the other stages of the compiler
     if torch.compiler.is_dynamo_compiling() or modes() or trace() is not None:
         return True
     return bool(tensors) and any(x is not None and not _has_memory(x) for x in tensors)
 
 
 def is_eager(*tensors: torch.Tensor | None) -> bool:
-    """Whether a call can do without an operator: no compiler, mode, trace or transform has to see it, tensors are plain."""
-    # the compiler's other stages are modes
+    """Return whether a call needs no operator: no compiler, mode, trace or transform, and only plain tensors."""
+    # modes() includes the other stages of the compiler
     if torch.compiler.is_dynamo_compiling() or modes() or transforms() is not None or trace() is not None:
         return False
     for x in tensors:
@@ -118,7 +119,7 @@ def is_eager(*tensors: torch.Tensor | None) -> bool:
 
 
 def is_direct(*tensors: torch.Tensor | None) -> bool:
-    """Whether a call is eager, and no derivatives in forward mode are under way: then nothing else must see it."""
+    """Return whether a call is eager, without forward-mode differentiation."""
     return not in_forward_mode() and is_eager(*tensors)
 
 
@@ -127,7 +128,7 @@ def is_direct(*tensors: torch.Tensor | None) -> bool:
 
 @functools.lru_cache(maxsize=64)
 def numpy_type(dtype: Any, name: str) -> np.dtype[Any]:
-    """Return the array type of a tensor type."""
+    """Return the NumPy dtype of a torch dtype."""
     check_dtype(dtype, name)
     return float_type(DTYPES[dtype].name, name)
 
@@ -145,13 +146,13 @@ def array_of(tensor: Any, name: str, *, overwritten: bool = False) -> npt.NDArra
         )
     if overwritten and wants_gradients(tensor):
         raise ValueError(
-            f"{name} requires gradients and cannot be overwritten; give other memory, or use torch.no_grad()"
+            f"{name} requires gradients and cannot be overwritten; pass another tensor, or use torch.no_grad()"
         )
     if tensor.is_neg():
         if overwritten:
             raise ValueError(
-                f"{name} is the negative of what its memory holds, as the imaginary part of a conjugate is, and cannot be "
-                "overwritten; give other memory"
+                f"{name} has its negative values in memory, like the imaginary part of a conjugate, and cannot be "
+                "overwritten; pass another tensor"
             )
         tensor = tensor.resolve_neg()
     if tensor.requires_grad:
@@ -163,15 +164,15 @@ def array_of(tensor: Any, name: str, *, overwritten: bool = False) -> npt.NDArra
         raise unreadable(tensor, name, error) from None
     if overwritten and _overlaps_itself(tensor):
         raise ValueError(
-            f"{name} has strides {tensor.stride()}: several of its values are one and cannot be overwritten; "
-            f"give {name}.contiguous()"
+            f"{name} has strides {tensor.stride()}: several values share memory and cannot be overwritten; "
+            f"pass {name}.contiguous()"
         )
     return array  # type: ignore[no-any-return]
 
 
 def tensor_of(array: npt.NDArray[Any]) -> torch.Tensor:
     """Return the memory of an array as a tensor."""
-    # the size first, as the format takes longer to find
+    # the size first, because kind_of takes longer
     if array.itemsize == 2 and kind_of(array.dtype) == BFLOAT16.kind:
         return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
     return torch.from_numpy(array)
@@ -179,14 +180,14 @@ def tensor_of(array: npt.NDArray[Any]) -> torch.Tensor:
 
 def new_like(x: torch.Tensor, device: str | None = None) -> torch.Tensor:
     """Return a new tensor with the axes of x in the same order in memory, but contiguous rows."""
-    # half a microsecond less where no device is named
+    # half a microsecond faster without device=
     like = torch.empty_like(x) if device is None else torch.empty_like(x, device=device)
     # stride() takes half the time of stride(-1)
     return like if like.stride()[-1] == 1 else torch.empty(x.shape, dtype=x.dtype, device=like.device)
 
 
 def result_for(x: torch.Tensor) -> torch.Tensor | None:
-    """Return the same, on huge pages if it is large; None where a new array would be the same."""
+    """Return `new_like`, on huge pages if it is large; None for a contiguous x, for which any new array will do."""
     if x.is_contiguous():
         return None
     if x.numel() * x.element_size() < HUGE_PAGES_FROM:
@@ -197,28 +198,34 @@ def result_for(x: torch.Tensor) -> torch.Tensor | None:
 
 
 def on_cpu(x: torch.Tensor) -> bool:
-    """Whether the kernel can read a tensor."""
+    """Return whether a tensor is on the CPU, where the kernel can read it."""
     return bool(x.is_cpu)
 
 
 def has_strided_rows(x: torch.Tensor) -> bool:
-    """Whether the values of a row of a CPU tensor are not contiguous, so that the kernel cannot write them."""
+    """Return whether the rows of a CPU tensor are not contiguous, so that the kernel cannot write them."""
     return on_cpu(x) and x.stride(-1) != 1
 
 
 def workers(x: torch.Tensor) -> int | None:
-    """Return as many threads as torch has, where x is large enough for them: to ask takes longer than a token."""
+    """Return torch's number of threads if x is large; None for one thread.
+
+    Small tensors do not call torch.get_num_threads, which takes longer than one token.
+    """
     threads = torch.get_num_threads() if x.numel() >= WORTH_A_THREAD else 1
     return None if threads == 1 else threads
 
 
 def relative_spacing(tensor: torch.Tensor) -> float:
-    """Return the distance from 1 to the next number of a tensor's type; 0 for integers."""
+    """Return the distance from 1 to the next number of a tensor's dtype; 0 for integers."""
     return float(torch.finfo(tensor.dtype).eps) if tensor.is_floating_point() else 0.0
 
 
 def _overlaps_itself(x: torch.Tensor) -> bool:
-    """Whether several values share memory, as those of an expanded tensor: an axis steps into those within it."""
+    """Return whether several values share memory, as in an expanded tensor.
+
+    This is so if the stride of an axis is shorter than the memory of one step along it.
+    """
     if x.is_contiguous() or x.numel() == 0:
         return False
     end = 1
@@ -233,31 +240,31 @@ def _overlaps_itself(x: torch.Tensor) -> bool:
 
 
 def wants_gradients(tensor: torch.Tensor) -> bool:
-    """Whether autograd would follow an operation on a tensor."""
+    """Return whether autograd would record an operation on a tensor."""
     return bool(tensor.requires_grad and torch.is_grad_enabled())
 
 
 def refuse_gradients() -> NoReturn:
-    """Raise the error of positions whose derivatives would be lost."""
+    """Raise an error because derivatives of positions would be lost."""
     raise ValueError(
-        "positions requires gradients, or has a tangent, which do not go through it; give positions.detach()"
+        "positions requires gradients, or has a tangent, but is not differentiable here; pass positions.detach()"
     )
 
 
 def check_dtype(dtype: Any, name: str) -> None:
-    """Refuse a dtype of results that posenc_fast does not compute."""
+    """Raise an error if posenc_fast cannot compute results of a dtype."""
     if dtype not in DTYPES:
         raise TypeError(f"{name} must be one of {', '.join(map(str, DTYPES))}, not {dtype!r}")
 
 
 def check_dense(tensor: torch.Tensor, name: str) -> None:
-    """Refuse sparse and nested tensors, whose shapes and strides cannot be asked for."""
+    """Raise an error for sparse and nested tensors, which have no plain shape and strides."""
     if tensor.layout is not torch.strided or tensor.is_nested:
         raise unreadable(tensor, name, "")
 
 
 def check_operand(tensor: torch.Tensor, name: str) -> None:
-    """Refuse what an operator cannot take in place of the memory of a CPU tensor."""
+    """Raise an error unless a tensor is dense and on the CPU."""
     if not tensor.is_cpu:
         raise _elsewhere(tensor, name)
     check_dense(tensor, name)
@@ -266,39 +273,39 @@ def check_operand(tensor: torch.Tensor, name: str) -> None:
 def _elsewhere(tensor: torch.Tensor, name: str) -> ValueError:
     """Return the error for a tensor on another device."""
     return ValueError(
-        f"{name} is on {tensor.device}, but must be on the CPU: give {name}.cpu(); the modules work on any device"
+        f"{name} is on {tensor.device}, but must be on the CPU; pass {name}.cpu(), or use a module, which runs anywhere"
     )
 
 
 def check_x(x: Any, name: str, start: Any = 0, inplace: bool = False, start_name: str = "start") -> None:
-    """Refuse what no operator takes: other types, starts that are no integers, what cannot be differentiated or written."""
+    """Raise an error if the type or dtype of x, or start, is unsupported, or x cannot be overwritten."""
     if not isinstance(x, torch.Tensor):
         raise TypeError(f"{name} must be a torch.Tensor, not {type(x).__name__}")
     if x.dtype not in DTYPES:
-        raise TypeError(f"{name} must be of float64, float32, float16 or bfloat16, not of {x.dtype}")
-    # as check_dense, without the call
+        raise TypeError(f"{name} must be of float64, float32, float16 or bfloat16, not {x.dtype}")
+    # same as check_dense, without the call
     if x.layout is not torch.strided or x.is_nested:
         raise unreadable(x, name, "")
     if not isinstance(start, (int, torch.SymInt)) or isinstance(start, bool):
-        raise TypeError(f"{start_name} must be an integer, not {start!r}; give positions of any kind as such")
+        raise TypeError(f"{start_name} must be an integer, not {start!r}; use positions= for real numbers")
     if type(start) is int and not -(2**63) <= start < 2**63 and not is_eager(x):
-        raise ValueError(f"{start_name}={start} is no integer of 64 bits, which gradients and other devices need")
+        raise ValueError(f"{start_name}={start} does not fit in 64 bits, as gradients and other devices require")
     if inplace and wants_gradients(x):
         raise ValueError(
-            f"{name} requires gradients and cannot be overwritten; use inplace=False, or torch.no_grad() where no "
-            "gradients are wanted"
+            f"{name} requires gradients and cannot be overwritten; use inplace=False, or torch.no_grad() if you need "
+            "no gradients"
         )
     if inplace and _overlaps_itself(x):
-        raise ValueError(f"{name} is expanded, several of its values are one and cannot be overwritten; give a copy")
+        raise ValueError(f"{name} is expanded: several values share memory and cannot be overwritten; pass a copy")
     if inplace and not torch.compiler.is_compiling() and x.is_neg():
         raise ValueError(
-            f"{name} is the negative of what its memory holds, as the imaginary part of a conjugate is, and cannot be "
-            "overwritten; give a copy"
+            f"{name} has its negative values in memory, like the imaginary part of a conjugate, and cannot be "
+            "overwritten; pass a copy"
         )
 
 
 def check_positions(positions: Any, x: torch.Tensor, start: Any) -> None:
-    """Refuse positions that are no real tensor, on another device than x, or beside a start."""
+    """Raise an error if positions is not a tensor of real numbers, is on a third device, or start is given as well."""
     if not isinstance(positions, torch.Tensor):
         raise TypeError(f"positions must be a torch.Tensor, not {type(positions).__name__}")
     if positions.is_complex() or positions.dtype == torch.bool:

@@ -1,4 +1,4 @@
-"""Encodings as text: operators take them so, and an exported program carries them."""
+"""Conversion of encodings to text and back: operators and exported programs store encodings as text."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from .._core.rotary.value import Rotary
 
 
 def to_text(value: Encoding | Rotary) -> str:
-    """Return an encoding as text, the same for equal ones: the arguments of a Rotary, the columns of an Encoding."""
+    """Return the arguments of a Rotary, or the columns of an Encoding, as text. Equal values have equal text."""
     if isinstance(value, Rotary):
         arguments = {"head_dim": value.head_dim, **value._arguments()}
         if value._settings.frequencies is not None:
             arguments["frequencies"] = [parts_of(schedule) for schedule in value._settings.frequencies]
         return _dumped(arguments)
     sinusoids = value._sinusoids
-    # of zeros and negative zeros, which are equal, the first
+    # + 0.0 makes negative zeros positive, because both are equal
     columns = (sinusoids.index, sinusoids.phases + 0.0, sinusoids.amplitudes + 0.0)
     return _dumped([[parts_of(schedule) for schedule in sinusoids.schedules], *(array.tolist() for array in columns)])
 
 
-# what torch.compiler.assume_constant_result does, without the import of the compiler: the compiler calls it once for a
-# value, and compiles again for another value
+# same as torch.compiler.assume_constant_result, without importing the compiler. The compiler calls the function once
+# for each value, and recompiles for another value.
 to_text._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
@@ -38,7 +38,7 @@ def _dumped(parts: Any) -> str:
 
 @functools.lru_cache(maxsize=64)
 def from_text(text: str) -> Encoding | Rotary:
-    """Return the encoding that `to_text` made a text of."""
+    """Return the encoding that `to_text` converted to text."""
     parts = json.loads(text)
     if isinstance(parts, dict):
         if "frequencies" in parts:

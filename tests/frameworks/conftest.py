@@ -20,6 +20,6 @@ def elsewhere(monkeypatch):
     """CPU tensors take the way of other devices."""
     devices, tensors = optional("posenc_fast.torch._devices"), optional("posenc_fast.torch._tensors")
     monkeypatch.setattr(tensors, "on_cpu", lambda x: False)
-    devices._kept_rows.cache_clear()
+    devices._cached_rows.cache_clear()
     yield
-    devices._kept_rows.cache_clear()
+    devices._cached_rows.cache_clear()

@@ -436,7 +436,7 @@ def test_whole_turns_and_missing_ones_come_back():
     ("settings", "X", "words"),
     [
         ({"d_model": 8}, [[0], [10000]], ["'x0'", "0.0", "10000.0", "6283", "base"]),
-        ({"d_model": 1}, [[0], [1]], ["'x0'", "cannot be told"]),
+        ({"d_model": 1}, [[0], [1]], ["'x0'", "cannot be recovered"]),
         ({}, [[np.nan]], ["'x0'", "missing"]),
     ],
     ids=["long", "sines-only", "missing"],

@@ -500,12 +500,12 @@ def test_tables_are_kept(rng):
     module = pt.SinusoidalEncoding(8, 0.0)
     for length in (1, 7, 300, 1024):
         module(random(rng, length, 8))
-    assert devices._kept_rows.cache_info().misses == 1
+    assert devices._cached_rows.cache_info().misses == 1
     for start in range(1000, 1100):
         module(random(rng, 1, 8), start=start)
-    assert devices._kept_rows.cache_info().misses == 2
+    assert devices._cached_rows.cache_info().misses == 2
     module(random(rng, 1, 8, dtype=torch.float64))
-    assert devices._kept_rows.cache_info().misses == 3
+    assert devices._cached_rows.cache_info().misses == 3
 
 
 @pytest.mark.usefixtures("elsewhere")

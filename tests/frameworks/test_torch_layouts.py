@@ -115,7 +115,7 @@ def test_dtypes(name, kind):
 @pytest.mark.parametrize("name", MODULES)
 def test_dtypes_of_modules(name, kind):
     argument = name.partition("-")[0]
-    with pytest.raises(TypeError, match=f"^{argument} must be of float64, float32, float16 or bfloat16, not of torch"):
+    with pytest.raises(TypeError, match=f"^{argument} must be of float64, float32, float16 or bfloat16, not torch"):
         CALLS[name](DTYPES[kind][0]())
 
 
