@@ -17,7 +17,7 @@ from .names import hinted
 
 # enough for two doubles, 32 whole turns before them, and the errors of a few thousand multiplications
 _FREQUENCY_BITS = 256
-# largest ratio of the first to the last frequency for fixed point, in powers of two; each number needs as many more bits
+# largest ratio of first to last frequency for fixed point, in powers of two; each number needs as many more bits
 _FIXED = 1024
 
 # attributes of an Encoding, for the hint in error messages

@@ -1,7 +1,7 @@
 """Convert times to elapsed parts of the day, week, month, quarter and year, by wall clocks and the calendar.
 
-The arithmetic uses integers in the unit of the times, so each part is an exact quotient, rounded once. To shift a column
-to a time zone, the offset is looked up every two days. If two offsets differ, a search finds the second of the change.
+The arithmetic uses integers in the unit of the times, so each part is an exact quotient, rounded once. To shift a
+column to a time zone, the offset is looked up every two days. If two offsets differ, a search finds the change.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ def calendar(times: Any, cycles: Iterable[Cycle], *, timezone: str | None = None
     cycles : sequence of {"day", "week", "month", "quarter", "year"}
         Weeks begin on Monday. A month has 28 to 31 days, a year 365 or 366.
     timezone : str, optional
-        Key of the zone database, such as "Europe/Berlin". All times are converted to this zone, and times without a zone
-        count as UTC. By default, the local time in the data is used without conversion.
+        Key of the zone database, such as "Europe/Berlin". All times are converted to this zone, and times without a
+        zone count as UTC. By default, the local time in the data is used without conversion.
 
     Returns
     -------

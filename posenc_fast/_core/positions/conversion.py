@@ -85,7 +85,7 @@ def number(value: Any, name: str) -> Fraction:
 
 
 def check_type(dtype: np.dtype[Any], name: str = "positions") -> None:
-    """Raise a TypeError if a dtype cannot contain positions. Arrays of objects are checked separately, value by value."""
+    """Raise a TypeError if a dtype cannot contain positions. The values of objects are checked separately."""
     if dtype.kind in "mM":
         times.check(dtype, name)
     elif dtype.kind not in "iuf" and dtype.name != "bfloat16":
@@ -95,8 +95,8 @@ def check_type(dtype: np.dtype[Any], name: str = "positions") -> None:
 class _Values(NamedTuple):
     """Values of positions.
 
-    unit: seconds in a count, 1 for numbers. missing: mask of missing values that are not NaN. letter: "M" for timestamps,
-    "m" for durations, else "".
+    unit: seconds in a count, 1 for numbers. missing: mask of missing values that are not NaN. letter: "M" for
+    timestamps, "m" for durations, else "".
     """
 
     values: npt.NDArray[Any]

@@ -45,8 +45,8 @@ class Positions(Protocol):
 class Converted:
     """Positions of shape ``shape``, stored as an array of shape (rows, axes) in multiples of ``unit``.
 
-    values: integers, real numbers, or objects that are integers, floats or fractions. missing: mask of the missing rows,
-    or None; NaN and infinite values also count as missing. letter: "M" for timestamps, "m" for durations, else "".
+    values: integers, real numbers, or objects that are integers, floats or fractions. missing: mask of missing rows, or
+    None; NaN and infinite values also count as missing. letter: "M" for timestamps, "m" for durations, else "".
     """
 
     def __init__(
