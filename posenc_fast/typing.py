@@ -38,16 +38,16 @@ def __dir__() -> list[str]:
 
 
 Layout = Literal["interleaved", "concatenated"]
-"""The functions of one frequency next to each other, or all of one function first."""
+"""Order of columns: those of one frequency are adjacent, or all of one function come first."""
 
 Function = Literal["sin", "cos", "-sin", "-cos"]
-"""What a column is of its angle."""
+"""Function of the angle in a column."""
 
 Odd = Literal["crop", "zero", "error"]
-"""What becomes of an odd number of columns, as in `sinusoidal`."""
+"""Treatment of an odd number of columns, as in `sinusoidal`."""
 
 LastColumn = Literal["crop", "zero"]
-"""What the last column of an odd width is, as in `reorder_columns`."""
+"""Meaning of the last column of an odd width, as in `reorder_columns`."""
 
 ColumnOrder = Literal["interleaved", "concatenated", "interleaved-cos-first", "concatenated-cos-first"]
 """Orders of columns of `reorder_columns`."""
@@ -56,31 +56,31 @@ Cycle = Literal["day", "week", "month", "quarter", "year"]
 """A cycle of the calendar, as in `presets.positions.calendar`; weeks begin on Monday."""
 
 MropeFollowing = Literal["side", "largest"]
-"""Where text begins after the grid of an image or video, as in `presets.positions.mrope`."""
+"""Rule for the first text position after an image or video, as in `presets.positions.mrope`."""
 
 Precision = Literal["exact", "float32"]
-"""Real numbers, or what frameworks that compute in float32 give."""
+"""Exact results, or the results of frameworks that compute in float32."""
 
 Indexing = Literal["ij", "xy"]
 """Order of the axes of a grid, as in `numpy.meshgrid`."""
 
 RotaryLayout = Literal["half", "interleaved", "interleaved_to_half"]
-"""Which values of a head are a pair, as in `Rotary`."""
+"""Positions of the two values of a pair in a head, as in `Rotary`."""
 
 WeightLayout = Literal["half", "interleaved"]
-"""Layouts that weights of queries and keys can be for."""
+"""Layouts of the weights of queries and keys."""
 
 TableLayout = Literal["half", "interleaved", "pairs"]
-"""Which columns of cosines and sines are a pair's, as in `posenc_fast.torch.apply_rotary_pos_emb`."""
+"""Columns of a pair in tables of cosines and sines, as in `posenc_fast.torch.apply_rotary_pos_emb`."""
 
 LayerType = Literal["full_attention", "sliding_attention"]
-"""Kinds of layers of presets whose source has two."""
+"""Kinds of layers in presets whose source has two kinds."""
 
 FunnelPart = Literal["phi", "pi", "psi", "omega"]
 """Factors of the attention of `posenc_fast.presets.funnel`."""
 
 Backend = Literal["cython", "python"]
-"""What computes."""
+"""Name of the backend that computes."""
 
 Isa = Literal["baseline", "avx2", "avx512", "neon"]
 """Instruction-set levels of the compiled kernel."""

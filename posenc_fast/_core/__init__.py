@@ -1,1 +1,1 @@
-"""What is computed, and how: exact numbers, positions, engines, and the values Encoding and Rotary."""
+"""The computation: exact numbers, positions, engines, and the classes Encoding and Rotary."""

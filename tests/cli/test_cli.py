@@ -113,7 +113,7 @@ def test_help(arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pyt
         ("table 4 5 -o o.npy --odd error", "odd"),
         ("table 4 4 -o o.npy --freq-shift 2", "denominator of zero"),
         ("table 4 4 -o o.npy --frequencies missing.npy", "missing.npy: No such file"),
-        ("table 4 4 -o o.npy --frequencies three.npy", "frequencies are 3"),
+        ("table 4 4 -o o.npy --frequencies three.npy", "frequencies has 3 values"),
         ("table 4 6 -o o.npy --frequencies three.npy --base 2", "excludes base"),
         ("table 9 98 -o o.npy --frequencies nan.npy", "frequencies must be finite"),
         ("table 4 4 -o no/o.npy", "no: there is no such directory"),

@@ -141,12 +141,12 @@ CASES = {
     "periods-matrix": (lambda: pf.periodic(np.ones((2, 2))), ValueError, "periods", "1."),
     "periods-text": (lambda: pf.periodic(["1 fortnight"]), ValueError, "periods", "'1 fortnight'"),
     "periods-year": (lambda: pf.periodic(["1Y"]), ValueError, "periods", "'1Y'"),
-    "periods-mixed": (lambda: pf.periodic([24, "1D"]), ValueError, "periods", "24 without a unit beside '1D'"),
+    "periods-mixed": (lambda: pf.periodic([24, "1D"]), ValueError, "periods", "24 without a unit and '1D' with one"),
     "periods-mixed-types": (
         lambda: pf.periodic([np.timedelta64(1, "D"), np.float64(7)]),
         ValueError,
         "periods",
-        "without a unit beside",
+        "without a unit and",
     ),
     "periods-mixed-arrays": (
         lambda: pf.periodic([np.array(3), np.array(7, "m8[D]")]),

@@ -324,7 +324,7 @@ def test_shapes():
     [
         ([1.0, 2.0], TypeError, ["times", "numbers", "month", "M8[s]", "to_datetime"]),
         (np.arange(3), TypeError, ["times", "numbers", "month"]),
-        (np.arange(3).view("m8[s]"), TypeError, ["times", "spans", "month"]),
+        (np.arange(3).view("m8[s]"), TypeError, ["times", "durations", "month"]),
         ("2026-01-01", TypeError, ["times", "text"]),
         (np.array(["10000-01-01"], "M8[s]"), ValueError, ["times", "10000-01-01", "9999"]),
         (np.array(["0000-12-31", "2026-01-01"], "M8[D]"), ValueError, ["times", "0000-12-31", "year 1"]),

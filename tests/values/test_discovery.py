@@ -307,7 +307,7 @@ def test_pictures_of_columns_without_partners_show_neighbours():
 def test_pictures_of_periods_show_a_turn_of_the_longest():
     encoding = pf.fourier_features(pf.periodic(["1D", "7D"]))
     text = encoding._repr_html_()
-    assert "positions 0 to 604,800, a turn of the longest period, downwards" in text
+    assert "positions 0 to 604,800, the longest period, downwards" in text
     table = encoding.table(48, step=604_800 / 48, dtype=np.float64)
     colours = pixels(text)
     warm = colours[..., 0] - colours[..., 2]

@@ -51,7 +51,7 @@ def test_whichever_rows_it_leaves_are_done(largest, dtype):
     # not that which the builder keeps
     doctored = pf.Encoding._of(pf.sinusoidal(6, base=50.0, scale=-1.0)._sinusoids)
     plan, _ = plan_of(doctored, largest=np.array([largest]))
-    doctored._plans._kept[_backend.current().backend, "real"] = plan, False
+    doctored._plans._cache[_backend.current().backend, "real"] = plan, False
     out = np.full((71, 6), np.nan, dtype)
     doctored.encode(positions, dtype=dtype, out=out)
     np.testing.assert_allclose(-out, expected, rtol=2 * np.finfo(dtype).eps, atol=0)

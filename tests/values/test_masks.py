@@ -71,7 +71,7 @@ def test_reorder_columns(source, target, d, odd):
     given = table(source, d, odd)
     before = given.copy()
     if d % 2 and odd == "crop" and ORDERS[source][1] != ORDERS[target][1]:
-        with pytest.raises(ValueError, match=f"array has {d} columns along axis -1: an odd number"):
+        with pytest.raises(ValueError, match=f"array has {d} columns along axis -1, an odd number"):
             pf.reorder_columns(given, source, target)
         return
     got = pf.reorder_columns(given, source, target, odd=odd)

@@ -1,4 +1,4 @@
-"""Uses of the angle addition theorem: moving, comparing and finding encoded positions.
+"""Shift, compare and locate encoded positions, by the angle addition theorem.
 
 partners: for each column, the column a quarter turn ahead or behind, and the direction, as in `Sinusoids.partners`.
 """
@@ -19,17 +19,17 @@ from .plans import Plans
 from .rows import encode
 from .sinusoids import Partners
 
-# values of a block of rows, and of the grid that locate searches
+# largest number of values in a block of rows, and in the grid that locate searches
 _BLOCK_VALUES, _GRID_VALUES = 1 << 18, 1 << 36
 _STEPS_PER_WAVE = 8
-# squares of distances that rounding to float16 may have made
+# largest squared distance that rounding to float16 explains
 _NEAR = 1e-7
-# bytes: twice the work space of OpenBLAS
+# twice the work space of OpenBLAS, in bytes
 _WORK_SPACE = 1 << 26
 
 
 def _offset(plans: Plans, offset: Any) -> Converted:
-    """Return an offset of one position."""
+    """Return a converted offset, or raise an error unless it is one finite position."""
     converted = _finite(plans, offset, "offset")
     if converted.shape != ():
         wanted = "one number" if plans.sinusoids.axes == 1 else f"{plans.sinusoids.axes} numbers, one for each axis"
@@ -124,8 +124,8 @@ def locate(plans: Plans, encoded: Any, low: Any, high: Any) -> tuple[Floats, Flo
     count = int(min(steps, _GRID_VALUES)) + 2
     if count * plans.width > _GRID_VALUES:
         raise ValueError(
-            f"from {begin} to {end} there are {steps:.3g} steps to search; narrow the interval by low and high, "
-            f"the shortest wavelength is {shortest}"
+            f"the search from {begin} to {end} would take {steps:.3g} steps; narrow the interval by low and high "
+            f"(the shortest wavelength is {shortest})"
         )
     flat = rows.reshape(-1, plans.width)
     positions = np.full(len(flat), np.nan)
@@ -181,9 +181,9 @@ def _size(rows: Floats) -> Floats:
 
 
 def _coarse(plans: Plans, rows: Floats, begin: float, end: float, count: int) -> Floats:
-    """Return the position of a grid that is nearest to each row."""
+    """Return for each row the position of a regular grid whose encoding is nearest."""
     step = (end - begin) / (count - 1)
-    best, where = np.full(len(rows), np.inf), np.zeros(len(rows))
+    best, places = np.full(len(rows), np.inf), np.zeros(len(rows))
     size = _size(rows)
     narrow = (rows / size[:, np.newaxis]).astype(np.float32)
     block = max(1, _BLOCK_VALUES // plans.width)
@@ -195,8 +195,8 @@ def _coarse(plans: Plans, rows: Floats, begin: float, end: float, count: int) ->
         nearest = distance.argmin(axis=1)
         value = distance[np.arange(len(rows)), nearest]
         better = value < best
-        best[better], where[better] = value[better], grid[nearest[better]]
-    return where
+        best[better], places[better] = value[better], grid[nearest[better]]
+    return places
 
 
 def _product(a: Array, b: Array) -> Array:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 LAYOUTS: tuple[Layout, ...] = get_args(Layout)
 ODD: tuple[Odd, ...] = get_args(Odd)
-# phase in turns and sign of the amplitude
+# phase in turns, and sign of the amplitude
 FUNCTIONS: dict[Function, tuple[float, float]] = {
     "sin": (0.0, 1.0),
     "cos": (0.25, 1.0),
@@ -62,7 +62,7 @@ def _schedule_of(frequencies: Any, name: str) -> Schedule:
 
 
 def columns_of(counts: Sequence[int], layout: Layout) -> npt.NDArray[np.intp]:
-    """Return the index of the function and of the frequency of each column, (2, d). counts: frequencies per function."""
+    """Return the function and the frequency of each column, as indices (2, d). counts: frequencies per function."""
     columns = np.stack([np.repeat(np.arange(len(counts)), counts), np.concatenate([np.arange(n) for n in counts])])
     return columns if layout == "concatenated" else columns[:, np.argsort(columns[1], kind="stable")]
 
@@ -236,11 +236,11 @@ def sinusoidal(
     one_of(odd, "odd", ODD)
     names = _functions(functions)
     if len(names) != 2:
-        raise ValueError(f"functions must be two, not {functions!r}; fourier_features takes any number")
+        raise ValueError(f"functions must be two names, not {functions!r}; fourier_features accepts any number")
     factor = real(scale, "scale")
     settings = (real(base, "base", positive=True), real(freq_shift, "freq_shift"), real(first, "first"))
     if d % 2 and odd == "error":
-        raise ValueError(f"d_model={d} is odd; give an even one, or odd='crop' or odd='zero'")
+        raise ValueError(f"d_model={d} is odd; give an even width, or odd='crop' or odd='zero'")
     if frequencies is None:
         return _geometric(d, *settings, layout, names, odd, factor)
     if settings != (10000.0, 0.0, 1.0):
@@ -293,7 +293,7 @@ def _build(
         schedules, needed = [_schedule_of(frequencies, "frequencies")], counts[:1]
     for schedule, count in zip(schedules, needed, strict=True):
         if len(schedule) != count:
-            raise ValueError(f"frequencies are {len(schedule)}, but d_model={d} with odd={odd!r} takes {count}")
+            raise ValueError(f"frequencies has {len(schedule)} values, but d_model={d} with odd={odd!r} needs {count}")
     if schedules and not formula:
         formula = {"frequencies": dict(zip(names, schedules, strict=True)) if len(needed) == 2 else schedules[0]}
     if len(schedules) == 2 and counts[1] == 0:
@@ -416,7 +416,9 @@ def join(encodings: Sequence[Encoding], *, axes: Sequence[int | Sequence[int]] |
     else:
         places = [[count_of(a, "axes", 0) for a in (each if isinstance(each, Sequence) else [each])] for each in axes]
     if len(places) != len(parts) or any(len(p) != part.ndim for p, part in zip(places, parts, strict=False)):
-        raise ValueError(f"axes={axes!r} must name, for each of the {len(parts)} encodings, as many axes as it has")
+        raise ValueError(
+            f"axes={axes!r} must list the axes of each of the {len(parts)} encodings, one for each axis it has"
+        )
     count = max(a for place in places for a in place) + 1
     missing = set(range(count)).difference(*places)
     if missing:
@@ -426,9 +428,9 @@ def join(encodings: Sequence[Encoding], *, axes: Sequence[int | Sequence[int]] |
     offset = 0
     for part, place in zip(parts, places, strict=True):
         index = np.full((part.d_model, count), -1)
-        # an encoding that reads one axis twice would have to add its frequencies
+        # the index has one frequency for each axis, so it cannot express two frequencies of one axis
         if len(set(place)) != len(place):
-            raise ValueError(f"axes={axes!r} gives one axis twice to one encoding")
+            raise ValueError(f"axes={axes!r} repeats an axis for one encoding; give it different axes")
         columns = part._sinusoids
         index[:, place] = np.where(columns.index < 0, -1, columns.index + offset)
         indices.append(index)

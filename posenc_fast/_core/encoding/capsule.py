@@ -1,4 +1,4 @@
-"""Capsules for compiled programs: what ``posenc_fast.h`` makes of an Encoding and of a Rotary."""
+"""Create the capsules of an Encoding and of a Rotary, which compiled programs read with ``posenc_fast.h``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .plans import Plans
 
 
 def get_include() -> str:
-    """Return the folder of ``posenc_fast.h``, for compilers of C, C++ and Cython.
+    """Return the folder of ``posenc_fast.h``. Pass it to a C, C++ or Cython compiler as an include path.
 
     Returns
     -------
@@ -28,15 +28,15 @@ def get_include() -> str:
 
 
 def encoding_capsule(plans: Plans) -> Any:
-    """Return the capsule of an encoding, which lives as long as its plans, and keeps none of Python's."""
+    """Return the capsule of an encoding. The plans keep it, so repeated calls return the same capsule."""
     engine = plans.engine()
     if engine.backend != "cython":
-        # the engine in NumPy has nothing to call from C; the bits are the same
+        # C cannot call the engine in NumPy. The compiled engine computes the same bits
         engine = backend.select("cython", origin="__posenc_encoding__")
     sinusoids = plans.sinusoids
     if sinusoids.periods():
         raise ValueError(
-            "an encoding with periods has no C interface: their whole turns are counted in Python; give frequencies instead"
+            "an encoding with periods has no C interface, because Python reduces the positions; give frequencies instead"
         )
 
     def make() -> Any:
@@ -59,11 +59,11 @@ def encoding_capsule(plans: Plans) -> Any:
 
 
 def rotary_capsule(plans: Plans, head_dim: int, layout: int) -> Any:
-    """Return the capsule of a rotation, which lives as long as plans: those of its cosines and sines."""
+    """Return the capsule of a rotation. plans: those of its cosines and sines, which keep the capsule."""
     if plans.axes != 1:
-        raise ValueError(f"a Rotary of {plans.axes} axes has no C interface: a token has one position there")
+        raise ValueError(f"a Rotary of {plans.axes} axes has no C interface, which supports one position per token")
     angles = encoding_capsule(plans)
     assert backend.kernel is not None
     make = backend.kernel.rotary_capsule
-    # of the same level as its angles
+    # the id identifies the instruction-set level, because angles has one capsule for each level
     return plans.capsule((id(angles), head_dim, layout), lambda: make(angles, head_dim, layout))

@@ -1,4 +1,4 @@
-"""Orders of columns: from one layout to another."""
+"""Convert tables and weights from one order of columns to another."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..numbers.names import one_of
 from ..numbers.signatures import Scalar
 from ..positions.foreign import as_array
 
-# layout, and whether cosines come first
+# (interleaved, cosines first)
 ORDERS: dict[ColumnOrder, tuple[bool, bool]] = {
     "interleaved": (True, False),
     "concatenated": (False, False),
@@ -42,14 +42,14 @@ def reorder_columns(
     Parameters
     ----------
     array : ndarray, or array of another package such as a CPU tensor
-        Any type, bfloat16 included (of ml_dtypes); not changed.
+        Array of any dtype, including bfloat16 of ml_dtypes. It is not changed.
     source, target : {"interleaved", "concatenated", "interleaved-cos-first", "concatenated-cos-first"}
-        Order that the columns have, and order that they shall have.
+        Present order of the columns, and order in the result.
     axis : int
-        Axis that counts the columns.
+        Axis of the columns (default: -1, the last).
     odd : {"crop", "zero"}
-        What the last column of an odd width is. "crop": the function that comes first has one column more. "zero": a
-        column of its own, which stays the last.
+        Meaning of the last column of an odd width. "crop": the first function has one more column (default). "zero":
+        the last column belongs to no pair, and stays last.
 
     Returns
     -------
@@ -59,13 +59,13 @@ def reorder_columns(
     Raises
     ------
     TypeError, ValueError
-        When an argument does not fit; with "crop" and an odd width, when sines come first in one order and cosines in
-        the other: there is a sine, or a cosine, too many.
+        If an argument is invalid. Also with "crop" and an odd width, if sines come first in one order and cosines in
+        the other: then the numbers of sines and cosines do not match.
 
     Notes
     -----
-    With rotary embeddings, interleaved and concatenated are the pairings of GPT-J and of GPT-NeoX: the same permutation
-    takes the weights of queries and keys from one to the other.
+    In rotary embeddings, GPT-J pairs values as in "interleaved", and GPT-NeoX as in "concatenated". To convert the
+    query and key weights of a model from one to the other, apply the same permutation to each head.
 
     Examples
     --------
@@ -88,8 +88,8 @@ def reorder_columns(
     d = array.shape[place]
     if d % 2 and odd == "crop" and ORDERS[source][1] != ORDERS[target][1]:
         raise ValueError(
-            f"array has {d} columns along axis {axis}: an odd number has one function more than the other, "
-            f"and {source!r} and {target!r} begin with different ones; with zeros in the last column, give odd='zero'"
+            f"array has {d} columns along axis {axis}, an odd number, so the first function has one more column; "
+            f"but {source!r} and {target!r} begin with different functions; if the last column is zero, give odd='zero'"
         )
     paired = d if odd == "crop" else d // 2 * 2
     at = {column: i for i, column in enumerate(_columns(paired, *ORDERS[source]))}
@@ -98,7 +98,7 @@ def reorder_columns(
 
 
 def _columns(d: int, interleaved: bool, cos_first: bool) -> list[tuple[bool, int]]:
-    """Return for each column whether it is a cosine, and of which frequency."""
+    """Return for each column whether it is a cosine, and the index of its frequency."""
     first, second = [(cos_first, i) for i in range(-(-d // 2))], [(not cos_first, i) for i in range(d // 2)]
     if not interleaved:
         return first + second

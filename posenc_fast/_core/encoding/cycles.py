@@ -1,7 +1,7 @@
-"""Cycles of the calendar beside periods of fixed length: their names, and the sines and cosines of columns of times.
+"""Encode columns of times with cycles of the calendar, such as "month", and periods of fixed length, such as "12h".
 
-A month has no length that a schedule could hold. So times are counted in turns of each cycle, and these are encoded with
-a period of 1.
+Months differ in length, so no schedule of frequencies can represent them. Instead, times are converted to turns of each
+cycle, and the turns are encoded with a period of 1.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from .sinusoids import Period
 
 
 class Cycles:
-    """Periods that are lengths or names of the calendar, and what encodes them.
+    """Periods, each a fixed length or a cycle of the calendar, with methods that encode columns of times.
 
-    encoding: of positions where all are lengths, else of the turns of each. labels: a name for each period.
+    encoding: encodes positions if all periods are lengths, else turns of one period. labels: a name for each period.
     """
 
     def __init__(self, periods: Any, layout: Layout = "interleaved", timezone: str | None = None) -> None:
@@ -44,17 +44,18 @@ class Cycles:
         self.labels = [each if cycle else length_of(each) for each, cycle in zip(items, is_cycle, strict=True)]
         if timezone is not None and not self.calendar:
             raise ValueError(
-                f"timezone={timezone!r} is for the cycles of the calendar, and periods has none of them: lengths count as UTC"
+                f"timezone={timezone!r} needs a cycle of the calendar in periods, such as 'day'; lengths are counted in "
+                "UTC, so leave timezone out"
             )
         if lengths or not self.calendar:
             schedule = periodic(lengths if self.calendar else periods)
         self.encoding = fourier_features(periodic([1]) if self.calendar else schedule, layout=layout)
-        # of those of the calendar, then those of fixed lengths
+        # for each period, its index in the list of calendar cycles followed by lengths
         self._places = np.argsort(np.argsort(np.logical_not(is_cycle), kind="stable"))
 
     @property
     def columns(self) -> list[str]:
-        """Names of the columns that are made."""
+        """Names of the columns of `encode`."""
         functions, cycles = columns_of([len(self.labels)] * 2, self.layout)
         return [f"{self.labels[c]}_{('sin', 'cos')[f]}" for f, c in zip(functions, cycles, strict=True)]
 
@@ -64,10 +65,10 @@ class Cycles:
             Calendar(column, self.calendar, self.timezone, name)
 
     def check_lengths(self, letter: str, name: str) -> None:
-        """Refuse lengths without a unit for points in time ("M"): 24 would be 24 seconds."""
+        """Raise an error for lengths without a unit if the column has timestamps ("M"): 24 would mean 24 seconds."""
         if letter == "M" and self._numbers:
             raise ValueError(
-                f"periods has {self._numbers[0]!r} without a unit, but {name} has points in time; give a cycle such as "
+                f"periods has {self._numbers[0]!r} without a unit, but {name} has timestamps; give a cycle such as "
                 "'day', or a length such as '24h'"
             )
 
@@ -83,7 +84,7 @@ class Cycles:
     ) -> Array:
         """Return the sines and cosines of a column, (..., 2 k).
 
-        zone: the clock of a column whose own zone is another one. settings: those of rows.encode.
+        zone: time zone that replaces the time zone of the column. settings: options of `rows.encode`.
         """
         plans = self.encoding._plans
         if not self.calendar:
@@ -96,8 +97,8 @@ class Cycles:
         for part in calendar.parts():
             high, low = calendar.turns(part)
             if fixed is not None:
-                beside, beside_low = fixed.turns(part)
-                high, low = np.hstack([high, beside])[:, self._places], np.hstack([low, beside_low])[:, self._places]
+                more, more_low = fixed.turns(part)
+                high, low = np.hstack([high, more])[:, self._places], np.hstack([low, more_low])[:, self._places]
             pairs = encode(plans, InTurns(high, low), dtype, **settings)
             if self.layout == "concatenated":
                 pairs = pairs.swapaxes(1, 2)
@@ -108,14 +109,14 @@ class Cycles:
 
 
 class _Lengths:
-    """The turns of positions about periods of fixed length."""
+    """Positions in turns of periods of fixed length."""
 
     def __init__(self, lengths: Sequence[Fraction], positions: Converted) -> None:
         self.positions = positions
-        self.about = Turns([Period(0, i, each) for i, each in enumerate(lengths)], positions.unit)
+        self.counter = Turns([Period(0, i, each) for i, each in enumerate(lengths)], positions.unit)
 
     def turns(self, part: slice) -> Pair:
-        high, low = np.hsplit(self.about.of(self.positions, part), 2)
+        high, low = np.hsplit(self.counter.of(self.positions, part), 2)
         return high, low
 
 
@@ -126,4 +127,4 @@ def _length(period: Any) -> Any:
         if not isinstance(period, str):
             raise
         known = ", ".join(map(repr, CYCLES))
-        raise ValueError(f"{error}, or a cycle of the calendar: {known}{meant(period, CYCLES)}") from None
+        raise ValueError(f"{error}, or a cycle of the calendar ({known}){meant(period, CYCLES)}") from None

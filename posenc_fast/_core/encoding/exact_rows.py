@@ -1,5 +1,8 @@
-"""Rows that doubles cannot hold: positions of more than 2**49 turns that are no 64-bit integers, and angles so small
-that the error of a product underflows. Exact arithmetic, thousands of times slower, for the few rows that need it."""
+"""Compute rows in exact arithmetic, thousands of times slower than in doubles.
+
+Two kinds of rows need it: more than 2**49 turns at a position that is not a 64-bit integer, and angles so small that
+the error of a product underflows.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +42,7 @@ def exact_row(sinusoids: Sinusoids, position: list[Fraction], single: bool) -> n
                     k = waves.frequency[j, a]
                     angle += np.float32(float(p)) * np.float32(sinusoids.radians()[k] if k >= 0 else 0.0)
                 angle += np.float32(2 * np.pi * waves.residual[j])
-                # an angle beyond float32 has no sine
+                # the sine of an infinite angle is NaN
                 infinite[j] = not np.isfinite(angle)
                 angles.append((0, 0) if infinite[j] else _in_turns(Fraction(*angle.as_integer_ratio()), bits + 128))
     else:

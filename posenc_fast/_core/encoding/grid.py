@@ -1,4 +1,4 @@
-"""Encodings of all points of a grid: each axis is computed once, and copied."""
+"""Compute the encodings of all points of a grid. Columns that depend on one axis are computed once, and copied."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from ..numbers.signatures import Out
 
 INDEXINGS: tuple[Indexing, ...] = get_args(Indexing)
-# points of a block, for columns that depend on several axes
+# number of points in a block, for columns that depend on several axes
 POINTS = 1 << 16
 
 
 class _Part(NamedTuple):
-    """Some columns of an encoding, and the encoding of these alone."""
+    """Some columns of an encoding, and an encoding with only these columns."""
 
     columns: npt.NDArray[np.intp] | slice
     encoding: Encoding
@@ -159,7 +159,7 @@ def filled(
         return result
     parts, mixed = _parts(encoding)
     tables = [_table(encoding, parts[a], coordinates[a], result_type, threads) for a in order]
-    # found before the first value is written, because out may overlap the coordinates
+    # find invalid coordinates before the first value is written, because out may overlap the coordinates
     missing = [None if isinstance(axis, range) else axis.invalid_rows() for axis in (coordinates[a] for a in order)]
     points = None if mixed is None else _Points(coordinates)
     engine = encoding._plans.engine()
@@ -168,7 +168,7 @@ def filled(
 
     def fill(rows: slice) -> None:
         target = result[rows].view(np.uint16)
-        # a column is zero bits in all tables except one, so OR keeps all bits of that table, also the sign of -0.0
+        # each column has zero bits in all tables except one, so OR keeps the bits of that table, also the sign of -0.0
         outer = tables[0][rows]
         for table in tables[1:-1]:
             outer = outer[..., np.newaxis, :] | table
@@ -195,7 +195,7 @@ def filled(
 def _table(
     encoding: Encoding, part: _Part | None, axis: range | Converted, result_type: np.dtype[Any], threads: int
 ) -> Array:
-    """Return a row for each coordinate, as 16-bit integers: the columns that depend on the axis, and zeros elsewhere."""
+    """Return a row for each coordinate, viewed as 16-bit integers. Columns that do not depend on the axis are zero."""
     table = np.zeros((length_of(axis), encoding.d_model), result_type)
     if part is not None:
         table[:, part.columns] = _rows(part.encoding, axis, result_type, threads)
@@ -225,7 +225,7 @@ def part_of(axis: range | Converted, rows: slice) -> range | Converted:
 
 
 def order_of(indexing: Indexing, count: int) -> list[int]:
-    """Return the axis of each dimension of the result, which is the dimension of each axis as well."""
+    """Return the axis of each dimension of the result. The permutation is its own inverse."""
     one_of(indexing, "indexing", INDEXINGS)
     order = list(range(count))
     if indexing == "xy":
@@ -240,7 +240,7 @@ def coordinates_of(axes: Any, count: int) -> list[range | Converted]:
         more = count == 1 and each is not None and len(each) > 1
         raise ValueError(
             f"axes must have a length or an array of coordinates for each of the encoding's {count} axes, not {axes!r}"
-            + ("; join([...]) makes an encoding of several axes of one for each" if more else "")
+            + ("; join([...]) combines one encoding for each axis" if more else "")
         )
     result: list[range | Converted] = []
     for a, axis in enumerate(each):
@@ -264,7 +264,7 @@ def coordinates_of(axes: Any, count: int) -> list[range | Converted]:
 
 def length_of(axis: range | Converted) -> int:
     if isinstance(axis, range):
-        # len() stops at sys.maxsize
+        # len() raises an error above sys.maxsize
         return (axis[-1] - axis[0]) // axis.step + 1 if axis else 0
     return len(axis)
 
@@ -278,7 +278,7 @@ def _rows(
 
 
 def _parts(encoding: Encoding) -> tuple[list[_Part | None], _Part | None]:
-    """Return the columns that depend only on each axis (constant columns: the first axis), and those of several axes."""
+    """Return the columns of each axis alone (constants: the first axis), and the columns of several axes."""
     parts = encoding._derived.get("parts")
     if parts is None:
         sinusoids = encoding._sinusoids

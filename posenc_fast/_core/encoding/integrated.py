@@ -1,4 +1,4 @@
-"""Integrated encodings: the mean of the columns over positions that are known but to a variance."""
+"""Compute integrated encodings: the mean of each column over normally distributed positions."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from ..positions.positions import Converted
 from .plans import Plans
 from .rows import encode
 
-# turns, and variances: their products with squares of turns are far from the ends of float64
+# largest frequency in turns, and largest variance: a variance times the square of turns does not overflow float64
 _LARGEST = 2.0**300
-# by how much the square of a covariance may be above the product of its variances, which were rounded
-_ROUNDED = 1 + 2.0**-20
-# weights whose temporaries stay in the cache
+# tolerance for rounding, as a factor: a squared covariance may exceed the product of the variances by it
+_TOLERANCE = 1 + 2.0**-20
+# number of weights in a block, so that temporary arrays stay in the cache
 _VALUES = 1 << 15
 
 
 @functools.cache
-def _of_squares() -> tuple[float, float]:
-    """Return 2 pi^2 / ln(2) as the sum of two doubles: exp(-(2 pi t)^2 v / 2) is 2 to the power of -t^2 v times it."""
+def _exponent_factor() -> tuple[float, float]:
+    """Return c = 2 pi^2 / ln(2) as the sum of two doubles: exp(-(2 pi t)^2 v / 2) is 2 to the power of -c t^2 v."""
     with exact.working():
         value = exact.decimal_two_pi() ** 2 / (2 * Decimal(2).ln())
         high = float(value)
@@ -40,14 +40,14 @@ def _of_squares() -> tuple[float, float]:
 
 
 class Variance:
-    """Variances of positions: one for all of them, or for each a number for each axis, (rows, axes), or a matrix."""
+    """Variances of positions. form: "one" number, "axes" (a number for each axis of a row), or "matrix" for each row."""
 
     def __init__(self, variance: npt.ArrayLike, positions: Converted, axes: int) -> None:
         if np.ma.is_masked(variance):
-            raise ValueError("variance has masked values; give variance.filled(..), or leave their positions out")
+            raise ValueError("variance has masked values; give variance.filled(..), or leave out these positions")
         values = real_array(as_array(variance, "variance"), "variance")
         shape = positions.shape if axes == 1 else (*positions.shape, axes)
-        # of one axis, a number for each position
+        # the axes are always the last dimension, also for one axis
         wanted = (*positions.shape, axes)
         matrices = (*wanted, axes)
         if axes == 1 and values.ndim == len(shape) > 0:
@@ -59,7 +59,7 @@ class Variance:
         except ValueError:
             values = np.empty(())
         if (self.form != "one") != (values.ndim > 0) or (values.ndim and values.ndim < len(wanted)):
-            also = f", or {matrices} for a matrix each" if axes > 1 else ""
+            also = f", or {matrices} with a matrix for each position" if axes > 1 else ""
             raise ValueError(
                 f"variance has shape {np.shape(variance)}, but must be one number, or have shape {shape}{also}"
             )
@@ -72,7 +72,7 @@ class Variance:
         self.values = values if self.form == "one" else values.reshape(-1, *values.shape[len(positions.shape) :])
 
     def exponents(self, turns: Floats, part: slice) -> Pair:
-        """Return binary logarithms of the weights of some rows, for waves of these turns (2, waves, axes): (rows, waves)."""
+        """Return the binary logarithms of the weights, (rows, waves). turns: (2, waves, axes), of the waves."""
         axes = turns.shape[2]
         if self.form == "one":
             pairs = [(a, a, self.values) for a in range(axes)]
@@ -84,25 +84,25 @@ class Variance:
         high, low = np.zeros((2, rows, turns.shape[1]))
         for a, b, variance in pairs:
             square, square_low = product(*turns[:, :, a], *turns[:, :, b])
-            # most waves read one axis alone
+            # most waves depend on one axis only, so most products are zero
             here = np.flatnonzero(square)
             if len(here):
                 term = product(square[here], square_low[here], variance, 0.0)
                 high[:, here], low[:, here] = total(high[:, here], low[:, here], *term)
-        high, low = product(high, low, *_of_squares())
-        # a matrix of products that were rounded may be negative in its last place
+        high, low = product(high, low, *_exponent_factor())
+        # a sum of rounded products can be slightly negative although the covariance matrix is valid
         return np.minimum(-high, 0.0), np.where(high > 0, -low, 0.0)
 
 
 def _check_covariances(matrices: Floats) -> None:
-    """Raise a ValueError for matrices (.., A, A) that have a covariance larger than its variances allow."""
+    """Raise a ValueError if a matrix (.., A, A) has a covariance larger than its variances allow."""
     for a, b in itertools.combinations(range(matrices.shape[-1]), 2):
         mixed = (matrices[..., a, b] + matrices[..., b, a]) / 2
-        wrong = mixed**2 > matrices[..., a, a] * matrices[..., b, b] * _ROUNDED
+        wrong = mixed**2 > matrices[..., a, a] * matrices[..., b, b] * _TOLERANCE
         if wrong.any():
             shown = matrices[wrong][0].tolist()
             raise ValueError(
-                f"variance must be covariance matrices, whose rows [a, b] are at most sqrt([a, a] * [b, b]), not {shown}"
+                f"variance must be covariance matrices, with abs(v[a, b]) at most sqrt(v[a, a] * v[b, b]), not {shown}"
             )
 
 
@@ -122,7 +122,7 @@ def integrate(
     waves = sinusoids.waves()
     turns = sinusoids.pairs()[:, waves.frequency]
     if (np.abs(turns) > _LARGEST).any():
-        raise ValueError("variance needs frequencies of at most 2**300 turns, but those of this encoding are higher")
+        raise ValueError("variance needs frequencies of at most 2**300 turns; this encoding has higher frequencies")
     shape = (*positions.shape, plans.width)
     result = new(shape, dtype) if out is None else check_out(out, shape, dtype, "encode")
     if out is not None:
@@ -139,7 +139,7 @@ def integrate(
         for begin in range(part.start, part.stop, step):
             some = slice(begin, min(begin + step, part.stop))
             values = encode(plans, positions.rows(some), FLOAT64.stored, single=single)
-            # the product is what may be below float64, not its weight
+            # the product may underflow in float64, but the weight must not, so its power of two is applied last
             weights, powers = (part[:, waves.wave] for part in exp2_parts(*spread.exponents(turns, some)))
             with np.errstate(over="ignore", under="ignore"):
                 values = np.ldexp(values * weights, powers)

@@ -1,8 +1,7 @@
-"""Exact periods: a schedule of 1/period turns per unit, and the angles of positions that are reduced by it without error.
+"""Exact periods: a schedule of 1/period turns per unit, and an exact reduction of positions by the periods.
 
-Two doubles hold 1/86400 so well that the sine of a midnight is about 2**-80, which is not 0. So whole turns, and whole
-quarter turns, are taken off the position itself, in units of the period, where both are exact; only what is left is
-divided by the period.
+With 1/86400 as a sum of two doubles, the sine of midnight would be about 2**-80 instead of 0. So whole turns and
+quarter turns are subtracted from the position, where this is exact. Only the rest is divided by the period.
 """
 
 from __future__ import annotations
@@ -28,15 +27,15 @@ from ..positions.positions import InTurns, Positions, Progression, pair
 from ..positions.times import SECONDS, time_of
 from .sinusoids import Period
 
-# periods whose products with positions are far from the ends of float64
+# limits of a period: products with positions neither overflow nor underflow in float64
 _SHORTEST, _LONGEST = Fraction(1, 2**500), Fraction(2**500)
 _UNITS = SECONDS | {"min": SECONDS["m"], "µs": SECONDS["us"]}
-# units in which periods are written, the largest first
+# units for labels of periods, the largest first
 _WRITTEN = ("D", "h", "min", "s", "ms", "us", "ns", "ps", "fs", "as")
 _TEXT = r"(\d+\.?\d*|\.\d+)?\s*([A-Za-zµ]+)"
-# turns, up to which quarters of them are counted without error
-_FEW = 2.0**40
-# angles whose temporaries stay in the cache
+# largest number of turns whose quarters are counted without error, and largest denominator of a period in doubles
+_EXACT_COUNT = 2.0**40
+# number of angles in a block, so that temporary arrays stay in the cache
 _VALUES = 8192
 
 
@@ -78,13 +77,13 @@ def periodic(periods: Any) -> Schedule:
         raise ValueError(f"periods must be a sequence of periods, such as ['1D', '7D'], not {periods!r}")
     items = list(periods)
     if not items:
-        raise ValueError(f"periods must be at least one, not {periods!r}")
+        raise ValueError(f"periods must have at least one period, not {periods!r}")
     lengths = tuple(exact_period(period) for period in items)
     times, numbers = ([each for each in items if has_unit(each) is united] for united in (True, False))
     if times and numbers:
         raise ValueError(
-            f"periods has {numbers[0]!r} without a unit beside {times[0]!r}: give all of them one, as in '24h', or none, "
-            "if positions are not times, or periods count seconds"
+            f"periods has {numbers[0]!r} without a unit and {times[0]!r} with one; give all a unit, as in '24h', "
+            "or none, if positions are not times or periods are in seconds"
         )
     return Periodic(lengths)
 
@@ -100,7 +99,7 @@ def exact_period(period: Any) -> Fraction:
 
 
 def length_of(period: Any) -> str:
-    """Return a period as text: as it was written, a time in the largest unit of which it is a whole number, or a number."""
+    """Return a period as text. Text is unchanged. A time is a whole number of the largest unit that divides it."""
     if isinstance(period, str):
         return period
     value = exact_period(period)
@@ -119,8 +118,8 @@ def _exactly(period: Any) -> Fraction:
     if isinstance(period, str):
         if period in get_args(Cycle):
             raise ValueError(
-                f"periods has {period!r}, a cycle of the calendar, of no fixed length: presets.positions.calendar says how "
-                "much of it has passed, and sklearn.PositionalEncoder encodes that"
+                f"periods has {period!r}, a cycle of the calendar without a fixed length; use "
+                "presets.positions.calendar for the elapsed part of the cycle, or sklearn.PositionalEncoder"
             )
         match = re.fullmatch(_TEXT, period.strip())
         if match is None or match[2] not in _UNITS:
@@ -150,17 +149,20 @@ def _exactly(period: Any) -> Fraction:
 
 
 class Turns:
-    """Positions in turns about periods, each period of one axis."""
+    """Conversion of positions to turns of periods, where each period belongs to one axis.
+
+    counted: periods in units of the positions. quotients, ratios: see `_quotient` and `_of_integers`.
+    """
 
     def __init__(self, periods: Sequence[Period], unit: Fraction) -> None:
         self.axes = [period.axis for period in periods]
         self.periods = [period.length for period in periods]
         self.counted = [period / unit for period in self.periods]
-        sides = [_sides(period) for period in self.counted]
-        self.sides = None if None in sides else np.array(sides).T
+        quotients = [_quotient(period) for period in self.counted]
+        self.quotients = None if None in quotients else np.array(quotients).T
         ratios = [period.as_integer_ratio() for period in self.counted]
-        few = all(max(8 * n, n * d) < 2**63 for n, d in ratios)
-        self.ratios = np.array(ratios, np.uint64).T if few else None
+        small = all(max(8 * n, n * d) < 2**63 for n, d in ratios)
+        self.ratios = np.array(ratios, np.uint64).T if small else None
         self.inverse = np.array([pair(Fraction(1, 4 * n)) for n, _ in ratios]).T
 
     def of(self, positions: Positions, part: slice) -> Floats:
@@ -181,8 +183,8 @@ class Turns:
     def _angles(self, positions: Positions, part: slice) -> Pair:
         if isinstance(positions, InTurns):
             return positions.turns(part)
-        if positions.form == "real" and self.sides is not None:
-            return _of_floats(positions.components(part, False)[:, self.axes], self.sides)
+        if positions.form == "real" and self.quotients is not None:
+            return _of_floats(positions.components(part, False)[:, self.axes], self.quotients)
         if positions.form == "integer" and self.ratios is not None:
             components = positions.components(part, False)
             sign = np.where((components < 0).reshape(len(components), 2, -1).any(axis=1), -1.0, 1.0)[:, self.axes]
@@ -198,27 +200,30 @@ class Turns:
         return high, low
 
 
-def _sides(period: Fraction) -> tuple[float, ...] | None:
-    """Two doubles whose quotient is the period, the second of them 1 where that can be, and the inverse of the first as a
-    sum of two; None where there are none."""
+def _quotient(period: Fraction) -> tuple[float, ...] | None:
+    """Return doubles (n, d, high, low) with n / d equal to the period, and high + low about 1 / n. None if impossible.
+
+    d is 1 if float64 represents the period.
+    """
     if Fraction(float(period)) == period:
         return float(period), 1.0, *pair(1 / period)
     n, d = period.as_integer_ratio()
-    if n > 2**900 or d > _FEW or int(float(n)) != n or int(float(d)) != d:
+    if n > 2**900 or d > _EXACT_COUNT or int(float(n)) != n or int(float(d)) != d:
         return None
     return float(n), float(d), *pair(Fraction(1, n))
 
 
-def _of_floats(values: Floats, sides: Floats) -> Pair:
-    whole, parts, *inverse = sides
+def _of_floats(values: Floats, quotients: Floats) -> Pair:
+    """Return the angles of float64 positions. quotients: an array of the columns of `_quotient`."""
+    whole, parts, *inverse = quotients
     low = np.zeros_like(values)
-    if (np.abs(values) > _FEW * (whole / parts)).any():
+    if (np.abs(values) > _EXACT_COUNT * (whole / parts)).any():
         values = np.fmod(values, whole)
     if (parts != 1).any():
         values, low = two_product(values, parts)
     quarter = whole / 4
     quarters = np.rint(values / quarter)
-    # few quarters are exact, and so is what is left of the position: it is a multiple of what both are multiples of
+    # up to _EXACT_COUNT turns, quarters are exact, and so is the rest: its last place is a last place of one of both
     taken, error = two_product(quarters, quarter)
     rest, low = two_sum((values - taken) - error, low)
     return _sum(quarters - 4 * np.rint(0.25 * quarters), *product(rest, low, *inverse))
@@ -235,7 +240,7 @@ def _of_integers(magnitudes: npt.NDArray[np.uint64], ratios: npt.NDArray[np.uint
 
 
 def _of_any(integers: npt.NDArray[Any], period: Fraction) -> Pair:
-    """Return the angles of Python integers, a hundred times slower than for arrays."""
+    """Return the angles of Python integers, a hundred times slower than `_of_integers`."""
     whole, parts = period.as_integer_ratio()
     sign, rest = np.where(integers < 0, -1.0, 1.0), 4 * (abs(integers) * parts % whole)
     quarters = (rest + whole // 2) // whole

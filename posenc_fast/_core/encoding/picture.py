@@ -1,4 +1,4 @@
-"""A small picture of an encoding for notebooks: rows of its first positions, as a PNG in a line of HTML."""
+"""Draw a small picture of an encoding for notebooks: its rows at 48 positions, as a PNG inside HTML."""
 
 from __future__ import annotations
 
@@ -16,27 +16,29 @@ from .rows import encode
 from .sinusoids import Sinusoids
 
 ROWS, COLUMNS, LEVELS = 48, 96, 63
-# red above zero, blue below, as in the pictures of `posenc_fast.plot`; pale in the middle, on light and on dark pages
+# red above zero and blue below, as in `posenc_fast.plot`. The pale middle is visible on light and dark pages
 _COLD, _PALE, _WARM = (33.0, 102.0, 172.0), (247.0, 247.0, 247.0), (178.0, 24.0, 43.0)
 
 
 def figure(sinusoids: Sinusoids, title: str, columns: str) -> str:
-    """Return HTML: the title, and a picture of 48 positions (the same on all axes), a row for each.
+    """Return HTML with the title, and a picture with a row for each of 48 positions (the same on all axes).
 
-    Those are 0 to 47, or one turn of the longest exact period.
+    The positions are 0 to 47, or 48 steps of the longest exact period.
     """
     places, chosen = whole_pairs(sinusoids, COLUMNS)
     longest = max((period.length for period in sinusoids.periods()), default=None)
     positions = np.arange(ROWS) if longest is None else np.arange(ROWS) * float(longest / ROWS)
-    where = positions if sinusoids.axes == 1 else np.repeat(positions[:, np.newaxis], sinusoids.axes, axis=1)
+    points = positions if sinusoids.axes == 1 else np.repeat(positions[:, np.newaxis], sinusoids.axes, axis=1)
     some = sinusoids.take(places)
-    values = encode(Plans(some), convert(where, some.axes), np.dtype(np.float64))
+    values = encode(Plans(some), convert(points, some.axes), np.dtype(np.float64))
     largest = float(np.abs(some.amplitudes).max()) or 1.0
     levels = np.rint((np.clip(values / largest, -1, 1) + 1) / 2 * (LEVELS - 1)).astype(np.uint8)
     picture = base64.b64encode(_png(levels)).decode()
-    which = f"{len(places)} of {columns} ({chosen})" if chosen else columns
-    last = f"{ROWS - 1}" if longest is None else f"{float(longest):,.6g}, a turn of the longest period,"
-    words = f"{which}, positions 0 to {last} downwards{', on all axes' if sinusoids.axes > 1 else ''}; red is above 0"
+    selection = f"{len(places)} of {columns} ({chosen})" if chosen else columns
+    last = f"{ROWS - 1}" if longest is None else f"{float(longest):,.6g}, the longest period,"
+    words = (
+        f"{selection}, positions 0 to {last} downwards{', on all axes' if sinusoids.axes > 1 else ''}; red is above 0"
+    )
     return (
         f'<figure style="margin:0"><code>{html.escape(title)}</code><br>'
         f'<img alt="{html.escape(words)}" src="data:image/png;base64,{picture}" '
@@ -46,9 +48,9 @@ def figure(sinusoids: Sinusoids, title: str, columns: str) -> str:
 
 
 def whole_pairs(sinusoids: Sinusoids, most: int) -> tuple[npt.NDArray[np.intp], str]:
-    """Return at most ``most`` columns, all those of each n-th frequency, and words that say so; no words for all columns.
+    """Return at most ``most`` columns, all columns of every n-th frequency, and a description ("" if none is left out).
 
-    Columns that were chosen one by one would be the sines of one part of an encoding and the cosines of the next.
+    A choice of every n-th column could show only sines in one part of the picture, and only cosines in the next.
     """
     width = sinusoids.width
     if width <= most:
@@ -56,10 +58,10 @@ def whole_pairs(sinusoids: Sinusoids, most: int) -> tuple[npt.NDArray[np.intp], 
     index = sinusoids.index[:, 0] if sinusoids.axes == 1 else sinusoids.index
     _, first, frequency = np.unique(index, axis=0, return_index=True, return_inverse=True)
     if len(first) == width:
-        # no two columns share one: neighbours are what may be seen as a pair
+        # no two columns share a frequency, so neighbours count as a pair
         group, of_all = np.arange(width) // 2, "two of every {columns} columns"
     else:
-        # in the order of their first columns
+        # number the frequencies in the order of their first columns
         group, of_all = first.argsort().argsort()[frequency.reshape(-1)], "every {nth} frequency"
     largest = int(np.bincount(group).max())
     if largest > most:
@@ -75,9 +77,9 @@ def ordinal(number: int) -> str:
 
 
 def _png(levels: np.ndarray[tuple[int, ...], np.dtype[np.uint8]]) -> bytes:
-    """Return a PNG of LEVELS colours; W3C, Portable Network Graphics, third edition."""
+    """Return a PNG with a palette of LEVELS colours (format: W3C, Portable Network Graphics, third edition)."""
     height, width = levels.shape
-    # no filter for any row
+    # each row begins with its filter type, 0 for none
     rows = np.concatenate([np.zeros((height, 1), np.uint8), levels], axis=1).tobytes()
     steps = np.linspace(-1, 1, LEVELS)[:, np.newaxis]
     ends = np.where(steps < 0, np.array(_COLD), np.array(_WARM))

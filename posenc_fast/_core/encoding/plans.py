@@ -1,4 +1,4 @@
-"""The engines' Plans of an encoding, for each form of positions, and Lattices of integers: made once, and kept."""
+"""Create and cache the engines' Plans of an encoding, one for each form of positions, and its Lattices for integers."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from .periods import Turns
 from .sinusoids import Sinusoids
 
 _ONE = np.ones(1)
-# offset rows should stay in a second-level cache
+# number of values in the offset rows of a lattice, so that they stay in the second-level cache
 _OFFSET_VALUES = 1 << 16
-# from here on what is far smaller than another frequency may have products that underflow: 2**-969 is far from TINY
+# if two frequencies differ by this factor or more, products with the smaller one may underflow unnoticed by the engine
 _FAR_APART = 2.0**70
 
 
 class _Columns(NamedTuple):
-    """Places in a row of waves: of each column, its derivative by angle, and its wave's cosine and sine."""
+    """Indices into a row of waves for each column: value, derivative by angle, and cosine and sine of the wave."""
 
     planar: bool
     runs: npt.NDArray[np.int32]
@@ -40,16 +40,16 @@ class _Columns(NamedTuple):
 
 
 class Plans:
-    """The engines' Plans and Lattices of some sinusoids, each made once.
+    """The engines' Plans and Lattices of some sinusoids, each created once and then cached.
 
-    Looked up by threads at once: what two of them make at the same time is equal, and either may be kept.
+    Threads may use the cache without a lock: if two create the same entry, the entries are equal, and one stays.
     """
 
     __slots__ = (
+        "_cache",
         "_calls",
-        "_columns_kept",
+        "_columns_cache",
         "_derived",
-        "_kept",
         "_lattice_impossible",
         "_least",
         "_turns",
@@ -63,24 +63,24 @@ class Plans:
     def __init__(self, sinusoids: Sinusoids) -> None:
         self.sinusoids = sinusoids
         self.width, self.axes = sinusoids.width, sinusoids.axes
-        # an engine, and its compiled calls
+        # the engine for which the compiled calls were created, and these calls
         self._calls: tuple[Engine | None, Any] = (None, None)
-        self._kept: dict[tuple[Any, ...], Any] = {}
+        self._cache: dict[tuple[Any, ...], Any] = {}
         self._derived: dict[str, Plans] = {}
         self._turns: dict[Fraction, Turns] = {}
         self._least: dict[Fraction | int, Floats | None] = {}
-        self._columns_kept: _Columns | None = None
+        self._columns_cache: _Columns | None = None
         self._lattice_impossible: bool | None = None
 
     def derived(self, name: str, make: Callable[[], Sinusoids]) -> Plans:
-        """Return the plans of other sinusoids that are made of these."""
+        """Return the plans of sinusoids that are derived from these, cached by name."""
         plans = self._derived.get(name)
         if plans is None:
             plans = self._derived[name] = Plans(make())
         return plans
 
     def _columns(self) -> _Columns:
-        columns = self._columns_kept
+        columns = self._columns_cache
         if columns is None:
             waves, amplitudes = self.sinusoids.waves(), self.sinusoids.amplitudes
             count = len(waves.frequency)
@@ -97,7 +97,7 @@ class Plans:
 
             planar = min((False, True), key=lambda p: len(runs(place(waves.quadrant, p))))
             source, following = place(waves.quadrant, planar), waves.quadrant + 1
-            columns = self._columns_kept = _Columns(
+            columns = self._columns_cache = _Columns(
                 planar,
                 runs(source),
                 source,
@@ -110,11 +110,11 @@ class Plans:
         return columns
 
     def plan(self, engine: Engine, form: str, unit: Fraction = Fraction(1), single: bool = False) -> tuple[Any, bool]:
-        """Return the Plan for positions of a form, and whether it takes a component of ones."""
+        """Return the Plan for positions of a form, and whether positions need a component of ones for the phases."""
         key: tuple[Any, ...] = (
             (engine.backend, form) if unit == 1 and not single else (engine.backend, form, unit, single)
         )
-        kept: tuple[Any, bool] | None = self._kept.get(key)
+        kept: tuple[Any, bool] | None = self._cache.get(key)
         if kept is None:
             sinusoids, columns = self.sinusoids, self._columns()
             waves = sinusoids.waves()
@@ -131,41 +131,41 @@ class Plans:
                 axes.append((2 * np.pi * ones).astype(np.float32).astype(np.float64) if single else ones)
             frequencies = np.ascontiguousarray(np.stack(axes, axis=1))
             largest = np.abs(frequencies[0]).max(axis=1) / (2 * np.pi if single else 1)
-            # no position can be multiplied with these but by exact arithmetic
+            # larger frequencies cannot be split into halves, so the engine leaves all their rows to exact arithmetic
             largest[largest > SPLIT_LIMIT] = np.inf
             plan = engine.module.Plan(
                 frequencies, largest, columns.source, columns.amplitude, columns.runs, columns.planar
             )
-            kept = self._kept[key] = (plan, phase)
+            kept = self._cache[key] = (plan, phase)
             self._calls = (None, None)
         return kept
 
     def calls(self) -> Any:
-        """Return the compiled small calls of the engine in use; None without a kernel, or before a plan or lattice is made."""
+        """Return the compiled small calls of the active engine. None without a kernel, or before any Plan exists."""
         engine = self.engine()
         made_for, calls = self._calls
         if made_for is not engine:
-            count, calls = len(self._kept), self._calls_of(engine)
-            if len(self._kept) == count:
-                # no other thread has made a plan or lattice since
+            count, calls = len(self._cache), self._calls_of(engine)
+            if len(self._cache) == count:
+                # no other thread has added a plan or lattice in the meantime
                 self._calls = engine, calls
         return calls
 
     def _calls_of(self, engine: Engine) -> Any:
-        """Return the calls over the plans and lattices that there are: making others would delay the first call."""
+        """Return calls that use the existing plans and lattices. To create others here would delay the first call."""
         sinusoids, name, level = self.sinusoids, engine.backend, engine.level
-        real, phase = self._kept.get((name, "real"), (None, False))
-        integer, phase = self._kept.get((name, "integer"), (None, phase))
+        real, phase = self._cache.get((name, "real"), (None, False))
+        integer, phase = self._cache.get((name, "integer"), (None, phase))
         if name == "python" or (real or integer) is None or sinusoids.periods() or sinusoids.single_products:
             return None
-        lattices = [self._kept.get((name, level, wide), (None, 0))[0] for wide in (False, True)]
+        lattices = [self._cache.get((name, level, wide), (None, 0))[0] for wide in (False, True)]
         least = self.least(Fraction(1))
         return engine.module.Calls(level, real, integer, *lattices, least, phase, self.axes, cache_size(), KINDS, empty)
 
     def least(self, unit: Fraction) -> Floats | None:
-        """Return the least turns on each axis that are not zero, where products with them may underflow beside larger ones.
+        """Return the smallest nonzero frequency of each axis in turns, if products with it may underflow unnoticed.
 
-        0 for those that are too small for two doubles to hold; None where the largest tell the engine enough.
+        0 if it is too small for a sum of two doubles. None if the engine can decide by the largest frequency.
         """
         key = 1 if unit == 1 else unit
         if key not in self._least:
@@ -181,8 +181,10 @@ class Plans:
         return self._least[key]
 
     def lattice_impossible(self) -> bool:
-        """Whether there is no lattice: several axes, a step of very many turns or next to none, exact whole turns, or
-        products in float32."""
+        """Return whether a lattice is impossible.
+
+        The reasons: several axes, frequencies that are too large or too small, exact periods, or products in float32.
+        """
         if self._lattice_impossible is None:
             sinusoids = self.sinusoids
             turns = sinusoids.turns(Fraction(1), 1)[0]
@@ -195,7 +197,7 @@ class Plans:
         return self._lattice_impossible
 
     def components(self, positions: Positions, part: slice, phase: bool, single: bool) -> Floats:
-        """Return the factors of a Plan's frequencies: rows ``part`` of the positions, and their turns about periods."""
+        """Return the factors of a Plan's frequencies for the rows ``part``: positions, and turns of the periods."""
         periods = self.sinusoids.periods()
         if single:
             return positions.components(part, phase)
@@ -205,7 +207,7 @@ class Plans:
         if turns is None:
             turns = self._turns[positions.unit] = Turns(periods, positions.unit)
         angles = turns.of(positions, part)
-        # so small an angle is left to exact arithmetic, as if it were enormous
+        # if an angle is tiny, a value above the limit makes the engine leave the row to exact arithmetic
         high = angles[:, : len(periods)]
         high[rows_left_out(high.reshape(-1, 1), _ONE).reshape(high.shape)] = 2 * SPLIT_LIMIT
         result = np.concatenate(
@@ -214,7 +216,7 @@ class Plans:
         return self._without_tiny(result, positions)
 
     def _without_tiny(self, components: Floats, positions: Positions) -> Floats:
-        """Return components that the engine leaves to exact arithmetic where it cannot see that the least angle is tiny."""
+        """Replace rows whose smallest angle is tiny by values that the engine leaves to exact arithmetic."""
         least = self.least(positions.unit)
         if least is None:
             return components
@@ -226,10 +228,10 @@ class Plans:
         return np.where(tiny & np.isfinite(components).all(axis=1, keepdims=True), 2 * SPLIT_LIMIT, components)
 
     def sign_zeros(self, components: Floats, out: Array, kind: int, added: bool) -> None:
-        """Give zeros at whole quarter turns about periods the signs that IEEE 754 has for sinPi and cosPi.
+        """Set the signs of zeros at whole quarter turns of periods, as IEEE 754 defines them for sinPi and cosPi.
 
-        The engines know the quarter turn, but not on which side of zero the position is: a zero of a sine has its sign
-        for ``encode(-p)`` to mirror ``encode(p)``, one of a cosine has none. In a sum (added) both add nothing.
+        The engines do not see the sign of the position. The sign of a sine's zero depends on it, so that ``encode(-p)``
+        mirrors ``encode(p)``. The sign of a cosine's zero does not. added: the rows are sums, whose zeros are +0.
         """
         periods, sinusoids, waves = self.sinusoids.periods(), self.sinusoids, self.sinusoids.waves()
         if not periods:
@@ -243,27 +245,27 @@ class Plans:
                 some, quadrant, sign = components[rows], int(waves.quadrant[c]), sinusoids.amplitudes[c]
                 quarters, low = 4 * some[:, first + i], some[:, first + count + i]
                 side = np.sign(some[:, axis : first : sinusoids.axes].sum(axis=1))
-                # not an angle whose sine underflows
+                # the angle is exactly a multiple of a half turn. Other zeros are sines that underflow
                 whole = (low == 0) & (quarters == np.rint(quarters)) & ((quarters + quadrant) % 2 == 0) & (side != 0)
                 sides = side[whole] if quadrant % 2 == 0 and not added else np.ones(int(whole.sum()))
                 signs = sides if added else (-sign if quadrant >= 2 else sign) * sides
-                where = (..., rows[whole], c)
-                values = out[where]
-                out[where] = np.where(values_of(kind, values) == 0, round_once(kind, 0.0 * signs), values)
+                zero_cells = (..., rows[whole], c)
+                values = out[zero_cells]
+                out[zero_cells] = np.where(values_of(kind, values) == 0, round_once(kind, 0.0 * signs), values)
 
     def capsule(self, key: Any, make: Callable[[], Any]) -> Any:
-        """Return the capsule of that key, made once: all of its addresses hold as long as these plans live."""
-        kept = self._kept.get(("capsule", key))
-        # of two that are made at the same time both get the first
-        return self._kept.setdefault(("capsule", key), make()) if kept is None else kept
+        """Return the cached capsule for the key. These plans keep the memory to which it points."""
+        kept = self._cache.get(("capsule", key))
+        # if two threads create it at the same time, both return the first
+        return self._cache.setdefault(("capsule", key), make()) if kept is None else kept
 
     def lattice(self, engine: Engine, double_double: bool) -> tuple[Any, int]:
-        """Return the Lattice, and the binary logarithm of its span; None where there can be none."""
+        """Return the Lattice, or None if it is impossible, and the binary logarithm of its span."""
         key = (engine.backend, engine.level, double_double)
-        kept: tuple[Any, int] | None = self._kept.get(key)
+        kept: tuple[Any, int] | None = self._cache.get(key)
         if kept is None:
             if self.lattice_impossible():
-                kept = self._kept[key] = (None, 0)
+                kept = self._cache[key] = (None, 0)
                 return kept
             columns = self._columns()
             block_bits = max(2, min(6, (_OFFSET_VALUES // self.width).bit_length() - 1))
@@ -279,6 +281,6 @@ class Plans:
                 span_bits,
                 double_double,
             )
-            kept = self._kept[key] = (lattice, span_bits)
+            kept = self._cache[key] = (lattice, span_bits)
             self._calls = (None, None)
         return kept

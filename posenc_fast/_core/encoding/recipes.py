@@ -40,7 +40,7 @@ def written(recipe: Recipe) -> str:
 
 
 def shown(recipe: Recipe) -> str:
-    """Return the recipe as text, in angle brackets if long arrays are shortened."""
+    """Return the recipe as text. Long arrays are shortened, which angle brackets around the text show."""
     whole = recipe if isinstance(recipe, str) else _text(recipe, SHOWN)
     return f"<{whole}, shortened; its recipe is whole>" if ", .., " in whole else whole
 

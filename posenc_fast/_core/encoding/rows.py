@@ -1,4 +1,4 @@
-"""The ways to fill rows: of integers from a lattice, of any positions one by one."""
+"""Fill rows: a lattice computes the rows of integer progressions, and a plan computes rows of any positions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def encode(
     single: bool = False,
     threads: int = 1,
 ) -> Array:
-    """Return the rows of converted positions: (..., d)."""
+    """Return the rows of converted positions, (..., d)."""
     shape = (*positions.shape, plans.width)
     result = new(shape, dtype) if out is None else check_out(out, shape, dtype, "encode")
     if len(positions.values):
@@ -52,15 +52,15 @@ def add(
     single: bool,
     threads: int,
 ) -> None:
-    """Write scale * x + encoding to result, x itself or other memory; rows: their positions, or the first and the step."""
-    # one batch of all rows where each has its own position, else batches that share the rows
+    """Write scale * x + encoding to result, which may be x. rows: the positions, or the first position and the step."""
+    # batched: each row of x has its own position, so all rows form one batch. Else all batches share the positions
     batched = isinstance(rows, Converted) and rows.shape != x.shape[-2:-1]
     dims = 2 if batched else 3
     view_x, view = collapse(x, dims), collapse(result, dims)
     if view_x is None or (x.strides[-1] != x.itemsize and plans.width > 1):
         view_x = collapse(np.ascontiguousarray(x), dims)
     assert view_x is not None
-    # rows of fractions are written twice, the second time those of integers among them
+    # in a progression of fractions, rows at integer positions are written a second time, so x must stay unchanged
     twice = isinstance(rows, tuple) and not (isinstance(rows[0], int) and isinstance(rows[1], int))
     copied = view is None or (twice and same_memory(x, result))
     if view is None or copied:
@@ -78,7 +78,7 @@ def add(
 
 
 def same_memory(a: Array, b: Array) -> bool:
-    """Whether two arrays of one shape and type are the same values in memory."""
+    """Return whether two arrays of the same shape and dtype use the same memory in the same order."""
     return a.strides == b.strides and a.__array_interface__["data"] == b.__array_interface__["data"]
 
 
@@ -90,7 +90,7 @@ def fill_progression(
     single: bool,
     threads: int,
 ) -> None:
-    """Write the rows of first + i * each: those of integers from the lattice."""
+    """Write the rows of the positions first + i * each. Integer positions use the lattice, if there is one."""
     if isinstance(first, int) and isinstance(each, int) and not single:
         engine = plans.engine()
         lattice, span_bits = plans.lattice(engine, target.kind == FLOAT64.kind)
@@ -134,7 +134,7 @@ def fill(plans: Plans, target: Target, positions: Positions, single: bool, threa
     form, unit = positions.form, positions.unit
     single = single or plans.sinusoids.single_products
     if single:
-        # a framework's input: float64 numbers of the base unit, rounded to float32 by the engine
+        # frameworks use numbers in the base unit. The engine rounds them from float64 to float32
         positions, form, unit = as_float64(positions), "real", Fraction(1)
     plan, phase = plans.plan(engine, form, unit, single)
     stores = target.stores(each=True)
@@ -154,7 +154,7 @@ def fill(plans: Plans, target: Target, positions: Positions, single: bool, threa
 def _fill_exactly(
     plans: Plans, block: Target, positions: Positions, single: bool, begin: int, rows: Array, components: Floats
 ) -> None:
-    """Write rows that the engine left out: by exact arithmetic, or from integers where positions are such."""
+    """Write rows that the engine left out: real 64-bit integers as integers, other positions in exact arithmetic."""
     if not single and positions.form == "real" and plans.sinusoids.axes == 1:
         values = components[rows, 0]
         whole = (np.abs(values) < 2.0**63) & (np.abs(values) >= 2.0**52)
@@ -172,7 +172,7 @@ def _fill_exactly(
 
 
 def _integers_of(first: Fraction, each: Fraction) -> tuple[int, int]:
-    """Return the first i >= 0 for which first + i * each is an integer, and the distance to the next; (sys.maxsize, 1) if none."""
+    """Return the first i >= 0 with an integer first + i * each, and the distance to the next (none: sys.maxsize, 1)."""
     denominator = math.lcm(first.denominator, each.denominator)
     a, c = int(first * denominator), int(each * denominator)
     common = math.gcd(c, denominator)
@@ -185,8 +185,8 @@ def _integers_of(first: Fraction, each: Fraction) -> tuple[int, int]:
 def _lattice_points(
     begin: int, step: int, rows: int, span_bits: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
-    """Return integers begin + i * step of 64 bits as multiples of a span and offsets."""
-    # modulo 2**64 the sum is right for int64 and for uint64; the first span of each row tells them apart
+    """Return the 64-bit integers begin + i * step as numbers of spans and offsets in a span of 2**span_bits."""
+    # numbers of spans fit in int64 for all positions, also for uint64 positions that do not
     i = np.arange(rows, dtype=np.uint64)
     span, offset = divmod(begin, 1 << span_bits)
     step_span, step_offset = divmod(step, 1 << span_bits)

@@ -1,4 +1,4 @@
-"""The columns of an encoding as numbers: which frequency each reads, its phase and its amplitude."""
+"""The columns of an encoding as numbers: the frequency, phase and amplitude of each column."""
 
 from __future__ import annotations
 
@@ -17,8 +17,11 @@ from ..positions.positions import pair
 
 
 class Waves(NamedTuple):
-    """frequency: (waves, axes), indices into all frequencies, -1 for zero; residual: phase beyond a quarter turn;
-    wave, quadrant: (d,), which wave a column takes, and how many quarter turns on."""
+    """The distinct waves of an encoding, and the wave of each column.
+
+    frequency: (waves, axes), indices into all frequencies, -1 for frequency 0. residual: (waves,), phase minus the
+    nearest quarter turn. wave: (d,), wave of each column. quadrant: (d,), quarter turns in the phase of each column.
+    """
 
     frequency: npt.NDArray[np.intp]
     residual: Floats
@@ -27,31 +30,34 @@ class Waves(NamedTuple):
 
 
 class Period(NamedTuple):
-    """An exact period: the axis that is read, the index among all frequencies, and its length in units of position."""
+    """An exact period.
+
+    axis: axis of the positions. frequency: index among all frequencies. length: length in units of position.
+    """
 
     axis: int
     frequency: int
     length: Fraction
 
 
-# for each column its partner, and whether that is ahead (1), behind (-1) or itself (0)
+# for each column the index of its partner, and the direction: 1 ahead, -1 behind, 0 the column itself
 Partners = tuple[npt.NDArray[np.intp], Floats]
 
 
 class Sinusoids:
-    """One sinusoid for each column. Frozen, and equal by value.
+    """One sinusoid for each column. Immutable; equal if all numbers are equal.
 
     Parameters
     ----------
     schedules : sequence of Schedule
-        Their frequencies are numbered one behind the other.
+        Frequencies. They are numbered consecutively over all schedules.
     index : ndarray of int, shape (d, axes)
-        Number of the frequency that a column has along an axis; -1 is a frequency of zero.
+        Number of the frequency of each column along each axis. -1 means frequency 0.
     phases, amplitudes : ndarray of shape (d,)
-        Turns, and factors.
+        Phase of each column in turns, and amplitude.
     """
 
-    __slots__ = ("_known", "amplitudes", "index", "phases", "schedules", "single_products")
+    __slots__ = ("_cache", "amplitudes", "index", "phases", "schedules", "single_products")
     schedules: tuple[Schedule, ...]
     index: npt.NDArray[np.intp]
     phases: Floats
@@ -63,7 +69,7 @@ class Sinusoids:
         largest = float(np.abs(amplitudes).max())
         if largest > MOST_AMPLITUDE:
             raise ValueError(f"amplitudes (scale) must be at most {MOST_AMPLITUDE:.3g}, not {largest!r}")
-        # equal schedules are one, so that equal frequencies share their waves
+        # merge equal schedules, so that equal frequencies share their waves
         different = tuple(dict.fromkeys(schedules))
         if len(different) < len(schedules):
             begins = np.cumsum([0, *map(len, different)])
@@ -72,10 +78,10 @@ class Sinusoids:
         kinds = {isinstance(schedule, Single) for schedule in different}
         if len(kinds) > 1:
             raise ValueError(
-                "frequencies of a float32 program stand beside exact ones, whose angles would be rounded to float32 as well; "
+                "frequencies from float32_frequencies cannot be mixed with exact frequencies in one encoding; "
                 "give all of them to float32_frequencies, or none, or use two encodings"
             )
-        # whether products with positions are rounded to float32, whatever precision a call asks for
+        # if true, products with positions are rounded to float32 for every precision
         self.single_products = kinds == {True}
         self.schedules = different
         self.index, self.phases, self.amplitudes = (
@@ -85,7 +91,7 @@ class Sinusoids:
         )
         for array in (self.index, self.phases, self.amplitudes):
             array.setflags(write=False)
-        self._known: dict[str, Any] = {}
+        self._cache: dict[str, Any] = {}
 
     @property
     def width(self) -> int:
@@ -112,10 +118,10 @@ class Sinusoids:
     def __hash__(self) -> int:
         return hash(self._key())
 
-    # ---- others made of these -----------------------------------------------------------------------------------
+    # ---- derived sinusoids --------------------------------------------------------------------------------------
 
     def take(self, columns: npt.ArrayLike) -> Sinusoids:
-        """Return some columns, in any order; -1 is a column of zeros."""
+        """Return the given columns, in this order. -1 means a column of zeros."""
         chosen = np.asarray(columns)
         zero = chosen < 0
         return Sinusoids(
@@ -135,32 +141,32 @@ class Sinusoids:
         )
 
     def along(self, axis: int) -> Sinusoids:
-        """Return the same columns over one of their axes alone."""
+        """Return the same columns over one of their axes."""
         return Sinusoids(self.schedules, self.index[:, [axis]], self.phases, self.amplitudes)
 
     def quadratures(self) -> Sinusoids:
-        """Return the cosines of all columns' angles without their phases, then the sines."""
+        """Return the cosines and then the sines of the angles of all columns, without phases."""
         index = np.concatenate([self.index, self.index])
         return Sinusoids(self.schedules, index, np.repeat([0.25, 0.0], self.width), np.ones(2 * self.width))
 
     def derivative(self, axis: int = 0) -> Sinusoids:
-        """Return the derivatives of the columns by the positions along an axis."""
+        """Return the derivatives of the columns with respect to the position along an axis."""
         return self.with_(phases=self.phases + 0.25, amplitudes=self.amplitudes * self.radians()[self.index[:, axis]])
 
-    # ---- what follows from them, once ---------------------------------------------------------------------------
+    # ---- cached properties --------------------------------------------------------------------------------------
 
     def radians(self) -> Floats:
-        """Return all frequencies, rounded to float64, and a zero behind them for the index -1."""
-        values: Floats | None = self._known.get("radians")
+        """Return all frequencies rounded to float64, with a zero at the end for the index -1."""
+        values: Floats | None = self._cache.get("radians")
         if values is None:
             parts = [schedules_of.radians(schedule) for schedule in self.schedules]
-            values = self._known["radians"] = np.concatenate([*parts, [0.0]])
+            values = self._cache["radians"] = np.concatenate([*parts, [0.0]])
         return values
 
     def turns(self, unit: Fraction, multiple: int) -> Floats:
-        """Return all frequencies in turns as sums of two doubles (2, n), and a zero behind them for the index -1.
+        """Return all frequencies in turns as sums of two doubles (2, n), with a zero at the end for the index -1.
 
-        Zeros for exact periods, whose positions are reduced to turns before.
+        Exact periods have zeros here, because their positions are reduced to turns separately.
         """
         parts = [
             np.zeros((2, len(schedule)))
@@ -171,23 +177,23 @@ class Sinusoids:
         return np.concatenate([*parts, np.zeros((2, 1))], axis=1)
 
     def pairs(self) -> Floats:
-        """Return all frequencies in turns as `turns` does, exact periods among them."""
-        values: Floats | None = self._known.get("pairs")
+        """Return all frequencies in turns as `turns` does, but with the frequencies of exact periods."""
+        values: Floats | None = self._cache.get("pairs")
         if values is None:
-            values = self._known["pairs"] = self.turns(Fraction(1), 1)
+            values = self._cache["pairs"] = self.turns(Fraction(1), 1)
             for period in self.periods():
                 values[:, period.frequency] = pair(1 / period.length)
         return values
 
     def nonzero(self) -> npt.NDArray[np.bool_]:
-        """Return which frequencies are not zero as float64 numbers, and False behind them for the index -1."""
+        """Return a mask of the frequencies that are nonzero in float64, with False at the end for the index -1."""
         nonzero: npt.NDArray[np.bool_] = self.turns(Fraction(1), 1)[0] != 0
-        # one that is a number in turns is one in radians, which are more
+        # a frequency that is nonzero in turns is nonzero in radians, which are larger
         return nonzero if nonzero[:-1].all() else self.radians() != 0
 
     def periods(self) -> list[Period]:
-        """Return the exact periods, by axis."""
-        periods: list[Period] | None = self._known.get("periods")
+        """Return the exact periods with the axes that use them."""
+        periods: list[Period] | None = self._cache.get("periods")
         if periods is None:
             periods, first = [], 0
             for schedule in self.schedules:
@@ -196,7 +202,7 @@ class Sinusoids:
                         axes = np.flatnonzero((self.index == k).any(axis=0)).tolist()
                         periods += [Period(a, k, period) for a in axes]
                 first += len(schedule)
-            self._known["periods"] = periods
+            self._cache["periods"] = periods
         return periods
 
     def single(self) -> Floats:
@@ -206,8 +212,8 @@ class Sinusoids:
         return np.stack([rounded, np.zeros_like(rounded)])
 
     def waves(self) -> Waves:
-        """Return the different frequencies and residual phases, and how the columns come from them."""
-        waves: Waves | None = self._known.get("waves")
+        """Return the distinct pairs of frequency and residual phase, and the wave and quadrant of each column."""
+        waves: Waves | None = self._cache.get("waves")
         if waves is None:
             quarters = np.rint(4 * self.phases)
             residual = self.phases - quarters / 4
@@ -222,23 +228,23 @@ class Sinusoids:
             index = unique[:, : self.axes]
             residuals = unique[:, self.axes].view(np.float64) if residual.any() else np.zeros(len(unique))
             waves = Waves(index, residuals, inverse.reshape(-1), np.mod(quarters, 4).astype(np.intp))
-            self._known["waves"] = waves
+            self._cache["waves"] = waves
         return waves
 
     def partners(self) -> Partners | int:
-        """Return for each column the one that is a quarter turn ahead of it or behind, and +1 or -1 for which.
+        """Return for each column its partner, a quarter turn ahead or behind, and the direction, +1 or -1.
 
-        A column of frequency zero is its own partner, with 0. Or the first column that has none.
+        A constant column is its own partner, with direction 0. If columns have no partner, return the first of these.
         """
-        partners: Partners | int | None = self._known.get("partners")
+        partners: Partners | int | None = self._cache.get("partners")
         if partners is None:
-            partners = self._known["partners"] = self._partners()
+            partners = self._cache["partners"] = self._partners()
         return partners
 
     def _partners(self) -> Partners | int:
         waves = self.waves()
         constant = (self.radians()[self.index] == 0).all(axis=1) | (self.amplitudes == 0)
-        # the sine-like and the cosine-like columns of a wave, by amplitude and sign of the amplitude
+        # columns without a partner so far, by wave and magnitude of the amplitude: sines, cosines
         signs = np.where(waves.quadrant >= 2, -1.0, 1.0) * np.sign(self.amplitudes)
         waiting: dict[tuple[int, float], tuple[list[int], list[int]]] = {}
         partner = np.arange(self.width)
@@ -249,7 +255,7 @@ class Sinusoids:
             if lists[1 - odd]:
                 other = lists[1 - odd].pop(0)
                 partner[c], partner[other] = other, c
-                # d/dangle of s * sin is s * cos, of s * cos is -s * sin; the partner has a sign of its own
+                # the derivative of s sin is s cos, the derivative of s cos is -s sin; the partner has its own sign
                 for one, two, is_cosine in ((c, other, odd), (other, c, 1 - odd)):
                     ahead[one] = signs[one] * signs[two] * (-1.0 if is_cosine else 1.0)
             else:

@@ -1,1 +1,1 @@
-"""Numbers: exact reals and schedules of them, pairs of doubles, rounding once, and checks of arguments."""
+"""Numbers: exact reals, schedules of frequencies, pairs of doubles, rounding, and checks of arguments."""

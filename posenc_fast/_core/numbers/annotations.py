@@ -1,4 +1,4 @@
-"""The names of numpy.typing that annotations have; it is imported where a program reads one of the larger ones."""
+"""The names of numpy.typing for annotations. numpy.typing is imported only if a program reads its larger types."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks of arguments that are numbers: every error names the argument, its value and the way out."""
+"""Check arguments that are numbers. Each error names the argument, its value and the fix."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from . import annotations as npt
 from .names import one_of
 
 PRECISIONS: tuple[Precision, ...] = get_args(Precision)
-# of positions that are integers: int64 and uint64
+# smallest and largest integer position, the limits of int64 and uint64
 LEAST_POSITION, MOST_POSITION = -(2**63), 2**64 - 1
-# the engines count columns in 32 bits, and twice as many for the waves
+# the engines count columns in 32 bits, and have two values for each wave
 MOST_COLUMNS = 2**30 - 1
-# products with larger ones could not be made exact
+# exact products with larger amplitudes are impossible
 MOST_AMPLITUDE = 2.0**960
 
 
 def shown(value: Any) -> str:
-    """Return the repr of a value for an error; of an integer with too many digits for a repr, its size."""
+    """Return the repr of a value for an error. If an integer has too many digits for a repr, return its size."""
     try:
         return repr(value)
     except ValueError:
@@ -80,16 +80,16 @@ def count_of(value: Any, name: str, least: int) -> int:
 
 
 def is_exact(precision: Any) -> bool:
-    """Whether precision is "exact"; of anything but text, such as an array, `check_precision` raises the error."""
+    """Return whether precision is "exact". For values that are not text, `check_precision` raises the error."""
     return isinstance(precision, str) and precision == "exact"
 
 
 def check_precision(precision: Any) -> bool:
-    """Whether it is the float32 compatibility mode, or an error."""
+    """Return whether precision is "float32", or raise an error if it is unknown."""
     return not is_exact(precision) and one_of(precision, "precision", PRECISIONS) == "float32"
 
 
-# the system is asked for a file each time
+# cached, because os.cpu_count reads a file each time
 @functools.cache
 def _cpus() -> int:
     return os.cpu_count() or 1
@@ -114,7 +114,7 @@ def check_workers(workers: Any) -> int:
 
 
 def check_size(name: str, value: Any, shape: tuple[int, ...], itemsize: int) -> None:
-    """Raise a ValueError where an array would exceed the address space."""
+    """Raise a ValueError if an array would exceed the address space."""
     size = math.prod(shape) * itemsize
     if size > sys.maxsize:
         raise ValueError(
@@ -124,7 +124,7 @@ def check_size(name: str, value: Any, shape: tuple[int, ...], itemsize: int) -> 
 
 
 def check_width(width: int, name: str = "d_model") -> None:
-    """Raise a ValueError where the engines cannot count the columns, in 32 bits, twice as many for the waves."""
+    """Raise a ValueError for more columns than the engines can count in 32 bits."""
     if width > MOST_COLUMNS:
         raise ValueError(f"{name}={shown(width)} is too large, the most is {MOST_COLUMNS}; use several encodings")
 
@@ -169,7 +169,7 @@ def progression(start: Any, step: Any, length: int) -> tuple[Fraction | int, Fra
 
 
 def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object of JSON; raise an error for a key that stands twice, of which parsers read either."""
+    """Return an object of JSON. Raise an error for a repeated key, because parsers disagree which value counts."""
     result = dict(pairs)
     if len(result) < len(pairs):
         twice = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)

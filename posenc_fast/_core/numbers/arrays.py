@@ -1,4 +1,4 @@
-"""Types of arrays, and output arrays: new ones, or those of the caller, checked."""
+"""Types of arrays, new output arrays, and checks of the caller's output arrays."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from .arguments import check_size
 Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
 
-# bytes of a cache line, and of arrays that are worth the two microseconds that it takes to begin at one
+# bytes of a cache line, and of arrays from which on the alignment to a line is worth two microseconds
 _LINE = 64
 _LARGE = 1 << 20
 
 
 def is_tensor(value: Any) -> bool:
-    """Whether value is a tensor of torch, which is not imported for that."""
+    """Return whether value is a tensor of torch, without importing torch."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(value, torch.Tensor)
 
@@ -33,7 +33,7 @@ def is_masked_array(value: Any) -> bool:
 
 
 def empty(shape: tuple[int, ...], dtype: np.dtype[Any], *, at_line: bool = False) -> Array:
-    """Return a new array; a large one begins at a cache line, and any with at_line, as it is read again and again.
+    """Return a new array. A large array, or any array if at_line is true, begins at a cache line.
 
     No vector then lies across two lines, and jax takes the array by DLPack without a copy.
     """
@@ -43,21 +43,21 @@ def empty(shape: tuple[int, ...], dtype: np.dtype[Any], *, at_line: bool = False
     try:
         memory = np.empty(size + _LINE, np.uint8)
     except MemoryError:
-        # so that the error has the shape and the type that were asked for
+        # raise the MemoryError of the requested shape and dtype instead
         return np.empty(shape, dtype)
     return np.ndarray(shape, dtype, memory, -memory.ctypes.data % _LINE)
 
 
 def new(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    """Return a new array, or raise a ValueError where it would exceed the address space."""
+    """Return a new array, or raise a ValueError if it would exceed the address space."""
     check_size("shape", shape[0] if shape else 1, shape, dtype.itemsize)
     return empty(shape, dtype)
 
 
-def _way_out(array: Any, name: str, twin: str) -> str:
+def _fix(array: Any, name: str, twin: str) -> str:
     if is_tensor(array):
         return f"; posenc_fast.torch.{twin} takes tensors" if twin else f"; give {name}.numpy()"
-    # what is written to must be that memory itself
+    # a copy of out would not receive the result
     return "" if name == "out" or array is None else f"; give numpy.asarray({name})"
 
 
@@ -68,7 +68,7 @@ def base_array(array: Any, name: str, twin: str = "") -> Array:
     the function of posenc_fast.torch that does the same for tensors.
     """
     if not isinstance(array, np.ndarray):
-        raise TypeError(f"{name} must be a numpy array, not {type(array).__name__}{_way_out(array, name, twin)}")
+        raise TypeError(f"{name} must be a numpy array, not {type(array).__name__}{_fix(array, name, twin)}")
     return np.ndarray.view(array, np.ndarray)
 
 

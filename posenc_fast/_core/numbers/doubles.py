@@ -1,4 +1,4 @@
-"""Sums and products of doubles with their errors: a number is a pair (high, low) whose sum is meant."""
+"""Sums and products of doubles with their rounding errors. A number is the sum of a pair (high, low)."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ Pair = tuple[Floats, Floats]
 
 
 def two_sum(a: Any, b: Any) -> Pair:
-    """Return a + b, rounded, and the error of the rounding (Knuth)."""
+    """Return a + b, rounded, and the rounding error (Knuth)."""
     s = a + b
     t = s - a
     return s, (a - (s - t)) + (b - t)
 
 
 def two_product(a: Any, b: Any) -> Pair:
-    """Return a * b, rounded, and the error of the rounding: halves of 26 bits have exact products (Dekker 1971)."""
+    """Return a * b, rounded, and the rounding error. Products of halves of 26 bits are exact (Dekker 1971)."""
     p = a * b
     t, u = 134217729.0 * a, 134217729.0 * b
     a_high, b_high = t - (t - a), u - (u - b)
@@ -74,11 +74,11 @@ def exp2(high: Any, low: Any) -> Floats:
 
 
 def exp2_parts(high: Any, low: Any) -> tuple[Floats, npt.NDArray[np.int64]]:
-    """Return 2^(high + low) as a number about 1 and a power of two, to two units in the last place.
+    """Return 2^(high + low) as a factor near 1 and an exponent of two, to two units in the last place.
 
-    By sums and products, so that machines agree on its bits.
+    Only sums and products are used, so that all machines return the same bits.
     """
-    # beyond these, times any number, it is zero or infinite
+    # beyond these exponents, the product with any float64 is zero or infinite
     high, low = np.clip(high, -4e3, 4e3), np.where(np.abs(high) < 4e3, low, 0.0)
     whole = np.rint(high)
     rest = (high - whole) + low

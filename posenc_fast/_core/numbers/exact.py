@@ -1,8 +1,8 @@
 """Real numbers to any precision: pi, powers, logarithms, and the sine and cosine of a fraction of a turn.
 
-A number is a pair (mantissa, exponent) of integers and means mantissa * 2**exponent; or, where a formula is longer than
-a product, a `decimal.Decimal` in the context of `working`. Both are integer arithmetic, so that their results are the
-same on every machine, which those of a mathematical library's exp, log and pow are not.
+A number is a pair (mantissa, exponent) of integers, with the value mantissa * 2**exponent. Longer formulas use a
+`decimal.Decimal` in the context of `working`. Both use integer arithmetic, so results are the same on every machine.
+The exp, log and pow of mathematical libraries differ between machines.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def log(x: float) -> Decimal:
 
 
 def power(base: float | Fraction, exponent: float | Fraction) -> Decimal:
-    """Return base ** exponent for base >= 0; both are taken as they are. 0 ** 0 is 1."""
+    """Return base ** exponent for base >= 0, without rounding the arguments. 0 ** 0 is 1."""
     with working():
         if base == 0 or exponent == 0:
             return Decimal(int(exponent == 0))
@@ -101,7 +101,7 @@ def power(base: float | Fraction, exponent: float | Fraction) -> Decimal:
 def real_of(value: Decimal, bits: int) -> Real:
     """Return a Decimal, cut to ``bits`` bits."""
     if abs(value.adjusted()) * 3 > _FAR:
-        # no float64 but zero or infinity; as an integer it would have as many digits as its exponent says
+        # float64 is zero or infinite here, and an exact integer would have too many digits
         return (0, 0) if value.adjusted() < 0 or not value else (-1 if value < 0 else 1, 2 * _FAR)
     numerator, denominator = value.as_integer_ratio()
     mantissa, exponent = divide(abs(numerator), denominator, bits)
@@ -117,14 +117,14 @@ def power_ratio(base: float, exponent: Fraction, bits: int) -> Real:
     logarithm = context.ln(Decimal(base))
     power = context.divide(context.multiply(logarithm, Decimal(exponent.numerator)), Decimal(exponent.denominator))
     if abs(power) > _FAR:
-        # no float64 times this is one but zero or infinity; as an integer it would have millions of digits
+        # the product with any float64 is zero or infinite, and an exact integer would have millions of digits
         return (0, 0) if power < 0 else (1, 2 * _FAR)
     numerator, denominator = context.exp(power).as_integer_ratio()
     return _trim(*divide(numerator, denominator, bits), bits)
 
 
 def split(numbers: Sequence[Real]) -> npt.NDArray[np.float64]:
-    """Return the sums of two doubles nearest to real numbers, (2, n): high and low parts; infinite where out of range."""
+    """Return real numbers as sums of two doubles, (2, n), high and low parts. Numbers out of range are infinite."""
     short = [number if number[0].bit_length() <= 400 else _trim(*number, 400) for number in numbers]
     highs = [float(mantissa) for mantissa, _ in short]
     lows = [float(mantissa - int(high)) for (mantissa, _), high in zip(short, highs, strict=True)]

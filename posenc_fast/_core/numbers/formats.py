@@ -1,4 +1,4 @@
-"""The formats of results: the four floating-point types, and the engines' numbers for them."""
+"""The four floating-point formats of results, and their numbers in the engines."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from .names import meant
 
 
 class Format(NamedTuple):
-    """A type of results.
+    """A floating-point format of results.
 
-    name: of the dtype. kind: what the engines call it, in src/entry.h too. bits: significant ones. least: exponent of
-    the least subnormal number. stored: what the engines are handed; 16-bit floats as integers.
+    name: name of the dtype. kind: number in the engines and in src/entry.h. bits: number of significant bits. least:
+    exponent of the least subnormal number. stored: dtype passed to the engines; 16-bit floats are passed as integers.
     """
 
     name: str
@@ -38,7 +38,7 @@ BFLOAT16 = Format("bfloat16", 3, 8, -133, np.dtype(np.uint16))
 FORMATS = (FLOAT64, FLOAT32, FLOAT16, BFLOAT16)
 TYPES = tuple(each.name for each in FORMATS)
 _DTYPES = {np.dtype(each.name).type: np.dtype(each.name) for each in FORMATS[:3]}
-# by dtype and by type; bfloat16 is added when it is seen first
+# kinds by dtype and by scalar type. bfloat16 is added at its first use
 KINDS: dict[Any, int] = {
     key: each.kind for each in FORMATS[:3] for key in (np.dtype(each.name), getattr(np, each.name))
 }
@@ -51,21 +51,21 @@ def format_of(dtype: np.dtype[Any]) -> Format | None:
 
 
 def kind_of(dtype: np.dtype[Any]) -> int | None:
-    """Return the engines' number for a dtype; None for those that they do not know."""
+    """Return the engines' number of a dtype. None if it is unsupported."""
     kind = KINDS.get(dtype)
     if kind is None and _is_bfloat16(dtype):
         kind = KINDS[dtype] = KINDS[dtype.type] = BFLOAT16.kind
     return kind
 
 
-# NumPy takes microseconds to make a type's name
+# cached, because the name of a dtype takes microseconds
 @functools.lru_cache(maxsize=64)
 def _is_bfloat16(dtype: np.dtype[Any]) -> bool:
     return dtype.name == "bfloat16" and dtype.itemsize == 2
 
 
 def wanted_type(dtype: Any, out: Any = None, twin: str = "") -> np.dtype[Any]:
-    """Return the dtype of a result: the argument, else that of out, else float32."""
+    """Return the dtype of a result: the argument, else the dtype of out, else float32."""
     if dtype is not None:
         return float_type(dtype)
     if out is None:

@@ -1,4 +1,4 @@
-"""HTML of tables, for values that a notebook shows."""
+"""Format tables as HTML for notebooks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _LEFT = ' style="text-align:left"'
 
 
 def html_table(rows: Iterable[Sequence[str]], heading: Sequence[str] = ()) -> str:
-    """Return a table of text, the first cell of each row as its title; what stands between backticks becomes code."""
+    """Return an HTML table. The first cell of each row is a title. Text between backticks becomes code."""
     head = "".join(f"<th{_LEFT}>{_cell(text)}</th>" for text in heading)
     body = "".join(
         f"<tr><th{_LEFT}>{_cell(title)}</th>{''.join(f'<td{_LEFT}>{_cell(text)}</td>' for text in rest)}</tr>"

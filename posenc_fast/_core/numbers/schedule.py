@@ -17,7 +17,7 @@ from .names import hinted
 
 # enough for two doubles, 32 whole turns before them, and the errors of a few thousand multiplications
 _FREQUENCY_BITS = 256
-# binary orders of magnitude between the first and the last of a progression in fixed point: as many more bits has each
+# largest ratio of first to last frequency for fixed point, in powers of two; each number needs as many more bits
 _FIXED = 1024
 
 # attributes of an Encoding, for the hint in error messages
@@ -46,7 +46,7 @@ class Schedule:
 
     def __getitem__(self, chosen: slice) -> Schedule:
         if not isinstance(chosen, slice):
-            raise TypeError(f"a schedule has slices alone, not [{chosen!r}]; numpy.asarray gives its numbers")
+            raise TypeError(f"a schedule has only slices, not [{chosen!r}]; numpy.asarray returns its numbers")
         if not range(len(self))[chosen]:
             raise ValueError(f"{chosen!r} leaves none of {len(self)} frequencies")
         return self._slice(chosen)

@@ -1,7 +1,7 @@
 """Types for signatures: of results, and of options that are the same in each overload of a function.
 
-A result has the type that dtype or out has, float32 where neither is given, and any type where dtype is a string, a type of
-another package, or not known before the program runs.
+A result has the type of dtype or out (default: float32). It has any type if dtype is a string, a type of another
+package, or known only at run time.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Scalar = TypeVar("Scalar", bound=np.generic)
 DType = type[Float] | np.dtype[Float]
 
 if TYPE_CHECKING:
-    # Python's own have defaults from 3.13 on; that of overloads is never read when a program runs
+    # Python's TypeVar has defaults from version 3.13 on
     from typing_extensions import TypeVar as TypeVarWithDefault
 
     Out = TypeVarWithDefault("Out", bound=npt.NDArray[Any], default=npt.NDArray[Any])

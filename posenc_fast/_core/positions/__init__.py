@@ -1,1 +1,1 @@
-"""From anything that may be positions to numbers: arrays of other packages, times, columns of frames, masks."""
+"""Convert positions to numbers: arrays of other packages, times, columns of frames, and masks."""

@@ -1,8 +1,7 @@
-"""Times as parts of the running day, week, month, quarter and year, as wall clocks and calendars count them.
+"""Convert times to elapsed parts of the day, week, month, quarter and year, by wall clocks and the calendar.
 
-All arithmetic is of integers, in the times' own unit: a part is an exact quotient, and rounded once. A zone is asked for
-its offsets every two days, and where two of them differ the second of the change is searched for: so a column is shifted
-by a table of few changes.
+The arithmetic uses integers in the unit of the times, so each part is an exact quotient, rounded once. To shift a
+column to a time zone, the offset is looked up every two days. If two offsets differ, a search finds the change.
 """
 
 from __future__ import annotations
@@ -31,16 +30,16 @@ CYCLES: tuple[Cycle, ...] = get_args(Cycle)
 Integers = npt.NDArray[Any]
 
 _DAY = 86400
-# those that begin with a month, and how many months they have
+# cycles that begin with a month, and their number of months
 _MONTHS = {"month": 1, "quarter": 3, "year": 12}
 # 1970 began on a Thursday
 _DAYS_SINCE_MONDAY = 3
-# seconds since 1970 of the first time that Python's calendar has, and of the first after its last
+# seconds since 1970 of the first time in Python's calendar, and of the first time after its end
 _FIRST, _BEYOND = -62135596800, 253402300800
-# the finest units a second whose counts of a year, and of the days of years, are exact in int64 and float64
+# largest number of units in a second for arithmetic in int64 and float64; finer units use Python's integers
 _FINEST = 10**9
-# seconds whose changes of offset are kept together, about two years, and between two looks at a zone: in no zone was an
-# offset that was left for another taken up again within three days
+# binary logarithm of the seconds whose changes are cached together (about two years), and seconds between two lookups:
+# in no zone does an offset end and return within three days
 _BLOCK_BITS, _LOOK = 26, 2 * _DAY
 _SECOND = datetime.timedelta(seconds=1)
 _ROWS = 1 << 14
@@ -48,33 +47,33 @@ _FIXED = re.compile(r"([+-])([0-9]{2}):?([0-9]{2})")
 
 
 def calendar(times: Any, cycles: Iterable[Cycle], *, timezone: str | None = None) -> Floats:
-    """Return the parts of calendar cycles that have passed: of the running day, week, month, quarter or year.
+    """Return the elapsed parts of calendar cycles: of the current day, week, month, quarter or year.
 
     Parameters
     ----------
     times : array_like
-        Points in time of any shape: datetime64 of any unit, a column of pandas, polars or pyarrow, or datetimes of
-        Python; NaT or None where one is missing.
+        Timestamps of any shape: datetime64 of any unit, a column of pandas, polars or pyarrow, or datetimes of Python.
+        NaT or None means a missing time.
     cycles : sequence of {"day", "week", "month", "quarter", "year"}
         Weeks begin on Monday. A month has 28 to 31 days, a year 365 or 366.
     timezone : str, optional
-        Key of the zone database, such as "Europe/Berlin", whose wall clock is read; times without a zone are UTC then.
-        Not given, times with a zone are taken by its own wall clock, and those without one as they stand.
+        Key of the zone database, such as "Europe/Berlin". All times are converted to this zone, and times without a
+        zone count as UTC. By default, the local time in the data is used without conversion.
 
     Returns
     -------
     ndarray of float64, shape (..., k)
-        From 0 to below 1, each rounded once from the exact quotient; NaN where a time is missing.
+        Parts from 0 to below 1, each rounded once from the exact quotient. NaN for missing times.
 
     Raises
     ------
     TypeError, ValueError
-        When times are numbers or spans of time, a time lies before year 1 or after 9999, or a name is not known.
+        If times are numbers or durations, a time lies before year 1 or after 9999, or a name is unknown.
 
     Notes
     -----
-    Wall clocks count: an hour that a clock repeats is the same hour twice, and one that it skips is no part of its day,
-    which has 24 hours on every date.
+    Parts follow the wall clock. If the clock repeats an hour, both hours have the same parts. Every day counts as 24
+    hours, also if the clock skips or repeats an hour.
 
     Examples
     --------
@@ -89,7 +88,7 @@ def calendar(times: Any, cycles: Iterable[Cycle], *, timezone: str | None = None
     result = np.empty((len(local), len(local.cycles)))
     for part in local.parts():
         result[part] = local.turns(part)[0]
-    # the last nanosecond of a year is nearer to the whole year than to what a double below 1 can hold
+    # the part at the last nanosecond of a year rounds to 1
     np.minimum(result, np.nextafter(1.0, 0.0), out=result)
     return result.reshape(*local.shape, len(local.cycles))
 
@@ -103,15 +102,15 @@ def checked_cycles(cycles: Any) -> tuple[Cycle, ...]:
         if not isinstance(name, str) or name not in CYCLES:
             raise ValueError(f"cycles must be of {', '.join(map(repr, CYCLES))}, not {name!r}{meant(name, CYCLES)}")
     if not names:
-        raise ValueError(f"cycles must be at least one, not {cycles!r}")
+        raise ValueError(f"cycles must have at least one name, not {cycles!r}")
     return names
 
 
 class Calendar:
-    """Times of shape ``shape``, one behind the other, and the turns of calendar cycles that have passed at them.
+    """Times of shape ``shape``, flattened, with a method for the elapsed parts of calendar cycles in turns.
 
-    Times that are finer than nanoseconds, or whose counts 64 bits do not hold, take the same way as Python's integers.
-    zone: used where there is no timezone, in place of the zone of the times.
+    Times finer than nanoseconds, or whose counts exceed 64 bits, are Python's integers. zone: replaces the zone of the
+    times if timezone is None.
     """
 
     def __init__(
@@ -130,7 +129,7 @@ class Calendar:
         self.ticks, self.frequency = np.zeros(len(self), np.int64), 1
         absent = converted.invalid_rows()
         if absent is not None and absent.all() and converted.letter != "m":
-            # what is only missing has no type
+            # if all times are missing, the type of the column does not matter
             self.missing = absent
         elif len(self):
             _check_times(converted, self.cycles, name)
@@ -145,7 +144,7 @@ class Calendar:
         if days[0] <= _FIRST // _DAY or days[1] >= _BEYOND // _DAY:
             local = self._local(slice(0, len(self)))[0]
             _check_range([int(local.min()) * _DAY, int(local.max()) * _DAY], name)
-        # of days that many times share, months are looked up in a table
+        # if there are fewer days than times, look up months in a table
         self.first_day, self.tables = days[0], {}
         if days[1] - days[0] < len(self):
             every = np.arange(days[0], days[1] + 1)
@@ -155,17 +154,17 @@ class Calendar:
         return math.prod(self.shape)
 
     def parts(self) -> Iterator[slice]:
-        """Yield slices of the times of which what is made of them stays in the cache."""
+        """Yield slices of the times, so small that temporary arrays stay in the cache."""
         for first in range(0, len(self), _ROWS):
             yield slice(first, min(first + _ROWS, len(self)))
 
     def turns(self, part: slice) -> Pair:
-        """Return the turns of some times, (rows, cycles), as sums of two doubles; NaN where a time is missing."""
+        """Return the elapsed turns at some times, (rows, cycles), as sums of two doubles. NaN for missing times."""
         high, low = np.empty((2, part.stop - part.start, len(self.cycles)))
         days, ticks = self._local(part)
         day = _DAY * self.frequency
         for axis, (passed, count) in enumerate(self._cycles(days)):
-            # of integers of 64 bits, or of Python's
+            # int64, or objects for Python's integers
             passed, count = (each.astype(ticks.dtype, copy=False) for each in (passed, np.asarray(count)))
             high[:, axis], low[:, axis] = _quotient(passed * day + ticks, count * day)
         if self.missing is not None:
@@ -173,7 +172,7 @@ class Calendar:
         return high, low
 
     def _local(self, part: slice) -> tuple[npt.NDArray[np.int64], Integers]:
-        """Return days since 1970 by the wall clock, and the ticks since their midnights."""
+        """Return the local days since 1970, and the ticks since local midnight."""
         ticks, day = self.ticks[part], _DAY * self.frequency
         days = ticks // day
         within = ticks - days * day
@@ -186,7 +185,7 @@ class Calendar:
         return days.astype(np.int64), within
 
     def _cycles(self, days: npt.NDArray[np.int64]) -> Iterator[tuple[Integers, Any]]:
-        """Yield, for each cycle, how many of its days have passed, and how many it has."""
+        """Yield, for each cycle, the numbers of elapsed days and of all days."""
         for cycle in self.cycles:
             if cycle == "day":
                 yield np.zeros_like(days), 1
@@ -201,7 +200,7 @@ class Calendar:
 
 
 def _begins(days: npt.NDArray[np.int64], count: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return the first days of the cycles of ``count`` months that days belong to, and of those behind them."""
+    """Return the first day of the cycle of ``count`` months that contains each day, and of the next cycle."""
     months = days.view("M8[D]").astype("M8[M]").view(np.int64)
     first = months - months % count
     begin, end = ((first + more).view("M8[M]").astype("M8[D]").view(np.int64) for more in (0, count))
@@ -209,7 +208,7 @@ def _begins(days: npt.NDArray[np.int64], count: int) -> tuple[npt.NDArray[np.int
 
 
 def _quotient(numerators: Integers, denominators: Any) -> Pair:
-    """Return quotients of integers as sums of two doubles, the first of them rounded once."""
+    """Return quotients of integers as sums of two doubles. The first double is the quotient, rounded once."""
     if numerators.dtype == object:
         quotients = [
             pair(Fraction(int(n), int(m))) for n, m in zip(*np.broadcast_arrays(numerators, denominators), strict=True)
@@ -230,17 +229,17 @@ def _quotient(numerators: Integers, denominators: Any) -> Pair:
 def _check_times(times: Converted, cycles: tuple[Cycle, ...], name: str) -> None:
     if times.letter == "M":
         return
-    kind, way = ("spans of time", "add them to a date") if times.letter else ("numbers", _FROM_NUMBERS)
-    raise TypeError(f"{name} has {kind}, which have no {cycles[-1]}: {way}")
+    kind, fix = ("durations", "add them to a date") if times.letter else ("numbers", _FROM_NUMBERS)
+    raise TypeError(f"{name} has {kind}, which have no {cycles[-1]}: {fix}")
 
 
 _FROM_NUMBERS = (
-    "make points in time of seconds since 1970 by numpy's .astype('M8[s]') or pandas.to_datetime(.., unit='s')"
+    "convert seconds since 1970 to timestamps by numpy's .astype('M8[s]') or pandas.to_datetime(.., unit='s')"
 )
 
 
 def _ticks(times: Converted) -> tuple[Integers, int]:
-    """Return integers, and how many of them are a second; objects where 64 bits might not hold what is made of them."""
+    """Return times as integers, and the number of units in a second. The integers are objects if 64 bits are too few."""
     values, unit = times.values[:, 0], times.unit
     if times.form == "pair" or values.dtype == object:
         exact = [Fraction(each) * unit for each in values.tolist()]
@@ -258,13 +257,13 @@ def _check_range(seconds: Iterable[int], name: str) -> None:
         if not _FIRST <= second < _BEYOND:
             date = np.datetime64(second, "s") if abs(second) < 2**62 else f"{second} seconds since 1970"
             raise ValueError(
-                f"{name} has {date}, but the calendar reaches from year 1 to 9999; leave such times "
-                "out, or make them NaT"
+                f"{name} has {date}, but the calendar reaches from year 1 to 9999; leave out such times, "
+                "or replace them by NaT"
             )
 
 
 def _zone_of_times(times: Any, timezone: str | None, name: str) -> datetime.tzinfo | None:
-    """Return the zone by whose clock times are taken; None for as they stand."""
+    """Return the time zone to which times are converted, or None to use the local times in the data."""
     if hasattr(type(times), "columns"):
         raise TypeError(f"{name} is a frame or table of columns, which may have different zones: give one of them")
     if timezone is not None:
@@ -274,24 +273,24 @@ def _zone_of_times(times: Any, timezone: str | None, name: str) -> datetime.tzin
 
 
 def clock_of(column: Any, name: str) -> tuple[bool, datetime.tzinfo | None]:
-    """Return whether a column of times has a zone, and which; None for datetimes that have offsets of their own."""
+    """Return whether a column of times has a zone, and the zone (None: several zones, or fixed offsets)."""
     own = _zone_of_times(column, None, name)
     if own is not None or getattr(column, "dtype", None) != object:
         return own is not None, own
-    # NaT of pandas is a datetime, too
+    # pandas' NaT is a subclass of datetime, so it is left out by name
     times = (
         each for each in column.tolist() if isinstance(each, datetime.datetime) and type(each).__name__ != "NaTType"
     )
     zones = [each.tzinfo for each in times]
     if None in zones and any(zones):
-        raise ValueError(f"{name} has times with a zone and times without one; give all of them one, or none")
+        raise ValueError(f"{name} has times with a zone and times without one; give all of them a zone, or none")
     first = next(iter(zones), None)
     varies = first is not None and first.utcoffset(None) is None
     return first is not None, first if varies and all(each == first for each in zones) else None
 
 
 def _on_wall_clocks(times: Any, name: str) -> Any:
-    """Return lists and arrays with datetimes without their zones, on the clocks of which they stay."""
+    """Return lists and arrays of local times: the time zones of datetimes are removed without conversion."""
     if isinstance(times, (list, tuple)):
         return [_on_wall_clocks(each, name) for each in times]
     if isinstance(times, datetime.datetime):
@@ -305,12 +304,12 @@ def _on_wall_clocks(times: Any, name: str) -> Any:
     if zone is not None and hasattr(times, "as_py"):
         return _on_wall_clocks(times.as_py(), name)
     if zone is not None:
-        raise TypeError(f"{name} has a column with the zone {zone} in a list: give the column itself, or timezone")
+        raise TypeError(f"{name} is a list with a column of the zone {zone}; give the column itself, or timezone")
     return times
 
 
 def zone_of(key: Any, label: str) -> datetime.tzinfo:
-    """Return the zone of a key, or raise an error that begins with the label; a fixed offset is for columns of Arrow."""
+    """Return the zone of a key, or raise an error that begins with the label. Only columns may have fixed offsets."""
     if not isinstance(key, str):
         raise TypeError(f"timezone must be a key of the zone database, such as 'Europe/Berlin', not {key!r}")
     fixed = _FIXED.fullmatch(key)
@@ -330,13 +329,13 @@ _NO_CHANGES = np.empty(0, np.int64)
 
 
 def _changes_of(zone: datetime.tzinfo, seconds: Integers) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return the seconds at which a zone's offset changes, and the offsets before the first and from each on."""
+    """Return the seconds at which the offset of a zone changes, and the offsets: before the first change, after each."""
     fixed = zone.utcoffset(None)
     if fixed is not None or not len(seconds):
         return _NO_CHANGES, np.array([fixed // _SECOND if fixed else 0], np.int64)
-    # others need not be hashable
+    # other classes of zones may be unhashable, so their changes are not cached
     known = _known_changes if isinstance(zone, zoneinfo.ZoneInfo) else _known_changes.__wrapped__
-    # where there are fewer blocks than times, it is quicker to know all of them
+    # use all blocks from first to last, or only blocks with times if there would be too many
     first, last = (int(each) >> _BLOCK_BITS for each in (seconds.min(), seconds.max()))
     blocks: Sequence[int] = range(first, last + 1)
     if len(blocks) > len(seconds) >> 10:
@@ -348,10 +347,10 @@ def _changes_of(zone: datetime.tzinfo, seconds: Integers) -> tuple[npt.NDArray[n
 
 @functools.lru_cache(4096)
 def _known_changes(zone: datetime.tzinfo, block: int) -> tuple[list[int], list[int]]:
-    """Return the seconds from which on an offset holds, and the offsets, from the beginning of a block to its end."""
+    """Return the beginning of a block and the changes in it, in seconds, and the offset from each of these on."""
 
     def offset_at(second: int) -> int:
-        # no zone changes on the calendar's first or last day, where Python cannot say it
+        # Python cannot compute offsets on the first and last day of its calendar, where no zone changes
         within = max(_FIRST + _DAY, min(second, _BEYOND - 2 * _DAY))
         moment = datetime.datetime(1970, 1, 1, tzinfo=zone) + datetime.timedelta(seconds=within)
         offset = zone.fromutc(moment).utcoffset()
@@ -364,14 +363,14 @@ def _known_changes(zone: datetime.tzinfo, block: int) -> tuple[list[int], list[i
     changes = [(begin, offsets[0])]
     for i in range(1, len(looks)):
         changes += _changes_between(offset_at, looks[i - 1], offsets[i - 1], looks[i], offsets[i])
-    # a change at the end is the next block's first
+    # a change at the end belongs to the next block
     return [each for each, _ in changes if each < end], [offset for each, offset in changes if each < end]
 
 
 def _changes_between(
     offset_at: Callable[[int], int], low: int, before: int, high: int, after: int
 ) -> list[tuple[int, int]]:
-    """Return the changes after ``low``, up to ``high``, and the offsets from them on."""
+    """Return the changes after ``low`` up to ``high``, as pairs of the second and the new offset."""
     if before == after:
         return []
     if high - low == 1:

@@ -1,6 +1,6 @@
-"""Conversion of positions: numbers and times of every type, exactly as they are, or an error that names the value.
+"""Convert positions of any type, numbers or times, without rounding. Errors name the invalid value.
 
-Every public call that takes positions calls `convert` once, and hands on the Converted that it returns.
+Every public call with positions calls `convert` once, and passes on the Converted.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from .frames import column_values
 from .positions import EXACT_IN_FLOAT64, Converted, form_of
 from .times import Time, common_unit, counts_of, time_of
 
-# of NumPy's arrays
+# largest number of dimensions in NumPy
 _MOST_DIMENSIONS = 64
 
 
 def convert(positions: Any, axes: int, name: str = "positions") -> Converted:
-    """Return positions of shape (...) or, for several axes, (..., axes), exactly as they are; or raise an error."""
+    """Return positions of shape (...), or (..., axes) for several axes, without rounding; or raise an error."""
     values: npt.NDArray[Any]
     if type(positions) is np.ndarray and positions.dtype.kind in "iuf":
         values, unit, missing, letter = positions, Fraction(1), None, ""
@@ -55,7 +55,7 @@ def convert(positions: Any, axes: int, name: str = "positions") -> Converted:
 
 
 def counted(start: Any, count: int, axes: int) -> Converted:
-    """Return start, start + 1, .. on every axis alike."""
+    """Return the positions start, start + 1, .., the same on every axis."""
     first, _ = progression(start, 1, count)
     if isinstance(first, int):
         values = of_range(range(first, first + count)).values
@@ -65,9 +65,9 @@ def counted(start: Any, count: int, axes: int) -> Converted:
 
 
 def of_range(numbers: range) -> Converted:
-    """Return the integers of a range, which are known to be of 64 bits."""
+    """Return the integers of a range. The caller has checked that they fit in 64 bits."""
     if min(numbers.start, numbers.stop) >= -(2**63) and max(numbers.start, numbers.stop) < 2**63:
-        # NumPy counts in int64, and reads all others one by one
+        # numpy.arange supports int64; other integers are converted one by one
         values = np.arange(numbers.start, numbers.stop, numbers.step, dtype=np.int64)
     else:
         values = _one_type(list(numbers), "range")
@@ -75,7 +75,7 @@ def of_range(numbers: range) -> Converted:
 
 
 def number(value: Any, name: str) -> Fraction:
-    """Return one position in the base unit; raise an error for one that is missing or infinite."""
+    """Return one position in the base unit, or raise an error if it is missing or infinite."""
     converted = convert(value, 1, name)
     if converted.shape != ():
         raise TypeError(f"{name} must be one number or time, not {value!r}")
@@ -85,7 +85,7 @@ def number(value: Any, name: str) -> Fraction:
 
 
 def check_type(dtype: np.dtype[Any], name: str = "positions") -> None:
-    """Raise a TypeError for arrays of types that have no positions; objects are checked one by one, later."""
+    """Raise a TypeError if a dtype cannot contain positions. The values of objects are checked separately."""
     if dtype.kind in "mM":
         times.check(dtype, name)
     elif dtype.kind not in "iuf" and dtype.name != "bfloat16":
@@ -93,7 +93,11 @@ def check_type(dtype: np.dtype[Any], name: str = "positions") -> None:
 
 
 class _Values(NamedTuple):
-    """Values, the seconds in a count, which are missing where the values do not say it, and "M" or "m" of times."""
+    """Values of positions.
+
+    unit: seconds in a count, 1 for numbers. missing: mask of missing values that are not NaN. letter: "M" for
+    timestamps, "m" for durations, else "".
+    """
 
     values: npt.NDArray[Any]
     unit: Fraction = Fraction(1)
@@ -108,15 +112,15 @@ def _values(positions: Any, name: str) -> _Values:
         raise TypeError(f"{name} must be an array, not None; within a list, None stands for a missing position")
     if isinstance(positions, (bytes, bytearray)):
         raise _is_text(positions, name)
-    values, missing = _held_by(positions, name)
+    values, missing = _array_and_mask(positions, name)
     converted = _of_array(values, name, missing)
     if missing is None or not missing.any():
         return converted
     return converted._replace(missing=missing if converted.missing is None else missing | converted.missing)
 
 
-def _held_by(array: Any, name: str) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_] | None]:
-    """Return an array, column or frame of any package as an array, and its missing values where these do not say it."""
+def _array_and_mask(array: Any, name: str) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_] | None]:
+    """Return an array, column or frame of any package as an array, and a mask of missing values, or None."""
     missing: npt.NDArray[np.bool_] | None = None
     if isinstance(array, np.ndarray):
         values: npt.NDArray[Any] = array
@@ -129,7 +133,7 @@ def _held_by(array: Any, name: str) -> tuple[npt.NDArray[Any], npt.NDArray[np.bo
 
 
 def _of_list(positions: Any, name: str) -> _Values:
-    """Return the values of lists, whose numbers NumPy might convert to a type that does not hold them."""
+    """Return the values of lists. NumPy alone could convert them to a dtype that rounds them."""
     types = _types_in(positions, name)
     if types == {float}:
         return _Values(np.array(positions))
@@ -137,14 +141,14 @@ def _of_list(positions: Any, name: str) -> _Values:
         raise TypeError(f"{name} must be integers, real numbers or times, not a list with a bool (True or False) in it")
     arrays = {each for each in types if hasattr(each, "__array__") and not issubclass(each, np.generic)}
     values = None
-    # of other arrays than its own NumPy does not see what is missing
+    # NumPy does not see missing values in arrays of other packages
     if arrays <= {np.ndarray}:
         with contextlib.suppress(TypeError, ValueError, OverflowError):
             values = np.asarray(positions)
     letter = "O" if values is None else values.dtype.kind
     if values is not None and values.size == 0 and letter == "f":
         return _Values(values)
-    # NumPy chooses a smaller type only where it holds all values
+    # NumPy's float64 could have rounded integers of 2**53 or more; all other choices are exact
     if values is not None and letter in "iufc":
         wide = letter == "f" and values.dtype.itemsize >= 8
         if not (wide and (np.abs(values) >= EXACT_IN_FLOAT64).any()):
@@ -157,7 +161,7 @@ def _of_list(positions: Any, name: str) -> _Values:
 
 
 def _types_in(numbers: Any, name: str, depth: int = 1) -> set[type]:
-    """Return the types in nested lists, and those of the values of arrays in them."""
+    """Return the types of the values in nested lists, and in arrays in them."""
     if depth > _MOST_DIMENSIONS:
         raise ValueError(f"{name} must be an array, not lists that are nested more than {_MOST_DIMENSIONS} deep")
     types = set(map(type, numbers))
@@ -169,12 +173,12 @@ def _types_in(numbers: Any, name: str, depth: int = 1) -> set[type]:
 
 
 def _opened(value: Any, name: str) -> Any:
-    """Return nested lists with arrays of objects in place of arrays: NumPy makes integers of times of nanoseconds."""
+    """Return nested lists with arrays as objects, because NumPy would turn times in nanoseconds into integers."""
     if isinstance(value, (list, tuple)):
         return [_opened(each, name) for each in value]
     if isinstance(value, np.generic) or not hasattr(value, "__array__"):
         return value
-    values, missing = _held_by(value, name)
+    values, missing = _array_and_mask(value, name)
     objects = np.empty(values.shape, object)
     objects.reshape(-1)[:] = list(values.reshape(-1))
     if missing is not None:
@@ -201,7 +205,7 @@ def _of_array(values: npt.NDArray[Any], name: str, missing: npt.NDArray[np.bool_
 
 
 def _of_objects(objects: npt.NDArray[Any], name: str, hidden: npt.NDArray[np.bool_] | None = None) -> _Values:
-    """Return the values of integers, floats, fractions or times, None or its like where they are missing."""
+    """Return the values of an array of integers, floats, fractions or times. None, NA and NaT are missing values."""
     if objects.size == 0:
         return _Values(objects.astype(np.float64))
     leaves = [_leaf(value, name) for value in objects.reshape(-1).tolist()]
@@ -212,7 +216,7 @@ def _of_objects(objects: npt.NDArray[Any], name: str, hidden: npt.NDArray[np.boo
     unit = Fraction(1)
     if moments:
         if any(leaf is not None for leaf in numbers) or len({time.letter for time in moments}) > 1:
-            raise TypeError(f"{name} must be all numbers, all points in time or all spans of time, not a mixture")
+            raise TypeError(f"{name} must be all numbers, all timestamps or all durations, not a mixture")
         unit = common_unit(time.unit for time in moments)
         numbers = [time and int(time.number * (time.unit / unit)) for time in cast(list[Time | None], leaves)]
         if not all(count is None or LEAST_POSITION <= count <= MOST_POSITION for count in numbers):
@@ -223,7 +227,7 @@ def _of_objects(objects: npt.NDArray[Any], name: str, hidden: npt.NDArray[np.boo
 
 
 def _one_type(values: list[Any], name: str) -> npt.NDArray[Any]:
-    """Return exact numbers in the smallest type that holds them all; zeros for None."""
+    """Return numbers as int64, uint64, float64 or objects: the first dtype that represents all exactly. None is 0."""
     filled = [0 if value is None else value for value in values]
     if all(type(value) is int for value in filled):
         least, most = min(filled), max(filled)
@@ -240,13 +244,13 @@ def _one_type(values: list[Any], name: str) -> npt.NDArray[Any]:
 
 
 def _leaf(value: Any, name: str) -> int | float | Fraction | Time | None:
-    """Return one position exactly; None where it is missing."""
+    """Return one position without rounding, or None if it is missing."""
     kind: Any = type(value)
     if kind is float:
         return None if math.isnan(value) else value
     if kind is int or (isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.timedelta64))):
         return checked_integer(int(value), name)
-    # missing values of pandas and numpy.ma are known by their names, so that neither need be imported
+    # recognise missing values of pandas and numpy.ma by the names of their types, without importing these packages
     if value is None or kind.__name__ in ("NAType", "NaTType", "MaskedConstant"):
         return None
     if isinstance(value, (float, np.floating)) or getattr(kind, "__name__", "") == "bfloat16":
@@ -254,7 +258,7 @@ def _leaf(value: Any, name: str) -> int | float | Fraction | Time | None:
     if isinstance(value, Fraction):
         return value
     if isinstance(value, (list, tuple)):
-        raise ValueError(f"{name} must be an array, not one of numbers beside {value!r}")  # noqa: TRY004
+        raise ValueError(f"{name} must be an array, not a mixture of numbers and {value!r}")  # noqa: TRY004
     if isinstance(value, (str, bytes, bytearray)):
         raise _is_text(value, name)
     if isinstance(value, (np.datetime64, np.timedelta64)) and np.isnat(value):
@@ -268,8 +272,8 @@ def _leaf(value: Any, name: str) -> int | float | Fraction | Time | None:
         return _leaf(as_array(value, name)[()], name)
     if getattr(value, "shape", ()):
         raise TypeError(
-            f"{name} is a column of lists; give nested lists, made by .to_list() of polars, .to_pylist() of pyarrow or "
-            ".tolist() of pandas, or an array"
+            f"{name} is a column of lists; give an array, or nested lists from .to_list() of polars, .to_pylist() of "
+            "pyarrow or .tolist() of pandas"
         )
     raise TypeError(f"{name} has {value!r} of type {kind.__name__}, but must be integers, real numbers or times")
 
@@ -279,7 +283,7 @@ def checked_integer(value: int, name: str) -> int:
     if not LEAST_POSITION <= value <= MOST_POSITION:
         raise ValueError(
             f"{name} has {shown(value)}, which is too {'large' if value > 0 else 'small'}: integers must be int64 or uint64; "
-            "give float64 numbers if they are meant"
+            "give float64 numbers for larger positions"
         )
     return value
 
@@ -318,7 +322,7 @@ def _checked_form(values: npt.NDArray[Any], name: str) -> str:
 
 
 def together(axes: Sequence[Converted]) -> tuple[list[npt.NDArray[Any]], Fraction, str]:
-    """Return positions of one axis each as arrays (rows,) of one type, with the unit and the form that they share."""
+    """Return the positions of each axis as an array (rows,), all of one dtype, and the common unit and form."""
     if len({axis.unit for axis in axes}) > 1:
         axes = [_in_base_unit(axis) for axis in axes]
     types = [axis.values.dtype for axis in axes]

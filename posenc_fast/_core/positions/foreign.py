@@ -1,4 +1,4 @@
-"""Arrays of other packages as arrays of NumPy, with the same values."""
+"""Convert arrays of other packages to arrays of NumPy with the same values."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ from ..numbers.formats import BFLOAT16, FLOAT32, Format, float_type, format_of
 def as_array(value: Any, name: str, *, keep_type: bool = False) -> npt.NDArray[Any]:
     """Return the result of `numpy.asarray`, or a CPU tensor of any type as an array.
 
-    Of bfloat16 tensors, which NumPy does not know, the values become float32, or with ``keep_type`` the bfloat16 of
-    ml_dtypes.
+    NumPy has no bfloat16, so tensors of bfloat16 become float32, or with ``keep_type`` bfloat16 of ml_dtypes.
     """
     if not is_tensor(value):
         check_eager(value, name)
@@ -31,7 +30,7 @@ def as_array(value: Any, name: str, *, keep_type: bool = False) -> npt.NDArray[A
                 f"{name} has no values yet, as jax traces it; the functions of posenc_fast.jax work under jit"
             ) from error
     if value.requires_grad:
-        raise ValueError(f"{name} requires gradients, which would end here; give {name}.detach()")
+        raise ValueError(f"{name} requires gradients, which NumPy cannot compute; give {name}.detach()")
     if not value.is_cpu:
         raise ValueError(f"{name} is on {value.device}, but must be on the CPU: give {name}.cpu()")
     is_bfloat16 = str(value.dtype) == "torch.bfloat16"
@@ -47,7 +46,7 @@ def as_array(value: Any, name: str, *, keep_type: bool = False) -> npt.NDArray[A
 
 
 def unreadable(tensor: Any, name: str, error: Exception | str) -> Exception:
-    """Return the error for a CPU tensor that NumPy cannot read; error: what torch says of it."""
+    """Return the error for a CPU tensor that NumPy cannot read. error: the error that torch raised."""
     if tensor.is_nested:
         return ValueError(f"{name} is a nested tensor, but must be dense: give {name}.to_padded_tensor(0)")
     if str(tensor.layout) != "torch.strided":
@@ -70,8 +69,8 @@ def check_eager(value: Any, name: str) -> None:
     """Raise a TypeError for lazy values: of Dask, and of frames and expressions of polars."""
     package, kind = package_of(value), type(value).__name__
     if package == "dask":
-        way = "use posenc_fast.dask.encode for lazy rows, or" if name == "positions" else "give"
-        raise TypeError(f"{name} is lazy, a Dask {kind}, and would be computed as a whole; {way} {name}.compute()")
+        fix = "use posenc_fast.dask.encode for lazy rows, or" if name == "positions" else "give"
+        raise TypeError(f"{name} is lazy, a Dask {kind}, and would be computed as a whole; {fix} {name}.compute()")
     if package == "polars" and kind == "LazyFrame":
         raise TypeError(f"{name} is lazy, a LazyFrame of polars; give {name}.collect()")
     if package == "polars" and kind == "Expr":
@@ -82,10 +81,10 @@ def check_eager(value: Any, name: str) -> None:
 
 
 def numbers_of(value: Any, name: str) -> tuple[npt.NDArray[Any], Format]:
-    """Return values that are only read, such as weights, as an array, and the format of the numbers or of their parts.
+    """Return values that are only read, such as weights, as an array, and their format (of the parts if complex).
 
-    Gradients and devices of tensors do not count; bfloat16 ones become float32, so that ml_dtypes need not be there. The
-    format of float32 numbers that bfloat16 holds is bfloat16.
+    Tensors are detached and moved to the CPU. bfloat16 becomes float32, so that ml_dtypes is not needed. If bfloat16
+    represents all values of a float32 array, the format is bfloat16.
     """
     rounded = False
     if is_tensor(value):
@@ -97,7 +96,7 @@ def numbers_of(value: Any, name: str) -> tuple[npt.NDArray[Any], Format]:
     form = BFLOAT16 if rounded else format_of(float_type(dtype, name))
     assert form is not None
     if form is FLOAT32 and array.dtype.kind == "f" and array.size:
-        # bfloat16 is the upper half of a float32, and what a program without the type makes of it
+        # programs without bfloat16 store it as float32 whose lower half is zero
         bits = np.ascontiguousarray(array, np.float32).view(np.uint32)
         form = form if (bits & np.uint32(0xFFFF)).any() else BFLOAT16
     return array, form

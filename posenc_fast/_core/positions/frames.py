@@ -1,4 +1,4 @@
-"""Columns and frames of pandas, polars and pyarrow as arrays that keep every digit, without importing any of them."""
+"""Convert columns and frames of pandas, polars and pyarrow to arrays without loss, without importing the packages."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from ..numbers import annotations as npt
 from ..numbers.arrays import Array
 from .foreign import check_eager
 
-# values, and which of them are missing where the values cannot say it themselves
+# values, and a mask of missing values if the values themselves cannot be NaN or NaT
 Column = tuple[Array, npt.NDArray[np.bool_] | None]
 
 
 def column_values(column: Any, name: str) -> Column | None:
-    """Return a column or frame as an array, and a mask of its missing integers; None for what is neither.
+    """Return a column or frame as an array, and a mask of its missing integers. None for other objects.
 
-    Times with a zone become UTC. Nothing passes through float64 that was an integer or a time.
+    Times with a zone become UTC. Integers and times are never converted to float64.
     """
     for each in type(column).__mro__:
         reader = _READERS.get(each.__module__.partition(".")[0])
@@ -28,7 +28,7 @@ def column_values(column: Any, name: str) -> Column | None:
 
 
 def column_zone(column: Any) -> Any:
-    """Return the zone of a column of times, an object or a key; None for one without and for what is no column."""
+    """Return the zone of a column of times, an object or a key. None without a zone, and for other objects."""
     dtype = getattr(column, "dtype", None)
     arrow = getattr(dtype, "pyarrow_dtype", getattr(column, "type", None))
     arrow = getattr(arrow, "value_type", arrow)
@@ -46,21 +46,21 @@ def _pandas(column: Any, name: str) -> Column | None:
     if dtype.kind == "b" or dtype.type is str or dtype.name == "category":
         raise TypeError(
             f"{name} is a column of {dtype}, but must hold integers, real numbers or times; "
-            "pandas.to_numeric and pandas.to_datetime make them of text"
+            "pandas.to_numeric and pandas.to_datetime convert text"
         )
     if isinstance(dtype, np.dtype):
         return column.to_numpy(), None
     if hasattr(dtype, "pyarrow_dtype"):
         return _pyarrow(getattr(column, "array", column).__arrow_array__(), name)
-    # types for missing integers say which one of NumPy they hold, those of times with a zone their unit
-    held: Any = getattr(dtype, "numpy_dtype", None)
-    if held is None and dtype.kind == "M":
-        held = np.dtype(f"M8[{dtype.unit}]")
-    if held is None or held.kind not in "iufmM":
+    # nullable types have a numpy_dtype; types of times with a zone have a unit instead
+    numpy_type: Any = getattr(dtype, "numpy_dtype", None)
+    if numpy_type is None and dtype.kind == "M":
+        numpy_type = np.dtype(f"M8[{dtype.unit}]")
+    if numpy_type is None or numpy_type.kind not in "iufmM":
         return np.asarray(column, dtype=object), None
-    fill = {"f": np.nan, "M": np.datetime64("NaT", "s"), "m": np.timedelta64("NaT", "s")}.get(held.kind, 0)
-    values = column.to_numpy(dtype=held, na_value=fill)
-    return values, _some(column.isna()) if held.kind in "iu" else None
+    fill = {"f": np.nan, "M": np.datetime64("NaT", "s"), "m": np.timedelta64("NaT", "s")}.get(numpy_type.kind, 0)
+    values = column.to_numpy(dtype=numpy_type, na_value=fill)
+    return values, _some(column.isna()) if numpy_type.kind in "iu" else None
 
 
 def _polars(column: Any, name: str) -> Column | None:
@@ -87,7 +87,7 @@ def _pyarrow(column: Any, name: str) -> Column | None:
     if not hasattr(column, "null_count"):
         return None
     if hasattr(column.type, "index_type"):
-        # of a dictionary in chunks, NumPy is column the first value for one that is missing
+        # NumPy would read a missing value of a dictionary in chunks as the first value
         column = column.cast(column.type.value_type)
     missing = None
     if str(column.type).startswith(("int", "uint")):
@@ -100,7 +100,7 @@ _READERS: dict[str, Callable[[Any, str], Column | None]] = {"pandas": _pandas, "
 
 
 def _with_all_digits(values: Array, dtype: Any, inner: str, to_list: Callable[[], list[Any]]) -> Array:
-    """Return the values, from a list where integers beside missing ones became real numbers (dictionaries, runs, lists)."""
+    """Return the values, from a list if missing values turned integers into floats (dictionaries, runs, lists)."""
     while hasattr(dtype, inner):
         dtype = getattr(dtype, inner)
     rounded = values.dtype.kind == "f" and str(dtype).lower().startswith(("int", "uint"))
@@ -113,7 +113,7 @@ def _some(missing: Any) -> npt.NDArray[np.bool_] | None:
 
 
 def _side_by_side(columns: Sequence[Any], rows: int, name: str) -> Column:
-    """Return columns as one array: of their type where all have the same, else of objects."""
+    """Return columns as one array, of their common type, or of objects if the types differ."""
     parts = [column_values(column, name) or (np.asarray(column), None) for column in columns]
     masks = [missing for _, missing in parts if missing is not None]
     missing = None
@@ -126,6 +126,6 @@ def _side_by_side(columns: Sequence[Any], rows: int, name: str) -> Column:
         return np.stack([values for values, _ in parts], axis=1), missing
     objects = np.empty((rows, len(parts)), object)
     for i, (values, _) in enumerate(parts):
-        # one by one: as a whole, times of nanoseconds would become integers
+        # a list keeps times: assigned as an array, times in nanoseconds would become integers
         objects[:, i] = list(values)
     return objects, missing

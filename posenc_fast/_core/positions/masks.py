@@ -1,4 +1,4 @@
-"""Positions from masks and lengths, as models count them."""
+"""Compute positions from masks and lengths, as models do."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..numbers.arguments import count_of, real
 
 
 def checked_mask(mask: npt.ArrayLike, least: int, name: str = "mask") -> npt.NDArray[np.bool_]:
-    """Return a mask of at least so many dimensions, or raise an error that names the argument."""
+    """Return a mask of at least ``least`` dimensions, or raise an error that names the argument."""
     array = np.asarray(mask)
     if array.dtype.kind not in "biu":
         raise TypeError(f"{name} must be of bool, or of the integers 0 and 1, not of {array.dtype}")
@@ -66,7 +66,7 @@ def mask_positions(
     if start is None:
         return counted * tokens + count_of(1 if padding_idx is None else padding_idx, "padding_idx", 0)
     if padding_idx is not None:
-        raise ValueError(f"start={start!r} excludes padding_idx={padding_idx!r}; leave one of them out")
+        raise ValueError(f"start={start!r} excludes padding_idx={padding_idx!r}; leave one out")
     return (counted - 1) * tokens + count_of(start, "start", 0)
 
 
@@ -106,7 +106,7 @@ def mask_coordinates(
     Notes
     -----
     ``y = cumsum(mask)`` along the columns; normalised, ``(y + offset) / (y[last] + eps) * scale``. The same for x,
-    along the rows. A row or column of padding alone has coordinates of about ``offset / eps * scale``.
+    along the rows. A row or column with only padding has coordinates of about ``offset / eps * scale``.
 
     References
     ----------

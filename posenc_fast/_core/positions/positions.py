@@ -1,11 +1,11 @@
-"""Positions of any type, as the float64 components that the engines take.
+"""Positions of any type as float64 components, the input of the engines.
 
-A form says what the components of one axis are, and with it which turns they are multiplied with:
+The form of positions defines the components of one axis, and so the frequencies by which they are multiplied:
 
 ``"real"``
     One float64.
 ``"pair"``
-    Two float64 whose sum is meant.
+    Two float64, whose sum is the position.
 ``"integer"``
     A multiple of 2**32 and the remainder, both exact in float64, for all of int64 and uint64.
 """
@@ -26,7 +26,7 @@ EXACT_IN_FLOAT64 = 2**53
 
 
 class Positions(Protocol):
-    """Rows of positions, as both classes below have them."""
+    """Interface of rows of positions, which both classes below implement."""
 
     form: str
     unit: Fraction
@@ -34,7 +34,7 @@ class Positions(Protocol):
     def __len__(self) -> int: ...
 
     def components(self, part: slice, phase: bool) -> npt.NDArray[np.float64]:
-        """Return rows ``part`` in this form, contiguous; with a component of ones behind them if ``phase``."""
+        """Return rows ``part`` in this form, contiguous. If ``phase``, a last component of ones is added."""
         ...
 
     def exactly(self, row: int) -> list[Fraction]:
@@ -43,10 +43,10 @@ class Positions(Protocol):
 
 
 class Converted:
-    """Positions of shape ``shape`` in an array of shape (rows, axes), each counting ``unit``.
+    """Positions of shape ``shape``, stored as an array of shape (rows, axes) in multiples of ``unit``.
 
-    values: integers, real numbers, or objects that are integers, floats and fractions. missing: which rows have no
-    position; None for none but those that are NaN or infinite. letter: "M" of points in time, "m" of spans, else "".
+    values: integers, real numbers, or objects that are integers, floats or fractions. missing: mask of missing rows, or
+    None; NaN and infinite values also count as missing. letter: "M" for timestamps, "m" for durations, else "".
     """
 
     def __init__(
@@ -85,14 +85,14 @@ class Converted:
         return [_exact(p) * self.unit for p in self.values[row].tolist()]
 
     def invalid_rows(self) -> npt.NDArray[np.bool_] | None:
-        """Return a mask of the rows that are missing, NaN or infinite; None where there are none."""
+        """Return a mask of the rows that are missing, NaN or infinite. None if there are none."""
         rows: npt.NDArray[np.bool_] = np.zeros(len(self), np.bool_) if self.missing is None else self.missing
         if self.form != "integer" and self.values.dtype.kind in "fO":
             rows = rows | ~np.isfinite(self.values.astype(np.float64)).all(axis=1)
         return rows if rows.any() else None
 
     def select(self, index: Any) -> Converted:
-        """Return some of the positions: an index into ``shape``."""
+        """Return the positions at an index into an array of shape ``shape``."""
         values = self.values.reshape(*self.shape, self.values.shape[1])[index]
         missing = None if self.missing is None else self.missing.reshape(self.shape)[index].reshape(-1)
         rows = values.reshape(math.prod(values.shape[:-1]), values.shape[-1])
@@ -110,20 +110,20 @@ class Converted:
             self.values = self.values.copy()
 
     def rounded(self) -> npt.NDArray[np.float64]:
-        """Return float64 numbers of the base unit: shape (...), or (..., axes) for several."""
+        """Return float64 numbers in the base unit, of shape (...), or (..., axes) for several axes."""
         axes = self.values.shape[1]
         return as_float64(self).values.reshape(self.shape if axes == 1 else (*self.shape, axes))
 
 
 class InTurns(Converted):
-    """Turns of one axis as sums of two doubles, for encodings of which all periods are 1; NaN where they are missing."""
+    """Turns along one axis as sums of two doubles, for encodings with all periods 1. NaN means missing."""
 
     def __init__(self, high: npt.NDArray[np.float64], low: npt.NDArray[np.float64]) -> None:
         super().__init__(high.reshape(-1, 1), shape=high.shape, form="real")
         self.low = low.reshape(-1, 1)
 
     def turns(self, part: slice) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-        """Return rows ``part``, the high and the low parts."""
+        """Return the high parts and the low parts of the rows ``part``."""
         return self.values[part], self.low[part]
 
     def exactly(self, row: int) -> list[Fraction]:
@@ -131,7 +131,7 @@ class InTurns(Converted):
 
 
 def form_of(values: npt.NDArray[Any]) -> str:
-    """Return the form that holds all values exactly."""
+    """Return the form that represents all values exactly."""
     letter, size = values.dtype.kind, values.dtype.itemsize
     if letter == "O":
         return "integer"
@@ -158,7 +158,7 @@ def _pairs(values: npt.NDArray[Any]) -> tuple[npt.NDArray[np.float64], npt.NDArr
             return high, (values - high).astype(np.float64)
     low = np.zeros_like(high)
     for i, value in enumerate(values.flat):
-        # floats of more than 64 bits among them may be no numbers
+        # extended floats among the objects may be NaN, which has no exact value
         if not isinstance(value, float) and math.isfinite(high.flat[i]):
             low.flat[i] = float(_exact(value) - Fraction(high.flat[i]))
     return high, low
@@ -175,7 +175,7 @@ class Progression:
         denominator = math.lcm(first.denominator, each.denominator)
         largest = max(abs(first), abs(last)) * denominator
         self.scale = 2.0**64 if max(abs(first), abs(last)) > SPLIT_LIMIT else 1.0
-        # sums of a few binary digits are float64 numbers themselves
+        # if first and each have few binary digits, float64 represents all sums exactly
         self.form = "real" if largest <= EXACT_IN_FLOAT64 and denominator & (denominator - 1) == 0 else "pair"
 
     def __len__(self) -> int:
@@ -183,7 +183,7 @@ class Progression:
 
     def components(self, part: slice, phase: bool) -> npt.NDArray[np.float64]:
         i = np.arange(part.start, part.stop, dtype=np.float64)[:, np.newaxis]
-        # enormous numbers cannot be split into halves: all is made smaller until the sum is made
+        # enormous numbers cannot be split into halves, so both are scaled down before the sum, and it is scaled up
         down = 1 / Fraction(self.scale)
         sums = total(*product(i, 0.0, *pair(self.each * down)), *pair(self.first * down))
         if self.scale > 1:
@@ -204,7 +204,7 @@ def _side_by_side(columns: tuple[npt.NDArray[np.float64], ...], phase: bool) -> 
     if phase:
         columns = (*columns, np.ones((len(columns[0]), 1)))
     result = np.ascontiguousarray(columns[0] if len(columns) == 1 else np.concatenate(columns, axis=1))
-    # the engines read aligned doubles alone
+    # the engines need aligned doubles
     return result if result.flags.aligned else result.copy()
 
 

@@ -1,4 +1,4 @@
-"""Times as exact counts of a unit: NumPy's, Python's and pandas', with a zone or without."""
+"""Convert times of NumPy, Python and pandas, with or without a time zone, to exact counts of a unit."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _MICROSECOND = Fraction(1, 10**6)
 
 
 class Time(NamedTuple):
-    """``number`` units since 1970 (letter "M") or in all ("m"), as NumPy has it; a unit is a number of seconds."""
+    """A timestamp (letter "M", counted from 1970) or a duration ("m"): ``number`` units of ``unit`` seconds."""
 
     letter: str
     number: int
@@ -38,7 +38,7 @@ class Time(NamedTuple):
 
 
 def check(dtype: np.dtype[Any], name: str) -> None:
-    """Raise a TypeError for times without a unit, and for spans of a unit that differs in length."""
+    """Raise a TypeError for times without a unit, and for durations in months or years, which differ in length."""
     letters, _ = np.datetime_data(dtype)
     if letters == "generic":
         raise TypeError(f"{name} of type {dtype} have no unit; give them one, as in {dtype.name}[s]")
@@ -58,7 +58,7 @@ def counts_of(
     if letters in "YM":
         seconds = values.astype("M8[s]")
         if not ((seconds.astype(values.dtype) == values) | missing).all():
-            raise ValueError(f"{name} of type {values.dtype} has a time that 64 bits of seconds do not reach")
+            raise ValueError(f"{name} of type {values.dtype} has a time that does not fit in 64 bits of seconds")
         values, letters, number = seconds, "s", 1
     counts = values.astype(values.dtype.newbyteorder("="), copy=False).view(np.int64)
     if not missing.any():
@@ -67,11 +67,11 @@ def counts_of(
 
 
 def time_of(value: Any, name: str) -> Time | None:
-    """Return a time of any type, which must not be NaT; None for what is no time."""
+    """Return a time of any type except NaT. None for values that are not times."""
     if isinstance(value, (np.datetime64, np.timedelta64)):
         counts, unit, _ = counts_of(np.asarray(value), name)
         return Time(value.dtype.kind, int(counts), unit)
-    # a period of pandas stands for its beginning; its Timestamp and Timedelta know nanoseconds, what they derive from does not
+    # asm8 keeps the nanoseconds of pandas' Timestamp and Timedelta. A Period counts as its start_time
     exact = getattr(getattr(value, "start_time", value), "asm8", None)
     if isinstance(exact, (np.datetime64, np.timedelta64)):
         return time_of(exact, name)
@@ -91,7 +91,7 @@ def microseconds(time: datetime.datetime) -> int:
 
 
 def common_unit(units: Iterable[Fraction]) -> Fraction:
-    """Return the largest unit that all are multiples of."""
+    """Return the largest unit of which all units are multiples."""
     numerator, denominator = 0, 1
     for unit in units:
         together = math.lcm(denominator, unit.denominator)
