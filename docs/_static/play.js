@@ -154,8 +154,8 @@ document.addEventListener("DOMContentLoaded", () => {
     shape(rotary, "circle", {cx: 300, cy: 120, r: 110, class: "dial"});
     shape(rotary, "line", {x1: 180, x2: 420, y1: 120, y2: 120, class: "axis"});
     shape(rotary, "line", {x1: 300, x2: 300, y1: 5, y2: 235, class: "axis"});
-    shape(rotary, "text", {x: 424, y: 125}, "first value of the pair");
-    shape(rotary, "text", {x: 300, y: 256, "text-anchor": "middle"}, "second value of the pair");
+    shape(rotary, "text", {x: 424, y: 125}, "first value");
+    shape(rotary, "text", {x: 300, y: -4, "text-anchor": "middle"}, "second value");
     hand(rotary, 300, 120, 105, s.position * f, "first");
     hand(rotary, 300, 120, 105, s.key * f, "second");
     write("product", Math.cos((s.position - s.key) * f));

@@ -129,7 +129,7 @@ def ddpm(embedding_dim: int, *, max_positions: float = 10000.0, frequencies: Pre
     frequency="theta^(-i / (d//2 - 1))",
     layout="sines, then cosines",
     positions="timesteps: `.encode(t)`",
-    odd="one column fewer than asked for",
+    odd="one column less than requested",
     differs="the exponent reaches exactly 1; sines come first",
     example="pf.presets.denoising_diffusion_pytorch(5).d_model -> 4",
 )

@@ -226,10 +226,10 @@ def test_every_model_counts_text(model):
         (lambda: positions.mrope(PHOTO, {}), "model has the type None"),
         (lambda: positions.mrope(PHOTO, 3), "model must be a model_type or a config, not int"),
         *(
-            (lambda name=name: positions.mrope(PHOTO, name), f"model '{name}' is not counted here: {reason}")
+            (lambda name=name: positions.mrope(PHOTO, name), f"model '{name}' is unsupported: {reason}")
             for name, reason in REFUSED.items()
         ),
-        (lambda: positions.mrope(PHOTO, "qwen2_vl"), "more images than image_grid_thw has grids of"),
+        (lambda: positions.mrope(PHOTO, "qwen2_vl"), "more images than image_grid_thw has grids"),
         (lambda: photos(video_grid_thw=[[1, 2, 2]]), "video_grid_thw has more grids than tokens have videos"),
         (
             lambda: positions.mrope(PHOTO, "qwen2_vl", image_grid_thw=[[1, 4, 6], [1, 2, 2]]),
@@ -237,7 +237,7 @@ def test_every_model_counts_text(model):
         ),
         (
             lambda: positions.mrope(PHOTO, "qwen2_vl", image_grid_thw=[[1, 4, 8]]),
-            "a run of 6 tokens of images, .* the last has 8 tokens, of which 6 are there",
+            "a run of 6 tokens of images, .* the last grid has 8 tokens, but only 6 are left",
         ),
         (lambda: positions.mrope(PHOTO, "qwen2_vl", image_grid_thw=[1, 4, 6]), r"image_grid_thw has shape \(3,\)"),
         (
@@ -250,7 +250,7 @@ def test_every_model_counts_text(model):
         ),
         (
             lambda: positions.mrope(PHOTO / 2, "qwen2_vl"),
-            "tokens must be int32 or int64, the ids of tokens, not float64",
+            "tokens must be token ids of dtype int32 or int64, not float64",
         ),
         (lambda: positions.mrope(PHOTO[None, None], "qwen2_vl"), r"tokens has shape \(1, 1, 12\)"),
         (lambda: photos(attention_mask=np.ones(11)), "attention_mask must be of bool"),
@@ -261,7 +261,7 @@ def test_every_model_counts_text(model):
         (lambda: positions.mrope([3], image_grid_thw=[[1, 2, 2]]), "image_grid_thw needs model"),
         (
             lambda: positions.mrope(CLIP, "qwen2_5_vl", video_grid_thw=[[3, 2, 2]]),
-            "a rate that its type does not tell: give its config",
+            "model_type does not determine the rate: give its config",
         ),
         (
             lambda: positions.mrope(CLIP, TIMED, video_grid_thw=[[3, 2, 2]], fps=1, second_per_grid=1),
@@ -270,11 +270,11 @@ def test_every_model_counts_text(model):
         (lambda: positions.mrope(CLIP, TIMED, video_grid_thw=[[3, 2, 2]], fps=0), "fps must be positive"),
         (
             lambda: positions.mrope(CLIP, TIMED, video_grid_thw=[[3, 2, 2]], second_per_grid=[1, 2]),
-            r"second_per_grid has shape \(2,\), but must be a number, or one for each of 1 videos",
+            r"second_per_grid has shape \(2,\), but must be a number, or have one for each of 1 videos",
         ),
         (
             lambda: positions.mrope(CLIP, TIMED, video_grid_thw=[[3, 2, 2]], second_per_grid=2e9),
-            "puts the last of 3 frames at .*, but must keep it below",
+            "puts the last of 3 frames at .*, but it must be below",
         ),
         (
             lambda: positions.mrope([1, 2, *CLIP], "qwen2_5_omni", video_grid_thw=[[3, 2, 2]]),
@@ -290,7 +290,7 @@ def test_every_model_counts_text(model):
         ),
         (
             lambda: positions.mrope([1, IMAGE, AUDIO, 1], "qwen2_5_omni", image_grid_thw=[[1, 2, 2]]),
-            "an image beside audio",
+            "an image next to audio",
         ),
     ],
 )
