@@ -1,4 +1,4 @@
-"""Presets of text models: tensor2tensor and its line, sequence-to-sequence models."""
+"""Presets of text models: tensor2tensor, programs derived from it, and sequence-to-sequence models."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ __all__ = [
     layout="only cosines",
     positions="time differences: `.encode(t)`; trained weights and biases: `Encoding(weight, bias / (2 * np.pi) + 0.25)`",
     odd="no pairs: any width",
-    differs="one function; the last frequency is exactly 10^-9",
+    differs="only cosines; the last frequency is exactly 10^-9",
     also="TGAT TimeEncode (basis_freq, phase), DyGLib TimeEncoder",
     example="pf.presets.tgn(4).frequencies -> array([1.e+00, 1.e-03, 1.e-06, 1.e-09])",
 )
@@ -49,7 +49,7 @@ def tgn(dimension: int) -> Encoding:
     layout="only cosines",
     positions="time differences: `.encode(t)`",
     odd="no pairs: any width",
-    differs="one function; a base that grows with the width",
+    differs="only cosines; the base grows with the width",
     example="pf.presets.graphmixer(4).frequencies.round(4) -> array([1.    , 0.63  , 0.3969, 0.25  ])",
 )
 def graphmixer(out_channels: int) -> Encoding:
@@ -160,7 +160,7 @@ def framediff_timesteps(embedding_dim: int, *, max_positions: float = 10000.0) -
     layout="sines, then cosines",
     positions="real numbers, such as m/z: `.encode(mz)`",
     odd="one sine more, with frequencies of their own",
-    differs="wavelengths from min_wavelength to max_wavelength, both reached exactly",
+    differs="wavelengths from exactly min_wavelength to exactly max_wavelength",
     example="pf.presets.depthcharge(5).wavelengths.round(4)"
     " -> array([1.0000e-03, 3.1623e+00, 1.0000e+04, 1.0000e-03, 1.0000e+04])",
 )

@@ -311,7 +311,7 @@ def ltx2(dim: int = 4096, *, theta: float = 10000.0, axes: int = 3) -> Rotary:
 @rotary_preset(
     source="huggingface/diffusers: models/transformers/transformer_ltx2.py, LTX2AudioVideoRotaryPosEmbed with "
     'rope_type="split"',
-    frequency="those of `ltx2`, dealt out to the heads in order",
+    frequency="the frequencies of `ltx2`, divided among the heads in order",
     pairs="half a head apart; they read the axes in turn",
     positions="see `ltx2`",
     differs="the pairs; rising frequencies; each head has its own frequencies",
@@ -443,7 +443,7 @@ def kandinsky5(
 @rotary_preset(
     source="huggingface/diffusers: models/transformers/transformer_minimax_h3.py, MiniMaxH3RotaryPosEmbed",
     frequency="theta^(-i/rope_freq_dim) for each axis",
-    pairs="half of D apart, among the first D = 6 * rope_freq_dim values; t, then rows, then columns",
+    pairs="D/2 values apart, among the first D = 6 * rope_freq_dim values; t, then rows, then columns",
     positions="(t, row, column)",
     differs="the pairs; three axes; the rest of a head does not rotate",
     axes="3",
@@ -459,7 +459,7 @@ def minimax_h3(
 @rotary_preset(
     source="huggingface/diffusers: pipelines/stable_audio/pipeline_stable_audio.py, get_1d_rotary_pos_embed",
     frequency="theta^(-2i/D), D = head_dim / 2",
-    pairs="half of D apart, among the first D values",
+    pairs="D/2 values apart, among the first D values",
     positions="the token's index from 0, the global ones before the audio included",
     differs="the pairs; the rest of a head does not rotate",
     also="Stable Audio 3, MiniMax-Music (with their rotary widths)",

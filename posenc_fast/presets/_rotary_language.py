@@ -54,8 +54,8 @@ def llama(head_dim: int = 128, *, theta: float = 10000.0, frequencies: Precision
 
 @rotary_preset(
     source="huggingface/transformers: modeling_rope_utils.py, _compute_llama3_parameters",
-    frequency="theta^(-2i/head_dim), divided by factor where a turn takes more than 8192 positions, less where more"
-    " than 2048",
+    frequency="theta^(-2i/head_dim), divided by factor if a turn takes more than 8192 positions, by less if it"
+    " takes more than 2048",
     pairs="half a head apart",
     differs="the pairs; frequencies beyond the trained length are divided",
     also="Llama 3.2 with factor 32",
@@ -90,7 +90,7 @@ def llama4(head_dim: int = 128, *, theta: float = 500000.0, frequencies: Precisi
 @rotary_preset(
     source="huggingface/transformers: models/gpt_neox/modeling_gpt_neox.py, GPTNeoXRotaryEmbedding",
     frequency="theta^(-2i/D), D = partial_rotary_factor * head_dim",
-    pairs="half of D apart, among the first D values",
+    pairs="D/2 values apart, among the first D values",
     differs="the pairs; the rest of a head does not rotate",
     also="Pythia; StableLM",
     example="pf.presets.gpt_neox(96).rotary_dim -> 24",
@@ -115,7 +115,7 @@ def gptj(head_dim: int = 256, *, rotary_dim: int = 64) -> Rotary:
 @rotary_preset(
     source="huggingface/transformers: models/phi/modeling_phi.py, PhiRotaryEmbedding",
     frequency="theta^(-2i/D), D = partial_rotary_factor * head_dim",
-    pairs="half of D apart, among the first D values",
+    pairs="D/2 values apart, among the first D values",
     differs="the pairs; the rest of a head does not rotate",
     also="Persimmon, Nemotron, Bamba; Stable Audio Open in diffusers",
     example="pf.presets.phi(64).rotary_dim -> 32",
@@ -331,7 +331,7 @@ def modernbert(head_dim: int = 64, *, layer_type: LayerType = "full_attention") 
     source="huggingface/transformers: models/mimo_v2_flash/modeling_mimo_v2_flash.py, MiMoV2FlashRotaryEmbedding",
     frequency="theta^(-2i/D), D = 0.334 * head_dim rounded down, theta 10000 in sliding layers and 5000000 in full "
     "ones",
-    pairs="half of D apart, among the first D values",
+    pairs="D/2 values apart, among the first D values",
     differs="the pairs; two bases; the rest of a head does not rotate",
 )
 def mimo_v2_flash(head_dim: int = 192, *, layer_type: LayerType = "full_attention") -> Rotary:
@@ -344,7 +344,7 @@ def mimo_v2_flash(head_dim: int = 192, *, layer_type: LayerType = "full_attentio
     source="huggingface/transformers: models/minimax_m2/modeling_minimax_m2.py, MiniMaxM2RotaryEmbedding; "
     "rotary_dim of the checkpoint's config.json",
     frequency="theta^(-2i/rotary_dim)",
-    pairs="half of rotary_dim apart, among the first rotary_dim values",
+    pairs="rotary_dim/2 values apart, among the first rotary_dim values",
     differs="the pairs; the rest of a head does not rotate",
     example="pf.presets.minimax_m2() == pf.Rotary(128, base=5e6, rotary_dim=64) -> True",
 )
@@ -357,7 +357,7 @@ def minimax_m2(head_dim: int = 128, *, rotary_dim: int = 64, theta: float = 5000
     source="huggingface/transformers: models/qwen3_next/modeling_qwen3_next.py, Qwen3NextRotaryEmbedding; theta "
     "of the checkpoint's config.json",
     frequency="theta^(-2i/D), D = head_dim / 4",
-    pairs="half of D apart, among the first D values",
+    pairs="D/2 values apart, among the first D values",
     differs="the pairs; the rest of a head does not rotate",
 )
 def qwen3_next(head_dim: int = 256, *, theta: float = 10000000.0) -> Rotary:

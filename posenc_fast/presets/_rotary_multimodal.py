@@ -99,7 +99,7 @@ def qwen3_vl(head_dim: int = 128, *, theta: float = 5000000.0, mrope_section: Se
     source="huggingface/transformers: models/qwen3_5/modeling_qwen3_5.py, Qwen3_5TextRotaryEmbedding; theta of "
     "the checkpoint's config.json",
     frequency="theta^(-2i/D), D = head_dim / 4",
-    pairs="half of D apart, among the first D values; they read t, h, w in turn",
+    pairs="D/2 values apart, among the first D values; they read t, h, w in turn",
     positions="(t, h, w): `positions.mrope([text, (frames, rows, columns), text])`",
     differs="the pairs; three axes that share the frequencies; the rest of a head does not rotate",
     axes="3",

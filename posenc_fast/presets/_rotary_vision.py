@@ -100,8 +100,8 @@ def llama4_vision(head_dim: int = 88, *, theta: float = 10000.0, frequencies: Pr
     source="huggingface/transformers: models/sam2_video/modeling_sam2_video.py, Sam2VideoVisionRotaryEmbedding",
     frequency="theta^(-4i/head_dim) for each axis",
     pairs="side by side; columns, then rows",
-    positions="(row, column) from 0: `positions.grid(rows, columns)`; the same for every frame of the memory, whose"
-    " last tokens, of objects, do not rotate",
+    positions="(row, column) from 0: `positions.grid(rows, columns)`; the same for every frame of the memory;"
+    " object tokens, the last of the memory, do not rotate",
     differs="two axes",
     also="SAM 3 (head_dim 64; positions times 24/72 in its global layers), EdgeTAM; rope-vit with theta 100",
     axes="2",
@@ -144,7 +144,7 @@ def inkling_vision(head_dim: int = 64, *, theta: float = 10000.0, frequencies: P
 @rotary_preset(
     source="huggingface/transformers: models/minimax_m3_vl/modeling_minimax_m3_vl.py, MiniMaxM3VLVisionRotaryEmbedding",
     frequency="theta^(-2i/S) for each axis, S = 2 * (head_dim // 3 // 2)",
-    pairs="half of 3 S apart, among the first 3 S values; t, then rows, then columns",
+    pairs="3 S/2 values apart, among the first 3 S values; t, then rows, then columns",
     positions="(t, row, column), the patches of a merged one next to each other",
     differs="the pairs; three axes; the rest of a head does not rotate",
     axes="3",

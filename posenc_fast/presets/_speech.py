@@ -100,8 +100,8 @@ def nemo_fixed(hidden_size: int, *, frequencies: Precision = "exact") -> Encodin
     positions="n - 1, .., -(n - 1): `.encode(relative_positions(n))`",
     differs="positions are distances, descending from the farthest past",
     also="NeMo RelPositionalEncoding and LocalAttRelPositionalEncoding (left, .., -right), WeNet, fairseq, Hugging Face"
-    " FastSpeech2Conformer, Wav2Vec2Conformer and Parakeet; SpeechBrain RelPosEncXL with the past and the future"
-    " confused: `.encode(abs(relative_positions(n)))`",
+    " FastSpeech2Conformer, Wav2Vec2Conformer and Parakeet; SpeechBrain RelPosEncXL, which does not distinguish past and"
+    " future: `.encode(abs(relative_positions(n)))`",
     example="pf.presets.conformer_relative(2).encode(pf.relative_positions(2)).round(2)"
     " -> array([[ 0.84,  0.54],\n       [ 0.  ,  1.  ],\n       [-0.84,  0.54]], dtype=float32)",
 )

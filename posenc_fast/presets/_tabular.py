@@ -134,7 +134,7 @@ def prophet(period: float, series_order: int) -> Encoding:
     source="flatironinstitute/nemos: src/nemos/basis/_fourier_basis.py, FourierBasis",
     frequency="2 pi masked_frequencies[:, i] / period",
     layout="cosines, then sines; without the sine of a first frequency of 0",
-    positions="samples less the lower of their bounds: `.encode(x - low)`, with the period high - low",
+    positions="samples minus their lower bound: `.encode(x - low)`, with the period high - low",
     odd="2 columns for each frequency, but 1 for a first one of 0",
     differs="whole multiples of one frequency, summed over several axes; cosines come first",
     axes="A",
