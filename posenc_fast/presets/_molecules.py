@@ -182,7 +182,7 @@ def depthcharge(d_model: int, *, min_wavelength: float = 0.001, max_wavelength: 
     layout="only cosines",
     positions="relative, -n .. n: `.encode(positions)`",
     odd="no pairs: any width",
-    differs="one function; the base is 2",
+    differs="only cosines; the base is 2",
     example="pf.presets.enformer_cosine(3).wavelengths -> array([1.25, 2.5 , 5.  ])",
 )
 def enformer_cosine(num_basis: int) -> Encoding:

@@ -27,7 +27,7 @@ __all__ = ["fone", "moirai", "nemos", "pbld", "plr", "prophet", "rbf_sampler"]
     source="yandex-research/rtdl-num-embeddings: package/rtdl_num_embeddings.py, _Periodic of PeriodicEmbeddings",
     frequency="2 pi weight[:, i]",
     layout="for each feature: cosines, then sines",
-    positions="rows of features: `.encode(x)`, as `.reshape(*x.shape, -1)` one vector for each feature; the linear layers are"
+    positions="rows of features: `.encode(x)`, `.reshape(*x.shape, -1)` gives one vector for each feature; the linear layers are"
     " the model's",
     odd="2 columns for each weight",
     differs="frequencies are learned, from a checkpoint, each of one axis; cosines come first",

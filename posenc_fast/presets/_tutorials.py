@@ -60,7 +60,7 @@ def xlm(dim: int) -> Encoding:
     frequency="10000^(-2i/d)",
     layout="sines, then cosines",
     odd="one column more than requested",
-    differs="sines come first; ceil(d/2) of both functions",
+    differs="sines come first; ceil(d/2) sines and as many cosines",
     example="pf.presets.tensorflow_text(5).d_model -> 6",
 )
 def tensorflow_text(depth: int) -> Encoding:
