@@ -3,7 +3,7 @@
 ``python bench/accuracy.py`` (``--samples``, ``--seed``, ``--write``; it needs mpmath, and uses jax, torch, transformers,
 diffusers and positional-encodings where they are installed). Counts are per distance in ulps of the exact value, measured
 against mpmath with more than 1300 bits. ``--libraries`` prints the second table alone: the largest error of each library at
-four magnitudes of positions, which ``--write`` puts into docs/howto-check.md.
+four magnitudes of positions, which ``--write`` puts into docs/why.md.
 """
 
 from __future__ import annotations
@@ -276,7 +276,7 @@ def main():
     by_library = libraries(np.random.default_rng(arguments.seed), arguments.samples)
     print(by_library)
     if arguments.write:
-        tables.put("docs/howto-check.md", "libraries", by_library)
+        tables.put("docs/why.md", "libraries", by_library)
 
 
 def print_counts(arguments):

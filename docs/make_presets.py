@@ -1,7 +1,7 @@
-"""Write presets.md and api-presets.md from the facts kept beside each preset: ``python docs/make_presets.py``.
+"""Write presets.md from the facts that the modules of presets contain: ``python docs/make_presets.py``.
 
-First it writes `posenc_fast/presets/_families.py`, which names the module of each preset. ``--print`` prints all three
-files instead. It also updates the number of presets in the README, the changelog and why-sines.md.
+First it writes `posenc_fast/presets/_families.py`, which names the module of each preset. ``--print`` prints both files
+instead. It also updates the number of presets in the README, the changelog and why-sines.md.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ HEAD = """\
 
 SEARCH
 Find the preset of your model or library, and call `posenc_fast.presets.NAME(...)`. It returns the `Encoding` or `Rotary`
-used by that project. `posenc-fast presets` searches the presets [in a shell](howto-shell.md). [`identify`](howto-weights.md)
+used by that project. `posenc-fast presets` searches the presets [in a shell](howto-shell.md). [`identify`](port.md)
 finds the name of a table. The page has COUNT presets, and BESIDE more entries [at the end](#not-available-as-presets) for
 other encodings:
 
@@ -97,8 +97,22 @@ Pass the learned frequencies of a checkpoint to `fourier_features` or `Encoding`
 phases and drifts.
 """
 
+REFERENCE = """
+```{eval-rst}
+.. container:: hidden
+
+   .. currentmodule:: posenc_fast.presets
+
+   .. autosummary::
+      :toctree: generated
+      :nosignatures:
+
+NAMES
+```
+"""
+
 NONE = """\
-No preset has all of these words. If you have the table of a checkpoint, [`identify`](howto-weights.md) or
+No preset has all of these words. If you have the table of a checkpoint, [`identify`](port.md) or
 `posenc-fast identify FILE` finds its name. For a RoPE model with a config.json, use [`Rotary.from_config`](rotary-models.md).
 """
 
@@ -214,24 +228,16 @@ def page() -> str:
             lines.append(f"{more[0].upper()}{more[1:]}.\n")
         for name in names:
             lines += entry(name, FACTS[name])
-    return "\n".join(lines).rstrip() + "\n" + TAIL
+    return "\n".join(lines).rstrip() + "\n" + TAIL + reference()
 
 
 def reference() -> str:
-    """Return the index of the presets in the API reference, which links a page for each preset."""
-    lines = [
-        "# Presets, one by one\n",
-        "Open the page of a preset for its arguments. You can also search [the list](presets.md).\n",
-    ]
-    for about, names in families():
-        lines += [f"## {heading(about)}\n", "```{eval-rst}", ".. currentmodule:: posenc_fast.presets\n"]
-        lines += [".. autosummary::", "   :toctree: generated", "   :nosignatures:\n"]
-        lines += [f"   {name}" for name in names] + ["```\n"]
-    return "\n".join(lines).rstrip() + "\n"
+    """Return the list of the presets' own pages, which autosummary writes."""
+    return REFERENCE.replace("NAMES", "\n".join(f"      {name}" for _, names in families() for name in names))
 
 
 # order matters: the pages show the presets that `listing` finds
-PAGES = {"../posenc_fast/presets/_families.py": listing, "presets.md": page, "api-presets.md": reference}
+PAGES = {"../posenc_fast/presets/_families.py": listing, "presets.md": page}
 
 
 def counted(text: str) -> str:

@@ -39,9 +39,10 @@ frame.onload = () => {
         middles.push(...pixels.slice(at, at + 3));
       }
     }
+    const call = page.getElementById("play-call").textContent;
     for (const output of page.querySelectorAll("output")) outputs[output.name] = Number(output.dataset.value);
     return {rows: numbers("play-numbers"), outputs, similarity: points("play-similarity"), waves: points("play-waves"),
-      cells: [across, down], pixels: middles, address: frame.contentWindow.location.search,
+      cells: [across, down], pixels: middles, address: frame.contentWindow.location.search, call,
       clocks: page.querySelectorAll("#play-clocks circle").length};
   };
   seen.push(read());
@@ -74,6 +75,8 @@ def check(seen: dict[str, Any], expected: dict[str, Any]) -> None:
     encoding = pf.sinusoidal(width, base=base, layout=expected["layout"])
     pairs = pf.sinusoidal(width, base=base)
     table = encoding.table(rows, dtype=np.float64)
+    called = eval(seen["call"], {"posenc_fast": pf})
+    np.testing.assert_array_equal(called, encoding.table(rows), strict=True)
 
     # pair, wavelength, angle, sine, cosine
     shown = np.reshape(seen["rows"], (-1, 5))

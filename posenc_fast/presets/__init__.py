@@ -1,7 +1,7 @@
-"""Every known encoding by name: one function a source, each returns an `Encoding` or a `Rotary`.
+"""Published encodings by name: each function returns the `Encoding` or `Rotary` of one source.
 
-A preset is named after the source that it reproduces, has that source's parameters, and says in its docstring where
-positions start and in what it differs from the paper. `names` lists them, `search` finds some, `table` shows them all.
+A preset has the name and the parameters of the source that it reproduces. The docstring tells where positions start,
+and how the source differs from the paper. `names` lists all presets, `search` finds presets, `table` shows their facts.
 
 Examples
 --------
@@ -14,7 +14,7 @@ Examples
 
 from typing import TYPE_CHECKING, Any
 
-# a thread waits here while another one imports the package, as it holds the lock of none of the package's modules yet
+# wait here while another thread imports the package: this thread does not yet hold the lock of another module
 import posenc_fast as _package  # noqa: F401
 
 from . import _catalogue, _registry
@@ -63,5 +63,5 @@ else:
 
 
 def _repr_html_() -> str:
-    # notebooks ask a module as they ask an object
+    # notebooks call this function of a module as if it were a method
     return _catalogue.catalogue()

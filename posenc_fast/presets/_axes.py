@@ -27,7 +27,7 @@ __all__ = [
     source="huggingface/diffusers: models/embeddings.py, get_3d_sincos_pos_embed",
     frequency="of time 10000^(-8i/d) / temporal_interpolation_scale,"
     " of space 10000^(-16i/(3d)) / spatial_interpolation_scale",
-    layout="of time (d/4 columns), of x (3d/8), of y (3d/8): sines, then cosines",
+    layout="time (d/4 columns), x (3d/8), y (3d/8): sines, then cosines",
     positions="(t, y, x), frames and cells",
     odd="ValueError unless 16 divides it",
     differs="three axes of unequal width",
@@ -49,9 +49,9 @@ def diffusers_3d(
 @preset(
     source="lucidrains/vit-pytorch: vit_pytorch/simple_vit_3d.py, posemb_sincos_3d",
     frequency="temperature^(-i / (d//6 - 1))",
-    layout="of x: sines, then cosines; of y and of z: the same",
+    layout="x: sines, then cosines; y and z: the same",
     positions="(z, y, x), frames and cells",
-    odd="zero columns for all that 6 does not divide",
+    odd="zero columns for the remainder of d / 6",
     differs="three axes, x first; the exponent reaches exactly 1",
     axes="3",
     example="pf.presets.simple_vit_3d(7).encode([0, 0, 0]) -> array([0., 1., 0., 1., 0., 1., 0.], dtype=float32)",
@@ -68,7 +68,7 @@ def simple_vit_3d(dim: int, *, temperature: float = 10000.0, frequencies: Precis
     frequency="10000^(-2i/c), c = 2 ceil(channels / (2 ndim)) for each axis",
     layout="for each axis: sine and cosine in turn",
     positions="0, 1, .. on each axis",
-    odd="crop: the first columns of those of the next width that divides",
+    odd="crop: the first columns of the next width that divides",
     differs="an encoding of each axis, side by side; an odd width has the frequencies of the even one",
     also="Summer adds them to its input: `x + rows`",
     axes="ndim",
@@ -87,7 +87,7 @@ def tatp22(channels: int, ndim: int = 1, *, frequencies: Precision = "exact") ->
 @preset(
     source="Project-MONAI/MONAI: monai/networks/blocks/pos_embed_utils.py, build_sincos_position_embedding",
     frequency="temperature^(-2i/n), n = d / spatial_dims",
-    layout="of x: sines, then cosines; of y, and of depth in 3-D: the same",
+    layout="x: sines, then cosines; y, and depth in 3-D: the same",
     positions="(y, x), or (y, x, depth)",
     odd="ValueError unless 2 spatial_dims divides it",
     differs="two or three axes, x first",
@@ -109,7 +109,7 @@ def monai(
 @preset(
     source="facebookresearch/fairseq2: src/fairseq2/nn/position_encoder.py, Sinusoidal2dPositionEncoder",
     frequency="10000^(-2i/n), n = 2 ceil(d/4) for each axis",
-    layout="of y: sines, then cosines; of x: the same, the last ones cut off where 4 does not divide the width",
+    layout="y: sines, then cosines; x: the same, cut off if 4 does not divide the width",
     positions="(y, x), the cells of a grid; for other sizes of the grid the source interpolates the table",
     differs="two axes, y first",
     axes="2",
@@ -123,8 +123,8 @@ def fairseq2_2d(encoding_dim: int) -> Encoding:
 
 @preset(
     source="facebookresearch/fairseq2: src/fairseq2/nn/position_encoder.py, Sinusoidal3dPositionEncoder",
-    frequency="10000^(-2i/n), n = 2 ceil(d/4) of depth, 2 ceil(d/8) of y and of x; 2 ceil(d/6) with uniform_power",
-    layout="of depth: sines, then cosines; of y and of x: the same, the last ones cut off where nothing divides",
+    frequency="10000^(-2i/n), n = 2 ceil(d/4) for depth, 2 ceil(d/8) for y and x; 2 ceil(d/6) with uniform_power",
+    layout="depth: sines, then cosines; y and x: the same, cut off at the width",
     positions="(depth, y, x); for other sizes of the grid the source interpolates the table",
     differs="three axes, the first with half of the columns",
     axes="3",
@@ -147,7 +147,7 @@ def _fairseq2(d: int, pairs: Sequence[int]) -> Encoding:
     frequency="min_timescale * (max_timescale / min_timescale)^(-i / (n - 1)), n = d // (2 ndim) for each axis",
     layout="for each axis: sines, then cosines",
     positions="0, 1, .. on each axis",
-    odd="zero columns for all that do not divide",
+    odd="zero columns for the remainder",
     differs="an encoding of each axis, side by side; the exponent reaches exactly 1",
     also="add_timing_signals_given_positions of the same file",
     axes="ndim",

@@ -1,4 +1,4 @@
-"""Parts of presets: checked widths, spectra exact or in float32, and columns in any order."""
+"""Shared parts of presets: checked widths, frequencies (exact or float32), and reordered columns."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ __all__ = [
     "spectrum",
 ]
 
-# the float64 number: a factor of frequencies, which are exact multiples of it
+# 2 pi as a float64 number, a factor of many frequencies
 TWO_PI = 6.283185307179586
 
 
@@ -42,7 +42,9 @@ def even(value: Any, name: str) -> int:
     """Return a width that must be even."""
     d = count_of(value, name, 1)
     if d % 2:
-        raise ValueError(f"{name}={d} is odd, but its source has even widths only; give {d + 1} or {d - 1}")
+        raise ValueError(
+            f"{name}={d} is odd, but the source of this preset has only even widths; give {d + 1} or {d - 1}"
+        )
     return d
 
 
@@ -63,7 +65,7 @@ def positive(value: Any, name: str) -> float:
 
 
 def matrix(value: npt.ArrayLike, name: str, shape: str) -> npt.NDArray[np.float64]:
-    """Return an array of numbers that must have two axes."""
+    """Return an array that must have two axes."""
     array = real_array(value, name)
     if array.ndim != 2:
         raise ValueError(f"{name} has shape {array.shape}, but must have {shape}")
@@ -71,7 +73,7 @@ def matrix(value: npt.ArrayLike, name: str, shape: str) -> npt.NDArray[np.float6
 
 
 def power(base: float | Fraction, exponent: float | Fraction) -> float:
-    """Return base ** exponent, rounded once: a mathematical library's pow has other last bits on other machines."""
+    """Return base ** exponent, rounded once. Unlike `pow` of a C library, it has the same bits on every machine."""
     return float(exact.power(base, exponent))
 
 
@@ -115,7 +117,7 @@ def sinusoids(
 
 def ascending(count: int, ratio: float, *, per: float = 1.0, first: float = 1.0) -> Schedule:
     """Return frequencies ``first * ratio ** (i / per)``."""
-    # a freq_shift beyond the count turns the sign of the exponent
+    # freq_shift > count makes the exponents positive
     return geometric(count, base=ratio, freq_shift=count + per, first=first)
 
 
@@ -125,15 +127,15 @@ def cosines(frequencies: npt.ArrayLike, turns: npt.NDArray[np.float64], scale: f
 
 
 def fitted(encoding: Encoding, d: int) -> Encoding:
-    """Return an Encoding of the first d columns, and of columns of zeros where there are fewer."""
+    """Return an Encoding of the first d columns, filled with columns of zeros."""
     have = encoding.d_model
     return encoding if have == d else _taken(encoding, [c if c < have else -1 for c in range(d)])
 
 
 def arranged(spectra: Sequence[Schedule], order: str, functions: Sequence[Function] = ("sin", "cos")) -> Encoding:
-    """Return an Encoding with as many frequencies for each axis.
+    """Return an Encoding with the same frequencies for each axis.
 
-    ``order`` has a(xis), f(requency) and s(ine or cosine), slowest first.
+    ``order`` consists of the letters a (axis), f (frequency) and s (sine or cosine), the slowest first.
     """
     encoding = join([fourier_features(schedule, functions=functions) for schedule in spectra])
     index = np.arange(encoding.d_model).reshape(len(spectra), len(functions), -1)
@@ -141,10 +143,10 @@ def arranged(spectra: Sequence[Schedule], order: str, functions: Sequence[Functi
 
 
 def per_axis(parts: Sequence[Encoding], axes: Sequence[int]) -> Encoding:
-    """Return encodings of one axis side by side, each with the axis of a position that it reads."""
+    """Return encodings of one axis side by side. ``axes`` names the axis that each reads."""
     return join(parts, axes=list(axes))
 
 
 def _taken(encoding: Encoding, columns: npt.ArrayLike) -> Encoding:
-    """Return some columns in any order; -1 is a column of zeros."""
+    """Return the columns of the given indices. -1 is a column of zeros."""
     return Encoding._of(encoding._sinusoids.take(columns))

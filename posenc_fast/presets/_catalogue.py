@@ -12,24 +12,24 @@ __all__ = ["catalogue", "family", "other_names", "search", "summary", "table"]
 
 
 def search(*words: str) -> tuple[str, ...]:
-    """Find the presets that mention all of some words.
+    """Find the presets that mention all given words.
 
     Parameters
     ----------
     *words : str
-        In upper or lower case, several in one string or apart, with or without the points, hyphens and underscores in
-        them. They may stand in the name, in the family's title (weather, molecules ..), in the first line of the
-        docstring, in the facts of `table`, or in another name of the model.
+        Words to search, separate or in one string. Case, points, hyphens and underscores do not matter. The search
+        covers names, titles of families (weather, molecules ..), first lines of docstrings, the facts of `table`, and
+        other names of a model.
 
     Returns
     -------
     tuple of str
-        Names, sorted; empty where none does.
+        Names, sorted; empty if no preset matches.
 
     Raises
     ------
     TypeError, ValueError
-        When a word is no string, or there is none.
+        If a word is not a string, or if there are no words.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def other_names(name: str) -> list[str]:
 
 
 def _pattern(word: str) -> re.Pattern[str]:
-    """Return the pattern of a word, whatever separates its letters from its digits, or its parts."""
+    """Return a pattern of a word that allows any separators between its parts, letters and digits."""
     parts = re.findall(r"[^\W\d_]+|\d+", word)
     return re.compile(r"[\W_]*".join(parts) or re.escape(word))
 
@@ -88,7 +88,7 @@ class _Table(str):
     __slots__ = ()
 
     def _repr_html_(self) -> str:
-        # only notebooks ask
+        # only notebooks call this
         from .._core.numbers.notebook import html_table
 
         heading, _, *rows = (line[2:-2].split(" | ") for line in self.splitlines())
@@ -118,12 +118,12 @@ def table(*, rotary: bool | None = None) -> str:
     Parameters
     ----------
     rotary : bool, optional
-        True for those that are a Rotary, False for those that are an Encoding; all if not given.
+        True for presets that return a Rotary, False for presets that return an Encoding (default: all).
 
     Returns
     -------
     str
-        One line a preset, sorted by name, below two lines of heading. A notebook shows it as a table.
+        Two lines of heading, then one line for each preset, sorted by name. Notebooks show it as a table.
 
     Examples
     --------

@@ -22,7 +22,7 @@ __all__ = [
 @preset(
     source="facebookresearch/detr: models/position_encoding.py, PositionEmbeddingSine",
     frequency="temperature^(-2i/n), n = num_pos_feats",
-    layout="of y: sine and cosine in turn; of x: the same",
+    layout="y: sine and cosine in turn; x: the same",
     positions="`.encode(mask_coordinates(mask, normalize=True))`, or normalize=False: cells counted from 1; the source"
     " divides positions by float32 periods and has channels first",
     odd="ValueError; 2 num_pos_feats columns",
@@ -43,7 +43,7 @@ def detr(num_pos_feats: int = 64, *, temperature: float = 10000.0) -> Encoding:
 @preset(
     source="fundamentalvision/Deformable-DETR: models/position_encoding.py, PositionEmbeddingSine",
     frequency="temperature^(-2i/n), n = num_pos_feats",
-    layout="of y: sine and cosine in turn; of x: the same",
+    layout="y: sine and cosine in turn; x: the same",
     positions="`.encode(mask_coordinates(mask, offset=-0.5))`; the source has channels first",
     odd="ValueError; 2 num_pos_feats columns",
     differs="as `detr`, with positions at the centres of the cells",
@@ -59,7 +59,7 @@ def deformable_detr(num_pos_feats: int = 64, *, temperature: float = 10000.0) ->
 @preset(
     source="huggingface/transformers: models/dab_detr, DabDetrSinePositionEmbedding",
     frequency="temperature^(-2i/n), n = num_pos_feats, with a temperature for each axis",
-    layout="of y: sine and cosine in turn; of x: the same",
+    layout="y: sine and cosine in turn; x: the same",
     positions="`.encode(mask_coordinates(mask))`; the source has channels first",
     odd="ValueError; 2 num_pos_feats columns",
     differs="as `detr`, with a base of 20",
@@ -79,7 +79,7 @@ def dab_detr(
 @preset(
     source="huggingface/transformers: models/dab_detr, encode_sinusoidal_position_embedding",
     frequency="2 pi * temperature^(-2i/n), n = num_pos_feats",
-    layout="of y, x, width, height: sine and cosine in turn",
+    layout="y, x, width, height: sine and cosine in turn",
     positions="boxes (x, y, width, height) in [0, 1]: `.encode(boxes)`",
     odd="ValueError; 4 num_pos_feats columns",
     differs="four axes, y first; positions are multiplied by 2 pi",
@@ -99,7 +99,7 @@ def dab_detr_boxes(num_pos_feats: int = 128, *, temperature: float = 10000.0) ->
 @preset(
     source="fundamentalvision/Deformable-DETR: models/deformable_transformer.py, get_proposal_pos_embed",
     frequency="2 pi * temperature^(-2i/n), n = num_pos_feats",
-    layout="of x, y, width, height: sine and cosine in turn",
+    layout="x, y, width, height: sine and cosine in turn",
     positions="boxes (x, y, width, height) in [0, 1]: `.encode(boxes)`",
     odd="ValueError; 4 num_pos_feats columns",
     differs="four axes, x first; positions are multiplied by 2 pi",
@@ -116,7 +116,7 @@ def deformable_detr_proposals(num_pos_feats: int = 128, *, temperature: float = 
 @preset(
     source="megvii-research/PETR: projects/mmdet3d_plugin/models/dense_heads/petr_head.py, pos2posemb3d",
     frequency="2 pi * temperature^(-2i/n), n = num_pos_feats",
-    layout="of y, x, z: sine and cosine in turn",
+    layout="y, x, z: sine and cosine in turn",
     positions="points (x, y, z) in [0, 1]: `.encode(points)`",
     odd="ValueError; 3 num_pos_feats columns",
     differs="three axes, y first; positions are multiplied by 2 pi",

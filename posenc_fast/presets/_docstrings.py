@@ -1,4 +1,4 @@
-"""Docstrings made of facts: the sections that presets, and their positions, have alike are worded once, here."""
+"""Build the docstrings of presets and of their positions from facts, with shared texts for shared sections."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from typing import Any, TypeVar
 __all__ = ["Function", "documented", "names_of_parameters", "wrapped"]
 
 _WIDTH = 108
-# between the type of a parameter and its meaning
+# separator of a parameter's type and meaning
 _INDENTED = "\n    "
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def names_of_parameters(function: Callable[..., Any]) -> tuple[str, ...]:
-    """Return the names of a function's parameters, which all have one, in order."""
+    """Return the names of a function's parameters, in order."""
     code: CodeType = inspect.unwrap(function).__code__
     return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
 
 
 def wrapped(text: str, first: str = "", others: str = "") -> str:
-    """Return the lines of a paragraph; what is code stays in one piece."""
+    """Wrap a paragraph into lines, without breaking code."""
     if "`" in text:
         text = re.sub("`([^`]*)`", lambda code: "``" + code[1].replace(" ", "\0") + "``", text)
     if len(first) + len(text) > _WIDTH:
@@ -42,13 +42,13 @@ def documented(
     Parameters
     ----------
     texts : mapping of str to str
-        "type: meaning" of each parameter. Parameters of one text share an entry.
+        "type: meaning" of each parameter. Parameters with the same text share an entry.
     returns, references : str
         Text of these sections.
     example : str
         Statements, each in a line, and the result of the last behind an arrow: ``"x = 2\\nx + x -> 4"``.
     notes : iterable of str
-        Points of the notes.
+        Items of the section Notes.
 
     Returns
     -------
@@ -57,7 +57,7 @@ def documented(
     """
 
     def complete(function: Function) -> Function:
-        # python -OO has none
+        # python -OO removes docstrings
         if not function.__doc__:
             return function
         sharing: dict[str, list[str]] = {}
@@ -69,16 +69,16 @@ def documented(
         sections = {
             "Parameters": "\n".join(entries),
             "Returns": returns,
-            "Raises": "TypeError, ValueError\n    When an argument does not fit.",
+            "Raises": "TypeError, ValueError\n    If an argument is invalid.",
             "Notes": "\n".join(wrapped(note, "- ", "  ") for note in notes),
             "References": wrapped(references),
             "Examples": f"{calls}\n{result}" if example else "",
         }
-        # a preset without parameters has a section of them all the same
+        # the section Parameters is kept if it is empty
         kept = (
             f"{title}\n{'-' * len(title)}\n{text}" for title, text in sections.items() if text or title == "Parameters"
         )
-        # without a margin, which Python itself takes away since 3.13
+        # without indentation, as compiled by Python 3.13
         function.__doc__ = "\n\n".join([function.__doc__, *kept]) + "\n"
         return function
 

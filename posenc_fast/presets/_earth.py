@@ -42,7 +42,7 @@ __all__ = [
     positions="latitudes and longitudes in degrees: `.encode(x)`; levels in hPa with lower=0.01, upper=1e5; lead times in"
     " hours with lower=1/60 (later 2), upper=504; times in hours since 1970 with lower=1, upper=8766; areas of patches in"
     " square kilometres with lower=0.00010814085263058073, upper=511207893.3958109; computed in float64",
-    differs="wavelengths from lower to upper, both reached exactly",
+    differs="wavelengths from exactly lower to exactly upper",
     example="pf.presets.aurora(4).wavelengths.round(6) -> array([1.0e-02, 7.2e+02, 1.0e-02, 7.2e+02])",
 )
 def aurora(d: int, *, lower: float = 0.01, upper: float = 720.0) -> Encoding:
@@ -92,10 +92,10 @@ def graphcast() -> Encoding:
 @preset(
     source="nasaharvest/galileo: single_file_galileo.py, get_2d_sincos_pos_embed_with_resolution",
     frequency="10000^(-i/d)",
-    layout="of x: sines, then cosines; of y: the same",
+    layout="x: sines, then cosines; y: the same",
     positions="(y, x), the cells of a grid times their side in units of 10 m: `.encode(cells * input_res * patch_size / 10)`",
     odd="ValueError unless 4 divides it",
-    differs="two axes, x first; a division too many leaves exponents below 1/4",
+    differs="two axes, x first; an extra division keeps exponents below 1/4",
     axes="2",
     example="pf.presets.galileo(8).frequencies[[0, 1], 1].round(4) -> array([1.    , 0.3162])",
 )
@@ -113,7 +113,7 @@ def galileo(embed_dim: int) -> Encoding:
     positions="months from 0 to 11: `.table(12)`",
     differs="one frequency",
     also="Presto get_month_encoding_table",
-    # all columns are alike: rounded tables do not tell the period, and so not the preset
+    # not by_width: all columns are equal, so `identify` could not tell the period from rounded tables
     by_width=False,
     example="pf.presets.galileo_months(4).encode(3) -> array([1., 1., 0., 0.], dtype=float32)",
 )
@@ -125,7 +125,7 @@ def galileo_months(embed_dim: int) -> Encoding:
 @preset(
     source="Clay-foundation/model: utils, posemb_sincos_2d_with_gsd",
     frequency="gsd * temperature^(-2i / ((d/4 - 1) d))",
-    layout="of x: sines, then cosines; of y: the same",
+    layout="x: sines, then cosines; y: the same",
     positions="(y, x), the cells of a grid",
     odd="ValueError unless 4 divides it",
     differs="the exponent is divided by the width once more, so that all frequencies are nearly gsd",
@@ -145,7 +145,7 @@ def clay(dim: int, *, gsd: float = 1.0, temperature: float = 10000.0) -> Encodin
 @preset(
     source="sustainlab-group/SatMAE: models_mae_temporal.py, get_1d_sincos_pos_embed_from_grid of year, month and hour",
     frequency="10000^(-2i/d)",
-    layout="of the year: sines, then cosines; of the month and of the hour: the same",
+    layout="year: sines, then cosines; month and hour: the same",
     positions="(year, month, hour) as the data set counts them",
     odd="ValueError; 3 embed_dim columns",
     differs="three calendar numbers, side by side; computed in float64",
@@ -161,7 +161,7 @@ def satmae_temporal(embed_dim: int = 128) -> Encoding:
 
 @preset(
     source="macaodha/geo_prior: geo_prior/utils.py, encode_loc_time with encode_cos_sin",
-    frequency="one turn in 360 degrees of longitude, and in 180 of latitude",
+    frequency="one turn in 360 degrees of longitude, and in 180 degrees of latitude",
     layout="sines of longitude and latitude, then their cosines",
     positions="(longitude, latitude) in degrees: `.encode(lonlat)`; the source divides them by 180 and by 90 first",
     odd="4 columns",
@@ -177,8 +177,8 @@ def geo_prior() -> Encoding:
 
 @preset(
     source="microsoft/satclip: satclip/positional_encoding/wrap.py, Wrap",
-    frequency="one turn in 360 degrees, of longitude and of latitude",
-    layout="of longitude: cosine and sine; of latitude: the same",
+    frequency="one turn in 360 degrees of longitude or latitude",
+    layout="longitude: cosine and sine; latitude: the same",
     positions="(longitude, latitude) in degrees: `.encode(lonlat)`",
     odd="4 columns",
     differs="two axes of one exact period; cosines come first",
@@ -212,7 +212,7 @@ def space2vec_theory(frequency_num: int = 16, *, max_radius: float = 10000.0, mi
 @preset(
     source="gengchenmai/space2vec: SpatialRelationEncoder.py, GridCellSpatialRelationEncoder",
     frequency="(max_radius / min_radius)^(-i / (n - 1)) / min_radius",
-    layout="of x: sine and cosine in turn; of y: the same",
+    layout="x: sine and cosine in turn; y: the same",
     positions="(x, y): `.encode(xy)`; computed in float64",
     odd="4 columns for each frequency",
     differs="two axes; the exponent reaches exactly 1",

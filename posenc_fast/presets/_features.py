@@ -38,7 +38,7 @@ def nerf(
     if not log_sampling:
         bands = linear(n, 1.0, power(2.0, last))
     else:
-        # integers stay powers of two
+        # integer exponents give exact powers of two
         bands = ascending(n, 2.0, per=(n - 1) / last) if n > 1 and last else geometric(n, base=1.0)
     return arranged([bands] * count_of(input_dims, "input_dims", 1), "fsa")
 

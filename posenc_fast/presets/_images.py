@@ -33,7 +33,7 @@ YX, XY = (0, 1), (1, 0)
 @preset(
     source="facebookresearch/mae: util/pos_embed.py, get_2d_sincos_pos_embed",
     frequency="10000^(-4i/d)",
-    layout="of x: sines, then cosines; of y: the same",
+    layout="x: sines, then cosines; y: the same",
     positions="(y, x), the cells of a grid; rows of class tokens are zero, before the table",
     odd="ValueError unless 4 divides it",
     differs="two axes, x (the column of the cell) first although y varies slowest; computed in float64",
@@ -51,7 +51,7 @@ def mae(embed_dim: int) -> Encoding:
 @preset(
     source="huggingface/diffusers: models/embeddings.py, get_2d_sincos_pos_embed",
     frequency="base_size / (s interpolation_scale) * 10000^(-4i/d), s the side of grid_size on the axis",
-    layout="of x: sines, then cosines; of y: the same",
+    layout="x: sines, then cosines; y: the same",
     positions="(y, x), the cells of a grid; rows of extra tokens are zero, before the table",
     odd="ValueError unless 4 divides it",
     differs="as `mae`, with cells scaled to a grid of base_size",
@@ -66,7 +66,7 @@ def diffusers_2d(
     d = multiple(embed_dim, "embed_dim", 4, 2)
     sides = list(grid_size) if isinstance(grid_size, Sequence) else [grid_size, grid_size]
     if len(sides) != 2:
-        raise ValueError(f"grid_size must be an integer, or rows and columns, not {grid_size!r}")
+        raise ValueError(f"grid_size must be an integer or (rows, columns), not {grid_size!r}")
     base, scale = count_of(base_size, "base_size", 1), positive(interpolation_scale, "interpolation_scale")
     rows, columns = (sinusoids(d // 2, first=base / (count_of(one, "grid_size", 1) * scale)) for one in sides)
     return per_axis([columns, rows], XY)
@@ -75,7 +75,7 @@ def diffusers_2d(
 @preset(
     source="google/praxis: layers/embedding_softmax.py, PositionalEmbedding2D",
     frequency="temperature^(-4i/d)",
-    layout="of y: sines, then cosines; of x: the same",
+    layout="y: sines, then cosines; x: the same",
     positions="(y, x) about the centre: -(height // 2), .. and -(width // 2), ..; rows of class tokens are zero",
     odd="ValueError unless 4 divides it",
     differs="two axes, y first",
@@ -92,7 +92,7 @@ def praxis_2d(embedding_dims: int, *, temperature: float = 10000.0) -> Encoding:
 @preset(
     source="lucidrains/vit-pytorch: vit_pytorch/simple_vit.py, posemb_sincos_2d",
     frequency="temperature^(-i / (d/4 - 1))",
-    layout="of x: sines, then cosines; of y: the same",
+    layout="x: sines, then cosines; y: the same",
     positions="(y, x), the cells of a grid",
     odd="ValueError unless 4 divides it",
     differs="two axes, x first; the exponent reaches exactly 1",
@@ -142,7 +142,7 @@ def timm(
     positions="(y, x) from -1 to 1, or the cells without in_pixels; with include_grid they stand before the columns:"
     " `np.concatenate([grid, rows], -1)`",
     odd="4 columns for each frequency",
-    differs="two axes; frequencies of pixels ascend",
+    differs="two axes; frequencies ascend for pixels",
     axes="2",
     example="pf.presets.timm_fourier(2).encode([[-1.0, 1.0]]).shape -> (1, 8)",
 )
@@ -169,7 +169,7 @@ def timm_fourier(
 @preset(
     source="wzlxjtu/PositionalEncoding2D: positionalembedding2d.py, positionalencoding2d",
     frequency="10000^(-4i/d)",
-    layout="of x: sine and cosine in turn; of y: the same",
+    layout="x: sine and cosine in turn; y: the same",
     positions="(y, x), the cells of a grid; the source has channels first: `np.moveaxis(rows, -1, 0)`",
     odd="ValueError unless 4 divides it",
     differs="two axes, x first",
@@ -201,7 +201,7 @@ def loftr(d_model: int, *, temp_bug_fix: bool = True) -> Encoding:
 
 
 def _loftr_base(d: int) -> float:
-    """Return the base that -log(10000) / d // 2 stands for: the quotient is rounded down to an integer."""
+    """Return the base that results from -log(10000) / d // 2, which rounds the quotient down to an integer."""
     return float(exp(-2 * (-float(log(10000.0)) / d // 2)))
 
 

@@ -1,4 +1,4 @@
-"""Presets of text models: tensor2tensor and its line, sequence-to-sequence models."""
+"""Presets of text models: tensor2tensor, programs derived from it, and sequence-to-sequence models."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ FUNNEL: dict[FunnelPart, tuple[Function, Function]] = {
     layout="sines, then cosines",
     positions="0, 1, ..; `.table(n, start=start_index)`",
     odd="zero column",
-    differs="the exponent reaches exactly 1; min_timescale multiplies the frequencies, whatever its name says",
+    differs="the exponent reaches exactly 1; min_timescale multiplies the frequencies, despite its name",
     also="get_timing_signal of common_layers (width 2 num_timescales), praxis and maxtext PositionalEmbedding, lingvo"
     " PositionalEmbeddingLayer, flax sinusoidal_init (wmt, lm1b), flaxformer sinusoidal, AllenNLP"
     " add_positional_features, tensorflow/models RelativePositionEmbedding (an odd width has no zero column there)",
@@ -99,7 +99,7 @@ def flaxformer_rotary(
     positions="padding_idx + 1, ..: `.table(n, start=padding_idx + 1)`; with padding `.encode(mask_positions(mask,"
     " padding_idx=padding_idx))`; row padding_idx is zero: `table[padding_idx] = 0`",
     odd="zero column",
-    differs="the exponent reaches exactly 1; sines come first; positions start behind padding_idx",
+    differs="the exponent reaches exactly 1; sines come first; positions start after padding_idx",
     also="Hugging Face M2M100, SpeechToText, SpeechT5, TrOCR, NLLB-MoE, XGLM, Kosmos-2, SeamlessM4T, FSMT; fairseq2"
     " SinusoidalPositionEncoder (starts at 1 + _legacy_pad_idx)",
     example="padding_idx = 1\n"
@@ -150,7 +150,7 @@ def transformer_xl(demb: int, *, base: float = 10000.0, frequencies: Precision =
     frequency="10000^(-2i/d)",
     layout="sines, then cosines",
     positions="0, 1, .., the last one repeated beyond the longest length",
-    differs="sines come first; scale_down_positions divides all by sqrt(d)",
+    differs="sines come first; scale_down_positions divides all columns by sqrt(d)",
     example="pf.presets.sockeye(4, scale_down_positions=True).encode(0) -> array([0. , 0. , 0.5, 0.5], dtype=float32)",
 )
 def sockeye(depth: int, *, scale_down_positions: bool = False) -> Encoding:
@@ -190,7 +190,7 @@ def funnel(d_model: int, *, part: FunnelPart = "phi") -> Encoding:
     frequency="theta^(-2i/d)",
     layout="sines, then cosines",
     positions="0, 1, ..; `.table(n, start=offset)`",
-    differs="sines come first; a learned factor, which begins as 1 / sqrt(d)",
+    differs="sines come first; a learned factor, initially 1 / sqrt(d)",
     example="pf.presets.x_transformers(4).encode(0) -> array([0. , 0. , 0.5, 0.5], dtype=float32)",
 )
 def x_transformers(
@@ -207,7 +207,7 @@ def x_transformers(
     frequency="max_freq * (max_freq / min_freq)^(-i / (d/2 - 1)), times 2 pi with full_turns",
     layout="sines, then cosines; cosines first with cos_first",
     positions="the values of x: `.encode(x)`",
-    differs="the exponent reaches exactly 1; sines come first; all is multiplied by sqrt(2/d), or by scale",
+    differs="the exponent reaches exactly 1; sines come first; all columns are multiplied by sqrt(2/d), or by scale",
     example="pf.presets.mlx(8).encode(0) -> array([0. , 0. , 0. , 0. , 0.5, 0.5, 0.5, 0.5], dtype=float32)",
 )
 def mlx(

@@ -30,10 +30,10 @@ __all__ = [
 @preset(
     source="twitter-research/tgn: model/time_encoding.py, TimeEncode",
     frequency="10^(-9i / (d - 1))",
-    layout="cosines alone",
+    layout="only cosines",
     positions="time differences: `.encode(t)`; trained weights and biases: `Encoding(weight, bias / (2 * np.pi) + 0.25)`",
     odd="no pairs: any width",
-    differs="one function; the last frequency is exactly 10^-9",
+    differs="only cosines; the last frequency is exactly 10^-9",
     also="TGAT TimeEncode (basis_freq, phase), DyGLib TimeEncoder",
     example="pf.presets.tgn(4).frequencies -> array([1.e+00, 1.e-03, 1.e-06, 1.e-09])",
 )
@@ -46,10 +46,10 @@ def tgn(dimension: int) -> Encoding:
 @preset(
     source="pyg-team/pytorch_geometric: torch_geometric/nn/encoding.py, TemporalEncoding (GraphMixer)",
     frequency="d^(-i sqrt(d) / (2 (d - 1)))",
-    layout="cosines alone",
+    layout="only cosines",
     positions="time differences: `.encode(t)`",
     odd="no pairs: any width",
-    differs="one function; a base that grows with the width",
+    differs="only cosines; the base grows with the width",
     example="pf.presets.graphmixer(4).frequencies.round(4) -> array([1.    , 0.63  , 0.3969, 0.25  ])",
 )
 def graphmixer(out_channels: int) -> Encoding:
@@ -77,7 +77,7 @@ def pyg(out_channels: int, *, base_freq: float = 1e-4, granularity: float = 1.0)
     frequency="10000^(-2i/d)",
     layout="cosines, then sines",
     positions="indices of neighbours less those of residues: `.encode(j - i)`",
-    odd="one column more than asked for",
+    odd="one column more than requested",
     differs="cosines come first; positions are relative",
     also="GVP gvp/data.py, _positional_embeddings",
     example="pf.presets.structured_transformer(4).encode(-1).round(4)"
@@ -93,7 +93,7 @@ def structured_transformer(num_embeddings: int = 16) -> Encoding:
 @preset(
     source="google-deepmind/alphafold3: src/alphafold3/model/network/noise_level_embeddings.py, noise_embeddings",
     frequency="2 pi / 4 * weights[i]",
-    layout="cosines alone, each with a phase of its own",
+    layout="only cosines, each with its own phase",
     positions="logarithms of noise levels in units of 16 angstrom: `.encode(np.log(sigma / 16))`",
     odd="1 column for each weight",
     differs="frequencies and phases are random, from the source or a checkpoint; those of the source are what jax.random"
@@ -109,7 +109,7 @@ def alphafold3(weights: npt.ArrayLike, biases: npt.ArrayLike) -> Encoding:
 @preset(
     source="huggingface/transformers: models/esmfold2, Fourier embedding of times",
     frequency="2 pi weights[i]",
-    layout="cosines alone, each with a phase of its own",
+    layout="only cosines, each with its own phase",
     positions="times: `.encode(t)`",
     odd="1 column for each weight",
     differs="frequencies and phases are random, from a checkpoint",
@@ -160,7 +160,7 @@ def framediff_timesteps(embedding_dim: int, *, max_positions: float = 10000.0) -
     layout="sines, then cosines",
     positions="real numbers, such as m/z: `.encode(mz)`",
     odd="one sine more, with frequencies of their own",
-    differs="wavelengths from min_wavelength to max_wavelength, both reached exactly",
+    differs="wavelengths from exactly min_wavelength to exactly max_wavelength",
     example="pf.presets.depthcharge(5).wavelengths.round(4)"
     " -> array([1.0000e-03, 3.1623e+00, 1.0000e+04, 1.0000e-03, 1.0000e+04])",
 )
@@ -172,17 +172,17 @@ def depthcharge(d_model: int, *, min_wavelength: float = 0.001, max_wavelength: 
         name: geometric(count, base=ratio, freq_shift=1, first=TWO_PI / low)
         for name, count in (("sin", -(-d // 2)), ("cos", d // 2))
     }
-    # where both are as many, they are one
+    # equal numbers of both share one schedule
     return sinusoidal(d, frequencies=own if d % 2 else own["sin"], layout="concatenated")
 
 
 @preset(
     source="google-deepmind/deepmind-research: enformer/attention_module.py, positional_features_cosine",
     frequency="2 pi / (1.25 * 2^i)",
-    layout="cosines alone",
+    layout="only cosines",
     positions="relative, -n .. n: `.encode(positions)`",
     odd="no pairs: any width",
-    differs="one function; the base is 2",
+    differs="only cosines; the base is 2",
     example="pf.presets.enformer_cosine(3).wavelengths -> array([1.25, 2.5 , 5.  ])",
 )
 def enformer_cosine(num_basis: int) -> Encoding:

@@ -1,7 +1,7 @@
 """Positions (t, h, w) of the tokens of multimodal language models, from token ids and the grids of images and videos.
 
-Runs of tokens are found by NumPy, and each run of an image or a video is one assignment of a grid: the loop below goes
-over runs, not over tokens.
+NumPy finds runs of tokens, and writes the grid of each image or video in one assignment. Python loops over runs, not
+over tokens.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _FOLLOWING: tuple[MropeFollowing, ...] = get_args(MropeFollowing)
 
 
 class Family(NamedTuple):
-    """Facts by which the models of one type count, as transformers 5.23 does.
+    """Rules for the positions of one type of model, as in transformers 5.23.
 
-    image, video, audio: ids of their tokens. between: ids of the tokens between which an image is a frame of a video.
-    merge, frame_merge: sides of the blocks of patches, and frames, that are one token. frames_apart: each frame of a
-    video is counted as an image is. timed: frames lie at their seconds times ``rate``; whole numbers by rounding down.
-    marked: images, videos and audio stand between two tokens that are counted by themselves. following: where the text
-    after a grid begins. padding: position of what the mask leaves out. exact_times: positions are float32, and times are
-    not rounded down.
+    image, video, audio: token ids. between: ids of the tokens that begin and end a video, whose frames have image
+    tokens. merge, frame_merge: numbers of patches (per side) and of frames that become one token. frames_apart: frames
+    of a video count like images. timed: frames are at their seconds times ``rate``, rounded down. marked: a token
+    before and a token after each image, video and audio have their own positions. following: rule for the first
+    position after a grid. padding: position of masked tokens. exact_times: positions are float32, and times are not
+    rounded down.
     """
 
     image: int = 151655
@@ -81,7 +81,7 @@ FAMILIES: dict[str, Family] = {
     "qwen3_vl_moe": _SPLIT,
     "qwen4_exp": _QWEN3_5,
 }
-# what model types are called elsewhere
+# other names of model types
 _OTHER_NAMES = {
     "Keye": "keye",
     "KeyeVL1_5": "keye_vl1_5",
@@ -97,9 +97,9 @@ REFUSED: dict[str, str] = {
     "minicpmv4_7": "the slices of an image share the canvas of its thumbnail",
     "video_llama_3": "its tokens count in one axis, images too",
 }
-# tokens of frames, and of text, whose positions are kept, each of at most 24 bytes
+# most tokens of a cached frame or text, of at most 24 bytes each
 _KEPT = 1 << 12
-# keys of a config, the facts that they are, and the least that each can be
+# (key of a config, field of Family, least value)
 _KEYS = (
     *((f"{fact}_token_{suffix}", fact, 0) for fact in ("image", "video", "audio") for suffix in ("index", "id")),
     ("spatial_merge_size", "merge", 1),
@@ -111,7 +111,7 @@ _BETWEEN = ("video_start_token_id", "video_end_token_id")
 
 
 def family_of(model: Any) -> Family:
-    """Return the facts of a model_type, or of a config with the numbers that it has."""
+    """Return the rules of a model_type, or of a config, whose numbers replace the defaults."""
     if isinstance(model, str):
         family = FAMILIES.get(model)
         return _named(model) if family is None else family
@@ -132,7 +132,7 @@ def family_of(model: Any) -> Family:
             begin, end = (count_of(part[key], f"model[{key!r}]", 0) for key in _BETWEEN)
             facts["between"] = begin, end
     if family.frame_merge == 1:
-        # models whose source does not read it
+        # these models ignore the key
         facts.pop("frame_merge", None)
     return family._replace(**facts)
 
@@ -143,7 +143,7 @@ def _named(model_type: Any) -> Family:
         if name in FAMILIES:
             return FAMILIES[name]
         if name in REFUSED:
-            raise ValueError(f"model {name!r} is not counted here: {REFUSED[name]}")
+            raise ValueError(f"model {name!r} is unsupported: {REFUSED[name]}")
     known = ", ".join(map(repr, FAMILIES))
     raise ValueError(f"model has the type {model_type!r}, but must be one of {known}{meant(model_type, FAMILIES)}")
 
@@ -165,7 +165,7 @@ def from_tokens(
         family = family._replace(following=one_of(following, "following", _FOLLOWING))
     ids = tokens if type(tokens) is np.ndarray else as_array(tokens, "tokens")
     if ids.dtype not in (_INT64, _INT32):
-        raise TypeError(f"tokens must be int32 or int64, the ids of tokens, not {ids.dtype}")
+        raise TypeError(f"tokens must be token ids of dtype int32 or int64, not {ids.dtype}")
     if ids.ndim not in (1, 2):
         raise ValueError(f"tokens has shape {ids.shape}, but must have (length,) or (batch, length)")
     without_grids = family.marked and image_grid_thw is None and video_grid_thw is None
@@ -175,7 +175,7 @@ def from_tokens(
     if attention_mask is not None:
         mask = checked_mask(attention_mask, 1, "attention_mask")
         if mask.shape != ids.shape:
-            raise ValueError(f"attention_mask has shape {mask.shape}, but must have that of tokens, {ids.shape}")
+            raise ValueError(f"attention_mask has shape {mask.shape}, but must have the shape of tokens, {ids.shape}")
         mask = mask if ids.ndim == 2 else mask[np.newaxis]
     rows = ids if ids.ndim == 2 else ids[np.newaxis]
     deltas = np.zeros((len(rows), 1), dtype if family.exact_times else _INT64)
@@ -185,24 +185,24 @@ def from_tokens(
         positions = np.empty((3, *rows.shape), dtype)
         grids = _Grids(family, image_grid_thw, video_grid_thw, second_per_grid, fps)
         place = _place_marked if family.marked and not without_grids else _place
-        # models that are timed in seconds have another padding where there is nothing but text and audio
+        # in the source, the omni models pad with 1 if there are no grids
         padding = 1 if without_grids else family.padding
         for b, row in enumerate(rows):
             kinds = _kinds(row, family)
             if without_grids:
-                # audio is counted as text is
+                # audio counts like text
                 kinds *= kinds != AUDIO
             kept = None if mask is None or mask[b].all() else mask[b]
-            where = positions[:, b]
+            written = positions[:, b]
             if kept is not None:
-                where[:] = padding
+                written[:] = padding
                 kinds = kinds[kept]
-                where = np.empty((3, len(kinds)), dtype)
-            place(kinds, family, grids, where)
+                written = np.empty((3, len(kinds)), dtype)
+            place(kinds, family, grids, written)
             if len(kinds):
-                largest = where.max()
+                largest = written.max()
                 if kept is not None:
-                    positions[:, b, kept] = where
+                    positions[:, b, kept] = written
                     largest = max(largest, padding) if without_grids else largest
                 deltas[b] = largest + 1 - len(kinds)
         grids.check_used()
@@ -216,16 +216,16 @@ def from_tokens(
 
 
 def _may_have_vision(ids: Array, family: Family) -> bool:
-    """Whether ids may have tokens of images or videos: at a glance, as for text the look takes most of the time.
+    """Return False if ids cannot contain tokens of images or videos. For text, this saves most of the time.
 
-    Ids of special tokens are the largest of most vocabularies.
+    In most vocabularies the ids of special tokens are the largest.
     """
-    # the search of bytes is called faster than a reduction of an array
+    # for small arrays, a search in bytes takes less time than any()
     return b"\1" in (ids >= _scalar(min(family.image, family.video))).tobytes()
 
 
 def _of_text(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    """Return the positions of text alone, (3, batch, tokens)."""
+    """Return the positions of text without images, (3, batch, tokens)."""
     if shape[0] == 1 and shape[1] <= _KEPT and dtype == _INT64:
         return _counted()[:, :, : shape[1]].copy()
     positions = np.empty((3, *shape), dtype)
@@ -235,18 +235,18 @@ def _of_text(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
 
 @functools.lru_cache(maxsize=1)
 def _counted() -> Array:
-    """Return the positions of one text, (3, 1, tokens), a view of one axis."""
+    """Return the positions of one text, (3, 1, tokens), a read-only view of one array."""
     return np.broadcast_to(np.arange(_KEPT), (3, 1, _KEPT))
 
 
-# an array is compared with one in half the time that an int takes
+# comparing with a 0-d array takes half the time of comparing with an int
 @functools.lru_cache(maxsize=64)
 def _scalar(number: int) -> Array:
     return np.array(number)
 
 
 def _kinds(ids: Array, family: Family) -> npt.NDArray[np.uint8]:
-    """Return for each token whether it is of text, an image, a video or audio."""
+    """Return the kind of each token: TEXT, IMAGE, VIDEO or AUDIO."""
     kinds: npt.NDArray[np.uint8] = (ids == family.image).view(np.uint8)
     if family.between is not None:
         begin, end = family.between
@@ -261,26 +261,26 @@ def _kinds(ids: Array, family: Family) -> npt.NDArray[np.uint8]:
 # ---- runs of tokens --------------------------------------------------------------------------------------------------
 
 
-def _place(kinds: npt.NDArray[np.uint8], family: Family, grids: _Grids, where: Array) -> None:
+def _place(kinds: npt.NDArray[np.uint8], family: Family, grids: _Grids, positions: Array) -> None:
     """Write the positions of a sequence, (3, tokens), run by run."""
     runs, start = list(_runs(kinds)), 0
-    if _place_images(runs, grids, where):
+    if _place_images(runs, grids, positions):
         return
     for begin, end, kind in runs:
         if kind == TEXT:
-            where[:, begin:end] = np.arange(start, start + end - begin)
+            positions[:, begin:end] = np.arange(start, start + end - begin)
             start += end - begin
         else:
-            start = grids.fill(kind, where[:, begin:end], start, family.following)
+            start = grids.fill(kind, positions[:, begin:end], start, family.following)
 
 
-def _place_images(runs: list[tuple[int, int, int]], grids: _Grids, where: Array) -> bool:
-    """Write the positions of text and images, each a run of its own, or return False where there is something else.
+def _place_images(runs: list[tuple[int, int, int]], grids: _Grids, positions: Array) -> bool:
+    """Write the positions of text and images and return True, or return False if there are other runs.
 
-    All runs are moved to their starts at once: one after another they take longer by a third.
+    One addition moves all runs to their starts. Moving each run by itself takes a third longer.
     """
     images = grids.waiting(IMAGE, len(runs))
-    where[:] = np.arange(where.shape[1])
+    positions[:] = np.arange(positions.shape[1])
     start, moves, used = 0, [], 0
     for begin, end, kind in runs:
         if kind == TEXT:
@@ -292,35 +292,35 @@ def _place_images(runs: list[tuple[int, int, int]], grids: _Grids, where: Array)
         times, _, rows, columns = images[used]
         if times is not None or rows * columns != end - begin or end - begin > _KEPT:
             return False
-        where[:, begin:end] = _one_frame(rows, columns)
+        positions[:, begin:end] = _one_frame(rows, columns)
         moves.append(start)
         start += max(rows, columns)
         used += 1
     grids.use(IMAGE, used)
     if runs:
-        where += np.repeat(moves, [end - begin for begin, end, _ in runs])
+        positions += np.repeat(moves, [end - begin for begin, end, _ in runs])
     return True
 
 
-def _place_marked(kinds: npt.NDArray[np.uint8], family: Family, grids: _Grids, where: Array) -> None:
-    """Write the positions of a sequence whose images, videos and audio stand between two tokens, or two pairs of them.
+def _place_marked(kinds: npt.NDArray[np.uint8], family: Family, grids: _Grids, positions: Array) -> None:
+    """Write the positions of a sequence whose images, videos and audio have marks: tokens before and after them.
 
-    A video with its sound, whose tokens are mixed, has two marks before it and two behind it; where times are whole
-    numbers, the two have one position. The sum of a time and a count is rounded to float32 as often as in the source:
-    marks are counted by themselves.
+    A video with sound, whose tokens are mixed, has two marks before it and two after it. If times are whole numbers,
+    the two marks share a position. Marks are added separately, to round sums of times and counts to float32 as the
+    source does.
     """
     start: Any = np.float32(0) if family.exact_times else 0
-    # of what stands before, and what follows
+    # number of marks after the previous image, video or audio
     closing, runs = 0, list(_runs(kinds > 0))
     for i, (begin, end, inside) in enumerate(runs):
-        block = where[:, begin:end]
+        block = positions[:, begin:end]
         if inside:
             part = kinds[begin:end]
             start = _place_content(part, family, grids, block, start)
             closing = _marks(part)
             if i in (0, len(runs) - 1):
                 raise ValueError(
-                    "tokens have an image, video or audio without its marks: one token before it, one behind"
+                    "tokens have an image, video or audio without its marks: one token before it, one after it"
                 )
             continue
         opening = _marks(kinds[slice(*runs[i + 1][:2])]) if i + 1 < len(runs) else 0
@@ -332,7 +332,7 @@ def _place_marked(kinds: npt.NDArray[np.uint8], family: Family, grids: _Grids, w
             )
         start = _write_marks(block[:, :closing], start, family)
         if closing:
-            # behind these the source goes on from their largest position, else from a sum
+            # as in the source, text after marks continues from their largest position
             start = _after(block[:, :closing])
         block[:, closing : closing + text] = np.arange(text) + start
         start = _write_marks(block[:, closing + text :], _sum(start, text), family)
@@ -349,26 +349,26 @@ def _write_marks(block: Array, start: Any, family: Family) -> Any:
 
 
 def _place_content(part: npt.NDArray[np.uint8], family: Family, grids: _Grids, block: Array, start: Any) -> Any:
-    """Write the positions of an image, video, audio or video with audio, and return where the next token is."""
+    """Write the positions of an image, video, audio or video with audio, and return the next position."""
     audio = part == AUDIO
     sounds = np.count_nonzero(audio)
     if sounds == 0:
         if (part != part[0]).any():
-            raise ValueError("tokens have an image beside a video, without marks between them")
+            raise ValueError("tokens have an image next to a video, without marks between them")
         return grids.fill(int(part[0]), block, start, family.following)
     if sounds < len(part):
         if (part == IMAGE).any():
-            raise ValueError("tokens have an image beside audio, without marks between them")
+            raise ValueError("tokens have an image next to audio, without marks between them")
         frames = np.empty((3, len(part) - sounds), block.dtype)
         grids.fill(VIDEO, frames, start, family.following)
         block[:, ~audio] = frames
     block[:, audio] = np.arange(sounds) + start
-    # of its kind, the last token has the largest position; the source goes on from that of the last kind
+    # as in the source, continue from the last token, whatever its kind
     return _after(block)
 
 
 def _marks(part: npt.NDArray[np.uint8]) -> int:
-    """Return how many tokens stand before, and how many behind, an image, video or audio."""
+    """Return the number of marks before (and after) an image, video or audio."""
     return 2 if part.min() == VIDEO and part.max() == AUDIO else 1
 
 
@@ -386,19 +386,19 @@ def _after(block: Array) -> Any:
 
 
 def _sum(start: Any, count: int) -> Any:
-    """Return a position some tokens later, of the type of positions."""
+    """Return the position some tokens later, in the type of start."""
     return np.float32(start + count) if isinstance(start, np.floating) else int(start) + count
 
 
 # ---- grids -----------------------------------------------------------------------------------------------------------
 
 
-# when the frames of a grid are, from 0 on, and None for one; frames, rows and columns
+# times of the frames from 0 (None for one frame); frames, rows and columns
 _Grid: TypeAlias = tuple[Array | None, int, int, int]
 
 
 def _write(grid: _Grid, start: Any, block: Array) -> None:
-    """Write the positions of a grid's tokens, (3, tokens), from a start on each axis."""
+    """Write the positions of a grid's tokens, (3, tokens), with the same start on each axis."""
     times, frames, rows, columns = grid
     if times is None and rows * columns <= _KEPT:
         np.add(_one_frame(rows, columns), start, out=block, casting="same_kind")
@@ -409,52 +409,52 @@ def _write(grid: _Grid, start: Any, block: Array) -> None:
     axes[2] = np.arange(columns) + start
 
 
-# images of a model come in a few sizes, and frames of a video in one
+# images of a model have few sizes, and all frames of a video have one
 @functools.lru_cache(maxsize=64)
 def _one_frame(rows: int, columns: int) -> Array:
-    """Return the positions of a frame, (3, tokens), from 0 on."""
+    """Return the positions of a frame, (3, tokens), from 0."""
     return np.indices((1, rows, columns)).reshape(3, -1)
 
 
 class _Grids:
-    """The grids of images and of videos that are not used up, in the order of their tokens."""
+    """Unused grids of images and videos, in the order of their tokens."""
 
     def __init__(self, family: Family, images: Any, videos: Any, seconds: Any, fps: Any) -> None:
         self._grids = {IMAGE: _images(images, family), VIDEO: list(_videos(videos, family, seconds, fps))}
         self._used = {IMAGE: 0, VIDEO: 0}
 
     def waiting(self, kind: int, count: int) -> list[_Grid]:
-        """Return the next grids of images or videos, fewer where there are not so many."""
+        """Return up to ``count`` of the next grids of images or videos."""
         used = self._used[kind]
         return self._grids[kind][used : used + count]
 
     def use(self, kind: int, count: int) -> None:
-        """Take grids off those that are not used up."""
+        """Mark the next grids as used."""
         self._used[kind] += count
 
-    def fill(self, kind: int, where: Array, start: Any, following: MropeFollowing) -> Any:
-        """Write the positions of a run of tokens, (3, tokens), and return where the next token is."""
-        (name, noun), tokens, begin = _NAMES[kind], where.shape[1], 0
+    def fill(self, kind: int, positions: Array, start: Any, following: MropeFollowing) -> Any:
+        """Write the positions of a run of tokens, (3, tokens), and return the next position."""
+        (name, noun), tokens, begin = _NAMES[kind], positions.shape[1], 0
         while begin < tokens:
             grids = self.waiting(kind, 1)
             if not grids:
-                raise ValueError(f"tokens have more {noun} than {name} has grids of")
+                raise ValueError(f"tokens have more {noun} than {name} has grids")
             self.use(kind, 1)
             _, frames, rows, columns = grid = grids[0]
             size = frames * rows * columns
             if begin + size > tokens:
                 raise ValueError(
                     f"tokens have a run of {tokens} tokens of {noun}, which does not end where a grid of {name} does: "
-                    f"the last has {size} tokens, of which {tokens - begin} are there"
+                    f"the last grid has {size} tokens, but only {tokens - begin} are left"
                 )
-            block = where if size == tokens else where[:, begin : begin + size]
+            block = positions if size == tokens else positions[:, begin : begin + size]
             _write(grid, start, block)
             start = start + max(rows, columns) if following == "side" else _after(block)
             begin += size
         return start
 
     def check_used(self) -> None:
-        """Raise a ValueError where a grid has no tokens."""
+        """Raise a ValueError if a grid has no tokens."""
         for kind, (name, noun) in _NAMES.items():
             if self.waiting(kind, 1):
                 raise ValueError(f"{name} has more grids than tokens have {noun}")
@@ -500,14 +500,14 @@ def _videos(values: Any, family: Family, seconds: Any, fps: Any) -> Iterator[_Gr
 
 
 def _times(family: Family, frames: int, seconds: float) -> Array:
-    """Return where frames are, in float32 as the source multiplies, and rounded down where positions are integers."""
+    """Return the times of frames, multiplied in float32 as in the source. They are rounded down unless exact_times."""
     rate, counts = _rate(family), np.arange(frames, dtype=np.float32)
     times = counts * np.float32(seconds) * np.float32(rate) if family.marked else counts * np.float32(seconds * rate)
     if family.exact_times:
         return times
     if not times[-1] < 2**31:
         raise ValueError(
-            f"second_per_grid (or fps) puts the last of {frames} frames at {times[-1]:g}, but must keep it below 2**31"
+            f"second_per_grid (or fps) puts the last of {frames} frames at {times[-1]:g}, but it must be below 2**31"
         )
     return times.astype(np.int64)
 
@@ -515,8 +515,8 @@ def _times(family: Family, frames: int, seconds: float) -> Array:
 def _rate(family: Family) -> int:
     if family.rate is None:
         raise ValueError(
-            "model has frames that are counted by the second, at a rate that its type does not tell: give its config, or "
-            "{'model_type': .., 'tokens_per_second': ..} of it (position_id_per_seconds of an omni model)"
+            "model counts frames in seconds, and its model_type does not determine the rate: give its config, or "
+            "{'model_type': .., 'tokens_per_second': ..} (position_id_per_seconds for an omni model)"
         )
     return family.rate
 
@@ -526,7 +526,7 @@ def _seconds(family: Family, seconds: Any, fps: Any, videos: int) -> list[float]
     if seconds is not None and fps is not None:
         raise ValueError(f"second_per_grid excludes fps={fps!r}; leave one of them out")
     if not family.timed:
-        # frames are counted as they are
+        # frames count one by one
         return [1.0] * videos
     name, value = ("fps", fps) if seconds is None else ("second_per_grid", seconds)
     if value is None:
@@ -535,8 +535,10 @@ def _seconds(family: Family, seconds: Any, fps: Any, videos: int) -> list[float]
         return [1.0] * videos
     array = real_array(as_array(value, name), name)
     if array.shape not in ((), (videos,)):
-        raise ValueError(f"{name} has shape {array.shape}, but must be a number, or one for each of {videos} videos")
+        raise ValueError(
+            f"{name} has shape {array.shape}, but must be a number, or have one for each of {videos} videos"
+        )
     if not (array > 0 if name == "fps" else array >= 0).all():
         raise ValueError(f"{name} must be positive, not {array!r}")
-    # a grid holds two frames
+    # two frames of the video are one frame of the grid
     return np.broadcast_to(2 / array if name == "fps" else array, (videos,)).tolist()  # type: ignore[no-any-return]

@@ -1,4 +1,4 @@
-"""Other names of presets than those of their sources, as people type them."""
+"""Names that people type, in addition to the names of presets."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _TUTORIALS = """
     attention_is_all_you_need original paper pytorch pytorch_tutorial transformer transformer_tutorial tutorial vaswani
 """
 _STABLE_DIFFUSION = "sd sd15 sd_xl sdxl stable_diffusion stable_diffusion_xl"
-# calls of the presets that a name may mean, the likeliest first
+# for each name the calls of presets that it may mean, the most likely first
 OTHER_NAMES: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(_TUTORIALS.split(), ("annotated_transformer",)),
     **dict.fromkeys(
@@ -32,13 +32,13 @@ OTHER_NAMES: dict[str, tuple[str, ...]] = {
     "vit_mae": ("mae",),
     "weathernext": ("graphcast", "gencast"),
 }
-# models that read their positions from weights
+# models with learned positions
 _LEARNED = """
     albert bart beit bert blip clip deberta deit dinov2 electra gpt gpt1 gpt2 gpt_2 gpt3 mbart mpnet openai_gpt opt
     roberta siglip swin xlm_roberta
 """
 LEARNED = frozenset(_LEARNED.split())
-# kinds of encoding that have another place, or no sinusoids
+# kinds of encoding that are not presets, with advice
 ELSEWHERE = {
     "alibi": "ALiBi adds distances to the scores of attention, without sines and cosines",
     "rope": "posenc_fast.Rotary is RoPE; roformer is that of its paper, and llama that of most language models",

@@ -1,4 +1,4 @@
-"""Parameters of the presets: each name means one thing, and is described once."""
+"""Types and meanings of the presets' parameters. A name means the same in all presets."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _TEXTS = {
     _WIDTHS: "int: Number of columns.",
     _BASES: "float: Base of the geometric frequencies; larger values give longer wavelengths.",
     _COUNTS: "int: Number of frequencies.",
-    "alpha": "float: Factor of all columns, learned by the source; of a rotary encoding's base.",
+    "alpha": "float: Factor of all columns, learned by the source. For a Rotary: factor of the base.",
     "axes": "int: Number of axes, 3 for video, 1 for audio.",
     "axes_dim": "sequence of int: Number of values of a head that each axis rotates.",
     "base_freq min_freq": "float: Last frequency.",
-    "base_period period": "float: Length of the longest turn: of prophet in days; of nemos one, or one for each axis.",
+    "base_period period": "float: Longest period (prophet: in days; nemos: one number, or one for each axis).",
     "base_size": "int: Side of the grid that positions are scaled to.",
     "bias_1": "array_like of shape (features, k): Phases in radians, of a checkpoint.",
     "biases": "array_like of shape (k,): Phases in turns.",
@@ -30,13 +30,13 @@ _TEXTS = {
     "downscale_freq_shift": "float: Subtracted from half the width in the denominator of the exponents.",
     "emb_dim": "int: Width of the source, odd and at least 3: the columns here and one for the time.",
     "endpoint": "bool: Whether the last frequency is exactly 1 / max_positions.",
-    "factor": "float: By how much slow pairs are slowed down.",
+    "factor": "float: Divisor of the frequencies of slow pairs.",
     "frac_digit_len int_digit_len": "int: Digits after the decimal point, and before it.",
-    "frequencies": '{"exact", "float32"}: Real numbers, or what the float32 operations of the source give. With'
-    ' "float32"\n    products with positions are rounded to float32 too, as by `float32_frequencies`: the'
-    "\n    tables of the source, at any position.",
+    "frequencies": '{"exact", "float32"}: Exact real numbers, or the float32 results of the source. With'
+    ' "float32"\n    products with positions are rounded to float32 too, as in `float32_frequencies`. The'
+    "\n    result is the source's table, at any position.",
     "full_turns": "bool: Whether frequencies are in turns instead of radians.",
-    "functions": 'sequence of two of {"sin", "cos", "-sin", "-cos"}: Which of the tables of sines and cosines.',
+    "functions": 'sequence of two of {"sin", "cos", "-sin", "-cos"}: Function of each half: choose the table of sines or of cosines.',
     "gaussian_matrix": "array_like of shape (A, k): Turns per unit, of a checkpoint.",
     "granularity interpolation_scale": "float: Positions are divided by it.",
     "grid_size": "int or (rows, columns): Sides of the grid.",
@@ -54,7 +54,7 @@ _TEXTS = {
     "linear_factor": "float: Frequencies are divided by it.",
     "log_sampling logspace": "bool: Whether frequencies are spaced geometrically instead of equally.",
     "lower": "float: Shortest wavelength.",
-    "masked_frequencies": "int or array_like of shape (axes, k): Turns per period, of a basis; n is 0 to n - 1, of one axis.",
+    "masked_frequencies": "int or array_like of shape (axes, k): Turns per period of each basis function. n means 0 to n - 1, for one axis.",
     "max_deg": "int: Binary logarithm of the frequency that would follow the last.",
     "max_freq omega_0": "float: First frequency.",
     "max_freq_exp": "float: Binary logarithm of the last frequency, in turns per unit.",
@@ -80,12 +80,12 @@ _TEXTS = {
     "random_weights": "array_like of shape (features, k): Radians per unit, of a fitted sampler.",
     "reverse_coord": "bool: Whether columns of x come before those of y.",
     "rope_freq_dim": "int: Number of pairs of each axis.",
-    "rope_scale": "sequence of float: By how much each axis is longer than it was trained.",
+    "rope_scale": "sequence of float: Ratio of each axis' length to its length in training.",
     "rotary_dim": "int: Number of leading values of a head to rotate.",
     "scale": "float: Multiplies positions (or the columns, where the source scales its output).",
     "scale_down_positions": "bool: Whether columns are divided by the square root of their number.",
     "seq_len": "int: Length of the sequence.",
-    "sigma": "float: Ratio that the frequencies grow by over all of them.",
+    "sigma": "float: Frequency i is 2 pi * sigma ** (i / m).",
     "spatial_dims": "int: Number of axes, 2 or 3.",
     "spatial_interpolation_scale": "float: Positions in space are divided by it.",
     "temp_bug_fix": "bool: False for checkpoints that were trained with a precedence error in the exponents.",
@@ -97,5 +97,5 @@ _TEXTS = {
     "weights": "array_like of shape (k,) or (k, A): Turns per unit, of a checkpoint (LightGlue: radians).",
 }
 PARAMETERS = {name: text for names, text in _TEXTS.items() for name in names.split()}
-# those that are the number of columns
+# names for the number of columns
 WIDTHS = frozenset((*_WIDTHS.split(), "num_basis"))

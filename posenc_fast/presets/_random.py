@@ -59,7 +59,7 @@ def k_diffusion_fourier(weights: npt.ArrayLike) -> Encoding:
     layout="sines, then cosines",
     positions="noise levels: `.encode(x)`",
     odd="2 columns for each weight",
-    differs="frequencies are random, from a checkpoint; all is multiplied by sqrt(2)",
+    differs="frequencies are random, from a checkpoint; all columns are multiplied by sqrt(2)",
     example="pf.presets.mp_fourier([0.25]).encode(0).round(4) -> array([0.    , 1.4142], dtype=float32)",
 )
 def mp_fourier(weights: npt.ArrayLike) -> Encoding:

@@ -1,7 +1,7 @@
 """Frequencies as float32 frameworks compute them: the same operations in the same order, each rounded to float32.
 
-Exponentials, powers and logarithms are those of real numbers, rounded once: the same on every machine. Frameworks' own
-are not always rounded correctly: a few of their frequencies differ by one unit in the last place.
+Exponentials, powers and logarithms are exact values, rounded once, with the same bits on every machine. Frameworks do
+not always round them correctly, so a few of their frequencies differ by one unit in the last place.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def _rounded(values: Iterable[Decimal]) -> Float32:
 
 
 def _to_odd(value: Decimal) -> float:
-    """Return a double that rounds to the value's float32: of the two beside it, the one whose last bit is set."""
+    """Return a double that rounds to the value's float32: the neighbouring double whose last bit is set (round to odd)."""
     nearest = float(value)
     with exact.working():
         rest = value - Decimal(nearest)

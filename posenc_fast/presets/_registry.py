@@ -1,4 +1,4 @@
-"""Facts of each preset, kept beside it: for its docstring, and the look-up by name."""
+"""Decorators that register presets with their facts, and the look-up of presets by name."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ __all__ = [
 
 
 class Facts(NamedTuple):
-    """Hold the facts that a docstring and a row of the table state of a preset.
+    """Facts of a preset, for its docstring and its row of the table.
 
     Attributes
     ----------
@@ -49,13 +49,13 @@ class Facts(NamedTuple):
     frequency : str
         Frequency i in radians per unit of position, or the frequencies.
     layout : str
-        Order of the columns; of a Rotary, which values of a head turn together, and by which axis.
+        Order of the columns. For a Rotary: the two values of each pair, and the axis that it reads.
     positions : str
-        Where they start or what they count, what is done to them, and the call that gives it.
+        First position or unit, changes made to positions, and the call that computes them.
     odd : str
-        What an odd width does.
+        Result for an odd width.
     differs : str
-        In what it differs from the paper; of a Rotary, from RoFormer.
+        Differences from the paper. For a Rotary: from RoFormer.
     also : str
         Other sources of the same function.
     axes : str
@@ -63,7 +63,7 @@ class Facts(NamedTuple):
     by_width : bool
         Whether the first argument is the number of columns, and all others have defaults.
     rotary : bool
-        Whether it makes a Rotary.
+        Whether the preset returns a Rotary.
     """
 
     build: Callable[..., Encoding | Rotary]
@@ -89,7 +89,7 @@ class _AllFacts(Mapping[str, Facts]):
     """Facts of all presets by name. Looking up a name imports the module that defines the preset."""
 
     def __getitem__(self, name: str) -> Facts:
-        # each time: another thread may have registered the preset, and still import the rest of its module
+        # import each time: another thread may have registered the preset, but not finished its module
         import_module(f".{FAMILIES[name]}", __package__)
         return REGISTERED[name]
 
@@ -118,8 +118,8 @@ def preset(
 ) -> Callable[[Callable[P, Encoding]], Callable[P, Encoding]]:
     """Register an Encoding's preset with its `Facts`, which become its docstring and a row of the table.
 
-    Give an example, as `documented` takes it, if it shows more than the facts say. Without by_width, the signature tells
-    it. The results of the function that is returned know the call as their recipe, where no simpler one makes them.
+    `documented` describes the format of ``example``. The default of by_width depends on the signature. The decorated
+    function records its call as the recipe of its result, unless the result already has a recipe.
     """
 
     def register(build: Callable[P, Encoding]) -> Callable[P, Encoding]:
@@ -148,9 +148,10 @@ def rotary_preset(
     example: str = "",
     axes: str = "1",
 ) -> Callable[[Callable[P, Rotary]], Callable[P, Rotary]]:
-    """Register a Rotary's preset with its `Facts`, of which ``pairs`` is the layout; see `preset`.
+    """Register a Rotary's preset with its `Facts`, as `preset` does. ``pairs`` is their layout.
 
-    All of its arguments have defaults, or come from a checkpoint. The function itself is returned.
+    All arguments of a preset need defaults, unless they come from a checkpoint. The decorator returns the function
+    itself.
     """
 
     def register(build: Callable[P, Rotary]) -> Callable[P, Rotary]:
@@ -161,7 +162,7 @@ def rotary_preset(
 
 
 def _takes_a_width(build: Any) -> bool:
-    """Whether a preset's first parameter is a number of columns, and all others have defaults."""
+    """Return whether a preset's first parameter is a number of columns, and all others have defaults."""
     parameters = names_of_parameters(build)
     defaults = len(build.__defaults__ or ()) + len(build.__kwdefaults__ or ())
     return parameters[:1] != () and parameters[0] in WIDTHS and defaults >= len(parameters) - 1
@@ -246,12 +247,12 @@ def get(name: str) -> Callable[..., Any]:
     Returns
     -------
     callable
-        The function that makes its Encoding or Rotary.
+        Function that returns the Encoding or Rotary.
 
     Raises
     ------
     AttributeError
-        When there is none; the message lists the nearest names, and presets whose sources mention the name.
+        If there is no such preset. The message lists similar names, and presets whose sources mention the name.
 
     Examples
     --------
@@ -263,9 +264,9 @@ def get(name: str) -> Callable[..., Any]:
 
 
 def encoding_preset(name: str) -> Callable[..., Encoding]:
-    """Return the preset of a name, which must be an Encoding's."""
+    """Return the preset of a name, or raise an error if it returns a Rotary."""
     known = facts(name)
     if known.rotary:
-        raise ValueError(f"the preset {name!r} is a Rotary, not an Encoding; posenc_fast.presets.{name}() makes it")
+        raise ValueError(f"the preset {name!r} is a Rotary, not an Encoding; posenc_fast.presets.{name}() returns it")
     build: Callable[..., Any] = known.build
     return build

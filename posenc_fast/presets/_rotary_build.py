@@ -38,12 +38,14 @@ def whole_pairs(value: Any, name: str, axes: int = 1) -> int:
     d = count_of(value, name, 2 * axes)
     if d % (2 * axes):
         near = (d // (2 * axes) + 1) * 2 * axes
-        raise ValueError(f"{name}={d} does not divide into pairs for {axes} axes; give a multiple such as {near}")
+        raise ValueError(
+            f"{name}={d} does not divide into pairs for {axes} axes; give a multiple of {2 * axes}, such as {near}"
+        )
     return d
 
 
 def part(head_dim: Any, factor: Any) -> int:
-    """Return the width of the part of a head that turns."""
+    """Return the number of values of a head to rotate."""
     head = count_of(head_dim, "head_dim", 2)
     return whole_pairs(int(head * positive(factor, "partial_rotary_factor")), "partial_rotary_factor * head_dim")
 
@@ -58,7 +60,7 @@ def layer(layer_type: Any) -> LayerType:
 
 
 def sections(mrope_section: Any, dim: int) -> list[int]:
-    """Return the numbers of pairs of three axes, that are all the pairs."""
+    """Return the numbers of pairs of three axes. They add up to all pairs."""
     numbers = [count_of(one, "mrope_section", 1) for one in mrope_section]
     if len(numbers) != 3 or 2 * sum(numbers) != dim:
         raise ValueError(f"mrope_section={tuple(numbers)} must be three numbers of pairs that add up to {dim // 2}")
@@ -95,21 +97,21 @@ def per_axis_spectra(
 def by_axis(
     head_dim: int, spectra: Sequence[Schedule], *, axes: Sequence[int] | None = None, layout: RotaryLayout = "half"
 ) -> Rotary:
-    """Return a Rotary of pairs with the frequencies of each axis: side by side, or axis by pair."""
+    """Return a Rotary with frequencies for each axis. ``axes`` names the axis of each pair (default: axis by axis)."""
     counts = [len(one) for one in spectra]
-    where = np.repeat(np.arange(len(spectra)), counts) if axes is None else np.asarray(axes)
+    axis_of_pair = np.repeat(np.arange(len(spectra)), counts) if axes is None else np.asarray(axes)
     return Rotary(
-        head_dim, frequencies=list(spectra), sections=where.tolist(), rotary_dim=2 * sum(counts), layout=layout
+        head_dim, frequencies=list(spectra), sections=axis_of_pair.tolist(), rotary_dim=2 * sum(counts), layout=layout
     )
 
 
 def by_turns(count: int, axes: int) -> list[int]:
-    """Return axes 0, 1, .., 0, 1, .. of as many pairs of each."""
+    """Return axes 0, 1, .., 0, 1, .., with ``count`` pairs for each axis."""
     return list(range(axes)) * count
 
 
 def columns_first(head_dim: int) -> list[int]:
-    """Return columns, axis 1, for the first half of the pairs, and rows, axis 0, for the rest."""
+    """Return the axis of each pair: 1 (columns) for the first half, 0 (rows) for the rest."""
     return [1] * (head_dim // 4) + [0] * (head_dim // 4)
 
 
@@ -132,7 +134,7 @@ def axis_by_axis(
 def ltx_angles(dim: int, axes: int, theta: float) -> dict[str, Any]:
     """Return frequencies that rise from pi/2 by a factor of theta, and sections.
 
-    Pairs read the axes in turn, after those that stay.
+    Pairs of frequency 0, which do not rotate, come first. The others read the axes in turn.
     """
     count = dim // (2 * axes)
     if count < 2:

@@ -92,7 +92,7 @@ def flux2(axes_dim: Sequence[int] = (32, 32, 32, 32), *, theta: float = 2000.0) 
     source="huggingface/diffusers: models/transformers/transformer_krea2.py, Krea2RotaryPosEmbed",
     frequency="theta^(-2i/D) for each axis, D its axes_dim; computed in float64",
     pairs="side by side; the image's index, row and column one after another",
-    positions="as for `flux`",
+    positions="see `flux`",
     differs="three axes",
     axes="3",
 )
@@ -136,7 +136,7 @@ def lumina2(axes_dim: Sequence[int] = (32, 32, 32), *, theta: float = 10000.0) -
     "axes_dim of the checkpoint's config.json",
     frequency="theta^(-2i/D) for each axis, D its axes_dim; computed in float64",
     pairs="side by side; the image's index, row and column one after another",
-    positions="as for `flux`",
+    positions="see `flux`",
     differs="three axes",
     axes="3",
 )
@@ -179,7 +179,7 @@ def qwen_image(
     source="huggingface/diffusers: models/transformers/transformer_hunyuan_video.py, HunyuanVideoRotaryPosEmbed",
     frequency="theta^(-2i/D) for each axis, D its axes_dim",
     pairs="side by side; frame, row and column one after another",
-    positions="(frame, row, column): `positions.grid(frames, rows, columns)`; text stays",
+    positions="(frame, row, column): `positions.grid(frames, rows, columns)`; text does not rotate",
     differs="three axes",
     axes="3",
     also="HunyuanVideo 1.5, FramePack (frames by their own indices), Motif-Video",
@@ -195,7 +195,7 @@ def hunyuan_video(
     source="huggingface/diffusers: models/transformers/transformer_hunyuanimage.py, HunyuanImageRotaryPosEmbed",
     frequency="theta^(-2i/D) for each axis, D its axes_dim",
     pairs="side by side; row and column one after another",
-    positions="(row, column): `positions.grid(rows, columns)`; text stays",
+    positions="(row, column): `positions.grid(rows, columns)`; text does not rotate",
     differs="two axes",
     axes="2",
 )
@@ -246,7 +246,7 @@ def cosmos(head_dim: int = 128, *, rope_scale: Sequence[float] = (2.0, 1.0, 1.0)
 @rotary_preset(
     source="huggingface/diffusers: models/transformers/transformer_cosmos3.py, Cosmos3VLTextRotaryEmbedding",
     frequency="theta^(-2i/head_dim)",
-    pairs="half a head apart; they read t, h, w in turn, and t where the others have enough",
+    pairs="half a head apart; they read t, h, w in turn, and t after the others have all their pairs",
     positions="(t, h, w): `positions.mrope`, with the time of frames by fps",
     differs="the pairs; three axes that share the frequencies",
     axes="3",
@@ -261,7 +261,7 @@ def cosmos3(head_dim: int = 128, *, theta: float = 5000000.0, rope_axes_dim: Seq
     source="huggingface/diffusers: models/transformers/transformer_ideogram4.py, Ideogram4MRoPE",
     frequency="theta^(-2i/head_dim)",
     pairs="half a head apart; the first 60 read t, h, w in turn, the rest t",
-    positions="(t, h, w); those of images begin at 65536",
+    positions="(t, h, w); images begin at 65536",
     differs="the pairs; three axes that share the frequencies",
     axes="3",
 )
@@ -270,18 +270,18 @@ def ideogram4(head_dim: int = 256, *, theta: float = 5000000.0, mrope_section: S
     _, h, w = (count_of(one, "mrope_section", 1) for one in mrope_section)
     pairs = whole_pairs(head_dim, "head_dim") // 2
     if 3 * max(h, w) > pairs:
-        raise ValueError(f"mrope_section={tuple(mrope_section)} has more than {pairs} pairs when the axes take turns")
+        raise ValueError(f"mrope_section={tuple(mrope_section)} needs more than {pairs} pairs when the axes alternate")
     return of_theta(head_dim, theta, sections=in_turn([pairs - h - w, h, w], pairs))
 
 
 @rotary_preset(
     source="huggingface/diffusers: models/transformers/transformer_ltx.py, LTXVideoRotaryPosEmbed",
     frequency="pi/2 * theta^(i/(n-1)) for each axis, n = dim // 6, rounded to float64",
-    pairs="side by side, before heads are split; after those that stay (dim % 6 values) they read frame, row, "
+    pairs="side by side, before heads are split; after dim % 6 values that do not rotate, they read frame, row, "
     "column in turn",
     positions="(t, row, column), seconds over 20 and pixels over 2048, from -1 to 1: `positions.ltx(frames, rows, "
     "columns)`",
-    differs="three axes; rising frequencies; heads have frequencies of their own",
+    differs="three axes; rising frequencies; each head has its own frequencies",
     axes="3",
     example="pf.presets.ltx().tables(pf.presets.positions.ltx(2, 3, 4))[0].shape -> (24, 1024)",
 )
@@ -295,10 +295,10 @@ def ltx(dim: int = 2048, *, theta: float = 10000.0) -> Rotary:
     source="huggingface/diffusers: models/transformers/transformer_ltx2.py, LTX2AudioVideoRotaryPosEmbed with "
     'rope_type="interleaved"',
     frequency="pi/2 * theta^(i/(n-1)) for each axis, n = dim // (2 * axes), rounded to float64",
-    pairs="side by side, before heads are split; after those that stay they read the axes in turn",
+    pairs="side by side, before heads are split; after the pairs that do not rotate, they read the axes in turn",
     positions="(t, row, column), the middles of patches in seconds over 20 and pixels over 2048, from -1 to 1: "
     "`positions.ltx2(frames, rows, columns)`, `positions.ltx2_audio(frames)`",
-    differs="rising frequencies; heads have frequencies of their own",
+    differs="rising frequencies; each head has its own frequencies",
     axes="1 or 3",
     example="pf.presets.ltx2(2048, axes=1).tables(pf.presets.positions.ltx2_audio(5))[0].shape -> (5, 1024)",
 )
@@ -311,24 +311,26 @@ def ltx2(dim: int = 4096, *, theta: float = 10000.0, axes: int = 3) -> Rotary:
 @rotary_preset(
     source="huggingface/diffusers: models/transformers/transformer_ltx2.py, LTX2AudioVideoRotaryPosEmbed with "
     'rope_type="split"',
-    frequency="those of `ltx2`, dealt out to the heads in order",
+    frequency="the frequencies of `ltx2`, divided among the heads in order",
     pairs="half a head apart; they read the axes in turn",
-    positions="as for `ltx2`",
-    differs="the pairs; rising frequencies; heads have frequencies of their own",
+    positions="see `ltx2`",
+    differs="the pairs; rising frequencies; each head has its own frequencies",
     axes="1 or 3",
     example="pf.presets.ltx2_split(head=31).head_dim -> 128",
 )
 def ltx2_split(dim: int = 4096, *, head: int = 0, heads: int = 32, theta: float = 10000.0, axes: int = 3) -> Rotary:
-    """Rotary embedding of one head of LTX-2, of checkpoints with split pairs."""
+    """Rotary embedding of one head of LTX-2, for checkpoints with split pairs."""
     d, count, which = whole_pairs(dim, "dim"), count_of(heads, "heads", 1), count_of(head, "head", 0)
     if d % (2 * count) or which >= count:
-        raise ValueError(f"dim={d} must be pairs for each of heads={count}, and head={which} one of them")
+        raise ValueError(f"dim={d} must be a multiple of 2 * heads={2 * count}, and head={which} below heads={count}")
     angles = ltx_angles(d, count_of(axes, "axes", 1), theta)
-    width = d // count
-    mine = slice(which * width // 2, (which + 1) * width // 2)
-    dense = np.zeros((d // 2, axes))
-    dense[np.arange(d // 2), angles.get("sections", 0)] = angles["frequencies"]
-    return Rotary(width, frequencies=dense[mine])
+    # a row for each pair of all heads, a column for each axis; a pair reads one axis, the other columns are 0
+    frequencies = np.zeros((d // 2, axes))
+    axis_of_pair = angles.get("sections", 0)
+    frequencies[np.arange(d // 2), axis_of_pair] = angles["frequencies"]
+    # each head has the next pairs
+    pairs = d // 2 // count
+    return Rotary(2 * pairs, frequencies=frequencies[which * pairs : (which + 1) * pairs])
 
 
 @rotary_preset(
@@ -337,7 +339,7 @@ def ltx2_split(dim: int = 4096, *, head: int = 0, heads: int = 32, theta: float 
     pairs="side by side, before heads are split; each reads all axes",
     positions="(frame, row, column), rows and columns about the centre, scaled to an area of 192 * 192: "
     "`positions.mochi(frames, rows, columns)`",
-    differs="three axes, all in each angle; learned; heads have frequencies of their own",
+    differs="three axes, all in each angle; learned; each head has its own frequencies",
     axes="3",
     example="rotary = pf.presets.mochi([[[1.0, 0.5]], [[0.25, -2.0]], [[0.0, 1.0]]])\n"
     "rotary.tables(pf.presets.positions.mochi(1, 2, 2))[0].shape"
@@ -357,8 +359,8 @@ def mochi(pos_frequencies: npt.ArrayLike) -> Rotary:
     frequency="theta^(-2i/D) for each axis, D = head_dim/4 of frames, 3 head_dim/8 of rows and of columns",
     pairs="side by side; frame, row and column one after another",
     positions="(frame, row, column) of a grid that is scaled into 30 by 45: `positions.cogvideox(frames, rows, "
-    "columns)`; 1.5 has `positions.grid`; text stays",
-    differs="three axes; positions are no integers",
+    "columns)`; 1.5 has `positions.grid`; text does not rotate",
+    differs="three axes; positions are real numbers",
     also="ConsisID, EasyAnimate (scaled into 30 by 45 as well)",
     axes="3",
     example="pf.presets.cogvideox().tables(pf.presets.positions.cogvideox(2, 30, 45))[0].shape -> (2700, 32)",
@@ -377,7 +379,7 @@ def cogvideox(head_dim: int = 64, *, theta: float = 10000.0, frequencies: Precis
     pairs="side by side; columns, then rows",
     positions="(row, column) of a grid that is scaled into 32 by 32: `positions.cropped(rows, columns, "
     "base_rows=32, base_columns=32)`",
-    differs="two axes; positions are no integers",
+    differs="two axes; positions are real numbers",
     axes="2",
     example="pf.presets.hunyuan_dit().tables(pf.presets.positions.cropped(4, 6, base_rows=32, "
     "base_columns=32))[0].shape -> (24, 44)",
@@ -392,7 +394,7 @@ def hunyuan_dit(head_dim: int = 88, *, frequencies: Precision = "exact") -> Rota
     source="huggingface/diffusers: models/transformers/transformer_cogview4.py, CogView4RotaryPosEmbed",
     frequency="theta^(-4i/head_dim) for each axis",
     pairs="half a head apart; rows, then columns",
-    positions="(256 * row // rows, 256 * column // columns): `positions.cogview4(rows, columns)`; text stays",
+    positions="(256 * row // rows, 256 * column // columns): `positions.cogview4(rows, columns)`; text does not rotate",
     differs="the pairs; two axes",
     also="GLM-Image (`positions.grid`)",
     axes="2",
@@ -427,7 +429,7 @@ def lumina_next(head_dim: int = 96, *, linear_factor: float = 1.0, ntk_factor: f
     pairs="side by side; frame, row and column one after another",
     positions="(frame, row / scale, column / scale), scale 2 at 480 to 854 pixels and 3.16 else: "
     "`positions.grid(frames, rows, columns) / (1, 2, 2)`; text has one axis (`roformer`)",
-    differs="three axes; positions are no integers",
+    differs="three axes; positions are real numbers",
     also="Kandinsky 6 (axes_dim 32, 48, 48)",
     axes="3",
 )
@@ -441,9 +443,9 @@ def kandinsky5(
 @rotary_preset(
     source="huggingface/diffusers: models/transformers/transformer_minimax_h3.py, MiniMaxH3RotaryPosEmbed",
     frequency="theta^(-i/rope_freq_dim) for each axis",
-    pairs="half of D apart, among the first D = 6 * rope_freq_dim values; t, then rows, then columns",
+    pairs="D/2 values apart, among the first D = 6 * rope_freq_dim values; t, then rows, then columns",
     positions="(t, row, column)",
-    differs="the pairs; three axes; the rest of a head stays",
+    differs="the pairs; three axes; the rest of a head does not rotate",
     axes="3",
 )
 def minimax_h3(
@@ -457,9 +459,9 @@ def minimax_h3(
 @rotary_preset(
     source="huggingface/diffusers: pipelines/stable_audio/pipeline_stable_audio.py, get_1d_rotary_pos_embed",
     frequency="theta^(-2i/D), D = head_dim / 2",
-    pairs="half of D apart, among the first D values",
+    pairs="D/2 values apart, among the first D values",
     positions="the token's index from 0, the global ones before the audio included",
-    differs="the pairs; the rest of a head stays",
+    differs="the pairs; the rest of a head does not rotate",
     also="Stable Audio 3, MiniMax-Music (with their rotary widths)",
 )
 def stable_audio(head_dim: int = 64, *, theta: float = 10000.0, frequencies: Precision = "exact") -> Rotary:

@@ -42,7 +42,7 @@ __all__ = [
     source="huggingface/transformers: models/llama/modeling_llama.py, LlamaRotaryEmbedding",
     frequency="theta^(-2i/head_dim)",
     pairs="half a head apart",
-    differs="the pairs, which RoFormer has side by side",
+    differs="the pairs, side by side in RoFormer",
     also="Mistral, Mixtral, Qwen2, Qwen3, OLMo, Falcon, Gemma and StarCoder2, each with its theta; CSM, Mimi "
     "and Dia; ACE-Step and Anima of diffusers",
     example="pf.presets.llama(64, theta=1e6) == pf.Rotary(64, base=1e6) -> True",
@@ -54,8 +54,8 @@ def llama(head_dim: int = 128, *, theta: float = 10000.0, frequencies: Precision
 
 @rotary_preset(
     source="huggingface/transformers: modeling_rope_utils.py, _compute_llama3_parameters",
-    frequency="theta^(-2i/head_dim), divided by factor where a turn takes more than 8192 positions, less where more"
-    " than 2048",
+    frequency="theta^(-2i/head_dim), divided by factor if a turn takes more than 8192 positions, by less if it"
+    " takes more than 2048",
     pairs="half a head apart",
     differs="the pairs; frequencies beyond the trained length are divided",
     also="Llama 3.2 with factor 32",
@@ -90,13 +90,13 @@ def llama4(head_dim: int = 128, *, theta: float = 500000.0, frequencies: Precisi
 @rotary_preset(
     source="huggingface/transformers: models/gpt_neox/modeling_gpt_neox.py, GPTNeoXRotaryEmbedding",
     frequency="theta^(-2i/D), D = partial_rotary_factor * head_dim",
-    pairs="half of D apart, among the first D values",
-    differs="the pairs; the rest of a head stays",
+    pairs="D/2 values apart, among the first D values",
+    differs="the pairs; the rest of a head does not rotate",
     also="Pythia; StableLM",
     example="pf.presets.gpt_neox(96).rotary_dim -> 24",
 )
 def gpt_neox(head_dim: int = 96, *, partial_rotary_factor: float = 0.25, theta: float = 10000.0) -> Rotary:
-    """Rotary embedding of GPT-NeoX, which turns the first quarter of a head."""
+    """Rotary embedding of GPT-NeoX, which rotates the first quarter of a head."""
     return of_theta(head_dim, theta, rotary_dim=part(head_dim, partial_rotary_factor))
 
 
@@ -104,7 +104,7 @@ def gpt_neox(head_dim: int = 96, *, partial_rotary_factor: float = 0.25, theta: 
     source="huggingface/transformers: models/gptj/modeling_gptj.py, create_sinusoidal_positions",
     frequency="10000^(-2i/rotary_dim)",
     pairs="side by side, among the first rotary_dim values",
-    differs="the rest of a head stays",
+    differs="the rest of a head does not rotate",
     also="CodeGen",
 )
 def gptj(head_dim: int = 256, *, rotary_dim: int = 64) -> Rotary:
@@ -115,13 +115,13 @@ def gptj(head_dim: int = 256, *, rotary_dim: int = 64) -> Rotary:
 @rotary_preset(
     source="huggingface/transformers: models/phi/modeling_phi.py, PhiRotaryEmbedding",
     frequency="theta^(-2i/D), D = partial_rotary_factor * head_dim",
-    pairs="half of D apart, among the first D values",
-    differs="the pairs; the rest of a head stays",
+    pairs="D/2 values apart, among the first D values",
+    differs="the pairs; the rest of a head does not rotate",
     also="Persimmon, Nemotron, Bamba; Stable Audio Open in diffusers",
     example="pf.presets.phi(64).rotary_dim -> 32",
 )
 def phi(head_dim: int = 64, *, partial_rotary_factor: float = 0.5, theta: float = 10000.0) -> Rotary:
-    """Rotary embedding of Phi, which turns the first half of a head."""
+    """Rotary embedding of Phi, which rotates the first half of a head."""
     return of_theta(head_dim, theta, rotary_dim=part(head_dim, partial_rotary_factor))
 
 
@@ -133,7 +133,7 @@ def phi(head_dim: int = 64, *, partial_rotary_factor: float = 0.5, theta: float 
     example='pf.presets.roformer(64) == pf.Rotary(64, layout="interleaved") -> True',
 )
 def roformer(head_dim: int = 64) -> Rotary:
-    """Rotary embedding of RoFormer, the first."""
+    """Rotary embedding of RoFormer, the original."""
     return of_theta(head_dim, layout="interleaved")
 
 
@@ -141,12 +141,12 @@ def roformer(head_dim: int = 64) -> Rotary:
     source="huggingface/transformers: models/glm4/modeling_glm4.py, Glm4RotaryEmbedding",
     frequency="theta^(-2i/D), D = partial_rotary_factor * head_dim",
     pairs="side by side, among the first D values",
-    differs="the rest of a head stays",
-    also="ChatGLM2 and 3, which Kolors has for text",
+    differs="the rest of a head does not rotate",
+    also="ChatGLM2 and 3, which Kolors uses for text",
     example="pf.presets.glm4(128).rotary_dim -> 64",
 )
 def glm4(head_dim: int = 128, *, partial_rotary_factor: float = 0.5, theta: float = 10000.0) -> Rotary:
-    """Rotary embedding of GLM-4, which turns the first half of a head."""
+    """Rotary embedding of GLM-4, which rotates the first half of a head."""
     return of_theta(head_dim, theta, rotary_dim=part(head_dim, partial_rotary_factor), layout="interleaved")
 
 
@@ -183,7 +183,7 @@ def helium(head_dim: int = 128, *, theta: float = 100000.0, frequencies: Precisi
     example="pf.presets.nanochat(4).tables(2)[1][1].round(4) -> array([-0.8415, -0.01  ], dtype=float32)",
 )
 def nanochat(head_dim: int = 128, *, theta: float = 10000.0) -> Rotary:
-    """Rotary embedding of nanochat, which turns backwards."""
+    """Rotary embedding of nanochat, which rotates backwards."""
     head = count_of(head_dim, "head_dim", 2)
     return Rotary(head, frequencies=geometric(max(head // 2, 1), base=positive(theta, "theta"), first=-1.0))
 
@@ -193,11 +193,11 @@ def nanochat(head_dim: int = 128, *, theta: float = 10000.0) -> Rotary:
     "parameters of the checkpoint's config.json",
     frequency="10000^(-2i/head_dim), divided by factor for slow pairs (YaRN, original length 4096)",
     pairs="side by side, in the last qk_rope_head_dim values of a query, and in the key part that all heads share",
-    differs="slow pairs are divided; scores are multiplied by (0.1 * mscale * ln(factor) + 1)^2 besides",
+    differs="slow frequencies are divided; scores are also multiplied by (0.1 * mscale * ln(factor) + 1)^2",
     example="pf.presets.deepseek_v2().attention_factor -> 1.0",
 )
 def deepseek_v2(head_dim: int = 64, *, factor: float = 40.0, mscale: float = 0.707) -> Rotary:
-    """Rotary embedding of DeepSeek-V2, of the rotary part of its heads."""
+    """Rotary embedding of DeepSeek-V2, for the rotary part of a head."""
     scaling = {**YARN, "factor": factor, "mscale": mscale, "mscale_all_dim": mscale}
     return Rotary(head_dim, scaling=scaling, layout="interleaved")
 
@@ -207,13 +207,13 @@ def deepseek_v2(head_dim: int = 64, *, factor: float = 40.0, mscale: float = 0.7
     "apply_rotary_pos_emb_interleave; parameters of the checkpoint's config.json",
     frequency="10000^(-2i/head_dim), divided by factor for slow pairs (YaRN, original length 4096)",
     pairs="side by side in x, half a head apart in the result; in the last qk_rope_head_dim values of a query",
-    differs="slow pairs are divided; the order of the result; scores are multiplied by (0.1 * ln(factor) + 1)^2 "
+    differs="slow frequencies are divided; the order of the result; scores are multiplied by (0.1 * ln(factor) + 1)^2 "
     "besides",
     also="Kimi K2 (factor 32, theta 50000)",
     example="round(float(pf.presets.deepseek_v3().frequencies[-1]), 9) -> 3.334e-06",
 )
 def deepseek_v3(head_dim: int = 64, *, factor: float = 40.0) -> Rotary:
-    """Rotary embedding of DeepSeek-V3 and R1, of the rotary part of their heads."""
+    """Rotary embedding of DeepSeek-V3 and R1, for the rotary part of a head."""
     scaling = {**YARN, "factor": factor, "mscale": 1.0, "mscale_all_dim": 1.0}
     return Rotary(head_dim, scaling=scaling, layout="interleaved_to_half")
 
@@ -222,13 +222,13 @@ def deepseek_v3(head_dim: int = 64, *, factor: float = 40.0) -> Rotary:
     source="huggingface/transformers: models/deepseek_v4/modeling_deepseek_v4.py, DeepseekV4RotaryEmbedding; "
     "parameters of the checkpoint's config.json",
     frequency="theta^(-2i/head_dim), divided by factor for slow pairs (YaRN, original length 65536)",
-    pairs="side by side, in the last eighth of a head: apply to `x[..., -64:]`; the attention's output is turned back",
+    pairs="side by side, in the last eighth of a head: apply to `x[..., -64:]`; the attention's output is rotated back",
     positions="the token's index from 0; of a compressed key, that of its window",
-    differs="slow pairs are divided; sliding layers have theta 10000 and no YaRN",
+    differs="slow frequencies are divided; sliding layers have theta 10000 and no YaRN",
     example="pf.presets.deepseek_v4().attention_factor -> 1.0",
 )
 def deepseek_v4(head_dim: int = 64, *, theta: float = 160000.0, factor: float = 16.0) -> Rotary:
-    """Rotary embedding of DeepSeek-V4's compressed layers, of the end of their heads."""
+    """Rotary embedding of DeepSeek-V4's compressed layers, for the end of a head."""
     scaling = {
         "rope_type": "yarn",
         "factor": factor,
@@ -242,7 +242,7 @@ def deepseek_v4(head_dim: int = 64, *, theta: float = 160000.0, factor: float = 
     source="huggingface/transformers: models/gpt_oss/modeling_gpt_oss.py, GptOssRotaryEmbedding",
     frequency="theta^(-2i/head_dim), divided by factor for slow pairs (YaRN without rounding, original length 4096)",
     pairs="half a head apart",
-    differs="the pairs; slow ones are divided, and tables multiplied by 0.1 * ln(factor) + 1",
+    differs="the pairs; slow frequencies are divided, and tables multiplied by 0.1 * ln(factor) + 1",
     example="round(pf.presets.gpt_oss().attention_factor, 4) -> 1.3466",
 )
 def gpt_oss(head_dim: int = 64, *, theta: float = 150000.0, factor: float = 32.0) -> Rotary:
@@ -254,7 +254,7 @@ def gpt_oss(head_dim: int = 64, *, theta: float = 150000.0, factor: float = 32.0
     source="huggingface/transformers: models/ministral3/modeling_ministral3.py, Ministral3RotaryEmbedding",
     frequency="theta^(-2i/head_dim), divided by factor for slow pairs (YaRN, original length 16384)",
     pairs="half a head apart",
-    differs="the pairs; slow ones are divided; queries are multiplied by 1 + 0.1 * ln(1 + position // 16384) besides",
+    differs="the pairs; slow frequencies are divided; queries are also multiplied by 1 + 0.1 * ln(1 + position // 16384)",
     example="pf.presets.ministral3().attention_factor -> 1.0",
 )
 def ministral3(head_dim: int = 128, *, theta: float = 1000000.0, factor: float = 16.0) -> Rotary:
@@ -278,7 +278,7 @@ def ministral3(head_dim: int = 128, *, theta: float = 1000000.0, factor: float =
     example="round(float(pf.presets.hunyuan().frequencies[1]), 6) -> 0.776034",
 )
 def hunyuan(head_dim: int = 128, *, theta: float = 10000.0, alpha: float = 1000.0) -> Rotary:
-    """Rotary embedding of HunYuan, whose base is stretched for all lengths."""
+    """Rotary embedding of HunYuan, with the base multiplied for all lengths."""
     return Rotary(head_dim, base=theta, scaling={"rope_type": "ntk", "alpha": alpha})
 
 
@@ -291,7 +291,7 @@ def hunyuan(head_dim: int = 128, *, theta: float = 10000.0, alpha: float = 1000.
     example='pf.presets.gemma3(layer_type="sliding_attention") == pf.Rotary(256) -> True',
 )
 def gemma3(head_dim: int = 256, *, layer_type: LayerType = "full_attention", factor: float = 1.0) -> Rotary:
-    """Rotary embedding of Gemma 3, of one kind of its layers."""
+    """Rotary embedding of Gemma 3, for one kind of layer."""
     if layer(layer_type) == "sliding_attention":
         return of_theta(head_dim)
     if factor == 1:
@@ -304,11 +304,11 @@ def gemma3(head_dim: int = 256, *, layer_type: LayerType = "full_attention", fac
     frequency="10000^(-2i/256) in sliding layers; in full ones 1000000^(-2i/512) for the first 64 pairs, 0 for the "
     "rest",
     pairs="half a head apart",
-    differs="the pairs; full layers have heads of 512, three quarters of whose pairs stay",
+    differs="the pairs; full layers have heads of 512, and three quarters of the pairs do not rotate",
     example="rotary = pf.presets.gemma4()\nrotary.head_dim, int((rotary.frequencies > 0).sum()) -> (512, 64)",
 )
 def gemma4(*, layer_type: LayerType = "full_attention") -> Rotary:
-    """Rotary embedding of Gemma 4's text, of one kind of its layers."""
+    """Rotary embedding of Gemma 4's text, for one kind of layer."""
     if layer(layer_type) == "sliding_attention":
         return of_theta(256)
     return Rotary(512, base=1e6, scaling={"rope_type": "proportional", "partial_rotary_factor": 0.25})
@@ -323,7 +323,7 @@ def gemma4(*, layer_type: LayerType = "full_attention") -> Rotary:
     example="pf.presets.modernbert() == pf.Rotary(64, base=160000.0) -> True",
 )
 def modernbert(head_dim: int = 64, *, layer_type: LayerType = "full_attention") -> Rotary:
-    """Rotary embedding of ModernBERT, of one kind of its layers."""
+    """Rotary embedding of ModernBERT, for one kind of layer."""
     return of_theta(head_dim, 1e4 if layer(layer_type) == "sliding_attention" else 1.6e5)
 
 
@@ -331,11 +331,11 @@ def modernbert(head_dim: int = 64, *, layer_type: LayerType = "full_attention") 
     source="huggingface/transformers: models/mimo_v2_flash/modeling_mimo_v2_flash.py, MiMoV2FlashRotaryEmbedding",
     frequency="theta^(-2i/D), D = 0.334 * head_dim rounded down, theta 10000 in sliding layers and 5000000 in full "
     "ones",
-    pairs="half of D apart, among the first D values",
-    differs="the pairs; two bases; the rest of a head stays",
+    pairs="D/2 values apart, among the first D values",
+    differs="the pairs; two bases; the rest of a head does not rotate",
 )
 def mimo_v2_flash(head_dim: int = 192, *, layer_type: LayerType = "full_attention") -> Rotary:
-    """Rotary embedding of MiMo-V2-Flash, of one kind of its layers."""
+    """Rotary embedding of MiMo-V2-Flash, for one kind of layer."""
     theta = 1e4 if layer(layer_type) == "sliding_attention" else 5e6
     return of_theta(head_dim, theta, rotary_dim=part(head_dim, 0.334))
 
@@ -344,8 +344,8 @@ def mimo_v2_flash(head_dim: int = 192, *, layer_type: LayerType = "full_attentio
     source="huggingface/transformers: models/minimax_m2/modeling_minimax_m2.py, MiniMaxM2RotaryEmbedding; "
     "rotary_dim of the checkpoint's config.json",
     frequency="theta^(-2i/rotary_dim)",
-    pairs="half of rotary_dim apart, among the first rotary_dim values",
-    differs="the pairs; the rest of a head stays",
+    pairs="rotary_dim/2 values apart, among the first rotary_dim values",
+    differs="the pairs; the rest of a head does not rotate",
     example="pf.presets.minimax_m2() == pf.Rotary(128, base=5e6, rotary_dim=64) -> True",
 )
 def minimax_m2(head_dim: int = 128, *, rotary_dim: int = 64, theta: float = 5000000.0) -> Rotary:
@@ -357,11 +357,11 @@ def minimax_m2(head_dim: int = 128, *, rotary_dim: int = 64, theta: float = 5000
     source="huggingface/transformers: models/qwen3_next/modeling_qwen3_next.py, Qwen3NextRotaryEmbedding; theta "
     "of the checkpoint's config.json",
     frequency="theta^(-2i/D), D = head_dim / 4",
-    pairs="half of D apart, among the first D values",
-    differs="the pairs; the rest of a head stays",
+    pairs="D/2 values apart, among the first D values",
+    differs="the pairs; the rest of a head does not rotate",
 )
 def qwen3_next(head_dim: int = 256, *, theta: float = 10000000.0) -> Rotary:
-    """Rotary embedding of Qwen3-Next, in its layers with attention."""
+    """Rotary embedding of Qwen3-Next's attention layers."""
     return of_theta(head_dim, theta, rotary_dim=part(head_dim, 0.25))
 
 

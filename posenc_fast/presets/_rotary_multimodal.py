@@ -26,7 +26,7 @@ __all__ = [
     frequency="10000^(-2i/D), D = partial_rotary_factor * head_dim rounded down",
     pairs="side by side, among the first D values",
     positions="the frame's or the token's index from 0; not in cross attention",
-    differs="the rest of a head stays",
+    differs="the rest of a head does not rotate",
     example="pf.presets.moonshine(36).rotary_dim -> 32",
 )
 def moonshine(head_dim: int = 36, *, partial_rotary_factor: float = 0.9) -> Rotary:
@@ -39,8 +39,8 @@ def moonshine(head_dim: int = 36, *, partial_rotary_factor: float = 0.9) -> Rota
     "Wav2Vec2ConformerRotaryPositionalEmbedding",
     frequency="theta^(-2i/head_dim)",
     pairs="half a head apart",
-    positions="the frame's index from 0; hidden states are turned, head by head, before they are projected",
-    differs="the pairs, and where they are turned",
+    positions="the frame's index from 0; hidden states are rotated, head by head, before the projection",
+    differs="the pairs, and where they are rotated",
     also="Wav2Vec2-BERT, SeamlessM4T; ESM and ESM-2 (queries and keys, as usual)",
     example="pf.presets.wav2vec2_conformer() == pf.Rotary(64) -> True",
 )
@@ -84,7 +84,7 @@ def qwen2_vl(head_dim: int = 128, *, theta: float = 1000000.0, mrope_section: Se
     source="huggingface/transformers: models/qwen3_vl/modeling_qwen3_vl.py, Qwen3VLTextRotaryEmbedding, "
     "apply_interleaved_mrope; theta of the checkpoint's config.json",
     frequency="theta^(-2i/head_dim)",
-    pairs="half a head apart; they read t, h, w in turn, and t where the others have enough",
+    pairs="half a head apart; they read t, h, w in turn, and t after the others have all their pairs",
     positions="(t, h, w): `positions.mrope([text, (frames, rows, columns), text])`",
     differs="the pairs; three axes that share the frequencies",
     also="Qwen3-Omni (theta 1000000), Cohere Compass",
@@ -99,13 +99,13 @@ def qwen3_vl(head_dim: int = 128, *, theta: float = 5000000.0, mrope_section: Se
     source="huggingface/transformers: models/qwen3_5/modeling_qwen3_5.py, Qwen3_5TextRotaryEmbedding; theta of "
     "the checkpoint's config.json",
     frequency="theta^(-2i/D), D = head_dim / 4",
-    pairs="half of D apart, among the first D values; they read t, h, w in turn",
+    pairs="D/2 values apart, among the first D values; they read t, h, w in turn",
     positions="(t, h, w): `positions.mrope([text, (frames, rows, columns), text])`",
-    differs="the pairs; three axes that share the frequencies; the rest of a head stays",
+    differs="the pairs; three axes that share the frequencies; the rest of a head does not rotate",
     axes="3",
 )
 def qwen3_5(head_dim: int = 256, *, theta: float = 10000000.0, mrope_section: Sequence[int] = (11, 11, 10)) -> Rotary:
-    """Multimodal rotary embedding of Qwen3.5, in its layers with attention."""
+    """Multimodal rotary embedding of Qwen3.5's attention layers."""
     dim = part(head_dim, 0.25)
     return of_theta(head_dim, theta, rotary_dim=dim, sections=in_turn(sections(mrope_section, dim), dim // 2))
 
@@ -115,7 +115,7 @@ def qwen3_5(head_dim: int = 256, *, theta: float = 10000000.0, mrope_section: Se
     frequency="theta^(-2i/D), D = head_dim / 2",
     pairs="side by side, among the first D values; the first 8 read t, the next 12 h, the last 12 w",
     positions="(t, h, w): `positions.mrope([text, (frames, rows, columns), text])`",
-    differs="three axes, each with its part of the frequencies; the rest of a head stays",
+    differs="three axes, each with its part of the frequencies; the rest of a head does not rotate",
     also="GLM-OCR",
     axes="3",
 )
@@ -131,12 +131,14 @@ def glm4v(head_dim: int = 128, *, theta: float = 10000.0, mrope_section: Sequenc
     frequency="theta^(-2i/head_dim)",
     pairs="side by side; the first 44 read h and w in turn, the last 20 t",
     positions="(t, h, w): `positions.mrope([text, (frames, rows, columns), text])`",
-    differs="three axes, of which t has the slowest frequencies",
+    differs="three axes, t has the slowest frequencies",
     axes="3",
 )
 def ernie4_5_vl(head_dim: int = 128, *, theta: float = 500000.0, mrope_section: Sequence[int] = (22, 22, 20)) -> Rotary:
     """Multimodal rotary embedding of ERNIE 4.5 VL's text."""
     h, w, t = sections(mrope_section, head_dim)
     if h != w:
-        raise ValueError(f"mrope_section={tuple(mrope_section)} must have as many pairs of h as of w: they alternate")
+        raise ValueError(
+            f"mrope_section={tuple(mrope_section)} must have equal numbers of pairs for h and w, because they alternate"
+        )
     return of_theta(head_dim, theta, layout="interleaved", sections=[1, 2] * h + [0] * t)

@@ -40,7 +40,7 @@ __all__ = [
     example="pf.presets.qwen2_vl_vision().tables(pf.presets.positions.qwen2_vl_vision(4, 6))[0].shape -> (24, 40)",
 )
 def qwen2_vl_vision(head_dim: int = 80, *, theta: float = 10000.0, frequencies: Precision = "exact") -> Rotary:
-    """Rotary embedding of Qwen2-VL's vision tower, and of most towers after it."""
+    """Rotary embedding of Qwen2-VL's vision tower, and of most later towers."""
     d = whole_pairs(head_dim, "head_dim", 2)
     return by_axis(d, per_axis_spectra([d // 2] * 2, theta, frequencies))
 
@@ -67,7 +67,7 @@ def pixtral(head_dim: int = 64, *, theta: float = 10000.0, layout: RotaryLayout 
     frequency="2 pi theta^(-4i/head_dim) for each axis",
     pairs="half a head apart; rows, then columns",
     positions="(row, column) of patch centres in [-1, 1]: `positions.dinov3(rows, columns)`; tokens before the "
-    "patches stay",
+    "patches do not rotate",
     differs="the pairs; two axes; positions are parts of the image",
     also="Sapiens 2, EoMT",
     axes="2",
@@ -100,8 +100,8 @@ def llama4_vision(head_dim: int = 88, *, theta: float = 10000.0, frequencies: Pr
     source="huggingface/transformers: models/sam2_video/modeling_sam2_video.py, Sam2VideoVisionRotaryEmbedding",
     frequency="theta^(-4i/head_dim) for each axis",
     pairs="side by side; columns, then rows",
-    positions="(row, column) from 0: `positions.grid(rows, columns)`; the same for every frame of the memory, whose"
-    " last tokens, of objects, stay",
+    positions="(row, column) from 0: `positions.grid(rows, columns)`; the same for every frame of the memory;"
+    " object tokens, the last of the memory, do not rotate",
     differs="two axes",
     also="SAM 3 (head_dim 64; positions times 24/72 in its global layers), EdgeTAM; rope-vit with theta 100",
     axes="2",
@@ -116,7 +116,7 @@ def sam2(head_dim: int = 256, *, theta: float = 10000.0, frequencies: Precision 
     source="huggingface/transformers: models/kimi_k25/modeling_kimi_k25.py, Kimi_K25VisionRotaryEmbedding",
     frequency="theta^(-4i/head_dim) for each axis",
     pairs="half a head apart (side by side in the checkpoint); they read column and row in turn",
-    positions="(row, column), as for `qwen2_vl_vision`",
+    positions="(row, column), see `qwen2_vl_vision`",
     differs="the pairs; two axes",
     axes="2",
 )
@@ -144,9 +144,9 @@ def inkling_vision(head_dim: int = 64, *, theta: float = 10000.0, frequencies: P
 @rotary_preset(
     source="huggingface/transformers: models/minimax_m3_vl/modeling_minimax_m3_vl.py, MiniMaxM3VLVisionRotaryEmbedding",
     frequency="theta^(-2i/S) for each axis, S = 2 * (head_dim // 3 // 2)",
-    pairs="half of 3 S apart, among the first 3 S values; t, then rows, then columns",
+    pairs="3 S/2 values apart, among the first 3 S values; t, then rows, then columns",
     positions="(t, row, column), the patches of a merged one next to each other",
-    differs="the pairs; three axes; the rest of a head stays",
+    differs="the pairs; three axes; the rest of a head does not rotate",
     axes="3",
 )
 def minimax_m3_vision(head_dim: int = 80, *, theta: float = 10000.0, frequencies: Precision = "exact") -> Rotary:
@@ -160,7 +160,7 @@ def minimax_m3_vision(head_dim: int = 80, *, theta: float = 10000.0, frequencies
     frequency="theta^(-4i/hidden_size) for each axis",
     pairs="side by side, before heads are split; they read row and column in turn",
     positions="(row, column) from 1: `1 + positions.grid(rows, columns)`",
-    differs="two axes; heads have frequencies of their own",
+    differs="two axes; each head has its own frequencies",
     axes="2",
 )
 def efficient_loftr(hidden_size: int = 256, *, theta: float = 10000.0, frequencies: Precision = "exact") -> Rotary:

@@ -69,7 +69,7 @@ def musicgen(embedding_dim: int, *, max_period: float = 10000.0, frequencies: Pr
     source="espnet/espnet: nets/pytorch_backend/transformer/embedding.py, ScaledPositionalEncoding",
     frequency="10000^(-2i/d)",
     layout="sine and cosine in turn",
-    differs="a learned factor alpha, which begins as 1",
+    differs="a learned factor alpha, initially 1",
     also="Hugging Face SpeechT5ScaledPositionalEncoding",
     example="pf.presets.espnet_scaled(4, alpha=0.5).encode(0) -> array([0. , 0.5, 0. , 0.5], dtype=float32)",
 )
@@ -84,7 +84,7 @@ def espnet_scaled(d_model: int, *, alpha: float = 1.0, frequencies: Precision = 
     frequency="10000^(-2i/d)",
     layout="sine and cosine in turn",
     positions="0, 1, .., or given",
-    differs="all is divided by sqrt(d)",
+    differs="all columns are divided by sqrt(d)",
     example="pf.presets.nemo_fixed(4).encode(0) -> array([0. , 0.5, 0. , 0.5], dtype=float32)",
 )
 def nemo_fixed(hidden_size: int, *, frequencies: Precision = "exact") -> Encoding:
@@ -98,10 +98,10 @@ def nemo_fixed(hidden_size: int, *, frequencies: Precision = "exact") -> Encodin
     frequency="10000^(-2i/d)",
     layout="sine and cosine in turn",
     positions="n - 1, .., -(n - 1): `.encode(relative_positions(n))`",
-    differs="positions are distances, from the farthest past to the farthest future",
+    differs="positions are distances, descending from the farthest past",
     also="NeMo RelPositionalEncoding and LocalAttRelPositionalEncoding (left, .., -right), WeNet, fairseq, Hugging Face"
-    " FastSpeech2Conformer, Wav2Vec2Conformer and Parakeet; SpeechBrain RelPosEncXL with the past and the future"
-    " confused: `.encode(abs(relative_positions(n)))`",
+    " FastSpeech2Conformer, Wav2Vec2Conformer and Parakeet; SpeechBrain RelPosEncXL, which does not distinguish past and"
+    " future: `.encode(abs(relative_positions(n)))`",
     example="pf.presets.conformer_relative(2).encode(pf.relative_positions(2)).round(2)"
     " -> array([[ 0.84,  0.54],\n       [ 0.  ,  1.  ],\n       [-0.84,  0.54]], dtype=float32)",
 )
@@ -124,7 +124,7 @@ def hyena(emb_dim: int, seq_len: int) -> Encoding:
     """Positional embedding of the Hyena filter, without its column of times."""
     d = count_of(emb_dim, "emb_dim", 3)
     if d % 2 == 0:
-        raise ValueError(f"emb_dim={d} must be odd: a column of times and pairs; give {d - 1} or {d + 1}")
+        raise ValueError(f"emb_dim={d} must be odd (one column of times, then pairs); give {d - 1} or {d + 1}")
     bands, step = (d - 1) // 2, TWO_PI / count_of(seq_len, "seq_len", 1)
     return fourier_features(linear(bands, 1e-4 * step, (bands - 1) * step), functions=("cos", "-sin"))
 

@@ -27,7 +27,7 @@ __all__ = ["fone", "moirai", "nemos", "pbld", "plr", "prophet", "rbf_sampler"]
     source="yandex-research/rtdl-num-embeddings: package/rtdl_num_embeddings.py, _Periodic of PeriodicEmbeddings",
     frequency="2 pi weight[:, i]",
     layout="for each feature: cosines, then sines",
-    positions="rows of features: `.encode(x)`, as `.reshape(*x.shape, -1)` one vector for each feature; the linear layers are"
+    positions="rows of features: `.encode(x)`, `.reshape(*x.shape, -1)` gives one vector for each feature; the linear layers are"
     " the model's",
     odd="2 columns for each weight",
     differs="frequencies are learned, from a checkpoint, each of one axis; cosines come first",
@@ -44,7 +44,7 @@ def plr(weight: npt.ArrayLike) -> Encoding:
 @preset(
     source="dholzmueller/pytabkit: pytabkit/models/nn_models/nn.py, PLREmbeddingsLayerCosBias (PBLD)",
     frequency="2 pi weight_1[:, i]",
-    layout="for each feature: cosines alone, each with a phase of its own",
+    layout="for each feature: only cosines, each with its own phase",
     positions="rows of features: `.encode(x)`; the layer adds its linear part and x itself",
     odd="1 column for each weight",
     differs="frequencies and phases are learned, from a checkpoint: weight_1[:, 0] and bias_1[:, 0]",
@@ -58,18 +58,18 @@ def pbld(weight_1: npt.ArrayLike, bias_1: npt.ArrayLike) -> Encoding:
     rows = TWO_PI * matrix(weight_1, "weight_1", "(features, k)")
     phases = matrix(bias_1, "bias_1", "(features, k)") / TWO_PI
     if phases.shape != rows.shape:
-        raise ValueError(f"bias_1 has shape {phases.shape}, but must have that of weight_1, {rows.shape}")
+        raise ValueError(f"bias_1 has shape {phases.shape}, but must have the shape of weight_1, {rows.shape}")
     return per_axis([cosines(*each) for each in zip(rows, phases, strict=True)], range(len(rows)))
 
 
 @preset(
     source="scikit-learn/scikit-learn: sklearn/kernel_approximation.py, RBFSampler",
     frequency="random_weights[:, i]",
-    layout="cosines alone, each with a phase of its own",
+    layout="only cosines, each with its own phase",
     positions="rows of features: `.encode(x)`",
     odd="1 column for each column of random_weights",
     differs="frequencies are random vectors and phases random, from the fitted sampler: `random_weights_` and `random_offset_`;"
-    " all is multiplied by sqrt(2/d)",
+    " all columns are multiplied by sqrt(2/d)",
     also="random kitchen sinks of Rahimi and Recht; Sphere2Vec RFFSpatialRelationEncoder (dirvec, shift)",
     axes="A",
     example="pf.presets.rbf_sampler([[0.5, 1.0]], [0.0, 3.0]).encode([0.0]).round(2) -> array([[ 1.  , -0.99]], dtype=float32)",
@@ -80,7 +80,7 @@ def rbf_sampler(random_weights: npt.ArrayLike, random_offset: npt.ArrayLike) -> 
     offset = real_array(random_offset, "random_offset")
     if offset.shape != columns.shape[:1]:
         raise ValueError(
-            f"random_offset has shape {offset.shape}, but must have one for each of {len(columns)} columns"
+            f"random_offset has shape {offset.shape}, but must have one number for each of {len(columns)} columns"
         )
     return cosines(columns, offset / TWO_PI, math.sqrt(2 / len(columns)))
 
@@ -91,7 +91,7 @@ def rbf_sampler(random_weights: npt.ArrayLike, random_offset: npt.ArrayLike) -> 
     " point to int_digit_len digits before it",
     layout="from the shortest period: cosine and sine in turn; then zero columns",
     positions="numbers: `.encode(x)`; the source sets rows of the number 0 to zero",
-    odd="zero columns for all that is left",
+    odd="zero columns for the remainder",
     differs="exact periods, so that digits of whole numbers are exact; cosines come first; computed in float64",
     also="arXiv:2502.09741, whose periods are the powers of ten: period_base_list=(10,)",
     by_width=False,
@@ -125,7 +125,7 @@ def fone(
     example="pf.presets.prophet(7, 1).encode(7 * 86400 // 4) -> array([1., 0.], dtype=float32)",
 )
 def prophet(period: float, series_order: int) -> Encoding:
-    """Seasonal features of Prophet: a year has the period 365.25, a week 7."""
+    """Seasonal features of Prophet, with period 365.25 for a year and 7 for a week."""
     n, seconds = count_of(series_order, "series_order", 1), 86400 * Fraction(positive(period, "period"))
     return fourier_features(periodic([seconds / (i + 1) for i in range(n)]), layout="interleaved")
 
@@ -134,9 +134,9 @@ def prophet(period: float, series_order: int) -> Encoding:
     source="flatironinstitute/nemos: src/nemos/basis/_fourier_basis.py, FourierBasis",
     frequency="2 pi masked_frequencies[:, i] / period",
     layout="cosines, then sines; without the sine of a first frequency of 0",
-    positions="samples less the lower of their bounds: `.encode(x - low)`, with the period high - low",
+    positions="samples minus their lower bound: `.encode(x - low)`, with the period high - low",
     odd="2 columns for each frequency, but 1 for a first one of 0",
-    differs="whole multiples of one frequency, of several axes sums of theirs; cosines come first",
+    differs="whole multiples of one frequency, summed over several axes; cosines come first",
     axes="A",
     example="pf.presets.nemos(2).encode(0.25) -> array([1., 0., 1.], dtype=float32)",
 )
@@ -146,11 +146,11 @@ def nemos(masked_frequencies: int | npt.ArrayLike, *, period: float | Sequence[f
         masked_frequencies = [range(count_of(masked_frequencies, "masked_frequencies", 1))]
     turns = matrix(masked_frequencies, "masked_frequencies", "(axes, k)")
     if not turns.size or (turns < 0).any() or (turns % 1 > 0).any():
-        raise ValueError(f"masked_frequencies must be whole numbers from 0 on, at least one, not {turns!r}")
+        raise ValueError(f"masked_frequencies must be a non-empty array of whole numbers, 0 or larger, not {turns!r}")
     lengths = [period] * len(turns) if np.ndim(period) == 0 else [*cast(Sequence[float], period)]
     if len(lengths) != len(turns):
         raise ValueError(f"period has {len(lengths)} numbers, but must have one for each of {len(turns)} axes")
-    # a turn of each axis, and of each multiple of it that some column has
+    # one frequency for each axis and each of its multiples in a column
     periods: list[Fraction] = []
     index = np.full(turns.T.shape, -1)
     for axis, row in enumerate(turns):
@@ -168,9 +168,9 @@ def nemos(masked_frequencies: int | npt.ArrayLike, *, period: float | Sequence[f
     frequency="10000^(-2i/D), D = head_dim/2",
     pairs="side by side, among the first half of a head",
     positions="the patch's place in its series (time_id), from 0",
-    differs="the second half of a head stays",
+    differs="the second half of a head does not rotate",
 )
 def moirai(head_dim: int = 64) -> Rotary:
-    """Rotary embedding of series in Moirai, which turns the first half of a head."""
+    """Rotary embedding of series in Moirai, which rotates the first half of a head."""
     head = whole_pairs(head_dim, "head_dim", 2)
     return of_theta(head, rotary_dim=head // 2, layout="interleaved")

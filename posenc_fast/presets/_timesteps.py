@@ -129,7 +129,7 @@ def ddpm(embedding_dim: int, *, max_positions: float = 10000.0, frequencies: Pre
     frequency="theta^(-i / (d//2 - 1))",
     layout="sines, then cosines",
     positions="timesteps: `.encode(t)`",
-    odd="one column fewer than asked for",
+    odd="one column less than requested",
     differs="the exponent reaches exactly 1; sines come first",
     example="pf.presets.denoising_diffusion_pytorch(5).d_model -> 4",
 )
@@ -166,7 +166,7 @@ def edm(
     frequency="2 pi / min_period * (max_period / min_period)^(-i / (d/2 - 1))",
     layout="sines, then cosines",
     positions="times in [0, 1]: `.encode(t)`",
-    differs="wavelengths from min_period to max_period, both reached exactly; computed in float64",
+    differs="wavelengths from exactly min_period to exactly max_period; computed in float64",
     also="LeRobot pi0 and pi0.5; Hugging Face PI0TimestepEmbeddings (float32)",
     example="pf.presets.pi0(6).wavelengths[:3].round(6) -> array([0.004   , 0.126491, 4.      ])",
 )

@@ -33,7 +33,7 @@ __all__ = [
     example="pf.presets.annotated_transformer(4) == pf.sinusoidal(4) -> True",
 )
 def annotated_transformer(d_model: int, *, base: float = 10000.0, frequencies: Precision = "exact") -> Encoding:
-    """The paper's encoding, as The Annotated Transformer has it."""
+    """The paper's encoding, as in The Annotated Transformer."""
     return sinusoids(
         even(d_model, "d_model"), frequencies, _recipes.exp_of_even, base=base, layout="interleaved", odd="error"
     )
@@ -51,7 +51,7 @@ def annotated_transformer(d_model: int, *, base: float = 10000.0, frequencies: P
     example="pf.presets.xlm(5).encode(0) -> array([0., 1., 0., 1., 0.], dtype=float32)",
 )
 def xlm(dim: int) -> Encoding:
-    """The paper's encoding for any width, as XLM has it."""
+    """The paper's encoding for any width, as in XLM."""
     return sinusoidal(count_of(dim, "dim", 1))
 
 
@@ -59,8 +59,8 @@ def xlm(dim: int) -> Encoding:
     source="tensorflow/text: docs/tutorials/transformer.ipynb, positional_encoding",
     frequency="10000^(-2i/d)",
     layout="sines, then cosines",
-    odd="one column more than asked for",
-    differs="sines come first; ceil(d/2) of both functions",
+    odd="one column more than requested",
+    differs="sines come first; ceil(d/2) sines and as many cosines",
     example="pf.presets.tensorflow_text(5).d_model -> 6",
 )
 def tensorflow_text(depth: int) -> Encoding:

@@ -17,7 +17,7 @@ __all__ = ["evans_unpaired", "maxjcohen_unpaired", "positional_embeddings_pytorc
 
 
 def _column_by_column(schedule: Schedule) -> Encoding:
-    """A frequency of its own for each column, sine and cosine in turn."""
+    """Return an Encoding with one frequency for each column, and alternating sines and cosines."""
     return Encoding(schedule, np.arange(len(schedule)) % 2 / 4)
 
 
@@ -27,7 +27,7 @@ def _column_by_column(schedule: Schedule) -> Encoding:
     layout="sine and cosine in turn",
     positions="0, 1, ..; jadore801120 sets row 0 to zero: `table[0] = 0`",
     odd="crop: one sine more",
-    differs="the exponent takes the column for the index of its pair, so that no two columns share a frequency",
+    differs="the exponent uses the column instead of the pair, so no two columns share a frequency",
     also="jadore801120/attention-is-all-you-need-pytorch before 2017-11, DeepCTR before 0.8.7, Kyubyong/transformer,"
     " YutaroOgawa/pytorch_advanced",
     example="[round(float(value), 4) for value in pf.presets.evans_unpaired(4).encode(2)]"
@@ -44,7 +44,7 @@ def evans_unpaired(d_model: int) -> Encoding:
     frequency="base^(-c/d) for each column c",
     layout="sine and cosine in turn",
     odd="crop: one sine more",
-    differs="the exponent takes half the column without rounding; the base is 1000",
+    differs="the exponent uses half the column, not rounded; the base is 1000",
     also="copies with i/2 in place of i//2 (base=10000)",
     example="pf.presets.maxjcohen_unpaired(3).frequencies.round(4) -> array([1.  , 0.1 , 0.01])",
 )

@@ -1,7 +1,7 @@
-"""Positions of the tokens of rotary presets, and times as parts of calendar cycles: one row a token or time, one column an axis.
+"""Positions of tokens for rotary presets, and of times in cycles: a row for each token, a column for each axis.
 
-A preset's facts name the function that its source's tokens are counted by. Rows come in the order of the tokens:
-frames, rows and columns of a grid, the last the fastest.
+The notes of a preset name the function that computes its positions. Rows have the order of the tokens: frames, rows
+and columns of a grid, with columns the fastest.
 
 Examples
 --------
@@ -53,7 +53,7 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-# a position and what is added to it are integers of 64 bits
+# positions, and sums of two of them, must fit in int64
 _FARTHEST = 2**62
 Integers = npt.NDArray[np.int64]
 
@@ -61,10 +61,10 @@ Integers = npt.NDArray[np.int64]
 _TEXTS = {
     **dict.fromkeys(("rows", "columns", "frames"), "int: Size of the grid of {grid}."),
     **dict.fromkeys(("base_rows", "base_columns"), "int: Size of the base grid."),
-    **dict.fromkeys(("base_height", "base_width"), "int: Whose product is the area."),
-    "fps": "float: Frames a second.",
+    **dict.fromkeys(("base_height", "base_width"), "int: Factors of the area: base_height * base_width."),
+    "fps": "float: Frames per second.",
     "image": "int: Index of the image among several.",
-    "merge": "int: Side of a square, of which rows and columns are multiples.",
+    "merge": "int: Side of a square of patches. rows and columns must be multiples of it.",
     "sizes": "sequence of int: Rows and columns of the table.",
     "text": "int: Number of tokens of text.",
 }
@@ -73,18 +73,18 @@ _TEXTS = {
 def _tokens(
     shape: str, *, example: str, grid: str = "patches", references: str = "", **texts: str
 ) -> Callable[[Function], Function]:
-    """Make the docstring of a function that has the first line of one.
+    """Return a decorator that completes the docstring of a function from its first line.
 
     Parameters
     ----------
     shape : str
-        Shape and type of its result.
+        Shape and type of the result.
     example, references : str
-        As `documented` takes them.
+        Passed to `documented`.
     grid : str
-        Of what rows, columns and frames are the size.
+        Objects that rows, columns and frames count.
     **texts : str
-        Type and meaning of the parameters that differ from the others of their name.
+        Type and meaning of parameters whose meaning differs from the default text.
 
     Returns
     -------
@@ -96,22 +96,22 @@ def _tokens(
 
 
 def grid(*axes: int | npt.ArrayLike) -> npt.NDArray[Any]:
-    """Every combination of coordinates, the last axis the fastest.
+    """Return every combination of coordinates, with the last axis the fastest.
 
     Parameters
     ----------
     *axes : int or array_like
-        For each axis a number n, for 0 .. n - 1, or its coordinates.
+        Number n of coordinates 0 .. n - 1, or the coordinates, for each axis.
 
     Returns
     -------
     ndarray of shape (tokens, axes)
-        int64, or float64 where coordinates are no integers.
+        int64, or float64 if any coordinates are floats.
 
     Raises
     ------
     TypeError, ValueError
-        When an axis is neither a number nor has one dimension.
+        If an axis is neither a number nor one-dimensional.
 
     Examples
     --------
@@ -120,7 +120,7 @@ def grid(*axes: int | npt.ArrayLike) -> npt.NDArray[Any]:
     [[7.0, 0.0, 0.5], [7.0, 1.0, 0.5]]
     """
     if not axes:
-        raise ValueError("axes is empty, but a grid has at least one")
+        raise ValueError("axes is empty; give at least one axis")
     coordinates = []
     for axis in axes:
         one: npt.NDArray[Any] = np.asarray(axis)
@@ -137,7 +137,7 @@ def grid(*axes: int | npt.ArrayLike) -> npt.NDArray[Any]:
 
 
 def _counts(**sizes: Any) -> list[Integers]:
-    """Return 0 .. n - 1 for each size, or raise an error that names it."""
+    """Return 0 .. n - 1 for each size, or raise an error that names an invalid one."""
     return [np.arange(count_of(size, name, 0)) for name, size in sizes.items()]
 
 
@@ -174,63 +174,64 @@ def mrope(
     start: int = 0,
     time_step: float = 1.0,
 ) -> Any:
-    """Text, images, videos and audio of a multimodal language model (Qwen2-VL and after it), as (t, h, w).
+    """Return positions (t, h, w) of text, images, videos and audio for Qwen2-VL and later multimodal models.
 
     Parameters
     ----------
     tokens : array_like of int, shape (length,) or (batch, length); or a sequence of int and (frames, rows, columns)
-        Token ids, with model. Without, parts in the order of the tokens: how many tokens of text, and grids of an image
-        or a video, of merged patches; text has the same position on all axes, a grid begins there on each, and what
-        follows begins after the largest.
+        Token ids, if model is given. Otherwise, parts in the order of the tokens. A part is a number of text tokens, or
+        the grid of an image or video in merged patches. Text has the same position on all axes. A part begins one after
+        the largest position of the part before it.
     model : str or config, optional
-        A model_type, such as "qwen2_5_vl", with the token ids of its published models; or the contents of a
-        config.json, as a mapping or of transformers, with ids and sizes of its own.
+        A model_type, such as "qwen2_5_vl", which stands for the token ids of published models. Or a config, as a
+        mapping or an object of transformers, with its own token ids and sizes.
     image_grid_thw, video_grid_thw : array_like of int, shape (n, 3), optional
-        Frames, rows and columns of patches of each image and video, before they are merged, in the order of the tokens.
+        Frames, rows and columns of each image and video, in patches before merging, in the order of the tokens.
     second_per_grid, fps : float or array_like of shape (n,), optional
-        Seconds between two frames of each video's grid; or its frames a second, of which a grid holds two. For models
-        that count time.
+        Seconds between two frames of each video's grid; or frames per second of the video, two of which are one frame
+        of the grid. Only for models that count time.
     attention_mask : array_like of bool or of 0 and 1, of the shape of tokens, optional
-        Where there are tokens; the rest is padding.
+        True for tokens, False for padding.
     following : {"side", "largest"}, optional
-        Where text begins after a grid: behind its longer side, as in transformers from 5.3 on for all but the omni
-        models; or behind its largest position, as in transformers 4 and in vLLM. They differ only for videos whose
-        frames are not counted one by one. Not given, as in transformers 5.23.
+        First position of text after a grid (default: as in transformers 5.23). "side": start plus the longer side, as
+        in transformers from 5.3 on, except for omni models. "largest": one after the largest position, as in
+        transformers 4 and vLLM. They differ only for videos whose frames are not counted one by one.
     out : ndarray of shape (3, batch, length), or (3, length), optional
-        Where to write positions, of the type that they have.
+        Array for the positions, of the dtype of the result.
     start : int
-        Position of the first token; for parts.
+        Position of the first token. Only for parts.
     time_step : float
-        Distance of two frames; Qwen2.5-VL has its tokens a second times the seconds of a frame, rounded down; for parts.
+        Distance of two frames. Only for parts. In Qwen2.5-VL it is tokens per second times seconds per frame, rounded
+        down.
 
     Returns
     -------
     positions : ndarray of shape (3, batch, length), or (3, length) for one sequence
-        In the type of tokens; float32 for Qwen3-Omni. For parts, of shape (tokens, 3): int64, float64 where time_step
-        is no integer; and that alone.
+        Positions in the dtype of tokens; float32 for Qwen3-Omni. For parts, the result is only an array of shape
+        (tokens, 3), int64 or (if time_step is not an integer) float64.
     deltas : ndarray of shape (batch, 1), or (1,)
-        Distance from a token's index among those that are not masked to its position, for what is generated: token n
-        of a sequence is at ``n + delta`` on all axes.
+        Offset for generated tokens: token n of a sequence, without masked tokens, has position ``n + delta`` on all
+        axes.
 
     Raises
     ------
     TypeError, ValueError
-        When an argument does not fit, the type of a model is not known, or tokens and grids do not tell the same; out
-        is as it was then.
+        If an argument is invalid, the model_type is unknown, or tokens and grids contradict each other. out is then
+        unchanged.
 
     Notes
     -----
     Models: Qwen2-VL, Qwen2.5-VL, Qwen3-VL, Qwen3.5, Qwen2.5-Omni, Qwen3-Omni, GLM-4V, GLM-4.6V, GLM-OCR, ERNIE 4.5 VL,
-    PaddleOCR-VL, Keye-VL, Cohere Compass, Cosmos 3. Token types, as processors of transformers make them, are token ids
-    too: with ``{"model_type": .., "image_token_id": 1, "video_token_id": 2}`` as model.
+    PaddleOCR-VL, Keye-VL, Cohere Compass, Cosmos 3. For the token types of transformers' processors, pass
+    ``{"model_type": .., "image_token_id": 1, "video_token_id": 2}`` as model.
 
-    A video between whose tokens are those of audio is a video with its sound, on a common clock. The rate of time is in
-    a model's config alone (tokens_per_second, position_id_per_seconds), since published models have several.
+    Tokens of audio among the tokens of a video are its sound, and share its clock. Published models have different
+    rates of time, so pass a config that contains tokens_per_second or position_id_per_seconds.
 
     References
     ----------
-    huggingface/transformers: get_rope_index of models/qwen2_vl/modeling_qwen2_vl.py and others. Keye: vllm-project/vllm,
-    get_mrope_input_positions of model_executor/models/keye_vl1_5.py.
+    huggingface/transformers: get_rope_index of models/qwen2_vl/modeling_qwen2_vl.py and others. Keye:
+    vllm-project/vllm, get_mrope_input_positions of model_executor/models/keye_vl1_5.py.
 
     Examples
     --------
@@ -244,7 +245,7 @@ def mrope(
     >>> deltas
     array([[0]])
 
-    Parts of one sequence, and cosines and sines at either:
+    The same sequence as parts, and its cosines and sines:
 
     >>> parts = pf.presets.positions.mrope([2, (1, 1, 3), 2])
     >>> np.array_equal(parts, positions[:, 0].T)
@@ -261,7 +262,7 @@ def mrope(
         return from_tokens(
             tokens, model, image_grid_thw, video_grid_thw, second_per_grid, fps, attention_mask, following, out
         )
-    of_tokens = {
+    only_with_model = {
         "image_grid_thw": image_grid_thw,
         "video_grid_thw": video_grid_thw,
         "second_per_grid": second_per_grid,
@@ -270,11 +271,9 @@ def mrope(
         "following": following,
         "out": out,
     }
-    for name, value in of_tokens.items():
+    for name, value in only_with_model.items():
         if value is not None:
-            raise ValueError(
-                f"{name} needs model, a model_type or config; without it tokens are parts, grids among them"
-            )
+            raise ValueError(f"{name} needs model, a model_type or config; without model, tokens must be parts")
     return _of_parts(tokens, start, time_step)
 
 
@@ -303,7 +302,7 @@ def _of_parts(parts: Sequence[int | Sequence[int]], start: Any, time_step: Any) 
 
 
 def _with_text(text: Any, image: npt.NDArray[Any], row: npt.ArrayLike) -> npt.NDArray[Any]:
-    """Return tokens of text, at their index times a row, before those of an image."""
+    """Return positions of text tokens (index times ``row``), then those of an image."""
     before = np.arange(count_of(text, "text", 0))[:, np.newaxis] * np.asarray(row)
     return np.concatenate([before, image])
 
@@ -317,7 +316,7 @@ def _with_text(text: Any, image: npt.NDArray[Any], row: npt.ArrayLike) -> npt.ND
     example="pf.presets.positions.qwen2_vl_vision(2, 4)[:5].tolist() -> [[0, 0], [0, 1], [1, 0], [1, 1], [0, 2]]",
 )
 def qwen2_vl_vision(rows: int, columns: int, *, frames: int = 1, merge: int = 2) -> Integers:
-    """Patches of vision towers that merge squares of them: (row, column), square after square."""
+    """Return (row, column) of patches, square by square, for vision towers that merge squares."""
     side = count_of(merge, "merge", 1)
     for name, size in (("rows", rows), ("columns", columns)):
         if count_of(size, name, 1) % side:
@@ -331,7 +330,7 @@ def qwen2_vl_vision(rows: int, columns: int, *, frames: int = 1, merge: int = 2)
     example="pf.presets.positions.dinov3(1, 2).tolist() -> [[0.0, -0.5], [0.0, 0.5]]",
 )
 def dinov3(rows: int, columns: int) -> Floats:
-    """Centres of DINOv3's patches: (row, column) as parts of the image, in [-1, 1]."""
+    """Return (row, column) of the centres of DINOv3's patches, scaled to [-1, 1]."""
     sizes = count_of(rows, "rows", 1), count_of(columns, "columns", 1)
     return grid(*(2 * (np.arange(n) + 0.5) / n - 1 for n in sizes))
 
@@ -341,7 +340,7 @@ def dinov3(rows: int, columns: int) -> Floats:
     example="pf.presets.positions.llama4_vision(1, 2).tolist() -> [[1, 1], [1, 2], [0, 0]]",
 )
 def llama4_vision(rows: int, columns: int) -> Integers:
-    """Patches of Llama 4's vision tower: (row, column) from 1, then the class token at (0, 0)."""
+    """Return (row, column) from 1 of Llama 4's patches, then (0, 0) for the class token."""
     return np.concatenate([1 + grid(*_counts(rows=rows, columns=columns)), np.zeros((1, 2), np.int64)])
 
 
@@ -353,18 +352,18 @@ def llama4_vision(rows: int, columns: int) -> Integers:
     example="pf.presets.positions.flux(1, 2, text=1).tolist() -> [[0, 0, 0], [0, 0, 0], [0, 0, 1]]",
 )
 def flux(rows: int, columns: int, text: int = 0) -> Integers:
-    """Flux: text at (0, 0, 0), then (0, row, column)."""
+    """Return positions for Flux: text at (0, 0, 0), then (0, row, column)."""
     return _with_text(text, grid([0], *_counts(rows=rows, columns=columns)), [0, 0, 0])
 
 
 @_tokens(
     "(text + rows * columns, 4), int64",
-    image="int: Index of the image; that of a reference is 10, 20, ...",
+    image="int: Index of the image; 10, 20, ... for reference images.",
     example="pf.presets.positions.flux2(1, 2, text=2).tolist()"
     " -> [[0, 0, 0, 0], [0, 0, 0, 1], [0, 0, 0, 0], [0, 0, 1, 0]]",
 )
 def flux2(rows: int, columns: int, text: int = 0, *, image: int = 0) -> Integers:
-    """Flux.2: text at (0, 0, 0, index), then (image, row, column, 0)."""
+    """Return positions for Flux.2: text at (0, 0, 0, index), then (image, row, column, 0)."""
     images = [count_of(image, "image", 0)]
     return _with_text(text, grid(images, *_counts(rows=rows, columns=columns), [0]), [0, 0, 0, 1])
 
@@ -374,20 +373,20 @@ def flux2(rows: int, columns: int, text: int = 0, *, image: int = 0) -> Integers
     example="pf.presets.positions.lumina2(1, 2, text=2).tolist() -> [[0, 0, 0], [1, 0, 0], [2, 0, 0], [2, 0, 1]]",
 )
 def lumina2(rows: int, columns: int, text: int) -> Integers:
-    """Lumina-Image 2: text at (index, 0, 0), then (text, row, column)."""
+    """Return positions for Lumina-Image 2: text at (index, 0, 0), then (text, row, column)."""
     return _with_text(text, grid([count_of(text, "text", 0)], *_counts(rows=rows, columns=columns)), [1, 0, 0])
 
 
 @_tokens(
     "(tokens, 3), int64",
-    grid="patches; what fills it up is at (0, 0, 0)",
-    text="int: Number of tokens of text; what fills it up is counted as text is.",
+    grid="patches, padded to a multiple of 32 tokens at (0, 0, 0)",
+    text="int: Number of tokens of text, padded to a multiple of 32; padding continues the count.",
     example="where = pf.presets.positions.z_image(1, 2, text=5)\n"
     "where.shape, where[:3].tolist(), where[32:34].tolist()"
     " -> ((64, 3), [[33, 0, 0], [33, 0, 1], [0, 0, 0]], [[1, 0, 0], [2, 0, 0]])",
 )
 def z_image(rows: int, columns: int, text: int, *, frames: int = 1) -> Integers:
-    """Z-Image: (1 + text + frame, row, column), then text at (1 + index, 0, 0), both filled up to multiples of 32 tokens."""
+    """Return positions for Z-Image: (1 + text + frame, row, column), then (1 + index, 0, 0) for text, both padded."""
     words = -(-count_of(text, "text", 0) // 32) * 32
     times, *sides = _counts(frames=frames, rows=rows, columns=columns)
     image = grid(1 + words + times, *sides)
@@ -400,7 +399,7 @@ def z_image(rows: int, columns: int, text: int, *, frames: int = 1) -> Integers:
     example="pf.presets.positions.qwen_image(2, 3, text=1).tolist()[:3] -> [[1, 1, 1], [0, -1, -2], [0, -1, -1]]",
 )
 def qwen_image(rows: int, columns: int, text: int = 0, *, frames: int = 1, image: int = 0) -> Integers:
-    """Qwen-Image: (image + frame, row, column), rows and columns about the centre; text after the largest, on all axes."""
+    """Return positions for Qwen-Image: (image + frame, row, column) from the centre; text after the largest of them."""
     times, *sides = _counts(frames=frames, rows=rows, columns=columns)
     times += count_of(image, "image", 0)
     centred = [side - (len(side) - len(side) // 2) for side in sides]
@@ -410,11 +409,11 @@ def qwen_image(rows: int, columns: int, text: int = 0, *, frames: int = 1, image
 
 @_tokens(
     "(frames * rows * columns, 3)\n    float64; int64 without fps.",
-    fps="float, optional: Frames a second; not given, frames count as they are.",
+    fps="float, optional: Frames per second (default: count frames).",
     example="pf.presets.positions.cosmos(2, 1, 1, fps=16).tolist() -> [[0.0, 0.0, 0.0], [1.5, 0.0, 0.0]]",
 )
 def cosmos(frames: int, rows: int, columns: int, *, fps: float | None = None) -> npt.NDArray[Any]:
-    """Cosmos: (frame * 24 / fps, row, column)."""
+    """Return positions for Cosmos: (frame * 24 / fps, row, column)."""
     times: npt.NDArray[Any]
     times, *sides = _counts(frames=frames, rows=rows, columns=columns)
     if fps is not None:
@@ -428,14 +427,14 @@ def cosmos(frames: int, rows: int, columns: int, *, fps: float | None = None) ->
     example="pf.presets.positions.ltx(1, 1, 2).tolist() -> [[-1.0, -1.0, -1.0], [-1.0, -1.0, -0.96875]]",
 )
 def ltx(frames: int, rows: int, columns: int, *, fps: float = 25.0) -> Floats:
-    """LTX-Video: (seconds over 20, pixels over 2048, pixels over 2048) of latents, from -1 to 1."""
+    """Return positions for LTX-Video: (seconds / 20, pixels / 2048, pixels / 2048) of latents, scaled to [-1, 1]."""
     scales = 8 / real(fps, "fps", positive=True) / 20, 32 / 2048, 32 / 2048
     latents = grid(*_counts(frames=frames, rows=rows, columns=columns))
     return np.asarray(2 * latents * np.array(scales) - 1, np.float64)
 
 
 def _causal_middles(count: Any, name: str) -> Floats:
-    """Return the middles of latents of eight each, but for the first, which is one."""
+    """Return the middles of latents of 8 frames each, except for the first, of one frame."""
     edges = np.maximum(8 * np.arange(count_of(count, name, 0) + 1) - 7, 0)
     return (edges[:-1] + edges[1:]) / 2
 
@@ -446,7 +445,7 @@ def _causal_middles(count: Any, name: str) -> Floats:
     example="pf.presets.positions.ltx2(2, 1, 1, fps=25)[:, 0].round(3).tolist() -> [-0.998, -0.98]",
 )
 def ltx2(frames: int, rows: int, columns: int, *, fps: float = 24.0) -> Floats:
-    """LTX-2: the middles of latents, (seconds over 20, pixels over 2048, pixels over 2048), from -1 to 1."""
+    """Return positions for LTX-2: as `ltx`, at the middles of latents."""
     times = _causal_middles(frames, "frames") / real(fps, "fps", positive=True) / 20
     sides = [(side + 0.5) * 32 / 2048 for side in _counts(rows=rows, columns=columns)]
     return 2 * grid(times, *sides) - 1
@@ -458,7 +457,7 @@ def ltx2(frames: int, rows: int, columns: int, *, fps: float = 24.0) -> Floats:
     example="pf.presets.positions.ltx2_audio(2).tolist() -> [-0.9995, -0.995]",
 )
 def ltx2_audio(frames: int) -> Floats:
-    """LTX-2's audio: the middles of latents, in seconds over 20, from -1 to 1."""
+    """Return positions for LTX-2's audio: seconds / 20 at the middles of latents, scaled to [-1, 1]."""
     return 2 * (_causal_middles(frames, "frames") * 0.01 / 20) - 1
 
 
@@ -468,7 +467,7 @@ def ltx2_audio(frames: int) -> Floats:
     " -> [[0.0, 0.0, -1.0], [0.0, 0.0, 1.0]]",
 )
 def mochi(frames: int, rows: int, columns: int, *, base_height: int = 192, base_width: int = 192) -> Floats:
-    """Mochi: (frame, row, column), rows and columns about the centre, scaled to the area of the base."""
+    """Return positions for Mochi: (frame, row, column) from the centre, scaled to the area of the base."""
     sizes = count_of(rows, "rows", 1), count_of(columns, "columns", 1)
     area = count_of(base_height, "base_height", 1) * count_of(base_width, "base_width", 1)
     scale = math.sqrt(area / (sizes[0] * sizes[1]))
@@ -482,7 +481,7 @@ def mochi(frames: int, rows: int, columns: int, *, base_height: int = 192, base_
     example="pf.presets.positions.cropped(1, 2, base_rows=4, base_columns=4).tolist() -> [[1.0, 0.0], [1.0, 2.0]]",
 )
 def cropped(rows: int, columns: int, *, base_rows: int, base_columns: int) -> Floats:
-    """A grid that is scaled into a base grid, and put into its middle: (row, column)."""
+    """Return (row, column) of a grid that is scaled into the middle of a base grid."""
     return grid(*_cropped(rows, columns, base_rows, base_columns))
 
 
@@ -503,7 +502,7 @@ def _cropped(rows: int, columns: int, base_rows: int, base_columns: int) -> list
     example="pf.presets.positions.cogvideox(1, 30, 45)[-1].tolist() -> [0.0, 29.0, 44.0]",
 )
 def cogvideox(frames: int, rows: int, columns: int, *, base_rows: int = 30, base_columns: int = 45) -> Floats:
-    """CogVideoX: (frame, row, column), rows and columns scaled into the base grid, that of the sample size."""
+    """Return positions for CogVideoX: (frame, row, column), scaled into the base grid of the sample size."""
     return grid(*_counts(frames=frames), *_cropped(rows, columns, base_rows, base_columns)).astype(np.float64)
 
 
@@ -512,7 +511,7 @@ def cogvideox(frames: int, rows: int, columns: int, *, base_rows: int = 30, base
     example="pf.presets.positions.cogview4(1, 3).tolist() -> [[0, 0], [0, 85], [0, 170]]",
 )
 def cogview4(rows: int, columns: int, *, sizes: Sequence[int] = (256, 256)) -> Integers:
-    """CogView4: (row, column) scaled to a table and rounded down."""
+    """Return positions for CogView4: (row, column) scaled to a table and rounded down."""
     if np.shape(sizes) != (2,):
         raise ValueError(f"sizes must be two integers, rows and columns of the table, not {sizes!r}")
     high, wide = (count_of(one, "sizes", 1) for one in sizes)

@@ -1,4 +1,4 @@
-"""Frequencies of float32 programs: products in float32 in every call, by one switch; nothing of it beside exact ones."""
+"""Frequencies of float32 programs: every call rounds products to float32, and exact frequencies stay unaffected."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import pytest
 import posenc_fast as pf
 
 THEIRS = np.exp(np.arange(8, dtype=np.float32) * np.float32(-0.7))
-# where products are far from the exact ones
+# positions whose float32 products are far from the exact ones
 FAR = 123457
 
 
 def program(positions):
-    """Sine and cosine of the rounded products, themselves rounded once."""
+    """Return the sine and cosine of the rounded products, each rounded once."""
     angles = (np.asarray(positions, np.float32)[..., np.newaxis] * THEIRS).astype(np.float64)
     return np.concatenate([np.sin(angles), np.cos(angles)], axis=-1).astype(np.float32)
 
@@ -27,7 +27,7 @@ def encoding():
 
 @pytest.mark.usefixtures("backend")
 class TestCalls:
-    """Each way into the kernel, the short ones included."""
+    """Every entry point of the kernel, including the short paths."""
 
     def test_table(self, encoding):
         for length in (1, 7, 5000):

@@ -1,4 +1,4 @@
-"""Formulas of the documentation, as they are typeset: their values are the frequencies of each preset."""
+"""Typeset formulas of the documentation give the frequencies of each preset."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ PLACES = {"pi": np.pi, "sqrt": np.sqrt, "exp": np.exp, "log": np.log, "floor": n
 
 
 def program(latex):
-    """The Python expression of a formula, with a star between what stands side by side."""
+    """Return the Python expression of a formula, with a star between adjacent factors."""
     tokens = TOKEN.findall(latex.replace(r"\left", "").replace(r"\right", "").replace(r"\omega_0", r"\omega"))
     written, last = [], ""
     for piece in pieces(iter(tokens)):
@@ -46,7 +46,7 @@ def program(latex):
 
 
 def pieces(tokens, end=None):
-    """Pieces of the program up to a closing brace."""
+    """Yield pieces of the program up to a closing brace."""
     for token in tokens:
         if token == end:
             return
@@ -67,7 +67,7 @@ def pieces(tokens, end=None):
 
 
 def brace(tokens):
-    """The program of the next part in braces."""
+    """Return the program of the next part in braces."""
     assert next(tokens) == "{"
     depth, inside = 1, []
     for token in tokens:
@@ -104,7 +104,7 @@ def test_formulas_are_numbers(latex, value):
 RNG = np.random.default_rng(20)
 WEIGHTS, MATRIX = RNG.normal(size=5), RNG.normal(size=(5, 2))
 SLIDING = [{}, {"layer_type": "sliding_attention"}]
-# the calls, in place of one with 24 columns and all defaults: each formula of a text belongs to one of them
+# calls of presets that need more than 24 columns and defaults; each formula belongs to one call
 CALLS = {
     "alphafold3": [{"weights": WEIGHTS, "biases": WEIGHTS}],
     "diffusers_2d": [{"embed_dim": 24, "grid_size": 8, "base_size": 6, "interpolation_scale": 3.0}],
@@ -141,7 +141,7 @@ CALLS = {
     "tensor2tensor_nd": [{"channels": 24}],
     "timm_fourier": [{}, {"linear_bands": True}, {"in_pixels": False}],
 }
-# letters and words of a text that are no arguments of the preset, by its arguments
+# letters and words in formulas that are not arguments, computed from the arguments
 LETTERS = {
     "cosmos": lambda a: {"D": [44, 42]},
     "dab_detr": lambda a: {"temperature": [a["temperature_height"], a["temperature_width"]]},
@@ -155,7 +155,7 @@ LETTERS = {
     "space2vec_theory": lambda a: {"n": [a["frequency_num"]]},
     "timm_fourier": lambda a: {"n": [a["num_bands"]]},
 }
-# frequencies of a checkpoint, those of another preset, and periods in words
+# presets without a formula: frequencies of a checkpoint or of another preset, and periods in words
 WITHOUT = {
     "fone",
     "galileo_months",
@@ -166,12 +166,12 @@ WITHOUT = {
     "mochi",
     "satclip_wrap",
 }
-# what is no letter of a formula that counts
+# words that are not letters of a formula
 WORDS = re.compile(r"\\text\{\w+\}|\\[a-z]+")
 
 
 def built(name, arguments):
-    """The preset's value, and all arguments of the call."""
+    """Return the preset's value and all arguments of the call."""
     build = presets.get(name)
     signature = inspect.signature(build)
     first = next(iter(signature.parameters), None)
@@ -182,7 +182,7 @@ def built(name, arguments):
 
 
 def frequencies_of(value):
-    """The distinct frequencies that are not zero, of each axis, and of all together."""
+    """Return the distinct nonzero frequencies of each axis, then those of all axes together."""
     rates = value.frequencies
     if isinstance(value, pf.Rotary) and rates.ndim == 1:
         axes = np.array(value._settings.axes or [0] * len(rates))
@@ -197,7 +197,7 @@ def distinct(rates):
 
 
 def read(name, arguments):
-    """The formulas that count, and the values of all other names: of some of them several, one for each axis."""
+    """Return the formulas that give frequencies, and the values of other names (a list if they depend on the axis)."""
     shown = [each for each in arguments if each not in ("frequencies", "functions")]
     text = importlib.import_module("formulas").typeset(FACTS[name].frequency, shown)
     names = {key: list(value) if isinstance(value, (tuple, list)) else [value] for key, value in arguments.items()}
@@ -216,7 +216,7 @@ def read(name, arguments):
         elif not equals and (re.search("[ick]", WORDS.sub("", latex)) or "linspace" in latex):
             formulas.append(latex)
         elif not equals and last is not None:
-            # of other axes, or with an option
+            # formulas of other axes, or for an option
             names[last].append(number(latex, names))
     if "rounded down" in text:
         names["D"] = [int(value) for value in names["D"]]
@@ -234,7 +234,7 @@ def value_of(latex, scope):
 
 
 def values_of(latex, scope, count):
-    """The first values of a formula; of a matrix, a column of them for each axis."""
+    """Return the first values of a formula, with a column for each axis if it contains a matrix."""
     if "operatorname" in latex:
         return np.asarray(value_of(latex, scope))
     first = scope.get("min_deg", 0)
@@ -244,7 +244,7 @@ def values_of(latex, scope, count):
 
 
 def fits(rates, values, name, arguments):
-    """Whether frequencies are the values of a formula; or between these and these divided by the factor of a scaling."""
+    """Return whether frequencies equal the values of a formula. A scaling may divide each by up to its factor."""
     if "divided by factor" in FACTS[name].frequency:
         rates, values = rates[::-1], np.sort(values)[::-1]
         inside = (rates <= values * (1 + 1e-12)) & (rates >= values / arguments["factor"] * (1 - 1e-12))
@@ -275,9 +275,9 @@ def test_formulas_are_the_frequencies(name, monkeypatch):
                     return True
             return False
 
-        # each of them, for the formulas that are used
+        # frequencies of each formula of the preset
         axes = [match(rates, axis) for axis, rates in enumerate(by_axis)]
-        # pairs of one list may read different axes; and vectors have other lengths along axes than frequencies have
+        # pairs of one list may read different axes; components of vectors differ from their frequencies
         assert all(axes) or match(together, 0) or name == "space2vec_theory", f"{FACTS[name].frequency}: {call}"
     if name == "space2vec_theory":
         lengths = np.linalg.norm(value.frequencies, axis=1)
@@ -286,7 +286,7 @@ def test_formulas_are_the_frequencies(name, monkeypatch):
 
 
 def test_options_multiply_frequencies():
-    """Of mlx, whose text says so in words."""
+    """The text of mlx describes the option in words."""
     plain, turned = presets.mlx(24), presets.mlx(24, full_turns=True)
     np.testing.assert_allclose(turned.frequencies, 2 * np.pi * plain.frequencies, rtol=1e-14)
 

@@ -1,4 +1,4 @@
-"""Positions of tokens in multimodal models, from token ids and grids: examples to read, other programs' rules, and errors.
+"""Positions of tokens in multimodal models, from token ids and grids: examples, rules of other programs, and errors.
 
 `test_mrope_transformers.py` compares them with transformers.
 """
@@ -75,7 +75,7 @@ def test_images_of_a_batch_are_taken_row_by_row():
 
 @pytest.mark.parametrize("dtype", [np.int32, np.int64])
 def test_rows_of_a_batch_do_not_depend_on_each_other(dtype):
-    """A row of text and images that stand apart is written at once, others run by run."""
+    """Rows of text and separate images use one addition. Other rows are written run by run."""
     apart = [1, *[IMAGE] * 6, 2, *[IMAGE] * 4, 3, 4]
     joined = [1, *[IMAGE] * 6, *[IMAGE] * 4, 2, 3, 4]
     ends = [*[IMAGE] * 6, 1, 2, 3, 4, *[IMAGE] * 4]
@@ -87,20 +87,20 @@ def test_rows_of_a_batch_do_not_depend_on_each_other(dtype):
         one, delta = positions.mrope(row, "qwen2_vl", image_grid_thw=None if b == 2 else sizes)
         np.testing.assert_array_equal(where[:, b], one)
         assert deltas[b] == delta
-    # (0, 0, 0) to (0, 1, 2), then 3 and so on
+    # (0, 0, 0) to (0, 1, 2), then 3, 4, ..
     assert where[:, 3, 5].tolist() == [0, 1, 2]
     assert where[:, 3, 6:11].tolist() == [[3, 4, 5, 6, 7]] * 3
 
 
 def test_images_without_text_between_them_follow_one_another():
-    """Keye's frames may do so; transformers takes them for one image."""
+    """Keye's frames may be adjacent; transformers treats them as one image."""
     where, _ = positions.mrope([VIDEO] * 6 + [1], "keye", video_grid_thw=[[3, 2, 4]])
     assert where.tolist() == [[0, 0, 2, 2, 4, 4, 6], [0, 0, 2, 2, 4, 4, 6], [0, 1, 2, 3, 4, 5, 6]]
 
 
 @pytest.mark.parametrize("model", ["keye", "keye_vl1_5", {"model_type": "KeyeVL1_5"}], ids=str)
 def test_keye_counts_frames_as_images(model):
-    # its frames stand behind a token and their time
+    # a token and the time precede each frame
     ids = [1, 2, *[VIDEO] * 4, 2, 9, *[VIDEO] * 4, 3, *[IMAGE] * 2]
     where, deltas = positions.mrope(ids, model, video_grid_thw=[[2, 4, 4]], image_grid_thw=[[1, 2, 4]])
     starts = [0, 1, *[2] * 4, 4, 5, *[6] * 4, 8, 9, 9]
@@ -111,7 +111,7 @@ def test_keye_counts_frames_as_images(model):
 
 
 def test_text_behind_a_long_video_begins_at_its_side_or_behind_its_last_frame():
-    """As in transformers from 5.3 on, and as in transformers 4 and vLLM."""
+    """The first is the rule of transformers from 5.3 on, the second that of transformers 4 and vLLM."""
     side, deltas = positions.mrope(CLIP, "qwen2_vl", video_grid_thw=[[3, 2, 2]])
     assert side[0].tolist() == [0, 1, 2, 3, 2]
     assert deltas.tolist() == [-1]
@@ -126,7 +126,7 @@ def test_text_behind_a_long_video_begins_at_its_side_or_behind_its_last_frame():
 )
 def test_frames_lie_at_their_times(timing):
     where, _ = positions.mrope(CLIP, TIMED, video_grid_thw=[[3, 2, 2]], **timing)
-    # 1.6 and 3.2 of half a second, rounded down
+    # 1.6 and 3.2 rounded down
     assert where[0].tolist() == [0, 1, 2, 4, 2]
     assert where[1:].tolist() == [[0, 1, 1, 1, 2]] * 2
 
@@ -140,7 +140,7 @@ def test_a_video_with_its_sound_has_one_clock(model, same):
     config = {"model_type": model, "thinker_config": {"position_id_per_seconds": 4}}
     ids = [1, 151652, 151647, VIDEO, AUDIO, AUDIO, VIDEO, AUDIO, 151648, 151653, 1]
     where, deltas = positions.mrope(ids, config, video_grid_thw=[[2, 2, 2]], second_per_grid=0.5)
-    # two marks have one position in the first, and two in the second
+    # two marks share a position in the first model, but not in the second
     begin = 2 + same
     end = begin + 3
     expected = [0, 1, 1 + same, begin, begin, begin + 1, begin + 2, begin + 2, end, end + same, end + same + 1]
@@ -157,7 +157,7 @@ def test_a_config_has_ids_and_sizes_of_its_own():
         "video_token_id": 2,
         "vision_config": {"spatial_merge_size": 1},
     }
-    # the types of tokens that transformers' processors make
+    # token types as transformers' processors write them
     types = np.array([0, 1, 1, 0], np.int32)
     where, _ = positions.mrope(types, config, image_grid_thw=[[1, 1, 2]])
     assert where.tolist() == [[0, 1, 1, 3], [0, 1, 1, 3], [0, 1, 2, 3]]
@@ -177,7 +177,7 @@ def test_out_is_the_result():
     where, _ = photos(out=out)
     assert where is out
     np.testing.assert_array_equal(out, photos()[0])
-    # a part of a buffer of a server
+    # a slice of a larger buffer
     buffer = np.full((3, 20), -1)
     photos(out=buffer[:, :12])
     np.testing.assert_array_equal(buffer[:, :12], out)
@@ -226,10 +226,10 @@ def test_every_model_counts_text(model):
         (lambda: positions.mrope(PHOTO, {}), "model has the type None"),
         (lambda: positions.mrope(PHOTO, 3), "model must be a model_type or a config, not int"),
         *(
-            (lambda name=name: positions.mrope(PHOTO, name), f"model '{name}' is not counted here: {reason}")
+            (lambda name=name: positions.mrope(PHOTO, name), f"model '{name}' is unsupported: {reason}")
             for name, reason in REFUSED.items()
         ),
-        (lambda: positions.mrope(PHOTO, "qwen2_vl"), "more images than image_grid_thw has grids of"),
+        (lambda: positions.mrope(PHOTO, "qwen2_vl"), "more images than image_grid_thw has grids"),
         (lambda: photos(video_grid_thw=[[1, 2, 2]]), "video_grid_thw has more grids than tokens have videos"),
         (
             lambda: positions.mrope(PHOTO, "qwen2_vl", image_grid_thw=[[1, 4, 6], [1, 2, 2]]),
@@ -237,7 +237,7 @@ def test_every_model_counts_text(model):
         ),
         (
             lambda: positions.mrope(PHOTO, "qwen2_vl", image_grid_thw=[[1, 4, 8]]),
-            "a run of 6 tokens of images, .* the last has 8 tokens, of which 6 are there",
+            "a run of 6 tokens of images, .* the last grid has 8 tokens, but only 6 are left",
         ),
         (lambda: positions.mrope(PHOTO, "qwen2_vl", image_grid_thw=[1, 4, 6]), r"image_grid_thw has shape \(3,\)"),
         (
@@ -250,7 +250,7 @@ def test_every_model_counts_text(model):
         ),
         (
             lambda: positions.mrope(PHOTO / 2, "qwen2_vl"),
-            "tokens must be int32 or int64, the ids of tokens, not float64",
+            "tokens must be token ids of dtype int32 or int64, not float64",
         ),
         (lambda: positions.mrope(PHOTO[None, None], "qwen2_vl"), r"tokens has shape \(1, 1, 12\)"),
         (lambda: photos(attention_mask=np.ones(11)), "attention_mask must be of bool"),
@@ -261,7 +261,7 @@ def test_every_model_counts_text(model):
         (lambda: positions.mrope([3], image_grid_thw=[[1, 2, 2]]), "image_grid_thw needs model"),
         (
             lambda: positions.mrope(CLIP, "qwen2_5_vl", video_grid_thw=[[3, 2, 2]]),
-            "a rate that its type does not tell: give its config",
+            "model_type does not determine the rate: give its config",
         ),
         (
             lambda: positions.mrope(CLIP, TIMED, video_grid_thw=[[3, 2, 2]], fps=1, second_per_grid=1),
@@ -270,11 +270,11 @@ def test_every_model_counts_text(model):
         (lambda: positions.mrope(CLIP, TIMED, video_grid_thw=[[3, 2, 2]], fps=0), "fps must be positive"),
         (
             lambda: positions.mrope(CLIP, TIMED, video_grid_thw=[[3, 2, 2]], second_per_grid=[1, 2]),
-            r"second_per_grid has shape \(2,\), but must be a number, or one for each of 1 videos",
+            r"second_per_grid has shape \(2,\), but must be a number, or have one for each of 1 videos",
         ),
         (
             lambda: positions.mrope(CLIP, TIMED, video_grid_thw=[[3, 2, 2]], second_per_grid=2e9),
-            "puts the last of 3 frames at .*, but must keep it below",
+            "puts the last of 3 frames at .*, but it must be below",
         ),
         (
             lambda: positions.mrope([1, 2, *CLIP], "qwen2_5_omni", video_grid_thw=[[3, 2, 2]]),
@@ -290,7 +290,7 @@ def test_every_model_counts_text(model):
         ),
         (
             lambda: positions.mrope([1, IMAGE, AUDIO, 1], "qwen2_5_omni", image_grid_thw=[[1, 2, 2]]),
-            "an image beside audio",
+            "an image next to audio",
         ),
     ],
 )

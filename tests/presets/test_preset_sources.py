@@ -1,5 +1,5 @@
-"""Presets of weather, molecules and tables against their sources: scikit-learn, published constants, and what the sources'
-own tests expect. Those whose programs are in packages are in test_source_programs.py."""
+"""Presets of weather, molecules and tables against their sources: scikit-learn, published constants, and the values in
+the sources' own tests. test_source_programs.py tests presets whose programs are in packages."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ TWO_PI = 2 * np.pi
 
 
 def test_random_kitchen_sinks_of_scikit_learn(rng):
-    """The package itself, over as many axes as tables have features."""
+    """Compare with scikit-learn, with one axis for each feature."""
     sampler = optional("sklearn.kernel_approximation").RBFSampler(gamma=0.3, n_components=40, random_state=7)
     x = rng.normal(size=(20, 300))
     expected = sampler.fit_transform(x)
@@ -21,7 +21,7 @@ def test_random_kitchen_sinks_of_scikit_learn(rng):
 
 
 def test_constants_of_alphafold3():
-    """The call of jax that its source says the constants come from, and the first that it prints."""
+    """Compare with jax, which created the constants according to the source, and with the first printed constants."""
     jax = optional("jax")
     with jax.threefry_partitionable(False):
         of_weights, of_biases = jax.random.split(jax.random.PRNGKey(42))
@@ -38,16 +38,16 @@ def test_constants_of_alphafold3():
 
 
 class TestGraphCast:
-    """What its own tests expect of the progress of year and day."""
+    """Values in GraphCast's own tests of the progress of year and day."""
 
     def test_whole_years_begin_anew(self):
-        """Of 31556925.216 seconds, 125 of which are a whole number."""
+        """A year has 31556925.216 seconds, so 125 years are a whole number of seconds."""
         seconds = np.array([0, 125, 1000, 10**7]) // 125 * 3944615652
         rows = presets.graphcast().encode(np.stack([seconds, np.zeros(4, int)], -1), dtype=np.float64)
         assert rows[:, :2].tolist() == [[0, 1]] * 4
 
     def test_last_second_of_a_year(self):
-        """Of one, and of 42, in which the seconds are missing that the test takes off."""
+        """Compare after 1 and after 42 years, minus the seconds that GraphCast's test subtracts."""
         year = 31556925.216
         seconds = np.array([year - 1, (year - 1) * 42])
         rows = presets.graphcast().encode(np.stack([seconds, [0.0, 0.0]], -1), dtype=np.float64)
@@ -55,7 +55,7 @@ class TestGraphCast:
         assert ((progress > 0.999) & (progress < 1)).all()
 
     def test_days_follow_the_longitude(self):
-        """Of midnight at Greenwich and of noon: exact at whole quarters, in any year."""
+        """At midnight and noon of Greenwich, whole quarters of a turn are exact in any year."""
         for day in (0, 20000, 10**9):
             seconds = 86400.0 * day + np.array([0.0, 43200.0, 64800.0, 0.0])
             longitude = np.array([0.0, 0.0, 90.0, 270.0])
@@ -63,7 +63,7 @@ class TestGraphCast:
             assert rows[:, 2:].tolist() == [[0, 1], [0, -1], [0, 1], [-1, 0]]
 
     def test_progress_in_float32(self, rng):
-        """The program, with its rounding of the progress."""
+        """Compute the source's formula, including the rounding of the progress."""
         seconds, longitude = rng.integers(0, 2**31, size=200), rng.uniform(0, 360, size=200)
         year = np.mod(seconds / 86400 / np.float64(365.24219), 1.0).astype(np.float32)
         offsets = np.deg2rad(longitude) / TWO_PI
@@ -75,7 +75,7 @@ class TestGraphCast:
 
 class TestFoNE:
     def decoded(self, rows):
-        """Digits: the tenths of a turn that each period has passed."""
+        """Return the digits: tenths of a turn for each period."""
         turns = np.arctan2(rows[:, 1::2], rows[:, 0::2]) / TWO_PI % 1
         return (np.floor(10 * turns + 1e-9) % 10).astype(int)
 

@@ -1,4 +1,4 @@
-"""Presets against formulas written out anew, and what is said of them against what they do."""
+"""Presets against independent formulas, and their facts against their results."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from posenc_fast.presets._registry import FACTS
 from support.checkout import checkout
 from support.preset_formulas import ONE_AXIS, RECORDED, SEVERAL_AXES, WITH_ARGUMENTS
 
-# rotary presets have tests of their own
+# tests/rotary tests rotary presets
 ENCODINGS = tuple(name for name in presets.names() if not FACTS[name].rotary)
 WIDTHS = (*range(1, 9), 15, 16, 17, 18, 20, 24, 32, 36, 48)
-# options besides the width, each with a width
+# widths, with options
 OPTIONS = [
     ("annotated_transformer", 8, {"base": 500.0}),
     ("aurora", 8, {"lower": 1 / 60, "upper": 504.0}),
@@ -69,7 +69,7 @@ OPTIONS = [
 
 
 def same(encoding, positions, expected):
-    """As many columns, and the formula's values but for the rounding of its angles."""
+    """Compare the number of columns, and the values within the rounding of the formula's angles."""
     assert encoding.d_model == expected.shape[1]
     got = encoding.encode(positions, dtype=np.float64)
     rows = positions.reshape(len(positions), -1)
@@ -123,7 +123,7 @@ def test_formula_with_arguments(name, rng):
 
 
 def test_every_preset_has_a_formula():
-    """Or recorded outputs that stand for one."""
+    """Recorded outputs can replace a formula."""
     covered = [*ONE_AXIS, *SEVERAL_AXES, *WITH_ARGUMENTS, *RECORDED]
     assert sorted(covered) == list(ENCODINGS)
 
@@ -135,7 +135,7 @@ BASES = [
     if option in ("base", "max_len", "max_period", "max_positions", "max_timescale", "max_wavelength", "theta")
     or option.startswith("temperature")
 ]
-# an array, and a pair of ends, obey no power law
+# frequencies from an array, or from both ends, are not powers
 ENDS = {("timm_fourier", "temperature")}
 
 
@@ -143,7 +143,7 @@ ENDS = {("timm_fourier", "temperature")}
     ("name", "option"), sorted({*BASES} - ENDS), ids=[f"{n}-{o}" for n, o in sorted({*BASES} - ENDS)]
 )
 def test_bases(name, option):
-    """Every frequency is a power of the base, but for factors that do not depend on it."""
+    """Every frequency is a power of the base times factors that do not depend on the base."""
     start = {"pi0": {"min_period": 1.0}, "depthcharge": {"min_wavelength": 1.0}}.get(name, {})
     one, low, high = (presets.get(name)(24, **start, **{option: base}).frequencies for base in (1.0, 100.0, 10000.0))
     np.testing.assert_allclose(low**2, one * high, rtol=1e-12)
@@ -162,7 +162,7 @@ def test_every_option_is_tested():
     tested = {(name, option) for name, _, options in OPTIONS for option in options}
     tested |= {(name, option) for name, (_, _, calls) in WITH_ARGUMENTS.items() for _, more in calls for option in more}
     tested |= {*BASES}
-    # those of the first arguments are tested by position; float32 frequencies have tests of their own
+    # first arguments are passed by position; other tests cover float32 frequencies
     for name in ENCODINGS:
         for parameter in inspect.signature(presets.get(name)).parameters.values():
             if parameter.kind is parameter.KEYWORD_ONLY and parameter.name not in ("frequencies", "input_dims"):
@@ -185,7 +185,7 @@ def test_facts_are_those_of_the_function(name):
     facts, build = FACTS[name], presets.get(name)
     assert facts.build is build is getattr(presets, name)
     assert name in presets.__all__
-    # type checkers read these
+    # names for type checkers
     assert name in sys.modules[build.__module__].__all__
     assert all(facts[1:7])
     parameters = list(inspect.signature(build).parameters.values())
@@ -219,9 +219,9 @@ def test_odd_widths_do_what_the_facts_say(name):
         if said.startswith("zero"):
             assert encoding.d_model == d
             assert not last.any()
-        elif said == "one column fewer than asked for":
+        elif said == "one column less than requested":
             assert encoding.d_model == d - 1
-        elif said == "one column more than asked for":
+        elif said == "one column more than requested":
             assert encoding.d_model == d + 1
         else:
             assert re.match("crop|one sine more|no pairs", said)
@@ -229,7 +229,7 @@ def test_odd_widths_do_what_the_facts_say(name):
             assert last.any()
 
 
-# A is that of an array
+# A is the number of columns of an array
 @pytest.mark.parametrize("name", [name for name in ENCODINGS if FACTS[name].axes != "A"])
 def test_numbers_of_axes_are_those_of_the_facts(name):
     said, build, arguments = FACTS[name].axes, presets.get(name), required(name)
@@ -240,7 +240,7 @@ def test_numbers_of_axes_are_those_of_the_facts(name):
 
 
 def test_never_nan():
-    """The guards of one frequency with a denominator of zero."""
+    """A single frequency, whose denominator may be zero, is never NaN."""
     for name in presets.names():
         if FACTS[name].by_width:
             for d in range(1, 13):
@@ -258,7 +258,7 @@ def test_never_nan():
 
 
 def test_other_names_lead_to_presets():
-    """None of them is a preset's, and every call makes one."""
+    """No other name is the name of a preset, and every call returns an encoding."""
     known = {*_other_names.OTHER_NAMES, *_other_names.LEARNED, *_other_names.ELSEWHERE}
     assert len(known) == sum(map(len, (_other_names.OTHER_NAMES, _other_names.LEARNED, _other_names.ELSEWHERE)))
     assert not known & set(presets.names())
@@ -277,7 +277,7 @@ def test_search():
     assert {name for name in presets.names() if FACTS[name].rotary} < set(presets.search("rotary"))
     assert presets.search("whisper", "flux2") == ()
     assert presets.search("e") == presets.names()
-    # the titles of families, and names however they are written
+    # titles of families, and different spellings of names
     assert {"ddpm", "edm", "flux", "wan", "diffusers_timesteps"} < set(presets.search("diffusion"))
     assert presets.search("Llama-3.1") == presets.search("llama 3.1") == presets.search("llama3.1") == ("llama3",)
     assert "diffusers_timesteps" in presets.search("stable-diffusion")
@@ -303,7 +303,7 @@ def test_names_are_sorted_and_complete():
         ("BERT4Keras", "perhaps annotated_transformer"),
         ("qqqqqq", r"no preset 'qqqqqq'; posenc_fast.presets.names\(\) lists them"),
         ("", r"no preset ''; posenc_fast"),
-        # many mention it: the first of them, and where the others are
+        # if many presets mention a name, the error lists the first, and the call that lists the others
         ("diffusers", r"perhaps diffusers_3d, .* and others that search\('diffusers'\) finds"),
         ("stable_diffusion", r"; that is diffusers_timesteps\(320, flip_sin_to_cos=True, downscale_freq_shift=0\)$"),
         ("Stable-Diffusion XL", r"; that is diffusers_timesteps\("),
@@ -344,7 +344,7 @@ def test_names_must_be_strings():
 @pytest.mark.parametrize(
     ("call", "error", "words"),
     [
-        (lambda: presets.whisper(7), ValueError, "channels=7 is odd, but its source has even widths only; give 8 or 6"),
+        (lambda: presets.whisper(7), ValueError, "channels=7 is odd, but .* has only even widths; give 8 or 6"),
         (lambda: presets.whisper(0), ValueError, "channels must be at least 1, not 0"),
         (lambda: presets.whisper(8.0), TypeError, "channels must be an integer, not 8.0"),
         (
@@ -382,23 +382,27 @@ def test_names_must_be_strings():
         ),
         (lambda: presets.fairseq2_2d(2), ValueError, "encoding_dim=2 leaves no column for the last of 2 axes"),
         (lambda: presets.diffusers_timesteps(16, downscale_freq_shift=8), ValueError, "denominator of zero for 8 freq"),
-        (lambda: presets.hyena(8, 40), ValueError, "emb_dim=8 must be odd: .*; give 7 or 9"),
+        (lambda: presets.hyena(8, 40), ValueError, "emb_dim=8 must be odd .*; give 7 or 9"),
         (lambda: presets.sam([1.0, 2.0]), ValueError, r"gaussian_matrix has shape \(2,\), but must have \(axes, k\)"),
         (lambda: presets.tancik([np.nan]), ValueError, "weights must be finite"),
-        (lambda: presets.nemos([[0, 1], [-1, 0]]), ValueError, "masked_frequencies must be whole numbers from 0 on"),
-        (lambda: presets.nemos([[0.5]]), ValueError, "masked_frequencies must be whole numbers from 0 on"),
-        (lambda: presets.nemos([[]]), ValueError, "masked_frequencies must be .*, at least one"),
+        (
+            lambda: presets.nemos([[0, 1], [-1, 0]]),
+            ValueError,
+            "masked_frequencies must be a non-empty array of whole numbers",
+        ),
+        (lambda: presets.nemos([[0.5]]), ValueError, "masked_frequencies must be a non-empty array of whole numbers"),
+        (lambda: presets.nemos([[]]), ValueError, "masked_frequencies must be a non-empty array"),
         (lambda: presets.nemos([[1], [2]], period=[1.0]), ValueError, "period has 1 numbers, .* each of 2 axes"),
         (lambda: presets.plr([1.0, 2.0]), ValueError, r"weight has shape \(2,\), but must have \(features, k\)"),
         (
             lambda: presets.pbld([[1.0, 2.0]], [[1.0], [2.0]]),
             ValueError,
-            r"bias_1 has shape \(2, 1\), but must have that of weight_1, \(1, 2\)",
+            r"bias_1 has shape \(2, 1\), but must have the shape of weight_1, \(1, 2\)",
         ),
         (
             lambda: presets.rbf_sampler([[1.0, 2.0]], [1.0]),
             ValueError,
-            r"random_offset has shape \(1,\), but must have one for each of 2 columns",
+            r"random_offset has shape \(1,\), but must have one number for each of 2 columns",
         ),
         (lambda: presets.fone(43), ValueError, "embedding_dim=43 leaves no columns .* 22 periods; give at least 44"),
         (lambda: presets.fone(44, period_base_list=(2, -5)), ValueError, "period_base_list must be a finite positive"),
@@ -417,7 +421,7 @@ def test_bad_arguments(call, error, words):
 
 
 def required(name):
-    """Arguments for a call with defaults wherever there are any."""
+    """Return arguments for the parameters without defaults."""
     some = {
         "weights": [1.0],
         "biases": [0.0],
@@ -466,7 +470,7 @@ def test_table_of_the_documentation_is_current():
         check=True,
         env={**os.environ, "PYTHONPATH": str(Path(pf.__file__).parents[1])},
     )
-    files = ("posenc_fast/presets/_families.py", "docs/presets.md", "docs/api-presets.md")
+    files = ("posenc_fast/presets/_families.py", "docs/presets.md")
     written = "".join((root / file).read_text(encoding="utf-8") for file in files)
     assert written == script.stdout, "python docs/make_presets.py is due"
 
@@ -498,7 +502,7 @@ def test_page_has_a_section_for_each(name):
         ("weights[:, i]", r"$\text{weights}_{:,i}$"),
         ("3 x/8 of all", r"$\frac{3x}{8}$ of all"),
         ("one of the book's i", "one of the book's $i$"),
-        # no formula, and no end of a bracket
+        # neither a formula nor a closing bracket
         ("(((", "((("),
         ("2^", "2^"),
         ("a ( b / ) c", "a ( $b$ / ) $c$"),
@@ -523,7 +527,7 @@ def test_table_has_a_row_for_each():
 
 
 def fresh(code):
-    """What a new process prints."""
+    """Return the output of a new process."""
     environment = {**os.environ, "PYTHONPATH": str(Path(pf.__file__).parents[1])}
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, env=environment)
     assert (run.returncode, run.stderr) == (0, "")
@@ -567,7 +571,7 @@ def test_star_import_and_help_have_every_preset():
 
 
 def test_threads_get_whole_modules():
-    """A preset waits for a module that another thread is importing: it may call what the module defines after it."""
+    """A preset waits for a module that another thread imports, because it may use names defined later in the module."""
     code = """if True:
         import threading, time
         from posenc_fast import presets

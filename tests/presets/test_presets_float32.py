@@ -1,4 +1,4 @@
-"""Float32 frequencies: the operations of the sources, and tables that sources computed in float32."""
+"""Float32 frequencies against the operations of the sources, and against recorded float32 tables."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from posenc_fast.presets import _recipes
 from posenc_fast.presets._registry import FACTS
 
 HALF, BASE = 64, 10000.0
-# torch's exponential and power are not always correctly rounded: frequencies one unit apart, of 64
+# numbers of frequencies, of 64, that differ by one unit: torch's exp and pow are not always correctly rounded
 DIFFERENT = {
     "exp_of_even": 2,
     "exp_of_index": 0,
@@ -25,7 +25,7 @@ DIFFERENT = {
     "power_negative": 3,
     "power_of_inverse": 2,
 }
-# key in the file: columns, of 128, that such a frequency moves
+# key in the file: numbers of columns, of 128, that such a frequency changes
 MOVED = {
     "diffusers_timesteps shift=0": 4,
     "diffusers_timesteps shift=0.5": 2,
@@ -38,7 +38,7 @@ MOVED = {
     "transformer_xl at 1000000": 0,
     "whisper": 0,
 }
-# the same operations under another name
+# other names of the same operations
 SAME_RECIPE = {
     "exp_of_even": ("annotated_transformer", "conformer_relative", "nemo_fixed", "wzlxjtu"),
     "exp_of_index": ("ctranslate2", "ddpm", "denoising_diffusion_pytorch", "tensor2tensor", "tensor2tensor_nd"),
@@ -60,13 +60,13 @@ def ulps(a, b):
 
 
 def rounded(value):
-    """A real number of mpmath as a float32, rounded once."""
+    """Return a real number of mpmath as a float32, rounded once."""
     with mpmath.workprec(24):
         return np.float32(float(+value))
 
 
 def single(value):
-    """A float64 as the exact number that it becomes in float32."""
+    """Return the exact value of a float64 that is rounded to float32."""
     return mpmath.mpf(float(np.float32(value)))
 
 
@@ -103,14 +103,14 @@ def test_frequencies_of_torch(recipe, arrays):
 @pytest.mark.usefixtures("backend")
 @pytest.mark.parametrize("key", MOVED)
 def test_tables_of_float32_sources(key, arrays):
-    """The tables that models were trained with, which differ from exact ones by up to 0.05 in 100 places."""
+    """Tables that models were trained with differ from exact ones by up to 0.05."""
     name, _, shift = key.removesuffix(" at 1000000").partition(" shift=")
     more = {"downscale_freq_shift": float(shift), "flip_sin_to_cos": shift == "0"} if shift else {}
     encoding = presets.get(name)(128, frequencies="float32", **more)
     start = 1000000 if shift or key.endswith("1000000") else 4096
     got = encoding.table(8, start=start, precision="float32")
     off = np.abs(got - arrays[key]).max(axis=0)
-    # half a unit for the sine of the source, half for the one here
+    # half a unit for each of the two sines
     assert np.count_nonzero(off > 1.2e-7) == MOVED[key]
     exact = presets.get(name)(128, **more).table(8, start=start)
     assert np.abs(exact - arrays[key]).max() > 1e-4
@@ -163,7 +163,7 @@ def test_smallest_widths(name, d):
 
 
 def test_odd_widths_have_the_real_denominator():
-    """Exponents 2i/d of an odd d."""
+    """Exponents are 2i/d, with an odd d."""
     got = presets.keras_hub(5, frequencies="float32").frequencies
     expected = [np.float32(float(np.float32(1e-4)) ** float(np.float32(Fraction(2 * i, 5)))) for i in (0, 0, 1, 1, 2)]
     np.testing.assert_array_equal(got, np.array(expected, np.float64))

@@ -1,6 +1,6 @@
 """Presets against outputs of published implementations: see golden/README.md.
 
-Every recorded output is either reproduced here, or named below with the reason why no preset can.
+A preset reproduces each recorded output, or the list at the end tells why no preset can.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ def arrays():
 
 
 def swapped(positions):
-    """Positions that were recorded as (x, y)."""
+    """Return positions that were recorded as (x, y)."""
     return positions[:, ::-1]
 
 
 def divided(by):
-    """Positions that were recorded with a factor that is part of the preset."""
+    """Return positions without a factor that the preset contains."""
     return lambda positions: positions / by
 
 
-# key: preset, its arguments, and what is done to the recorded positions
+# key: preset, its arguments, and a function of the recorded positions
 PARAMETRISED = {
     "g000": (presets.tensor2tensor, 16),
     "g001": (presets.tensor2tensor, 17),
@@ -208,11 +208,11 @@ def test_published_output(entry, arrays):
     )
 
 
-# ---- outputs with a name alone: positions are those of the inventory of sources --------------------------------
+# ---- outputs without recorded positions: the tests compute the positions of the source------------------------------
 
 
 def cells(*lengths):
-    """Cells of a grid, the last axis varying fastest: (number of cells, axes)."""
+    """Return cells of a grid, (number of cells, axes), with the last axis the fastest."""
     return np.stack(np.meshgrid(*map(np.arange, lengths), indexing="ij"), axis=-1).reshape(-1, len(lengths))
 
 
@@ -237,12 +237,12 @@ def with_grid(encoding):
 
 
 def detr(encoding, mask, **options):
-    """As the source lays it out: channels first."""
+    """Return the rows with channels first, like the source."""
     return np.moveaxis(encoding.encode(pf.mask_coordinates(mask, **options)), -1, 1)
 
 
 def mask2former_video():
-    """A sum of two encodings: of (y, x), and of the frame, each normalised."""
+    """Return the sum of the encodings of (y, x) and of the frame, with normalised positions."""
     frames = np.arange(1, 4) / (3 + 1e-6) * TWO_PI
     plane = presets.detr(8).encode(pf.mask_coordinates(np.ones((3, 4, 6), bool)))
     return plane + presets.annotated_transformer(16).encode(frames)[:, np.newaxis, np.newaxis]
@@ -310,7 +310,7 @@ FREQUENCIES = "frequencies, or a factor, of a scaled rotary embedding: no encodi
 ROTATED = "vectors turned by a rotary embedding"
 ROTARY = "the table of a rotary embedding whose frequencies are scaled or spread over axes: no family of encodings"
 UNKNOWN = "the random numbers that went in are not recorded"
-# what no preset makes, and why
+# recorded outputs without a preset, with the reason
 BEYOND = {
     **dict.fromkeys(("g165", "g217", "g221", "g224", "g228"), UNKNOWN),
     **dict.fromkeys((*(f"g{key}" for key in range(247, 269)), "g270", "g273", "g308"), FREQUENCIES),

@@ -1,5 +1,4 @@
-"""Presets, and the recipes of docs/howto-features.md, against the programs of their sources: files of their packages, run as
-they are."""
+"""Presets, and the recipes of docs/howto-features.md, against unchanged programs of their sources."""
 
 from __future__ import annotations
 
@@ -15,20 +14,20 @@ from support.checkout import checkout
 from support.optional import optional
 from support.programs import program
 
-# where a source has products in float32: a unit in the last place of an angle, and twice that for its factors
+# tolerance for float32 products: one unit in the last place of an angle, and twice that for its factors
 OF_FLOAT32_ANGLES = 2.0**-22
-# where all is float64, and rounded to float32 in the end
+# tolerance for float64 arithmetic, rounded to float32 at the end
 ROUNDED = 2.0**-24
 
 
 def same(made, expected, angles=0.0, bound=OF_FLOAT32_ANGLES):
-    """Equal but for the rounding of angles up to the largest, and of the columns."""
+    """Compare rows within the rounding of the largest angle and of the columns."""
     assert made.shape == tuple(expected.shape)
     np.testing.assert_allclose(made, np.asarray(expected), rtol=0, atol=bound * (1 + np.abs(angles).max()))
 
 
 def test_a_file_is_run_without_its_package(tmp_path, monkeypatch):
-    """The package itself fails; what the file imports of it is run, but for what is named."""
+    """Importing the package fails. The file runs with its own imports, except the excluded ones."""
     files = {
         "pack-1.0.dist-info/METADATA": "Name: pack\nVersion: 1.0\n",
         "pack/__init__.py": "raise RuntimeError",
@@ -65,7 +64,7 @@ def aurora():
 
 @pytest.mark.parametrize("expansion", ["pos", "scale", "lead_time", "levels", "absolute_time"])
 def test_aurora(expansion, aurora, rng):
-    """Of its published ranges, in float64: products of up to 2 pi upper/lower are off by their last bits."""
+    """Use the published ranges. Products up to 2 pi upper/lower have float64 rounding errors."""
     torch = optional("torch")
     theirs = getattr(aurora, f"{expansion}_expansion")
     x = np.exp(rng.uniform(np.log(theirs.lower), np.log(theirs.upper), size=50))
@@ -74,7 +73,7 @@ def test_aurora(expansion, aurora, rng):
 
 
 def test_aurora_with_a_linear_column(aurora, rng):
-    """The third form of lead times has x / upper in place of the slowest sine."""
+    """The third form of lead times replaces the slowest sine by x / upper."""
     torch = optional("torch")
     theirs = aurora.lead_time_expansion_v3
     x = rng.uniform(0, theirs.upper, size=50)
@@ -104,7 +103,7 @@ def test_plr_of_tabr(rng):
 
 @pytest.mark.parametrize("name", ["PLREmbeddingsLayer", "PLREmbeddingsLayerCosBias"])
 def test_embeddings_of_realmlp(name, rng):
-    """Their linear layer is the unit matrix here, which leaves the columns."""
+    """Their linear layer is the identity here, so it returns the columns."""
     torch = optional("torch")
     module = program("pytabkit", "pytabkit/models/nn_models/nn.py")
     x, weight = rng.normal(size=(7, 3)).astype(np.float32), rng.normal(size=(3, 1, 5)).astype(np.float32)
@@ -139,7 +138,7 @@ def test_pbld_of_tabr(rng):
 
 @pytest.mark.parametrize(("period", "order"), [(365.25, 10), (7, 3), (1, 4)])
 def test_prophet(period, order, rng):
-    """In float64, of times whose angles are some hundred thousand."""
+    """Compare in float64, at angles of some hundred thousand."""
     pandas = optional("pandas")
     unused = ("prophet.make_holidays", "prophet.models", "prophet.plot")
     theirs = program("prophet", "prophet/forecaster.py", *unused).Prophet.fourier_series
@@ -164,7 +163,7 @@ MASKS = {
     ids=["1 axis", "2 axes", "3 axes"],
 )
 def test_nemos(mask, frequencies, bounds, rng):
-    """The basis says which frequencies its mask has left. All of its numbers are float32."""
+    """The basis returns its masked frequencies. All of its numbers are float32."""
     optional("jax")
     theirs = program("nemos", "nemos/basis/basis.py", "lazy_loader").FourierEval(
         frequencies, ndim=len(bounds), bounds=bounds if len(bounds) > 1 else bounds[0], frequency_mask=MASKS[mask]
@@ -183,7 +182,7 @@ def test_nemos(mask, frequencies, bounds, rng):
 
 @pytest.mark.parametrize("file", ["encoders", "encodersv2"])
 def test_boltz(file, rng):
-    """Times are a quarter of the logarithms of noise levels."""
+    """The source's times are a quarter of the logarithms of noise levels."""
     torch = optional("torch")
     unused = ("data", "model.layers.transition", "model.modules.transformers", "model.modules.transformersv2")
     module = program(
@@ -208,13 +207,13 @@ def test_protenix(rng):
 
 @pytest.fixture
 def memory():
-    """The module of temporal graph networks in PyTorch Geometric."""
+    """Return PyTorch Geometric's module of temporal graph networks."""
     unused = ("torch_geometric.nn.inits", "torch_geometric.utils")
     return program("torch_geometric", "torch_geometric/nn/models/tgn.py", *unused)
 
 
 def test_tgn_before_and_after_training(memory, monkeypatch, rng):
-    """The layer is linear: its weights are those of the preset before training, and of an Encoding after it."""
+    """Before training, the layer's weights are those of the preset. After it, they give an Encoding."""
     torch = optional("torch")
     monkeypatch.setattr(memory, "Linear", torch.nn.Linear)
     theirs = memory.TimeEncoder(16).requires_grad_(False)
@@ -230,7 +229,7 @@ def test_tgn_before_and_after_training(memory, monkeypatch, rng):
 
 @pytest.mark.parametrize("width", [2, 10, 64])
 def test_graphmixer(width, rng):
-    """Its weights are float32 powers of a float32 root."""
+    """The weights are float32 powers of a float32 root."""
     torch = optional("torch")
     theirs = program("torch_geometric", "torch_geometric/nn/encoding.py").TemporalEncoding(width)
     times = rng.uniform(0, 100, size=20).astype(np.float32)
@@ -267,14 +266,14 @@ def places(rng):
 
 @pytest.fixture
 def torchspatial(monkeypatch, places):
-    """Rows of the places by an encoder of TorchSpatial, whose files import each other as they lie beside one another."""
+    """Return the rows of places from an encoder of TorchSpatial, whose files import each other by bare names."""
     for name in ("module", "data_utils"):
         monkeypatch.setitem(sys.modules, name, program("torchspatial", f"torchspatial/{name}.py", "paths"))
     module = program("torchspatial", "torchspatial/SpatialRelationEncoder.py", "spherical_harmonics_ylm_numpy")
 
     def rows(name, **settings):
         theirs = getattr(module, f"{name}SpatialRelationPositionEncoder")(device="cpu", **settings)
-        # some write into what they are given
+        # copy: some encoders write into their input
         return theirs, theirs(places.copy()[:, np.newaxis])[:, 0]
 
     return rows
@@ -282,7 +281,7 @@ def torchspatial(monkeypatch, places):
 
 @pytest.fixture(scope="module")
 def recipes(tmp_path_factory):
-    """The names that the page's program defines."""
+    """Return the names that the page's program defines."""
     text = (checkout() / "docs" / "howto-features.md").read_text("utf-8")
     page = tmp_path_factory.mktemp("page") / "features.py"
     page.write_text("\n".join(re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)), "utf-8")
@@ -311,7 +310,7 @@ def test_wrap(torchspatial, places):
 
 
 def test_random_features(torchspatial, places):
-    """Of places between -1 and 1."""
+    """Use places between -1 and 1."""
     theirs, expected = torchspatial("RFF", extent=(-180, 180, -90, 90))
     made = presets.rbf_sampler(theirs.dirvec.numpy(), theirs.shift.numpy()).encode(places / [180, 90])
     same(made, expected, 2 * np.pi)
@@ -336,14 +335,14 @@ def test_double_fourier_sphere(scales, recipes, torchspatial, places):
 def test_points_of_the_unit_sphere(recipes, torchspatial, places):
     _, expected = torchspatial("XYZ")
     same(recipes["xyz"](places), expected, bound=ROUNDED)
-    # of geo_prior, whose latitudes are divided by 90 as its longitudes by 180
+    # geo_prior divides latitudes by 90 and longitudes by 180
     lon, lat = np.pi * (places / [180, 90]).T
     expected = np.stack([np.cos(lon) * np.cos(lat), np.sin(lon) * np.cos(lat), np.sin(lat)], axis=1)
     same(recipes["xyz"](places * [1, 2]), expected, bound=ROUNDED)
 
 
 def test_nerf_of_sphere2vec(torchspatial, places):
-    """Of points in float64, whose angles go up to pi 2**15."""
+    """Use float64 points, with angles up to pi * 2**15."""
     lon, lat = np.deg2rad(places).T
     points = np.stack([np.cos(lat) * np.cos(lon), np.cos(lat) * np.sin(lon), np.sin(lat)], axis=1)
     _, expected = torchspatial("NERF")
@@ -372,7 +371,7 @@ def test_geoclip(axes, rng):
     ids=["2d", "3d", "thirds"],
 )
 def test_fairseq2(grid, options, width):
-    """All cells of a grid."""
+    """Compare all cells of a grid."""
     unused = ("data_type", "device", "nn.batch_layout", "nn.incremental_state", "nn.utils.module", "ops")
     module = program("fairseq2", "fairseq2/nn/position_encoder.py", *(f"fairseq2.{name}" for name in unused))
     theirs = getattr(module, f"Sinusoidal{len(grid)}dPositionEncoder")(width, grid, **options).freqs
@@ -383,7 +382,7 @@ def test_fairseq2(grid, options, width):
 @pytest.mark.parametrize("width", [16, 24])
 @pytest.mark.parametrize("scale", [1.0, 2.0])
 def test_patches_of_diffusers(scale, width):
-    """Cells that are scaled to a square of 16."""
+    """Compare cells that are scaled to a square of 16."""
     theirs = optional("diffusers.models.embeddings").get_2d_sincos_pos_embed
     expected = theirs(width, (5, 12), interpolation_scale=scale).reshape(5, 12, width)
     made = presets.diffusers_2d(width, (5, 12), interpolation_scale=scale)
@@ -399,7 +398,7 @@ def test_boxes_of_dab_detr(width, rng):
 
 
 def test_segment_anything(rng):
-    """The centres of cells, and points."""
+    """Compare centres of cells, and points."""
     torch = optional("torch")
     theirs = program("segment-anything", "segment_anything/modeling/prompt_encoder.py").PositionEmbeddingRandom(16)
     made = presets.sam(theirs.positional_encoding_gaussian_matrix.numpy())

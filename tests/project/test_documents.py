@@ -407,7 +407,7 @@ def test_libraries_of_the_page_are_those_of_the_program():
     optional("mpmath")
     run = python(code, ROOT / "bench")
     assert run.returncode == 0, run.stderr
-    table = (ROOT / "docs" / "howto-check.md").read_text("utf-8").split("<!-- libraries -->")[1]
+    table = (ROOT / "docs" / "why.md").read_text("utf-8").split("<!-- libraries -->")[1]
     rows = re.findall(r"^(\| [^|]+ \| [^|]+ \|)", table.split("<!-- /libraries -->")[0], re.MULTILINE)
     assert rows[1:] == run.stdout.splitlines(), "python bench/accuracy.py --libraries --write makes the table anew"
 

@@ -1,6 +1,6 @@
 """Rotary presets and configs against their original programs: files of the packages, run unchanged.
 
-howto-weights.md counts the models of torchtune and litgpt."""
+port.md counts the models of torchtune and litgpt."""
 
 from __future__ import annotations
 
@@ -198,7 +198,7 @@ def test_litgpt(torch, rng):
 
 
 def right_of_the_page(form):
-    """The numbers of models in howto-weights.md."""
-    page = (checkout() / "docs" / "howto-weights.md").read_text("utf-8")
+    """Return the number of right models of a form in port.md."""
+    page = (checkout() / "docs" / "port.md").read_text("utf-8")
     (count,) = re.findall(rf"^\| {form} \|.*?\| (\d+) \| \d+ \| 0 \|$", page, re.MULTILINE)
     return int(count)
