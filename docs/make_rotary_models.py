@@ -20,7 +20,7 @@ SEARCH
 Find your model, or read its RoPE with `Rotary.from_config`. The function accepts a config.json, a part of it, or a config
 of transformers. If the config is incomplete, the error names the missing key. FAMILIES entries describe the TYPES model
 types that have RoPE. OTHERS more entries list composite models and models without a `Rotary`. The tests compare each
-entry with the class of transformers 5.23. [Port weights](howto-weights.md) covers files of llama.cpp, params.json, and
+entry with the class of transformers 5.24. [Port weights](howto-weights.md) covers files of llama.cpp, params.json, and
 configs of torchtune and litgpt. The blocks of this page build on each other.
 
 ```python

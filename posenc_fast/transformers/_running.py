@@ -21,6 +21,8 @@ from ..presets import qwen_omni_timesteps
 _ROTARY = re.compile(r"Rotary|Rope|RoPE")
 # modules whose attention turns backwards, by the sign of their sines
 _BACKWARDS = re.compile(r"NanoChat")
+# modules that return sines before cosines
+_SINES_FIRST = re.compile(r"GPTJ|CodeGen")
 # rows of a module that counts tokens, and does not take positions
 MOST_TOKENS = 1 << 15
 
@@ -97,6 +99,10 @@ class _Call(NamedTuple):
 
 def _by_position_ids(module: Any, x: torch.Tensor, positions: torch.Tensor, *labels: str) -> Iterator[_Call]:
     """Yield calls in all forms that modules take positions in: of several axes, some have the last one first."""
+    table = getattr(module, "embed_positions", None)
+    if isinstance(table, torch.Tensor):
+        # a module that reads rows of a table
+        positions = positions[positions < len(table)]
     ids = positions.to(x.device)
     if ids.dim() == 1:
         yield _Call(positions, lambda: module(x, ids[None], *labels))
@@ -171,7 +177,7 @@ def tables_of(
                 tables = _pairs(call.run(), len(call.positions), rotary.rotary_dim // 2)
             if tables is None:
                 continue
-            cos, sin = tables
+            cos, sin = reversed(tables) if _SINES_FIRST.search(type(module).__name__) else tables
             exact = [torch.from_numpy(table) for table in rotary.tables(call.positions.numpy(), dtype="float64")]
             for turned in (sin, -sin) if _BACKWARDS.search(type(module).__name__) else (sin,):
                 errors = [(one.double() - true).abs().mean() for one, true in zip((cos, turned), exact, strict=True)]
@@ -260,6 +266,8 @@ def _vibevoice(module: Any, x: torch.Tensor, positions: torch.Tensor) -> Rows:
 
 # by the arguments of forward; those that read a ready table have it among their buffers
 _SINUSOIDS: dict[tuple[str, ...], Callable[..., Rows]] = {
+    ("inputs_embeds", "cache_length", "position_ids"): _pegasus_x,
+    # until transformers 5.23
     ("inputs_embeds", "past_key_values_length", "position_ids"): _pegasus_x,
     ("hidden_states", "scale"): _qwen_omni,
     ("timesteps",): _vibevoice,

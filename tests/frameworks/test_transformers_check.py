@@ -130,7 +130,7 @@ def test_converted_models(name, dtype):
     """``.to(dtype)`` converts the frequencies with the weights."""
     model = models.built(name).to(dtype)
     report = ours.check(model)
-    if not rotary_modules(model) or name in NOT_READ | WITHOUT_BUFFERS:
+    if not inverse_frequencies(model) or name in NOT_READ | WITHOUT_BUFFERS:
         assert report.ok is not False
     else:
         assert faults(report, computed=False) == faults(report, computed=True) == {"rounded"}, str(report)

@@ -328,6 +328,15 @@ READ = [
     ({"model_type": "mistral4", "qk_rope_head_dim": 64, "head_dim": 128, "rope_parameters": {"partial_rotary_factor": 0.5, "rope_theta": 1e4}}, {}, TURN(64, **LATENT)),
     ({"model_type": "deepseek_v4", "qk_rope_head_dim": 64, "head_dim": 512, "partial_rotary_factor": 0.125, "compress_ratios": [0]}, {}, TURN(64, layout="interleaved")),
     ({**DOTS, "head_dim": 256, "partial_rotary_factor": 0.25, "layer_types": ["indexed_attention"]}, {}, TURN(64, base=8e7, **LATENT)),
+    # head_dim of these files is the width of the cache
+    ({"model_type": "sarvam_mla", "qk_rope_head_dim": 64, "head_dim": 576, "rope_scaling": {"type": "deepseek_yarn", "factor": 40.0, "original_max_position_embeddings": 4096}}, {}, TURN(64, scaling={"rope_type": "yarn", "factor": 40.0, "original_max_position_embeddings": 4096}, **LATENT)),
+    ({"model_type": "sarvam_moe"}, {}, TURN(64, base=8e6)),
+    ({"model_type": "exaone", "head_dim": 128, "rope_theta": 5e5}, {}, TURN(128, base=5e5)),
+    ({"model_type": "hy_v4_vl", "text_config": {"qk_rope_head_dim": 64}}, {}, TURN(64, layout="interleaved", sections=[0, 1, 2] * 10 + [0, 0])),
+    # layers of Dory, with and without their MLPs
+    ({"model_type": "dory", "layer_types": ["sliding_attention", "mlp", "full_attention", "mlp"]}, {"layer": 1}, TURN(256, base=1e7)),
+    ({"model_type": "dory", "layer_types": ["sliding_attention", "mlp", "full_attention", "mlp"]}, {"layer": 0}, TURN(256)),
+    ({"model_type": "dory", "num_hidden_layers": 8}, {"layer": 7}, TURN(256, base=1e7)),
     # a part keeps its layout, and one that does not name its type has that of the whole
     ({"model_type": "dots3_note", "text_config": {**DOTS, "layer_types": ["sliding_attention"]}}, {}, TURN(64, base=5e4, **LATENT)),
     ({"model_type": "dots3_note", "text_config": {"qk_rope_head_dim": 64, "layer_types": ["sliding_attention"]}}, {}, TURN(64, base=5e4, **LATENT)),
@@ -462,6 +471,7 @@ def test_pixtral():
             "1111111111111111",
         ),
         ({"model_type": "qwen3_next", "layer_types": ["linear_attention", "full_attention"] * 8}, "0101010101010101"),
+        ({"model_type": "lara_mini", "layer_types": ["linear_attention", "sliding_attention", "full_attention", "sliding_attention"] * 4}, "0101010101010101"),
         ({"model_type": "bamba", "head_dim": 8, "layers_block_type": ["mamba", "attention"] * 8}, "0101010101010101"),
         (
             {"model_type": "cohere2_moe", "layer_types": ["full_attention", "full_attention", "sliding_attention", "full_attention"] * 4, "mlp_layer_types": ["dense"] + ["sparse"] * 15},
@@ -535,6 +545,8 @@ def test_models_without(name, layout):
 REFUSED = {
     "nope": ({"model_type": "granitemoehybrid", "position_embedding_type": "nope"}, ["position_embedding_type", "'nope'", "no rotary"]),
     "alibi": ({"model_type": "falcon", "alibi": True, "head_dim": 64}, ["alibi", "True", "ALiBi"]),
+    "no base of EXAONE": ({"model_type": "exaone", "head_dim": 128}, ["lacks 'rope_theta'", "exaone"]),
+    "MLPs of Dory": ({"model_type": "dory", "layer_types": ["sliding_attention", "mlp", "mlp", "full_attention"]}, ["layer_types", "'mlp' after each"], {"layer": 0}),
     "no base": ({"model_type": "olmo_hybrid", "head_dim": 8, "rope_parameters": {"rope_theta": None}}, ["rope_theta", "no rotary"]),
     "absolute": ({"model_type": "esm", "hidden_size": 8, "num_attention_heads": 1}, ["position_embedding_type", "'rotary'"]),
     "unknown model": ({"model_type": "lama", "head_dim": 8}, ["'lama'", "'llama'", "layout="]),

@@ -121,6 +121,10 @@ class Part(NamedTuple):
         if listed is not None:
             if not is_list(listed):
                 raise TypeError(f"{self.key('layer_types')} must be a sequence of strings, not {listed!r}")
+            if self.row.mlp_entries and "mlp" in listed:
+                if len(listed) % 2 or any((one == "mlp") != (i % 2 == 1) for i, one in enumerate(listed)):
+                    raise ValueError(f"{self.key('layer_types')} must have 'mlp' after each other type, or nowhere")
+                listed = listed[::2]
             return list(listed)
         key, names = self.row.codes
         codes = self.config.get(key) if key else None

@@ -254,6 +254,10 @@ def _base_of(part: Part) -> float:
                 f"{part.rope_where} lacks 'rope_theta', without which {part.model} has another base than where it has "
                 "no parameters at all; add it"
             )
+        if row.needs_base:
+            raise Undecided(
+                f"{part.where} lacks 'rope_theta', for which programs that run {part.model} have different defaults; add it"
+            )
         return row.base if group is None else group.base
     if stored is not None and stored != value:
         raise ValueError(
