@@ -28,7 +28,7 @@ _FOLLOWING: tuple[MropeFollowing, ...] = get_args(MropeFollowing)
 
 
 class Family(NamedTuple):
-    """Facts by which the models of one type count, as transformers 5.23 does.
+    """Facts by which the models of one type count, as transformers 5.24 does.
 
     image, video, audio: ids of their tokens. between: ids of the tokens between which an image is a frame of a video.
     merge, frame_merge: sides of the blocks of patches, and frames, that are one token. frames_apart: each frame of a
@@ -92,6 +92,7 @@ _OTHER_NAMES = {
 REFUSED: dict[str, str] = {
     "exaone4_5": "its tokens count in one axis, images too",
     "glm_image": "it draws images, whose tokens are counted ahead of their ids",
+    "hy_v4_vl": "rows of its images end with a newline token, and each frame begins a new block of positions",
     "hunyuan_vl": "its axes are the token's index, column, row and index of the image",
     "lfm3_vl": "its tokens count in one axis, images too",
     "minicpmv4_7": "the slices of an image share the canvas of its thumbnail",

@@ -195,7 +195,7 @@ def mrope(
     following : {"side", "largest"}, optional
         Where text begins after a grid: behind its longer side, as in transformers from 5.3 on for all but the omni
         models; or behind its largest position, as in transformers 4 and in vLLM. They differ only for videos whose
-        frames are not counted one by one. Not given, as in transformers 5.23.
+        frames are not counted one by one. Not given, as in transformers 5.24.
     out : ndarray of shape (3, batch, length), or (3, length), optional
         Where to write positions, of the type that they have.
     start : int
