@@ -78,7 +78,7 @@ class Row(NamedTuple):
     # a config key, and the layout if this key is false
     switch: tuple[str, ...] = ()
     # description of the part that rotates
-    turned: str = "the head"
+    rotated: str = "the head"
     # keys of the head width
     width: tuple[str, ...] = ("head_dim",)
     # (numerator, denominator): keys whose quotient is the width if `width` is not set
@@ -274,7 +274,7 @@ def _fields(name: str) -> dict[str, Any]:
             case "needs":
                 (key, value), (_, usual) = _settings(first).items()
                 needs.append((key, value, usual, rest))
-            case "turned" | "note":
+            case "rotated" | "note":
                 fields[keyword] = text
     return fields | ({"groups": groups} if groups else {}) | ({"needs": tuple(needs)} if needs else {})
 
