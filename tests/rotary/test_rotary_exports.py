@@ -151,7 +151,7 @@ def test_what_transformers_computes(name):
         pf.Rotary(192, rotary_dim=64),
         pf.Rotary(96, rotary_dim=22),
     ],
-    ids=[*CONFIGS, "sections", "sections in turn", "a third", "no simple part"],
+    ids=[*CONFIGS, "sections", "interleaved sections", "a third", "no simple part"],
 )
 def test_config_comes_back(rotary):
     config = json.loads(json.dumps(rotary.config()))
@@ -243,18 +243,18 @@ def test_gguf_by_factors(architecture, rotary, tmp_path):
 @pytest.mark.parametrize(
     ("rotary", "architecture", "words"),
     [
-        (pf.Rotary(8), "llama", "is not that of 'llama' .* permute"),
-        (pf.Rotary(8), "lama", "'lama' is not known; is 'llama' meant"),
+        (pf.Rotary(8), "llama", "which llama.cpp uses for 'llama'; permute"),
+        (pf.Rotary(8), "lama", "'lama' is unknown; is 'llama' meant"),
         (pf.Rotary(8), "gpt2", "no rotary encoding"),
         (pf.Rotary(8), None, "general.architecture"),
         (pf.Rotary(8, scaling=XPOS), "qwen2", "no keys"),
         (pf.Rotary(8, sections=[2, 2]), "qwen2", "several axes"),
-        (pf.Rotary(8, sections=[1, 0, 0, 1]), "qwen2vl", "one after the other"),
-        (pf.Rotary(8), "qwen2vl", "sections are not those"),
-        (pf.Rotary(8, sections=[2, 1, 1]), "qwen3vl", "in turn"),
+        (pf.Rotary(8, sections=[1, 0, 0, 1]), "qwen2vl", "contiguous sections"),
+        (pf.Rotary(8), "qwen2vl", "sections do not fit"),
+        (pf.Rotary(8, sections=[2, 1, 1]), "qwen3vl", "interleaved sections"),
         (pf.Rotary(8, frequencies=[1.0, -0.5, 0.25, 0.1]), "qwen2", "negative"),
-        (pf.Rotary(4, frequencies=[1.0, 1e-300]), "qwen2", "no float32"),
-        (pf.Rotary(4, frequencies=[1.0, 1e300]), "qwen2", "no float32"),
+        (pf.Rotary(4, frequencies=[1.0, 1e-300]), "qwen2", "not a positive float32"),
+        (pf.Rotary(4, frequencies=[1.0, 1e300]), "qwen2", "not a positive float32"),
     ],
     ids=lambda one: one if isinstance(one, str) else "",
 )

@@ -297,19 +297,19 @@ def test_what_transformers_reads(architecture, keys, tmp_path):
 
 REFUSED = {
     "nothing": ({}, {}, "general.architecture"),
-    "unknown": (file_of("qwen9"), {}, "'qwen9' is not known; is '.*' meant"),
+    "unknown": (file_of("qwen9"), {}, "'qwen9' is unknown; is '.*' meant"),
     "no width": (file_of("llama"), {}, "lacks 'llama.embedding_length'"),
     "a part of a whole": (with_heads("llama", rope__dimension_count=64), {}, "dimension_count'.=64"),
     "more than a head": (with_heads("qwen2", rope__dimension_count=256), {}, "more than the 128 values"),
     "an odd width": (with_heads("qwen2", rope__dimension_count=63), {}, "odd"),
-    "scaling": (with_heads("llama", rope__scaling__type="dynamic"), {}, "'dynamic' is none of"),
+    "scaling": (with_heads("llama", rope__scaling__type="dynamic"), {}, "'dynamic' must be one of"),
     "no length": (PHI3, {}, "give seq_len="),
-    "no factors": (with_heads("phi3", rope__scaling__type="longrope"), {}, "needs rope_factors_short"),
-    "one list": ({k: v for k, v in PHI3.items() if "long.weight" not in k}, {"seq_len": 1}, "go together"),
+    "no factors": (with_heads("phi3", rope__scaling__type="longrope"), {}, "needs the tensors rope_factors_short"),
+    "one list": ({k: v for k, v in PHI3.items() if "long.weight" not in k}, {"seq_len": 1}, "must occur together"),
     "factors of another width": (
         with_heads("llama", 64) | {"rope_freqs.weight": DIVISORS},
         {},
-        "has 64 numbers, one for each of 32 pairs",
+        "has 64 numbers, but must have one for each of 32 pairs",
     ),
     "divided twice": (
         with_heads("llama", rope__scaling__factor=2.0) | {"rope_freqs.weight": DIVISORS},
@@ -317,11 +317,11 @@ REFUSED = {
         "exclude each other",
     ),
     "two kinds of layers": (GEMMA3, {}, "give layer="),
-    "windows of unknown layers": (with_heads("qwen2", rope__freq_base_swa=1e6), {}, "it is not known which layers"),
+    "windows of unknown layers": (with_heads("qwen2", rope__freq_base_swa=1e6), {}, "which are unknown"),
     "no pattern": (
         {key: value for key, value in GEMMA4.items() if not key.endswith("pattern")},
         {"layer": 0},
-        "sliding_window_pattern'. is no array",
+        "sliding_window_pattern'. must be an array",
     ),
     "a layer too many": (with_heads("llama"), {"layer": 48}, "layer=48 is too large"),
     "a negative layer": (with_heads("llama"), {"layer": -1}, "layer"),
@@ -355,12 +355,12 @@ REFUSED = {
     "another scaling of the base": (
         with_heads("hunyuan-dense", rope__scaling__alpha=50.0),
         {},
-        "scaling.alpha'. is not",
+        "scaling.alpha'. is unknown",
     ),
     "another width of unknown layers": (
         with_heads("qwen2", attention__key_length_swa=64),
         {},
-        "not known which layers",
+        "which are unknown",
     ),
     "a base of text": (with_heads("llama", rope__freq_base="big"), {}, "rope.freq_base"),
 }
@@ -392,7 +392,7 @@ MISSPELT = {
 @pytest.mark.parametrize("key", MISSPELT)
 def test_misspelt_keys(key):
     hint = f"is '{MISSPELT[key]}' meant" if MISSPELT[key] else ""
-    with pytest.raises(ValueError, match=rf"source\['{re.escape(key)}'\] is not known .*{hint}"):
+    with pytest.raises(ValueError, match=rf"source\['{re.escape(key)}'\] is unknown .*{hint}"):
         read(with_heads("llama") | {key: 64})
 
 
@@ -479,7 +479,7 @@ def test_files_that_are_none(tmp_path):
         (tmp_path / f"{file}.gguf").write_bytes(b"GGUF" + struct.pack("<IQQ", 3, 0, 1) + entry)
         with pytest.raises(ValueError, match=rf"{file}\.gguf cannot be read as GGUF"):
             read(tmp_path / f"{file}.gguf")
-    with pytest.raises(ValueError, match="is no regular file"):
+    with pytest.raises(ValueError, match="is not a regular file"):
         read(tmp_path)
     with pytest.raises(TypeError, match="source must be the path"):
         read(3)
