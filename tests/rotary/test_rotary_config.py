@@ -95,7 +95,7 @@ V4 = {
 ERNIE = {"model_type": "ernie4_5_vl_moe_text", "head_dim": 128, "rope_theta": 5e5}
 
 # config, options, pairs, the first four frequencies and the last two, attention factor, layout: as the classes of
-# transformers 5.23 have them in float32
+# transformers 5.23 compute them in float32
 PUBLISHED = {
     "llama3": (
         {**LLAMA, "rope_theta": 5e5, "rope_scaling": LLAMA3}, {},

@@ -1,4 +1,4 @@
-"""`Rotary.from_config` of params.json and of configs of torchtune and litgpt: whose they are, what is read, and what is refused."""
+"""Test `Rotary.from_config` with params.json and with configs of torchtune and litgpt: formats, results and errors."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ RIGHT = {
     ),
     "litgpt": (LIT, {}, pf.Rotary(128, base=5e5, scaling={**LLAMA3, "factor": 8.0})),
     "litgpt, a part": (PYTHIA, {}, pf.Rotary(64, rotary_dim=16)),
-    # as vars(config) has it
+    # as in vars(config)
     "litgpt, with its own count": ({**PYTHIA, "rope_n_elem": 16}, {}, pf.Rotary(64, rotary_dim=16)),
     "litgpt, condensed": (
         {**PYTHIA, "rope_condense_ratio": 8},
@@ -126,15 +126,15 @@ def test_a_file(tmp_path):
 
 
 def test_turns_as_the_complex_numbers_of_llama():
-    # Meta's and Mistral's code: pairs side by side are complex numbers, times e^(i angle)
+    # the code of Meta and Mistral multiplies interleaved pairs, as complex numbers, by e^(i angle)
     x = np.random.default_rng(3).normal(size=(20, 128))
     angles = np.arange(20)[:, None] * 1e6 ** (-np.arange(64) / 64)
-    turned = (x.view(np.complex128) * np.exp(1j * angles)).view(np.float64)
-    np.testing.assert_allclose(read(MISTRAL).apply(x), turned, atol=1e-13)
+    rotated = (x.view(np.complex128) * np.exp(1j * angles)).view(np.float64)
+    np.testing.assert_allclose(read(MISTRAL).apply(x), rotated, atol=1e-13)
 
 
 def test_scaling_of_llama_31():
-    # Meta's code, by wavelengths
+    # as in Meta's code, which compares wavelengths
     expected = []
     for frequency in 5e5 ** (-np.arange(64) / 64):
         wavelength = 2 * math.pi / frequency
@@ -211,7 +211,7 @@ JUNK = [None, "", "x", -1, 0, 1, True, math.nan, math.inf, 10**30, 1e-320, [], [
 
 @pytest.mark.parametrize("name", RIGHT)
 def test_junk(name):
-    """Whatever stands in a config, the outcome is an encoding, or an error about a value."""
+    """Any config gives an encoding, or an error that names a value."""
     config, arguments, _ = RIGHT[name]
     for key in config:
         for value in JUNK:
