@@ -177,14 +177,16 @@ def _divisors(frequencies: Floats, unscaled: Floats) -> npt.NDArray[np.float32]:
     """Return the divisors of the unscaled frequencies in float32, the type that converters write."""
     if (frequencies < 0).any():
         raise ValueError(
-            "a frequency is negative, but llama.cpp divides only by positive numbers; exchange the two values of each pair"
+            "a frequency is negative, but llama.cpp divides only by positive numbers; exchange the two values of each "
+            "pair"
         )
     is_zero = frequencies == 0
     with np.errstate(over="ignore", under="ignore"):
         divisors = np.where(is_zero, _NO_ROTATION, unscaled / np.where(is_zero, 1.0, frequencies)).astype(np.float32)
     if not (np.isfinite(divisors) & (divisors > 0)).all():
         raise ValueError(
-            "a frequency differs so much from the power of the base that the quotient is not a positive float32 number; give another base"
+            "a frequency differs so much from the power of the base that the quotient is not a positive float32 "
+            "number; give another base"
         )
     return divisors
 

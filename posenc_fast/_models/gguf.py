@@ -370,9 +370,7 @@ def _is_window(metadata: Metadata) -> bool | None:
             raise ValueError(f"{metadata.key(key)} has {len(pattern)} values, and none for layer={layer}")
         return bool(pattern[layer])
     if windows.every is None:
-        raise ValueError(
-            f"{metadata.key(key)} must be an array with a value for each layer, which is not 0 for layers with a sliding window"
-        )
+        raise ValueError(f"{metadata.key(key)} must be an array of one value per layer: not 0 for a sliding window")
     every = metadata.count(key) or windows.every
     return layer % every != 0 if windows.first else layer % every < every - 1
 
@@ -508,7 +506,7 @@ def _check_yarn(metadata: Metadata, name: str) -> None:
         if value != default and not (key.startswith("yarn_beta") and metadata.architecture in BETAS and name == "yarn"):
             raise ValueError(
                 f"{metadata.key('rope.scaling.' + key)}={value:g} is not read by llama.cpp for {metadata.architecture!r} "
-                f"and the scaling type {name!r}, where it is always {default:g}; leave it out, or give Rotary(head_dim, scaling=..)"
+                f"and the scaling type {name!r}, where it is {default:g}; leave it out, or give Rotary(head_dim, scaling=..)"
             )
 
 

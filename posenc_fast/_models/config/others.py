@@ -232,7 +232,7 @@ def _torchtune(config: _Config) -> dict[str, Any]:
     if missing:
         more = ", scaling=.." if family in _TORCHTUNE_SCALED else ""
         raise Undecided(
-            f"{config.key('_component_')}={name!r} has {', '.join(missing)} only in its code; add them to the config, or give "
+            f"{config.key('_component_')}={name!r} has {', '.join(missing)} only in its code; add them, or give "
             f"Rotary(head_dim, base=.., layout={layout!r}{more})"
         )
     scaling = config.scaling(config.number("scale_factor"), 1.0, 4.0, 8192) if family in _TORCHTUNE_SCALED else None

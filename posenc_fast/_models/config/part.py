@@ -24,7 +24,7 @@ MOST_LAYERS = 100_000
 
 
 class Undecided(ValueError):
-    """The config may be valid but does not determine the encoding: the model's code does, or programs read it differently."""
+    """The config may be valid, but the encoding depends on code, or programs read the config differently."""
 
 
 class NoRotary(Undecided):

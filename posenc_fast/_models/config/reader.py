@@ -411,7 +411,7 @@ def _check_keys(part: Part, name: str, parameters: dict[str, Any]) -> None:
 
 
 def _set_original(part: Part, scaling: dict[str, Any]) -> None:
-    """Set the original length: the top-level value, or the one in the rotary parameters if these are nested or it is missing."""
+    """Set the original length: the top-level value, or else (or if nested) the one in the rotary parameters."""
     key, name = "original_max_position_embeddings", scaling["rope_type"]
     own = part.config.get(key) if part.group is None else None
     if own is not None:

@@ -26,7 +26,7 @@ def _ernie(counts: Sequence[int], pairs: int) -> list[int]:
 
 
 def _pangu(counts: Sequence[int], pairs: int) -> list[int]:
-    """Repeat the axis with the largest remaining share, never twice in a row. With three axes, the last pair has the first."""
+    """Take the axis with the largest remaining share, never twice in a row. With three axes, the last pair has axis 0."""
     last = [0] if len(counts) == 3 else []
     totals = [counts[0] - len(last), *counts[1:]]
     remaining, axes = list(totals), [-1]

@@ -22,7 +22,7 @@ def width(part: Part) -> int:
     read = {"head_dim", "qk_rope_head_dim"} & set(part.row.width) or part.row.whole_head is not None
     if not read and head_dim is not None and head_dim != head:
         raise ValueError(
-            f"{part.key('head_dim')}={head_dim!r} is not read by {part.model}, which has heads of {head} values; leave it out"
+            f"{part.key('head_dim')}={head_dim!r} is not read by {part.model}, with heads of {head} values; leave it out"
         )
     return head
 
