@@ -20,7 +20,7 @@ SEARCH
 Find your model, or read its RoPE with `Rotary.from_config`. The function accepts a config.json, a part of it, or a config
 of transformers. If the config is incomplete, the error names the missing key. FAMILIES entries describe the TYPES model
 types that have RoPE. OTHERS more entries list composite models and models without a `Rotary`. The tests compare each
-entry with the class of transformers 5.23. [Port a checkpoint](port.md#read-other-formats) covers files of llama.cpp, params.json, and
+entry with the class of transformers 5.24. [Port a checkpoint](port.md#read-other-formats) covers files of llama.cpp, params.json, and
 configs of torchtune and litgpt. The blocks of this page build on each other.
 
 ```python
@@ -134,21 +134,23 @@ def number(value: float) -> str:
 def grouped(values: dict[str, float]) -> str:
     """Return the most common value, then each other value with its models."""
     groups = by_value(values)
-    usual = max(groups, key=lambda group: len(group[1]))[0]
-    return "; ".join([number(usual), *(f"{number(one)}: {', '.join(names)}" for one, names in groups if one != usual)])
+    most_common = max(groups, key=lambda group: len(group[1]))[0]
+    others = [f"{number(value)}: {', '.join(models)}" for value, models in groups if value != most_common]
+    return "; ".join([number(most_common), *others])
 
 
 def by_value(values: dict[str, float]) -> list[tuple[float, list[str]]]:
+    """Return each value, in ascending order, with its models."""
     return [(one, [model for model, value in values.items() if value == one]) for one in sorted(set(values.values()))]
 
 
 def width(row: Row, types: list[Row]) -> str:
-    ways = [f"`{key}`" for key in row.width]
+    sources = [f"`{key}`" for key in row.width]
     if row.per_head is not None:
-        ways.append(f"`{row.per_head[0]} // {row.per_head[1]}`")
+        sources.append(f"`{row.per_head[0]} // {row.per_head[1]}`")
     heads = {one.model: float(one.head) for one in types if one.head is not None and "head_dim" in row.width}
-    known = "; ".join(f"{number(value)}: {', '.join(names)}" for value, names in by_value(heads))
-    return ", or ".join(ways) + (f" ({known})" if known else "")
+    defaults = "; ".join(f"{number(value)}: {', '.join(models)}" for value, models in by_value(heads))
+    return ", or ".join(sources) + (f" ({defaults})" if defaults else "")
 
 
 def part(row: Row, types: list[Row]) -> str:
@@ -163,17 +165,17 @@ def bases(row: Row, types: list[Row]) -> str:
             f"{name}: {ticked(group.base_keys)}{' ' if group.base_keys else ''}({number(group.base)})"
             for name, group in row.groups.items()
         )
-    usual = grouped({one.model: one.base for one in types})
-    return f"{ticked(row.base_keys)} ({usual})" if row.base_keys else usual
+    defaults = grouped({one.model: one.base for one in types})
+    return f"{ticked(row.base_keys)} ({defaults})" if row.base_keys else defaults
 
 
 def notes(row: Row) -> str:
-    said = [rules.WITHOUT[name].words for name in row.without]
+    result = [rules.WITHOUT[name].words for name in row.without]
     if row.switch:
-        said.append(f"{row.switch[1]} if `{row.switch[0]}` is false")
-    said += [f"`{key}` must be {value}" for key, value, default, _ in row.needs if value != default]
-    said += [row.note] if row.note else []
-    return "; ".join(said)
+        result.append(f"{row.switch[1]} if `{row.switch[0]}` is false")
+    result += [f"`{key}` must be {value}" for key, value, default, _ in row.needs if value != default]
+    result += [row.note] if row.note else []
+    return "; ".join(result)
 
 
 def axes(row: Row) -> str:
@@ -200,10 +202,10 @@ def card(name: str, models: list[str]) -> Iterator[str]:
     row, types = table.family(name), [table.row(model) for model in models]
     yield f"### {name}\n"
     yield f"{ticked(models)}\n"
-    turned = "" if row.turned == "the head" else f"; {row.turned}"
+    rotated = "" if row.rotated == "the head" else f"; {row.rotated}"
     facts = {
         "pairs": row.layout,
-        "rotated width": width(row, types) + part(row, types) + turned,
+        "rotated width": width(row, types) + part(row, types) + rotated,
         "base": bases(row, types),
         "axes": axes(row),
         "notes": notes(row),
@@ -224,15 +226,15 @@ def page() -> str:
     for name, models in table.families().items():
         lines += card(name, models)
     lines.append("## Composite models\n\n`from_config` reads one part of such a config.\n")
-    alike: dict[tuple[tuple[str, str], ...], list[str]] = {}
+    composites: dict[tuple[tuple[str, str], ...], list[str]] = {}
     for model, parts in table.parts().items():
-        alike.setdefault(tuple(parts.items()), []).append(model)
-    for items, models in sorted(alike.items(), key=lambda one: (len(one[0]), sorted(one[1]))):
+        composites.setdefault(tuple(parts.items()), []).append(model)
+    for items, models in sorted(composites.items(), key=lambda one: (len(one[0]), sorted(one[1]))):
         keys = " or ".join(f"`{key}`" for key, _ in items) + (", pass one of them" if len(items) > 1 else "")
         lines.append(f"### {', '.join(sorted(models))}\n\n- part: {keys}")
-        read_as = dict.fromkeys(part for _, part in items if part)
-        if read_as:
-            lines.append(f"- default model type{'s' if len(read_as) > 1 else ''}: {ticked(read_as)}")
+        defaults = dict.fromkeys(default for _, default in items if default)
+        if defaults:
+            lines.append(f"- default model type{'s' if len(defaults) > 1 else ''}: {ticked(defaults)}")
         lines.append("")
     lines.append("## Not expressible as a Rotary\n")
     for name, why in (table.pairs("unreadable") | table.pairs("no rotations")).items():

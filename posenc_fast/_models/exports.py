@@ -17,22 +17,22 @@ from .._core.rotary.pairs import Settings, in_turn
 from .gguf import ARCHITECTURES, BETAS, layout_of
 
 # divisor that converters write for a pair that does not rotate: the angle is practically 0
-_STAYS = 1e30
+_NO_ROTATION = 1e30
 
 
 def onnx_attributes(settings: Settings, num_heads: Any) -> dict[str, int]:
     """Return the attributes of RotaryEmbedding, or raise an error if the operator cannot express the encoding."""
     if settings.layout == "interleaved_to_half":
         raise ValueError(
-            "layout='interleaved_to_half' is nothing that RotaryEmbedding does; permute the weights of queries and keys "
-            "(permute_rotary) and give a Rotary of layout='half'"
+            "RotaryEmbedding does not support layout='interleaved_to_half'; permute the weights of queries and keys "
+            "(permute_rotary), and give a Rotary with layout='half'"
         )
     _check_one_axis(settings, "a cache")
-    turns = settings.rotary_dim
+    dim = settings.rotary_dim
     attributes = {
         "interleaved": int(settings.layout == "interleaved"),
         # 0 means the whole head
-        "rotary_embedding_dim": 0 if turns == settings.head_dim else turns,
+        "rotary_embedding_dim": 0 if dim == settings.head_dim else dim,
     }
     return attributes if num_heads is None else {**attributes, "num_heads": count_of(num_heads, "num_heads", 1)}
 
@@ -41,7 +41,7 @@ def _check_one_axis(settings: Settings, target: str) -> None:
     several = settings.axes is not None or (settings.frequencies is not None and len(settings.frequencies) > 1)
     if several:
         raise ValueError(
-            f"{target} has a row for each position, and a Rotary of several axes has none; take tables(positions)"
+            f"{target} has one row per position, which a Rotary of several axes cannot fill; use tables(positions)"
         )
 
 
@@ -49,7 +49,7 @@ def _check_one_axis(settings: Settings, target: str) -> None:
 
 
 def config_of(settings: Settings, attention_factor: float) -> dict[str, Any] | None:
-    """Return the keys of a config that mean this, but for the layout; None where transformers has no such parameters."""
+    """Return config keys for everything except the layout, or None if transformers has no such parameters."""
     name, parameters = settings.rope_type, dict(settings.parameters)
     if settings.frequencies is not None or name not in _WRITTEN:
         return None
@@ -57,7 +57,7 @@ def config_of(settings: Settings, attention_factor: float) -> dict[str, Any] | N
     rope |= {key: _plain(parameters[key]) for key in _WRITTEN[name] if parameters[key] is not None}
     if name == "yarn":
         if not (rope.get("mscale") and rope.get("mscale_all_dim")):
-            # one of both is as good as none
+            # one of them without the other has no effect
             rope.pop("mscale", None)
             rope.pop("mscale_all_dim", None)
         if rope["truncate"]:
@@ -103,7 +103,7 @@ def _plain(value: Any) -> Any:
 
 
 def _part(dim: int, head: int) -> float | None:
-    """Return the factor of which classes make dim by ``int(head * factor)``."""
+    """Return a factor with ``int(head * factor) == dim``, as classes compute it, or None."""
     for factor in (dim / head, math.nextafter(dim / head, 1.0)):
         if int(head * factor) == dim:
             return factor
@@ -116,11 +116,11 @@ def _part(dim: int, head: int) -> float | None:
 def gguf_of(settings: Settings, frequencies: Floats, attention_factor: float, architecture: Any) -> dict[str, Any]:
     """Return GGUF metadata from which llama.cpp computes this encoding, or raise an error if GGUF cannot express it."""
     mode, layout = ARCHITECTURES.get(architecture), layout_of(architecture)
-    sectioned = mode in ("contiguous", "in turn")
+    sectioned = mode in ("contiguous", "interleaved")
     if settings.layout != layout:
         raise ValueError(
-            f"layout={settings.layout!r} is not that of {architecture!r} in llama.cpp, which turns pairs of "
-            f"layout={layout!r}; permute the weights of queries and keys (permute_rotary) and give a Rotary of that"
+            f"layout={settings.layout!r} differs from layout={layout!r}, which llama.cpp uses for {architecture!r}; "
+            "permute the weights of queries and keys (permute_rotary), and give a Rotary with this layout"
         )
     if settings.rope_type == "xpos" or (settings.rope_type == "axial" and settings.axes is not None):
         raise ValueError(f"scaling has rope_type={settings.rope_type!r}, for which GGUF has no keys")
@@ -150,7 +150,7 @@ def gguf_of(settings: Settings, frequencies: Floats, attention_factor: float, ar
 
 
 def _native(settings: Settings, attention_factor: float, architecture: str) -> dict[str, Any] | None:
-    """Return the keys of a scaling that llama.cpp computes itself; None where frequencies need divisors."""
+    """Return the keys of a scaling that llama.cpp computes itself, or None if the file needs divisors."""
     name, parameters = settings.rope_type, dict(settings.parameters)
     if settings.frequencies is not None:
         return None
@@ -163,28 +163,30 @@ def _native(settings: Settings, attention_factor: float, architecture: str) -> d
         return {"type": "longrope", "attn_factor": attention_factor, **lengths}
     if name != "yarn" or not parameters["truncate"]:
         return None
-    factor, turns = parameters["factor"], (parameters["beta_fast"], parameters["beta_slow"])
-    usual = 1.0 if factor <= 1 else 0.1 * float(log(factor)) + 1.0
+    factor, betas = parameters["factor"], (parameters["beta_fast"], parameters["beta_slow"])
+    default = 1.0 if factor <= 1 else 0.1 * float(log(factor)) + 1.0
     result = {"type": "yarn", "factor": factor, **lengths}
-    if turns != (32.0, 1.0):
+    if betas != (32.0, 1.0):
         if architecture not in BETAS:
             return None
-        result |= {"yarn_beta_fast": turns[0], "yarn_beta_slow": turns[1]}
-    return result if attention_factor == usual else {**result, "attn_factor": attention_factor / usual}
+        result |= {"yarn_beta_fast": betas[0], "yarn_beta_slow": betas[1]}
+    return result if attention_factor == default else {**result, "attn_factor": attention_factor / default}
 
 
 def _divisors(frequencies: Floats, unscaled: Floats) -> npt.NDArray[np.float32]:
-    """Return what the powers of the base are divided by, of float32 as converters write them."""
+    """Return the divisors of the unscaled frequencies in float32, the type that converters write."""
     if (frequencies < 0).any():
         raise ValueError(
-            "a frequency is negative, and llama.cpp divides by positive numbers alone; exchange the values of pairs"
+            "a frequency is negative, but llama.cpp divides only by positive numbers; exchange the two values of each "
+            "pair"
         )
-    stays = frequencies == 0
+    is_zero = frequencies == 0
     with np.errstate(over="ignore", under="ignore"):
-        divisors = np.where(stays, _STAYS, unscaled / np.where(stays, 1.0, frequencies)).astype(np.float32)
+        divisors = np.where(is_zero, _NO_ROTATION, unscaled / np.where(is_zero, 1.0, frequencies)).astype(np.float32)
     if not (np.isfinite(divisors) & (divisors > 0)).all():
         raise ValueError(
-            "a frequency is so far from the power of its base that the quotient is no float32; give another base"
+            "a frequency differs so much from the power of the base that the quotient is not a positive float32 "
+            "number; give another base"
         )
     return divisors
 
@@ -192,10 +194,7 @@ def _divisors(frequencies: Floats, unscaled: Floats) -> npt.NDArray[np.float32]:
 def _sections(settings: Settings, architecture: str, mode: str | None) -> list[int]:
     axes = settings.axes
     counts = [] if axes is None else np.bincount(axes).tolist()
-    right = in_turn(counts, len(axes)) if axes is not None and mode == "in turn" else sorted(axes or ())
-    if axes is None or list(axes) != right or len(counts) > 4:
-        raise ValueError(
-            f"sections are not those of {architecture!r}, whose pairs read up to 4 axes "
-            f"{'in turn' if mode == 'in turn' else 'one after the other'}"
-        )
+    expected = in_turn(counts, len(axes)) if axes is not None and mode == "interleaved" else sorted(axes or ())
+    if axes is None or list(axes) != expected or len(counts) > 4:
+        raise ValueError(f"sections do not fit {architecture!r}; give {mode} sections of at most 4 axes")
     return [*counts, 0, 0, 0][:4]

@@ -15,8 +15,8 @@ from .._core.numbers.exact import log
 from .._core.numbers.names import meant
 from .._core.rotary.pairs import MOST_VALUES, in_turn
 
-# llama.cpp's llama_model_rope_type: pairs side by side; half of what turns apart; that with the axes of a position one
-# after the other, and in turn
+# llama_model_rope_type of llama.cpp: NORMAL interleaved pairs; NEOX pairs half of the rotated width apart, and the same
+# with contiguous or interleaved sections of axes
 _NORMAL = """
     llama llada llama4 deci baichuan internlm2 minicpm xverse command-r cohere2 olmo arctic deepseek deepseek2
     deepseek2-ocr deepseek32 plm chatglm granite granitemoe granitehybrid chameleon bailingmoe neo-bert smollm3 arcee
@@ -30,7 +30,7 @@ _NEOX = """
     laguna qwen3next mimo2 mellum glm4moe
 """
 _CONTIGUOUS = "qwen2vl paddleocr"
-_IN_TURN = "qwen3vl qwen3vlmoe qwen35 qwen35moe"
+_INTERLEAVED = "qwen3vl qwen3vlmoe qwen35 qwen35moe"
 _WITHOUT = """
     clip gpt2 gptj mpt refact bloom starcoder bert mamba mamba2 jamba jina-bert-v2 t5 t5encoder jais rwkv6 rwkv6qwen2 rwkv7
     arwkv7 wavtokenizer-dec nemotron_h nemotron_h_moe kimi-linear
@@ -41,7 +41,7 @@ ARCHITECTURES = {
         ("normal", _NORMAL),
         ("neox", _NEOX),
         ("contiguous", _CONTIGUOUS),
-        ("in turn", _IN_TURN),
+        ("interleaved", _INTERLEAVED),
         ("none", _WITHOUT),
     )
     for architecture in text.split()
@@ -51,13 +51,14 @@ _SECTIONED = ("glm4", "glm4moe")
 # architectures that rotate whole heads: llama.cpp rejects other files
 _WHOLE = ("llama", "deci", "falcon", "llama-embed")
 # architectures in which every fourth layer has no RoPE
-_EVERY_FOURTH_STAYS = ("llama4", "smollm3")
-# in which a switch that other files have for notes says whether anything turns
+_EVERY_FOURTH_WITHOUT = ("llama4", "smollm3")
+# architectures in which rope.scaling.finetuned switches RoPE on or off
 _SWITCHED = ("granite", "granitemoe", "granitehybrid")
 # architectures in which most layers are recurrent
 _RECURRENT = ("qwen3next", "qwen35", "qwen35moe")
-# which read the turns between which YaRN changes over, and the factor of DeepSeek's; of others these are fixed
+# architectures that read beta_fast and beta_slow of YaRN; in others these are constants
 BETAS = ("mistral3", "grok", "laguna")
+# architectures that read yarn_log_multiplier, and its value for an mscale_all_dim of 1
 _LOG_MULTIPLIERS = {"deepseek2": 0.1, "deepseek2-ocr": 0.1, "deepseek32": 0.1, "mistral4": 0.1, "glm-dsa": 0.1,
                     "mistral3": 1.0}  # fmt: skip
 # tensors of divisors of the frequencies
@@ -76,22 +77,23 @@ _KEYS = frozenset(_READ.split())
 _ABOUT_POSITIONS = ("rope", "attention.rope", "attention.key_length")
 # known keys that are not needed
 _UNUSED = ("attention.key_length_mla",)
-# keys that only the scaling yarn has, and the values that llama.cpp uses for most architectures
+# keys of the scaling yarn, and their constant values in most architectures of llama.cpp
 _YARN = {"yarn_ext_factor": 1.0, "yarn_attn_factor": 1.0, "yarn_beta_fast": 32.0, "yarn_beta_slow": 1.0}
 
 
 class Windows(NamedTuple):
-    """Layers with a sliding window, beside others: all but every n-th, which is the last of n, or the first.
+    """The layers with a sliding window: all layers except each n-th."""
 
-    base: theirs where a file has none, None for that of the others. scaled: whether they are scaled as the others are.
-    others_turn: whether the others do.
-    """
-
+    # n; None if the file lists the layers
     every: int | None
+    # whether the layer without a window is the first of n layers, instead of the last
     first: bool = False
+    # default base of layers with a window; None: the base of the other layers
     base: float | None = None
+    # whether layers with a window have the scaling of the other layers
     scaled: bool = True
-    others_turn: bool = True
+    # whether the other layers have RoPE
+    others_rotate: bool = True
 
 
 _WINDOWS = {
@@ -105,14 +107,14 @@ _WINDOWS = {
     "mellum": Windows(4, scaled=False),
     "mimo2": Windows(None, base=10000.0, scaled=False),
     "gpt-oss": Windows(2),
-    "cohere2": Windows(4, others_turn=False),
-    "exaone4": Windows(4, others_turn=False),
-    "afmoe": Windows(4, others_turn=False),
+    "cohere2": Windows(4, others_rotate=False),
+    "exaone4": Windows(4, others_rotate=False),
+    "afmoe": Windows(4, others_rotate=False),
 }
 
 
 class Metadata:
-    """The keys of one architecture. layer: whose values are read from arrays that have one for each."""
+    """The keys of one architecture. layer: index of the layer whose value is read from arrays with one value per layer."""
 
     def __init__(self, values: Mapping[str, Any], where: str) -> None:
         self._values, self._where = values, where
@@ -123,14 +125,14 @@ class Metadata:
         self.layer: int | None = None
         if not self.mode:
             raise ValueError(
-                f"{where}: the architecture {architecture!r} is not known{meant(architecture, ARCHITECTURES)}; GGUF has no "
+                f"{where}: the architecture {architecture!r} is unknown{meant(architecture, ARCHITECTURES)}; GGUF has no "
                 "key for the order of pairs, so give Rotary(head_dim, base=.., layout='half' or 'interleaved')"
             )
         if self.mode == "none":
             raise ValueError(f"{where}: the architecture {architecture!r} has no rotary encoding in llama.cpp")
 
     def check_keys(self) -> None:
-        """Refuse unknown keys about positions, misspelt keys, and keys of another architecture."""
+        """Raise an error for unknown keys about positions, misspelt keys, and keys of another architecture."""
         known = {*(f"{self.architecture}.{key}" for key in (*_KEYS, *_UNUSED)), *FACTORS, "general.architecture"}
         near = set().union(*map(_shortened, known))
         for key, value in self._values.items():
@@ -145,7 +147,7 @@ class Metadata:
                 or not near.isdisjoint(_shortened(key))
             ):
                 raise ValueError(
-                    f"{self._where}[{key!r}] is not known for the architecture {self.architecture!r}; correct the key, or "
+                    f"{self._where}[{key!r}] is unknown for the architecture {self.architecture!r}; correct the key, or "
                     f"give Rotary(head_dim, base=.., scaling=..){meant(key, known)}"
                 )
 
@@ -156,14 +158,14 @@ class Metadata:
         return any(self._values.get(name) is not None for name in FACTORS)
 
     def tensor(self, name: str, pairs: int) -> Floats | None:
-        """Return the divisors of all frequencies if a tensor has them."""
+        """Return the divisors of all frequencies from a tensor, or None if the file lacks it."""
         value = self._values.get(name)
         if value is None:
             return None
         array = np.asarray(value, np.float64).reshape(-1)
         if array.shape != (pairs,):
             raise ValueError(
-                f"{self._where}[{name!r}] has {array.size} numbers, one for each of {pairs} pairs is needed"
+                f"{self._where}[{name!r}] has {array.size} numbers, but must have one for each of {pairs} pairs"
             )
         for k in np.flatnonzero(~((array > 0) & np.isfinite(array)))[:1].tolist():
             raise ValueError(
@@ -173,7 +175,7 @@ class Metadata:
         return array
 
     def get(self, key: str) -> Any:
-        """Return a value, the layer's own where there is one for each layer."""
+        """Return the value of a key, or of the requested layer if there is one value per layer."""
         value = self._values.get(f"{self.architecture}.{key}")
         if isinstance(value, np.ndarray):
             value = value.tolist()
@@ -182,7 +184,7 @@ class Metadata:
         if self.layer is not None and self.layer < len(value):
             return value[self.layer]
         if not value or any(one != value[0] for one in value):
-            raise ValueError(f"{self.key(key)}={value!r} has other values for other layers; give layer=")
+            raise ValueError(f"{self.key(key)}={value!r} differs between layers; give layer=")
         return value[0]
 
     def listed(self, key: str) -> list[Any] | None:
@@ -201,9 +203,7 @@ class Metadata:
     def needed(self, key: str) -> int:
         count = self.count(key)
         if count is None:
-            raise ValueError(
-                f"{self._where} lacks '{self.architecture}.{key}', without which no encoding is known; add it"
-            )
+            raise ValueError(f"{self._where} lacks '{self.architecture}.{key}', which the encoding depends on; add it")
         return count
 
 
@@ -220,11 +220,11 @@ def arguments_of(source: Any, layer: Any = None, seq_len: Any = None) -> dict[st
     metadata.check_keys()
     if layer is not None:
         metadata.layer = _checked_layer(metadata, layer)
-    if not _turns(metadata):
+    if not _rotates(metadata):
         return None
     window = _is_window(metadata)
     windows = _WINDOWS.get(metadata.architecture)
-    if window is False and windows is not None and not windows.others_turn and metadata.layer is not None:
+    if window is False and windows is not None and not windows.others_rotate and metadata.layer is not None:
         return None
     swa = "_swa" if window else ""
     head, dim = _widths(metadata, swa)
@@ -240,8 +240,8 @@ def arguments_of(source: Any, layer: Any = None, seq_len: Any = None) -> dict[st
 
 
 def _shortened(key: str) -> set[str]:
-    """Return the key, and the key without one character: two keys that differ by one slip share one of these."""
-    # all known keys are shorter
+    """Return the key, and the key without each of its characters. Two keys that differ in one place share one of these."""
+    # known keys are shorter than 100 characters
     return {key, *(key[:i] + key[i + 1 :] for i in range(len(key) if len(key) < 100 else 0))}
 
 
@@ -255,7 +255,7 @@ def layout_of(architecture: Any) -> str:
 
 
 def open_gguf(path: str) -> Any:
-    """Return the reader of a file, by the package gguf: tensors are mapped, not read."""
+    """Return a reader of the package gguf. Tensors are memory-mapped."""
     try:
         import gguf
     except ImportError:
@@ -263,10 +263,10 @@ def open_gguf(path: str) -> Any:
     if not os.path.exists(path):
         raise FileNotFoundError(2, "there is no such file", path)
     if not os.path.isfile(path):
-        raise ValueError(f"{path} is no regular file")
+        raise ValueError(f"{path} is not a regular file")
 
     class Reader(gguf.GGUFReader):  # type: ignore[misc]
-        """A reader that goes no further than the file: behind its end the package's finds any number of empty arrays."""
+        """A reader that stops at the end of the file, where the reader of the package returns empty arrays."""
 
         def _get(self, offset: Any, dtype: Any, count: int = 1, *options: Any, **more: Any) -> Any:
             if int(offset) + np.dtype(dtype).itemsize * int(count) > len(self.data):
@@ -279,7 +279,7 @@ def open_gguf(path: str) -> Any:
 
 @contextlib.contextmanager
 def _named(path: str) -> Iterator[None]:
-    """Give errors of the package's reader, which trusts the file and may fail in any way, the file's name."""
+    """Add the path to errors of the package's reader, which may raise any error for a broken file."""
     try:
         yield
     except Exception as error:  # noqa: BLE001
@@ -292,13 +292,13 @@ def _read(path: str) -> dict[str, Any]:
         values = {
             name: field.contents()
             for name, field in reader.fields.items()
-            # vocabularies are long
+            # vocabularies are large
             if not name.startswith("tokenizer.")
         }
     for tensor in reader.tensors:
         if tensor.name.startswith("rope_"):
             if tensor.tensor_type.name != "F32":
-                raise ValueError(f"{path}: {tensor.name} is of type {tensor.tensor_type.name}, F32 can be read")
+                raise ValueError(f"{path}: {tensor.name} is of type {tensor.tensor_type.name}, but must be F32")
             values[tensor.name] = np.array(tensor.data)
     return values
 
@@ -309,15 +309,15 @@ def _read(path: str) -> dict[str, Any]:
 def _checked_layer(metadata: Metadata, layer: Any) -> int:
     index, blocks = count_of(layer, "layer", 0), metadata.count("block_count")
     if blocks is not None and index >= blocks:
-        raise ValueError(f"layer={index} is too large: {metadata.key('block_count')} is {blocks}, layers from 0 on")
+        raise ValueError(f"layer={index} is too large: {metadata.key('block_count')} is {blocks}, counted from 0")
     return index
 
 
-def _turns(metadata: Metadata) -> bool:
-    """Whether the layer has a rotary encoding; without a layer, whether some have, or an error if none has."""
+def _rotates(metadata: Metadata) -> bool:
+    """Return whether the layer has RoPE. Without a layer, return True, or raise an error if no layer has RoPE."""
     architecture, layer = metadata.architecture, metadata.layer
     if architecture == "baichuan" and metadata.count("block_count") == 40:
-        raise ValueError(f"{metadata.key('block_count')}=40 is Baichuan 13B, which has ALiBi and no rotary encoding")
+        raise ValueError(f"{metadata.key('block_count')}=40 is Baichuan 13B, which has ALiBi instead of RoPE")
     if architecture in _SWITCHED and metadata.get("rope.scaling.finetuned") is False:
         if layer is None:
             raise ValueError(
@@ -333,14 +333,12 @@ def _turns(metadata: Metadata) -> bool:
     if architecture in _RECURRENT:
         return (layer + 1) % (metadata.count("full_attention_interval") or 4) == 0
     if architecture == "llama4" and metadata.get("attention.sliding_window") == 0:
-        raise ValueError(
-            f"{metadata.key('attention.sliding_window')}=0 is read by llama.cpp in two ways; leave layer out"
-        )
-    return architecture not in _EVERY_FOURTH_STAYS or (layer + 1) % 4 != 0
+        raise ValueError(f"{metadata.key('attention.sliding_window')}=0 is ambiguous in llama.cpp; leave layer out")
+    return architecture not in _EVERY_FOURTH_WITHOUT or (layer + 1) % 4 != 0
 
 
 def _is_window(metadata: Metadata) -> bool | None:
-    """Whether the layer has a sliding window and a rotary encoding for such layers; None where all are alike."""
+    """Return whether the layer has the encoding of layers with a sliding window, or None if all layers are alike."""
     windows, layer = _WINDOWS.get(metadata.architecture), metadata.layer
     size = metadata.get("attention.sliding_window")
     if metadata.architecture == "exaone4" and metadata.get("block_count") != 64:
@@ -349,31 +347,30 @@ def _is_window(metadata: Metadata) -> bool | None:
     own = [key for key in swa if metadata.get(key) is not None]
     if windows is None or not size:
         for key in own:
-            usual = metadata.get(key.removesuffix("_swa"))
-            if metadata.get(key) != usual:
+            other = metadata.get(key.removesuffix("_swa"))
+            if metadata.get(key) != other:
                 raise ValueError(
-                    f"{metadata.key(key)}={metadata.get(key)!r} is for layers with a sliding window, and it is not known "
-                    f"which layers of the architecture {metadata.architecture!r} have one; give "
-                    "Rotary(head_dim, base=.., layout=..)"
+                    f"{metadata.key(key)}={metadata.get(key)!r} is for layers with a sliding window, which are unknown for "
+                    f"the architecture {metadata.architecture!r}; give Rotary(head_dim, base=.., layout=..)"
                 )
         return None
     if layer is None:
-        if not windows.others_turn:
+        if not windows.others_rotate:
             return True
         if not own and windows.base is None and (windows.scaled or _is_unscaled(metadata)):
             return None
         raise ValueError(
-            f"{metadata.key('attention.sliding_window')}={size!r}: layers with a sliding window have another encoding than "
-            "the others; give layer="
+            f"{metadata.key('attention.sliding_window')}={size!r}: layers with and without a sliding window have different "
+            "encodings; give layer="
         )
     key = "attention.sliding_window_pattern"
     pattern = metadata.listed(key)
     if pattern is not None:
         if layer >= len(pattern):
-            raise ValueError(f"{metadata.key(key)} has {len(pattern)} values, none for layer={layer}")
+            raise ValueError(f"{metadata.key(key)} has {len(pattern)} values, and none for layer={layer}")
         return bool(pattern[layer])
     if windows.every is None:
-        raise ValueError(f"{metadata.key(key)} is no array that tells the layers with a sliding window; add it")
+        raise ValueError(f"{metadata.key(key)} must be an array of one value per layer: not 0 for a sliding window")
     every = metadata.count(key) or windows.every
     return layer % every != 0 if windows.first else layer % every < every - 1
 
@@ -386,13 +383,13 @@ def _is_unscaled(metadata: Metadata) -> bool:
 
 
 def _widths(metadata: Metadata, swa: str) -> tuple[int, int]:
-    """Return the width of heads and how many of their values turn; with latent attention, that of what turns."""
+    """Return the head width and the number of rotated values. With latent attention, both are the rotated width."""
     head = metadata.count(f"attention.key_length{swa}") or metadata.count("attention.key_length")
     if head is None:
         head = metadata.needed("embedding_length") // metadata.needed("attention.head_count")
     if head > MOST_VALUES:
         raise ValueError(
-            f"{metadata.key('attention.key_length')}={shown(head)} is too large; at most {MOST_VALUES} can turn"
+            f"{metadata.key('attention.key_length')}={shown(head)} is too large; at most {MOST_VALUES} values can rotate"
         )
     key = f"rope.dimension_count{swa}"
     dim = metadata.count(key)
@@ -406,7 +403,7 @@ def _widths(metadata: Metadata, swa: str) -> tuple[int, int]:
         dim = head
     if dim > head or (metadata.architecture in _WHOLE and dim != head):
         raise ValueError(
-            f"{metadata.key(key)}={dim} and heads of {head} values do not fit; llama.cpp refuses such a file"
+            f"{metadata.key(key)}={dim} and heads of {head} values do not agree; llama.cpp rejects such a file"
             if dim <= head
             else f"{metadata.key(key)}={dim} is more than the {head} values of a head"
         )
@@ -419,7 +416,7 @@ def _sections(metadata: Metadata, pairs: int) -> list[int] | None:
     counts, mode = metadata.listed(key), metadata.mode
     by_file = metadata.architecture in _SECTIONED
     if not counts or not any(counts):
-        if mode in ("contiguous", "in turn"):
+        if mode in ("contiguous", "interleaved"):
             raise ValueError(f"{metadata.key(key)} is missing, which {metadata.architecture!r} needs; add it")
         return None
     if mode in ("normal", "neox") and not by_file:
@@ -429,23 +426,23 @@ def _sections(metadata: Metadata, pairs: int) -> list[int] | None:
         numbers.pop()
     if sum(numbers) != pairs or 0 in numbers:
         raise ValueError(f"{metadata.key(key)}={counts} must be counts above 0 that add up to {pairs} pairs")
-    if mode == "in turn":
+    if mode == "interleaved":
         return in_turn(numbers, pairs)
     return [axis for axis, number in enumerate(numbers) for _ in range(number)]
 
 
 def _scaling(metadata: Metadata, pairs: int, window: Windows | None, seq_len: Any) -> dict[str, Any] | None:
-    """Return rope_type and its parameters, None where frequencies are powers of the base."""
+    """Return rope_type and its parameters, or None if the frequencies have no scaling."""
     factor, attention = _factor(metadata), metadata.number("rope.scaling.attn_factor", 1.0)
     name = metadata.get("rope.scaling.type")
     name = "linear" if name is None else name
     if name not in ("none", "linear", "yarn", "longrope"):
-        raise ValueError(f"{metadata.key('rope.scaling.type')}={name!r} is none of none, linear, yarn, longrope")
+        raise ValueError(f"{metadata.key('rope.scaling.type')}={name!r} must be one of none, linear, yarn, longrope")
     _check_yarn(metadata, name)
     if window is not None and not window.scaled:
         if attention != 1:
             raise ValueError(
-                f"{metadata.key('rope.scaling.attn_factor')}={attention} is read in several ways for layers with a sliding "
+                f"{metadata.key('rope.scaling.attn_factor')}={attention} is ambiguous for layers with a sliding "
                 "window; give Rotary(head_dim, base=.., layout=..)"
             )
         return None
@@ -455,21 +452,21 @@ def _scaling(metadata: Metadata, pairs: int, window: Windows | None, seq_len: An
     if short is not None or long is not None:
         if short is None or long is None or divisors is not None or factor != 1 or name == "yarn":
             raise ValueError(
-                "rope_factors_short.weight and rope_factors_long.weight go together, without rope_freqs.weight, another "
-                f"factor ({factor:g}) and scaling type ({name}); give a file that has them alone"
+                "rope_factors_short.weight and rope_factors_long.weight must occur together, and without rope_freqs.weight, "
+                f"a factor ({factor:g}) and the scaling type yarn ({name}); correct the file"
             )
         if seq_len is None:
             raise ValueError(
-                f"{metadata.key('rope.scaling.type')}='longrope' has other frequencies for longer sequences; give seq_len=, "
-                f"the length of yours ({length:g} for those that are no longer)"
+                f"{metadata.key('rope.scaling.type')}='longrope' has other frequencies for sequences longer than "
+                f"{length:g}; give seq_len=, the length of your sequence (or {length:g}, if it is not longer)"
             )
         longest = real(seq_len, "seq_len", positive=True)
         lists = {"short_factor": short.tolist(), "long_factor": long.tolist(), "seq_len": longest}
         return _divided(lists, length, attention)
     if name == "longrope":
         raise ValueError(
-            f"{metadata.key('rope.scaling.type')}='longrope' needs rope_factors_short.weight and rope_factors_long.weight, "
-            "tensors of the file; give the file, or a mapping that has them too"
+            f"{metadata.key('rope.scaling.type')}='longrope' needs the tensors rope_factors_short.weight and "
+            "rope_factors_long.weight; give the file, or a mapping that contains them"
         )
     if name == "yarn":
         if divisors is not None:
@@ -487,13 +484,13 @@ def _scaling(metadata: Metadata, pairs: int, window: Windows | None, seq_len: An
 
 
 def _divided(lists: dict[str, Any], length: float, attention: float) -> dict[str, Any]:
-    """Return the scaling that divides the powers of the base by lists, and multiplies cosines and sines."""
+    """Return the scaling that divides the frequencies by lists, and multiplies cosines and sines."""
     rest = {"original_max_position_embeddings": length, "attention_factor": attention}
     return {"rope_type": "longrope", **lists, **rest}
 
 
 def _factor(metadata: Metadata) -> float:
-    """Return by how much positions are divided; the key had another name before."""
+    """Return the divisor of the positions, from the current or the old key."""
     for key in ("rope.scaling.factor", "rope.scale_linear"):
         value = metadata.get(key)
         # zero means no value
@@ -503,13 +500,13 @@ def _factor(metadata: Metadata) -> float:
 
 
 def _check_yarn(metadata: Metadata, name: str) -> None:
-    """Refuse keys of yarn that llama.cpp does not read for this architecture or this scaling type."""
-    for key, usual in _YARN.items():
-        value = metadata.number(f"rope.scaling.{key}", usual)
-        if value != usual and not (key.startswith("yarn_beta") and metadata.architecture in BETAS and name == "yarn"):
+    """Raise an error for keys of yarn that llama.cpp does not read for this architecture or scaling type."""
+    for key, default in _YARN.items():
+        value = metadata.number(f"rope.scaling.{key}", default)
+        if value != default and not (key.startswith("yarn_beta") and metadata.architecture in BETAS and name == "yarn"):
             raise ValueError(
                 f"{metadata.key('rope.scaling.' + key)}={value:g} is not read by llama.cpp for {metadata.architecture!r} "
-                f"and the scaling type {name!r}, where it is {usual:g}; leave it out, or give Rotary(head_dim, scaling=..)"
+                f"and the scaling type {name!r}, where it is {default:g}; leave it out, or give Rotary(head_dim, scaling=..)"
             )
 
 
@@ -523,7 +520,7 @@ def _yarn(metadata: Metadata, factor: float, attention: float, length: float) ->
     if multiplier:
         unit = _LOG_MULTIPLIERS.get(architecture)
         value = real(multiplier, metadata.key("rope.scaling.yarn_log_multiplier"), positive=True)
-        # DeepSeek 2 has two of the same number, so that their quotient is 1
+        # in DeepSeek 2, mscale and mscale_all_dim are equal, so that their quotient is 1
         if unit is None or (architecture != "deepseek2" and abs(value / unit - 1) > 1e-6):
             raise ValueError(
                 f"{metadata.key('rope.scaling.yarn_log_multiplier')}={value:g} has no known meaning for {architecture!r}; "

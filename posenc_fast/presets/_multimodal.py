@@ -28,7 +28,7 @@ _FOLLOWING: tuple[MropeFollowing, ...] = get_args(MropeFollowing)
 
 
 class Family(NamedTuple):
-    """Rules for the positions of one type of model, as in transformers 5.23.
+    """Rules for the positions of one type of model, as in transformers 5.24.
 
     image, video, audio: token ids. between: ids of the tokens that begin and end a video, whose frames have image
     tokens. merge, frame_merge: numbers of patches (per side) and of frames that become one token. frames_apart: frames
@@ -92,6 +92,7 @@ _OTHER_NAMES = {
 REFUSED: dict[str, str] = {
     "exaone4_5": "its tokens count in one axis, images too",
     "glm_image": "it draws images, whose tokens are counted ahead of their ids",
+    "hy_v4_vl": "rows of its images end with a newline token, and each frame begins a new block of positions",
     "hunyuan_vl": "its axes are the token's index, column, row and index of the image",
     "lfm3_vl": "its tokens count in one axis, images too",
     "minicpmv4_7": "the slices of an image share the canvas of its thumbnail",

@@ -193,7 +193,7 @@ def mrope(
     attention_mask : array_like of bool or of 0 and 1, of the shape of tokens, optional
         True for tokens, False for padding.
     following : {"side", "largest"}, optional
-        First position of text after a grid (default: as in transformers 5.23). "side": start plus the longer side, as
+        First position of text after a grid (default: as in transformers 5.24). "side": start plus the longer side, as
         in transformers from 5.3 on, except for omni models. "largest": one after the largest position, as in
         transformers 4 and vLLM. They differ only for videos whose frames are not counted one by one.
     out : ndarray of shape (3, batch, length), or (3, length), optional

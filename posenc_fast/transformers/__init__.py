@@ -1,4 +1,4 @@
-"""Loaded models of Hugging Face's transformers: their position encodings compared with the exact values."""
+"""Checks of loaded models of Hugging Face transformers: their position encodings are compared with exact values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks of loaded models: their buffers, and what their rotary and sinusoidal modules compute, beside exact values."""
+"""Check loaded models: compare their buffers and the output of their rotary and sinusoidal modules with exact values."""
 
 from __future__ import annotations
 
@@ -24,37 +24,37 @@ from . import _running as running
 
 # bfloat16 has no odd integers beyond 256, and float16 none beyond 2048
 POSITIONS = (0, 1, 255, 256, 257, 258, 259, 1000, 2049, 2051, 4095, 4096)
-# names of buffers of rotary modules, and of which kind of layers they are
+# names of frequency buffers in rotary modules; the label is the kind of layers
 _FREQUENCIES = re.compile(r"(?:(?P<label>(?!original_)\w+?)_)?(?:original_)?inv_freq")
 COMPUTED, ON_META = "computed rotary tables", "on the device meta: no values"
 _TYPES = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
 
 
 def check(model: torch.nn.Module) -> Report:
-    """Hold the position encodings of a loaded model against the exact values, those in buffers and those in code.
+    """Compare the position encodings of a loaded model, in buffers and in code, with the exact values.
 
     Parameters
     ----------
     model : torch.nn.Module
-        A model of transformers, or of remote code that is built alike, in any type and on any device. Nothing of it
-        changes.
+        A model of transformers, or of remote code with the same structure. Any dtype and any device. The model is not
+        changed.
 
     Returns
     -------
     Report
-        A finding for each tensor that may have to do with positions, and for each rotary or sinusoidal module that
-        computes: these are run in the model's own type at positions 0, 1, 255 to 259, 1000, 2049, 2051, 4095, 4096 and the longest.
+        A finding for each tensor that may concern positions, and for each rotary or sinusoidal module. The modules
+        are run in the dtype of the model at positions 0, 1, 255 to 259, 1000, 2049, 2051, 4095, 4096 and the longest.
 
     Raises
     ------
     TypeError
-        When model is none.
+        If model is not a torch module.
 
     Notes
     -----
-    A rotary module is held against `Rotary.from_config` of its config. Where that cannot be read, or a module has other
-    arguments than those that are known, its values are unknown, as are those on the device "meta". Cosines and sines
-    in 16 bits are right where they are rounded once, and float32 arithmetic is right everywhere.
+    A rotary module is compared with `Rotary.from_config` of its config. The verdict is unknown if the config cannot be
+    read, if the module has unknown arguments, or if it is on the device "meta". Cosines and sines in 16 bits are right if
+    they are rounded once. Values with the rounding errors of float32 arithmetic are right.
 
     Examples
     --------
@@ -85,7 +85,7 @@ def check(model: torch.nn.Module) -> Report:
 
 
 def _configs(model: torch.nn.Module) -> dict[str, Any]:
-    """Return for each module's name its config, or that of the nearest module around it that has one."""
+    """Return the config of each module by name: its own config, or the one of the nearest enclosing module."""
     configs: dict[str, Any] = {}
     for name, module in model.named_modules():
         own = getattr(module, "config", None)
@@ -94,7 +94,7 @@ def _configs(model: torch.nn.Module) -> dict[str, Any]:
 
 
 def _longest(config: Any) -> int:
-    """Return the longest position of a model, or the last of POSITIONS where its config does not say."""
+    """Return the longest position of a model, or the last of POSITIONS if the config has none."""
     for name in LENGTHS:
         value = getattr(config, name, None)
         if isinstance(value, int) and value > 1:
@@ -110,8 +110,8 @@ def _device_of(module: torch.nn.Module) -> torch.device:
 
 
 def _of_tensors(model: torch.nn.Module, configs: dict[str, Any], seen: set[str]) -> Iterator[Finding]:
-    """Yield findings for all buffers and parameters but those that were seen, each beside the config of its module."""
-    of_config: dict[int, tuple[Any, dict[str, torch.Tensor]]] = {}
+    """Yield findings for all buffers and parameters except those in `seen`, with the config of their modules."""
+    by_config: dict[int, tuple[Any, dict[str, torch.Tensor]]] = {}
     for owner, module in model.named_modules():
         tensors = (*module.named_buffers(recurse=False), *module.named_parameters(recurse=False))
         for key, tensor in tensors:
@@ -125,34 +125,36 @@ def _of_tensors(model: torch.nn.Module, configs: dict[str, Any], seen: set[str])
             if key == "weights" and "sinus" in type(module).__name__.lower():
                 yield judge_table(name, tensor)
                 continue
-            of_config.setdefault(id(configs[owner]), (configs[owner], {}))[1][name] = tensor
-    for config, own in of_config.values():
-        # a config's class fills in what the file leaves out
-        yield from (finding for finding in check_arrays(own, config=config).findings if finding.is_ != "config")
+            by_config.setdefault(id(configs[owner]), (configs[owner], {}))[1][name] = tensor
+    for config, tensors_of_config in by_config.values():
+        # config findings are skipped: the config class has filled in missing keys
+        yield from (
+            finding for finding in check_arrays(tensors_of_config, config=config).findings if finding.is_ != "config"
+        )
 
 
 # ---- rotary modules -------------------------------------------------------------------------------------------------
 
 
 def _of_rotary(name: str, module: torch.nn.Module, config: Any, dtype: torch.dtype) -> Iterator[Finding]:
-    """Yield findings for the frequencies of a rotary module, and for what it computes, for each kind of layers."""
+    """Yield findings for the frequencies and the computed tables of a rotary module, for each kind of layers."""
     buffers: dict[str | None, list[tuple[str, torch.Tensor]]] = {}
     for key, buffer in module.named_buffers(recurse=False):
         match = _FREQUENCIES.fullmatch(key)
         if match:
             buffers.setdefault(match["label"], []).append((key, buffer))
-    for label, own in (buffers or {None: []}).items():
+    for label, frequencies in (buffers or {None: []}).items():
         title = name if label is None else f"{name} ({label})"
         if _device_of(module).type == "meta":
-            for key, _ in own:
+            for key, _ in frequencies:
                 yield Finding(f"{name}.{key}", "rotary frequencies", "unknown", None, ON_META)
             yield _unknown(title, ON_META)
             continue
-        yield from _of_layers(name, title, module, config, dtype, label, own)
+        yield from _of_layers(name, title, module, config, dtype, label, frequencies)
 
 
-def _unknown(name: str, says: str) -> Finding:
-    return Finding(name, COMPUTED, "unknown", None, says)
+def _unknown(name: str, reason: str) -> Finding:
+    return Finding(name, COMPUTED, "unknown", None, reason)
 
 
 def _of_layers(
@@ -182,8 +184,8 @@ def _of_layers(
     cause = next((finding for finding in of_buffers if finding.verdict == "wrong"), None)
     runs = {title: (positions, rotaries[0])}
     if not _alike(rotaries[0], rotaries[-1]):
-        # by length: positions that have the frequencies of the first, then all together; modules that have seen longer
-        # sequences go back to these frequencies below the length of the training
+        # frequencies depend on the length: first the positions with the frequencies of the shortest, then all positions;
+        # after longer sequences, modules return to the first frequencies only below the length of the training
         trained = getattr(module, "original_max_seq_len", longest + 1)
         alike = [p for p, one in zip(positions, rotaries, strict=True) if _alike(one, rotaries[0]) and p + 1 < trained]
         runs = {
@@ -191,24 +193,24 @@ def _of_layers(
         }
     labels = () if label is None else (label,)
     computed = []
-    for words, (where, rotary) in runs.items():
+    for run, (chosen, rotary) in runs.items():
         x = torch.zeros(1, dtype=dtype, device=_device_of(module))
-        tables = running.tables_of(module, rotary, _of_axes(where, rotary.ndim), x, *labels)
+        tables = running.tables_of(module, rotary, _of_axes(chosen, rotary.ndim), x, *labels)
         if tables is None:
-            computed.append(_unknown(words, "no cosines and sines of pairs for the arguments that were tried"))
+            computed.append(_unknown(run, "returned no cosines and sines of pairs for any of the tried arguments"))
             continue
-        finding = judge_rotary_tables(words, tables.cos, tables.sin, tables.positions, [rotary])
+        finding = judge_rotary_tables(run, tables.cos, tables.sin, tables.positions, [rotary])
         if finding.fault in ("values", "frequencies") and cause is not None:
-            # a few positions do not tell what became of the frequencies, but the frequencies do
+            # the buffers show the cause more clearly than tables of a few positions
             finding = replace(finding, fault=cause.fault, says=f"{cause.name}: {cause.says}")
         computed.append(replace(finding, is_=COMPUTED))
     if cause is not None and all(finding.verdict == "right" for finding in computed):
-        # such as a buffer that the module computes anew in each call; or the type of the tables hides the fault
+        # the module may compute the frequencies in each call, or the dtype of the tables may hide the fault
         wrong = [buffer for (_, buffer), finding in zip(own, of_buffers, strict=True) if finding.verdict == "wrong"]
         x = torch.zeros(1, dtype=dtype, device=_device_of(module))
         if not any(
-            running.reads(module, wrong, rotary, _of_axes(where, rotary.ndim), x, *labels)
-            for where, rotary in runs.values()
+            running.reads(module, wrong, rotary, _of_axes(chosen, rotary.ndim), x, *labels)
+            for chosen, rotary in runs.values()
         ):
             of_buffers = [_unused(finding) if finding.verdict == "wrong" else finding for finding in of_buffers]
     yield from of_buffers
@@ -216,14 +218,14 @@ def _of_layers(
 
 
 def _unused(finding: Finding) -> Finding:
-    says = f"{finding.says}; but what the module computes is right, and does not change with them"
+    says = f"{finding.says}; but the module computes right tables, which do not depend on this buffer"
     return replace(finding, verdict="unknown", fault=None, says=says)
 
 
 def _rotary(config: Any, label: str | None, seq_len: int) -> Rotary:
     rotary = Rotary.from_config(config, seq_len=seq_len, layer_type=label)
     if rotary is None:
-        raise ValueError("its layers have no rotary encoding, as the config says")
+        raise ValueError("its layers have no RoPE according to the config")
     return rotary
 
 
@@ -232,7 +234,7 @@ def _alike(one: Rotary, other: Rotary) -> bool:
 
 
 def _of_axes(positions: list[int], axes: int) -> torch.Tensor:
-    """Return positions of one axis, or of several that differ."""
+    """Return positions with one axis, or with several axes whose values differ."""
     column = torch.tensor(positions)
     return column if axes == 1 else torch.stack([column.roll(axis) for axis in range(axes)], dim=1)
 
@@ -241,7 +243,7 @@ def _of_axes(positions: list[int], axes: int) -> torch.Tensor:
 
 
 def _of_sinusoidal(name: str, module: torch.nn.Module, config: Any, dtype: torch.dtype) -> Iterator[Finding]:
-    """Yield the finding for what a module computes at each call."""
+    """Yield the finding for a sinusoidal module, which computes its rows in each call."""
     kind = "computed sinusoids"
     device = _device_of(module)
     made = None
@@ -249,17 +251,17 @@ def _of_sinusoidal(name: str, module: torch.nn.Module, config: Any, dtype: torch
         positions = torch.tensor(sorted({*POSITIONS, _longest(config)}))
         made = running.rows_of(module, positions, torch.zeros(1, dtype=dtype, device=device))
     if made is None:
-        yield Finding(name, kind, "unknown", None, "no rows for the arguments that were tried")
+        yield Finding(name, kind, "unknown", None, "returned no rows for any of the tried arguments")
         return
     array = array_of(made.rows, name)
-    where = made.positions.double().numpy()[:, np.newaxis]
-    judged = judge_waves(array, made.encoding, where, held(array))
-    words, numbers = repr(made.encoding), (judged.largest_error, judged.radians)
+    positions_of_rows = made.positions.double().numpy()[:, np.newaxis]
+    judged = judge_waves(array, made.encoding, positions_of_rows, held(array))
+    expected, numbers = repr(made.encoding), (judged.largest_error, judged.radians)
     if judged.complete and judged.fault is None:
-        yield Finding(name, kind, "right", None, f"those of {words}", *numbers)
+        yield Finding(name, kind, "right", None, f"those of {expected}", *numbers)
     elif judged.complete:
-        says = f"of {words}: {judged.says}"
+        says = f"of {expected}: {judged.says}"
         yield Finding(name, kind, "wrong", judged.fault, says, *numbers, judged.first_position)
     else:
-        says = f"not those of {words}, and nothing known explains them"
+        says = f"not those of {expected}, and no known cause explains the difference"
         yield Finding(name, kind, "wrong", "frequencies", says, *numbers, judged.first_position)

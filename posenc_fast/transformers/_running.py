@@ -1,4 +1,4 @@
-"""Runs of a model's rotary and sinusoidal modules at chosen positions, after which each module is as it was."""
+"""Run rotary and sinusoidal modules of a model at chosen positions, and restore each module afterwards."""
 
 from __future__ import annotations
 
@@ -17,16 +17,18 @@ from .._core.encoding.value import Encoding
 from .._core.rotary.value import Rotary
 from ..presets import qwen_omni_timesteps
 
-# in names of classes, which "SolarOpen" is none of
+# in names of rotary classes; "SolarOpen" must not match
 _ROTARY = re.compile(r"Rotary|Rope|RoPE")
-# modules whose attention turns backwards, by the sign of their sines
+# modules whose attention rotates backwards: their sines have the opposite sign
 _BACKWARDS = re.compile(r"NanoChat")
-# rows of a module that counts tokens, and does not take positions
+# modules that return sines before cosines
+_SINES_FIRST = re.compile(r"GPTJ|CodeGen")
+# limit of rows for modules that count tokens instead of reading positions
 MOST_TOKENS = 1 << 15
 
 
 class Tables(NamedTuple):
-    """Cosines and sines that a module made, of a column for each pair, of positions (tokens,) or (tokens, axes)."""
+    """Cosines and sines from a module, one column per pair. Positions have the shape (tokens,) or (tokens, axes)."""
 
     cos: torch.Tensor
     sin: torch.Tensor
@@ -34,7 +36,7 @@ class Tables(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Rows that a module made of positions, and the Encoding that it stands for."""
+    """Rows that a module computed for positions, and the expected Encoding."""
 
     rows: torch.Tensor
     positions: torch.Tensor
@@ -50,20 +52,20 @@ def parameters(module: torch.nn.Module) -> tuple[str, ...]:
 
 
 def is_rotary(module: torch.nn.Module) -> bool:
-    """Whether a module makes cosines and sines for queries and keys, by its class's name and the arguments of forward."""
+    """Whether a module computes cosines and sines of RoPE, by the name of its class and the arguments of forward."""
     return _ROTARY.search(type(module).__name__) is not None and parameters(module) in _CALLS
 
 
 def is_sinusoidal(module: torch.nn.Module) -> bool:
-    """Whether a module computes sinusoids of positions at each call, by its class's name and the arguments of forward."""
+    """Whether a module computes sinusoids in each call, by the name of its class and the arguments of forward."""
     return "sinus" in type(module).__name__.lower() and parameters(module) in _SINUSOIDS
 
 
 @contextlib.contextmanager
-def _kept(module: torch.nn.Module) -> Iterator[None]:
-    """Run a module in evaluation and without gradients; its attributes, its buffers and their values are as before after it.
+def _restored(module: torch.nn.Module) -> Iterator[None]:
+    """Run a module in evaluation mode without gradients. Restore its attributes, its buffers and their values at the end.
 
-    Modules whose frequencies depend on the length replace buffers, or write to them, when they see another one.
+    Modules whose frequencies depend on the length replace buffers, or write to them, when the length changes.
     """
     modules = [(one, dict(vars(one)), one._buffers.copy()) for one in module.modules()]
     buffers = [buffer for _, _, each in modules for buffer in each.values() if buffer is not None]
@@ -74,11 +76,11 @@ def _kept(module: torch.nn.Module) -> Iterator[None]:
                 one.training = False
             yield
     finally:
-        for one, attributes, own in modules:
+        for one, attributes, own_buffers in modules:
             vars(one).clear()
             vars(one).update(attributes)
             one._buffers.clear()
-            one._buffers.update(own)
+            one._buffers.update(own_buffers)
         with torch.no_grad():
             for buffer, value in zip(buffers, values, strict=True):
                 if not torch.equal(buffer, value):
@@ -89,30 +91,34 @@ def _kept(module: torch.nn.Module) -> Iterator[None]:
 
 
 class _Call(NamedTuple):
-    """A call of a module, and the positions of the rows that it returns."""
+    """A call of a module, and the positions of the returned rows."""
 
     positions: torch.Tensor
     run: Callable[[], Any]
 
 
 def _by_position_ids(module: Any, x: torch.Tensor, positions: torch.Tensor, *labels: str) -> Iterator[_Call]:
-    """Yield calls in all forms that modules take positions in: of several axes, some have the last one first."""
+    """Yield calls with all shapes of positions that modules accept; some modules have the axes in reverse order."""
+    table = getattr(module, "embed_positions", None)
+    if isinstance(table, torch.Tensor):
+        # the module reads rows of a table, which may be shorter
+        positions = positions[positions < len(table)]
     ids = positions.to(x.device)
     if ids.dim() == 1:
         yield _Call(positions, lambda: module(x, ids[None], *labels))
         return
     for axes in (ids, ids.flip(1)):
-        # of text: (axes, batch, length), of three axes where pairs read two; of images: (tokens, axes), in a batch or not
+        # text: (axes, batch, length), sometimes with an additional axis; images: (tokens, axes), with or without batch
         rows = axes.T[:, None]
         for form in (rows, torch.cat((rows, rows[:1])), axes, axes[None]):
             yield _Call(positions, partial(module, x, form, *labels))
 
 
 def _by_length(module: Any, x: torch.Tensor, positions: torch.Tensor) -> Iterator[_Call]:
-    """Yield the call of a module that counts the tokens of hidden states, or the patches of its images."""
+    """Yield the call of a module that counts the tokens of hidden states, or the patches of an image."""
     count = min(int(positions.max()) + 1, MOST_TOKENS)
     if positions.dim() == 2:
-        # rows and columns count from 1, and the class token is at 0
+        # rows and columns are counted from 1, and the class token is at 0
         sides = torch.arange(module.config.image_size // module.config.patch_size) + 1
         cells = torch.cat((torch.cartesian_prod(sides, sides), torch.zeros(1, 2, dtype=sides.dtype)))
         yield _Call(cells, lambda: module(x))
@@ -121,14 +127,14 @@ def _by_length(module: Any, x: torch.Tensor, positions: torch.Tensor) -> Iterato
 
 
 def _by_given_length(module: Any, x: torch.Tensor, positions: torch.Tensor) -> Iterator[_Call]:
-    """Yield the call of a module that is told how many positions there are."""
+    """Yield the call of a module with the number of positions as an argument."""
     count = min(int(positions.max()) + 1, MOST_TOKENS)
     if positions.dim() == 1:
         yield _Call(torch.arange(count), lambda: module(x, seq_len=count))
 
 
 def _by_pixels(module: Any, x: torch.Tensor, positions: torch.Tensor) -> Iterator[_Call]:
-    """Yield the call of a module that takes the centres of an image's patches, between -1 and 1, for positions."""
+    """Yield the call of a module whose positions are the centres of an image's patches, between -1 and 1."""
     size, patch = module.config.image_size, module.config.patch_size
     if positions.dim() == 2 and isinstance(size, int) and isinstance(patch, int):
         count = size // patch
@@ -151,34 +157,34 @@ def _calls(module: torch.nn.Module, x: torch.Tensor, positions: torch.Tensor, *l
     try:
         return list(_CALLS[parameters(module)](module, x, positions, *labels))
     except (AttributeError, TypeError):
-        # a module of another kind, whose config has no sizes of images
+        # not such a module: its config has no image sizes
         return []
 
 
 def tables_of(
     module: torch.nn.Module, rotary: Rotary, positions: torch.Tensor, x: torch.Tensor, *labels: str
 ) -> Tables | None:
-    """Return what a module makes of positions, in the form that is nearest to a Rotary; None where no form fits.
+    """Return the tables of the call that is closest to a Rotary, or None if no call returns tables.
 
-    x: a tensor of the type and device of the model. labels: the kind of layers, where a module serves several.
+    x: a tensor with the dtype and device of the model. labels: the kind of layers, if the module serves several.
     """
     best, least = None, math.inf
-    with _kept(module), torch.autocast(x.device.type, enabled=False):
+    with _restored(module), torch.autocast(x.device.type, enabled=False):
         for call in _calls(module, x, positions, *labels):
             tables = None
-            # whatever a module may raise for a form that it does not take
+            # a module may raise any error for a shape that it does not accept
             with contextlib.suppress(Exception):
                 tables = _pairs(call.run(), len(call.positions), rotary.rotary_dim // 2)
             if tables is None:
                 continue
-            cos, sin = tables
+            cos, sin = reversed(tables) if _SINES_FIRST.search(type(module).__name__) else tables
             exact = [torch.from_numpy(table) for table in rotary.tables(call.positions.numpy(), dtype="float64")]
-            for turned in (sin, -sin) if _BACKWARDS.search(type(module).__name__) else (sin,):
-                errors = [(one.double() - true).abs().mean() for one, true in zip((cos, turned), exact, strict=True)]
+            for signed in (sin, -sin) if _BACKWARDS.search(type(module).__name__) else (sin,):
+                errors = [(one.double() - true).abs().mean() for one, true in zip((cos, signed), exact, strict=True)]
                 error = float(sum(errors))
-                # tables that are not finite are tables all the same
+                # tables with NaN are kept as well, if there are no others
                 if best is None or error < least:
-                    best, least = Tables(cos, turned, call.positions), math.inf if math.isnan(error) else error
+                    best, least = Tables(cos, signed, call.positions), math.inf if math.isnan(error) else error
     return best
 
 
@@ -190,9 +196,9 @@ def reads(
     x: torch.Tensor,
     *labels: str,
 ) -> bool:
-    """Whether the tables that a module makes change with its buffers."""
+    """Whether the tables of a module depend on these buffers."""
     before = tables_of(module, rotary, positions, x, *labels)
-    with _kept(module):
+    with _restored(module):
         for buffer in buffers:
             buffer.zero_()
         after = tables_of(module, rotary, positions, x, *labels)
@@ -202,12 +208,12 @@ def reads(
 
 
 def _pairs(result: Any, tokens: int, pairs: int) -> tuple[torch.Tensor, torch.Tensor] | None:
-    """Return cosines and sines of a column for each pair, however a result has them; None for other results."""
+    """Return cosines and sines with one column per pair from any known form of result, or None for other results."""
     if isinstance(result, torch.Tensor):
         if result.is_complex():
             result = result.real, result.imag
         elif result.dim() == 3:
-            # angles, of which attention takes both
+            # angles: attention computes the cosines and sines
             result = result.cos(), result.sin()
         else:
             result = tuple(result)
@@ -218,7 +224,7 @@ def _pairs(result: Any, tokens: int, pairs: int) -> tuple[torch.Tensor, torch.Te
 
 
 def _columns(table: Any, tokens: int, pairs: int) -> torch.Tensor | None:
-    """Return a table of a column for each pair; None where the columns of a pair differ."""
+    """Return a table with one column per pair, or None if the two columns of a pair differ."""
     if not isinstance(table, torch.Tensor) or table.numel() != tokens * table.shape[-1]:
         return None
     table = table.detach().reshape(tokens, -1).cpu()
@@ -227,7 +233,7 @@ def _columns(table: Any, tokens: int, pairs: int) -> torch.Tensor | None:
     if table.shape[1] != 2 * pairs:
         return None
     halves, neighbours = (table[:, :pairs], table[:, pairs:]), (table[:, 0::2], table[:, 1::2])
-    # a NaN is equal to none
+    # NaN in both columns counts as equal
     return next((one for one, other in (halves, neighbours) if torch.allclose(one, other, 0, 0, equal_nan=True)), None)
 
 
@@ -242,7 +248,7 @@ def _pegasus_x(module: Any, x: torch.Tensor, positions: torch.Tensor) -> Rows:
 
 
 def _qwen_omni(module: Any, x: torch.Tensor, positions: torch.Tensor) -> Rows:
-    # a type of 16 bits holds no others
+    # the module converts positions to the dtype of x, and 16-bit types represent all integers up to 256
     some = positions[positions <= 256]
     return Rows(module(some.to(x), scale=1), some, qwen_omni_timesteps(module.dim, scale=1.0))
 
@@ -258,8 +264,10 @@ def _vibevoice(module: Any, x: torch.Tensor, positions: torch.Tensor) -> Rows:
     return Rows(module(positions.to(x.device)), positions, encoding)
 
 
-# by the arguments of forward; those that read a ready table have it among their buffers
+# by the arguments of forward; modules with a table in a buffer are checked by this buffer
 _SINUSOIDS: dict[tuple[str, ...], Callable[..., Rows]] = {
+    ("inputs_embeds", "cache_length", "position_ids"): _pegasus_x,
+    # until transformers 5.23
     ("inputs_embeds", "past_key_values_length", "position_ids"): _pegasus_x,
     ("hidden_states", "scale"): _qwen_omni,
     ("timesteps",): _vibevoice,
@@ -267,8 +275,8 @@ _SINUSOIDS: dict[tuple[str, ...], Callable[..., Rows]] = {
 
 
 def rows_of(module: torch.nn.Module, positions: torch.Tensor, x: torch.Tensor) -> Rows | None:
-    """Return what a sinusoidal module makes of positions; None where it does not run as its arguments say."""
-    with _kept(module), torch.autocast(x.device.type, enabled=False), contextlib.suppress(Exception):
+    """Return the rows that a sinusoidal module computes for positions, or None if the call fails or returns other rows."""
+    with _restored(module), torch.autocast(x.device.type, enabled=False), contextlib.suppress(Exception):
         made = _SINUSOIDS[parameters(module)](module, x, positions)
         if made.rows.shape == (len(made.positions), made.encoding.d_model):
             return made._replace(rows=made.rows.detach().cpu())

@@ -25,7 +25,7 @@ UNREAD = {
     "unknown rope_type": ({**LLAMA, "rope_scaling": {"rope_type": "liner", "factor": 4}}, "wrong", "'liner'"),
     "misspelt factor": ({**LLAMA, "rope_scaling": {"rope_type": "linear", "fctor": 4}}, "wrong", "is factor meant"),
     "misspelt base": ({**LLAMA, "rope_thet": 5e5}, "wrong", "is rope_theta meant"),
-    "two bases": ({**LLAMA, "rope_theta": 5e5, "rope_parameters": {"rope_theta": 1e6}}, "wrong", "two bases"),
+    "two bases": ({**LLAMA, "rope_theta": 5e5, "rope_parameters": {"rope_theta": 1e6}}, "wrong", "different bases"),
     "two scalings": (
         {**LLAMA, "rope_scaling": {"rope_type": "linear", "factor": 2}, "rope_parameters": {"rope_theta": 1e4}},
         "wrong",

@@ -91,7 +91,7 @@ REFUSED = {
     "no length": (["--onnx", "0", "-o", "rope.npz"], "length"),
     "heads of a config": (["--config", "--num-heads", "4"], "--num-heads is for --onnx"),
     "a type of a config": (["--config", "--dtype", "float16"], "--dtype is for --onnx"),
-    "another layout": (["--gguf", "llama"], "layout='half' is not that of 'llama'"),
+    "another layout": (["--gguf", "llama"], "layout='half' differs from layout='interleaved', which llama.cpp uses for 'llama'"),
     "an architecture": (["--gguf", "lama"], "is 'llama' meant"),
 }
 

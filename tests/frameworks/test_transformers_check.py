@@ -1,4 +1,4 @@
-"""Checks of loaded models: every causal class is right as it is, and each fault that is planted is found and named."""
+"""Checks of loaded models: every causal class is right, and each planted fault is found and named."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ ours = optional("posenc_fast.transformers")
 running = optional("posenc_fast.transformers._running")
 
 HALVES = [torch.bfloat16, torch.float16]
-# rotary classes of one axis, all of whose layers are alike, of pairs in every order
+# models with one axis and one kind of layers, in all layouts
 TWENTY = [
     *("llama", "cohere", "glm4", "helium", "deepseek_v2", "deepseek_v3", "arcee", "qwen2", "qwen3_moe", "mistral"),
     *("mixtral", "olmo2", "phi3", "starcoder2", "gemma", "smollm3", "granite", "minimax_m2", "ernie4_5", "seed_oss"),
 ]
-# a position encoding that the tiny model has no valid config for
+# models whose tiny config is invalid
 NOT_READ = {"mimo_v2_flash", "minimax_m3_vl_text"}
-# what computes its frequencies anew in each call, whatever its buffers have
+# models that compute their frequencies in each call and ignore their buffers
 WITHOUT_BUFFERS = {"phimoe"}
 
 
@@ -44,7 +44,7 @@ def verdicts(report):
 
 
 def faults(report, computed=None):
-    """Faults of all findings; or of those alone that are computed, or are not."""
+    """Return the faults of all findings. computed: only of findings for computed tables, or only of the others."""
     return {
         finding.fault
         for finding in report.findings
@@ -73,19 +73,19 @@ def test_other_models_are_not_wrong(name):
 @pytest.mark.parametrize("dtype", HALVES, ids=str)
 @pytest.mark.parametrize("name", models.ROTARY[::5])
 def test_weights_in_16_bits_are_no_fault(name, dtype):
-    """As ``from_pretrained(.., dtype=..)`` loads them: tables come out in 16 bits, of float32 frequencies."""
+    """Like ``from_pretrained(.., dtype=..)``: float32 frequencies give tables in 16 bits."""
     model = models.built(name)
-    kept = [buffer.clone() for buffer in inverse_frequencies(model)]
+    float32 = [buffer.clone() for buffer in inverse_frequencies(model)]
     model.to(dtype)
-    for buffer, values in zip(inverse_frequencies(model), kept, strict=True):
+    for buffer, values in zip(inverse_frequencies(model), float32, strict=True):
         buffer.data = values
     report = ours.check(model)
     assert report.ok is not False, str(report)
-    assert "right" in verdicts(report) or not kept or name in NOT_READ
+    assert "right" in verdicts(report) or not float32 or name in NOT_READ
 
 
 def rotary_classes():
-    """Yield the rotary classes of transformers with the configs that they are built from, as their annotations say."""
+    """Yield the rotary classes of transformers with their config classes, found by annotations."""
     for path in sorted(pathlib.Path(transformers.__file__).parent.glob("models/*/modeling_*.py")):
         name = f"transformers.models.{path.parent.name}"
         if "RotaryEmbedding" not in path.read_text("utf-8"):
@@ -95,15 +95,15 @@ def rotary_classes():
             if not inspect.isclass(cls) or cls.__module__ != module.__name__ or "Rotary" not in cls.__name__:
                 continue
             config = inspect.signature(cls).parameters.get("config")
-            wanted = getattr(config, "annotation", None)
-            wanted = vars(module).get(wanted) if isinstance(wanted, str) else wanted
-            if inspect.isclass(wanted) and issubclass(wanted, transformers.PreTrainedConfig):
-                yield cls, wanted
+            annotation = getattr(config, "annotation", None)
+            config_class = vars(module).get(annotation) if isinstance(annotation, str) else annotation
+            if inspect.isclass(config_class) and issubclass(config_class, transformers.PreTrainedConfig):
+                yield cls, config_class
 
 
 @pytest.mark.slow
 def test_no_rotary_class_of_a_default_config_is_wrong():
-    """With -s, how many there are of each verdict."""
+    """With -s, the test prints the number of each verdict."""
     counts = {"right": 0, "unknown": 0, "wrong": 0}
     wrong = []
     for cls, config_class in rotary_classes():
@@ -130,7 +130,7 @@ def test_converted_models(name, dtype):
     """``.to(dtype)`` converts the frequencies with the weights."""
     model = models.built(name).to(dtype)
     report = ours.check(model)
-    if not rotary_modules(model) or name in NOT_READ | WITHOUT_BUFFERS:
+    if not inverse_frequencies(model) or name in NOT_READ | WITHOUT_BUFFERS:
         assert report.ok is not False
     else:
         assert faults(report, computed=False) == faults(report, computed=True) == {"rounded"}, str(report)
@@ -138,7 +138,7 @@ def test_converted_models(name, dtype):
 
 
 def with_other_base(frequencies):
-    # of a base of 1e4, one of 1e5
+    # changes the base 1e4 to 1e5
     return frequencies**1.25
 
 
@@ -171,7 +171,7 @@ def test_frequencies_that_are_not_the_configs(name, fault):
         buffer.copy_(CHANGES[fault](buffer))
     report = ours.check(model)
     assert faults(report, computed=False) == {fault}, str(report)
-    # what the module computes of them is as wrong
+    # the computed tables are wrong as well
     assert not report.ok
     assert faults(report, computed=True), str(report)
 
@@ -280,7 +280,7 @@ LENGTHS = {
 
 @pytest.mark.parametrize("rope_type", LENGTHS)
 def test_short_and_long_sequences(rope_type):
-    """Frequencies that depend on the length are right at each, whatever was run before."""
+    """Frequencies that depend on the length are right for each length, in any order of calls."""
     model = llama(LENGTHS[rope_type], max_position_embeddings=2048)
     for length in (1, 300, 3000):
         with torch.no_grad():
@@ -294,7 +294,7 @@ def test_short_and_long_sequences(rope_type):
 
 
 def state_of(model):
-    """All that a check could change: modes, attributes, and the buffers and parameters themselves and their values."""
+    """Return everything that a check could change: modes, attributes, buffers and parameters, and their values."""
     return {
         name: (
             module.training,
@@ -346,7 +346,7 @@ def test_nothing_changes_where_a_module_fails():
     assert verdicts(report) == {"right", "unknown"}
 
 
-# ---- frequencies that are none, and that turn the other way --------------------------------------------------------
+# ---- invalid and negative frequencies ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, 0.0])
@@ -358,7 +358,7 @@ def test_frequencies_that_were_never_written(value):
     assert faults(report, computed=True), str(report)
 
 
-def test_frequencies_that_turn_backwards():
+def test_negative_frequencies():
     model = llama({"rope_type": "default"})
     rotary_modules(model)[0].inv_freq.neg_()
     report = ours.check(model)
@@ -366,7 +366,7 @@ def test_frequencies_that_turn_backwards():
 
 
 def test_faults_that_16_bits_hide():
-    """The tables are as they were, rounded to bfloat16, and change with the buffer all the same."""
+    """The tables keep the right values in bfloat16, although they depend on the wrong buffer."""
     model = llama({"rope_type": "default"}).to(torch.bfloat16)
     module = rotary_modules(model)[0]
     model.model.rotary_emb = module = type(module)(model.config)
@@ -380,20 +380,20 @@ def test_faults_that_16_bits_hide():
 def test_buffers_that_nothing_reads():
     model = llama({"rope_type": "default"})
     module = rotary_modules(model)[0]
-    kept, forward = module.inv_freq.clone(), type(module).forward
+    right, forward = module.inv_freq.clone(), type(module).forward
 
-    def anew(self, x, position_ids):
-        self.inv_freq = kept
+    def with_right_frequencies(self, x, position_ids):
+        self.inv_freq = right
         return forward(self, x, position_ids)
 
-    module.forward = types.MethodType(anew, module)
-    module.inv_freq = kept.half().float()
+    module.forward = types.MethodType(with_right_frequencies, module)
+    module.inv_freq = right.half().float()
     report = ours.check(model)
     assert report.ok, str(report)
-    assert "does not change with them" in str(report)
+    assert "do not depend on this buffer" in str(report)
 
 
-# ---- what cannot be known -------------------------------------------------------------------------------------------
+# ---- unknown values -------------------------------------------------------------------------------------------------
 
 
 def test_no_values_on_the_device_meta():
@@ -418,7 +418,7 @@ def test_modules_without_a_config_are_unknown():
 
 @pytest.mark.parametrize("name", ["gptj", "marian", "xglm", "roformer"])
 def test_ready_tables(name):
-    """Those that a model reads are right in 16 bits, of float32 angles; and wrong where their positions were rounded."""
+    """Tables of a model are right in 16 bits if they come from float32 angles."""
     model = models.built(name)
     assert {"right"} == verdicts(ours.check(model))
     tables = [
@@ -457,7 +457,7 @@ def test_every_key_of_the_longest_position(key):
 
 
 def test_patches_of_images():
-    """A table of complex numbers in a buffer, of rows and columns."""
+    """A buffer with a table of complex numbers for rows and columns."""
     llama4 = importlib.import_module("transformers.models.llama4.modeling_llama4")
     module = llama4.Llama4VisionRotaryEmbedding(transformers.Llama4VisionConfig())
     report = ours.check(torch.nn.ModuleDict({"rotary_emb": module}))
@@ -476,13 +476,13 @@ def test_names_that_only_look_like_rotary():
     assert not running.is_rotary(SolarOpen())
 
 
-def test_what_is_no_model():
+def test_arguments_other_than_modules():
     with pytest.raises(TypeError, match=r"model must be a torch\.nn\.Module, not str"):
         ours.check("model")
 
 
 def test_right_values_are_not_presets_alone():
-    """A rotary module is held against its own config: the frequencies of another base are those of some model, too."""
+    """A rotary module is compared with its own config, not with frequencies of other models."""
     model = llama({"rope_type": "default"})
     for buffer in inverse_frequencies(model):
         buffer.copy_(torch.from_numpy(pf.Rotary(64, base=500000.0).frequencies))
@@ -492,7 +492,7 @@ def test_right_values_are_not_presets_alone():
 
 
 def test_a_config_that_cannot_be_read():
-    """The frequencies of the model are those that it began with, but the config no longer says so."""
+    """The frequencies of the model are right, but the config was made invalid afterwards."""
     model = llama({"rope_type": "default"})
     assert ours.check(model).ok
     model.config.rope_parameters = {"rope_type": "linear", "fctor": 4.0, "rope_theta": 10000.0}

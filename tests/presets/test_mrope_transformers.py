@@ -233,7 +233,9 @@ def test_every_model_that_counts_so_is_known():
         for file in folder.glob("*/mod*.py")
         if "def get_rope_index" in file.read_text(encoding="utf-8")
     }
-    assert counting == set(MODELS) | set(REFUSED)
+    # transformers 5.23 does not have it
+    newer = set() if (folder / "hy_v4_vl").is_dir() else {"hy_v4_vl"}
+    assert counting | newer == set(MODELS) | set(REFUSED)
 
 
 @pytest.mark.parametrize("model", MODELS)

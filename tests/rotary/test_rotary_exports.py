@@ -1,4 +1,4 @@
-"""What a Rotary is to other programs: caches that run in ONNX Runtime, parameters of transformers, metadata of GGUF."""
+"""Compare exports of a Rotary with other programs: ONNX Runtime, transformers, and readers of GGUF."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ IN_TURN = [0, 1, 2] * 10 + [0, 0]
 
 
 def run_onnx(domain, x, positions, cache, dtype):
-    """Turn x by an operator RotaryEmbedding of a model that ONNX Runtime runs."""
+    """Rotate x with the operator RotaryEmbedding in ONNX Runtime."""
     onnx, runtime = optional("onnx"), optional("onnxruntime")
     kind = onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
     inputs = ["x", "cos", "sin", "positions"] if not domain else ["x", "positions", "cos", "sin"]
@@ -74,13 +74,13 @@ def test_onnx_runtime(rotary, dtype, domain):
     cache = rotary.onnx_cache(300, dtype=dtype, num_heads=4)
     assert cache.cos.shape == cache.sin.shape == (300, rotary.rotary_dim // 2)
     assert cache.cos.dtype == cache.sin.dtype == dtype
-    turned = run_onnx(domain, x, positions, cache, dtype)
+    rotated = run_onnx(domain, x, positions, cache, dtype)
     expected = rotary.apply(x, positions=positions)
-    np.testing.assert_allclose(turned.astype(float), expected.astype(float), atol=1e-6 if dtype == "float32" else 1e-2)
-    # with three axes it is num_heads that tells where a head ends
+    np.testing.assert_allclose(rotated.astype(float), expected.astype(float), atol=1e-6 if dtype == "float32" else 1e-2)
+    # for inputs with three axes, num_heads determines the head width
     flat = np.ascontiguousarray(x.swapaxes(1, 2)).reshape(2, 50, 256)
     again = run_onnx(domain, flat, positions, cache, dtype).reshape(2, 50, 4, 64).swapaxes(1, 2)
-    np.testing.assert_array_equal(again, turned)
+    np.testing.assert_array_equal(again, rotated)
 
 
 def test_onnx_without_heads():
@@ -132,7 +132,7 @@ def test_what_transformers_computes(name):
     if parameters["rope_type"] == "default":
         module = optional("transformers.models.llama.modeling_llama")
         frequencies, factor = module.LlamaRotaryEmbedding.compute_default_rope_parameters(llama)
-        # this class turns whole heads
+        # this class rotates whole heads
         expected = rotary if name != "a part" else pf.Rotary(80)
     else:
         compute = utilities.ROPE_INIT_FUNCTIONS[parameters["rope_type"]]
@@ -151,7 +151,7 @@ def test_what_transformers_computes(name):
         pf.Rotary(192, rotary_dim=64),
         pf.Rotary(96, rotary_dim=22),
     ],
-    ids=[*CONFIGS, "sections", "sections in turn", "a third", "no simple part"],
+    ids=[*CONFIGS, "sections", "interleaved sections", "a third", "no simple part"],
 )
 def test_config_comes_back(rotary):
     config = json.loads(json.dumps(rotary.config()))
@@ -217,7 +217,7 @@ def test_gguf_comes_back(architecture, rotary):
 def test_gguf_by_factors(architecture, rotary, tmp_path):
     gguf = optional("gguf")
     metadata = rotary.gguf(architecture)
-    # a file by the package's writer
+    # a file from the writer of the package
     writer = gguf.GGUFWriter(tmp_path / "model.gguf", architecture)
     for key, value in metadata.items():
         if isinstance(value, np.ndarray):
@@ -235,7 +235,7 @@ def test_gguf_by_factors(architecture, rotary, tmp_path):
     for source in (metadata, tmp_path / "model.gguf"):
         again = pf.Rotary.from_gguf(source, seq_len=seq_len)
         assert (again.head_dim, again.rotary_dim, again.layout) == (rotary.head_dim, rotary.rotary_dim, rotary.layout)
-        # the numbers of a file are of float32; a pair that stays turns by 1e-30
+        # numbers in files are float32; a pair without rotation has an angle of 1e-30
         np.testing.assert_allclose(again.frequencies, rotary.frequencies, rtol=1.3e-7, atol=2e-30)
         assert again.attention_factor == pytest.approx(rotary.attention_factor, rel=1e-7)
 
@@ -243,18 +243,18 @@ def test_gguf_by_factors(architecture, rotary, tmp_path):
 @pytest.mark.parametrize(
     ("rotary", "architecture", "words"),
     [
-        (pf.Rotary(8), "llama", "is not that of 'llama' .* permute"),
-        (pf.Rotary(8), "lama", "'lama' is not known; is 'llama' meant"),
+        (pf.Rotary(8), "llama", "which llama.cpp uses for 'llama'; permute"),
+        (pf.Rotary(8), "lama", "'lama' is unknown; is 'llama' meant"),
         (pf.Rotary(8), "gpt2", "no rotary encoding"),
         (pf.Rotary(8), None, "general.architecture"),
         (pf.Rotary(8, scaling=XPOS), "qwen2", "no keys"),
         (pf.Rotary(8, sections=[2, 2]), "qwen2", "several axes"),
-        (pf.Rotary(8, sections=[1, 0, 0, 1]), "qwen2vl", "one after the other"),
-        (pf.Rotary(8), "qwen2vl", "sections are not those"),
-        (pf.Rotary(8, sections=[2, 1, 1]), "qwen3vl", "in turn"),
+        (pf.Rotary(8, sections=[1, 0, 0, 1]), "qwen2vl", "contiguous sections"),
+        (pf.Rotary(8), "qwen2vl", "sections do not fit"),
+        (pf.Rotary(8, sections=[2, 1, 1]), "qwen3vl", "interleaved sections"),
         (pf.Rotary(8, frequencies=[1.0, -0.5, 0.25, 0.1]), "qwen2", "negative"),
-        (pf.Rotary(4, frequencies=[1.0, 1e-300]), "qwen2", "no float32"),
-        (pf.Rotary(4, frequencies=[1.0, 1e300]), "qwen2", "no float32"),
+        (pf.Rotary(4, frequencies=[1.0, 1e-300]), "qwen2", "not a positive float32"),
+        (pf.Rotary(4, frequencies=[1.0, 1e300]), "qwen2", "not a positive float32"),
     ],
     ids=lambda one: one if isinstance(one, str) else "",
 )

@@ -1,4 +1,4 @@
-"""`Rotary.from_gguf`: metadata and files against ggml's formulas, written out anew, and against packages that read GGUF."""
+"""Compare `Rotary.from_gguf` of metadata and files with the formulas of ggml, and with packages that read GGUF."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def with_heads(architecture, dim=128, **keys):
 
 
 def ggml(x, positions, neox, dims, base, scale=1.0, original=0, yarn=False, factors=None, attention=1.0):
-    """Turn rows of heads as ggml_rope_ext does, in float64. scale: what positions are multiplied by."""
+    """Rotate rows of heads as ggml_rope_ext does, in float64. scale: factor of the positions."""
     pairs = dims // 2
     i = np.arange(pairs)
     extrapolated = positions[:, None] * base ** (-2.0 * i / dims) / (1 if factors is None else np.asarray(factors))
@@ -48,10 +48,10 @@ def ggml(x, positions, neox, dims, base, scale=1.0, original=0, yarn=False, fact
         attention *= 1 + 0.1 * math.log(1 / scale)
     cos, sin = attention * np.cos(angles), attention * np.sin(angles)
     first, second = (i, i + pairs) if neox else (2 * i, 2 * i + 1)
-    turned = x.copy()
-    turned[:, first] = x[:, first] * cos - x[:, second] * sin
-    turned[:, second] = x[:, first] * sin + x[:, second] * cos
-    return turned
+    rotated = x.copy()
+    rotated[:, first] = x[:, first] * cos - x[:, second] * sin
+    rotated[:, second] = x[:, first] * sin + x[:, second] * cos
+    return rotated
 
 
 DIVISORS = np.linspace(1, 8, 64, dtype=np.float32)
@@ -184,7 +184,7 @@ def test_turns_as_ggml_does(name):
 )
 def test_layers_that_stay(metadata, layers):
     assert [read(metadata, layer=i) is not None for i in range(len(layers))] == layers
-    # without a layer it is that of those that turn
+    # without layer=, the result is for the layers with RoPE
     if any(layers):
         assert read(metadata) is not None
     else:
@@ -209,7 +209,7 @@ def test_sections(architecture, sections, axes):
 @pytest.mark.parametrize(
     ("layout", "architectures"),
     [
-        # as llama.cpp's llama_model_rope_type has them
+        # as in llama_model_rope_type of llama.cpp
         (
             "interleaved",
             "llama llama4 command-r olmo minicpm granite chatglm mistral3 ernie4_5 arcee smollm3 internlm2",
@@ -232,7 +232,7 @@ def test_architectures_without(architecture):
 
 
 def written(path, architecture, tensors=(), **keys):
-    """Write a file by the package's own methods for keys."""
+    """Write a file with the methods of the package gguf."""
     gguf = optional("gguf")
     writer = gguf.GGUFWriter(path, architecture)
     writer.add_block_count(2)
@@ -297,19 +297,19 @@ def test_what_transformers_reads(architecture, keys, tmp_path):
 
 REFUSED = {
     "nothing": ({}, {}, "general.architecture"),
-    "unknown": (file_of("qwen9"), {}, "'qwen9' is not known; is '.*' meant"),
+    "unknown": (file_of("qwen9"), {}, "'qwen9' is unknown; is '.*' meant"),
     "no width": (file_of("llama"), {}, "lacks 'llama.embedding_length'"),
     "a part of a whole": (with_heads("llama", rope__dimension_count=64), {}, "dimension_count'.=64"),
     "more than a head": (with_heads("qwen2", rope__dimension_count=256), {}, "more than the 128 values"),
     "an odd width": (with_heads("qwen2", rope__dimension_count=63), {}, "odd"),
-    "scaling": (with_heads("llama", rope__scaling__type="dynamic"), {}, "'dynamic' is none of"),
+    "scaling": (with_heads("llama", rope__scaling__type="dynamic"), {}, "'dynamic' must be one of"),
     "no length": (PHI3, {}, "give seq_len="),
-    "no factors": (with_heads("phi3", rope__scaling__type="longrope"), {}, "needs rope_factors_short"),
-    "one list": ({k: v for k, v in PHI3.items() if "long.weight" not in k}, {"seq_len": 1}, "go together"),
+    "no factors": (with_heads("phi3", rope__scaling__type="longrope"), {}, "needs the tensors rope_factors_short"),
+    "one list": ({k: v for k, v in PHI3.items() if "long.weight" not in k}, {"seq_len": 1}, "must occur together"),
     "factors of another width": (
         with_heads("llama", 64) | {"rope_freqs.weight": DIVISORS},
         {},
-        "has 64 numbers, one for each of 32 pairs",
+        "has 64 numbers, but must have one for each of 32 pairs",
     ),
     "divided twice": (
         with_heads("llama", rope__scaling__factor=2.0) | {"rope_freqs.weight": DIVISORS},
@@ -317,11 +317,11 @@ REFUSED = {
         "exclude each other",
     ),
     "two kinds of layers": (GEMMA3, {}, "give layer="),
-    "windows of unknown layers": (with_heads("qwen2", rope__freq_base_swa=1e6), {}, "it is not known which layers"),
+    "windows of unknown layers": (with_heads("qwen2", rope__freq_base_swa=1e6), {}, "which are unknown"),
     "no pattern": (
         {key: value for key, value in GEMMA4.items() if not key.endswith("pattern")},
         {"layer": 0},
-        "sliding_window_pattern'. is no array",
+        "sliding_window_pattern'. must be an array",
     ),
     "a layer too many": (with_heads("llama"), {"layer": 48}, "layer=48 is too large"),
     "a negative layer": (with_heads("llama"), {"layer": -1}, "layer"),
@@ -355,12 +355,12 @@ REFUSED = {
     "another scaling of the base": (
         with_heads("hunyuan-dense", rope__scaling__alpha=50.0),
         {},
-        "scaling.alpha'. is not",
+        "scaling.alpha'. is unknown",
     ),
     "another width of unknown layers": (
         with_heads("qwen2", attention__key_length_swa=64),
         {},
-        "not known which layers",
+        "which are unknown",
     ),
     "a base of text": (with_heads("llama", rope__freq_base="big"), {}, "rope.freq_base"),
 }
@@ -392,12 +392,12 @@ MISSPELT = {
 @pytest.mark.parametrize("key", MISSPELT)
 def test_misspelt_keys(key):
     hint = f"is '{MISSPELT[key]}' meant" if MISSPELT[key] else ""
-    with pytest.raises(ValueError, match=rf"source\['{re.escape(key)}'\] is not known .*{hint}"):
+    with pytest.raises(ValueError, match=rf"source\['{re.escape(key)}'\] is unknown .*{hint}"):
         read(with_heads("llama") | {key: 64})
 
 
 def edited(key, rng):
-    """Return a key with one slip: a character more, less, another, or two that changed places."""
+    """Return a key with one typing error: an extra, missing or wrong character, or two swapped characters."""
     i, letter = rng.integers(len(key)), chr(rng.choice(list(b"abcdefghijklmnopqrstuvwxyz0123456789._-")))
     swapped = key[:i] + key[i : i + 2][::-1] + key[i + 2 :]
     return str(
@@ -421,7 +421,7 @@ def test_no_key_with_a_slip_is_left_out():
 
 
 def test_what_converters_write_is_read():
-    """Of the keys of the package, all about other things are accepted, and all about positions are read but one."""
+    """All keys of the package gguf are accepted, and all keys about positions are read except one."""
     constants = optional("gguf.constants")
 
     def texts(group):
@@ -447,7 +447,7 @@ JUNK = [None, "", "x", b"x", -1, 0, 1, 3, True, math.nan, math.inf, 10**30, 1e-3
 
 @pytest.mark.parametrize("name", CASES)
 def test_junk(name):
-    """Whatever stands in a header, the outcome is an encoding, or an error about a value."""
+    """Any header gives an encoding, or an error that names a value."""
     metadata, arguments, *_ = CASES[name]
     for key in [*metadata, f"{metadata['general.architecture']}.attention.head_count_kv"]:
         for value in JUNK:
@@ -458,7 +458,7 @@ def test_junk(name):
 
 def test_architectures_of_the_package():
     gguf = optional("gguf")
-    # those that its release of 2025 does not have yet
+    # architectures that the release of 2025 lacks
     later = {"deepseek32", "laguna", "mellum"}
     assert set(gguf_metadata.ARCHITECTURES) - later <= set(gguf.MODEL_ARCH_NAMES.values())
 
@@ -470,7 +470,7 @@ def test_files_that_are_none(tmp_path):
     (tmp_path / "cut.gguf").write_bytes(b"GGUF" + bytes(8))
     with pytest.raises(ValueError, match=r"cut\.gguf cannot be read as GGUF"):
         read(tmp_path / "cut.gguf")
-    # an array of 2^40 integers behind the end, and letters that are no UTF-8
+    # an array of 2^40 integers beyond the end of the file, and bytes that are not UTF-8
     name = b"general.architecture"
     for file, entry in {
         "array": struct.pack("<Q20sIIQ", 20, name, 9, 0, 2**40),
@@ -479,7 +479,7 @@ def test_files_that_are_none(tmp_path):
         (tmp_path / f"{file}.gguf").write_bytes(b"GGUF" + struct.pack("<IQQ", 3, 0, 1) + entry)
         with pytest.raises(ValueError, match=rf"{file}\.gguf cannot be read as GGUF"):
             read(tmp_path / f"{file}.gguf")
-    with pytest.raises(ValueError, match="is no regular file"):
+    with pytest.raises(ValueError, match="is not a regular file"):
         read(tmp_path)
     with pytest.raises(TypeError, match="source must be the path"):
         read(3)
@@ -489,7 +489,7 @@ def test_without_the_package(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "gguf", None)
     with pytest.raises(ImportError, match=r"pip install gguf"):
         read(tmp_path / "model.gguf")
-    # metadata need none
+    # metadata do not need the package
     assert read(with_heads("qwen2")) == pf.Rotary(128)
 
 

@@ -1,4 +1,4 @@
-"""`Rotary.from_config` of params.json and of configs of torchtune and litgpt: whose they are, what is read, and what is refused."""
+"""Test `Rotary.from_config` with params.json and with configs of torchtune and litgpt: formats, results and errors."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ RIGHT = {
     ),
     "litgpt": (LIT, {}, pf.Rotary(128, base=5e5, scaling={**LLAMA3, "factor": 8.0})),
     "litgpt, a part": (PYTHIA, {}, pf.Rotary(64, rotary_dim=16)),
-    # as vars(config) has it
+    # as in vars(config)
     "litgpt, with its own count": ({**PYTHIA, "rope_n_elem": 16}, {}, pf.Rotary(64, rotary_dim=16)),
     "litgpt, condensed": (
         {**PYTHIA, "rope_condense_ratio": 8},
@@ -126,15 +126,15 @@ def test_a_file(tmp_path):
 
 
 def test_turns_as_the_complex_numbers_of_llama():
-    # Meta's and Mistral's code: pairs side by side are complex numbers, times e^(i angle)
+    # the code of Meta and Mistral multiplies interleaved pairs, as complex numbers, by e^(i angle)
     x = np.random.default_rng(3).normal(size=(20, 128))
     angles = np.arange(20)[:, None] * 1e6 ** (-np.arange(64) / 64)
-    turned = (x.view(np.complex128) * np.exp(1j * angles)).view(np.float64)
-    np.testing.assert_allclose(read(MISTRAL).apply(x), turned, atol=1e-13)
+    rotated = (x.view(np.complex128) * np.exp(1j * angles)).view(np.float64)
+    np.testing.assert_allclose(read(MISTRAL).apply(x), rotated, atol=1e-13)
 
 
 def test_scaling_of_llama_31():
-    # Meta's code, by wavelengths
+    # as in Meta's code, which compares wavelengths
     expected = []
     for frequency in 5e5 ** (-np.arange(64) / 64):
         wavelength = 2 * math.pi / frequency
@@ -153,46 +153,46 @@ def without(config, *keys):
 
 
 REFUSED = {
-    "of both": ({**LLAMA31, "hidden_dim": 1}, {}, "of Meta's params.json, and hidden_dim, of Mistral's"),
+    "of both": ({**LLAMA31, "hidden_dim": 1}, {}, "of Meta's params.json and hidden_dim of Mistral's"),
     "a misspelt key": ({**LLAMA31, "rope_thetta": 1e4}, {}, r"params\.json of Meta.*rope_thetta"),
     "a base of Llama 3": (without(LLAMA31, "rope_theta"), {}, "lacks 'rope_theta', which is 10000 in Llama 1 and 2"),
     "a base of Mistral": (without(MISTRAL, "rope_theta"), {}, "of Mistral. lacks 'rope_theta'.*Mistral 7B 0.1"),
-    "a base of anyone": ({"dim": 64, "n_heads": 2}, {}, "not known whose it is"),
+    "a base of anyone": ({"dim": 64, "n_heads": 2}, {}, "no keys that identify the model"),
     "factors of no known model": ({**LLAMA31, "dim": 512}, {}, "8 in Llama 3.1 and 3.3, 32 in 3.2"),
     "one factor": ({**LLAMA31, "rope_scaling_factor": 8}, {}, "use_scaled_rope, whose factors"),
     "factors without scaling": ({**LLAMA4, "rope_scaling_factor": 8}, {}, "not read without use_scaled_rope"),
     "factors in no order": (
         {**LLAMA31, "rope_scaling_factor": 16, "rope_high_freq_factor": 1},
         {},
-        "between which frequencies change over",
+        "the high factor must be larger",
     ),
     "text for a switch": ({**LLAMA31, "use_scaled_rope": "yes"}, {}, "must be true or false, not 'yes'"),
     "text for a base": ({**MISTRAL, "rope_theta": "big"}, {}, "rope_theta"),
     "half a yarn": ({**MISTRAL, "yarn": {"factor": 4}}, {}, "must be an object of alpha, apply_scale, beta"),
-    "a yarn with two readings": ({**MISTRAL, "yarn": {**YARN, "apply_scale": True}}, {}, "read in several ways"),
+    "a yarn with two readings": ({**MISTRAL, "yarn": {**YARN, "apply_scale": True}}, {}, "is ambiguous"),
     "a layer too many": (MISTRAL, {"layer": 32}, "layer=32 is too large"),
-    "a kind of layer": (MISTRAL, {"layer_type": "full_attention"}, "a params.json of Mistral has; give layer="),
+    "a kind of layer": (MISTRAL, {"layer_type": "full_attention"}, "a params.json of Mistral; give layer="),
     "no width": (without(LLAMA31, "n_layers"), {}, "lacks 'n_layers'"),
     "torchtune's code": (
         {"_component_": "torchtune.models.llama3.llama3_8b"},
         {},
-        "num_heads, embed_dim, rope_base in",
+        "num_heads, embed_dim, rope_base only in",
     ),
     "torchtune's factor": (
         {"_component_": "torchtune.models.llama3_1.llama3_1", **TUNE},
         {},
-        "has scale_factor in its code.*layout='interleaved', scaling=",
+        "has scale_factor only in its code.*layout='interleaved', scaling=",
     ),
-    "another builder": ({"_component_": "my.models.x", **TUNE}, {}, "none of the models that are known"),
+    "another builder": ({"_component_": "my.models.x", **TUNE}, {}, "is an unknown model"),
     "litgpt's yarn": (
         {**LIT, "rope_adjustments": {"factor": 4, "beta_fast": 32, "beta_slow": 1, "original_max_seq_len": 8}},
         {},
-        "the other way round",
+        "in the opposite order",
     ),
     "litgpt's layers": (GEMMA, {}, "give layer="),
-    "litgpt's two scalings": ({**LIT, "rope_condense_ratio": 2}, {}, "scale both"),
+    "litgpt's two scalings": ({**LIT, "rope_condense_ratio": 2}, {}, "are both scalings"),
     "litgpt's other adjustments": ({**LIT, "rope_adjustments": {"factor": 4, "bend": 2}}, {}, "must be an object of"),
-    "litgpt's contradiction": ({**PYTHIA, "rope_n_elem": 32}, {}, "turns 16 of 64 values"),
+    "litgpt's contradiction": ({**PYTHIA, "rope_n_elem": 32}, {}, "rotates 16 of 64 values"),
     "litgpt's part beyond the whole": ({**PYTHIA, "rotary_percentage": 1e308}, {}, "must be at most 1"),
     "litgpt's enormous width": ({**LIT, "head_size": None, "n_embd": 10**400}, {}, "has heads of 3125000"),
     "litgpt, interleaved": ({**LIT, "rope_interleave": True}, {}, "is not read"),
@@ -211,7 +211,7 @@ JUNK = [None, "", "x", -1, 0, 1, True, math.nan, math.inf, 10**30, 1e-320, [], [
 
 @pytest.mark.parametrize("name", RIGHT)
 def test_junk(name):
-    """Whatever stands in a config, the outcome is an encoding, or an error about a value."""
+    """Any config gives an encoding, or an error that names a value."""
     config, arguments, _ = RIGHT[name]
     for key in config:
         for value in JUNK:

@@ -1,4 +1,4 @@
-"""Rotary presets and configs against their original programs: files of the packages, run unchanged.
+"""Compare rotary presets and configs with the original programs: unchanged files of their packages.
 
 port.md counts the models of torchtune and litgpt."""
 
@@ -22,8 +22,8 @@ read = pf.Rotary.from_config
 LENGTH = 40
 
 
-def turned_alike(rotary, q, theirs, positions=None, name=""):
-    """Compare up to float32: frequencies may be off by units in their last places, times the last position."""
+def assert_rotated_alike(rotary, q, theirs, positions=None, name=""):
+    """Assert equality within the errors of float32 frequencies and angles."""
     positions = np.arange(q.shape[-2]) if positions is None else positions
     ours = rotary.apply(q, positions=positions)
     theirs = np.asarray(theirs)
@@ -45,7 +45,7 @@ def queries(rng, head_dim, length=LENGTH):
 
 
 def test_moirai(torch, rng):
-    """Test with the partial rotary of its modules."""
+    """The modules rotate half of each head."""
     module = program("uni2ts", "uni2ts/module/position/attn_projection.py", "jaxtyping")
     half = {"partial_factor": (0.0, 0.5)}
     theirs = module.QueryKeyProjection(128, 2, 1, module.RotaryProjection, **half)
@@ -53,7 +53,7 @@ def test_moirai(torch, rng):
     x = torch.from_numpy(q)[:, None]
     ids = torch.from_numpy(time_id)[None, None, None]
     rotated, _ = theirs(x, x, ids, ids)
-    turned_alike(pf.presets.moirai(), q, rotated[:, 0], time_id)
+    assert_rotated_alike(pf.presets.moirai(), q, rotated[:, 0], time_id)
 
 
 @pytest.mark.parametrize("file", ["timesfm/torch/transformer.py", "timesfm3/torch/transformer.py"], ids=["2.5", "3"])
@@ -62,7 +62,7 @@ def test_timesfm(file, torch, rng):
     module = program("timesfm", file)
     q = queries(rng, 80)
     rotated = module.RotaryPositionalEmbedding(80)(torch.from_numpy(q).transpose(1, 2)).transpose(1, 2)
-    turned_alike(read({"model_type": "timesfm2_5", "head_dim": 80}), q, rotated)
+    assert_rotated_alike(read({"model_type": "timesfm2_5", "head_dim": 80}), q, rotated)
 
 
 def test_esmc(torch, rng):
@@ -72,7 +72,7 @@ def test_esmc(torch, rng):
     x = torch.from_numpy(q).transpose(1, 2)
     rotated, _ = theirs(x, x.clone())
     config = {"model_type": "esmc", "hidden_size": 960, "num_attention_heads": 15}
-    turned_alike(read(config), q, rotated.transpose(1, 2))
+    assert_rotated_alike(read(config), q, rotated.transpose(1, 2))
 
 
 # ---- params.json --------------------------------------------------------------------------------------------------------
@@ -96,7 +96,7 @@ def test_params_json_of_meta(config, scaled, torch, rng):
     factors = module.precompute_freqs_cis(128, LENGTH, config.get("rope_theta", 10000.0), scaled)
     x = torch.from_numpy(q).transpose(1, 2)
     rotated, _ = module.apply_rotary_emb(x, x, factors)
-    turned_alike(read({**LLAMA, **config}), q, rotated.transpose(1, 2))
+    assert_rotated_alike(read({**LLAMA, **config}), q, rotated.transpose(1, 2))
 
 
 @pytest.mark.parametrize("theta", [1e4, 1e6])
@@ -106,19 +106,19 @@ def test_params_json_of_mistral(theta, torch, rng):
     x = torch.from_numpy(q)[0].transpose(0, 1)
     rotated, _ = module.apply_rotary_emb(x, x, module.precompute_freqs_cis(128, LENGTH, theta))
     config = {"dim": 512, "head_dim": 128, "hidden_dim": 1024, "n_heads": 4, "n_layers": 2, "rope_theta": theta}
-    turned_alike(read(config), q, rotated.transpose(0, 1)[None])
+    assert_rotated_alike(read(config), q, rotated.transpose(0, 1)[None])
 
 
 # ---- torchtune ----------------------------------------------------------------------------------------------------------
 
-# families: a published model, and the family of its parts
+# families: a published model, and the family that contains its parts
 TORCHTUNE = {
     "llama2": ("llama2_7b", "llama2"),
     "code_llama2": ("code_llama2_7b", "llama2"),
     "llama3": ("llama3_8b", "llama3"),
     "llama3_1": ("llama3_1_8b", "llama3_1"),
     "llama3_2": ("llama3_2_1b", "llama3_2"),
-    # based on Llama 3.1
+    # its models have the architecture of Llama 3.1
     "llama3_3": ("llama3_1_70b", "llama3_1"),
     "mistral": ("mistral_7b", "mistral"),
     "gemma": ("gemma_2b", "gemma"),
@@ -134,7 +134,7 @@ PARTS = ("FeedForward", "RMSNorm", "TransformerDecoder", "TransformerSelfAttenti
 
 
 def torchtune_model(family, monkeypatch):
-    """Return the arguments of a published model, with the defaults of its builder, and its rotary module."""
+    """Return the arguments of a published model with the defaults of its builder, and its rotary module."""
     name, parts = TORCHTUNE[family]
     root = "torchtune/models"
     builders = f"torchtune.models.{parts}._component_builders"
@@ -168,7 +168,7 @@ def test_torchtune(family, torch, rng, monkeypatch):
     arguments, theirs = torchtune_model(family, monkeypatch)
     rotary = read({"_component_": f"torchtune.models.{family}.{TORCHTUNE[family][1]}", **arguments})
     q = queries(rng, rotary.head_dim)
-    turned_alike(rotary, q, theirs(torch.from_numpy(q).transpose(1, 2)).transpose(1, 2))
+    assert_rotated_alike(rotary, q, theirs(torch.from_numpy(q).transpose(1, 2)).transpose(1, 2))
 
 
 def test_all_families_of_torchtune():
@@ -179,7 +179,7 @@ def test_all_families_of_torchtune():
 
 
 def test_litgpt(torch, rng):
-    """All configs rotate as in the model. For configs with two bases, one layer of each is tested."""
+    """Compare all configs of litgpt; for configs with two bases, one layer of each."""
     configs = program("litgpt", "litgpt/config.py")
     model = program("litgpt", "litgpt/model.py", "litgpt.scripts.convert_hf_checkpoint")
     right = 0
@@ -191,14 +191,14 @@ def test_litgpt(torch, rng):
         for layer in [None] if config.rope_indices is None else [config.rope_indices.index(kind) for kind in (0, 1)]:
             cos, sin = table if layer is None else (each[..., config.rope_indices[layer]] for each in table)
             rotated = torch.cat([model.apply_rope(x[..., :n], cos[None], sin[None]), x[..., n:]], -1)
-            turned_alike(read(dataclasses.asdict(config), layer=layer), q, rotated, name=config.name)
+            assert_rotated_alike(read(dataclasses.asdict(config), layer=layer), q, rotated, name=config.name)
             assert read(vars(config), layer=layer) == read(dataclasses.asdict(config), layer=layer)
             right += 1
     assert right == right_of_the_page("litgpt")
 
 
 def right_of_the_page(form):
-    """Return the number of right models of a form in port.md."""
+    """Return the number of models that port.md states."""
     page = (checkout() / "docs" / "port.md").read_text("utf-8")
     (count,) = re.findall(rf"^\| {form} \|.*?\| (\d+) \| \d+ \| 0 \|$", page, re.MULTILINE)
     return int(count)

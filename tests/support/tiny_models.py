@@ -50,11 +50,13 @@ data2vec-text electra ernie gpt-sw3 gpt2 gpt_bigcode inkling2_text inkling_text 
 nemotron_h openai-gpt opt pegasus plbart prophetnet rembert roberta roberta-prelayernorm roc_bert roformer rwkv
 trocr whisper xglm xlm xlm-roberta xlm-roberta-xl xlnet
 """
-# models that turn by a function, and others
-ROTARY = (*_TURNING.split(), *_LATENT.split())
+# models of transformers 5.24
+_NEWER = ["apertus1p5_text", "dory", "exaone", "lara_mini", "sarvam_mla", "sarvam_moe"]
+# models that rotate by a function, and others
+ROTARY = (*_TURNING.split(), *_LATENT.split(), *(name for name in _NEWER if name in transformers.CONFIG_MAPPING))
 OTHERS = (*_WITHOUT.split(), "kimi_linear")
 OPTIONS: dict[str, dict[str, Any]] = {
-    **{name: {"num_key_value_heads": 4} for name in (*_LATENT.split(), "kimi_linear")},
+    **{name: {"num_key_value_heads": 4} for name in (*_LATENT.split(), "kimi_linear", "sarvam_mla")},
     **{name: {"head_dim": 16} for name in ("hunyuan_v1_dense", "hunyuan_v1_moe", "ministral")},
     **{name: {"rotary_dim": 8} for name in ("codegen", "gptj")},
     "deepseek_v2": {"num_key_value_heads": 4, "num_experts_per_tok": 2, "topk_method": "greedy"},

@@ -234,7 +234,7 @@ class Rotary:
 
         References
         ----------
-        huggingface/transformers 5.23. The tests compare its classes with this function.
+        huggingface/transformers 5.24. The tests compare its classes with this function.
 
         Examples
         --------

@@ -1,4 +1,4 @@
-"""The layers that a call means, whether they turn, and the rotary parameters that are for them."""
+"""Find the layers that a caller requests, whether they have RoPE, and their rotary parameters."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from .spelling import check_spelling, keys_of
 from .table import LayerGroup
 
 
-def asked(part: Part, layer: Any, layer_type: Any) -> tuple[str | None, int | None]:
-    """Return the type of the layers that are asked for, and the index of the layer."""
+def requested(part: Part, layer: Any, layer_type: Any) -> tuple[str | None, int | None]:
+    """Return the layer type and the layer index that the caller requests; None for what is unknown."""
     if layer is None and layer_type is None:
         return None, None
     if layer is not None and layer_type is not None:
@@ -26,45 +26,47 @@ def asked(part: Part, layer: Any, layer_type: Any) -> tuple[str | None, int | No
         names = [name for label, group in groups.items() for name in (label, *group.layer_types)]
         known = list(dict.fromkeys(map(str, [*(types or ()), *names, *part.nested])))
         if known and layer_type not in known:
-            raise ValueError(f"layer_type={layer_type!r} is none of {', '.join(known)}, the types of {part.where}")
+            raise ValueError(
+                f"layer_type={layer_type!r} is not a layer type of {part.where}; give one of {', '.join(known)}"
+            )
         if not known and not by_type and not part.is_unknown:
             raise ValueError(
-                f"layer_type={layer_type!r} is nothing that {part.model} has, whose layers are alike; leave it out"
+                f"layer_type={layer_type!r} is not for {part.model}, whose layers are all alike; leave it out"
             )
         return layer_type, None
     index = count_of(layer, "layer", 0)
     count = len(types) if types is not None else part.depth()
     if count is not None and index >= count:
-        raise ValueError(f"layer={index} is too large: {part.where} has {count} layers, from 0 on")
+        raise ValueError(f"layer={index} is too large: {part.where} has {count} layers, counted from 0")
     if types is None and by_type:
         part.needed("layer_types", f"layer={index} needs (or give layer_type=)")
     return (None if types is None else types[index]), index
 
 
-def turns(part: Part, layer_type: str | None, index: int | None) -> bool:
-    """Return whether layers have a rotary encoding."""
+def rotates(part: Part, layer_type: str | None, index: int | None) -> bool:
+    """Return whether layers have RoPE."""
     rules = (WITHOUT[name] for name in part.row.without)
-    return all(rule.turns(part, layer_type, index) for rule in rules) and layer_type not in NO_ATTENTION
+    return all(rule.rotates(part, layer_type, index) for rule in rules) and layer_type not in NO_ATTENTION
 
 
 # ---- groups of layers ------------------------------------------------------------------------------------------------
 
 
 def for_layer(part: Part, layer_type: str | None, index: int | None) -> Part | None:
-    """Return the part with the rotary parameters and the other values of the layers that are meant; None if they do not turn."""
+    """Return the part with the rotary parameters and other values of the requested layers, or None if they have no RoPE."""
     row, nested = part.row, part.nested
     if not row.groups and not nested:
         return _overridden(part._replace(layer=index), layer_type)
     if not row.groups and not part.is_unknown:
         raise ValueError(
-            f"{part.rope_where} has parameters for each of {', '.join(nested)}, but {part.model} has layers of one "
-            "kind; give those of one of them"
+            f"{part.rope_where} has parameters for each of {', '.join(nested)}, but {part.model} has one kind of "
+            "layers; give the parameters of one of them"
         )
     stray = [name for name in nested if row.groups and name not in row.groups]
     if stray:
         raise ValueError(
             f"{part.rope_where}[{stray[0]!r}]={part.rope[stray[0]]!r} is for layers that {part.model} does not have; "
-            f"there are {', '.join(row.groups)}"
+            f"give {', '.join(row.groups)}"
         )
     label = part.label(layer_type) if layer_type is not None else _only(part, nested)
     if part.is_null(label):
@@ -74,7 +76,7 @@ def for_layer(part: Part, layer_type: str | None, index: int | None) -> Part | N
     fills = any(one.base_keys for one in row.groups.values())
     if group is None and not nested:
         raise ValueError(
-            f"{part.key('layer_types')} has {layer_type!r}, which {part.model} does not have; there are "
+            f"{part.key('layer_types')} has {layer_type!r}, which {part.model} does not have; give "
             f"{', '.join(row.groups)}"
         )
     if group is None or (nested and label not in nested and not fills):
@@ -89,7 +91,7 @@ def _only(part: Part, nested: list[str]) -> str:
     used = [one for one in used or groups if (one in groups or one in nested) and not part.is_null(one)]
     if len(used) != 1:
         raise Several(
-            f"{part.where} has rotary parameters for layers of several kinds: {', '.join(used)}; give layer_type= or "
+            f"{part.where} has rotary parameters for several kinds of layers: {', '.join(used)}; give layer_type= or "
             "layer=",
             [{"layer_type": label} for label in used],
         )
@@ -100,48 +102,48 @@ def _with_parameters(part: Part, label: str, nested: list[str]) -> Part:
     """Return the part with only the rotary parameters of one group of layers."""
     group, rope, groups = part.group, part.rope, part.row.groups
     assert group is not None
-    usual: dict[str, Any] = {"rope_type": group.rope_type}
+    default: dict[str, Any] = {"rope_type": group.rope_type}
     if group.factor is not None:
-        usual["partial_rotary_factor"] = group.factor
+        default["partial_rotary_factor"] = group.factor
     if nested:
         stray = [key for key in rope if key not in (*nested, "rope_type", "type", "rope_theta")]
         if stray:
             raise ValueError(
-                f"{part.rope_where} has {stray[0]}={rope[stray[0]]!r} beside parameters for {', '.join(nested)}; put "
-                "it into those that it is for"
+                f"{part.rope_where} has {stray[0]}={rope[stray[0]]!r} next to parameters for {', '.join(nested)}; move "
+                "it into the parameters that it belongs to"
             )
-        own = dict(rope.get(label) or usual)
-        # a class that always has a part of the width always has a rope_type
+        own = dict(rope.get(label) or default)
+        # classes that always apply the fraction of the group always set rope_type, and ignore type
         if group.always and own.get("rope_type") is None and own.get("type") not in (None, "default"):
             raise ValueError(
-                f"{part.rope_where}[{label!r}]['type']={own['type']!r} is not read by {part.model}, but rope_type is; "
-                "rename it if the model was made for it, or leave the scaling out"
+                f"{part.rope_where}[{label!r}]['type']={own['type']!r} is not read by {part.model}, which reads rope_type; "
+                "rename it if the model was trained with this scaling, or leave the scaling out"
             )
         special = group.unscaled_base or part.row.codes[0]
         filled = not special and any(one.base_keys for one in groups.values())
         if label in nested and own.get("rope_theta") is None and not filled:
             raise Undecided(
-                f"{part.rope_where}[{label!r}] lacks 'rope_theta', without which {part.model} has the base of its class "
-                "for all layers; add it"
+                f"{part.rope_where}[{label!r}] lacks 'rope_theta'; without it, {part.model} uses the default base for all "
+                "layers. Add it"
             )
         if own.get("truncate") is False:
             raise ValueError(
-                f"{part.rope_where}[{label!r}]['truncate']=False is not read inside parameters for a kind of layers, "
-                "where transformers truncates always; leave it out, or build the Rotary by its arguments"
+                f"{part.rope_where}[{label!r}]['truncate']=False is ignored in the parameters of one kind of layers: "
+                "transformers always truncates there. Leave it out, or call Rotary with arguments"
             )
         _check_lists(part, nested)
         return part._replace(rope=own, rope_where=f"{part.rope_where}[{label!r}]")
     if not rope or (not group.flat and any(one.flat for one in groups.values())):
         if rope:
             _check_flat(part)
-        return part._replace(rope=usual)
+        return part._replace(rope=default)
     if not group.flat:
-        raise ValueError(f"{part.rope_where} must have parameters for each of {', '.join(groups)}, not for all")
+        raise ValueError(f"{part.rope_where} must have separate parameters for each of {', '.join(groups)}")
     _check_flat(part)
     if group.unscaled_base and rope.get("rope_theta") is None:
         raise Undecided(
-            f"{part.rope_where} lacks 'rope_theta', without which {part.model} has the base of other layers in those of "
-            f"{label}; add it, or give parameters for each of {', '.join(groups)}"
+            f"{part.rope_where} lacks 'rope_theta'; without it, {part.model} uses the base of other layers for {label}. "
+            f"Add it, or give parameters for each of {', '.join(groups)}"
         )
     if group.yarn_factor is not None and (rope.get("rope_type") or rope.get("type")) == "yarn":
         rope = {"attention_factor": group.yarn_factor} | rope
@@ -149,38 +151,39 @@ def _with_parameters(part: Part, label: str, nested: list[str]) -> Part:
 
 
 def _check_flat(part: Part) -> None:
-    """Raise an error for rotary parameters of all layers that transformers would not read, or not all of them."""
+    """Raise an error for parameters of all layers that transformers does not read completely."""
     rope, where, groups = part.rope, part.rope_where, ", ".join(part.row.groups)
     if where.endswith("['rope_parameters']"):
-        raise ValueError(f"{where} must have parameters for each of {groups}, not for all; or call it rope_scaling")
+        raise ValueError(f"{where} must have separate parameters for each of {groups}; or rename it to rope_scaling")
     if rope.get("truncate") is False:
         raise ValueError(
-            f"{where}['truncate']=False is not read in {part.model}, where transformers truncates always; leave it out, "
-            "or build the Rotary by its arguments"
+            f"{where}['truncate']=False is ignored in {part.model}: transformers always truncates. Leave it out, "
+            "or call Rotary with arguments"
         )
     if part.row.preset and rope.get("rope_type") is None and rope.get("type") not in (None, "default"):
         raise ValueError(
-            f"{where}['type']={rope['type']!r} is not read by {part.model}, but rope_type is; rename it if the model was "
-            "made for it, or leave the scaling out"
+            f"{where}['type']={rope['type']!r} is not read by {part.model}, which reads rope_type; rename it if the model "
+            "was trained with this scaling, or leave the scaling out"
         )
 
 
 def _check_lists(part: Part, nested: list[str]) -> None:
-    """Raise an error where lists for all layers, not the parameters for kinds of them, may be read."""
+    """Raise an error if a class may read lists with one value per layer instead of the parameters for kinds of layers."""
     types, codes = part.types(), part.row.codes[0]
     used = part.row.groups if types is None or codes else set(map(part.label, types))
     missing = sorted(name for name in used if name not in nested)
     if missing and (codes or "partial_rotary_factors" in part.row.factor_keys):
-        raise ValueError(f"{part.rope_where} lacks {missing[0]!r}, without which {part.model} reads none of it; add it")
+        raise ValueError(f"{part.rope_where} lacks {missing[0]!r}; without it, {part.model} ignores all of it. Add it")
     for key in ("rope_theta", "partial_rotary_factors"):
         if is_list(part.config.get(key)):
             raise ValueError(
-                f"{part.key(key)}={part.config[key]!r} stands beside {part.rope_where} for kinds of layers; leave one out"
+                f"{part.key(key)}={part.config[key]!r} and {part.rope_where}, which depends on kinds of layers, are both "
+                "present; leave one out"
             )
 
 
 def _overridden(part: Part, layer_type: str | None) -> Part:
-    """Return the part with what per_layer_config says of the layer, or of the first of its type."""
+    """Return the part with the values that per_layer_config has for the layer, or for the first layer of its type."""
     overrides, index, where = part.config.get("per_layer_config"), part.layer, part.key("per_layer_config")
     if not overrides:
         return part
@@ -190,15 +193,15 @@ def _overridden(part: Part, layer_type: str | None) -> Part:
         types = part.types()
         if types is None or layer_type is None:
             raise Several(
-                f"{where} is for some layers alone; give layer=, or layer_types in {part.where} as well",
+                f"{where} is only for some layers; give layer=, or add layer_types to {part.where}",
                 ({"layer": i} for i in range(part.depth() or 0)),
             )
         label = part.label(layer_type)
         index = next((i for i, one in enumerate(types) if part.label(one) == label), None)
     # keys may have leading zeros
-    mine = [
+    own = [
         value for key, value in overrides.items() if index is not None and str(key).isdecimal() and int(key) == index
     ]
-    if mine:
-        check_spelling(mine[0], where, part.row)
-    return part._replace(config={**part.config, **(mine[0] if mine else {})})
+    if own:
+        check_spelling(own[0], where, part.row)
+    return part._replace(config={**part.config, **(own[0] if own else {})})

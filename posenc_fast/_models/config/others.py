@@ -18,7 +18,7 @@ _MISTRAL = {
     "hidden_dim", "sliding_window", "_sliding_window", "yarn", "moe", "llama_4_scaling", "vision_encoder", "multimodal",
     "q_lora_rank", "kv_lora_rank", "qk_rope_head_dim", "tied_embeddings",
 }  # fmt: skip
-# keys about rotary encodings, of each form; others with such words are refused
+# keys about RoPE in each format; other keys with such words raise an error
 _READ = {
     "meta": {"rope_theta", "use_scaled_rope", "rope_scaling_factor", "rope_high_freq_factor", "nope_layer_interval"},
     "mistral": {"rope_theta", "yarn", "llama_4_scaling", "qk_rope_head_dim", "qk_nope_head_dim"},
@@ -37,11 +37,11 @@ NAMES = {
     "torchtune": "config of torchtune",
     "litgpt": "config of litgpt",
 }
-# of the models that Meta published with use_scaled_rope and no factors, by dim and n_layers: 3.1 and 3.3, and 3.2
+# factors of Meta's models with use_scaled_rope (Llama 3.1, 3.3 and 3.2), by dim and n_layers
 _SCALED = {(4096, 32): 8.0, (8192, 80): 8.0, (16384, 126): 8.0, (2048, 16): 32.0, (3072, 28): 32.0}
-# vocabularies of Llama 1 and 2, whose base is in their code; that of others is in the file
+# vocab_size of Llama 1 and 2, whose base is in their code; files of later models contain the base
 _FIRST_VOCABULARIES = (-1, 32000)
-# torchtune's families by the order of the values of their pairs, and those with Llama 3.1's scaling
+# layouts of torchtune's families, and the families with the scaling of Llama 3.1
 _TORCHTUNE: dict[str, str] = {
     **dict.fromkeys(
         ("llama2", "code_llama2", "llama3", "llama3_1", "llama3_2", "llama3_3", "mistral", "gemma", "gemma2"),
@@ -64,13 +64,13 @@ def form_of(config: Config) -> str:
     meta, mistral = _META & keys, _MISTRAL & keys
     if meta and mistral:
         raise ValueError(
-            f"config has {min(meta)}, of Meta's params.json, and {min(mistral)}, of Mistral's; leave one side out"
+            f"config has {min(meta)} of Meta's params.json and {min(mistral)} of Mistral's params.json; leave one out"
         )
     return "meta" if meta else "mistral" if mistral else "params"
 
 
 class _Config(NamedTuple):
-    """A config of a form, and the layer that is meant."""
+    """A config of one format, and the index of the requested layer."""
 
     values: Config
     form: str
@@ -92,7 +92,7 @@ class _Config(NamedTuple):
     def needed(self, key: str) -> Any:
         value = self.values.get(key)
         if value is None:
-            raise Undecided(f"{self.where} lacks {key!r}, without which no encoding is known; add it")
+            raise Undecided(f"{self.where} lacks {key!r}, which the encoding depends on; add it")
         return value
 
     def has(self, key: str) -> bool:
@@ -106,8 +106,8 @@ class _Config(NamedTuple):
         """Return Llama 3.1's scaling."""
         if low >= high:
             raise ValueError(
-                f"{self.where} has low and high factors of {low:g} and {high:g}, between which frequencies change over; "
-                "from_config reads them where the second is larger: give Rotary(head_dim, frequencies=..)"
+                f"{self.where} has a low factor of {low:g} and a high factor of {high:g}, but the high factor must be "
+                "larger; correct them, or give Rotary(head_dim, frequencies=..)"
             )
         parts = {"low_freq_factor": low, "high_freq_factor": high, "original_max_position_embeddings": length}
         return {"rope_type": "llama3", "factor": factor, **parts}
@@ -116,23 +116,23 @@ class _Config(NamedTuple):
 def arguments_of(config: Config, form: str, layer: Any, layer_type: Any, layout: Any) -> dict[str, Any] | None:
     """Return the arguments of the `Rotary` that a config describes, or None for a layer without RoPE."""
     if layer_type is not None:
-        raise ValueError(f"layer_type={layer_type!r} is nothing that a {NAMES[form]} has; give layer=, or leave it out")
+        raise ValueError(f"layer_type={layer_type!r} is not for a {NAMES[form]}; give layer=, or leave it out")
     one = _Config(config, form, None if layer is None else count_of(layer, "layer", 0))
     for key, value in config.items():
         if value is not None and key not in _READ[form] and _WORDS & set(str(key).lower().split("_")):
-            raise ValueError(f"{one.key(key)}={value!r} is not known; give Rotary(head_dim, base=.., scaling=..)")
+            raise ValueError(f"{one.key(key)}={value!r} is unknown; give Rotary(head_dim, base=.., scaling=..)")
     depth = next((key for key in ("n_layers", "num_layers", "n_layer") if one.has(key)), None)
     if depth is not None and one.layer is not None and one.layer >= one.count(depth):
-        raise ValueError(f"layer={layer} is too large: {one.key(depth)} is {one.count(depth)}, layers from 0 on")
+        raise ValueError(f"layer={layer} is too large: {one.key(depth)} is {one.count(depth)}, counted from 0")
     arguments = _READERS[form](one)
     if arguments is not None and arguments["head_dim"] > MOST_VALUES:
         raise ValueError(
-            f"{one.where} has heads of {shown(arguments['head_dim'])} values; at most {MOST_VALUES} can turn"
+            f"{one.where} has heads of {shown(arguments['head_dim'])} values; at most {MOST_VALUES} values can rotate"
         )
     return arguments if arguments is None or layout is None else {**arguments, "layout": layout}
 
 
-# ---- params.json: pairs side by side -------------------------------------------------------------------------------------
+# ---- params.json: interleaved pairs --------------------------------------------------------------------------------------
 
 
 def _meta(config: _Config) -> dict[str, Any] | None:
@@ -158,7 +158,9 @@ def _meta_scaling(config: _Config) -> dict[str, Any] | None:
     here = [key for key in factors if config.has(key)]
     if not scaled:
         if here:
-            raise ValueError(f"{config.key(here[0])} is not read without use_scaled_rope; leave it out, or add that")
+            raise ValueError(
+                f"{config.key(here[0])} is not read without use_scaled_rope; leave it out, or set use_scaled_rope"
+            )
         return None
     if len(here) == 2:
         return config.scaling(config.number(factors[0]), 1.0, config.number(factors[1]), 8192)
@@ -167,7 +169,7 @@ def _meta_scaling(config: _Config) -> dict[str, Any] | None:
     if factor is None or here or config.has("moe_args"):
         raise Undecided(
             f"{config.where} has use_scaled_rope, whose factors are in the code of each model: 8 in Llama 3.1 and 3.3, 32 "
-            f"in 3.2; a model of dim={size[0]} and n_layers={size[1]} is not known. Add rope_scaling_factor and "
+            f"in 3.2. A model with dim={size[0]} and n_layers={size[1]} is unknown. Add rope_scaling_factor and "
             "rope_high_freq_factor (4 in all of them)"
         )
     return config.scaling(factor, 1.0, 4.0, 8192)
@@ -186,8 +188,8 @@ def _mistral(config: _Config) -> dict[str, Any]:
             raise ValueError(f"{config.key('yarn')} must be an object of {', '.join(sorted(keys))}, not {yarn!r}")
         if yarn["apply_scale"] is not False:
             raise Undecided(
-                f"{config.key('yarn')}['apply_scale']={yarn['apply_scale']!r} is read in several ways; from_config reads "
-                "false, which leaves cosines and sines as they are: give Rotary(head_dim, scaling=..)"
+                f"{config.key('yarn')}['apply_scale']={yarn['apply_scale']!r} is ambiguous; from_config only reads "
+                "false, which does not scale cosines and sines. Give Rotary(head_dim, scaling=..)"
             )
         names = {"factor": "factor", "beta": "beta_fast", "alpha": "beta_slow"}
         names["original_max_position_embeddings"] = "original_max_position_embeddings"
@@ -199,7 +201,7 @@ def _mistral(config: _Config) -> dict[str, Any]:
 def _params(config: _Config) -> dict[str, Any]:
     if not config.has("rope_theta"):
         raise Undecided(
-            f"{config.where} lacks 'rope_theta', and it is not known whose it is; add the base, or what else the file has"
+            f"{config.where} lacks 'rope_theta', and has no keys that identify the model; add the base, or the other keys"
         )
     return _arguments(config, config.number("rope_theta"), None)
 
@@ -222,15 +224,15 @@ def _torchtune(config: _Config) -> dict[str, Any]:
     layout = _TORCHTUNE.get(family) if package == "torchtune.models" else None
     if layout is None:
         raise Undecided(
-            f"{config.key('_component_')}={name!r} is none of the models that are known, torchtune.models."
-            f"{', '.join(_TORCHTUNE)}; give Rotary(head_dim, base=.., layout=..)"
+            f"{config.key('_component_')}={name!r} is an unknown model; known are torchtune.models."
+            f"{', '.join(_TORCHTUNE)}. Give Rotary(head_dim, base=.., layout=..)"
         )
     keys = ["num_heads", "embed_dim", "rope_base", *(["scale_factor"] if family in _TORCHTUNE_SCALED else [])]
     missing = [key for key in keys if not config.has(key)]
     if missing:
         more = ", scaling=.." if family in _TORCHTUNE_SCALED else ""
         raise Undecided(
-            f"{config.key('_component_')}={name!r} has {', '.join(missing)} in its code, not in the config; add them, or give "
+            f"{config.key('_component_')}={name!r} has {', '.join(missing)} only in its code; add them, or give "
             f"Rotary(head_dim, base=.., layout={layout!r}{more})"
         )
     scaling = config.scaling(config.number("scale_factor"), 1.0, 4.0, 8192) if family in _TORCHTUNE_SCALED else None
@@ -245,13 +247,13 @@ def _litgpt(config: _Config) -> dict[str, Any]:
     head = config.head("n_embd", "n_head", "head_size")
     share = config.number("rotary_percentage")
     if share > 1:
-        raise ValueError(f"{config.key('rotary_percentage')}={share:g} must be at most 1, the whole head")
-    # as litgpt counts them; wider heads are refused for their width
+        raise ValueError(f"{config.key('rotary_percentage')}={share:g} must be at most 1")
+    # like litgpt; wider heads raise an error later
     dim = int(share * min(head, MOST_VALUES))
     if config.has("rope_n_elem") and config.count("rope_n_elem", 0) != dim:
         raise ValueError(
             f"{config.key('rope_n_elem')}={config.values['rope_n_elem']!r} contradicts {config.key('rotary_percentage')}, "
-            f"which turns {dim} of {head} values; leave it out"
+            f"which rotates {dim} of {head} values; leave it out"
         )
     base, adjusted = config.number("rope_base"), config.values.get("rope_adjustments")
     if config.has("rope_local_base_freq"):
@@ -259,7 +261,7 @@ def _litgpt(config: _Config) -> dict[str, Any]:
         if config.layer is None:
             firsts = [indices.index(one) for one in (0, 1) if one in indices] if is_list(indices) else []
             raise Several(
-                f"{config.key('rope_local_base_freq')} is the base of some layers; give layer=",
+                f"{config.key('rope_local_base_freq')} is the base of only some layers; give layer=",
                 [{"layer": i} for i in firsts],
             )
         if not is_list(indices) or config.layer >= len(indices) or indices[config.layer] not in (0, 1):
@@ -277,11 +279,11 @@ def _litgpt_scaling(config: _Config, adjusted: Any, ratio: float) -> dict[str, A
     where = config.key("rope_adjustments")
     keys = set(adjusted) if isinstance(adjusted, Mapping) else set()
     if ratio != 1:
-        raise ValueError(f"{where} and {config.key('rope_condense_ratio')}={ratio:g} scale both; leave one out")
+        raise ValueError(f"{where} and {config.key('rope_condense_ratio')}={ratio:g} are both scalings; leave one out")
     if {"beta_fast", "beta_slow"} & keys:
         raise Undecided(
-            f"{where} is YaRN, which litgpt blends the other way round than all others: give Rotary(head_dim, scaling=..) "
-            "with what the model was trained with"
+            f"{where} is YaRN, which litgpt blends in the opposite order of other programs; give Rotary(head_dim, "
+            "scaling=..) with the scaling that the model was trained with"
         )
     numbers = {key: real(adjusted[key], f"{where}[{key!r}]", positive=True) for key in keys}
     if keys == {"factor"}:

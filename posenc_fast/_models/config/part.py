@@ -24,15 +24,15 @@ MOST_LAYERS = 100_000
 
 
 class Undecided(ValueError):
-    """The config may be right, but does not tell the encoding: the model's code does, or packages read it differently."""
+    """The config may be valid, but the encoding depends on code, or programs read the config differently."""
 
 
 class NoRotary(Undecided):
-    """The model has no rotary encoding."""
+    """The model has no RoPE."""
 
 
 class Several(ValueError):
-    """The config has several encodings, and the caller must choose one. options: arguments that choose each of them."""
+    """The config has several encodings, and the caller must choose one. options: arguments that choose each encoding."""
 
     def __init__(self, message: str, options: Iterable[Mapping[str, Any]] = ()) -> None:
         super().__init__(message)
@@ -47,21 +47,26 @@ def check_same(places: Sequence[tuple[str, Any]], words: str) -> None:
     """Raise an error if two aliases of one setting differ. words: name of the setting."""
     for where, value in places[1:]:
         if value != places[0][1]:
-            raise ValueError(f"{places[0][0]}={places[0][1]!r} and {where}={value!r} are two {words}; leave one out")
+            raise ValueError(
+                f"{places[0][0]}={places[0][1]!r} and {where}={value!r} are different {words}; leave one out"
+            )
 
 
 class Part(NamedTuple):
-    """config: the part, and where it is, as an error names it. row: of its type. rope: its rotary parameters, and where.
-
-    group, layer: of the layers that are meant, where there are several groups, or bases for each.
-    """
+    """The part of a config that describes RoPE, for the requested layers."""
 
     config: Config
+    # place of the part in the config, for errors
     where: str
+    # settings of the model type
     row: Row
+    # rotary parameters
     rope: dict[str, Any]
+    # place of the rotary parameters in the config, for errors
     rope_where: str
+    # settings of the requested kind of layers, if there are several
     group: LayerGroup | None = None
+    # index of the requested layer
     layer: int | None = None
 
     @property
@@ -71,17 +76,17 @@ class Part(NamedTuple):
 
     @property
     def is_unknown(self) -> bool:
-        """Whether the table has no such type."""
+        """Whether the model type is not in the table."""
         return self.row.family == UNKNOWN
 
     @property
     def nested(self) -> list[str]:
-        """The names that rotary parameters are nested under."""
+        """Names of the kinds of layers that have their own rotary parameters."""
         rope = self.rope
         return [key for key in rope if isinstance(rope[key], Mapping) or self.is_null(key)]
 
     def is_null(self, label: str) -> bool:
-        """Whether the rotary parameters of a group of layers are null, so that these do not turn."""
+        """Whether the rotary parameters of a group of layers are null: these layers have no RoPE."""
         return label in self.row.groups and label in self.rope and self.rope[label] is None
 
     def key(self, key: str) -> str:
@@ -91,7 +96,7 @@ class Part(NamedTuple):
         """Return the value of a key or of its aliases that is present and not null."""
         places = [(self.key(name), self.config.get(name)) for name in SPELLINGS.get(key, (key,))]
         places = [(where, value) for where, value in places if value is not None]
-        check_same(places, "spellings of one key")
+        check_same(places, "values of one setting")
         return places[0][1] if places else None
 
     def integer(self, key: str, least: int) -> int | None:
@@ -103,8 +108,8 @@ class Part(NamedTuple):
         value = self.get(key)
         if value is None:
             raise Undecided(
-                f"{self.where} lacks {key}, which {why}; add it, or give transformers' config object, which knows the "
-                "values that a file leaves out"
+                f"{self.where} lacks {key}, which {why}; add it, or give the config object of transformers, which has "
+                "the defaults"
             )
         return value
 
@@ -116,18 +121,25 @@ class Part(NamedTuple):
         return count
 
     def types(self) -> list[Any] | None:
-        """Return the types of all layers, where the config or the row tells."""
+        """Return the types of all layers, from the config or from defaults; None if they are unknown."""
         listed, pattern, count = self.get("layer_types"), self.row.pattern, self.depth()
         if listed is not None:
             if not is_list(listed):
                 raise TypeError(f"{self.key('layer_types')} must be a sequence of strings, not {listed!r}")
-            return list(listed)
+            listed = list(listed)
+            if self.row.mlp_entries and "mlp" in listed:
+                if len(listed) % 2 or any((one == "mlp") != (i % 2 == 1) for i, one in enumerate(listed)):
+                    raise ValueError(f"{self.key('layer_types')} must have 'mlp' after each other type, or nowhere")
+                listed = listed[::2]
+            return listed
         key, names = self.row.codes
         codes = self.config.get(key) if key else None
         if is_list(codes):
             unknown = [code for code in codes if code not in list(names)]
             if unknown:
-                raise ValueError(f"{self.key(key)} has {unknown[0]!r}, which is none of {', '.join(map(str, names))}")
+                raise ValueError(
+                    f"{self.key(key)} has {unknown[0]!r}, but must have values of {', '.join(map(str, names))}"
+                )
             return [names[code] for code in codes]
         if pattern is None or count is None:
             return None
@@ -141,18 +153,18 @@ class Part(NamedTuple):
         return next(named, layer_type)
 
     def of_layer(self, values: Sequence[Any], where: str) -> Any:
-        """Return a layer's own among the values of all; or the one that all layers have that are meant."""
+        """Return the value of the requested layer or, without an index, the common value of the requested layers."""
         if self.layer is not None:
             if self.layer >= len(values):
-                raise ValueError(f"{where} has {len(values)} values, none for layer={self.layer}")
+                raise ValueError(f"{where} has {len(values)} values, and none for layer={self.layer}")
             return values[self.layer]
-        mine = [value for value in values if value]
+        used = [value for value in values if value]
         if self.group is not None:
             groups = [self.row.groups.get(self.label(one)) for one in self.types() or ()]
-            mine = [value for value, group in zip(values, groups, strict=False) if group is self.group]
-        if not mine or any(value != mine[0] for value in mine):
+            used = [value for value, group in zip(values, groups, strict=False) if group is self.group]
+        if not used or any(value != used[0] for value in used):
             firsts = {repr(values[i]): i for i in reversed(range(len(values)))}
             raise Several(
                 f"{where} has a value for each layer; give layer=", [{"layer": i} for i in sorted(firsts.values())]
             )
-        return mine[0]
+        return used[0]

@@ -14,11 +14,11 @@ from ..._core.numbers.arguments import count_of, real, unique
 from ..._core.numbers.exact import log
 from ..._core.rotary import scaling as _rope
 from . import others, table
-from .layers import asked, for_layer, turns
+from .layers import for_layer, requested, rotates
 from .part import SPELLINGS, Config, NoRotary, Part, Several, Undecided, check_same, is_list
 from .rules import AXES, COUNTED, PARAMETERS, SPECTRA, WITHOUT
 from .spelling import check_spelling
-from .widths import base_of, factor_of, turned, usual_factor, width
+from .widths import base_of, default_factor, factor_of, rotated_dim, width
 
 # keys of text parts in models of unknown type
 TEXTS = ("text_config", "thinker_config", "language_config", "llm_config")
@@ -29,7 +29,7 @@ MOST_KINDS = 128
 # rotary parameters that do not concern scaling: in all models, and in models whose pairs read several axes
 COMMON = ("rope_type", "type", "rope_theta", "partial_rotary_factor")
 SECTIONED = ("mrope_section", "mrope_interleaved")
-# one name for what was renamed; both may stand beside one another
+# old names of rope types, with the current names; a config may contain both
 RENAMED = {"su": "longrope", "mrope": "default", "xdrope": "dynamic"}
 TELECHAT = "telechat3-yarn"
 # pairs of keys; the second value is the larger
@@ -49,34 +49,38 @@ def arguments_of(
         if form:
             return others.arguments_of(config, form, layer, layer_type, layout)
         part = _prepared(config, layout)
-        layer_type, index = asked(part, layer, layer_type)
-        if not turns(part, layer_type, index):
+        layer_type, index = requested(part, layer, layer_type)
+        if not rotates(part, layer_type, index):
             return None
-        mine = for_layer(part, layer_type, index)
-        return None if mine is None else _arguments(_scaled(mine), layout, seq_len)
+        layer_part = for_layer(part, layer_type, index)
+        return None if layer_part is None else _arguments(_scaled(layer_part), layout, seq_len)
     except RecursionError:
         where = os.fspath(config) if isinstance(config, (str, os.PathLike)) else "config"
         raise ValueError(f"{where} is nested too deeply to be a model's config") from None
 
 
 class Encoding(NamedTuple):
-    """The arguments of the `Rotary` of some layers, at some lengths; None for layers without one. options: as of `arguments_of`."""
+    """The encoding of one kind of layers, for one range of sequence lengths."""
 
+    # options of `arguments_of` that choose the layers and the length
     options: dict[str, Any]
+    # arguments of the `Rotary`, or None for layers without RoPE
     arguments: dict[str, Any] | None
 
 
 def encodings_of(config: Any) -> list[Encoding]:
-    """Return the encodings of all kinds of layers, and of all lengths, that one part of a config means."""
+    """Return the encodings of all kinds of layers and of all sequence lengths that one part of a config describes."""
     config = _read(config)
     waiting = [{}, *({"layer_type": one} for one in _layer_types(config))]
-    asked: list[dict[str, Any]] = []
+    done: list[dict[str, Any]] = []
     encodings = []
     while waiting:
-        if len(waiting) + len(asked) > MOST_KINDS:
-            raise Undecided(f"config has more than {MOST_KINDS} kinds of layers; posenc_fast does not read so many")
+        if len(waiting) + len(done) > MOST_KINDS:
+            raise Undecided(
+                f"config has more than {MOST_KINDS} kinds of layers; posenc_fast reads at most {MOST_KINDS}"
+            )
         options = waiting.pop(0)
-        asked.append(options)
+        done.append(options)
         try:
             encodings.append(Encoding(options, arguments_of(config, **options)))
         except Several as error:
@@ -84,19 +88,19 @@ def encodings_of(config: Any) -> list[Encoding]:
             more = [{**options, **one} if "seq_len" in one else dict(one) for one in error.options]
             if not more:
                 raise Undecided(str(error)) from None
-            waiting += [one for one in more if one not in asked and one not in waiting]
+            waiting += [one for one in more if one not in done and one not in waiting]
     return encodings
 
 
 def _layer_types(config: Config) -> list[str]:
-    """Return the types of the layers of a part, where its model distinguishes them."""
+    """Return the layer types of a part, or an empty list if all its layers are alike."""
     if others.form_of(config):
         return []
     part = _prepared(config, None)
     groups = part.nested or part.row.groups
     if not groups and not any(WITHOUT[name].by_type for name in part.row.without):
         return []
-    # a program may have the frequencies of a kind that no layer is of
+    # a program may have frequencies for a kind that no layer has
     return list(dict.fromkeys([*map(str, part.types() or ()), *groups]))
 
 
@@ -106,14 +110,14 @@ def _prepared(config: Config, layout: Any) -> Part:
     return part
 
 
-# ---- which part of a config ------------------------------------------------------------------------------------------
+# ---- selection of the part of a config -------------------------------------------------------------------------------
 
 
 def _read(config: Any) -> Config:
     if isinstance(config, (str, os.PathLike)):
         config = _loaded(Path(config))
     elif not isinstance(config, Mapping) and callable(getattr(config, "to_dict", None)):
-        # transformers leaves some empty model types out of a part's own dictionary
+        # the dictionary of transformers omits some empty model types
         config = {"model_type": getattr(config, "model_type", None), **config.to_dict()}
     if not isinstance(config, Mapping):
         raise TypeError(
@@ -123,14 +127,14 @@ def _read(config: Any) -> Config:
     return config
 
 
-def _way_to(path: Path) -> str:
-    """Return how to get the config, of a model of the Hugging Face Hub if the name is one."""
-    way = "config must be a mapping, the path of a config.json or a config of transformers"
+def _advice_on(path: Path) -> str:
+    """Return which configs are accepted and, for a model name of the Hugging Face Hub, how to load its config."""
+    accepted = "config must be a mapping, the path of a config.json or a config of transformers"
     if len(path.parts) != 2 or path.is_absolute() or path.suffix.lower() == ".json":
-        return way
+        return accepted
     name = path.as_posix()
     return (
-        f"{way}. For a model of the Hugging Face Hub, give transformers.AutoConfig.from_pretrained({name!r}), or the path "
+        f"{accepted}. For a model of the Hugging Face Hub, give transformers.AutoConfig.from_pretrained({name!r}), or the path "
         f"that huggingface_hub.hf_hub_download({name!r}, 'config.json') returns"
     )
 
@@ -139,7 +143,7 @@ def _loaded(path: Path) -> Any:
     try:
         text = path.read_bytes()
     except FileNotFoundError:
-        raise FileNotFoundError(errno.ENOENT, f"there is no such file; {_way_to(path)}", str(path)) from None
+        raise FileNotFoundError(errno.ENOENT, f"there is no such file; {_advice_on(path)}", str(path)) from None
     try:
         # json.loads detects UTF-8, UTF-16 and UTF-32
         return json.loads(text, object_pairs_hook=unique)
@@ -148,70 +152,73 @@ def _loaded(path: Path) -> Any:
 
 
 def _part(config: Config) -> tuple[Config, str, str]:
-    """Return the part that turns queries and keys, of text if there are several; where it is; its type."""
+    """Return the part with RoPE (the text part, if there are several), its place in the config, and its type."""
     where, model = "config", _type_of(config)
     while model not in table.types():
-        wanted = table.parts().get(model) or dict.fromkeys(TEXTS, "")
-        here = {key: default for key, default in wanted.items() if isinstance(config.get(key), Mapping)}
+        known = table.parts().get(model) or dict.fromkeys(TEXTS, "")
+        found = {key: default for key, default in known.items() if isinstance(config.get(key), Mapping)}
         if model in table.names("without"):
             # composite models without own rotary parts: use only sub-configs with a model_type
-            here = {key: default for key, default in here.items() if config[key].get("model_type")}
-        if len(here) > 1:
-            whole = f"a {model}, of" if model else "of an unnamed type, and has"
+            found = {key: default for key, default in found.items() if config[key].get("model_type")}
+        if len(found) > 1:
+            model_type = f"model_type {model!r}" if model else "no model_type"
             raise Undecided(
-                f"{where} is {whole} several parts that turn; give that which is meant: "
-                + " or ".join(f"{where}[{key!r}]" for key in here)
+                f"{where} has {model_type}, and several parts with RoPE; give one of them: "
+                + " or ".join(f"{where}[{key!r}]" for key in found)
             )
-        if here:
-            ((key, default),) = here.items()
+        if found:
+            ((key, default),) = found.items()
             where, config, model = f"{where}[{key!r}]", config[key], _type_of(config[key], default)
         elif model in table.parts():
-            # files of the first versions have the text keys at the top level
+            # early files have the text keys at the top level
             return config, where, _flat(config, where, model)
         else:
             break
-    beside = [key for key in TEXTS if isinstance(config.get(key), Mapping) and config[key]]
-    if model in table.types() and beside:
+    texts = [key for key in TEXTS if isinstance(config.get(key), Mapping) and config[key]]
+    if model in table.types() and texts:
         raise ValueError(
-            f"{where} is a {model}, which turns, and has {beside[0]}; give {where}[{beside[0]!r}], or leave one out"
+            f"{where} is a {model}, which has RoPE itself, and contains {texts[0]}; give {where}[{texts[0]!r}], or "
+            "remove one of them"
         )
     return config, where, model
 
 
 def _type_of(config: Config, default: str = "") -> str:
     architectures, known = config.get("architectures"), table.pairs("architectures")
-    of_files = [known[str(name)] for name in architectures if str(name) in known] if is_list(architectures) else []
-    return of_files[0] if of_files else str(config.get("model_type") or default)
+    from_architectures = (
+        [known[str(name)] for name in architectures if str(name) in known] if is_list(architectures) else []
+    )
+    return from_architectures[0] if from_architectures else str(config.get("model_type") or default)
 
 
 def _flat(config: Config, where: str, model: str) -> str:
-    """Return the type of the one part whose keys stand at the top of a config of the whole."""
-    wanted = table.parts()[model]
-    if len(wanted) > 1 or all(config.get(name) is None for name in SPELLINGS["hidden_size"]):
-        raise Undecided(f"{where} is a {model}, and lacks {' and '.join(wanted)}, its parts that turn")
+    """Return the type of the single part whose keys are at the top level of a composite config."""
+    parts = table.parts()[model]
+    if len(parts) > 1 or all(config.get(name) is None for name in SPELLINGS["hidden_size"]):
+        raise Undecided(f"{where} is a {model}, and lacks {' and '.join(parts)}, its parts with RoPE; add one of them")
     if any(key in config for key in VISUAL):
         raise ValueError(
-            f"{where}['model_type']={model!r} names a whole model, but this is its part for images; name the type of "
-            f"the part, such as {model + '_vision'!r}"
+            f"{where}['model_type']={model!r} names a composite model, but this is the part for images; give the type of "
+            f"this part, such as {model + '_vision'!r}"
         )
-    return next(iter(wanted.values()))
+    return next(iter(parts.values()))
 
 
 def _with_parameters(config: Config, where: str, model: str, layout: Any) -> Part:
     """Return the part with its rotary parameters."""
     named = f"{where}['model_type']={config.get('model_type') or model or None!r}"
     if model in table.pairs("unreadable"):
-        raise Undecided(f"{named} cannot be a Rotary from its config: {table.pairs('unreadable')[model]}")
+        raise Undecided(f"{named} is not expressible as a Rotary: {table.pairs('unreadable')[model]}")
     if model in table.names("without"):
         others = [key for key, value in config.items() if str(key).endswith("_config") and isinstance(value, Mapping)]
-        advice = f"; its parts are {', '.join(others)}" if others else ""
+        advice = f"; give one of its parts: {', '.join(others)}" if others else ""
         raise NoRotary(f"{named} has no rotary encoding{advice}")
     if model not in table.types() and layout is None:
         near = difflib.get_close_matches(model, table.types(), 1)
         advice = f" (is {near[0]!r} meant?)" if near else ""
         raise Undecided(
-            f"{named} is not known{advice}; give layout='half', 'interleaved' or 'interleaved_to_half' to have it read "
-            "as a model with that layout"
+            f"{named} is unknown{advice}; give layout='half', 'interleaved' or 'interleaved_to_half' to read it as a "
+            "model with this layout"
         )
     row = table.row(model)
     check_spelling(config, where, row)
@@ -220,7 +227,7 @@ def _with_parameters(config: Config, where: str, model: str, layout: Any) -> Par
     if row.parameters:
         for key, value in scalings:
             if value:
-                raise ValueError(f"{where}[{key!r}]={value!r} is nothing that {model} reads; leave it out")
+                raise ValueError(f"{where}[{key!r}]={value!r} is not read by {model}; leave it out")
         return Part(config, where, row, PARAMETERS[row.parameters](config), where)
     for key, value in scalings:
         if value is not None and not isinstance(value, Mapping):
@@ -229,8 +236,8 @@ def _with_parameters(config: Config, where: str, model: str, layout: Any) -> Par
         raise ValueError(f"{where} has both rope_scaling={old!r} and rope_parameters={new!r}; leave one out")
     if row.needs_parameters and not (old or new):
         raise Undecided(
-            f"{where} lacks rope_parameters (or rope_scaling), without which a {model} has those of its class, whatever "
-            "stands beside; add them, or give transformers' config object"
+            f"{where} lacks rope_parameters (or rope_scaling); without these, a {model} has those of its class, and "
+            "ignores other keys. Add them, or give the config object of transformers"
         )
     key = "rope_scaling" if old else "rope_parameters"
     return Part(config, where, row, dict(old or new or {}), f"{where}[{key!r}]")
@@ -241,24 +248,24 @@ def _check_needs(part: Part) -> None:
         value = part.get(key)
         if (usual if value is None else value) != needed:
             kind = NoRotary if words in ("no rotary encoding", "ALiBi") else Undecided
-            raise kind(f"{part.key(key)}={value!r} means {words} in {part.model}; from_config reads it with {needed!r}")
+            raise kind(f"{part.key(key)}={value!r} means {words} in {part.model}; from_config only reads {needed!r}")
     if not part.row.parameters and part.config.get("rope_type") not in (None, "default"):
         raise ValueError(
-            f"{part.key('rope_type')}={part.config['rope_type']!r} is not read by {part.model}; put it into "
-            "rope_scaling, with what it needs, or leave it out"
+            f"{part.key('rope_type')}={part.config['rope_type']!r} is not read by {part.model}; move it "
+            "to rope_scaling, with its parameters, or leave it out"
         )
     for key in part.row.keys if part.is_unknown else ():
         value = part.config.get(key)
         if value is not None and not any(word in str(value).lower() for word in ("rope", "rotary", "yarn")):
-            raise NoRotary(f"{part.key(key)}={value!r} means no rotary encoding; from_config reads it with 'rope'")
+            raise NoRotary(f"{part.key(key)}={value!r} means no rotary encoding; from_config only reads 'rope'")
 
 
-# ---- together --------------------------------------------------------------------------------------------------------
+# ---- arguments of the Rotary -----------------------------------------------------------------------------------------
 
 
 def _arguments(part: Part, layout: Any, seq_len: Any) -> dict[str, Any]:
     row, head, factor = part.row, width(part), factor_of(part)
-    dim = turned(part, head, factor)
+    dim = rotated_dim(part, head, factor)
     base, scaling = base_of(part), _scaling_of(part, factor, seq_len)
     checked = _rope.checked_scaling(scaling, dim // 2, part.rope_where)
     axes = _axes_of(part, dim // 2)
@@ -294,12 +301,12 @@ def _scaled(part: Part) -> Part:
         count = range(part.depth() or 0)
         firsts = [next((i for i in count if (i in scaled) == wanted), None) for wanted in (True, False)]
         options = [{"layer": i} for i in firsts if i is not None]
-        raise Several(f"{part.key(key)}={layers!r} scales some layers alone; give layer=", options)
+        raise Several(f"{part.key(key)}={layers!r} scales only some layers; give layer=", options)
     base = {key: value for key, value in part.rope.items() if key == "rope_theta"}
     return part if part.layer in layers else part._replace(rope=base)
 
 
-# ---- how frequencies are stretched: rope_type and its parameters, as `Rotary` takes them --------------------------------
+# ---- scaling: rope_type and its parameters, as `Rotary` takes them ------------------------------------------------------
 
 
 def _scaling_of(part: Part, factor: float | None, seq_len: Any) -> dict[str, Any]:
@@ -311,7 +318,7 @@ def _scaling_of(part: Part, factor: float | None, seq_len: Any) -> dict[str, Any
         _check_keys(part, name, dict.fromkeys(BESIDE_ALPHA))
         return {"rope_type": "ntk", "alpha": rope["alpha"]}
     if name == "ntk" and rope.get("factor") is not None:
-        # vLLM's, which has two formulas
+        # vLLM's scaling, which has two formulas
         name, rope = (
             ("ntk_fixed", rope) if rope.get("mixed_b") is None else ("ntk_mixed", {**rope, "b": rope["mixed_b"]})
         )
@@ -320,8 +327,8 @@ def _scaling_of(part: Part, factor: float | None, seq_len: Any) -> dict[str, Any
     scaled_as = "yarn" if name == TELECHAT else name
     if rope.get("alpha") and "alpha" in part.row.also and name != "ntk":
         raise ValueError(
-            f"{part.rope_where}['alpha']={rope['alpha']!r} is not read with rope_type {name!r}, but with 'dynamic'; "
-            "give that, or leave alpha out"
+            f"{part.rope_where}['alpha']={rope['alpha']!r} is read only with rope_type 'dynamic', not with {name!r}; "
+            "give 'dynamic', or leave alpha out"
         )
     parameters = _rope.SCALINGS[scaled_as].parameters
     _check_keys(part, name, parameters)
@@ -334,11 +341,11 @@ def _scaling_of(part: Part, factor: float | None, seq_len: Any) -> dict[str, Any
         stretched = real(scaling["factor"], f"{part.rope_where}['factor']", positive=True)
         scaling["attention_factor"] = 1.0 if stretched <= 1 else 0.07 * float(log(stretched)) + 1.0
     if name == "proportional":
-        usual = usual_factor(part) if part.group is None or part.group.always else None
-        factor = factor or usual or 1.0
+        default = default_factor(part) if part.group is None or part.group.always else None
+        factor = factor or default or 1.0
         if factor > 1:
             raise ValueError(
-                f"{part.where} has partial_rotary_factor={factor}, which must be at most 1 with rope_type 'proportional'"
+                f"{part.where} has partial_rotary_factor={factor}; with rope_type 'proportional', give at most 1"
             )
         scaling["partial_rotary_factor"] = factor
     ratio = scaled_as == "longrope" and not {"factor", "attention_factor"} & set(scaling)
@@ -349,13 +356,13 @@ def _scaling_of(part: Part, factor: float | None, seq_len: Any) -> dict[str, Any
             _check_order(part, scaling, parameters, least, most)
     if "seq_len" in parameters:
         if seq_len is None:
-            # up to which frequencies are those of the training
+            # longest sequence with the frequencies of the training
             key = "max_position_embeddings" if name == "dynamic" else "original_max_position_embeddings"
-            usual = real(scaling[key], f"{part.where}: {key}", positive=True)
+            longest = real(scaling[key], f"{part.where}: {key}", positive=True)
             raise Several(
-                f"{part.rope_where}['rope_type']={name!r} has other frequencies for longer sequences; give seq_len=, "
-                f"the length of yours ({usual:g} for those that are no longer)",
-                [{"seq_len": usual}, {"seq_len": usual + 1}],
+                f"{part.rope_where}['rope_type']={name!r} has other frequencies for sequences longer than {longest:g}; "
+                f"give seq_len=, the length of your sequence (or {longest:g}, if it is not longer)",
+                [{"seq_len": longest}, {"seq_len": longest + 1}],
             )
         scaling["seq_len"] = seq_len
     return scaling
@@ -368,20 +375,24 @@ def _rope_type(part: Part) -> str:
     for name in names:
         if not isinstance(name, str):
             raise TypeError(f"{where}['rope_type'] must be a string, not {name!r}")
-    meant = [row.aliases.get(name, RENAMED.get(name, name)) for name in names]
-    if len(set(meant)) > 1:
+    current = [row.aliases.get(name, RENAMED.get(name, name)) for name in names]
+    if len(set(current)) > 1:
         raise ValueError(f"{where} has rope_type={names[0]!r} and type={names[1]!r}; leave one out")
-    name = meant[0] if meant else "default"
+    name = current[0] if current else "default"
     if name in table.pairs("no rotations"):
         raise Undecided(f"{where}['rope_type']={name!r} is not a single Rotary: {table.pairs('no rotations')[name]}")
     if name not in _rope.SCALINGS and name != TELECHAT:
         raise ValueError(
-            f"{where}['rope_type']={name!r} is not known; there are {', '.join(_rope.SCALINGS)}, {TELECHAT}"
+            f"{where}['rope_type']={name!r} is unknown; give one of {', '.join(_rope.SCALINGS)}, {TELECHAT}"
         )
     if name == "axial" and not row.axial and not part.is_unknown:
-        raise ValueError(f"{where}['rope_type']='axial' is for towers of images; {part.model} does not take it")
+        raise ValueError(
+            f"{where}['rope_type']='axial' is for image encoders, and not read by {part.model}; leave it out"
+        )
     if name not in ("default", "axial") and (row.axial or not row.scalable):
-        raise ValueError(f"{where}['rope_type']={name!r} is not taken by {part.model}, which is never scaled")
+        raise ValueError(
+            f"{where}['rope_type']={name!r} is not read by {part.model}, which has no scaling; leave it out"
+        )
     return "default" if row.axial else name
 
 
@@ -392,24 +403,25 @@ def _check_keys(part: Part, name: str, parameters: dict[str, Any]) -> None:
     unknown = [key for key in rope if rope[key] is not None and key not in read]
     if unknown:
         near = difflib.get_close_matches(str(unknown[0]), parameters, 1)
-        advice = f"is {near[0]} meant?" if near else f"it takes {', '.join(parameters) or 'none'}; leave it out"
+        known = f"the parameters are {', '.join(parameters)}" if parameters else "it has no parameters"
+        advice = f"is {near[0]} meant?" if near else f"{known}; leave it out"
         raise ValueError(
-            f"{part.rope_where}[{unknown[0]!r}]={rope[unknown[0]]!r} is nothing that rope_type {name!r} takes; {advice}"
+            f"{part.rope_where}[{unknown[0]!r}]={rope[unknown[0]]!r} is not a parameter of rope_type {name!r}; {advice}"
         )
 
 
 def _set_original(part: Part, scaling: dict[str, Any]) -> None:
-    """Set the length before stretching: that of the config, or of its rotary parameters, if these are nested or it has none."""
+    """Set the original length: the top-level value, or else (or if nested) the one in the rotary parameters."""
     key, name = "original_max_position_embeddings", scaling["rope_type"]
     own = part.config.get(key) if part.group is None else None
     if own is not None:
         inner = [(f"{part.rope_where}[{key!r}]", scaling[key])] if key in scaling else []
-        check_same([(part.key(key), own), *inner], "lengths before stretching")
+        check_same([(part.key(key), own), *inner], "original lengths")
         scaling[key] = real(own, part.key(key), positive=True)
     elif part.row.original_length is not None:
         scaling[key] = part.row.original_length
     elif key not in scaling:
-        why = f"rope_type {name!r} needs where no original length is given"
+        why = f"rope_type {name!r} needs without {key}"
         scaling[key] = part.needed("max_position_embeddings", why)
 
 
@@ -417,18 +429,18 @@ def _set_yarn(part: Part, scaling: dict[str, Any]) -> None:
     where, rope = part.rope_where, part.rope
     if "factor" not in scaling:
         if "factor" not in rope:
-            raise ValueError(f"{where} lacks 'factor', which rope_type 'yarn' needs")
+            raise ValueError(f"{where} lacks 'factor', which rope_type 'yarn' needs; add it")
         length = part.needed("max_position_embeddings", "a factor of null needs")
         length = real(length, part.key("max_position_embeddings"), positive=True)
         original = scaling["original_max_position_embeddings"]
         scaling["factor"] = length / real(original, "original_max_position_embeddings", positive=True)
     one, other = rope.get("mscale"), rope.get("mscale_all_dim")
-    # with mscale alone all agree if it is 1, with mscale_all_dim alone never
+    # programs agree on mscale without mscale_all_dim only if it is 1, and never on mscale_all_dim without mscale
     if bool(one) != bool(other) and one != 1 and "attention_factor" not in scaling:
         key = "mscale" if one else "mscale_all_dim"
         raise Undecided(
-            f"{where}[{key!r}]={rope[key]!r} without the other of mscale and mscale_all_dim is read differently by "
-            "packages; give both, or attention_factor"
+            f"{where}[{key!r}]={rope[key]!r} is ambiguous: programs differ if only one of mscale and mscale_all_dim "
+            "is present. Give both, or attention_factor"
         )
     # zero means no value
     for key in ("mscale", "mscale_all_dim"):
@@ -437,17 +449,17 @@ def _set_yarn(part: Part, scaling: dict[str, Any]) -> None:
 
 
 def _check_order(part: Part, scaling: dict[str, Any], parameters: dict[str, Any], least: str, most: str) -> None:
-    """Raise an error for two numbers between which frequencies change over, in the wrong order."""
+    """Raise an error if the limits of the range where the scaling changes are in the wrong order."""
     low, high = (scaling.get(key, parameters[key]) for key in (least, most))
     if not isinstance(low, (int, float)) or not isinstance(high, (int, float)):
         return
-    # frequencies of llama3 are divided by the difference
+    # llama3 divides by the difference of the two
     if low > high or (low == high and scaling["rope_type"] == "llama3"):
         where = part.rope_where
         raise ValueError(f"{where}[{least!r}]={low!r} must be less than {where}[{most!r}]={high!r}; exchange them")
 
 
-# ---- which axis of a position each pair reads ---------------------------------------------------------------------------
+# ---- axis of each pair ---------------------------------------------------------------------------------------------------
 
 
 def _axes_of(part: Part, pairs: int) -> list[int] | None:
@@ -458,7 +470,9 @@ def _axes_of(part: Part, pairs: int) -> list[int] | None:
     if sections.rule in AXES:
         axes = AXES[sections.rule](pairs)
         if len(axes) != pairs:
-            raise ValueError(f"{part.where} has heads of {2 * pairs} values that turn, which do not divide among axes")
+            raise ValueError(
+                f"{part.where} has heads with {2 * pairs} rotated values, which cannot be divided equally among the axes"
+            )
         return axes
     keys = [key for key in ("mrope_section", "xdrope_section") if rope.get(key) is not None]
     if len(keys) > 1:
@@ -472,30 +486,30 @@ def _axes_of(part: Part, pairs: int) -> list[int] | None:
     if flag is not None and not isinstance(flag, bool):
         raise TypeError(f"{part.rope_where}['mrope_interleaved'] must be true or false, not {flag!r}")
     if rule == "flagged":
-        rule = "in_turn" if flag else "contiguous"
+        rule = "interleaved" if flag else "contiguous"
         if "openpangu" in (rope.get("rope_type"), rope.get("type")):
             rule = "pangu"
             if not keys or flag is False:
                 raise ValueError(
-                    f"{part.rope_where} has rope_type 'openpangu', which needs mrope_section, and mrope_interleaved="
-                    f"True; it has mrope_section={counts!r} and mrope_interleaved={flag!r}"
+                    f"{part.rope_where} has rope_type 'openpangu', which needs mrope_section and mrope_interleaved=True, "
+                    f"but mrope_section={counts!r} and mrope_interleaved={flag!r}"
                 )
-    elif flag is not None and bool(flag) != (rule == "in_turn"):
+    elif flag is not None and bool(flag) != (rule == "interleaved"):
         raise ValueError(
-            f"{part.rope_where}['mrope_interleaved']={flag!r} is not what {part.model} does, whose sections are "
-            f"{'one after the other' if flag else 'in turn'}; leave it out"
+            f"{part.rope_where}['mrope_interleaved']={flag!r} contradicts {part.model}, whose sections are "
+            f"{'contiguous' if flag else 'interleaved'}; leave it out"
         )
     if counts is None:
         return None
     where = f"{part.rope_where}[{key!r}]"
     if not is_list(counts):
         raise TypeError(f"{where} must be a sequence of integers, not {counts!r}")
-    # an order that spreads axes needs some of each
+    # this rule needs pairs of each axis
     counts = [count_of(number, where, 1 if rule == "pangu" else 0) for number in counts]
     # default sections are truncated or padded with axis 0 to the number of pairs; explicit ones must match exactly
-    if sum(counts) != pairs and (keys or rule != "in_turn"):
-        said = f"{where}={counts}" if keys else f"{where} is missing, and {counts}, what a {part.model} has then,"
-        raise ValueError(f"{said} adds up to {sum(counts)}, but {pairs} pairs turn; give counts that add up to {pairs}")
+    if sum(counts) != pairs and (keys or rule != "interleaved"):
+        found = f"{where}={counts}" if keys else f"{where} is missing, and the default {counts} of {part.model}"
+        raise ValueError(f"{found} adds up to {sum(counts)}; give counts that add up to the {pairs} rotated pairs")
     if sections.default is not None and len(counts) != len(sections.default):
-        raise ValueError(f"{where}={counts} must have a count for each of {sections.axes}")
+        raise ValueError(f"{where}={counts} must have one count for each of {sections.axes}")
     return COUNTED[rule](counts, pairs)

@@ -1,4 +1,4 @@
-"""Functions that rows of the table name: axes of pairs, frequencies, widths, rotary parameters, layers without RoPE."""
+"""Functions named in models.txt: axes of pairs, frequencies, widths, rotary parameters, layers without RoPE."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..._core.rotary import scaling as _rope
 from ..._core.rotary.pairs import in_turn
 from .part import Config, NoRotary, Part, Several, is_list
 
-# ---- which axis each pair reads, of a number of pairs, or of the counts of a config ------------------------------------
+# ---- axis of each pair, from the number of pairs, or from the counts in a config --------------------------------------
 
 
 def _contiguous(counts: Sequence[int], pairs: int) -> list[int]:
@@ -26,15 +26,16 @@ def _ernie(counts: Sequence[int], pairs: int) -> list[int]:
 
 
 def _pangu(counts: Sequence[int], pairs: int) -> list[int]:
-    """The axis that is least used up, but not twice in a row; with three axes the last pair reads the first."""
+    """Take the axis with the largest remaining share, never twice in a row. With three axes, the last pair has axis 0."""
     last = [0] if len(counts) == 3 else []
     totals = [counts[0] - len(last), *counts[1:]]
-    left, axes = list(totals), [-1]
-    while any(left):
-        here = [a for a, count in enumerate(left) if count]
-        best = min([a for a in here if a != axes[-1]] or here, key=lambda a: (1 - left[a] / totals[a], a))
+    remaining, axes = list(totals), [-1]
+    while any(remaining):
+        unfinished = [a for a, count in enumerate(remaining) if count]
+        candidates = [a for a in unfinished if a != axes[-1]] or unfinished
+        best = min(candidates, key=lambda a: (1 - remaining[a] / totals[a], a))
         axes.append(best)
-        left[best] -= 1
+        remaining[best] -= 1
     return axes[1:] + last
 
 
@@ -48,12 +49,12 @@ AXES: dict[str, Callable[[int], list[int]]] = {
 }
 COUNTED: dict[str, Callable[[Sequence[int], int], list[int]]] = {
     "contiguous": _contiguous,
-    "in_turn": in_turn,
+    "interleaved": in_turn,
     "ernie": _ernie,
     "pangu": _pangu,
 }
 
-# ---- frequencies that are no geometric progression from 1 --------------------------------------------------------------
+# ---- frequencies other than a geometric progression from 1 ------------------------------------------------------------
 
 Arguments = dict[str, Any]
 # rope_type and all its parameters
@@ -91,7 +92,7 @@ def _atoms(part: Part, pairs: int, base: float, scaling: Scaling, seq_len: Any) 
     counts = [space, space, space, names]
     rest = pairs - sum(counts)
     if rest < 0:
-        raise ValueError(f"{part.where} has {sum(counts)} pairs that turn, more than the {pairs} of its heads")
+        raise ValueError(f"{part.where} has {sum(counts)} pairs to rotate, but its heads have only {pairs}")
     schedules = [geometric(n, base=one) for one, n in zip((near, near, near, far), counts, strict=True) if n]
     axes = np.repeat(np.arange(4), [*counts[:3], names + rest])
     # frequencies are given one by one: pairs that do not rotate fit no schedule
@@ -108,7 +109,7 @@ def _phimoe(part: Part, pairs: int, base: float, scaling: Scaling, seq_len: Any)
     key = "long_mscale" if seq_len is not None and seq_len > original else "short_mscale"
     factor = part.rope.get(key)
     if factor is None:
-        raise ValueError(f"{part.rope_where} lacks {key!r}, which a {part.model} that is scaled needs")
+        raise ValueError(f"{part.rope_where} lacks {key!r}, which {part.model} needs with a scaling")
     if "attention_factor" in parameters:
         return {"base": base, "scaling": {"rope_type": rope_type, **parameters, "attention_factor": factor}}
     return {"frequencies": np.asarray(_stretched(pairs, base, scaling).values), "attention_factor": factor}
@@ -123,7 +124,7 @@ SPECTRA: dict[str, Callable[[Part, int, float, Scaling, Any], Arguments]] = {
     "phimoe": _phimoe,
 }
 
-# ---- widths, and what of them turns --------------------------------------------------------------------------------------
+# ---- widths, and the rotated parts of them -------------------------------------------------------------------------------
 
 
 def _global_head(config: Config) -> int:
@@ -140,13 +141,13 @@ def _sliding_dots(config: Config) -> int:
 
 # head width of some layers, unless per_layer_config has it
 HEADS: dict[str, Callable[[Config], int]] = {"global_head": _global_head, "sliding_dots": _sliding_dots}
-# the number of values that turn, from what a key has, and the width
+# functions of (the value of a key, the width) that return the number of rotated values
 ROTARY_DIMS: dict[str, Callable[[Callable[[str], int], int], int]] = {
     "sixths": lambda get, head: 6 * (head // 6),
     "clvp": lambda get, head: max(get("projection_dim") // (2 * get("num_attention_heads")), 32),
 }
 
-# ---- rotary parameters of configs that have them elsewhere ----------------------------------------------------------------
+# ---- rotary parameters collected from other keys --------------------------------------------------------------------------
 
 
 def _chatglm(config: Config) -> dict[str, Any]:
@@ -160,7 +161,7 @@ def _chatglm(config: Config) -> dict[str, Any]:
 
 def _grok(config: Config) -> dict[str, Any]:
     if "rope_theta" in config and config["rope_theta"] is None:
-        raise ValueError("config['rope_theta']=None is not a base; give a number, or leave it out for 10000")
+        raise ValueError("config['rope_theta']=None is not a base; give a number, or remove it for the default 10000")
     rope: dict[str, Any] = {"rope_theta": config.get("rope_theta", 10000.0)}
     if config.get("rope_rotate_half_dims"):
         rope["partial_rotary_factor"] = 0.5
@@ -180,18 +181,22 @@ def _grok(config: Config) -> dict[str, Any]:
 
 PARAMETERS: dict[str, Callable[[Config], dict[str, Any]]] = {"chatglm": _chatglm, "grok": _grok}
 
-# ---- layers that do not turn ----------------------------------------------------------------------------------------------
+# ---- layers without RoPE --------------------------------------------------------------------------------------------------
 
 # types of layers without attention
 NO_ATTENTION = frozenset(["linear_attention", "mamba", "mamba2", "conv", "recurrent", "linear", "moe", "mlp"])
 
 
 class Without(NamedTuple):
-    """turns: whether layers do, of a type or of an index, as far as these are known; by_type: whether the type tells."""
+    """A rule that finds layers without RoPE."""
 
+    # for pages
     words: str
-    turns: Callable[[Part, Any, int | None], bool]
+    # (part, layer type or None, index or None) -> whether the layer has RoPE
+    rotates: Callable[[Part, Any, int | None], bool]
+    # whether the rule depends on the layer type
     by_type: bool = True
+    # config keys that the rule reads
     keys: tuple[str, ...] = ()
 
 
@@ -200,8 +205,8 @@ def _with_attention(part: Part, layer_type: Any, index: int | None) -> bool:
         return layer_type is None
     if not isinstance(layer_type, str) or not any(word in layer_type for word in ("attention", "hybrid")):
         raise ValueError(
-            f"{part.key('layer_types')} has {layer_type!r}, of which it is not known whether it has attention; there "
-            f"are full_attention, {', '.join(sorted(NO_ATTENTION))}"
+            f"{part.key('layer_types')} has the unknown type {layer_type!r}; known types are full_attention, "
+            f"{', '.join(sorted(NO_ATTENTION))}"
         )
     return True
 
@@ -211,7 +216,7 @@ def _cohere2_moe(part: Part, layer_type: Any, index: int | None) -> bool:
         return True
     if index is None:
         raise Several(
-            f"layer_type='full_attention' is of layers that turn and of others in {part.model}; give layer=",
+            f"layer_type='full_attention' includes layers with and without RoPE in {part.model}; give layer=",
             ({"layer": i} for i in range(len(part.types() or ()))),
         )
     mlps = part.needed("mlp_layer_types", f"layer={index} needs")
@@ -243,29 +248,29 @@ def _listed(part: Part, key: str, index: int | None) -> bool:
 
 
 WITHOUT = {
-    "hybrid": Without("layers without attention (mamba, linear, conv, recurrent) have none", _with_attention),
+    "hybrid": Without("layers without attention (mamba, linear, conv, recurrent) have no RoPE", _with_attention),
     "full_attention": Without(
-        "layers of full_attention have none", lambda part, layer_type, index: layer_type != "full_attention"
+        "full_attention layers have no RoPE", lambda part, layer_type, index: layer_type != "full_attention"
     ),
     "windowed": Without(
-        "layers of full_attention have none, unless sliding_window is null",
+        "full_attention layers have no RoPE, unless sliding_window is null",
         lambda part, layer_type, index: layer_type != "full_attention" or part.config.get("sliding_window") is None,
         keys=("sliding_window",),
     ),
     "cohere2_moe": Without(
-        "layers of full_attention have none, unless their MLP is dense and prefix_dense_sliding_window_pattern is 1",
+        "full_attention layers have no RoPE, unless their MLP is dense and prefix_dense_sliding_window_pattern is 1",
         _cohere2_moe,
         keys=("mlp_layer_types", "prefix_dense_sliding_window_pattern"),
     ),
-    "no_base": Without("rope_theta null means none", _with_base, by_type=False),
+    "no_base": Without("no RoPE if rope_theta is null", _with_base, by_type=False),
     "no_rope_layers": Without(
-        "layers whose no_rope_layers is 0 (every 4th if not given) have none",
+        "layers whose no_rope_layers is 0 have no RoPE (default: every 4th layer)",
         _no_rope_layers,
         by_type=False,
         keys=("no_rope_layers", "no_rope_layer_interval"),
     ),
     "layer_rope_theta": Without(
-        "layers whose layer_rope_theta is 0 have none",
+        "layers whose layer_rope_theta is 0 have no RoPE",
         lambda part, layer_type, index: _listed(part, "layer_rope_theta", index),
         by_type=False,
         keys=("layer_rope_theta",),

@@ -12,7 +12,7 @@ from .part import SPELLINGS, Config, is_list
 from .rules import WITHOUT
 from .table import Row
 
-# read in every model's config, if only to see that they agree with what is computed
+# keys read for every model; some only to check that they agree with the result
 ALWAYS = (
     "model_type", "architectures", "rope_scaling", "rope_parameters", "rope_type", "partial_rotary_factor", "rotary_pct",
     "rotary_dim", "rope_dim", "rotary_emb_fraction", "rope_rotate_half_dims", "attn_config", "head_dim", "layer_types",
@@ -23,14 +23,14 @@ WORDS = {"rope", "rotary", "theta"}
 
 
 def check_spelling(config: Config, where: str, row: Row) -> None:
-    """Raise an error for a key that models of a row do not read, where another one is meant."""
+    """Raise an error for a key that the model type does not read, if it resembles a key that is read or is about RoPE."""
     known, unrelated = keys_of(row.family), table.names("unrelated")
     for key, value in config.items():
         if value is None or key in known or key in unrelated:
             continue
-        near = _meant(str(key), row.family)
+        near = _corrected(str(key), row.family)
         if near is None and _has_meaning(key, value):
-            near = _alike(str(key), row.family)
+            near = _closest(str(key), row.family)
         if near is not None:
             advice = f"is {near} meant? if not, leave it out" if near else "leave it out"
             raise ValueError(
@@ -66,15 +66,15 @@ def keys_of(name: str) -> frozenset[str]:
 
 
 @functools.lru_cache(maxsize=8192)
-def _meant(key: str, name: str) -> str | None:
-    """Return the key of a family that another is a misspelling of: some letters away, or with the words of another package."""
+def _corrected(key: str, name: str) -> str | None:
+    """Return the key of a family that a key misspells by a few letters, or for which another package uses this key."""
     foreign = table.pairs("foreign").get(key)
     if foreign in keys_of(name):
         return foreign
     letters = _letters(key)
     for one, wanted in _spelled(name):
         most = 2 if len(wanted) >= 8 else 1
-        # a letter replaced by another is two that only one of both words may have
+        # each replaced letter adds up to two letters that occur in only one of the words
         possible = abs(len(letters) - len(wanted)) <= most and len(set(letters) ^ set(wanted)) <= 2 * most
         if possible and _distance(letters, wanted) <= most:
             return one
@@ -91,7 +91,7 @@ def _letters(key: str) -> str:
 
 
 def _distance(one: str, other: str) -> int:
-    """Return the number of insertions, deletions, replacements and swaps of neighbours between two words."""
+    """Return the edit distance of two words: insertions, deletions, replacements and swaps of neighbours."""
     before, last = [0] * (len(other) + 1), list(range(len(other) + 1))
     for i, letter in enumerate(one, 1):
         row = [i]
@@ -105,13 +105,13 @@ def _distance(one: str, other: str) -> int:
 
 
 def _has_meaning(key: Any, value: Any) -> bool:
-    """Whether a key is about a rotary encoding, and more than a switch."""
+    """Whether a key is about RoPE, with a value other than true, false or a plain word."""
     words = str(key).lower().replace("-", "_").split("_")
-    said = is_list(value) or isinstance(value, (int, float, dict)) or (value in SCALINGS and value != "default")
-    return bool(WORDS & set(words)) and said and not isinstance(value, bool)
+    is_setting = is_list(value) or isinstance(value, (int, float, dict)) or (value in SCALINGS and value != "default")
+    return bool(WORDS & set(words)) and is_setting and not isinstance(value, bool)
 
 
-def _alike(key: str, name: str) -> str:
-    """Return that of the keys about rotary encodings which looks most like a key; empty if there is none."""
+def _closest(key: str, name: str) -> str:
+    """Return the key about RoPE that resembles a key most, or an empty string."""
     known = (one for one in keys_of(name) if WORDS & set(one.split("_")))
     return next(iter(difflib.get_close_matches(key.lower(), sorted(known), 1)), "")

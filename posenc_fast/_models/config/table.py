@@ -78,7 +78,7 @@ class Row(NamedTuple):
     # a config key, and the layout if this key is false
     switch: tuple[str, ...] = ()
     # description of the part that rotates
-    turned: str = "the head"
+    rotated: str = "the head"
     # keys of the head width
     width: tuple[str, ...] = ("head_dim",)
     # (numerator, denominator): keys whose quotient is the width if `width` is not set
@@ -105,6 +105,8 @@ class Row(NamedTuple):
     rotary_dim: str = ""
     # default base
     base: float = 10000.0
+    # whether programs disagree about the default base, so that a config must contain one
+    needs_base: bool = False
     # keys of the base
     base_keys: tuple[str, ...] = ("rope_theta",)
     # key of a list of bases, one per layer, which overrides the base
@@ -115,6 +117,8 @@ class Row(NamedTuple):
     groups: Mapping[str, LayerGroup] = {}
     # a key with a number for each layer, and the layer type of each number; the numbers replace layer_types
     codes: tuple[str, Mapping[Any, str]] = ("", {})
+    # whether layer_types may list the MLP of each layer after the layer
+    mlp_entries: bool = False
     # default types of layers
     pattern: Pattern | None = None
     # names of functions in rules.WITHOUT that find layers without RoPE
@@ -270,7 +274,7 @@ def _fields(name: str) -> dict[str, Any]:
             case "needs":
                 (key, value), (_, usual) = _settings(first).items()
                 needs.append((key, value, usual, rest))
-            case "turned" | "note":
+            case "rotated" | "note":
                 fields[keyword] = text
     return fields | ({"groups": groups} if groups else {}) | ({"needs": tuple(needs)} if needs else {})
 

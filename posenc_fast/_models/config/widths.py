@@ -13,16 +13,16 @@ from .table import names
 
 
 def width(part: Part) -> int:
-    """Return the head width, all or part of which rotates."""
+    """Return the head width."""
     head, head_dim = _width(part), part.config.get("head_dim")
     if head > MOST_VALUES:
         raise ValueError(
-            f"{part.where} has heads of {head} values, from {_sizes(part)}; at most {MOST_VALUES} can turn"
+            f"{part.where} has heads of {head} values, from {_sizes(part)}; at most {MOST_VALUES} values can rotate"
         )
     read = {"head_dim", "qk_rope_head_dim"} & set(part.row.width) or part.row.whole_head is not None
     if not read and head_dim is not None and head_dim != head:
         raise ValueError(
-            f"{part.key('head_dim')}={head_dim!r} is not read by {part.model}, whose heads have {head} values; leave it out"
+            f"{part.key('head_dim')}={head_dim!r} is not read by {part.model}, with heads of {head} values; leave it out"
         )
     return head
 
@@ -46,34 +46,34 @@ def _width(part: Part) -> int:
             return row.head
         if not row.divides:
             raise ValueError(
-                f"{part.key('head_dim')}=None is not a width; give a number, or leave it out for the {row.head} of "
-                f"{part.model}'s class"
+                f"{part.key('head_dim')}=None is not a width; give a number, or leave it out for the "
+                f"default {row.head} of {part.model}"
             )
     if row.per_head is None:
-        return count_of(part.needed(row.width[0], f"has the width that a {part.model} turns"), "", 2)
+        return count_of(part.needed(row.width[0], f"is the width that a {part.model} rotates"), "", 2)
     of, heads = row.per_head
-    why = f"tells how wide heads are ({' or '.join([*row.width, f'{of} // {heads}'])})"
-    whole, count = part.needed(of, why), part.needed(heads, why)
-    return count_of(whole, part.key(of), 1) // count_of(count, part.key(heads), 1)
+    why = f"determines the head width ({' or '.join([*row.width, f'{of} // {heads}'])})"
+    total, count = part.needed(of, why), part.needed(heads, why)
+    return count_of(total, part.key(of), 1) // count_of(count, part.key(heads), 1)
 
 
 def factor_of(part: Part) -> float | None:
-    """Return the part of a width that turns, where the config says so."""
+    """Return the rotated fraction of the width, or None if the config has none."""
     keys = dict.fromkeys((*part.row.factor_keys, "partial_rotary_factor"))
     read = [key for key in keys if key != "partial_rotary_factor" or part.row.outer_factor]
-    value, where = _one_of(part, "partial_rotary_factor", read, "parts of one width")
+    value, where = _one_of(part, "partial_rotary_factor", read, "fractions of one width")
     if is_list(value) and _reads_lists(part):
         value = part.of_layer(value, where)
     return None if value is None else real(value, where, positive=True)
 
 
 def _reads_lists(part: Part) -> bool:
-    """Whether a class reads lists of a value for each layer, under the keys of the value for all."""
+    """Whether the class reads lists with one value per layer."""
     return "partial_rotary_factors" in part.row.factor_keys
 
 
 def _one_of(part: Part, inner: str, keys: Iterable[str], words: str) -> tuple[Any, str]:
-    """Return the value of a rotary parameter, or else of one of the keys outside of these, and where it is."""
+    """Return the value of a rotary parameter or, if it is missing, of one of the top-level keys, and its place."""
     places = [(f"{part.rope_where}[{inner!r}]", part.rope.get(inner))]
     places += [(part.key(key), part.config.get(key)) for key in keys]
     values = [(value, where) for where, value in places if value is not None]
@@ -82,26 +82,26 @@ def _one_of(part: Part, inner: str, keys: Iterable[str], words: str) -> tuple[An
     return values[0] if values else (None, places[-1][0])
 
 
-def usual_factor(part: Part) -> float | None:
+def default_factor(part: Part) -> float | None:
     """Return the default rotated fraction, or None if the class reads no fraction."""
     group = part.group
     return part.row.factor if group is None or group.factor is None else group.factor
 
 
-def turned(part: Part, head: int, factor: float | None) -> int:
-    """Return how many values of heads of a width turn, with the part that the config says, or None."""
+def rotated_dim(part: Part, head: int, factor: float | None) -> int:
+    """Return the number of rotated values per head. factor: rotated fraction in the config, or None."""
     row = part.row
     proportional = "proportional" in (part.rope.get("rope_type"), part.rope.get("type"))
     _check_head_dim(part, head, 1.0 if factor is None or proportional else factor)
     if proportional:
         if row.factor is not None:
-            _check_usual(part, factor)
-        # a class with groups of layers has a head_dim where a config has none
+            _check_default(part, factor)
+        # a class with groups of layers has a default head_dim
         whole = part.config.get("head_dim", "the class's" if part.group is not None else head)
         if whole != head and "qk_rope_head_dim" in row.width:
             raise ValueError(
-                f"{part.rope_where}['rope_type']='proportional' is for all of head_dim={whole!r}, of which {part.model} "
-                f"turns {head} values"
+                f"{part.rope_where}['rope_type']='proportional' applies to all of head_dim={whole!r}, but {part.model} "
+                f"rotates only {head} values"
             )
         dim = head
     elif row.rotary_dim:
@@ -113,24 +113,24 @@ def turned(part: Part, head: int, factor: float | None) -> int:
     _check_others(part, head, dim)
     if dim % 2:
         raise ValueError(
-            f"{part.where} turns {dim} of {head} values, an odd number, of which packages make different things; give "
+            f"{part.where} rotates {dim} of {head} values, an odd number, which programs treat differently; give "
             f"Rotary({head}, rotary_dim={dim - 1}, ..) or frequencies"
         )
     if not 2 <= dim <= head:
         by = "" if factor is None else f" by partial_rotary_factor={factor}"
         raise ValueError(
-            f"{part.where} has heads of {head} values, of which {dim} would turn{by}; 2 to {head} can, so give a "
+            f"{part.where} has heads of {head} values, of which {dim} would rotate{by}; 2 to {head} can. Give a "
             f"config with other widths, or Rotary(head_dim, rotary_dim=..)"
         )
     return dim
 
 
 def _check_others(part: Part, head: int, dim: int) -> None:
-    """Raise an error for another number of values, or part of them, that the model does not read."""
+    """Raise an error for keys that the model does not read and that contradict the number of rotated values."""
     if part.config.get("rope_rotate_half_dims") and not part.row.parameters and 2 * dim != head:
         raise ValueError(
-            f"{part.key('rope_rotate_half_dims')} is not read by {part.model}, which turns {dim} of {head} values; "
-            f"leave it out, or give Rotary({head}, rotary_dim=..) if the model was made for it"
+            f"{part.key('rope_rotate_half_dims')} is not read by {part.model}, which rotates {dim} of {head} values; "
+            f"leave it out, or give Rotary({head}, rotary_dim=..) if the model was trained with it"
         )
     for key, whole in (("rotary_dim", 1), ("rope_dim", 1), ("rotary_pct", head), ("rotary_emb_fraction", head)):
         value = part.config.get(key)
@@ -138,13 +138,13 @@ def _check_others(part: Part, head: int, dim: int) -> None:
             continue
         if real(value, part.key(key)) * whole != dim:
             raise ValueError(
-                f"{part.key(key)}={value!r} is not read by {part.model}, which turns {dim} of {head} values; leave it "
-                f"out, or give Rotary({head}, rotary_dim=..) if the model was made for it"
+                f"{part.key(key)}={value!r} is not read by {part.model}, which rotates {dim} of {head} values; leave it "
+                f"out, or give Rotary({head}, rotary_dim=..) if the model was trained with it"
             )
 
 
 def _whole(part: Part, head: int, factor: float | None) -> int:
-    """Return all, where a class reads no factor."""
+    """Return the whole width, for a class that reads no fraction."""
     latent, whole = "qk_rope_head_dim" in part.row.width, part.config.get("head_dim")
     if factor is None or factor == part.row.only:
         return head
@@ -152,73 +152,73 @@ def _whole(part: Part, head: int, factor: float | None) -> int:
         if factor == 1 or (factor < 1 and type(whole) is int and int(whole * factor) == head):
             return head
         raise ValueError(
-            f"{part.where} has partial_rotary_factor={factor} and qk_rope_head_dim={head}, of which it would be a part "
-            "once more; leave the factor out"
+            f"{part.where} has partial_rotary_factor={factor} and qk_rope_head_dim={head}, which is already the rotated "
+            "part; leave the factor out"
         )
     raise ValueError(
         f"{part.where} has partial_rotary_factor={factor}, which {part.model} does not read; leave it out, or give "
-        f"Rotary({head}, rotary_dim=..) if the model was made for it"
+        f"Rotary({head}, rotary_dim=..) if the model was trained with it"
     )
 
 
 def _check_head_dim(part: Part, head: int, factor: float) -> None:
     """Raise an error if head_dim * factor differs from the rotated width."""
-    usual = part.row.whole_head
-    if usual is None or ("head_dim" not in part.config and not usual):
+    default = part.row.whole_head
+    if default is None or ("head_dim" not in part.config and not default):
         return
-    whole = count_of(part.config.get("head_dim", usual), part.key("head_dim"), 1)
+    whole = count_of(part.config.get("head_dim", default), part.key("head_dim"), 1)
     if whole > MOST_VALUES or int(min(whole * factor, MOST_VALUES)) != head:
-        said = whole if "head_dim" in part.config else f"{whole}, from its class"
+        head_dim = whole if "head_dim" in part.config else f"{whole} (the default of its class)"
         raise ValueError(
-            f"{part.where} has head_dim={said}, of which {part.model} turns {factor:g}, and "
-            f"{part.row.width[0]}={head}; give those that agree"
+            f"{part.where} has head_dim={head_dim}, of which {part.model} rotates the fraction {factor:g}, and "
+            f"{part.row.width[0]}={head}; give values that agree"
         )
 
 
-def _check_usual(part: Part, factor: float | None) -> None:
+def _check_default(part: Part, factor: float | None) -> None:
     """Raise an error if it is ambiguous whether transformers uses the config's or the class's partial_rotary_factor."""
     row, group, model = part.row, part.group, part.model
     outer, missing = part.config.get("partial_rotary_factor"), part.rope.get("partial_rotary_factor") is None
-    usual = usual_factor(part)
-    # nested: parameters of one kind of layers, whose path ends with its name
+    default = default_factor(part)
+    # nested: parameters of one kind of layers, whose place ends with the name of the kind
     nested = group is not None and not part.rope_where.endswith(("['rope_parameters']", "['rope_scaling']"))
     ignored = not row.outer_factor or (group is not None and not nested and not row.preset)
-    own = usual if row.outer_factor or factor is None else factor
-    if outer is not None and missing and ignored and outer != own:
+    in_use = default if row.outer_factor or factor is None else factor
+    if outer is not None and missing and ignored and outer != in_use:
         raise ValueError(
-            f"{part.key('partial_rotary_factor')}={outer!r} is not read by {model} there; put it into its rotary "
+            f"{part.key('partial_rotary_factor')}={outer!r} is not read by {model} there; move it to the rotary "
             "parameters, or leave it out"
         )
-    if factor is None and usual != 1 and (row.needs_parameters or nested):
+    if factor is None and default != 1 and (row.needs_parameters or nested):
         raise Undecided(
-            f"{part.rope_where} lacks 'partial_rotary_factor', without which {model} turns other parts than {usual} by "
-            "rope_type; add it"
+            f"{part.rope_where} lacks 'partial_rotary_factor'; without it, {model} rotates other fractions than {default}, "
+            "depending on rope_type. Add it"
         )
 
 
-def _part(part: Part, head: int, own: float | None) -> int:
-    """Return how many values a part of the width has, or other keys say."""
-    _check_usual(part, own)
+def _part(part: Part, head: int, given: float | None) -> int:
+    """Return the number of rotated values from the fraction, or from the keys in `dims`."""
+    _check_default(part, given)
     row, group = part.row, part.group
-    usual = group.factor if group is not None and group.always else row.factor
-    factor = usual if own is None else own
+    default = group.factor if group is not None and group.always else row.factor
+    factor = default if given is None else given
     assert factor is not None
     if factor > 1:
         raise ValueError(
-            f"{part.where} has partial_rotary_factor={factor}, which must be at most 1; leave it out, or give rotary_dim"
+            f"{part.where} has partial_rotary_factor={factor}, but must be at most 1; leave it out, or give rotary_dim"
         )
     dim = int(head * factor)
     for key in row.dims:
         value = part.config.get(key, row.usual_dim)
         if value is None and row.usual_dim is not None:
-            raise ValueError(f"{part.key(key)}=None makes tables as wide as {part.model} itself, which do not fit")
-        counted = dim if value is None else count_of(value, part.key(key), 2)
-        if counted != dim and (own is not None or not row.dims_read):
+            raise ValueError(f"{part.key(key)}=None makes tables too wide for the heads of {part.model}; give a number")
+        count = dim if value is None else count_of(value, part.key(key), 2)
+        if count != dim and (given is not None or not row.dims_read):
             raise ValueError(
-                f"{part.key(key)}={counted} and partial_rotary_factor={factor}, which makes {dim} of {head}, do not "
+                f"{part.key(key)}={count} and partial_rotary_factor={factor}, which gives {dim} of {head} values, do not "
                 "agree; leave one out"
             )
-        dim = counted
+        dim = count
     return dim
 
 
@@ -251,14 +251,18 @@ def _base_of(part: Part) -> float:
         _check_null(part)
         if part.row.needs_parameters:
             raise Undecided(
-                f"{part.rope_where} lacks 'rope_theta', without which {part.model} has another base than where it has "
-                "no parameters at all; add it"
+                f"{part.rope_where} lacks 'rope_theta'; without it, {part.model} has another base than without any rotary "
+                "parameters. Add it"
+            )
+        if row.needs_base:
+            raise Undecided(
+                f"{part.where} lacks 'rope_theta', and programs have different defaults for {part.model}; add it"
             )
         return row.base if group is None else group.base
     if stored is not None and stored != value:
         raise ValueError(
-            f"{part.key('attn_config')}['rope_theta']={stored!r} and {where}={value!r} are two bases; transformers "
-            "reads the second, the model's own code the first; leave one out"
+            f"{part.key('attn_config')}['rope_theta']={stored!r} and {where}={value!r} are two bases. transformers "
+            "reads the second, and the model's own code the first; leave one out"
         )
     return real(value, where, positive=True)
 
@@ -271,11 +275,11 @@ def _outer_base(part: Part) -> float:
 
 
 def _check_null(part: Part) -> None:
-    """Raise an error for a base that is null, of which packages make an error, too, or no rotary encoding."""
+    """Raise an error for a base of null: programs raise an error as well, or use no RoPE."""
     for config, where in ((part.rope, part.rope_where), (part.config, part.where)):
         if "rope_theta" in config and config["rope_theta"] is None and not part.row.parameters:
             raise ValueError(
-                f"{where}['rope_theta']=None is not a base; give a number, or leave it out for that of {part.model}'s class"
+                f"{where}['rope_theta']=None is not a base; give a number, or leave it out for the default of {part.model}"
             )
 
 
@@ -284,13 +288,11 @@ def _check_bases(part: Part, base: float) -> None:
     row = part.row
     inner, read_here = part.rope.get("rope_theta"), row.inner_base and (row.base_keys or row.groups)
     if inner is not None and not read_here and inner != _outer_base(part):
-        raise ValueError(
-            f"{part.rope_where}['rope_theta']={inner!r} is a base that {part.model} does not read; leave it out"
-        )
+        raise ValueError(f"{part.rope_where}['rope_theta']={inner!r} is not read by {part.model}; leave it out")
     read = {*row.base_keys, row.layer_bases, *(key for name in row.without for key in WITHOUT[name].keys)}
     read |= {key for one in row.groups.values() for key in one.base_keys}
     for key in names("bases"):
         value = part.config.get(key)
         if value is None or key in read or value == base or (key == "rope_theta" and row.groups):
             continue
-        raise ValueError(f"{part.key(key)}={value!r} is a base that {part.model} does not read; leave it out")
+        raise ValueError(f"{part.key(key)}={value!r}, a base, is not read by {part.model}; leave it out")
