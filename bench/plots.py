@@ -108,20 +108,14 @@ def by_rotation() -> Data:
         level: at(level, partial(rotary.apply, warm, out=warm)) for level in pf.isa_levels()
     }
     sides["np.multiply"] = lambda: np.multiply(other, np.float32(-1), out=other)
-    expected, sizes = rotary.apply(x), {}
-    found = {
-        "ONNX Runtime": ("onnxruntime", peers.onnx_rotary),
-        "transformers": ("transformers", peers.transformers_rotary),
-    }
-    for name, (package, maker) in found.items():
-        if not peers.found(package):
-            continue
-        call = maker(x, *tables)
-        result = call()
-        assert np.abs(np.asarray(result[0] if isinstance(result, tuple) else result) - expected).max() < 1e-5
-        sides[name], sizes[name] = getattr(call, "timed", call), len(result) if isinstance(result, tuple) else 1
+    expected, arrays = rotary.apply(x), {}
+    for peer in peers.installed():
+        if peer.rotary is not None:
+            rotation = peers.rotation(peer, x, *tables)
+            assert np.abs(rotation.result - expected).max() < 1e-5
+            sides[peer.name], arrays[peer.name] = rotation.call, rotation.arrays
     medians = timing.medians(timing.alternate(sides, 15))
-    return {name: median / x.size / sizes.get(name, 1) * 1e9 for name, median in medians.items()}
+    return {name: median / x.size / arrays.get(name, 1) * 1e9 for name, median in medians.items()}
 
 
 def measure() -> Data:

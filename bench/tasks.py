@@ -42,10 +42,6 @@ class Task(NamedTuple):
     true: list[tuple[tuple[int, ...], Any]]
 
 
-def torch() -> Any:
-    return peers.one_thread()
-
-
 def drawn(*sizes: int) -> Iterable[tuple[int, ...]]:
     """Random places in an array, the last row's among them."""
     rng = np.random.default_rng(0)
@@ -82,44 +78,25 @@ def seconds_since_1970() -> Any:
 
 def timestamps_torch() -> Task:
     width, seconds = 64, seconds_since_1970()
-    encoding, library = pf.sinusoidal(width), torch()
-    tensor = library.from_numpy(seconds)
-
-    def theirs() -> Any:
-        position = tensor.float().unsqueeze(1)
-        div_term = library.exp(library.arange(0, width, 2) * (-math.log(10000.0) / width))
-        rows = library.empty(len(seconds), width)
-        rows[:, 0::2] = library.sin(position * div_term)
-        rows[:, 1::2] = library.cos(position * div_term)
-        return rows
-
+    encoding, rows = pf.sinusoidal(width), peers.torch_rows(width)
     true = [((p, c), column(int(seconds[p]), c, width, "interleaved")) for p, c in drawn(len(seconds), width)]
     return Task(
         "a million timestamps (seconds), 64 columns",
         "the same formula in torch",
-        theirs,
+        lambda: rows(seconds),
         lambda: encoding.encode(seconds),
         true,
     )
 
 
 def timestamps_numpy() -> Task:
-    task = timestamps_torch()
-    seconds, frequencies = seconds_since_1970(), pf.sinusoidal(64).frequencies[0::2]
-
-    def theirs() -> Any:
-        angles = seconds[:, np.newaxis] * frequencies
-        rows = np.empty((len(seconds), 64), np.float32)
-        rows[:, 0::2] = np.sin(angles)
-        rows[:, 1::2] = np.cos(angles)
-        return rows
-
-    return task._replace(today="NumPy in float64", theirs=theirs)
+    seconds, rows = seconds_since_1970(), peers.numpy_rows(64, np.float64, np.float32)
+    return timestamps_torch()._replace(today="NumPy in float64", theirs=lambda: rows(seconds))
 
 
 def timestep() -> Task:
-    library, width = torch(), 320
-    embedding = importlib.import_module("diffusers.models.embeddings").get_timestep_embedding
+    library, width = peers.one_thread(), 320
+    embedding = peers.diffusers_embeddings().get_timestep_embedding
     own = importlib.import_module("posenc_fast.torch")
     tensor = library.tensor([981.0], dtype=library.float64)
     encoding = pf.presets.diffusers_timesteps(width, flip_sin_to_cos=True, downscale_freq_shift=0)
@@ -134,7 +111,7 @@ def timestep() -> Task:
 
 
 def add() -> Task:
-    library, shape = torch(), (32, 512, 768)
+    library, shape = peers.one_thread(), (32, 512, 768)
     module = importlib.import_module("posenc_fast.torch").SinusoidalEncoding(
         shape[2], batch_first=True, x_scale="sqrt", dropout=0
     )
@@ -156,9 +133,8 @@ def add() -> Task:
 
 
 def image() -> Task:
-    torch()
     side, width = 64, 768
-    make = importlib.import_module("diffusers.models.embeddings").get_2d_sincos_pos_embed
+    make = peers.diffusers_embeddings().get_2d_sincos_pos_embed
     encoding = pf.presets.mae(width)
     # half of the columns are the image's column, half its row
     true = [
@@ -179,8 +155,7 @@ def image() -> Task:
 
 def rotary(name: str, tokens: int, start: int, dtype: str) -> Task:
     """Queries of 32 heads and keys of 8, 128 wide, as Llama 3 has them."""
-    library = torch()
-    llama = importlib.import_module("transformers.models.llama.modeling_llama")
+    library, llama = peers.one_thread(), peers.llama()
     own = importlib.import_module("posenc_fast.torch")
     width, base = 128, 500000.0
     library.manual_seed(0)
@@ -235,40 +210,36 @@ def error(result: Any, true: list[tuple[tuple[int, ...], Any]]) -> float:
         return max(float(abs(mpmath.mpf(float(got[place])) - value)) for place, value in true)
 
 
-def line(task: Task, runs: int) -> str:
+def measure(task: Task, runs: int) -> dict[str, Any]:
     wrong, right = error(task.theirs(), task.true), error(task.ours(), task.true)
     ratio = timing.ratio(timing.alternate({"theirs": task.theirs, "ours": task.ours}, runs), "theirs", "ours").median
-    return f"| {task.name} | {task.today} | {two_digits(ratio)} | {one_digit(wrong)} | {one_digit(right)} |"
+    result = {"task": task.name, "today": task.today, "times faster": ratio}
+    return result | {"error today": wrong, "error here": right}
 
 
-def one_digit(distance: float) -> str:
-    return f"{distance:.0e}" if distance < 0.1 else f"{distance:.1g}"
-
-
-def two_digits(ratio: float) -> str:
-    return f"{ratio:.2g}" if ratio < 100 else f"{ratio:.0f}"
-
-
-def table_of(names: Iterable[str], runs: int) -> str:
-    lines = ["| task | today | times faster | error today | error here |", "|---|---|---:|---:|---:|"]
+def run(names: Iterable[str], runs: int) -> list[dict[str, Any]]:
+    """Measure each task, and print its row at once."""
+    print(tables.TASKS_HEADING)
+    results = []
     for name in names:
-        lines.append(line(TASKS[name](), runs))
-        print(lines[-1], file=sys.stderr, flush=True)
-    return "\n".join(lines)
+        results.append(measure(TASKS[name](), runs))
+        print(tables.task(results[-1]), flush=True)
+    return results
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--write", action="store_true", help="put the table into README.md")
+    parser.add_argument(
+        "--write", action="store_true", help="save the results in bench/results, and write the table into README.md"
+    )
     parser.add_argument("--only", default="", help="tasks with this in their name")
     parser.add_argument("--runs", type=int, default=31)
     arguments = parser.parse_args()
     if arguments.write and arguments.only:
         parser.error("--write writes the whole table; leave out --only")
-    table = table_of([name for name in TASKS if arguments.only in name], arguments.runs)
-    print(table)
+    results = run([name for name in TASKS if arguments.only in name], arguments.runs)
     if arguments.write:
-        tables.put("README.md", "tasks", table)
+        tables.publish("tasks", tables.new_run(results))
 
 
 if __name__ == "__main__":

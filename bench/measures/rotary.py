@@ -57,22 +57,15 @@ def rotary_and_numpy(
     return compare(timing.alternate(sides, runs, time.thread_time), *sides, x.size)
 
 
-def rotary_and_peer(package: str, runs: int) -> Measured:
-    missing = [
-        name for name in {"onnx": ("onnx", "onnxruntime")}.get(package, ("torch", package)) if not peers.found(name)
-    ]
-    if missing:
+def rotary_and_peer(name: str, runs: int) -> Measured:
+    peer = next(peer for peer in peers.PEERS if peer.name == name)
+    if missing := peers.missing(peer):
         raise Skipped(f"{' and '.join(missing)} not installed")
-    x, turned, apply = rotary_sides(QUERIES)
-    cos, sin = pf.Rotary(QUERIES[-1]).tables(QUERIES[-2])
-    theirs = {"onnx": peers.onnx_rotary, "transformers": peers.transformers_rotary}[package](x, cos, sin)
-    result = theirs()
-    first = np.asarray(result[0] if isinstance(result, tuple) else result)
-    assert np.abs(first - turned).max() < 1e-5
-    # transformers turns queries and keys at once
-    times = 2 if isinstance(result, tuple) else 1
-    sides = {package: getattr(theirs, "timed", theirs), "apply in place": lambda: [apply() for _ in range(times)]}
-    return compare(timing.alternate(sides, runs, time.thread_time), *sides, times * x.size)
+    x, rotated, apply = rotary_sides(QUERIES)
+    rotation = peers.rotation(peer, x, *pf.Rotary(QUERIES[-1]).tables(QUERIES[-2]))
+    assert np.abs(rotation.result - rotated).max() < 1e-5
+    sides = {name: rotation.call, "apply in place": lambda: [apply() for _ in range(rotation.arrays)]}
+    return compare(timing.alternate(sides, runs, time.thread_time), *sides, rotation.arrays * x.size)
 
 
 def rotary_cell(dtype: str, tokens: int, ours: str, runs: int) -> Measured:
@@ -81,7 +74,7 @@ def rotary_cell(dtype: str, tokens: int, ours: str, runs: int) -> Measured:
         if not peers.found(package):
             raise Skipped(f"{package} is not installed")
     torch, rotary = peers.one_thread(), pf.Rotary(128)
-    theirs = importlib.import_module("transformers.models.llama.modeling_llama").apply_rotary_pos_emb
+    theirs = peers.llama().apply_rotary_pos_emb
     package = importlib.import_module("posenc_fast.torch")
     number_type, source = getattr(torch, dtype), torch.Generator().manual_seed(0)
     q, k = (torch.randn(1, heads, tokens, 128, generator=source).to(number_type) for heads in (32, 8))

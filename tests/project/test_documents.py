@@ -377,8 +377,36 @@ def test_numbers_of_rotary():
     assert re.findall(r"reads (\d+) model types", text) == [str(len(table.types()))]
 
 
-def test_targets_of_the_page_are_those_of_the_program():
-    """Their names, what they compare and their bounds; what was measured is the machine's."""
+@pytest.fixture(scope="module")
+def tables():
+    return runpy.run_path(str(ROOT / "bench" / "tables.py"))
+
+
+def results(name):
+    return json.loads((ROOT / "bench" / "results" / f"{name}.json").read_text("utf-8"))["results"]
+
+
+@pytest.mark.parametrize("name", ["tasks", "targets", "counts", "libraries"])
+def test_table_of_a_page_is_made_from_its_results(name, tables):
+    assert name in tables["TABLES"]
+    page, make = tables["TABLES"][name]
+    (table,) = tables["place"](name).findall((ROOT / page).read_text("utf-8"))
+    assert table == make(tables["load"](name)), "run python bench/tables.py"
+
+
+def test_results_are_saved_and_loaded(tables, tmp_path):
+    run = tables["new_run"](
+        [{"name": "a", "ratio": {"median": 1.23456, "low": 1e-12 / 3}, "counts": [1, 2], "none": None}]
+    )
+    tables["save"](run, tmp_path / "run.json")
+    assert json.loads((tmp_path / "run.json").read_text("utf-8")) == run
+    assert run["results"] == [
+        {"name": "a", "ratio": {"median": 1.235, "low": 3.333e-13}, "counts": [1, 2], "none": None}
+    ]
+
+
+def test_targets_in_the_results_are_those_of_the_program():
+    """Compare the names, the descriptions and the bounds."""
     code = """if True:
         import sys
         sys.path.insert(0, sys.argv[1])
@@ -388,28 +416,26 @@ def test_targets_of_the_page_are_those_of_the_program():
     """
     run = python(code, ROOT / "bench")
     assert run.returncode == 0, run.stderr
-    table = (ROOT / "bench" / "README.md").read_text("utf-8").split("<!-- targets -->")[1].split("<!-- /targets -->")[0]
-    rows = re.findall(r"^(\| [a-z].*? \| .*? \| .*? \|)", table, re.MULTILINE)
+    rows = {f"| {each['name']} | {each['what']} | {each['target']} |" for each in results("targets")}
     assert len(rows) > 20
-    stale = set(rows[1:]) - set(run.stdout.splitlines())
-    assert not stale, f"python bench/targets.py --write makes the table anew; stale: {stale}"
+    stale = rows - set(run.stdout.splitlines())
+    assert not stale, f"run python bench/targets.py --write; stale: {stale}"
 
 
-def test_libraries_of_the_page_are_those_of_the_program():
-    """Their names and what they compute with; errors are what was measured."""
+def test_libraries_in_the_results_are_those_of_the_program():
+    """Compare their names and the arithmetic that they use."""
     code = """if True:
         import sys
         sys.path.insert(0, sys.argv[1])
-        import accuracy
-        for name, arithmetic, *_ in accuracy.programs():
-            print("|", name, "|", arithmetic, "|")
+        import peers
+        for peer in peers.PEERS:
+            if peer.library:
+                print(peer.library, "|", peer.arithmetic)
     """
-    optional("mpmath")
     run = python(code, ROOT / "bench")
     assert run.returncode == 0, run.stderr
-    table = (ROOT / "docs" / "howto-check.md").read_text("utf-8").split("<!-- libraries -->")[1]
-    rows = re.findall(r"^(\| [^|]+ \| [^|]+ \|)", table.split("<!-- /libraries -->")[0], re.MULTILINE)
-    assert rows[1:] == run.stdout.splitlines(), "python bench/accuracy.py --libraries --write makes the table anew"
+    _, *measured = (f"{each['library']} | {each['arithmetic']}" for each in results("libraries"))
+    assert measured == run.stdout.splitlines(), "run python bench/accuracy.py --libraries --write"
 
 
 def test_planted_faults_have_their_place():
