@@ -1,9 +1,9 @@
-"""Print how far results are from the exact value, for this project and for the usual programs, as two tables.
+"""Print the distance of results from the exact value, for posenc_fast and other programs, as two tables.
 
-``python bench/accuracy.py`` (``--samples``, ``--seed``, ``--write``; it needs mpmath, and uses jax, torch, transformers,
-diffusers and positional-encodings where they are installed). Counts are per distance in ulps of the exact value, measured
-against mpmath with more than 1300 bits. ``--libraries`` prints the second table alone: the largest error of each library at
-four magnitudes of positions, which ``--write`` puts into docs/howto-check.md.
+``python bench/accuracy.py`` (``--samples``, ``--seed``, ``--write``; it needs mpmath, and measures the programs of
+peers.py that are installed). The first table counts values by their distance in ulps from the exact value, which mpmath
+computes with more than 1300 bits. The second table has the largest error of each library at four magnitudes of positions.
+``--libraries`` prints only the second table. ``--write`` saves both in bench/results and writes them into their pages.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ COUNTED = (
 
 
 def ours(backend, isa, call, dtype):
-    """rows(positions) of one backend."""
+    """Return a function of positions that computes their rows with one backend, dtype and call."""
     encoding = pf.sinusoidal(WIDTH)
 
     def rows(positions):
@@ -92,7 +92,7 @@ def largest_error(got, true):
 
 
 def implementations(brief):
-    """(name, dtype, call, rows, largest position) of all that is here."""
+    """Yield (name, dtype, call, rows, largest position) of each implementation."""
     best = (pf.isa_levels() or (None,))[-1]
     backends = [(f"posenc_fast {isa}", "cython", isa) for isa in pf.isa_levels()] + [
         ("posenc_fast python", "python", None)
@@ -122,7 +122,7 @@ def measure(got, true, dtype):
             for value, exactly in zip(row, values, strict=True):
                 error = abs(mpmath.mpf(float(value)) - exactly)
                 distance = float(error / (2 * exact.half_ulp(exactly, dtype))) if exactly else float(error != 0)
-                # half an ulp, and the little that the promise allows beyond it
+                # half an ulp, and the small excess that the promise allows
                 slack = mpmath.ldexp(1, -60 if dtype == "float64" else -50)
                 allowed = 0.5 + float(slack / (2 * exact.half_ulp(exactly, dtype))) if exactly else 0.5
                 limits = (0.0, allowed, 1.0, 2.0, 3.0, np.inf)
@@ -135,8 +135,10 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--samples", type=int, default=40, help="positions for each range")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--brief", action="store_true", help="of this project the best level and one call a type")
-    parser.add_argument("--libraries", action="store_true", help="the table of libraries alone")
+    parser.add_argument(
+        "--brief", action="store_true", help="only the best level and one call per dtype of posenc_fast"
+    )
+    parser.add_argument("--libraries", action="store_true", help="print only the table of libraries")
     parser.add_argument(
         "--write", action="store_true", help="put the table of --brief and that of libraries into pages"
     )

@@ -1,8 +1,8 @@
-"""Every speed target as a named benchmark: a ratio of two sides that alternate in this process. Prints a table.
+"""Measure every speed target, a ratio of two sides that alternate in this process, and print a table.
 
     python bench/targets.py [--only NAME] [--runs N] [--long] [--json FILE] [--write]
 
-Both sides of a ratio, and all the others of its line, write float32 with one thread unless it says otherwise.
+Both sides write float32 values with one thread, unless the target says otherwise.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ SEQUENCE, LARGE, LAYER = (2048, 512), (8192, 1024), (32, 512, 768)
 class Target(NamedTuple):
     name: str
     what: str
-    # "<=" or ">=" and the bound; "" for what is only reported
+    # "<=" or ">=", and the bound; "" if the ratio is only reported
     sense: str
     bound: float
     measure: Callable[[int], Measured]
@@ -67,7 +67,7 @@ def bar(name: str, what: str, sense: str, bound: float, measure: Callable[..., M
 
 
 def shown(name: str, what: str, measure: Callable[..., Measured], *arguments: Any) -> Target:
-    """Return a target without a bar, which is reported beside them."""
+    """Return a ratio without a bound, which is only reported."""
     return Target(name, what, "", math.nan, partial(measure, *arguments))
 
 
@@ -203,7 +203,7 @@ def other_targets(most: int) -> list[Target]:
 
 
 def rotary_passes() -> list[Target]:
-    """Return the targets of rotation beside NumPy's passes over memory, at new positions in each call."""
+    """Return the targets of rotation at new positions, compared with NumPy's passes over memory."""
     what = "Rotary.apply, 2048 tokens, {} / {} of float32"
     place, to = "np.multiply in place", "np.copyto"
     return [
@@ -221,7 +221,7 @@ def rotary_passes() -> list[Target]:
 
 def rotary_cells() -> list[Target]:
     """Return the targets of rotation in torch, by type and number of tokens."""
-    # of the rotary CPU kernel published for transformers, and 0.6 of it for many tokens
+    # ratios of the rotary CPU kernel published for transformers, times 0.6 for many tokens
     bounds = {("bfloat16", 1): 25 / 39, ("bfloat16", 128): 220 / 1200, ("bfloat16", 2048): 5200 / 37000}
     cells = [(dtype, tokens) for dtype in ("bfloat16", "float16", "float32") for tokens in (1, 128, 2048)]
     what = " / Hugging Face eager, queries and keys, tokens: "
@@ -292,12 +292,12 @@ def record(target: Target, measured: Measured) -> dict[str, Any]:
 
 
 def load() -> str:
-    """Return the load: others on the same machine spoil the comparison of one worker with two first of all."""
+    """Return the load average. Other programs spoil above all the comparison of one worker with two."""
     return f"{os.getloadavg()[0]:.2f}" if hasattr(os, "getloadavg") else "unknown"
 
 
 def run(chosen: list[Target], runs: int) -> list[dict[str, Any]]:
-    """Measure each and print its row at once; what was timed comes after the table."""
+    """Measure each target, and print its row at once. The times of all sides follow after the table."""
     print(tables.TARGETS_HEADING, flush=True)
     records = []
     for target in chosen:
@@ -309,7 +309,7 @@ def run(chosen: list[Target], runs: int) -> list[dict[str, Any]]:
             continue
         records.append(record(target, measured))
         print(tables.target(records[-1]), flush=True)
-    print("\nMedian nanoseconds of each side, of an output element where not said otherwise:\n")
+    print("\nMedian nanoseconds of each side, per output element unless stated otherwise:\n")
     for each in records:
         sides = ", ".join(f"{name} {ns:.3g}" for name, ns in each["ns"].items())
         print(f"- {each['name']}{' (of a call)' if each['per'] == 'call' else ''}: {sides}")

@@ -1,10 +1,10 @@
-"""The README's table: for each common task what people use today, how many times faster this is, and both errors.
+"""Measure common tasks: the program that people use today, the speed of posenc_fast relative to it, and both errors.
 
     python bench/tasks.py [--write] [--only WORD] [--runs N]
 
-Both sides alternate in one process with one thread each, get what they need ready made (tables, modules), and make new
-arrays. An error is the largest absolute difference from the exact value, by mpmath, of some hundreds of values that are
-drawn at random. ``--write`` puts the table into README.md. Needs torch, transformers and diffusers.
+Both sides alternate in one process, with one thread each. Tables and modules are ready, and results are new arrays.
+An error is the largest absolute difference from the exact value, computed by mpmath, over 300 random values. ``--write``
+saves the results in bench/results and writes the table into README.md. Needs torch, transformers and diffusers.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ SAMPLES = 300
 
 class Task(NamedTuple):
     name: str
-    # what people use today, and its call
+    # program that people use today, and its call
     today: str
     theirs: Callable[[], Any]
     ours: Callable[[], Any]
@@ -43,7 +43,7 @@ class Task(NamedTuple):
 
 
 def drawn(*sizes: int) -> Iterable[tuple[int, ...]]:
-    """Random places in an array, the last row's among them."""
+    """Return random indices into an array. A tenth of them is in the last row."""
     rng = np.random.default_rng(0)
     places = [rng.integers(0, size, SAMPLES) for size in sizes]
     places[0][: SAMPLES // 10] = sizes[0] - 1
@@ -51,7 +51,7 @@ def drawn(*sizes: int) -> Iterable[tuple[int, ...]]:
 
 
 def column(position: Any, c: int, width: int, layout: str) -> Any:
-    """The exact value of a column of ``sinusoidal(width, layout=layout)``; "cosines first" is the second layout turned."""
+    """Return the exact value of a column of ``sinusoidal(width, layout=layout)``, or with layout "cosines first"."""
     half = width // 2
     pair, second = divmod(c, 2) if layout == "interleaved" else (c % half, c // half)
     return exact.sincos(position, exact.schedule(width)[pair])[second ^ (layout == "cosines first")]
@@ -136,7 +136,7 @@ def image() -> Task:
     side, width = 64, 768
     make = peers.diffusers_embeddings().get_2d_sincos_pos_embed
     encoding = pf.presets.mae(width)
-    # half of the columns are the image's column, half its row
+    # the first half of the columns encodes the column of a patch, the second half its row
     true = [
         ((p, c), column((p % side, p // side)[c // (width // 2)], c % (width // 2), width // 2, "concatenated"))
         for p, c in drawn(side * side, width)
@@ -154,7 +154,7 @@ def image() -> Task:
 
 
 def rotary(name: str, tokens: int, start: int, dtype: str) -> Task:
-    """Queries of 32 heads and keys of 8, 128 wide, as Llama 3 has them."""
+    """Rotate queries of 32 heads and keys of 8 heads, of width 128, as in Llama 3."""
     library, llama = peers.one_thread(), peers.llama()
     own = importlib.import_module("posenc_fast.torch")
     width, base = 128, 500000.0
@@ -167,9 +167,9 @@ def rotary(name: str, tokens: int, start: int, dtype: str) -> Task:
         rope_parameters={"rope_type": "default", "rope_theta": base},
     )
     positions = library.arange(start, start + tokens)[None]
-    # once for all layers of a model, and so not timed
+    # not timed, because a model computes the tables once for all layers
     cos, sin = llama.LlamaRotaryEmbedding(config)(queries, positions)
-    turn = own.RotaryEncoding(pf.Rotary(width, base=base))
+    rotate = own.RotaryEncoding(pf.Rotary(width, base=base))
 
     def theirs() -> Any:
         with library.no_grad():
@@ -177,7 +177,7 @@ def rotary(name: str, tokens: int, start: int, dtype: str) -> Task:
 
     def ours() -> Any:
         with library.no_grad():
-            return turn(queries, keys, start=start)[0]
+            return rotate(queries, keys, start=start)[0]
 
     frequencies, half, true = exact.schedule(width, base), width // 2, []
     doubles = queries.double().numpy()
@@ -232,7 +232,7 @@ def main() -> None:
     parser.add_argument(
         "--write", action="store_true", help="save the results in bench/results, and write the table into README.md"
     )
-    parser.add_argument("--only", default="", help="tasks with this in their name")
+    parser.add_argument("--only", default="", help="measure only tasks with this word in their name")
     parser.add_argument("--runs", type=int, default=31)
     arguments = parser.parse_args()
     if arguments.write and arguments.only:

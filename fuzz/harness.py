@@ -1,9 +1,9 @@
 """Fuzz a case of the tests, guided by coverage: ``python fuzz/harness.py CASE SECONDS``.
 
-CASE is one of table, encode, add_to, shift, grid, rotate, c_call, arguments, files, positions, cells, 'odd cells', recipes,
-configs, types, 'edited configs', 'cut frequencies', 'edited safetensors', 'edited npz', 'edited GGUF keys'.
-POSENC_FAST_BACKEND and POSENC_FAST_ISA choose the engine and its level. A failing case ends the run, and hypothesis prints
-it. Add it as a test.
+CASE is one of table, encode, add_to, shift, grid, rotate, c_call, arguments, files, positions, cells, 'odd cells',
+recipes, configs, types, 'edited configs', 'cut frequencies', 'edited safetensors', 'edited npz', 'edited GGUF keys'.
+POSENC_FAST_BACKEND and POSENC_FAST_ISA choose the engine and its level. A failing case ends the run, and hypothesis
+prints it. Add it as a test.
 """
 
 from __future__ import annotations

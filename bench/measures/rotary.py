@@ -1,4 +1,4 @@
-"""Rotations of queries and keys, beside those of other packages."""
+"""Compare rotations of queries and keys with those of other packages."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ QUERIES = (1, 32, 2048, 128)
 
 
 def rotary_sides(shape: tuple[int, ...]) -> tuple[Array, Array, Callable[[], Any]]:
-    """Return random queries, the same turned, and the call that turns others in place."""
+    """Return random queries, the rotated queries, and a call that rotates other queries in place."""
     rotary, rng = pf.Rotary(shape[-1]), np.random.default_rng(0)
     x = rng.standard_normal(shape, dtype=np.float32)
     warm = x.copy()
@@ -39,9 +39,9 @@ def rotary_sides(shape: tuple[int, ...]) -> tuple[Array, Array, Callable[[], Any
 def rotary_and_numpy(
     heads: int, layout: RotaryLayout, dtype: str, tokens_first: bool, elsewhere: bool, runs: int
 ) -> Measured:
-    """Compare rotation by positions that move on at every call with NumPy's pass over as many float32 values.
+    """Compare rotation at new positions in each call with NumPy's pass over the same number of float32 values.
 
-    Both in place, or both into other memory; CPU time of the thread.
+    Both sides write in place, or both write into other memory. The times are CPU time of the thread.
     """
     shape = (1, QUERIES[2], heads, QUERIES[3]) if tokens_first else (1, heads, *QUERIES[2:])
     x = np.random.default_rng(0).standard_normal(shape, np.float32)
@@ -69,7 +69,7 @@ def rotary_and_peer(name: str, runs: int) -> Measured:
 
 
 def rotary_cell(dtype: str, tokens: int, ours: str, runs: int) -> Measured:
-    """Measure queries of 32 heads and keys of 8, in new tensors, one thread: as in every layer but a model's first."""
+    """Rotate queries of 32 heads and keys of 8 heads into new tensors, with ready tables, on one thread."""
     for package in ("torch", "transformers", *(["ml_dtypes"] if dtype == "bfloat16" else [])):
         if not peers.found(package):
             raise Skipped(f"{package} is not installed")
@@ -95,7 +95,7 @@ def rotary_cell(dtype: str, tokens: int, ours: str, runs: int) -> Measured:
 
 
 def rotary_token(runs: int) -> Measured:
-    """Measure microseconds of a call, in the place of a ratio; each token has a position of its own."""
+    """Measure microseconds of a call, instead of a ratio. Each token has a new position."""
     rotary, x = pf.Rotary(128), np.ones((1, 32, 1, 128), np.float32)
     position = iter(range(10**9))
     sides = {
