@@ -2,8 +2,8 @@
 
 ``python bench/accuracy.py`` (``--samples``, ``--seed``, ``--write``; it needs mpmath, and measures the programs of
 peers.py that are installed). The first table counts values by their distance in ulps from the exact value, which mpmath
-computes with more than 1300 bits. The second table has the largest error of each library at four magnitudes of positions.
-``--libraries`` prints only the second table. ``--write`` saves both in bench/results and writes them into their pages.
+computes with more than 1300 bits. The second table has the largest error of each library at four
+magnitudes of positions. ``--libraries`` prints only the second table. ``--write`` saves both in bench/results and writes them into their pages.
 """
 
 from __future__ import annotations

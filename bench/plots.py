@@ -147,7 +147,7 @@ def spread(heights: list[float], apart: float) -> list[float]:
 
 
 def style(name: str) -> dict[str, Any]:
-    """Return the line style: posenc_fast blue, the tutorials orange, others grey. The best level has the widest line."""
+    """Return the line style: posenc_fast blue, the tutorials orange, others grey, and the best level widest."""
     if name == "memset":
         return {"color": "black", "linestyle": "--", "linewidth": 1.6, "zorder": 3}
     if name in SHADES:
