@@ -634,7 +634,11 @@ def test_presets_and_places(drawing):
         (lambda: plot.heatmap(LINE, positions=[np.nan, np.inf]), ValueError, ["positions", "no finite number"]),
         (lambda: plot.heatmap(LINE, positions=[1], step=2), ValueError, ["step=2", "positions"]),
         (lambda: plot.heatmap(LINE, step=0), ValueError, ["step=0"]),
-        (lambda: plot.heatmap(LINE, start=1e300), ValueError, ["start=1e+300", "step=1", "equal neighbouring positions"]),
+        (
+            lambda: plot.heatmap(LINE, start=1e300),
+            ValueError,
+            ["start=1e+300", "step=1", "equal neighbouring positions"],
+        ),
         (lambda: plot.wavelengths(pf.Encoding([0.0])), ValueError, ["no column with a wavelength"]),
         (lambda: plot.heatmap(LINE, start=np.nan), ValueError, ["start", "nan"]),
         (lambda: plot.heatmap(LINE, cmap="RdBo"), ValueError, ["cmap='RdBo'", "RdBu"]),
